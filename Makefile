@@ -1,0 +1,84 @@
+# Pinned versions of tools that are no dependencies.
+golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+GO      ?= go
+GUESTS  := files shell
+TCK     := guests/dist/tck
+SAMPLE  := bin/sample
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: bin/stockade ## build the guests and the program into bin/stockade
+
+.PHONY: guests
+guests: guests/dist/index.json ## build the built-in tools to WebAssembly
+
+guest_sources := $(shell find guests sdk/go host/wasm host/sandbox host/tool -name '*.go' ! -name '*_test.go') wit go.mod
+
+# The manifest of each module is written into it; index.json lists them.
+guests/dist/index.json: $(guest_sources)
+	@rm -f guests/dist/*.wasm
+	@for g in $(GUESTS); do echo "guest $$g"; \
+	  GOOS=wasip1 GOARCH=wasm $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o guests/dist/$$g.wasm ./guests/$$g || exit 1; done
+	@$(GO) run ./cmd/stockade/internal/packguests guests/dist
+
+.PHONY: bin/stockade
+bin/stockade: guests/dist/index.json
+	$(GO) build -trimpath -o bin/stockade ./cmd/stockade
+
+.PHONY: run
+run: build ## run the main job: a turn of the agent on the sample workspace
+	@rm -rf $(SAMPLE) && cp -R cmd/stockade/sample $(SAMPLE)
+	bin/stockade -C $(SAMPLE) run --provider offline --allow file_edit --allow 'bash(command=wc -l notes.md)' \
+	  "list files then read notes.md then find TODO in *.md then replace 'teh' with 'the' in notes.md then run wc -l notes.md"
+
+.PHONY: test
+test: guests ## run the tests
+	$(GO) test ./...
+
+.PHONY: test-race
+test-race: guests ## run the tests under the race detector
+	$(GO) test -race ./...
+
+.PHONY: bench
+bench: guests ## run the benchmarks of the stages
+	$(GO) test -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/...
+
+.PHONY: fuzz
+FUZZTIME ?= 30s
+fuzz: ## run each fuzz target for FUZZTIME (30s)
+	@for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; done; done
+
+.PHONY: lint
+lint: ## run the linters
+	$(GO) run $(golangci_lint) run
+
+.PHONY: fmt
+fmt: ## format the code
+	gofmt -w cmd host guests sdk
+
+.PHONY: generate
+generate: ## write the generated files again
+	$(GO) test ./host/config -run Generated -update
+
+.PHONY: check
+check: ## everything that a change has to pass: format, vet, lint, tests, a clean tree
+	@test -z "$$(gofmt -l cmd host guests sdk)" || { gofmt -l cmd host guests sdk; echo 'not formatted: run make fmt'; exit 1; }
+	$(GO) vet ./...
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./guests/... ./sdk/...
+	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
+	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...
+	$(GO) mod tidy -diff
+	$(MAKE) lint test
+	@test -z "$$(git status --porcelain)" || { git status --short; echo 'the tree is not clean'; exit 1; }
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf bin guests/dist/*.wasm guests/dist/index.json

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func newCallCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "call TOOL|MODULE.wasm [JSON | NAME=VALUE...]",
+		Short: "Run one tool, through the same policy, sandbox and log as the agent",
+		Long: `Run one tool and print its result. The arguments are one JSON object, or
+NAME=VALUE pairs that are given the types of the tool's schema.
+
+A path runs a module that is not installed, with nothing granted beyond the
+flags: it sees no directory that --mount does not show it. If the module holds
+several tools, name one: MODULE.wasm:TOOL.
+
+` + exitHelp,
+		Example: `  stockade call ls
+  stockade call grep pattern=TODO file_filter='*.go'
+  stockade call file_read '{"path":"README.md","limit":20}'
+  stockade call --allow file_write file_write path=notes.txt content=hello
+  stockade call ./greet.wasm name=Ada
+  stockade call --mount "$PWD:ro" ./count.wasm:words path=README.md`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runCall(cmd.Context(), a, args[0], args[1:]) },
+	}
+	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print the whole envelope as JSON; nobody is asked")
+	addGrantFlags(cmd, a)
+	return cmd
+}
+
+func runCall(ctx context.Context, a *app, name string, args []string) error {
+	catalog, mounts, name, err := a.callTarget(ctx, name)
+	if err != nil {
+		return err
+	}
+	call := tool.Call{ID: "call_1", Tool: name, Caller: tool.CallerPerson, Cwd: a.work}
+	entry, ok := catalog.Find(name)
+	if ok {
+		if call.Args, err = parseArgs(entry, args); err != nil {
+			return err
+		}
+	} else if call.Args, err = parseArgs(nil, args); err != nil {
+		return err
+	}
+	st, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	log, err := a.log(st, "")
+	if err != nil {
+		return err
+	}
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(newLineReader(a.s.in)))
+	if err != nil {
+		return err
+	}
+	if err := a.started(ctx, log, catalog, mounts); err != nil {
+		return err
+	}
+	if err := proposeCall(ctx, log, call); err != nil {
+		return err
+	}
+	if a.flags.verbose {
+		r := newRenderer(a.s, a.flags.quiet, true)
+		defer log.Observe(func(e session.Event) {
+			if e.Type != session.TypeToolResult {
+				r.show(e)
+			}
+		})()
+	}
+	result, err := d.Call(ctx, call)
+	if err != nil {
+		return err
+	}
+	return a.showResult(result)
+}
+
+// callTarget finds what to call: a built-in tool in the workspace, or a module
+// by its path with nothing but what --mount shows.
+func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []policy.Mount, string, error) {
+	file, inner, isFile := splitModulePath(name)
+	if !isFile {
+		catalog, err := a.catalog()
+		if err != nil {
+			return nil, nil, "", err
+		}
+		mounts, err := a.workspaceMounts()
+		return catalog, mounts, name, err
+	}
+	catalog, err := a.fileCatalog(ctx, file)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	names := catalog.Names()
+	if inner == "" {
+		if len(names) > 1 {
+			return nil, nil, "", usageError(fmt.Sprintf("for example: stockade call %s:%s", file, names[0]),
+				"%s holds %d tools: %s", file, len(names), strings.Join(names, ", "))
+		}
+		inner = names[0]
+	}
+	mounts, err := a.mounts(a.flags.mounts...)
+	return catalog, mounts, inner, err
+}
+
+// fileCatalog lists the tools of a module that is named by its path.
+func (a *app) fileCatalog(ctx context.Context, file string) (*tool.Catalog, error) {
+	mod, err := fileModule(file)
+	if err != nil {
+		return nil, usageError("name a tool (`stockade tool list`) or the path of a module", "%v", err)
+	}
+	manifest, err := a.sandbox().Describe(ctx, mod)
+	if err != nil {
+		return nil, err
+	}
+	return tool.NewCatalog(map[*tool.Module]tool.Manifest{mod: manifest})
+}
+
+// splitModulePath tells FILE.wasm and FILE.wasm:TOOL from the name of a tool.
+func splitModulePath(name string) (file, inner string, ok bool) {
+	file, inner, _ = strings.Cut(name, ".wasm:")
+	if inner != "" {
+		return file + ".wasm", inner, true
+	}
+	return name, "", strings.HasSuffix(name, ".wasm") || strings.ContainsAny(name, `/\`)
+}
+
+// parseArgs makes JSON of the arguments of the command line.
+func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
+	if len(args) == 1 && strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
+		return json.RawMessage(args[0]), nil
+	}
+	fields := map[string]json.RawMessage{}
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok || name == "" {
+			return nil, usageError("for example: stockade call file_read path=README.md limit=20",
+				"argument %q is neither NAME=VALUE nor a JSON object", arg)
+		}
+		if _, twice := fields[name]; twice {
+			return nil, usageError("", "argument %q is given twice", name)
+		}
+		fields[name] = typedValue(entry, name, value)
+	}
+	return json.Marshal(fields)
+}
+
+// typedValue gives a value the type that the schema has for it: a string stays
+// a string however much it looks like a number.
+func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
+	if entry != nil && !entry.Schema.IsString(name) && json.Valid([]byte(value)) {
+		return json.RawMessage(value)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // a string always encodes
+	}
+	return text
+}
+
+// proposeCall records what was asked for, as the agent does for the model.
+func proposeCall(ctx context.Context, log *session.Log, call tool.Call) error {
+	data, err := json.Marshal(llm.CallData{
+		ID: call.ID, Type: "function", Function: llm.FunctionData{Name: call.Tool, Arguments: string(call.Args)},
+	})
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary(call.Tool, string(call.Args)), Data: data})
+	if err != nil {
+		return err
+	}
+	_, err = log.Append(ctx, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})
+	return err
+}
+
+// showResult prints a result and returns how the program ends with it.
+func (a *app) showResult(r tool.Result) error {
+	var end error
+	if r.Err != nil {
+		end = resultError(a, r.Err)
+	}
+	if a.flags.json {
+		if _, err := fmt.Fprintf(a.s.out, "%s\n", r.Envelope()); err != nil {
+			return err
+		}
+		return end
+	}
+	if r.Err != nil {
+		for _, text := range []string{r.Err.Stdout, r.Err.Stderr} {
+			if text != "" {
+				fmt.Fprintln(a.s.err, strings.TrimRight(visible(text), "\n"))
+			}
+		}
+		return end
+	}
+	text := strings.TrimRight(outputText(r.Output), "\n")
+	if a.s.outTTY {
+		text = visible(text)
+	}
+	if _, err := fmt.Fprintln(a.s.out, text); err != nil {
+		return err
+	}
+	if a.flags.verbose {
+		a.s.note("%s, peak memory %s", r.Summary(), humanBytes(int64(r.Usage.PeakMemoryBytes)))
+	}
+	return nil
+}
+
+// resultError maps a failed result to the way the program ends.
+func resultError(a *app, e *tool.Error) error {
+	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s (%s)", e.Message, e.Code), hint: e.Hint}
+	switch e.Code {
+	case tool.CodeDenied:
+		end.code = exitDenied
+		if e.Allow != "" {
+			end.hint = "to allow it: stockade call " + e.Allow + " ..."
+		}
+	case tool.CodeUnknownTool, tool.CodeInvalidArgs:
+		end.code = exitUsage
+	case tool.CodeTimeout, tool.CodeMemory, tool.CodeOutput:
+		end.code = exitLimit
+	case tool.CodeCancelled:
+		end.code = exitInterrupted
+	}
+	return end
+}

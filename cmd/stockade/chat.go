@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newChatCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "chat",
+		Short: "Talk to the model in the terminal",
+		Long:  "Talk to the model, a line at a time. " + chatHelp,
+		Example: `  stockade chat
+  stockade chat --provider offline -C ~/src/project`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runChat(cmd.Context(), a, "") },
+	}
+	addTurnFlags(cmd, a)
+	return cmd
+}
+
+const chatHelp = `A line is a prompt, unless it is one of these:
+  /tool         list the tools
+  /tool NAME    show a tool with its full schema
+  /refresh      look for tools again
+  /help         show this
+  /quit         leave (so does the end of input)`
+
+// runChat talks in a session, a new one where id is empty.
+func runChat(ctx context.Context, a *app, id string) error {
+	t, err := openTurns(ctx, a, id)
+	if err != nil {
+		return err
+	}
+	if !a.flags.quiet {
+		a.s.note("session %s in %s; /help shows the commands", t.log.ID(), a.work)
+	}
+	for {
+		if a.s.inTTY {
+			fmt.Fprint(a.s.err, a.s.style(styleBold, "> "))
+		}
+		line, err := t.lines.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+		case line == "/quit" || line == "/exit":
+			return nil
+		case strings.HasPrefix(line, "/"):
+			if err := t.slash(line); err != nil {
+				a.s.note("%v", err)
+			}
+		default:
+			if err := t.run(ctx, line); err != nil {
+				if report(a.s, ctx, err) == exitInterrupted {
+					return &exitErr{code: exitInterrupted}
+				}
+			}
+		}
+	}
+}
+
+// slash carries out a command of the chat itself.
+func (t *turns) slash(line string) error {
+	name, arg, _ := strings.Cut(line, " ")
+	arg = strings.TrimSpace(arg)
+	switch name {
+	case "/help":
+		fmt.Fprintln(t.a.s.out, chatHelp)
+	case "/tool", "/tools":
+		if arg == "" {
+			return t.tools.list(t.a.s)
+		}
+		if err := t.tools.info(t.a.s, arg); err != nil {
+			return fmt.Errorf("%w; /tool lists the tools", err)
+		}
+	case "/refresh":
+		fmt.Fprintln(t.a.s.out, "Refreshing tools...")
+		catalog, err := t.a.catalog()
+		if err != nil {
+			return err
+		}
+		t.tools = toolset{catalog}
+		fmt.Fprintf(t.a.s.out, "Tools refreshed. %d tools available.\n", len(catalog.Names()))
+	default:
+		return fmt.Errorf("unknown command %s; /help shows the commands", name)
+	}
+	return nil
+}

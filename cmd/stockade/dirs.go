@@ -1,0 +1,51 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+)
+
+// dirs are our own folders, by the XDG base directory specification. None is
+// made before something is to be put there, and no guest sees any of them.
+type dirs struct {
+	config string // agent.toml, remembered answers
+	data   string // sessions
+	state  string // locks
+	cache  string // compiled code
+}
+
+// findDirs reads XDG_*_HOME, which count only when absolute, as the
+// specification says, and falls back to the places below HOME.
+func findDirs(env func(string) string) (dirs, error) {
+	home := env("HOME")
+	var missing error
+	dir := func(variable, below string) string {
+		base := env(variable)
+		if !filepath.IsAbs(base) {
+			if !filepath.IsAbs(home) {
+				missing = errors.Join(missing, fmt.Errorf("neither HOME nor %s names an absolute directory", variable))
+			}
+			base = filepath.Join(home, below)
+		}
+		return filepath.Join(base, "stockade")
+	}
+	d := dirs{
+		config: dir("XDG_CONFIG_HOME", ".config"),
+		data:   dir("XDG_DATA_HOME", ".local/share"),
+		state:  dir("XDG_STATE_HOME", ".local/state"),
+		cache:  dir("XDG_CACHE_HOME", ".cache"),
+	}
+	if missing != nil {
+		return dirs{}, &exitErr{code: exitError, message: "no place for configuration and sessions: " + firstLine(missing.Error()), hint: "set HOME"}
+	}
+	return d, nil
+}
+
+func (d dirs) all() []string { return []string{d.config, d.data, d.state, d.cache} }
+
+func (d dirs) agentTOML() string  { return filepath.Join(d.config, "agent.toml") }
+func (d dirs) remembered() string { return filepath.Join(d.config, "allow.toml") }
+func (d dirs) sessions() string   { return filepath.Join(d.data, "sessions.db") }
+func (d dirs) locks() string      { return filepath.Join(d.state, "locks") }
+func (d dirs) compiled() string   { return filepath.Join(d.cache, "compiled") }

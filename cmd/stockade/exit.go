@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// exitCode is what the program ends with.
+type exitCode int
+
+// The exit codes. They are a documented contract.
+const (
+	exitOK          exitCode = 0
+	exitError       exitCode = 1
+	exitUsage       exitCode = 2
+	exitDenied      exitCode = 3
+	exitToolFailed  exitCode = 4
+	exitProvider    exitCode = 5
+	exitLimit       exitCode = 6
+	exitInterrupted exitCode = 130
+)
+
+const exitHelp = `Exit codes:
+  0 the model answered, or the tool succeeded   4 the tool failed
+  1 error                                       5 the provider failed
+  2 usage                                       6 a limit was reached
+  3 denied                                      130 interrupted`
+
+// exitErr ends the program with a code. An empty message prints nothing: what
+// there was to say has been said.
+type exitErr struct {
+	code    exitCode
+	message string
+	hint    string
+}
+
+func (e *exitErr) Error() string { return e.message }
+
+func usageError(hint, format string, args ...any) error {
+	return &exitErr{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// errInterrupted is the cause of a context that a signal ended.
+var errInterrupted = errors.New("interrupted")
+
+// report says what went wrong and returns the exit code for it. It is the
+// only place that maps errors to exit codes.
+func report(s *stdio, ctx context.Context, err error) exitCode {
+	if err == nil {
+		return exitOK
+	}
+	var exit *exitErr
+	if errors.As(err, &exit) {
+		if exit.message != "" {
+			s.note("%s", visible(exit.message))
+		}
+		if exit.hint != "" {
+			s.hint("%s", visible(exit.hint))
+		}
+		return exit.code
+	}
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		s.note("interrupted")
+		return exitInterrupted
+	}
+	s.note("%s", visible(err.Error()))
+	switch {
+	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
+		s.hint("`stockade session list` shows the sessions")
+	case errors.Is(err, session.ErrNewer):
+		s.hint("update stockade, or set XDG_DATA_HOME to keep another store")
+	}
+	return exitError
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// previewLines is how much of a result the terminal shows; the whole is in the
+// session.
+const previewLines = 12
+
+// renderer shows the events of a turn to a person: the answer on stdout,
+// everything else on stderr.
+type renderer struct {
+	s       *stdio
+	quiet   bool
+	verbose bool
+
+	atLineStart bool // of the answer on stdout
+	text        bool // an answer has begun in this step
+	decisions   map[string]session.Decision
+	ended       session.TurnEnded
+	denied      map[string]string // flag that would have allowed a call -> tool
+}
+
+func newRenderer(s *stdio, quiet, verbose bool) *renderer {
+	return &renderer{
+		s: s, quiet: quiet, verbose: verbose, atLineStart: true,
+		decisions: map[string]session.Decision{}, denied: map[string]string{},
+	}
+}
+
+// show renders one event.
+func (r *renderer) show(e session.Event) {
+	switch e.Type {
+	case session.TypeDelta:
+		var d session.Delta
+		if json.Unmarshal(e.Body, &d) == nil {
+			r.answer(d.Text)
+		}
+	case session.TypeRestart:
+		var d session.Restart
+		if json.Unmarshal(e.Body, &d) == nil {
+			r.endLine()
+			r.line(styleWarn, "%s; trying again", d.Error)
+		}
+	case session.TypeStepEnded:
+		r.endLine()
+	case session.TypeToolCall:
+		r.endLine()
+		if m, ok := e.Message(); ok {
+			r.line(styleBold, "-> %s", m.Content)
+		}
+	case session.TypeDecision:
+		var d session.Decision
+		if json.Unmarshal(e.Body, &d) == nil {
+			r.decisions[e.Call] = d
+			if r.verbose {
+				r.line(styleDim, "   %s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
+			}
+		}
+	case session.TypeProgress:
+		var p tool.Progress
+		if json.Unmarshal(e.Body, &p) == nil && p.Message != "" && (r.verbose || p.Level == "warn" || p.Level == "error") {
+			r.line(styleDim, "   %s", p.Message)
+		}
+	case session.TypeToolResult:
+		if m, ok := e.Message(); ok {
+			r.result(e, m)
+		}
+	case session.TypeTurnEnded:
+		r.endLine()
+		_ = json.Unmarshal(e.Body, &r.ended)
+	}
+}
+
+func (r *renderer) answer(text string) {
+	if text == "" {
+		return
+	}
+	if r.s.outTTY {
+		text = visible(text)
+	}
+	fmt.Fprint(r.s.out, text)
+	r.atLineStart = strings.HasSuffix(text, "\n")
+}
+
+// endLine ends the answer's line, so that what follows starts a new one.
+func (r *renderer) endLine() {
+	if !r.atLineStart {
+		fmt.Fprintln(r.s.out)
+		r.atLineStart = true
+	}
+}
+
+func (r *renderer) line(style, format string, args ...any) {
+	if r.quiet {
+		return
+	}
+	fmt.Fprintln(r.s.err, r.s.style(style, visible(fmt.Sprintf(format, args...))))
+}
+
+// envelope is what a result's envelope says, for showing it.
+type envelope struct {
+	Success  bool            `json:"tool_success"`
+	Result   json.RawMessage `json:"result"`
+	Error    string          `json:"error"`
+	Code     tool.Code       `json:"error_code"`
+	Hint     string          `json:"hint"`
+	Allow    string          `json:"allow"`
+	Stdout   string          `json:"stdout"`
+	Stderr   string          `json:"stderr"`
+	Metadata struct {
+		MS     int64  `json:"execution_time_ms"`
+		Bytes  int64  `json:"data_size_bytes"`
+		Memory uint64 `json:"peak_memory_bytes"`
+	} `json:"metadata"`
+}
+
+func (r *renderer) result(e session.Event, m llm.Message) {
+	var data llm.ResultData
+	var env envelope
+	if json.Unmarshal(m.Data, &data) != nil || json.Unmarshal([]byte(data.Output), &env) != nil {
+		return
+	}
+	if env.Code == tool.CodeDenied && env.Allow != "" {
+		r.denied[env.Allow] = data.Name
+	}
+	if env.Success {
+		r.preview(outputText(env.Result))
+	} else {
+		r.line(styleRed, "   %s: %s", env.Code, env.Error)
+		r.preview(env.Stdout)
+		r.preview(env.Stderr)
+		if env.Hint != "" && r.verbose {
+			r.line(styleDim, "   hint: %s", env.Hint)
+		}
+	}
+	r.line(styleDim, "   = %s", cost(data.Name, env, r.decisions[e.Call]))
+}
+
+// cost is the last line of a call: what it took and who allowed it.
+func cost(name string, env envelope, d session.Decision) string {
+	parts := []string{name}
+	if env.Success {
+		parts = append(parts, "ok")
+	} else {
+		parts = append(parts, "failed")
+	}
+	parts = append(parts, fmt.Sprintf("%d ms", env.Metadata.MS))
+	if env.Metadata.Memory > 0 {
+		parts = append(parts, humanBytes(int64(env.Metadata.Memory))+" memory")
+	}
+	parts = append(parts, humanBytes(env.Metadata.Bytes)+" result")
+	if d.Risk != "" {
+		parts = append(parts, "risk "+d.Risk)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// outputText is the part of a result that a person reads.
+func outputText(result json.RawMessage) string {
+	var fields struct {
+		Output *string `json:"output"`
+	}
+	if json.Unmarshal(result, &fields) == nil && fields.Output != nil {
+		return *fields.Output
+	}
+	return string(result)
+}
+
+func (r *renderer) preview(text string) {
+	text = strings.TrimRight(text, "\n")
+	if text == "" {
+		return
+	}
+	lines := strings.Split(text, "\n")
+	more := 0
+	if len(lines) > previewLines && !r.verbose {
+		more = len(lines) - previewLines
+		lines = lines[:previewLines]
+	}
+	for _, l := range lines {
+		r.line("", "   | %s", clip(l, 200))
+	}
+	if more > 0 {
+		r.line(styleDim, "   | ... %d more lines", more)
+	}
+}
+
+// clip cuts a line to n characters.
+func clip(s string, n int) string {
+	runes := 0
+	for i := range s {
+		if runes == n {
+			return s[:i] + " ..."
+		}
+		runes++
+	}
+	return s
+}
+
+func humanBytes(n int64) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}
+
+// jsonEvent is one line of --json. It is a documented contract.
+type jsonEvent struct {
+	Seq     uint64          `json:"seq,omitempty"` // position in the log; absent for what is not stored
+	Session string          `json:"session"`
+	Time    time.Time       `json:"time"`
+	Type    session.Type    `json:"type"`
+	Turn    int             `json:"turn,omitempty"`
+	Step    int             `json:"step,omitempty"`
+	Call    string          `json:"call,omitempty"`
+	Data    json.RawMessage `json:"data"`
+}
+
+func writeJSONEvent(s *stdio, e session.Event) error {
+	enc := json.NewEncoder(s.out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(jsonEvent{
+		Seq: e.Seq, Session: e.Session, Time: e.Time, Type: e.Type, Turn: e.Turn, Step: e.Step, Call: e.Call, Data: e.Body,
+	})
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

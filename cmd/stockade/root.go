@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Main runs the program and returns its exit code.
+func Main(args []string, s *stdio) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		if _, ok := <-signals; ok {
+			signal.Stop(signals) // a second one ends the program at once
+			cancel(errInterrupted)
+		}
+	}()
+
+	a := &app{s: s}
+	root := newRootCmd(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	a.close()
+	return int(report(s, ctx, err))
+}
+
+func newRootCmd(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   `stockade ["PROMPT"]`,
+		Short: "An LLM agent whose tools are sandboxed WebAssembly modules",
+		Long: `Stockade runs an LLM agent whose tools are WebAssembly modules. Each runs in a
+sandbox that shows it only the directories you mounted, under limits on time
+and memory, and every call is in a log that can be verified.
+
+Without arguments on a terminal it starts a chat. It needs no key to be tried:
+without a provider it uses a small offline model.
+
+` + exitHelp,
+		Example: `  stockade "list files then read README.md"
+  stockade chat
+  stockade call grep pattern=TODO
+  stockade session show last`,
+		Args:          cobra.ArbitraryArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE:          func(cmd *cobra.Command, args []string) error { return runRoot(cmd, a, args) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Name() == "version" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" {
+				return nil
+			}
+			return a.open()
+		},
+	}
+	root.SetOut(a.s.out)
+	root.SetErr(a.s.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError(fmt.Sprintf("`%s --help` shows the flags", cmd.CommandPath()), "%v", err)
+	})
+	root.SuggestionsMinimumDistance = 2
+	f := root.PersistentFlags()
+	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace (default: the current directory)")
+	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print results and errors only")
+	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
+	addTurnFlags(root, a)
+	root.AddCommand(
+		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newVersionCmd(a),
+	)
+	for _, cmd := range commands(root) {
+		usageArgs(cmd)
+	}
+	return root
+}
+
+// commands lists every command below root.
+func commands(root *cobra.Command) []*cobra.Command {
+	var out []*cobra.Command
+	for _, c := range root.Commands() {
+		out = append(append(out, c), commands(c)...)
+	}
+	return out
+}
+
+// usageArgs makes wrong arguments a usage error, and a command that only
+// groups others say which there are.
+func usageArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usageError(fmt.Sprintf("usage: %s", cmd.UseLine()), "%s: %v", cmd.Name(), err)
+			}
+			return nil
+		}
+	}
+	if cmd.HasSubCommands() {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		}
+	}
+}
+
+func unknownCommand(cmd *cobra.Command, word string) error {
+	var names []string
+	for _, c := range cmd.Commands() {
+		if !c.Hidden {
+			names = append(names, c.Name())
+		}
+	}
+	slices.Sort(names)
+	hint := "the commands are: " + strings.Join(names, ", ")
+	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), near[0])
+	} else if !cmd.HasParent() {
+		hint = fmt.Sprintf("to ask the model about one word: stockade run %s", shellWord(word))
+	}
+	return usageError(hint, "unknown command %q", word)
+}
+
+// runRoot takes a prompt without the word run. One word is never a prompt: it
+// is more likely a mistyped command, and prompts go to somebody else's machine.
+func runRoot(cmd *cobra.Command, a *app, args []string) error {
+	switch {
+	case len(args) > 1:
+		return unknownCommand(cmd, args[0])
+	case len(args) == 1 && len(strings.Fields(args[0])) < 2:
+		return unknownCommand(cmd, args[0])
+	case len(args) == 0 && a.s.interactive():
+		return runChat(cmd.Context(), a, "")
+	case len(args) == 0 && !a.s.piped():
+		cmd.SetOut(io.Writer(a.s.err))
+		_ = cmd.Usage()
+		return &exitErr{code: exitUsage, message: "no prompt, and no terminal for a chat"}
+	}
+	prompt, err := readPrompt(a.s, args)
+	if err != nil {
+		return err
+	}
+	return runTurn(cmd.Context(), a, "", prompt)
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/host/agent"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// maxStdin bounds a prompt that is piped in.
+const maxStdin = 1 << 20
+
+func newRunCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   `run "PROMPT"`,
+		Short: "Run one turn: a prompt goes in, tools run in the sandbox, an answer comes out",
+		Long: `Run one turn. The model is asked, its tool calls run in the sandbox under your
+grants, and its answer is printed on stdout; everything else goes to stderr.
+Standard input, when piped, is added to the prompt.
+
+` + exitHelp,
+		Example: `  stockade run "what does this project do?"
+  stockade "list files then read README.md"
+  git diff | stockade run "review this"
+  stockade run --json "list files" | jq -r 'select(.type=="tool_result").data.content'
+  stockade run --allow file_edit --allow 'bash(command=go test ./...)' "fix the typo and test"`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			prompt, err := readPrompt(a.s, args)
+			if err != nil {
+				return err
+			}
+			return runTurn(cmd.Context(), a, "", prompt)
+		},
+	}
+	addTurnFlags(cmd, a)
+	return cmd
+}
+
+// addTurnFlags adds the flags of the commands that ask a model.
+func addTurnFlags(cmd *cobra.Command, a *app) {
+	f := cmd.Flags()
+	f.BoolVar(&a.flags.json, "json", false, "print every event as one line of JSON on stdout; nobody is asked")
+	f.StringVar(&a.flags.provider, "provider", "", "auto, openai or offline (default: model.provider of the configuration)")
+	f.StringVar(&a.flags.model, "model", "", "name of the model (default: model.name of the configuration)")
+	f.IntVar(&a.flags.maxTurns, "max-turns", 0, "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
+	addGrantFlags(cmd, a)
+}
+
+// addGrantFlags adds the flags of the commands that run tools.
+func addGrantFlags(cmd *cobra.Command, a *app) {
+	f := cmd.Flags()
+	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand: TOOL or 'TOOL(ARGUMENT=VALUE)'; may be repeated")
+	f.StringArrayVar(&a.flags.mounts, "mount", nil, "show tools another directory: DIR, or DIR:ro read-only; may be repeated")
+}
+
+// readPrompt takes the prompt from the argument, from a pipe, or from both.
+func readPrompt(s *stdio, args []string) (string, error) {
+	var parts []string
+	parts = append(parts, args...)
+	if s.piped() {
+		data, err := io.ReadAll(io.LimitReader(s.in, maxStdin+1))
+		if err != nil {
+			return "", fmt.Errorf("read standard input: %w", err)
+		}
+		if len(data) > maxStdin {
+			return "", usageError("put it into a file, and name the file in the prompt", "standard input has more than %d bytes", maxStdin)
+		}
+		parts = append(parts, string(data))
+	}
+	prompt := strings.TrimSpace(strings.ToValidUTF8(strings.Join(parts, "\n\n"), "\uFFFD"))
+	if prompt == "" {
+		return "", usageError(`for example: stockade run "list files"`, "no prompt")
+	}
+	return prompt, nil
+}
+
+// turns is everything that the turns of one session need.
+type turns struct {
+	a     *app
+	agent *agent.Agent
+	log   *session.Log
+	tools toolset
+	lines *lineReader
+}
+
+// openTurns wires a session, a new one where id is empty.
+func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
+	catalog, err := a.catalog()
+	if err != nil {
+		return nil, err
+	}
+	mounts, err := a.workspaceMounts()
+	if err != nil {
+		return nil, err
+	}
+	st, err := a.store(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var past agent.Past
+	log, err := a.log(st, id)
+	if err != nil {
+		return nil, err
+	}
+	if id != "" {
+		if past, err = agent.History(st.Events(ctx, id, 0)); err != nil {
+			return nil, err
+		}
+	}
+	model, provider, err := a.model()
+	if err != nil {
+		return nil, err
+	}
+	t := &turns{a: a, log: log, lines: newLineReader(a.s.in)}
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(t.lines))
+	if err != nil {
+		return nil, err
+	}
+	t.tools = toolset{catalog}
+	t.agent = a.newAgent(model, provider, d, log, past)
+	if id == "" {
+		err = a.started(ctx, log, catalog, mounts)
+	}
+	return t, err
+}
+
+// run runs one turn and shows it.
+func (t *turns) run(ctx context.Context, prompt string) error {
+	a := t.a
+	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
+	for e, err := range t.agent.Run(ctx, prompt) {
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			if err := writeJSONEvent(a.s, e); err != nil {
+				return fmt.Errorf("write: %w", err) // nobody reads any more: the turn is cancelled
+			}
+		}
+		if a.flags.json && e.Type != session.TypeTurnEnded {
+			continue
+		}
+		r.show(e)
+	}
+	for allow, name := range r.denied {
+		a.s.note("a call of %s was denied; to allow it: %s", name, oneLine(allow))
+	}
+	return endError(r.ended)
+}
+
+// endError is how the program ends after a turn that did not end in an answer.
+func endError(end session.TurnEnded) error {
+	switch end.Reason {
+	case session.EndAnswered:
+		return nil
+	case session.EndLimit:
+		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %d steps with tool calls", end.Steps-1),
+			hint: "raise it with --max-turns or max_tool_turns, or go on with `stockade session resume last`"}
+	case session.EndCut:
+		return &exitErr{code: exitLimit, message: "the provider cut the answer short (" + end.Limit + ")",
+			hint: "go on with `stockade session resume last \"go on\"`"}
+	case session.EndProvider:
+		return &exitErr{code: exitProvider, message: end.Error, hint: end.Hint}
+	case session.EndCancelled:
+		return &exitErr{code: exitInterrupted, message: "interrupted",
+			hint: "what was done is recorded: `stockade session show last`"}
+	}
+	return errors.New(end.Error)
+}
+
+// runTurn runs one turn of a session, a new one where id is empty.
+func runTurn(ctx context.Context, a *app, id, prompt string) error {
+	t, err := openTurns(ctx, a, id)
+	if err != nil {
+		return err
+	}
+	return t.run(ctx, prompt)
+}

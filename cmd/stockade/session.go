@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+func newSessionCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume"}
+	var limit int
+	list := &cobra.Command{
+		Use: "list", Short: "List the sessions, newest first", Args: cobra.NoArgs,
+		Example: "  stockade session list\n  stockade session list --json | jq -r '.[0].id'",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runSessionList(cmd.Context(), a, limit) },
+	}
+	list.Flags().IntVarP(&limit, "limit", "n", 20, "how many; 0 lists all")
+	show := &cobra.Command{
+		Use: "show [SESSION]", Short: "Show what happened in a session (default: the last)",
+		Long: `Show what happened in a session: prompts, calls, who allowed them, results,
+answers. SESSION is an id, the beginning of one, or "last".`,
+		Example: "  stockade session show\n  stockade session show 01k --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runSessionShow(cmd.Context(), a, sessionArg(args))
+		},
+	}
+	resume := &cobra.Command{
+		Use: "resume [SESSION] [PROMPT]", Short: "Go on with a session, with its whole conversation",
+		Long: `Go on with a session. With a prompt, run one turn; without one, start a chat.
+SESSION is an id, the beginning of one, or "last".`,
+		Example: "  stockade session resume last \"and now the tests\"\n  stockade session resume 01k",
+		Args:    cobra.MaximumNArgs(2),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runSessionResume(cmd.Context(), a, args) },
+	}
+	for _, c := range []*cobra.Command{list, show} {
+		c.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+	}
+	addTurnFlags(resume, a)
+	cmd.AddCommand(list, show, resume)
+	return cmd
+}
+
+func sessionArg(args []string) string {
+	if len(args) == 0 {
+		return "last"
+	}
+	return args[0]
+}
+
+// sessionJSON is a session in the output of `session list --json`.
+type sessionJSON struct {
+	ID      string    `json:"id"`
+	Title   string    `json:"title"`
+	Started time.Time `json:"started"`
+	Last    time.Time `json:"last"`
+	Turns   int       `json:"turns"`
+	Calls   int       `json:"calls"`
+	Events  int       `json:"events"`
+}
+
+func runSessionList(ctx context.Context, a *app, limit int) error {
+	st, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	infos, err := st.Sessions(ctx)
+	if err != nil {
+		return err
+	}
+	if limit > 0 && len(infos) > limit {
+		infos = infos[:limit]
+	}
+	if a.flags.json {
+		out := []sessionJSON{}
+		for _, i := range infos {
+			out = append(out, sessionJSON{i.ID, i.Title, i.Started, i.Last, i.Turns, i.Calls, i.Events})
+		}
+		enc := json.NewEncoder(a.s.out)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(out)
+	}
+	if len(infos) == 0 {
+		a.s.note("no sessions yet")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SESSION\tLAST\tTURNS\tCALLS\tTITLE")
+	for _, i := range infos {
+		title := i.Title
+		if title == "" && i.Turns == 0 {
+			title = "(stockade call)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, clip(oneLine(title), 60))
+	}
+	return w.Flush()
+}
+
+func runSessionShow(ctx context.Context, a *app, prefix string) error {
+	st, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := st.Resolve(ctx, prefix)
+	if err != nil {
+		return fmt.Errorf("session %q: %w", prefix, err)
+	}
+	// Here the session is the result, so all of it goes to stdout.
+	page := *a.s
+	page.err, page.color = a.s.out, false
+	r := newRenderer(&page, false, a.flags.verbose)
+	for e, err := range st.Events(ctx, id, 0) {
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			if err := writeJSONEvent(a.s, e); err != nil {
+				return err
+			}
+			continue
+		}
+		showPast(r, e)
+	}
+	return nil
+}
+
+// showPast renders an event of the past: like a running turn, with what the
+// person saw without it then.
+func showPast(r *renderer, e session.Event) {
+	switch {
+	case e.Body == nil:
+		r.line(styleDim, "   (%s: deleted)", e.Type)
+	case e.Type == session.TypeSessionStarted:
+		var s session.Started
+		if json.Unmarshal(e.Body, &s) == nil {
+			r.line(styleDim, "session %s, %s, %s in %s", e.Session, e.Time.Local().Format(time.DateTime), s.Program, s.Workspace)
+			r.line(styleDim, "mounts: %s", strings.Join(s.Mounts, " "))
+		}
+	case e.Type == session.TypeTurnStarted:
+		var t session.TurnStarted
+		if json.Unmarshal(e.Body, &t) == nil {
+			r.line("", "\n[turn %d, %s] > %s", e.Turn, strings.TrimSpace(t.Provider+" "+t.Model), t.Prompt)
+		}
+	case e.Type == session.TypeMessage:
+		if m, ok := e.Message(); ok && m.Kind == llm.Assistant {
+			r.line("", "%s", m.Content)
+		}
+	case e.Type == session.TypeDecision:
+		r.show(e)
+		if d := r.decisions[e.Call]; d.Answer != nil {
+			r.line(styleDim, "   asked (%s): %s", d.Reason, answerText(d))
+		}
+	case e.Type == session.TypeTurnEnded:
+		r.show(e)
+		r.line(styleDim, "turn ended: %s, %d steps, %d calls, %d ms%s", r.ended.Reason, r.ended.Steps, r.ended.Calls, r.ended.DurationMS, suffix(": ", r.ended.Error))
+	default:
+		r.show(e)
+	}
+}
+
+func answerText(d session.Decision) string {
+	if !*d.Answer {
+		return "no, " + d.By
+	}
+	return fmt.Sprintf("yes, %s, by %s", d.Scope, d.By)
+}
+
+func suffix(separator, s string) string {
+	if s == "" {
+		return ""
+	}
+	return separator + s
+}
+
+func runSessionResume(ctx context.Context, a *app, args []string) error {
+	st, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := st.Resolve(ctx, sessionArg(args))
+	if err != nil {
+		return fmt.Errorf("session %q: %w", sessionArg(args), err)
+	}
+	a.close() // the turn opens what it needs
+	if len(args) < 2 && !a.s.piped() {
+		return runChat(ctx, a, id)
+	}
+	prompt, err := readPrompt(a.s, args[min(1, len(args)):])
+	if err != nil {
+		return err
+	}
+	return runTurn(ctx, a, id, prompt)
+}
+
+func newAuditCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "audit", Short: "Prove that the log is as it was written"}
+	verify := &cobra.Command{
+		Use: "verify [SESSION]", Short: "Check the hash chain of the whole log, or of one session",
+		Long: `Check every event and both links of each: to the event before it in the log
+and to the one before it in its session. An event that was changed, moved, added
+or removed is found. Events missing from the end of the whole log are not seen
+from within: keep the head that is printed, and compare.`,
+		Example: "  stockade audit verify\n  stockade audit verify last",
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return runAuditVerify(cmd.Context(), a, args) },
+	}
+	verify.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+	cmd.AddCommand(verify)
+	return cmd
+}
+
+func runAuditVerify(ctx context.Context, a *app, args []string) error {
+	st, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	what, check := "log", func() (session.Report, error) { return session.VerifyStore(st.All(ctx)) }
+	if len(args) == 1 {
+		id, err := st.Resolve(ctx, args[0])
+		if err != nil {
+			return fmt.Errorf("session %q: %w", args[0], err)
+		}
+		what, check = "session "+id, func() (session.Report, error) { return session.VerifySession(st.Events(ctx, id, 0)) }
+	}
+	r, err := check()
+	if a.flags.json {
+		out := map[string]any{"ok": err == nil, "events": r.Events, "deleted_bodies": r.Deleted, "head": fmt.Sprintf("%x", r.Head)}
+		if err != nil {
+			out["error"] = err.Error()
+		}
+		if encodeErr := json.NewEncoder(a.s.out).Encode(out); encodeErr != nil {
+			return encodeErr
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: the chain is broken after %d good events: %w", what, r.Events, err)
+	}
+	if !a.flags.json {
+		fmt.Fprintf(a.s.out, "%s: %d events, chain intact, head %x\n", what, r.Events, r.Head)
+		if r.Deleted > 0 {
+			fmt.Fprintf(a.s.out, "%d of them had their body deleted\n", r.Deleted)
+		}
+	}
+	return nil
+}

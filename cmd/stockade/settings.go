@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// loadConfig reads agent.toml of the user and of the workspace, then the
+// environment, then the flags.
+func (a *app) loadConfig() error {
+	load := func(path string, layer config.Layer) (*config.File, error) {
+		f, err := config.Load(path, layer)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file, or move it away"}
+		}
+		return f, nil
+	}
+	user, err := load(a.dirs.agentTOML(), config.User)
+	if err != nil {
+		return err
+	}
+	project, err := load(filepath.Join(a.work, "agent.toml"), config.Project)
+	if err != nil {
+		return err
+	}
+	cfg, warnings, err := config.Merge(user, project, a.s.env)
+	if err != nil {
+		return &exitErr{code: exitUsage, message: err.Error()}
+	}
+	for _, w := range warnings {
+		a.s.note("warning: %s", visible(w.String()))
+	}
+	flags := map[string]string{"model.provider": a.flags.provider, "model.name": a.flags.model}
+	if a.flags.maxTurns != 0 {
+		flags["max_tool_turns"] = strconv.Itoa(a.flags.maxTurns)
+	}
+	for key, value := range flags {
+		if value == "" {
+			continue
+		}
+		if err := cfg.Set(key, value, "flag"); err != nil {
+			return usageError("", "%s %q: %v", key, value, err)
+		}
+	}
+	a.cfg = cfg
+	return nil
+}
+
+// remembered reads the answers "always".
+func (a *app) remembered() ([]policy.Rule, error) {
+	answers, err := config.LoadAnswers(a.dirs.remembered())
+	if err != nil {
+		return nil, err
+	}
+	var rules []policy.Rule
+	for _, ans := range answers {
+		r, err := policy.ParseRule(ans.Rule)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.dirs.remembered(), err)
+		}
+		r.Module, r.Source = ans.Module, policy.SourceUser
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+// remember keeps an answer "always".
+func (a *app) remember(r policy.Rule) error {
+	return config.AddAnswer(a.dirs.remembered(), config.Answer{Rule: r.String(), Module: r.Module, Added: time.Now().UTC().Truncate(time.Second)})
+}

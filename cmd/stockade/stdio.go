@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// stdio is what the program reads and writes, and all that it knows of the
+// terminal: stdout is the result, stderr is everything else.
+type stdio struct {
+	in  *os.File
+	out io.Writer
+	err io.Writer
+
+	inTTY, outTTY, errTTY bool
+	color                 bool // on stderr
+	env                   func(string) string
+}
+
+func osStdio() *stdio {
+	s := &stdio{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv,
+		inTTY: term.IsTerminal(int(os.Stdin.Fd())), outTTY: term.IsTerminal(int(os.Stdout.Fd())),
+		errTTY: term.IsTerminal(int(os.Stderr.Fd())),
+	}
+	s.color = s.errTTY && s.env("NO_COLOR") == "" && s.env("TERM") != "dumb"
+	return s
+}
+
+// interactive reports whether a person can be asked.
+func (s *stdio) interactive() bool { return s.inTTY && s.errTTY }
+
+// piped reports whether standard input holds something to read.
+func (s *stdio) piped() bool {
+	st, err := s.in.Stat()
+	return err == nil && (st.Mode().IsRegular() && st.Size() > 0 || st.Mode()&fs.ModeNamedPipe != 0)
+}
+
+// note tells the person something that is not the result.
+func (s *stdio) note(format string, args ...any) {
+	fmt.Fprintf(s.err, "stockade: "+format+"\n", args...)
+}
+
+func (s *stdio) hint(format string, args ...any) {
+	fmt.Fprintf(s.err, "hint: "+format+"\n", args...)
+}
+
+// The styles used on stderr.
+const (
+	styleBold  = "1"
+	styleDim   = "2"
+	styleRed   = "31"
+	styleGreen = "32"
+	styleWarn  = "33"
+)
+
+func (s *stdio) style(style, text string) string {
+	if !s.color {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}
+
+// visible makes text harmless on a terminal: characters that move the cursor,
+// change colours, reorder text or do not show at all are replaced by their
+// code. Line ends and tabs stay.
+func visible(text string) string {
+	bad := func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) ||
+			unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || r == unicode.ReplacementChar)
+	}
+	if strings.IndexFunc(text, bad) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case !bad(r):
+			b.WriteRune(r)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		default:
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		}
+	}
+	return b.String()
+}
+
+// oneLine is visible text without line ends.
+func oneLine(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(visible(text))
+}
+
+// shellWord makes one word for a POSIX shell.
+func shellWord(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func newToolCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "tool", Short: "The tools: what there is, what each asks for"}
+	list := &cobra.Command{
+		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
+		Example: "  stockade tool list\n  stockade tool list --json | jq -r '.[].name'",
+		RunE: func(*cobra.Command, []string) error {
+			t, err := newToolset(a)
+			if err != nil {
+				return err
+			}
+			if a.flags.json {
+				return t.listJSON(a.s)
+			}
+			return t.list(a.s)
+		},
+	}
+	list.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+	info := &cobra.Command{
+		Use: "info TOOL|MODULE.wasm", Short: "Show a tool: description, arguments, what it asks for, its module",
+		Example: "  stockade tool info grep\n  stockade tool info ./module.wasm",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if file, inner, ok := splitModulePath(args[0]); ok {
+				catalog, _, _, err := a.callTarget(cmd.Context(), args[0])
+				if err != nil && inner == "" {
+					catalog, err = a.fileCatalog(cmd.Context(), file)
+				}
+				if err != nil {
+					return err
+				}
+				t := toolset{catalog}
+				for _, name := range catalog.Names() {
+					if inner == "" || inner == name {
+						if err := t.info(a.s, name); err != nil {
+							return err
+						}
+					}
+				}
+				return nil
+			}
+			t, err := newToolset(a)
+			if err != nil {
+				return err
+			}
+			return t.info(a.s, args[0])
+		},
+	}
+	cmd.AddCommand(list, info)
+	return cmd
+}
+
+// toolset shows a catalog.
+type toolset struct{ catalog *tool.Catalog }
+
+func newToolset(a *app) (toolset, error) {
+	catalog, err := a.catalog()
+	return toolset{catalog}, err
+}
+
+func (t toolset) list(s *stdio) error {
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
+	for _, name := range t.catalog.Names() {
+		e, _ := t.catalog.Find(name)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, policy.RiskOf(e.Capabilities), e.Module.Name, clip(oneLine(firstLine(e.Description)), 80))
+	}
+	return w.Flush()
+}
+
+// toolJSON is a tool in the output of `tool list --json`.
+type toolJSON struct {
+	Name         string            `json:"name"`
+	Description  string            `json:"description"`
+	Risk         string            `json:"risk"`
+	Capabilities tool.Capabilities `json:"capabilities"`
+	Module       string            `json:"module"`
+	Digest       string            `json:"digest"`
+	Parameters   json.RawMessage   `json:"parameters"`
+}
+
+func (t toolset) listJSON(s *stdio) error {
+	out := []toolJSON{}
+	for _, name := range t.catalog.Names() {
+		e, _ := t.catalog.Find(name)
+		out = append(out, toolJSON{
+			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e.Capabilities).String(),
+			Capabilities: e.Capabilities, Module: e.Module.Name, Digest: e.Module.Digest, Parameters: e.Parameters,
+		})
+	}
+	enc := json.NewEncoder(s.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}
+
+func (t toolset) info(s *stdio, name string) error {
+	e, ok := t.catalog.Find(name)
+	if !ok {
+		hint := "`stockade tool list` shows the tools"
+		if near := t.catalog.Nearest(name); near != "" {
+			hint = fmt.Sprintf("did you mean %q?", near)
+		}
+		return usageError(hint, "there is no tool %q", name)
+	}
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "tool\t%s\n", e.Name)
+	fmt.Fprintf(w, "risk\t%s\n", policy.RiskOf(e.Capabilities))
+	fmt.Fprintf(w, "asks for\t%s\n", asksFor(e.Capabilities))
+	fmt.Fprintf(w, "module\t%s (%s), %s\n", e.Module.Name, e.Module.Origin, humanBytes(e.Module.Bytes))
+	fmt.Fprintf(w, "digest\tsha256:%s\n", e.Module.Digest)
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	var pretty json.RawMessage = e.Parameters
+	if indented, err := json.MarshalIndent(e.Parameters, "", "  "); err == nil {
+		pretty = indented
+	}
+	_, err := fmt.Fprintf(s.out, "\n%s\n\nArguments (JSON Schema):\n%s\n", visible(e.Description), visible(string(pretty)))
+	return err
+}
+
+func asksFor(c tool.Capabilities) string {
+	switch {
+	case c.Exec != "":
+		return fmt.Sprintf("running the command in its argument %q", c.Exec)
+	case c.Files == tool.FilesWrite:
+		return "reading and changing files in the mounted directories"
+	case c.Files == tool.FilesRead:
+		return "reading files in the mounted directories"
+	}
+	return "nothing"
+}

@@ -1,0 +1,421 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/agent"
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/session/sqlite"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// app is what the commands share. Everything in it is made when it is first
+// needed: `stockade version` opens nothing.
+type app struct {
+	s     *stdio
+	flags globalFlags
+	cfg   config.Config
+	dirs  dirs
+	work  string // absolute path of the workspace
+
+	box     *sandbox.Sandbox
+	closers []func() error
+}
+
+// globalFlags are the flags of every command.
+type globalFlags struct {
+	dir     string
+	mounts  []string
+	allow   []string
+	quiet   bool
+	verbose bool
+	json    bool
+
+	provider string
+	model    string
+	maxTurns int
+}
+
+// open finds the workspace and reads the configuration.
+func (a *app) open() (err error) {
+	if a.dirs, err = findDirs(a.s.env); err != nil {
+		return err
+	}
+	if a.work, err = workspace(a.flags.dir); err != nil {
+		return err
+	}
+	return a.loadConfig()
+}
+
+// workspace is the directory of -C, or the current one, without symbolic links:
+// the name under which guests see it.
+func workspace(dir string) (string, error) {
+	if dir == "" {
+		dir = "."
+	}
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", usageError("-C names the directory to work in", "workspace: %v", err)
+	}
+	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
+		return "", usageError("-C names the directory to work in", "workspace: %s is not a directory", abs)
+	}
+	return abs, nil
+}
+
+func (a *app) close() {
+	for _, f := range slices.Backward(a.closers) {
+		if err := f(); err != nil {
+			a.s.note("close: %v", err)
+		}
+	}
+	a.closers = nil
+}
+
+func (a *app) onClose(f func() error) { a.closers = append(a.closers, f) }
+
+// builtins lists the modules that are compiled into the program, from the
+// index that the build made, without touching WebAssembly.
+func builtins() (map[*tool.Module]tool.Manifest, error) {
+	data, err := fs.ReadFile(guests.FS, "dist/index.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &exitErr{code: exitError, message: "this stockade was built without its tools", hint: "build it with `make build`"}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("built-in tools: %w", err)
+	}
+	var index []guestModule
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, fmt.Errorf("built-in tools: %w", err)
+	}
+	out := map[*tool.Module]tool.Manifest{}
+	for _, g := range index {
+		out[&tool.Module{
+			Name: g.Manifest.Name, Digest: g.Digest, Bytes: g.Bytes, Origin: tool.OriginBuiltin,
+			Read: func() ([]byte, error) { return fs.ReadFile(guests.FS, path.Join("dist", g.File)) },
+		}] = g.Manifest
+	}
+	return out, nil
+}
+
+// guestModule is an entry of guests/dist/index.json; packguests writes it.
+type guestModule struct {
+	File     string        `json:"file"`
+	Digest   string        `json:"digest"`
+	Bytes    int64         `json:"bytes"`
+	Manifest tool.Manifest `json:"manifest"`
+}
+
+// fileModule reads a module by its path. The bytes that are hashed here are
+// the bytes that run: the file is not read again.
+func fileModule(name string) (*tool.Module, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !st.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	case st.Size() > sandbox.MaxModuleBytes:
+		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), sandbox.MaxModuleBytes)
+	}
+	code := make([]byte, st.Size())
+	if _, err := f.ReadAt(code, 0); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	sum := sha256.Sum256(code)
+	return &tool.Module{
+		Name: strings.TrimSuffix(filepath.Base(name), ".wasm"), Digest: hex.EncodeToString(sum[:]), Bytes: st.Size(),
+		Origin: tool.OriginFile, Path: name, Read: func() ([]byte, error) { return code, nil },
+	}, nil
+}
+
+// catalog lists the tools that the configuration leaves on.
+func (a *app) catalog() (*tool.Catalog, error) {
+	modules, err := builtins()
+	if err != nil {
+		return nil, err
+	}
+	for mod, m := range modules {
+		m.Tools = slices.DeleteFunc(slices.Clone(m.Tools), func(s tool.Spec) bool {
+			return s.Capabilities.Exec != "" && !a.cfg.Tools.Exec || s.Capabilities.Files != tool.FilesNone && !a.cfg.Tools.FS
+		})
+		modules[mod] = m
+	}
+	return tool.NewCatalog(modules)
+}
+
+// policy makes the policy of this run: the mounts, what was remembered and
+// what the flags answer.
+func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Policy, error) {
+	rules, err := a.remembered()
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range a.flags.allow {
+		r, err := policy.ParseRule(text)
+		if err != nil {
+			return nil, usageError("", "--allow: %v", err)
+		}
+		entry, ok := catalog.Find(r.Tool)
+		if !ok {
+			return nil, usageError("`stockade tool list` shows the tools", "--allow: there is no tool %q", r.Tool)
+		}
+		r.Tool = entry.Name
+		if r.Arg != "" && !entry.Schema.HasProperty(r.Arg) {
+			return nil, usageError(fmt.Sprintf("`stockade tool info %s` shows its arguments", r.Tool), "--allow: %s has no argument %q", r.Tool, r.Arg)
+		}
+		if exec := entry.Capabilities.Exec; exec != "" && r.Arg != exec {
+			return nil, usageError(fmt.Sprintf("name the command: --allow '%s(%s=COMMAND)'", r.Tool, exec),
+				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
+		}
+		r.Source = policy.SourceFlag
+		rules = append(rules, r)
+	}
+	limits := policy.Limits{
+		Timeout: a.cfg.ToolTimeout, MemoryBytes: uint64(a.cfg.ToolMemory), OutputBytes: a.cfg.MaxOutputSize,
+		ExecTimeout: a.cfg.Bash.Timeout, ExecOutputBytes: a.cfg.Bash.MaxOutput,
+	}
+	return policy.New(policy.Options{
+		Mounts: mounts, Masked: a.dirs.all(), Rules: rules, Limits: limits, ConfirmAll: a.cfg.RequireConfirmation,
+	}), nil
+}
+
+// mounts are the directories of --mount and of the configuration, each
+// absolute and without symbolic links.
+func (a *app) mounts(specs ...string) ([]policy.Mount, error) {
+	var out []policy.Mount
+	for _, spec := range specs {
+		host, readOnly := strings.CutSuffix(spec, ":ro")
+		host = strings.TrimSuffix(host, ":rw")
+		dir, err := workspace(host)
+		if err != nil {
+			return nil, usageError("a mount is DIR, or DIR:ro to keep it from being changed", "mount %s: %v", spec, err)
+		}
+		m := policy.Mount{Host: dir, Write: !readOnly}
+		if i := slices.IndexFunc(out, func(o policy.Mount) bool { return o.Host == dir }); i >= 0 {
+			out[i].Write = out[i].Write && m.Write // named twice: the narrower holds
+			continue
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// workspaceMounts are the workspace and whatever else the user mounts.
+func (a *app) workspaceMounts() ([]policy.Mount, error) {
+	if home, _ := os.UserHomeDir(); a.work == home || a.work == "/" {
+		a.s.note("warning: the workspace is %s; every tool can read all of it", a.work)
+		a.s.hint("run stockade in the directory of a project, or name one with -C")
+	}
+	specs := []string{a.work}
+	for _, m := range a.cfg.Mounts {
+		specs = append(specs, m.String())
+	}
+	return a.mounts(append(specs, a.flags.mounts...)...)
+}
+
+// sandbox makes the sandbox. Compiling is shown, because it takes a second or
+// more for each module, once.
+func (a *app) sandbox() *sandbox.Sandbox {
+	if a.box != nil {
+		return a.box
+	}
+	a.box = sandbox.New(sandbox.Options{
+		CacheDir: a.dirs.compiled(),
+		Services: hostmod.Services{Exec: jailExec{}},
+		Compiling: func(m *tool.Module) {
+			if !a.flags.quiet {
+				a.s.note("compiling %s (%s), once ...", m.Name, humanBytes(m.Bytes))
+			}
+		},
+		Compiled: func(m *tool.Module, d time.Duration, err error) {
+			if !a.flags.quiet && err == nil && d > time.Second {
+				a.s.note("compiled %s in %.1f s", m.Name, d.Seconds())
+			}
+		},
+		Logger: a.logger(),
+	})
+	a.onClose(a.box.Close)
+	return a.box
+}
+
+func (a *app) logger() *slog.Logger {
+	level := slog.LevelWarn
+	if a.flags.verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(a.s.err, &slog.HandlerOptions{Level: level}))
+}
+
+// jailExec is the host function exec on top of the jail.
+type jailExec struct{}
+
+// Run implements hostmod.Exec.
+func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
+	out, err := jail.Run(ctx, grant, jail.Command(cmd))
+	switch {
+	case errors.Is(err, jail.ErrDenied):
+		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
+	case errors.Is(err, jail.ErrNotFound):
+		err = fmt.Errorf("%w: %w", hostmod.ErrCommandNotFound, err)
+	}
+	return hostmod.Outcome(out), err
+}
+
+// store opens the sessions, and marks the calls that a crash has left open.
+func (a *app) store(ctx context.Context) (*sqlite.Store, error) {
+	if err := os.MkdirAll(a.dirs.data, 0o700); err != nil {
+		return nil, err
+	}
+	st, err := sqlite.Open(ctx, a.dirs.sessions(), nil)
+	if err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	a.onClose(st.Close)
+	return st, a.settle(ctx, st)
+}
+
+// settle gives each call that was intended and has no result one that says
+// so, unless the process that runs it is still alive.
+func (a *app) settle(ctx context.Context, st session.Store) error {
+	open, err := st.OpenCalls(ctx)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	dead := map[string]bool{} // sessions whose process is gone
+	for _, c := range open {
+		if _, ok := dead[c.Session]; !ok {
+			unlock, err := a.lock(c.Session)
+			if err != nil && !errors.Is(err, errInUse) {
+				return err
+			}
+			if dead[c.Session] = err == nil; dead[c.Session] {
+				defer unlock()
+			}
+		}
+		if !dead[c.Session] {
+			continue
+		}
+		if err := agent.Interrupt(ctx, st, c); err != nil {
+			return err
+		}
+		a.s.note("a call of %s in session %s was interrupted; its result is recorded as such", c.Name, c.Session)
+	}
+	return nil
+}
+
+var errInUse = errors.New("the session is in use by another process")
+
+// lock keeps other processes out of a session. The lock goes with the process,
+// however that ends; unlock also removes its file.
+func (a *app) lock(id string) (unlock func() error, err error) {
+	if err := os.MkdirAll(a.dirs.locks(), 0o700); err != nil {
+		return nil, err
+	}
+	name := filepath.Join(a.dirs.locks(), id)
+	for {
+		l := flock.New(name)
+		ok, err := l.TryLock()
+		if err != nil {
+			return nil, fmt.Errorf("lock session %s: %w", id, err)
+		}
+		if !ok {
+			return nil, fmt.Errorf("session %s: %w", id, errInUse)
+		}
+		// Another process may have removed the file between our opening and our
+		// locking it; then the lock that counts is on a new file.
+		held, err := l.Stat()
+		there, statErr := os.Stat(name)
+		if err == nil && statErr == nil && os.SameFile(held, there) {
+			return func() error { return errors.Join(os.Remove(name), l.Unlock()) }, nil
+		}
+		_ = l.Unlock()
+	}
+}
+
+// log opens the log of a session, a new one where id is empty, and keeps
+// others out of it until the program ends.
+func (a *app) log(st session.Store, id string) (*session.Log, error) {
+	if id == "" {
+		id = session.NewID(time.Now())
+	}
+	unlock, err := a.lock(id)
+	if err != nil {
+		return nil, err
+	}
+	a.onClose(unlock)
+	return session.NewLog(st, id, time.Now), nil
+}
+
+// dispatcher puts the one door together.
+func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver) (*dispatch.Dispatcher, error) {
+	p, err := a.policy(catalog, mounts)
+	if err != nil {
+		return nil, err
+	}
+	return dispatch.New(dispatch.Options{
+		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Remember: a.remember,
+	}), nil
+}
+
+// approver asks on the terminal if there is one.
+func (a *app) approver(lines *lineReader) dispatch.Approver {
+	if !a.s.interactive() || a.flags.json {
+		return noTerminal{}
+	}
+	return &terminal{s: a.s, lines: lines}
+}
+
+// started is the first event of a new session.
+func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catalog, mounts []policy.Mount) error {
+	body := session.Started{Program: version(), Workspace: a.work, Mounts: []string{}, Tools: catalog.Names()}
+	for _, m := range mounts {
+		body.Mounts = append(body.Mounts, m.String())
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	_, err = log.Append(ctx, session.Draft{Type: session.TypeSessionStarted, Body: data})
+	return err
+}
+
+// newAgent wires the loop.
+func (a *app) newAgent(m llm.Model, provider string, tools agent.Tools, log *session.Log, past agent.Past) *agent.Agent {
+	return agent.New(agent.Options{
+		Model: m, Provider: provider, Name: a.cfg.Model.Name, Tools: tools, Log: log, Past: past,
+		System: systemPrompt(a.work, a.cfg.SystemPrompt), Cwd: a.work,
+		MaxSteps: a.cfg.MaxToolTurns, MaxCallsPerStep: a.cfg.MaxToolCallsPerTurn, HistoryChars: a.cfg.HistoryCharBudget,
+	})
+}

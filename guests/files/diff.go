@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+const (
+	diffContext = 3
+	// These keep the diff of a large replacement short.
+	maxDiffChanges = 200
+	maxDiffBytes   = 8 << 10
+	maxDiffLine    = 300
+)
+
+// hunk is a run of whole lines that changes: content[start:end], whose first
+// line has the number line, counted from 0.
+type hunk struct {
+	start, end, line int
+	old, new         []string
+}
+
+// unifiedDiff shows the changes as a unified diff without comparing texts:
+// where they are is known.
+func unifiedDiff(name string, content []byte, changes []change) string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "--- a/%s\n+++ b/%s\n", name, name)
+	hunks := hunksOf(content, changes[:min(len(changes), maxDiffChanges)])
+	more := len(changes) > maxDiffChanges
+	shift := 0 // how many lines the new text is ahead of the old one
+	for i := 0; i < len(hunks); {
+		if out.Len() > maxDiffBytes {
+			more = true
+			break
+		}
+		// Hunks whose context would touch make one.
+		last := i
+		for last+1 < len(hunks) && hunks[last+1].line-hunks[last].line-len(hunks[last].old) <= 2*diffContext {
+			last++
+		}
+		shift += writeHunk(&out, content, hunks[i:last+1], shift)
+		i = last + 1
+	}
+	if more {
+		out.WriteString("[diff cut: there are more changes]\n")
+	}
+	return out.String()
+}
+
+// writeHunk writes a group of hunks under one header and returns by how many
+// lines it makes the text longer.
+func writeHunk(out *strings.Builder, content []byte, group []hunk, shift int) (grown int) {
+	first, last := group[0], group[len(group)-1]
+	before := splitLines(content[linesBack(content, first.start, diffContext):first.start])
+	after := splitLines(content[last.end:linesOn(content, last.end, diffContext)])
+	for _, h := range group {
+		grown += len(h.new) - len(h.old)
+	}
+	line := first.line - len(before)
+	lines := last.line + len(last.old) + len(after) - line
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", span(line, lines), span(line+shift, lines+grown))
+	writeLines(out, ' ', before)
+	for i, h := range group {
+		if i > 0 {
+			writeLines(out, ' ', splitLines(content[group[i-1].end:h.start]))
+		}
+		writeLines(out, '-', h.old)
+		writeLines(out, '+', h.new)
+	}
+	writeLines(out, ' ', after)
+	return grown
+}
+
+// span writes where a hunk is, as diff does: an empty one stands after the line
+// before it.
+func span(first, n int) string {
+	if n == 0 {
+		return fmt.Sprintf("%d,0", first)
+	}
+	return fmt.Sprintf("%d,%d", first+1, n)
+}
+
+func writeLines(out *strings.Builder, mark byte, lines []string) {
+	for i, line := range lines {
+		if out.Len() > maxDiffBytes {
+			fmt.Fprintf(out, "[%s cut]\n", count(len(lines)-i, "line", "lines"))
+			return
+		}
+		text, more := cut([]byte(strings.TrimRight(line, "\r\n")), maxDiffLine)
+		out.WriteByte(mark)
+		out.WriteString(text)
+		if more {
+			out.WriteString(" [line cut]")
+		}
+		out.WriteByte('\n')
+		if !strings.HasSuffix(line, "\n") {
+			out.WriteString("\\ No newline at end of file\n")
+		}
+	}
+}
+
+// hunksOf widens the changes to whole lines and joins those that share one.
+func hunksOf(content []byte, changes []change) []hunk {
+	var hunks []hunk
+	line, counted := 0, 0 // how many line breaks there are before an offset
+	for i := 0; i < len(changes); {
+		start := linesBack(content, changes[i].start, 0)
+		var text bytes.Buffer
+		from, end := start, start
+		for i < len(changes) && (end == start || changes[i].start < end) {
+			text.Write(content[from:changes[i].start])
+			text.WriteString(changes[i].text)
+			from = changes[i].end
+			// To the end of the line even when the change ends with one: the next
+			// line moves up when the new text has no line break.
+			end = linesOn(content, from, 1)
+			i++
+		}
+		text.Write(content[from:end])
+		line += bytes.Count(content[counted:start], []byte("\n"))
+		counted = start
+		h := hunk{start, end, line, splitLines(content[start:end]), splitLines(text.Bytes())}
+		h.trim()
+		hunks = append(hunks, h)
+	}
+	return hunks
+}
+
+// trim leaves out the lines at both ends that stay the same.
+func (h *hunk) trim() {
+	for len(h.old) > 0 && len(h.new) > 0 && h.old[0] == h.new[0] {
+		h.start += len(h.old[0])
+		h.line++
+		h.old, h.new = h.old[1:], h.new[1:]
+	}
+	for len(h.old) > 0 && len(h.new) > 0 && h.old[len(h.old)-1] == h.new[len(h.new)-1] {
+		h.end -= len(h.old[len(h.old)-1])
+		h.old, h.new = h.old[:len(h.old)-1], h.new[:len(h.new)-1]
+	}
+}
+
+// linesBack returns the start of the line that is n lines before the one at
+// the offset.
+func linesBack(content []byte, offset, n int) int {
+	for {
+		offset = bytes.LastIndexByte(content[:offset], '\n') + 1
+		if n == 0 || offset == 0 {
+			return offset
+		}
+		offset--
+		n--
+	}
+}
+
+// linesOn returns the offset after the n-th line break from the offset on.
+func linesOn(content []byte, offset, n int) int {
+	for ; n > 0; n-- {
+		i := bytes.IndexByte(content[offset:], '\n')
+		if i < 0 {
+			return len(content)
+		}
+		offset += i + 1
+	}
+	return offset
+}
+
+// splitLines keeps the line endings; an empty text has no lines.
+func splitLines(text []byte) []string {
+	var lines []string
+	for line := range bytes.Lines(text) {
+		lines = append(lines, string(line))
+	}
+	return lines
+}

@@ -1,0 +1,321 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// This is our own matcher for .gitignore files because the libraries for it
+// are unmaintained, match by translation to regular expressions, which gets
+// the corner cases wrong, or are part of a whole git implementation, which
+// every build of this module would carry. The rules are those of gitignore(5);
+// $GIT_DIR/info/exclude and the user's own file are not read, as they are
+// about the person and not about the project.
+
+// maxIgnoreBytes bounds how much of one .gitignore file is read.
+const maxIgnoreBytes = 1 << 20
+
+// ignoreFile holds the patterns of one .gitignore file, and the ones of the
+// directories above.
+type ignoreFile struct {
+	dir      string // the directory that holds it, absolute
+	patterns []ignorePattern
+	parent   *ignoreFile // nil at the top
+}
+
+type ignorePattern struct {
+	segments []string // between slashes; "**" stands for any number of them
+	anchored bool     // matches from the file's directory, not at any depth
+	dirOnly  bool
+	negated  bool
+}
+
+// loadIgnore reads dir/.gitignore. It returns parent when there is none.
+func loadIgnore(dir string, parent *ignoreFile) *ignoreFile {
+	name := filepath.Join(dir, ".gitignore")
+	// Git does not follow a link here, and neither do we: it may lead anywhere.
+	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return parent
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return parent
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxIgnoreBytes))
+	if err != nil {
+		return parent
+	}
+	patterns := parseIgnore(text)
+	if len(patterns) == 0 {
+		return parent
+	}
+	return &ignoreFile{dir, patterns, parent}
+}
+
+// loadIgnoreAbove reads the .gitignore files that hold for dir, from the
+// outermost in: those of the work tree that dir is in, or, without one, of
+// the working directory and below.
+func loadIgnoreAbove(dir, cwd string) *ignoreFile {
+	var dirs []string // from dir up
+	top := 0
+	for d := dir; ; d = filepath.Dir(d) {
+		dirs = append(dirs, d)
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			top = len(dirs) - 1
+			break
+		}
+		if d == cwd {
+			top = len(dirs) - 1
+		}
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	var ignore *ignoreFile
+	for i := top; i >= 0; i-- {
+		ignore = loadIgnore(dirs[i], ignore)
+	}
+	return ignore
+}
+
+// ignores reports whether the entry at the absolute path abs is excluded. It
+// does not look at the directories above the entry: a walk does not enter
+// those that are excluded.
+func (f *ignoreFile) ignores(abs string, isDir bool) bool {
+	for ; f != nil; f = f.parent {
+		rel := strings.TrimPrefix(abs[len(f.dir):], "/") // a walk only goes down
+		segments := strings.Split(rel, "/")
+		for i := len(f.patterns) - 1; i >= 0; i-- { // the last match decides
+			if p := &f.patterns[i]; p.match(segments, isDir) {
+				return !p.negated
+			}
+		}
+	}
+	return false
+}
+
+func parseIgnore(text []byte) []ignorePattern {
+	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+	var patterns []ignorePattern
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		if p, ok := parseIgnoreLine(line); ok {
+			patterns = append(patterns, p)
+		}
+	}
+	return patterns
+}
+
+func parseIgnoreLine(line string) (p ignorePattern, ok bool) {
+	if strings.HasPrefix(line, "#") {
+		return p, false
+	}
+	line = trimSpaces(line)
+	line, p.negated = strings.CutPrefix(line, "!")
+	line, p.dirOnly = strings.CutSuffix(line, "/")
+	if line == "" {
+		return p, false
+	}
+	p.anchored = strings.Contains(line, "/")
+	p.segments = strings.Split(strings.TrimPrefix(line, "/"), "/")
+	return p, true
+}
+
+// trimSpaces drops spaces at the end, except one that a backslash quotes.
+func trimSpaces(line string) string {
+	end := 0
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case ' ':
+			continue
+		case '\\':
+			i++
+		}
+		end = min(i+1, len(line))
+	}
+	return line[:end]
+}
+
+func (p *ignorePattern) match(segments []string, isDir bool) bool {
+	if p.dirOnly && !isDir {
+		return false
+	}
+	if !p.anchored {
+		return matchSegment(p.segments[0], segments[len(segments)-1])
+	}
+	return matchSegments(p.segments, segments)
+}
+
+// matchSegments matches whole paths. Only the latest "**" is ever tried again,
+// as an earlier one could not match more than it did: the time is at most the
+// product of the two lengths.
+func matchSegments(pattern, name []string) bool {
+	p, n := 0, 0
+	retryP, retryN := -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == "**":
+			if p == len(pattern)-1 {
+				return true // all that is inside, but not the directory itself
+			}
+			p++
+			retryP, retryN = p, n
+		case p < len(pattern) && matchSegment(pattern[p], name[n]):
+			p++
+			n++
+		case retryP >= 0:
+			retryN++
+			p, n = retryP, retryN
+		default:
+			return false
+		}
+	}
+	return p == len(pattern)
+}
+
+// matchSegment matches one name: * is any text, ? one character, [...] one of
+// a set, and a backslash quotes. A malformed pattern matches nothing.
+func matchSegment(pattern, name string) bool {
+	p, n := 0, 0
+	retryP, retryN := -1, 0
+	for n < len(name) {
+		if p < len(pattern) && pattern[p] == '*' {
+			p++
+			retryP, retryN = p, n
+			continue
+		}
+		if width, charWidth := matchOne(pattern[p:], name[n:]); width > 0 {
+			p += width
+			n += charWidth
+			continue
+		}
+		if retryP < 0 {
+			return false
+		}
+		retryN++
+		p, n = retryP, retryN
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// matchOne matches the first character of name, which is not empty, and
+// returns how many bytes of both were used; 0 when it does not match.
+func matchOne(pattern, name string) (patternWidth, nameWidth int) {
+	if pattern == "" {
+		return 0, 0
+	}
+	switch pattern[0] {
+	case '?':
+		return 1, 1
+	case '[':
+		if width, ok := matchSet(pattern, name[0]); ok {
+			return width, 1
+		}
+		return 0, 0
+	case '\\':
+		if len(pattern) > 1 && pattern[1] == name[0] {
+			return 2, 1
+		}
+		return 0, 0
+	}
+	if pattern[0] == name[0] {
+		return 1, 1
+	}
+	return 0, 0
+}
+
+// matchSet matches c against the set, such as [a-z], that pattern starts with,
+// and returns the set's length. A set that is not closed matches nothing.
+func matchSet(pattern string, c byte) (width int, ok bool) {
+	i := 1
+	negated := false
+	if i < len(pattern) && (pattern[i] == '!' || pattern[i] == '^') {
+		negated = true
+		i++
+	}
+	found := false
+	for first := true; ; first = false {
+		if i >= len(pattern) {
+			return 0, false
+		}
+		if pattern[i] == ']' && !first {
+			return i + 1, found != negated
+		}
+		if class, rest, isClass := cutClass(pattern[i:]); isClass {
+			in, known := inClass(class, c)
+			if !known {
+				return 0, false
+			}
+			found = found || in
+			i = len(pattern) - len(rest)
+			continue
+		}
+		low, next := setChar(pattern, i)
+		high := low
+		if next+1 < len(pattern) && pattern[next] == '-' && pattern[next+1] != ']' {
+			high, next = setChar(pattern, next+1)
+		}
+		if next > len(pattern) {
+			return 0, false
+		}
+		found = found || low <= c && c <= high
+		i = next
+	}
+}
+
+// setChar reads the character at i, which a backslash may quote. It returns
+// an index beyond the pattern when the backslash quotes nothing.
+func setChar(pattern string, i int) (c byte, next int) {
+	if pattern[i] != '\\' {
+		return pattern[i], i + 1
+	}
+	if i+1 >= len(pattern) {
+		return 0, len(pattern) + 1
+	}
+	return pattern[i+1], i + 2
+}
+
+// cutClass splits a class such as [:alpha:] from the start of s.
+func cutClass(s string) (class, rest string, ok bool) {
+	inner, ok := strings.CutPrefix(s, "[:")
+	if !ok {
+		return "", s, false
+	}
+	return strings.Cut(inner, ":]")
+}
+
+func inClass(class string, c byte) (in, known bool) {
+	lower, upper, digit := 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9'
+	graph := '!' <= c && c <= '~'
+	switch class {
+	case "alnum":
+		return lower || upper || digit, true
+	case "alpha":
+		return lower || upper, true
+	case "blank":
+		return c == ' ' || c == '\t', true
+	case "cntrl":
+		return c < ' ' || c == 0x7f, true
+	case "digit":
+		return digit, true
+	case "graph":
+		return graph, true
+	case "lower":
+		return lower, true
+	case "print":
+		return graph || c == ' ', true
+	case "punct":
+		return graph && !lower && !upper && !digit, true
+	case "space":
+		return c == ' ' || '\t' <= c && c <= '\r', true
+	case "upper":
+		return upper, true
+	case "xdigit":
+		return digit || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F', true
+	}
+	return false, false
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// maxGlobResults is how many paths one call returns.
+const maxGlobResults = 1000
+
+type globArgs struct {
+	Pattern string `json:"pattern" desc:"The pattern, with *, ?, [a-z], {a,b} and **."`
+	Path    string `json:"path,omitempty" desc:"The directory to search." default:"."`
+}
+
+type globResult struct {
+	Output    string `json:"output"`
+	Count     int    `json:"count"` // of the paths in Output
+	Truncated bool   `json:"truncated,omitempty"`
+	Hint      string `json:"hint,omitempty"`
+}
+
+// errEnough ends a walk that has found as much as it may return.
+var errEnough = errors.New("enough found")
+
+func glob(ctx context.Context, in globArgs) (globResult, error) {
+	pattern := filepath.ToSlash(in.Pattern)
+	if pattern == "" {
+		return globResult{}, tool.InvalidInput("pattern is empty; ** finds all files")
+	}
+	if !doublestar.ValidatePattern(pattern) {
+		return globResult{}, tool.InvalidInput("pattern %q is malformed; quote special characters with a backslash", in.Pattern)
+	}
+	start := in.Path
+	base, rest := doublestar.SplitPattern(pattern)
+	if strings.HasPrefix(pattern, "/") || base == ".." || strings.HasPrefix(base, "../") {
+		// The pattern says by itself where to start, and that is not below path.
+		if !strings.HasPrefix(pattern, "/") {
+			base = filepath.Join(in.Path, base)
+		}
+		start, pattern, base = base, rest, "."
+	}
+	if strings.Contains(base, `\`) {
+		base = "." // quoted characters: do without the short cut
+	}
+	pattern = strings.TrimPrefix(pattern, "./")
+	base = strings.TrimPrefix(base, "./")
+
+	root, err := locate(start)
+	if err != nil {
+		return globResult{}, err
+	}
+	var found []string
+	truncated := false
+	w := walker{
+		hidden: true,
+		visit: func(l location, path string, _ fs.DirEntry) error {
+			if !doublestar.MatchUnvalidated(pattern, path) {
+				return nil
+			}
+			if len(found) == maxGlobResults {
+				truncated = true
+				return errEnough
+			}
+			found = append(found, l.shown())
+			return nil
+		},
+		enter: func(path string) bool {
+			return base == "." || within(path, base) || within(base, path)
+		},
+	}
+	if err := w.walk(ctx, root); err != nil && err != errEnough {
+		return globResult{}, err
+	}
+	slices.Sort(found)
+	out := globResult{Output: strings.Join(found, "\n"), Count: len(found), Truncated: truncated}
+	if truncated {
+		out.Hint = fmt.Sprintf("only the first %d matches are shown; use a narrower pattern or path", maxGlobResults)
+	} else if w.skipped > 0 {
+		out.Hint = fmt.Sprintf("%d directories could not be read", w.skipped)
+	}
+	return out, nil
+}
+
+// within reports whether path is dir or below it; both have slashes.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, dir+"/")
+}

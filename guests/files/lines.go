@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"unicode/utf8"
+)
+
+const (
+	// binaryProbe is how much of a file decides whether it is binary.
+	binaryProbe = 8000
+	// maxShownLine is how many characters of a line are shown.
+	maxShownLine = 2000
+)
+
+// isBinary reports whether the beginning of a file holds a NUL byte.
+func isBinary(head []byte) bool {
+	return bytes.IndexByte(head[:min(len(head), binaryProbe)], 0) >= 0
+}
+
+// lineReader reads lines of any length in bounded memory.
+type lineReader struct {
+	r    *bufio.Reader
+	max  int // bytes of a line that are kept
+	line []byte
+}
+
+func newLineReader(r io.Reader, max int) *lineReader {
+	return &lineReader{r: bufio.NewReaderSize(r, 64<<10), max: max}
+}
+
+// head returns the beginning of the file, before anything was read.
+func (r *lineReader) head() []byte {
+	head, _ := r.r.Peek(binaryProbe)
+	return head
+}
+
+// next returns the next line without its ending, valid until the next call,
+// and how many bytes it has. When that is more than max, the line is only the
+// beginning. At the end of the file the error is io.EOF.
+func (r *lineReader) next() (line []byte, length int, err error) {
+	r.line = r.line[:0]
+	for {
+		part, err := r.r.ReadSlice('\n')
+		length += len(part)
+		if room := r.max + 2 - len(r.line); room > 0 { // 2 for the ending
+			r.line = append(r.line, part[:min(room, len(part))]...)
+		}
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case err == io.EOF && length == 0:
+			return nil, 0, io.EOF
+		case err != nil && err != io.EOF:
+			return nil, 0, err
+		}
+		if bytes.HasSuffix(part, []byte("\n")) {
+			length--
+			if length > 0 && length <= len(r.line) && r.line[length-1] == '\r' {
+				length--
+			}
+		}
+		return r.line[:min(len(r.line), length, r.max)], length, nil
+	}
+}
+
+// cut returns at most max characters of a line as valid UTF-8, and whether
+// there were more.
+func cut(line []byte, max int) (text string, more bool) {
+	end := 0
+	for n := 0; end < len(line); n++ {
+		if n == max {
+			return string(bytes.ToValidUTF8(line[:end], []byte("\uFFFD"))), true
+		}
+		_, width := utf8.DecodeRune(line[end:])
+		end += width
+	}
+	return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))), false
+}

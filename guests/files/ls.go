@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// maxLsEntries is the most that max_entries can be.
+const maxLsEntries = 1000
+
+type lsArgs struct {
+	Path       string `json:"path,omitempty" desc:"The directory." default:"."`
+	ShowHidden bool   `json:"show_hidden,omitempty" desc:"Include what starts with a dot."`
+	SortBy     string `json:"sort_by,omitempty" desc:"What to sort by." enum:"name,size,modified" default:"name"`
+	Reverse    bool   `json:"reverse,omitempty" desc:"Turn the order round."`
+	MaxEntries int    `json:"max_entries,omitempty" desc:"How many entries to show." min:"1" max:"1000" default:"500"`
+}
+
+type lsResult struct {
+	Output     string `json:"output"`
+	Count     int    `json:"count"` // entries shown
+	Truncated bool   `json:"truncated,omitempty"`
+	// Of the whole directory, hidden entries only when they are asked for.
+	Files      int   `json:"files"`
+	Dirs       int   `json:"dirs"`
+	Links      int   `json:"links"`
+	TotalBytes int64 `json:"total_bytes"`
+}
+
+type lsEntry struct {
+	kind  string // FILE, DIR or LINK; OTHER for the rest
+	name  string // as shown
+	size  int64
+	mtime time.Time
+}
+
+func ls(_ context.Context, in lsArgs) (lsResult, error) {
+	l, err := locate(in.Path)
+	if err != nil {
+		return lsResult{}, err
+	}
+	info, err := os.Stat(l.abs)
+	if err != nil {
+		return lsResult{}, l.fault("list", err)
+	}
+	if !info.IsDir() {
+		return lsResult{}, tool.InvalidInput("list %s: is a file, not a directory; file_read shows it", l.shown())
+	}
+	dirEntries, err := os.ReadDir(l.abs)
+	if err != nil {
+		return lsResult{}, l.fault("list", err)
+	}
+	var out lsResult
+	var entries []lsEntry
+	hidden := 0
+	for _, d := range dirEntries {
+		if !in.ShowHidden && strings.HasPrefix(d.Name(), ".") {
+			hidden++
+			continue
+		}
+		entry := describe(l.child(d.Name()), d)
+		entries = append(entries, entry)
+		switch entry.kind {
+		case "DIR":
+			out.Dirs++
+		case "LINK":
+			out.Links++
+		default:
+			out.Files++
+			out.TotalBytes += entry.size
+		}
+	}
+	sortEntries(entries, in.SortBy, in.Reverse)
+	limit := min(max(in.MaxEntries, 1), maxLsEntries)
+	out.Truncated = len(entries) > limit
+	out.Count = min(len(entries), limit)
+	out.Output = table(entries[:out.Count]) + totals(out, len(entries), hidden)
+	return out, nil
+}
+
+// describe never fails: an entry that went away since, or that may not be
+// looked at, is listed without its size and time.
+func describe(l location, d fs.DirEntry) lsEntry {
+	entry := lsEntry{kind: "FILE", name: printable(d.Name())}
+	switch {
+	case d.IsDir():
+		entry.kind = "DIR"
+		entry.name += "/"
+	case d.Type()&fs.ModeSymlink != 0:
+		entry.kind = "LINK"
+		if target, err := os.Readlink(l.abs); err == nil {
+			entry.name += " -> " + printable(target)
+		}
+	case !d.Type().IsRegular():
+		entry.kind = "OTHER"
+	}
+	if info, err := d.Info(); err == nil {
+		entry.mtime = info.ModTime()
+		if entry.kind == "FILE" {
+			entry.size = info.Size()
+		}
+	}
+	return entry
+}
+
+// sortEntries expects the order of names, in which os.ReadDir returns them,
+// and keeps it among equals.
+func sortEntries(entries []lsEntry, by string, reverse bool) {
+	slices.SortStableFunc(entries, func(a, b lsEntry) int {
+		order := 0
+		switch by {
+		case "size":
+			order = cmp.Compare(a.size, b.size)
+		case "modified":
+			order = a.mtime.Compare(b.mtime)
+		}
+		return order
+	})
+	if reverse {
+		slices.Reverse(entries)
+	}
+}
+
+func table(entries []lsEntry) string {
+	var out strings.Builder
+	for _, e := range entries {
+		size, mtime := "-", strings.Repeat("-", len("2006-01-02 15:04"))
+		if e.kind == "FILE" {
+			size = humanSize(e.size)
+		}
+		if !e.mtime.IsZero() {
+			mtime = e.mtime.UTC().Format("2006-01-02 15:04")
+		}
+		fmt.Fprintf(&out, "%-5s %9s  %s  %s\n", e.kind, size, mtime, e.name)
+	}
+	return out.String()
+}
+
+func totals(r lsResult, entries, hidden int) string {
+	text := fmt.Sprintf("total: %s, %s", count(r.Files, "file", "files"), count(r.Dirs, "directory", "directories"))
+	if r.Links > 0 {
+		text += ", " + count(r.Links, "link", "links")
+	}
+	text += ", " + humanSize(r.TotalBytes)
+	if r.Truncated {
+		text += fmt.Sprintf(" (%d of %d entries shown; raise max_entries or change sort_by)", r.Count, entries)
+	}
+	if hidden > 0 {
+		text += fmt.Sprintf(" (%d hidden not shown)", hidden)
+	}
+	return text
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+// location is a file that an argument names.
+type location struct {
+	abs string // cleaned and absolute: what to open
+	rel string // how results name it: relative when inside the working directory
+}
+
+// locate resolves a path argument; an empty one is the working directory.
+func locate(path string) (location, error) {
+	if strings.ContainsRune(path, 0) {
+		return location{}, tool.InvalidInput("path %q holds a NUL byte", path)
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return location{}, tool.IO("working directory: %w", err)
+	}
+	abs := filepath.FromSlash(path)
+	if !filepath.IsAbs(abs) {
+		abs = filepath.Join(cwd, abs)
+	}
+	return at(cwd, filepath.Clean(abs)), nil
+}
+
+// at names the file at the absolute path abs as seen from cwd.
+func at(cwd, abs string) location {
+	rel, err := filepath.Rel(cwd, abs)
+	if err != nil || !filepath.IsLocal(rel) {
+		rel = abs
+	}
+	return location{abs, filepath.ToSlash(rel)}
+}
+
+func (l location) inside() bool { return !filepath.IsAbs(filepath.FromSlash(l.rel)) }
+
+// child names an entry of the directory l.
+func (l location) child(name string) location {
+	c := location{abs: filepath.Join(l.abs, name), rel: l.rel + "/" + name}
+	if l.rel == "." {
+		c.rel = name
+	} else if l.rel == "/" {
+		c.rel = "/" + name
+	}
+	return c
+}
+
+// shown is the path as a result prints it: quoted when it would break the
+// line that it stands on.
+func (l location) shown() string { return printable(l.rel) }
+
+func printable(name string) string {
+	if utf8.ValidString(name) && strings.IndexFunc(name, unicode.IsControl) < 0 {
+		return name
+	}
+	return strconv.Quote(name)
+}
+
+// fault turns an error of package os into one that tells what to do.
+func (l location) fault(op string, err error) error {
+	cause := err
+	if pathErr, ok := errors.AsType[*fs.PathError](err); ok {
+		cause = pathErr.Err // the path is named here, once
+	} else if linkErr, ok := errors.AsType[*os.LinkError](err); ok {
+		cause = linkErr.Err
+	}
+	switch {
+	case tool.AsError(err).Code == tool.CodeDenied:
+		return tool.Denied("%s %s: not permitted: the path is outside the granted directories, or they are granted read-only", op, l.shown())
+	case errors.Is(err, fs.ErrNotExist):
+		return tool.NotFound("%s %s: no such file or directory%s", op, l.shown(), l.hint())
+	case errors.Is(err, syscall.ENOTDIR):
+		return tool.InvalidInput("%s %s: a part of the path is a file, not a directory", op, l.shown())
+	case errors.Is(err, syscall.EISDIR):
+		return tool.InvalidInput("%s %s: is a directory", op, l.shown())
+	case errors.Is(err, syscall.EROFS):
+		return tool.Denied("%s %s: the directory is granted read-only", op, l.shown())
+	case errors.Is(err, syscall.ELOOP):
+		return tool.IO("%s %s: too many symbolic links", op, l.shown())
+	}
+	return tool.IO("%s %s: %w", op, l.shown(), cause)
+}
+
+// hint says what may have been meant by a path that does not exist.
+func (l location) hint() string {
+	dir, name := filepath.Split(l.abs)
+	if entries, err := os.ReadDir(dir); err == nil {
+		var names []string
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+		var near []string
+		for _, found := range nearest(name, names) {
+			near = append(near, printable(strings.TrimSuffix(l.rel, name)+found))
+		}
+		if len(near) > 0 {
+			return "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+		if l.inside() {
+			return ""
+		}
+	} else if l.inside() {
+		return "; its directory does not exist either"
+	}
+	return "; outside the working directory only granted directories exist"
+}
+
+// faultOf is [location.fault] for an error that may already say all: one made
+// by package tool, or the end of the call.
+func (l location) faultOf(op string, err error) error {
+	if _, ok := errors.AsType[*fs.PathError](err); !ok {
+		return err
+	}
+	return l.fault(op, err)
+}

@@ -1,0 +1,26 @@
+package main
+
+import "fmt"
+
+// humanSize writes a number of bytes with one decimal and a unit of 1024.
+func humanSize(bytes int64) string {
+	if bytes < 1024 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	size := float64(bytes)
+	unit := ""
+	for _, unit = range []string{"KB", "MB", "GB", "TB"} {
+		if size /= 1024; size < 1023.95 {
+			break
+		}
+	}
+	return fmt.Sprintf("%.1f %s", size, unit)
+}
+
+// count writes a number and a noun.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

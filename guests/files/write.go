@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+type writeArgs struct {
+	Path           string `json:"path" desc:"The file."`
+	Content        string `json:"content" desc:"The file's whole new content."`
+	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"Write only if the file's present content has this SHA-256, as file_read returned it."`
+}
+
+type writeResult struct {
+	Output string `json:"output"`
+	Bytes  int    `json:"bytes"`
+	Action string `json:"action"` // Created or Overwrote
+	SHA256 string `json:"sha256"` // of the new content
+}
+
+func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
+	if in.Path == "" {
+		return writeResult{}, tool.InvalidInput("path is empty")
+	}
+	l, err := locate(in.Path)
+	if err != nil {
+		return writeResult{}, err
+	}
+	if err := checkHashText(in.ExpectedSHA256); err != nil {
+		return writeResult{}, err
+	}
+	content := []byte(in.Content)
+	out := writeResult{Bytes: len(content), SHA256: hashOf(content), Action: "Overwrote"}
+	info, err := os.Stat(l.abs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if in.ExpectedSHA256 != "" {
+			return writeResult{}, tool.NotFound("write %s: expected_sha256 is set but the file does not exist; leave it out to create the file", l.shown())
+		}
+		out.Action = "Created"
+		err = create(l, content)
+	case err != nil:
+		return writeResult{}, l.fault("write", err)
+	case info.IsDir():
+		return writeResult{}, tool.InvalidInput("write %s: is a directory", l.shown())
+	case !info.Mode().IsRegular():
+		return writeResult{}, tool.InvalidInput("write %s: is not a regular file", l.shown())
+	default:
+		if err := checkHash(l, in.ExpectedSHA256); err != nil {
+			return writeResult{}, err
+		}
+		err = overwrite(l, content)
+	}
+	if err != nil {
+		return writeResult{}, l.fault("write", err)
+	}
+	out.Output = fmt.Sprintf("Wrote %d bytes to %s", len(content), l.shown())
+	return out, nil
+}
+
+// create writes a new file and its directories. The file appears complete or
+// not at all, even when the call is ended in the middle.
+func create(l location, content []byte) error {
+	dir := filepath.Dir(l.abs)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	temp := filepath.Join(dir, ".stockade-"+rand.Text()+".tmp")
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(temp, l.abs)
+	}
+	if err != nil {
+		os.Remove(temp)
+	}
+	return err
+}
+
+// overwrite replaces the content of a file that exists. It does so in place:
+// WASI preview 1 tells no mode and sets none, so a new file in its place
+// would lose the executable bit, and also its owner, hard links and a link
+// that leads to it. The content goes out in a single write before the rest is
+// cut off, so that the file is at no time shorter than both versions.
+func overwrite(l location, content []byte) error {
+	f, err := os.OpenFile(l.abs, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Truncate(int64(len(content)))
+	}
+	return errors.Join(err, f.Close())
+}
+
+func hashOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+func checkHashText(want string) error {
+	if _, err := hex.DecodeString(want); err != nil || want != "" && len(want) != 2*sha256.Size {
+		return tool.InvalidInput("expected_sha256 is not a SHA-256 in hexadecimal; take it from the result of file_read")
+	}
+	return nil
+}
+
+// checkHash refuses when want is set and the file has another hash. The error
+// does not tell the hash: the caller should look at what changed.
+func checkHash(l location, want string) error {
+	if want == "" {
+		return nil
+	}
+	f, err := os.Open(l.abs)
+	if err != nil {
+		return l.fault("read", err)
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return l.fault("read", err)
+	}
+	return compareHash(l, hex.EncodeToString(sum.Sum(nil)), want)
+}
+
+func compareHash(l location, have, want string) error {
+	if want != "" && !strings.EqualFold(have, want) {
+		return tool.InvalidInput("%s has changed since it was read: its content has another hash than expected_sha256; read it again with file_read", l.shown())
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+// Command shell is the guest module that offers bash. It starts nothing
+// itself: it hands the command to the host, which runs it if it was approved.
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/stockade-dev/stockade/sdk/go/exec"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+func init() {
+	tool.Module("shell", "0.1.0")
+	tool.Register("bash", "Run a bash command on the host and return its output and exit code. "+
+		"The command is not confined yet: it can do what the user can do, so a person is asked before every run. "+
+		"It starts in the working directory with a fixed environment and without stdin, so it cannot ask questions, "+
+		"and nothing outlives the call. Standard output and standard error are returned together in order. "+
+		"Prefer the file tools for listing, searching, reading and writing files.",
+		bash, tool.RunsCommand("command", "timeout_seconds"))
+}
+
+func main() {}
+
+type bashArgs struct {
+	Command     string `json:"command" desc:"The command, as for bash -c."`
+	Timeout     int    `json:"timeout_seconds,omitempty" desc:"Seconds after which the command is killed." min:"1" max:"300" default:"30"`
+	Description string `json:"description,omitempty" desc:"What the command does, in a few words, for the person who is asked."`
+}
+
+type bashResult struct {
+	Output    string `json:"output"`
+	ExitCode  int    `json:"exit_code"` // 128 and the signal's number when a signal ended bash
+	Signal    int    `json:"signal,omitempty"`
+	Truncated bool   `json:"truncated,omitempty"`
+}
+
+// truncatedNote follows an output that the host cut.
+const truncatedNote = "\n[output truncated: the command wrote more than is kept; narrow it, for instance with head, tail or grep]"
+
+func bash(ctx context.Context, in bashArgs) (bashResult, error) {
+	return run(ctx, in, exec.Run)
+}
+
+// run is bash with the host's function as an argument.
+func run(ctx context.Context, in bashArgs, start func(context.Context, exec.Command) (exec.Outcome, error)) (bashResult, error) {
+	if in.Command == "" {
+		return bashResult{}, tool.InvalidInput("command is empty")
+	}
+	if in.Timeout < 1 || in.Timeout > 300 {
+		return bashResult{}, tool.InvalidInput("timeout_seconds is %d; it can be 1 to 300", in.Timeout)
+	}
+	out, err := start(ctx, exec.Command{
+		Argv:        []string{"bash", "-c", in.Command},
+		Timeout:     time.Duration(in.Timeout) * time.Second,
+		MergeStderr: true,
+	})
+	if err != nil {
+		return bashResult{}, err
+	}
+	if out.TimedOut {
+		return bashResult{}, tool.Failed("command timed out after %ds", in.Timeout)
+	}
+	result := bashResult{Output: string(out.Stdout), ExitCode: out.ExitCode, Signal: out.Signal, Truncated: out.Truncated}
+	if out.Signal != 0 {
+		result.ExitCode = 128 + out.Signal
+	}
+	if out.Truncated {
+		result.Output += truncatedNote
+	}
+	return result, nil
+}

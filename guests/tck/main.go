@@ -1,0 +1,249 @@
+// Command tck is the guest of the conformance tests. Its tools exercise one
+// part of the contract each, so that the test of a host can tell which part is
+// broken: how arguments and results cross memory (echo, alloc), every error
+// (fail, panic), every import (host, log), and what a call carries (context).
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/sdk/go/exec"
+	"github.com/stockade-dev/stockade/sdk/go/http"
+	"github.com/stockade-dev/stockade/sdk/go/kv"
+	"github.com/stockade-dev/stockade/sdk/go/log"
+	"github.com/stockade-dev/stockade/sdk/go/progress"
+	"github.com/stockade-dev/stockade/sdk/go/secrets"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+func init() {
+	tool.Module("tck", "0.1.0")
+	tool.Register("echo", "Returns its text, the text's length and its SHA-256.", echo)
+	tool.Register("panic", "Panics with the text.", doPanic)
+	tool.Register("fail", "Returns the error that is asked for.", fail)
+	tool.Register("log", "Logs the text once at every level.", logAll)
+	tool.Register("host", "Calls every host function once and returns what came back.", host,
+		tool.ReadsFiles(), tool.RunsCommand("command", ""))
+	tool.Register("alloc", "Allocates and frees memory, collects garbage and returns the size of the heap.", alloc)
+	tool.Register("context", "Returns what the call's context says.", callContext, tool.ReadsFiles())
+}
+
+func main() {}
+
+type textArgs struct {
+	Text string `json:"text" desc:"Any text."`
+}
+
+type echoResult struct {
+	Text   string `json:"text"`
+	Length int    `json:"length"` // in bytes
+	SHA256 string `json:"sha256"`
+}
+
+func echo(_ context.Context, in textArgs) (echoResult, error) {
+	sum := sha256.Sum256([]byte(in.Text))
+	return echoResult{in.Text, len(in.Text), hex.EncodeToString(sum[:])}, nil
+}
+
+func doPanic(_ context.Context, in textArgs) (string, error) { panic(in.Text) }
+
+type failArgs struct {
+	Kind string `json:"kind" desc:"Which error." enum:"invalid-input,not-found,denied,io,parse,unavailable,cancelled,failed,plain,missing-file"`
+	Text string `json:"text,omitempty" desc:"The error's text." default:"as asked"`
+}
+
+func fail(_ context.Context, in failArgs) (string, error) {
+	switch in.Kind {
+	case "invalid-input":
+		return "", tool.InvalidInput("%s", in.Text)
+	case "not-found":
+		return "", tool.NotFound("%s", in.Text)
+	case "denied":
+		return "", tool.Denied("%s", in.Text)
+	case "io":
+		return "", tool.IO("%s", in.Text)
+	case "parse":
+		return "", tool.Parse("%s", in.Text)
+	case "unavailable":
+		return "", tool.Unavailable("%s", in.Text)
+	case "cancelled":
+		return "", tool.Cancelled("%s", in.Text)
+	case "failed":
+		return "", tool.Failed("%s", in.Text)
+	case "missing-file":
+		_, err := os.Open("/no/such/file")
+		return "", err
+	}
+	return "", errors.New(in.Text)
+}
+
+func logAll(_ context.Context, in textArgs) (string, error) {
+	log.Tracef("%s", in.Text)
+	log.Debugf("%s", in.Text)
+	log.Infof("%s", in.Text)
+	log.Warnf("%s", in.Text)
+	log.Errorf("%s", in.Text)
+	return "logged", nil
+}
+
+type hostArgs struct {
+	URL     string `json:"url" desc:"What http.fetch requests."`
+	Body    string `json:"body,omitempty" desc:"The request's body; none when absent."`
+	Key     string `json:"key" desc:"The key that the kv functions use."`
+	Value   string `json:"value" desc:"What kv.set stores."`
+	Secret  string `json:"secret" desc:"Which secret's placeholder to ask for."`
+	Command string `json:"command" desc:"The bash command that exec.run runs."`
+	Path    string `json:"path,omitempty" desc:"A file or directory to look at." default:"."`
+}
+
+// hostResult has one field for each import; Errors has the texts of those
+// that failed.
+type hostResult struct {
+	Cancelled   bool              `json:"cancelled"`
+	Fetch       *fetchResult      `json:"fetch,omitempty"`
+	Value       string            `json:"value,omitempty"`
+	Found       bool              `json:"found"`
+	Keys        []string          `json:"keys,omitempty"`
+	Placeholder string            `json:"placeholder,omitempty"`
+	Exec        *execResult       `json:"exec,omitempty"`
+	File        string            `json:"file,omitempty"` // what Path is: dir or file
+	Errors      map[string]string `json:"errors,omitempty"`
+}
+
+type fetchResult struct {
+	Status    int      `json:"status"`
+	URL       string   `json:"url"`
+	Headers   []string `json:"headers,omitempty"` // "name: value"
+	Body      string   `json:"body"`
+	Truncated bool     `json:"truncated"`
+}
+
+type execResult struct {
+	ExitCode  int    `json:"exit_code"`
+	Signal    int    `json:"signal"`
+	TimedOut  bool   `json:"timed_out"`
+	Stdout    string `json:"stdout"`
+	Stderr    string `json:"stderr"`
+	Truncated bool   `json:"truncated"`
+}
+
+func host(ctx context.Context, in hostArgs) (hostResult, error) {
+	out := hostResult{Errors: map[string]string{}}
+	note := func(what string, err error) {
+		if err != nil {
+			out.Errors[what] = err.Error()
+		}
+	}
+	log.Infof("tck: host")
+	progress.Report(1, 2, "half")
+	out.Cancelled = progress.Cancelled()
+
+	var body []byte
+	if in.Body != "" {
+		body = []byte(in.Body)
+	}
+	resp, err := http.Fetch(ctx, http.Request{
+		URL:      in.URL,
+		Headers:  []http.Header{{Name: "x-one", Value: "1"}, {Name: "x-empty"}},
+		Body:     body,
+		Timeout:  5 * time.Second,
+		MaxBytes: 1 << 16,
+	})
+	note("fetch", err)
+	if err == nil {
+		out.Fetch = &fetchResult{Status: resp.Status, URL: resp.URL, Body: string(resp.Body), Truncated: resp.Truncated}
+		for _, h := range resp.Headers {
+			out.Fetch.Headers = append(out.Fetch.Headers, h.Name+": "+h.Value)
+		}
+	}
+
+	note("set", kv.Set(in.Key, []byte(in.Value), time.Minute))
+	value, found, err := kv.Get(in.Key)
+	out.Value, out.Found = string(value), found
+	note("get", err)
+	out.Keys, err = kv.Keys("", 10)
+	note("keys", err)
+	note("delete", kv.Delete(in.Key))
+
+	out.Placeholder, err = secrets.Placeholder(in.Secret)
+	note("placeholder", err)
+
+	outcome, err := exec.Run(ctx, exec.Command{Argv: []string{"bash", "-c", in.Command}, Timeout: 10 * time.Second})
+	note("exec", err)
+	if err == nil {
+		out.Exec = &execResult{outcome.ExitCode, outcome.Signal, outcome.TimedOut,
+			string(outcome.Stdout), string(outcome.Stderr), outcome.Truncated}
+	}
+
+	info, err := os.Stat(in.Path)
+	note("file", err)
+	if err == nil {
+		out.File = "file"
+		if info.IsDir() {
+			out.File = "dir"
+		}
+	}
+	return out, nil
+}
+
+type allocArgs struct {
+	Bytes  int `json:"bytes" desc:"How much to allocate at a time." min:"0" max:"4294967296"`
+	Rounds int `json:"rounds,omitempty" desc:"How often." min:"1" max:"1000000" default:"1"`
+	Keep   int `json:"keep,omitempty" desc:"How many of the blocks to hold at the same time." min:"0" max:"1000000"`
+}
+
+type allocResult struct {
+	HeapBytes uint64 `json:"heap_bytes"` // after the last collection
+	SysBytes  uint64 `json:"sys_bytes"`  // what the Go runtime took from the memory
+	Cycles    uint32 `json:"cycles"`
+}
+
+func alloc(ctx context.Context, in allocArgs) (allocResult, error) {
+	var kept [][]byte
+	for range in.Rounds {
+		if err := ctx.Err(); err != nil {
+			return allocResult{}, err
+		}
+		b := make([]byte, in.Bytes)
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 0xAA // touch every page
+		}
+		if len(kept) < in.Keep {
+			kept = append(kept, b)
+		}
+	}
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	runtime.KeepAlive(kept)
+	return allocResult{stats.HeapAlloc, stats.Sys, stats.NumGC}, nil
+}
+
+type noArgs struct{}
+
+type contextResult struct {
+	ID          string `json:"id"`
+	Dir         string `json:"dir"`
+	Locale      string `json:"locale"`
+	HasDeadline bool   `json:"has_deadline"`
+	Getwd       string `json:"getwd"`
+	Env         string `json:"env"`
+}
+
+func callContext(ctx context.Context, _ noArgs) (contextResult, error) {
+	call := tool.CallFrom(ctx)
+	wd, err := os.Getwd()
+	if err != nil {
+		return contextResult{}, fmt.Errorf("getwd: %w", err)
+	}
+	_, has := ctx.Deadline()
+	return contextResult{call.ID, call.Dir, call.Locale, has, wd, strings.Join(os.Environ(), " ")}, nil
+}

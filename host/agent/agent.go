@@ -1,0 +1,339 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Tools is what the loop needs of the tools; the dispatcher has it.
+type Tools interface {
+	Definitions() []tool.Definition
+	// Call carries out one call and records it. An error ends the turn.
+	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+}
+
+// Defaults of [Options].
+const (
+	DefaultMaxSteps        = 50
+	DefaultMaxCallsPerStep = 15
+	DefaultHistoryChars    = 400_000
+)
+
+// Options wires an agent. Model, Tools and Log are needed.
+type Options struct {
+	Model    llm.Model
+	Provider string // for the record
+	Name     string // of the model, for the request and the record; empty: the provider's default
+	Tools    Tools
+	Log      *session.Log
+	System   string // system prompt of a new session
+	Cwd      string // absolute; where the relative paths of calls start
+	Past     Past   // from [History], when a session is resumed
+
+	MaxSteps        int // steps with tool calls in one turn
+	MaxCallsPerStep int // calls of one step that are carried out
+	HistoryChars    int // characters of the conversation that a request may hold
+}
+
+// Agent runs the turns of one session, one after the other.
+type Agent struct {
+	opts     Options
+	messages []llm.Message
+	turn     int
+	ids      map[string]bool // of calls, over the whole session
+}
+
+// New returns an agent that goes on from opts.Past.
+func New(opts Options) *Agent {
+	def := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	def(&opts.MaxSteps, DefaultMaxSteps)
+	def(&opts.MaxCallsPerStep, DefaultMaxCallsPerStep)
+	def(&opts.HistoryChars, DefaultHistoryChars)
+	a := &Agent{opts: opts, messages: opts.Past.Messages, turn: opts.Past.Turn, ids: map[string]bool{}}
+	for _, m := range a.messages {
+		var data llm.CallData
+		if m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &data) == nil {
+			a.ids[data.ID] = true
+		}
+	}
+	return a
+}
+
+// Run runs one turn and yields its events as they happen, stored ones when
+// they are durable. The last event of every turn is turn.ended, which says why
+// it ended; an error follows only when even that could not be recorded. A
+// consumer that stops early cancels the turn. Turns do not overlap.
+func (a *Agent) Run(ctx context.Context, prompt string) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		events := make(chan session.Event)
+		gone := make(chan struct{}) // closed when nobody reads any more
+		stop := a.opts.Log.Observe(func(e session.Event) {
+			select {
+			case events <- e:
+			case <-gone:
+			}
+		})
+		var err error
+		go func() {
+			defer close(events)
+			err = a.run(ctx, prompt)
+			stop()
+		}()
+		reading := true
+		for e := range events {
+			if reading && !yield(e, nil) {
+				reading = false
+				cancel()
+				close(gone)
+			}
+		}
+		if reading && err != nil {
+			yield(session.Event{}, err)
+		}
+	}
+}
+
+// turn is the state of one turn.
+type turn struct {
+	a     *Agent
+	step  int
+	start time.Time
+	end   session.TurnEnded
+}
+
+// run runs one turn. Its error is one that could not be recorded.
+func (a *Agent) run(ctx context.Context, prompt string) error {
+	a.turn++
+	t := &turn{a: a, start: time.Now()}
+	err := t.begin(ctx, prompt)
+	for err == nil && t.end.Reason == "" {
+		err = t.next(ctx)
+	}
+	t.explain(ctx, err)
+	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
+	t.step = 0
+	return t.record(ctx, draft{session.TypeTurnEnded, "", t.end})
+}
+
+func (t *turn) begin(ctx context.Context, prompt string) error {
+	var drafts []draft
+	if len(t.a.messages) == 0 && t.a.opts.System != "" {
+		drafts = append(drafts, t.say(llm.Message{Kind: llm.System, Content: t.a.opts.System}))
+	}
+	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name}
+	drafts = append(drafts,
+		draft{session.TypeTurnStarted, "", started},
+		t.say(llm.Message{Kind: llm.User, Content: prompt}))
+	return t.record(ctx, drafts...)
+}
+
+// next asks the model once and carries out what it asks for.
+func (t *turn) next(ctx context.Context) error {
+	t.step++
+	last := t.step > t.a.opts.MaxSteps // the model is told to answer now
+	reply, err := t.ask(ctx, last)
+	if err != nil {
+		return err
+	}
+	t.end.Usage.InputTokens += reply.Usage.InputTokens
+	t.end.Usage.OutputTokens += reply.Usage.OutputTokens
+	switch {
+	case last:
+		// Calls that it makes all the same are not carried out, and not kept:
+		// they would stay without a result.
+		t.end.Reason, t.end.Limit = session.EndLimit, "max_tool_turns"
+		return nil
+	case len(reply.Calls) > 0:
+		return t.callAll(ctx, reply.Calls)
+	case reply.Finish == llm.FinishLength, reply.Finish == llm.FinishFilter:
+		t.end.Reason, t.end.Limit = session.EndCut, string(reply.Finish)
+	default:
+		t.end.Reason = session.EndAnswered
+	}
+	return nil
+}
+
+// ask streams one reply and records it.
+func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
+	start := time.Now()
+	req := llm.Request{Model: t.a.opts.Name, Messages: fit(t.a.messages, t.a.opts.HistoryChars)}
+	if !last {
+		req.Tools = t.a.opts.Tools.Definitions()
+	}
+	assembler := llm.Assembler{Provider: t.a.opts.Provider}
+	for delta, err := range t.a.opts.Model.Stream(ctx, req) {
+		if err == nil {
+			err = assembler.Add(delta)
+		}
+		if err != nil {
+			return llm.Reply{}, errors.Join(err, t.keepPart(ctx, assembler.Reply()))
+		}
+		if delta.Restart != nil {
+			t.show(session.TypeRestart, session.Restart{Error: delta.Restart.Error()})
+		}
+		if delta.Text != "" {
+			t.show(session.TypeDelta, session.Delta{Text: delta.Text})
+		}
+	}
+	reply := assembler.Reply()
+	var drafts []draft
+	for _, m := range reply.Messages {
+		if m.Kind == llm.Assistant {
+			drafts = append(drafts, t.say(m))
+		}
+	}
+	if !last {
+		for i := range reply.Calls {
+			drafts = append(drafts, t.propose(&reply.Calls[i]))
+		}
+	}
+	drafts = append(drafts, draft{session.TypeStepEnded, "", session.StepEnded{
+		Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(),
+	}})
+	return reply, t.record(ctx, drafts...)
+}
+
+// keepPart records what came of an answer that broke off. Calls that came with
+// it are not kept: their arguments may be cut.
+func (t *turn) keepPart(ctx context.Context, reply llm.Reply) error {
+	for _, m := range reply.Messages {
+		if m.Kind == llm.Assistant {
+			m.Data = json.RawMessage(`{"partial":true}`)
+			return t.record(ctx, t.say(m))
+		}
+	}
+	return nil
+}
+
+// propose makes the message of a call. An id that the session has seen is
+// replaced: the log tells calls apart by it, and some models count from 1 in
+// each reply.
+func (t *turn) propose(call *llm.CallData) draft {
+	if t.a.ids[call.ID] {
+		call.ID = fmt.Sprintf("%s_%d_%d", call.ID, t.a.turn, t.step)
+	}
+	for base, n := call.ID, 2; t.a.ids[call.ID]; n++ {
+		call.ID = fmt.Sprintf("%s_%d", base, n)
+	}
+	t.a.ids[call.ID] = true
+	data, err := json.Marshal(call)
+	if err != nil {
+		panic(err) // strings only
+	}
+	m := llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary(call.Function.Name, call.Function.Arguments), Data: data}
+	t.a.messages = append(t.a.messages, m)
+	return draft{session.TypeToolCall, call.ID, m}
+}
+
+// callAll carries out the calls of one step at the same time. Their results
+// enter the conversation in the order of the calls.
+func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
+	limit := ""
+	if t.step == t.a.opts.MaxSteps {
+		limit = fmt.Sprintf("Tool call limit reached (%d). Answer now with what you have.", t.a.opts.MaxSteps)
+	}
+	results := make([]tool.Result, len(calls))
+	errs := make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		if i >= t.a.opts.MaxCallsPerStep {
+			results[i], errs[i] = t.refuse(ctx, c)
+			continue
+		}
+		wg.Go(func() {
+			results[i], errs[i] = t.a.opts.Tools.Call(ctx, tool.Call{
+				ID: c.ID, Tool: c.Function.Name, Args: json.RawMessage(c.Function.Arguments),
+				Caller: tool.CallerAgent, Cwd: t.a.opts.Cwd, Turn: t.a.turn, Step: t.step, Limit: limit,
+			})
+		})
+	}
+	wg.Wait()
+	for i, c := range calls {
+		t.a.messages = append(t.a.messages, resultMessage(c.ID, c.Function.Name, results[i]))
+		t.end.Calls++
+		if results[i].Err != nil {
+			t.end.Failed++
+			if results[i].Err.Code == tool.CodeDenied {
+				t.end.Denied++
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return errors.Join(errs...)
+}
+
+// refuse answers a call beyond the number that one step may have.
+func (t *turn) refuse(ctx context.Context, c llm.CallData) (tool.Result, error) {
+	r := tool.Failed(tool.CodeLimitReached, tool.ValidationFailed,
+		"not run: only the first %d calls of one reply are (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
+	r.Err.Hint = "call it again in your next reply"
+	return r, t.record(ctx, draft{session.TypeToolResult, c.ID, resultMessage(c.ID, c.Function.Name, r)})
+}
+
+// explain fills in why the turn ended with an error.
+func (t *turn) explain(ctx context.Context, err error) {
+	var provider *llm.ProviderError
+	switch {
+	case err == nil:
+		return
+	case ctx.Err() != nil:
+		t.end.Reason, t.end.Error = session.EndCancelled, context.Cause(ctx).Error()
+	case errors.As(err, &provider):
+		t.end.Reason, t.end.Error, t.end.Hint = session.EndProvider, provider.Error(), provider.Hint
+	default:
+		t.end.Reason, t.end.Error = session.EndError, err.Error()
+	}
+}
+
+// draft is an event of this turn before it is recorded.
+type draft struct {
+	typ  session.Type
+	call string
+	body any
+}
+
+// say adds a message to the conversation and makes the event that records it.
+func (t *turn) say(m llm.Message) draft {
+	t.a.messages = append(t.a.messages, m)
+	return draft{session.TypeMessage, "", m}
+}
+
+// record appends events, all or none, also when the caller has given up.
+func (t *turn) record(ctx context.Context, drafts ...draft) error {
+	out := make([]session.Draft, len(drafts))
+	for i, d := range drafts {
+		body, err := json.Marshal(d.body)
+		if err != nil {
+			return fmt.Errorf("record %s: %w", d.typ, err)
+		}
+		out[i] = session.Draft{Type: d.typ, Turn: t.a.turn, Step: t.step, Call: d.call, Body: body}
+	}
+	if _, err := t.a.opts.Log.Append(context.WithoutCancel(ctx), out...); err != nil {
+		return fmt.Errorf("record %s: %w", drafts[0].typ, err)
+	}
+	return nil
+}
+
+// show emits an event that is not stored.
+func (t *turn) show(typ session.Type, body any) {
+	if data, err := json.Marshal(body); err == nil {
+		t.a.opts.Log.Emit(session.Draft{Type: typ, Turn: t.a.turn, Step: t.step, Body: data})
+	}
+}

@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Past is what a session's events say about where it stands.
+type Past struct {
+	Messages []llm.Message
+	Turn     int // the last one; 0 in a new session
+}
+
+// History makes a conversation of a session's events. Results come in the
+// order of their calls, whatever the order in which they ended; a call without
+// a result, as after a crash, gets one that says so. Events whose body has
+// been deleted are left out.
+func History(events iter.Seq2[session.Event, error]) (Past, error) {
+	var past Past
+	var open []string // ids of the calls of this step, in order
+	names := map[string]string{}
+	results := map[string]llm.Message{}
+	settle := func() {
+		for _, id := range open {
+			m, ok := results[id]
+			if !ok {
+				m = orphaned(id, names[id])
+			}
+			past.Messages = append(past.Messages, m)
+		}
+		open, results = nil, map[string]llm.Message{}
+	}
+	for e, err := range events {
+		if err != nil {
+			return past, fmt.Errorf("read history: %w", err)
+		}
+		past.Turn = max(past.Turn, e.Turn)
+		m, ok := e.Message()
+		// Calls outside a turn are a person's own, and no part of the conversation.
+		if !ok || e.Turn == 0 && m.Kind != llm.System {
+			continue
+		}
+		switch m.Kind {
+		case llm.ToolResult:
+			results[e.Call] = m
+		case llm.ToolCall:
+			if len(results) > 0 {
+				settle() // a new step without any text
+			}
+			var data llm.CallData
+			if json.Unmarshal(m.Data, &data) == nil {
+				open = append(open, e.Call)
+				names[e.Call] = data.Function.Name
+				past.Messages = append(past.Messages, m)
+			}
+		default:
+			settle()
+			past.Messages = append(past.Messages, m)
+		}
+	}
+	settle()
+	return past, nil
+}
+
+// orphaned is the result of a call that never got one.
+func orphaned(id, name string) llm.Message {
+	r := tool.Failed(tool.CodeInterrupted, tool.InternalError, "%s was interrupted; whether it had any effect is not known", name)
+	return resultMessage(id, name, r)
+}
+
+func resultMessage(id, name string, r tool.Result) llm.Message {
+	data, err := json.Marshal(llm.ResultData{CallID: id, Name: name, Output: string(r.Envelope()), Success: r.Err == nil})
+	if err != nil {
+		panic(err) // strings and a bool
+	}
+	return llm.Message{Kind: llm.ToolResult, Content: r.Summary(), Data: data}
+}
+
+// size is what a message adds to a request, in characters.
+func size(m llm.Message) int { return len(m.Content) + len(m.Data) }
+
+// fit returns the messages that fit into budget characters. System messages
+// stay. Whole turns are dropped from the oldest on; when the current turn alone
+// is too long, its older tool results are replaced by a line that says so. The
+// last messages always stay.
+func fit(messages []llm.Message, budget int) []llm.Message {
+	total := 0
+	for _, m := range messages {
+		total += size(m)
+	}
+	if budget <= 0 || total <= budget {
+		return messages
+	}
+	lastUser := 0
+	for i, m := range messages {
+		if m.Kind == llm.User {
+			lastUser = i
+		}
+	}
+	var out []llm.Message
+	dropping := true
+	for i, m := range messages {
+		if m.Kind == llm.User && (total <= budget || i == lastUser) {
+			dropping = false // a turn is kept or dropped as a whole
+		}
+		if dropping && m.Kind != llm.System {
+			total -= size(m)
+			continue
+		}
+		out = append(out, m)
+	}
+	for i := range out {
+		if total <= budget || i >= len(out)-keepResults {
+			break
+		}
+		if out[i].Kind == llm.ToolResult {
+			total -= size(out[i])
+			out[i] = shortened(out[i])
+			total += size(out[i])
+		}
+	}
+	return out
+}
+
+// keepResults is how many of the last messages are never shortened.
+const keepResults = 8
+
+func shortened(m llm.Message) llm.Message {
+	var data llm.ResultData
+	if json.Unmarshal(m.Data, &data) != nil {
+		return m
+	}
+	note, err := json.Marshal(map[string]any{
+		"tool_success": data.Success,
+		"result":       map[string]string{"output": fmt.Sprintf("(%d bytes, left out to save room; call the tool again if you need them)", len(data.Output))},
+	})
+	if err != nil || len(note) >= len(data.Output) {
+		return m
+	}
+	data.Output = string(note)
+	if m.Data, err = json.Marshal(data); err != nil {
+		panic(err) // strings and a bool
+	}
+	return m
+}
+
+// Interrupt records, for a call that has no result, that it was interrupted.
+func Interrupt(ctx context.Context, store session.Store, c session.OpenCall) error {
+	body, err := json.Marshal(orphaned(c.Call, c.Name))
+	if err != nil {
+		return err
+	}
+	_, err = store.Append(ctx, session.Draft{
+		Session: c.Session, Type: session.TypeToolResult, Turn: c.Turn, Step: c.Step, Call: c.Call, Body: body,
+	})
+	return err
+}

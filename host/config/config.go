@@ -1,0 +1,120 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"time"
+)
+
+// Config is every setting after the layers were merged. The zero value is not
+// usable: start from [Default] or [Merge]. Copies are independent.
+type Config struct {
+	Model Model
+
+	MaxToolTurns        int           // steps of the model in one turn; default 50
+	MaxToolCallsPerTurn int           // tool calls in one step; default 15
+	MaxOutputSize       int           // bytes of a tool's result; default 1048576
+	ToolTimeout         time.Duration // of one tool call; default 30s
+	ToolMemory          int           // bytes of linear memory of one tool call; default 268435456
+	HistoryCharBudget   int           // characters of the conversation that are sent; default 400000
+	RequireConfirmation bool          // ask before every call, safe ones too; default false
+	SystemPrompt        string        // text added to the system prompt; default none
+
+	Tools  Tools
+	Bash   Bash
+	Mounts []Mount // directories beside the working directory; default none
+
+	// sources tells which layer set a key; what is missing is a default.
+	sources map[string]string
+}
+
+// Model says who answers, and how patiently the program waits for it.
+type Model struct {
+	Provider     string        // "auto", "openai" or "offline"; default "auto"
+	Name         string        // of the model; default "", the provider's own default
+	BaseURL      string        // of the provider; default "", the provider's own
+	APIKeyEnv    string        // the environment variable that holds the key; default "OPENAI_API_KEY"
+	StallTimeout time.Duration // without a byte of the answer; default 60s
+	MaxAttempts  int           // for one request, the first one included; default 4
+}
+
+// Tools switches groups of built-in tools; all are on by default.
+type Tools struct {
+	FS   bool // files and directories
+	Exec bool // processes
+	Web  bool // the network
+}
+
+// Bash limits the bash tool.
+type Bash struct {
+	Timeout   time.Duration // of one command; default 30s, at most 300s
+	MaxOutput int           // bytes of output of one command; default 262144
+}
+
+// Mount is a directory that tools may see.
+type Mount struct {
+	Path     string // absolute, or "~" or "~/..." for the home directory, as it was written
+	ReadOnly bool
+}
+
+// String returns the mount as it is written in a file: "PATH" or "PATH:ro".
+func (m Mount) String() string {
+	if m.ReadOnly {
+		return m.Path + readOnlySuffix
+	}
+	return m.Path
+}
+
+// Default returns the configuration without any file, variable or flag.
+func Default() Config {
+	var c Config
+	for i := range keys {
+		k := &keys[i]
+		v, err := k.parse(k.def)
+		if err != nil {
+			panic(fmt.Sprintf("config: default of %s: %v", k.name, err)) // a mistake in keys.go; every test would see it
+		}
+		k.set(&c, v)
+	}
+	return c
+}
+
+// Source tells what set a key: "default", "user PATH:LINE", "project
+// PATH:LINE", "environment STOCKADE_...", or what was given to [Config.Set].
+// It is "" for an unknown key.
+func (c *Config) Source(key string) string {
+	if s, ok := c.sources[key]; ok {
+		return s
+	}
+	if find(key) == nil {
+		return ""
+	}
+	return "default"
+}
+
+// Set sets a key from text, as the environment and flags give it: "30s",
+// "true", "/data:ro,/src" for a list. Source is what [Config.Source] returns
+// for it afterwards. The error names neither the source nor the key, so that
+// the caller can name the flag.
+func (c *Config) Set(key, text, source string) error {
+	k := find(key)
+	if k == nil {
+		return fmt.Errorf("unknown key %q", key)
+	}
+	v, err := k.parse(text)
+	if err != nil {
+		return err
+	}
+	c.apply(k, v, source)
+	return nil
+}
+
+// apply sets a checked value. The map is copied because copies of a Config share it.
+func (c *Config) apply(k *key, v any, source string) {
+	k.set(c, v)
+	c.sources = maps.Clone(c.sources)
+	if c.sources == nil {
+		c.sources = make(map[string]string)
+	}
+	c.sources[k.name] = source
+}

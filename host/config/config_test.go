@@ -1,0 +1,333 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// sample is a key with a value that differs from the default and that a
+// project may set, if it may set the key at all.
+type sample struct {
+	key  string
+	toml string // the value in a file
+	env  string // the same value in the environment
+	want func(*Config)
+}
+
+var samples = []sample{
+	{"max_tool_turns", "7", "7", func(c *Config) { c.MaxToolTurns = 7 }},
+	{"max_tool_calls_per_turn", "3", "3", func(c *Config) { c.MaxToolCallsPerTurn = 3 }},
+	{"max_output_size", "4_096", "4096", func(c *Config) { c.MaxOutputSize = 4096 }},
+	{"tool_timeout", `"1500ms"`, "1500ms", func(c *Config) { c.ToolTimeout = 1500 * time.Millisecond }},
+	{"tool_memory", "0x100000", "1048576", func(c *Config) { c.ToolMemory = 1 << 20 }},
+	{"history_char_budget", "1000", "1000", func(c *Config) { c.HistoryCharBudget = 1000 }},
+	{"require_confirmation", "true", "true", func(c *Config) { c.RequireConfirmation = true }},
+	{"system_prompt", `"Be brief.\nBe kind."`, "Be brief.\nBe kind.", func(c *Config) { c.SystemPrompt = "Be brief.\nBe kind." }},
+	{"mounts", `["/data:ro", "~/notes", "~"]`, "/data:ro,~/notes,~", func(c *Config) {
+		c.Mounts = []Mount{{Path: "/data", ReadOnly: true}, {Path: "~/notes"}, {Path: "~"}}
+	}},
+	{"model.provider", `"offline"`, "offline", func(c *Config) { c.Model.Provider = "offline" }},
+	{"model.name", `"gpt-9"`, "gpt-9", func(c *Config) { c.Model.Name = "gpt-9" }},
+	{"model.base_url", `"http://localhost:11434/v1"`, "http://localhost:11434/v1", func(c *Config) { c.Model.BaseURL = "http://localhost:11434/v1" }},
+	{"model.api_key_env", `"MY_KEY"`, "MY_KEY", func(c *Config) { c.Model.APIKeyEnv = "MY_KEY" }},
+	{"model.stall_timeout", `"5s"`, "5s", func(c *Config) { c.Model.StallTimeout = 5 * time.Second }},
+	{"model.max_attempts", "1", "1", func(c *Config) { c.Model.MaxAttempts = 1 }},
+	{"tools.fs", "false", "false", func(c *Config) { c.Tools.FS = false }},
+	{"tools.exec", "false", "0", func(c *Config) { c.Tools.Exec = false }},
+	{"tools.web", "false", "0", func(c *Config) { c.Tools.Web = false }},
+	{"bash.timeout", `"2s"`, "2s", func(c *Config) { c.Bash.Timeout = 2 * time.Second }},
+	{"bash.max_output", "2048", "2048", func(c *Config) { c.Bash.MaxOutput = 2048 }},
+}
+
+var ignoreSources = cmpopts.IgnoreUnexported(Config{})
+
+func mustLoad(t *testing.T, layer Layer, src string) *File {
+	t.Helper()
+	f, err := load("/"+layer.String()+"/agent.toml", layer, []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func mustMerge(t *testing.T, user, project *File, env map[string]string) (Config, []Warning) {
+	t.Helper()
+	c, warnings, err := Merge(user, project, func(name string) string { return env[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, warnings
+}
+
+func TestEveryKeyReachesItsField(t *testing.T) {
+	var named []string
+	for _, s := range samples {
+		named = append(named, s.key)
+	}
+	if diff := cmp.Diff(Keys(), named); diff != "" {
+		t.Fatalf("samples are not the keys (-keys +samples):\n%s", diff)
+	}
+	if fields := countFields(reflect.TypeFor[Config]()); fields != len(keys) {
+		t.Errorf("Config has %d fields for %d keys", fields, len(keys))
+	}
+	for _, s := range samples {
+		k := find(s.key)
+		want := Default()
+		s.want(&want)
+		if cmp.Equal(want, Default(), ignoreSources) {
+			t.Errorf("%s: the sample is the default", s.key)
+		}
+		check := func(t *testing.T, got Config, warnings []Warning, source string) {
+			t.Helper()
+			if diff := cmp.Diff(want, got, ignoreSources); diff != "" {
+				t.Errorf("configuration (-want +got):\n%s", diff)
+			}
+			for _, name := range Keys() {
+				expect := "default"
+				if name == s.key {
+					expect = source
+				}
+				if got := got.Source(name); got != expect {
+					t.Errorf("%s comes from %q, want %q", name, got, expect)
+				}
+			}
+			if len(warnings) > 0 {
+				t.Errorf("warnings: %v", warnings)
+			}
+		}
+		src := "# a comment\n" + s.key + " = " + s.toml + "\n"
+		if table, word, ok := strings.Cut(s.key, "."); ok {
+			src = "[" + table + "]\n" + word + " = " + s.toml + "\n"
+		}
+		t.Run(s.key+" from the user's file", func(t *testing.T) {
+			c, warnings := mustMerge(t, mustLoad(t, User, src), nil, nil)
+			check(t, c, warnings, "user /user/agent.toml:2")
+		})
+		t.Run(s.key+" as a dotted key", func(t *testing.T) {
+			c, warnings := mustMerge(t, mustLoad(t, User, "\n\n"+s.key+" = "+s.toml), nil, nil)
+			check(t, c, warnings, "user /user/agent.toml:3")
+		})
+		t.Run(s.key+" from the environment", func(t *testing.T) {
+			c, warnings := mustMerge(t, nil, nil, map[string]string{k.env(): s.env})
+			check(t, c, warnings, "environment "+k.env())
+		})
+		t.Run(s.key+" from the project's file", func(t *testing.T) {
+			c, warnings := mustMerge(t, nil, mustLoad(t, Project, src), nil)
+			if k.class != Authority {
+				check(t, c, warnings, "project /project/agent.toml:2")
+				return
+			}
+			if diff := cmp.Diff(Default(), c, ignoreSources); diff != "" {
+				t.Errorf("a project set authority (-want +got):\n%s", diff)
+			}
+			if len(warnings) != 1 {
+				t.Fatalf("warnings: %v", warnings)
+			}
+			text := warnings[0].String()
+			for _, part := range []string{"/project/agent.toml:2: " + s.key + " is ignored", "your own agent.toml", k.env()} {
+				if !strings.Contains(text, part) {
+					t.Errorf("warning %q does not hold %q", text, part)
+				}
+			}
+		})
+	}
+}
+
+func countFields(typ reflect.Type) int {
+	n := 0
+	for f := range typ.Fields() {
+		switch {
+		case !f.IsExported():
+		case f.Type.Kind() == reflect.Struct:
+			n += countFields(f.Type)
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+func TestClassesAreAsDocumented(t *testing.T) {
+	want := map[Class][]string{
+		Authority:  {"mounts", "model.provider", "model.base_url", "model.api_key_env"},
+		Preference: {"system_prompt", "model.name"},
+		SwitchOff:  {"tools.fs", "tools.exec", "tools.web"},
+		SwitchOn:   {"require_confirmation"},
+		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "max_output_size", "tool_timeout", "tool_memory",
+			"history_char_budget", "model.stall_timeout", "model.max_attempts", "bash.timeout", "bash.max_output"},
+	}
+	got := make(map[Class][]string)
+	for _, k := range keys {
+		got[k.class] = append(got[k.class], k.name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("classes (-want +got):\n%s", diff)
+	}
+}
+
+func TestDefaultsAreAsDocumented(t *testing.T) {
+	want := Config{
+		Model:        Model{Provider: "auto", APIKeyEnv: "OPENAI_API_KEY", StallTimeout: time.Minute, MaxAttempts: 4},
+		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
+		ToolMemory: 268435456, HistoryCharBudget: 400000,
+		Tools: Tools{FS: true, Exec: true, Web: true},
+		Bash:  Bash{Timeout: 30 * time.Second, MaxOutput: 262144},
+	}
+	got, warnings := mustMerge(t, nil, nil, nil)
+	if diff := cmp.Diff(want, got, ignoreSources); diff != "" || len(warnings) > 0 {
+		t.Errorf("defaults (-want +got):\n%s\nwarnings: %v", diff, warnings)
+	}
+	if diff := cmp.Diff(want, Default(), ignoreSources); diff != "" {
+		t.Errorf("Default (-want +got):\n%s", diff)
+	}
+}
+
+func TestLaterLayersWin(t *testing.T) {
+	user := mustLoad(t, User, "model.name = 'user'\ntool_timeout = '20s'\nmounts = ['/a', '/b']")
+	project := mustLoad(t, Project, "model.name = 'project'\ntool_timeout = '10s'")
+	env := map[string]string{"STOCKADE_MODEL_NAME": "environment", "STOCKADE_TOOL_TIMEOUT": "40s", "STOCKADE_MOUNTS": "/c"}
+
+	tests := []struct {
+		name          string
+		user, project *File
+		env           map[string]string
+		model         string
+		timeout       time.Duration
+		mounts        []Mount
+	}{
+		{"no layer", nil, nil, nil, "", 30 * time.Second, nil},
+		{"user", user, nil, nil, "user", 20 * time.Second, []Mount{{Path: "/a"}, {Path: "/b"}}},
+		{"user and project", user, project, nil, "project", 10 * time.Second, []Mount{{Path: "/a"}, {Path: "/b"}}},
+		{"all", user, project, env, "environment", 40 * time.Second, []Mount{{Path: "/c"}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c, warnings := mustMerge(t, test.user, test.project, test.env)
+			if c.Model.Name != test.model || c.ToolTimeout != test.timeout || !slices.Equal(c.Mounts, test.mounts) {
+				t.Errorf("got %q, %s, %v", c.Model.Name, c.ToolTimeout, c.Mounts)
+			}
+			if len(warnings) > 0 {
+				t.Errorf("warnings: %v", warnings)
+			}
+		})
+	}
+}
+
+func TestAProjectCanOnlyNarrow(t *testing.T) {
+	tests := []struct {
+		name, user, project string
+		key                 string
+		want                any    // the value after both
+		warning             string // "" for none
+	}{
+		{"raise a number", "", "max_tool_turns = 51", "max_tool_turns", 50,
+			"/project/agent.toml:1: max_tool_turns is ignored: a project can only lower it, and it is 50 (default); set it in /user/agent.toml or with STOCKADE_MAX_TOOL_TURNS"},
+		{"keep a number", "", "max_tool_turns = 50", "max_tool_turns", 50, ""},
+		{"lower below the user", "max_tool_turns = 80", "max_tool_turns = 70", "max_tool_turns", 70, ""},
+		{"raise above the user", "max_tool_turns = 10", "max_tool_turns = 20", "max_tool_turns", 10,
+			"/project/agent.toml:1: max_tool_turns is ignored: a project can only lower it, and it is 10 (user /user/agent.toml:1); set it in /user/agent.toml or with STOCKADE_MAX_TOOL_TURNS"},
+		{"raise a duration", "", "tool_timeout = '31s'", "tool_timeout", 30 * time.Second, `it is "30s" (default)`},
+		{"raise a size", "", "bash.max_output = 262145", "bash.max_output", 262144, "only lower"},
+		{"switch tools on again", "tools.exec = false", "tools.exec = true", "tools.exec", false, "only switch it off, and it is off (user /user/agent.toml:1)"},
+		{"leave tools on", "", "tools.exec = true", "tools.exec", true, ""},
+		{"leave tools off", "tools.exec = false", "tools.exec = false", "tools.exec", false, ""},
+		{"switch questions off", "require_confirmation = true", "require_confirmation = false", "require_confirmation", true, "only switch it on, and it is on"},
+		{"leave questions off", "", "require_confirmation = false", "require_confirmation", false, ""},
+		{"point to another server", "", "model.base_url = 'https://evil.example'", "model.base_url", "", "model.base_url is ignored: a project cannot decide"},
+		{"take another key", "model.api_key_env = 'A'", "model.api_key_env = 'GITHUB_TOKEN'", "model.api_key_env", "A", "set it in /user/agent.toml"},
+		{"mount the home directory", "", "mounts = ['~']", "mounts", []Mount(nil), "mounts is ignored"},
+		{"repeat authority", "", "model.provider = 'auto'", "model.provider", "auto", "model.provider is ignored"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c, warnings := mustMerge(t, mustLoad(t, User, test.user), mustLoad(t, Project, test.project), nil)
+			if got := find(test.key).get(&c); !cmp.Equal(got, test.want) {
+				t.Errorf("%s is %v, want %v", test.key, got, test.want)
+			}
+			var text string
+			for _, w := range warnings {
+				text += w.String()
+			}
+			if (text == "") != (test.warning == "") || !strings.Contains(text, test.warning) {
+				t.Errorf("warned %q, want %q", text, test.warning)
+			}
+		})
+	}
+}
+
+func TestTheEnvironmentIsChecked(t *testing.T) {
+	bad := map[string]string{
+		"STOCKADE_TOOL_TIMEOUT":        "soon",
+		"STOCKADE_MAX_TOOL_TURNS":      "99999999999999999999",
+		"STOCKADE_TOOLS_FS":            "yes",
+		"STOCKADE_BASH_TIMEOUT":        "301s",
+		"STOCKADE_MODEL_PROVIDER":      "opnai",
+		"STOCKADE_MODEL_BASE_URL":      "https://me:sk-secret@host/",
+		"STOCKADE_MODEL_API_KEY_ENV":   "sk-secret",
+		"STOCKADE_MOUNTS":              "/a,b",
+		"STOCKADE_MODEL_NAME":          "two\nlines",
+		"STOCKADE_TOOL_MEMORY":         "256MiB",
+		"STOCKADE_HISTORY_CHAR_BUDGET": "", // unset
+	}
+	_, _, err := Merge(nil, nil, func(name string) string { return bad[name] })
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for name, value := range bad {
+		if reported := strings.Contains(err.Error(), "environment variable "+name+": "); reported != (value != "") {
+			t.Errorf("%s: reported %v in\n%v", name, reported, err)
+		}
+	}
+	if strings.Contains(err.Error(), "sk-secret") {
+		t.Errorf("a key is repeated in\n%v", err)
+	}
+	for _, part := range []string{`"soon" is not a duration from 1s to 1h`, "out of range; write a whole number from 1 to 10000", "301s is out of range; write a duration from 1s to 300s",
+		`"opnai" is not one of "auto", "openai", "offline"`, `"b" is not an absolute path`} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is missing in\n%v", part, err)
+		}
+	}
+}
+
+func TestTheKeyOfTheProviderIsNoSetting(t *testing.T) {
+	Merge(nil, nil, func(name string) string {
+		if !strings.HasPrefix(name, "STOCKADE_") {
+			t.Errorf("%s was read", name)
+		}
+		return ""
+	})
+	for _, src := range []string{"OPENAI_API_KEY = 'x'", "openai_api_key = 'x'", "model.api_key = 'x'", "[model]\ntoken = 'x'"} {
+		if _, err := load("agent.toml", User, []byte(src)); err == nil || !strings.Contains(err.Error(), "secrets are never in a file") {
+			t.Errorf("%s: %v", src, err)
+		}
+	}
+}
+
+func TestSetLeavesCopiesAlone(t *testing.T) {
+	a := Default()
+	if err := a.Set("model.name", "a", "flag --model"); err != nil {
+		t.Fatal(err)
+	}
+	b := a
+	if err := b.Set("bash.timeout", "1s", "flag --bash-timeout"); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Source("bash.timeout"); got != "default" || a.Bash.Timeout != 30*time.Second {
+		t.Errorf("the original has %q, %s", got, a.Bash.Timeout)
+	}
+	if got := b.Source("model.name"); got != "flag --model" {
+		t.Errorf("the copy lost its source: %q", got)
+	}
+	if err := a.Set("modle.name", "x", "flag"); err == nil || a.Source("modle.name") != "" {
+		t.Errorf("an unknown key was set (%v)", err)
+	}
+	if err := a.Set("bash.timeout", "1h", "flag"); err == nil || a.Source("bash.timeout") != "default" {
+		t.Errorf("a bad value was set (%v)", err)
+	}
+}

@@ -1,0 +1,25 @@
+// Package config reads agent.toml: what a user or a project sets, as typed
+// values that know where each of them was set.
+//
+// A setting has a key ("model.name"). Layers set keys, a later one over an
+// earlier one: defaults, the user's file, the project's file, the environment
+// (STOCKADE_MODEL_NAME). Flags come last and belong to the program.
+//
+// A project file comes with a repository that somebody else may have written.
+// So each key has a [Class] that says what a project may do to it: a preference
+// it may set, a limit it may only lower, a switch it may only turn to the
+// stricter side, and authority (who is talked to, with which key, which
+// directories are shown) it may not touch. What a project file sets beyond
+// that is ignored, and the user is told ([Warning]).
+//
+//	user, err := config.Load(userPath, config.User)       // fs.ErrNotExist: user is nil, go on
+//	project, err := config.Load("agent.toml", config.Project)
+//	cfg, warnings, err := config.Merge(user, project, os.Getenv)
+//
+// One table in this package (keys.go) holds every key: its field, range, class
+// and text. Loading, the environment, [Annotated] (the agent.toml at the root
+// of the repository) and [Reference] (the manual's page) are driven by it.
+//
+// Secrets are never in a file: model.api_key_env names the environment variable
+// that holds the provider's key, and this package does not read that variable.
+package config

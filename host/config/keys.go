@@ -1,0 +1,178 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Class says what a project file may do to a key. User files, the environment
+// and flags may set any key.
+type Class int
+
+const (
+	// Authority decides who is talked to, with which key, and what tools can
+	// see. A project file cannot set it.
+	Authority Class = iota
+	// Preference changes taste, not reach. A project file can set it.
+	Preference
+	// Limit: a project file can only lower it.
+	Limit
+	// SwitchOff: a project file can only set it to false.
+	SwitchOff
+	// SwitchOn: a project file can only set it to true.
+	SwitchOn
+)
+
+// String says in a few words what a project file may do.
+func (c Class) String() string {
+	switch c {
+	case Authority:
+		return "authority: ignored in a project file"
+	case Preference:
+		return "preference: a project file can set it"
+	case Limit:
+		return "limit: a project file can only lower it"
+	case SwitchOff:
+		return "switch: a project file can only turn it off"
+	case SwitchOn:
+		return "switch: a project file can only turn it on"
+	}
+	return "unknown class"
+}
+
+// key is one setting. The table below is the only place that knows it.
+type key struct {
+	name  string
+	kind  kind
+	def   string // as text; it must parse
+	class Class
+	doc   string // one or two sentences; also a comment in Annotated
+
+	get func(*Config) any // of the type that kind parses to
+	set func(*Config, any)
+}
+
+var keys = []key{
+	field("max_tool_turns", integer{1, 10_000, ""}, "50", Limit,
+		"How many steps the model may take in one turn; a step is one answer of the model with the tool calls in it.",
+		func(c *Config) *int { return &c.MaxToolTurns }),
+	field("max_tool_calls_per_turn", integer{1, 1000, ""}, "15", Limit,
+		"How many tools the model may call in one step.",
+		func(c *Config) *int { return &c.MaxToolCallsPerTurn }),
+	field("max_output_size", integer{1024, 64 << 20, "bytes"}, "1048576", Limit,
+		"The largest result of a tool, in bytes. Of more, the head and the tail are kept.",
+		func(c *Config) *int { return &c.MaxOutputSize }),
+	field("tool_timeout", duration{time.Second, time.Hour}, "30s", Limit,
+		"How long one tool call may run. The commands of bash have their own limit, bash.timeout.",
+		func(c *Config) *time.Duration { return &c.ToolTimeout }),
+	field("tool_memory", integer{1 << 20, 4 << 30, "bytes"}, "268435456", Limit,
+		"How much memory one tool call may use, in bytes.",
+		func(c *Config) *int { return &c.ToolMemory }),
+	field("history_char_budget", integer{1000, 100_000_000, "characters"}, "400000", Limit,
+		"How many characters of the conversation are sent to the model; older messages are left out first.",
+		func(c *Config) *int { return &c.HistoryCharBudget }),
+	field("require_confirmation", boolean{}, "false", SwitchOn,
+		"When true, every tool call asks first, the safe ones too.",
+		func(c *Config) *bool { return &c.RequireConfirmation }),
+	field("system_prompt", text{most: 64 << 10}, "", Preference,
+		"Text that is added to the system prompt.",
+		func(c *Config) *string { return &c.SystemPrompt }),
+	field("mounts", mounts{}, "", Authority,
+		`Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/".`,
+		func(c *Config) *[]Mount { return &c.Mounts }),
+
+	field("model.provider", choice{"auto", "openai", "offline"}, "auto", Authority,
+		`Who answers: "openai" is OpenAI or any service with its interface (see model.base_url), "offline" needs no network, "auto" is openai when there is a key and offline otherwise.`,
+		func(c *Config) *string { return &c.Model.Provider }),
+	field("model.name", text{most: 256, line: true}, "", Preference,
+		"The model. Empty means the default of the provider.",
+		func(c *Config) *string { return &c.Model.Name }),
+	field("model.base_url", baseURL{}, "", Authority,
+		"Where the provider is reached, such as \"http://localhost:11434/v1\". Empty means the provider's own address. It gets your key and your conversations.",
+		func(c *Config) *string { return &c.Model.BaseURL }),
+	field("model.api_key_env", variable{}, "OPENAI_API_KEY", Authority,
+		"The name of the environment variable that holds the provider's key. The key itself is never in a file.",
+		func(c *Config) *string { return &c.Model.APIKeyEnv }),
+	field("model.stall_timeout", duration{time.Second, time.Hour}, "60s", Limit,
+		"How long the provider may be silent before the request counts as failed.",
+		func(c *Config) *time.Duration { return &c.Model.StallTimeout }),
+	field("model.max_attempts", integer{1, 20, ""}, "4", Limit,
+		"How often one request is tried, the first time included.",
+		func(c *Config) *int { return &c.Model.MaxAttempts }),
+
+	field("tools.fs", boolean{}, "true", SwitchOff,
+		"Tools for files and directories.",
+		func(c *Config) *bool { return &c.Tools.FS }),
+	field("tools.exec", boolean{}, "true", SwitchOff,
+		"Tools that start processes.",
+		func(c *Config) *bool { return &c.Tools.Exec }),
+	field("tools.web", boolean{}, "true", SwitchOff,
+		"Tools that reach the network.",
+		func(c *Config) *bool { return &c.Tools.Web }),
+
+	field("bash.timeout", duration{time.Second, 300 * time.Second}, "30s", Limit,
+		"How long a command of the bash tool may run when the call does not say; at most 300s.",
+		func(c *Config) *time.Duration { return &c.Bash.Timeout }),
+	field("bash.max_output", integer{1024, 64 << 20, "bytes"}, "262144", Limit,
+		"How much output of a command is kept, in bytes.",
+		func(c *Config) *int { return &c.Bash.MaxOutput }),
+}
+
+// field makes a key whose value lives in one field of Config. That the kind
+// parses to T is proven by a test over the table.
+func field[T any](name string, k kind, def string, class Class, doc string, at func(*Config) *T) key {
+	return key{
+		name: name, kind: k, def: def, class: class, doc: doc,
+		get: func(c *Config) any { return *at(c) },
+		set: func(c *Config, v any) { *at(c) = v.(T) },
+	}
+}
+
+// Keys returns the name of every key, in the order of the reference.
+func Keys() []string {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.name
+	}
+	return names
+}
+
+func find(name string) *key {
+	if i := slices.IndexFunc(keys, func(k key) bool { return k.name == name }); i >= 0 {
+		return &keys[i]
+	}
+	return nil
+}
+
+// isTable reports whether keys stand under name, as "model" in "model.name".
+func isTable(name string) bool {
+	return slices.ContainsFunc(keys, func(k key) bool { return strings.HasPrefix(k.name, name+".") })
+}
+
+// env is the name of the environment variable: STOCKADE_MODEL_NAME for model.name.
+func (k *key) env() string {
+	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
+}
+
+func (k *key) parse(text string) (any, error) { return k.kind.parse(text) }
+
+// projectMay reports whether a project file may put v in the place of old.
+func (k *key) projectMay(old, v any) bool {
+	switch k.class {
+	case Preference:
+		return true
+	case Limit:
+		switch v := v.(type) {
+		case int:
+			return v <= old.(int)
+		case time.Duration:
+			return v <= old.(time.Duration)
+		}
+	case SwitchOff:
+		return v == false || old == true
+	case SwitchOn:
+		return v == true || old == false
+	}
+	return false
+}

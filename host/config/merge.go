@@ -1,0 +1,99 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Warning is a setting of a project file that was ignored.
+type Warning struct {
+	Path string
+	Line int
+	Key  string
+	What string // why, and where to put it instead; without the key
+}
+
+func (w Warning) String() string {
+	return fmt.Sprintf("%s:%d: %s is ignored: %s", w.Path, w.Line, w.Key, w.What)
+}
+
+// Merge lays the files and the environment over the defaults: user, then
+// project, then the environment. Either file can be nil. What a project file
+// may not set is left out and becomes a Warning, in the order of [Keys].
+//
+// Env is asked for STOCKADE_ and the key in upper case with '_' for '.', such
+// as STOCKADE_MODEL_NAME; nil is an empty environment, and an empty variable
+// counts as unset. Lists are separated by commas. All variables that do not
+// parse are reported, joined; the Config is then not to be used.
+func Merge(user, project *File, env func(string) string) (Config, []Warning, error) {
+	c := Default()
+	for i := range keys {
+		k := &keys[i]
+		if s, ok := user.setting(k); ok {
+			c.apply(k, s.value, user.source(s))
+		}
+	}
+	var warnings []Warning
+	for i := range keys {
+		k := &keys[i]
+		s, ok := project.setting(k)
+		if !ok {
+			continue
+		}
+		if old := k.get(&c); !k.projectMay(old, s.value) {
+			warnings = append(warnings, Warning{
+				Path: project.Path, Line: s.line, Key: k.name, What: k.refusal(old, c.Source(k.name), user),
+			})
+			continue
+		}
+		c.apply(k, s.value, project.source(s))
+	}
+	if env == nil {
+		return c, warnings, nil
+	}
+	var errs []error
+	for i := range keys {
+		k := &keys[i]
+		text := env(k.env())
+		if text == "" {
+			continue
+		}
+		if err := c.Set(k.name, text, "environment "+k.env()); err != nil {
+			errs = append(errs, fmt.Errorf("environment variable %s: %w", k.env(), err))
+		}
+	}
+	return c, warnings, errors.Join(errs...)
+}
+
+// refusal says why a project file's value was not taken and what to do.
+func (k *key) refusal(old any, source string, user *File) string {
+	where := "your own agent.toml"
+	if user != nil {
+		where = user.Path
+	}
+	var why string
+	switch k.class {
+	case Limit:
+		why = fmt.Sprintf("a project can only lower it, and it is %s (%s)", k.kind.format(old), source)
+	case SwitchOff:
+		why = fmt.Sprintf("a project can only switch it off, and it is off (%s)", source)
+	case SwitchOn:
+		why = fmt.Sprintf("a project can only switch it on, and it is on (%s)", source)
+	default:
+		why = "a project cannot decide who gets your data and what tools see"
+	}
+	return fmt.Sprintf("%s; set it in %s or with %s", why, where, k.env())
+}
+
+// setting returns what a file sets; a nil file sets nothing.
+func (f *File) setting(k *key) (setting, bool) {
+	if f == nil {
+		return setting{}, false
+	}
+	s, ok := f.settings[k.name]
+	return s, ok
+}
+
+func (f *File) source(s setting) string {
+	return fmt.Sprintf("%s %s:%d", f.Layer, f.Path, s.line)
+}

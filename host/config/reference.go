@@ -1,0 +1,77 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Reference returns the manual's page on the keys, in Markdown.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString(`# Configuration keys
+
+Order: defaults, the user's ` + "`agent.toml`" + `, the project's ` + "`agent.toml`" + `, the environment, flags; later ones win. A
+project file can come with a repository that somebody else wrote, so what it may set depends on the key: see the last
+column. What it may not set is ignored with a warning.
+
+| key | type | default | what it does | environment | project file |
+|---|---|---|---|---|---|
+`)
+	c := Default()
+	for i := range keys {
+		k := &keys[i]
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | `%s` | %s |\n",
+			k.name, cell(k.kind.String()), k.kind.format(k.get(&c)), cell(k.doc), k.env(), k.class)
+	}
+	b.WriteString("\nDurations are numbers with a unit, such as `\"30s\"` or `\"2m\"`. In the environment, lists are separated by commas, and an\n" +
+		"empty variable counts as unset. The provider's key is never in a file: `model.api_key_env` names the variable that\n" +
+		"holds it.\n")
+	return b.String()
+}
+
+// cell keeps a text within its cell of a table.
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// Annotated returns an agent.toml that sets nothing and explains every key, each
+// commented out with its default.
+func Annotated() string {
+	var b strings.Builder
+	b.WriteString(`# The configuration of stockade. Every key is shown with its default, commented out.
+#
+# Yours: $XDG_CONFIG_HOME/stockade/agent.toml. A project's: ./agent.toml.
+# Later wins: defaults, user, project, environment, flags. A key's variable in
+# the environment is STOCKADE_ and its name: STOCKADE_MODEL_NAME for model.name.
+`)
+	table := ""
+	c := Default()
+	for i := range keys {
+		k := &keys[i]
+		name := k.name
+		if t, word, ok := strings.Cut(k.name, "."); ok {
+			if t != table {
+				fmt.Fprintf(&b, "\n[%s]\n", t)
+				table = t
+			}
+			name = word
+		}
+		b.WriteByte('\n')
+		comment(&b, k.doc)
+		comment(&b, fmt.Sprintf("(%s; %s)", k.kind, k.class))
+		fmt.Fprintf(&b, "#%s = %s\n", name, k.kind.format(k.get(&c)))
+	}
+	return b.String()
+}
+
+// comment writes text as comment lines of at most 80 characters.
+func comment(b *strings.Builder, text string) {
+	const most = 80
+	line := "#"
+	for word := range strings.FieldsSeq(text) {
+		if len(line)+1+len(word) > most && line != "#" {
+			b.WriteString(line + "\n")
+			line = "#"
+		}
+		line += " " + word
+	}
+	b.WriteString(line + "\n")
+}

@@ -1,0 +1,9 @@
+// Package dispatch is the one door to every tool, for the agent and for
+// `stockade call` alike: [Dispatcher.Call] carries out one call and reads from
+// top to bottom as the security story.
+//
+// A call goes through the states idle, evaluating_policy, awaiting_permission
+// (if policy asks), executing and completed; each is shown as an event of the
+// session. What was decided, who answered and that the call is about to run
+// are durable before it runs; its result is recorded whatever became of it.
+package dispatch

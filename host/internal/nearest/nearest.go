@@ -1,0 +1,48 @@
+// Package nearest finds the known word that a mistyped one most likely meant.
+package nearest
+
+import "fmt"
+
+// Find returns the candidate with the smallest edit distance to word, or ""
+// when none is close: at most a third of the word's length, and at least one.
+func Find(word string, candidates []string) string {
+	best, bestDistance := "", max(1, len(word)/3)+1
+	if len(word) > 128 {
+		return "" // nobody mistypes that; do not spend quadratic time on it
+	}
+	for _, c := range candidates {
+		if d := distance(word, c); d < bestDistance {
+			best, bestDistance = c, d
+		}
+	}
+	return best
+}
+
+// Hint returns ` (did you mean "x"?)`, or "" when no candidate is close.
+func Hint(word string, candidates []string) string {
+	if near := Find(word, candidates); near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}
+
+// distance is the Levenshtein distance in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,192 @@
+// Package jail starts the processes of tools, and ends them.
+//
+// So far it does not confine them: a command runs with the user's own rights
+// ([Tier] 0). What it does hold to: it runs the approved command only, once,
+// with a fixed environment, a home and a temporary directory of its own that
+// vanish afterwards, no standard input, a limit on output, and a deadline
+// after which the whole process group is killed.
+package jail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Tier says how far processes are confined; 0 is not at all.
+const Tier = 0
+
+// Errors that callers tell apart.
+var (
+	// ErrDenied is returned for anything but the approved command.
+	ErrDenied = errors.New("denied")
+	// ErrNotFound is returned when there is no such program.
+	ErrNotFound = errors.New("command not found")
+)
+
+// Command is a process to start.
+type Command struct {
+	Argv []string
+	Dir  string // absolute
+	// Timeout and MaxOutput lower the grant's limits; 0 leaves them as they are.
+	Timeout   time.Duration
+	MaxOutput int // bytes of each stream that are kept, half of them from its end
+	// MergeStderr sends both streams to Stdout in the order of writing.
+	MergeStderr bool
+}
+
+// Outcome is what became of it.
+type Outcome struct {
+	Code      *int // nil when a signal ended the process
+	Signal    *int
+	TimedOut  bool
+	Stdout    []byte
+	Stderr    []byte
+	Truncated bool
+}
+
+// path is the PATH of every command: where systems keep their programs, and
+// nothing that a workspace or the caller's environment can choose.
+const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/opt/homebrew/bin"
+
+// killGrace is how long after the deadline the streams of a killed process are
+// still read. A process that left the group can hold them open.
+const killGrace = 200 * time.Millisecond
+
+// Run runs the command that the grant allows. A command that fails, is killed
+// or runs out of time is an Outcome; an error means that it was not started.
+func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) {
+	if err := grant.TakeExec(cmd.Argv, cmd.Dir); err != nil {
+		return Outcome{}, fmt.Errorf("%w: %w", ErrDenied, err)
+	}
+	limits := grant.Limits()
+	timeout := limits.ExecTimeout
+	if cmd.Timeout > 0 {
+		timeout = min(timeout, cmd.Timeout)
+	}
+	maxOutput := limits.ExecOutputBytes
+	if cmd.MaxOutput > 0 {
+		maxOutput = min(maxOutput, cmd.MaxOutput)
+	}
+	program, err := lookPath(cmd.Argv[0])
+	if err != nil {
+		return Outcome{}, err
+	}
+	scratch, err := os.MkdirTemp("", "stockade-exec-")
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer os.RemoveAll(scratch)
+
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	c := exec.CommandContext(ctx, program, cmd.Argv[1:]...)
+	c.Args[0] = cmd.Argv[0]
+	c.Dir = cmd.Dir
+	c.Env = []string{
+		"PATH=" + path, "HOME=" + scratch, "TMPDIR=" + scratch, "PWD=" + cmd.Dir,
+		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
+	}
+	stdout, stderr := newHeadTail(maxOutput), newHeadTail(maxOutput)
+	c.Stdout, c.Stderr = stdout, stderr
+	if cmd.MergeStderr {
+		c.Stderr = stdout // os/exec makes one pipe of equal writers
+	}
+	c.WaitDelay = killGrace
+	ownGroup(c)
+	c.Cancel = func() error { return killGroup(c.Process.Pid) }
+	if err := c.Start(); err != nil {
+		return Outcome{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
+	}
+	err = reap(c) // children that the command left in the background die with it
+
+	out := Outcome{
+		Stdout: stdout.bytes(), Stderr: stderr.bytes(),
+		Truncated: stdout.cut() || stderr.cut(),
+		TimedOut:  errors.Is(ctx.Err(), context.DeadlineExceeded),
+	}
+	if c.ProcessState == nil {
+		return Outcome{}, fmt.Errorf("wait for %s: %w", cmd.Argv[0], err)
+	}
+	out.Code, out.Signal = status(c.ProcessState)
+	return out, nil
+}
+
+// lookPath finds a program in the fixed path; the caller's PATH has no say.
+func lookPath(name string) (string, error) {
+	if filepath.IsAbs(name) {
+		return name, nil
+	}
+	if filepath.Base(name) == name {
+		for _, dir := range filepath.SplitList(path) {
+			file := filepath.Join(dir, name)
+			if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+				return file, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%w: %s (looked in %s)", ErrNotFound, name, path)
+}
+
+// headTail keeps the first and the last half of its limit of what is written
+// to it, and never blocks the writer. Safe for concurrent use.
+type headTail struct {
+	mu    sync.Mutex
+	half  int
+	head  []byte
+	tail  []byte // a ring once it is full
+	at    int    // where the ring begins
+	total int64
+}
+
+func newHeadTail(limit int) *headTail { return &headTail{half: max(limit/2, 1)} }
+
+func (h *headTail) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := len(p)
+	h.total += int64(n)
+	if room := h.half - len(h.head); room > 0 {
+		room = min(room, len(p))
+		h.head = append(h.head, p[:room]...)
+		p = p[room:]
+	}
+	if over := len(p) - h.half; over > 0 {
+		p = p[over:]
+	}
+	if room := h.half - len(h.tail); room > 0 {
+		room = min(room, len(p))
+		h.tail = append(h.tail, p[:room]...)
+		p = p[room:]
+	}
+	for len(p) > 0 {
+		k := copy(h.tail[h.at:], p)
+		h.at = (h.at + k) % h.half
+		p = p[k:]
+	}
+	return n, nil
+}
+
+func (h *headTail) cut() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.total > int64(len(h.head)+len(h.tail))
+}
+
+func (h *headTail) bytes() []byte {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	out := append([]byte(nil), h.head...)
+	if lost := h.total - int64(len(h.head)+len(h.tail)); lost > 0 {
+		out = fmt.Appendf(out, "\n... %d bytes left out ...\n", lost)
+	}
+	out = append(out, h.tail[h.at:]...)
+	return append(out, h.tail[:h.at]...)
+}

@@ -1,0 +1,279 @@
+package llm
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits on one reply. A reply comes from the network, so what it may cost is
+// fixed here; a reply over a limit is a [ProviderError] that is not retryable.
+const (
+	MaxTextBytes          = 4 << 20  // text of one reply
+	MaxArgumentBytes      = 4 << 20  // arguments of one call
+	MaxReplyArgumentBytes = 16 << 20 // arguments of all the calls of one reply
+	MaxCalls              = 128      // calls of one reply
+)
+
+// A name or an id longer than this is not one that we offered or could use: a
+// name is cut, which leaves an unknown tool, and an id is replaced.
+const (
+	maxNameBytes = 256
+	maxIDBytes   = 256
+)
+
+// Reply is one whole answer of a model.
+type Reply struct {
+	// Messages are the canonical messages: the text, if there is any, and
+	// then a tool_call for each of Calls.
+	Messages []Message
+	// Calls are in the order in which the model began them. Each has an id
+	// that no other call of the reply has, and arguments that are not empty.
+	Calls  []CallData
+	Finish FinishReason // empty: the answer is not complete
+	Usage  Usage
+}
+
+// Assembler puts the deltas of one answer together. The zero value is ready;
+// set the exported fields before the first Add. It is for one goroutine.
+type Assembler struct {
+	// Provider names the provider in errors; "model" when empty.
+	Provider string
+	// NewID makes the ids of calls that have none, or one that is taken. Nil:
+	// "call_" and random letters.
+	NewID func() string
+
+	text     []byte
+	calls    []*callParts       // in order of first appearance
+	byIndex  map[int]*callParts // a map: the index is any number that the network says
+	argBytes int                // of all calls
+	finish   FinishReason
+	usage    Usage
+	err      error
+}
+
+type callParts struct {
+	id, name string
+	args     []byte
+}
+
+// Add takes one delta. Its error is a *ProviderError for a reply over one of
+// the limits, and stays until a delta with Restart begins the reply anew.
+func (a *Assembler) Add(d Delta) error {
+	if d.Restart != nil {
+		*a = Assembler{Provider: a.Provider, NewID: a.NewID}
+	}
+	if a.err != nil {
+		return a.err
+	}
+	if len(d.Text) > MaxTextBytes-len(a.text) {
+		return a.tooMuch("a text of more than %d bytes", MaxTextBytes)
+	}
+	a.text = append(a.text, d.Text...)
+	for _, c := range d.Calls {
+		if err := a.addCall(c); err != nil {
+			return err
+		}
+	}
+	if d.Finish != "" {
+		a.finish = d.Finish
+	}
+	if d.Usage != nil {
+		a.usage = *d.Usage // providers that report more than once report totals
+	}
+	return nil
+}
+
+func (a *Assembler) addCall(d CallDelta) error {
+	c := a.byIndex[d.Index]
+	if c == nil {
+		if len(a.calls) == MaxCalls {
+			return a.tooMuch("more than %d tool calls", MaxCalls)
+		}
+		if a.byIndex == nil {
+			a.byIndex = make(map[int]*callParts)
+		}
+		c = new(callParts)
+		a.byIndex[d.Index] = c
+		a.calls = append(a.calls, c)
+	}
+	if c.id == "" && len(d.ID) <= maxIDBytes {
+		c.id = strings.ToValidUTF8(d.ID, "")
+	}
+	if c.name == "" { // some servers repeat the name in each piece
+		c.name = strings.ToValidUTF8(d.Name[:min(len(d.Name), maxNameBytes)], "")
+	}
+	if len(d.Arguments) > MaxArgumentBytes-len(c.args) {
+		return a.tooMuch("a tool call with more than %d bytes of arguments", MaxArgumentBytes)
+	}
+	if len(d.Arguments) > MaxReplyArgumentBytes-a.argBytes {
+		return a.tooMuch("tool calls with more than %d bytes of arguments", MaxReplyArgumentBytes)
+	}
+	c.args = append(c.args, d.Arguments...)
+	a.argBytes += len(d.Arguments)
+	return nil
+}
+
+func (a *Assembler) tooMuch(format string, args ...any) error {
+	provider := a.Provider
+	if provider == "" {
+		provider = "model"
+	}
+	a.err = &ProviderError{Provider: provider, Code: "reply_too_large", Message: "it sent " + fmt.Sprintf(format, args...)}
+	return a.err
+}
+
+// Reply returns what has come so far. Of a reply that is not complete (no
+// Finish) the calls must not be carried out: their arguments may be cut.
+func (a *Assembler) Reply() Reply {
+	r := Reply{Finish: a.finish, Usage: a.usage}
+	if len(a.text) > 0 {
+		r.Messages = append(r.Messages, Message{Kind: Assistant, Content: strings.ToValidUTF8(string(a.text), "\uFFFD")})
+	}
+	a.nameCalls()
+	for _, c := range a.calls {
+		args := strings.ToValidUTF8(string(c.args), "\uFFFD")
+		if strings.TrimSpace(args) == "" {
+			args = "{}" // how models call a tool without arguments
+		}
+		data := CallData{ID: c.id, Type: "function", Function: FunctionData{Name: c.name, Arguments: args}}
+		r.Calls = append(r.Calls, data)
+		r.Messages = append(r.Messages, Message{Kind: ToolCall, Content: CallSummary(c.name, args), Data: encode(data)})
+	}
+	return r
+}
+
+// nameCalls gives an id of its own to each call. The first call with an id
+// keeps it, whichever call came before it without one.
+func (a *Assembler) nameCalls() {
+	owner := make(map[string]*callParts, len(a.calls))
+	for _, c := range a.calls {
+		if c.id != "" && owner[c.id] == nil {
+			owner[c.id] = c
+		}
+	}
+	for _, c := range a.calls {
+		if c.id != "" && owner[c.id] == c {
+			continue
+		}
+		newID := a.NewID
+		if newID == nil {
+			newID = func() string { return "call_" + rand.Text() }
+		}
+		base := newID()
+		id := base
+		// NewID may repeat itself or what the model sent; a suffix always ends that.
+		for n := 2; id == "" || owner[id] != nil; n++ {
+			id = fmt.Sprintf("%s_%d", base, n)
+		}
+		c.id = id
+		owner[id] = c
+	}
+}
+
+const (
+	maxSummaryRunes = 200
+	maxValueRunes   = 80
+)
+
+// CallSummary describes a call for a person in one line of at most 200
+// characters, such as `glob(pattern="*.c", path="src/")`. The arguments appear
+// in the order in which the model wrote them, long values cut, characters that
+// a terminal would not print escaped. Arguments that are not JSON are shown
+// quoted.
+func CallSummary(name, arguments string) string {
+	label := printable(cut(name, 64))
+	if label == "" {
+		label = "(unnamed)"
+	}
+	room := maxSummaryRunes - utf8.RuneCountInString(label) - 2
+	return label + "(" + cut(summarizeArguments(arguments), max(room, 20)) + ")"
+}
+
+func summarizeArguments(arguments string) string {
+	if !json.Valid([]byte(arguments)) {
+		return strconv.Quote(cut(arguments, maxSummaryRunes))
+	}
+	dec := json.NewDecoder(strings.NewReader(arguments))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return summarizeValue(json.RawMessage(arguments))
+	}
+	var out strings.Builder
+	for dec.More() && out.Len() < 4*maxSummaryRunes {
+		key, err := dec.Token()
+		if err != nil {
+			break // not reached: the text is valid JSON
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			break
+		}
+		if out.Len() > 0 {
+			out.WriteString(", ")
+		}
+		out.WriteString(printable(cut(fmt.Sprint(key), maxValueRunes)) + "=" + summarizeValue(value))
+	}
+	return out.String()
+}
+
+func summarizeValue(value json.RawMessage) string {
+	var s string
+	if json.Unmarshal(value, &s) == nil && bytes.HasPrefix(bytes.TrimSpace(value), []byte(`"`)) {
+		return strconv.Quote(cut(s, maxValueRunes))
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, value) != nil {
+		return "?" // not reached: the text is valid JSON
+	}
+	return printable(cut(compact.String(), maxValueRunes))
+}
+
+// cut keeps at most n characters, the last of which tells that there was more.
+func cut(s string, n int) string {
+	count := 0
+	last := 0 // where the n-th character starts
+	for i := range s {
+		if count == n-1 {
+			last = i
+		}
+		if count == n {
+			return s[:last] + "…"
+		}
+		count++
+	}
+	return s
+}
+
+// printable escapes what could move a cursor, break a line or turn the
+// direction of the text.
+func printable(s string) string {
+	var out strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&out, `\x%02x`, s[i])
+		case unicode.IsPrint(r):
+			out.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRune(r)
+			out.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return out.String()
+}
+
+// encode is json.Marshal without escaping <, > and &.
+func encode(v any) json.RawMessage {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // our own types of strings always encode
+	}
+	return bytes.TrimSpace(buf.Bytes())
+}

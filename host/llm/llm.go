@@ -1,0 +1,116 @@
+// Package llm holds the conversation in the form that every provider shares.
+//
+// A [Message] is canonical: the same in memory, in the session log and for
+// each provider. A provider package turns a [Request] of canonical messages
+// into its wire format and its answer back into a stream of [Delta]; nothing
+// outside that package knows the wire format. [Assembler] puts the deltas
+// together, and [Retry] wraps a [Model] with retries.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Kind says what a message is.
+type Kind string
+
+// The kinds of canonical messages.
+const (
+	System     Kind = "system"
+	User       Kind = "user"
+	Assistant  Kind = "assistant"
+	ToolCall   Kind = "tool_call"
+	ToolResult Kind = "tool_result"
+)
+
+// Message is one canonical message. Content is for people and, for system,
+// user and assistant messages, also what the model reads; Data is for machines.
+type Message struct {
+	Kind    Kind            `json:"kind"`
+	Content string          `json:"content"`
+	Data    json.RawMessage `json:"data_json,omitempty"` // of a tool_call: [CallData]; of a tool_result: [ResultData]
+}
+
+// CallData is the data of a tool_call message. It has OpenAI's shape, which
+// the other providers' shapes can be made from.
+type CallData struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"` // always "function"
+	Function FunctionData `json:"function"`
+}
+
+// FunctionData is the function of a [CallData].
+type FunctionData struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // JSON text as the model sent it; may be malformed
+}
+
+// ResultData is the data of a tool_result message.
+type ResultData struct {
+	CallID  string `json:"tool_call_id"`
+	Name    string `json:"name"`
+	Output  string `json:"output"` // the envelope, which is what the model reads
+	Success bool   `json:"success"`
+}
+
+// Request is what a model is asked.
+type Request struct {
+	Model    string // empty: the provider's default
+	Messages []Message
+	Tools    []tool.Definition
+}
+
+// FinishReason says why the model stopped.
+type FinishReason string
+
+// The finish reasons that the loop tells apart.
+const (
+	FinishStop   FinishReason = "stop"
+	FinishTools  FinishReason = "tool_calls"
+	FinishLength FinishReason = "length"
+	FinishFilter FinishReason = "content_filter"
+)
+
+// Usage counts tokens as the provider reports them; zero when it does not.
+type Usage struct {
+	InputTokens  int `json:"input_tokens"`
+	OutputTokens int `json:"output_tokens"`
+}
+
+// Delta is one piece of a streamed answer. Each field is empty unless the
+// piece brought something for it.
+type Delta struct {
+	Text  string
+	Calls []CallDelta
+	// Finish is set once, in the last piece but possibly for the usage.
+	Finish FinishReason
+	Usage  *Usage
+	// Restart tells that the request is being sent again: what came before
+	// is void. Only [Retry] sends it.
+	Restart *ProviderError
+}
+
+// CallDelta is a piece of one tool call.
+type CallDelta struct {
+	// Index tells the calls of one answer apart. It comes from the network
+	// and may be any number.
+	Index     int
+	ID        string
+	Name      string
+	Arguments string // to be appended to what came before
+}
+
+// Model is a provider's model. Implementations are safe for concurrent use
+// and pass the suite in llmtest.
+type Model interface {
+	// Stream asks the model. It yields deltas until the answer is complete, or
+	// one error after which nothing follows. The error is a *ProviderError when
+	// the provider or the network is at fault and ctx's cause when ctx ended. A
+	// stream that ends before a finish reason is a *ProviderError, never a
+	// complete answer. The request's slices are not kept.
+	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
+}

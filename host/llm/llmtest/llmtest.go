@@ -1,0 +1,409 @@
+// Package llmtest is the suite that every [llm.Model] passes, and the means to
+// run a model against a server in memory.
+//
+// [Run] plays scripts in the format of offline.Script. Each case runs in a
+// bubble of testing/synctest: time is fake, so that stall time-outs and
+// Retry-After cost nothing and are exact, and a goroutine that a model leaves
+// behind fails the test. A model must therefore reach its server through
+// [Serve] and not through a real socket.
+package llmtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// APIKey is the key that newModel gives the model of [Run]; servers repeat it
+// in errors, and it must not come out.
+const APIKey = "sk-llmtest-0123456789abcdef"
+
+// MaxStreamBytes and StallTimeout are the bounds that newModel gives the model.
+const (
+	MaxStreamBytes = 1 << 20
+	StallTimeout   = 20 * time.Second
+)
+
+// Serve serves h in memory until the test ends and returns a client whose
+// every connection leads there. Within a bubble of synctest it is part of it.
+func Serve(t testing.TB, h http.Handler) *http.Client {
+	listener := &memoryListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: h}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	transport := &http.Transport{DialContext: listener.dial, DisableCompression: true}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		server.Close()
+		<-served
+	})
+	return &http.Client{Transport: transport}
+}
+
+type memoryListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *memoryListener) Accept() (net.Conn, error) {
+	select {
+	case conn := <-l.conns:
+		return conn, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *memoryListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *memoryListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+func (l *memoryListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case l.conns <- far:
+		return near, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Collect asks the model and puts the answer together. It fails the test when
+// the model breaks the contract of a stream.
+func Collect(ctx context.Context, t testing.TB, model llm.Model, req llm.Request) (llm.Reply, error) {
+	t.Helper()
+	n := 0
+	assembler := &llm.Assembler{NewID: func() string { n++; return fmt.Sprintf("made_%d", n) }}
+	var failure error
+	finished := false
+	for d, err := range model.Stream(ctx, req) {
+		switch {
+		case failure != nil:
+			t.Errorf("the model yielded %+v, %v after an error", d, err)
+		case err != nil:
+			failure = err
+			continue
+		case d.Finish != "" && finished:
+			t.Errorf("the model said twice why it stopped")
+		case finished && (d.Text != "" || len(d.Calls) > 0):
+			t.Errorf("the model yielded %+v after its finish", d)
+		}
+		finished = finished || d.Finish != ""
+		if err := assembler.Add(d); err != nil {
+			return assembler.Reply(), err
+		}
+	}
+	if failure == nil && !finished {
+		t.Errorf("the stream ended with neither an error nor a finish reason")
+	}
+	return assembler.Reply(), failure
+}
+
+// Request is a request with a tool, as the suite sends it.
+func Request() llm.Request {
+	return llm.Request{
+		Model: "test-model",
+		Messages: []llm.Message{
+			{Kind: llm.System, Content: "You work in a sandbox."},
+			{Kind: llm.User, Content: "Which C files are there?"},
+		},
+		Tools: []tool.Definition{{
+			Name: "glob", Description: "Finds files.",
+			Parameters: json.RawMessage(`{"type":"object","properties":{"pattern":{"type":"string"}}}`),
+		}},
+	}
+}
+
+// Run runs the suite. newModel makes the model under test with [APIKey],
+// [MaxStreamBytes] and [StallTimeout], over a server that answers with the
+// lines of the script.
+func Run(t *testing.T, newModel func(t testing.TB, script []string) llm.Model) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				reply, err := Collect(t.Context(), t, newModel(t, c.script), Request())
+				c.check(t, reply, err)
+				if took := time.Since(start); took != c.takes {
+					t.Errorf("it took %v, want %v", took, c.takes)
+				}
+				if err != nil && strings.Contains(fmt.Sprintf("%v %+v %#v", err, err, err), APIKey) {
+					t.Errorf("the key is in the error: %+v", err)
+				}
+			})
+		})
+	}
+	t.Run("a retried request yields the second answer only", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { retried(t, newModel) })
+	})
+	t.Run("a cancelled request ends with the cause", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { cancelled(t, newModel) })
+	})
+	t.Run("a consumer that stops ends the request", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { stopped(t, newModel) })
+	})
+	t.Run("a slow consumer is no stall", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { slow(t, newModel) })
+	})
+	t.Run("a model answers many requests at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { concurrent(t, newModel) })
+	})
+}
+
+type testCase struct {
+	name   string
+	script []string
+	takes  time.Duration
+	check  func(t *testing.T, reply llm.Reply, err error)
+}
+
+var cases = []testCase{{
+	name:   "a text in many chunks is one message",
+	script: []string{`{"text":"Grüße, 世界 <&>","chunk_bytes":1,"usage":{"input_tokens":11,"output_tokens":7}}`},
+	check: answers(llm.Reply{
+		Messages: []llm.Message{{Kind: llm.Assistant, Content: "Grüße, 世界 <&>"}},
+		Finish:   llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7},
+	}),
+}, {
+	name:   "one call in many chunks is one message",
+	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"*.c","path":"src/"}}],"chunk_bytes":1,"usage":{}}`},
+	check:  answers(callsReply("", call("a", "glob", `{"pattern":"*.c","path":"src/"}`, `glob(pattern="*.c", path="src/")`))),
+}, {
+	name: "two interleaved calls stay apart and in order",
+	script: []string{`{"text":"Both.","tool_calls":[{"id":"b","name":"glob","arguments":{"pattern":"*.c"}},` +
+		`{"id":"a","name":"file_read","arguments":{"path":"README.md","limit":3}}],"chunk_bytes":2,"usage":{}}`},
+	check: answers(callsReply("Both.",
+		call("b", "glob", `{"pattern":"*.c"}`, `glob(pattern="*.c")`),
+		call("a", "file_read", `{"path":"README.md","limit":3}`, `file_read(path="README.md", limit=3)`))),
+}, {
+	name:   "missing ids are made",
+	script: []string{`{"tool_calls":[{"name":"glob","arguments":{"pattern":"a"}},{"name":"glob","arguments":{"pattern":"b"}}],"usage":{}}`},
+	check: answers(callsReply("",
+		call("made_1", "glob", `{"pattern":"a"}`, `glob(pattern="a")`),
+		call("made_2", "glob", `{"pattern":"b"}`, `glob(pattern="b")`))),
+}, {
+	name:   "malformed arguments are passed on as they are",
+	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":"{\"pattern\": \"*.c"}],"usage":{}}`},
+	check:  answers(callsReply("", call("a", "glob", `{"pattern": "*.c`, `glob("{\"pattern\": \"*.c")`))),
+}, {
+	name:   "a call without arguments gets an empty object",
+	script: []string{`{"tool_calls":[{"id":"a","name":"list_tasks"}],"usage":{}}`},
+	check:  answers(callsReply("", call("a", "list_tasks", `{}`, `list_tasks()`))),
+}, {
+	name:   "an answer that is cut by its length says so",
+	script: []string{`{"text":"and so","finish":"length","usage":{}}`},
+	check: answers(llm.Reply{
+		Messages: []llm.Message{{Kind: llm.Assistant, Content: "and so"}}, Finish: llm.FinishLength,
+	}),
+}, {
+	name:   "half a stream is an error that can be retried",
+	script: []string{`{"text":"This answer will never be whole, however long it gets.","chunk_bytes":4,"cut_after_bytes":900}`},
+	check:  fails(llm.ProviderError{Retryable: true, Message: "ended early"}),
+}, {
+	name:   "a stream that is cut before its first event is an error that can be retried",
+	script: []string{`{"text":"x","cut_after_bytes":20}`},
+	check:  fails(llm.ProviderError{Retryable: true}),
+}, {
+	name:   "401 is not retryable and does not repeat the key",
+	script: []string{`{"status":401,"error":{"message":"Incorrect API key provided: ` + APIKey + `.","code":"invalid_api_key"}}`},
+	check:  fails(llm.ProviderError{Status: 401, Code: "invalid_api_key", Message: "Incorrect API key provided", Hint: "stockade config"}),
+}, {
+	name:   "429 is retryable after the time that the server asks for",
+	script: []string{`{"status":429,"headers":{"Retry-After":"7"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}`},
+	check:  fails(llm.ProviderError{Status: 429, Code: "rate_limit_exceeded", Message: "slow down", Retryable: true, RetryAfter: 7 * time.Second}),
+}, {
+	name:   "500 is retryable",
+	script: []string{`{"status":500,"error":{"message":"oops"}}`},
+	check:  fails(llm.ProviderError{Status: 500, Message: "oops", Retryable: true}),
+}, {
+	name:   "400 is not retryable and has the provider's message",
+	script: []string{`{"status":400,"error":{"message":"no such parameter"}}`},
+	check:  fails(llm.ProviderError{Status: 400, Message: "no such parameter"}),
+}, {
+	name:   "an empty stream is an error",
+	script: []string{`{"empty":true}`},
+	check:  fails(llm.ProviderError{Retryable: true, Message: "empty"}),
+}, {
+	name:   "a server that does not answer is given up after the stall time-out",
+	script: []string{`{"stall":true}`},
+	takes:  StallTimeout,
+	check:  fails(llm.ProviderError{Retryable: true, Message: "no answer for 20s"}),
+}, {
+	name:   "a server that falls silent is given up after the stall time-out",
+	script: []string{`{"text":"Let me think.","stall":true}`},
+	takes:  StallTimeout,
+	check:  fails(llm.ProviderError{Retryable: true, Message: "no answer for 20s"}),
+}, {
+	name:   "a line that never ends is given up",
+	script: []string{`{"flood":true}`},
+	check:  fails(llm.ProviderError{Message: "more than"}),
+}, {
+	name:   "garbage is an error",
+	script: []string{`{"raw":"\u0000\u0001 what?\r\n\r\n{]"}`},
+	check:  fails(llm.ProviderError{}),
+}, {
+	name:   "a web page is an error",
+	script: []string{`{"raw":"<!DOCTYPE html>\n<html><body>Log in to the hotel's network</body></html>"}`},
+	check:  fails(llm.ProviderError{Message: "web page"}),
+}}
+
+// answers checks for a whole reply. What a reply leaves zero must be zero.
+func answers(want llm.Reply) func(t *testing.T, reply llm.Reply, err error) {
+	return func(t *testing.T, reply llm.Reply, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%+v", err)
+		}
+		if diff := cmp.Diff(want, reply); diff != "" {
+			t.Errorf("reply (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// fails checks for a *ProviderError. Message and Hint are parts of the error's;
+// the other fields must be equal, but for an empty Code.
+func fails(want llm.ProviderError) func(t *testing.T, reply llm.Reply, err error) {
+	return func(t *testing.T, _ llm.Reply, err error) {
+		t.Helper()
+		got, ok := errors.AsType[*llm.ProviderError](err)
+		if !ok {
+			t.Fatalf("got the error %v, want a *llm.ProviderError", err)
+		}
+		if got.Provider == "" || got.Message == "" {
+			t.Errorf("the error does not say who and what: %+v", got)
+		}
+		if !strings.Contains(got.Message, want.Message) || !strings.Contains(got.Hint, want.Hint) {
+			t.Errorf("got %+v, want the message %q and the hint %q", got, want.Message, want.Hint)
+		}
+		if got.Status != want.Status || got.Retryable != want.Retryable || got.RetryAfter != want.RetryAfter || want.Code != "" && got.Code != want.Code {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+}
+
+type callMessage struct {
+	data    llm.CallData
+	message llm.Message
+}
+
+func call(id, name, arguments, summary string) callMessage {
+	data := llm.CallData{ID: id, Type: "function", Function: llm.FunctionData{Name: name, Arguments: arguments}}
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		panic(err) // a struct of strings encodes
+	}
+	return callMessage{data, llm.Message{Kind: llm.ToolCall, Content: summary, Data: encoded}}
+}
+
+func callsReply(text string, calls ...callMessage) llm.Reply {
+	r := llm.Reply{Finish: llm.FinishTools}
+	if text != "" {
+		r.Messages = append(r.Messages, llm.Message{Kind: llm.Assistant, Content: text})
+	}
+	for _, c := range calls {
+		r.Messages = append(r.Messages, c.message)
+		r.Calls = append(r.Calls, c.data)
+	}
+	return r
+}
+
+func retried(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
+	model := newModel(t, []string{
+		`{"text":"This answer will never be whole, however long it gets.","chunk_bytes":4,"cut_after_bytes":900}`,
+		`{"status":429,"headers":{"Retry-After":"3"},"error":{"message":"slow down"}}`,
+		`{"text":"whole"}`,
+	})
+	start := time.Now()
+	reply, err := Collect(t.Context(), t, llm.Retry(model, &llm.RetryOptions{Rand: func() float64 { return 0.5 }}), Request())
+	if err != nil || len(reply.Messages) != 1 || reply.Messages[0].Content != "whole" {
+		t.Errorf("got %+v, %v", reply, err)
+	}
+	if took, want := time.Since(start), 500*time.Millisecond+3*time.Second; took != want {
+		t.Errorf("waited %v, want %v", took, want)
+	}
+}
+
+func cancelled(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
+	cause := errors.New("the user pressed Ctrl-C")
+	for _, line := range []string{`{"stall":true}`, `{"text":"Let me think.","stall":true}`} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(cause) })
+		_, err := Collect(ctx, t, newModel(t, []string{line}), Request())
+		if !errors.Is(err, cause) {
+			t.Errorf("%s: got %v, want the cause", line, err)
+		}
+		if _, ok := errors.AsType[*llm.ProviderError](err); ok {
+			t.Errorf("%s: a cancelled request is not the provider's fault: %v", line, err)
+		}
+	}
+}
+
+func stopped(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
+	model := newModel(t, []string{`{"text":"Let me think about that for a while.","chunk_bytes":4,"stall":true}`})
+	start := time.Now()
+	for d, err := range model.Stream(t.Context(), Request()) {
+		if err != nil || d.Text == "" {
+			t.Errorf("got %+v, %v, want a text", d, err)
+		}
+		break
+	}
+	// Everything that the request started must end without the stall time-out;
+	// what does not end at all, the bubble reports.
+	synctest.Wait()
+	if took := time.Since(start); took != 0 {
+		t.Errorf("the request went on for %v", took)
+	}
+}
+
+func slow(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
+	model := newModel(t, []string{`{"text":"Take your time, I can wait.","chunk_bytes":4}`})
+	text := ""
+	for d, err := range model.Stream(t.Context(), Request()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += d.Text
+		<-time.After(2 * StallTimeout) // of the bubble's time
+	}
+	if text != "Take your time, I can wait." {
+		t.Errorf("got %q", text)
+	}
+}
+
+func concurrent(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
+	const n = 8
+	var script []string
+	for range n {
+		script = append(script, `{"text":"one of many","tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"*"}}]}`)
+	}
+	model := newModel(t, script)
+	var group sync.WaitGroup
+	for range n {
+		group.Go(func() {
+			reply, err := Collect(t.Context(), t, model, Request())
+			if err != nil || len(reply.Messages) != 2 || reply.Messages[0].Content != "one of many" {
+				t.Errorf("got %+v, %v", reply, err)
+			}
+		})
+	}
+	group.Wait()
+}

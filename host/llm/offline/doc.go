@@ -1,0 +1,11 @@
+// Package offline is for trying and testing without a provider, a key or a network.
+//
+// [Planner] is the offline model. It is not a language model: it knows a few
+// fixed phrases, such as "list files in src then read go.mod", turns each into
+// one tool call, and quotes what the tools answered. What it does not
+// understand, it says.
+//
+// [Server] serves a [Responder] in OpenAI's wire format, so that any client of
+// that API can be tried on it: the Planner, or a [Script], which plays back
+// what a test or a demo has written down, faults included.
+package offline

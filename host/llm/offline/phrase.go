@@ -1,0 +1,507 @@
+package offline
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds on what is read of a request. Phrases beyond them are reported.
+const (
+	maxPhrases     = 40
+	maxPromptBytes = 256 << 10
+)
+
+// usages are the forms that the planner understands.
+var usages = []string{
+	"list files [in DIR]",
+	"read FILE",
+	"find TEXT [in GLOB]",
+	"find files GLOB [in DIR]",
+	"replace A with B in FILE",
+	"write TEXT to FILE",
+	"run COMMAND",
+}
+
+// phrase is one part of a request.
+type phrase struct {
+	text string
+	// actions are the calls that would do it, the best first; none: not understood.
+	actions []action
+}
+
+// action is one call of a tool.
+type action struct {
+	tool string
+	args any // one of the types below: structs, so that the arguments keep their order
+}
+
+type (
+	pathArgs struct {
+		Path string `json:"path"`
+	}
+	globArgs struct {
+		Pattern string `json:"pattern"`
+		Path    string `json:"path,omitempty"`
+	}
+	filesystemArgs struct {
+		Operation string `json:"operation"`
+		Path      string `json:"path"`
+	}
+	grepArgs struct {
+		Pattern      string `json:"pattern"`
+		FixedStrings bool   `json:"fixed_strings"`
+		FileFilter   string `json:"file_filter,omitempty"`
+		Path         string `json:"path,omitempty"`
+	}
+	editArgs struct {
+		Path       string `json:"path"`
+		OldString  string `json:"old_string"`
+		NewString  string `json:"new_string"`
+		ReplaceAll bool   `json:"replace_all"`
+	}
+	writeArgs struct {
+		Path    string `json:"path"`
+		Content string `json:"content"`
+	}
+	bashArgs struct {
+		Command string `json:"command"`
+	}
+)
+
+func (p phrase) understood() bool { return len(p.actions) > 0 }
+
+// choose returns the first action whose tool is offered.
+func (p phrase) choose(offered map[string]bool) (action, bool) {
+	for _, a := range p.actions {
+		if offered[a.tool] {
+			return a, true
+		}
+	}
+	return action{}, false
+}
+
+// parse splits a request into phrases. cut tells that there were more.
+func parse(prompt string) (phrases []phrase, cut bool) {
+	if len(prompt) > maxPromptBytes {
+		prompt, cut = prompt[:maxPromptBytes], true
+	}
+	for _, text := range split(strings.ToValidUTF8(prompt, "\uFFFD")) {
+		found := []phrase{{text, understand(text)}}
+		if !found[0].understood() {
+			if both := splitAnd(text); both != nil {
+				found = both
+			}
+		}
+		phrases = append(phrases, found...)
+		if len(phrases) > maxPhrases {
+			return phrases[:maxPhrases], true
+		}
+	}
+	return phrases, cut
+}
+
+// split cuts a text at "then", ";" and line ends, but not inside of quotes.
+func split(prompt string) []string {
+	var parts []string
+	words := scan(prompt)
+	begin := 0
+	flush := func(end int) {
+		if part := tidy(prompt[begin:end]); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	for _, w := range words {
+		switch {
+		case w.quoted:
+		case w.text == ";" || w.text == "\n":
+			flush(w.start)
+			begin = w.end
+		case strings.EqualFold(strings.Trim(w.text, ",."), "then"):
+			flush(w.start)
+			begin = w.end
+		}
+	}
+	flush(len(prompt))
+	return parts
+}
+
+// splitAnd tries "A and B" where both are phrases.
+func splitAnd(text string) []phrase {
+	if len(text) > 4<<10 {
+		return nil // it takes quadratic time
+	}
+	for _, w := range scan(text) {
+		if w.quoted || !strings.EqualFold(w.text, "and") {
+			continue
+		}
+		a, b := tidy(text[:w.start]), tidy(text[w.end:])
+		first, second := phrase{a, understand(a)}, phrase{b, understand(b)}
+		if first.understood() && second.understood() {
+			return []phrase{first, second}
+		}
+	}
+	return nil
+}
+
+// tidy takes off what only makes a request polite or a sentence.
+func tidy(s string) string {
+	s = strings.TrimSpace(s)
+	for {
+		before := s
+		if n := len(s); n > 0 && (s[n-1] == ',' || s[n-1] == ';') {
+			s = strings.TrimSpace(s[:n-1])
+		}
+		for _, w := range []string{"and", "please", "first", "next", "finally", "now", "also", "-", "*"} {
+			head, rest, found := strings.Cut(s, " ")
+			if found && strings.EqualFold(strings.TrimRight(head, ",:"), w) {
+				s = strings.TrimSpace(rest)
+			}
+		}
+		if len(s) < 8 && strings.EqualFold(strings.Trim(s, ",. "), "and") {
+			s = ""
+		}
+		if s == before {
+			break
+		}
+	}
+	// The full stop of a sentence, which a path such as "." or "src/." does not end in.
+	if head, found := strings.CutSuffix(s, "."); found {
+		if r, _ := utf8.DecodeLastRuneInString(head); unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("\"'`)", r) {
+			s = head
+		}
+	}
+	return s
+}
+
+// word is a word of a phrase, a quoted text, or a separator (";", "\n").
+type word struct {
+	text       string // without the quotes
+	start, end int    // in the phrase, with the quotes
+	quoted     bool
+}
+
+// scan cuts a text into words. A quote opens where a word begins, if one like
+// it closes the word later on; in double quotes \" \\ \n and \t are escapes. An
+// apostrophe inside of a word is no quote.
+func scan(s string) []word {
+	var words []word
+	open := make(map[byte]bool) // marks that nothing closes any more: looking again would take quadratic time
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == '\n' || r == ';':
+			words = append(words, word{text: string(r), start: i, end: i + 1})
+			i++
+		case unicode.IsSpace(r):
+			i += size
+		default:
+			if isMark(s[i]) && !open[s[i]] {
+				if text, end, ok := quotedAt(s, i); ok {
+					words = append(words, word{text: text, start: i, end: end, quoted: true})
+					i = end
+					continue
+				}
+				open[s[i]] = true
+			}
+			start := i
+			for i < len(s) {
+				r, size := utf8.DecodeRuneInString(s[i:])
+				if unicode.IsSpace(r) || r == ';' {
+					break
+				}
+				i += size
+			}
+			words = append(words, word{text: s[start:i], start: start, end: i})
+		}
+	}
+	return words
+}
+
+func isMark(c byte) bool { return c == '"' || c == '\'' || c == '`' }
+
+// quotedAt reads the quoted text that begins at s[i], which is a mark.
+func quotedAt(s string, i int) (text string, end int, ok bool) {
+	mark := s[i]
+	var out strings.Builder
+	for j := i + 1; j < len(s); j++ {
+		c := s[j]
+		if mark == '"' && c == '\\' && j+1 < len(s) {
+			if at := strings.IndexByte(`"\nt`, s[j+1]); at >= 0 {
+				out.WriteByte("\"\\\n\t"[at])
+				j++
+				continue
+			}
+		}
+		if c == mark {
+			next, _ := utf8.DecodeRuneInString(s[j+1:])
+			if j+1 == len(s) || unicode.IsSpace(next) || strings.ContainsRune(",.;:!?)", next) {
+				return out.String(), j + 1, true
+			}
+		}
+		out.WriteByte(c)
+	}
+	return "", 0, false
+}
+
+// understand reads one phrase. It returns nothing for a phrase that it does
+// not understand as a whole: half of a request must not be carried out as if
+// it were all of it.
+func understand(text string) []action {
+	words := scan(text)
+	if len(words) < 1 || words[0].quoted {
+		return nil
+	}
+	p := &reader{text: text, words: words[1:]}
+	switch verb := strings.ToLower(words[0].text); verb {
+	case "list", "ls":
+		return p.list()
+	case "show", "read", "cat", "open", "print", "display", "view":
+		if verb == "show" {
+			if actions := p.fork().listFiles(); actions != nil {
+				return actions
+			}
+		}
+		return p.read()
+	case "find", "search", "grep":
+		if actions := p.fork().findFiles(); actions != nil {
+			return actions
+		}
+		return p.find()
+	case "replace", "substitute", "change":
+		return p.replace()
+	case "write", "save":
+		return p.write()
+	case "run", "execute", "exec":
+		return p.run()
+	}
+	return nil
+}
+
+// reader reads the words after the verb.
+type reader struct {
+	text  string
+	words []word
+}
+
+func (p *reader) fork() *reader { return &reader{p.text, p.words} }
+
+// skip takes the next word if it is one of those.
+func (p *reader) skip(any ...string) bool {
+	if len(p.words) == 0 || p.words[0].quoted {
+		return false
+	}
+	for _, w := range any {
+		if strings.EqualFold(p.words[0].text, w) {
+			p.words = p.words[1:]
+			return true
+		}
+	}
+	return false
+}
+
+func (p *reader) skipAll(any ...string) {
+	for p.skip(any...) {
+	}
+}
+
+// only takes the words if they are one word or one quoted text.
+func (p *reader) only() (string, bool) {
+	if len(p.words) != 1 || p.words[0].text == "" {
+		return "", false
+	}
+	text := p.words[0].text
+	p.words = nil
+	return text, true
+}
+
+// until takes everything up to a separating word and leaves what follows it:
+// the first or the last in the phrase of the first of separators that is there.
+func (p *reader) until(which occurrence, separators ...string) (string, bool) {
+	for _, sep := range separators {
+		at := -1
+		for i, w := range p.words {
+			if !w.quoted && i > 0 && strings.EqualFold(w.text, sep) && (at < 0 || which == last) {
+				at = i
+			}
+		}
+		if at > 0 {
+			text := p.between(0, at)
+			p.words = p.words[at+1:]
+			return text, true
+		}
+	}
+	return "", false
+}
+
+type occurrence int
+
+const (
+	first occurrence = iota
+	last
+)
+
+// between is the text of some words: of one quoted text what it quotes, else
+// as it was written.
+func (p *reader) between(from, to int) string {
+	if to-from == 1 {
+		return p.words[from].text
+	}
+	return p.text[p.words[from].start:p.words[to-1].end]
+}
+
+func (p *reader) rest() (string, bool) {
+	if len(p.words) == 0 {
+		return "", false
+	}
+	text := p.between(0, len(p.words))
+	p.words = nil
+	return text, text != ""
+}
+
+func (p *reader) list() []action {
+	if actions := p.fork().listFiles(); actions != nil {
+		return actions
+	}
+	p.skipAll("the", "directory", "folder", "dir", "in", "of")
+	dir, ok := p.only()
+	if !ok && len(p.words) > 0 {
+		return nil
+	}
+	return listActions(dir)
+}
+
+// listFiles reads "[all the] files [in DIR]".
+func (p *reader) listFiles() []action {
+	p.skipAll("all", "the", "me")
+	if !p.skip("files", "entries") {
+		return nil
+	}
+	if !p.skip("in", "of", "under") {
+		if len(p.words) > 0 {
+			return nil
+		}
+		return listActions("")
+	}
+	p.skipAll("the", "directory", "folder")
+	dir, ok := p.only()
+	if !ok {
+		return nil
+	}
+	return listActions(dir)
+}
+
+func listActions(dir string) []action {
+	dir = orElse(dir, ".")
+	return []action{
+		{"ls", pathArgs{dir}},
+		{"glob", globArgs{Pattern: "*", Path: dir}},
+		{"filesystem", filesystemArgs{"list", dir}},
+	}
+}
+
+func (p *reader) read() []action {
+	p.skipAll("me", "the", "contents", "content", "of", "file")
+	path, ok := p.only()
+	if !ok {
+		return nil
+	}
+	return []action{{"file_read", pathArgs{path}}, {"filesystem", filesystemArgs{"read", path}}}
+}
+
+// findFiles reads "[all the] files [named] GLOB [in DIR]".
+func (p *reader) findFiles() []action {
+	p.skipAll("for", "all", "the")
+	if !p.skip("files", "file") {
+		return nil
+	}
+	p.skipAll("named", "called", "like", "matching")
+	args := globArgs{}
+	if pattern, ok := p.fork().until(first, "in", "under"); ok {
+		args.Pattern = pattern
+		p.until(first, "in", "under")
+		p.skipAll("the", "directory", "folder")
+		if args.Path, ok = p.only(); !ok {
+			return nil
+		}
+		return []action{{"glob", args}}
+	}
+	pattern, ok := p.only()
+	if !ok {
+		return nil
+	}
+	args.Pattern = pattern
+	return []action{{"glob", args}}
+}
+
+func (p *reader) find() []action {
+	p.skipAll("for", "the", "text")
+	args := grepArgs{FixedStrings: true}
+	rest := p.fork()
+	if text, ok := rest.until(last, "in"); ok {
+		rest.skipAll("the", "file", "files", "directory", "folder")
+		where, ok := rest.only()
+		if !ok {
+			return nil
+		}
+		args.Pattern = text
+		if where == "." || where == ".." || strings.HasSuffix(where, "/") {
+			args.Path = where
+		} else {
+			args.FileFilter = where
+		}
+		return grepActions(args)
+	}
+	text, ok := p.rest()
+	if !ok {
+		return nil
+	}
+	args.Pattern = text
+	return grepActions(args)
+}
+
+func grepActions(args grepArgs) []action {
+	if args.Pattern == "" {
+		return nil
+	}
+	return []action{{"grep", args}}
+}
+
+func (p *reader) replace() []action {
+	from, ok := p.until(first, "with", "by", "to")
+	if !ok || from == "" {
+		return nil
+	}
+	to, ok := p.until(last, "in")
+	if !ok {
+		return nil
+	}
+	p.skipAll("the", "file")
+	path, ok := p.only()
+	if !ok {
+		return nil
+	}
+	return []action{{"file_edit", editArgs{Path: path, OldString: from, NewString: to, ReplaceAll: true}}}
+}
+
+func (p *reader) write() []action {
+	text, ok := p.until(last, "to", "into", "in")
+	if !ok {
+		return nil
+	}
+	p.skipAll("the", "file")
+	path, ok := p.only()
+	if !ok {
+		return nil
+	}
+	return []action{{"file_write", writeArgs{Path: path, Content: text}}}
+}
+
+func (p *reader) run() []action {
+	p.skip("command")
+	command, ok := p.rest()
+	if !ok {
+		return nil
+	}
+	return []action{{"bash", bashArgs{command}}}
+}

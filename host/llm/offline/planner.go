@@ -1,0 +1,372 @@
+package offline
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"reflect"
+	"strings"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Planner is the offline model. It is an [llm.Model] and a [Responder], and
+// keeps nothing: the same conversation gets the same answer. The zero value is
+// ready and safe for concurrent use.
+//
+// It reads the last user message as a list of phrases and carries out one
+// phrase with each step, so that the result of a call is there before the next
+// call is made. A call that fails or is denied does not stop the others. It
+// calls only tools that the request offers.
+type Planner struct{}
+
+// Stream implements [llm.Model]. It reports no usage, since it has no tokens.
+func (Planner) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	s := plan(req.Messages, req.Tools)
+	return func(yield func(llm.Delta, error) bool) {
+		if ctx.Err() != nil {
+			yield(llm.Delta{}, context.Cause(ctx))
+			return
+		}
+		for line := range strings.Lines(s.text) {
+			if !yield(llm.Delta{Text: line}, nil) {
+				return
+			}
+		}
+		finish := llm.FinishStop
+		if s.call != nil {
+			finish = llm.FinishTools
+			call := llm.CallDelta{ID: s.call.ID, Name: s.call.Function.Name, Arguments: s.call.Function.Arguments}
+			if !yield(llm.Delta{Calls: []llm.CallDelta{call}}, nil) {
+				return
+			}
+		}
+		yield(llm.Delta{Finish: finish}, nil)
+	}
+}
+
+// Respond implements [Responder].
+func (Planner) Respond(_ context.Context, req *Request) Answer {
+	s := plan(canonical(req.Chat))
+	a := Answer{Text: s.text}
+	if s.call != nil {
+		a.Calls = []openai.ToolCall{{ID: s.call.ID, Function: openai.FunctionCall{
+			Name: s.call.Function.Name, Arguments: s.call.Function.Arguments,
+		}}}
+	}
+	return a
+}
+
+// canonical translates a request of the server.
+func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definition) {
+	var messages []llm.Message
+	for _, m := range chat.Messages {
+		content := m.Content
+		for _, part := range m.MultiContent {
+			content += part.Text
+		}
+		switch m.Role {
+		case openai.ChatMessageRoleUser:
+			messages = append(messages, llm.Message{Kind: llm.User, Content: content})
+		case openai.ChatMessageRoleAssistant:
+			for _, c := range m.ToolCalls {
+				messages = append(messages, llm.Message{Kind: llm.ToolCall, Data: encode(llm.CallData{
+					ID: c.ID, Type: "function", Function: llm.FunctionData{Name: c.Function.Name, Arguments: c.Function.Arguments},
+				})})
+			}
+		case openai.ChatMessageRoleTool:
+			messages = append(messages, llm.Message{Kind: llm.ToolResult, Data: encode(llm.ResultData{CallID: m.ToolCallID, Output: content})})
+		}
+	}
+	var tools []tool.Definition
+	for _, t := range chat.Tools {
+		if t.Function != nil {
+			tools = append(tools, tool.Definition{Name: t.Function.Name})
+		}
+	}
+	return messages, tools
+}
+
+// step is what the planner answers: the text, and the next call if there is one.
+type step struct {
+	text string
+	call *llm.CallData
+}
+
+// done is one call since the last user message, with its result.
+type done struct {
+	call   llm.CallData
+	result string
+	has    bool // there is a result
+}
+
+// plan is the whole model.
+func plan(messages []llm.Message, tools []tool.Definition) step {
+	start := 0 // after the last user message
+	prompt := ""
+	for i, m := range messages {
+		if m.Kind == llm.User {
+			start, prompt = i+1, m.Content
+		}
+	}
+	calls, limit := callsSince(messages[start:])
+	phrases, cut := parse(prompt)
+
+	offered := make(map[string]bool, len(tools))
+	for _, t := range tools {
+		offered[t.Name] = true
+	}
+	var todo []action
+	for _, p := range phrases {
+		if a, ok := p.choose(offered); ok {
+			todo = append(todo, a)
+		}
+	}
+	if len(calls) < len(todo) && limit == "" {
+		a := todo[len(calls)]
+		data := llm.CallData{
+			ID:       callID(prompt, len(messages)),
+			Type:     "function",
+			Function: llm.FunctionData{Name: a.tool, Arguments: string(encode(a.args))},
+		}
+		text := fmt.Sprintf("offline model, step %d of %d: %s\n", len(calls)+1, len(todo), llm.CallSummary(a.tool, data.Function.Arguments))
+		return step{text: text, call: &data}
+	}
+	return step{text: report(phrases, cut, calls, limit)}
+}
+
+// callID is the same for the same conversation, and another one in each step.
+func callID(prompt string, messages int) string {
+	return fmt.Sprintf("call_%x", sha256.Sum256(fmt.Appendf(nil, "%d %s", messages, prompt)))[:5+16]
+}
+
+// callsSince collects the calls and their results. limit is what the host said
+// if one of them told that the loop stops.
+func callsSince(messages []llm.Message) (calls []done, limit string) {
+	waiting := make(map[string]int)
+	for _, m := range messages {
+		switch m.Kind {
+		case llm.ToolCall:
+			var d done
+			_ = json.Unmarshal(m.Data, &d.call) // a call that cannot be read still counts as one
+			waiting[d.call.ID] = len(calls)
+			calls = append(calls, d)
+		case llm.ToolResult:
+			var data llm.ResultData
+			if json.Unmarshal(m.Data, &data) != nil {
+				continue
+			}
+			if i, ok := waiting[data.CallID]; ok {
+				calls[i].result, calls[i].has = data.Output, true
+			}
+			if env := parseEnvelope(data.Output); env != nil && env.LimitReached {
+				limit = orElse(env.LimitMessage, "the limit of the loop is reached")
+			}
+		}
+	}
+	return calls, limit
+}
+
+// report is the last answer of a turn.
+func report(phrases []phrase, cut bool, calls []done, limit string) string {
+	var out strings.Builder
+	switch {
+	case len(calls) > 0:
+		fmt.Fprintf(&out, "This is the offline model: not a language model, but a planner with a few fixed phrases. It made %s:\n", plural(len(calls), "call"))
+		for i, d := range calls {
+			fmt.Fprintf(&out, "\n%d. %s: %s\n", i+1, llm.CallSummary(d.call.Function.Name, d.call.Function.Arguments), describe(d))
+		}
+	default:
+		out.WriteString("This is the offline model: not a language model, but a planner with a few fixed phrases. It made no call.\n")
+	}
+	if limit != "" {
+		fmt.Fprintf(&out, "\nIt stopped: %s\n", limit)
+	}
+	if cut {
+		fmt.Fprintf(&out, "\nThe request was too long; only its first %d phrases were read.\n", maxPhrases)
+	}
+
+	unclear, next := false, 0
+	for _, p := range phrases {
+		if !p.understood() {
+			fmt.Fprintf(&out, "\nNot understood: %q\n", shorten(p.text, 200))
+			unclear = true
+			continue
+		}
+		if next < len(calls) && p.made(calls[next].call) {
+			next++
+			continue
+		}
+		why := "none of the tools for it is offered (" + strings.Join(p.toolNames(), ", ") + ")"
+		if limit != "" {
+			why = "there was no step left"
+		}
+		fmt.Fprintf(&out, "\nNot done: %q, %s\n", shorten(p.text, 200), why)
+	}
+	if unclear || len(phrases) == 0 {
+		out.WriteString("\nIt understands these phrases, joined by \"then\" or on lines of their own:\n")
+		for _, usage := range usages {
+			out.WriteString("    " + usage + "\n")
+		}
+	}
+	return out.String()
+}
+
+// made reports whether the call is one that the phrase leads to.
+func (p phrase) made(call llm.CallData) bool {
+	var args any
+	if json.Unmarshal([]byte(call.Function.Arguments), &args) != nil {
+		return false
+	}
+	for _, a := range p.actions {
+		var want any
+		if a.tool == call.Function.Name && json.Unmarshal(encode(a.args), &want) == nil && reflect.DeepEqual(args, want) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p phrase) toolNames() []string {
+	var names []string
+	for _, a := range p.actions {
+		names = append(names, a.tool)
+	}
+	return names
+}
+
+// envelope is the part of a tool's result that the planner reads.
+type envelope struct {
+	Success      *bool           `json:"tool_success"`
+	Result       json.RawMessage `json:"result"`
+	Error        string          `json:"error"`
+	Code         tool.Code       `json:"error_code"`
+	Type         tool.ErrorType  `json:"error_type"`
+	Hint         string          `json:"hint"`
+	Rule         string          `json:"rule"`
+	Allow        string          `json:"allow"`
+	Stdout       string          `json:"stdout"`
+	Stderr       string          `json:"stderr"`
+	LimitReached bool            `json:"limit_reached"`
+	LimitMessage string          `json:"limit_message"`
+}
+
+// parseEnvelope returns nil for what is no envelope.
+func parseEnvelope(output string) *envelope {
+	var env envelope
+	if json.Unmarshal([]byte(output), &env) != nil || env.Success == nil {
+		return nil
+	}
+	return &env
+}
+
+// describe tells what came of a call, in the words of the result.
+func describe(d done) string {
+	if !d.has {
+		return "no result came back."
+	}
+	env := parseEnvelope(d.result)
+	switch {
+	case env == nil:
+		return quote(d.result)
+	case *env.Success:
+		return describeOutput(env.Result)
+	}
+	verb := "failed"
+	if env.Type == tool.PermissionDenied {
+		verb = "was denied"
+	}
+	text := fmt.Sprintf("%s: %s", verb, orElse(shorten(oneLine(env.Error), 500), "no message"))
+	if env.Code != "" {
+		text += fmt.Sprintf(" (%s)", shorten(oneLine(string(env.Code)), 64))
+	}
+	for _, extra := range []struct{ label, value string }{{"rule", env.Rule}, {"to allow it", env.Allow}, {"hint", env.Hint}} {
+		if extra.value != "" {
+			text += fmt.Sprintf("\n    %s: %s", extra.label, shorten(oneLine(extra.value), 500))
+		}
+	}
+	for _, stream := range []struct{ label, value string }{{"stdout", env.Stdout}, {"stderr", env.Stderr}} {
+		if strings.TrimSpace(stream.value) != "" {
+			text += fmt.Sprintf("\n    %s, %s", stream.label, quote(stream.value))
+		}
+	}
+	return text
+}
+
+func describeOutput(result json.RawMessage) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(result, &fields) != nil {
+		return quote(string(result))
+	}
+	var facts []string
+	for _, name := range []string{"count", "exit_code", "bytes", "replacements"} {
+		if value := fields[name]; len(value) > 0 && len(value) < 24 {
+			facts = append(facts, fmt.Sprintf("%s %s", strings.ReplaceAll(name, "_", " "), value))
+		}
+	}
+	text := ""
+	if output, ok := fields["output"]; !ok || json.Unmarshal(output, &text) != nil {
+		text = string(result)
+	}
+	quoted := quote(text)
+	if len(facts) > 0 {
+		return strings.Join(facts, ", ") + "; " + quoted
+	}
+	return quoted
+}
+
+const (
+	quotedLines = 10
+	quotedRunes = 200 // of each line
+)
+
+// quote tells how many lines a text has and quotes the first.
+func quote(text string) string {
+	text = strings.TrimRight(text, "\r\n")
+	if strings.TrimSpace(text) == "" {
+		return "empty output."
+	}
+	total := strings.Count(text, "\n") + 1
+	var out strings.Builder
+	fmt.Fprintf(&out, "%s:", plural(total, "line"))
+	shown := 0
+	for line := range strings.Lines(text) {
+		if shown == quotedLines {
+			break
+		}
+		shown++
+		out.WriteString("\n    | " + shorten(strings.TrimRight(line, "\r\n"), quotedRunes))
+	}
+	if rest := total - shown; rest > 0 {
+		fmt.Fprintf(&out, "\n    and %s more", plural(rest, "line"))
+	}
+	return out.String()
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func shorten(s string, runes int) string {
+	if r := []rune(s[:min(len(s), 4*runes+4)]); len(r) > runes {
+		return string(r[:runes-1]) + "…"
+	}
+	return s
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,271 @@
+package offline
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/sashabaranov/go-openai"
+)
+
+// maxScriptBytes bounds a script, which is read into memory.
+const maxScriptBytes = 64 << 20
+
+// Script answers each request with the next line of a script. It is safe for
+// concurrent use; requests get lines in the order in which they come.
+//
+// A script is JSON Lines. Empty lines and lines that begin with # or // are
+// comments. Each other line is one answer of the model:
+//
+//	{"text":"I look.","tool_calls":[{"id":"a","name":"file_read","arguments":{"path":"x"}}],"chunk_bytes":3}
+//
+// arguments may be a string, which is then sent as it is, malformed or not. An
+// id may be left out. finish and usage ({"input_tokens":1,"output_tokens":2})
+// may be set. Or a line is a fault:
+//
+//	{"status":429,"headers":{"Retry-After":"0"},"error":{"message":"slow down","code":"rate_limit_exceeded"}}
+//	{"text":"half","cut_after_bytes":40}   close the connection in the stream
+//	{"stall":true}                         be silent until the client leaves; after "text" if there is one
+//	{"empty":true}                         a stream without events
+//	{"raw":"<html>"}                       this body, as text/event-stream unless headers say otherwise
+//	{"flood":true}                         one line that never ends
+//
+// Any line may have "expect" and "expect_not": texts that must and must not
+// occur in the request, either in its bytes or in one of its JSON strings.
+// Else the server answers 400 with what was wrong, again and again: a script
+// with an expectation that does not hold goes no further.
+type Script struct {
+	name  string
+	steps []scriptStep
+
+	mu   sync.Mutex
+	next int
+}
+
+type scriptStep struct {
+	line      int
+	answer    Answer
+	expect    []string
+	expectNot []string
+}
+
+// scriptLine is the form of a line.
+type scriptLine struct {
+	Text       string              `json:"text"`
+	ToolCalls  []scriptCall        `json:"tool_calls"`
+	Finish     openai.FinishReason `json:"finish"`
+	Usage      *scriptUsage        `json:"usage"`
+	ChunkBytes int                 `json:"chunk_bytes"`
+
+	Status   int               `json:"status"`
+	Headers  map[string]string `json:"headers"`
+	Error    *scriptError      `json:"error"`
+	CutAfter int               `json:"cut_after_bytes"`
+	Stall    bool              `json:"stall"`
+	Empty    bool              `json:"empty"`
+	Raw      *string           `json:"raw"`
+	Flood    bool              `json:"flood"`
+
+	Expect    []string `json:"expect"`
+	ExpectNot []string `json:"expect_not"`
+}
+
+type scriptCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+type scriptUsage struct {
+	InputTokens  int `json:"input_tokens"`
+	OutputTokens int `json:"output_tokens"`
+}
+
+type scriptError struct {
+	Message string `json:"message"`
+	Type    string `json:"type"`
+	Code    string `json:"code"`
+}
+
+// ParseScript reads a script. The name is for errors, which also tell the line.
+func ParseScript(name string, r io.Reader) (*Script, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxScriptBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read script %s: %w", name, err)
+	}
+	if len(data) > maxScriptBytes {
+		return nil, fmt.Errorf("%s: more than %d bytes", name, maxScriptBytes)
+	}
+	s := &Script{name: name}
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		line = bytes.TrimSpace(line)
+		if len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, []byte("//")) {
+			continue
+		}
+		step, err := parseStep(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, number, err)
+		}
+		step.line = number
+		s.steps = append(s.steps, step)
+	}
+	if len(s.steps) == 0 {
+		return nil, fmt.Errorf("%s: the script has no line to answer with", name)
+	}
+	return s, nil
+}
+
+func parseStep(line []byte) (scriptStep, error) {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	var l scriptLine
+	if err := dec.Decode(&l); err != nil {
+		return scriptStep{}, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return scriptStep{}, errors.New("more than one JSON value in the line")
+	}
+	if err := l.check(); err != nil {
+		return scriptStep{}, err
+	}
+	step := scriptStep{expect: l.Expect, expectNot: l.ExpectNot}
+	a := &step.answer
+	*a = Answer{Text: l.Text, Finish: l.Finish, ChunkBytes: l.ChunkBytes}
+	for i, c := range l.ToolCalls {
+		args, err := c.arguments()
+		if err != nil {
+			return scriptStep{}, fmt.Errorf("tool_calls[%d]: %w", i, err)
+		}
+		a.Calls = append(a.Calls, openai.ToolCall{ID: c.ID, Function: openai.FunctionCall{Name: c.Name, Arguments: args}})
+	}
+	if l.Usage != nil {
+		a.Usage = &openai.Usage{
+			PromptTokens: l.Usage.InputTokens, CompletionTokens: l.Usage.OutputTokens,
+			TotalTokens: l.Usage.InputTokens + l.Usage.OutputTokens,
+		}
+	}
+	a.Fault = Fault{Status: l.Status, CutAfter: l.CutAfter, Stall: l.Stall, Empty: l.Empty, Raw: l.Raw, Flood: l.Flood}
+	for name, value := range l.Headers {
+		if a.Fault.Headers == nil {
+			a.Fault.Headers = make(http.Header)
+		}
+		a.Fault.Headers.Set(name, value)
+	}
+	if l.Error != nil {
+		a.Fault.Error = &openai.APIError{Message: l.Error.Message, Type: l.Error.Type}
+		if l.Error.Code != "" {
+			a.Fault.Error.Code = l.Error.Code
+		}
+		a.Fault.Status = cmp.Or(l.Status, http.StatusInternalServerError)
+	}
+	return step, nil
+}
+
+func (l scriptLine) check() error {
+	says := l.Text != "" || len(l.ToolCalls) > 0
+	only := 0
+	for _, set := range []bool{l.Empty, l.Raw != nil, l.Flood, l.Error != nil} {
+		if set {
+			only++
+		}
+	}
+	switch {
+	case l.Status != 0 && (l.Status < 200 || l.Status > 599):
+		return fmt.Errorf("status %d is not one of 200 to 599", l.Status)
+	case l.CutAfter < 0 || l.ChunkBytes < 0:
+		return errors.New("cut_after_bytes and chunk_bytes cannot be negative")
+	case only > 1 || only == 1 && says:
+		return errors.New("a line is one of: text and tool_calls, error, empty, raw, flood")
+	case only == 0 && !says && l.Status == 0 && l.CutAfter == 0 && !l.Stall:
+		return errors.New("the line answers nothing: it needs text, tool_calls or a fault")
+	}
+	return nil
+}
+
+func (c scriptCall) arguments() (string, error) {
+	if len(c.Arguments) == 0 || c.Arguments[0] != '"' {
+		return string(c.Arguments), nil
+	}
+	var text string
+	err := json.Unmarshal(c.Arguments, &text)
+	return text, err
+}
+
+// Remaining is the number of lines that no request has used.
+func (s *Script) Remaining() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.steps) - s.next
+}
+
+// Respond implements [Responder].
+func (s *Script) Respond(_ context.Context, req *Request) Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next >= len(s.steps) {
+		return refuse("the script %s is used up: it has %d lines to answer with, and this is one request more", s.name, len(s.steps))
+	}
+	step := s.steps[s.next]
+	seen := newHaystack(req.Body)
+	for _, text := range step.expect {
+		if !seen.contains(text) {
+			return refuse("%s:%d: the request does not contain %q", s.name, step.line, text)
+		}
+	}
+	for _, text := range step.expectNot {
+		if seen.contains(text) {
+			return refuse("%s:%d: the request contains %q", s.name, step.line, text)
+		}
+	}
+	s.next++
+	return step.answer
+}
+
+// refuse answers with an error that a client does not retry.
+func refuse(format string, args ...any) Answer {
+	return Answer{Fault: Fault{
+		Status: http.StatusBadRequest,
+		Error:  &openai.APIError{Message: fmt.Sprintf(format, args...), Type: "invalid_request_error", Code: "script"},
+	}}
+}
+
+// haystack is a request's body and the strings in its JSON.
+type haystack struct {
+	body    string
+	strings []string
+}
+
+func newHaystack(body []byte) haystack {
+	h := haystack{body: string(body)}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return h
+		}
+		if s, ok := tok.(string); ok {
+			h.strings = append(h.strings, s)
+		}
+	}
+}
+
+func (h haystack) contains(text string) bool {
+	if strings.Contains(h.body, text) {
+		return true
+	}
+	for _, s := range h.strings {
+		if strings.Contains(s, text) {
+			return true
+		}
+	}
+	return false
+}

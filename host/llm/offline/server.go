@@ -1,0 +1,550 @@
+package offline
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Request is one request to the server.
+type Request struct {
+	Body []byte // as it came
+	Chat openai.ChatCompletionRequest
+}
+
+// Answer is what a [Responder] answers: one step of a model or a fault.
+type Answer struct {
+	Text  string
+	Calls []openai.ToolCall // Index is ignored; the type is always "function"
+	// Finish is "tool_calls" or "stop" when empty.
+	Finish openai.FinishReason
+	Usage  *openai.Usage // nil: a guess, a token for four bytes
+	// ChunkBytes is how many bytes of the text and of the arguments one chunk
+	// carries; 0: the server's.
+	ChunkBytes int
+	Fault      Fault
+}
+
+// Fault makes an answer go wrong. The zero value is no fault.
+type Fault struct {
+	Status   int         // answered with Error instead of a model's answer; 0: 200
+	Headers  http.Header // added to the answer's
+	Error    *openai.APIError
+	CutAfter int     // close the connection after so many bytes of the body; 0: do not
+	Stall    bool    // then be silent until the client leaves; without a text not even the header is sent
+	Empty    bool    // a stream without an event
+	Raw      *string // the whole body
+	Flood    bool    // one line that never ends
+}
+
+// Responder is the model behind a [Server]. It is called by many goroutines.
+type Responder interface {
+	Respond(ctx context.Context, req *Request) Answer
+}
+
+// ServerOptions says how a server answers. The zero value of each field is its default.
+type ServerOptions struct {
+	Token        string // the bearer token that a client must send; empty: any or none
+	Model        string // the name in answers and in /v1/models; "offline"
+	ChunkBytes   int    // default of Answer.ChunkBytes; 8
+	MaxBodyBytes int64  // longest request; 64 MiB
+}
+
+// Server speaks OpenAI's chat completions API for a [Responder]. It is an
+// [http.Handler]; [Server.Start] serves it on this machine only.
+//
+// It refuses the conversations that the real API refuses, such as one with a
+// tool call that nothing answers, so that what works here works there.
+type Server struct {
+	responder Responder
+	opts      ServerOptions // fixed at creation
+
+	closing   chan struct{} // ends answers that would go on for ever
+	closeOnce sync.Once
+
+	mu       sync.Mutex
+	server   *http.Server
+	serveErr chan error
+}
+
+// NewServer makes a server.
+func NewServer(responder Responder, opts *ServerOptions) *Server {
+	s := &Server{responder: responder, closing: make(chan struct{})}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Model == "" {
+		s.opts.Model = "offline"
+	}
+	if s.opts.ChunkBytes <= 0 {
+		s.opts.ChunkBytes = 8
+	}
+	if s.opts.MaxBodyBytes <= 0 {
+		s.opts.MaxBodyBytes = 64 << 20
+	}
+	return s
+}
+
+// Start serves on addr, such as "127.0.0.1:0" or "localhost:8080", and returns
+// the base URL for a client. Only addresses of this machine are accepted: the
+// server is for demos and tests, and an answer can start tools.
+func (s *Server) Start(addr string) (baseURL string, err error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", fmt.Errorf("serve model: %w", err)
+	}
+	if host == "localhost" {
+		host = "127.0.0.1" // whatever the machine's resolver says
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return "", fmt.Errorf("serve model: %q is not an address of this machine only; use 127.0.0.1:%s", addr, port)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server != nil {
+		return "", errors.New("serve model: already started")
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return "", fmt.Errorf("serve model: %w", err)
+	}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
+	s.serveErr = make(chan error, 1)
+	go func() { s.serveErr <- s.server.Serve(listener) }()
+	return "http://" + listener.Addr().String() + "/v1", nil
+}
+
+// Close lets answers that are under way end, for at most the time of ctx, and
+// stops the server. Answers that stall end at once.
+func (s *Server) Close(ctx context.Context) error {
+	s.closeOnce.Do(func() { close(s.closing) })
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.server == nil {
+		return nil
+	}
+	err := s.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("stop model server: %w", err), s.server.Close())
+	}
+	if serveErr := <-s.serveErr; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, serveErr)
+	}
+	s.server = nil
+	return err
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !s.authorized(r) {
+		writeError(w, http.StatusUnauthorized, "the bearer token is missing or wrong", "invalid_request_error", "invalid_api_key")
+		return
+	}
+	switch r.URL.Path {
+	case "/v1/chat/completions":
+		if allow(w, r, http.MethodPost) {
+			s.chat(w, r)
+		}
+	case "/v1/models":
+		if allow(w, r, http.MethodGet) {
+			writeJSON(w, http.StatusOK, struct {
+				Object string         `json:"object"`
+				Data   []openai.Model `json:"data"`
+			}{"list", []openai.Model{{ID: s.opts.Model, Object: "model", OwnedBy: "stockade"}}})
+		}
+	default:
+		writeError(w, http.StatusNotFound, "unknown path "+r.URL.Path+"; there are /v1/chat/completions and /v1/models", "invalid_request_error", "")
+	}
+}
+
+func (s *Server) authorized(r *http.Request) bool {
+	if s.opts.Token == "" {
+		return true
+	}
+	// Of equal length, so that not even the token's length shows in the time.
+	want := sha256.Sum256([]byte("Bearer " + s.opts.Token))
+	got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
+	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+func allow(w http.ResponseWriter, r *http.Request, method string) bool {
+	if r.Method == method {
+		return true
+	}
+	w.Header().Set("Allow", method)
+	writeError(w, http.StatusMethodNotAllowed, "use "+method, "invalid_request_error", "")
+	return false
+}
+
+func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.MaxBodyBytes))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", s.opts.MaxBodyBytes), "invalid_request_error", "")
+		return
+	}
+	if err != nil {
+		return // the client left
+	}
+	req := &Request{Body: body}
+	if err := json.Unmarshal(body, &req.Chat); err != nil {
+		writeError(w, http.StatusBadRequest, "the request is not JSON of the chat completions API: "+err.Error(), "invalid_request_error", "")
+		return
+	}
+	if err := checkConversation(req.Chat); err != nil {
+		writeError(w, http.StatusBadRequest, err.Error(), "invalid_request_error", "")
+		return
+	}
+	answer := s.responder.Respond(r.Context(), req)
+	for name, values := range answer.Fault.Headers {
+		w.Header()[http.CanonicalHeaderKey(name)] = values
+	}
+	s.answer(w, r, req, answer)
+}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a Answer) {
+	status := a.Fault.Status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	switch {
+	case a.Fault.Raw != nil:
+		setDefault(w, "Content-Type", "text/event-stream")
+		w.WriteHeader(status)
+		s.send(w, r, []byte(*a.Fault.Raw), a.Fault)
+	case a.Fault.Error != nil || status != http.StatusOK:
+		e := a.Fault.Error
+		if e == nil {
+			e = &openai.APIError{Message: http.StatusText(status)}
+		}
+		writeJSON(w, status, openai.ErrorResponse{Error: e})
+	case a.Fault.Empty:
+		setDefault(w, "Content-Type", "text/event-stream")
+		w.WriteHeader(status)
+	case a.Fault.Flood:
+		setDefault(w, "Content-Type", "text/event-stream")
+		s.flood(w, r)
+	case a.Fault.Stall && a.Text == "" && len(a.Calls) == 0 && a.Fault.CutAfter == 0:
+		s.stall(r)
+	case req.Chat.Stream:
+		setDefault(w, "Content-Type", "text/event-stream")
+		w.Header().Set("Cache-Control", "no-cache")
+		s.send(w, r, s.stream(req, a), a.Fault)
+	default:
+		setDefault(w, "Content-Type", "application/json")
+		s.send(w, r, encode(s.whole(req, a)), a.Fault)
+	}
+}
+
+// send writes a body event by event, with the fault if there is one.
+func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte, fault Fault) {
+	if fault.CutAfter > 0 && fault.CutAfter < len(body) {
+		body = body[:fault.CutAfter]
+	}
+	flusher := http.NewResponseController(w)
+	for len(body) > 0 {
+		event := body
+		if i := bytes.Index(body, []byte("\n\n")); i >= 0 {
+			event = body[:i+2]
+		}
+		body = body[len(event):]
+		if _, err := w.Write(event); err != nil {
+			return // the client left
+		}
+		if err := flusher.Flush(); err != nil {
+			return
+		}
+	}
+	switch {
+	case fault.CutAfter > 0:
+		panic(http.ErrAbortHandler) // which closes the connection
+	case fault.Stall:
+		s.stall(r)
+	}
+}
+
+func (s *Server) stall(r *http.Request) {
+	select {
+	case <-r.Context().Done():
+	case <-s.closing:
+	}
+	panic(http.ErrAbortHandler)
+}
+
+func (s *Server) flood(w http.ResponseWriter, r *http.Request) {
+	block := bytes.Repeat([]byte("x"), 64<<10)
+	_, err := io.WriteString(w, "data: ")
+	for err == nil && r.Context().Err() == nil {
+		select {
+		case <-s.closing:
+			return
+		default:
+			_, err = w.Write(block)
+		}
+	}
+}
+
+// The stream's wire format. go-openai's types for it carry fields of other
+// vendors that OpenAI does not send.
+type chunk struct {
+	ID      string        `json:"id"`
+	Object  string        `json:"object"`
+	Created int64         `json:"created"`
+	Model   string        `json:"model"`
+	Choices []chunkChoice `json:"choices"`
+	Usage   *openai.Usage `json:"usage,omitempty"`
+}
+
+type chunkChoice struct {
+	Index        int                 `json:"index"`
+	Delta        chunkDelta          `json:"delta"`
+	FinishReason openai.FinishReason `json:"finish_reason"` // null when empty
+}
+
+type chunkDelta struct {
+	Role      string      `json:"role,omitempty"`
+	Content   string      `json:"content,omitempty"`
+	ToolCalls []chunkCall `json:"tool_calls,omitempty"`
+}
+
+type chunkCall struct {
+	Index    int             `json:"index"`
+	ID       string          `json:"id,omitempty"`
+	Type     openai.ToolType `json:"type,omitempty"`
+	Function struct {
+		Name      string `json:"name,omitempty"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
+}
+
+// stream makes the event stream of an answer: the text, then the calls, their
+// arguments interleaved in small pieces as a fast model's are.
+func (s *Server) stream(req *Request, a Answer) []byte {
+	size := a.ChunkBytes
+	if size <= 0 {
+		size = s.opts.ChunkBytes
+	}
+	var out bytes.Buffer
+	id := answerID(req)
+	event := func(choices []chunkChoice, usage *openai.Usage) {
+		out.WriteString("data: ")
+		out.Write(encode(chunk{ID: id, Object: "chat.completion.chunk", Model: s.modelName(req), Choices: choices, Usage: usage}))
+		out.WriteString("\n\n")
+	}
+	send := func(d chunkDelta) { event([]chunkChoice{{Delta: d}}, nil) }
+
+	send(chunkDelta{Role: openai.ChatMessageRoleAssistant})
+	for text := a.Text; text != ""; {
+		piece := firstPiece(text, size)
+		text = text[len(piece):]
+		send(chunkDelta{Content: piece})
+	}
+	rest := make([]string, len(a.Calls))
+	for i, c := range a.Calls {
+		rest[i] = c.Function.Arguments
+		begin := chunkCall{Index: i, ID: c.ID, Type: openai.ToolTypeFunction}
+		begin.Function.Name = c.Function.Name
+		send(chunkDelta{ToolCalls: []chunkCall{begin}})
+	}
+	for more := true; more; {
+		more = false
+		for i := range rest {
+			if rest[i] == "" {
+				continue
+			}
+			more = true
+			piece := chunkCall{Index: i}
+			piece.Function.Arguments = firstPiece(rest[i], size)
+			rest[i] = rest[i][len(piece.Function.Arguments):]
+			send(chunkDelta{ToolCalls: []chunkCall{piece}})
+		}
+	}
+	if a.Fault.Stall {
+		return out.Bytes() // silent where the end would come
+	}
+	event([]chunkChoice{{FinishReason: a.finish()}}, nil)
+	if req.Chat.StreamOptions != nil && req.Chat.StreamOptions.IncludeUsage {
+		usage := a.usage(req)
+		event([]chunkChoice{}, &usage)
+	}
+	out.WriteString("data: [DONE]\n\n")
+	return out.Bytes()
+}
+
+func (s *Server) whole(req *Request, a Answer) any {
+	type choice struct {
+		Index        int                          `json:"index"`
+		Message      openai.ChatCompletionMessage `json:"message"`
+		FinishReason openai.FinishReason          `json:"finish_reason"`
+	}
+	calls := make([]openai.ToolCall, 0, len(a.Calls))
+	for _, c := range a.Calls {
+		calls = append(calls, openai.ToolCall{ID: c.ID, Type: openai.ToolTypeFunction, Function: c.Function})
+	}
+	return struct {
+		ID      string       `json:"id"`
+		Object  string       `json:"object"`
+		Created int64        `json:"created"`
+		Model   string       `json:"model"`
+		Choices []choice     `json:"choices"`
+		Usage   openai.Usage `json:"usage"`
+	}{
+		ID: answerID(req), Object: "chat.completion", Model: s.modelName(req), Usage: a.usage(req),
+		Choices: []choice{{
+			Message:      openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: a.Text, ToolCalls: calls},
+			FinishReason: a.finish(),
+		}},
+	}
+}
+
+func (s *Server) modelName(req *Request) string {
+	if req.Chat.Model != "" {
+		return req.Chat.Model
+	}
+	return s.opts.Model
+}
+
+// answerID is the same for the same request: everything here can be repeated.
+func answerID(req *Request) string {
+	return fmt.Sprintf("chatcmpl-%x", sha256.Sum256(req.Body))[:9+24]
+}
+
+func (a Answer) finish() openai.FinishReason {
+	switch {
+	case a.Finish != "":
+		return a.Finish
+	case len(a.Calls) > 0:
+		return openai.FinishReasonToolCalls
+	}
+	return openai.FinishReasonStop
+}
+
+func (a Answer) usage(req *Request) openai.Usage {
+	if a.Usage != nil {
+		return *a.Usage
+	}
+	out := len(a.Text)
+	for _, c := range a.Calls {
+		out += len(c.Function.Name) + len(c.Function.Arguments)
+	}
+	u := openai.Usage{PromptTokens: (len(req.Body) + 3) / 4, CompletionTokens: (out + 3) / 4}
+	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	return u
+}
+
+// firstPiece cuts at most n bytes off s, but never a character in two: a chunk
+// is JSON, which holds whole characters.
+func firstPiece(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	if n == 0 {
+		_, n = utf8.DecodeRuneInString(s)
+	}
+	return s[:n]
+}
+
+// checkConversation refuses what the real API refuses.
+func checkConversation(chat openai.ChatCompletionRequest) error {
+	if len(chat.Messages) == 0 {
+		return errors.New("messages: there has to be at least one")
+	}
+	open := make(map[string]bool) // calls of the last assistant message without a result
+	for i, m := range chat.Messages {
+		where := fmt.Sprintf("messages[%d]", i)
+		if m.Role == openai.ChatMessageRoleTool {
+			if !open[m.ToolCallID] {
+				return fmt.Errorf("%s: a message with role 'tool' must be a response to a preceding message with 'tool_calls'; nothing called %q", where, m.ToolCallID)
+			}
+			delete(open, m.ToolCallID)
+		} else if len(open) > 0 {
+			return fmt.Errorf("%s: an assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'; %d are missing", where, len(open))
+		}
+		switch m.Role {
+		case openai.ChatMessageRoleSystem, openai.ChatMessageRoleDeveloper, openai.ChatMessageRoleUser, openai.ChatMessageRoleTool:
+			if m.Content == "" && len(m.MultiContent) == 0 {
+				return fmt.Errorf("%s: a message with role %q has no content", where, m.Role)
+			}
+		case openai.ChatMessageRoleAssistant:
+			if m.Content == "" && len(m.MultiContent) == 0 && len(m.ToolCalls) == 0 {
+				return fmt.Errorf("%s: an assistant message needs content or tool_calls", where)
+			}
+			for j, c := range m.ToolCalls {
+				at := fmt.Sprintf("%s.tool_calls[%d]", where, j)
+				switch {
+				case c.ID == "" || len(c.ID) > 40:
+					return fmt.Errorf("%s.id: %d characters; it needs 1 to 40", at, len(c.ID))
+				case open[c.ID]:
+					return fmt.Errorf("%s.id: %q is used twice", at, c.ID)
+				case c.Type != openai.ToolTypeFunction:
+					return fmt.Errorf("%s.type: %q is not \"function\"", at, c.Type)
+				case !tool.ValidName(c.Function.Name):
+					return fmt.Errorf("%s.function.name: %.80q does not match ^[a-zA-Z0-9_-]{1,64}$", at, c.Function.Name)
+				case !json.Valid([]byte(c.Function.Arguments)):
+					return fmt.Errorf("%s.function.arguments: not JSON", at)
+				}
+				open[c.ID] = true
+			}
+		default:
+			return fmt.Errorf("%s: unknown role %.80q", where, m.Role)
+		}
+	}
+	if len(open) > 0 {
+		return fmt.Errorf("messages: the last assistant message has %d 'tool_calls' without a tool message", len(open))
+	}
+	for i, t := range chat.Tools {
+		if t.Type != openai.ToolTypeFunction || t.Function == nil || !tool.ValidName(t.Function.Name) {
+			return fmt.Errorf("tools[%d]: not a function with a name that matches ^[a-zA-Z0-9_-]{1,64}$", i)
+		}
+	}
+	return nil
+}
+
+func setDefault(w http.ResponseWriter, name, value string) {
+	if w.Header().Get(name) == "" {
+		w.Header().Set(name, value)
+	}
+}
+
+func writeError(w http.ResponseWriter, status int, message, kind, code string) {
+	e := &openai.APIError{Message: message, Type: kind}
+	if code != "" {
+		e.Code = code
+	}
+	writeJSON(w, status, openai.ErrorResponse{Error: e})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	setDefault(w, "Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(encode(v)) // an error means that the client left
+}
+
+// encode is json.Marshal without escaping <, > and &.
+func encode(v any) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return []byte(`{"error":{"message":` + fmt.Sprintf("%q", strings.ToValidUTF8(err.Error(), "")) + `}}`)
+	}
+	return bytes.TrimSpace(buf.Bytes())
+}

@@ -1,0 +1,307 @@
+package openai
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+
+	"github.com/stockade-dev/stockade/host/llm"
+)
+
+// fault makes errors. It knows the key only to keep it out of them.
+type fault struct {
+	provider string
+	key      string
+	keyEnv   string
+}
+
+const (
+	maxMessageRunes = 500
+	maxCodeRunes    = 64
+)
+
+// clean makes a server's text fit for an error message: one line, bounded,
+// without the key, which servers like to repeat when they refuse it.
+func (f fault) clean(text string, maxRunes int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, strings.ToValidUTF8(text, " "))
+	text = strings.Join(strings.Fields(text), " ")
+	// Before the cut, which could leave half of the key.
+	if f.key != "" {
+		text = strings.ReplaceAll(text, f.key, "[key]")
+	}
+	if runes := []rune(text); len(runes) > maxRunes {
+		return string(runes[:maxRunes-1]) + "…"
+	}
+	return text
+}
+
+// cause keeps err as a cause unless its text holds the key.
+func (f fault) cause(err error) error {
+	if err != nil && f.key != "" && strings.Contains(err.Error(), f.key) {
+		return nil
+	}
+	return err
+}
+
+// refuse is the error of a request that makes no sense to send.
+func (f fault) refuse(message, hint string) *llm.ProviderError {
+	return &llm.ProviderError{Provider: f.provider, Message: message, Hint: hint}
+}
+
+func (f fault) tooLarge(what string) *llm.ProviderError {
+	return &llm.ProviderError{Provider: f.provider, Code: "stream_too_large", Message: "it sent " + what}
+}
+
+func mebibytes(n int64) string {
+	if n%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}
+
+func (f fault) endedEarly(cause error) *llm.ProviderError {
+	return &llm.ProviderError{Provider: f.provider, Message: "the stream ended early", Retryable: true, Err: f.cause(cause)}
+}
+
+func (f fault) keyHint() string {
+	if f.key == "" {
+		return "no API key is set: set the environment variable " + f.keyEnv + ", or name a key in the file that `stockade config` shows"
+	}
+	return "check the API key: the environment variable " + f.keyEnv + ", or the key in the file that `stockade config` shows"
+}
+
+const baseURLHint = "check the base URL in the file that `stockade config` shows; most servers want one that ends in /v1"
+
+// notAStream is the error of an answer with status 200 that is not an event stream.
+func (f fault) notAStream(body []byte) *llm.ProviderError {
+	body = bytes.TrimSpace(body)
+	e := &llm.ProviderError{Provider: f.provider, Hint: baseURLHint}
+	switch {
+	case bytes.HasPrefix(body, []byte("<")):
+		e.Message = "the answer is a web page, not an event stream"
+	case bytes.HasPrefix(body, []byte("{")):
+		if said := parseErrorBody(body); said.message != "" {
+			e.Message = f.clean(said.message, maxMessageRunes)
+			e.Code = f.clean(said.code, maxCodeRunes)
+			e.Hint = ""
+			return e
+		}
+		e.Message = "the answer is JSON, not an event stream; the server does not stream here"
+	default:
+		e.Message = "the answer is not an event stream: " + strconv.Quote(f.clean(string(body), 80))
+	}
+	return e
+}
+
+// status is the error of an answer with another status than 200.
+func (f fault) status(status int, header http.Header, body []byte) *llm.ProviderError {
+	e := &llm.ProviderError{Provider: f.provider, Status: status}
+	said := parseErrorBody(body)
+	trimmed := bytes.TrimSpace(body)
+	switch {
+	case said.message != "":
+		e.Message = f.clean(said.message, maxMessageRunes)
+	case bytes.HasPrefix(trimmed, []byte("<")):
+		e.Message = "a web page instead of an answer"
+	case len(trimmed) > 0:
+		e.Message = f.clean(string(trimmed), maxMessageRunes)
+	}
+	if e.Message == "" {
+		e.Message = orElse(http.StatusText(status), "no message")
+	}
+	e.Code = f.clean(said.code, maxCodeRunes)
+	f.classify(e, said)
+	switch {
+	case status >= 300 && status < 400:
+		// The target stays out of the message: a redirect may carry a token.
+		e.Message = "it redirects to another address, which is refused because the key would go there"
+		e.Hint = baseURLHint
+	case status < 300:
+		e.Message = "the answer is not a stream"
+		e.Hint = baseURLHint
+	}
+	if e.Retryable {
+		e.RetryAfter = retryAfter(header, time.Now())
+	}
+	return e
+}
+
+// classify says whether to try again and what to do, from e.Status and what
+// the server said.
+func (f fault) classify(e *llm.ProviderError, said errorBody) {
+	codes := said.code + " " + said.kind
+	switch s := e.Status; {
+	case strings.Contains(codes, "insufficient_quota") || s == http.StatusPaymentRequired:
+		e.Hint = "the account has no credit left: see the provider's billing page, or use another key"
+	case s == http.StatusUnauthorized || s == http.StatusForbidden:
+		e.Hint = f.keyHint()
+	case s == http.StatusNotFound:
+		e.Hint = "check the name of the model and the base URL in the file that `stockade config` shows"
+	case strings.Contains(codes, "context_length_exceeded") || s == http.StatusRequestEntityTooLarge:
+		e.Hint = "the conversation is too long for the model: start a new one, or lower history_char_budget"
+	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooManyRequests, s >= 500:
+		e.Retryable = true
+	}
+}
+
+// inStream is the error that a server sends as an event.
+func (f fault) inStream(said errorBody) *llm.ProviderError {
+	e := &llm.ProviderError{
+		Provider: f.provider,
+		Code:     f.clean(orElse(said.code, said.kind), maxCodeRunes),
+		Message:  orElse(f.clean(said.message, maxMessageRunes), "it broke off without saying why"),
+	}
+	// Some servers send the status that they would have answered as the code.
+	if n, err := strconv.Atoi(said.code); err == nil && n >= 400 && n < 600 {
+		e.Status = n
+	}
+	f.classify(e, said)
+	if e.Status == 0 && e.Hint == "" {
+		// The request had been accepted, so what failed is mostly on their side.
+		e.Retryable = !strings.Contains(said.kind, "invalid_request") && !strings.Contains(said.code, "invalid")
+	}
+	return e
+}
+
+// network is the error of a connection that could not be made or that broke.
+//
+// Refused by this machine is not retried: no server listens, and a person has
+// to start one. Refused elsewhere is, since load balancers do that while a
+// server restarts. A name that does not exist and a certificate that is not
+// trusted are not retried; every other failure of the network is.
+func (f fault) network(err error, base *url.URL, begun bool) *llm.ProviderError {
+	if begun {
+		return f.endedEarly(err)
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // without the URL
+	}
+	e := &llm.ProviderError{Provider: f.provider, Message: f.clean(err.Error(), maxMessageRunes), Retryable: true, Err: f.cause(err)}
+	host := f.clean(base.Host, 200)
+	dns, isDNS := errors.AsType[*net.DNSError](err)
+	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
+	_, isNotTLS := errors.AsType[tls.RecordHeaderError](err)
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED), strings.Contains(err.Error(), "refused"):
+		e.Message = "the connection to " + host + " was refused"
+		if isLoopback(base.Hostname()) {
+			e.Retryable = false
+			e.Hint = "the server is not running at " + host + ": start it, or check the base URL in the file that `stockade config` shows"
+		}
+	case isDNS && dns.IsNotFound:
+		e.Message = "the host " + host + " does not exist"
+		e.Retryable = false
+		e.Hint = "check the base URL and the network"
+	case isCertificate:
+		e.Retryable = false
+		e.Hint = "the certificate of " + host + " is not trusted by this machine"
+	case isNotTLS, strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+		e.Message = host + " does not speak https"
+		e.Retryable = false
+		e.Hint = "the base URL may need http:// instead of https://"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		e.Message = "the connection ended before an answer"
+	}
+	return e
+}
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// errorBody is what a server says about an error.
+type errorBody struct {
+	message, code, kind string
+}
+
+// parseErrorBody finds the error in the forms that servers use:
+// {"error":{"message":...}}, {"error":"..."}, {"message":...}, {"detail":...}.
+// The result is empty when there is none.
+func parseErrorBody(body []byte) errorBody {
+	body = bytes.TrimSpace(body)
+	if bytes.HasPrefix(body, []byte("[")) { // Google wraps it in a list
+		var list []json.RawMessage
+		if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+			body = list[0]
+		}
+	}
+	var outer map[string]json.RawMessage
+	if json.Unmarshal(body, &outer) != nil {
+		return errorBody{}
+	}
+	if inner := outer["error"]; len(inner) > 0 && string(inner) != "null" {
+		return parseErrorValue(inner)
+	}
+	said := parseErrorValue(body)
+	if said.message == "" {
+		said.message = textOf(outer["detail"])
+	}
+	return said
+}
+
+func parseErrorValue(value json.RawMessage) errorBody {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(value, &fields) != nil {
+		return errorBody{message: textOf(value)}
+	}
+	said := errorBody{message: textOf(fields["message"]), code: textOf(fields["code"]), kind: textOf(fields["type"])}
+	if parts := []string(nil); said.message == "" && json.Unmarshal(fields["message"], &parts) == nil {
+		said.message = strings.Join(parts, ", ")
+	}
+	return said
+}
+
+// textOf is a JSON string's or number's text, and "" for anything else.
+func textOf(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var n json.Number
+	if json.Unmarshal(raw, &n) == nil {
+		return n.String()
+	}
+	return ""
+}
+
+// retryAfter is how long the header asks to wait; 0 when it does not.
+func retryAfter(header http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil {
+		return fromSeconds(ms / 1000)
+	}
+	value := header.Get("Retry-After")
+	if s, err := strconv.ParseFloat(value, 64); err == nil {
+		return fromSeconds(s)
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return max(date.Sub(now), 0)
+	}
+	return 0
+}
+
+func fromSeconds(s float64) time.Duration {
+	const most = 30 * 24 * time.Hour // more would overflow, and means never
+	if math.IsNaN(s) || s <= 0 {
+		return 0
+	}
+	return time.Duration(min(s, most.Seconds()) * float64(time.Second))
+}

@@ -1,0 +1,274 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/llmtest"
+)
+
+func TestStatusSaysWhetherToTryAgainAndWhatToDo(t *testing.T) {
+	tests := []struct {
+		name      string
+		status    int
+		body      string
+		message   string
+		hint      string
+		retryable bool
+	}{
+		{"401", 401, `{"error":{"message":"bad key"}}`, "bad key", "OPENAI_API_KEY", false},
+		{"403", 403, `{"error":{"message":"not you"}}`, "not you", "`stockade config`", false},
+		{"404", 404, `{"error":{"message":"no such model"}}`, "no such model", "name of the model and the base URL", false},
+		{"400", 400, `{"error":{"message":"bad"}}`, "bad", "", false},
+		{"400, the conversation is too long", 400, `{"error":{"message":"long","code":"context_length_exceeded"}}`, "long", "too long for the model", false},
+		{"402", 402, `{"error":{"message":"pay"}}`, "pay", "no credit", false},
+		{"408", 408, `{"error":{"message":"slow"}}`, "slow", "", true},
+		{"409", 409, `{"error":{"message":"conflict"}}`, "conflict", "", true},
+		{"413", 413, ``, "Request Entity Too Large", "too long for the model", false},
+		{"422 of FastAPI", 422, `{"detail":"no field"}`, "no field", "", false},
+		{"429", 429, `{"error":{"message":"slow down"}}`, "slow down", "", true},
+		{"429 without credit", 429, `{"error":{"message":"pay","code":"insufficient_quota"}}`, "pay", "no credit", false},
+		{"429 without credit, by its type", 429, `{"error":{"message":"pay","type":"insufficient_quota"}}`, "pay", "no credit", false},
+		{"500 with a text", 500, "oops\n\n\x1b[2J", "oops [2J", "", true},
+		{"502 with a web page", 502, "<html>", "a web page instead of an answer", "", true},
+		{"503 with nothing", 503, "", "Service Unavailable", "", true},
+		{"529 with a list", 529, `[{"error":{"message":["a","b"],"code":5}}]`, "a, b", "", true},
+		{"the error is a string", 400, `{"error":"bad"}`, "bad", "", false},
+		{"the error has no message", 400, `{"error":{}}`, `{"error":{}}`, "", false},
+		{"204", 204, "", "the answer is not a stream", "base URL", false},
+		{"304", 304, "", "it redirects to another address", "base URL", false},
+		{"a long message is cut", 400, strings.Repeat("é", 1000), strings.Repeat("é", 499) + "…", "", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			model := New(Options{APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
+				Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: tt.status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(tt.body))}, nil
+				}),
+			}})
+			got := failure(t, model)
+			if got.Status != tt.status || got.Retryable != tt.retryable || !strings.HasPrefix(got.Message, tt.message) ||
+				!strings.Contains(got.Hint, tt.hint) || tt.hint == "" && got.Hint != "" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func failure(t *testing.T, model *Model) *llm.ProviderError {
+	t.Helper()
+	_, err := llmtest.Collect(t.Context(), t, model, llm.Request{Messages: []llm.Message{say(llm.User, "hello")}})
+	got, ok := errors.AsType[*llm.ProviderError](err)
+	if !ok {
+		t.Fatalf("got the error %v, want a *llm.ProviderError", err)
+	}
+	return got
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := []struct {
+		name, seconds, ms string
+		want              time.Duration
+	}{
+		{"nothing", "", "", 0},
+		{"seconds", "7", "", 7 * time.Second},
+		{"a fraction", "0.5", "", 500 * time.Millisecond},
+		{"milliseconds come first", "7", "1500", 1500 * time.Millisecond},
+		{"a date", "Fri, 02 Jan 2026 03:05:05 GMT", "", time.Minute},
+		{"a date that is past", "Fri, 02 Jan 2026 03:00:00 GMT", "", 0},
+		{"less than nothing", "-5", "", 0},
+		{"more than a Duration can hold", "1e300", "", 30 * 24 * time.Hour},
+		{"no number", "NaN", "", 0},
+		{"nonsense", "soon", "", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			header := http.Header{"Retry-After": {tt.seconds}, "Retry-After-Ms": {tt.ms}}
+			if got := retryAfter(header, now); got != tt.want {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+	t.Run("a date in an answer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) { // it is midnight of 1 January 2000
+			got := failure(t, New(withModel(scriptedServer(t, `{"status":503,"headers":{"Retry-After":"Sat, 01 Jan 2000 00:01:00 GMT"}}`))))
+			if got.RetryAfter != time.Minute {
+				t.Errorf("got %v", got.RetryAfter)
+			}
+		})
+	})
+}
+
+func withModel(opts Options) Options {
+	opts.Model = "m"
+	return opts
+}
+
+func TestTheKeyStaysOutOfErrors(t *testing.T) {
+	key := llmtest.APIKey
+	half := strings.Repeat("x", maxMessageRunes-10) + key // the cut would leave half of it
+	answers := map[string]func() (*http.Response, error){
+		"in a message": func() (*http.Response, error) {
+			return respond(401, `{"error":{"message":"`+key+`","code":"`+key+`"}}`), nil
+		},
+		"at the cut":       func() (*http.Response, error) { return respond(401, `{"error":{"message":"`+half+`"}}`), nil },
+		"in a text":        func() (*http.Response, error) { return respond(500, "Authorization: Bearer "+key), nil },
+		"escaped":          func() (*http.Response, error) { return respond(401, `{"error":"\u0073`+key[1:]+`"}`), nil },
+		"between controls": func() (*http.Response, error) { return respond(401, "\x00"+key+"\x1b"), nil },
+		"in an event": func() (*http.Response, error) {
+			return respond(200, stream(`{"error":{"message":"`+key+`","type":"`+key+`"}}`)), nil
+		},
+		"in garbage":         func() (*http.Response, error) { return respond(200, "data: "+key+"\n\n"), nil },
+		"instead of a reply": func() (*http.Response, error) { return respond(200, key), nil },
+		"in a header":        func() (*http.Response, error) { return redirect("https://elsewhere.test/?key=" + key), nil },
+		"from the transport": func() (*http.Response, error) { return nil, fmt.Errorf("malformed HTTP response %q", key) },
+		"in the stream": func() (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(failing{errors.New("bad chunk " + key)})}, nil
+		},
+	}
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			model := New(Options{APIKey: key, BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
+				Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+					if r.Header.Get("Authorization") != "Bearer "+key {
+						t.Errorf("sent %v", r.Header)
+					}
+					return answer()
+				}),
+			}})
+			got := failure(t, model)
+			text := fmt.Sprintf("%+v %#v", *got, *got)
+			for err := error(got); err != nil; err = errors.Unwrap(err) {
+				text += err.Error()
+			}
+			if strings.Contains(text, key[:len(key)-4]) {
+				t.Errorf("the key is in %s", text)
+			}
+			if text := fmt.Sprintf("%v %+v %#v %s", model, model, model, model.opts); strings.Contains(text, key) {
+				t.Errorf("the key is in the model's text: %s", text)
+			}
+		})
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func respond(status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+func redirect(to string) *http.Response {
+	r := respond(http.StatusTemporaryRedirect, "")
+	r.Header.Set("Location", to)
+	return r
+}
+
+func TestRedirectsAreRefused(t *testing.T) {
+	asked := 0
+	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
+	defer thief.Close()
+	front := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
+	defer front.Close()
+	got := failure(t, New(Options{APIKey: llmtest.APIKey, BaseURL: front.URL + "/v1", Model: "m"}))
+	if got.Status != 307 || got.Retryable || !strings.Contains(got.Message, "refused") {
+		t.Errorf("got %+v", got)
+	}
+	if asked != 0 {
+		t.Errorf("the other server was asked %d times", asked)
+	}
+}
+
+func TestConnectionsThatFail(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
+	untrusted.Config.ErrorLog = log.New(io.Discard, "", 0)
+	untrusted.StartTLS()
+	defer untrusted.Close()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	dialError := func(err error) *http.Client {
+		return &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, err }}}
+	}
+	refused := func() error { _, err := net.Dial("tcp", closed.Addr().String()); return err }()
+	if refused == nil {
+		t.Fatal("something listens at a port that was free")
+	}
+	tests := []struct {
+		name      string
+		base      string
+		client    *http.Client
+		message   string
+		hint      string
+		retryable bool
+	}{
+		{"refused by this machine", "http://" + closed.Addr().String() + "/v1", nil, "was refused", "the server is not running", false},
+		{"refused by another", "http://model.test/v1", dialError(refused), "was refused", "", true},
+		{"a name that does not exist", "http://model.test/v1", dialError(&net.DNSError{Err: "no such host", Name: "model.test", IsNotFound: true}), "the host model.test does not exist", "base URL", false},
+		{"a resolver that does not answer", "http://model.test/v1", dialError(&net.DNSError{Err: "timeout", IsTimeout: true}), "timeout", "", true},
+		{"a certificate that is not trusted", untrusted.URL, nil, "certificate", "not trusted", false},
+		{"https to a server without it", strings.Replace(plain.URL, "http:", "https:", 1), nil, "does not speak https", "http://", false},
+		{"a connection that breaks", "http://model.test/v1", dialError(io.ErrUnexpectedEOF), "ended before an answer", "", true},
+		{"no scheme", "localhost:11434", nil, "base URL", "base URL", false},
+		{"another scheme", "ftp://model.test", nil, "base URL", "base URL", false},
+		{"no host", "https://", nil, "base URL", "base URL", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := failure(t, New(Options{Name: "test", BaseURL: tt.base, Model: "m", HTTPClient: tt.client}))
+			if got.Provider != "test" || got.Retryable != tt.retryable || !strings.Contains(got.Message, tt.message) ||
+				!strings.Contains(got.Hint, tt.hint) || tt.hint == "" && got.Hint != "" {
+				t.Errorf("got %+v", got)
+			}
+			if _, ok := errors.AsType[*url.Error](got.Err); ok {
+				t.Errorf("the URL is in the cause: %v", got.Err)
+			}
+		})
+	}
+}
+
+func TestOptionsThatCannotWork(t *testing.T) {
+	tests := []struct {
+		name string
+		opts Options
+		want string
+	}{
+		{"no model", Options{}, "no model is named"},
+		{"a key with a line end", Options{Model: "m", APIKey: "sk-secret\n"}, "the API key holds"},
+		{"a model of another endpoint", Options{Model: "code-davinci-002"}, "not supported"},
+		{"a model that takes no tools", Options{Model: "gpt-6-astra"}, "requires the Responses API"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.opts.HTTPClient = &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				t.Error("a request was sent")
+				return nil, io.EOF
+			})}
+			req := llmtest.Request()
+			req.Model = ""
+			_, err := llmtest.Collect(t.Context(), t, New(tt.opts), req)
+			got, ok := errors.AsType[*llm.ProviderError](err)
+			if !ok || got.Retryable || got.Hint == "" || !strings.Contains(got.Message, tt.want) || strings.Contains(got.Message, "sk-secret") {
+				t.Errorf("got %+v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,213 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// create sends the request. go-openai refuses some models with tools unless
+// their reasoning is off; for those it is switched off.
+func create(ctx context.Context, client *openai.Client, wire openai.ChatCompletionRequest) (*openai.ChatCompletionStream, error) {
+	stream, err := client.CreateChatCompletionStream(ctx, wire)
+	if errors.Is(err, openai.ErrReasoningToolsRequireResponses) {
+		wire.ReasoningEffort = openai.ReasoningEffortNone
+		withoutReasoning, secondErr := client.CreateChatCompletionStream(ctx, wire)
+		if errors.Is(secondErr, openai.ErrReasoningEffortUnsupported) {
+			return nil, err // it cannot be switched off, so the first error is the one that helps
+		}
+		return withoutReasoning, secondErr
+	}
+	return stream, err
+}
+
+// wireRequest makes the request. Nothing of req's slices is kept.
+func wireRequest(req llm.Request, defaultModel string) openai.ChatCompletionRequest {
+	wire := openai.ChatCompletionRequest{
+		Model:         req.Model,
+		Messages:      wireMessages(req.Messages),
+		Stream:        true,
+		StreamOptions: &openai.StreamOptions{IncludeUsage: true},
+	}
+	if wire.Model == "" {
+		wire.Model = defaultModel
+	}
+	for _, def := range req.Tools {
+		params := json.RawMessage(bytes.Clone(def.Parameters))
+		if !json.Valid(params) {
+			params = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		wire.Tools = append(wire.Tools, openai.Tool{
+			Type:     openai.ToolTypeFunction,
+			Function: &openai.FunctionDefinition{Name: def.Name, Description: def.Description, Parameters: params},
+		})
+	}
+	return wire
+}
+
+// wireTurn is one message on the wire and, for an assistant message with
+// calls, what the calls answered.
+type wireTurn struct {
+	message openai.ChatCompletionMessage
+	results []string // by call; "" is one that has not been found
+}
+
+// place is one call that waits for its result.
+type place struct{ turn, call int }
+
+// wireMessages translates a conversation. The API refuses one in which a call
+// has no result right after it, or a result no call before it; a conversation
+// that was interrupted, cut or forked has both. So each call gets its result
+// wherever it stands later on, and a made one if there is none. A result
+// without a call is dropped: what a tool wrote must not come back as the words
+// of the user.
+func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
+	var turns []*wireTurn
+	waiting := make(map[string]place)
+	previous := llm.Kind("")
+	for _, m := range messages {
+		kind := m.Kind
+		switch kind {
+		case llm.System:
+			if m.Content != "" {
+				turns = append(turns, plainTurn(openai.ChatMessageRoleSystem, m.Content))
+			}
+		case llm.User:
+			turns = append(turns, plainTurn(openai.ChatMessageRoleUser, orElse(m.Content, "(empty message)")))
+		case llm.Assistant:
+			if m.Content != "" {
+				turns = append(turns, plainTurn(openai.ChatMessageRoleAssistant, m.Content))
+			} else {
+				kind = previous // as if it were not there
+			}
+		case llm.ToolCall:
+			var data llm.CallData
+			if json.Unmarshal(m.Data, &data) != nil {
+				// Not ours, so nothing to answer to; the model still sees what it said.
+				turns = append(turns, plainTurn(openai.ChatMessageRoleAssistant, orElse(m.Content, "(unreadable tool call)")))
+				kind = llm.Assistant
+				break
+			}
+			if len(turns) == 0 || previous != llm.ToolCall && previous != llm.Assistant {
+				turns = append(turns, &wireTurn{message: openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant}})
+			}
+			at := len(turns) - 1
+			turn := turns[at]
+			waiting[data.ID] = place{at, len(turn.results)}
+			turn.message.ToolCalls = append(turn.message.ToolCalls, wireCall(data, turn.message.ToolCalls))
+			turn.results = append(turn.results, "")
+		case llm.ToolResult:
+			var data llm.ResultData
+			if json.Unmarshal(m.Data, &data) != nil {
+				continue
+			}
+			if p, ok := waiting[data.CallID]; ok {
+				turns[p.turn].results[p.call] = orElse(data.Output, orElse(m.Content, "(no output)"))
+				delete(waiting, data.CallID)
+			}
+		default:
+			continue
+		}
+		previous = kind
+	}
+
+	var wire []openai.ChatCompletionMessage
+	for _, turn := range turns {
+		wire = append(wire, turn.message)
+		for i, result := range turn.results {
+			wire = append(wire, openai.ChatCompletionMessage{
+				Role:       openai.ChatMessageRoleTool,
+				Content:    orElse(result, missingResult),
+				ToolCallID: turn.message.ToolCalls[i].ID,
+			})
+		}
+	}
+	return wire
+}
+
+var missingResult = string(tool.Failed(tool.CodeInterrupted, tool.InternalError,
+	"no result of this call was recorded; it may or may not have run").Envelope())
+
+func plainTurn(role, content string) *wireTurn {
+	return &wireTurn{message: openai.ChatCompletionMessage{Role: role, Content: content}}
+}
+
+// wireCall translates one call; siblings are the calls before it in the same message.
+func wireCall(data llm.CallData, siblings []openai.ToolCall) openai.ToolCall {
+	call := openai.ToolCall{
+		ID:   wireID(data.ID),
+		Type: openai.ToolTypeFunction,
+		Function: openai.FunctionCall{
+			Name:      wireName(data.Function.Name),
+			Arguments: wireArguments(data.Function.Arguments),
+		},
+	}
+	for _, s := range siblings {
+		if s.ID == call.ID { // only in a conversation that Assembler did not make
+			call.ID = wireID(fmt.Sprintf("%s\x00%d", data.ID, len(siblings)))
+			break
+		}
+	}
+	return call
+}
+
+// wireID keeps an id that the API accepts, which is at most 40 characters;
+// another provider's may be longer.
+func wireID(id string) string {
+	const maxBytes = 40
+	printable := !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r >= 0x7f })
+	if id != "" && len(id) <= maxBytes && printable {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:16])
+}
+
+// wireName makes the name of a tool that a model invented into one that the
+// API accepts, or the whole conversation would be refused from then on.
+func wireName(name string) string {
+	if tool.ValidName(name) {
+		return name
+	}
+	name = strings.Map(func(r rune) rune {
+		if r < 0x80 && tool.ValidName(string(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+	return orElse(name[:min(len(name), 64)], "unknown")
+}
+
+// wireArguments sends arguments that are not a JSON object inside of one: many
+// servers parse them and refuse the request otherwise.
+func wireArguments(args string) string {
+	if trimmed := strings.TrimSpace(args); trimmed == "" {
+		return "{}"
+	} else if trimmed[0] == '{' && json.Valid([]byte(args)) {
+		return args
+	}
+	quoted, err := json.Marshal(struct {
+		Malformed string `json:"malformed_arguments"`
+	}{args})
+	if err != nil {
+		return "{}" // not reached: a string always encodes
+	}
+	return string(quoted)
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

@@ -1,0 +1,283 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/sashabaranov/go-openai"
+
+	"github.com/stockade-dev/stockade/host/llm"
+)
+
+// The wire format as servers send it, which is not quite as it is documented:
+// what differs from server to server is raw JSON, so that an odd value makes
+// us ignore a field and not lose the answer.
+type chunk struct {
+	Object  json.RawMessage `json:"object"`
+	Error   json.RawMessage `json:"error"`
+	Choices []choice        `json:"choices"`
+	Usage   json.RawMessage `json:"usage"`
+}
+
+type choice struct {
+	Index        json.RawMessage `json:"index"`
+	Delta        *delta          `json:"delta"`
+	Message      *delta          `json:"message"` // of servers that send a whole answer as one event
+	FinishReason json.RawMessage `json:"finish_reason"`
+}
+
+type delta struct {
+	Content   json.RawMessage `json:"content"`
+	Refusal   json.RawMessage `json:"refusal"`
+	ToolCalls []callPiece     `json:"tool_calls"`
+}
+
+type callPiece struct {
+	Index    json.RawMessage `json:"index"`
+	ID       json.RawMessage `json:"id"`
+	Function struct {
+		Name      json.RawMessage `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+type usage struct {
+	PromptTokens     json.RawMessage `json:"prompt_tokens"`
+	CompletionTokens json.RawMessage `json:"completion_tokens"`
+}
+
+// rawStream is the part of go-openai's stream that is used.
+type rawStream interface {
+	RecvRaw() ([]byte, error)
+}
+
+var _ rawStream = (*openai.ChatCompletionStream)(nil)
+
+// decode yields the answer of one stream. It returns nil when the answer is
+// complete or yield returned false.
+func (m *Model) decode(x *exchange, stream rawStream, yield func(llm.Delta) bool) error {
+	var (
+		calls  calls
+		finish llm.FinishReason
+		last   *llm.Usage
+		events int
+	)
+	for {
+		line, err := stream.RecvRaw()
+		if err != nil {
+			ended := errors.Is(err, io.EOF) // also for [DONE], and for a connection that just ends
+			switch {
+			case x.parent.Err() != nil:
+				return x.explain(err)
+			case finish != "":
+				// The answer is whole; what is missing is at most the usage.
+			case ended && events == 0:
+				return &llm.ProviderError{Provider: m.provider, Message: "the stream is empty", Retryable: true}
+			case ended:
+				return m.endedEarly(nil)
+			default:
+				return x.explain(err)
+			}
+			if finish == llm.FinishStop && len(calls.list) > 0 {
+				finish = llm.FinishTools // as Ollama should have said
+			}
+			yield(llm.Delta{Finish: finish, Usage: last})
+			return nil
+		}
+		events++
+		var c chunk
+		if err := json.Unmarshal(line, &c); err != nil {
+			return &llm.ProviderError{
+				Provider: m.provider, Retryable: true,
+				Message: "it sent an event that is not in the format of the API: " + strconv.Quote(m.clean(string(line), 80)),
+			}
+		}
+		if isSet(c.Error) {
+			return m.inStream(parseErrorValue(c.Error))
+		}
+		if textOf(c.Object) == "error" {
+			return m.inStream(parseErrorValue(line))
+		}
+		var u usage
+		if isSet(c.Usage) && json.Unmarshal(c.Usage, &u) == nil {
+			last = &llm.Usage{InputTokens: count(u.PromptTokens), OutputTokens: count(u.CompletionTokens)}
+		}
+		for _, choice := range c.Choices {
+			if n, ok := number(choice.Index); ok && n != 0 {
+				continue
+			}
+			d, err := m.choiceDelta(&calls, choice)
+			if err != nil {
+				return err
+			}
+			if (d.Text != "" || len(d.Calls) > 0) && !yield(d) {
+				return nil
+			}
+			switch reason := textOf(choice.FinishReason); {
+			case reason == "":
+			case reason == "error":
+				return m.inStream(errorBody{})
+			case finish == "": // some servers repeat it
+				finish = finishReason(reason)
+			}
+		}
+	}
+}
+
+func (m *Model) choiceDelta(calls *calls, c choice) (llm.Delta, error) {
+	piece := c.Delta
+	if piece == nil {
+		piece = c.Message
+	}
+	if piece == nil {
+		return llm.Delta{}, nil
+	}
+	d := llm.Delta{Text: contentText(piece.Content) + contentText(piece.Refusal)}
+	for _, p := range piece.ToolCalls {
+		args, whole := arguments(p.Function.Arguments)
+		call := llm.CallDelta{ID: textOf(p.ID), Name: textOf(p.Function.Name), Arguments: args}
+		if call.ID == "" && call.Name == "" && call.Arguments == "" {
+			continue // says nothing, so it begins no call
+		}
+		index, ok := number(p.Index)
+		call.Index = calls.place(index, ok, call, whole)
+		if len(calls.list) > llm.MaxCalls {
+			return d, m.tooLarge(fmt.Sprintf("more than %d tool calls", llm.MaxCalls))
+		}
+		d.Calls = append(d.Calls, call)
+	}
+	return d, nil
+}
+
+// calls tells which call a piece belongs to. The index should, but there are
+// servers that leave it out or send 0 for every call.
+type calls struct {
+	list    []callState
+	byIndex map[int]int // the index on the wire → the latest call of that index in list
+}
+
+type callState struct {
+	id, name string
+	whole    bool // the piece that named it held all of its arguments
+}
+
+// place returns the position of the call that the piece belongs to or begins.
+func (c *calls) place(index int, hasIndex bool, piece llm.CallDelta, whole bool) int {
+	at := -1
+	switch {
+	case hasIndex:
+		if known, ok := c.byIndex[index]; ok && !c.list[known].endedBy(piece) {
+			at = known
+		}
+	case piece.ID != "":
+		for i, s := range c.list {
+			if s.id == piece.ID {
+				at = i
+			}
+		}
+		if at < 0 && piece.Name == "" {
+			at = len(c.list) - 1 // an id of its own for each piece
+		}
+	case piece.Name != "":
+		// Another call, unless the server repeats the name with each piece.
+		if last := len(c.list) - 1; last >= 0 && !whole && !c.list[last].whole && c.list[last].name == piece.Name {
+			at = last
+		}
+	default:
+		at = len(c.list) - 1
+	}
+	if at < 0 {
+		at = len(c.list)
+		c.list = append(c.list, callState{})
+	}
+	if hasIndex {
+		if c.byIndex == nil {
+			c.byIndex = make(map[int]int)
+		}
+		c.byIndex[index] = at
+	}
+	s := &c.list[at]
+	if s.id == "" {
+		s.id = piece.ID
+	}
+	if s.name == "" && piece.Name != "" {
+		s.name = piece.Name
+		s.whole = whole
+	}
+	return at
+}
+
+// endedBy reports whether a piece with the same index begins another call.
+func (s callState) endedBy(piece llm.CallDelta) bool {
+	if piece.Name == "" || s.name == "" {
+		return false
+	}
+	if piece.ID != "" && s.id != "" {
+		return piece.ID != s.id
+	}
+	return s.whole
+}
+
+// arguments is the text of a piece of arguments, and whether it is all of
+// them: an object, as itself (Ollama) or as the text of one.
+func arguments(raw json.RawMessage) (text string, whole bool) {
+	if !isSet(raw) {
+		return "", false
+	}
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw)
+	}
+	trimmed := strings.TrimSpace(text)
+	return text, strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed))
+}
+
+// contentText is a content's text: of a string, or of a list's parts of type text.
+func contentText(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(raw, &parts) != nil {
+		return ""
+	}
+	for _, p := range parts {
+		if p.Type == "text" {
+			s += p.Text
+		}
+	}
+	return s
+}
+
+func finishReason(reason string) llm.FinishReason {
+	switch r := llm.FinishReason(reason); r {
+	case llm.FinishStop, llm.FinishTools, llm.FinishLength, llm.FinishFilter:
+		return r
+	case "function_call":
+		return llm.FinishTools
+	case "max_tokens":
+		return llm.FinishLength
+	}
+	return llm.FinishStop // "eos", "end_turn" and other words for it
+}
+
+func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// number is an integer; not ok for anything else, however large.
+func number(raw json.RawMessage) (int, bool) {
+	n, err := strconv.Atoi(textOf(raw))
+	return n, err == nil
+}
+
+// count is a number of tokens.
+func count(raw json.RawMessage) int {
+	n, _ := number(raw)
+	return max(n, 0)
+}

@@ -1,0 +1,359 @@
+package openai
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/llmtest"
+)
+
+// over is a model whose server answers each request with the body.
+func over(body string) *Model {
+	return New(Options{
+		APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1", Model: "m",
+		HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) { return sse(body), nil })},
+	})
+}
+
+// stream is an event stream of these chunks.
+func stream(chunks ...string) string {
+	var b strings.Builder
+	for _, c := range chunks {
+		b.WriteString("data: " + c + "\n\n")
+	}
+	return b.String() + "data: [DONE]\n\n"
+}
+
+// toolCalls is a chunk with these pieces.
+func toolCalls(pieces ...string) string {
+	return `{"choices":[{"index":0,"delta":{"tool_calls":[` + strings.Join(pieces, ",") + `]}}]}`
+}
+
+const (
+	stopChunk  = `{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`
+	toolsChunk = `{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`
+	textChunk  = `{"choices":[{"index":0,"delta":{"content":"hello"}}]}`
+)
+
+// TestServersDiffer holds streams as servers send them that say to be compatible.
+func TestServersDiffer(t *testing.T) {
+	type made struct{ ID, Name, Args string }
+	tests := []struct {
+		name   string
+		stream string
+		text   string
+		calls  []made
+		finish llm.FinishReason
+		usage  llm.Usage
+	}{{
+		name: "openai",
+		stream: stream(`{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":null,"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"glob","arguments":""}}],"refusal":null},"logprobs":null,"finish_reason":null}],"usage":null}`,
+			toolCalls(`{"index":0,"function":{"arguments":"{\"pat"}}`), toolCalls(`{"index":0,"function":{"arguments":"tern\":\"*\"}"}}`), toolsChunk,
+			`{"choices":[],"usage":{"prompt_tokens":82,"completion_tokens":17,"total_tokens":99,"prompt_tokens_details":{"cached_tokens":0}}}`),
+		calls: []made{{"call_1", "glob", `{"pattern":"*"}`}}, finish: llm.FinishTools, usage: llm.Usage{InputTokens: 82, OutputTokens: 17},
+	}, {
+		name:   "ollama: arguments as an object, no index, id or type, and stop instead of tool_calls",
+		stream: stream(toolCalls(`{"function":{"name":"glob","arguments":{"pattern":"*.c"}}}`, `{"function":{"name":"glob","arguments":{"pattern":"*.h"}}}`), stopChunk),
+		calls:  []made{{"made_1", "glob", `{"pattern":"*.c"}`}, {"made_2", "glob", `{"pattern":"*.h"}`}}, finish: llm.FinishTools,
+	}, {
+		name: "one call after the other, all with the index 0",
+		stream: stream(toolCalls(`{"index":0,"id":"a","function":{"name":"glob","arguments":"{\"pattern\":\"*.c\"}"}}`),
+			toolCalls(`{"index":0,"id":"b","function":{"name":"glob","arguments":"{\"pattern\":\"*.h\"}"}}`), stopChunk),
+		calls: []made{{"a", "glob", `{"pattern":"*.c"}`}, {"b", "glob", `{"pattern":"*.h"}`}}, finish: llm.FinishTools,
+	}, {
+		name: "gemini: whole calls with the index 0 and no id",
+		stream: stream(toolCalls(`{"index":0,"id":"","function":{"name":"glob","arguments":"{\"pattern\":\"*.c\"}"}}`),
+			toolCalls(`{"index":0,"id":"","function":{"name":"glob","arguments":"{\"pattern\":\"*.h\"}"}}`), stopChunk),
+		calls: []made{{"made_1", "glob", `{"pattern":"*.c"}`}, {"made_2", "glob", `{"pattern":"*.h"}`}}, finish: llm.FinishTools,
+	}, {
+		name: "name and id in every piece",
+		stream: stream(toolCalls(`{"index":0,"id":"a","function":{"name":"glob","arguments":"{\"pattern\""}}`),
+			toolCalls(`{"index":0,"id":"a","function":{"name":"glob","arguments":":\"*\"}"}}`), toolsChunk),
+		calls: []made{{"a", "glob", `{"pattern":"*"}`}}, finish: llm.FinishTools,
+	}, {
+		name: "another id in every piece",
+		stream: stream(toolCalls(`{"index":0,"id":"a","function":{"name":"glob","arguments":"{\"pattern\""}}`),
+			toolCalls(`{"index":0,"id":"b","function":{"arguments":":\"*\"}"}}`), toolsChunk),
+		calls: []made{{"a", "glob", `{"pattern":"*"}`}}, finish: llm.FinishTools,
+	}, {
+		name: "no index, the pieces told apart by their ids",
+		stream: stream(toolCalls(`{"id":"a","function":{"name":"glob","arguments":"{\"pat"}}`, `{"id":"b","function":{"name":"ls","arguments":"{"}}`),
+			toolCalls(`{"id":"a","function":{"arguments":"tern\":1}"}}`, `{"function":{"arguments":"}"}}`), toolsChunk),
+		calls: []made{{"a", "glob", `{"pattern":1}`}, {"b", "ls", `{}`}}, finish: llm.FinishTools,
+	}, {
+		name: "an index out of all bounds, an id that is a number, null arguments",
+		stream: stream(toolCalls(`{"index":1e400,"id":7,"function":{"name":"ls","arguments":null}}`, `{"index":-9223372036854775808,"id":"x","function":{"name":"ls"}}`),
+			toolCalls(`{"index":-9223372036854775808,"function":{"arguments":"{\"a\":1}"}}`), toolsChunk),
+		calls: []made{{"7", "ls", `{}`}, {"x", "ls", `{"a":1}`}}, finish: llm.FinishTools,
+	}, {
+		name:   "pieces that say nothing begin no call",
+		stream: stream(toolCalls(`{}`, `null`, `{"index":3,"type":"function","function":{}}`), textChunk, stopChunk),
+		text:   "hello", finish: llm.FinishStop,
+	}, {
+		name: "reasoning and other choices are ignored, a refusal is what the model says",
+		stream: stream(`{"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"},{"index":0,"delta":{"reasoning_content":"hm","reasoning":"hm"}}]}`,
+			`{"choices":[{"delta":{"refusal":"I can't"}}]}`, stopChunk),
+		text: "I can't", finish: llm.FinishStop,
+	}, {
+		name:   "content as parts",
+		stream: stream(`{"choices":[{"delta":{"content":[{"type":"thinking","thinking":[]},{"type":"text","text":"a"},{"type":"text","text":"b"}]}}]}`, stopChunk),
+		text:   "ab", finish: llm.FinishStop,
+	}, {
+		name: "comments, other fields, CRLF, no space, a mark at the beginning, and no empty lines",
+		stream: "\xef\xbb\xbf: hello\r\nevent: message\r\nid: 1\r\nretry: 10\r\n" + strings.Repeat(": keep-alive\n\n", 1000) +
+			"data:" + textChunk + "\r\ndata:" + stopChunk + "\r\ndata:[DONE]\r\n",
+		text: "hello", finish: llm.FinishStop,
+	}, {
+		name:   "no [DONE], and the last line has no end",
+		stream: "data: " + textChunk + "\n\ndata: " + stopChunk,
+		text:   "hello", finish: llm.FinishStop,
+	}, {
+		name:   "finish with the text, then repeated, then usage in odd types",
+		stream: stream(`{"choices":[{"delta":{"content":"hello"},"finish_reason":"length"}],"usage":5}`, stopChunk, `{"usage":{"prompt_tokens":"3","completion_tokens":-4}}`),
+		text:   "hello", finish: llm.FinishLength, usage: llm.Usage{InputTokens: 3},
+	}, {
+		name:   "other words for a finish, and a whole message in one event",
+		stream: stream(`{"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"eos"}]}`),
+		text:   "hello", finish: llm.FinishStop,
+	}, {
+		name:   "the connection breaks after the finish",
+		stream: "data: " + textChunk + "\n\ndata: " + stopChunk + "\n\ndata: {\"usa",
+		text:   "hello", finish: llm.FinishStop,
+	}}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			reply, err := llmtest.Collect(t.Context(), t, over(tt.stream), llmtest.Request())
+			if err != nil {
+				t.Fatalf("%+v", err)
+			}
+			text := ""
+			if len(reply.Messages) > 0 && reply.Messages[0].Kind == llm.Assistant {
+				text = reply.Messages[0].Content
+			}
+			var calls []made
+			for _, c := range reply.Calls {
+				calls = append(calls, made{c.ID, c.Function.Name, c.Function.Arguments})
+			}
+			if text != tt.text || reply.Finish != tt.finish || reply.Usage != tt.usage {
+				t.Errorf("got %q, %q, %+v", text, reply.Finish, reply.Usage)
+			}
+			if diff := cmp.Diff(tt.calls, calls); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBrokenStreams(t *testing.T) {
+	tests := []struct {
+		name, stream string
+		want         string
+		retryable    bool
+		status       int
+		code         string
+	}{
+		{name: "empty", stream: "", want: "the stream is empty", retryable: true},
+		{name: "nothing but [DONE]", stream: stream(), want: "the stream is empty", retryable: true},
+		{name: "no finish reason", stream: stream(textChunk), want: "the stream ended early", retryable: true},
+		{name: "an event cut in two", stream: "data: " + textChunk + "\n\ndata: " + stopChunk[:20], want: "the stream ended early", retryable: true},
+		{name: "an error event", stream: "data: " + textChunk + "\n\nevent: error\ndata: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\",\"code\":null}}\n\n",
+			want: "overloaded", retryable: true, code: "server_error"},
+		{name: "an error event and no end of the line", stream: `data: {"error":{"message":"overloaded"}}`, want: "overloaded", retryable: true},
+		{name: "an error that is a string", stream: stream(`{"error":"model runner has stopped"}`), want: "model runner has stopped", retryable: true},
+		{name: "an error with a status as its code", stream: stream(textChunk, `{"error":{"message":"bad key","code":401}}`), want: "bad key", status: 401, code: "401"},
+		{name: "an error of the request", stream: stream(`{"error":{"message":"no","type":"invalid_request_error"}}`), want: "no", code: "invalid_request_error"},
+		{name: "an error of vllm", stream: stream(`{"object":"error","message":"too long","type":"BadRequestError","code":400}`), want: "too long", status: 400, code: "400"},
+		{name: "no credit", stream: stream(`{"error":{"message":"pay","code":"insufficient_quota"}}`), want: "pay", code: "insufficient_quota"},
+		{name: "an error as the finish reason", stream: stream(`{"choices":[{"delta":{},"finish_reason":"error"}]}`), want: "it broke off without saying why", retryable: true},
+		{name: "data that is not JSON", stream: stream(textChunk, "what?"), want: `it sent an event that is not in the format of the API: "what?"`, retryable: true},
+		{name: "data of another form", stream: stream(`{"choices":"none"}`), want: `it sent an event that is not in the format of the API: "{\"choices\":\"none\"}"`, retryable: true},
+		{name: "a web page", stream: "\n\n<html>\n" + strings.Repeat("x\n", 1<<20), want: "the answer is a web page, not an event stream"},
+		{name: "a whole answer", stream: `{"choices":[{"message":{"content":"hello"},"finish_reason":"stop"}]}`, want: "the answer is JSON, not an event stream; the server does not stream here"},
+		{name: "an error in JSON", stream: "{\n  \"error\": {\"message\": \"no such\\u001b model\", \"code\": \"model_not_found\"}\n}", want: "no such model", code: "model_not_found"},
+		{name: "some text", stream: "hello " + llmtest.APIKey, want: `the answer is not an event stream: "hello [key]"`},
+		{name: "a line that is too long", stream: "data: " + strings.Repeat("x", maxLineBytes) + "\n", want: "it sent a line of more than 8 MiB", code: "stream_too_large"},
+		{name: "too many calls", stream: stream(func() (chunks []string) {
+			for i := range llm.MaxCalls + 1 {
+				chunks = append(chunks, toolCalls(fmt.Sprintf(`{"index":%d,"function":{"name":"ls","arguments":""}}`, i*1000)))
+			}
+			return chunks
+		}()...), want: "it sent more than 128 tool calls", code: "stream_too_large"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := llmtest.Collect(t.Context(), t, over(tt.stream), llmtest.Request())
+			got, ok := errors.AsType[*llm.ProviderError](err)
+			if !ok {
+				t.Fatalf("got %v", err)
+			}
+			if got.Message != tt.want || got.Retryable != tt.retryable || got.Status != tt.status || got.Code != tt.code || got.Provider != "openai" {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+// endless is a body that goes on for ever, and counts what is read of it.
+type endless struct {
+	piece  string
+	read   int64
+	closed bool
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	n := 0
+	for n < len(p) {
+		n += copy(p[n:], e.piece)
+	}
+	e.read += int64(n)
+	return n, nil
+}
+
+func (e *endless) Close() error { e.closed = true; return nil }
+
+func TestAnEndlessAnswerIsReadToTheLimitOnly(t *testing.T) {
+	tests := []struct {
+		name   string
+		piece  string
+		status int
+		limit  int64
+		most   int64
+	}{
+		{"one line, below the limit of the stream", "x", 200, 1 << 20, 1 << 20},
+		{"one line, below the limit of a line", "data: x", 200, 1 << 40, maxLineBytes},
+		{"many comments", ": ping\n", 200, 1 << 20, 1 << 20},
+		{"many events", "data: " + textChunk + "\n\n", 200, 1 << 20, 1 << 20},
+		{"a web page", "<html>\n", 200, 1 << 40, maxErrorBytes},
+		{"an error", "oops ", 500, 1 << 40, maxErrorBytes},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			body := &endless{piece: tt.piece}
+			model := New(Options{
+				BaseURL: "http://model.test/v1", Model: "m", MaxStreamBytes: tt.limit,
+				HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+					return &http.Response{StatusCode: tt.status, Header: http.Header{}, Body: body}, nil
+				})},
+			})
+			_, err := llmtest.Collect(t.Context(), t, model, llmtest.Request())
+			if _, ok := errors.AsType[*llm.ProviderError](err); !ok {
+				t.Fatalf("got %v", err)
+			}
+			if body.read > tt.most+64<<10 || !body.closed {
+				t.Errorf("read %d bytes, closed %v; want at most %d and a buffer, and closed", body.read, body.closed, tt.most)
+			}
+		})
+	}
+}
+
+// TestAnyByteIsLife has a server that sends a comment shortly before each stall
+// time-out, for longer than the time-out in all.
+func TestAnyByteIsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := llmtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			tick := time.NewTicker(19 * time.Second)
+			defer tick.Stop()
+			for range 10 {
+				<-tick.C
+				io.WriteString(w, ":")
+				http.NewResponseController(w).Flush()
+			}
+			io.WriteString(w, "\n"+stream(textChunk, stopChunk))
+		}))
+		model := New(Options{BaseURL: "http://model.test/v1", Model: "m", StallTimeout: 20 * time.Second, HTTPClient: client})
+		reply, err := llmtest.Collect(t.Context(), t, model, llmtest.Request())
+		if err != nil || reply.Finish != llm.FinishStop {
+			t.Errorf("got %+v, %v", reply, err)
+		}
+	})
+}
+
+// TestASlowUploadIsLife has a server that takes the request slowly.
+func TestASlowUploadIsLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := llmtest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			buf := make([]byte, 64<<10)
+			tick := time.NewTicker(19 * time.Second)
+			defer tick.Stop()
+			for {
+				<-tick.C
+				if _, err := io.ReadFull(r.Body, buf); err != nil {
+					break
+				}
+			}
+			io.WriteString(w, stream(textChunk, stopChunk))
+		}))
+		model := New(Options{BaseURL: "http://model.test/v1", Model: "m", StallTimeout: 20 * time.Second, HTTPClient: client})
+		req := llmtest.Request()
+		req.Messages[1].Content = strings.Repeat("x", 1<<20)
+		if reply, err := llmtest.Collect(t.Context(), t, model, req); err != nil || reply.Finish != llm.FinishStop {
+			t.Errorf("got %+v, %v", reply, err)
+		}
+	})
+}
+
+func TestADeadlineOfTheCallerIsNotTheProvidersFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := llmtest.Collect(ctx, t, New(scriptedServer(t, `{"stall":true}`)), llmtest.Request())
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		if _, ok := errors.AsType[*llm.ProviderError](err); ok {
+			t.Errorf("got a provider error: %v", err)
+		}
+	})
+}
+
+func FuzzStream(f *testing.F) {
+	for _, body := range []string{
+		"", "data: [DONE]", stream(textChunk, stopChunk), stream(textChunk), "data: {", "<html>", `{"error":{"message":["a"]}}`,
+		stream(toolCalls(`{"index":0,"id":"a","function":{"name":"glob","arguments":"{}"}}`, `{"function":{"name":"x","arguments":{"a":[1]}}}`), toolsChunk),
+		"data: {\"error\": {\"message\":\"" + llmtest.APIKey + "\"}}\n", ":\r\n\r\ndata:\n\nevent: x\ndata: null\n", "\xef\xbb\xbfdata: 1\n",
+		stream(`{"choices":[{"delta":{"content":[{"type":"text","text":"a"}]},"finish_reason":"error"}],"usage":{"prompt_tokens":1e99}}`),
+	} {
+		f.Add([]byte(body), 200)
+		f.Add([]byte(body), 429)
+	}
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		model := New(Options{
+			APIKey: llmtest.APIKey, BaseURL: "http://model.test/v1", Model: "m", MaxStreamBytes: 1 << 16,
+			HTTPClient: &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: status, Header: http.Header{"Retry-After": {string(body)}}, Body: io.NopCloser(strings.NewReader(string(body)))}, nil
+			})},
+		})
+		reply, err := llmtest.Collect(t.Context(), t, model, llmtest.Request()) // which checks the contract
+		if err != nil {
+			failure, ok := errors.AsType[*llm.ProviderError](err)
+			if !ok || failure.Message == "" || failure.RetryAfter < 0 || strings.Contains(fmt.Sprintf("%+v", failure), llmtest.APIKey) {
+				t.Errorf("got %+v", err)
+			}
+			return
+		}
+		ids := make(map[string]bool)
+		for _, c := range reply.Calls {
+			if c.ID == "" || ids[c.ID] || c.Function.Arguments == "" {
+				t.Errorf("calls %+v", reply.Calls)
+			}
+			ids[c.ID] = true
+		}
+		for _, m := range reply.Messages {
+			if m.Data != nil && !json.Valid(m.Data) {
+				t.Errorf("message %+v", m)
+			}
+		}
+	})
+}

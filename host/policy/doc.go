@@ -1,0 +1,14 @@
+// Package policy decides what a call may do, and is the only code that can
+// say so to the rest: a [Grant] comes from here or from nowhere.
+//
+// [Policy.Decide] is pure: it looks at the tool, the arguments and the rules
+// and answers with a [Decision]: allow, ask or deny. Risk follows from what
+// the tool can reach, never from what it says about itself: a tool that only
+// reads mounted directories is safe, because the mount is the grant; one that
+// writes is medium; one that starts a process is high.
+//
+// A Grant comes from a Decision that allows, or from one that asks and an
+// approval that has been recorded. It names one call: this module, these
+// arguments, these mounts, these limits, this command. The sandbox and the
+// jail refuse to run without one.
+package policy

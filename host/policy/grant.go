@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Mount is a directory of the host that a guest sees under the same name.
+// The zero value of Write mounts it read-only.
+type Mount struct {
+	Host  string // absolute and clean
+	Write bool
+}
+
+// ErrNoGrant is returned to whoever tries to run something without a grant.
+var ErrNoGrant = errors.New("no grant: nothing runs without a decision")
+
+// Grant is what one call may do. Its zero value grants nothing and is refused
+// by whoever runs things. Copies share the permission to start a process,
+// which is used up by the first start.
+type Grant struct{ g *grant }
+
+type grant struct {
+	callID, tool, digest string
+	args                 [32]byte
+	cwd                  string
+	mounts               []Mount
+	masked               []string
+	limits               Limits
+
+	mayExec    bool
+	execDigest [32]byte
+	execUsed   atomic.Bool
+}
+
+// Check returns nil if the grant is for this call of this module with these
+// arguments.
+func (g Grant) Check(call tool.Call, moduleDigest string) error {
+	switch {
+	case g.g == nil:
+		return ErrNoGrant
+	case g.g.callID != call.ID || g.g.tool != call.Tool || g.g.args != call.ArgsDigest() || g.g.cwd != call.Cwd:
+		return fmt.Errorf("the grant is for another call than %s of %s", call.ID, call.Tool)
+	case g.g.digest != moduleDigest:
+		return fmt.Errorf("the grant is for the module %.12s, not for %.12s", g.g.digest, moduleDigest)
+	}
+	return nil
+}
+
+// Mounts lists what the guest may see of the file system.
+func (g Grant) Mounts() []Mount {
+	if g.g == nil {
+		return nil
+	}
+	return slices.Clone(g.g.mounts)
+}
+
+// Masked lists directories that the guest must not see even inside a mount.
+func (g Grant) Masked() []string {
+	if g.g == nil {
+		return nil
+	}
+	return slices.Clone(g.g.masked)
+}
+
+// Limits bounds the call. The limits of the zero grant are zero.
+func (g Grant) Limits() Limits {
+	if g.g == nil {
+		return Limits{}
+	}
+	return g.g.limits
+}
+
+// MayExec reports whether the grant allows a process.
+func (g Grant) MayExec() bool { return g.g != nil && g.g.mayExec }
+
+// TakeExec allows the start of exactly the approved command in the approved
+// directory, once.
+func (g Grant) TakeExec(argv []string, dir string) error {
+	switch {
+	case g.g == nil:
+		return ErrNoGrant
+	case !g.g.mayExec:
+		return errors.New("this call may not start a process")
+	case execDigest(argv, dir) != g.g.execDigest:
+		return errors.New("this is not the command that was approved")
+	case g.g.execUsed.Swap(true):
+		return errors.New("the approved command has run already; one approval is one run")
+	}
+	return nil
+}
+
+// bashArgv is how a command line becomes a process.
+func bashArgv(command string) []string { return []string{"bash", "-c", command} }
+
+// execDigest identifies a command and its directory. Each string is preceded
+// by its length, so no two commands share an encoding.
+func execDigest(argv []string, dir string) [32]byte {
+	h := sha256.New()
+	for _, s := range append([]string{dir}, argv...) {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
+		h.Write(n[:])
+		h.Write([]byte(s))
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// String is PATH:ro or PATH:rw.
+func (m Mount) String() string {
+	if m.Write {
+		return m.Host + ":rw"
+	}
+	return m.Host + ":ro"
+}

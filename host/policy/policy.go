@@ -1,0 +1,266 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Options says what the user has opened and answered. Its zero value opens
+// nothing.
+type Options struct {
+	Mounts []Mount
+	// Masked names directories that no guest sees, also where a mount holds
+	// them: our own configuration, data, state and cache.
+	Masked []string
+	Rules  []Rule
+	Limits Limits
+	// ConfirmAll asks before every call, safe ones too.
+	ConfirmAll bool
+}
+
+// Policy decides calls. It is safe for concurrent use.
+type Policy struct {
+	mounts     []Mount
+	masked     []string
+	limits     Limits
+	confirmAll bool
+
+	mu    sync.RWMutex
+	rules []Rule
+}
+
+// New returns a policy with these options, which it copies.
+func New(opts Options) *Policy {
+	return &Policy{
+		mounts:     append([]Mount(nil), opts.Mounts...),
+		masked:     append([]string(nil), opts.Masked...),
+		limits:     opts.Limits.withDefaults(),
+		confirmAll: opts.ConfirmAll,
+		rules:      append([]Rule(nil), opts.Rules...),
+	}
+}
+
+// Decision is the answer to one call. It is made by [Policy.Decide] only.
+type Decision struct {
+	policy *Policy
+	call   tool.Call
+	entry  *tool.Entry
+
+	effect Effect
+	risk   Risk
+	rule   string
+	source Source
+	reason string
+}
+
+// Effect is allow, ask or deny.
+func (d Decision) Effect() Effect { return d.effect }
+
+// Risk is the tool's.
+func (d Decision) Risk() Risk { return d.risk }
+
+// Rule is the text of the rule that decided, or "risk medium" and the like
+// where the default did.
+func (d Decision) Rule() string { return d.rule }
+
+// Source says where that rule comes from.
+func (d Decision) Source() Source { return d.source }
+
+// Reason explains the decision in one clause.
+func (d Decision) Reason() string { return d.reason }
+
+// AllowRule is the smallest rule that would allow the call.
+func (d Decision) AllowRule() Rule {
+	r := Rule{Effect: Allow, Tool: d.entry.Name}
+	if arg := d.entry.Capabilities.Exec; arg != "" {
+		r.Arg = arg
+		r.Value, _ = argument(d.call.Args, arg)
+	}
+	return r
+}
+
+// AllowFlag is what a person adds to the command line to allow the call.
+func (d Decision) AllowFlag() string { return "--allow " + shellQuote(d.AllowRule().String()) }
+
+// shellQuote makes one word for a POSIX shell.
+func shellQuote(s string) string {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// Decide says what happens to a call whose arguments fit the schema. A rule
+// that denies wins over every rule that allows; where no rule speaks, the risk
+// decides.
+func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
+	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
+	d.rule = "risk " + d.risk.String()
+
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	best := -1
+	for i, r := range p.rules {
+		if !r.matches(call, entry) {
+			continue
+		}
+		if best < 0 || r.Effect < p.rules[best].Effect { // deny < ask < allow
+			best = i
+		}
+	}
+	if best >= 0 {
+		r := p.rules[best]
+		d.effect, d.rule, d.source = r.Effect, r.String(), r.Source
+		d.reason = fmt.Sprintf("the %s rule %q says %s", r.Source, r, r.Effect)
+		return d
+	}
+	switch {
+	case d.risk == RiskSafe && !p.confirmAll:
+		d.effect, d.reason = Allow, "it only reads what is mounted"
+		if entry.Capabilities.Files == tool.FilesNone {
+			d.reason = "it reaches nothing outside itself"
+		}
+	case d.risk == RiskSafe:
+		d.effect, d.reason = Ask, "require_confirmation is set"
+	case d.risk == RiskMedium:
+		d.effect, d.reason = Ask, "it changes files"
+	default:
+		d.effect, d.reason = Ask, "it starts a process"
+	}
+	return d
+}
+
+// Question is what a person is asked.
+type Question struct {
+	Call    tool.Call
+	Tool    string
+	Risk    Risk
+	Reason  string
+	Command string // the exact command that would run; empty when none does
+	Dir     string // where it would run
+	Warning string // what the person should know before answering
+	Scopes  []Scope
+	Rule    string // what answering "session" or "always" would allow, in words
+	Allow   string // the flag that would have allowed it
+}
+
+// Unconfined is the warning that goes with every command until the jail
+// exists.
+const Unconfined = "bash is not confined yet: this command runs with all your rights, on all your files, with the network"
+
+// Question puts an Ask into words.
+func (d Decision) Question() Question {
+	q := Question{
+		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.AllowFlag(),
+		Scopes: []Scope{ScopeOnce},
+	}
+	if arg := d.entry.Capabilities.Exec; arg != "" {
+		q.Command, _ = argument(d.call.Args, arg)
+		q.Warning = Unconfined
+		return q // a process that nothing confines is asked for every time
+	}
+	q.Scopes = append(q.Scopes, ScopeSession)
+	if d.rememberable() {
+		q.Scopes = append(q.Scopes, ScopeAlways)
+	}
+	q.Rule = fmt.Sprintf("every call of %s of the module %s", d.entry.Name, ModuleID(d.entry.Module))
+	return q
+}
+
+// rememberable: what no rule has decided and is no process.
+func (d Decision) rememberable() bool {
+	return d.source == SourceDefault && d.entry.Capabilities.Exec == ""
+}
+
+// Answer is what a person said to a [Question].
+type Answer struct {
+	Allow bool
+	Scope Scope
+	By    string // "terminal", "no terminal", ...: goes into the record
+}
+
+// Grant gives what an allowing decision allows. It fails on any other.
+func (d Decision) Grant() (Grant, error) {
+	if d.policy == nil || d.effect != Allow {
+		return Grant{}, fmt.Errorf("grant %s: the decision is %q", d.call.Tool, d.effect)
+	}
+	return d.newGrant()
+}
+
+// Approve gives what an asking decision would allow, once the answer has been
+// recorded. recorded is the sequence number of that record in the session's
+// log; without one there is no grant.
+func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
+	switch {
+	case d.policy == nil || d.effect != Ask:
+		return Grant{}, fmt.Errorf("approve %s: the decision is %q", d.call.Tool, d.effect)
+	case !a.Allow:
+		return Grant{}, fmt.Errorf("approve %s: the answer was no", d.call.Tool)
+	case recorded == 0:
+		return Grant{}, fmt.Errorf("approve %s: the answer was not recorded", d.call.Tool)
+	}
+	return d.newGrant()
+}
+
+// RuleFor returns the rule that an answer of that scope makes. It fails for a
+// scope that the question did not offer.
+func (d Decision) RuleFor(scope Scope) (Rule, error) {
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Module: ModuleID(d.entry.Module)}
+	switch {
+	case d.entry.Capabilities.Exec != "":
+		return Rule{}, errors.New("an answer for a command holds once: nothing confines the command yet")
+	case scope == ScopeSession:
+		r.Source = SourceSession
+	case scope == ScopeAlways && d.rememberable():
+		r.Source = SourceUser
+	default:
+		return Rule{}, fmt.Errorf("an answer of scope %q makes no rule here", scope)
+	}
+	return r, nil
+}
+
+// Add makes a rule hold from now on.
+func (p *Policy) Add(r Rule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = append(p.rules, r)
+}
+
+func (d Decision) newGrant() (Grant, error) {
+	p, caps := d.policy, d.entry.Capabilities
+	g := &grant{
+		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
+		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits,
+	}
+	if caps.Files != tool.FilesNone {
+		g.masked = p.masked
+		for _, m := range p.mounts {
+			m.Write = m.Write && caps.Files == tool.FilesWrite
+			g.mounts = append(g.mounts, m)
+		}
+	}
+	if caps.Exec != "" {
+		command, ok := argument(d.call.Args, caps.Exec)
+		if !ok || command == "" {
+			return Grant{}, fmt.Errorf("grant %s: the argument %q holds no command", d.entry.Name, caps.Exec)
+		}
+		g.execDigest = execDigest(bashArgv(command), d.call.Cwd)
+		g.mayExec = true
+		timeout := p.limits.ExecTimeout
+		if text, ok := argument(d.call.Args, caps.ExecTimeout); ok {
+			asked, err := time.ParseDuration(text + "s")
+			if err != nil || asked <= 0 {
+				return Grant{}, fmt.Errorf("grant %s: %s is %q; it is a number of seconds", d.entry.Name, caps.ExecTimeout, text)
+			}
+			timeout = asked
+		}
+		g.limits.ExecTimeout = min(timeout, p.limits.ExecTimeoutMax)
+		g.limits.Timeout = g.limits.ExecTimeout + execMargin
+	}
+	return Grant{g}, nil
+}

@@ -1,0 +1,64 @@
+package policy
+
+import "github.com/stockade-dev/stockade/host/tool"
+
+// Risk says how much a call can do.
+type Risk int
+
+// The risks.
+const (
+	RiskSafe   Risk = iota // computes, or reads what is mounted
+	RiskMedium             // changes files in what is mounted
+	RiskHigh               // starts a process
+)
+
+func (r Risk) String() string {
+	switch r {
+	case RiskSafe:
+		return "safe"
+	case RiskMedium:
+		return "medium"
+	}
+	return "high"
+}
+
+// RiskOf derives the risk of a tool from what it asks for.
+func RiskOf(c tool.Capabilities) Risk {
+	switch {
+	case c.Exec != "":
+		return RiskHigh
+	case c.Files == tool.FilesWrite:
+		return RiskMedium
+	}
+	return RiskSafe
+}
+
+// Effect is what a rule or a decision says. Its zero value denies.
+type Effect int
+
+// The effects.
+const (
+	Deny Effect = iota
+	Ask
+	Allow
+)
+
+func (e Effect) String() string {
+	switch e {
+	case Allow:
+		return "allow"
+	case Ask:
+		return "ask"
+	}
+	return "deny"
+}
+
+// Scope says for how long an answer holds.
+type Scope string
+
+// The scopes.
+const (
+	ScopeOnce    Scope = "once"
+	ScopeSession Scope = "session" // until this program ends
+	ScopeAlways  Scope = "always"  // remembered in a file that the user can read
+)

@@ -1,0 +1,149 @@
+package abi
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// Fault is a breach of the ABI by a guest.
+type Fault struct{ What string }
+
+func (f *Fault) Error() string { return "the module broke the ABI: " + f.What }
+
+func faultf(format string, args ...any) *Fault { return &Fault{fmt.Sprintf(format, args...)} }
+
+// Memory is a guest's linear memory. A slot that outlives a call into the
+// guest must not be kept: the guest may grow and move its memory.
+type Memory struct{ mem api.Memory }
+
+// MemoryOf returns the memory of a module, or a Fault if it exports none.
+func MemoryOf(mod api.Module) (Memory, error) {
+	mem := mod.ExportedMemory(ExportMemory)
+	if mem == nil {
+		return Memory{}, faultf("no memory is exported as %q", ExportMemory)
+	}
+	return Memory{mem}, nil
+}
+
+// view returns n bytes at ptr, which stay the guest's, or a Fault.
+func (m Memory) view(what string, ptr, n uint32) ([]byte, error) {
+	b, ok := m.mem.Read(ptr, n)
+	if !ok {
+		return nil, faultf("%s: %d bytes at %#x lie outside the %d bytes of memory", what, n, ptr, m.mem.Size())
+	}
+	return b, nil
+}
+
+// aligned returns n bytes at ptr, which must be a multiple of align.
+func (m Memory) aligned(what string, ptr, n, align uint32) ([]byte, error) {
+	if ptr%align != 0 {
+		return nil, faultf("%s: the pointer %#x is not a multiple of %d", what, ptr, align)
+	}
+	return m.view(what, ptr, n)
+}
+
+// Bytes copies n bytes at ptr out of the guest. More than limit is a Fault.
+func (m Memory) Bytes(what string, ptr, n uint32, limit int) ([]byte, error) {
+	if uint64(n) > uint64(limit) {
+		return nil, faultf("%s: %d bytes, more than the limit of %d", what, n, limit)
+	}
+	b, err := m.view(what, ptr, n)
+	if err != nil {
+		return nil, err
+	}
+	return append([]byte(nil), b...), nil
+}
+
+// String copies a string out of the guest. Bytes that are not UTF-8 are
+// replaced: nothing behind this door has to think of them again.
+func (m Memory) String(what string, ptr, n uint32, limit int) (string, error) {
+	b, err := m.Bytes(what, ptr, n, limit)
+	return strings.ToValidUTF8(string(b), "\uFFFD"), err
+}
+
+// pair reads a pointer and a length.
+func pair(b []byte) (ptr, n uint32) {
+	return binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+}
+
+// stringAt copies the string whose pointer and length lie in b.
+func (m Memory) stringAt(what string, b []byte, limit int) (string, error) {
+	ptr, n := pair(b)
+	return m.String(what, ptr, n, limit)
+}
+
+// Strings copies a list of strings out of the guest. limit bounds their number
+// and the sum of their bytes.
+func (m Memory) Strings(what string, ptr, n uint32, limit int) ([]string, error) {
+	if uint64(n)*8 > uint64(limit) {
+		return nil, faultf("%s: %d elements, more than the limit", what, n)
+	}
+	list, err := m.aligned(what, ptr, n*8, 4)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, n)
+	for i := range out {
+		if out[i], err = m.stringAt(what, list[i*8:], limit); err != nil {
+			return nil, err
+		}
+		limit -= len(out[i])
+	}
+	return out, nil
+}
+
+// Put copies data to ptr.
+func (m Memory) Put(what string, ptr uint32, data []byte) error {
+	b, err := m.view(what, ptr, uint32(len(data)))
+	if err != nil {
+		return err
+	}
+	copy(b, data)
+	return nil
+}
+
+// Allocator allocates in a guest by the guest's own function: the host must
+// never grow a guest's memory, because a guest takes pages that it did not ask
+// for as its own.
+type Allocator struct{ realloc api.Function }
+
+// AllocatorOf finds the first of the named exports.
+func AllocatorOf(mod api.Module, names []string) (Allocator, error) {
+	for _, name := range names {
+		if f := mod.ExportedFunction(name); f != nil {
+			return Allocator{f}, nil
+		}
+	}
+	return Allocator{}, faultf("none of %s is exported", strings.Join(names, ", "))
+}
+
+// ErrTooLarge is returned for data that no 32-bit guest can hold.
+var ErrTooLarge = errors.New("more than 2 GiB")
+
+// Lower copies data into memory that the guest allocates, and returns where.
+func (a Allocator) Lower(ctx context.Context, mod api.Module, data []byte, align uint32) (ptr uint32, err error) {
+	if len(data) > 1<<31-1 {
+		return 0, ErrTooLarge
+	}
+	if len(data) == 0 {
+		return 0, nil
+	}
+	out, err := a.realloc.Call(ctx, 0, 0, uint64(align), uint64(len(data)))
+	if err != nil {
+		return 0, err
+	}
+	ptr = api.DecodeU32(out[0])
+	if ptr == 0 || ptr%align != 0 {
+		return 0, faultf("realloc gave the pointer %#x for %d bytes aligned to %d", ptr, len(data), align)
+	}
+	mem, err := MemoryOf(mod)
+	if err != nil {
+		return 0, err
+	}
+	return ptr, mem.Put("realloc", ptr, data)
+}

@@ -1,0 +1,48 @@
+package abi
+
+import "github.com/tetratelabs/wazero/api"
+
+// Names of the native ABI; wit/README.md lists them for authors.
+const (
+	Version        = "0.1.0"
+	Package        = "stockade:tool"
+	ManifestABI    = Package + "@" + Version
+	ToolsInterface = Package + "/tools@" + Version
+
+	ExportDescribe = ToolsInterface + "#describe"
+	ExportCall     = ToolsInterface + "#call"
+	// PostPrefix before an export's name gives the function that frees what
+	// the export returned.
+	PostPrefix = "cabi_post_"
+
+	ExportMemory     = "memory"
+	ExportInitialize = "_initialize"
+)
+
+// The exports through which the host allocates in the guest, by preference.
+var (
+	ExportRealloc = []string{"cabi_export_realloc", "cabi_realloc"} // for arguments of exports
+	ImportRealloc = []string{"cabi_import_realloc", "cabi_realloc"} // for results of imports
+)
+
+// ManifestSection is the custom section that holds the manifest.
+const ManifestSection = "stockade-tool"
+
+// Signature is the core type of a lowered function.
+type Signature struct {
+	Params, Results []api.ValueType
+}
+
+const (
+	i32 = api.ValueTypeI32
+	i64 = api.ValueTypeI64
+)
+
+// Exports are the lowered types of the functions that a module has to export.
+var Exports = map[string]Signature{
+	ExportDescribe: {nil, []api.ValueType{i32}},
+	ExportCall:     {[]api.ValueType{i32, i32, i32, i32, i32, i64, i32, i32, i32, i32, i32, i32, i32}, []api.ValueType{i32}},
+}
+
+// ImportModule is the name under which a module imports an interface.
+func ImportModule(iface string) string { return Package + "/" + iface + "@" + Version }

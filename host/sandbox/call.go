@@ -1,0 +1,118 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// call runs a granted call on a fresh instance.
+func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, call tool.Call, report func(tool.Progress), start time.Time) (tool.Result, error) {
+	limits := grant.Limits()
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
+	defer cancel()
+
+	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services}
+	if report != nil {
+		host.Log = func(level, text string) { report(tool.Progress{Level: level, Message: text}) }
+		host.Progress = func(done uint64, total *uint64, note string) {
+			report(tool.Progress{Done: done, Total: total, Message: note})
+		}
+	}
+	inst, err := s.instantiate(ctx, c, grant.Mounts(), grant.Masked(), limits)
+	if inst != nil {
+		defer inst.close()
+	}
+	var (
+		out     *abi.Output
+		toolErr *abi.ToolError
+	)
+	if err == nil {
+		out, toolErr, err = inst.callTool(hostmod.WithCall(ctx, host), call)
+	}
+	result, hostErr := judge(verdict{
+		ctx: ctx, call: call, limits: limits, inst: inst, host: host,
+		out: out, toolErr: toolErr, err: err,
+	})
+	result.Usage.Start = start
+	result.Usage.Duration = time.Since(start)
+	if inst != nil && inst.memory != nil {
+		result.Usage.PeakMemoryBytes = inst.memory.peak
+	}
+	return result, hostErr
+}
+
+// callTool lowers the arguments of tools#call, runs it and lifts its result.
+func (i *instance) callTool(ctx context.Context, call tool.Call) (*abi.Output, *abi.ToolError, error) {
+	alloc, err := abi.AllocatorOf(i.mod, abi.ExportRealloc)
+	if err != nil {
+		return nil, nil, err
+	}
+	var params []uint64
+	lower := func(s string) {
+		if err != nil {
+			return
+		}
+		var ptr uint32
+		ptr, err = alloc.Lower(ctx, i.mod, []byte(s), 1)
+		params = append(params, api.EncodeU32(ptr), api.EncodeU32(uint32(len(s))))
+	}
+	lower(call.ID)
+	lower(call.Cwd)
+	var remaining uint64
+	if deadline, ok := ctx.Deadline(); ok {
+		remaining = uint64(max(time.Until(deadline).Milliseconds(), 0))
+	}
+	params = append(params, 1, remaining) // deadline-ms: some
+	params = append(params, 0, 0, 0)      // locale: none
+	lower(call.Tool)
+	lower(string(call.Args))
+	if err != nil {
+		return nil, nil, err
+	}
+	ptr, err := i.invoke(ctx, abi.ExportCall, params...)
+	if err != nil {
+		return nil, nil, err
+	}
+	mem, err := abi.MemoryOf(i.mod)
+	if err != nil {
+		return nil, nil, err
+	}
+	// The post-return function is not called: the instance ends here.
+	return abi.LiftCall(mem, ptr)
+}
+
+// toolOutput makes one JSON object of what a tool returned.
+func toolOutput(out *abi.Output) (json.RawMessage, bool) {
+	if out.Structured != "" {
+		raw := json.RawMessage(out.Structured)
+		if !json.Valid(raw) {
+			return nil, false
+		}
+		if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
+			raw = append(append([]byte(`{"output":`), raw...), '}')
+		}
+		return raw, true
+	}
+	var text []string
+	for _, c := range out.Content {
+		switch c.Kind {
+		case abi.ContentImage:
+			text = append(text, "[image "+c.Mime+"]")
+		case abi.ContentResource:
+			text = append(text, strings.TrimSpace(c.Title+" "+c.Text))
+		default:
+			text = append(text, c.Text)
+		}
+	}
+	return tool.Text(strings.Join(text, "\n")), true
+}

@@ -1,0 +1,90 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// describeTimeout is what an unknown module gets to say what it is.
+const describeTimeout = time.Second
+
+// Describe returns a module's manifest: from its custom section without
+// running anything or, where there is none, from its describe function, run
+// with nothing mounted, no host function and one second. It needs no grant
+// because it gives the module nothing.
+func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error) {
+	a, err := admit(mod)
+	if err != nil {
+		return tool.Manifest{}, err
+	}
+	if section, ok := wasm.CustomSection(a.facts, abi.ManifestSection); ok {
+		return checkManifest(mod, a, section)
+	}
+	text, err := s.AskManifest(ctx, mod)
+	if err != nil {
+		return tool.Manifest{}, err
+	}
+	return checkManifest(mod, a, text)
+}
+
+// AskManifest runs a module's describe function and returns its answer as it
+// is. It is what the packer puts into the custom section.
+func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, error) {
+	c, err := s.load(ctx, mod)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, describeTimeout, errTimeout)
+	defer cancel()
+	limits := policy.DefaultLimits()
+	inst, err := s.instantiate(ctx, c, nil, nil, limits)
+	if inst != nil {
+		defer inst.close()
+	}
+	var ptr uint32
+	if err == nil {
+		ptr, err = inst.invoke(ctx, abi.ExportDescribe)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, &RefusedError{mod.Name, "its describe function failed: " + firstLine(err.Error())}
+	}
+	mem, err := abi.MemoryOf(inst.mod)
+	if err != nil {
+		return nil, &RefusedError{mod.Name, err.Error()}
+	}
+	text, err := abi.LiftDescribe(mem, ptr, tool.MaxManifestBytes)
+	if err != nil {
+		return nil, &RefusedError{mod.Name, err.Error()}
+	}
+	return []byte(text), nil
+}
+
+// checkManifest parses a manifest and holds it against the code: a module may
+// import the means to start a process only if one of its tools asks for them,
+// so that what a person is shown is all that the module can do.
+func checkManifest(mod *tool.Module, a *admitted, text []byte) (tool.Manifest, error) {
+	m, err := tool.ParseManifest(text)
+	if err != nil {
+		return m, &RefusedError{mod.Name, err.Error()}
+	}
+	if m.ABI != abi.ManifestABI {
+		return m, &RefusedError{mod.Name, fmt.Sprintf("its manifest is for the ABI %.80q; this host speaks %q", m.ABI, abi.ManifestABI)}
+	}
+	asks := slices.ContainsFunc(m.Tools, func(s tool.Spec) bool { return s.Capabilities.Exec != "" })
+	for _, imp := range a.facts.Imports {
+		if imp.Module == abi.ImportModule("exec") && !asks {
+			return m, &RefusedError{mod.Name, "it imports exec, which none of its tools asks for in the manifest"}
+		}
+	}
+	return m, nil
+}

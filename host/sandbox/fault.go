@@ -1,0 +1,169 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+var (
+	errTimeout = errors.New("the call ran out of time")
+	errMemory  = errors.New("the module needs more memory than the limit from the start")
+)
+
+// hostError marks a failure for which no guest is to blame.
+type hostError struct{ err error }
+
+func (e *hostError) Error() string { return e.err.Error() }
+func (e *hostError) Unwrap() error { return e.err }
+
+// verdict is everything that is known when a call has ended.
+type verdict struct {
+	ctx     context.Context
+	call    tool.Call
+	limits  policy.Limits
+	inst    *instance // nil or half-made when instantiation failed
+	host    *hostmod.Call
+	out     *abi.Output
+	toolErr *abi.ToolError
+	err     error
+}
+
+// judge decides whose fault an end was: the guest's becomes a result that the
+// model can read, the host's an error. It is the only place that decides this.
+func judge(v verdict) (tool.Result, error) {
+	var hostErr *hostError
+	var goErr runtime.Error
+	switch {
+	case errors.As(v.err, &hostErr), errors.As(v.err, &goErr):
+		return tool.Result{}, fmt.Errorf("run %s: %w", v.call.Tool, v.err)
+	case v.host.TimedOut != nil:
+		return commandTimedOut(v), nil
+	case v.err != nil && v.ctx.Err() != nil:
+		return stopped(v), nil
+	case v.err != nil:
+		return crashed(v), nil
+	case v.toolErr != nil:
+		return reported(v.toolErr), nil
+	}
+	raw, ok := toolOutput(v.out)
+	if !ok {
+		r := tool.Failed(tool.CodeBadABI, tool.ParseError, "%s returned a result that is not valid JSON", v.call.Tool)
+		r.Err.Hint = "this is a fault of the module; report it to its author"
+		return r, nil
+	}
+	return tool.Result{Output: tool.Shorten(raw, v.limits.OutputBytes)}, nil
+}
+
+func commandTimedOut(v verdict) tool.Result {
+	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s; the command and all its children were killed",
+		v.call.Tool, v.limits.ExecTimeout)
+	r.Err.Stdout, r.Err.Stderr = text(v.host.TimedOut.Stdout), text(v.host.TimedOut.Stderr)
+	r.Err.Hint = fmt.Sprintf("ask for more time with timeout_seconds (at most %d), or run a shorter command",
+		int(v.limits.ExecTimeoutMax.Seconds()))
+	return r
+}
+
+// stopped: the guest was ended because its time was up or nobody wanted its
+// result any more.
+func stopped(v verdict) tool.Result {
+	if !errors.Is(context.Cause(v.ctx), errTimeout) {
+		r := tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled", v.call.Tool)
+		return r
+	}
+	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s", v.call.Tool, v.limits.Timeout)
+	r.Err.Stderr = v.said()
+	r.Err.Hint = "narrow the call, or raise tool_timeout in agent.toml"
+	return r
+}
+
+func crashed(v verdict) tool.Result {
+	var (
+		fault *abi.Fault
+		exit  *sys.ExitError
+		r     tool.Result
+	)
+	switch {
+	case errors.Is(v.err, errMemory), v.inst != nil && v.inst.memory != nil && v.inst.memory.denied:
+		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB",
+			v.call.Tool, v.limits.MemoryBytes>>20)
+		r.Err.Hint = "narrow the call, or raise tool_memory in agent.toml"
+	case errors.As(v.err, &fault):
+		r = tool.Failed(tool.CodeBadABI, tool.InternalError, "%s: %s", v.call.Tool, fault)
+		r.Err.Hint = "this is a fault of the module; report it to its author"
+	case errors.Is(v.err, hostmod.ErrHostCalls):
+		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s was stopped: more than %d calls into the host", v.call.Tool, v.limits.HostCalls)
+	case errors.As(v.err, &exit):
+		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s ended itself with exit code %d instead of returning a result", v.call.Tool, exit.ExitCode())
+		code := int(exit.ExitCode())
+		r.Err.ExitCode = &code
+	default:
+		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: %s", v.call.Tool, firstLine(v.err.Error()))
+		r.Err.Hint = "the crash stayed inside the sandbox; other arguments may work"
+	}
+	r.Err.Stderr = v.said()
+	return r
+}
+
+// reported turns the tool's own error into the envelope's.
+func reported(e *abi.ToolError) tool.Result {
+	types := map[abi.ErrorCase]struct {
+		code tool.Code
+		typ  tool.ErrorType
+	}{
+		abi.InvalidInput: {tool.CodeInvalidArgs, tool.ValidationFailed},
+		abi.UnknownTool:  {tool.CodeUnknownTool, tool.NotFound},
+		abi.NotFound:     {tool.CodeFailed, tool.NotFound},
+		abi.Denied:       {tool.CodeDenied, tool.PermissionDenied},
+		abi.IO:           {tool.CodeFailed, tool.IOError},
+		abi.Parse:        {tool.CodeFailed, tool.ParseError},
+		abi.Unavailable:  {tool.CodeFailed, tool.IOError},
+		abi.Cancelled:    {tool.CodeCancelled, tool.InternalError},
+		abi.Failed:       {tool.CodeFailed, tool.InternalError},
+	}
+	t := types[e.Case]
+	message := e.Message
+	if message == "" {
+		message = "the tool gave up without saying why"
+	}
+	return tool.Failed(t.code, t.typ, "%s", message)
+}
+
+// failedLoad tells a module that may not run, which the model can be told,
+// from a host that cannot read or compile.
+func failedLoad(ctx context.Context, name string, err error) (tool.Result, error) {
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused):
+		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%s cannot run: %v", name, refused)
+		r.Err.Hint = "`stockade tool info` shows what a module is and asks for"
+		return r, nil
+	case ctx.Err() != nil:
+		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled", name), nil
+	}
+	return tool.Result{}, fmt.Errorf("run %s: %w", name, err)
+}
+
+// said is what the guest wrote to its standard streams.
+func (v verdict) said() string {
+	if v.inst == nil || v.inst.output == nil {
+		return ""
+	}
+	return text(v.inst.output.buf.Bytes())
+}
+
+func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}

@@ -1,0 +1,36 @@
+package hostmod
+
+import "fmt"
+
+const maxLogMessage = 4 << 10
+
+var levels = []string{"trace", "debug", "info", "warn", "error"}
+
+// logLog is log.log. Beyond the call's limit messages are dropped, and that is
+// said once.
+func logLog(g *guest) error {
+	level := g.u32(0)
+	if int(level) >= len(levels) {
+		return fmt.Errorf("level %d", level)
+	}
+	n := g.u32(2)
+	text, err := g.mem.String("message", g.u32(1), min(n, maxLogMessage), maxLogMessage)
+	if err != nil {
+		return err
+	}
+	c := g.call
+	if c == nil || c.Log == nil || c.logBytes < 0 {
+		return nil
+	}
+	c.logBytes += len(text) + 1
+	if c.logBytes > c.Grant.Limits().LogBytes {
+		c.logBytes = -1
+		c.Log("warn", "the tool logs more than its limit; the rest is dropped")
+		return nil
+	}
+	if n > maxLogMessage {
+		text += " ..."
+	}
+	c.Log(levels[level], text)
+	return nil
+}

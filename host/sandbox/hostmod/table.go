@@ -1,0 +1,115 @@
+package hostmod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+)
+
+const (
+	i32 = api.ValueTypeI32
+	i64 = api.ValueTypeI64
+)
+
+// Function is one host function.
+type Function struct {
+	Interface, Name string
+	abi.Signature
+
+	run func(*guest) error
+}
+
+// Functions is every function of the world, interface by interface.
+var Functions = []Function{
+	{"exec", "run", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), execRun},
+	{"http", "fetch", params(i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32, i32), httpFetch},
+	{"kv", "get", params(i32, i32, i32), kvGet},
+	{"kv", "set", params(i32, i32, i32, i32, i32, i64, i32), kvSet},
+	{"kv", "delete", params(i32, i32, i32), kvDelete},
+	{"kv", "keys", params(i32, i32, i32, i32), kvKeys},
+	{"log", "log", params(i32, i32, i32), logLog},
+	{"progress", "report", params(i64, i32, i64, i32, i32), progressReport},
+	{"progress", "cancelled", abi.Signature{Results: []api.ValueType{i32}}, progressCancelled},
+	{"secrets", "placeholder", params(i32, i32, i32), secretsPlaceholder},
+}
+
+func params(types ...api.ValueType) abi.Signature { return abi.Signature{Params: types} }
+
+// ErrHostCalls ends a guest that calls the host too often.
+var ErrHostCalls = errors.New("host call limit reached")
+
+// Instantiate gives the runtime the host modules. The guests of one runtime
+// share them; what a function may do comes with each call's context.
+func Instantiate(ctx context.Context, rt wazero.Runtime) error {
+	builders := map[string]wazero.HostModuleBuilder{}
+	for _, f := range Functions {
+		name := abi.ImportModule(f.Interface)
+		if builders[name] == nil {
+			builders[name] = rt.NewHostModuleBuilder(name)
+		}
+		builders[name].NewFunctionBuilder().
+			WithGoModuleFunction(f.goFunc(), f.Params, f.Results).
+			Export(f.Name)
+	}
+	for name, b := range builders {
+		if _, err := b.Instantiate(ctx); err != nil {
+			return fmt.Errorf("host module %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// guest is one call from a guest into a host function.
+type guest struct {
+	ctx   context.Context
+	call  *Call // nil while the module initialises
+	mod   api.Module
+	mem   abi.Memory
+	stack []uint64
+}
+
+// u32 decodes a parameter. The upper half of a 32-bit value on the stack may
+// hold anything.
+func (g *guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }
+
+func (f Function) goFunc() api.GoModuleFunc {
+	return func(ctx context.Context, mod api.Module, stack []uint64) {
+		g := &guest{ctx: ctx, call: callFrom(ctx), mod: mod, stack: stack}
+		err := g.enter()
+		if err == nil {
+			err = f.run(g)
+		}
+		if err != nil {
+			// The engine turns a panic of a host function into a trap of the
+			// guest that wraps the error; there is no other way to end it.
+			panic(fmt.Errorf("%s.%s: %w", f.Interface, f.Name, err))
+		}
+	}
+}
+
+func (g *guest) enter() (err error) {
+	if g.call != nil {
+		g.call.hostCalls++
+		if limit := g.call.Grant.Limits().HostCalls; g.call.hostCalls > limit {
+			return fmt.Errorf("%w: %d", ErrHostCalls, limit)
+		}
+	}
+	g.mem, err = abi.MemoryOf(g.mod)
+	return err
+}
+
+// denied explains why a function refuses, or is empty.
+func (g *guest) denied(granted bool, what string) string {
+	switch {
+	case g.call == nil:
+		return what + " is not available while the module initialises"
+	case !granted:
+		return what + " is not granted to this call"
+	}
+	return ""
+}

@@ -1,0 +1,5 @@
+//go:build unix && !linux
+
+package sandbox
+
+const noReserve = 0

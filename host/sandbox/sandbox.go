@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Options configures a sandbox. Its zero value is the most closed one: no
+// service behind any host function, and no code kept on disk.
+type Options struct {
+	// CacheDir keeps compiled code. It is trusted code: the directory has to
+	// be the user's own, with mode 0700 and no symbolic link. Empty: no cache.
+	CacheDir string
+	Services hostmod.Services
+	// Interpreter runs guests without compiling them: ready ten times sooner
+	// and twenty times slower. For a module that is asked one thing once.
+	Interpreter bool
+	// Compiling is called when a module is compiled that was not in the cache,
+	// which can take seconds, and Compiled when that has ended.
+	Compiling func(*tool.Module)
+	Compiled  func(*tool.Module, time.Duration, error)
+	Logger    *slog.Logger // nil: silent
+	Random    io.Reader    // nil: crypto/rand
+}
+
+// Sandbox compiles modules and runs calls. It is safe for concurrent use.
+type Sandbox struct {
+	opts Options
+
+	mu       sync.Mutex
+	compiled map[string]*entry // by digest
+}
+
+// entry is a module that is compiled, or being compiled by whoever made it.
+type entry struct {
+	done chan struct{}
+	c    *compiled
+	err  error
+}
+
+// New returns a sandbox. It reads and compiles nothing yet.
+func New(opts Options) *Sandbox {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Random == nil {
+		opts.Random = rand.Reader
+	}
+	return &Sandbox{opts: opts, compiled: map[string]*entry{}}
+}
+
+// Close frees the compiled modules. No call may be running.
+func (s *Sandbox) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for digest, e := range s.compiled {
+		<-e.done
+		if e.c != nil {
+			errs = append(errs, e.c.close())
+		}
+		delete(s.compiled, digest)
+	}
+	return errors.Join(errs...)
+}
+
+// Run carries out one call. What the guest does wrong, or runs out of, is a
+// failed Result; an error means that the host is at fault or that there is no
+// grant for this call.
+func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, error) {
+	start := time.Now()
+	if err := grant.Check(call, mod.Digest); err != nil {
+		return tool.Result{}, fmt.Errorf("run %s: %w", call.Tool, err)
+	}
+	c, err := s.load(ctx, mod)
+	if err != nil {
+		return failedLoad(ctx, call.Tool, err)
+	}
+	return s.call(ctx, c, grant, call, report, start)
+}
+
+// load returns the compiled module, compiling it once however many callers
+// want it at the same time.
+func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error) {
+	s.mu.Lock()
+	e, ok := s.compiled[mod.Digest]
+	if !ok {
+		e = &entry{done: make(chan struct{})}
+		s.compiled[mod.Digest] = e
+	}
+	s.mu.Unlock()
+	if !ok {
+		// Compiling cannot be interrupted, so the first caller's patience must
+		// not decide for the others.
+		go func() {
+			e.c, e.err = s.compile(context.WithoutCancel(ctx), mod)
+			if e.err != nil {
+				s.mu.Lock()
+				delete(s.compiled, mod.Digest) // the next call tries again
+				s.mu.Unlock()
+			}
+			close(e.done)
+		}()
+	}
+	select {
+	case <-e.done:
+		return e.c, e.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,446 @@
+package wasi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/tetratelabs/wazero/experimental/sys"
+)
+
+// FS is what a guest sees of the host's files. It implements wazero's
+// experimental/sys.FS.
+type FS struct {
+	sys.UnimplementedFS
+
+	// Fixed at creation.
+	mounts []*mount            // the longest name first
+	tree   map[string][]string // "/" and each directory above a mount: the names in it that lead to one
+	limits Limits
+
+	written, created atomic.Int64
+
+	mu     sync.Mutex
+	open   map[io.Closer]struct{}
+	opened int // at least len(open): also what is being opened
+	closed bool
+}
+
+var _ sys.FS = (*FS)(nil)
+
+// mount is one granted directory.
+type mount struct {
+	host  string
+	guest string
+	write bool
+	dev   uint64 // what the guest is told; the host's number is its own affair
+	root  *os.Root
+	info  os.FileInfo // of root
+	guard *guard      // nil if nothing is hidden inside
+}
+
+// New opens the mounts. Each must be an existing directory under an absolute,
+// clean name; a name that is a symbolic link, or has one, is followed now and
+// never again. Masked paths are absolute, clean names too, and need not exist.
+// No mounts is an empty file system.
+//
+// A mount that is masked, or inside a masked directory, is an error, as is a
+// directory that is mounted twice with different rights.
+//
+// The caller must Close the result.
+func New(mounts []policy.Mount, masked []string, limits Limits) (*FS, error) {
+	limits, err := limits.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("mount: %w", err)
+	}
+	f := &FS{
+		tree:   map[string][]string{"/": nil},
+		limits: limits,
+		open:   map[io.Closer]struct{}{},
+	}
+	if err := f.mount(mounts, masked); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *FS) mount(mounts []policy.Mount, masked []string) error {
+	for _, grant := range mounts {
+		if i := slices.IndexFunc(f.mounts, func(m *mount) bool { return m.host == grant.Host }); i >= 0 {
+			if f.mounts[i].write != grant.Write {
+				return fmt.Errorf("mount %s: granted twice, with and without write", grant.Host)
+			}
+			continue
+		}
+		m, err := openMount(grant)
+		if err != nil {
+			return fmt.Errorf("mount %s: %w", grant.Host, err)
+		}
+		m.dev = uint64(len(f.mounts)) + 2
+		f.mounts = append(f.mounts, m)
+	}
+	for _, p := range masked {
+		if err := f.mask(p); err != nil {
+			return fmt.Errorf("mask %s: %w", p, err)
+		}
+	}
+	for _, inner := range f.mounts {
+		for _, outer := range f.mounts {
+			if _, inside := below(outer.guest, inner.guest); !inside || inner == outer {
+				continue
+			}
+			trails, end, err := follow(inner.host)
+			if err != nil {
+				return fmt.Errorf("mount %s: %w", inner.host, err)
+			}
+			outer.hide(trails, end)
+		}
+	}
+	slices.SortFunc(f.mounts, func(a, b *mount) int { return len(b.guest) - len(a.guest) })
+	for _, m := range f.mounts {
+		for p := m.guest; p != "/"; p = path.Dir(p) {
+			dir, name := path.Dir(p), path.Base(p)
+			if !slices.Contains(f.tree[dir], name) {
+				f.tree[dir] = append(f.tree[dir], name)
+			}
+		}
+	}
+	return nil
+}
+
+func openMount(grant policy.Mount) (*mount, error) {
+	if err := checkHostPath(grant.Host); err != nil {
+		return nil, err
+	}
+	fi, err := os.Stat(grant.Host)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.IsDir() {
+		return nil, errors.New("not a directory")
+	}
+	root, err := os.OpenRoot(grant.Host)
+	if err != nil {
+		return nil, err
+	}
+	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root}
+	if m.info, err = root.Stat("."); err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func checkHostPath(p string) error {
+	switch {
+	case !filepath.IsAbs(p):
+		return errors.New("not an absolute path")
+	case filepath.Clean(p) != p:
+		return errors.New("not a clean path")
+	case strings.IndexByte(p, 0) >= 0 || !utf8.ValidString(p):
+		return errors.New("not valid UTF-8")
+	}
+	return nil
+}
+
+// guestName is the name under which a host directory appears.
+func guestName(host string) string {
+	return path.Clean("/" + filepath.ToSlash(host))
+}
+
+// mask hides a path of the host from every mount it can be inside of.
+func (f *FS) mask(p string) error {
+	if err := checkHostPath(p); err != nil {
+		return err
+	}
+	trails, end, err := follow(p)
+	if err != nil {
+		return err
+	}
+	for _, m := range f.mounts {
+		if _, inside := below(guestName(p), m.guest); inside {
+			return fmt.Errorf("%s is mounted, which is this or inside it", m.host)
+		}
+		if end != nil {
+			way, _, err := follow(m.host)
+			if err != nil {
+				return err
+			}
+			if os.SameFile(end, m.info) || passes(way, end) {
+				return fmt.Errorf("%s is mounted, which is this or inside it under another name", m.host)
+			}
+		}
+		// A file system mounted somewhere in the directory may show the
+		// masked one there.
+		if passes(trails, m.info) || holdsMountPoint(m.host) {
+			m.hide(trails, end)
+		}
+	}
+	return nil
+}
+
+func (m *mount) hide(trails []trail, end os.FileInfo) {
+	if m.guard == nil {
+		m.guard = &guard{}
+	}
+	m.guard.trails = append(m.guard.trails, trails...)
+	if end != nil {
+		m.guard.hidden = append(m.guard.hidden, end)
+	}
+}
+
+// Close releases the mounts and every file that is still open. It may be
+// called at any time and more than once. Nothing can be opened or changed
+// afterwards.
+func (f *FS) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil
+	}
+	f.closed = true
+	var errs []error
+	for c := range f.open {
+		errs = append(errs, c.Close())
+	}
+	f.open = nil
+	for _, m := range f.mounts {
+		errs = append(errs, m.root.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// reserve takes one of the files that may be open, before it is opened.
+func (f *FS) reserve() sys.Errno {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return sys.EBADF
+	case f.opened >= f.limits.MaxOpenFiles:
+		return errBusy
+	}
+	f.opened++
+	return 0
+}
+
+// keep makes Close close c too; if Close has been called already, it happens
+// now. c may be nil, for a synthetic directory.
+func (f *FS) keep(c io.Closer) sys.Errno {
+	if c == nil {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		_ = c.Close()
+		return sys.EBADF
+	}
+	f.open[c] = struct{}{}
+	return 0
+}
+
+// release gives back what reserve took, and forgets c.
+func (f *FS) release(c io.Closer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opened--
+	delete(f.open, c)
+}
+
+// charge counts bytes that are about to be written.
+func (f *FS) charge(n int64) sys.Errno { return take(&f.written, n, f.limits.MaxWriteBytes) }
+
+// take adds n to a counter unless that exceeds the limit. A negative n gives
+// back.
+func take(counter *atomic.Int64, n, limit int64) sys.Errno {
+	for {
+		have := counter.Load()
+		if n > limit-have {
+			return errNoRoom
+		}
+		if counter.CompareAndSwap(have, have+n) {
+			return 0
+		}
+	}
+}
+
+// place is where a name of the guest leads.
+type place struct {
+	m     *mount   // nil for a synthetic directory
+	dir   *os.Root // name is looked up here
+	name  string   // one name in a guarded mount; else all of it, with links to follow
+	shown string   // the absolute name the guest used
+	slash bool     // must be a directory
+
+	// In a guarded mount only:
+	info   os.FileInfo // what the walk found under name; nil if nothing
+	trails [][]string  // the hidden things below dir
+}
+
+// close releases what the walk opened. It does nothing to the zero place.
+func (p *place) close() {
+	if p.m != nil && p.dir != p.m.root {
+		_ = p.dir.Close()
+	}
+}
+
+// lastLink says what becomes of a symbolic link at the end of a name.
+type lastLink int
+
+const (
+	keepLink   lastLink = iota // it stands for itself
+	keepUnless                 // it stands for itself unless a slash follows it
+	followLink
+)
+
+// at finds the place of a name. What last says is done here only in a guarded
+// mount, where nothing else may; elsewhere os.Root does it.
+func (f *FS) at(name string, last lastLink) (place, sys.Errno) {
+	shown, slash, errno := clean(name)
+	if errno != 0 {
+		return place{}, errno
+	}
+	for _, m := range f.mounts {
+		rel, inside := below(m.guest, shown)
+		switch {
+		case !inside:
+			continue
+		case foreign(rel):
+			return place{}, sys.EINVAL
+		case m.guard != nil:
+			return m.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
+		}
+		return place{m: m, dir: m.root, name: rel, shown: shown, slash: slash}, 0
+	}
+	if _, ok := f.tree[shown]; !ok {
+		return place{}, errOutside
+	}
+	return place{shown: shown, slash: slash}, 0
+}
+
+// entry finds a directory entry that is to be made, changed or removed. The
+// place must be closed also if it is not writable.
+func (f *FS) entry(name string) (place, sys.Errno) {
+	p, errno := f.at(name, keepLink)
+	if errno != 0 {
+		return p, errno
+	}
+	return p, p.writable()
+}
+
+func (p *place) writable() sys.Errno {
+	if p.m == nil || !p.m.write {
+		return errReadOnly
+	}
+	return 0
+}
+
+func (p *place) guarded() bool { return p.m.guard != nil }
+
+// fixed reports whether the entry must stay what it is: the mount itself, and
+// what leads to something hidden.
+func (p *place) fixed() bool {
+	return p.name == "." || p.guarded() && leads(p.trails, p.name)
+}
+
+// lstat is what is at the place, without following a symbolic link unless the
+// walk did.
+func (p *place) lstat() (os.FileInfo, sys.Errno) {
+	if p.guarded() {
+		if p.info == nil {
+			return nil, sys.ENOENT
+		}
+		return p.info, 0
+	}
+	fi, err := p.dir.Lstat(p.name)
+	return fi, errnoOf(err)
+}
+
+// stat is what is at the place behind symbolic links.
+func (p *place) stat() (os.FileInfo, sys.Errno) {
+	if p.guarded() {
+		return p.lstat()
+	}
+	fi, err := p.dir.Stat(p.name)
+	return fi, errnoOf(err)
+}
+
+// hold opens what is at the place and says what it is, which is a regular
+// file or a directory. It never creates, truncates or blocks.
+func (p *place) hold(access int) (*os.File, os.FileInfo, sys.Errno) {
+	if p.guarded() {
+		// A link is at the place only if it was not to be followed.
+		switch {
+		case p.info == nil:
+			return nil, nil, sys.ENOENT
+		case p.info.Mode().Type() == fs.ModeSymlink:
+			return nil, nil, sys.ELOOP
+		case !p.info.Mode().IsRegular() && !p.info.IsDir():
+			return nil, nil, errKind
+		}
+	}
+	file, err := p.dir.OpenFile(p.name, access|openNonblock, 0)
+	if err != nil {
+		return nil, nil, errnoOf(err)
+	}
+	fi, err := file.Stat()
+	if err != nil {
+		_ = file.Close()
+		return nil, nil, errnoOf(err)
+	}
+	errno := sys.Errno(0)
+	switch {
+	case !fi.Mode().IsRegular() && !fi.IsDir():
+		errno = errKind
+	case p.guarded() && !os.SameFile(fi, p.info):
+		errno = errBusy
+	case p.slash && !fi.IsDir():
+		errno = sys.ENOTDIR
+	}
+	if errno != 0 {
+		_ = file.Close()
+		return nil, nil, errno
+	}
+	return file, fi, 0
+}
+
+// holdToChange opens what is at the place in order to change what is known
+// about it.
+func (p *place) holdToChange() (*os.File, sys.Errno) {
+	if errno := p.writable(); errno != 0 {
+		return nil, errno
+	}
+	file, fi, errno := p.hold(attrAccess)
+	if errno == sys.EISDIR {
+		file, fi, errno = p.hold(os.O_RDONLY)
+	}
+	if errno != 0 {
+		return nil, errno
+	}
+	if errno := single(file, fi); errno != 0 {
+		_ = file.Close()
+		return nil, errno
+	}
+	return file, 0
+}
+
+// single refuses a file that has other names: a change would be visible
+// there, and there may be outside the mount.
+func single(file *os.File, fi os.FileInfo) sys.Errno {
+	if fi.Mode().IsRegular() && links(file, fi) > 1 {
+		return errLinked
+	}
+	return 0
+}

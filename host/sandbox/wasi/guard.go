@@ -1,0 +1,265 @@
+package wasi
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tetratelabs/wazero/experimental/sys"
+)
+
+// guard keeps a guest away from things inside a mount: masked paths, and the
+// directories of nested mounts, which are reached under their own name and
+// with their own rights only.
+//
+// What exists is known by its identity, so that no other name for it helps: a
+// symbolic link, a bind mount, a renamed parent. What may come into existence
+// is known by name, as a trail from a directory that exists. A guarded mount
+// is walked one name at a time, because a lookup by the host in one go would
+// not say what it passed through.
+type guard struct {
+	hidden []os.FileInfo
+	trails []trail
+}
+
+// trail says that the names, one below the other, starting in dir, lead to
+// something hidden.
+type trail struct {
+	dir   os.FileInfo
+	names []string
+}
+
+func (g *guard) hides(fi os.FileInfo) bool {
+	for _, h := range g.hidden {
+		if os.SameFile(h, fi) {
+			return true
+		}
+	}
+	return false
+}
+
+// from returns the trails that go on in a directory: those that start there,
+// and those of its parent that went through its name.
+func (g *guard) from(dir os.FileInfo, parent [][]string, name string) [][]string {
+	var out [][]string
+	for _, t := range g.trails {
+		if os.SameFile(t.dir, dir) {
+			out = append(out, t.names)
+		}
+	}
+	for _, names := range parent {
+		if len(names) > 1 && strings.EqualFold(names[0], name) {
+			out = append(out, names[1:])
+		}
+	}
+	return out
+}
+
+// ends reports whether name, in a directory with these trails, is itself
+// hidden. Case is ignored everywhere: the host's file system may do so too,
+// and the cost of being wrong is a file that is not called Secret beside a
+// masked secret.
+func ends(trails [][]string, name string) bool {
+	for _, names := range trails {
+		if len(names) == 1 && strings.EqualFold(names[0], name) {
+			return true
+		}
+	}
+	return false
+}
+
+// leads reports whether name, in a directory with these trails, is on the way
+// to something hidden. Such a name can be used, but neither renamed nor
+// removed nor replaced: the next call looks for the masked path by its name
+// and would not find what was moved.
+func leads(trails [][]string, name string) bool {
+	for _, names := range trails {
+		if len(names) > 1 && strings.EqualFold(names[0], name) {
+			return true
+		}
+	}
+	return false
+}
+
+// maxHostLinks is how many symbolic links a path given by the host may have.
+const maxHostLinks = 40
+
+// follow looks up an absolute path of the host name by name. It returns the
+// trail from every directory that is passed, also by way of symbolic links,
+// and what is at the end, nil if there is nothing or it cannot be seen.
+func follow(p string) (trails []trail, end os.FileInfo, err error) {
+	root := filepath.VolumeName(p) + string(filepath.Separator)
+	cur, todo := root, split(p[len(root):])
+	for links := 0; len(todo) > 0; {
+		dir, err := os.Lstat(cur)
+		if err != nil || !dir.IsDir() {
+			return trails, nil, nil
+		}
+		name, rest := todo[0], todo[1:]
+		if name == ".." {
+			cur, todo = filepath.Dir(cur), rest
+			continue
+		}
+		trails = append(trails, trail{dir, todo})
+		next := filepath.Join(cur, name)
+		fi, err := os.Lstat(next)
+		if err != nil {
+			return trails, nil, nil
+		}
+		if fi.Mode().Type() != fs.ModeSymlink {
+			cur, todo = next, rest
+			continue
+		}
+		if links++; links > maxHostLinks {
+			return nil, nil, errors.New("too many symbolic links")
+		}
+		target, err := os.Readlink(next)
+		if err != nil {
+			return trails, nil, nil
+		}
+		if filepath.IsAbs(target) {
+			root = filepath.VolumeName(target) + string(filepath.Separator)
+			cur, target = root, target[len(root):]
+		}
+		todo = append(split(target), rest...)
+	}
+	end, err = os.Lstat(cur)
+	if err != nil {
+		return trails, nil, nil
+	}
+	return trails, end, nil
+}
+
+// passes reports whether any of the trails starts in dir.
+func passes(trails []trail, dir os.FileInfo) bool {
+	for _, t := range trails {
+		if os.SameFile(t.dir, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// split returns the names in p, without empty ones and dots.
+func split(p string) []string {
+	var names []string
+	for name := range strings.SplitSeq(filepath.ToSlash(p), "/") {
+		if name != "" && name != "." {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+const (
+	// maxLinks is how many symbolic links one name may have. It is the
+	// number os.Root uses, so that a guarded mount behaves like any other.
+	maxLinks = 8
+	// maxSteps bounds the work for one name: ".." in a symbolic link starts
+	// over.
+	maxSteps = 2 * maxPath
+)
+
+// walk finds rel in a guarded mount. Each directory is opened by its name in
+// the one before, and what was opened must be what was seen there; so no
+// exchange of a directory for a symbolic link leads past the guard.
+func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno sys.Errno) {
+	p = place{m: m, dir: m.root, name: ".", info: m.info, shown: shown, slash: slash}
+	defer func() {
+		if errno != 0 {
+			p.close()
+			p = place{}
+		}
+	}()
+	p.trails = m.guard.from(m.info, nil, "")
+	todo := split(rel)
+	var done []string // the names from the root of the mount to p.dir
+	links := 0
+	for steps := 0; len(todo) > 0; steps++ {
+		if steps > maxSteps {
+			return p, sys.ELOOP
+		}
+		name, last := todo[0], len(todo) == 1
+		if name == ".." {
+			if len(done) == 0 {
+				return p, errOutside
+			}
+			// The directory may have been moved since it was opened, so its
+			// parent is looked up again rather than asked for.
+			todo = append(append([]string(nil), done[:len(done)-1]...), todo[1:]...)
+			p.close()
+			p.dir, p.info, p.trails, done = m.root, m.info, m.guard.from(m.info, nil, ""), nil
+			continue
+		}
+		if ends(p.trails, name) {
+			return p, errOutside
+		}
+		fi, err := p.dir.Lstat(name)
+		if err != nil {
+			if last && errors.Is(err, fs.ErrNotExist) {
+				p.name, p.info = name, nil
+				return p, 0
+			}
+			return p, errnoOf(err)
+		}
+		if m.guard.hides(fi) {
+			return p, errOutside
+		}
+		switch {
+		case fi.Mode().Type() == fs.ModeSymlink && (!last || followLast):
+			if links++; links > maxLinks {
+				return p, sys.ELOOP
+			}
+			target, err := p.dir.Readlink(name)
+			if err != nil {
+				return p, errnoOf(err)
+			}
+			if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
+				return p, errOutside
+			}
+			if last && strings.HasSuffix(target, "/") {
+				p.slash = true
+			}
+			todo = append(split(target), todo[1:]...)
+			continue
+		case last:
+			p.name, p.info = name, fi
+			return p, 0
+		case !fi.IsDir():
+			return p, sys.ENOTDIR
+		}
+		next, opened, err := openDir(p.dir, name)
+		if err != nil {
+			return p, errnoOf(err)
+		}
+		if !os.SameFile(fi, opened) {
+			_ = next.Close()
+			return p, errBusy
+		}
+		p.close()
+		p.trails = m.guard.from(opened, p.trails, name)
+		p.dir, p.info = next, opened
+		done = append(done, name)
+		todo = todo[1:]
+	}
+	p.name = "." // the mount itself, or a symbolic link that ended in ".."
+	return p, 0
+}
+
+// openDir opens a directory in dir and says what it is.
+func openDir(dir *os.Root, name string) (*os.Root, os.FileInfo, error) {
+	// The dot makes every other name one that must be a directory. A FIFO
+	// that has just taken the place of one would block otherwise.
+	r, err := dir.OpenRoot(name + "/.")
+	if err != nil {
+		return nil, nil, err
+	}
+	fi, err := r.Stat(".")
+	if err != nil {
+		_ = r.Close()
+		return nil, nil, err
+	}
+	return r, fi, nil
+}

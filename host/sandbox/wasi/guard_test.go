@@ -1,0 +1,292 @@
+//go:build unix
+
+package wasi
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tetratelabs/wazero/experimental/sys"
+)
+
+// reach tries everything on a name that must look as if it were nowhere.
+func reach(g *guestFS, p string) {
+	t := g.w.t
+	t.Helper()
+	name := g.name(p)
+	_, stat := g.Stat(name)
+	_, lstat := g.Lstat(name)
+	target, readlink := g.Readlink(name)
+	if target != "" {
+		t.Errorf("readlink %s told %q", p, target)
+	}
+	for what, errno := range map[string]sys.Errno{
+		"stat":      stat,
+		"lstat":     lstat,
+		"readlink":  readlink,
+		"read":      g.try(p, sys.O_RDONLY),
+		"list":      g.try(p, sys.O_DIRECTORY),
+		"slash":     g.try(p+"/", sys.O_RDONLY),
+		"write":     g.try(p, sys.O_RDWR),
+		"truncate":  g.try(p, sys.O_TRUNC),
+		"create":    g.try(p, sys.O_CREAT|sys.O_RDWR),
+		"exclusive": g.try(p, sys.O_CREAT|sys.O_EXCL|sys.O_RDWR),
+		"mkdir":     g.Mkdir(name, 0o700),
+		"rmdir":     g.Rmdir(name),
+		"unlink":    g.Unlink(name),
+		"rename":    g.Rename(name, g.name("ws/stolen")),
+		"onto":      g.Rename(g.name("ws/f.txt"), name),
+		"onto dir":  g.Rename(g.name("ws/d"), name),
+		"utimes":    g.Utimens(name, 1, 1),
+		"chmod":     g.Chmod(name, 0o777),
+		"link":      g.Link(name, g.name("ws/stolen")),
+		"symlink":   g.Symlink("x", name),
+		"inside":    g.try(p+"/key", sys.O_RDONLY),
+		"new":       g.try(p+"/new", sys.O_CREAT|sys.O_RDWR),
+		"mkdir in":  g.Mkdir(name+"/new", 0o700),
+		"rename in": g.Rename(name+"/key", g.name("ws/stolen")),
+		"into":      g.Rename(g.name("ws/f.txt"), name+"/f.txt"),
+		"deeper":    g.try(p+"/sub/key", sys.O_RDONLY),
+		"nowhere":   g.try(p+"/no/such", sys.O_RDONLY),
+		"unlink in": g.Unlink(name + "/key"),
+		"link out":  g.Link(name+"/key", g.name("ws/stolen")),
+	} {
+		wantErrno(t, what+" "+p, errno, errOutside)
+	}
+}
+
+func TestMaskedDirectoryIsNotReached(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		plant  func(*world)
+		masked string
+		try    []string
+	}{
+		{"by name", func(w *world) {}, "ws/secrets", []string{"ws/secrets", "ws/d/../secrets", "ws/./secrets"}},
+		{"deep", func(w *world) { w.file("ws/a/b/c/key", canary) }, "ws/a/b/c", []string{"ws/a/b/c"}},
+		{"by a link", func(w *world) { w.link("ws/l", "secrets") }, "ws/secrets", []string{"ws/secrets"}},
+		{"by a link to a directory above", func(w *world) {
+			w.file("ws/a/b/key", canary)
+			w.link("ws/l", "a")
+			w.link("ws/m", "l/../a")
+		}, "ws/a/b", []string{"ws/a/b", "ws/l/b", "ws/m/b"}},
+		{"named by way of a link", func(w *world) {
+			w.file("ws/a/b/key", canary)
+			w.link("ws/l", "a")
+		}, "ws/l/b", []string{"ws/a/b", "ws/l/b"}},
+		{"named by way of a link outside", func(w *world) { w.link("out/l", w.path("ws")) }, "out/l/secrets", []string{"ws/secrets"}},
+		{"a link itself", func(w *world) { w.link("ws/l", "secrets") }, "ws/l", []string{"ws/secrets"}},
+		{"in other case", func(w *world) {}, "ws/new", []string{"ws/new", "ws/New", "ws/NEW"}},
+		{"missing", func(w *world) {}, "ws/new", []string{"ws/new"}},
+		{"missing, and its parent", func(w *world) {}, "ws/no/new", []string{"ws/no/new"}},
+		{"missing, named by way of a link", func(w *world) { w.link("ws/l", "d") }, "ws/l/new", []string{"ws/l/new", "ws/d/new"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.file("ws/secrets/key", canary)
+			w.file("ws/secrets/sub/key", canary)
+			tc.plant(w)
+			g := w.openMasked([]string{tc.masked}, w.rw("ws"))
+			before := w.state()
+			if tc.name == "missing, and its parent" {
+				// The parent may come into being.
+				wantErrno(t, "mkdir of the parent", g.Mkdir(g.name("ws/no"), 0o700), 0)
+				before = w.state()
+			}
+			for _, p := range tc.try {
+				reach(g, p)
+			}
+			for _, p := range []string{"ws/l/key", "ws/l/sub/key", "ws/m/b/key"} {
+				if errno := g.try(p, sys.O_RDWR); errno == 0 {
+					t.Errorf("%s was opened", p)
+				}
+			}
+			w.unchanged(before)
+			if content, errno := g.content("ws/f.txt", 0); content != "inside" || errno != 0 {
+				t.Errorf("reading another file gave %q, %v", content, errno)
+			}
+		})
+	}
+}
+
+func TestMaskedDirectoryIsNotListed(t *testing.T) {
+	w := newWorld(t)
+	w.file("ws/secrets/key", canary)
+	w.link("ws/d/up", "..")
+	g := w.openMasked([]string{"ws/secrets", "ws/later", "ws/d/e/later"}, w.rw("ws"))
+	w.dir("ws/later")
+	w.dir("ws/d/e/later")
+	for p, want := range map[string][]string{
+		"ws":      {"d", "f.txt"},
+		"ws/d":    {"e", "g.txt", "up"},
+		"ws/d/up": {"d", "f.txt"},
+		"ws/d/e":  {},
+	} {
+		if diff := cmp.Diff(want, g.list(p)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", p, diff)
+		}
+	}
+	reach(g, "ws/later")
+	reach(g, "ws/d/e/later")
+}
+
+// The name is not what a masked directory is known by.
+func TestMaskedDirectoryStaysMaskedWhenRenamed(t *testing.T) {
+	w := newWorld(t)
+	w.file("ws/secrets/key", canary)
+	w.file("ws/secrets/sub/key", canary)
+	g := w.openMasked([]string{"ws/secrets"}, w.rw("ws"))
+	w.rename("ws/secrets", "ws/d/innocent")
+	reach(g, "ws/d/innocent")
+	reach(g, "ws/secrets")
+	if diff := cmp.Diff([]string{"g.txt"}, g.list("ws/d")); diff != "" {
+		t.Errorf("listed (-want +got):\n%s", diff)
+	}
+	// What takes its place is masked as well.
+	w.file("ws/secrets/key", canary)
+	reach(g, "ws/secrets")
+}
+
+// The next call finds a masked path by its name. Nothing that the name goes
+// through can be moved, or the next call would not find it.
+func TestWhatLeadsToAMaskedDirectoryStays(t *testing.T) {
+	w := newWorld(t)
+	w.file("ws/a/b/secrets/key", canary)
+	w.link("ws/l1", "a")
+	w.link("ws/a/l2", "b")
+	w.dir("ws/e")
+	g := w.openMasked([]string{"ws/l1/l2/secrets", "ws/e/x/later"}, w.rw("ws"))
+	before := w.state()
+	for _, p := range []string{"ws/a", "ws/a/b", "ws/l1", "ws/a/l2", "ws/l1/b", "ws/e"} {
+		wantErrno(t, "rename "+p, g.Rename(g.name(p), g.name("ws/moved")), errOutside)
+		wantErrno(t, "unlink "+p, g.Unlink(g.name(p)), errOutside)
+		wantErrno(t, "rmdir "+p, g.Rmdir(g.name(p)), errOutside)
+		wantErrno(t, "replace "+p, g.Rename(g.name("ws/d"), g.name(p)), errOutside)
+	}
+	wantErrno(t, "onto a missing parent", g.Rename(g.name("ws/d"), g.name("ws/e/x")), errOutside)
+	w.unchanged(before)
+	wantErrno(t, "write beside it", g.try("ws/l1/l2/new", sys.O_CREAT|sys.O_RDWR), 0)
+	wantErrno(t, "rename beside it", g.Rename(g.name("ws/a/b/new"), g.name("ws/d/new")), 0)
+	if _, err := os.Stat(w.path("ws/d/new")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMaskOfAMountIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.link("l", "ws")
+	for _, masked := range []string{"ws", "", "l"} {
+		f, err := New(mountsOf(w.rw("ws")), []string{w.path(masked)}, Limits{})
+		if err == nil {
+			f.Close()
+			t.Errorf("%q masked and ws mounted", masked)
+		}
+	}
+	for _, mount := range []string{"ws/d", "l/d"} {
+		f, err := New(mountsOf(w.rw(mount)), []string{w.path("ws")}, Limits{})
+		if err == nil {
+			f.Close()
+			t.Errorf("ws masked and %q mounted", mount)
+		}
+	}
+	for _, masked := range []string{"relative", w.base + "/ws/../out", ""} {
+		f, err := New(mountsOf(w.rw("ws")), []string{masked}, Limits{})
+		if err == nil {
+			f.Close()
+			t.Errorf("%q was accepted", masked)
+		}
+	}
+	w.link("loop", "loop")
+	if f, err := New(mountsOf(w.rw("ws")), []string{w.path("loop/x")}, Limits{}); err == nil {
+		f.Close()
+		t.Error("a loop was accepted")
+	}
+}
+
+func TestMaskElsewhereCostsNothing(t *testing.T) {
+	w := newWorld(t)
+	g := w.openMasked([]string{"out", "wsx", "nothing/here"}, w.rw("ws"))
+	if g.mounts[0].guard != nil {
+		t.Error("the mount is guarded")
+	}
+}
+
+func TestNestedMounts(t *testing.T) {
+	for _, tc := range []struct {
+		name         string
+		outer, inner bool // may write
+	}{
+		{"read-only in writable", true, false},
+		{"writable in read-only", false, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.file("ws/a/sub/x", "nested")
+			w.link("ws/l", "a/sub")
+			w.link("ws/d/l", "../a")
+			outer, inner := w.ro("ws"), w.ro("ws/a/sub")
+			outer.Write, inner.Write = tc.outer, tc.inner
+			g := w.open(outer, inner)
+			want := func(write bool) sys.Errno {
+				if write {
+					return 0
+				}
+				return errReadOnly
+			}
+			before := w.state()
+			// No other name reaches the nested directory.
+			for _, p := range []string{"ws/l", "ws/l/x", "ws/d/l/sub", "ws/d/l/sub/x"} {
+				wantErrno(t, "read "+p, g.try(p, sys.O_RDONLY), errOutside)
+				wantErrno(t, "write "+p, g.try(p, sys.O_RDWR), errOutside)
+				wantErrno(t, "create "+p+"/new", g.try(p+"/new", sys.O_RDWR|sys.O_CREAT), errOutside)
+			}
+			// Nor can it be moved to where one does.
+			for _, p := range []string{"ws/a", "ws/a/sub"} {
+				if errno := g.Rename(g.name(p), g.name("ws/moved")); errno == 0 {
+					t.Errorf("%s was renamed", p)
+				}
+				if errno := g.Rmdir(g.name(p)); errno == 0 {
+					t.Errorf("%s was removed", p)
+				}
+			}
+			if errno := g.Rename(g.name("ws/a/sub/x"), g.name("ws/x")); errno == 0 {
+				t.Error("renamed from one to the other")
+			}
+			w.unchanged(before)
+			wantErrno(t, "create outside", g.try("ws/a/new", sys.O_RDWR|sys.O_CREAT), want(tc.outer))
+			wantErrno(t, "create inside", g.try("ws/a/sub/new", sys.O_RDWR|sys.O_CREAT), want(tc.inner))
+			wantErrno(t, "dotdot out", g.try("ws/a/sub/../new2", sys.O_RDWR|sys.O_CREAT), want(tc.outer))
+			wantErrno(t, "dotdot in", g.try("ws/a/../a/sub/new2", sys.O_RDWR|sys.O_CREAT), want(tc.inner))
+			if content, errno := g.content("ws/a/sub/x", 0); content != "nested" || errno != 0 {
+				t.Errorf("reading gave %q, %v", content, errno)
+			}
+			if names := g.list("ws/a"); !slices.Contains(names, "sub") {
+				t.Errorf("the parent lists %v", names)
+			}
+		})
+	}
+}
+
+func TestNestedMountHidesWhatIsThere(t *testing.T) {
+	w := newWorld(t)
+	w.file("ws/sub/x", "nested")
+	g := w.open(w.rw("ws"), w.ro("ws/sub"))
+	w.rename("ws/sub", "moved")
+	w.file("ws/sub", canary)
+	if content, errno := g.content("ws/sub/x", 0); content != "nested" || errno != 0 {
+		t.Errorf("reading gave %q, %v", content, errno)
+	}
+	if diff := cmp.Diff([]string{"d", "f.txt", "sub"}, g.list("ws")); diff != "" {
+		t.Errorf("listed (-want +got):\n%s", diff)
+	}
+	st, errno := g.Lstat(g.name("ws/sub"))
+	if errno != 0 || !st.Mode.IsDir() {
+		t.Errorf("lstat gave %v, %v", st.Mode, errno)
+	}
+	wantErrno(t, "unlink", g.Unlink(g.name("ws/sub")), errReadOnly)
+	if got, err := os.ReadFile(w.path("ws/sub")); err != nil || string(got) != canary {
+		t.Errorf("the file of the host is %q, %v", got, err)
+	}
+}

@@ -1,0 +1,48 @@
+package wasi
+
+import "fmt"
+
+// Limits bounds what one call may use. A zero field is its default; a negative
+// one is an error of [New].
+type Limits struct {
+	// MaxOpenFiles is the number of files and directories open at the same
+	// time. More is EAGAIN. Default 256. An open directory of a guarded mount
+	// takes two descriptors of the host, everything else one.
+	MaxOpenFiles int
+	// MaxWriteBytes is the sum of bytes written and of bytes by which files
+	// grew without being written. More is ERANGE, and the write that would
+	// exceed it writes nothing. Default 1 GiB.
+	MaxWriteBytes int64
+	// MaxFileBytes is the largest offset that can be written or truncated to.
+	// More is ERANGE. Default 1 GiB.
+	MaxFileBytes int64
+	// MaxCreated is the number of files and directories created, whether or
+	// not they are removed again. More is ERANGE. Default 65536.
+	MaxCreated int64
+}
+
+const (
+	defaultOpenFiles        = 256
+	defaultWriteBytes int64 = 1 << 30
+	defaultFileBytes  int64 = 1 << 30
+	defaultCreated    int64 = 1 << 16
+)
+
+func (l Limits) withDefaults() (Limits, error) {
+	if l.MaxOpenFiles < 0 || l.MaxWriteBytes < 0 || l.MaxFileBytes < 0 || l.MaxCreated < 0 {
+		return Limits{}, fmt.Errorf("negative limit in %+v", l)
+	}
+	if l.MaxOpenFiles == 0 {
+		l.MaxOpenFiles = defaultOpenFiles
+	}
+	if l.MaxWriteBytes == 0 {
+		l.MaxWriteBytes = defaultWriteBytes
+	}
+	if l.MaxFileBytes == 0 {
+		l.MaxFileBytes = defaultFileBytes
+	}
+	if l.MaxCreated == 0 {
+		l.MaxCreated = defaultCreated
+	}
+	return l, nil
+}

@@ -1,0 +1,81 @@
+package wasi
+
+import (
+	"path"
+	"runtime"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/tetratelabs/wazero/experimental/sys"
+)
+
+// maxPath is the longest name that is looked at, in bytes.
+const maxPath = 4096
+
+// clean returns the absolute form of a guest's name, and whether it can only
+// be the name of a directory because it ended in a slash or a dot.
+func clean(p string) (_ string, dir bool, _ sys.Errno) {
+	switch {
+	case p == "":
+		return "", false, sys.EINVAL
+	case len(p) > maxPath:
+		return "", false, sys.ENAMETOOLONG
+	case strings.IndexByte(p, 0) >= 0 || !utf8.ValidString(p):
+		return "", false, sys.EINVAL
+	}
+	if strings.Contains(p, "..") && climbs(p) {
+		return "", false, errOutside
+	}
+	last := p[strings.LastIndexByte(p, '/')+1:]
+	return path.Clean("/" + p), last == "" || last == "." || last == "..", 0
+}
+
+// climbs reports whether p leaves "/" at any point. path.Clean would stay at
+// the root instead, which hides an attempt.
+func climbs(p string) bool {
+	depth := 0
+	for name := range strings.SplitSeq(p, "/") {
+		switch name {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return true
+			}
+		default:
+			depth++
+		}
+	}
+	return false
+}
+
+// foreign reports whether a name inside a mount means something to the host
+// that it does not mean to a guest: on Windows a separator, a stream or a
+// device.
+func foreign(rel string) bool {
+	return runtime.GOOS == "windows" && strings.ContainsAny(rel, `\:?*"<>|`)
+}
+
+// below returns the rest of p below dir; both are clean and absolute. It is
+// "." for dir itself.
+func below(dir, p string) (string, bool) {
+	switch {
+	case p == dir:
+		return ".", true
+	case dir == "/":
+		return p[1:], true
+	case len(p) > len(dir) && p[len(dir)] == '/' && p[:len(dir)] == dir:
+		return p[len(dir)+1:], true
+	}
+	return "", false
+}
+
+// join is the reverse of below.
+func join(dir, rel string) string {
+	switch {
+	case rel == ".":
+		return dir
+	case dir == "/":
+		return "/" + rel
+	}
+	return dir + "/" + rel
+}

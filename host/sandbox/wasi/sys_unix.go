@@ -1,0 +1,73 @@
+//go:build unix
+
+package wasi
+
+import (
+	"os"
+
+	wsys "github.com/tetratelabs/wazero/sys"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// openNonblock keeps the open of a FIFO or a device from waiting.
+	openNonblock = unix.O_NONBLOCK
+	// attrAccess is enough to change times and mode through a handle.
+	attrAccess = os.O_RDONLY
+	// hostAppends says that setAppend has an effect.
+	hostAppends = true
+)
+
+// links is the number of hard links of an open file.
+func links(_ *os.File, fi os.FileInfo) uint64 { return wsys.NewStat_t(fi).Nlink }
+
+// onFd calls op with the descriptor, which stays open meanwhile.
+func onFd(f *os.File, op func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var opErr error
+	if err := raw.Control(func(fd uintptr) { opErr = op(int(fd)) }); err != nil {
+		return err
+	}
+	return opErr
+}
+
+// setAppend changes O_APPEND of an open file, so that the host appends in one
+// step also when others do.
+func setAppend(f *os.File, on bool) error {
+	return onFd(f, func(fd int) error {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil {
+			return err
+		}
+		flags &^= unix.O_APPEND
+		if on {
+			flags |= unix.O_APPEND
+		}
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+		return err
+	})
+}
+
+// renameBetween renames from one directory to another. os.Root cannot: both
+// names would have to be looked up from a common parent again, through
+// whatever is there now. Neither name is followed.
+func renameBetween(from *os.Root, oldName string, to *os.Root, newName string) error {
+	a, err := from.Open(".")
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := to.Open(".")
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return onFd(a, func(oldFd int) error {
+		return onFd(b, func(newFd int) error {
+			return unix.Renameat(oldFd, oldName, newFd, newName)
+		})
+	})
+}

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// The bodies of events, by type. Messages, tool calls and tool results have an
+// llm.Message, progress has a tool.Progress. Together with the envelope of tool results they are the
+// documented contract of `--json`: new fields may come, old ones stay.
+
+// Started is the body of session.started.
+type Started struct {
+	Program   string   `json:"program"` // version
+	Workspace string   `json:"workspace"`
+	Mounts    []string `json:"mounts"` // PATH:ro or PATH:rw
+	Tools     []string `json:"tools"`
+}
+
+// TurnStarted is the body of turn.started.
+type TurnStarted struct {
+	Prompt   string `json:"prompt"`
+	Provider string `json:"provider"`
+	Model    string `json:"model"`
+}
+
+// Decision is the body of call.decision.
+type Decision struct {
+	Tool   string       `json:"tool"`
+	Effect string       `json:"effect"` // what policy says: allow, ask, deny
+	Risk   string       `json:"risk"`
+	Rule   string       `json:"rule"`
+	Source string       `json:"source"`
+	Reason string       `json:"reason"`
+	Answer *bool        `json:"answer,omitempty"` // what a person said, where policy asks
+	Scope  policy.Scope `json:"scope,omitempty"`
+	By     string       `json:"by,omitempty"`
+}
+
+// Intent is the body of call.intended: what is about to run.
+type Intent struct {
+	Tool        string   `json:"tool"`
+	Caller      string   `json:"caller"`
+	Module      string   `json:"module"`
+	Digest      string   `json:"digest"` // sha256 of the module
+	ArgsDigest  string   `json:"args_sha256"`
+	Cwd         string   `json:"cwd"`
+	Mounts      []string `json:"mounts"` // PATH:ro or PATH:rw
+	Exec        bool     `json:"exec"`
+	TimeoutMS   int64    `json:"timeout_ms"`
+	MemoryBytes uint64   `json:"memory_limit_bytes"`
+}
+
+// StepEnded is the body of step.ended.
+type StepEnded struct {
+	Finish     llm.FinishReason `json:"finish_reason"`
+	Usage      llm.Usage        `json:"usage"`
+	DurationMS int64            `json:"duration_ms"`
+}
+
+// EndReason says why a turn ended.
+type EndReason string
+
+// The reasons.
+const (
+	EndAnswered  EndReason = "answered"
+	EndCut       EndReason = "cut"       // the provider cut the answer: its length or its content filter
+	EndLimit     EndReason = "limit"     // the loop reached its limit of steps
+	EndProvider  EndReason = "provider"  // the provider failed
+	EndError     EndReason = "error"     // the host or the log failed
+	EndCancelled EndReason = "cancelled" // interrupted
+)
+
+// TurnEnded is the body of turn.ended.
+type TurnEnded struct {
+	Reason     EndReason `json:"reason"`
+	Error      string    `json:"error,omitempty"`
+	Hint       string    `json:"hint,omitempty"`  // what to do about the error
+	Limit      string    `json:"limit,omitempty"` // the key of the limit that was reached
+	Steps      int       `json:"steps"`
+	Calls      int       `json:"calls"`
+	Failed     int       `json:"failed_calls"`
+	Denied     int       `json:"denied_calls"`
+	Usage      llm.Usage `json:"usage"`
+	DurationMS int64     `json:"duration_ms"`
+}
+
+// Delta is the body of delta, which is not stored.
+type Delta struct {
+	Text string `json:"text"`
+}
+
+// Restart is the body of delta.restart, which is not stored.
+type Restart struct {
+	Error string `json:"error"`
+}
+
+// CallState is the body of call.state, which is not stored.
+type CallState struct {
+	State string `json:"state"`
+	Tool  string `json:"tool"`
+}

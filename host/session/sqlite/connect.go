@@ -1,0 +1,119 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// SQLite's primary result codes that are told apart here.
+const (
+	codeBusy       = 5
+	codeLocked     = 6
+	codeCorrupt    = 11
+	codeFull       = 13
+	codeProtocol   = 15
+	codeConstraint = 19
+	codeNotADB     = 26
+)
+
+// connector opens connections of one kind. It stands in for a registered
+// driver and a DSN, so that nothing is registered globally.
+type connector struct {
+	dsn string
+}
+
+// newConnector returns the connector for the database at an absolute path.
+func newConnector(path string, write bool, busy time.Duration) connector {
+	slashed := filepath.ToSlash(path)
+	if !strings.HasPrefix(slashed, "/") {
+		slashed = "/" + slashed // a drive letter
+	}
+	params := url.Values{
+		// Never create: the file was created with the right mode before.
+		"mode":             {"rw"},
+		"_busy_timeout":    {fmt.Sprint(busy.Milliseconds())},
+		"_foreign_keys":    {"on"},
+		"_secure_delete":   {"on"},
+		"_synchronous":     {"FULL"},
+		"_txlock":          {"immediate"},
+		"_stmt_cache_size": {"32"},
+	}
+	if !write {
+		params.Set("_query_only", "on")
+		params.Set("_txlock", "deferred")
+	}
+	// A path may hold '?' and '#', which only escaping keeps apart from the
+	// parameters.
+	dsn := url.URL{Scheme: "file", Path: slashed, RawQuery: params.Encode()}
+	return connector{dsn.String()}
+}
+
+// Connect opens a connection.
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := openDriver(c.dsn)
+	if err != nil {
+		return nil, err
+	}
+	// temp_store: rolled back pages may hold bodies, which belong into no
+	// temporary file. trusted_schema and cell_size_check: the file may have
+	// been tampered with. journal_size_limit: one large body must not leave a
+	// large log behind for ever.
+	const pragmas = `PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
+		PRAGMA cell_size_check = ON; PRAGMA journal_size_limit = 16777216`
+	if _, err := conn.(driver.ExecerContext).ExecContext(ctx, pragmas, nil); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// Driver returns the driver of the connector.
+func (c connector) Driver() driver.Driver { return unnamedDriver{} }
+
+type unnamedDriver struct{}
+
+func (unnamedDriver) Open(dsn string) (driver.Conn, error) { return openDriver(dsn) }
+
+// isBusy reports whether another connection was in the way, so that trying
+// again helps.
+func isBusy(err error) bool {
+	switch code(err) {
+	case codeBusy, codeLocked, codeProtocol:
+		return true
+	}
+	return errors.Is(err, errReading)
+}
+
+// errLocked is put before SQLite's own words when waiting has not helped.
+var errLocked = errors.New("another process has kept the store locked")
+
+// patiently calls f until it fails with something else than a lock held by
+// another connection, or limit has passed. SQLite's own waiting is left short:
+// its pauses grow to a tenth of a second, and with many processes the one
+// that has waited longest would be served last. Pauses of random length let
+// each have its turn.
+func patiently(ctx context.Context, limit time.Duration, f func() error) error {
+	start := time.Now()
+	for {
+		err := f()
+		if err == nil || !isBusy(err) {
+			return err
+		}
+		if waited := time.Since(start); waited >= limit {
+			return fmt.Errorf("%w for %v: %w", errLocked, waited.Round(time.Millisecond), err)
+		}
+		pause := time.NewTimer(rand.N(2 * time.Millisecond))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return context.Cause(ctx)
+		}
+	}
+}

@@ -1,0 +1,29 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"database/sql/driver"
+	"errors"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+func openDriver(dsn string) (driver.Conn, error) {
+	return new(sqlite3.SQLiteDriver).Open(dsn)
+}
+
+// code is SQLite's primary result code for an error, 0 for any other error.
+func code(err error) int {
+	if e, ok := errors.AsType[sqlite3.Error](err); ok {
+		return int(e.Code)
+	}
+	return 0
+}
+
+// inTransaction reports whether a transaction is open on a driver's
+// connection. SQLite ends one by itself after some errors.
+func inTransaction(conn any) bool {
+	c, ok := conn.(*sqlite3.SQLiteConn)
+	return ok && !c.AutoCommit()
+}

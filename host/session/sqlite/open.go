@@ -1,0 +1,202 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// DefaultBusyTimeout is how long a request waits for other processes unless
+// [Options] says otherwise.
+const DefaultBusyTimeout = 10 * time.Second
+
+// applicationID marks the file as ours: "Stkd".
+const applicationID = 0x53746b64
+
+// migrations holds the statements that lead from each version of the schema to
+// the next; the number in the name is the user_version afterwards. A file that
+// has been released is never edited.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// schemaVersion is the number of the last file in migrations.
+const schemaVersion = 1
+
+// Options are the settings of a [Store]. The zero value is ready for use.
+type Options struct {
+	// Now tells the time of each event; nil means time.Now. It is called by
+	// one goroutine at a time. Nothing depends on it running forwards.
+	Now func() time.Time
+	// BusyTimeout is how long a request waits while other processes hold the
+	// store; 0 means DefaultBusyTimeout.
+	BusyTimeout time.Duration
+}
+
+// Open opens the store in the file at path and creates the file, and the
+// folders above it, where they are missing. A nil *Options means the defaults.
+//
+// A store that a newer version of the program has written is refused with an
+// error that wraps [session.ErrNewer]. Every error about the file is an
+// *[OpenError]. Opening reads a few pages only; [session.VerifyStore] is what
+// reads everything. The caller closes the store.
+func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.BusyTimeout == 0 {
+		o.BusyTimeout = DefaultBusyTimeout
+	}
+	if o.BusyTimeout < 0 {
+		return nil, fmt.Errorf("open session store: busy timeout %v is negative", o.BusyTimeout)
+	}
+	if path == "" {
+		return nil, errors.New("open session store: path is empty")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("open session store: %w", err)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, fmt.Errorf("open session store %s: %w", path, err)
+	}
+	if err := prepare(path); err != nil {
+		return nil, err
+	}
+
+	s := &Store{
+		path:    path,
+		now:     o.Now,
+		busy:    o.BusyTimeout,
+		writers: sql.OpenDB(newConnector(path, true, 20*time.Millisecond)),
+		readers: sql.OpenDB(newConnector(path, false, o.BusyTimeout)), // connects when it is first used
+		wake:    make(chan struct{}, 1),
+		ended:   make(chan struct{}),
+	}
+	// Readers come and go, and a page needs its connection for an instant.
+	s.readers.SetMaxIdleConns(2)
+	if err := s.begin(ctx); err != nil {
+		s.disconnect()
+		return nil, errors.Join(err, s.writers.Close(), s.readers.Close())
+	}
+	go s.write()
+	return s, nil
+}
+
+// begin connects the writer and brings the file to the current schema.
+func (s *Store) begin(ctx context.Context) error {
+	err := patiently(ctx, s.busy, func() error { return s.connect(ctx) })
+	if err == nil {
+		err = s.migrate(ctx)
+	}
+	switch code(err) {
+	case codeNotADB:
+		return &OpenError{
+			Path: s.path, What: "it is not a session store, or its beginning is damaged",
+			Hint: "restore it from a copy, or move it away to begin a new store", Err: err,
+		}
+	case codeCorrupt:
+		return &OpenError{
+			Path: s.path, What: "it is damaged",
+			Hint: "restore it from a copy, or move it away to begin a new store", Err: err,
+		}
+	}
+	if _, done := errors.AsType[*OpenError](err); err != nil && !done {
+		return &OpenError{Path: s.path, Err: err}
+	}
+	return err
+}
+
+// pragma reads one setting of the writer's connection.
+func (s *Store) pragma(ctx context.Context, name string, value any) error {
+	return s.conn.QueryRowContext(ctx, "PRAGMA "+name).Scan(value)
+}
+
+// version reads the version of the schema and refuses a file that is not ours,
+// or no longer. A file without anything in it has version 0.
+func (s *Store) version(ctx context.Context) (int, error) {
+	var id, version, tables int
+	if err := s.pragma(ctx, "application_id", &id); err != nil {
+		return 0, err
+	}
+	if err := s.pragma(ctx, "user_version", &version); err != nil {
+		return 0, err
+	}
+	switch {
+	case id == applicationID && version > schemaVersion:
+		return 0, &OpenError{
+			Path: s.path, What: fmt.Sprintf("it has version %d and this program knows %d", version, schemaVersion),
+			Hint: "update stockade", Err: session.ErrNewer,
+		}
+	case id == applicationID && version > 0:
+		return version, nil
+	}
+	if err := s.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
+		return 0, err
+	}
+	if id != 0 || version != 0 || tables != 0 {
+		return 0, &OpenError{Path: s.path, What: "it is a database of another program", Hint: "name another file"}
+	}
+	return 0, nil
+}
+
+// migrate brings the file to the current version, in one transaction, so that
+// a crash leaves the old version or the new one.
+func (s *Store) migrate(ctx context.Context) error {
+	version, err := s.version(ctx)
+	if err != nil {
+		return err
+	}
+	var mode string
+	if err := s.pragma(ctx, "journal_mode", &mode); err != nil {
+		return err
+	}
+	if mode != "wal" {
+		// Needs the file for itself, which SQLite's own waiting does not cover.
+		err := patiently(ctx, s.busy, func() error { return s.pragma(ctx, "journal_mode = WAL", &mode) })
+		if err != nil {
+			return err
+		}
+		if mode != "wal" {
+			return &OpenError{
+				Path: s.path, What: fmt.Sprintf("it cannot have a write-ahead log (journal mode %s)", mode),
+				Hint: "keep the store on a disk of this machine",
+			}
+		}
+	}
+	if version == schemaVersion {
+		return nil
+	}
+	if err := patiently(ctx, s.busy, func() error { return s.exec(ctx, "BEGIN IMMEDIATE") }); err != nil {
+		return err
+	}
+	defer s.rollback() // does nothing after the commit
+	// Another process may have been faster.
+	if version, err = s.version(ctx); err != nil {
+		return err
+	}
+	for v := version + 1; v <= schemaVersion; v++ {
+		statements, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", v))
+		if err != nil {
+			return err
+		}
+		if err := s.exec(ctx, string(statements)); err != nil {
+			return fmt.Errorf("bring the store to version %d: %w", v, err)
+		}
+	}
+	marks := fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, schemaVersion)
+	if err := s.exec(ctx, marks); err != nil {
+		return err
+	}
+	return s.exec(ctx, "COMMIT")
+}

@@ -1,0 +1,143 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// OpenError says why a store cannot be opened.
+type OpenError struct {
+	Path string
+	What string // what is wrong with it; may be empty when Err says it all
+	Hint string // what to do about it; may be empty
+	Err  error  // the cause, if there is one, such as session.ErrNewer
+}
+
+func (e *OpenError) Error() string {
+	s := "open session store " + e.Path
+	if e.What != "" {
+		s += ": " + e.What
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *OpenError) Unwrap() error { return e.Err }
+
+// creating guards the time in which a new database file is open outside
+// SQLite: closing such a file drops every POSIX lock that the process holds on
+// it, also those of a Store that has opened it meanwhile.
+var creating sync.Mutex
+
+// prepare makes sure that there is a database file at path which nobody else
+// could have put there or can write to.
+func prepare(path string) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return &OpenError{Path: path, Err: err}
+	}
+	if err := checkFolder(path, folder); err != nil {
+		return err
+	}
+	creating.Lock()
+	defer creating.Unlock()
+	if err := checkFile(path, path); !errors.Is(err, fs.ErrNotExist) {
+		if err != nil {
+			return err
+		}
+		return checkBeside(path)
+	}
+	// SQLite would throw away a log that lies beside a new database. If the
+	// database has appeared meanwhile, so has its log.
+	for _, suffix := range []string{"-wal", "-journal"} {
+		if _, err := os.Lstat(path + suffix); err != nil {
+			continue
+		}
+		if err := checkFile(path, path); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return &OpenError{
+			Path: path,
+			What: fmt.Sprintf("the database is missing, but %s is there", filepath.Base(path)+suffix),
+			Hint: "put the database back beside it, or move it away to begin a new store",
+		}
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return checkFile(path, path) // another process was faster
+	}
+	if err != nil {
+		return &OpenError{Path: path, Err: err}
+	}
+	if err := f.Close(); err != nil {
+		return &OpenError{Path: path, Err: err}
+	}
+	if err := syncFolder(folder); err != nil {
+		return &OpenError{Path: path, Err: err}
+	}
+	return nil
+}
+
+// checkBeside checks the files that SQLite keeps beside the database. They are
+// as good a way in as the database itself.
+func checkBeside(path string) error {
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
+		if err := checkFile(path, path+suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkFile checks one file of the store at path.
+func checkFile(path, file string) error {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return &OpenError{Path: path, Err: err}
+	}
+	refuse := func(what, hint string) error {
+		if file != path {
+			what = filepath.Base(file) + " " + what
+		}
+		return &OpenError{Path: path, What: what, Hint: hint}
+	}
+	switch mode := info.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		return refuse("is a symbolic link", "name the file that the link leads to")
+	case !mode.IsRegular():
+		return refuse("is not a regular file", "name another file")
+	case hasModes && mode.Perm()&0o022 != 0:
+		return refuse(fmt.Sprintf("can be written by others (mode %04o)", mode.Perm()),
+			fmt.Sprintf("if nobody has, run: chmod 600 %s", file))
+	}
+	if owner, mine := ownedByMe(info); !mine {
+		return refuse(fmt.Sprintf("belongs to another user (id %d)", owner), "use a store of your own")
+	}
+	return nil
+}
+
+// checkFolder checks the folder that holds the store at path.
+func checkFolder(path, folder string) error {
+	info, err := os.Stat(folder)
+	if err != nil {
+		return &OpenError{Path: path, Err: err}
+	}
+	// With the sticky bit, others may add files but not replace ours.
+	if hasModes && info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
+		return &OpenError{
+			Path: path,
+			What: fmt.Sprintf("everybody can replace files in %s (mode %04o)", folder, info.Mode().Perm()),
+			Hint: fmt.Sprintf("run: chmod 700 %s", folder),
+		}
+	}
+	if err := checkFileSystem(folder); err != nil {
+		return &OpenError{Path: path, Err: err, Hint: "keep the store on a disk of this machine"}
+	}
+	return nil
+}

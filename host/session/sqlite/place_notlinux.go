@@ -1,0 +1,5 @@
+//go:build !linux
+
+package sqlite
+
+func checkFileSystem(string) error { return nil }

@@ -1,0 +1,337 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+const (
+	// pageEvents and pageBytes bound what an iterator reads ahead.
+	pageEvents = 256
+	pageBytes  = 1 << 20
+
+	maxTitleRunes = 80
+)
+
+// Events yields the events of a session with Seq > after, up to the one that
+// was the last when the iteration began.
+func (s *Store) Events(ctx context.Context, id string, after uint64) iter.Seq2[session.Event, error] {
+	return s.pages(ctx, selection{"e.session = ?", []any{id}}, after)
+}
+
+// All yields every event of the store, up to the one that was the last when
+// the iteration began.
+func (s *Store) All(ctx context.Context) iter.Seq2[session.Event, error] {
+	return s.pages(ctx, selection{"true", nil}, 0)
+}
+
+// selection is a condition on the events e, and its arguments.
+type selection struct {
+	where string
+	args  []any
+}
+
+// pages yields the selected events behind a position.
+func (s *Store) pages(ctx context.Context, sel selection, after uint64) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		fail := func(err error) { yield(session.Event{}, reading(ctx, "events", err)) }
+		var last int64
+		err := s.readers.QueryRowContext(ctx,
+			"SELECT e.seq FROM events e WHERE "+sel.where+" ORDER BY e.seq DESC LIMIT 1", sel.args...).Scan(&last)
+		if errors.Is(err, sql.ErrNoRows) {
+			return
+		}
+		if err != nil {
+			fail(err)
+			return
+		}
+		for after < uint64(last) {
+			page, err := s.page(ctx, sel, int64(after), last)
+			for _, e := range page {
+				if err := context.Cause(ctx); err != nil {
+					fail(err)
+					return
+				}
+				if !yield(e, nil) {
+					return
+				}
+				after = e.Seq
+			}
+			if err != nil {
+				fail(err)
+				return
+			}
+			if len(page) == 0 {
+				return
+			}
+		}
+	}
+}
+
+// page reads the next selected events, those with after < seq <= last. With an
+// error come the events that were read before it.
+func (s *Store) page(ctx context.Context, sel selection, after, last int64) ([]session.Event, error) {
+	args := append(slices.Clone(sel.args), after, last, pageEvents)
+	rows, err := s.readers.QueryContext(ctx, `SELECT e.seq, e.session, e.time, e.type, e.turn, e.step, e.call,
+			e.digest, e.prev, e.session_prev, e.hash, b.salt, b.body
+		FROM events e LEFT JOIN bodies b ON b.seq = e.seq
+		WHERE `+sel.where+` AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?`, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var page []session.Event
+	for bytes := 0; bytes < pageBytes && rows.Next(); {
+		e, err := scan(rows)
+		if err != nil {
+			return page, err
+		}
+		page = append(page, e)
+		bytes += len(e.Body)
+	}
+	return page, rows.Err()
+}
+
+// scan reads one row. What a sound store cannot hold is a break of the chain
+// as much as a wrong hash is.
+func scan(rows *sql.Rows) (session.Event, error) {
+	var (
+		e                             session.Event
+		seq, nanoseconds, turn, step  int64
+		kind                          string
+		digests, prevs, befores, hash []byte
+		body                          []byte
+	)
+	err := rows.Scan(&seq, &e.Session, &nanoseconds, &kind, &turn, &step, &e.Call,
+		&digests, &prevs, &befores, &hash, &e.Salt, &body)
+	e.Seq, e.Type, e.Turn, e.Step = uint64(seq), session.Type(kind), int(turn), int(step)
+	damaged := func(column string, err error) (session.Event, error) {
+		return session.Event{}, &session.ChainError{Seq: e.Seq, What: fmt.Sprintf("is damaged: %s%v", column, err)}
+	}
+	if err != nil {
+		return damaged("", err)
+	}
+	for _, column := range []struct {
+		name string
+		from []byte
+		to   *[32]byte
+	}{
+		{"digest", digests, &e.Digest},
+		{"prev", prevs, &e.Prev},
+		{"session_prev", befores, &e.SessionPrev},
+		{"hash", hash, &e.Hash},
+	} {
+		if *column.to, err = digest(column.from); err != nil {
+			return damaged(column.name+" ", err)
+		}
+	}
+	e.Time = time.Unix(0, nanoseconds).UTC()
+	e.Body = body
+	return e, nil
+}
+
+// digest turns a column into a hash. SQLite checks the length when it writes,
+// which says nothing about what somebody else has written.
+func digest(b []byte) ([32]byte, error) {
+	if len(b) != 32 {
+		return [32]byte{}, fmt.Errorf("has %d bytes instead of 32", len(b))
+	}
+	return [32]byte(b), nil
+}
+
+// reading puts words to an error of a reader.
+func reading(ctx context.Context, what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	} else if strings.HasSuffix(err.Error(), "sql: database is closed") { // which has no sentinel
+		err = fs.ErrClosed
+	}
+	return fmt.Errorf("read %s of session store: %w", what, err)
+}
+
+// Sessions lists the sessions, the one that was appended to last first. Turns
+// counts the turns that were started and Calls the calls that were asked for,
+// carried out or not. It reads an index of the whole store, about a third of a
+// second for a million events.
+func (s *Store) Sessions(ctx context.Context) ([]session.Info, error) {
+	infos, err := s.sessions(ctx)
+	return infos, reading(ctx, "list", err)
+}
+
+func (s *Store) sessions(ctx context.Context) ([]session.Info, error) {
+	rows, err := s.readers.QueryContext(ctx, `
+		WITH
+		found AS (
+			SELECT session, min(seq) AS first, max(seq) AS last, count(*) AS events,
+				count(CASE type WHEN 'turn.started' THEN 1 END) AS turns,
+				count(CASE type WHEN 'tool_call' THEN 1 END) AS calls,
+				min(CASE type WHEN 'turn.started' THEN seq END) AS turn
+			FROM events INDEXED BY events_type GROUP BY session
+		),
+		open AS (`+openCalls+`)
+		SELECT f.session, f.first, f.events, f.turns, f.calls, a.time, z.time,
+			(SELECT count(*) FROM open WHERE open.session = f.session), b.body
+		FROM found f
+		JOIN events a ON a.seq = f.first
+		JOIN events z ON z.seq = f.last
+		LEFT JOIN bodies b ON b.seq = f.turn
+		ORDER BY f.last DESC`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var infos []session.Info
+	for rows.Next() {
+		var (
+			info          session.Info
+			started, last int64
+			body          []byte
+		)
+		err := rows.Scan(&info.ID, &info.FirstSeq, &info.Events, &info.Turns, &info.Calls, &started, &last, &info.Open, &body)
+		if err != nil {
+			return nil, err
+		}
+		info.Started, info.Last = time.Unix(0, started).UTC(), time.Unix(0, last).UTC()
+		info.Title = title(body)
+		infos = append(infos, info)
+	}
+	return infos, rows.Err()
+}
+
+// title makes the title of a session out of the body of its first turn. It is
+// shown on terminals: nothing that moves the cursor or turns the direction of
+// the text around may be left in it.
+func title(body []byte) string {
+	var turn struct {
+		Prompt string `json:"prompt"`
+	}
+	if json.Unmarshal(body, &turn) != nil {
+		return "" // deleted, or of a shape that has no prompt
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(turn.Prompt), "\n")
+	runes := make([]rune, 0, maxTitleRunes)
+	for _, r := range line {
+		switch {
+		case len(runes) == maxTitleRunes:
+			return string(runes)
+		case r == '\t' || unicode.Is(unicode.Zs, r):
+			runes = append(runes, ' ')
+		case unicode.IsPrint(r):
+			runes = append(runes, r)
+		}
+	}
+	return strings.TrimSpace(string(runes))
+}
+
+// openCalls selects the intended calls without a result. Only a result that
+// comes later counts: providers use the same call ids again.
+const openCalls = `
+	SELECT i.seq, i.session, i.turn, i.step, i.call FROM events i INDEXED BY events_intended
+	WHERE i.type = 'call.intended' AND NOT EXISTS (
+		SELECT 1 FROM events r INDEXED BY events_type
+		WHERE r.session = i.session AND r.type = 'tool_result' AND r.call = i.call AND r.seq > i.seq)`
+
+// OpenCalls lists the calls without a result, in the order of their intents.
+// The name of the tool is the field "tool" or "name" of the intent's body.
+func (s *Store) OpenCalls(ctx context.Context) ([]session.OpenCall, error) {
+	calls, err := s.openCalls(ctx)
+	return calls, reading(ctx, "open calls", err)
+}
+
+func (s *Store) openCalls(ctx context.Context) ([]session.OpenCall, error) {
+	rows, err := s.readers.QueryContext(ctx, `SELECT o.session, o.turn, o.step, o.call, b.body
+		FROM (`+openCalls+`) o LEFT JOIN bodies b ON b.seq = o.seq ORDER BY o.seq`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var calls []session.OpenCall
+	for rows.Next() {
+		var (
+			call session.OpenCall
+			body []byte
+		)
+		if err := rows.Scan(&call.Session, &call.Turn, &call.Step, &call.Call, &body); err != nil {
+			return nil, err
+		}
+		call.Name = toolName(body)
+		calls = append(calls, call)
+	}
+	return calls, rows.Err()
+}
+
+func toolName(body []byte) string {
+	var intent struct{ Tool, Name string }
+	if json.Unmarshal(body, &intent) != nil {
+		return ""
+	}
+	if intent.Tool != "" {
+		return intent.Tool
+	}
+	return intent.Name
+}
+
+// Resolve completes the beginning of an id. An id that is also the beginning
+// of another means itself. "last" is the session that was appended to last.
+func (s *Store) Resolve(ctx context.Context, prefix string) (string, error) {
+	id, err := s.resolve(ctx, prefix)
+	switch {
+	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
+		return "", fmt.Errorf("session %q: %w", prefix, err)
+	case err != nil:
+		return "", reading(ctx, "ids", err)
+	}
+	return id, nil
+}
+
+func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
+	one := func(query string, args ...any) (string, error) {
+		var id sql.NullString
+		err := s.readers.QueryRowContext(ctx, query, args...).Scan(&id)
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		return id.String, err
+	}
+	switch prefix {
+	case "":
+		return "", session.ErrNoSession
+	case "last":
+		id, err := one("SELECT session FROM events ORDER BY seq DESC LIMIT 1")
+		if err == nil && id == "" {
+			err = session.ErrNoSession
+		}
+		return id, err
+	}
+	// Ids that begin so are neighbours in the order of ids, and the shortest
+	// comes first: two look-ups tell, however many there are.
+	first, err := one("SELECT min(session) FROM events WHERE session >= ?", prefix)
+	if err != nil || first == prefix {
+		return first, err
+	}
+	if !strings.HasPrefix(first, prefix) {
+		return "", session.ErrNoSession
+	}
+	second, err := one("SELECT min(session) FROM events WHERE session > ?", first)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(second, prefix) {
+		return "", session.ErrAmbiguous
+	}
+	return first, nil
+}

@@ -1,0 +1,129 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Errors that callers tell apart.
+var (
+	// ErrNoSession is returned for an id, or the beginning of one, that no session has.
+	ErrNoSession = errors.New("no such session")
+	// ErrAmbiguous is returned for the beginning of an id that several sessions share.
+	ErrAmbiguous = errors.New("several sessions begin so")
+	// ErrNewer is returned by a store that a newer version of the program has written.
+	ErrNewer = errors.New("the store was written by a newer version of stockade")
+)
+
+// Info sums a session up.
+type Info struct {
+	ID       string
+	Started  time.Time
+	Last     time.Time
+	Events   int
+	Turns    int
+	Calls    int
+	Title    string // first line of the first prompt; empty when there is none
+	Open     int    // calls that were intended and have no result
+	FirstSeq uint64
+}
+
+// OpenCall is a call that was intended and has no result.
+type OpenCall struct {
+	Session string
+	Turn    int
+	Step    int
+	Call    string
+	Name    string // the tool, when the body is still there
+}
+
+// Store keeps events. Implementations are safe for concurrent use, also by
+// several processes at once, and pass the suite in sessiontest.
+type Store interface {
+	// Append seals the drafts in order, all or none, and returns when they are
+	// durable: neither a crash of the process nor of the machine loses them.
+	Append(ctx context.Context, drafts ...Draft) ([]Event, error)
+	// Events yields the events of a session in order, those with Seq > after.
+	// An error ends the sequence. An unknown session yields nothing.
+	Events(ctx context.Context, session string, after uint64) iter.Seq2[Event, error]
+	// All yields every event of the store in order of Seq.
+	All(ctx context.Context) iter.Seq2[Event, error]
+	// Sessions lists the sessions, newest activity first.
+	Sessions(ctx context.Context) ([]Info, error)
+	// Resolve completes the beginning of an id; "last" is the session with the
+	// newest activity. ErrNoSession, ErrAmbiguous.
+	Resolve(ctx context.Context, prefix string) (string, error)
+	// OpenCalls lists the calls without a result.
+	OpenCalls(ctx context.Context) ([]OpenCall, error)
+	// DeleteBodies removes the bodies and salts of a session for good. The
+	// headers stay, and the chain still verifies.
+	DeleteBodies(ctx context.Context, session string) error
+	Close() error
+}
+
+// Report says what a verification found.
+type Report struct {
+	Events  uint64 // verified
+	Deleted uint64 // of these, events whose body has been deleted
+	Head    [32]byte
+}
+
+// ChainError says where a chain is broken.
+type ChainError struct {
+	Seq  uint64 // of the first event that is not as it was written
+	What string
+}
+
+func (e *ChainError) Error() string { return fmt.Sprintf("event %d: %s", e.Seq, e.What) }
+
+// VerifyStore checks every event of a store and both links of each. The
+// error is a *ChainError when an event was changed, moved, added or removed.
+// Events missing from the end cannot be seen from within; compare Head with
+// one noted earlier.
+func VerifyStore(events iter.Seq2[Event, error]) (Report, error) {
+	return verify(events, true)
+}
+
+// VerifySession checks the events of one session, which may be an export that
+// has left its store.
+func VerifySession(events iter.Seq2[Event, error]) (Report, error) {
+	return verify(events, false)
+}
+
+func verify(events iter.Seq2[Event, error], whole bool) (Report, error) {
+	var (
+		r       Report
+		seq     uint64
+		prev    [32]byte
+		inChain = map[string][32]byte{}
+	)
+	for e, err := range events {
+		if err != nil {
+			return r, err
+		}
+		switch {
+		case whole && e.Seq != seq+1:
+			return r, &ChainError{seq + 1, fmt.Sprintf("is missing: event %d follows event %d", e.Seq, seq)}
+		case e.Seq <= seq:
+			return r, &ChainError{e.Seq, "is out of order"}
+		case whole && e.Prev != prev:
+			return r, &ChainError{e.Seq, "does not follow the event before it"}
+		case e.SessionPrev != inChain[e.Session]:
+			return r, &ChainError{e.Seq, "does not follow the event before it in its session"}
+		case e.ComputeHash() != e.Hash:
+			return r, &ChainError{e.Seq, "was changed after it was written"}
+		case e.Body == nil:
+			r.Deleted++
+		case BodyDigest(e.Salt, e.Body) != e.Digest:
+			return r, &ChainError{e.Seq, "has a body that is not the one that was written"}
+		}
+		seq, prev = e.Seq, e.Hash
+		inChain[e.Session] = e.Hash
+		r.Events++
+		r.Head = e.Hash
+	}
+	return r, nil
+}

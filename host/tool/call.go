@@ -1,0 +1,41 @@
+package tool
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+)
+
+// Caller says who asked for a call.
+type Caller string
+
+// The callers.
+const (
+	CallerAgent  Caller = "agent"  // the model, through the loop
+	CallerPerson Caller = "person" // `stockade call`
+)
+
+// Call is one use of a tool.
+type Call struct {
+	ID     string
+	Tool   string
+	Args   json.RawMessage // as the caller sent them until dispatch has checked them
+	Caller Caller
+	Cwd    string // absolute path on the host; relative paths in the arguments start here
+
+	// Turn and Step say where in the session the call stands; 0 outside a turn.
+	Turn, Step int
+	// Limit is set on the last calls that a loop allows; the result carries it.
+	Limit string
+}
+
+// ArgsDigest identifies the arguments: what was approved is what runs.
+func (c Call) ArgsDigest() [32]byte { return sha256.Sum256(c.Args) }
+
+// Progress is what a tool says while it runs: how far it is, or a message for
+// the operator.
+type Progress struct {
+	Level   string  `json:"level,omitempty"` // of a message; empty for progress
+	Message string  `json:"message,omitempty"`
+	Done    uint64  `json:"done,omitempty"`
+	Total   *uint64 `json:"total,omitempty"` // absent when unknown
+}

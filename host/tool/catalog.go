@@ -1,0 +1,95 @@
+package tool
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/internal/nearest"
+)
+
+// Origin says where a module comes from.
+type Origin string
+
+// The origins.
+const (
+	OriginBuiltin Origin = "builtin" // compiled into this program
+	OriginFile    Origin = "file"    // named by its path on the command line
+)
+
+// Module is a WebAssembly file that holds tools. It is not read until it is needed.
+type Module struct {
+	Name   string
+	Digest string // sha256 in hex of the bytes that Read returns
+	Bytes  int64
+	Origin Origin
+	Path   string // where a person finds it; empty for a built-in module
+	// Read returns the bytes. Whoever uses them checks them against Digest first.
+	Read func() ([]byte, error)
+}
+
+// Entry is one tool that can be called.
+type Entry struct {
+	Spec
+	Schema *Schema // of Spec.Parameters
+	Module *Module
+}
+
+// aliases are names that other systems gave to the same tools.
+var aliases = map[string]string{
+	"read_file":       "file_read",
+	"write_file":      "file_write",
+	"grep_search":     "grep",
+	"execute_command": "bash",
+}
+
+// Catalog is the set of tools that can be called, by name. It is built once
+// and then safe for concurrent use.
+type Catalog struct {
+	entries map[string]*Entry
+	names   []string
+}
+
+// NewCatalog lists the tools of the modules. A name that appears twice is an
+// error: one tool must never silently take the place of another.
+func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
+	c := &Catalog{entries: map[string]*Entry{}}
+	for mod, manifest := range modules {
+		for _, spec := range manifest.Tools {
+			if other, ok := c.entries[spec.Name]; ok {
+				return nil, fmt.Errorf("tool %q is in module %q and in module %q", spec.Name, other.Module.Name, mod.Name)
+			}
+			schema, err := CompileSchema(spec.Parameters)
+			if err != nil {
+				return nil, fmt.Errorf("tool %q: parameters: %w", spec.Name, err)
+			}
+			c.entries[spec.Name] = &Entry{Spec: spec, Schema: schema, Module: mod}
+			c.names = append(c.names, spec.Name)
+		}
+	}
+	slices.Sort(c.names)
+	return c, nil
+}
+
+// Find returns the tool of that name, or of the name that an alias stands for.
+func (c *Catalog) Find(name string) (*Entry, bool) {
+	if e, ok := c.entries[name]; ok {
+		return e, true
+	}
+	e, ok := c.entries[aliases[name]]
+	return e, ok
+}
+
+// Names lists the tools in alphabetical order.
+func (c *Catalog) Names() []string { return slices.Clone(c.names) }
+
+// Nearest names the tool most like name, or nothing when none is.
+func (c *Catalog) Nearest(name string) string { return nearest.Find(name, c.names) }
+
+// Definitions returns what the model sees, in alphabetical order.
+func (c *Catalog) Definitions() []Definition {
+	defs := make([]Definition, len(c.names))
+	for i, name := range c.names {
+		defs[i] = c.entries[name].Definition
+	}
+	return defs
+}

@@ -1,0 +1,128 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+)
+
+// Definition is what the model sees of a tool.
+type Definition struct {
+	// Name is 1 to 64 letters, digits, '_' or '-': the set that every provider accepts.
+	Name string `json:"name"`
+	// Description tells the model what the tool does; at most [MaxDescriptionBytes].
+	Description string `json:"description"`
+	// Parameters is the JSON Schema of the arguments, whose type is "object".
+	Parameters json.RawMessage `json:"parameters"`
+}
+
+// Limits on what a manifest may hold. They bound what a hostile module can
+// put into the model's context and into the host's memory.
+const (
+	MaxManifestBytes    = 256 << 10
+	MaxDescriptionBytes = 8 << 10
+	MaxToolsPerModule   = 128
+)
+
+// Files says how much of the mounted directories a tool asks for.
+type Files string
+
+// The values of [Files]. The zero value asks for no files.
+const (
+	FilesNone  Files = ""
+	FilesRead  Files = "read"
+	FilesWrite Files = "write"
+)
+
+// Capabilities is what a tool asks for beyond computing. The zero value asks
+// for nothing. Asking is not getting: only a policy.Grant gives.
+type Capabilities struct {
+	Files Files `json:"files,omitempty"`
+	// Exec names the argument that holds the bash command which the tool wants
+	// to run; empty means that it starts no process. The host approves and runs
+	// exactly that argument's text and nothing else.
+	Exec string `json:"exec,omitempty"`
+	// ExecTimeout names the argument that holds the command's time limit in
+	// whole seconds, if there is one.
+	ExecTimeout string `json:"exec_timeout,omitempty"`
+}
+
+// Spec is one tool of a module: its definition and what it asks for.
+type Spec struct {
+	Definition
+	Capabilities Capabilities `json:"capabilities"`
+}
+
+// Manifest is what a module says about itself, in its "stockade-tool" custom
+// section or in the answer of its describe function; both hold the same JSON.
+type Manifest struct {
+	// ABI is the WIT package that the module was built for, such as "stockade:tool@0.1.0".
+	ABI     string `json:"abi"`
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Tools   []Spec `json:"tools"`
+}
+
+var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// ValidName reports whether s may be the name of a tool.
+func ValidName(s string) bool { return nameRE.MatchString(s) }
+
+// ParseManifest decodes and checks a manifest. Its errors name the tool and
+// the field at fault.
+func ParseManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	if len(data) > MaxManifestBytes {
+		return m, fmt.Errorf("manifest: %d bytes, more than the limit of %d", len(data), MaxManifestBytes)
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, fmt.Errorf("manifest: %w", err)
+	}
+	if !ValidName(m.Name) {
+		return m, fmt.Errorf("manifest: module name %.80q is not 1 to 64 letters, digits, '_' or '-'", m.Name)
+	}
+	if len(m.Tools) == 0 {
+		return m, fmt.Errorf("manifest: module %q holds no tool", m.Name)
+	}
+	if len(m.Tools) > MaxToolsPerModule {
+		return m, fmt.Errorf("manifest: %d tools, more than the limit of %d", len(m.Tools), MaxToolsPerModule)
+	}
+	seen := make(map[string]bool, len(m.Tools))
+	for i := range m.Tools {
+		spec := &m.Tools[i]
+		if err := spec.check(); err != nil {
+			return m, fmt.Errorf("manifest: tool %d: %w", i, err)
+		}
+		if seen[spec.Name] {
+			return m, fmt.Errorf("manifest: two tools are named %q", spec.Name)
+		}
+		seen[spec.Name] = true
+	}
+	return m, nil
+}
+
+func (s *Spec) check() error {
+	if !ValidName(s.Name) {
+		return fmt.Errorf("name %.80q is not 1 to 64 letters, digits, '_' or '-'", s.Name)
+	}
+	if s.Description == "" || len(s.Description) > MaxDescriptionBytes {
+		return fmt.Errorf("%s: description has %d bytes; it needs 1 to %d", s.Name, len(s.Description), MaxDescriptionBytes)
+	}
+	schema, err := CompileSchema(s.Parameters)
+	if err != nil {
+		return fmt.Errorf("%s: parameters: %w", s.Name, err)
+	}
+	if !slices.Contains([]Files{FilesNone, FilesRead, FilesWrite}, s.Capabilities.Files) {
+		return fmt.Errorf("%s: capability files is %q; it can be \"read\" or \"write\"", s.Name, s.Capabilities.Files)
+	}
+	for _, arg := range []string{s.Capabilities.Exec, s.Capabilities.ExecTimeout} {
+		if arg != "" && !schema.HasProperty(arg) {
+			return fmt.Errorf("%s: capability exec names the argument %.80q, which parameters does not have", s.Name, arg)
+		}
+	}
+	if s.Capabilities.ExecTimeout != "" && s.Capabilities.Exec == "" {
+		return fmt.Errorf("%s: capability exec_timeout without exec", s.Name)
+	}
+	return nil
+}

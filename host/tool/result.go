@@ -1,0 +1,208 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrorType sorts failures for the model.
+type ErrorType string
+
+// The error types of the envelope.
+const (
+	NotFound         ErrorType = "not_found"
+	ValidationFailed ErrorType = "validation_failed"
+	PermissionDenied ErrorType = "permission_denied"
+	IOError          ErrorType = "io_error"
+	ParseError       ErrorType = "parse_error"
+	InternalError    ErrorType = "internal_error"
+)
+
+// Code names one failure exactly. Codes are part of the documented contract.
+type Code string
+
+// The codes.
+const (
+	CodeUnknownTool  Code = "UNKNOWN_TOOL"
+	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
+	CodeDenied       Code = "DENIED"
+	CodeFailed       Code = "TOOL_FAILED"    // the tool itself says that it failed
+	CodeTrap         Code = "TOOL_TRAP"      // the guest trapped or exited
+	CodeTimeout      Code = "TOOL_TIMEOUT"   // wall-clock deadline
+	CodeMemory       Code = "TOOL_MEMORY"    // memory limit
+	CodeOutput       Code = "TOOL_OUTPUT"    // output limit
+	CodeCancelled    Code = "TOOL_CANCELLED" // the caller gave up
+	CodeBadABI       Code = "TOOL_BAD_ABI"   // the guest broke the ABI, for instance lied about a length
+	CodeNotAdmitted  Code = "MODULE_REFUSED" // the module may not run: not WebAssembly, too large, wrong imports
+	CodeInterrupted  Code = "INTERRUPTED"    // the process ended during the call
+	CodeLimitReached Code = "LIMIT_REACHED"  // the loop stopped
+	CodeHost         Code = "HOST_FAULT"     // our own fault
+)
+
+// Error is a failure that the model can read. The zero Type is InternalError.
+type Error struct {
+	Message  string
+	Code     Code
+	Type     ErrorType
+	Hint     string // what to do next, for a person
+	ExitCode *int   // of a process, if one ran
+	Stdout   string
+	Stderr   string
+	// A denial says which rule decided and what would allow the call.
+	Rule  string
+	Allow string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Usage is what a call cost.
+type Usage struct {
+	Duration        time.Duration
+	OutputBytes     int    // size of the result as the model gets it
+	PeakMemoryBytes uint64 // linear memory; 0 when no guest ran
+	Start           time.Time
+}
+
+// Result is what came of a call: Output, or Err.
+type Result struct {
+	// Output is the tool's own result: one JSON object.
+	Output json.RawMessage
+	Err    *Error
+	Usage  Usage
+	// LimitReached and LimitMessage tell the model that the loop stops here.
+	LimitReached bool
+	LimitMessage string
+}
+
+// Failed makes the result of a failure.
+func Failed(code Code, typ ErrorType, format string, args ...any) Result {
+	return Result{Err: &Error{Message: fmt.Sprintf(format, args...), Code: code, Type: typ}}
+}
+
+// Text makes an output of plain text: {"output": text}.
+func Text(text string) json.RawMessage {
+	return marshal(struct {
+		Output string `json:"output"`
+	}{text})
+}
+
+type metadata struct {
+	ExecutionMS int64  `json:"execution_time_ms"`
+	DataBytes   int    `json:"data_size_bytes"`
+	Timestamp   int64  `json:"timestamp"` // start of the call, milliseconds since 1970
+	PeakMemory  uint64 `json:"peak_memory_bytes"`
+}
+
+type successEnvelope struct {
+	Success      bool            `json:"tool_success"`
+	Result       json.RawMessage `json:"result"`
+	LimitReached bool            `json:"limit_reached,omitempty"`
+	LimitMessage string          `json:"limit_message,omitempty"`
+	Metadata     metadata        `json:"metadata"`
+}
+
+type failureEnvelope struct {
+	Success      bool      `json:"tool_success"`
+	Error        string    `json:"error"`
+	Code         Code      `json:"error_code"`
+	Type         ErrorType `json:"error_type"`
+	Hint         string    `json:"hint,omitempty"`
+	Rule         string    `json:"rule,omitempty"`
+	Allow        string    `json:"allow,omitempty"`
+	ExitCode     *int      `json:"exit_code"`
+	Stdout       string    `json:"stdout"`
+	Stderr       string    `json:"stderr"`
+	LimitReached bool      `json:"limit_reached,omitempty"`
+	LimitMessage string    `json:"limit_message,omitempty"`
+	Metadata     metadata  `json:"metadata"`
+}
+
+// Envelope wraps the result, once, for every tool and every failure: it is
+// what the model reads, what the log keeps and what `stockade call --json` prints.
+func (r Result) Envelope() json.RawMessage {
+	meta := metadata{
+		ExecutionMS: r.Usage.Duration.Milliseconds(),
+		DataBytes:   r.Usage.OutputBytes,
+		PeakMemory:  r.Usage.PeakMemoryBytes,
+	}
+	if !r.Usage.Start.IsZero() {
+		meta.Timestamp = r.Usage.Start.UnixMilli()
+	}
+	if r.Err == nil {
+		out := r.Output
+		if len(out) == 0 || !json.Valid(out) {
+			out = Text(string(out))
+		}
+		return marshal(successEnvelope{true, out, r.LimitReached, r.LimitMessage, meta})
+	}
+	typ := r.Err.Type
+	if typ == "" {
+		typ = InternalError
+	}
+	return marshal(failureEnvelope{
+		Error: r.Err.Message, Code: r.Err.Code, Type: typ, Hint: r.Err.Hint, Rule: r.Err.Rule, Allow: r.Err.Allow,
+		ExitCode: r.Err.ExitCode, Stdout: r.Err.Stdout, Stderr: r.Err.Stderr,
+		LimitReached: r.LimitReached, LimitMessage: r.LimitMessage, Metadata: meta,
+	})
+}
+
+// marshal encodes without escaping <, > and &, which would only cost tokens.
+func marshal(v any) json.RawMessage {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // our own types of strings and numbers always encode
+	}
+	return bytes.TrimSpace(buf.Bytes())
+}
+
+// Summary is the result in one line, for people.
+func (r Result) Summary() string {
+	if r.Err != nil {
+		return fmt.Sprintf("failed (%s): %s", r.Err.Code, r.Err.Message)
+	}
+	return fmt.Sprintf("ok, %d bytes in %d ms", r.Usage.OutputBytes, r.Usage.Duration.Milliseconds())
+}
+
+// Shorten returns the output, cut to about limit bytes if it is longer: a text
+// field "output" keeps its head and its tail around a line that says what was
+// cut; an output without one becomes text and is cut as a whole.
+func Shorten(output json.RawMessage, limit int) json.RawMessage {
+	if len(output) <= limit {
+		return output
+	}
+	var fields map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(output, &fields) == nil && json.Unmarshal(fields["output"], &text) == nil {
+		rest := len(output) - len(fields["output"])
+		fields["output"] = marshal(headTail(text, limit-rest))
+		fields["truncated"] = json.RawMessage("true")
+		if short := marshal(fields); len(short) <= limit+limit/8 {
+			return short
+		}
+	}
+	return marshal(map[string]any{"output": headTail(string(output), limit), "truncated": true})
+}
+
+// headTail keeps the beginning and the end of text and says between them how
+// much is missing. limit bounds the bytes of the text as JSON, which may need
+// several for one.
+func headTail(text string, limit int) string {
+	for keep := max(limit/2, 32); ; keep = keep * 3 / 4 {
+		if 2*keep >= len(text) {
+			if len(marshal(text)) <= limit {
+				return text
+			}
+			continue
+		}
+		short := fmt.Sprintf("%s\n... %d of %d bytes left out ...\n%s", strings.ToValidUTF8(text[:keep], ""),
+			len(text)-2*keep, len(text), strings.ToValidUTF8(text[len(text)-keep:], ""))
+		if len(marshal(short)) <= limit || keep <= 32 {
+			return short
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/stockade-dev/stockade/host/internal/nearest"
+)
+
+// MaxArgsBytes bounds the arguments of one call.
+const MaxArgsBytes = 8 << 20
+
+// maxArgsDepth bounds how deep arguments may nest, well under the depth at
+// which a recursive validator would need an unusual stack.
+const maxArgsDepth = 64
+
+// Schema checks the arguments of one tool. It is safe for concurrent use.
+type Schema struct {
+	resolved *jsonschema.Resolved
+	names    []string
+	strings  []string // of names, those that hold a string
+	closed   bool
+}
+
+// CompileSchema prepares the JSON Schema of a tool's arguments. References to
+// other documents are refused: a schema must not make the host read anything.
+func CompileSchema(schema json.RawMessage) (*Schema, error) {
+	if len(bytes.TrimSpace(schema)) == 0 {
+		return nil, errors.New("is missing; a tool without arguments has {\"type\":\"object\",\"properties\":{}}")
+	}
+	if err := checkDepth(schema); err != nil {
+		return nil, err
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(schema, &s); err != nil {
+		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
+	}
+	if s.Type != "object" {
+		return nil, fmt.Errorf("has type %q; arguments are an \"object\"", s.Type)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
+	}
+	c := &Schema{resolved: resolved}
+	for name, property := range s.Properties {
+		c.names = append(c.names, name)
+		if property.Type == "string" {
+			c.strings = append(c.strings, name)
+		}
+	}
+	slices.Sort(c.names)
+	// "additionalProperties": false arrives as the schema {"not": {}}.
+	c.closed = s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
+	return c, nil
+}
+
+// HasProperty reports whether the schema names the argument.
+func (s *Schema) HasProperty(name string) bool { return slices.Contains(s.names, name) }
+
+// IsString reports whether the argument holds a string and nothing else.
+func (s *Schema) IsString(name string) bool { return slices.Contains(s.strings, name) }
+
+// Check returns the arguments in canonical form (an object, compact, no
+// duplicate keys) or an error that tells the model what to change.
+func (s *Schema) Check(args json.RawMessage) (json.RawMessage, error) {
+	if len(args) > MaxArgsBytes {
+		return nil, fmt.Errorf("arguments have %d bytes, more than the limit of %d", len(args), MaxArgsBytes)
+	}
+	if len(bytes.TrimSpace(args)) == 0 {
+		args = json.RawMessage("{}") // Several models send nothing for a tool without arguments.
+	}
+	if err := checkDepth(args); err != nil {
+		return nil, err
+	}
+	var obj map[string]any
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	if err := dec.Decode(&obj); err != nil {
+		return nil, fmt.Errorf("arguments are not a JSON object: %w", err)
+	}
+	if obj == nil {
+		return nil, errors.New("arguments are null; send a JSON object")
+	}
+	if s.closed {
+		for _, name := range sortedKeys(obj) {
+			if !slices.Contains(s.names, name) {
+				return nil, fmt.Errorf("unknown argument %.80q%s; the arguments are: %s",
+					name, nearest.Hint(name, s.names), strings.Join(s.names, ", "))
+			}
+		}
+	}
+	if err := s.resolved.Validate(plainNumbers(obj)); err != nil {
+		return nil, fmt.Errorf("arguments do not fit the schema: %s", strings.TrimPrefix(err.Error(), "validating root: "))
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(obj); err != nil {
+		return nil, fmt.Errorf("arguments: %w", err)
+	}
+	return bytes.TrimSpace(out.Bytes()), nil
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// plainNumbers turns json.Number, which the validator takes for a string,
+// into the number that it stands for. Integers beyond 2^53 keep their digits
+// in what the guest gets: only the copy that is validated is rounded.
+func plainNumbers(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+		f, _ := v.Float64()
+		return f
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = plainNumbers(e)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = plainNumbers(e)
+		}
+		return out
+	}
+	return v
+}
+
+// checkDepth refuses text that is not one JSON value, repeats a key of one
+// object, or nests deeper than maxArgsDepth, without recursing itself.
+// Duplicate keys are refused because two parsers may pick different ones: the
+// policy would decide on the first and the guest act on the second.
+func checkDepth(data []byte) error {
+	type level struct {
+		keys  map[string]bool // nil in an array
+		isKey bool
+	}
+	var stack []level
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	values := 0
+	for {
+		tok, err := dec.Token()
+		if err == io.EOF {
+			if values != 1 || len(stack) != 0 {
+				return errors.New("is not one complete JSON value")
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("is not valid JSON at byte %d: %w", dec.InputOffset(), err)
+		}
+		top := len(stack) - 1
+		if top >= 0 && stack[top].keys != nil && stack[top].isKey {
+			if key, ok := tok.(string); ok {
+				if stack[top].keys[key] {
+					return fmt.Errorf("holds the key %.80q twice", key)
+				}
+				stack[top].keys[key] = true
+				stack[top].isKey = false
+				continue
+			}
+		}
+		switch tok {
+		case json.Delim('{'), json.Delim('['):
+			if len(stack) == maxArgsDepth {
+				return fmt.Errorf("nests deeper than %d levels", maxArgsDepth)
+			}
+			l := level{}
+			if tok == json.Delim('{') {
+				l = level{keys: map[string]bool{}, isKey: true}
+			}
+			stack = append(stack, l)
+			continue
+		case json.Delim('}'), json.Delim(']'):
+			stack = stack[:top]
+			top--
+		}
+		// A value has ended.
+		if top >= 0 {
+			stack[top].isKey = stack[top].keys != nil
+		} else {
+			values++
+		}
+	}
+}

@@ -1,0 +1,397 @@
+package wasm
+
+import "strings"
+
+// ManifestSection is the name of the custom section that holds a tool
+// module's manifest.
+const ManifestSection = "stockade-tool"
+
+// ownSections is how the names of custom sections begin that this host gives
+// a meaning to. Decode refuses two of one name: what was signed or shown to a
+// person must be what is read.
+const ownSections = "stockade-"
+
+// Decode walks the sections of a core module. It returns an error that wraps
+// [ErrNotWasm], [ErrComponent], [ErrVersion] or [ErrTooLarge] when the header
+// is not that of a core module, and a [*FormatError] when what follows breaks
+// the format or a limit.
+//
+// It allocates at most 32 bytes for each byte of data, and 384 KiB besides (for
+// the list of sections). Real modules need far less than their own size. The
+// Module refers to data.
+func Decode(data []byte) (*Module, error) {
+	if err := checkHeader(data); err != nil {
+		return nil, err
+	}
+	d := decoder{m: &Module{Bytes: len(data)}}
+	if err := d.sections(data); err != nil {
+		return nil, err
+	}
+	return d.m, nil
+}
+
+type decoder struct {
+	m *Module
+
+	// Sizes of the index spaces, imports included.
+	funcs, tables, memories, globals int
+
+	codeSeen  bool
+	dataCount uint32
+}
+
+// rank is the place of each section in a module. It differs from the id only
+// because the data count section was invented later.
+var rank = [...]int{
+	SectionType: 1, SectionImport: 2, SectionFunction: 3, SectionTable: 4, SectionMemory: 5, SectionGlobal: 6,
+	SectionExport: 7, SectionStart: 8, SectionElement: 9, SectionDataCount: 10, SectionCode: 11, SectionData: 12,
+}
+
+var sectionNames = [...]string{
+	"custom", "type", "import", "function", "table", "memory", "global", "export", "start", "element", "code", "data", "data count",
+}
+
+func (d *decoder) sections(data []byte) error {
+	r := reader{data: data, pos: headerBytes, end: len(data)}
+	last := 0
+	for r.ok() && r.left() > 0 {
+		offset := r.pos
+		id := r.byte("section id")
+		if int(id) >= len(sectionNames) {
+			what := "unknown section id"
+			if id == 13 {
+				what = "exception tags are not supported: section id"
+			}
+			r.failAt(offset, "%s %d", what, id)
+			break
+		}
+		if len(d.m.Sections) == MaxSections {
+			r.failAt(offset, "more than %d sections", MaxSections)
+			break
+		}
+		if id != SectionCustom {
+			if rank[id] <= last {
+				r.failAt(offset, "%s section is repeated or out of order", sectionNames[id])
+				break
+			}
+			last = rank[id]
+		}
+		size := r.u32("size of the " + sectionNames[id] + " section")
+		from := r.pos
+		r.skip(uint64(size), sectionNames[id]+" section")
+		if !r.ok() {
+			break
+		}
+		d.m.Sections = append(d.m.Sections, Section{ID: id, Offset: offset, PayloadOffset: from, Payload: data[from:r.pos:r.pos]})
+		s := reader{data: data, pos: from, end: r.pos}
+		d.section(id, offset, &s)
+		if s.ok() && s.left() > 0 {
+			s.failAt(s.pos, "%s section has %d bytes too many", sectionNames[id], s.left())
+		}
+		r.err = s.err
+	}
+	if r.ok() {
+		d.finish(&r)
+	}
+	if !r.ok() {
+		return r.err // returned only here: a nil *FormatError must not become an error
+	}
+	return nil
+}
+
+func (d *decoder) section(id byte, offset int, r *reader) {
+	switch id {
+	case SectionCustom:
+		d.custom(offset, r)
+	case SectionType:
+		d.types(r)
+	case SectionImport:
+		d.imports(r)
+	case SectionFunction:
+		d.functions(r)
+	case SectionTable:
+		d.tableSection(r)
+	case SectionMemory:
+		d.memorySection(r)
+	case SectionGlobal:
+		d.globalSection(r)
+	case SectionExport:
+		d.exports(r)
+	case SectionStart:
+		d.start(r)
+	case SectionElement:
+		d.elements(r)
+	case SectionDataCount:
+		d.m.HasDataCount = true
+		d.dataCount = r.u32("data count")
+	case SectionCode:
+		d.code(r)
+	case SectionData:
+		d.data(r)
+	}
+}
+
+// finish checks what only the whole module shows.
+func (d *decoder) finish(r *reader) {
+	if !d.codeSeen && len(d.m.Funcs) > 0 {
+		r.failAt(r.pos, "%d functions, but no code section", len(d.m.Funcs))
+	}
+	if d.m.HasDataCount && d.dataCount != uint32(d.m.Data) {
+		r.failAt(r.pos, "data count says %d, but there are %d data segments", d.dataCount, d.m.Data)
+	}
+}
+
+func (d *decoder) custom(offset int, r *reader) {
+	from, to := r.nameSpan("name of a custom section")
+	if !r.ok() {
+		return
+	}
+	name := string(r.data[from:to])
+	if strings.HasPrefix(name, ownSections) {
+		if _, ok := CustomSection(d.m, name); ok {
+			r.failAt(offset, "second custom section %q", name)
+			return
+		}
+	}
+	d.m.Customs = append(d.m.Customs, Custom{Name: name, Offset: offset, Data: r.data[r.pos:r.end:r.end]})
+	r.pos = r.end
+}
+
+func (d *decoder) types(r *reader) {
+	n := r.count(MaxTypes, 3, "types")
+	d.m.Types = make([]FuncType, 0, n)
+	// All value types of the section go into one array, which the section's
+	// size bounds: a type of one byte becomes one byte.
+	arena := make([]ValType, 0, r.left())
+	list := func(what string) []ValType {
+		k := r.count(MaxParams, 1, what)
+		from := len(arena)
+		for range k {
+			arena = append(arena, r.valType(what))
+		}
+		return arena[from:len(arena):len(arena)]
+	}
+	for i := 0; i < n && r.ok(); i++ {
+		start := r.pos
+		if form := r.byte("type"); form != 0x60 {
+			r.failAt(start, "type %d has the unsupported form 0x%02x; only function types are known", i, form)
+		}
+		t := FuncType{Params: list("parameters")}
+		t.Results = list("results")
+		d.m.Types = append(d.m.Types, t)
+	}
+}
+
+func (d *decoder) typeIndex(r *reader) uint32 {
+	start := r.pos
+	i := r.u32("type index")
+	if uint64(i) >= uint64(len(d.m.Types)) {
+		r.failAt(start, "type index %d, but there are %d types", i, len(d.m.Types))
+	}
+	return i
+}
+
+func (d *decoder) imports(r *reader) {
+	n := r.count(MaxImports, 4, "imports")
+	d.m.Imports = make([]Import, 0, n)
+	for i := 0; i < n && r.ok(); i++ {
+		imp := Import{Module: r.name("module name of an import"), Name: r.name("name of an import")}
+		start := r.pos
+		imp.Kind = Kind(r.byte("kind of an import"))
+		switch imp.Kind {
+		case KindFunc:
+			imp.Type = d.typeIndex(r)
+			d.funcs++
+		case KindTable:
+			imp.Value = r.refType("imported table")
+			imp.Limits = r.limits(KindTable)
+			d.tables++
+		case KindMemory:
+			imp.Limits = r.limits(KindMemory)
+			d.memories++
+		case KindGlobal:
+			imp.Value = r.valType("imported global")
+			imp.Mutable = r.mutability()
+			d.globals++
+		default:
+			r.failAt(start, "import %d has the unsupported kind 0x%02x", i, byte(imp.Kind))
+		}
+		d.m.Imports = append(d.m.Imports, imp)
+	}
+}
+
+func (d *decoder) functions(r *reader) {
+	n := r.count(MaxFuncs, 1, "functions")
+	d.m.Funcs = make([]uint32, 0, n)
+	for i := 0; i < n && r.ok(); i++ {
+		d.m.Funcs = append(d.m.Funcs, d.typeIndex(r))
+	}
+	d.funcs += n
+}
+
+func (d *decoder) tableSection(r *reader) {
+	n := r.count(MaxTables, 3, "tables")
+	d.m.Tables = make([]Table, 0, n)
+	for i := 0; i < n && r.ok(); i++ {
+		t := Table{Elem: r.refType("table")}
+		t.Limits = r.limits(KindTable)
+		d.m.Tables = append(d.m.Tables, t)
+	}
+	d.tables += n
+}
+
+func (d *decoder) memorySection(r *reader) {
+	n := r.count(MaxMemories, 2, "memories")
+	d.m.Memories = make([]Limits, 0, n)
+	for i := 0; i < n && r.ok(); i++ {
+		d.m.Memories = append(d.m.Memories, r.limits(KindMemory))
+	}
+	d.memories += n
+}
+
+func (d *decoder) globalSection(r *reader) {
+	n := r.count(MaxGlobals, 3, "globals")
+	for i := 0; i < n && r.ok(); i++ {
+		r.valType("global")
+		r.mutability()
+		r.skipConst("initial value of a global")
+	}
+	d.m.Globals = n
+	d.globals += n
+}
+
+func (d *decoder) exports(r *reader) {
+	n := r.count(MaxExports, 3, "exports")
+	d.m.Exports = make([]Export, 0, n)
+	seen := make(map[string]struct{}) // grows with what was read, not with what was promised
+	for i := 0; i < n && r.ok(); i++ {
+		start := r.pos
+		e := Export{Name: r.name("name of an export"), Kind: Kind(r.byte("kind of an export"))}
+		e.Index = r.u32("index of an export")
+		if !r.ok() {
+			return
+		}
+		if _, ok := seen[e.Name]; ok {
+			r.failAt(start, "two exports are named %.80q", e.Name)
+			return
+		}
+		seen[e.Name] = struct{}{}
+		space := 0
+		switch e.Kind {
+		case KindFunc:
+			space = d.funcs
+		case KindTable:
+			space = d.tables
+		case KindMemory:
+			space = d.memories
+		case KindGlobal:
+			space = d.globals
+		default:
+			r.failAt(start, "export %.80q has the unsupported kind 0x%02x", e.Name, byte(e.Kind))
+			return
+		}
+		if uint64(e.Index) >= uint64(space) {
+			r.failAt(start, "export %.80q is %s %d, but there are %d", e.Name, e.Kind, e.Index, space)
+			return
+		}
+		d.m.Exports = append(d.m.Exports, e)
+	}
+}
+
+func (d *decoder) start(r *reader) {
+	start := r.pos
+	d.m.HasStart = true
+	d.m.Start = r.u32("start function")
+	t, ok := d.m.FuncType(d.m.Start)
+	if !ok {
+		r.failAt(start, "start function %d, but there are %d functions", d.m.Start, d.funcs)
+	} else if len(t.Params)+len(t.Results) > 0 {
+		r.failAt(start, "start function has the signature %s; it can have neither parameters nor results", t)
+	}
+}
+
+func (d *decoder) elements(r *reader) {
+	n := r.count(MaxSegments, 3, "element segments")
+	for i := 0; i < n && r.ok(); i++ {
+		start := r.pos
+		flags := r.u32("element segment")
+		if flags > 7 {
+			r.failAt(start, "element segment %d has unsupported flags %d", i, flags)
+			return
+		}
+		passive, explicit, exprs := flags&1 != 0, flags&2 != 0, flags&4 != 0
+		if !passive {
+			table := uint32(0)
+			if explicit {
+				table = r.u32("table of an element segment")
+			}
+			if uint64(table) >= uint64(d.tables) {
+				r.failAt(start, "element segment %d fills table %d, but there are %d", i, table, d.tables)
+			}
+			r.skipConst("offset of an element segment")
+		}
+		if passive || explicit {
+			at := r.pos
+			if exprs {
+				r.refType("element segment")
+			} else if kind := r.byte("element segment"); kind != 0 {
+				r.failAt(at, "element segment %d has the unsupported kind 0x%02x", i, kind)
+			}
+		}
+		k := r.count(MaxModuleBytes, 1, "elements")
+		for j := 0; j < k && r.ok(); j++ {
+			if exprs {
+				r.skipConst("element")
+				continue
+			}
+			at := r.pos
+			if f := r.u32("element"); uint64(f) >= uint64(d.funcs) {
+				r.failAt(at, "element is function %d, but there are %d", f, d.funcs)
+			}
+		}
+	}
+	d.m.Elements = n
+}
+
+func (d *decoder) code(r *reader) {
+	d.codeSeen = true
+	start := r.pos
+	n := r.count(MaxFuncs, 3, "function bodies")
+	if r.ok() && n != len(d.m.Funcs) {
+		r.failAt(start, "%d function bodies for %d functions", n, len(d.m.Funcs))
+	}
+	for i := 0; i < n && r.ok(); i++ {
+		at := r.pos
+		size := r.u32("size of a function body")
+		r.skip(uint64(size), "function body")
+		if r.ok() && (size < 2 || r.data[r.pos-1] != 0x0b) {
+			r.failAt(at, "function body %d does not end with an end instruction", i)
+		}
+		d.m.Code.LargestBytes = max(d.m.Code.LargestBytes, int(size))
+	}
+	d.m.Code.Bodies = n
+}
+
+func (d *decoder) data(r *reader) {
+	n := r.count(MaxSegments, 2, "data segments")
+	for i := 0; i < n && r.ok(); i++ {
+		start := r.pos
+		flags := r.u32("data segment")
+		if flags > 2 {
+			r.failAt(start, "data segment %d has unsupported flags %d", i, flags)
+			return
+		}
+		if flags != 1 { // active
+			memory := uint32(0)
+			if flags == 2 {
+				memory = r.u32("memory of a data segment")
+			}
+			if uint64(memory) >= uint64(d.memories) {
+				r.failAt(start, "data segment %d fills memory %d, but there are %d", i, memory, d.memories)
+			}
+			r.skipConst("offset of a data segment")
+		}
+		r.skip(uint64(r.u32("length of a data segment")), "data segment")
+	}
+	d.m.Data = n
+}

@@ -1,0 +1,129 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What Decode returns when the header says that the file is no core module.
+// They come wrapped in a sentence; test with errors.Is.
+var (
+	// ErrNotWasm: the file is not WebAssembly; the sentence says what it looks like.
+	ErrNotWasm = errors.New("not a WebAssembly module")
+	// ErrComponent: the file is a WebAssembly component, not a core module.
+	ErrComponent = errors.New("a component; only core modules run so far")
+	// ErrVersion: WebAssembly of another version than 1.
+	ErrVersion = errors.New("unsupported version of the WebAssembly binary format")
+	// ErrTooLarge: more than MaxModuleBytes.
+	ErrTooLarge = errors.New("module is too large")
+)
+
+// FormatError says where and why a file with the header of a core module
+// breaks the binary format or goes over one of the Max constants.
+type FormatError struct {
+	Offset int    // in bytes from the start of the file
+	What   string // lower case, no full stop
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("malformed module at byte %d: %s", e.Offset, e.What)
+}
+
+var (
+	magic       = []byte("\x00asm")
+	version1    = []byte{1, 0, 0, 0}
+	headerBytes = len(magic) + len(version1)
+)
+
+func checkHeader(data []byte) error {
+	switch {
+	case len(data) == 0:
+		return fmt.Errorf("%w: the file is empty", ErrNotWasm)
+	case !bytes.HasPrefix(data, magic) && (len(data) >= len(magic) || !bytes.HasPrefix(magic, data)):
+		return fmt.Errorf("%w: it looks like %s", ErrNotWasm, looksLike(data))
+	case len(data) < headerBytes:
+		return fmt.Errorf("%w: the file ends within the header, after %d bytes", ErrNotWasm, len(data))
+	case len(data) > MaxModuleBytes:
+		return fmt.Errorf("%w: %d bytes, more than %d", ErrTooLarge, len(data), MaxModuleBytes)
+	}
+	version := data[len(magic):headerBytes]
+	switch {
+	case bytes.Equal(version, version1):
+		return nil
+	case version[2] == 1 && version[3] == 0: // the layer field of the component model
+		return fmt.Errorf("the file is %w", ErrComponent)
+	}
+	return fmt.Errorf("%w: % x", ErrVersion, version)
+}
+
+var signatures = []struct{ prefix, what string }{
+	{"\x7fELF", "an ELF executable or library"},
+	{"MZ", "a Windows executable"},
+	{"\xcf\xfa\xed\xfe", "a Mach-O executable"},
+	{"\xce\xfa\xed\xfe", "a Mach-O executable"},
+	{"\xca\xfe\xba\xbe", "a universal Mach-O executable or a Java class"},
+	{"\x1f\x8b", "gzip; unpack it first"},
+	{"\x28\xb5\x2f\xfd", "zstd; unpack it first"},
+	{"BZh", "bzip2; unpack it first"},
+	{"\xfd7zXZ\x00", "xz; unpack it first"},
+	{"PK\x03\x04", "a zip archive; unpack it first"},
+	{"!<arch>\n", "a static library (ar archive)"},
+	{"BC\xc0\xde", "LLVM bitcode; link it first"},
+	{"version https://git-lfs.github.com/", "a Git LFS pointer; run git lfs pull"},
+	{"#!", "a script"},
+	{"SQLite format 3\x00", "a SQLite database"},
+}
+
+// looksLike names what a file is from its first bytes.
+func looksLike(data []byte) string {
+	for _, s := range signatures {
+		if bytes.HasPrefix(data, []byte(s.prefix)) {
+			return s.what
+		}
+	}
+	const tarMagicAt = 257
+	if len(data) > tarMagicAt && bytes.HasPrefix(data[tarMagicAt:], []byte("ustar")) {
+		return "a tar archive; unpack it first"
+	}
+	head := data[:min(len(data), 512)]
+	if len(data) > len(head) {
+		head = trimPartialRune(head)
+	}
+	if !utf8.Valid(head) || bytes.ContainsFunc(head, func(r rune) bool {
+		return unicode.IsControl(r) && !unicode.IsSpace(r)
+	}) {
+		return "some other binary file"
+	}
+	text := bytes.ToLower(bytes.TrimLeftFunc(bytes.TrimPrefix(head, []byte("\ufeff")), unicode.IsSpace))
+	for _, s := range []struct{ prefix, what string }{
+		{"<!doctype html", "an HTML page; the download may have failed"},
+		{"<html", "an HTML page; the download may have failed"},
+		{"<", "XML or HTML"},
+		{"{", "JSON"},
+		{"[", "JSON"},
+		{"(module", "WebAssembly text; assemble it first"},
+		{"(component", "WebAssembly text; assemble it first"},
+		{";;", "WebAssembly text; assemble it first"},
+	} {
+		if bytes.HasPrefix(text, []byte(s.prefix)) {
+			return s.what
+		}
+	}
+	return "text"
+}
+
+// trimPartialRune cuts a rune that the end of b splits.
+func trimPartialRune(b []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(b); i++ {
+		if utf8.RuneStart(b[len(b)-i]) {
+			if !utf8.FullRune(b[len(b)-i:]) {
+				return b[:len(b)-i]
+			}
+			break
+		}
+	}
+	return b
+}

@@ -1,0 +1,256 @@
+package wasm
+
+import "strings"
+
+// Limits on what Decode accepts. They are far above what real modules hold
+// (a 31 MiB compiler has 450 imports and exports) and bound the memory that a
+// small hostile file can make the host allocate.
+const (
+	MaxModuleBytes = 128 << 20
+	MaxSections    = 1024 // custom sections included
+	MaxTypes       = 1 << 16
+	MaxParams      = 1000 // also of results
+	MaxImports     = 1 << 14
+	MaxFuncs       = 1 << 20
+	MaxTables      = 1 << 10
+	MaxMemories    = 1 << 8
+	MaxGlobals     = 1 << 20
+	MaxExports     = 1 << 16
+	MaxSegments    = 1 << 20 // of each kind; a Go module has 38 to 100 thousand
+	MaxNameBytes   = 4096
+)
+
+// PageBytes is the size of a page, the unit of memory limits.
+const PageBytes = 65536
+
+// ValType is a value type, by its byte in the binary format.
+type ValType byte
+
+// The value types that Decode accepts.
+const (
+	I32       ValType = 0x7f
+	I64       ValType = 0x7e
+	F32       ValType = 0x7d
+	F64       ValType = 0x7c
+	V128      ValType = 0x7b
+	FuncRef   ValType = 0x70
+	ExternRef ValType = 0x6f
+)
+
+// String returns the name of the type in the text format, such as "i32".
+func (t ValType) String() string {
+	switch t {
+	case I32:
+		return "i32"
+	case I64:
+		return "i64"
+	case F32:
+		return "f32"
+	case F64:
+		return "f64"
+	case V128:
+		return "v128"
+	case FuncRef:
+		return "funcref"
+	case ExternRef:
+		return "externref"
+	}
+	return "unknown type"
+}
+
+// FuncType is the signature of a function.
+type FuncType struct {
+	Params, Results []ValType
+}
+
+// String returns the signature as wit/README.md writes it: "(i32 i64) -> i32",
+// "() -> i32", "(i32)".
+func (t FuncType) String() string {
+	var b strings.Builder
+	list := func(types []ValType) {
+		for i, v := range types {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			b.WriteString(v.String())
+		}
+	}
+	b.WriteByte('(')
+	list(t.Params)
+	b.WriteByte(')')
+	switch len(t.Results) {
+	case 0:
+	case 1:
+		b.WriteString(" -> ")
+		list(t.Results)
+	default:
+		b.WriteString(" -> (")
+		list(t.Results)
+		b.WriteByte(')')
+	}
+	return b.String()
+}
+
+// Kind is what an import or an export is.
+type Kind byte
+
+// The kinds, by their byte in the binary format.
+const (
+	KindFunc   Kind = 0
+	KindTable  Kind = 1
+	KindMemory Kind = 2
+	KindGlobal Kind = 3
+)
+
+func (k Kind) String() string {
+	switch k {
+	case KindFunc:
+		return "function"
+	case KindTable:
+		return "table"
+	case KindMemory:
+		return "memory"
+	case KindGlobal:
+		return "global"
+	}
+	return "unknown kind"
+}
+
+// Limits bounds a memory, in pages, or a table, in elements.
+type Limits struct {
+	Min, Max uint64 // Max is 0 unless HasMax
+	HasMax   bool
+	Shared   bool // a memory that threads share
+	Is64     bool // addressed by i64
+}
+
+// Table is a table that the module defines.
+type Table struct {
+	Elem   ValType
+	Limits Limits
+}
+
+// Import is one thing that the module asks its host for. Which fields besides
+// the names and Kind are set depends on Kind.
+type Import struct {
+	Module, Name string
+	Kind         Kind
+	Type         uint32  // KindFunc: index in Module.Types, in range
+	Limits       Limits  // KindTable and KindMemory
+	Value        ValType // KindTable: element type; KindGlobal: type of the value
+	Mutable      bool    // KindGlobal
+}
+
+// Export is one thing that the module offers. Names are unique in a module.
+type Export struct {
+	Name  string
+	Kind  Kind
+	Index uint32 // in the index space of Kind, imports first; in range
+}
+
+// Section ids in the binary format.
+const (
+	SectionCustom    byte = 0
+	SectionType      byte = 1
+	SectionImport    byte = 2
+	SectionFunction  byte = 3
+	SectionTable     byte = 4
+	SectionMemory    byte = 5
+	SectionGlobal    byte = 6
+	SectionExport    byte = 7
+	SectionStart     byte = 8
+	SectionElement   byte = 9
+	SectionCode      byte = 10
+	SectionData      byte = 11
+	SectionDataCount byte = 12
+)
+
+// Section is one section as it stands in the file.
+type Section struct {
+	ID            byte
+	Offset        int    // of the id byte
+	PayloadOffset int    // of the first byte after the size
+	Payload       []byte // aliases the input
+}
+
+// End is the offset of the first byte after the section.
+func (s Section) End() int { return s.PayloadOffset + len(s.Payload) }
+
+// Custom is a custom section.
+type Custom struct {
+	Name   string
+	Offset int    // of the section's id byte
+	Data   []byte // what follows the name; aliases the input
+}
+
+// Code says how much code a module holds.
+type Code struct {
+	Bodies       int // equals len(Module.Funcs)
+	LargestBytes int // size of the largest body, its local declarations included
+}
+
+// Module is what Decode learned of a module. It is not changed after Decode
+// returned it, so it may be read from several goroutines.
+type Module struct {
+	Bytes    int       // size of the file
+	Sections []Section // all of them, in the order of the file
+	Types    []FuncType
+	Imports  []Import
+	Funcs    []uint32 // the type index of each function that the module defines
+	Tables   []Table
+	Memories []Limits // in pages
+	Exports  []Export
+	Customs  []Custom
+
+	Globals  int // that the module defines
+	Elements int // element segments
+	Data     int // data segments
+	Code     Code
+
+	// HasStart says that instantiation runs the function Start: code that runs
+	// before any export is called.
+	HasStart bool
+	Start    uint32
+
+	// HasDataCount says that there is a data count section. Its number equals Data.
+	HasDataCount bool
+}
+
+// Export returns the export of that name.
+func (m *Module) Export(name string) (Export, bool) {
+	for _, e := range m.Exports {
+		if e.Name == name {
+			return e, true
+		}
+	}
+	return Export{}, false
+}
+
+// FuncType returns the signature of a function by its index in the function
+// index space, in which imports come first; false when there is no such function.
+func (m *Module) FuncType(index uint32) (FuncType, bool) {
+	i := uint64(index)
+	for _, imp := range m.Imports {
+		if imp.Kind != KindFunc {
+			continue
+		}
+		if i == 0 {
+			return m.Types[imp.Type], true
+		}
+		i--
+	}
+	if i < uint64(len(m.Funcs)) {
+		return m.Types[m.Funcs[i]], true
+	}
+	return FuncType{}, false
+}
+
+// ExportedFunc returns the signature of the exported function of that name;
+// false when there is no such export or when it is no function.
+func (m *Module) ExportedFunc(name string) (FuncType, bool) {
+	e, ok := m.Export(name)
+	if !ok || e.Kind != KindFunc {
+		return FuncType{}, false
+	}
+	return m.FuncType(e.Index)
+}

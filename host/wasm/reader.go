@@ -1,0 +1,243 @@
+package wasm
+
+import (
+	"fmt"
+	"unicode/utf8"
+)
+
+// reader reads the fields of one section, or of the list of sections. Its
+// first failure sticks: every later read returns zero, so that callers check
+// err where a value is used to allocate, to loop or to index.
+type reader struct {
+	data []byte // the whole file, so that offsets need no translation
+	pos  int
+	end  int // pos <= end <= len(data)
+	err  *FormatError
+
+	// text holds data[textAt:end] once a name was read. Names are substrings
+	// of it: one allocation for a section instead of one for each name.
+	text   string
+	textAt int
+}
+
+func (r *reader) ok() bool { return r.err == nil }
+
+func (r *reader) failAt(offset int, format string, args ...any) {
+	if r.err == nil {
+		r.err = &FormatError{Offset: offset, What: fmt.Sprintf(format, args...)}
+	}
+}
+
+func (r *reader) left() int { return r.end - r.pos }
+
+func (r *reader) byte(what string) byte {
+	if !r.ok() {
+		return 0
+	}
+	if r.pos >= r.end {
+		r.failAt(r.pos, "%s is cut off", what)
+		return 0
+	}
+	b := r.data[r.pos]
+	r.pos++
+	return b
+}
+
+// skip moves over n bytes.
+func (r *reader) skip(n uint64, what string) {
+	if !r.ok() {
+		return
+	}
+	if n > uint64(r.left()) {
+		r.failAt(r.pos, "%s has %d bytes, but only %d are left", what, n, r.left())
+		return
+	}
+	r.pos += int(n)
+}
+
+// unsigned reads an unsigned LEB128 number of at most that many bits. Padding
+// with zeros is legal up to the longest form, and linkers use it.
+func (r *reader) unsigned(bits int, what string) uint64 {
+	start := r.pos
+	var v uint64
+	for shift := 0; shift < bits; shift += 7 {
+		b := r.byte(what)
+		if !r.ok() {
+			return 0
+		}
+		if rest := bits - shift; rest < 7 && b>>rest != 0 {
+			break // a continuation bit, or value bits that do not fit
+		}
+		v |= uint64(b&0x7f) << shift
+		if b < 0x80 {
+			return v
+		}
+	}
+	r.failAt(start, "%s is not a %d-bit LEB128 number", what, bits)
+	return 0
+}
+
+func (r *reader) u32(what string) uint32 { return uint32(r.unsigned(32, what)) }
+
+// skipSigned moves over a signed LEB128 number of that many bits.
+func (r *reader) skipSigned(bits int, what string) {
+	start := r.pos
+	for shift := 0; shift < bits; shift += 7 {
+		b := r.byte(what)
+		if !r.ok() {
+			return
+		}
+		if rest := bits - shift; rest < 7 {
+			// The unused bits of the last byte repeat the sign bit.
+			high := b >> (rest - 1)
+			if b < 0x80 && (high == 0 || high == 0x7f>>(rest-1)) {
+				return
+			}
+			break
+		}
+		if b < 0x80 {
+			return
+		}
+	}
+	r.failAt(start, "%s is not a signed %d-bit LEB128 number", what, bits)
+}
+
+// count reads the length of a vector whose elements have at least minBytes
+// each. What it returns is safe to allocate for.
+func (r *reader) count(limit, minBytes int, what string) int {
+	start := r.pos
+	n := r.u32("number of " + what)
+	if !r.ok() {
+		return 0
+	}
+	if uint64(n) > uint64(limit) {
+		r.failAt(start, "%d %s, more than the limit of %d", n, what, limit)
+		return 0
+	}
+	if uint64(n)*uint64(minBytes) > uint64(r.left()) {
+		r.failAt(start, "%d %s cannot fit into the %d bytes that are left", n, what, r.left())
+		return 0
+	}
+	return int(n)
+}
+
+// name reads a UTF-8 name.
+func (r *reader) name(what string) string {
+	from, to := r.nameSpan(what)
+	if !r.ok() {
+		return ""
+	}
+	if r.text == "" {
+		r.textAt = from
+		r.text = string(r.data[from:r.end])
+	}
+	return r.text[from-r.textAt : to-r.textAt]
+}
+
+// nameSpan reads a name and returns where it stands.
+func (r *reader) nameSpan(what string) (from, to int) {
+	start := r.pos
+	n := r.u32("length of " + what)
+	if n > MaxNameBytes {
+		r.failAt(start, "%s has %d bytes, more than the limit of %d", what, n, MaxNameBytes)
+	}
+	from = r.pos
+	r.skip(uint64(n), what)
+	if r.ok() && !utf8.Valid(r.data[from:r.pos]) {
+		r.failAt(from, "%s is not valid UTF-8", what)
+	}
+	return from, r.pos
+}
+
+func (r *reader) valType(what string) ValType {
+	start := r.pos
+	t := ValType(r.byte(what))
+	switch t {
+	case I32, I64, F32, F64, V128, FuncRef, ExternRef:
+	default:
+		r.failAt(start, "%s: unsupported value type 0x%02x", what, byte(t))
+	}
+	return t
+}
+
+func (r *reader) refType(what string) ValType {
+	start := r.pos
+	t := ValType(r.byte(what))
+	if t != FuncRef && t != ExternRef {
+		r.failAt(start, "%s: unsupported reference type 0x%02x", what, byte(t))
+	}
+	return t
+}
+
+func (r *reader) mutability() bool {
+	start := r.pos
+	b := r.byte("mutability of a global")
+	if b > 1 {
+		r.failAt(start, "mutability of a global is 0x%02x; it can be 0 or 1", b)
+	}
+	return b == 1
+}
+
+// limits reads the limits of a memory or of a table.
+func (r *reader) limits(kind Kind) Limits {
+	start := r.pos
+	what := "limits of a " + kind.String()
+	flags := r.byte(what)
+	l := Limits{HasMax: flags&1 != 0, Shared: flags&2 != 0, Is64: flags&4 != 0}
+	if flags > 7 || l.Shared && (kind != KindMemory || !l.HasMax) {
+		r.failAt(start, "%s: unsupported flags 0x%02x", what, flags)
+		return l
+	}
+	bits := 32
+	if l.Is64 {
+		bits = 64
+	}
+	l.Min = r.unsigned(bits, what)
+	if l.HasMax {
+		l.Max = r.unsigned(bits, what)
+	}
+	if kind == KindMemory {
+		most := uint64(1) << 16
+		if l.Is64 {
+			most = 1 << 48
+		}
+		if l.Min > most || l.Max > most {
+			r.failAt(start, "%s: more than %d pages", what, most)
+		}
+	}
+	if l.HasMax && l.Min > l.Max {
+		r.failAt(start, "%s: minimum %d is larger than maximum %d", what, l.Min, l.Max)
+	}
+	return l
+}
+
+// skipConst moves over a constant expression.
+func (r *reader) skipConst(what string) {
+	for r.ok() {
+		start := r.pos
+		switch op := r.byte(what); op {
+		case 0x0b: // end
+			return
+		case 0x23, 0xd2: // global.get, ref.func
+			r.u32(what)
+		case 0x41: // i32.const
+			r.skipSigned(32, what)
+		case 0x42: // i64.const
+			r.skipSigned(64, what)
+		case 0x43: // f32.const
+			r.skip(4, what)
+		case 0x44: // f64.const
+			r.skip(8, what)
+		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub and mul of extended constant expressions
+		case 0xd0: // ref.null
+			r.refType(what)
+		case 0xfd:
+			if sub := r.u32(what); sub != 12 { // v128.const
+				r.failAt(start, "%s: instruction 0xfd %d is not constant", what, sub)
+			}
+			r.skip(16, what)
+		default:
+			r.failAt(start, "%s: instruction 0x%02x is not constant", what, op)
+		}
+	}
+}

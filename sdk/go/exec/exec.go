@@ -1,0 +1,125 @@
+// Package exec starts the one process that was approved for a call. Only a
+// tool registered with tool.RunsCommand may do so, once a call, and only with
+// the command that its argument holds.
+//
+// The process runs on the host with a fixed environment and empty stdin. The
+// host applies its own limits when they are lower than those asked for.
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"time"
+
+	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
+)
+
+// The values that a zero field of [Command] stands for.
+const (
+	DefaultTimeout   = 30 * time.Second
+	DefaultMaxOutput = 1 << 20
+)
+
+var (
+	// ErrDenied: the command is not the one that was approved, or there was
+	// one already. It is fs.ErrPermission too.
+	ErrDenied = abi.Sentinel("command denied", fs.ErrPermission)
+	// ErrNotFound: the program or the directory does not exist. It is
+	// fs.ErrNotExist too.
+	ErrNotFound = abi.Sentinel("command not found", fs.ErrNotExist)
+	// ErrFailed: the process could not be started or watched.
+	ErrFailed = errors.New("command failed to run")
+)
+
+// Command is a process to start.
+type Command struct {
+	Argv []string // the program and its arguments
+	Dir  string   // absolute; empty means the call's directory
+	// Timeout is when the host kills the process and its descendants; 0 means
+	// DefaultTimeout. It is counted in milliseconds.
+	Timeout time.Duration
+	// MaxOutput is how many bytes are kept of each stream; 0 means
+	// DefaultMaxOutput.
+	MaxOutput int
+	// MergeStderr sends both streams to Stdout, in the order of the writes.
+	MergeStderr bool
+}
+
+// Outcome is what came of a process that was started.
+type Outcome struct {
+	ExitCode  int // -1 when the process did not exit by itself
+	Signal    int // what ended it; 0 for none
+	TimedOut  bool
+	Stdout    []byte
+	Stderr    []byte
+	Truncated bool // a stream had more than was kept
+}
+
+// Run starts a process and waits for its end. A command that fails by itself
+// is no error: see [Outcome]. When ctx has a deadline, it bounds the timeout.
+func Run(ctx context.Context, cmd Command) (Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	timeout := cmd.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		timeout = min(timeout, time.Until(deadline))
+	}
+	maxOutput := cmd.MaxOutput
+	if maxOutput <= 0 {
+		maxOutput = DefaultMaxOutput
+	}
+
+	var f abi.Frame
+	defer f.Free()
+	var hasDir, merge uint32
+	if cmd.Dir != "" {
+		hasDir = 1
+	}
+	if cmd.MergeStderr {
+		merge = 1
+	}
+	dirPtr, dirLen := f.Text(cmd.Dir)
+	// result<outcome, error>: the case at 0; at 4 the outcome of 40 bytes, or
+	// the error, whose case is at 4 and whose text is at 8.
+	ret, r := f.Area(44)
+	hostRun(f.Texts(cmd.Argv), uint32(len(cmd.Argv)), hasDir, dirPtr, dirLen,
+		clamp(timeout.Milliseconds()), clamp(int64(maxOutput)), merge, ret)
+	if r.Bool(0) {
+		return Outcome{}, errorOf(r)
+	}
+	out := Outcome{
+		ExitCode:  -1,
+		TimedOut:  r.Bool(20),
+		Stdout:    r.Bytes(24),
+		Stderr:    r.Bytes(32),
+		Truncated: r.Bool(40),
+	}
+	if r.Bool(4) {
+		out.ExitCode = int(int32(r.U32(8)))
+	}
+	if r.Bool(12) {
+		out.Signal = int(int32(r.U32(16)))
+	}
+	return out, nil
+}
+
+func errorOf(r abi.Record) error {
+	err := ErrFailed
+	switch r.Case(4) {
+	case 0:
+		err = ErrDenied
+	case 1:
+		err = ErrNotFound
+	}
+	return fmt.Errorf("%w: %s", err, r.Text(8))
+}
+
+// clamp keeps v in what the host takes; 0 would ask for nothing at all.
+func clamp(v int64) uint32 { return uint32(min(max(v, 1), math.MaxUint32)) }

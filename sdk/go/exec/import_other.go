@@ -1,0 +1,9 @@
+//go:build !wasip1
+
+package exec
+
+// hostRun is the host's function. Natively there is no host; tests of this
+// package put their own here.
+var hostRun = func(argvPtr, argvLen, hasDir, dirPtr, dirLen, timeoutMillis, maxOutput, mergeStderr, ret uint32) {
+	panic("exec: no host: the program does not run as a Stockade module")
+}

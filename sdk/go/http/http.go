@@ -1,0 +1,153 @@
+// Package http makes requests through the host, to the hosts that were
+// granted. The host resolves the name, refuses private addresses, checks every
+// redirect and applies its own limits when they are lower than those asked for.
+package http
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"time"
+
+	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
+)
+
+var (
+	// ErrDenied: the host or the address was not granted. It is
+	// fs.ErrPermission too.
+	ErrDenied = abi.Sentinel("request denied", fs.ErrPermission)
+	// ErrInvalid: the URL, the method or a header is malformed.
+	ErrInvalid = errors.New("invalid request")
+	// ErrDNS: the name could not be resolved.
+	ErrDNS = errors.New("resolve the host")
+	// ErrConnect: nobody answers at the address.
+	ErrConnect = errors.New("connect")
+	// ErrTLS: the server could not be authenticated.
+	ErrTLS = errors.New("tls")
+	// ErrTimeout: there was no answer in time. It is os.ErrDeadlineExceeded too.
+	ErrTimeout = abi.Sentinel("no answer in time", os.ErrDeadlineExceeded)
+	// ErrProtocol: the answer is not HTTP, or broke off.
+	ErrProtocol = errors.New("http protocol")
+)
+
+// TooLargeError says that the answer exceeds the host's limit, beyond which it
+// does not even cut.
+type TooLargeError struct {
+	Limit uint64 // bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("response is larger than %d bytes", e.Limit)
+}
+
+// Header is one line of a request's or a response's head.
+type Header struct{ Name, Value string }
+
+// Request is what to send.
+type Request struct {
+	Method  string // empty means GET
+	URL     string // absolute, http or https
+	Headers []Header
+	Body    []byte // nil means none
+	// Timeout is for the whole exchange; 0 leaves it to the host. It is counted in
+	// milliseconds.
+	Timeout time.Duration
+	// MaxBytes is how much of the body is kept; 0 leaves it to the host.
+	MaxBytes int
+}
+
+// Response is the last answer, after all redirects.
+type Response struct {
+	Status    int
+	URL       string // where the answer came from
+	Headers   []Header
+	Body      []byte
+	Truncated bool // the body was longer than what was kept
+}
+
+// Fetch sends a request and reads the answer. An answer of any status is no
+// error. When ctx has a deadline, it bounds the timeout.
+func Fetch(ctx context.Context, req Request) (*Response, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	timeout := req.Timeout
+	if deadline, ok := ctx.Deadline(); ok && (timeout <= 0 || time.Until(deadline) < timeout) {
+		timeout = max(time.Until(deadline), time.Millisecond)
+	}
+	method := req.Method
+	if method == "" {
+		method = "GET"
+	}
+	var headers []string
+	for _, h := range req.Headers {
+		headers = append(headers, h.Name, h.Value)
+	}
+
+	var f abi.Frame
+	defer f.Free()
+	methodPtr, methodLen := f.Text(method)
+	urlPtr, urlLen := f.Text(req.URL)
+	bodyPtr, bodyLen := f.Bytes(req.Body)
+	var hasBody uint32
+	if req.Body != nil {
+		hasBody = 1
+	}
+	hasTimeout, millis := option(timeout.Milliseconds(), timeout > 0)
+	hasMax, maxBytes := option(int64(req.MaxBytes), req.MaxBytes > 0)
+	// result<response, error>: the case at 0; at 8, since an error holds a u64, the
+	// response of 32 bytes, or the error, whose case is at 8 and whose u64 or
+	// text is at 16.
+	ret, r := f.Area(40)
+	hostFetch(methodPtr, methodLen, urlPtr, urlLen, f.Texts(headers), uint32(len(req.Headers)),
+		hasBody, bodyPtr, bodyLen, hasTimeout, millis, hasMax, maxBytes, ret)
+	if r.Bool(0) {
+		return nil, errorOf(r)
+	}
+	resp := &Response{
+		Status:    int(r.U16(8)),
+		URL:       r.Text(12),
+		Body:      r.Bytes(28),
+		Truncated: r.Bool(36),
+	}
+	pairs := r.Texts(20, 2)
+	for i := 0; i < len(pairs); i += 2 {
+		resp.Headers = append(resp.Headers, Header{pairs[i], pairs[i+1]})
+	}
+	return resp, nil
+}
+
+func errorOf(r abi.Record) error {
+	var err error
+	switch r.Case(8) {
+	case 0:
+		err = ErrDenied
+	case 1:
+		err = ErrInvalid
+	case 2:
+		err = ErrDNS
+	case 3:
+		err = ErrConnect
+	case 4:
+		err = ErrTLS
+	case 5:
+		return ErrTimeout
+	case 6:
+		return &TooLargeError{Limit: r.U64(16)}
+	default:
+		err = ErrProtocol
+	}
+	return fmt.Errorf("%w: %s", err, r.Text(16))
+}
+
+// option lowers an option<u32>; a value of 0 becomes 1, as it would ask for
+// nothing at all.
+func option(v int64, some bool) (has, value uint32) {
+	if !some {
+		return 0, 0
+	}
+	return 1, uint32(min(max(v, 1), math.MaxUint32))
+}

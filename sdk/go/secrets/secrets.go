@@ -1,0 +1,39 @@
+// Package secrets names secrets without seeing them.
+package secrets
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
+)
+
+var (
+	// ErrDenied: the module was not granted the secret. It is
+	// fs.ErrPermission too.
+	ErrDenied = abi.Sentinel("secret denied", fs.ErrPermission)
+	// ErrMissing: the secret was granted but nobody has set it.
+	ErrMissing = errors.New("secret is not set")
+)
+
+// Placeholder returns a text that stands for the named secret. The host
+// replaces it by the value in a request that package http sends to the host
+// that the secret is for, and nowhere else.
+func Placeholder(name string) (string, error) {
+	var f abi.Frame
+	defer f.Free()
+	namePtr, nameLen := f.Text(name)
+	// result<string, error> with an error of 12 bytes, whose case is at 4.
+	ret, r := f.Area(16)
+	hostPlaceholder(namePtr, nameLen, ret)
+	if !r.Bool(0) {
+		return r.Text(4), nil
+	}
+	switch r.Case(4) {
+	case 0:
+		return "", fmt.Errorf("%w: %s", ErrDenied, r.Text(8))
+	default:
+		return "", fmt.Errorf("%w: %q", ErrMissing, name)
+	}
+}

@@ -1,0 +1,96 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Call is what a tool may know about the call that it serves.
+type Call struct {
+	// ID is the host's name for the call, the same as in its log.
+	ID string
+	// Dir is where relative paths start, an absolute path. It is the process's
+	// working directory too, if the tool asked for files. Empty means none.
+	Dir string
+	// Locale is a language tag such as "de-AT"; empty when the host told none.
+	Locale string
+	// Deadline is when the host will stop waiting; zero means never. The
+	// context has it too.
+	Deadline time.Time
+}
+
+type callKey struct{}
+
+// WithCall returns a context that carries call. The package does it for every
+// call; tests do it for tools that they call directly.
+func WithCall(ctx context.Context, call Call) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
+}
+
+// CallFrom returns the call that ctx belongs to, or the zero Call.
+func CallFrom(ctx context.Context) Call {
+	call, _ := ctx.Value(callKey{}).(Call)
+	return call
+}
+
+// call runs one tool. The result is a JSON object.
+func (r *registry) call(call Call, name string, args []byte) (result []byte, fault *Error) {
+	e := r.find(name)
+	if e == nil {
+		return nil, &Error{CodeUnknownTool, fmt.Errorf("module %s has no tool %.80q", r.name, name)}
+	}
+	ctx := WithCall(context.Background(), call)
+	if !call.Deadline.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, call.Deadline)
+		defer cancel()
+	}
+	// A panic is the author's mistake, but one bad call should not cost a
+	// module that keeps state its other calls.
+	defer func() {
+		if p := recover(); p != nil {
+			result, fault = nil, &Error{CodeFailed, fmt.Errorf("panic: %v", p)}
+		}
+	}()
+	if err := e.enter(call.Dir); err != nil {
+		return nil, AsError(err)
+	}
+	out, err := e.run(ctx, args)
+	if err != nil {
+		return nil, AsError(err)
+	}
+	text, err := encode(out)
+	if err != nil {
+		return nil, &Error{CodeFailed, fmt.Errorf("encode the result: %w", err)}
+	}
+	if !bytes.HasPrefix(text, []byte("{")) {
+		text = append(append([]byte(`{"output":`), text...), '}')
+	}
+	return text, nil
+}
+
+// enter makes relative paths start at dir. A tool that sees no files has no
+// directory to be in; for one that does, staying in the directory of an
+// earlier call would make its paths mean other files.
+func (e *entry) enter(dir string) error {
+	if e.Capabilities.Files == "" || dir == "" {
+		return nil
+	}
+	if err := os.Chdir(dir); err != nil {
+		return Denied("working directory %s is not in a granted directory: %w", dir, err)
+	}
+	return nil
+}
+
+// deadlineAfter is the moment when so many milliseconds have passed; the zero
+// time when that is too far away to matter.
+func deadlineAfter(now time.Time, millis uint64) time.Time {
+	const year = 365 * 24 * time.Hour
+	if millis > uint64(year/time.Millisecond) {
+		return time.Time{}
+	}
+	return now.Add(time.Duration(millis) * time.Millisecond)
+}

@@ -1,0 +1,110 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// Code says what kind of failure an [Error] is. The values are the cases of
+// the variant types.error in wit/, in their order.
+type Code uint8
+
+// The codes.
+const (
+	CodeInvalidInput Code = iota // the arguments are wrong
+	CodeUnknownTool              // no tool of this name; made by this package only
+	CodeNotFound                 // what the arguments name does not exist
+	CodeDenied                   // it exists but may not be used
+	CodeIO                       // reading or writing failed
+	CodeParse                    // something was read but not understood
+	CodeUnavailable              // a service does not answer; later it may
+	CodeCancelled                // the caller no longer wants the result
+	CodeFailed                   // all else
+)
+
+// String returns the case's name in wit/.
+func (c Code) String() string {
+	names := [...]string{"invalid-input", "unknown-tool", "not-found", "denied", "io", "parse", "unavailable", "cancelled", "failed"}
+	if int(c) < len(names) {
+		return names[c]
+	}
+	return fmt.Sprintf("code %d", uint8(c))
+}
+
+// Error is a failure with a code. Tools make one with the functions below.
+type Error struct {
+	Code Code
+	err  error
+}
+
+func (e *Error) Error() string { return e.err.Error() }
+
+// Unwrap returns the error that the code was put on.
+func (e *Error) Unwrap() error { return e.err }
+
+func errorf(code Code, format string, args []any) error {
+	return &Error{Code: code, err: fmt.Errorf(format, args...)}
+}
+
+// InvalidInput says that the arguments are wrong and how to correct them.
+func InvalidInput(format string, args ...any) error { return errorf(CodeInvalidInput, format, args) }
+
+// NotFound says that what the arguments name does not exist.
+func NotFound(format string, args ...any) error { return errorf(CodeNotFound, format, args) }
+
+// Denied says that something may not be used.
+func Denied(format string, args ...any) error { return errorf(CodeDenied, format, args) }
+
+// IO says that reading or writing failed.
+func IO(format string, args ...any) error { return errorf(CodeIO, format, args) }
+
+// Parse says that data is not what it should be.
+func Parse(format string, args ...any) error { return errorf(CodeParse, format, args) }
+
+// Unavailable says that a service does not answer, and that it may later.
+func Unavailable(format string, args ...any) error { return errorf(CodeUnavailable, format, args) }
+
+// Cancelled says that the tool stopped because its caller gave up. The text
+// stays in the guest: the host knows why.
+func Cancelled(format string, args ...any) error { return errorf(CodeCancelled, format, args) }
+
+// Failed says that the tool could not do its work for any other reason.
+func Failed(format string, args ...any) error { return errorf(CodeFailed, format, args) }
+
+// AsError returns err as the host gets it; nil stays nil. An [Error] anywhere
+// in the chain gives the code. Otherwise fs.ErrNotExist is not-found,
+// fs.ErrPermission is denied (also when a host function refused),
+// context.Canceled is cancelled, any other *fs.PathError or *os.LinkError is
+// io, and all else is failed. The text is always that of err.
+func AsError(err error) *Error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := err.(*Error); ok && e != nil && e.err != nil {
+		return e
+	}
+	code := CodeFailed
+	if e, ok := errors.AsType[*Error](err); ok && e != nil {
+		code = e.Code
+	} else if errors.Is(err, fs.ErrNotExist) {
+		code = CodeNotFound
+	} else if errors.Is(err, fs.ErrPermission) || outsideGrants(err) {
+		code = CodeDenied
+	} else if errors.Is(err, context.Canceled) {
+		code = CodeCancelled
+	} else if isFileError(err) {
+		code = CodeIO
+	}
+	return &Error{Code: code, err: err}
+}
+
+func isFileError(err error) bool {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return true
+	}
+	_, ok := errors.AsType[*os.LinkError](err)
+	return ok
+}

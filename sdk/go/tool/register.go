@@ -1,0 +1,225 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// abiName is the WIT package that this SDK lowers to; see wit/ in the repository.
+const abiName = "stockade:tool@0.1.0"
+
+// validName avoids package regexp, which every module would carry.
+func validName(s string) bool {
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+	return s != "" && len(s) <= 64 && strings.Trim(s, allowed) == ""
+}
+
+// std is what the exports of the module serve.
+var std = new(registry)
+
+// Module names the module: 1 to 64 letters, digits, '_' or '-', and a version
+// such as "0.1.0". It is called once, from an init function. It panics when
+// the name is bad or when it is called twice.
+func Module(name, version string) { std.setModule(name, version) }
+
+// Register offers fn as a tool. It is called from an init function.
+//
+// The name is 1 to 64 letters, digits, '_' or '-', unique in the module. The
+// description tells the model when and how to use the tool.
+//
+// In is a struct, whose exported fields are the arguments. Tags say the rest:
+//
+//	json:"name"            the argument's name; ",omitempty" or ",omitzero" makes it optional, as does a pointer type
+//	desc:"Which file."     what the model reads about it
+//	enum:"name,size"       the values that a string may have
+//	min:"1" max:"1000"     the bounds of a number, inclusive
+//	default:"name"         the value of an optional argument that is absent
+//
+// Fields may be strings, bools, numbers, json.RawMessage or any (any JSON
+// value), and slices, arrays, maps with string keys, pointers and structs of
+// them; []byte is base64 text. A type with UnmarshalText is a string. The
+// schema allows no other arguments. The host checks arguments against the
+// schema before the call; fn still sees what Go's types allow, such as an
+// empty string.
+//
+// Register panics when the name, In or an option is wrong.
+func Register[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) {
+	e, err := newEntry(name, description, fn, opts...)
+	if err == nil {
+		err = std.add(e)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("tool.Register(%q): %v", name, err))
+	}
+}
+
+// Option says what a tool needs beyond computing. Asking is not getting: a
+// person or a policy decides. A tool without options sees no files.
+type Option func(*entry)
+
+// ReadsFiles asks for the granted directories, read-only.
+func ReadsFiles() Option {
+	return func(e *entry) {
+		if e.Capabilities.Files == "" {
+			e.Capabilities.Files = "read"
+		}
+	}
+}
+
+// WritesFiles asks for the granted directories, to read and to write.
+func WritesFiles() Option {
+	return func(e *entry) { e.Capabilities.Files = "write" }
+}
+
+// RunsCommand asks for one process through package exec. The argument
+// commandArg, a string, holds the bash command that is shown to a person and
+// run; timeoutArg holds its time limit in whole seconds, or is "" when there
+// is no such argument. The host runs exactly what the argument says.
+func RunsCommand(commandArg, timeoutArg string) Option {
+	return func(e *entry) {
+		e.Capabilities.Exec = commandArg
+		e.Capabilities.ExecTimeout = timeoutArg
+	}
+}
+
+// registry is the tools of a module. It is filled by init functions, which run
+// one after another, and fixed from then on.
+type registry struct {
+	name, version string
+	entries       []*entry
+}
+
+type capabilities struct {
+	Files       string `json:"files,omitempty"`
+	Exec        string `json:"exec,omitempty"`
+	ExecTimeout string `json:"exec_timeout,omitempty"`
+}
+
+// entry is one tool. Its JSON is the tool's part of the manifest.
+type entry struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	Parameters   json.RawMessage `json:"parameters"`
+	Capabilities capabilities    `json:"capabilities"`
+
+	run func(ctx context.Context, args []byte) (any, error)
+}
+
+func newEntry[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (*entry, error) {
+	if !validName(name) {
+		return nil, errors.New("the name is not 1 to 64 letters, digits, '_' or '-'")
+	}
+	if strings.TrimSpace(description) == "" {
+		return nil, errors.New("the description is empty")
+	}
+	if fn == nil {
+		return nil, errors.New("the function is nil")
+	}
+	in := reflect.TypeFor[In]()
+	args, err := argumentsOf(in)
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{Name: name, Description: description, Parameters: args.schema}
+	for _, opt := range opts {
+		opt(e)
+	}
+	for _, arg := range []string{e.Capabilities.Exec, e.Capabilities.ExecTimeout} {
+		if arg != "" && !args.has(arg) {
+			return nil, fmt.Errorf("RunsCommand names the argument %q, which %v does not have", arg, in)
+		}
+	}
+	if e.Capabilities.ExecTimeout != "" && e.Capabilities.Exec == "" {
+		return nil, errors.New("RunsCommand without the argument that holds the command")
+	}
+	e.run = func(ctx context.Context, raw []byte) (any, error) {
+		var v In
+		if err := json.Unmarshal(args.defaults, &v); err != nil {
+			return nil, Failed("defaults: %w", err)
+		}
+		if err := decodeArgs(raw, &v); err != nil {
+			return nil, InvalidInput("arguments of %s: %w", name, err)
+		}
+		return fn(ctx, v)
+	}
+	return e, nil
+}
+
+// decodeArgs is strict: an argument that nobody reads is a mistake of the
+// model, which it can correct only when it is told.
+func decodeArgs(raw []byte, v any) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = []byte("{}")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return errors.New("more than one JSON value")
+	}
+	return nil
+}
+
+func (r *registry) setModule(name, version string) {
+	if r.name != "" {
+		panic(fmt.Sprintf("tool.Module(%q): the module is already named %q", name, r.name))
+	}
+	if !validName(name) {
+		panic(fmt.Sprintf("tool.Module(%q): the name is not 1 to 64 letters, digits, '_' or '-'", name))
+	}
+	r.name, r.version = name, version
+}
+
+func (r *registry) add(e *entry) error {
+	if r.find(e.Name) != nil {
+		return errors.New("a tool of this name is already registered")
+	}
+	r.entries = append(r.entries, e)
+	return nil
+}
+
+func (r *registry) find(name string) *entry {
+	for _, e := range r.entries {
+		if e.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+// manifest is what describe returns. It panics when Module was never called:
+// the order of init functions is free, so no earlier moment can tell.
+func (r *registry) manifest() []byte {
+	if r.name == "" {
+		panic("tool.Module was never called: the module has no name")
+	}
+	text, err := encode(struct {
+		ABI     string   `json:"abi"`
+		Name    string   `json:"name"`
+		Version string   `json:"version,omitempty"`
+		Tools   []*entry `json:"tools"`
+	}{abiName, r.name, r.version, r.entries})
+	if err != nil {
+		panic(err) // strings and checked JSON only
+	}
+	return text
+}
+
+// encode is json.Marshal without HTML escapes, which a model would see.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}

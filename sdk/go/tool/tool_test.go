@@ -1,0 +1,430 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
+)
+
+type nested struct {
+	Deep []float64 `json:"deep"`
+}
+
+type everything struct {
+	Name   string            `json:"name" desc:"A <name>."`
+	Sort   string            `json:"sort,omitempty" enum:"name,size" default:"name"`
+	Count  int               `json:"count,omitempty" min:"1" max:"1000" default:"500"`
+	Share  *float64          `json:"share" min:"0.5"`
+	On     bool              `json:"on,omitzero" default:"true"`
+	Tags   []string          `json:"tags,omitempty"`
+	Data   []byte            `json:"data,omitempty"`
+	Env    map[string]int    `json:"env,omitempty"`
+	In     nested            `json:"in"`
+	Any    json.RawMessage   `json:"any,omitempty"`
+	Other  any               `json:"other,omitempty"`
+	When   time.Time         `json:"-"`
+	Plain  uint8             // no tag
+	hidden int               //nolint:unused // not an argument
+	List   []nested          `json:"list,omitempty"`
+	Maps   map[string]nested `json:"maps,omitempty"`
+}
+
+func TestSchema(t *testing.T) {
+	e, err := newEntry("x", "X.", func(context.Context, everything) (string, error) { return "", nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"type":"object","properties":{` +
+		`"name":{"type":"string","description":"A <name>."},` +
+		`"sort":{"type":"string","enum":["name","size"],"default":"name"},` +
+		`"count":{"type":"integer","minimum":1,"maximum":1000,"default":500},` +
+		`"share":{"type":"number","minimum":0.5},` +
+		`"on":{"type":"boolean","default":true},` +
+		`"tags":{"type":"array","items":{"type":"string"}},` +
+		`"data":{"type":"string","contentEncoding":"base64"},` +
+		`"env":{"type":"object","additionalProperties":{"type":"integer"}},` +
+		`"in":{"type":"object","properties":{"deep":{"type":"array","items":{"type":"number"}}},"required":["deep"],"additionalProperties":false},` +
+		`"any":{},"other":{},"Plain":{"type":"integer"},` +
+		`"list":{"type":"array","items":{"type":"object","properties":{"deep":{"type":"array","items":{"type":"number"}}},"required":["deep"],"additionalProperties":false}},` +
+		`"maps":{"type":"object","additionalProperties":{"type":"object","properties":{"deep":{"type":"array","items":{"type":"number"}}},"required":["deep"],"additionalProperties":false}}},` +
+		`"required":["name","in","Plain"],"additionalProperties":false}`
+	if diff := cmp.Diff(want, string(e.Parameters)); diff != "" {
+		t.Errorf("schema (-want +got):\n%s", diff)
+	}
+	if !json.Valid(e.Parameters) {
+		t.Error("schema is not JSON")
+	}
+}
+
+type (
+	recursive struct{ Next *recursive }
+	embedding struct{ nested }
+	twice     struct {
+		A, B int `json:"a"`
+	}
+	defaultRequired struct {
+		A int `json:"a" default:"1"`
+	}
+	defaultBad struct {
+		A int `json:"a,omitempty" default:"x"`
+	}
+	defaultNested struct {
+		In struct {
+			A int `json:"a,omitempty" default:"1"`
+		} `json:"in"`
+	}
+	enumOfInt struct {
+		A int `json:"a" enum:"1,2"`
+	}
+	minOfText struct {
+		A string `json:"a" min:"1"`
+	}
+	minTooLarge struct {
+		A int8 `json:"a" min:"300"`
+	}
+	channel struct{ C chan int }
+	intKeys struct{ M map[int]int }
+	self    struct{ R json.Number }
+	decoder struct{ D decodesItself }
+)
+
+type decodesItself struct{}
+
+func (*decodesItself) UnmarshalJSON([]byte) error { return nil }
+
+func entryOf[In any](name string, opts ...Option) error {
+	_, err := newEntry(name, "X.", func(context.Context, In) (string, error) { return "", nil }, opts...)
+	return err
+}
+
+func TestRegistrationMistakes(t *testing.T) {
+	tests := map[string]struct {
+		err  error
+		want string
+	}{
+		"empty name":              {entryOf[nested](""), "name is not"},
+		"name with a dot":         {entryOf[nested]("a.b"), "name is not"},
+		"name too long":           {entryOf[nested](strings.Repeat("a", 65)), "name is not"},
+		"not a struct":            {entryOf[string]("x"), "is not a struct"},
+		"recursive type":          {entryOf[recursive]("x"), "contains itself"},
+		"embedded field":          {entryOf[embedding]("x"), "embeds"},
+		"two fields of one name":  {entryOf[twice]("x"), "two fields"},
+		"default but required":    {entryOf[defaultRequired]("x"), "add omitempty"},
+		"default of a wrong type": {entryOf[defaultBad]("x"), "invalid syntax"},
+		"default below the top":   {entryOf[defaultNested]("x"), "only top-level"},
+		"enum of numbers":         {entryOf[enumOfInt]("x"), "enum needs a string"},
+		"min of a string":         {entryOf[minOfText]("x"), "min needs a number"},
+		"min out of range":        {entryOf[minTooLarge]("x"), "out of range"},
+		"channel":                 {entryOf[channel]("x"), "has no JSON Schema"},
+		"map with number keys":    {entryOf[intKeys]("x"), "has no JSON Schema"},
+		"decodes itself":          {entryOf[decoder]("x"), "decodes itself"},
+		"unknown command":         {entryOf[nested]("x", RunsCommand("command", "")), `names the argument "command"`},
+		"unknown timeout":         {entryOf[nested]("x", RunsCommand("deep", "t")), `names the argument "t"`},
+		"timeout alone":           {entryOf[nested]("x", RunsCommand("", "deep")), "without the argument"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if tt.err == nil || !strings.Contains(tt.err.Error(), tt.want) {
+				t.Errorf("error %v does not say %q", tt.err, tt.want)
+			}
+		})
+	}
+	if err := entryOf[self]("x"); err != nil {
+		t.Errorf("json.Number: %v", err)
+	}
+	if _, err := newEntry("x", " ", func(context.Context, nested) (string, error) { return "", nil }); err == nil {
+		t.Error("an empty description was accepted")
+	}
+	if _, err := newEntry[nested, string]("x", "X.", nil); err == nil {
+		t.Error("a nil function was accepted")
+	}
+}
+
+// registryWith returns a registry with one tool of each kind that the tests need.
+func registryWith(t *testing.T) *registry {
+	t.Helper()
+	r := new(registry)
+	r.setModule("mod", "1.2.3")
+	for _, make := range []func() (*entry, error){
+		func() (*entry, error) {
+			return newEntry("args", "Returns its arguments.", func(_ context.Context, in everything) (everything, error) { return in, nil })
+		},
+		func() (*entry, error) {
+			return newEntry("text", "Returns a text.", func(context.Context, struct{}) (string, error) { return "a <b> & \u2028", nil }, ReadsFiles())
+		},
+		func() (*entry, error) {
+			return newEntry("list", "Returns a list.", func(context.Context, struct{}) ([]int, error) { return []int{1}, nil }, WritesFiles(), ReadsFiles())
+		},
+		func() (*entry, error) {
+			return newEntry("panic", "Panics.", func(context.Context, struct{}) (int, error) { var m map[int]int; m[1] = 1; return 0, nil })
+		},
+		func() (*entry, error) {
+			return newEntry("unencodable", "Returns what JSON cannot hold.", func(context.Context, struct{}) (any, error) { return make(chan int), nil })
+		},
+		func() (*entry, error) {
+			return newEntry("call", "Returns its call.", func(ctx context.Context, _ struct{}) (map[string]any, error) {
+				c := CallFrom(ctx)
+				deadline, has := ctx.Deadline()
+				wd, err := os.Getwd()
+				return map[string]any{"id": c.ID, "dir": c.Dir, "locale": c.Locale, "has": has, "same": deadline.Equal(c.Deadline), "wd": wd}, err
+			}, ReadsFiles())
+		},
+		func() (*entry, error) {
+			return newEntry("run", "Runs.", func(context.Context, struct {
+				Command string `json:"command"`
+				Seconds int    `json:"seconds,omitempty"`
+			}) (string, error) {
+				return "", Cancelled("enough")
+			}, RunsCommand("command", "seconds"))
+		},
+	} {
+		e, err := make()
+		if err == nil {
+			err = r.add(e)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func TestManifest(t *testing.T) {
+	r := registryWith(t)
+	var m struct {
+		ABI, Name, Version string
+		Tools              []struct {
+			Name, Description string
+			Parameters        json.RawMessage
+			Capabilities      json.RawMessage
+		}
+	}
+	if err := json.Unmarshal(r.manifest(), &m); err != nil {
+		t.Fatal(err)
+	}
+	if m.ABI != "stockade:tool@0.1.0" || m.Name != "mod" || m.Version != "1.2.3" {
+		t.Errorf("head is %q %q %q", m.ABI, m.Name, m.Version)
+	}
+	want := map[string]string{"args": `{}`, "text": `{"files":"read"}`, "list": `{"files":"write"}`, "panic": `{}`, "unencodable": `{}`,
+		"call": `{"files":"read"}`, "run": `{"exec":"command","exec_timeout":"seconds"}`}
+	for _, tool := range m.Tools {
+		if string(tool.Capabilities) != want[tool.Name] {
+			t.Errorf("%s asks for %s, want %s", tool.Name, tool.Capabilities, want[tool.Name])
+		}
+	}
+	if len(m.Tools) != len(want) {
+		t.Errorf("%d tools", len(m.Tools))
+	}
+	if a, b := string(r.manifest()), string(registryWith(t).manifest()); a != b {
+		t.Error("two equal modules have different manifests")
+	}
+	if err := r.add(r.entries[0]); err == nil {
+		t.Error("a second tool of the same name was accepted")
+	}
+}
+
+func TestPanicsAtInit(t *testing.T) {
+	tests := map[string]struct {
+		call func()
+		want string
+	}{
+		"module twice":  {func() { r := &registry{name: "a"}; r.setModule("b", "") }, `already named "a"`},
+		"bad module":    {func() { new(registry).setModule("a b", "") }, "name is not"},
+		"no module":     {func() { new(registry).manifest() }, "never called"},
+		"bad tool name": {func() { Register("a b", "X.", func(context.Context, nested) (string, error) { return "", nil }) }, `tool.Register("a b")`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if text := fmt.Sprint(recover()); !strings.Contains(text, tt.want) {
+					t.Errorf("panic %q does not say %q", text, tt.want)
+				}
+			}()
+			tt.call()
+		})
+	}
+}
+
+func TestCallResults(t *testing.T) {
+	tests := map[string]struct{ tool, args, want string }{
+		"defaults fill what is absent": {"args", `{"name":"n","in":{"deep":[]},"Plain":1}`,
+			`{"name":"n","sort":"name","count":500,"share":null,"on":true,"in":{"deep":[]},"Plain":1}`},
+		"arguments win over defaults": {"args", `{"name":"","sort":"size","count":2,"share":0.5,"on":false,"in":{"deep":[1]},"Plain":1,"data":"AAE=","any":[1]}`,
+			`{"name":"","sort":"size","count":2,"share":0.5,"data":"AAE=","in":{"deep":[1]},"any":[1],"Plain":1}`},
+		"text is wrapped, without HTML escapes": {"text", `{}`, `{"output":"a <b> & \u2028"}`},
+		"a list is wrapped":                     {"list", ``, `{"output":[1]}`},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, fault := registryWith(t).call(Call{}, tt.tool, []byte(tt.args))
+			if fault != nil {
+				t.Fatal(fault)
+			}
+			if diff := cmp.Diff(tt.want, string(got)); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCallErrors(t *testing.T) {
+	tests := map[string]struct {
+		call       Call
+		tool, args string
+		code       Code
+		text       string
+	}{
+		"unknown tool":         {Call{}, "nope", `{}`, CodeUnknownTool, `module mod has no tool "nope"`},
+		"unknown argument":     {Call{}, "text", `{"x":1}`, CodeInvalidInput, `unknown field "x"`},
+		"wrong type":           {Call{}, "args", `{"name":1}`, CodeInvalidInput, "arguments of args"},
+		"not JSON":             {Call{}, "text", `{`, CodeInvalidInput, "unexpected"},
+		"more than one value":  {Call{}, "text", `{}{}`, CodeInvalidInput, "more than one"},
+		"panic":                {Call{}, "panic", `{}`, CodeFailed, "panic: assignment to entry in nil map"},
+		"result without JSON":  {Call{}, "unencodable", `{}`, CodeFailed, "encode the result"},
+		"directory not there":  {Call{Dir: "/no/such/dir"}, "text", `{}`, CodeDenied, "/no/such/dir is not in a granted"},
+		"cancelled":            {Call{}, "run", `{"command":"x"}`, CodeCancelled, "enough"},
+		"number out of range":  {Call{}, "args", `{"Plain":256}`, CodeInvalidInput, "Plain"},
+		"null for an argument": {Call{}, "args", `[]`, CodeInvalidInput, "arguments of args"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			result, fault := registryWith(t).call(tt.call, tt.tool, []byte(tt.args))
+			if fault == nil {
+				t.Fatalf("no error but %s", result)
+			}
+			if fault.Code != tt.code || !strings.Contains(fault.Error(), tt.text) {
+				t.Errorf("got %v: %v", fault.Code, fault)
+			}
+		})
+	}
+}
+
+func TestCallContext(t *testing.T) {
+	t.Chdir(t.TempDir())
+	dir, err := os.MkdirTemp(".", "cwd")
+	if err == nil {
+		dir, err = os.Getwd()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("/")
+	call := Call{ID: "c1", Dir: dir, Locale: "de", Deadline: time.Now().Add(time.Hour)}
+	text, fault := registryWith(t).call(call, "call", nil)
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	var got struct {
+		ID, Dir, Locale, Wd string
+		Has, Same           bool
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.ID != "c1" || got.Dir != dir || got.Locale != "de" || !got.Has || !got.Same || got.Wd != dir {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAsError(t *testing.T) {
+	_, missing := os.Open("/no/such/file")
+	tests := map[string]struct {
+		err  error
+		code Code
+	}{
+		"a typed error":        {Parse("x"), CodeParse},
+		"a wrapped one":        {fmt.Errorf("more: %w", Unavailable("x")), CodeUnavailable},
+		"a code over a cause":  {IO("x: %w", fs.ErrNotExist), CodeIO},
+		"a missing file":       {missing, CodeNotFound},
+		"no permission":        {&fs.PathError{Op: "open", Path: "p", Err: fs.ErrPermission}, CodeDenied},
+		"cancelled":            {fmt.Errorf("walk: %w", context.Canceled), CodeCancelled},
+		"another path error":   {&fs.PathError{Op: "read", Path: "p", Err: errors.New("disk")}, CodeIO},
+		"a link error":         {&os.LinkError{Op: "rename", Old: "a", New: "b", Err: errors.New("disk")}, CodeIO},
+		"deadline":             {context.DeadlineExceeded, CodeFailed},
+		"anything else":        {errors.New("x"), CodeFailed},
+		"a refusal of an host": {abi.Sentinel("denied", fs.ErrPermission), CodeDenied},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got := AsError(tt.err)
+			if got.Code != tt.code || got.Error() != tt.err.Error() {
+				t.Errorf("got %v: %v", got.Code, got)
+			}
+			if !errors.Is(got, tt.err) {
+				t.Error("the cause is lost")
+			}
+		})
+	}
+	if AsError(nil) != nil {
+		t.Error("nil became an error")
+	}
+	for code, name := range map[Code]string{CodeInvalidInput: "invalid-input", CodeFailed: "failed", 99: "code 99"} {
+		if code.String() != name {
+			t.Errorf("code %d is %q", uint8(code), code)
+		}
+	}
+}
+
+// lift reads a lowered result<output, error> as a host does, and frees it.
+func lift(ptr uint32) (kind string, text string) {
+	area := abi.Record(abi.Take(ptr, 24))
+	defer abi.Post(ptr)
+	if !area.Bool(0) {
+		if area.U32(8) != 0 {
+			return "content", ""
+		}
+		return fmt.Sprintf("structured %d", area.Case(12)), area.Text(16)
+	}
+	if Code(area.Case(4)) == CodeCancelled {
+		return "cancelled", ""
+	}
+	return Code(area.Case(4)).String(), area.Text(8)
+}
+
+func TestLower(t *testing.T) {
+	for size := range 65 {
+		text := strings.Repeat("x", size)
+		if kind, got := lift(lower([]byte(text), nil)); kind != "structured 1" || got != text {
+			t.Errorf("%d bytes came back as %s %q", size, kind, got)
+		}
+	}
+	for code := CodeInvalidInput; code <= CodeFailed; code++ {
+		want := "text of \uFFFD"
+		if code == CodeCancelled {
+			want = ""
+		}
+		if kind, got := lift(lower(nil, &Error{code, errors.New("text of \xff")})); kind != code.String() || got != want {
+			t.Errorf("%v came back as %s %q", code, kind, got)
+		}
+	}
+	r := registryWith(t)
+	ptr := r.describe()
+	area := abi.Record(abi.Take(ptr, 8))
+	if got := area.Text(0); got != string(r.manifest()) {
+		t.Errorf("describe returned %q", got)
+	}
+	abi.Post(ptr)
+	if n := abi.Live(); n != 0 {
+		t.Errorf("%d blocks left", n)
+	}
+}
+
+func TestDeadlineAfter(t *testing.T) {
+	now := time.Unix(1000, 0)
+	if got := deadlineAfter(now, 1500); !got.Equal(now.Add(1500 * time.Millisecond)) {
+		t.Errorf("got %v", got)
+	}
+	if got := deadlineAfter(now, 1<<63); !got.IsZero() {
+		t.Errorf("a deadline beyond time is %v", got)
+	}
+}
