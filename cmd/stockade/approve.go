@@ -5,9 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -21,9 +24,32 @@ func (noTerminal) Approve(context.Context, policy.Question) (policy.Answer, erro
 
 // terminal asks on the terminal, one question at a time.
 type terminal struct {
-	s     *stdio
 	lines *lineReader
-	mu    sync.Mutex // one prompt at a time
+	out   io.Writer
+	color bool
+
+	mu sync.Mutex // one prompt at a time
+}
+
+// approver asks on the controlling terminal, also while standard input is a
+// pipe or stderr a file; where there is none, the answer is no. lines reads
+// standard input, which two readers must not share.
+func (a *app) approver(lines *lineReader) dispatch.Approver {
+	if a.flags.json {
+		return noTerminal{}
+	}
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		if !a.s.interactive() {
+			return noTerminal{}
+		}
+		return &terminal{lines: lines, out: a.s.err, color: a.s.color} // a system without /dev/tty
+	}
+	a.onClose(tty.Close)
+	if !a.s.inTTY {
+		lines = newLineReader(tty)
+	}
+	return &terminal{lines: lines, out: tty, color: a.s.colors()}
 }
 
 // Approve implements dispatch.Approver.
@@ -35,7 +61,7 @@ func (t *terminal) Approve(ctx context.Context, q policy.Question) (policy.Answe
 	}
 	t.ask(q)
 	for {
-		fmt.Fprint(t.s.err, t.s.style(styleBold, "Allow? "+choices(q.Scopes)+" "))
+		fmt.Fprint(t.out, style(t.color, styleBold, "Allow? "+choices(q.Scopes)+" "))
 		line, err := t.lines.next(ctx)
 		if err != nil {
 			return policy.Answer{}, err
@@ -44,11 +70,11 @@ func (t *terminal) Approve(ctx context.Context, q policy.Question) (policy.Answe
 		case answer == "y" || answer == "yes" || answer == "1" || answer == "once":
 			return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "terminal"}, nil
 		case answer == "s" || answer == "session":
-			if offers(q.Scopes, policy.ScopeSession) {
+			if slices.Contains(q.Scopes, policy.ScopeSession) {
 				return policy.Answer{Allow: true, Scope: policy.ScopeSession, By: "terminal"}, nil
 			}
 		case answer == "a" || answer == "always":
-			if offers(q.Scopes, policy.ScopeAlways) {
+			if slices.Contains(q.Scopes, policy.ScopeAlways) {
 				return policy.Answer{Allow: true, Scope: policy.ScopeAlways, By: "terminal"}, nil
 			}
 		case answer == "n" || answer == "no" || answer == "d" || answer == "deny":
@@ -60,8 +86,8 @@ func (t *terminal) Approve(ctx context.Context, q policy.Question) (policy.Answe
 }
 
 func (t *terminal) ask(q policy.Question) {
-	w := t.s.err
-	fmt.Fprintf(w, "\n%s %s wants to run: %s\n", t.s.style(styleWarn, "[risk "+q.Risk.String()+"]"), q.Tool, q.Reason)
+	w := t.out
+	fmt.Fprintf(w, "\n%s %s wants to run: %s\n", style(t.color, styleWarn, "[risk "+q.Risk.String()+"]"), q.Tool, q.Reason)
 	if q.Command != "" {
 		fmt.Fprintf(w, "  command:   %s\n", literal(q.Command))
 		fmt.Fprintf(w, "  directory: %s\n", oneLine(q.Dir))
@@ -69,7 +95,7 @@ func (t *terminal) ask(q policy.Question) {
 		fmt.Fprintf(w, "  arguments: %s\n", literal(string(q.Call.Args)))
 	}
 	if q.Warning != "" {
-		fmt.Fprintf(w, "  %s\n", t.s.style(styleRed, "warning: "+q.Warning))
+		fmt.Fprintf(w, "  %s\n", style(t.color, styleRed, "warning: "+q.Warning))
 	}
 	if q.Rule != "" && len(q.Scopes) > 1 {
 		fmt.Fprintf(w, "  session and always allow: %s\n", oneLine(q.Rule))
@@ -92,21 +118,12 @@ func literal(s string) string {
 		strings.ToValidUTF8(shown[:half], ""), len(shown)-2*half, len(shown), strings.ToValidUTF8(shown[len(shown)-half:], ""))
 }
 
-func offers(scopes []policy.Scope, s policy.Scope) bool {
-	for _, have := range scopes {
-		if have == s {
-			return true
-		}
-	}
-	return false
-}
-
 func choices(scopes []policy.Scope) string {
 	out := "[y]es once"
-	if offers(scopes, policy.ScopeSession) {
+	if slices.Contains(scopes, policy.ScopeSession) {
 		out += ", [s]ession"
 	}
-	if offers(scopes, policy.ScopeAlways) {
+	if slices.Contains(scopes, policy.ScopeAlways) {
 		out += ", [a]lways"
 	}
 	return out + ", [n]o:"

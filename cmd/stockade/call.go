@@ -190,7 +190,7 @@ func proposeCall(ctx context.Context, log *session.Log, call tool.Call) error {
 func (a *app) showResult(r tool.Result) error {
 	var end error
 	if r.Err != nil {
-		end = resultError(a, r.Err)
+		end = resultError(r.Err)
 	}
 	if a.flags.json {
 		if _, err := fmt.Fprintf(a.s.out, "%s\n", r.Envelope()); err != nil {
@@ -220,16 +220,18 @@ func (a *app) showResult(r tool.Result) error {
 }
 
 // resultError maps a failed result to the way the program ends.
-func resultError(a *app, e *tool.Error) error {
+func resultError(e *tool.Error) error {
 	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s (%s)", e.Message, e.Code), hint: e.Hint}
 	switch e.Code {
 	case tool.CodeDenied:
-		end.code = exitDenied
+		end.code, end.hint = exitDenied, "--mount DIR, or DIR:ro, shows tools another directory"
 		if e.Allow != "" {
 			end.hint = "to allow it: stockade call " + e.Allow + " ..."
 		}
-	case tool.CodeUnknownTool, tool.CodeInvalidArgs:
-		end.code = exitUsage
+	case tool.CodeUnknownTool:
+		end.code, end.hint = exitUsage, e.Hint+" (`stockade tool list` shows all)"
+	case tool.CodeInvalidArgs:
+		end.code, end.hint = exitUsage, "`stockade tool info TOOL` shows the arguments"
 	case tool.CodeTimeout, tool.CodeMemory, tool.CodeOutput:
 		end.code = exitLimit
 	case tool.CodeCancelled:

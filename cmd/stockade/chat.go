@@ -42,7 +42,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 	}
 	for {
 		if a.s.inTTY {
-			fmt.Fprint(a.s.err, a.s.style(styleBold, "> "))
+			fmt.Fprint(a.s.err, style(a.s.color, styleBold, "> "))
 		}
 		line, err := t.lines.next(ctx)
 		if errors.Is(err, io.EOF) {

@@ -99,11 +99,11 @@ func (r *renderer) endLine() {
 	}
 }
 
-func (r *renderer) line(style, format string, args ...any) {
+func (r *renderer) line(st, format string, args ...any) {
 	if r.quiet {
 		return
 	}
-	fmt.Fprintln(r.s.err, r.s.style(style, visible(fmt.Sprintf(format, args...))))
+	fmt.Fprintln(r.s.err, style(r.s.color, st, visible(fmt.Sprintf(format, args...))))
 }
 
 // envelope is what a result's envelope says, for showing it.

@@ -67,7 +67,6 @@ without a provider it uses a small offline model.
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError(fmt.Sprintf("`%s --help` shows the flags", cmd.CommandPath()), "%v", err)
 	})
-	root.SuggestionsMinimumDistance = 2
 	f := root.PersistentFlags()
 	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace (default: the current directory)")
 	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print results and errors only")
@@ -76,7 +75,8 @@ without a provider it uses a small offline model.
 	root.AddCommand(
 		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newVersionCmd(a),
 	)
-	for _, cmd := range commands(root) {
+	for _, cmd := range append(commands(root), root) {
+		cmd.SuggestionsMinimumDistance = 2
 		usageArgs(cmd)
 	}
 	return root
@@ -102,7 +102,7 @@ func usageArgs(cmd *cobra.Command) {
 			return nil
 		}
 	}
-	if cmd.HasSubCommands() {
+	if cmd.HasParent() && cmd.HasSubCommands() {
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -112,7 +112,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string) error {
 	}
 	id, err := st.Resolve(ctx, prefix)
 	if err != nil {
-		return fmt.Errorf("session %q: %w", prefix, err)
+		return err
 	}
 	// Here the session is the result, so all of it goes to stdout.
 	page := *a.s
@@ -188,7 +188,7 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	}
 	id, err := st.Resolve(ctx, sessionArg(args))
 	if err != nil {
-		return fmt.Errorf("session %q: %w", sessionArg(args), err)
+		return err
 	}
 	a.close() // the turn opens what it needs
 	if len(args) < 2 && !a.s.piped() {
@@ -227,7 +227,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	if len(args) == 1 {
 		id, err := st.Resolve(ctx, args[0])
 		if err != nil {
-			return fmt.Errorf("session %q: %w", args[0], err)
+			return err
 		}
 		what, check = "session "+id, func() (session.Report, error) { return session.VerifySession(st.Events(ctx, id, 0)) }
 	}

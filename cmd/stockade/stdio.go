@@ -29,9 +29,12 @@ func osStdio() *stdio {
 		inTTY: term.IsTerminal(int(os.Stdin.Fd())), outTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		errTTY: term.IsTerminal(int(os.Stderr.Fd())),
 	}
-	s.color = s.errTTY && s.env("NO_COLOR") == "" && s.env("TERM") != "dumb"
+	s.color = s.errTTY && s.colors()
 	return s
 }
+
+// colors reports whether a terminal is to be coloured.
+func (s *stdio) colors() bool { return s.env("NO_COLOR") == "" && s.env("TERM") != "dumb" }
 
 // interactive reports whether a person can be asked.
 func (s *stdio) interactive() bool { return s.inTTY && s.errTTY }
@@ -51,7 +54,7 @@ func (s *stdio) hint(format string, args ...any) {
 	fmt.Fprintf(s.err, "hint: "+format+"\n", args...)
 }
 
-// The styles used on stderr.
+// The styles.
 const (
 	styleBold  = "1"
 	styleDim   = "2"
@@ -60,8 +63,8 @@ const (
 	styleWarn  = "33"
 )
 
-func (s *stdio) style(style, text string) string {
-	if !s.color {
+func style(color bool, style, text string) string {
+	if !color {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[0m"

@@ -240,6 +240,9 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 	}
 	specs := []string{a.work}
 	for _, m := range a.cfg.Mounts {
+		if rest, ok := strings.CutPrefix(m.Path, "~"); ok {
+			m.Path = filepath.Join(a.s.env("HOME"), rest)
+		}
 		specs = append(specs, m.String())
 	}
 	return a.mounts(append(specs, a.flags.mounts...)...)
@@ -387,14 +390,6 @@ func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *sess
 	return dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Remember: a.remember,
 	}), nil
-}
-
-// approver asks on the terminal if there is one.
-func (a *app) approver(lines *lineReader) dispatch.Approver {
-	if !a.s.interactive() || a.flags.json {
-		return noTerminal{}
-	}
-	return &terminal{s: a.s, lines: lines}
 }
 
 // started is the first event of a new session.

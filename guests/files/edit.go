@@ -104,17 +104,22 @@ func readForEdit(l location) ([]byte, error) {
 		return nil, l.fault("edit", err)
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxEditBytes+1))
-	if err != nil {
-		return nil, l.fault("edit", err)
-	}
-	if len(content) > maxEditBytes {
+	if info.Size() > maxEditBytes {
 		return nil, tool.InvalidInput("edit %s: has %s, more than the limit of %s", l.shown(), humanSize(info.Size()), humanSize(maxEditBytes))
 	}
-	if isBinary(content) {
+	// io.ReadAll would hold several copies of a large file.
+	var content bytes.Buffer
+	content.Grow(int(info.Size()) + bytes.MinRead)
+	if _, err := content.ReadFrom(io.LimitReader(f, maxEditBytes+1)); err != nil {
+		return nil, l.fault("edit", err)
+	}
+	if content.Len() > maxEditBytes {
+		return nil, tool.InvalidInput("edit %s: grew beyond the limit of %s while it was read", l.shown(), humanSize(maxEditBytes))
+	}
+	if isBinary(content.Bytes()) {
 		return nil, tool.Parse("edit %s: is a binary file (it holds a NUL byte)", l.shown())
 	}
-	return content, nil
+	return content.Bytes(), nil
 }
 
 // change replaces content[start:end] by text.

@@ -25,7 +25,7 @@ type lsArgs struct {
 }
 
 type lsResult struct {
-	Output     string `json:"output"`
+	Output    string `json:"output"`
 	Count     int    `json:"count"` // entries shown
 	Truncated bool   `json:"truncated,omitempty"`
 	// Of the whole directory, hidden entries only when they are asked for.

@@ -69,6 +69,9 @@ func New(opts Options) *Agent {
 			a.ids[data.ID] = true
 		}
 	}
+	for _, id := range opts.Past.calls {
+		a.ids[id] = true
+	}
 	return a
 }
 
@@ -252,7 +255,7 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	var wg sync.WaitGroup
 	for i, c := range calls {
 		if i >= t.a.opts.MaxCallsPerStep {
-			results[i], errs[i] = t.refuse(ctx, c)
+			results[i], errs[i] = t.refuse(ctx, c, limit)
 			continue
 		}
 		wg.Go(func() {
@@ -264,6 +267,9 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	}
 	wg.Wait()
 	for i, c := range calls {
+		if errs[i] != nil && results[i].Err == nil && results[i].Output == nil {
+			results[i] = interrupted(c.Function.Name) // nothing came of it, and nothing is not a success
+		}
 		t.a.messages = append(t.a.messages, resultMessage(c.ID, c.Function.Name, results[i]))
 		t.end.Calls++
 		if results[i].Err != nil {
@@ -280,10 +286,13 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 }
 
 // refuse answers a call beyond the number that one step may have.
-func (t *turn) refuse(ctx context.Context, c llm.CallData) (tool.Result, error) {
+func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.Result, error) {
 	r := tool.Failed(tool.CodeLimitReached, tool.ValidationFailed,
 		"not run: only the first %d calls of one reply are (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
 	r.Err.Hint = "call it again in your next reply"
+	if limit != "" {
+		r.Err.Hint, r.LimitReached, r.LimitMessage = "", true, limit
+	}
 	return r, t.record(ctx, draft{session.TypeToolResult, c.ID, resultMessage(c.ID, c.Function.Name, r)})
 }
 

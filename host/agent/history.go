@@ -15,6 +15,8 @@ import (
 type Past struct {
 	Messages []llm.Message
 	Turn     int // the last one; 0 in a new session
+
+	calls []string // ids of all calls, those that are no part of Messages too
 }
 
 // History makes a conversation of a session's events. Results come in the
@@ -41,6 +43,9 @@ func History(events iter.Seq2[session.Event, error]) (Past, error) {
 			return past, fmt.Errorf("read history: %w", err)
 		}
 		past.Turn = max(past.Turn, e.Turn)
+		if e.Call != "" && (len(past.calls) == 0 || past.calls[len(past.calls)-1] != e.Call) {
+			past.calls = append(past.calls, e.Call)
+		}
 		m, ok := e.Message()
 		// Calls outside a turn are a person's own, and no part of the conversation.
 		if !ok || e.Turn == 0 && m.Kind != llm.System {
@@ -70,8 +75,11 @@ func History(events iter.Seq2[session.Event, error]) (Past, error) {
 
 // orphaned is the result of a call that never got one.
 func orphaned(id, name string) llm.Message {
-	r := tool.Failed(tool.CodeInterrupted, tool.InternalError, "%s was interrupted; whether it had any effect is not known", name)
-	return resultMessage(id, name, r)
+	return resultMessage(id, name, interrupted(name))
+}
+
+func interrupted(name string) tool.Result {
+	return tool.Failed(tool.CodeInterrupted, tool.InternalError, "%s was interrupted; whether it had any effect is not known", name)
 }
 
 func resultMessage(id, name string, r tool.Result) llm.Message {

@@ -31,7 +31,7 @@ type Config struct {
 // Model says who answers, and how patiently the program waits for it.
 type Model struct {
 	Provider     string        // "auto", "openai" or "offline"; default "auto"
-	Name         string        // of the model; default "", the provider's own default
+	Name         string        // of the model; default "", which openai refuses
 	BaseURL      string        // of the provider; default "", the provider's own
 	APIKeyEnv    string        // the environment variable that holds the key; default "OPENAI_API_KEY"
 	StallTimeout time.Duration // without a byte of the answer; default 60s
@@ -42,7 +42,6 @@ type Model struct {
 type Tools struct {
 	FS   bool // files and directories
 	Exec bool // processes
-	Web  bool // the network
 }
 
 // Bash limits the bash tool.

@@ -40,7 +40,6 @@ var samples = []sample{
 	{"model.max_attempts", "1", "1", func(c *Config) { c.Model.MaxAttempts = 1 }},
 	{"tools.fs", "false", "false", func(c *Config) { c.Tools.FS = false }},
 	{"tools.exec", "false", "0", func(c *Config) { c.Tools.Exec = false }},
-	{"tools.web", "false", "0", func(c *Config) { c.Tools.Web = false }},
 	{"bash.timeout", `"2s"`, "2s", func(c *Config) { c.Bash.Timeout = 2 * time.Second }},
 	{"bash.max_output", "2048", "2048", func(c *Config) { c.Bash.MaxOutput = 2048 }},
 }
@@ -155,9 +154,9 @@ func countFields(typ reflect.Type) int {
 
 func TestClassesAreAsDocumented(t *testing.T) {
 	want := map[Class][]string{
-		Authority:  {"mounts", "model.provider", "model.base_url", "model.api_key_env"},
-		Preference: {"system_prompt", "model.name"},
-		SwitchOff:  {"tools.fs", "tools.exec", "tools.web"},
+		Authority:  {"system_prompt", "mounts", "model.provider", "model.base_url", "model.api_key_env"},
+		Preference: {"model.name"},
+		SwitchOff:  {"tools.fs", "tools.exec"},
 		SwitchOn:   {"require_confirmation"},
 		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "max_output_size", "tool_timeout", "tool_memory",
 			"history_char_budget", "model.stall_timeout", "model.max_attempts", "bash.timeout", "bash.max_output"},
@@ -176,7 +175,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 		Model:        Model{Provider: "auto", APIKeyEnv: "OPENAI_API_KEY", StallTimeout: time.Minute, MaxAttempts: 4},
 		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
 		ToolMemory: 268435456, HistoryCharBudget: 400000,
-		Tools: Tools{FS: true, Exec: true, Web: true},
+		Tools: Tools{FS: true, Exec: true},
 		Bash:  Bash{Timeout: 30 * time.Second, MaxOutput: 262144},
 	}
 	got, warnings := mustMerge(t, nil, nil, nil)

@@ -133,7 +133,7 @@ system_prompt = """
 One.
 Two."""
 tools = { fs = false,
-  web = false }
+  exec = false }
 model.name = """x"""
 [bash]
 max_output = 1024
@@ -146,7 +146,7 @@ max_output = 1024
 	for name, s := range f.settings {
 		got[name] = s.line
 	}
-	want := map[string]int{"mounts": 1, "system_prompt": 5, "tools.fs": 8, "tools.web": 9, "model.name": 10, "bash.max_output": 12}
+	want := map[string]int{"mounts": 1, "system_prompt": 5, "tools.fs": 8, "tools.exec": 9, "model.name": 10, "bash.max_output": 12}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}

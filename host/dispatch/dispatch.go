@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,7 +57,7 @@ func (d *Dispatcher) Definitions() []tool.Definition { return d.opts.Catalog.Def
 // failed result, recorded like any other; an error means that the host or the
 // log is at fault, and that the turn cannot go on.
 func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	c := &carry{d: d, call: call}
+	c := &carry{d: d, call: call, asked: call.Tool}
 
 	entry, refusal := c.find()
 	if refusal != nil {
@@ -83,10 +84,7 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 		result = hostFault(call.Tool)
 	}
 	result, recordErr := c.finish(ctx, result)
-	if err != nil {
-		return result, err
-	}
-	return result, recordErr
+	return result, errors.Join(err, recordErr)
 }
 
 // State is a stage of a call.
@@ -103,8 +101,9 @@ const (
 
 // carry is one call on its way.
 type carry struct {
-	d    *Dispatcher
-	call tool.Call
+	d     *Dispatcher
+	call  tool.Call
+	asked string // the tool's name as the caller wrote it, maybe an alias
 }
 
 func (c *carry) find() (*tool.Entry, *tool.Result) {
@@ -225,7 +224,7 @@ func (c *carry) finish(ctx context.Context, result tool.Result) (tool.Result, er
 	result.LimitReached, result.LimitMessage = c.call.Limit != "", c.call.Limit
 	envelope := result.Envelope()
 	data, err := json.Marshal(llm.ResultData{
-		CallID: c.call.ID, Name: c.call.Tool, Output: string(envelope), Success: result.Err == nil,
+		CallID: c.call.ID, Name: c.asked, Output: string(envelope), Success: result.Err == nil,
 	})
 	if err != nil {
 		return result, fmt.Errorf("record the result of %s: %w", c.call.Tool, err)

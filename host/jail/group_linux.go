@@ -1,18 +1,94 @@
 package jail
 
 import (
+	"bytes"
+	"math"
+	"os"
 	"os/exec"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// reap kills what the command left in its group, then waits for it. The kill
-// comes between the end of the leader and its reaping: until then the group's
-// number cannot be another's, and nothing that stays behind can hold the
-// streams open.
+// reap kills what the command left behind, then waits for it. The kill comes
+// between the end of the leader and its reaping: until then the numbers of its
+// group and its session cannot be another's, and nothing that stays behind can
+// hold the streams open.
 func reap(c *exec.Cmd) error {
 	for unix.Waitid(unix.P_PID, c.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	_ = killGroup(c.Process.Pid)
+	killSession(c.Process.Pid)
 	return c.Wait()
+}
+
+// killSession kills the processes of a session that are not in its first
+// group: the jobs of a shell with job control, and what timeout(1) starts. It
+// looks again until it finds none, because a process can fork while it looks;
+// the bound is for one that forks faster than that.
+func killSession(sid int) {
+	for range 64 {
+		found := false
+		for _, pid := range processes() {
+			if pid == sid {
+				continue // the leader, which has ended
+			}
+			if state, session, ok := stat(pid); ok && session == sid && state != 'Z' && state != 'X' {
+				found = unix.Kill(pid, unix.SIGKILL) == nil || found
+			}
+		}
+		if !found {
+			return
+		}
+	}
+}
+
+func processes() []int {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// stat reads the state and the session of a process from /proc/PID/stat: pid
+// (name) state parent group session. The name may hold anything, so the fields
+// are counted from its end.
+func stat(pid int) (state byte, session int, ok bool) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, 0, false
+	}
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	if len(fields) < 4 {
+		return 0, 0, false
+	}
+	session, err = strconv.Atoi(string(fields[3]))
+	return fields[0][0], session, err == nil
+}
+
+// closeOnExec keeps files that were open when this program started from being
+// passed on. Go opens its own so that they are not.
+func closeOnExec() {
+	const first = 3 // after the standard streams
+	if unix.CloseRange(first, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	dir, err := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	if err != nil {
+		return
+	}
+	for _, e := range dir {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= first {
+			unix.CloseOnExec(fd)
+		}
+	}
 }

@@ -3,14 +3,21 @@
 // So far it does not confine them: a command runs with the user's own rights
 // ([Tier] 0). What it does hold to: it runs the approved command only, once,
 // with a fixed environment, a home and a temporary directory of its own that
-// vanish afterwards, no standard input, a limit on output, and a deadline
-// after which the whole process group is killed.
+// vanish afterwards, no standard input and no open file of ours, a limit on
+// output, and a deadline after which its whole process group is killed; on
+// Linux its whole session, so that what a shell or timeout(1) puts into groups
+// of their own goes too.
+//
+// What escapes this: a process that starts a session of its own (setsid, a
+// daemon's double fork) outlives the command, and so does whatever it has asked
+// others to start (at, systemd-run, a container daemon).
 package jail
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -79,11 +86,18 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) 
 	if err != nil {
 		return Outcome{}, err
 	}
+	// With a process group to set up, os/exec reports a missing directory as a
+	// missing program.
+	if st, err := os.Stat(cmd.Dir); err != nil {
+		return Outcome{}, fmt.Errorf("start %s: working directory: %w", cmd.Argv[0], err)
+	} else if !st.IsDir() {
+		return Outcome{}, fmt.Errorf("start %s: working directory: %s is not a directory", cmd.Argv[0], cmd.Dir)
+	}
 	scratch, err := os.MkdirTemp("", "stockade-exec-")
 	if err != nil {
 		return Outcome{}, err
 	}
-	defer os.RemoveAll(scratch)
+	defer removeTree(scratch)
 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -102,6 +116,7 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) 
 	c.WaitDelay = killGrace
 	ownGroup(c)
 	c.Cancel = func() error { return killGroup(c.Process.Pid) }
+	closeOnExec()
 	if err := c.Start(); err != nil {
 		return Outcome{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
@@ -117,6 +132,26 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) 
 	}
 	out.Code, out.Signal = status(c.ProcessState)
 	return out, nil
+}
+
+// removeTree removes a directory also where a command has left directories in
+// it that may not be written, as Go's module cache does.
+func removeTree(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	root, err := os.OpenRoot(dir) // does not follow a link out of dir
+	if err != nil {
+		return
+	}
+	defer root.Close()
+	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && root.Chmod(name, 0o700) != nil || err != nil {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
 }
 
 // lookPath finds a program in the fixed path; the caller's PATH has no say.

@@ -3,6 +3,8 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -74,12 +76,14 @@ func (d Decision) Source() Source { return d.source }
 // Reason explains the decision in one clause.
 func (d Decision) Reason() string { return d.reason }
 
+func (d Decision) args() *arguments { return &arguments{raw: d.call.Args} }
+
 // AllowRule is the smallest rule that would allow the call.
 func (d Decision) AllowRule() Rule {
 	r := Rule{Effect: Allow, Tool: d.entry.Name}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		r.Arg = arg
-		r.Value, _ = argument(d.call.Args, arg)
+		r.Value, _ = d.args().str(arg)
 	}
 	return r
 }
@@ -105,8 +109,9 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	best := -1
+	args := d.args()
 	for i, r := range p.rules {
-		if !r.matches(call, entry) {
+		if !r.matches(args, entry) {
 			continue
 		}
 		if best < 0 || r.Effect < p.rules[best].Effect { // deny < ask < allow
@@ -160,21 +165,21 @@ func (d Decision) Question() Question {
 		Scopes: []Scope{ScopeOnce},
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
-		q.Command, _ = argument(d.call.Args, arg)
+		q.Command, _ = d.args().str(arg)
 		q.Warning = Unconfined
 		return q // a process that nothing confines is asked for every time
 	}
-	q.Scopes = append(q.Scopes, ScopeSession)
 	if d.rememberable() {
-		q.Scopes = append(q.Scopes, ScopeAlways)
+		q.Scopes = append(q.Scopes, ScopeSession, ScopeAlways)
+		q.Rule = fmt.Sprintf("every call of %s of the module %s", d.entry.Name, ModuleID(d.entry.Module))
 	}
-	q.Rule = fmt.Sprintf("every call of %s of the module %s", d.entry.Name, ModuleID(d.entry.Module))
 	return q
 }
 
-// rememberable: what no rule has decided and is no process.
+// rememberable: what asks, is no process, and was not decided by a rule. A rule
+// that asks wins over one that allows, so it asks every time.
 func (d Decision) rememberable() bool {
-	return d.source == SourceDefault && d.entry.Capabilities.Exec == ""
+	return d.policy != nil && d.effect == Ask && d.source == SourceDefault && d.entry.Capabilities.Exec == ""
 }
 
 // Answer is what a person said to a [Question].
@@ -210,18 +215,16 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
 // scope that the question did not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
-	r := Rule{Effect: Allow, Tool: d.entry.Name, Module: ModuleID(d.entry.Module)}
+	source := map[Scope]Source{ScopeSession: SourceSession, ScopeAlways: SourceUser}[scope]
 	switch {
+	case d.policy == nil:
+		return Rule{}, errors.New("nothing was decided")
 	case d.entry.Capabilities.Exec != "":
 		return Rule{}, errors.New("an answer for a command holds once: nothing confines the command yet")
-	case scope == ScopeSession:
-		r.Source = SourceSession
-	case scope == ScopeAlways && d.rememberable():
-		r.Source = SourceUser
-	default:
+	case source == "" || !d.rememberable():
 		return Rule{}, fmt.Errorf("an answer of scope %q makes no rule here", scope)
 	}
-	return r, nil
+	return Rule{Effect: Allow, Tool: d.entry.Name, Module: ModuleID(d.entry.Module), Source: source}, nil
 }
 
 // Add makes a rule hold from now on.
@@ -245,19 +248,23 @@ func (d Decision) newGrant() (Grant, error) {
 		}
 	}
 	if caps.Exec != "" {
-		command, ok := argument(d.call.Args, caps.Exec)
+		args := d.args()
+		command, ok := args.str(caps.Exec)
 		if !ok || command == "" {
 			return Grant{}, fmt.Errorf("grant %s: the argument %q holds no command", d.entry.Name, caps.Exec)
 		}
 		g.execDigest = execDigest(bashArgv(command), d.call.Cwd)
 		g.mayExec = true
 		timeout := p.limits.ExecTimeout
-		if text, ok := argument(d.call.Args, caps.ExecTimeout); ok {
-			asked, err := time.ParseDuration(text + "s")
-			if err != nil || asked <= 0 {
-				return Grant{}, fmt.Errorf("grant %s: %s is %q; it is a number of seconds", d.entry.Name, caps.ExecTimeout, text)
+		if raw, ok := args.get(caps.ExecTimeout); ok && string(raw) != "null" {
+			seconds, err := strconv.ParseFloat(string(raw), 64)
+			if err != nil || seconds < 1 || seconds != math.Trunc(seconds) {
+				return Grant{}, fmt.Errorf("grant %s: %s is %.40s; it is a whole number of seconds, at least 1", d.entry.Name, caps.ExecTimeout, raw)
 			}
-			timeout = asked
+			timeout = p.limits.ExecTimeoutMax
+			if seconds < timeout.Seconds() { // also where so many seconds are no time.Duration
+				timeout = time.Duration(seconds) * time.Second
+			}
 		}
 		g.limits.ExecTimeout = min(timeout, p.limits.ExecTimeoutMax)
 		g.limits.Timeout = g.limits.ExecTimeout + execMargin

@@ -27,10 +27,10 @@ func RiskOf(c tool.Capabilities) Risk {
 	switch {
 	case c.Exec != "":
 		return RiskHigh
-	case c.Files == tool.FilesWrite:
-		return RiskMedium
+	case c.Files == tool.FilesNone, c.Files == tool.FilesRead:
+		return RiskSafe
 	}
-	return RiskSafe
+	return RiskMedium // writes, or asks for something that this version does not know
 }
 
 // Effect is what a rule or a decision says. Its zero value denies.

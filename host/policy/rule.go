@@ -64,7 +64,7 @@ func ParseRule(s string) (Rule, error) {
 }
 
 // matches reports whether the rule speaks of this call.
-func (r Rule) matches(call tool.Call, e *tool.Entry) bool {
+func (r Rule) matches(args *arguments, e *tool.Entry) bool {
 	if r.Tool != e.Name || r.Module != "" && r.Module != ModuleID(e.Module) {
 		return false
 	}
@@ -76,7 +76,7 @@ func (r Rule) matches(call tool.Call, e *tool.Entry) bool {
 	if exec := e.Capabilities.Exec; exec != "" && exec != r.Arg && r.Effect != Deny {
 		return false
 	}
-	value, ok := argument(call.Args, r.Arg)
+	value, ok := args.text(r.Arg)
 	return ok && value == r.Value
 }
 
@@ -89,19 +89,61 @@ func ModuleID(m *tool.Module) string {
 	return "sha256:" + m.Digest
 }
 
-// argument returns an argument as text: a string as it is, anything else as JSON.
-func argument(args json.RawMessage, name string) (string, bool) {
-	var all map[string]json.RawMessage
-	if json.Unmarshal(args, &all) != nil {
-		return "", false
+// arguments are those of one call, decoded when the first is asked for: many
+// rules may look at them, most calls meet none that does.
+type arguments struct {
+	raw     json.RawMessage
+	decoded bool
+	all     map[string]json.RawMessage
+	texts   map[string]string
+}
+
+// get returns an argument as it was sent.
+func (a *arguments) get(name string) (json.RawMessage, bool) {
+	if !a.decoded {
+		a.decoded = true
+		if json.Unmarshal(a.raw, &a.all) != nil {
+			a.all = nil
+		}
 	}
-	raw, ok := all[name]
+	raw, ok := a.all[name]
+	return bytes.TrimSpace(raw), ok
+}
+
+// text returns an argument as rules write it: a string as it is, anything else
+// as JSON.
+func (a *arguments) text(name string) (string, bool) {
+	if s, ok := a.texts[name]; ok {
+		return s, true
+	}
+	raw, ok := a.get(name)
 	if !ok {
 		return "", false
 	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s, true
+	s, ok := str(raw)
+	if !ok {
+		s = string(raw)
 	}
-	return string(bytes.TrimSpace(raw)), true
+	if a.texts == nil {
+		a.texts = map[string]string{}
+	}
+	a.texts[name] = s
+	return s, true
+}
+
+// str returns an argument that is a string, and nothing else.
+func (a *arguments) str(name string) (string, bool) {
+	raw, ok := a.get(name)
+	if !ok {
+		return "", false
+	}
+	return str(raw)
+}
+
+func str(raw json.RawMessage) (s string, ok bool) {
+	// null decodes into a string too, as the empty one.
+	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+		return "", false
+	}
+	return s, true
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // call runs a granted call on a fresh instance.
-func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, call tool.Call, report func(tool.Progress), start time.Time) (tool.Result, error) {
+func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, call tool.Call, report func(tool.Progress)) (tool.Result, error) {
+	start := time.Now() // compiling, which happens once, is not the call's cost
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -19,54 +20,51 @@ import (
 // compiled is a module ready to be instantiated. Each has a runtime of its
 // own, so that closing it frees everything.
 type compiled struct {
-	mod     *tool.Module
-	facts   *admitted
-	runtime wazero.Runtime
-	module  wazero.CompiledModule
-	cache   wazero.CompilationCache // nil without a cache directory
+	minBytes uint64 // of linear memory
+	runtime  wazero.Runtime
+	module   wazero.CompiledModule
+	cache    *cache // nil without a cache directory
 }
 
 func (c *compiled) close() error {
-	err := c.runtime.Close(context.Background())
-	if c.cache != nil {
-		err = errors.Join(err, c.cache.Close(context.Background()))
-	}
-	return err
+	return errors.Join(c.runtime.Close(context.Background()), c.cache.close())
 }
 
 // compile admits a module and turns it into native code, or loads that from
-// the cache. Damaged code in the cache is thrown away and made again.
+// the cache. A cache that cannot be trusted is an error; one that cannot be
+// written to is done without.
 func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, error) {
 	a, err := admit(mod)
 	if err != nil {
 		return nil, err
 	}
 	if s.opts.CacheDir == "" || s.opts.Interpreter {
-		return s.build(ctx, mod, a, nil, false)
+		return s.build(ctx, mod, a, nil)
 	}
-	for attempt := 0; ; attempt++ {
-		cache, dir, err := openCache(s.opts.CacheDir, mod.Digest)
-		if err != nil {
-			return nil, err
-		}
-		hit := cached(dir)
-		c, err := s.build(ctx, mod, a, cache, hit)
-		if err == nil {
+	cache, err := openCache(s.opts.CacheDir, mod.Digest)
+	if errors.Is(err, errUntrusted) {
+		return nil, err
+	}
+	if err == nil {
+		var c *compiled
+		if c, err = s.build(ctx, mod, a, cache); err == nil {
+			if err := cache.seal(); err != nil {
+				s.opts.Logger.Warn("compiled code is not kept", "module", mod.Name, "dir", cache.dir, "err", err)
+			}
 			return c, nil
 		}
-		err = errors.Join(err, cache.Close(ctx))
-		if !hit || attempt > 0 {
+		err = errors.Join(err, cache.close())
+		if !cache.hit && !ioFailed(err) {
 			return nil, err
 		}
-		s.opts.Logger.Warn("compiled code is damaged, compiling again", "module", mod.Name, "dir", dir, "err", err)
-		if err := os.RemoveAll(dir); err != nil {
-			return nil, err
-		}
+		_ = os.RemoveAll(cache.dir) // else it would fail again the next time
 	}
+	s.opts.Logger.Warn("compiled code is not kept", "module", mod.Name, "dir", s.opts.CacheDir, "err", err)
+	return s.build(ctx, mod, a, nil)
 }
 
-func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admitted, cache wazero.CompilationCache, hit bool) (_ *compiled, err error) {
-	if !hit {
+func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admitted, cache *cache) (_ *compiled, err error) {
+	if cache == nil || !cache.hit {
 		if s.opts.Compiling != nil {
 			s.opts.Compiling(mod)
 		}
@@ -86,7 +84,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admitted, cach
 		// loops, but the only deadline that the engine has; fuel replaces it.
 		WithCloseOnContextDone(true)
 	if cache != nil {
-		config = config.WithCompilationCache(cache)
+		config = config.WithCompilationCache(cache.engine)
 	}
 	rt := wazero.NewRuntimeWithConfig(ctx, config)
 	defer func() {
@@ -100,9 +98,31 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admitted, cach
 	if err := hostmod.Instantiate(ctx, rt); err != nil {
 		return nil, err
 	}
-	module, err := rt.CompileModule(experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0)), a.code)
-	if err != nil {
+	workers := 1
+	if mod.Origin == tool.OriginBuiltin {
+		// Faster, but a panic of the compiler in a goroutine of its own ends
+		// the process; so only for what is as trusted as this program.
+		workers = runtime.GOMAXPROCS(0)
+	}
+	module, err := compileModule(experimental.WithCompilationWorkers(ctx, workers), rt, a.code)
+	switch {
+	case ioFailed(err):
+		return nil, err
+	case err != nil:
 		return nil, &RefusedError{mod.Name, "it does not compile: " + firstLine(err.Error())}
 	}
-	return &compiled{mod: mod, facts: a, runtime: rt, module: module, cache: cache}, nil
+	return &compiled{minBytes: a.minBytes, runtime: rt, module: module, cache: cache}, nil
+}
+
+func compileModule(ctx context.Context, rt wazero.Runtime, code []byte) (_ wazero.CompiledModule, err error) {
+	defer contain(&err)
+	return rt.CompileModule(ctx, code)
+}
+
+// contain makes an error of a panic. The engine is large and works on what
+// strangers wrote; it must not take the host with it.
+func contain(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("the engine panicked: %v", r)
+	}
 }

@@ -2,12 +2,14 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -41,6 +43,7 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
+	outer := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, describeTimeout, errTimeout)
 	defer cancel()
 	limits := policy.DefaultLimits()
@@ -52,10 +55,16 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	if err == nil {
 		ptr, err = inst.invoke(ctx, abi.ExportDescribe)
 	}
-	if err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
+	var hostErr *hostError
+	switch {
+	case err == nil:
+	case outer.Err() != nil:
+		return nil, context.Cause(outer)
+	case errors.As(err, &hostErr), errors.Is(err, hostmod.ErrPanic):
+		return nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
+	case ctx.Err() != nil:
+		return nil, &RefusedError{mod.Name, fmt.Sprintf("its describe function did not end within %s", describeTimeout)}
+	default:
 		return nil, &RefusedError{mod.Name, "its describe function failed: " + firstLine(err.Error())}
 	}
 	mem, err := abi.MemoryOf(inst.mod)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/tetratelabs/wazero/sys"
@@ -42,9 +41,8 @@ type verdict struct {
 // model can read, the host's an error. It is the only place that decides this.
 func judge(v verdict) (tool.Result, error) {
 	var hostErr *hostError
-	var goErr runtime.Error
 	switch {
-	case errors.As(v.err, &hostErr), errors.As(v.err, &goErr):
+	case errors.As(v.err, &hostErr), errors.Is(v.err, hostmod.ErrPanic):
 		return tool.Result{}, fmt.Errorf("run %s: %w", v.call.Tool, v.err)
 	case v.host.TimedOut != nil:
 		return commandTimedOut(v), nil
@@ -53,7 +51,7 @@ func judge(v verdict) (tool.Result, error) {
 	case v.err != nil:
 		return crashed(v), nil
 	case v.toolErr != nil:
-		return reported(v.toolErr), nil
+		return reported(v.toolErr, v.limits.OutputBytes), nil
 	}
 	raw, ok := toolOutput(v.out)
 	if !ok {
@@ -77,8 +75,7 @@ func commandTimedOut(v verdict) tool.Result {
 // result any more.
 func stopped(v verdict) tool.Result {
 	if !errors.Is(context.Cause(v.ctx), errTimeout) {
-		r := tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled", v.call.Tool)
-		return r
+		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled", v.call.Tool)
 	}
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s", v.call.Tool, v.limits.Timeout)
 	r.Err.Stderr = v.said()
@@ -102,10 +99,12 @@ func crashed(v verdict) tool.Result {
 		r.Err.Hint = "this is a fault of the module; report it to its author"
 	case errors.Is(v.err, hostmod.ErrHostCalls):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s was stopped: more than %d calls into the host", v.call.Tool, v.limits.HostCalls)
+		r.Err.Hint = "narrow the call; if that does not help, this is a fault of the module"
 	case errors.As(v.err, &exit):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s ended itself with exit code %d instead of returning a result", v.call.Tool, exit.ExitCode())
 		code := int(exit.ExitCode())
 		r.Err.ExitCode = &code
+		r.Err.Hint = "stderr may say why; other arguments may work"
 	default:
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: %s", v.call.Tool, firstLine(v.err.Error()))
 		r.Err.Hint = "the crash stayed inside the sandbox; other arguments may work"
@@ -115,7 +114,7 @@ func crashed(v verdict) tool.Result {
 }
 
 // reported turns the tool's own error into the envelope's.
-func reported(e *abi.ToolError) tool.Result {
+func reported(e *abi.ToolError, limit int) tool.Result {
 	types := map[abi.ErrorCase]struct {
 		code tool.Code
 		typ  tool.ErrorType
@@ -134,6 +133,9 @@ func reported(e *abi.ToolError) tool.Result {
 	message := e.Message
 	if message == "" {
 		message = "the tool gave up without saying why"
+	}
+	if len(message) > limit {
+		message = strings.ToValidUTF8(message[:limit], "") + " ..."
 	}
 	return tool.Failed(t.code, t.typ, "%s", message)
 }

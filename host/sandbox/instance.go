@@ -13,6 +13,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
@@ -28,9 +29,10 @@ type instance struct {
 // environment, no arguments, no network, an empty standard input. ctx bounds
 // its whole life, its sleeps included.
 func (s *Sandbox) instantiate(ctx context.Context, c *compiled, mounts []policy.Mount, masked []string, limits policy.Limits) (_ *instance, err error) {
-	if c.facts.minBytes > limits.MemoryBytes {
+	if c.minBytes > limits.MemoryBytes {
 		return nil, errMemory
 	}
+	ctx = hostmod.WithCall(ctx, nil) // the start functions act for no call, not even for one that led here
 	inst := &instance{output: &capped{limit: limits.LogBytes}}
 	defer func() {
 		if err != nil {
@@ -53,7 +55,7 @@ func (s *Sandbox) instantiate(ctx context.Context, c *compiled, mounts []policy.
 		WithNanosleep(func(ns int64) { sleep(ctx, time.Duration(ns)) }).
 		WithRandSource(s.opts.Random).
 		WithFSConfig(wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(inst.fs, "/"))
-	if inst.mod, err = c.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, inst.memory), c.module, config); err != nil {
+	if inst.mod, err = instantiateModule(experimental.WithMemoryAllocator(ctx, inst.memory), c, config); err != nil {
 		return inst, err
 	}
 	if init := inst.mod.ExportedFunction(abi.ExportInitialize); init != nil {
@@ -64,7 +66,12 @@ func (s *Sandbox) instantiate(ctx context.Context, c *compiled, mounts []policy.
 	return inst, nil
 }
 
-// close frees everything. It is safe on a half-made instance.
+func instantiateModule(ctx context.Context, c *compiled, config wazero.ModuleConfig) (_ api.Module, err error) {
+	defer contain(&err)
+	return c.runtime.InstantiateModule(ctx, c.module, config)
+}
+
+// close frees everything. It is safe on a half-made instance, and twice.
 func (i *instance) close() {
 	if i.mod != nil {
 		_ = i.mod.Close(context.Background()) // reports only what the guest left open

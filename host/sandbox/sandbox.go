@@ -38,7 +38,7 @@ type Sandbox struct {
 	opts Options
 
 	mu       sync.Mutex
-	compiled map[string]*entry // by digest
+	compiled map[string]*entry // by digest; nil once closed
 }
 
 // entry is a module that is compiled, or being compiled by whoever made it.
@@ -59,17 +59,21 @@ func New(opts Options) *Sandbox {
 	return &Sandbox{opts: opts, compiled: map[string]*entry{}}
 }
 
-// Close frees the compiled modules. No call may be running.
+var errClosed = errors.New("the sandbox is closed")
+
+// Close frees the compiled modules, after waiting for those that are being
+// compiled. No call may be running; later ones fail.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	compiled := s.compiled
+	s.compiled = nil
+	s.mu.Unlock()
 	var errs []error
-	for digest, e := range s.compiled {
+	for _, e := range compiled {
 		<-e.done
 		if e.c != nil {
 			errs = append(errs, e.c.close())
 		}
-		delete(s.compiled, digest)
 	}
 	return errors.Join(errs...)
 }
@@ -78,7 +82,6 @@ func (s *Sandbox) Close() error {
 // failed Result; an error means that the host is at fault or that there is no
 // grant for this call.
 func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, error) {
-	start := time.Now()
 	if err := grant.Check(call, mod.Digest); err != nil {
 		return tool.Result{}, fmt.Errorf("run %s: %w", call.Tool, err)
 	}
@@ -86,13 +89,17 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if err != nil {
 		return failedLoad(ctx, call.Tool, err)
 	}
-	return s.call(ctx, c, grant, call, report, start)
+	return s.call(ctx, c, grant, call, report)
 }
 
 // load returns the compiled module, compiling it once however many callers
 // want it at the same time.
 func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error) {
 	s.mu.Lock()
+	if s.compiled == nil {
+		s.mu.Unlock()
+		return nil, errClosed
+	}
 	e, ok := s.compiled[mod.Digest]
 	if !ok {
 		e = &entry{done: make(chan struct{})}

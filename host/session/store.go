@@ -117,7 +117,7 @@ func verify(events iter.Seq2[Event, error], whole bool) (Report, error) {
 			return r, &ChainError{e.Seq, "was changed after it was written"}
 		case e.Body == nil:
 			r.Deleted++
-		case BodyDigest(e.Salt, e.Body) != e.Digest:
+		case len(e.Salt) != SaltBytes || BodyDigest(e.Salt, e.Body) != e.Digest:
 			return r, &ChainError{e.Seq, "has a body that is not the one that was written"}
 		}
 		seq, prev = e.Seq, e.Hash

@@ -76,6 +76,9 @@ func ParseManifest(data []byte) (Manifest, error) {
 	if len(data) > MaxManifestBytes {
 		return m, fmt.Errorf("manifest: %d bytes, more than the limit of %d", len(data), MaxManifestBytes)
 	}
+	if err := checkDepth(data); err != nil { // a key given twice means one thing to us and another to whoever reads along
+		return m, fmt.Errorf("manifest: %w", err)
+	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, fmt.Errorf("manifest: %w", err)
 	}
@@ -116,10 +119,13 @@ func (s *Spec) check() error {
 	if !slices.Contains([]Files{FilesNone, FilesRead, FilesWrite}, s.Capabilities.Files) {
 		return fmt.Errorf("%s: capability files is %q; it can be \"read\" or \"write\"", s.Name, s.Capabilities.Files)
 	}
-	for _, arg := range []string{s.Capabilities.Exec, s.Capabilities.ExecTimeout} {
-		if arg != "" && !schema.HasProperty(arg) {
-			return fmt.Errorf("%s: capability exec names the argument %.80q, which parameters does not have", s.Name, arg)
+	for _, c := range []struct{ name, arg string }{{"exec", s.Capabilities.Exec}, {"exec_timeout", s.Capabilities.ExecTimeout}} {
+		if c.arg != "" && !schema.HasProperty(c.arg) {
+			return fmt.Errorf("%s: capability %s names the argument %.80q, which parameters does not have", s.Name, c.name, c.arg)
 		}
+	}
+	if exec := s.Capabilities.Exec; exec != "" && !schema.IsString(exec) {
+		return fmt.Errorf("%s: capability exec names the argument %.80q, whose type is not \"string\"", s.Name, exec)
 	}
 	if s.Capabilities.ExecTimeout != "" && s.Capabilities.Exec == "" {
 		return fmt.Errorf("%s: capability exec_timeout without exec", s.Name)

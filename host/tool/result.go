@@ -170,7 +170,8 @@ func (r Result) Summary() string {
 
 // Shorten returns the output, cut to about limit bytes if it is longer: a text
 // field "output" keeps its head and its tail around a line that says what was
-// cut; an output without one becomes text and is cut as a whole.
+// cut; an output without one becomes text and is cut as a whole. The result is
+// at most an eighth longer than limit, or [minShortened] bytes if that is more.
 func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	if len(output) <= limit {
 		return output
@@ -179,29 +180,35 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	var text string
 	if json.Unmarshal(output, &fields) == nil && json.Unmarshal(fields["output"], &text) == nil {
 		rest := len(output) - len(fields["output"])
-		fields["output"] = marshal(headTail(text, limit-rest))
-		fields["truncated"] = json.RawMessage("true")
-		if short := marshal(fields); len(short) <= limit+limit/8 {
-			return short
+		if room := limit - rest; room > 0 {
+			fields["output"] = marshal(headTail(text, room))
+			fields["truncated"] = json.RawMessage("true")
+			if short := marshal(fields); len(short) <= limit+limit/8 {
+				return short
+			}
 		}
 	}
 	return marshal(map[string]any{"output": headTail(string(output), limit), "truncated": true})
 }
 
+// minShortened is what [Shorten] may need whatever the limit: the fewest bytes
+// that are kept at both ends, each written as \u0000 at worst, and the line
+// between them.
+const minShortened = 2*minKeep*6 + 128
+
+const minKeep = 32
+
 // headTail keeps the beginning and the end of text and says between them how
 // much is missing. limit bounds the bytes of the text as JSON, which may need
-// several for one.
+// several for one; at least minKeep bytes stay at each end.
 func headTail(text string, limit int) string {
-	for keep := max(limit/2, 32); ; keep = keep * 3 / 4 {
-		if 2*keep >= len(text) {
-			if len(marshal(text)) <= limit {
-				return text
-			}
-			continue
-		}
+	if len(text) <= 2*minKeep || len(text) <= limit && len(marshal(text)) <= limit {
+		return text
+	}
+	for keep := max(min(limit, len(text)-1)/2, minKeep); ; keep = max(keep*3/4, minKeep) {
 		short := fmt.Sprintf("%s\n... %d of %d bytes left out ...\n%s", strings.ToValidUTF8(text[:keep], ""),
 			len(text)-2*keep, len(text), strings.ToValidUTF8(text[len(text)-keep:], ""))
-		if len(marshal(short)) <= limit || keep <= 32 {
+		if keep == minKeep || len(marshal(short)) <= limit {
 			return short
 		}
 	}

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
-
-	"github.com/stockade-dev/stockade/host/internal/nearest"
 )
 
 // MaxArgsBytes bounds the arguments of one call.
@@ -24,6 +22,7 @@ const maxArgsDepth = 64
 // Schema checks the arguments of one tool. It is safe for concurrent use.
 type Schema struct {
 	resolved *jsonschema.Resolved
+	raw      any // the schema as it was written
 	names    []string
 	strings  []string // of names, those that hold a string
 	closed   bool
@@ -45,11 +44,18 @@ func CompileSchema(schema json.RawMessage) (*Schema, error) {
 	if s.Type != "object" {
 		return nil, fmt.Errorf("has type %q; arguments are an \"object\"", s.Type)
 	}
+	c := &Schema{}
+	if err := json.Unmarshal(schema, &c.raw); err != nil {
+		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
+	}
+	if err := checkRefs(c.raw); err != nil {
+		return nil, err
+	}
 	resolved, err := s.Resolve(nil)
 	if err != nil {
 		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
 	}
-	c := &Schema{resolved: resolved}
+	c.resolved = resolved
 	for name, property := range s.Properties {
 		c.names = append(c.names, name)
 		if property.Type == "string" {
@@ -57,8 +63,8 @@ func CompileSchema(schema json.RawMessage) (*Schema, error) {
 		}
 	}
 	slices.Sort(c.names)
-	// "additionalProperties": false arrives as the schema {"not": {}}.
-	c.closed = s.AdditionalProperties != nil && s.AdditionalProperties.Not != nil
+	raw := c.raw.(map[string]any) // its type is "object"
+	c.closed = raw["additionalProperties"] == false && raw["patternProperties"] == nil
 	return c, nil
 }
 
@@ -78,27 +84,38 @@ func (s *Schema) Check(args json.RawMessage) (json.RawMessage, error) {
 		args = json.RawMessage("{}") // Several models send nothing for a tool without arguments.
 	}
 	if err := checkDepth(args); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the argument object %w", err)
 	}
-	var obj map[string]any
+	var all any
 	dec := json.NewDecoder(bytes.NewReader(args))
 	dec.UseNumber()
-	if err := dec.Decode(&obj); err != nil {
+	if err := dec.Decode(&all); err != nil {
 		return nil, fmt.Errorf("arguments are not a JSON object: %w", err)
 	}
-	if obj == nil {
-		return nil, errors.New("arguments are null; send a JSON object")
+	plain, err := plainNumbers(all)
+	if err != nil {
+		return nil, err
+	}
+	obj, ok := all.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("arguments are %s; send a JSON object", valueWords(plain))
 	}
 	if s.closed {
 		for _, name := range sortedKeys(obj) {
-			if !slices.Contains(s.names, name) {
-				return nil, fmt.Errorf("unknown argument %.80q%s; the arguments are: %s",
-					name, nearest.Hint(name, s.names), strings.Join(s.names, ", "))
+			if !slices.Contains(s.names, name) { // before what is missing: a mistyped name is both
+				return nil, errors.New(unknown(place(name), name, s.names))
 			}
 		}
 	}
-	if err := s.resolved.Validate(plainNumbers(obj)); err != nil {
-		return nil, fmt.Errorf("arguments do not fit the schema: %s", strings.TrimPrefix(err.Error(), "validating root: "))
+	if err := (&effort{root: s.raw, left: maxEffort}).visit(s.raw, plain, 0); err != nil {
+		return nil, err
+	}
+	if err := s.resolved.Validate(plain); err != nil {
+		why := explain(s.raw, s.raw, "", plain)
+		if why == "" {
+			why = "arguments do not fit the schema: " + shortError(err)
+		}
+		return nil, errors.New(why)
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -118,31 +135,53 @@ func sortedKeys(m map[string]any) []string {
 	return keys
 }
 
+// shortError is the validator's text, which repeats whole values, cut.
+func shortError(err error) string {
+	const most = 300
+	text := strings.TrimPrefix(err.Error(), "validating root: ")
+	if len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + " ..."
+	}
+	return text
+}
+
 // plainNumbers turns json.Number, which the validator takes for a string,
 // into the number that it stands for. Integers beyond 2^53 keep their digits
-// in what the guest gets: only the copy that is validated is rounded.
-func plainNumbers(v any) any {
+// in what the guest gets: only the copy that is validated is rounded. A number
+// beyond every float is refused: the validator would take it for 0.
+func plainNumbers(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
 		if i, err := v.Int64(); err == nil {
-			return i
+			return i, nil
 		}
-		f, _ := v.Float64()
-		return f
+		f, err := v.Float64()
+		if err != nil {
+			return nil, fmt.Errorf("the number %.40s is out of range", v)
+		}
+		return f, nil
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, e := range v {
-			out[k] = plainNumbers(e)
+			plain, err := plainNumbers(e)
+			if err != nil {
+				return nil, err
+			}
+			out[k] = plain
 		}
-		return out
+		return out, nil
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = plainNumbers(e)
+			plain, err := plainNumbers(e)
+			if err != nil {
+				return nil, err
+			}
+			out[i] = plain
 		}
-		return out
+		return out, nil
 	}
-	return v
+	return v, nil
 }
 
 // checkDepth refuses text that is not one JSON value, repeats a key of one

@@ -4,9 +4,14 @@ package nearest
 import "fmt"
 
 // Find returns the candidate with the smallest edit distance to word, or ""
-// when none is close: at most a third of the word's length, and at least one.
+// when none is close: at most a third of the word's length, at least two, and
+// one in a word of up to three letters.
 func Find(word string, candidates []string) string {
-	best, bestDistance := "", max(1, len(word)/3)+1
+	limit := max(2, len(word)/3)
+	if len(word) < 4 {
+		limit = 1
+	}
+	best, bestDistance := "", limit+1
 	if len(word) > 128 {
 		return "" // nobody mistypes that; do not spend quadratic time on it
 	}

@@ -343,7 +343,7 @@ func quote(text string) string {
 		out.WriteString("\n    | " + shorten(strings.TrimRight(line, "\r\n"), quotedRunes))
 	}
 	if rest := total - shown; rest > 0 {
-		fmt.Fprintf(&out, "\n    and %s more", plural(rest, "line"))
+		fmt.Fprintf(&out, "\n    and %s", plural(rest, "more line"))
 	}
 	return out.String()
 }

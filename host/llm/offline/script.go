@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // maxScriptBytes bounds a script, which is read into memory.
-const maxScriptBytes = 64 << 20
+const maxScriptBytes = 16 << 20
 
 // Script answers each request with the next line of a script. It is safe for
 // concurrent use; requests get lines in the order in which they come.
@@ -38,7 +39,8 @@ const maxScriptBytes = 64 << 20
 //	{"flood":true}                         one line that never ends
 //
 // Any line may have "expect" and "expect_not": texts that must and must not
-// occur in the request, either in its bytes or in one of its JSON strings.
+// occur in the request: in its bytes, in one of its JSON strings, or in a
+// string of a result that is JSON.
 // Else the server answers 400 with what was wrong, again and again: a script
 // with an expectation that does not hold goes no further.
 type Script struct {
@@ -238,34 +240,37 @@ func refuse(format string, args ...any) Answer {
 	}}
 }
 
-// haystack is a request's body and the strings in its JSON.
-type haystack struct {
-	body    string
-	strings []string
-}
+// haystack is a request's body, the strings in its JSON, and the strings in
+// those that are JSON themselves, as results and arguments are.
+type haystack []string
+
+const haystackDepth = 3 // the request, a result, a document in the result
 
 func newHaystack(body []byte) haystack {
-	h := haystack{body: string(body)}
-	dec := json.NewDecoder(bytes.NewReader(body))
+	h := haystack{string(body)}
+	h.add(string(body), haystackDepth)
+	return h
+}
+
+func (h *haystack) add(document string, depth int) {
+	if depth == 0 || !json.Valid([]byte(document)) {
+		return
+	}
+	dec := json.NewDecoder(strings.NewReader(document))
 	for {
 		tok, err := dec.Token()
 		if err != nil {
-			return h
+			return
 		}
 		if s, ok := tok.(string); ok {
-			h.strings = append(h.strings, s)
+			*h = append(*h, s)
+			if strings.HasPrefix(s, "{") || strings.HasPrefix(s, "[") {
+				h.add(s, depth-1)
+			}
 		}
 	}
 }
 
 func (h haystack) contains(text string) bool {
-	if strings.Contains(h.body, text) {
-		return true
-	}
-	for _, s := range h.strings {
-		if strings.Contains(s, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h, func(s string) bool { return strings.Contains(s, text) })
 }

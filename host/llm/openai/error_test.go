@@ -67,6 +67,15 @@ func TestStatusSaysWhetherToTryAgainAndWhatToDo(t *testing.T) {
 	}
 }
 
+func TestTheHintSaysThatNoKeyIsSet(t *testing.T) {
+	got := failure(t, New(Options{KeyEnv: "XAI_API_KEY", BaseURL: "http://model.test/v1", Model: "m", HTTPClient: &http.Client{
+		Transport: roundTrip(func(*http.Request) (*http.Response, error) { return respond(401, ""), nil }),
+	}}))
+	if !strings.Contains(got.Hint, "no API key is set") || !strings.Contains(got.Hint, "XAI_API_KEY") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func failure(t *testing.T, model *Model) *llm.ProviderError {
 	t.Helper()
 	_, err := llmtest.Collect(t.Context(), t, model, llm.Request{Messages: []llm.Message{say(llm.User, "hello")}})

@@ -101,7 +101,9 @@ func (x *exchange) explain(err error) error {
 	return x.m.network(err, base, x.events != nil)
 }
 
-var errStalled = fmt.Errorf("the server was silent for too long: %w", context.DeadlineExceeded)
+// errStalled is no context.DeadlineExceeded, which a caller takes for the end
+// of its own context.
+var errStalled = errors.New("the server was silent for too long")
 
 func seconds(d time.Duration) string {
 	if d%time.Second == 0 {

@@ -21,7 +21,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -133,8 +132,6 @@ func (m *Model) stream(ctx context.Context, wire openai.ChatCompletionRequest, y
 	config := openai.DefaultConfig(m.opts.APIKey)
 	config.BaseURL = m.opts.BaseURL
 	config.HTTPClient = exchange
-	// The limit counts lines that are not data; events.go passes none on.
-	config.EmptyMessagesLimit = math.MaxUint
 	stream, err := create(exchange.ctx, openai.NewClientWithConfig(config), wire)
 	if err != nil {
 		return exchange.explain(err)

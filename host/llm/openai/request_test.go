@@ -156,6 +156,13 @@ func TestMessagesOnTheWire(t *testing.T) {
 			wireResult("call_cff7aff1a4212a6e206b7eeadcaf65a3", "A"), wireResult("call_e3b0c44298fc1c149afbf4c8996fb924", "B"),
 		},
 	}, {
+		name:     "two calls with one id are told apart",
+		messages: []llm.Message{say(llm.User, "hello"), callMsg("a", "ls", "{}"), callMsg("a", "ls", `{"path":"."}`), resultMsg("a", "A")},
+		want: []string{
+			hello, `{"role":"assistant","tool_calls":[` + wireCall("a", "ls", "{}") + `,` + wireCall("call_05a9c569a185ac60f5511f9760bc3f1a", "ls", `{"path":"."}`) + `]}`,
+			wireResult("a", interrupted), wireResult("call_05a9c569a185ac60f5511f9760bc3f1a", "A"),
+		},
+	}, {
 		name: "what has no text is left out or gets one",
 		messages: []llm.Message{
 			say(llm.System, ""), say(llm.User, ""), say(llm.Assistant, ""), callMsg("a", "ls", "{}"),

@@ -127,6 +127,14 @@ func TestServersDiffer(t *testing.T) {
 		stream: stream(`{"choices":[{"message":{"role":"assistant","content":"hello"},"finish_reason":"eos"}]}`),
 		text:   "hello", finish: llm.FinishStop,
 	}, {
+		name:   "the finish of the functions that came before tools",
+		stream: stream(textChunk, `{"choices":[{"finish_reason":"function_call"}]}`),
+		text:   "hello", finish: llm.FinishTools,
+	}, {
+		name:   "another word for the length",
+		stream: stream(textChunk, `{"choices":[{"finish_reason":"max_tokens"}]}`),
+		text:   "hello", finish: llm.FinishLength,
+	}, {
 		name:   "the connection breaks after the finish",
 		stream: "data: " + textChunk + "\n\ndata: " + stopChunk + "\n\ndata: {\"usa",
 		text:   "hello", finish: llm.FinishStop,

@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -47,23 +48,37 @@ func (m Memory) aligned(what string, ptr, n, align uint32) ([]byte, error) {
 	return m.view(what, ptr, n)
 }
 
-// Bytes copies n bytes at ptr out of the guest. More than limit is a Fault.
-func (m Memory) Bytes(what string, ptr, n uint32, limit int) ([]byte, error) {
-	if uint64(n) > uint64(limit) {
+// within is view for no more than limit bytes. The limit may be negative: what
+// is left of a budget that the replacement of bad UTF-8 has overdrawn.
+func (m Memory) within(what string, ptr, n uint32, limit int) ([]byte, error) {
+	if limit = max(limit, 0); uint64(n) > uint64(limit) {
 		return nil, faultf("%s: %d bytes, more than the limit of %d", what, n, limit)
 	}
-	b, err := m.view(what, ptr, n)
-	if err != nil {
-		return nil, err
-	}
-	return append([]byte(nil), b...), nil
+	return m.view(what, ptr, n)
+}
+
+// Bytes copies n bytes at ptr out of the guest. More than limit is a Fault.
+func (m Memory) Bytes(what string, ptr, n uint32, limit int) ([]byte, error) {
+	b, err := m.within(what, ptr, n, limit)
+	return bytes.Clone(b), err
 }
 
 // String copies a string out of the guest. Bytes that are not UTF-8 are
-// replaced: nothing behind this door has to think of them again.
+// replaced: nothing behind this door has to think of them again. That can
+// double the length.
 func (m Memory) String(what string, ptr, n uint32, limit int) (string, error) {
-	b, err := m.Bytes(what, ptr, n, limit)
+	b, err := m.within(what, ptr, n, limit)
 	return strings.ToValidUTF8(string(b), "\uFFFD"), err
+}
+
+// Prefix is String for texts that may be cut: of a longer one it copies limit
+// bytes and an ellipsis.
+func (m Memory) Prefix(what string, ptr, n uint32, limit int) (string, error) {
+	b, err := m.view(what, ptr, n)
+	if len(b) <= limit {
+		return strings.ToValidUTF8(string(b), "\uFFFD"), err
+	}
+	return strings.ToValidUTF8(string(b[:limit]), "\uFFFD") + " ...", err
 }
 
 // pair reads a pointer and a length.
@@ -77,8 +92,8 @@ func (m Memory) stringAt(what string, b []byte, limit int) (string, error) {
 	return m.String(what, ptr, n, limit)
 }
 
-// Strings copies a list of strings out of the guest. limit bounds their number
-// and the sum of their bytes.
+// Strings copies a list of strings out of the guest. limit bounds their sum in
+// bytes, and eight times their number.
 func (m Memory) Strings(what string, ptr, n uint32, limit int) ([]string, error) {
 	if uint64(n)*8 > uint64(limit) {
 		return nil, faultf("%s: %d elements, more than the limit", what, n)
@@ -97,9 +112,9 @@ func (m Memory) Strings(what string, ptr, n uint32, limit int) ([]string, error)
 	return out, nil
 }
 
-// Put copies data to ptr.
-func (m Memory) Put(what string, ptr uint32, data []byte) error {
-	b, err := m.view(what, ptr, uint32(len(data)))
+// Put copies data to ptr, which must be a multiple of align.
+func (m Memory) Put(what string, ptr uint32, data []byte, align uint32) error {
+	b, err := m.aligned(what, ptr, uint32(len(data)), align)
 	if err != nil {
 		return err
 	}
@@ -137,6 +152,9 @@ func (a Allocator) Lower(ctx context.Context, mod api.Module, data []byte, align
 	if err != nil {
 		return 0, err
 	}
+	if len(out) != 1 {
+		return 0, faultf("realloc returns %d values", len(out))
+	}
 	ptr = api.DecodeU32(out[0])
 	if ptr == 0 || ptr%align != 0 {
 		return 0, faultf("realloc gave the pointer %#x for %d bytes aligned to %d", ptr, len(data), align)
@@ -145,5 +163,5 @@ func (a Allocator) Lower(ctx context.Context, mod api.Module, data []byte, align
 	if err != nil {
 		return 0, err
 	}
-	return ptr, mem.Put("realloc", ptr, data)
+	return ptr, mem.Put("realloc", ptr, data, align)
 }

@@ -57,6 +57,26 @@ type ToolError struct {
 	Message string // empty for Cancelled
 }
 
+// Layout of what is lifted here, in bytes; a test compares it with wit/. Each
+// offset counts from the start of the value that is named first.
+const (
+	ResultSize       = 24 // result<output, error>
+	ResultPayload    = 4
+	OutputContent    = 0
+	OutputStructured = 8
+	ErrorPayload     = 4
+
+	ContentSize    = 36
+	ContentPayload = 4
+	BlobMime       = 0
+	BlobData       = 8
+	LinkURI        = 0
+	LinkTitle      = 8
+	LinkMime       = 20
+
+	optionPayload = 4 // of an option<string>
+)
+
 // LiftDescribe lifts the result of tools#describe.
 func LiftDescribe(m Memory, ptr uint32, limit int) (string, error) {
 	b, err := m.aligned("describe", ptr, 8, 4)
@@ -66,29 +86,19 @@ func LiftDescribe(m Memory, ptr uint32, limit int) (string, error) {
 	return m.stringAt("describe", b, limit)
 }
 
-// Layout of `result<output, error>`: the discriminant, then the payload at 4.
-// `output` is a list (pointer, length) and an optional string (discriminant,
-// pointer, length); `error` is a discriminant and a string at 4.
-const resultSize = 24
-
-// contentSize is the size of `variant content`: the discriminant padded to 4,
-// and `link` as the largest payload: a string (8) and two optional strings (12
-// each).
-const contentSize = 4 + 8 + 12 + 12
-
 // LiftCall lifts the result of tools#call. Exactly one of the first two
 // results is set unless the error is.
 func LiftCall(m Memory, ptr uint32) (*Output, *ToolError, error) {
-	b, err := m.aligned("result", ptr, resultSize, 4)
+	b, err := m.aligned("result", ptr, ResultSize, 4)
 	if err != nil {
 		return nil, nil, err
 	}
 	switch b[0] {
 	case 0:
-		out, err := liftOutput(m, b[4:])
+		out, err := liftOutput(m, b[ResultPayload:])
 		return out, nil, err
 	case 1:
-		te, err := liftError(m, b[4:])
+		te, err := liftError(m, b[ResultPayload:])
 		return nil, te, err
 	}
 	return nil, nil, faultf("result: discriminant %d", b[0])
@@ -102,43 +112,39 @@ func liftError(m Memory, b []byte) (*ToolError, error) {
 	case te.Case == Cancelled:
 		return te, nil
 	}
-	ptr, n := pair(b[4:])
-	cut := n > maxMessageBytes
+	ptr, n := pair(b[ErrorPayload:])
 	var err error
-	te.Message, err = m.String("error", ptr, min(n, maxMessageBytes), maxMessageBytes)
-	if cut {
-		te.Message += " ..."
-	}
+	te.Message, err = m.Prefix("error", ptr, n, maxMessageBytes)
 	return te, err
 }
 
 func liftOutput(m Memory, b []byte) (*Output, error) {
 	out := &Output{}
 	budget := MaxResultBytes
-	switch b[8] {
+	switch b[OutputStructured] {
 	case 0:
 	case 1:
 		var err error
-		if out.Structured, err = m.stringAt("structured", b[12:], budget); err != nil {
+		if out.Structured, err = m.stringAt("structured", b[OutputStructured+optionPayload:], budget); err != nil {
 			return nil, err
 		}
 		budget -= len(out.Structured)
 	default:
-		return nil, faultf("structured: discriminant %d", b[8])
+		return nil, faultf("structured: discriminant %d", b[OutputStructured])
 	}
-	ptr, n := pair(b)
+	ptr, n := pair(b[OutputContent:])
 	if n > maxContents {
 		return nil, faultf("content: %d elements, more than the limit of %d", n, maxContents)
 	}
 	if n == 0 {
 		return out, nil
 	}
-	list, err := m.aligned("content", ptr, n*contentSize, 4)
+	list, err := m.aligned("content", ptr, n*ContentSize, 4)
 	if err != nil {
 		return nil, err
 	}
 	for i := range n {
-		c, err := liftContent(m, list[i*contentSize:], &budget)
+		c, err := liftContent(m, list[i*ContentSize:], &budget)
 		if err != nil {
 			return nil, err
 		}
@@ -149,6 +155,7 @@ func liftOutput(m Memory, b []byte) (*Output, error) {
 
 func liftContent(m Memory, b []byte, budget *int) (Content, error) {
 	c := Content{Kind: ContentKind(b[0])}
+	b = b[ContentPayload:]
 	text := func(what string, at int, into *string) error {
 		s, err := m.stringAt(what, b[at:], *budget)
 		*into = s
@@ -160,30 +167,30 @@ func liftContent(m Memory, b []byte, budget *int) (Content, error) {
 		case 0:
 			return nil
 		case 1:
-			return text(what, at+4, into)
+			return text(what, at+optionPayload, into)
 		}
 		return faultf("%s: discriminant %d", what, b[at])
 	}
 	switch c.Kind {
 	case ContentText, ContentJSON:
-		return c, text("content", 4, &c.Text)
+		return c, text("content", 0, &c.Text)
 	case ContentImage:
-		if err := text("image", 4, &c.Mime); err != nil {
+		if err := text("image", BlobMime, &c.Mime); err != nil {
 			return c, err
 		}
-		ptr, n := pair(b[12:])
+		ptr, n := pair(b[BlobData:])
 		var err error
 		c.Data, err = m.Bytes("image", ptr, n, *budget)
 		*budget -= len(c.Data)
 		return c, err
 	case ContentResource:
-		if err := text("resource", 4, &c.Text); err != nil {
+		if err := text("resource", LinkURI, &c.Text); err != nil {
 			return c, err
 		}
-		if err := optional("title", 12, &c.Title); err != nil {
+		if err := optional("title", LinkTitle, &c.Title); err != nil {
 			return c, err
 		}
-		return c, optional("mime", 24, &c.Mime)
+		return c, optional("mime", LinkMime, &c.Mime)
 	}
-	return c, faultf("content: discriminant %d", b[0])
+	return c, faultf("content: discriminant %d", c.Kind)
 }

@@ -1,6 +1,10 @@
 package hostmod
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+)
 
 const maxLogMessage = 4 << 10
 
@@ -11,10 +15,9 @@ var levels = []string{"trace", "debug", "info", "warn", "error"}
 func logLog(g *guest) error {
 	level := g.u32(0)
 	if int(level) >= len(levels) {
-		return fmt.Errorf("level %d", level)
+		return &abi.Fault{What: fmt.Sprintf("level: discriminant %d", level)}
 	}
-	n := g.u32(2)
-	text, err := g.mem.String("message", g.u32(1), min(n, maxLogMessage), maxLogMessage)
+	text, err := g.mem.Prefix("message", g.u32(1), g.u32(2), maxLogMessage)
 	if err != nil {
 		return err
 	}
@@ -27,9 +30,6 @@ func logLog(g *guest) error {
 		c.logBytes = -1
 		c.Log("warn", "the tool logs more than its limit; the rest is dropped")
 		return nil
-	}
-	if n > maxLogMessage {
-		text += " ..."
 	}
 	c.Log(levels[level], text)
 	return nil

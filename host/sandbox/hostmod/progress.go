@@ -5,13 +5,17 @@ const maxNote = 200
 // progressReport is progress.report.
 func progressReport(g *guest) error {
 	done, total := g.stack[0], g.stack[2]
-	note, err := g.mem.String("note", g.u32(3), min(g.u32(4), maxNote), maxNote)
+	hasTotal, err := g.option("total", 1)
+	if err != nil {
+		return err
+	}
+	note, err := g.mem.Prefix("note", g.u32(3), g.u32(4), maxNote)
 	if err != nil {
 		return err
 	}
 	if c := g.call; c != nil && c.Progress != nil {
 		var known *uint64
-		if g.u32(1) != 0 {
+		if hasTotal {
 			known = &total
 		}
 		c.Progress(done, known, note)

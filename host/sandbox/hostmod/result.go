@@ -10,8 +10,6 @@ import (
 // canonical ABI gives them.
 type record struct{ b []byte }
 
-func newRecord(size int) record { return record{make([]byte, size)} }
-
 func (r record) u8(at int, v uint8)   { r.b[at] = v }
 func (r record) u32(at int, v uint32) { binary.LittleEndian.PutUint32(r.b[at:], v) }
 
@@ -36,7 +34,7 @@ func (r record) bytes(g *guest, at int, data []byte) error {
 	if err != nil {
 		return err
 	}
-	ptr, err := alloc.Lower(g.ctx, g.mod, data, 1)
+	ptr, err := alloc.Lower(withoutReturn(g.ctx), g.mod, data, 1)
 	if err != nil {
 		return err
 	}
@@ -45,17 +43,27 @@ func (r record) bytes(g *guest, at int, data []byte) error {
 	return nil
 }
 
-// put copies the record to where the guest wants its result.
-func (r record) put(g *guest, ptr uint32) error { return g.mem.Put("result", ptr, r.b) }
+// layout is where the parts of a result<T, error> lie, in bytes.
+type layout struct {
+	size, align uint32
+	payload     int // of the result: T, or the discriminant of error
+	errorText   int // the payload of error
+}
 
-// fail writes the error case of a result whose payload starts at the given
-// offset, with the case number and the text of the error variant. textAt is
-// the payload of the variant within the record.
-func (r record) fail(g *guest, ptr uint32, payload, textAt int, errorCase uint8, text string) error {
+func (l layout) record() record { return record{make([]byte, l.size)} }
+
+// put copies a result to where the guest wants it.
+func (l layout) put(g *guest, ptr uint32, r record) error {
+	return g.mem.Put("result", ptr, r.b, l.align)
+}
+
+// fail writes a result that is a case of error with a text.
+func (l layout) fail(g *guest, ptr uint32, errorCase uint8, text string) error {
+	r := l.record()
 	r.u8(0, 1)
-	r.u8(payload, errorCase)
-	if err := r.bytes(g, textAt, []byte(text)); err != nil {
+	r.u8(l.payload, errorCase)
+	if err := r.bytes(g, l.errorText, []byte(text)); err != nil {
 		return err
 	}
-	return r.put(g, ptr)
+	return l.put(g, ptr, r)
 }

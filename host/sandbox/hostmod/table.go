@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -43,6 +44,10 @@ func params(types ...api.ValueType) abi.Signature { return abi.Signature{Params:
 // ErrHostCalls ends a guest that calls the host too often.
 var ErrHostCalls = errors.New("host call limit reached")
 
+// ErrPanic is wrapped by the failure of a guest in which a host function
+// panicked.
+var ErrPanic = errors.New("host function panicked")
+
 // Instantiate gives the runtime the host modules. The guests of one runtime
 // share them; what a function may do comes with each call's context.
 func Instantiate(ctx context.Context, rt wazero.Runtime) error {
@@ -73,18 +78,23 @@ type guest struct {
 	stack []uint64
 }
 
+// option decodes the discriminant of an optional parameter.
+func (g *guest) option(what string, i int) (bool, error) {
+	switch d := g.u32(i); d {
+	case 0, 1:
+		return d == 1, nil
+	default:
+		return false, &abi.Fault{What: fmt.Sprintf("%s: discriminant %d", what, d)}
+	}
+}
+
 // u32 decodes a parameter. The upper half of a 32-bit value on the stack may
 // hold anything.
 func (g *guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }
 
 func (f Function) goFunc() api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		g := &guest{ctx: ctx, call: callFrom(ctx), mod: mod, stack: stack}
-		err := g.enter()
-		if err == nil {
-			err = f.run(g)
-		}
-		if err != nil {
+		if err := f.call(&guest{ctx: ctx, call: callFrom(ctx), mod: mod, stack: stack}); err != nil {
 			// The engine turns a panic of a host function into a trap of the
 			// guest that wraps the error; there is no other way to end it.
 			panic(fmt.Errorf("%s.%s: %w", f.Interface, f.Name, err))
@@ -92,7 +102,34 @@ func (f Function) goFunc() api.GoModuleFunc {
 	}
 }
 
+// call runs the function. A panic is our own fault and must not look like a
+// trap of the guest.
+func (f Function) call(g *guest) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v\n%s", ErrPanic, r, debug.Stack())
+		}
+	}()
+	if err := g.enter(); err != nil {
+		return err
+	}
+	return f.run(g)
+}
+
+type noReturnKey struct{}
+
+// withoutReturn returns a context for a guest's allocator, in which no host
+// function works: a host function allocates for its result, so an allocator
+// that calls one would recurse on the host's stack, whose end is the end of
+// the process. The canonical ABI forbids it too.
+func withoutReturn(ctx context.Context) context.Context {
+	return context.WithValue(ctx, noReturnKey{}, true)
+}
+
 func (g *guest) enter() (err error) {
+	if g.ctx.Value(noReturnKey{}) != nil {
+		return &abi.Fault{What: "the allocator calls a host function"}
+	}
 	if g.call != nil {
 		g.call.hostCalls++
 		if limit := g.call.Grant.Limits().HostCalls; g.call.hostCalls > limit {

@@ -446,6 +446,17 @@ func TestReplacedMountStaysWhatItWas(t *testing.T) {
 			if _, err := os.Stat(w.path("ws/new")); err == nil {
 				t.Error("the file was written to the new directory")
 			}
+			wantErrno(t, "mkdir", g.Mkdir(g.name("ws/dir/x"), 0), sys.ENOENT)
+			wantErrno(t, "rename", g.Rename(g.name("ws/new"), g.name("ws/f.txt")), 0)
+			wantErrno(t, "unlink", g.Unlink(g.name("ws/f.txt")), 0)
+			if _, err := os.Stat(w.path("was/f.txt")); err == nil {
+				t.Error("the file was not removed from the old directory")
+			}
+			if replacement != "nothing" {
+				if got, err := os.ReadFile(w.path("ws/f.txt")); err != nil || string(got) != canary {
+					t.Errorf("the new directory's file is %q, %v", got, err)
+				}
+			}
 		})
 	}
 }

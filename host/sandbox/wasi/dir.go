@@ -133,6 +133,9 @@ func (d *dir) Readdir(n int) (list []sys.Dirent, _ sys.Errno) {
 	if d.closed {
 		return nil, sys.EBADF
 	}
+	if n > 0 {
+		list = make([]sys.Dirent, 0, min(n, 64))
+	}
 	for n <= 0 || len(list) < n {
 		if d.next < len(d.mounts) {
 			list = append(list, d.mounts[d.next])

@@ -47,6 +47,7 @@ type mount struct {
 	root  *os.Root
 	info  os.FileInfo // of root
 	guard *guard      // nil if nothing is hidden inside
+	way   []trail     // what the host's name goes through
 }
 
 // New opens the mounts. Each must be an existing directory under an absolute,
@@ -87,24 +88,18 @@ func (f *FS) mount(mounts []policy.Mount, masked []string) error {
 		if err != nil {
 			return fmt.Errorf("mount %s: %w", grant.Host, err)
 		}
-		m.dev = uint64(len(f.mounts)) + 2
+		m.dev = syntheticDev + 1 + uint64(len(f.mounts))
 		f.mounts = append(f.mounts, m)
 	}
-	for _, p := range masked {
-		if err := f.mask(p); err != nil {
-			return fmt.Errorf("mask %s: %w", p, err)
-		}
+	if err := f.mask(masked); err != nil {
+		return err
 	}
 	for _, inner := range f.mounts {
 		for _, outer := range f.mounts {
 			if _, inside := below(outer.guest, inner.guest); !inside || inner == outer {
 				continue
 			}
-			trails, end, err := follow(inner.host)
-			if err != nil {
-				return fmt.Errorf("mount %s: %w", inner.host, err)
-			}
-			outer.hide(trails, end)
+			outer.hide(inner.way, inner.info)
 		}
 	}
 	slices.SortFunc(f.mounts, func(a, b *mount) int { return len(b.guest) - len(a.guest) })
@@ -135,7 +130,10 @@ func openMount(grant policy.Mount) (*mount, error) {
 		return nil, err
 	}
 	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root}
-	if m.info, err = root.Stat("."); err != nil {
+	if m.info, err = root.Stat("."); err == nil {
+		m.way, _, err = follow(grant.Host)
+	}
+	if err != nil {
 		_ = root.Close()
 		return nil, err
 	}
@@ -159,32 +157,33 @@ func guestName(host string) string {
 	return path.Clean("/" + filepath.ToSlash(host))
 }
 
-// mask hides a path of the host from every mount it can be inside of.
-func (f *FS) mask(p string) error {
-	if err := checkHostPath(p); err != nil {
-		return err
+// mask hides paths of the host from every mount they can be inside of.
+func (f *FS) mask(masked []string) error {
+	if len(masked) == 0 {
+		return nil
 	}
-	trails, end, err := follow(p)
-	if err != nil {
-		return err
+	// A file system mounted somewhere in a mount may show anything there,
+	// also what is masked and elsewhere.
+	crossed := make([]bool, len(f.mounts))
+	for i, m := range f.mounts {
+		crossed[i] = holdsMountPoint(m.host)
 	}
-	for _, m := range f.mounts {
-		if _, inside := below(guestName(p), m.guest); inside {
-			return fmt.Errorf("%s is mounted, which is this or inside it", m.host)
+	for _, p := range masked {
+		if err := checkHostPath(p); err != nil {
+			return fmt.Errorf("mask %q: %w", p, err)
 		}
-		if end != nil {
-			way, _, err := follow(m.host)
-			if err != nil {
-				return err
-			}
-			if os.SameFile(end, m.info) || passes(way, end) {
-				return fmt.Errorf("%s is mounted, which is this or inside it under another name", m.host)
-			}
+		trails, end, err := follow(p)
+		if err != nil {
+			return fmt.Errorf("mask %s: %w", p, err)
 		}
-		// A file system mounted somewhere in the directory may show the
-		// masked one there.
-		if passes(trails, m.info) || holdsMountPoint(m.host) {
-			m.hide(trails, end)
+		for i, m := range f.mounts {
+			_, inside := below(guestName(p), m.guest)
+			if inside || end != nil && (os.SameFile(end, m.info) || passes(m.way, end)) {
+				return fmt.Errorf("mask %s: the mount %s is this or inside it", p, m.host)
+			}
+			if crossed[i] || passes(trails, m.info) {
+				m.hide(trails, end)
+			}
 		}
 	}
 	return nil

@@ -603,6 +603,7 @@ func nested(t *testing.T, store session.Store) {
 func cancelled(t *testing.T, store session.Store) {
 	Append(t, store, Drafts("a", 3)...)
 	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	mine := errors.New("mine")
 	n := 0
 	for _, err := range store.All(ctx) {

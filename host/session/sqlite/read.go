@@ -25,42 +25,55 @@ const (
 )
 
 // Events yields the events of a session with Seq > after, up to the one that
-// was the last when the iteration began.
+// was the last when the iteration began. A damaged event is a
+// [session.ChainError].
 func (s *Store) Events(ctx context.Context, id string, after uint64) iter.Seq2[session.Event, error] {
-	return s.pages(ctx, selection{"e.session = ?", []any{id}}, after)
+	return s.pages(ctx, selection{
+		last:  "SELECT coalesce(max(seq), 0) FROM events WHERE session = ?",
+		where: "e.session = ?",
+		args:  []any{id},
+	}, after)
 }
 
 // All yields every event of the store, up to the one that was the last when
-// the iteration began.
+// the iteration began. A damaged event is a [session.ChainError].
 func (s *Store) All(ctx context.Context) iter.Seq2[session.Event, error] {
-	return s.pages(ctx, selection{"true", nil}, 0)
+	return s.pages(ctx, selection{
+		// No body is without its event. When damage hides the end of one
+		// table, the end of the other tells.
+		last: `SELECT max(coalesce((SELECT max(seq) FROM events), 0),
+			coalesce((SELECT max(seq) FROM bodies), 0))`,
+		where: "true",
+	}, 0)
 }
 
-// selection is a condition on the events e, and its arguments.
+// selection says which events to read.
 type selection struct {
-	where string
-	args  []any
+	last  string // query for the seq of the last one, 0 when there is none
+	where string // condition on the events e
+	args  []any  // of both
 }
 
 // pages yields the selected events behind a position.
 func (s *Store) pages(ctx context.Context, sel selection, after uint64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		fail := func(err error) { yield(session.Event{}, reading(ctx, "events", err)) }
-		var last int64
-		err := s.readers.QueryRowContext(ctx,
-			"SELECT e.seq FROM events e WHERE "+sel.where+" ORDER BY e.seq DESC LIMIT 1", sel.args...).Scan(&last)
-		if errors.Is(err, sql.ErrNoRows) {
-			return
-		}
-		if err != nil {
+		var last uint64
+		if err := s.readers.QueryRowContext(ctx, sel.last, sel.args...).Scan(&last); err != nil {
 			fail(err)
 			return
 		}
-		for after < uint64(last) {
-			page, err := s.page(ctx, sel, int64(after), last)
+		for after < last {
+			page, err := s.page(ctx, sel, after, last)
 			for _, e := range page {
 				if err := context.Cause(ctx); err != nil {
 					fail(err)
+					return
+				}
+				if e.Seq <= after {
+					// In a damaged tree SQLite may come back to where it
+					// was, and this loop would never end.
+					fail(&session.ChainError{Seq: e.Seq, What: fmt.Sprintf("is out of order: it comes after event %d", after)})
 					return
 				}
 				if !yield(e, nil) {
@@ -68,11 +81,11 @@ func (s *Store) pages(ctx context.Context, sel selection, after uint64) iter.Seq
 				}
 				after = e.Seq
 			}
+			if err == nil && len(page) == 0 {
+				err = &session.ChainError{Seq: after + 1, What: fmt.Sprintf("cannot be found, nor what follows up to event %d", last)}
+			}
 			if err != nil {
 				fail(err)
-				return
-			}
-			if len(page) == 0 {
 				return
 			}
 		}
@@ -81,8 +94,8 @@ func (s *Store) pages(ctx context.Context, sel selection, after uint64) iter.Seq
 
 // page reads the next selected events, those with after < seq <= last. With an
 // error come the events that were read before it.
-func (s *Store) page(ctx context.Context, sel selection, after, last int64) ([]session.Event, error) {
-	args := append(slices.Clone(sel.args), after, last, pageEvents)
+func (s *Store) page(ctx context.Context, sel selection, after, last uint64) ([]session.Event, error) {
+	args := append(slices.Clone(sel.args), int64(after), int64(last), pageEvents)
 	rows, err := s.readers.QueryContext(ctx, `SELECT e.seq, e.session, e.time, e.type, e.turn, e.step, e.call,
 			e.digest, e.prev, e.session_prev, e.hash, b.salt, b.body
 		FROM events e LEFT JOIN bodies b ON b.seq = e.seq

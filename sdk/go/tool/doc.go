@@ -7,6 +7,7 @@
 //
 //	import (
 //		"context"
+//		"strings"
 //
 //		"github.com/stockade-dev/stockade/sdk/go/tool"
 //	)

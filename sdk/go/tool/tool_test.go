@@ -34,7 +34,7 @@ type everything struct {
 	Other  any               `json:"other,omitempty"`
 	When   time.Time         `json:"-"`
 	Plain  uint8             // no tag
-	hidden int               //nolint:unused // not an argument
+	hidden int               // not an argument
 	List   []nested          `json:"list,omitempty"`
 	Maps   map[string]nested `json:"maps,omitempty"`
 }
@@ -70,7 +70,8 @@ type (
 	recursive struct{ Next *recursive }
 	embedding struct{ nested }
 	twice     struct {
-		A, B int `json:"a"`
+		A int
+		B int `json:"A"`
 	}
 	defaultRequired struct {
 		A int `json:"a" default:"1"`
@@ -284,17 +285,17 @@ func TestCallErrors(t *testing.T) {
 		code       Code
 		text       string
 	}{
-		"unknown tool":         {Call{}, "nope", `{}`, CodeUnknownTool, `module mod has no tool "nope"`},
-		"unknown argument":     {Call{}, "text", `{"x":1}`, CodeInvalidInput, `unknown field "x"`},
-		"wrong type":           {Call{}, "args", `{"name":1}`, CodeInvalidInput, "arguments of args"},
-		"not JSON":             {Call{}, "text", `{`, CodeInvalidInput, "unexpected"},
-		"more than one value":  {Call{}, "text", `{}{}`, CodeInvalidInput, "more than one"},
-		"panic":                {Call{}, "panic", `{}`, CodeFailed, "panic: assignment to entry in nil map"},
-		"result without JSON":  {Call{}, "unencodable", `{}`, CodeFailed, "encode the result"},
-		"directory not there":  {Call{Dir: "/no/such/dir"}, "text", `{}`, CodeDenied, "/no/such/dir is not in a granted"},
-		"cancelled":            {Call{}, "run", `{"command":"x"}`, CodeCancelled, "enough"},
-		"number out of range":  {Call{}, "args", `{"Plain":256}`, CodeInvalidInput, "Plain"},
-		"null for an argument": {Call{}, "args", `[]`, CodeInvalidInput, "arguments of args"},
+		"unknown tool":        {Call{}, "nope", `{}`, CodeUnknownTool, `module mod has no tool "nope"`},
+		"unknown argument":    {Call{}, "text", `{"x":1}`, CodeInvalidInput, `unknown field "x"`},
+		"wrong type":          {Call{}, "args", `{"name":1}`, CodeInvalidInput, "arguments of args"},
+		"not JSON":            {Call{}, "text", `{`, CodeInvalidInput, "unexpected"},
+		"more than one value": {Call{}, "text", `{}{}`, CodeInvalidInput, "more than one"},
+		"panic":               {Call{}, "panic", `{}`, CodeFailed, "panic: assignment to entry in nil map"},
+		"result without JSON": {Call{}, "unencodable", `{}`, CodeFailed, "encode the result"},
+		"directory not there": {Call{Dir: "/no/such/dir"}, "text", `{}`, CodeDenied, "/no/such/dir is not in a granted"},
+		"cancelled":           {Call{}, "run", `{"command":"x"}`, CodeCancelled, "enough"},
+		"number out of range": {Call{}, "args", `{"Plain":256}`, CodeInvalidInput, "Plain"},
+		"not an object":       {Call{}, "args", `[]`, CodeInvalidInput, "arguments of args"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -342,17 +343,17 @@ func TestAsError(t *testing.T) {
 		err  error
 		code Code
 	}{
-		"a typed error":        {Parse("x"), CodeParse},
-		"a wrapped one":        {fmt.Errorf("more: %w", Unavailable("x")), CodeUnavailable},
-		"a code over a cause":  {IO("x: %w", fs.ErrNotExist), CodeIO},
-		"a missing file":       {missing, CodeNotFound},
-		"no permission":        {&fs.PathError{Op: "open", Path: "p", Err: fs.ErrPermission}, CodeDenied},
-		"cancelled":            {fmt.Errorf("walk: %w", context.Canceled), CodeCancelled},
-		"another path error":   {&fs.PathError{Op: "read", Path: "p", Err: errors.New("disk")}, CodeIO},
-		"a link error":         {&os.LinkError{Op: "rename", Old: "a", New: "b", Err: errors.New("disk")}, CodeIO},
-		"deadline":             {context.DeadlineExceeded, CodeFailed},
-		"anything else":        {errors.New("x"), CodeFailed},
-		"a refusal of an host": {abi.Sentinel("denied", fs.ErrPermission), CodeDenied},
+		"a typed error":         {Parse("x"), CodeParse},
+		"a wrapped one":         {fmt.Errorf("more: %w", Unavailable("x")), CodeUnavailable},
+		"a code over a cause":   {IO("x: %w", fs.ErrNotExist), CodeIO},
+		"a missing file":        {missing, CodeNotFound},
+		"no permission":         {&fs.PathError{Op: "open", Path: "p", Err: fs.ErrPermission}, CodeDenied},
+		"cancelled":             {fmt.Errorf("walk: %w", context.Canceled), CodeCancelled},
+		"another path error":    {&fs.PathError{Op: "read", Path: "p", Err: errors.New("disk")}, CodeIO},
+		"a link error":          {&os.LinkError{Op: "rename", Old: "a", New: "b", Err: errors.New("disk")}, CodeIO},
+		"deadline":              {context.DeadlineExceeded, CodeFailed},
+		"anything else":         {errors.New("x"), CodeFailed},
+		"a refusal by the host": {abi.Sentinel("denied", fs.ErrPermission), CodeDenied},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

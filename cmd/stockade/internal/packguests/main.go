@@ -53,7 +53,7 @@ func pack(ctx context.Context, dir string) error {
 		}
 		index = append(index, e)
 	}
-	data, err := json.MarshalIndent(index, "", " ")
+	data, err := json.Marshal(index)
 	if err != nil {
 		return err
 	}

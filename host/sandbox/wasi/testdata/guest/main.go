@@ -77,7 +77,18 @@ func errno(n uint32) error {
 	return syscall.Errno(n)
 }
 
+// relative is the name below the preopen, which WASI wants.
+func relative(p string) string {
+	if p == "/" {
+		return "."
+	}
+	return strings.TrimPrefix(p, "/")
+}
+
 func open(dir int32, p string, oflags uint32, rights uint64, fdflags uint32) (int32, error) {
+	if dir == preopen {
+		p = relative(p)
+	}
 	var fd int32
 	n := pathOpen(dir, followLinks, unsafe.Pointer(unsafe.StringData(p)), uint32(len(p)), oflags, rights, 0, fdflags, unsafe.Pointer(&fd))
 	return fd, errno(n)
@@ -188,7 +199,7 @@ func run(op string, args []string) (string, error) {
 	case "settimes":
 		return "", withFile(args[0], func(fd int32) uint32 { return fdSetTimes(fd, 0, 1e9, setMtime) })
 	case "settimesnofollow":
-		p := args[0]
+		p := relative(args[0])
 		return "", errno(pathSetTimes(preopen, 0, unsafe.Pointer(unsafe.StringData(p)), uint32(len(p)), 0, 1e9, setMtime))
 	case "pwrite": // path, offset
 		return "", withFile(args[0], func(fd int32) uint32 {

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/llm/offline"
+	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// TestMain lets scripts run the real program: this test binary under its name.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"stockade": func() { os.Exit(Main(os.Args[1:], osStdio())) },
+	})
+}
+
+// TestScripts runs testdata/script. Each script has a home of its own; only
+// the cache of compiled code is shared, so that the guests are compiled once.
+func TestScripts(t *testing.T) {
+	if _, err := fs.Stat(guests.FS, "dist/index.json"); err != nil {
+		t.Fatal("the guests are not built: run `make guests` first")
+	}
+	cache := t.TempDir()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, ".home")
+			env.Setenv("HOME", home)
+			env.Setenv("XDG_CACHE_HOME", cache)
+			env.Setenv("PATH", os.Getenv("PATH"))
+			env.Setenv("NO_COLOR", "1")
+			return os.Mkdir(home, 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":    exits,
+			"serve":    serveScript,
+			"wasm":     writeWasm,
+			"unserved": unserved,
+		},
+		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
+		RequireUniqueNames:  true,
+		RequireExplicitExec: true,
+	})
+}
+
+// exits runs a program that has to end with a code:
+//
+//	exits CODE PROGRAM ARGUMENT...
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM ARGUMENT...")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("%v", err)
+	}
+	code := 0
+	if exit != nil {
+		code = exit.ExitCode()
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("it ended with exit code %d, want %s", code, args[0])
+	}
+}
+
+// serveScript starts a real server on loopback that answers with the lines of
+// a file, and points the program at it:
+//
+//	serve FILE
+func serveScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: serve FILE")
+	}
+	f, err := os.Open(ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer f.Close()
+	script, err := offline.ParseScript(args[0], f)
+	ts.Check(err)
+	server := offline.NewServer(script, &offline.ServerOptions{Token: "key-of-the-test"})
+	url, err := server.Start("127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { _ = server.Close(context.Background()) })
+	ts.Setenv("OPENAI_BASE_URL", url)
+	ts.Setenv("OPENAI_API_KEY", "key-of-the-test")
+	ts.Setenv("STOCKADE_MODEL_NAME", "scripted")
+	scripts.Store(ts, script)
+}
+
+// scripts is what serve has started for which test. Tests run in parallel.
+var scripts sync.Map
+
+// unserved fails unless so many lines of the served script were not used:
+//
+//	unserved N
+func unserved(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: unserved N")
+	}
+	script, ok := scripts.Load(ts)
+	if !ok {
+		ts.Fatalf("unserved without serve")
+	}
+	if got := fmt.Sprint(script.(*offline.Script).Remaining()); got != args[0] {
+		ts.Fatalf("%s lines of the script were not used, want %s", got, args[0])
+	}
+}
+
+// writeWasm writes a module that was assembled for a test:
+//
+//	wasm NAME FILE
+func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: wasm NAME FILE")
+	}
+	modules := map[string]wasmtest.ToolOptions{
+		"echo":  {Call: wasmtest.EchoArgs()},
+		"error": {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
+	}
+	for _, c := range wasmtest.Hostile() {
+		modules[c.Name] = c.Options
+	}
+	options, ok := modules[args[0]]
+	if !ok {
+		ts.Fatalf("no module %q", args[0])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), wasmtest.Tool(options), 0o644))
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+func TestFileRead(t *testing.T) {
+	tests := map[string]struct {
+		content       string
+		offset, limit int
+		want          string
+		lines, next   int
+	}{
+		"a file":              {"a\nb\n", 0, 0, "1: a\n2: b", 2, 0},
+		"no newline at end":   {"a\nb", 1, 2000, "1: a\n2: b", 2, 0},
+		"empty":               {"", 1, 2000, "", 0, 0},
+		"only a newline":      {"\n", 1, 2000, "1: ", 1, 0},
+		"carriage returns":    {"a\r\nb\r\n", 1, 2000, "1: a\n2: b", 2, 0},
+		"byte order mark":     {"\uFEFFa\n", 1, 2000, "1: a", 1, 0},
+		"bytes not UTF-8":     {"a\xffb\n", 1, 2000, "1: a\uFFFDb", 1, 0},
+		"from an offset":      {"a\nb\nc\n", 2, 2000, "2: b\n3: c", 3, 0},
+		"a limit":             {"a\nb\nc\n", 1, 2, "1: a\n2: b\n[1 more line; to go on, call file_read with offset=3]", 3, 3},
+		"a limit at the end":  {"a\nb\n", 1, 2, "1: a\n2: b", 2, 0},
+		"offset and limit":    {"a\nb\nc\nd\n", 2, 1, "2: b\n[2 more lines; to go on, call file_read with offset=3]", 4, 3},
+		"a line of the limit": {strings.Repeat("ü", 2000) + "\n", 1, 9, "1: " + strings.Repeat("ü", 2000), 1, 0},
+		"a line beyond":       {strings.Repeat("x", 2001) + "\n", 1, 9, "1: " + strings.Repeat("x", 2000) + " [line cut: it has 2001 bytes]", 1, 0},
+		"a line far beyond":   {strings.Repeat("😀", 50_000), 1, 9, "1: " + strings.Repeat("😀", 2000) + " [line cut: it has 200000 bytes]", 1, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			tree(t, map[string]string{"f": tt.content})
+			out := works(t, fileRead, readArgs{Path: "f", Offset: max(tt.offset, 1), Limit: max(tt.limit, 0)})
+			if tt.limit == 0 {
+				out = works(t, fileRead, readArgs{Path: "f", Offset: 1, Limit: 2000})
+			}
+			if out.Output != tt.want || out.Lines != tt.lines || out.NextOffset != tt.next {
+				t.Errorf("got %.200q, %d lines, next %d", out.Output, out.Lines, out.NextOffset)
+			}
+			if sum := sha256.Sum256([]byte(tt.content)); out.SHA256 != hex.EncodeToString(sum[:]) {
+				t.Errorf("sha256 is %s", out.SHA256)
+			}
+		})
+	}
+}
+
+func TestFileReadPages(t *testing.T) {
+	var text strings.Builder
+	for i := range 4500 {
+		fmt.Fprintf(&text, "line %d %s\n", i+1, strings.Repeat("y", i%40))
+	}
+	tree(t, map[string]string{"f": text.String()})
+	var got strings.Builder
+	pages := 0
+	for next := 1; next > 0; pages++ {
+		out := works(t, fileRead, readArgs{Path: "f", Offset: next, Limit: 2000})
+		lines := strings.Split(out.Output, "\n")
+		if out.NextOffset > 0 {
+			lines = lines[:len(lines)-1]
+		}
+		if len(lines) > maxReadLines || len(strings.Join(lines, "\n")) > maxReadOutput {
+			t.Errorf("a page has %d lines and %d bytes", len(lines), len(out.Output))
+		}
+		for i, line := range lines {
+			number, rest, _ := strings.Cut(line, ": ")
+			if number != fmt.Sprint(next+i) {
+				t.Fatalf("line %d is numbered %s", next+i, number)
+			}
+			got.WriteString(rest + "\n")
+		}
+		next = out.NextOffset
+	}
+	if got.String() != text.String() || pages < 3 {
+		t.Errorf("%d pages do not make the file", pages)
+	}
+}
+
+func TestFileReadErrors(t *testing.T) {
+	tree(t, map[string]string{"main.go": "x\n", "bin": "a\x00b", "dir/.h": "x", "dir/f": "x", "dangling": "->nowhere", "loop": "->loop"})
+	read := func(path string, offset int) readArgs { return readArgs{Path: path, Offset: offset, Limit: 10} }
+	fails(t, fileRead, read("", 1), tool.CodeInvalidInput, "path is empty")
+	fails(t, fileRead, read("bin", 1), tool.CodeParse, "binary")
+	fails(t, fileRead, read("mian.go", 1), tool.CodeNotFound, "read mian.go", "did you mean main.go?")
+	fails(t, fileRead, read("no/such/file", 1), tool.CodeNotFound, "its directory does not exist either")
+	fails(t, fileRead, read("main.go", 2), tool.CodeInvalidInput, "offset 2 is beyond the end of main.go, which has 1 line")
+	fails(t, fileRead, read("dangling", 1), tool.CodeNotFound)
+	fails(t, fileRead, read("loop", 1), tool.CodeIO, "too many symbolic links")
+	out := works(t, fileRead, read("dir", 1))
+	if !strings.HasPrefix(out.Output, "dir is a directory:\n") || out.Count != 2 || out.SHA256 != "" {
+		t.Errorf("a directory is %+v", out)
+	}
+}
+
+func TestPageOfAFileTooLargeToHash(t *testing.T) {
+	p := page{offset: 2, limit: 1}
+	out, err := p.read(t.Context(), strings.NewReader("a\nb\nc\nd\n"), location{"/f", "f"})
+	if err != nil || out.Output != "2: b\n[more lines follow; to go on, call file_read with offset=3]" || out.SHA256 != "" || out.Lines != 0 || out.NextOffset != 3 {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}

@@ -1,0 +1,71 @@
+// Package host holds no code. It is the map of the program, in the order in
+// which a call flows through it; `go doc ./host` is where to begin.
+//
+// # The flow
+//
+//	prompt ─► agent ─► llm ─► llm/openai ─► network
+//	            │ tool.Call
+//	            ▼
+//	         dispatch ─► policy ─► Decision{Allow|Ask|Deny} ─► Grant      ◄─ stockade call (the same door)
+//	            │            └ Ask ─► Approver: terminal, or no
+//	            ├─► session: call intended (durable before the effect)
+//	            ▼
+//	         sandbox ─ admit → compile | cache → instance (wasi, hostmod) → call → fault
+//	            │                                 hostmod.exec ─► jail ─► bash
+//	            │ tool.Result
+//	            ├─► session: result
+//	            ▼
+//	         agent (next step) ─► answer
+//
+// Two promises are kept by the structure: no guest runs without a decision,
+// and no call goes unrecorded. Only policy can make a Grant; sandbox and jail
+// refuse to run without one for exactly this call; dispatch.Call is the only
+// caller of both, and reads from top to bottom as the security story.
+//
+// # The packages
+//
+//	tool             the vocabulary: Definition, Manifest, Call, Result and its envelope, Catalog
+//	llm              canonical messages, deltas, the Model interface, retries
+//	llm/openai       the OpenAI wire format, over go-openai
+//	llm/offline      the offline model: a planner and a scripted model, served over that wire format
+//	llm/llmtest      the suite that every Model passes
+//	policy           pure rules → Decision; the only code that makes a Grant; default limits
+//	dispatch         one call: find → check → decide → approve → record → run → record
+//	agent            the loop; history assembly
+//	wasm             the module binary: decode, classify, custom sections; no engine
+//	wasm/wasmtest    an assembler for tests, and a list of hostile modules
+//	sandbox          the only importer of wazero; its stages are its files
+//	sandbox/abi      lowering and lifting; the only code that touches linear memory
+//	sandbox/hostmod  host functions, one file for each WIT interface
+//	sandbox/wasi     the guest's files, on os.Root
+//	jail             processes for bash: approved command, fixed environment, deadline (not confined yet)
+//	session          events, the hash chain, the Store interface
+//	session/sqlite   the Store on SQLite, with group commit
+//	session/sessiontest  the suite that every Store passes
+//	config           agent.toml → typed values with source positions; imported by cmd only
+//	internal         archtest (the import table as a test), nearest
+//
+// Beside host: cmd/stockade is parsing, terminal and wiring, without logic;
+// guests are the built-in tools; sdk is what a tool's author imports; wit is
+// the source of truth of the ABI.
+//
+// # Words
+//
+// A turn is prompt to answer; a step is one reply of the model. A message is
+// canonical and has a kind. A tool.Definition is what the model sees, a
+// tool.Manifest what a package asks for, a capability one thing that it asks
+// for. A policy.Decision is the answer, a policy.Grant what the guest gets.
+// Dispatch is carrying out one call. Module, compiled and instance are the
+// phases of the WebAssembly specification. To admit is to say that a module
+// may be compiled. A host function lives in a host module. A mount is
+// configuration, a preopen is WASI. A session is a list of events. A tier says
+// how far the jail confines a process.
+//
+// # Imports
+//
+// A package imports only what host/internal/archtest allows, which is also
+// where a new package is entered. agent and dispatch never import sandbox,
+// jail, sqlite or a provider; guests and sdk import nothing below host.
+//
+// Why things are as they are is in RATIONALE.md.
+package host

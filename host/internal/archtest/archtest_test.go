@@ -1,0 +1,156 @@
+// Package archtest holds the import table of the project as a test: who may
+// import whom, and which library lives behind which package.
+package archtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/stockade-dev/stockade/"
+
+// table says what each package may import of ours. A package that is not here
+// fails the test: add it, and think. "host/internal" stands for all of them.
+var table = map[string][]string{
+	"host":               {},
+	"host/tool":          {"host/internal"},
+	"host/llm":           {"host/tool"},
+	"host/llm/openai":    {"host/llm", "host/tool"},
+	"host/llm/offline":   {"host/llm", "host/tool"},
+	"host/llm/llmtest":   {"host/llm", "host/llm/offline", "host/tool"},
+	"host/wasm":          {},
+	"host/wasm/wasmtest": {"host/wasm"},
+	"host/policy":        {"host/tool", "host/internal"},
+
+	"host/session":             {"host/llm", "host/policy", "host/tool"},
+	"host/session/sqlite":      {"host/session"},
+	"host/session/sessiontest": {"host/session"},
+
+	"host/sandbox":         {"host/tool", "host/policy", "host/wasm", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/wasi"},
+	"host/sandbox/abi":     {"host/tool", "host/policy"},
+	"host/sandbox/wasi":    {"host/tool", "host/policy"},
+	"host/sandbox/hostmod": {"host/sandbox/abi", "host/tool", "host/policy"},
+
+	"host/jail":     {"host/tool", "host/policy"},
+	"host/dispatch": {"host/tool", "host/policy", "host/session", "host/llm"},
+	"host/agent":    {"host/tool", "host/llm", "host/session"},
+	"host/config":   {"host/internal"},
+
+	"host/internal/archtest": {},
+	"host/internal/nearest":  {},
+}
+
+// behind names the only package, or tree of packages, that may import a library.
+var behind = map[string]string{
+	"github.com/tetratelabs/wazero":     "host/sandbox",
+	"github.com/mattn/go-sqlite3":       "host/session/sqlite",
+	"github.com/sashabaranov/go-openai": "host/llm",
+	"github.com/BurntSushi/toml":        "host/config",
+	"github.com/spf13/cobra":            "cmd/stockade",
+	"github.com/google/jsonschema-go":   "host/tool",
+	"database/sql":                      "host/session/sqlite",
+	"net/http":                          "host/llm",
+	"os/exec":                           "host/jail",
+	"log":                               "nowhere",
+}
+
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Imports    []string
+	GoFiles    []string
+}
+
+func list(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Dir,Imports,GoFiles", module+"...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, &stderr)
+	}
+	var pkgs []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); dec.More(); {
+		var p pkg
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		pkgs = append(pkgs, p)
+	}
+	if len(pkgs) < len(table) {
+		t.Fatalf("go list found %d packages, the table has %d", len(pkgs), len(table))
+	}
+	return pkgs
+}
+
+func under(path, tree string) bool { return path == tree || strings.HasPrefix(path, tree+"/") }
+
+func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		switch {
+		case under(name, "cmd/stockade"):
+			continue // wires everything
+		case under(name, "guests"), under(name, "sdk"):
+			for _, imp := range p.Imports {
+				if strings.HasPrefix(imp, module+"host") || strings.HasPrefix(imp, module+"cmd") {
+					t.Errorf("%s imports %s: a guest knows nothing of the host", name, imp)
+				}
+			}
+			continue
+		}
+		allowed, ok := table[name]
+		if !ok {
+			t.Errorf("%s is not in the table", name)
+			continue
+		}
+		for _, imp := range p.Imports {
+			imp, ours := strings.CutPrefix(imp, module)
+			if !ours {
+				continue
+			}
+			ok := slices.ContainsFunc(allowed, func(a string) bool { return imp == a || a == "host/internal" && under(imp, a) })
+			if !ok {
+				t.Errorf("%s imports %s", name, imp)
+			}
+		}
+	}
+}
+
+func TestLibrariesStayBehindTheirPackage(t *testing.T) {
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, imp := range p.Imports {
+			for library, owner := range behind {
+				if (imp == library || strings.Contains(library, ".") && under(imp, library)) && !under(name, owner) {
+					t.Errorf("%s imports %s, which belongs to %s", name, imp, owner)
+				}
+			}
+		}
+	}
+}
+
+// TestPackagesSayWhatTheyAreFor holds every package to a package comment.
+func TestPackagesSayWhatTheyAreFor(t *testing.T) {
+	for _, p := range list(t) {
+		said := len(p.GoFiles) == 0 // a package of tests
+		for _, file := range p.GoFiles {
+			f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.PackageClauseOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said = said || f.Doc.Text() != ""
+		}
+		if !said {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+//go:build unix
+
+package wasi
+
+import (
+	"maps"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/tetratelabs/wazero/experimental/sys"
+)
+
+// FuzzNames does everything with two names in a workspace full of traps: what
+// is outside or masked is neither read nor changed, and nothing panics.
+func FuzzNames(f *testing.F) {
+	for _, seed := range []string{
+		"ws/f.txt", "ws/d/g.txt", "ws/new", "ws", "/", "", ".", "..", "../x", "ws/../out/secret", "a/../../x",
+		"ws/abs", "ws/rel", "ws/up/secret", "ws/up/dir/..", "ws/loop/x", "ws/hidden/key", "ws/hl/key", "ws/later",
+		"ws/d/l/hidden/key", "ws/ro/x", "ws/./d//../ro/../../out", `ws\..\out`, "ws/\x00", "ws/\xff", "ws/f.txt/",
+		"ws/hard", "ws/d/l/../out/secret", "ws/new/", "ws/.", "ws/..", "ws/ro/..", "out/secret", "out",
+	} {
+		f.Add(seed, "ws/other", uint32(sys.O_RDWR|sys.O_CREAT))
+		f.Add("ws/f.txt", seed, uint32(sys.O_TRUNC))
+	}
+	f.Fuzz(func(t *testing.T, a, b string, flag uint32) {
+		w := newWorld(t)
+		w.file("ws/hidden/key", canary)
+		w.file("ws/ro/x", "read only")
+		w.file("out/shared", "shared")
+		w.hardLink("ws/hard", "out/shared")
+		w.link("ws/abs", "out/secret")
+		w.link("ws/rel", "../out/secret")
+		w.link("ws/up", "../out")
+		w.link("ws/loop", "loop")
+		w.link("ws/hl", "hidden")
+		w.link("ws/d/l", "..")
+		// What must stay; the rest of the workspace may change.
+		kept := func() map[string]string {
+			state := w.state()
+			maps.DeleteFunc(state, func(p, _ string) bool {
+				for _, keep := range []string{"out", "ws/hidden", "ws/ro"} {
+					if p == keep || strings.HasPrefix(p, keep+"/") {
+						return false
+					}
+				}
+				return true
+			})
+			return state
+		}
+		g := w.openMasked([]string{"ws/hidden", "ws/later"}, w.rw("ws"), w.ro("ws/ro"))
+		before := kept()
+		for _, p := range []string{a, b, a + "/" + b} {
+			name := g.name(p)
+			g.try(p, sys.Oflag(flag))
+			g.try(p, sys.O_RDONLY)
+			g.try(p, sys.O_RDWR|sys.O_CREAT)
+			g.try(p+"/x", sys.O_WRONLY|sys.O_CREAT|sys.O_EXCL)
+			g.Stat(name)
+			g.Lstat(name)
+			if target, _ := g.Readlink(name); strings.Contains(target, "out") {
+				t.Errorf("readlink %q told %q", p, target)
+			}
+			g.Utimens(name, 1e9, 1e9)
+			g.Chmod(name, 0o700)
+			g.Mkdir(name, 0o700)
+			g.Symlink("../out", name)
+			g.Link(name, g.name("ws/linked"))
+		}
+		g.Link(g.name(a), g.name(b))
+		g.Rename(g.name(a), g.name(b))
+		g.try("ws/secret", sys.O_RDONLY)
+		g.Rename(g.name(b), g.name(a))
+		g.Unlink(g.name(a))
+		g.Rmdir(g.name(b))
+		if diff := cmp.Diff(before, kept()); diff != "" {
+			t.Errorf("something out of reach was changed (-before +after):\n%s", diff)
+		}
+		if _, err := os.Lstat(w.path("ws/later")); err == nil {
+			t.Error("a masked directory was created")
+		}
+	})
+}
