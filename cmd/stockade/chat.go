@@ -61,11 +61,15 @@ func runChat(ctx context.Context, a *app, id string) error {
 				a.s.note("%v", err)
 			}
 		default:
-			if err := t.run(ctx, line); err != nil {
-				if report(a.s, ctx, err) == exitInterrupted {
-					return &exitErr{code: exitInterrupted}
-				}
+			turn, cancel := context.WithCancelCause(ctx)
+			a.turn.Store(&cancel)
+			err := t.run(turn, line)
+			a.turn.Store(nil)
+			cancel(nil)
+			if ctx.Err() != nil {
+				return err
 			}
+			report(a.s, ctx, err)
 		}
 	}
 }

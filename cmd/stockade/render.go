@@ -23,7 +23,6 @@ type renderer struct {
 	verbose bool
 
 	atLineStart bool // of the answer on stdout
-	text        bool // an answer has begun in this step
 	decisions   map[string]session.Decision
 	ended       session.TurnEnded
 	denied      map[string]string // flag that would have allowed a call -> tool

@@ -19,15 +19,20 @@ func Main(args []string, s *stdio) int {
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer close(signals)
 	defer signal.Stop(signals)
+	a := &app{s: s}
 	go func() {
-		if _, ok := <-signals; ok {
-			signal.Stop(signals) // a second one ends the program at once
+		for range signals {
+			if turn := a.turn.Swap(nil); turn != nil {
+				(*turn)(errInterrupted)
+				continue
+			}
+			signal.Stop(signals) // another one ends the program at once
 			cancel(errInterrupted)
+			return
 		}
 	}()
-
-	a := &app{s: s}
 	root := newRootCmd(a)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -73,7 +78,7 @@ without a provider it uses a small offline model.
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
 	addTurnFlags(root, a)
 	root.AddCommand(
-		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newVersionCmd(a),
+		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newVersionCmd(a),
 	)
 	for _, cmd := range append(commands(root), root) {
 		cmd.SuggestionsMinimumDistance = 2

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -40,6 +41,10 @@ type app struct {
 	cfg   config.Config
 	dirs  dirs
 	work  string // absolute path of the workspace
+
+	// turn cancels the turn of a chat that is under way: an interrupt ends that
+	// before it ends the program.
+	turn atomic.Pointer[context.CancelCauseFunc]
 
 	box     *sandbox.Sandbox
 	closers []func() error
@@ -324,7 +329,7 @@ func (a *app) settle(ctx context.Context, st session.Store) error {
 				return err
 			}
 			if dead[c.Session] = err == nil; dead[c.Session] {
-				defer unlock()
+				defer func() { _ = unlock() }()
 			}
 		}
 		if !dead[c.Session] {

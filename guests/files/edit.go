@@ -26,7 +26,7 @@ type editArgs struct {
 	OldString      string `json:"old_string" desc:"The text to replace, exactly as it is in the file."`
 	NewString      string `json:"new_string" desc:"The text to put in its place."`
 	ReplaceAll     bool   `json:"replace_all,omitempty" desc:"Replace every occurrence."`
-	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"Edit only if the file's present content has this SHA-256, as file_read returned it."`
+	ExpectedSHA256 string `json:"expected_sha256,omitempty" desc:"Edit only if the file's present content has this SHA-256, as file_read returned it. Filled in for you."`
 }
 
 type editResult struct {

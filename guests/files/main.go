@@ -25,13 +25,13 @@ func init() {
 		grep, tool.ReadsFiles())
 	tool.Register("file_read", "Read a text file as numbered lines, at most 2000 lines or 50 KB at a time; the last line "+
 		"tells the offset to go on with. Also returns the file's SHA-256, and lists a directory.",
-		fileRead, tool.ReadsFiles())
+		fileRead, tool.ReadsFiles(), tool.ReportsContent("path"))
 	tool.Register("file_write", "Write a whole file, creating it and its directories or replacing its content. "+
 		"To change a part of a file use file_edit.",
-		fileWrite, tool.WritesFiles())
+		fileWrite, tool.WritesFiles(), tool.ReportsContent("path"))
 	tool.Register("file_edit", "Replace an exact piece of text in a file. old_string must occur exactly once, with its "+
-		"indentation and without line numbers, unless replace_all is set. Line endings are kept.",
-		fileEdit, tool.WritesFiles())
+		"indentation and without line numbers, unless replace_all is set. Line endings are kept. Read the file first.",
+		fileEdit, tool.WritesFiles(), tool.NeedsContent("path", "expected_sha256"))
 }
 
 func main() {}

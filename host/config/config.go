@@ -91,6 +91,15 @@ func (c *Config) Source(key string) string {
 	return "default"
 }
 
+// Value is a key's value as it is written in a file, or "" for an unknown key.
+func (c *Config) Value(key string) string {
+	k := find(key)
+	if k == nil {
+		return ""
+	}
+	return k.kind.format(k.get(c))
+}
+
 // Set sets a key from text, as the environment and flags give it: "30s",
 // "true", "/data:ro,/src" for a list. Source is what [Config.Source] returns
 // for it afterwards. The error names neither the source nor the key, so that

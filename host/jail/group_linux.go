@@ -33,14 +33,30 @@ func killSession(sid int) {
 			if pid == sid {
 				continue // the leader, which has ended
 			}
-			if state, session, ok := stat(pid); ok && session == sid && state != 'Z' && state != 'X' {
-				found = unix.Kill(pid, unix.SIGKILL) == nil || found
+			if inSession(pid, sid) && killIf(pid, func() bool { return inSession(pid, sid) }) {
+				found = true
 			}
 		}
 		if !found {
 			return
 		}
 	}
+}
+
+// killIf kills a process that is still the one that was looked at: between the
+// look and the kill its number could have become another's.
+func killIf(pid int, still func() bool) bool {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return false
+	}
+	defer unix.Close(fd)
+	return still() && unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) == nil
+}
+
+func inSession(pid, sid int) bool {
+	state, session, ok := stat(pid)
+	return ok && session == sid && state != 'Z' && state != 'X'
 }
 
 func processes() []int {

@@ -3,7 +3,9 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -34,17 +36,63 @@ type Policy struct {
 
 	mu    sync.RWMutex
 	rules []Rule
+	index index // of rules
+}
+
+// index finds the rules that could speak of a call, so that thousands of
+// remembered answers cost nothing. What they say is decided by [Rule.matches].
+type index struct {
+	byText map[ruleKey][]int
+	args   map[string][]string // of each tool, those that rules narrow
+}
+
+type ruleKey struct{ tool, arg, value string }
+
+func (x *index) add(i int, r Rule) {
+	k := ruleKey{r.Tool, r.Arg, r.Value}
+	if k.arg == "" {
+		k.value = ""
+	} else if !slices.Contains(x.args[r.Tool], r.Arg) {
+		x.args[r.Tool] = append(x.args[r.Tool], r.Arg)
+	}
+	x.byText[k] = append(x.byText[k], i)
+}
+
+// find yields the positions of the rules for a tool and these arguments.
+func (x *index) find(name string, args *arguments) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for _, i := range x.byText[ruleKey{tool: name}] {
+			if !yield(i) {
+				return
+			}
+		}
+		for _, arg := range x.args[name] {
+			value, ok := args.text(arg)
+			if !ok {
+				continue
+			}
+			for _, i := range x.byText[ruleKey{name, arg, value}] {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // New returns a policy with these options, which it copies.
 func New(opts Options) *Policy {
-	return &Policy{
-		mounts:     append([]Mount(nil), opts.Mounts...),
-		masked:     append([]string(nil), opts.Masked...),
+	p := &Policy{
+		mounts:     slices.Clone(opts.Mounts),
+		masked:     slices.Clone(opts.Masked),
 		limits:     opts.Limits.withDefaults(),
 		confirmAll: opts.ConfirmAll,
-		rules:      append([]Rule(nil), opts.Rules...),
+		index:      index{byText: map[ruleKey][]int{}, args: map[string][]string{}},
 	}
+	for _, r := range opts.Rules {
+		p.Add(r)
+	}
+	return p
 }
 
 // Decision is the answer to one call. It is made by [Policy.Decide] only.
@@ -110,11 +158,10 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	defer p.mu.RUnlock()
 	best := -1
 	args := d.args()
-	for i, r := range p.rules {
-		if !r.matches(args, entry) {
+	for i := range p.index.find(entry.Name, args) {
+		if r := &p.rules[i]; !r.matches(args, entry) {
 			continue
-		}
-		if best < 0 || r.Effect < p.rules[best].Effect { // deny < ask < allow
+		} else if best < 0 || r.Effect < p.rules[best].Effect { // deny < ask < allow
 			best = i
 		}
 	}
@@ -231,6 +278,7 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 func (p *Policy) Add(r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.index.add(len(p.rules), r)
 	p.rules = append(p.rules, r)
 }
 

@@ -64,7 +64,7 @@ func ParseRule(s string) (Rule, error) {
 }
 
 // matches reports whether the rule speaks of this call.
-func (r Rule) matches(args *arguments, e *tool.Entry) bool {
+func (r *Rule) matches(args *arguments, e *tool.Entry) bool {
 	if r.Tool != e.Name || r.Module != "" && r.Module != ModuleID(e.Module) {
 		return false
 	}
@@ -95,7 +95,10 @@ type arguments struct {
 	raw     json.RawMessage
 	decoded bool
 	all     map[string]json.RawMessage
-	texts   map[string]string
+
+	// The argument that text returned last: rules come in runs on the same one.
+	name, value string
+	there       bool
 }
 
 // get returns an argument as it was sent.
@@ -113,22 +116,16 @@ func (a *arguments) get(name string) (json.RawMessage, bool) {
 // text returns an argument as rules write it: a string as it is, anything else
 // as JSON.
 func (a *arguments) text(name string) (string, bool) {
-	if s, ok := a.texts[name]; ok {
-		return s, true
+	if a.decoded && name == a.name {
+		return a.value, a.there
 	}
-	raw, ok := a.get(name)
-	if !ok {
-		return "", false
-	}
+	raw, there := a.get(name)
 	s, ok := str(raw)
 	if !ok {
 		s = string(raw)
 	}
-	if a.texts == nil {
-		a.texts = map[string]string{}
-	}
-	a.texts[name] = s
-	return s, true
+	a.name, a.value, a.there = name, s, there
+	return s, there
 }
 
 // str returns an argument that is a string, and nothing else.

@@ -1,14 +1,18 @@
 package sandbox
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
@@ -27,11 +31,9 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Module, e.Why) }
 
-const wasiModule = "wasi_snapshot_preview1"
-
 // admitted is a module whose bytes have passed the static checks.
 type admitted struct {
-	code     []byte
+	code     []byte // what is compiled, see rewrite
 	facts    *wasm.Module
 	minBytes uint64 // of linear memory
 }
@@ -65,8 +67,12 @@ func admit(mod *tool.Module) (*admitted, error) {
 			return refuse("%v", err)
 		}
 	}
-	if len(facts.Memories) != 1 {
-		return refuse("it has %d memories; it needs one of its own", len(facts.Memories))
+	if err := checkSize(facts); err != nil {
+		return refuse("%v", err)
+	}
+	code, err = rewrite(code, facts)
+	if err != nil {
+		return refuse("%v", err)
 	}
 	return &admitted{code: code, facts: facts, minBytes: facts.Memories[0].Min * wasmPage}, nil
 }
@@ -78,43 +84,91 @@ func checkShape(m *wasm.Module) error {
 	if shape.Kind != wasm.Native {
 		return fmt.Errorf("%s; only modules of the native ABI (%s) run so far", shape, abi.ManifestABI)
 	}
-	for name, want := range abi.Exports {
-		sig, ok := m.ExportedFunc(name)
-		if !ok {
+	for name := range abi.Exports {
+		if _, ok := m.Export(name); !ok {
 			return fmt.Errorf("it does not export %s", name)
 		}
-		if !slices.Equal(sig.Params, wasmTypes(want.Params)) || !slices.Equal(sig.Results, wasmTypes(want.Results)) {
-			return fmt.Errorf("it exports %s with another signature than the ABI's", name)
+	}
+	if !slices.ContainsFunc(abi.ExportRealloc, func(name string) bool { _, ok := m.Export(name); return ok }) {
+		return fmt.Errorf("it exports none of %s, which the host needs to pass arguments", strings.Join(abi.ExportRealloc, ", "))
+	}
+	if e, ok := m.Export(abi.ExportMemory); !ok || e.Kind != wasm.KindMemory {
+		return fmt.Errorf("it exports no memory as %q", abi.ExportMemory)
+	}
+	imported := 0
+	for _, imp := range m.Imports {
+		if imp.Kind == wasm.KindFunc {
+			imported++
 		}
 	}
-	for _, names := range [][]string{abi.ExportRealloc, {abi.ExportMemory}} {
-		if !slices.ContainsFunc(names, func(name string) bool { _, ok := m.Export(name); return ok }) {
-			return fmt.Errorf("it exports none of %s", strings.Join(names, ", "))
+	for _, e := range m.Exports {
+		want, ok := called(e.Name)
+		if !ok {
+			continue
+		}
+		sig, ok := m.ExportedFunc(e.Name)
+		if !ok || !slices.Equal(sig.Params, wasmTypes(want.Params)) || !slices.Equal(sig.Results, wasmTypes(want.Results)) {
+			return fmt.Errorf("it exports %s with another signature than the ABI's", e.Name)
+		}
+		// A host function in that place would run as if no guest had called it.
+		if int64(e.Index) < int64(imported) {
+			return fmt.Errorf("it exports an imported function as %s", e.Name)
 		}
 	}
 	return nil
 }
 
+// called returns the signature of an export that the host calls.
+func called(name string) (abi.Signature, bool) {
+	if sig, ok := abi.Exports[name]; ok {
+		return sig, true
+	}
+	switch {
+	case slices.Contains(abi.ExportRealloc, name), slices.Contains(abi.ImportRealloc, name):
+		return abi.Realloc, true
+	case name == abi.ExportInitialize:
+		return abi.Signature{}, true
+	}
+	return abi.Signature{}, false
+}
+
 var errImport = errors.New("a module may import functions of the WIT world and of WASI preview 1 only")
 
 func checkImport(m *wasm.Module, imp wasm.Import) error {
+	name := imp.Module + "." + imp.Name
 	if imp.Kind != wasm.KindFunc {
-		return fmt.Errorf("it imports %s.%s, which is not a function; %w", imp.Module, imp.Name, errImport)
+		return fmt.Errorf("it imports %.200q, which is a %s; %w", name, imp.Kind, errImport)
 	}
-	if imp.Module == wasiModule {
-		return nil // the engine refuses unknown names and signatures
-	}
-	sig := m.Types[imp.Type]
+	want, ok := wasiFunctions()[name]
 	for _, f := range hostmod.Functions {
 		if imp.Module == abi.ImportModule(f.Interface) && imp.Name == f.Name {
-			if !slices.Equal(sig.Params, wasmTypes(f.Params)) || !slices.Equal(sig.Results, wasmTypes(f.Results)) {
-				return fmt.Errorf("it imports %s.%s with another signature than the ABI's", imp.Module, imp.Name)
-			}
-			return nil
+			want, ok = f.Signature, true
 		}
 	}
-	return fmt.Errorf("it imports %.100s.%.100s, which this host does not have; %w", imp.Module, imp.Name, errImport)
+	if !ok {
+		return fmt.Errorf("it imports %.200q, which this host does not have; %w", name, errImport)
+	}
+	if sig := m.Types[imp.Type]; !slices.Equal(sig.Params, wasmTypes(want.Params)) || !slices.Equal(sig.Results, wasmTypes(want.Results)) {
+		return fmt.Errorf("it imports %q as %s, which is another signature than the host's", name, sig)
+	}
+	return nil
 }
+
+// wasiFunctions are the functions of WASI that the engine has, by module and name.
+var wasiFunctions = sync.OnceValue(func() map[string]abi.Signature {
+	ctx := context.Background()
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
+	defer rt.Close(ctx)
+	compiled, err := wasi_snapshot_preview1.NewBuilder(rt).Compile(ctx)
+	if err != nil {
+		panic(err) // nothing in it depends on anything outside the program
+	}
+	out := map[string]abi.Signature{}
+	for name, f := range compiled.ExportedFunctions() {
+		out[wasi_snapshot_preview1.ModuleName+"."+name] = abi.Signature{Params: f.ParamTypes(), Results: f.ResultTypes()}
+	}
+	return out
+})
 
 func wasmTypes(types []api.ValueType) []wasm.ValType {
 	out := make([]wasm.ValType, len(types))

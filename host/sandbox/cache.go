@@ -74,7 +74,8 @@ func codeFiles(dir string) ([]string, error) {
 }
 
 // dropDamaged removes the files that are not what was sealed, and reports
-// whether any is left.
+// whether any is left. Here and in seal, a file that is gone was removed by
+// another process that did the same.
 func dropDamaged(dir string) (hit bool, err error) {
 	files, err := codeFiles(dir)
 	if err != nil {
@@ -82,15 +83,17 @@ func dropDamaged(dir string) (hit bool, err error) {
 	}
 	for _, f := range files {
 		sum, err := sumOf(f)
-		if err != nil {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
 		if want, err := os.ReadFile(f + sumSuffix); err == nil && string(want) == sum {
 			hit = true
 			continue
 		}
-		if err := os.Remove(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, err
+		for _, bad := range []string{f, f + sumSuffix} {
+			if err := os.Remove(bad); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return false, err
+			}
 		}
 	}
 	return hit, nil
@@ -108,6 +111,9 @@ func (c *cache) seal() error {
 			continue
 		}
 		sum, err := sumOf(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return err
 		}

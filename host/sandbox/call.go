@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"runtime"
 	"strings"
 	"time"
 
@@ -39,6 +41,10 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 	)
 	if err == nil {
 		out, toolErr, err = inst.callTool(hostmod.WithCall(ctx, host), call)
+	}
+	var engineErr runtime.Error
+	if errors.As(err, &engineErr) {
+		s.opts.Logger.Error("the engine failed", "tool", call.Tool, "call", call.ID, "err", err)
 	}
 	result, hostErr := judge(verdict{
 		ctx: ctx, call: call, limits: limits, inst: inst, host: host,

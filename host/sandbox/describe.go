@@ -44,7 +44,7 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 		return nil, err
 	}
 	outer := ctx
-	ctx, cancel := context.WithTimeoutCause(ctx, describeTimeout, errTimeout)
+	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	limits := policy.DefaultLimits()
 	inst, err := s.instantiate(ctx, c, nil, nil, limits)

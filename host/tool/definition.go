@@ -40,7 +40,7 @@ const (
 type Capabilities struct {
 	Files Files `json:"files,omitempty"`
 	// Exec names the argument that holds the bash command which the tool wants
-	// to run; empty means that it starts no process. The host approves and runs
+	// to run, a string; empty means that it starts no process. The host approves and runs
 	// exactly that argument's text and nothing else.
 	Exec string `json:"exec,omitempty"`
 	// ExecTimeout names the argument that holds the command's time limit in

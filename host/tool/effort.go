@@ -163,6 +163,17 @@ type effort struct {
 	left int
 }
 
+func checkEffort(schema, value any) error {
+	e := &effort{root: schema, left: maxEffort}
+	if err := e.visit(schema, value, 0); err != nil {
+		return err
+	}
+	if e.left < 0 {
+		return errEffort
+	}
+	return nil
+}
+
 func (e *effort) visit(schema, value any, depth int) error {
 	s, _ := schema.(map[string]any)
 	e.left -= 1 + len(s)

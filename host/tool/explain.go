@@ -178,14 +178,14 @@ func explainObject(root any, s map[string]any, path string, values map[string]an
 
 func unknown(place, name string, names []string) string {
 	if len(names) == 0 {
-		return place + " is unknown; there are no arguments here, send {}"
+		return "unknown " + place + "; there are no arguments here, send {}"
 	}
 	const most = 32
 	list := strings.Join(names[:min(len(names), most)], ", ")
 	if len(names) > most {
 		list += ", ..."
 	}
-	return fmt.Sprintf("%s is unknown%s; the arguments are: %.2000s", place, nearest.Hint(name, names), list)
+	return fmt.Sprintf("unknown %s%s; the arguments are: %.2000s", place, nearest.Hint(name, names), list)
 }
 
 func join(path, name string) string {

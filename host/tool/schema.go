@@ -107,7 +107,7 @@ func (s *Schema) Check(args json.RawMessage) (json.RawMessage, error) {
 			}
 		}
 	}
-	if err := (&effort{root: s.raw, left: maxEffort}).visit(s.raw, plain, 0); err != nil {
+	if err := checkEffort(s.raw, plain); err != nil {
 		return nil, err
 	}
 	if err := s.resolved.Validate(plain); err != nil {

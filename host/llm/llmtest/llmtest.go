@@ -48,7 +48,7 @@ func Serve(t testing.TB, h http.Handler) *http.Client {
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		server.Close()
-		<-served
+		_ = <-served // always http.ErrServerClosed
 	})
 	return &http.Client{Transport: transport}
 }

@@ -105,6 +105,32 @@ type done struct {
 	has    bool // there is a result
 }
 
+// actionsOf lists the calls that carry out the phrases. A file is read before
+// it is edited, as the host asks of every model.
+func actionsOf(phrases []phrase, offered map[string]bool) []action {
+	var todo []action
+	seen := map[string]bool{}
+	for _, p := range phrases {
+		a, ok := p.choose(offered)
+		if !ok {
+			continue
+		}
+		switch args := a.args.(type) {
+		case pathArgs:
+			seen[args.Path] = seen[args.Path] || a.tool == "file_read"
+		case writeArgs:
+			seen[args.Path] = true
+		case editArgs:
+			if !seen[args.Path] && offered["file_read"] {
+				todo = append(todo, action{"file_read", pathArgs{args.Path}})
+			}
+			seen[args.Path] = true
+		}
+		todo = append(todo, a)
+	}
+	return todo
+}
+
 // plan is the whole model.
 func plan(messages []llm.Message, tools []tool.Definition) step {
 	start := 0 // after the last user message
@@ -121,12 +147,7 @@ func plan(messages []llm.Message, tools []tool.Definition) step {
 	for _, t := range tools {
 		offered[t.Name] = true
 	}
-	var todo []action
-	for _, p := range phrases {
-		if a, ok := p.choose(offered); ok {
-			todo = append(todo, a)
-		}
-	}
+	todo := actionsOf(phrases, offered)
 	if len(calls) < len(todo) && limit == "" {
 		a := todo[len(calls)]
 		data := llm.CallData{

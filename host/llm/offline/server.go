@@ -120,7 +120,7 @@ func (s *Server) Start(addr string) (baseURL string, err error) {
 	if s.server != nil {
 		return "", errors.New("serve model: already started")
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return "", fmt.Errorf("serve model: %w", err)
 	}

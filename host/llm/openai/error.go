@@ -83,12 +83,12 @@ func (f fault) endedEarly(cause error) *llm.ProviderError {
 
 func (f fault) keyHint() string {
 	if f.key == "" {
-		return "no API key is set: set the environment variable " + f.keyEnv + ", or name a key in the file that `stockade config` shows"
+		return "no API key is set: set the environment variable " + f.keyEnv + "; `stockade config` shows which one is read"
 	}
-	return "check the API key: the environment variable " + f.keyEnv + ", or the key in the file that `stockade config` shows"
+	return "check the API key in the environment variable " + f.keyEnv + "; `stockade config` shows which one is read, and for which server"
 }
 
-const baseURLHint = "check the base URL in the file that `stockade config` shows; most servers want one that ends in /v1"
+const baseURLHint = "check the base URL (`stockade config` shows where it comes from); most servers want one that ends in /v1"
 
 // notAStream is the error of an answer with status 200 that is not an event stream.
 func (f fault) notAStream(body []byte) *llm.ProviderError {
@@ -154,7 +154,7 @@ func (f fault) classify(e *llm.ProviderError, said errorBody) {
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
 		e.Hint = f.keyHint()
 	case s == http.StatusNotFound:
-		e.Hint = "check the name of the model and the base URL in the file that `stockade config` shows"
+		e.Hint = "check the name of the model and the base URL; `stockade config` shows where they come from"
 	case strings.Contains(codes, "context_length_exceeded") || s == http.StatusRequestEntityTooLarge:
 		e.Hint = "the conversation is too long for the model: start a new one, or lower history_char_budget"
 	case s == http.StatusRequestTimeout, s == http.StatusConflict, s == http.StatusTooManyRequests, s >= 500:
@@ -204,7 +204,7 @@ func (f fault) network(err error, base *url.URL, begun bool) *llm.ProviderError 
 		e.Message = "the connection to " + host + " was refused"
 		if isLoopback(base.Hostname()) {
 			e.Retryable = false
-			e.Hint = "the server is not running at " + host + ": start it, or check the base URL in the file that `stockade config` shows"
+			e.Hint = "the server is not running at " + host + ": start it, or check the base URL; `stockade config` shows where it comes from"
 		}
 	case isDNS && dns.IsNotFound:
 		e.Message = "the host " + host + " does not exist"

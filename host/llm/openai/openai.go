@@ -124,7 +124,7 @@ func (m *Model) stream(ctx context.Context, wire openai.ChatCompletionRequest, y
 		return err
 	}
 	if wire.Model == "" {
-		return m.refuse("no model is named", "name one with --model or in the file that `stockade config` shows")
+		return m.refuse("no model is named", "name one with --model, or as model.name in agent.toml")
 	}
 	exchange, done := m.newExchange(ctx)
 	defer done()
@@ -144,7 +144,7 @@ func (m *Model) checkOptions() error {
 	base, err := url.Parse(m.opts.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		// The text of the URL stays out: it may hold a password.
-		return m.refuse("the base URL is not an http or https URL with a host", "check the base URL in the file that `stockade config` shows")
+		return m.refuse("the base URL is not an http or https URL with a host", "check the base URL; `stockade config` shows where it comes from")
 	}
 	if strings.ContainsFunc(m.opts.APIKey, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return m.refuse("the API key holds a space or a character that is not ASCII", m.keyHint())

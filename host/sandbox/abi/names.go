@@ -44,5 +44,9 @@ var Exports = map[string]Signature{
 	ExportCall:     {[]api.ValueType{i32, i32, i32, i32, i32, i64, i32, i32, i32, i32, i32, i32, i32}, []api.ValueType{i32}},
 }
 
+// Realloc is the type of those in [ExportRealloc] and [ImportRealloc]: old
+// pointer, old size, alignment, new size; the new pointer.
+var Realloc = Signature{[]api.ValueType{i32, i32, i32, i32}, []api.ValueType{i32}}
+
 // ImportModule is the name under which a module imports an interface.
 func ImportModule(iface string) string { return Package + "/" + iface + "@" + Version }

@@ -15,11 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// any stands for whatever error.
+// anyErrno stands for whatever error.
 const anyErrno = sys.Errno(0xffff)
 
-// Every row is tried on a workspace that is mounted with write, without, and
-// not at all, and changes nothing in any of the three.
+// Every row is tried on a workspace that is mounted with write, with write and
+// a masked directory inside, without write, and not at all, and changes
+// nothing in any of them.
 func TestAttacks(t *testing.T) {
 	const (
 		write  = sys.O_RDWR
@@ -174,7 +175,7 @@ func TestAttacks(t *testing.T) {
 		{name: "rename onto the mount", do: rename("ws/d", "ws"), rw: out, ro: rofs},
 		{name: "rename a directory into itself", do: rename("ws/d", "ws/d/x"), rw: sys.EINVAL, ro: rofs},
 	} {
-		for _, mode := range []string{"rw", "ro", "none"} {
+		for _, mode := range []string{"rw", "guarded", "ro", "none"} {
 			t.Run(tc.name+"/"+mode, func(t *testing.T) {
 				w := newWorld(t)
 				w.file("out/secret2", "may be read, not written")
@@ -183,7 +184,12 @@ func TestAttacks(t *testing.T) {
 				}
 				want := tc.none
 				var mounts []policy.Mount
+				var masked []string
 				switch mode {
+				case "guarded":
+					w.dir("ws/masked")
+					masked = append(masked, "ws/masked")
+					fallthrough
 				case "rw":
 					want, mounts = tc.rw, append(mounts, w.rw("ws"))
 				case "ro":
@@ -193,7 +199,7 @@ func TestAttacks(t *testing.T) {
 						want = errOutside
 					}
 				}
-				g := w.open(mounts...)
+				g := w.openMasked(masked, mounts...)
 				before := w.state()
 				var got sys.Errno
 				promptly(t, func() { got = tc.do(g) })

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tetratelabs/wazero/experimental/sys"
 	"golang.org/x/sys/unix"
@@ -19,19 +20,48 @@ import (
 // opens a file by a name that goes through them.
 func TestExchangeOfDirectoryAndLink(t *testing.T) {
 	for _, tc := range []struct {
-		name, target string
-		masked       []string
-		opens        int
+		name   string
+		plant  func(*world) // makes ws/x and ws/y
+		open   string
+		masked []string
+		opens  int
 	}{
-		{"link outside", "../out", nil, 200_000},
-		{"link to a masked directory", "hidden", []string{"ws/hidden"}, 60_000},
-		{"link outside, guarded", "../out", []string{"ws/hidden"}, 60_000},
+		{"directory and link outside", func(w *world) {
+			w.file("ws/x/secret", "not secret")
+			w.link("ws/y", "../out")
+		}, "ws/x/secret", nil, 200_000},
+		{"file and link outside", func(w *world) {
+			w.file("ws/x", "not secret")
+			w.link("ws/y", "../out/secret")
+		}, "ws/x", nil, 40_000},
+		{"directory and link to a masked directory", func(w *world) {
+			w.file("ws/x/secret", "not secret")
+			w.link("ws/y", "hidden")
+		}, "ws/x/secret", []string{"ws/hidden"}, 40_000},
+		{"directory and link below a masked directory", func(w *world) {
+			w.file("ws/x/secret", "not secret")
+			w.file("ws/hidden/sub/secret", canary)
+			w.link("ws/y", "hidden/sub")
+		}, "ws/x/secret", []string{"ws/hidden"}, 40_000},
+		{"file and link to a masked file", func(w *world) {
+			w.file("ws/x", "not secret")
+			w.link("ws/y", "hidden/secret")
+		}, "ws/x", []string{"ws/hidden"}, 40_000},
+		{"directory and link outside, guarded", func(w *world) {
+			w.file("ws/x/secret", "not secret")
+			w.link("ws/y", "../out")
+		}, "ws/x/secret", []string{"ws/hidden"}, 40_000},
+		{"directory and FIFO, guarded", func(w *world) {
+			w.file("ws/x/secret", "not secret")
+			if err := unix.Mkfifo(w.path("ws/y"), 0o666); err != nil {
+				w.t.Fatal(err)
+			}
+		}, "ws/x/secret", []string{"ws/hidden"}, 20_000},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.file("ws/x/secret", "not secret")
 			w.file("ws/hidden/secret", canary)
-			w.link("ws/y", tc.target)
+			tc.plant(w)
 			g := w.openMasked(tc.masked, w.rw("ws"))
 			secrets := func() string {
 				a, errA := os.ReadFile(w.path("out/secret"))
@@ -45,6 +75,8 @@ func TestExchangeOfDirectoryAndLink(t *testing.T) {
 
 			var stop atomic.Bool
 			var wg sync.WaitGroup
+			defer wg.Wait()
+			defer stop.Store(true)
 			x, y := w.path("ws/x"), w.path("ws/y")
 			var exchanged atomic.Int64
 			wg.Go(func() {
@@ -56,31 +88,33 @@ func TestExchangeOfDirectoryAndLink(t *testing.T) {
 					exchanged.Add(1)
 				}
 			})
-			name, buf := g.name("ws/x/secret"), make([]byte, 100)
+			name, buf := g.name(tc.open), make([]byte, 100)
 			opened, escaped := 0, 0
-			for i := 0; i < tc.opens || exchanged.Load() < 1000; i++ {
-				if t.Failed() {
-					break
+			within(t, time.Minute, func() {
+				for i := 0; i < tc.opens || exchanged.Load() < 1000; i++ {
+					if t.Failed() {
+						return
+					}
+					// Now and then a change, most of the time a look.
+					flag := sys.O_RDONLY
+					switch i % 8 {
+					case 0:
+						flag = sys.O_RDWR
+					case 1:
+						g.Utimens(name, 1e9, 1e9)
+					}
+					f, errno := g.OpenFile(name, flag, 0)
+					if errno != 0 {
+						continue
+					}
+					opened++
+					n, _ := f.Read(buf)
+					if strings.Contains(string(buf[:n]), canary) {
+						escaped++
+					}
+					f.Close()
 				}
-				// Now and then a change, most of the time a look.
-				flag := sys.O_RDONLY
-				switch i % 8 {
-				case 0:
-					flag = sys.O_RDWR
-				case 1:
-					g.Utimens(name, 1e9, 1e9)
-				}
-				f, errno := g.OpenFile(name, flag, 0)
-				if errno != 0 {
-					continue
-				}
-				opened++
-				n, _ := f.Read(buf)
-				if strings.Contains(string(buf[:n]), canary) {
-					escaped++
-				}
-				f.Close()
-			}
+			})
 			stop.Store(true)
 			wg.Wait()
 			t.Logf("%d opens, %d with a result, %d exchanges, %d escapes", tc.opens, opened, exchanged.Load(), escaped)

@@ -286,6 +286,7 @@ type place struct {
 	// In a guarded mount only:
 	info   os.FileInfo // what the walk found under name; nil if nothing
 	trails [][]string  // the hidden things below dir
+	linked bool        // a symbolic link at the end of the name led here
 }
 
 // close releases what the walk opened. It does nothing to the zero place.

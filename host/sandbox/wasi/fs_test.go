@@ -438,3 +438,21 @@ func TestCloseWhileTheGuestWorks(t *testing.T) {
 		}
 	}
 }
+
+// What was being opened during Close is not left open.
+func TestCloseBetweenOpenAndKeep(t *testing.T) {
+	w := newWorld(t)
+	g := w.open(w.rw("ws"))
+	wantErrno(t, "reserve", g.reserve(), 0)
+	host, err := os.Open(w.path("ws/f.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantErrno(t, "keep", g.keep(host), sys.EBADF)
+	if _, err := host.Stat(); err == nil {
+		t.Error("the file is open")
+	}
+}

@@ -219,8 +219,9 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno 
 			if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
 				return p, errOutside
 			}
-			if last && strings.HasSuffix(target, "/") {
-				p.slash = true
+			if last {
+				p.linked = true
+				p.slash = p.slash || strings.HasSuffix(target, "/")
 			}
 			todo = append(split(target), todo[1:]...)
 			continue

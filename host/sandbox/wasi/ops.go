@@ -141,8 +141,11 @@ func (f *FS) openFile(name string, flag sys.Oflag) (_ sys.File, errno sys.Errno)
 
 // create makes a new file. It fails if there is anything under the name.
 func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, sys.Errno) {
-	if p.guarded() && p.info != nil {
+	switch {
+	case p.guarded() && p.info != nil:
 		return nil, nil, sys.EEXIST
+	case p.linked:
+		return nil, nil, sys.ENOENT
 	}
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return nil, nil, errno

@@ -246,7 +246,13 @@ func wantErrno(t *testing.T, what string, got sys.Errno, want ...sys.Errno) {
 // promptly fails the test if op does not return at once.
 func promptly(t *testing.T, op func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	within(t, 10*time.Second, op)
+}
+
+// within fails the test if op takes longer.
+func within(t *testing.T, limit time.Duration, op func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {

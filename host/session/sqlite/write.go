@@ -444,7 +444,7 @@ func (s *Store) connect(ctx context.Context) (err error) {
 func (s *Store) disconnect() {
 	if s.conn != nil {
 		// Makes the pool throw the connection away instead of keeping it.
-		s.conn.Raw(func(any) error { return driver.ErrBadConn })
+		_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
 		s.conn = nil
 	}
 }
@@ -462,7 +462,9 @@ func (s *Store) rollback() {
 		return
 	}
 	open := true
-	s.conn.Raw(func(c any) error { open = inTransaction(c); return nil })
+	if err := s.conn.Raw(func(c any) error { open = inTransaction(c); return nil }); err != nil {
+		open = true // not known: end it by all means
+	}
 	if open && s.exec(context.Background(), "ROLLBACK") != nil {
 		s.disconnect()
 	}

@@ -88,6 +88,22 @@ func RunsCommand(commandArg, timeoutArg string) Option {
 	}
 }
 
+// ReportsContent says that the result tells, in its field "sha256", the
+// SHA-256 in hex of the file that the argument pathArg names, as it is after
+// the call. The host notes it as seen by the conversation.
+func ReportsContent(pathArg string) Option {
+	return func(e *entry) { e.Content = &content{Path: pathArg} }
+}
+
+// NeedsContent says that the tool changes a part of the file that the argument
+// pathArg names, and must not do so unseen. The host refuses a model's call for
+// a file that the conversation has not seen, and else fills the argument
+// hashArg with the SHA-256 in hex of what it saw last; the tool compares. The
+// result tells the new hash as with [ReportsContent].
+func NeedsContent(pathArg, hashArg string) Option {
+	return func(e *entry) { e.Content = &content{Path: pathArg, Hash: hashArg} }
+}
+
 // registry is the tools of a module. It is filled by init functions, which run
 // one after another, and fixed from then on.
 type registry struct {
@@ -101,12 +117,18 @@ type capabilities struct {
 	ExecTimeout string `json:"exec_timeout,omitempty"`
 }
 
+type content struct {
+	Path string `json:"path"`
+	Hash string `json:"hash,omitempty"`
+}
+
 // entry is one tool. Its JSON is the tool's part of the manifest.
 type entry struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`
 	Parameters   json.RawMessage `json:"parameters"`
 	Capabilities capabilities    `json:"capabilities"`
+	Content      *content        `json:"content,omitempty"`
 
 	run func(ctx context.Context, args []byte) (any, error)
 }
@@ -137,6 +159,9 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 	}
 	if e.Capabilities.ExecTimeout != "" && e.Capabilities.Exec == "" {
 		return nil, errors.New("RunsCommand without the argument that holds the command")
+	}
+	if c := e.Content; c != nil && (!args.has(c.Path) || c.Hash != "" && !args.has(c.Hash)) {
+		return nil, fmt.Errorf("the content option names the arguments %q and %q, which %v does not have both", c.Path, c.Hash, in)
 	}
 	e.run = func(ctx context.Context, raw []byte) (any, error) {
 		var v In

@@ -21,22 +21,22 @@ type nested struct {
 }
 
 type everything struct {
-	Name   string            `json:"name" desc:"A <name>."`
-	Sort   string            `json:"sort,omitempty" enum:"name,size" default:"name"`
-	Count  int               `json:"count,omitempty" min:"1" max:"1000" default:"500"`
-	Share  *float64          `json:"share" min:"0.5"`
-	On     bool              `json:"on,omitzero" default:"true"`
-	Tags   []string          `json:"tags,omitempty"`
-	Data   []byte            `json:"data,omitempty"`
-	Env    map[string]int    `json:"env,omitempty"`
-	In     nested            `json:"in"`
-	Any    json.RawMessage   `json:"any,omitempty"`
-	Other  any               `json:"other,omitempty"`
-	When   time.Time         `json:"-"`
-	Plain  uint8             // no tag
-	hidden int               // not an argument
-	List   []nested          `json:"list,omitempty"`
-	Maps   map[string]nested `json:"maps,omitempty"`
+	Name  string            `json:"name" desc:"A <name>."`
+	Sort  string            `json:"sort,omitempty" enum:"name,size" default:"name"`
+	Count int               `json:"count,omitempty" min:"1" max:"1000" default:"500"`
+	Share *float64          `json:"share" min:"0.5"`
+	On    bool              `json:"on,omitzero" default:"true"`
+	Tags  []string          `json:"tags,omitempty"`
+	Data  []byte            `json:"data,omitempty"`
+	Env   map[string]int    `json:"env,omitempty"`
+	In    nested            `json:"in"`
+	Any   json.RawMessage   `json:"any,omitempty"`
+	Other any               `json:"other,omitempty"`
+	When  time.Time         `json:"-"`
+	Plain uint8             // no tag
+	_     int               // not an argument
+	List  []nested          `json:"list,omitempty"`
+	Maps  map[string]nested `json:"maps,omitempty"`
 }
 
 func TestSchema(t *testing.T) {
@@ -167,7 +167,7 @@ func registryWith(t *testing.T) *registry {
 			return newEntry("list", "Returns a list.", func(context.Context, struct{}) ([]int, error) { return []int{1}, nil }, WritesFiles(), ReadsFiles())
 		},
 		func() (*entry, error) {
-			return newEntry("panic", "Panics.", func(context.Context, struct{}) (int, error) { var m map[int]int; m[1] = 1; return 0, nil })
+			return newEntry("panic", "Panics.", func(context.Context, struct{}) (int, error) { var list []int; return list[len(list)], nil })
 		},
 		func() (*entry, error) {
 			return newEntry("unencodable", "Returns what JSON cannot hold.", func(context.Context, struct{}) (any, error) { return make(chan int), nil })
@@ -290,7 +290,7 @@ func TestCallErrors(t *testing.T) {
 		"wrong type":          {Call{}, "args", `{"name":1}`, CodeInvalidInput, "arguments of args"},
 		"not JSON":            {Call{}, "text", `{`, CodeInvalidInput, "unexpected"},
 		"more than one value": {Call{}, "text", `{}{}`, CodeInvalidInput, "more than one"},
-		"panic":               {Call{}, "panic", `{}`, CodeFailed, "panic: assignment to entry in nil map"},
+		"panic":               {Call{}, "panic", `{}`, CodeFailed, "panic: runtime error: index out of range"},
 		"result without JSON": {Call{}, "unencodable", `{}`, CodeFailed, "encode the result"},
 		"directory not there": {Call{Dir: "/no/such/dir"}, "text", `{}`, CodeDenied, "/no/such/dir is not in a granted"},
 		"cancelled":           {Call{}, "run", `{"command":"x"}`, CodeCancelled, "enough"},

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/host/config"
+)
+
+func newConfigCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "config", Short: "Show the settings in force and where each comes from", Args: cobra.NoArgs,
+		Long: `Show every setting with its value and where it comes from: the default, your
+agent.toml, the workspace's, or the environment. --defaults prints agent.toml
+with every key, its meaning and its default.`,
+		Example: "  stockade config\n  mkdir -p ~/.config/stockade && stockade config --defaults > ~/.config/stockade/agent.toml",
+	}
+	defaults := cmd.Flags().Bool("defaults", false, "print an agent.toml with every key and its default")
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if *defaults {
+			_, err := fmt.Fprint(a.s.out, config.Annotated())
+			return err
+		}
+		return runConfig(a)
+	}
+	return cmd
+}
+
+func runConfig(a *app) error {
+	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "KEY\tVALUE\tFROM")
+	for _, key := range config.Keys() {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", key, oneLine(a.cfg.Value(key)), oneLine(a.cfg.Source(key)))
+	}
+	return w.Flush()
+}

@@ -1,0 +1,658 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// memory is a store of one session that keeps nothing when the program ends.
+type memory struct {
+	session.Store
+	mu     sync.Mutex
+	events []session.Event
+	fail   func(d session.Draft) error
+}
+
+func (s *memory) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []session.Event
+	for _, d := range drafts {
+		if s.fail != nil {
+			if err := s.fail(d); err != nil {
+				return nil, err
+			}
+		}
+		var prev [32]byte
+		if n := len(s.events) + len(out); n > 0 {
+			prev = slices.Concat(s.events, out)[n-1].Hash
+		}
+		out = append(out, session.Seal(d, uint64(len(s.events)+len(out)+1), time.Now(), prev, prev))
+	}
+	s.events = append(s.events, out...)
+	return out, nil
+}
+
+func (s *memory) all() iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		s.mu.Lock()
+		events := slices.Clone(s.events)
+		s.mu.Unlock()
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// types lists what has been stored, without the session.
+func (s *memory) types() []string {
+	var out []string
+	for e := range s.all() {
+		out = append(out, string(e.Type))
+	}
+	return out
+}
+
+// reply is what the scripted model says in one step: deltas, then an error if
+// there is one.
+type reply struct {
+	deltas []llm.Delta
+	err    error
+	before func(ctx context.Context) // runs before the first delta
+	after  func(ctx context.Context) error
+}
+
+// script is a model that says what it was told to, and keeps what it is asked.
+type script struct {
+	t       testing.TB
+	replies []reply
+	mu      sync.Mutex
+	asked   []llm.Request
+}
+
+func (s *script) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		s.mu.Lock()
+		n := len(s.asked)
+		s.asked = append(s.asked, llm.Request{Model: req.Model, Messages: slices.Clone(req.Messages), Tools: req.Tools})
+		s.mu.Unlock()
+		if ctx.Err() != nil {
+			yield(llm.Delta{}, context.Cause(ctx))
+			return
+		}
+		if n >= len(s.replies) {
+			s.t.Errorf("request %d was not expected", n+1)
+			yield(llm.Delta{}, errors.New("the script is over"))
+			return
+		}
+		r := s.replies[n]
+		if r.before != nil {
+			r.before(ctx)
+		}
+		for _, d := range r.deltas {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if r.after != nil {
+			r.err = r.after(ctx)
+		}
+		if r.err != nil {
+			yield(llm.Delta{}, r.err)
+		}
+	}
+}
+
+func text(s string) reply {
+	half := len(s) / 2
+	return reply{deltas: []llm.Delta{{Text: s[:half]}, {Text: s[half:]}, {Finish: llm.FinishStop, Usage: &llm.Usage{InputTokens: 10, OutputTokens: 2}}}}
+}
+
+// calls is a reply with calls, each "id name args".
+func calls(list ...string) reply {
+	d := llm.Delta{Finish: llm.FinishTools, Usage: &llm.Usage{InputTokens: 10, OutputTokens: 3}}
+	for i, c := range list {
+		id, rest, _ := strings.Cut(c, " ")
+		name, args, _ := strings.Cut(rest, " ")
+		d.Calls = append(d.Calls, llm.CallDelta{Index: i, ID: id, Name: name, Arguments: args})
+	}
+	return reply{deltas: []llm.Delta{d}}
+}
+
+// tools are tools that do what do says, and record as the dispatcher does.
+type tools struct {
+	log *session.Log
+	do  func(ctx context.Context, c tool.Call) (tool.Result, error)
+	mu  sync.Mutex
+	got []tool.Call
+}
+
+func (ts *tools) Definitions() []tool.Definition { return []tool.Definition{{Name: "ls"}} }
+
+func (ts *tools) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	ts.mu.Lock()
+	ts.got = append(ts.got, c)
+	ts.mu.Unlock()
+	r := tool.Result{Output: tool.Text(c.ID)}
+	if ts.do != nil {
+		var err error
+		if r, err = ts.do(ctx, c); err != nil {
+			return r, err
+		}
+	}
+	r.LimitReached, r.LimitMessage = c.Limit != "", c.Limit
+	body, err := json.Marshal(resultMessage(c.ID, c.Tool, r))
+	if err != nil {
+		return r, err
+	}
+	_, err = ts.log.Append(context.WithoutCancel(ctx), session.Draft{Type: session.TypeToolResult, Turn: c.Turn, Step: c.Step, Call: c.ID, Body: body})
+	return r, err
+}
+
+// bench is an agent with everything that it needs.
+type bench struct {
+	*Agent
+	t     testing.TB
+	store *memory
+	model *script
+	tools *tools
+}
+
+func newBench(t testing.TB, opts Options, replies ...reply) *bench {
+	t.Helper()
+	store := &memory{}
+	log := session.NewLog(store, "s", time.Now)
+	b := &bench{t: t, store: store, model: &script{t: t, replies: replies}, tools: &tools{log: log}}
+	opts.Model, opts.Tools, opts.Log, opts.Provider, opts.Cwd = b.model, b.tools, log, "script", "/work"
+	b.Agent = New(opts)
+	return b
+}
+
+// run runs a turn to its end and returns the events and the last one's body.
+func (b *bench) run(ctx context.Context, prompt string) ([]session.Event, session.TurnEnded) {
+	b.t.Helper()
+	var events []session.Event
+	for e, err := range b.Run(ctx, prompt) {
+		if err != nil {
+			b.t.Fatalf("after %d events: %v", len(events), err)
+		}
+		events = append(events, e)
+	}
+	last := events[len(events)-1]
+	if last.Type != session.TypeTurnEnded {
+		b.t.Fatalf("the last event is %s", last.Type)
+	}
+	return events, decode[session.TurnEnded](b.t, last.Body)
+}
+
+func decode[T any](t testing.TB, data []byte) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(data, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// results lists the results in a conversation as "id output".
+func results(t testing.TB, messages []llm.Message) []string {
+	t.Helper()
+	var out []string
+	for _, m := range messages {
+		if m.Kind != llm.ToolResult {
+			continue
+		}
+		data := decode[llm.ResultData](t, m.Data)
+		var e struct {
+			Result struct{ Output string }
+			Code   string `json:"error_code"`
+			Limit  string `json:"limit_message"`
+		}
+		e = decode[struct {
+			Result struct{ Output string }
+			Code   string `json:"error_code"`
+			Limit  string `json:"limit_message"`
+		}](t, []byte(data.Output))
+		out = append(out, strings.TrimSpace(strings.Join([]string{data.CallID, e.Result.Output, e.Code, e.Limit}, " ")))
+	}
+	return out
+}
+
+// checkHistory compares the conversation that the agent has with the one that
+// the log gives: a session that is resumed goes on where it stopped.
+func (b *bench) checkHistory() {
+	b.t.Helper()
+	past, err := History(b.store.all())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if diff := cmp.Diff(b.messages, past.Messages); diff != "" {
+		b.t.Errorf("the log gives another conversation than the agent had: %s", diff)
+	}
+	if past.Turn != b.turn {
+		b.t.Errorf("the log stands at turn %d, the agent at %d", past.Turn, b.turn)
+	}
+	if _, err := session.VerifyStore(b.store.all()); err != nil {
+		b.t.Error(err)
+	}
+	checkPairs(b.t, b.messages)
+}
+
+// checkPairs: each call has exactly one result, behind it and before anything
+// that is no result, and each result has its call.
+func checkPairs(t testing.TB, messages []llm.Message) {
+	t.Helper()
+	var open []string
+	for i, m := range messages {
+		switch m.Kind {
+		case llm.ToolCall:
+			open = append(open, decode[llm.CallData](t, m.Data).ID)
+		case llm.ToolResult:
+			id := decode[llm.ResultData](t, m.Data).CallID
+			if len(open) == 0 || open[0] != id {
+				t.Fatalf("message %d is the result of %s; open are %v", i, id, open)
+			}
+			open = open[1:]
+		default:
+			if len(open) > 0 {
+				t.Fatalf("message %d (%s) comes while %v have no result", i, m.Kind, open)
+			}
+		}
+	}
+	if len(open) > 0 {
+		t.Fatalf("%v have no result", open)
+	}
+}
+
+func TestATurnWithoutTools(t *testing.T) {
+	b := newBench(t, Options{System: "be brief", Name: "m1"}, text("hello there"))
+	events, end := b.run(t.Context(), "hi")
+	var types []string
+	for _, e := range events {
+		types = append(types, string(e.Type))
+		if stored := e.Seq != 0; stored == (e.Type == session.TypeDelta) {
+			t.Errorf("%s has number %d", e.Type, e.Seq)
+		}
+	}
+	want := []string{"message", "turn.started", "message", "delta", "delta", "message", "step.ended", "turn.ended"}
+	if diff := cmp.Diff(want, types); diff != "" {
+		t.Error(diff)
+	}
+	if end.Reason != session.EndAnswered || end.Steps != 1 || end.Calls != 0 || end.Usage != (llm.Usage{InputTokens: 10, OutputTokens: 2}) {
+		t.Errorf("got %+v", end)
+	}
+	wantMessages := []llm.Message{{Kind: llm.System, Content: "be brief"}, {Kind: llm.User, Content: "hi"}, {Kind: llm.Assistant, Content: "hello there"}}
+	if diff := cmp.Diff(wantMessages, b.messages); diff != "" {
+		t.Error(diff)
+	}
+	asked := b.model.asked[0]
+	if asked.Model != "m1" || len(asked.Tools) != 1 || len(asked.Messages) != 2 {
+		t.Errorf("asked %+v", asked)
+	}
+	started := decode[session.TurnStarted](t, events[1].Body)
+	if started != (session.TurnStarted{Prompt: "hi", Provider: "script", Model: "m1"}) {
+		t.Errorf("started %+v", started)
+	}
+	b.checkHistory()
+}
+
+func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
+	b := newBench(t, Options{}, calls("a ls {}", "b ls {}", "c ls {}"), text("done"))
+	// Each waits for the one behind it, so they end in reverse; one after the
+	// other they would wait for ever.
+	ended := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{}), "c": make(chan struct{}), "": make(chan struct{})}
+	close(ended[""])
+	behind := map[string]string{"a": "b", "b": "c", "c": ""}
+	b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
+		<-ended[behind[c.ID]]
+		defer close(ended[c.ID])
+		return tool.Result{Output: tool.Text("of " + c.ID)}, nil
+	}
+	_, end := b.run(t.Context(), "go")
+	want := []string{"a of a", "b of b", "c of c"}
+	if diff := cmp.Diff(want, results(t, b.model.asked[1].Messages)); diff != "" {
+		t.Error(diff)
+	}
+	if end.Calls != 3 || end.Failed != 0 || end.Steps != 2 || end.Usage.InputTokens != 20 {
+		t.Errorf("got %+v", end)
+	}
+	for _, c := range b.tools.got {
+		if c.Tool != "ls" || string(c.Args) != "{}" || c.Cwd != "/work" || c.Turn != 1 || c.Step != 1 || c.Caller != tool.CallerAgent || c.Limit != "" {
+			t.Errorf("called %+v", c)
+		}
+	}
+	b.checkHistory()
+}
+
+func TestCallsBeyondTheLimitOfAStepAreToldSo(t *testing.T) {
+	b := newBench(t, Options{MaxCallsPerStep: 2, MaxSteps: 2}, calls("a ls {}", "b ls {}", "c ls {}", "d ls {}"), calls("e ls {}", "f ls {}", "g ls {}"), text("done"))
+	_, end := b.run(t.Context(), "go")
+	want := []string{"a a", "b b", "c  LIMIT_REACHED", "d  LIMIT_REACHED"}
+	if diff := cmp.Diff(want, results(t, b.model.asked[1].Messages)); diff != "" {
+		t.Error(diff)
+	}
+	// In the last step there is no next reply to call again in.
+	for _, m := range b.messages {
+		if m.Kind == llm.ToolResult {
+			data := decode[llm.ResultData](t, m.Data)
+			if data.CallID == "g" && (strings.Contains(data.Output, "next reply") || !strings.Contains(data.Output, `"limit_reached":true`)) {
+				t.Errorf("the last step says %s", data.Output)
+			}
+		}
+	}
+	for _, c := range b.tools.got {
+		if slices.Contains([]string{"c", "d", "g"}, c.ID) {
+			t.Errorf("%s was carried out", c.ID)
+		}
+	}
+	if end.Calls != 7 || end.Failed != 3 || end.Denied != 0 {
+		t.Errorf("got %+v", end)
+	}
+	b.checkHistory()
+}
+
+func TestTheLastStepHasNoToolsAndEndsTheTurn(t *testing.T) {
+	last := calls("z ls {}")
+	last.deltas = append([]llm.Delta{{Text: "I stop here"}}, last.deltas...)
+	for name, c := range map[string]struct {
+		last reply
+		text string
+	}{"when it answers": {text("so far"), "so far"}, "when it calls all the same": {last, "I stop here"}, "when it only calls": {calls("z ls {}"), ""}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, Options{MaxSteps: 2}, calls("a ls {}"), calls("b ls {}"), c.last)
+			_, end := b.run(t.Context(), "go")
+			if end.Reason != session.EndLimit || end.Limit != "max_tool_turns" || end.Steps != 3 {
+				t.Errorf("got %+v", end)
+			}
+			if len(b.model.asked) != 3 || len(b.model.asked[1].Tools) == 0 || len(b.model.asked[2].Tools) != 0 {
+				t.Error("the tools are not taken away at the end, or earlier")
+			}
+			want := []string{"a a", "b b  Tool call limit reached (2). Answer now with what you have."}
+			if diff := cmp.Diff(want, results(t, b.model.asked[2].Messages)); diff != "" {
+				t.Error(diff)
+			}
+			if len(b.tools.got) != 2 {
+				t.Errorf("%d calls were carried out", len(b.tools.got))
+			}
+			if got := b.messages[len(b.messages)-1]; c.text != "" && got.Content != c.text {
+				t.Errorf("it ends with %+v", got)
+			}
+			b.checkHistory()
+		})
+	}
+}
+
+func TestWhyATurnEnds(t *testing.T) {
+	provider := &llm.ProviderError{Provider: "script", Status: 401, Message: "bad key", Hint: "set a key"}
+	for name, c := range map[string]struct {
+		reply reply
+		want  session.TurnEnded
+		kept  string // of the answer
+	}{
+		"the provider fails":                {reply{err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, ""},
+		"the provider fails half way":       {reply{deltas: []llm.Delta{{Text: "half an"}}, err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, "half an"},
+		"the provider fails in a call":      {reply{deltas: []llm.Delta{{Calls: []llm.CallDelta{{ID: "a", Name: "ls", Arguments: `{"path":"/`}}}}, err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, ""},
+		"something else fails":              {reply{err: errors.New("odd")}, session.TurnEnded{Reason: session.EndError, Error: "odd"}, ""},
+		"the answer is cut":                 {reply{deltas: []llm.Delta{{Text: "long"}, {Finish: llm.FinishLength}}}, session.TurnEnded{Reason: session.EndCut, Limit: "length"}, "long"},
+		"a filter stops it":                 {reply{deltas: []llm.Delta{{Text: "x"}, {Finish: llm.FinishFilter}}}, session.TurnEnded{Reason: session.EndCut, Limit: "content_filter"}, "x"},
+		"the answer is too long to be kept": {reply{deltas: []llm.Delta{{Text: "x"}, {Text: strings.Repeat("x", llm.MaxTextBytes)}}}, session.TurnEnded{Reason: session.EndProvider, Error: fmt.Sprintf("script: it sent a text of more than %d bytes", llm.MaxTextBytes)}, "x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, Options{}, c.reply)
+			_, end := b.run(t.Context(), "go")
+			end.DurationMS, c.want.Steps = 0, 1
+			if diff := cmp.Diff(c.want, end); diff != "" {
+				t.Error(diff)
+			}
+			got := ""
+			if last := b.messages[len(b.messages)-1]; last.Kind == llm.Assistant {
+				got = last.Content
+				if partial := string(last.Data) == `{"partial":true}`; partial != (end.Reason != session.EndCut) {
+					t.Errorf("partial: %v", partial)
+				}
+			}
+			if got != c.kept || len(b.tools.got) != 0 {
+				t.Errorf("kept %q, %d calls", got, len(b.tools.got))
+			}
+			b.checkHistory()
+		})
+	}
+}
+
+func TestWhatCameBeforeARestartIsVoid(t *testing.T) {
+	again := &llm.ProviderError{Provider: "script", Message: "overloaded", Retryable: true}
+	b := newBench(t, Options{}, reply{deltas: []llm.Delta{
+		{Text: "wrong"}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Restart: again}, {Text: "right"}, {Finish: llm.FinishStop},
+	}})
+	events, end := b.run(t.Context(), "go")
+	if end.Reason != session.EndAnswered || b.messages[1].Content != "right" || len(b.tools.got) != 0 {
+		t.Errorf("got %+v, %+v", end, b.messages)
+	}
+	if !slices.ContainsFunc(events, func(e session.Event) bool {
+		return e.Type == session.TypeRestart && strings.Contains(string(e.Body), "overloaded")
+	}) {
+		t.Error("the restart is not shown")
+	}
+	b.checkHistory()
+}
+
+func TestATurnIsCancelledWhileTheModelSpeaks(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	b := newBench(t, Options{}, reply{deltas: []llm.Delta{{Text: "half"}}, after: func(ctx context.Context) error {
+		cancel(errors.New("interrupted by the user"))
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}})
+	_, end := b.run(ctx, "go")
+	if end.Reason != session.EndCancelled || end.Error != "interrupted by the user" {
+		t.Errorf("got %+v", end)
+	}
+	if last := b.messages[len(b.messages)-1]; last.Content != "half" || string(last.Data) != `{"partial":true}` {
+		t.Errorf("kept %+v", last)
+	}
+	b.checkHistory()
+}
+
+func TestATurnIsCancelledWhileCallsRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newBench(t, Options{}, calls("a ls {}", "b ls {}"))
+	var both sync.WaitGroup
+	both.Add(2)
+	b.tools.do = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+		both.Done()
+		both.Wait()
+		cancel()
+		<-ctx.Done()
+		return tool.Failed(tool.CodeCancelled, tool.InternalError, "cancelled"), nil
+	}
+	_, end := b.run(ctx, "go")
+	if end.Reason != session.EndCancelled || end.Calls != 2 || end.Failed != 2 {
+		t.Errorf("got %+v", end)
+	}
+	if diff := cmp.Diff([]string{"a  TOOL_CANCELLED", "b  TOOL_CANCELLED"}, results(t, b.messages)); diff != "" {
+		t.Error(diff)
+	}
+	b.checkHistory()
+}
+
+func TestATurnThatWasCancelledBeforeIsRecorded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := newBench(t, Options{})
+	_, end := b.run(ctx, "go")
+	if end.Reason != session.EndCancelled || len(b.tools.got) != 0 {
+		t.Errorf("got %+v", end)
+	}
+	b.checkHistory()
+}
+
+func TestAConsumerThatStopsEarlyCancelsTheTurn(t *testing.T) {
+	for _, at := range []session.Type{session.TypeTurnStarted, session.TypeDelta, session.TypeToolCall, session.TypeToolResult, session.TypeStepEnded} {
+		t.Run(string(at), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // fails when a goroutine stays behind
+				first := calls("a ls {}")
+				first.deltas = append([]llm.Delta{{Text: "let me look"}}, first.deltas...)
+				first.after = func(ctx context.Context) error {
+					if at == session.TypeTurnStarted || at == session.TypeDelta {
+						<-ctx.Done()
+						return context.Cause(ctx)
+					}
+					return nil
+				}
+				b := newBench(t, Options{}, first, reply{after: func(ctx context.Context) error {
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}})
+				b.tools.do = func(ctx context.Context, c tool.Call) (tool.Result, error) {
+					if at == session.TypeToolCall || at == session.TypeStepEnded {
+						<-ctx.Done()
+						return tool.Failed(tool.CodeCancelled, tool.InternalError, "cancelled"), nil
+					}
+					return tool.Result{Output: tool.Text("x")}, nil
+				}
+				for e, err := range b.Run(t.Context(), "go") {
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e.Type == at {
+						break
+					}
+				}
+				types := b.store.types()
+				if types[len(types)-1] != "turn.ended" {
+					t.Fatalf("it ends with %v", types)
+				}
+				end := decode[session.TurnEnded](t, b.store.events[len(types)-1].Body)
+				if end.Reason != session.EndCancelled {
+					t.Errorf("got %+v", end)
+				}
+				b.checkHistory()
+				// The next turn works, and sees its own events only.
+				b.model.replies = append(b.model.replies[:len(b.model.asked)], text("again"))
+				events, end := b.run(t.Context(), "and now")
+				if end.Reason != session.EndAnswered || events[0].Turn != 2 {
+					t.Errorf("the next turn: %+v", end)
+				}
+			})
+		})
+	}
+}
+
+func TestIDsThatRepeatAreMadeUnique(t *testing.T) {
+	b := newBench(t, Options{}, calls("call_1 ls {}", "call_1_1_2 ls {}"), calls("call_1 ls {}", "call_2 ls {}"), text("one"), calls("call_1 ls {}"), text("two"))
+	b.run(t.Context(), "first")
+	b.run(t.Context(), "second")
+	seen := map[string]bool{}
+	for _, c := range b.tools.got {
+		if seen[c.ID] {
+			t.Errorf("%s was used twice", c.ID)
+		}
+		seen[c.ID] = true
+	}
+	if len(seen) != 5 || !seen["call_1"] || !seen["call_2"] {
+		t.Errorf("got %v", seen)
+	}
+	b.checkHistory()
+
+	// A session that is resumed goes on with that, also for calls whose text
+	// has been deleted and for a person's own.
+	for i := range b.store.events {
+		b.store.events[i].Body, b.store.events[i].Salt = nil, nil
+	}
+	b.tools.log.Append(t.Context(), session.Draft{Type: session.TypeToolResult, Call: "call_9", Body: json.RawMessage(`{}`)})
+	past, err := History(b.store.all())
+	if err != nil || len(past.Messages) != 0 || past.Turn != 2 {
+		t.Fatalf("got %+v, %v", past, err)
+	}
+	b2 := newBench(t, Options{Past: past}, calls("call_1 ls {}", "call_9 ls {}"), text("three"))
+	b2.run(t.Context(), "third")
+	for _, c := range b2.tools.got {
+		if seen[c.ID] || c.ID == "call_9" {
+			t.Errorf("%s was used twice", c.ID)
+		}
+		if c.Turn != 3 {
+			t.Errorf("%s is of turn %d", c.ID, c.Turn)
+		}
+	}
+}
+
+func TestTurnsOfOneSessionShareTheConversation(t *testing.T) {
+	b := newBench(t, Options{System: "sys"}, text("one"), calls("a ls {}"), text("two"))
+	b.run(t.Context(), "first")
+	_, end := b.run(t.Context(), "second")
+	if end.Steps != 2 || end.Usage.InputTokens != 20 {
+		t.Errorf("the second turn counts the first one: %+v", end)
+	}
+	var kinds []string
+	for _, m := range b.model.asked[2].Messages {
+		kinds = append(kinds, string(m.Kind))
+	}
+	if diff := cmp.Diff([]string{"system", "user", "assistant", "user", "tool_call", "tool_result"}, kinds); diff != "" {
+		t.Error(diff)
+	}
+	b.checkHistory()
+}
+
+func TestACallThatFailedInTheHostEndsTheTurnAndIsNoSuccess(t *testing.T) {
+	errDisk := errors.New("no space left on device")
+	b := newBench(t, Options{}, calls("a ls {}", "b ls {}"), text("next turn"))
+	b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
+		if c.ID == "a" {
+			return tool.Result{}, errDisk // as when its decision could not be recorded
+		}
+		return tool.Result{Output: tool.Text("fine")}, nil
+	}
+	_, end := b.run(t.Context(), "go")
+	if end.Reason != session.EndError || !strings.Contains(end.Error, errDisk.Error()) || end.Failed != 1 {
+		t.Errorf("got %+v", end)
+	}
+	if diff := cmp.Diff([]string{"a  INTERRUPTED", "b fine"}, results(t, b.messages)); diff != "" {
+		t.Error(diff)
+	}
+	b.checkHistory()
+}
+
+func TestATurnThatCannotBeRecordedIsAnError(t *testing.T) {
+	errDisk := errors.New("no space left on device")
+	for _, typ := range []session.Type{session.TypeTurnStarted, session.TypeToolCall, session.TypeTurnEnded} {
+		t.Run(string(typ), func(t *testing.T) {
+			b := newBench(t, Options{}, calls("a ls {}"), text("x"))
+			b.store.fail = func(d session.Draft) error {
+				if d.Type == typ || d.Type == session.TypeTurnEnded {
+					return errDisk
+				}
+				return nil
+			}
+			var last error
+			for _, err := range b.Run(t.Context(), "go") {
+				last = err
+			}
+			if !errors.Is(last, errDisk) {
+				t.Errorf("got %v", last)
+			}
+			if len(b.tools.got) != 0 && typ != session.TypeTurnEnded {
+				t.Error("a call ran that is not in the record")
+			}
+		})
+	}
+}

@@ -1,0 +1,261 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func event(turn int, typ session.Type, call string, body any) session.Event {
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return session.Seal(session.Draft{Type: typ, Turn: turn, Step: 1, Call: call, Body: data}, 1, time.Now(), [32]byte{}, [32]byte{})
+}
+
+func said(turn int, kind llm.Kind, text string) session.Event {
+	return event(turn, session.TypeMessage, "", llm.Message{Kind: kind, Content: text})
+}
+
+func called(turn int, id string) session.Event {
+	data, _ := json.Marshal(llm.CallData{ID: id, Type: "function", Function: llm.FunctionData{Name: "ls", Arguments: "{}"}})
+	return event(turn, session.TypeToolCall, id, llm.Message{Kind: llm.ToolCall, Content: "ls()", Data: data})
+}
+
+func returned(turn int, id string) session.Event {
+	return event(turn, session.TypeToolResult, id, resultMessage(id, "ls", tool.Result{Output: tool.Text("of " + id)}))
+}
+
+func deleted(e session.Event) session.Event {
+	e.Body, e.Salt = nil, nil
+	return e
+}
+
+func of(events ...session.Event) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+// outline is a conversation as one word for each message.
+func outline(t testing.TB, messages []llm.Message) []string {
+	var out []string
+	for _, m := range messages {
+		switch m.Kind {
+		case llm.ToolCall:
+			out = append(out, "call:"+decode[llm.CallData](t, m.Data).ID)
+		case llm.ToolResult:
+			data := decode[llm.ResultData](t, m.Data)
+			word := "result:"
+			if strings.Contains(data.Output, string(tool.CodeInterrupted)) {
+				word = "interrupted:"
+			}
+			out = append(out, word+data.CallID)
+		default:
+			out = append(out, string(m.Kind)+":"+m.Content)
+		}
+	}
+	return out
+}
+
+func TestHistory(t *testing.T) {
+	for name, c := range map[string]struct {
+		events []session.Event
+		want   string
+		turn   int
+	}{
+		"an empty session": {nil, "", 0},
+		"results come in the order of the calls": {[]session.Event{
+			said(1, llm.User, "q"), called(1, "a"), called(1, "b"), returned(1, "b"), returned(1, "a"), said(1, llm.Assistant, "x"),
+		}, "user:q call:a call:b result:a result:b assistant:x", 1},
+		"a step without text behind another": {[]session.Event{
+			said(1, llm.User, "q"), called(1, "a"), called(1, "b"), returned(1, "b"), returned(1, "a"), called(1, "c"), called(1, "d"), returned(1, "d"), returned(1, "c"),
+		}, "user:q call:a call:b result:a result:b call:c call:d result:c result:d", 1},
+		"a crash during a call": {[]session.Event{
+			said(1, llm.User, "q"), called(1, "a"), called(1, "b"), returned(1, "b"),
+		}, "user:q call:a call:b interrupted:a result:b", 1},
+		"and the session goes on": {[]session.Event{
+			said(1, llm.User, "q"), called(1, "a"), said(2, llm.User, "r"), said(2, llm.Assistant, "x"),
+		}, "user:q call:a interrupted:a user:r assistant:x", 2},
+		"a result that was found to be missing later": {[]session.Event{
+			said(1, llm.User, "q"), called(1, "a"), event(1, session.TypeToolResult, "a", orphaned("a", "ls")), said(2, llm.User, "r"),
+		}, "user:q call:a interrupted:a user:r", 2},
+		"a call whose text is deleted": {[]session.Event{
+			said(1, llm.User, "q"), deleted(called(1, "a")), called(1, "b"), returned(1, "a"), returned(1, "b"), said(1, llm.Assistant, "x"),
+		}, "user:q call:b result:b assistant:x", 1},
+		"a result whose text is deleted": {[]session.Event{
+			said(1, llm.User, "q"), called(1, "a"), deleted(returned(1, "a")), said(1, llm.Assistant, "x"),
+		}, "user:q call:a interrupted:a assistant:x", 1},
+		"everything deleted": {[]session.Event{
+			deleted(said(1, llm.System, "s")), deleted(said(1, llm.User, "q")), deleted(called(3, "a")), deleted(returned(3, "a")),
+		}, "", 3},
+		"a person's own calls": {[]session.Event{
+			said(0, llm.System, "s"), called(0, "p"), returned(0, "p"), said(1, llm.User, "q"), called(0, "p2"), returned(0, "p2"), said(1, llm.Assistant, "x"),
+		}, "system:s user:q assistant:x", 1},
+		"a result that no call asked for": {[]session.Event{
+			said(1, llm.User, "q"), returned(1, "ghost"), said(1, llm.Assistant, "x"),
+		}, "user:q assistant:x", 1},
+		"events that are no messages": {[]session.Event{
+			event(1, session.TypeTurnStarted, "", session.TurnStarted{Prompt: "q"}), said(1, llm.User, "q"), called(1, "a"),
+			event(1, session.TypeDecision, "a", session.Decision{}), event(1, session.TypeCallIntended, "a", session.Intent{}), returned(1, "a"),
+			event(1, session.TypeStepEnded, "", session.StepEnded{}), event(1, session.TypeTurnEnded, "", session.TurnEnded{}),
+		}, "user:q call:a result:a", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			past, err := History(of(c.events...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(outline(t, past.Messages), " "); got != c.want || past.Turn != c.turn {
+				t.Errorf("got  %s, turn %d\nwant %s, turn %d", got, past.Turn, c.want, c.turn)
+			}
+			checkPairs(t, past.Messages)
+		})
+	}
+}
+
+func TestHistoryTellsThatTheLogCannotBeRead(t *testing.T) {
+	bad := errors.New("disk I/O error")
+	_, err := History(func(yield func(session.Event, error) bool) {
+		_ = yield(said(1, llm.User, "q"), nil) && yield(session.Event{}, bad)
+	})
+	if !errors.Is(err, bad) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestInterruptRecordsAResultForACallWithoutOne(t *testing.T) {
+	s := &memory{}
+	open := session.OpenCall{Session: "s", Turn: 1, Step: 2, Call: "a", Name: "bash"}
+	if err := Interrupt(t.Context(), s, open); err != nil {
+		t.Fatal(err)
+	}
+	e := s.events[0]
+	m, ok := e.Message()
+	if !ok || e.Call != "a" || e.Turn != 1 || e.Step != 2 || e.Session != "s" || e.Type != session.TypeToolResult {
+		t.Errorf("got %+v", e)
+	}
+	if data := decode[llm.ResultData](t, m.Data); data.Success || data.Name != "bash" || !strings.Contains(data.Output, "whether it had any effect is not known") {
+		t.Errorf("got %+v", data)
+	}
+}
+
+func messages(turns ...int) []llm.Message {
+	out := []llm.Message{{Kind: llm.System, Content: strings.Repeat("s", 50)}}
+	id := 0
+	for n, steps := range turns {
+		out = append(out, llm.Message{Kind: llm.User, Content: fmt.Sprintf("prompt %d", n)})
+		for range steps {
+			id++
+			name := fmt.Sprintf("c%d", id)
+			data, _ := json.Marshal(llm.CallData{ID: name})
+			out = append(out, llm.Message{Kind: llm.ToolCall, Data: data},
+				resultMessage(name, "ls", tool.Result{Output: tool.Text(strings.Repeat("x", 1000))}))
+		}
+		out = append(out, llm.Message{Kind: llm.Assistant, Content: fmt.Sprintf("answer %d", n)})
+	}
+	return out
+}
+
+func total(messages []llm.Message) (n int) {
+	for _, m := range messages {
+		n += size(m)
+	}
+	return n
+}
+
+func TestFitLeavesWhatFits(t *testing.T) {
+	m := messages(1, 1)
+	for _, budget := range []int{0, -1, total(m), total(m) + 1} {
+		if diff := cmp.Diff(m, fit(m, budget)); diff != "" {
+			t.Errorf("budget %d: %s", budget, diff)
+		}
+	}
+}
+
+func TestFitDropsTheOldestTurnsAsAWhole(t *testing.T) {
+	m := messages(1, 0, 1)
+	got := outline(t, fit(m, total(m)-1))
+	want := []string{"system:" + strings.Repeat("s", 50), "user:prompt 1", "assistant:answer 1", "user:prompt 2", "call:c2", "result:c2", "assistant:answer 2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFitShortensOldResultsOfALongTurn(t *testing.T) {
+	m := messages(20)
+	before := slices.Clone(m)
+	got := fit(m, 15_000)
+	if diff := cmp.Diff(before, m); diff != "" {
+		t.Errorf("the conversation itself was changed: %s", diff)
+	}
+	if total(got) > 15_000 || len(got) != len(m) {
+		t.Errorf("%d characters, %d messages", total(got), len(got))
+	}
+	first := decode[llm.ResultData](t, got[3].Data)
+	if first.CallID != "c1" || !strings.Contains(first.Output, "left out to save room") || !json.Valid([]byte(first.Output)) {
+		t.Errorf("got %+v", first)
+	}
+	if diff := cmp.Diff(m[len(m)-keepResults:], got[len(got)-keepResults:]); diff != "" {
+		t.Errorf("the last ones were changed: %s", diff)
+	}
+}
+
+// TestFitHolds: for any conversation and any budget, system messages and the
+// current turn stay, calls and results stay together, the order stays, and the
+// budget is held unless only what has to stay is left.
+func TestFitHolds(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 400 {
+		var turns []int
+		for range rnd.IntN(6) {
+			turns = append(turns, rnd.IntN(12))
+		}
+		m := messages(append(turns, rnd.IntN(20))...)
+		if rnd.IntN(2) == 0 {
+			m = m[:len(m)-1] // in the middle of a turn
+		}
+		budget := rnd.IntN(total(m) + 100)
+		got := fit(m, budget)
+		checkPairs(t, got)
+
+		current := m[slices.IndexFunc(m, func(x llm.Message) bool { return x.Content == fmt.Sprintf("prompt %d", len(turns)) }):]
+		if got[0].Kind != llm.System || len(got) < 1+len(current) {
+			t.Fatalf("budget %d: %v is all that is left of %v", budget, outline(t, got), outline(t, m))
+		}
+		if diff := cmp.Diff(outline(t, current), outline(t, got[len(got)-len(current):])); diff != "" {
+			t.Fatalf("budget %d: the current turn: %s", budget, diff)
+		}
+		if len(got) > 1 && got[1].Kind != llm.User {
+			t.Fatalf("budget %d: it begins with a %s", budget, got[1].Kind)
+		}
+		if budget == 0 || total(got) <= budget {
+			continue
+		}
+		if len(got) != 1+len(current) {
+			t.Fatalf("budget %d: %d characters, and an older turn is still there", budget, total(got))
+		}
+		for i := range len(got) - keepResults {
+			if got[i].Kind == llm.ToolResult && !strings.Contains(string(got[i].Data), "left out to save room") {
+				t.Fatalf("budget %d: %d characters, and message %d is whole", budget, total(got), i)
+			}
+		}
+	}
+}

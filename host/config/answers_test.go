@@ -1,0 +1,182 @@
+//go:build unix
+
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var added = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestAnswersComeBackAsTheyWereGiven(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "new", "allow.toml")
+	var want []Answer
+	for _, rule := range []string{"file_write", "bash(command=make test)", `a(b="'\)`, "a(b=x\ny\t\x1b\x00)", "a(b=é😀)", "a(b='''\"\"\")", "a(b=[[allow]]\nrule = \"bash\")"} {
+		a := Answer{Rule: rule, Module: "builtin", Added: added}
+		if err := AddAnswer(path, a); err != nil {
+			t.Fatalf("%q: %v", rule, err)
+		}
+		want = append(want, a)
+		got, err := LoadAnswers(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("after %q: %s", rule, diff)
+		}
+	}
+	for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): fs.ModeDir | 0o700} {
+		if st, err := os.Stat(name); err != nil || st.Mode() != mode {
+			t.Errorf("%s: mode %v, %v; want %v", name, st.Mode(), err, mode)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("something is left behind: %v, %v", entries, err)
+	}
+	if data, _ := os.ReadFile(path); !strings.HasPrefix(string(data), "# What was answered") {
+		t.Errorf("it does not say what it is: %.100s", data)
+	}
+}
+
+func TestThereAreNoAnswersAtFirst(t *testing.T) {
+	got, err := LoadAnswers(filepath.Join(t.TempDir(), "no", "allow.toml"))
+	if got != nil || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// What a file was meant to say is not guessed: nothing of it holds, and adding
+// to it does not overwrite it.
+func TestAnswersThatAreNotUnderstoodAreRefusedAndKept(t *testing.T) {
+	const entry = "[[allow]]\nrule = \"a\"\nmodule = \"builtin\"\nadded = 2026-01-02T03:04:05Z\n"
+	for name, text := range map[string]string{
+		"garbage":              "\x00\xff",
+		"half an entry":        entry[:20],
+		"an unknown key":       entry + "effect = \"deny\"\n",
+		"an unknown table":     entry + "[[deny]]\nrule = \"a\"\n",
+		"a rule in upper case": "[[allow]]\nRULE2 = \"a\"\nmodule = \"builtin\"\n",
+		"no rule":              "[[allow]]\nmodule = \"builtin\"\n",
+		"no module":            "[[allow]]\nrule = \"a\"\n",
+		"an empty module":      "[[allow]]\nrule = \"a\"\nmodule = \"\"\n",
+		"a number for a rule":  "[[allow]]\nrule = 1\nmodule = \"builtin\"\n",
+		"a table for a list":   "[allow]\nrule = \"a\"\nmodule = \"builtin\"\n",
+		"a key twice":          "[[allow]]\nrule = \"a\"\nrule = \"b\"\nmodule = \"builtin\"\n",
+		"too much":             entry + strings.Repeat("#", MaxFileBytes),
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "allow.toml")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			got, err := LoadAnswers(path)
+			if err == nil || got != nil || !strings.Contains(err.Error(), path) {
+				t.Errorf("got %v, %v", got, err)
+			}
+			if err := AddAnswer(path, Answer{Rule: "a", Module: "builtin", Added: added}); err == nil {
+				t.Error("an answer was added")
+			}
+			if after, _ := os.ReadFile(path); string(after) != text {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+func TestAnswersAreReadFromARegularFile(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, dir} {
+		if _, err := LoadAnswers(path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// A file that LoadAnswers refuses would keep the program from starting.
+func TestWhatCouldNotBeReadBackIsNotWritten(t *testing.T) {
+	for name, a := range map[string]Answer{
+		"no rule":                {Module: "builtin", Added: added},
+		"no module":              {Rule: "a", Added: added},
+		"more than a file":       {Rule: "a(b=" + strings.Repeat("x", MaxFileBytes) + ")", Module: "builtin", Added: added},
+		"a rule that is no text": {Rule: "a(b=\xff)", Module: "builtin", Added: added},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "allow.toml")
+			if err := AddAnswer(path, Answer{Rule: "first", Module: "builtin", Added: added}); err != nil {
+				t.Fatal(err)
+			}
+			before, _ := os.ReadFile(path)
+			if err := AddAnswer(path, a); err == nil {
+				t.Error("it was written")
+			}
+			if after, _ := os.ReadFile(path); string(after) != string(before) {
+				t.Error("the file was changed")
+			}
+			if got, err := LoadAnswers(path); err != nil || len(got) != 1 {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
+	}
+}
+
+// The file is replaced: whoever has the old one open, as a crash would, sees
+// all of it and nothing of the new one.
+func TestAddingReplacesTheFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "allow.toml")
+	if err := AddAnswer(path, Answer{Rule: "a", Module: "builtin", Added: added}); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := os.ReadFile(path)
+	linked := path + ".old"
+	if err := os.Link(path, linked); err != nil {
+		t.Fatal(err)
+	}
+	if err := AddAnswer(path, Answer{Rule: "b", Module: "builtin", Added: added}); err != nil {
+		t.Fatal(err)
+	}
+	if old, _ := os.ReadFile(linked); string(old) != string(before) {
+		t.Error("the old file was written to")
+	}
+}
+
+func TestAFileThatCannotBeReplacedStays(t *testing.T) {
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := AddAnswer(filepath.Join(blocked, "allow.toml"), Answer{Rule: "a", Module: "builtin", Added: added})
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAnswersAddedAtOnceAreAllKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "allow.toml")
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			if err := AddAnswer(path, Answer{Rule: fmt.Sprintf("t%d", i), Module: "builtin", Added: added}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got, err := LoadAnswers(path); err != nil || len(got) != 8 {
+		t.Errorf("%d answers, %v", len(got), err)
+	}
+}

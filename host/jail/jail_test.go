@@ -1,0 +1,652 @@
+//go:build unix
+
+package jail
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// grantFor is the grant of a call of bash that a person has approved.
+func grantFor(t testing.TB, dir, command string, limits policy.Limits) policy.Grant {
+	t.Helper()
+	args, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := &tool.Entry{
+		Spec:   tool.Spec{Definition: tool.Definition{Name: "bash"}, Capabilities: tool.Capabilities{Exec: "command"}},
+		Module: &tool.Module{Origin: tool.OriginBuiltin},
+	}
+	d := policy.New(policy.Options{Limits: limits}).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry)
+	g, err := d.Approve(policy.Answer{Allow: true}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func bash(dir, command string) Command {
+	return Command{Argv: []string{"bash", "-c", command}, Dir: dir}
+}
+
+// run approves a command and runs it.
+func run(t *testing.T, dir, command string, limits policy.Limits) Outcome {
+	t.Helper()
+	out, err := Run(t.Context(), grantFor(t, dir, command, limits), bash(dir, command))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func ended(t *testing.T, out Outcome, code int) {
+	t.Helper()
+	if out.Code == nil || *out.Code != code || out.Signal != nil || out.TimedOut {
+		t.Fatalf("it did not exit with %d: %s", code, describe(out))
+	}
+}
+
+func describe(o Outcome) string {
+	text := fmt.Sprintf("timed out %v, stdout %.300q, stderr %.300q", o.TimedOut, o.Stdout, o.Stderr)
+	if o.Code != nil {
+		text = fmt.Sprintf("code %d, ", *o.Code) + text
+	}
+	if o.Signal != nil {
+		text = fmt.Sprintf("signal %d, ", *o.Signal) + text
+	}
+	return text
+}
+
+func TestNothingButTheApprovedCommandStarts(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	mark := filepath.Join(dir, "mark")
+	good := "touch mark"
+	for name, cmd := range map[string]Command{
+		"another command":        bash(dir, "touch mark; true"),
+		"another directory":      bash(other, good),
+		"no directory":           bash("", good),
+		"the same by its path":   {Argv: []string{"/bin/bash", "-c", good}, Dir: dir},
+		"no shell":               {Argv: []string{"touch", mark}, Dir: dir},
+		"an argument more":       {Argv: []string{"bash", "-c", good, "x"}, Dir: dir},
+		"an option before":       {Argv: []string{"bash", "-x", "-c", good}, Dir: dir},
+		"nothing":                {Dir: dir},
+		"an empty program":       {Argv: []string{""}, Dir: dir},
+		"another directory name": {Argv: []string{"bash", "-c", good}, Dir: dir + "/."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Run(t.Context(), grantFor(t, dir, good, policy.Limits{}), cmd)
+			if !errors.Is(err, ErrDenied) {
+				t.Errorf("got %v", err)
+			}
+			for _, d := range []string{dir, other} {
+				if _, err := os.Stat(filepath.Join(d, "mark")); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("it ran in %s", d)
+				}
+			}
+		})
+	}
+	if _, err := Run(t.Context(), policy.Grant{}, bash(dir, good)); !errors.Is(err, ErrDenied) || !errors.Is(err, policy.ErrNoGrant) {
+		t.Errorf("the zero grant: %v", err)
+	}
+	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the zero grant ran it")
+	}
+	ended(t, run(t, dir, good, policy.Limits{}), 0)
+	if _, err := os.Stat(mark); err != nil {
+		t.Errorf("the approved command did not run: %v", err)
+	}
+}
+
+func TestOneApprovalIsOneRun(t *testing.T) {
+	dir := t.TempDir()
+	command := "echo run >> log"
+	g := grantFor(t, dir, command, policy.Limits{})
+	if _, err := Run(t.Context(), g, bash(dir, command)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), g, bash(dir, command)); !errors.Is(err, ErrDenied) {
+		t.Errorf("the second run: %v", err)
+	}
+	if log, _ := os.ReadFile(filepath.Join(dir, "log")); string(log) != "run\n" {
+		t.Errorf("it ran as often as %q", log)
+	}
+}
+
+func TestTheEnvironmentIsFixed(t *testing.T) {
+	poison := t.TempDir()
+	mark := filepath.Join(poison, "mark")
+	for _, name := range []string{"bash", "env", "ls"} {
+		if err := os.WriteFile(filepath.Join(poison, name), []byte("#!/bin/sh\ntouch "+mark+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rc := filepath.Join(poison, "rc")
+	if err := os.WriteFile(rc, []byte("touch "+mark+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range map[string]string{
+		"PATH": poison + ":" + os.Getenv("PATH"), "AWS_SECRET_ACCESS_KEY": "hunter2", "OPENAI_API_KEY": "hunter2",
+		"LD_PRELOAD": filepath.Join(poison, "x.so"), "LD_LIBRARY_PATH": poison, "BASH_ENV": rc, "ENV": rc,
+		"BASH_FUNC_env%%": "() { touch " + mark + "; }", "PROMPT_COMMAND": "touch " + mark, "SHELLOPTS": "xtrace", "IFS": "/",
+		"GIT_SSH_COMMAND": "touch " + mark, "SSH_AUTH_SOCK": "/run/agent", "HOME": poison, "http_proxy": "http://127.0.0.1:1",
+		"PERL5OPT": "-Mx", "PYTHONSTARTUP": rc, "GOFLAGS": "-toolexec=x", "NODE_OPTIONS": "--require x",
+	} {
+		t.Setenv(k, v)
+	}
+	dir := t.TempDir()
+	out := run(t, dir, "env -0", policy.Limits{})
+	ended(t, out, 0)
+	got := map[string]string{}
+	for pair := range strings.SplitSeq(strings.TrimSuffix(string(out.Stdout), "\x00"), "\x00") {
+		k, v, _ := strings.Cut(pair, "=")
+		got[k] = v
+	}
+	want := map[string]string{
+		"PATH": path, "PWD": dir, "LANG": "C.UTF-8", "TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0",
+		"HOME": got["HOME"], "TMPDIR": got["HOME"],
+		"SHLVL": got["SHLVL"], "_": got["_"], // bash's own
+	}
+	if _, ok := got["OLDPWD"]; ok {
+		want["OLDPWD"] = "" // and this, in some versions
+	}
+	for k, v := range got {
+		if w, ok := want[k]; !ok || v != w {
+			t.Errorf("%s=%s, want %q", k, v, w)
+		}
+	}
+	for k := range want {
+		if _, ok := got[k]; !ok {
+			t.Errorf("%s is missing", k)
+		}
+	}
+	if got["HOME"] == poison || got["HOME"] == "" {
+		t.Errorf("HOME is %q", got["HOME"])
+	}
+	if strings.Contains(string(out.Stderr), "+") {
+		t.Errorf("the shell traces: %s", out.Stderr)
+	}
+	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("something of the poisoned directory ran")
+	}
+}
+
+func TestStandardInputIsEmpty(t *testing.T) {
+	typed := filepath.Join(t.TempDir(), "typed")
+	if err := os.WriteFile(typed, []byte("what the user types\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(typed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	defer func(old *os.File) { os.Stdin = old }(os.Stdin)
+	os.Stdin = f
+	out := run(t, t.TempDir(), `read -r line; echo "$? [$line]"; cat; readlink /proc/self/fd/0`, policy.Limits{})
+	ended(t, out, 0)
+	if got, _, _ := strings.Cut(string(out.Stdout), "\n"); got != "1 []" {
+		t.Errorf("got %q", out.Stdout)
+	}
+}
+
+func TestThereIsNoTerminal(t *testing.T) {
+	out := run(t, t.TempDir(), `: < /dev/tty`, policy.Limits{})
+	if out.Code == nil || *out.Code == 0 {
+		t.Errorf("/dev/tty opens: %s", describe(out))
+	}
+}
+
+func TestHomeIsFreshAndGoneAfterwards(t *testing.T) {
+	for name, command := range map[string]string{
+		"with files":                     "echo secret > $HOME/f; mkdir -p $TMPDIR/a/b; touch $TMPDIR/a/b/c",
+		"with directories nobody writes": "mkdir -p $HOME/a/b; touch $HOME/a/b/c; chmod 0500 $HOME/a/b; chmod 0000 $HOME/a",
+		"with a link out of it":          "ln -s $PWD $HOME/out; ln -s $PWD/keep $HOME/f",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "keep"), nil, 0o640); err != nil {
+				t.Fatal(err)
+			}
+			out := run(t, dir, `ls -A "$HOME"; stat -c %a "$HOME"; `+command+`; echo "$HOME"`, policy.Limits{})
+			ended(t, out, 0)
+			lines := strings.Split(strings.TrimSpace(string(out.Stdout)), "\n")
+			if len(lines) != 2 || lines[0] != "700" {
+				t.Fatalf("got %q, want an empty directory of mode 700", lines)
+			}
+			if _, err := os.Lstat(lines[1]); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is still there: %v", lines[1], err)
+			}
+			if st, err := os.Stat(filepath.Join(dir, "keep")); err != nil || st.Mode().Perm() != 0o640 {
+				t.Errorf("the workspace was touched: %v %v", st, err)
+			}
+		})
+	}
+}
+
+// As root nothing is ever unwritable, so this says what the removal does first.
+func TestRemoveTreeOpensWhatIsClosed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "scratch")
+	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"a/b", "a"} {
+		if err := os.Chmod(filepath.Join(dir, d), 0o000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removeTree(dir)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("still there: %v", err)
+	}
+}
+
+func TestTheParentsFilesAreNotPassedOn(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc, which only Linux has")
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// One that this program got from its own parent: it is not closed on exec.
+	inherited, err := syscall.Open(secret, syscall.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(inherited)
+	out := run(t, t.TempDir(), `for f in /proc/$$/fd/*; do echo "${f##*/} $(readlink $f)"; done; cat <&`+strconv.Itoa(inherited), policy.Limits{})
+	if bytes.Contains(out.Stdout, []byte("secret")) || bytes.Contains(out.Stdout, []byte("hunter2")) {
+		t.Errorf("the command sees %q", out.Stdout)
+	}
+	if !bytes.Contains(out.Stdout, []byte("0 /dev/null\n")) {
+		t.Errorf("the list does not work: %s", describe(out))
+	}
+}
+
+func TestExitCodesAndSignals(t *testing.T) {
+	for command, want := range map[string]string{
+		"true": "0", "false": "1", "exit 7": "7", "exit 256": "0", "exit 255": "255", "no-such-program-at-all": "127",
+		"/": "126", "kill -9 $$": "signal 9", "kill -TERM $$": "signal 15", "bash -c 'kill -9 $$'; exit 3": "3", "(": "2",
+	} {
+		out := run(t, t.TempDir(), command, policy.Limits{})
+		got := "neither"
+		switch {
+		case out.Code != nil && out.Signal == nil:
+			got = strconv.Itoa(*out.Code)
+		case out.Signal != nil && out.Code == nil:
+			got = fmt.Sprintf("signal %d", *out.Signal)
+		}
+		if got != want || out.TimedOut {
+			t.Errorf("%s: got %s, want %s", command, got, want)
+		}
+	}
+}
+
+func TestStreams(t *testing.T) {
+	dir := t.TempDir()
+	command := "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
+	apart, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
+	if err != nil || string(apart.Stdout) != "out1\nout2\nout3\n" || string(apart.Stderr) != "err1\nerr2\nerr3\n" || apart.Truncated {
+		t.Errorf("apart: %s, %v", describe(apart), err)
+	}
+	cmd := bash(dir, command)
+	cmd.MergeStderr = true
+	merged, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), cmd)
+	if err != nil || string(merged.Stdout) != "out1\nerr1\nout2\nerr2\nout3\nerr3\n" || len(merged.Stderr) != 0 {
+		t.Errorf("merged: %s, %v", describe(merged), err)
+	}
+}
+
+func TestOutputKeepsItsHeadAndItsTail(t *testing.T) {
+	out := run(t, t.TempDir(), "echo HEAD; yes | head -c 200000; echo TAIL; yes E | head -c 200000 >&2", policy.Limits{ExecOutputBytes: 1000})
+	ended(t, out, 0)
+	if !out.Truncated || !bytes.HasPrefix(out.Stdout, []byte("HEAD\ny\n")) || !bytes.HasSuffix(out.Stdout, []byte("y\nTAIL\n")) {
+		t.Errorf("got %s", describe(out))
+	}
+	if !bytes.Contains(out.Stdout, []byte("\n... 199010 bytes left out ...\n")) {
+		t.Errorf("it does not say what is missing: %s", out.Stdout)
+	}
+	for name, s := range map[string][]byte{"stdout": out.Stdout, "stderr": out.Stderr} {
+		if len(s) < 1000 || len(s) > 1100 {
+			t.Errorf("%s has %d bytes for a limit of 1000", name, len(s))
+		}
+	}
+}
+
+func TestACallCanLowerTheLimitsAndNotRaiseThem(t *testing.T) {
+	dir := t.TempDir()
+	command := "yes | head -c 100000"
+	for asked, want := range map[int]int{0: 1000, 500: 500, 1 << 30: 1000, -1: 1000} {
+		cmd := bash(dir, command)
+		cmd.MaxOutput = asked
+		out, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{ExecOutputBytes: 1000}), cmd)
+		if err != nil || len(out.Stdout) < want || len(out.Stdout) > want+100 {
+			t.Errorf("asked for %d: %d bytes, %v", asked, len(out.Stdout), err)
+		}
+	}
+	for asked, limit := range map[time.Duration]time.Duration{20 * time.Millisecond: time.Hour, time.Hour: 20 * time.Millisecond, -1: 20 * time.Millisecond} {
+		cmd := bash(dir, "sleep 1000")
+		cmd.Timeout = asked
+		out, err := Run(t.Context(), grantFor(t, dir, "sleep 1000", policy.Limits{ExecTimeout: limit, ExecTimeoutMax: limit}), cmd)
+		if err != nil || !out.TimedOut {
+			t.Errorf("asked for %v of %v: %s, %v", asked, limit, describe(out), err)
+		}
+	}
+}
+
+func TestMuchOutputDoesNotGrowMemory(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	out := run(t, t.TempDir(), "yes | head -c 200M", policy.Limits{ExecOutputBytes: 64 << 10})
+	runtime.ReadMemStats(&after)
+	ended(t, out, 0)
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 8<<20 {
+		t.Errorf("%d bytes were allocated for 64 KiB that are kept", grown)
+	}
+}
+
+func TestHeadTail(t *testing.T) {
+	text := make([]byte, 5000)
+	for i := range text {
+		text[i] = byte('a' + i%26)
+	}
+	for _, limit := range []int{-5, 0, 1, 2, 3, 10, 64, 999, 1000} {
+		for _, chunk := range []int{1, 2, 3, 7, 31, 32, 33, 499, 500, 501, 1000, 5000} {
+			for _, n := range []int{0, 1, 2, 9, 10, 11, 63, 64, 65, 998, 999, 1000, 1001, 5000} {
+				h := newHeadTail(limit)
+				for rest := text[:n]; len(rest) > 0; {
+					k := min(chunk, len(rest))
+					if got, err := h.Write(rest[:k]); got != k || err != nil {
+						t.Fatalf("wrote %d of %d: %v", got, k, err)
+					}
+					rest = rest[k:]
+				}
+				half := max(limit/2, 1)
+				want := string(text[:n])
+				if lost := n - 2*half; lost > 0 {
+					want = fmt.Sprintf("%s\n... %d bytes left out ...\n%s", text[:half], lost, text[n-half:n])
+				}
+				if got := string(h.bytes()); got != want || h.cut() != (n > 2*half) {
+					t.Fatalf("limit %d, %d bytes in pieces of %d: got %.80q, want %.80q", limit, n, chunk, got, want)
+				}
+			}
+		}
+	}
+}
+
+// alive tells the processes of the list that still run: neither gone nor
+// zombies that nobody has waited for.
+func alive(t *testing.T, pids ...int) []int {
+	t.Helper()
+	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return true
+		}
+		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+		return fields[0][0] == 'Z' || fields[0][0] == 'X'
+	})
+}
+
+// pidsIn reads the numbers that a command has written to a file. All of them
+// were written before the command could end.
+func pidsIn(t *testing.T, file string) []int {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, f := range strings.Fields(string(data)) {
+		pid, err := strconv.Atoi(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	if len(pids) == 0 {
+		t.Fatal("the command wrote no numbers")
+	}
+	return pids
+}
+
+// gone waits until the processes have been removed after the kill that Run has
+// sent. One that was not killed sleeps for longer than the test may take.
+func gone(t *testing.T, pids []int) {
+	t.Helper()
+	for polls := 0; ; polls++ {
+		left := alive(t, pids...)
+		if len(left) == 0 {
+			return
+		}
+		if polls == 100_000 {
+			t.Fatalf("%v keep running", left)
+		}
+		for _, pid := range left {
+			data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			// A signal that is pending or shared: the kill is on its way.
+			if !killPending(string(data)) && len(alive(t, pid)) > 0 {
+				cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+				syscall.Kill(pid, syscall.SIGKILL)
+				t.Fatalf("process %d survives: %q", pid, cmdline)
+			}
+		}
+		runtime.Gosched()
+	}
+}
+
+func killPending(status string) bool {
+	for line := range strings.Lines(status) {
+		k, v, _ := strings.Cut(line, ":")
+		if k == "State" && strings.ContainsAny(strings.TrimSpace(v)[:1], "RZXD") {
+			return true // on its way out, or about to look at its signals
+		}
+		if k == "SigPnd" || k == "ShdPnd" {
+			mask, _ := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
+			if mask&(1<<(uint(syscall.SIGKILL)-1)) != 0 {
+				return true
+			}
+		}
+	}
+	return status == ""
+}
+
+// Everything that these commands start sleeps for longer than a test may take;
+// they write the process numbers to a file first.
+var lingering = map[string]string{
+	"a child in the background":       `sleep 1000 & echo $! >> pids`,
+	"several":                         `for i in 1 2 3 4; do sleep 1000 & echo $! >> pids; done`,
+	"a grandchild":                    `(sleep 1000 & echo $! >> pids) & wait`,
+	"one that ignores the signals":    `bash -c 'trap "" TERM INT HUP; echo $$ >> pids; exec 3>&1; : > ready; while :; do read -t 1000 <> <(:); done' & until [ -e ready ]; do :; done`,
+	"one without the streams":         `sleep 1000 < /dev/null > /dev/null 2>&1 & echo $! >> pids`,
+	"one that nohup protects":         `nohup sleep 1000 > /dev/null 2>&1 & echo $! >> pids`,
+	"one that the shell has disowned": `sleep 1000 & echo $! >> pids; disown`,
+	"a job in a group of its own":     `set -m; sleep 1000 & echo $! >> pids`,
+	"what timeout puts in a group":    `timeout 1000 bash -c 'echo $$ >> pids; : > ready; sleep 1000; :' & until [ -e ready ]; do :; done`,
+}
+
+func TestWhatACommandLeavesBehindDiesWithIt(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc, which only Linux has")
+	}
+	for name, command := range lingering {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			out := run(t, dir, command+"; exit 5", policy.Limits{ExecTimeout: time.Minute})
+			ended(t, out, 5)
+			gone(t, pidsIn(t, filepath.Join(dir, "pids")))
+		})
+	}
+}
+
+func TestTheDeadlineEndsEverything(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc, which only Linux has")
+	}
+	for name, command := range map[string]string{
+		"the shell itself":                 `echo $$ >> pids; sleep 1000; :`,
+		"a shell that ignores the signals": `trap "" TERM INT HUP; echo $$ >> pids; while :; do :; done`,
+		"a stopped one":                    `echo $$ >> pids; kill -STOP $$`,
+	} {
+		t.Run(name, func(t *testing.T) { endAtDeadline(t, command) })
+	}
+	for name, command := range lingering {
+		t.Run(name, func(t *testing.T) { endAtDeadline(t, command+"; sleep 1000; :") })
+	}
+}
+
+// endAtDeadline runs a command under a context whose deadline passes when the
+// command has written its process numbers, so that a slow machine changes nothing.
+func endAtDeadline(t *testing.T, command string) {
+	t.Helper()
+	dir := t.TempDir()
+	ready := filepath.Join(dir, "go")
+	if err := syscall.Mkfifo(ready, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, expire := newDeadline(t)
+	script := "{ until [ -s pids ]; do :; done; echo x > go; } & echo $! >> helper; " + command
+	g := grantFor(t, dir, script, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = os.ReadFile(ready) // returns when the command has written to it
+		expire()
+	}()
+	out, err := Run(ctx, g, bash(dir, script))
+	<-done
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !out.TimedOut || out.Signal == nil || *out.Signal != int(syscall.SIGKILL) {
+		t.Errorf("got %s", describe(out))
+	}
+	gone(t, append(pidsIn(t, filepath.Join(dir, "pids")), pidsIn(t, filepath.Join(dir, "helper"))...))
+}
+
+// deadline is a context whose deadline passes when the test says so.
+type deadline struct {
+	context.Context
+	done chan struct{}
+}
+
+func newDeadline(t *testing.T) (context.Context, func()) {
+	d := deadline{t.Context(), make(chan struct{})}
+	return d, func() { close(d.done) }
+}
+
+func (d deadline) Done() <-chan struct{} { return d.done }
+
+func (d deadline) Err() error {
+	select {
+	case <-d.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+func TestOutputUpToTheDeadlineIsKept(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "go")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, expire := newDeadline(t)
+	go func() {
+		_, _ = os.ReadFile(fifo)
+		expire()
+	}()
+	command := "echo partial; echo x > go; sleep 1000; :"
+	out, err := Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
+	if err != nil || !out.TimedOut || string(out.Stdout) != "partial\n" {
+		t.Errorf("got %s, %v", describe(out), err)
+	}
+}
+
+func TestACancelledCallEndsTheCommand(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "go")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		_, _ = os.ReadFile(fifo)
+		cancel()
+	}()
+	command := "echo $$ >> pids; echo x > go; sleep 1000; touch mark"
+	out, err := Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
+	if err != nil || out.TimedOut || out.Signal == nil || *out.Signal != int(syscall.SIGKILL) {
+		t.Errorf("got %s, %v", describe(out), err)
+	}
+	gone(t, pidsIn(t, filepath.Join(dir, "pids")))
+	if _, err := os.Stat(filepath.Join(dir, "mark")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the command went on")
+	}
+}
+
+func TestACallThatWasCancelledStartsNothing(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Run(ctx, grantFor(t, dir, "touch mark", policy.Limits{}), bash(dir, "touch mark")); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "mark")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("it ran")
+	}
+}
+
+func TestProgramsAreFoundInTheFixedPathOnly(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	t.Chdir(dir)
+	if err := os.WriteFile(filepath.Join(dir, "evil"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"evil", "./evil", "sub/evil", "", ".", "..", "no-such-program"} {
+		if got, err := lookPath(name); !errors.Is(err, ErrNotFound) {
+			t.Errorf("%q is %s, %v", name, got, err)
+		}
+	}
+	if got, err := lookPath("bash"); err != nil || !strings.HasSuffix(got, "bin/bash") {
+		t.Errorf("bash is %s, %v", got, err)
+	}
+}
+
+func TestADirectoryThatIsNotThereIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, where := range map[string]string{"missing": filepath.Join(dir, "gone"), "a file": file} {
+		_, err := Run(t.Context(), grantFor(t, where, "true", policy.Limits{}), bash(where, "true"))
+		if err == nil || !strings.Contains(err.Error(), "working directory") || !strings.Contains(err.Error(), where) || errors.Is(err, ErrNotFound) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package sandbox_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// tck is the built guest of the conformance tests. The first build takes a
+// minute; the toolchain's cache makes every other one quick.
+var tck = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "stockade-tck-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "tck.wasm")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-buildmode=c-shared", "-trimpath", "-ldflags=-s -w", "-o", file, "./guests/tck")
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the guest: %w\n%s", err, out)
+	}
+	return os.ReadFile(file)
+})
+
+// TestGoGuest runs a guest that the Go toolchain has built: its runtime has
+// its own ideas of memory, stacks and start-up.
+func TestGoGuest(t *testing.T) {
+	bytes, err := tck()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod := module(bytes)
+	box := newBox(t, sandbox.Options{Services: hostmod.Services{Exec: jailExec{}}})
+
+	t.Run("echo of every length", func(t *testing.T) {
+		var lengths []int
+		for n := range 64 {
+			lengths = append(lengths, n+1)
+			if n%8 == 0 {
+				lengths = append(lengths, 1<<20-n)
+			}
+		}
+		queue := make(chan int)
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				for n := range queue {
+					text := strings.Repeat("0123456789abcdef-", n/17+1)[:n]
+					args := marshal(t, map[string]string{"text": text})
+					r, err := granted(t, mod, ask{id: strings.Repeat("i", n%64+1), tool: "echo", args: args,
+						limits: policy.Limits{OutputBytes: 4 << 20}}).run(t.Context(), box)
+					want := marshal(t, struct {
+						Text   string `json:"text"`
+						Length int    `json:"length"`
+						SHA256 string `json:"sha256"`
+					}{text, n, fmt.Sprintf("%x", sha256.Sum256([]byte(text)))})
+					if err != nil || string(r.Output) != want {
+						t.Errorf("%d bytes came back as %.100s: %s, %v", n, r.Output, r.Summary(), err)
+					}
+				}
+			})
+		}
+		for _, n := range lengths {
+			queue <- n
+		}
+		close(queue)
+		wg.Wait()
+	})
+
+	t.Run("what a call carries", func(t *testing.T) {
+		dir := t.TempDir()
+		for _, id := range []string{"1", "call-23", strings.Repeat("c", 31), strings.Repeat("d", 64)} {
+			r := granted(t, mod, ask{id: id, tool: "context", cwd: dir,
+				mounts: []policy.Mount{{Host: dir}}, caps: tool.Capabilities{Files: tool.FilesRead}}).mustRun(t, box)
+			want := fmt.Sprintf(`{"id":%q,"dir":%q,"locale":"","has_deadline":true,"getwd":%q,"env":`, id, dir, dir)
+			if r.Err != nil || !strings.HasPrefix(string(r.Output), want) {
+				t.Errorf("it got %s %s, want %s", r.Output, r.Summary(), want)
+			}
+		}
+	})
+
+	t.Run("a panic is a failed result", func(t *testing.T) {
+		r := granted(t, mod, ask{tool: "panic", args: `{"text":"oh no"}`}).mustRun(t, box)
+		failure(t, r, tool.CodeFailed, tool.InternalError, "oh no")
+	})
+
+	t.Run("every error keeps its type", func(t *testing.T) {
+		for kind, want := range map[string]struct {
+			code tool.Code
+			typ  tool.ErrorType
+		}{
+			"invalid-input": {tool.CodeInvalidArgs, tool.ValidationFailed},
+			"not-found":     {tool.CodeFailed, tool.NotFound},
+			"denied":        {tool.CodeDenied, tool.PermissionDenied},
+			"io":            {tool.CodeFailed, tool.IOError},
+			"parse":         {tool.CodeFailed, tool.ParseError},
+			"unavailable":   {tool.CodeFailed, tool.IOError},
+			"cancelled":     {tool.CodeCancelled, tool.InternalError},
+			"failed":        {tool.CodeFailed, tool.InternalError},
+			"plain":         {tool.CodeFailed, tool.InternalError},
+			"missing-file":  {tool.CodeDenied, tool.PermissionDenied}, // it is outside of what is mounted
+		} {
+			r := granted(t, mod, ask{tool: "fail", args: marshal(t, map[string]string{"kind": kind, "text": "because"})}).mustRun(t, box)
+			if r.Err == nil || r.Err.Code != want.code || r.Err.Type != want.typ {
+				t.Errorf("%s became %s", kind, r.Summary())
+			} else if kind != "cancelled" && kind != "missing-file" && r.Err.Message != "because" {
+				t.Errorf("%s says %q", kind, r.Err.Message)
+			}
+		}
+		failure(t, granted(t, mod, ask{tool: "no_such"}).mustRun(t, box), tool.CodeUnknownTool, tool.NotFound, "no_such")
+	})
+
+	t.Run("memory", func(t *testing.T) {
+		a := ask{tool: "alloc", args: `{"bytes":1048576,"rounds":100}`, limits: policy.Limits{MemoryBytes: 64 << 20}}
+		if r := granted(t, mod, a).mustRun(t, box); r.Err != nil || r.Usage.PeakMemoryBytes > 64<<20 || r.Usage.PeakMemoryBytes < 4<<20 {
+			t.Errorf("100 MiB in pieces: %s, peak %d MiB", r.Summary(), r.Usage.PeakMemoryBytes>>20)
+		}
+		a.args = `{"bytes":1048576,"rounds":100,"keep":100}`
+		failure(t, granted(t, mod, a).mustRun(t, box), tool.CodeMemory, tool.InternalError, "raise tool_memory")
+	})
+
+	t.Run("log", func(t *testing.T) {
+		j := granted(t, mod, ask{tool: "log", args: `{"text":"look"}`})
+		var levels []string
+		r, err := box.Run(t.Context(), j.grant, j.mod, j.call, func(p tool.Progress) { levels = append(levels, p.Level+" "+p.Message) })
+		if got := strings.Join(levels, ","); err != nil || r.Err != nil || got != "trace look,debug look,info look,warn look,error look" {
+			t.Errorf("the log is %s; %s, %v", got, r.Summary(), err)
+		}
+	})
+
+	t.Run("every host function", func(t *testing.T) {
+		dir := t.TempDir()
+		args := marshal(t, map[string]string{"url": "https://example.com", "key": "k", "value": "v", "secret": "s",
+			"command": "echo out; echo err >&2; exit 3", "path": dir})
+		j := granted(t, mod, ask{tool: "host", args: args, cwd: dir, mounts: []policy.Mount{{Host: dir}},
+			caps: tool.Capabilities{Files: tool.FilesRead, Exec: "command"}})
+		var said []tool.Progress
+		r, err := box.Run(t.Context(), j.grant, j.mod, j.call, func(p tool.Progress) { said = append(said, p) })
+		if err != nil || r.Err != nil {
+			t.Fatalf("%v, %s", err, r.Summary())
+		}
+		var out struct {
+			Cancelled bool
+			File      string
+			Exec      struct {
+				Code   int `json:"exit_code"`
+				Stdout string
+				Stderr string
+			}
+			Errors map[string]string
+		}
+		if err := json.Unmarshal(r.Output, &out); err != nil {
+			t.Fatal(err)
+		}
+		if out.Cancelled || out.File != "dir" || out.Exec.Code != 3 || out.Exec.Stdout != "out\n" || out.Exec.Stderr != "err\n" {
+			t.Errorf("it got %s", r.Output)
+		}
+		for _, what := range []string{"fetch", "get", "set", "keys", "delete", "placeholder"} {
+			if !strings.Contains(out.Errors[what], "not granted") {
+				t.Errorf("%s says %q", what, out.Errors[what])
+			}
+		}
+		if len(out.Errors) != 6 || len(said) != 2 || said[1].Message != "half" || said[1].Done != 1 || *said[1].Total != 2 {
+			t.Errorf("errors %v, reports %+v", out.Errors, said)
+		}
+	})
+
+	t.Run("its manifest", func(t *testing.T) {
+		m, err := box.Describe(t.Context(), mod)
+		if err != nil || m.Name != "tck" || len(m.Tools) != 7 {
+			t.Errorf("Describe says %+v, %v", m, err)
+		}
+	})
+}
+
+func marshal(t *testing.T, v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Error(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,92 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// TestNothingIsLeft: however a call ends, its memory, its files and its
+// goroutines are gone when Run has returned.
+func TestNothingIsLeft(t *testing.T) {
+	const limit = 64 << 20
+	dir := t.TempDir()
+	a := ask{
+		mounts: []policy.Mount{{Host: dir, Write: true}}, caps: tool.Capabilities{Files: tool.FilesWrite},
+		limits: policy.Limits{MemoryBytes: limit},
+	}
+	imports, open, path := touch(filepath.Join(dir, "open"))
+	opens := w.ToolOptions{Imports: imports, Data: []w.Segment{path}, Locals: i32s(1)}
+	with := func(change func(*w.ToolOptions)) w.ToolOptions {
+		o := opens
+		change(&o)
+		return o
+	}
+	spin := a
+	spin.limits.Timeout = quick.Timeout / 10
+	for _, c := range []struct {
+		name   string
+		module w.ToolOptions
+		ask    ask
+	}{
+		{"a good call", w.ToolOptions{}, a},
+		{"files left open", with(func(o *w.ToolOptions) { o.Call = code(open, w.ReturnOK("ok")) }), a},
+		{"a trap with open files", with(func(o *w.ToolOptions) { o.Call = code(open, w.Unreachable()) }), a},
+		{"a trap of the start function with open files", with(func(o *w.ToolOptions) {
+			o.Edit = func(b *w.Builder) { b.Start(b.Func("", nil, nil, nil, open, open, w.Unreachable())) }
+		}), a},
+		{"a deadline with open files", with(func(o *w.ToolOptions) { o.Call = code(open, w.Spin()) }), spin},
+		{"no memory to start with", w.ToolOptions{MemoryMin: limit>>16 + 1}, a},
+		{"an import that is missing", w.ToolOptions{Imports: []w.Import{wasi("no_such")}}, a},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			box := newBox(t, sandbox.Options{})
+			j := granted(t, probe(c.module), c.ask)
+			j.mustRun(t, box)
+			before := usage(t)
+			for range 50 {
+				j.mustRun(t, box)
+			}
+			after := usage(t)
+			if after.files > before.files {
+				t.Errorf("descriptors went from %d to %d", before.files, after.files)
+			}
+			if grown := after.mapped - before.mapped; grown > 20*limit {
+				t.Errorf("%d MiB of address space are still mapped", grown>>20)
+			}
+			for tries := 0; runtime.NumGoroutine() > before.goroutines; tries++ {
+				if tries > 1_000_000 {
+					t.Fatalf("goroutines went from %d to %d", before.goroutines, runtime.NumGoroutine())
+				}
+				runtime.Gosched() // the engine's watchers have been told to end
+			}
+		})
+	}
+}
+
+type used struct{ files, mapped, goroutines int }
+
+func usage(t *testing.T) used {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.Atoi(string(bytes.Fields(statm)[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return used{len(fds), pages * os.Getpagesize(), runtime.NumGoroutine()}
+}

@@ -1,0 +1,69 @@
+package tool
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func named(names ...string) Manifest {
+	m := Manifest{Name: "m"}
+	for _, n := range names {
+		m.Tools = append(m.Tools, Spec{Definition: Definition{Name: n, Description: n, Parameters: json.RawMessage(`{"type":"object"}`)}})
+	}
+	return m
+}
+
+func TestCatalogFindsTools(t *testing.T) {
+	files, shell := &Module{Name: "files"}, &Module{Name: "shell"}
+	c, err := NewCatalog(map[*Module]Manifest{files: named("grep", "file_read", "file_write"), shell: named("bash")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"bash": "bash", "execute_command": "bash", "read_file": "file_read", "write_file": "file_write", "grep_search": "grep",
+		"Bash": "", "": "", "glob": "", "bash ": "",
+	} {
+		e, ok := c.Find(name)
+		if ok != (want != "") || ok && (e.Name != want || e.Schema == nil || e.Module != map[bool]*Module{true: shell, false: files}[want == "bash"]) {
+			t.Errorf("%q: got %+v, %v", name, e, ok)
+		}
+	}
+	want := []string{"bash", "file_read", "file_write", "grep"}
+	if got := c.Names(); !slices.Equal(got, want) {
+		t.Errorf("names: %v", got)
+	}
+	c.Names()[0] = "changed"
+	for i, d := range c.Definitions() {
+		if d.Name != want[i] {
+			t.Errorf("definition %d is of %s", i, d.Name)
+		}
+	}
+	for word, near := range map[string]string{"flie_read": "file_read", "gerp": "grep", "kubernetes": "", "": ""} {
+		if got := c.Nearest(word); got != near {
+			t.Errorf("nearest to %q is %q, want %q", word, got, near)
+		}
+	}
+}
+
+func TestAToolOfThatNameComesBeforeAnAlias(t *testing.T) {
+	other := &Module{Name: "other"}
+	c, err := NewCatalog(map[*Module]Manifest{{Name: "files"}: named("file_read"), other: named("read_file")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, _ := c.Find("read_file"); e.Module != other {
+		t.Errorf("read_file is %s of %s", e.Name, e.Module.Name)
+	}
+}
+
+func TestNoToolTakesThePlaceOfAnother(t *testing.T) {
+	_, err := NewCatalog(map[*Module]Manifest{{Name: "one"}: named("grep"), {Name: "two"}: named("ls", "grep")})
+	if err == nil || !strings.Contains(err.Error(), `"grep"`) || !strings.Contains(err.Error(), `"one"`) || !strings.Contains(err.Error(), `"two"`) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := NewCatalog(map[*Module]Manifest{{Name: "one"}: named("grep", "grep")}); err == nil {
+		t.Error("two tools of one name in one module were accepted")
+	}
+}

@@ -1,0 +1,118 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const bashTool = `{"name":"bash","description":"d","parameters":{"type":"object","properties":{"command":{"type":"string"},"timeout_seconds":{"type":"integer"},"argv":{"type":"array"}}},"capabilities":{"exec":"command","exec_timeout":"timeout_seconds"}}`
+
+func manifest(tools string) string {
+	return `{"abi":"stockade:tool@0.1.0","name":"m","tools":[` + tools + `]}`
+}
+
+func aTool(name, description, parameters, capabilities string) string {
+	return manifest(fmt.Sprintf(`{"name":%q,"description":%q,"parameters":%s,"capabilities":%s}`, name, description, parameters, capabilities))
+}
+
+func TestParseManifest(t *testing.T) {
+	m, err := ParseManifest([]byte(manifest(bashTool + `,{"name":"ls","description":"d","parameters":{"type":"object"},"capabilities":{"files":"read"}}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Capabilities{Exec: "command", ExecTimeout: "timeout_seconds"}
+	if m.Name != "m" || len(m.Tools) != 2 || m.Tools[0].Capabilities != want || m.Tools[1].Capabilities.Files != FilesRead {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestAToolAsksForNothingUnlessItSaysSo(t *testing.T) {
+	m, err := ParseManifest([]byte(manifest(`{"name":"a","description":"d","parameters":{"type":"object"}}`)))
+	if err != nil || m.Tools[0].Capabilities != (Capabilities{}) {
+		t.Errorf("got %+v, %v", m, err)
+	}
+}
+
+func TestParseManifestRefuses(t *testing.T) {
+	const object = `{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"integer"},"u":{}}}`
+	many := strings.Repeat(bashTool+",", MaxToolsPerModule) + bashTool
+	for name, c := range map[string]struct{ in, want string }{
+		"nothing":                           {``, "not one complete JSON value"},
+		"an array":                          {`[]`, "cannot unmarshal array"},
+		"two manifests":                     {manifest(bashTool) + manifest(bashTool), "not one complete JSON value"},
+		"a manifest without tools":          {manifest(``), "holds no tool"},
+		"a module without a name":           {`{"tools":[` + bashTool + `]}`, `module name ""`},
+		"a module with a path for a name":   {`{"name":"../m","tools":[` + bashTool + `]}`, "module name"},
+		"a key twice":                       {`{"name":"m","name":"m","tools":[` + bashTool + `]}`, `key "name" twice`},
+		"capabilities twice":                {manifest(strings.Replace(bashTool, `"name"`, `"capabilities":{},"name"`, 1)), `key "capabilities" twice`},
+		"a bomb":                            {strings.Repeat(`{"a":`, 40_000), "nests deeper"},
+		"too many bytes":                    {`{"name":"` + strings.Repeat("x", MaxManifestBytes) + `"}`, "more than the limit"},
+		"too many tools":                    {manifest(many), "more than the limit"},
+		"two tools of one name":             {manifest(bashTool + "," + bashTool), `two tools are named "bash"`},
+		"a tool without a name":             {aTool("", "d", object, `{}`), `name ""`},
+		"a name with a space":               {aTool("a b", "d", object, `{}`), "name"},
+		"a name with a line end":            {aTool("a\n", "d", object, `{}`), "name"},
+		"a name with a parenthesis":         {aTool("a(b", "d", object, `{}`), "name"},
+		"a name that is not ASCII":          {aTool("lś", "d", object, `{}`), "name"},
+		"a name of 65 letters":              {aTool(strings.Repeat("a", 65), "d", object, `{}`), "name"},
+		"a tool without a description":      {aTool("a", "", object, `{}`), "description has 0 bytes"},
+		"a description that is a novel":     {aTool("a", strings.Repeat("x", MaxDescriptionBytes+1), object, `{}`), "description has"},
+		"parameters that are no object":     {aTool("a", "d", `{"type":"array"}`, `{}`), `has type "array"`},
+		"parameters that are null":          {aTool("a", "d", `null`, `{}`), "parameters"},
+		"no parameters":                     {manifest(`{"name":"a","description":"d"}`), "is missing"},
+		"a remote reference":                {aTool("a", "d", `{"type":"object","properties":{"a":{"$ref":"http://127.0.0.1/"}}}`, `{}`), "$ref"},
+		"a schema that refers to itself":    {aTool("a", "d", `{"type":"object","allOf":[{"$ref":"#"}]}`, `{}`), "without end"},
+		"files that are something else":     {aTool("a", "d", object, `{"files":"all"}`), `capability files is "all"`},
+		"exec of an unknown argument":       {aTool("a", "d", object, `{"exec":"b"}`), `capability exec names the argument "b"`},
+		"exec of an integer":                {aTool("a", "d", object, `{"exec":"n"}`), `whose type is not "string"`},
+		"exec of anything":                  {aTool("a", "d", object, `{"exec":"u"}`), `whose type is not "string"`},
+		"a time limit of an unknown one":    {aTool("a", "d", object, `{"exec":"a","exec_timeout":"b"}`), `capability exec_timeout names the argument "b"`},
+		"a time limit without a command":    {aTool("a", "d", object, `{"exec_timeout":"n"}`), "exec_timeout without exec"},
+		"capabilities that are not strings": {aTool("a", "d", object, `{"exec":true}`), "cannot unmarshal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseManifest([]byte(c.in))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %.300v, want %q in it", err, c.want)
+			}
+			if len(err.Error()) > 1000 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+// FuzzParseManifest: what is accepted keeps every promise that the rest of the
+// program builds on.
+func FuzzParseManifest(f *testing.F) {
+	f.Add([]byte(manifest(bashTool)))
+	f.Add([]byte(manifest(`{"name":"a","description":"d","parameters":` + readSchema + `}`)))
+	f.Add([]byte(manifest(`{"name":"a","description":"d","parameters":` + treeSchema + `,"capabilities":{"files":"write"}}`)))
+	f.Add([]byte(`{"name":"m","tools":[{"parameters":{"type":"object","$ref":"#"}}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := ParseManifest(data)
+		if err != nil {
+			return
+		}
+		seen := map[string]bool{}
+		for _, s := range m.Tools {
+			if !ValidName(s.Name) || seen[s.Name] || s.Description == "" {
+				t.Errorf("tool %+v", s.Definition)
+			}
+			seen[s.Name] = true
+			schema, err := CompileSchema(s.Parameters)
+			if err != nil {
+				t.Fatalf("%s: %v", s.Name, err)
+			}
+			if exec := s.Capabilities.Exec; exec != "" && !schema.IsString(exec) {
+				t.Errorf("%s: exec %q", s.Name, exec)
+			}
+			_, _ = schema.Check(json.RawMessage(`{"a":[{"b":1}],"path":"x"}`))
+		}
+		if _, err := NewCatalog(map[*Module]Manifest{{Name: m.Name}: m}); err != nil {
+			t.Error(err)
+		}
+	})
+}
