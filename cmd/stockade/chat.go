@@ -90,10 +90,14 @@ func (t *turns) slash(line string) error {
 		}
 	case "/refresh":
 		fmt.Fprintln(t.a.s.out, "Refreshing tools...")
+		if err := t.a.loadConfig(); err != nil {
+			return err
+		}
 		catalog, err := t.a.catalog()
 		if err != nil {
 			return err
 		}
+		t.dispatcher.SetCatalog(catalog)
 		t.tools = toolset{catalog}
 		fmt.Fprintf(t.a.s.out, "Tools refreshed. %d tools available.\n", len(catalog.Names()))
 	default:

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/host/agent"
+	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
@@ -86,8 +87,10 @@ type turns struct {
 	a     *app
 	agent *agent.Agent
 	log   *session.Log
-	tools toolset
 	lines *lineReader
+
+	dispatcher *dispatch.Dispatcher
+	tools      toolset
 }
 
 // openTurns wires a session, a new one where id is empty.
@@ -123,7 +126,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.tools = toolset{catalog}
+	t.dispatcher, t.tools = d, toolset{catalog}
 	t.agent = a.newAgent(model, provider, d, log, past)
 	if id == "" {
 		err = a.started(ctx, log, catalog, mounts)

@@ -157,8 +157,6 @@ func (t *turn) next(ctx context.Context) error {
 	t.end.Usage.OutputTokens += reply.Usage.OutputTokens
 	switch {
 	case last:
-		// Calls that it makes all the same are not carried out, and not kept:
-		// they would stay without a result.
 		t.end.Reason, t.end.Limit = session.EndLimit, "max_tool_turns"
 		return nil
 	case len(reply.Calls) > 0:
@@ -194,16 +192,19 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		}
 	}
 	reply := assembler.Reply()
+	if last || reply.Finish == llm.FinishLength || reply.Finish == llm.FinishFilter {
+		// Neither carried out nor kept: nobody offered tools any more, or the
+		// arguments may be cut.
+		reply.Calls = nil
+	}
 	var drafts []draft
 	for _, m := range reply.Messages {
 		if m.Kind == llm.Assistant {
 			drafts = append(drafts, t.say(m))
 		}
 	}
-	if !last {
-		for i := range reply.Calls {
-			drafts = append(drafts, t.propose(&reply.Calls[i]))
-		}
+	for i := range reply.Calls {
+		drafts = append(drafts, t.propose(&reply.Calls[i]))
 	}
 	drafts = append(drafts, draft{session.TypeStepEnded, "", session.StepEnded{
 		Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(),

@@ -414,6 +414,7 @@ func TestWhyATurnEnds(t *testing.T) {
 		"the provider fails in a call":      {reply{deltas: []llm.Delta{{Calls: []llm.CallDelta{{ID: "a", Name: "ls", Arguments: `{"path":"/`}}}}, err: provider}, session.TurnEnded{Reason: session.EndProvider, Error: "script answered 401: bad key", Hint: "set a key"}, ""},
 		"something else fails":              {reply{err: errors.New("odd")}, session.TurnEnded{Reason: session.EndError, Error: "odd"}, ""},
 		"the answer is cut":                 {reply{deltas: []llm.Delta{{Text: "long"}, {Finish: llm.FinishLength}}}, session.TurnEnded{Reason: session.EndCut, Limit: "length"}, "long"},
+		"a cut answer holds calls":          {reply{deltas: []llm.Delta{{Text: "long"}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Finish: llm.FinishLength}}}, session.TurnEnded{Reason: session.EndCut, Limit: "length"}, "long"},
 		"a filter stops it":                 {reply{deltas: []llm.Delta{{Text: "x"}, {Finish: llm.FinishFilter}}}, session.TurnEnded{Reason: session.EndCut, Limit: "content_filter"}, "x"},
 		"the answer is too long to be kept": {reply{deltas: []llm.Delta{{Text: "x"}, {Text: strings.Repeat("x", llm.MaxTextBytes)}}}, session.TurnEnded{Reason: session.EndProvider, Error: fmt.Sprintf("script: it sent a text of more than %d bytes", llm.MaxTextBytes)}, "x"},
 	} {

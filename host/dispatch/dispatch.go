@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -45,13 +46,24 @@ type Options struct {
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.
-type Dispatcher struct{ opts Options }
+type Dispatcher struct {
+	opts    Options
+	catalog atomic.Pointer[tool.Catalog]
+	seen    seen
+}
 
 // New returns a dispatcher.
-func New(opts Options) *Dispatcher { return &Dispatcher{opts} }
+func New(opts Options) *Dispatcher {
+	d := &Dispatcher{opts: opts, seen: seen{hashes: map[string]string{}}}
+	d.catalog.Store(opts.Catalog)
+	return d
+}
+
+// SetCatalog replaces the tools; calls that are under way keep theirs.
+func (d *Dispatcher) SetCatalog(c *tool.Catalog) { d.catalog.Store(c) }
 
 // Definitions returns what the model sees of the tools.
-func (d *Dispatcher) Definitions() []tool.Definition { return d.opts.Catalog.Definitions() }
+func (d *Dispatcher) Definitions() []tool.Definition { return d.catalog.Load().Definitions() }
 
 // Call carries out one call. Everything that can go wrong with the call is a
 // failed result, recorded like any other; an error means that the host or the
@@ -64,6 +76,9 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 		return c.finish(ctx, *refusal)
 	}
 	if refusal := c.checkArgs(entry); refusal != nil {
+		return c.finish(ctx, *refusal)
+	}
+	if refusal := c.checkSeen(entry); refusal != nil {
 		return c.finish(ctx, *refusal)
 	}
 	c.enter(StateEvaluatingPolicy)
@@ -83,6 +98,7 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	if err != nil {
 		result = hostFault(call.Tool)
 	}
+	d.seen.note(c.call, entry, result)
 	result, recordErr := c.finish(ctx, result)
 	return result, errors.Join(err, recordErr)
 }
@@ -107,16 +123,17 @@ type carry struct {
 }
 
 func (c *carry) find() (*tool.Entry, *tool.Result) {
-	entry, ok := c.d.opts.Catalog.Find(c.call.Tool)
+	catalog := c.d.catalog.Load()
+	entry, ok := catalog.Find(c.call.Tool)
 	if ok {
 		c.call.Tool = entry.Name // an alias stands for its tool from here on
 		return entry, nil
 	}
 	r := tool.Failed(tool.CodeUnknownTool, tool.NotFound, "there is no tool %.80q", c.call.Tool)
-	if near := c.d.opts.Catalog.Nearest(c.call.Tool); near != "" {
+	if near := catalog.Nearest(c.call.Tool); near != "" {
 		r.Err.Hint = fmt.Sprintf("did you mean %q?", near)
 	} else {
-		r.Err.Hint = fmt.Sprintf("the tools are: %v", c.d.opts.Catalog.Names())
+		r.Err.Hint = fmt.Sprintf("the tools are: %v", catalog.Names())
 	}
 	return nil, &r
 }

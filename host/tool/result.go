@@ -28,6 +28,7 @@ type Code string
 const (
 	CodeUnknownTool  Code = "UNKNOWN_TOOL"
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
+	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
 	CodeDenied       Code = "DENIED"
 	CodeFailed       Code = "TOOL_FAILED"    // the tool itself says that it failed
 	CodeTrap         Code = "TOOL_TRAP"      // the guest trapped or exited
