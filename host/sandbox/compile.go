@@ -80,8 +80,8 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admitted, cach
 		config = wazero.NewRuntimeConfigInterpreter()
 	}
 	config = config.WithCoreFeatures(api.CoreFeaturesV2).
-		// Slow (several times in guest loops), and blind to recursion without
-		// loops, but the only deadline that the engine has; fuel replaces it.
+		// Slow (several times in guest loops), and only at the head of a loop,
+		// see rewrite, but the one deadline that the engine has; fuel replaces it.
 		WithCloseOnContextDone(true)
 	if cache != nil {
 		config = config.WithCompilationCache(cache.engine)
@@ -123,6 +123,10 @@ func compileModule(ctx context.Context, rt wazero.Runtime, code []byte) (_ wazer
 // strangers wrote; it must not take the host with it.
 func contain(err *error) {
 	if r := recover(); r != nil {
-		*err = fmt.Errorf("the engine panicked: %v", r)
+		cause, ok := r.(error)
+		if !ok {
+			cause = fmt.Errorf("%v", r)
+		}
+		*err = fmt.Errorf("the engine panicked: %w", cause)
 	}
 }

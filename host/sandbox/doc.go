@@ -4,6 +4,7 @@
 // The stages of one call, each in its own file:
 //
 //	admit     may this module be compiled? (static checks on its bytes)
+//	rewrite   add the limits that the engine lacks
 //	compile   to native code, or load that from the cache
 //	instance  fresh for each call: files, clocks, memory with a limit
 //	call      lower the arguments, run, lift the result

@@ -19,7 +19,9 @@ import (
 // service behind any host function, and no code kept on disk.
 type Options struct {
 	// CacheDir keeps compiled code. It is trusted code: the directory has to
-	// be the user's own, with mode 0700 and no symbolic link. Empty: no cache.
+	// be the user's own, writable by nobody else and without symbolic links,
+	// or nothing runs. One that cannot be written to is done without. Empty:
+	// no cache.
 	CacheDir string
 	Services hostmod.Services
 	// Interpreter runs guests without compiling them: ready ten times sooner
@@ -30,7 +32,7 @@ type Options struct {
 	Compiling func(*tool.Module)
 	Compiled  func(*tool.Module, time.Duration, error)
 	Logger    *slog.Logger // nil: silent
-	Random    io.Reader    // nil: crypto/rand
+	Random    io.Reader    // safe for concurrent use; nil: crypto/rand
 }
 
 // Sandbox compiles modules and runs calls. It is safe for concurrent use.

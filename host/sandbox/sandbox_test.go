@@ -579,6 +579,14 @@ func TestWhatAGuestSays(t *testing.T) {
 			t.Errorf("%d bytes came through, the last line is %q", n, last.Message)
 		}
 	})
+	t.Run("a flood of progress is dropped", func(t *testing.T) {
+		report := code(w.I64Const(1), w.I32Const(0), w.I64Const(0), w.I32Const(0), w.I32Const(0), w.Call(0))
+		lines := said(t, granted(t, probe(w.ToolOptions{Locals: i32s(1), Call: code(repeat(20_000, report), w.ReturnOK("reported")),
+			Imports: []w.Import{own("progress", "report", w.I64, w.I32, w.I64, w.I32, w.I32)}}), ask{}))
+		if len(lines) != 10_000 {
+			t.Errorf("%d reports came through", len(lines))
+		}
+	})
 	t.Run("progress", func(t *testing.T) {
 		lines := said(t, granted(t, probe(w.ToolOptions{
 			Imports: []w.Import{own("progress", "report", w.I64, w.I32, w.I64, w.I32, w.I32)},

@@ -55,6 +55,7 @@ type Call struct {
 
 	hostCalls uint64
 	logBytes  int
+	reports   int
 	// TimedOut is the outcome of the command if the command ran out of time:
 	// the call then counts as timed out whatever the guest makes of it.
 	TimedOut *Outcome

@@ -1,6 +1,9 @@
 package hostmod
 
-const maxNote = 200
+const (
+	maxNote    = 200
+	maxReports = 10_000 // of one call; the rest is dropped
+)
 
 // progressReport is progress.report.
 func progressReport(g *guest) error {
@@ -13,7 +16,8 @@ func progressReport(g *guest) error {
 	if err != nil {
 		return err
 	}
-	if c := g.call; c != nil && c.Progress != nil {
+	if c := g.call; c != nil && c.Progress != nil && c.reports < maxReports {
+		c.reports++
 		var known *uint64
 		if hasTotal {
 			known = &total
