@@ -223,12 +223,7 @@ func results(t testing.TB, messages []llm.Message) []string {
 			continue
 		}
 		data := decode[llm.ResultData](t, m.Data)
-		var e struct {
-			Result struct{ Output string }
-			Code   string `json:"error_code"`
-			Limit  string `json:"limit_message"`
-		}
-		e = decode[struct {
+		e := decode[struct {
 			Result struct{ Output string }
 			Code   string `json:"error_code"`
 			Limit  string `json:"limit_message"`

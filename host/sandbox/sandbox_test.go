@@ -30,9 +30,6 @@ type end struct {
 
 func badABI(says string) end { return end{tool.CodeBadABI, tool.InternalError, says} }
 func trap(says string) end   { return end{tool.CodeTrap, tool.InternalError, says} }
-func refused(says string) end {
-	return end{tool.CodeNotAdmitted, tool.ValidationFailed, says}
-}
 
 var (
 	fine    = end{}

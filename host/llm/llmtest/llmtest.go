@@ -48,7 +48,9 @@ func Serve(t testing.TB, h http.Handler) *http.Client {
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		server.Close()
-		_ = <-served // always http.ErrServerClosed
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
 	})
 	return &http.Client{Transport: transport}
 }
