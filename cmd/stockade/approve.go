@@ -3,12 +3,17 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/term"
 
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -24,11 +29,48 @@ func (noTerminal) Approve(context.Context, policy.Question) (policy.Answer, erro
 
 // terminal asks on the terminal, one question at a time.
 type terminal struct {
-	lines *lineReader
-	out   io.Writer
-	color bool
+	lines  *lineReader
+	out    io.Writer
+	color  bool
+	width  int // columns
+	screen *screen
 
 	mu sync.Mutex // one prompt at a time
+}
+
+// screen keeps what is shown in order: while a question is open nothing else
+// is printed, so that no output can push it away or look like part of it.
+type screen struct {
+	mu     sync.Mutex
+	asking bool
+	held   []func()
+}
+
+// show prints, now or when the question that is open has been answered.
+func (s *screen) show(print func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asking {
+		s.held = append(s.held, print)
+		return
+	}
+	print()
+}
+
+// ask holds everything back until the returned function is called.
+func (s *screen) ask() (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.asking = false
+		for _, print := range s.held {
+			print()
+		}
+		s.held = nil
+	}
 }
 
 // approver asks on the controlling terminal, also while standard input is a
@@ -43,13 +85,17 @@ func (a *app) approver(lines *lineReader) dispatch.Approver {
 		if !a.s.interactive() {
 			return noTerminal{}
 		}
-		return &terminal{lines: lines, out: a.s.err, color: a.s.color} // a system without /dev/tty
+		return &terminal{lines: lines, out: a.s.err, color: a.s.color, width: 80, screen: &a.screen} // a system without /dev/tty
 	}
 	a.onClose(tty.Close)
 	if !a.s.inTTY {
 		lines = newLineReader(tty)
 	}
-	return &terminal{lines: lines, out: tty, color: a.s.colors()}
+	width, _, err := term.GetSize(int(tty.Fd()))
+	if err != nil || width < 40 {
+		width = 80
+	}
+	return &terminal{lines: lines, out: tty, color: a.s.colors(), width: width, screen: &a.screen}
 }
 
 // Approve implements dispatch.Approver.
@@ -59,10 +105,13 @@ func (t *terminal) Approve(ctx context.Context, q policy.Question) (policy.Answe
 	if ctx.Err() != nil {
 		return policy.Answer{}, context.Cause(ctx)
 	}
-	t.ask(q)
+	defer t.screen.ask()()
+	moment := t.lines.discard()
+	folded := t.ask(q, false)
 	for {
-		fmt.Fprint(t.out, style(t.color, styleBold, "Allow? "+choices(q.Scopes)+" "))
-		line, err := t.lines.next(ctx)
+		// Once more what this is about: the lines above may have scrolled away.
+		fmt.Fprint(t.out, style(t.color, styleBold, fmt.Sprintf("%s (risk %s): Allow? %s ", q.Tool, q.Risk, choices(q.Scopes, folded))))
+		line, err := t.lines.after(ctx, moment)
 		if err != nil {
 			return policy.Answer{}, err
 		}
@@ -77,6 +126,8 @@ func (t *terminal) Approve(ctx context.Context, q policy.Question) (policy.Answe
 			if slices.Contains(q.Scopes, policy.ScopeAlways) {
 				return policy.Answer{Allow: true, Scope: policy.ScopeAlways, By: "terminal"}, nil
 			}
+		case answer == "v" && folded:
+			t.ask(q, true)
 		case answer == "n" || answer == "no" || answer == "d" || answer == "deny":
 			return policy.Answer{By: "terminal"}, nil
 		}
@@ -85,14 +136,24 @@ func (t *terminal) Approve(ctx context.Context, q policy.Question) (policy.Answe
 	}
 }
 
-func (t *terminal) ask(q policy.Question) {
+// ask shows the question, all of it or with long text folded, and reports
+// whether something was folded.
+func (t *terminal) ask(q policy.Question, all bool) (folded bool) {
 	w := t.out
+	show := func(title, text string) {
+		rows, cut := gutter(text, t.width, all)
+		fmt.Fprintf(w, "  %s\n%s", title, rows)
+		folded = folded || cut
+	}
 	fmt.Fprintf(w, "\n%s %s wants to run: %s\n", style(t.color, styleWarn, "[risk "+q.Risk.String()+"]"), q.Tool, q.Reason)
 	if q.Command != "" {
-		fmt.Fprintf(w, "  command:   %s\n", literal(q.Command))
-		fmt.Fprintf(w, "  directory: %s\n", oneLine(q.Dir))
+		show("command:", q.Command)
+		if q.Says != "" {
+			show("what it says that this does:", q.Says)
+		}
+		show("in the directory:", q.Dir)
 	} else {
-		fmt.Fprintf(w, "  arguments: %s\n", literal(string(q.Call.Args)))
+		show("arguments:", string(q.Call.Args))
 	}
 	if q.Warning != "" {
 		fmt.Fprintf(w, "  %s\n", style(t.color, styleRed, "warning: "+q.Warning))
@@ -100,25 +161,44 @@ func (t *terminal) ask(q policy.Question) {
 	if q.Rule != "" && len(q.Scopes) > 1 {
 		fmt.Fprintf(w, "  session and always allow: %s\n", oneLine(q.Rule))
 	}
+	return folded
 }
 
-// maxLiteral is how much of an argument a prompt shows before it is folded.
-const maxLiteral = 2000
+const (
+	foldRows = 24 // of one text; more is folded
+	keepRows = 9  // at each end of a folded text
+)
 
-// literal shows exactly what would run. What is too long is folded with its
-// length said and its end visible: a command must not hide what it does behind
-// a screen of blanks.
-func literal(s string) string {
-	shown := oneLine(s)
-	if len(shown) <= maxLiteral {
-		return shown
+var blanks = regexp.MustCompile(` {9,}|\t{3,}`)
+
+// gutter shows exactly what would run, each row behind a bar, so that nothing
+// in it can look like a line of the question. Long runs of blanks are counted
+// instead of shown, and of many rows the middle is folded with its length and
+// the digest of the whole.
+func gutter(text string, width int, all bool) (shown string, folded bool) {
+	var rows []string
+	room := max(width-len("    | ")-1, 20)
+	for line := range strings.SplitSeq(text, "\n") {
+		line = blanks.ReplaceAllStringFunc(line, func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) })
+		row, used := "", 0
+		for _, r := range strings.ReplaceAll(visible(line), "\t", "<tab>") {
+			if used == room {
+				rows, row, used = append(rows, row), "", 0
+			}
+			row += string(r)
+			used++
+		}
+		rows = append(rows, row)
 	}
-	half := maxLiteral / 2
-	return fmt.Sprintf("%s\n    ... %d of %d characters folded; the end is: ...\n    %s",
-		strings.ToValidUTF8(shown[:half], ""), len(shown)-2*half, len(shown), strings.ToValidUTF8(shown[len(shown)-half:], ""))
+	if len(rows) > foldRows && !all {
+		note := fmt.Sprintf("<%d of %d rows folded; %d bytes in all, sha256 %.12x>", len(rows)-2*keepRows, len(rows), len(text), sha256.Sum256([]byte(text)))
+		rows = slices.Concat(rows[:keepRows], []string{note}, rows[len(rows)-keepRows:])
+		folded = true
+	}
+	return "    | " + strings.Join(rows, "\n    | ") + "\n", folded
 }
 
-func choices(scopes []policy.Scope) string {
+func choices(scopes []policy.Scope, folded bool) string {
 	out := "[y]es once"
 	if slices.Contains(scopes, policy.ScopeSession) {
 		out += ", [s]ession"
@@ -126,48 +206,76 @@ func choices(scopes []policy.Scope) string {
 	if slices.Contains(scopes, policy.ScopeAlways) {
 		out += ", [a]lways"
 	}
+	if folded {
+		out += ", [v]iew all"
+	}
 	return out + ", [n]o:"
 }
 
-// lineReader reads lines from the terminal for whoever asks next: the prompt
-// of a chat, or a question in the middle of a turn. A read that nobody waits
-// for any more is handed to the next one who asks.
+// lineReader reads lines from a terminal or a pipe for whoever asks next: the
+// prompt of a chat, or a question in the middle of a turn. A read that nobody
+// waits for any more is handed to the next one who asks.
 type lineReader struct {
+	in    *os.File
 	lines chan readLine
 	start sync.Once
-	in    io.Reader
 }
 
 type readLine struct {
 	text string
+	at   time.Time // when it was read
 	err  error
 }
 
-func newLineReader(in io.Reader) *lineReader {
+func newLineReader(in *os.File) *lineReader {
 	return &lineReader{in: in, lines: make(chan readLine)}
 }
 
+// next returns the next line.
 func (l *lineReader) next(ctx context.Context) (string, error) {
-	l.start.Do(func() {
-		go func() { // ends with the program: a read from a terminal cannot be cancelled
-			r := bufio.NewReaderSize(l.in, 64<<10)
-			for {
-				text, err := r.ReadString('\n')
-				if text != "" {
-					l.lines <- readLine{text: strings.TrimRight(text, "\r\n")}
-				}
-				if err != nil {
-					for {
-						l.lines <- readLine{err: err}
-					}
-				}
+	return l.after(ctx, time.Time{})
+}
+
+// discard drops what has been typed so far, and returns the moment from which
+// lines count: an answer must not be given before its question is seen.
+func (l *lineReader) discard() time.Time {
+	flushInput(l.in)
+	return time.Now()
+}
+
+// after returns the next line that was read at that moment or later.
+func (l *lineReader) after(ctx context.Context, moment time.Time) (string, error) {
+	l.start.Do(func() { go l.read() }) // ends with the program: a read from a terminal cannot be cancelled
+	for {
+		select {
+		case line := <-l.lines:
+			if line.err == nil && line.at.Before(moment) {
+				continue
 			}
-		}()
-	})
-	select {
-	case line := <-l.lines:
-		return line.text, line.err
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+			return line.text, line.err
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+func (l *lineReader) read() {
+	r := bufio.NewReaderSize(l.in, 64<<10)
+	for {
+		// Lines that arrived together count as read when the first of them was.
+		at := time.Now()
+		if r.Buffered() == 0 {
+			_, _ = r.Peek(1) // waits; an error comes back below
+			at = time.Now()
+		}
+		for more := true; more; more = r.Buffered() > 0 {
+			text, err := r.ReadString('\n')
+			if text != "" {
+				l.lines <- readLine{text: strings.TrimRight(text, "\r\n"), at: at}
+			}
+			for err != nil {
+				l.lines <- readLine{err: err}
+			}
+		}
 	}
 }

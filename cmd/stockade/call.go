@@ -66,7 +66,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := a.started(ctx, log, catalog, mounts); err != nil {
+	if _, err := a.started(ctx, log, catalog, mounts); err != nil {
 		return err
 	}
 	if err := proposeCall(ctx, log, call); err != nil {
@@ -84,7 +84,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.showResult(result)
+	return a.showResult(name, result)
 }
 
 // callTarget finds what to call: a built-in tool in the workspace, or a module
@@ -111,7 +111,7 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 		}
 		inner = names[0]
 	}
-	mounts, err := a.mounts(a.flags.mounts...)
+	mounts, err := a.flagMounts()
 	return catalog, mounts, inner, err
 }
 
@@ -187,10 +187,13 @@ func proposeCall(ctx context.Context, log *session.Log, call tool.Call) error {
 }
 
 // showResult prints a result and returns how the program ends with it.
-func (a *app) showResult(r tool.Result) error {
+func (a *app) showResult(name string, r tool.Result) error {
 	var end error
+	aside := ""
 	if r.Err != nil {
-		end = resultError(r.Err)
+		end = resultError(name, r.Err)
+	} else if aside = asideOf(r.Output); strings.HasPrefix(aside, "the command ended") {
+		end = &exitErr{code: exitToolFailed}
 	}
 	if a.flags.json {
 		if _, err := fmt.Fprintf(a.s.out, "%s\n", r.Envelope()); err != nil {
@@ -200,8 +203,8 @@ func (a *app) showResult(r tool.Result) error {
 	}
 	if r.Err != nil {
 		for _, text := range []string{r.Err.Stdout, r.Err.Stderr} {
-			if text != "" {
-				fmt.Fprintln(a.s.err, strings.TrimRight(visible(text), "\n"))
+			if text = strings.TrimRight(text, "\n"); text != "" {
+				fmt.Fprintln(a.s.err, visible(a.lastLines(text)))
 			}
 		}
 		return end
@@ -213,14 +216,28 @@ func (a *app) showResult(r tool.Result) error {
 	if _, err := fmt.Fprintln(a.s.out, text); err != nil {
 		return err
 	}
+	if aside != "" {
+		a.s.note("%s", visible(aside))
+	}
 	if a.flags.verbose {
 		a.s.note("%s, peak memory %s", r.Summary(), humanBytes(int64(r.Usage.PeakMemoryBytes)))
 	}
-	return nil
+	return end
+}
+
+// lastLines is the end of a long text: a crash of a guest can print a stack of
+// hundreds of lines.
+func (a *app) lastLines(text string) string {
+	lines := strings.Split(text, "\n")
+	if a.flags.verbose || len(lines) <= previewLines {
+		return text
+	}
+	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-previewLines,
+		strings.Join(lines[len(lines)-previewLines:], "\n"))
 }
 
 // resultError maps a failed result to the way the program ends.
-func resultError(e *tool.Error) error {
+func resultError(name string, e *tool.Error) error {
 	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s (%s)", e.Message, e.Code), hint: e.Hint}
 	switch e.Code {
 	case tool.CodeDenied:
@@ -229,9 +246,9 @@ func resultError(e *tool.Error) error {
 			end.hint = "to allow it: stockade call " + e.Allow + " ..."
 		}
 	case tool.CodeUnknownTool:
-		end.code, end.hint = exitUsage, e.Hint+" (`stockade tool list` shows all)"
+		end.code, end.hint = exitUsage, e.Hint
 	case tool.CodeInvalidArgs:
-		end.code, end.hint = exitUsage, "`stockade tool info TOOL` shows the arguments"
+		end.code, end.hint = exitUsage, "`stockade tool info "+name+"` shows the arguments"
 	case tool.CodeTimeout, tool.CodeMemory, tool.CodeOutput:
 		end.code = exitLimit
 	case tool.CodeCancelled:

@@ -90,9 +90,6 @@ func (t *turns) slash(line string) error {
 		}
 	case "/refresh":
 		fmt.Fprintln(t.a.s.out, "Refreshing tools...")
-		if err := t.a.loadConfig(); err != nil {
-			return err
-		}
 		catalog, err := t.a.catalog()
 		if err != nil {
 			return err

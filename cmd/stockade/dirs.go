@@ -42,10 +42,17 @@ func findDirs(env func(string) string) (dirs, error) {
 	return d, nil
 }
 
-func (d dirs) all() []string { return []string{d.config, d.data, d.state, d.cache} }
+// masked is what no guest sees: our folders, and the files that count most by
+// themselves too, because a link may lead from there to a place of the user's.
+func (d dirs) masked() []string {
+	return []string{
+		d.config, d.data, d.state, d.cache,
+		d.agentTOML(), d.remembered(), d.sessions(), d.sessions() + "-wal", d.sessions() + "-shm",
+	}
+}
 
 func (d dirs) agentTOML() string  { return filepath.Join(d.config, "agent.toml") }
 func (d dirs) remembered() string { return filepath.Join(d.config, "allow.toml") }
 func (d dirs) sessions() string   { return filepath.Join(d.data, "sessions.db") }
-func (d dirs) locks() string      { return filepath.Join(d.state, "locks") }
+func (d dirs) locks() string      { return filepath.Join(d.data, "locks") } // beside what they guard
 func (d dirs) compiled() string   { return filepath.Join(d.cache, "compiled") }

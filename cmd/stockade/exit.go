@@ -24,10 +24,11 @@ const (
 )
 
 const exitHelp = `Exit codes:
-  0 the model answered, or the tool succeeded   4 the tool failed
-  1 error                                       5 the provider failed
-  2 usage                                       6 a limit was reached
-  3 denied                                      130 interrupted`
+  0 run: the model answered, whatever became of its calls; call: the tool succeeded
+  1 error                     4 call: the tool, or its command, failed
+  2 usage or configuration    5 the provider failed
+  3 call: denied              6 a limit was reached
+  130 interrupted`
 
 // exitErr ends the program with a code. An empty message prints nothing: what
 // there was to say has been said.

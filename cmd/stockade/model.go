@@ -26,9 +26,6 @@ func (a *app) model() (llm.Model, string, error) {
 	keyEnv := a.cfg.Model.APIKeyEnv
 	key := a.s.env(keyEnv)
 	base := a.cfg.Model.BaseURL
-	if base == "" {
-		base = a.s.env("OPENAI_BASE_URL")
-	}
 	provider := a.cfg.Model.Provider
 	if provider == providerAuto {
 		provider = providerOffline
@@ -43,11 +40,11 @@ func (a *app) model() (llm.Model, string, error) {
 	switch provider {
 	case providerOpenAI:
 		if key == "" && base == "" {
-			return nil, "", &exitErr{code: exitProvider, message: "no API key: " + keyEnv + " is not set",
+			return nil, "", &exitErr{code: exitUsage, message: "no API key: " + keyEnv + " is not set",
 				hint: fmt.Sprintf("export %s=..., or try it without a model: --provider offline", keyEnv)}
 		}
 		if opts.Model == "" {
-			return nil, "", &exitErr{code: exitProvider, message: "no model is named",
+			return nil, "", &exitErr{code: exitUsage, message: "no model is named",
 				hint: "name one with --model, STOCKADE_MODEL_NAME or model.name in " + a.dirs.agentTOML()}
 		}
 	case providerOffline:
@@ -97,7 +94,17 @@ func newModelServeCmd(a *app) *cobra.Command {
 		Short: "Serve the offline model, or a script, as an OpenAI-compatible API",
 		Long: `Serve the offline model as an OpenAI-compatible API on this machine, for any
 client. With --script, answer with the lines of a file instead: one JSON object
-for each request, for demonstrations and tests of agents.
+for each request, for demonstrations and tests of agents. Its keys:
+
+  text, tool_calls [{id, name, arguments}], finish, usage {input_tokens, output_tokens},
+  chunk_bytes              what the model says, streamed in pieces of so many bytes
+  status, headers, error {message, type, code}   an HTTP error instead
+  cut_after_bytes          close the connection in the middle
+  stall, empty, flood      be silent; send nothing; send one line without an end
+  raw                      this body, whatever it is
+  expect, expect_not       lists of texts that the request must, or must not, hold
+
+With STOCKADE_MODEL_TOKEN set, clients have to send it as their key.
 
 The base URL is printed on stdout when the server listens. Only loopback
 addresses are accepted. The server runs until it is interrupted.`,

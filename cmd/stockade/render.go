@@ -22,7 +22,9 @@ type renderer struct {
 	quiet   bool
 	verbose bool
 
-	atLineStart bool // of the answer on stdout
+	atLineStart bool            // of the answer on stdout
+	held        strings.Builder // the answer of this step, where stdout is no terminal
+	writeErr    error           // of stdout, the first
 	decisions   map[string]session.Decision
 	ended       session.TurnEnded
 	denied      map[string]string // flag that would have allowed a call -> tool
@@ -46,8 +48,9 @@ func (r *renderer) show(e session.Event) {
 	case session.TypeRestart:
 		var d session.Restart
 		if json.Unmarshal(e.Body, &d) == nil {
+			r.held.Reset() // void; a terminal has shown it already
 			r.endLine()
-			r.line(styleWarn, "%s; trying again", d.Error)
+			r.line(styleWarn, "stockade: %s; trying again", d.Error)
 		}
 	case session.TypeStepEnded:
 		r.endLine()
@@ -79,22 +82,32 @@ func (r *renderer) show(e session.Event) {
 	}
 }
 
+// answer shows a piece of the answer: at once on a terminal, and elsewhere when
+// the step has ended, because a piece may yet turn out to be void.
 func (r *renderer) answer(text string) {
+	if !r.s.outTTY {
+		r.held.WriteString(text)
+		return
+	}
+	r.write(visible(text))
+}
+
+func (r *renderer) write(text string) {
 	if text == "" {
 		return
 	}
-	if r.s.outTTY {
-		text = visible(text)
+	if _, err := fmt.Fprint(r.s.out, text); err != nil && r.writeErr == nil {
+		r.writeErr = fmt.Errorf("write the answer: %w", err)
 	}
-	fmt.Fprint(r.s.out, text)
 	r.atLineStart = strings.HasSuffix(text, "\n")
 }
 
 // endLine ends the answer's line, so that what follows starts a new one.
 func (r *renderer) endLine() {
+	r.write(r.held.String())
+	r.held.Reset()
 	if !r.atLineStart {
-		fmt.Fprintln(r.s.out)
-		r.atLineStart = true
+		r.write("\n")
 	}
 }
 
@@ -102,7 +115,7 @@ func (r *renderer) line(st, format string, args ...any) {
 	if r.quiet {
 		return
 	}
-	fmt.Fprintln(r.s.err, style(r.s.color, st, visible(fmt.Sprintf(format, args...))))
+	fmt.Fprintln(r.s.err, style(r.s.color, st, indent(visible(fmt.Sprintf(format, args...)))))
 }
 
 // envelope is what a result's envelope says, for showing it.
@@ -133,6 +146,9 @@ func (r *renderer) result(e session.Event, m llm.Message) {
 	}
 	if env.Success {
 		r.preview(outputText(env.Result))
+		if aside := asideOf(env.Result); aside != "" {
+			r.line(styleDim, "   %s", aside)
+		}
 	} else {
 		r.line(styleRed, "   %s: %s", env.Code, env.Error)
 		r.preview(env.Stdout)
@@ -161,6 +177,22 @@ func cost(name string, env envelope, d session.Decision) string {
 		parts = append(parts, "risk "+d.Risk)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// asideOf is what a result says beside its output: a hint, and how a command
+// ended.
+func asideOf(result json.RawMessage) string {
+	var fields struct {
+		Hint     string `json:"hint"`
+		ExitCode int    `json:"exit_code"`
+	}
+	if json.Unmarshal(result, &fields) != nil {
+		return ""
+	}
+	if fields.ExitCode != 0 {
+		return fmt.Sprintf("the command ended with exit code %d", fields.ExitCode)
+	}
+	return fields.Hint
 }
 
 // outputText is the part of a result that a person reads.

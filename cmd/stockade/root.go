@@ -18,13 +18,14 @@ func Main(args []string, s *stdio) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that left is an error of the write, not our end
 	defer close(signals)
 	defer signal.Stop(signals)
 	a := &app{s: s}
 	go func() {
-		for range signals {
-			if turn := a.turn.Swap(nil); turn != nil {
+		for s := range signals {
+			if turn := a.turn.Swap(nil); turn != nil && s == os.Interrupt {
 				(*turn)(errInterrupted)
 				continue
 			}
@@ -56,6 +57,7 @@ without a provider it uses a small offline model.
   stockade chat
   stockade call grep pattern=TODO
   stockade session show last`,
+		Version:       strings.TrimPrefix(version(), "stockade "),
 		Args:          cobra.ArbitraryArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -130,7 +132,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), near[0])
 	} else if !cmd.HasParent() {
-		hint = fmt.Sprintf("to ask the model about one word: stockade run %s", shellWord(word))
+		hint = "a prompt is one argument of several words: stockade \"list files\"; or use: stockade run " + shellWord(word)
 	}
 	return usageError(hint, "unknown command %q", word)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ Standard input, when piped, is added to the prompt.
 		Example: `  stockade run "what does this project do?"
   stockade "list files then read README.md"
   git diff | stockade run "review this"
-  stockade run --json "list files" | jq -r 'select(.type=="tool_result").data.content'
+  stockade run --json "list files" | jq -r 'select(.type=="tool_result").data.data_json.output | fromjson | .result.output'
   stockade run --allow file_edit --allow 'bash(command=go test ./...)' "fix the typo and test"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -50,15 +51,15 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	f.BoolVar(&a.flags.json, "json", false, "print every event as one line of JSON on stdout; nobody is asked")
 	f.StringVar(&a.flags.provider, "provider", "", "auto, openai or offline (default: model.provider of the configuration)")
 	f.StringVar(&a.flags.model, "model", "", "name of the model (default: model.name of the configuration)")
-	f.IntVar(&a.flags.maxTurns, "max-turns", 0, "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
+	f.StringVar(&a.flags.maxTurns, "max-turns", "", "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
 	addGrantFlags(cmd, a)
 }
 
 // addGrantFlags adds the flags of the commands that run tools.
 func addGrantFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
-	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand: TOOL or 'TOOL(ARGUMENT=VALUE)'; may be repeated")
-	f.StringArrayVar(&a.flags.mounts, "mount", nil, "show tools another directory: DIR, or DIR:ro read-only; may be repeated")
+	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand: TOOL or 'TOOL(ARGUMENT=VALUE)', the value to the letter, no patterns; may be repeated")
+	f.StringArrayVar(&a.flags.mounts, "mount", nil, "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
 }
 
 // readPrompt takes the prompt from the argument, from a pipe, or from both.
@@ -66,6 +67,8 @@ func readPrompt(s *stdio, args []string) (string, error) {
 	var parts []string
 	parts = append(parts, args...)
 	if s.piped() {
+		waiting := time.AfterFunc(time.Second, func() { s.note("reading standard input to its end ...") })
+		defer waiting.Stop()
 		data, err := io.ReadAll(io.LimitReader(s.in, maxStdin+1))
 		if err != nil {
 			return "", fmt.Errorf("read standard input: %w", err)
@@ -128,8 +131,12 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	}
 	t.dispatcher, t.tools = d, toolset{catalog}
 	t.agent = a.newAgent(model, provider, d, log, past)
-	if id == "" {
-		err = a.started(ctx, log, catalog, mounts)
+	if id != "" {
+		return t, nil
+	}
+	e, err := a.started(ctx, log, catalog, mounts)
+	if err == nil && a.flags.json {
+		err = writeJSONEvent(a.s, e)
 	}
 	return t, err
 }
@@ -150,7 +157,10 @@ func (t *turns) run(ctx context.Context, prompt string) error {
 		if a.flags.json && e.Type != session.TypeTurnEnded {
 			continue
 		}
-		r.show(e)
+		a.screen.show(func() { r.show(e) })
+	}
+	if r.writeErr != nil {
+		return r.writeErr
 	}
 	for allow, name := range r.denied {
 		a.s.note("a call of %s was denied; to allow it: %s", name, oneLine(allow))

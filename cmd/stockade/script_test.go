@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 			"exits":    exits,
 			"serve":    serveScript,
 			"wasm":     writeWasm,
+			"terminal": dialogue,
 			"unserved": unserved,
 		},
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",

@@ -148,11 +148,15 @@ func showPast(r *renderer, e session.Event) {
 	case e.Type == session.TypeTurnStarted:
 		var t session.TurnStarted
 		if json.Unmarshal(e.Body, &t) == nil {
-			r.line("", "\n[turn %d, %s] > %s", e.Turn, strings.TrimSpace(t.Provider+" "+t.Model), t.Prompt)
+			r.line("", "")
+			r.line("", "[turn %d, %s] > %s", e.Turn, strings.TrimSpace(t.Provider+" "+t.Model), t.Prompt)
+			r.line(styleDim, "in %s", t.Workspace)
 		}
 	case e.Type == session.TypeMessage:
 		if m, ok := e.Message(); ok && m.Kind == llm.Assistant {
-			r.line("", "%s", m.Content)
+			for line := range strings.SplitSeq(strings.TrimRight(m.Content, "\n"), "\n") {
+				r.line("", "< %s", line)
+			}
 		}
 	case e.Type == session.TypeDecision:
 		r.show(e)
@@ -190,6 +194,9 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := a.returnTo(ctx, st, id); err != nil {
+		return err
+	}
 	a.close() // the turn opens what it needs
 	if len(args) < 2 && !a.s.piped() {
 		return runChat(ctx, a, id)
@@ -199,6 +206,36 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	return runTurn(ctx, a, id, prompt)
+}
+
+// returnTo goes to the workspace in which the session began, unless -C names
+// another: what a session may touch must not depend on where one stands.
+func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
+	began := a.work
+	for e, err := range st.Events(ctx, id, 0) {
+		if err != nil {
+			return err
+		}
+		var s session.Started
+		if e.Type == session.TypeSessionStarted && json.Unmarshal(e.Body, &s) == nil {
+			began = s.Workspace
+		}
+		break
+	}
+	switch {
+	case began == a.work:
+		return nil
+	case a.flags.dir != "":
+		a.s.note("warning: the session began in %s and goes on in %s", began, a.work)
+		return nil
+	}
+	work, err := workspace(began)
+	if err != nil {
+		return usageError("-C names the directory to go on in", "the session began in %s: %v", began, err)
+	}
+	a.s.note("going on in %s, where the session began", work)
+	a.work = work
+	return a.loadConfig()
 }
 
 func newAuditCmd(a *app) *cobra.Command {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/config"
@@ -40,16 +39,21 @@ func (a *app) loadConfig() error {
 	for _, w := range warnings {
 		a.s.note("warning: %s", visible(w.String()))
 	}
-	flags := map[string]string{"model.provider": a.flags.provider, "model.name": a.flags.model}
-	if a.flags.maxTurns != 0 {
-		flags["max_tool_turns"] = strconv.Itoa(a.flags.maxTurns)
+	if base := a.s.env("OPENAI_BASE_URL"); base != "" && cfg.Source("model.base_url") == "default" {
+		if err := cfg.Set("model.base_url", base, "environment OPENAI_BASE_URL"); err != nil {
+			return usageError("", "OPENAI_BASE_URL: %v", err)
+		}
 	}
-	for key, value := range flags {
-		if value == "" {
+	for _, f := range []struct{ flag, key, value string }{
+		{"--provider", "model.provider", a.flags.provider},
+		{"--model", "model.name", a.flags.model},
+		{"--max-turns", "max_tool_turns", a.flags.maxTurns},
+	} {
+		if f.value == "" {
 			continue
 		}
-		if err := cfg.Set(key, value, "flag"); err != nil {
-			return usageError("", "%s %q: %v", key, value, err)
+		if err := cfg.Set(f.key, f.value, "flag "+f.flag); err != nil {
+			return usageError("", "%s %q: %v", f.flag, f.value, err)
 		}
 	}
 	a.cfg = cfg
@@ -60,7 +64,7 @@ func (a *app) loadConfig() error {
 func (a *app) remembered() ([]policy.Rule, error) {
 	answers, err := config.LoadAnswers(a.dirs.remembered())
 	if err != nil {
-		return nil, err
+		return nil, &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file, or remove it to be asked again"}
 	}
 	var rules []policy.Rule
 	for _, ans := range answers {

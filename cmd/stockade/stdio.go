@@ -47,11 +47,11 @@ func (s *stdio) piped() bool {
 
 // note tells the person something that is not the result.
 func (s *stdio) note(format string, args ...any) {
-	fmt.Fprintf(s.err, "stockade: "+format+"\n", args...)
+	fmt.Fprintf(s.err, "stockade: %s\n", indent(visible(fmt.Sprintf(format, args...))))
 }
 
 func (s *stdio) hint(format string, args ...any) {
-	fmt.Fprintf(s.err, "hint: "+format+"\n", args...)
+	fmt.Fprintf(s.err, "hint: %s\n", indent(visible(fmt.Sprintf(format, args...))))
 }
 
 // The styles.
@@ -74,26 +74,34 @@ func style(color bool, style, text string) string {
 // change colours, reorder text or do not show at all are replaced by their
 // code. Line ends and tabs stay.
 func visible(text string) string {
-	bad := func(r rune) bool {
-		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) ||
-			unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || r == unicode.ReplacementChar)
-	}
-	if strings.IndexFunc(text, bad) < 0 {
+	if strings.IndexFunc(text, hidden) < 0 {
 		return text
 	}
 	var b strings.Builder
 	for _, r := range text {
-		switch {
-		case !bad(r):
+		if hidden(r) {
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		} else {
 			b.WriteRune(r)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		default:
-			fmt.Fprintf(&b, `\u{%x}`, r)
 		}
 	}
 	return b.String()
 }
+
+// hidden reports whether a character does not show as what it is.
+func hidden(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case 0x2800, 0x3164, 0xFFA0, 0x115F, 0x1160, unicode.ReplacementChar: // blank, though called printable
+		return true
+	}
+	return !unicode.IsPrint(r)
+}
+
+// indent keeps the lines of a text behind its first one from looking like
+// lines of ours.
+func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n     ") }
 
 // oneLine is visible text without line ends.
 func oneLine(text string) string {

@@ -46,6 +46,7 @@ type app struct {
 	// before it ends the program.
 	turn atomic.Pointer[context.CancelCauseFunc]
 
+	screen  screen
 	box     *sandbox.Sandbox
 	closers []func() error
 }
@@ -61,7 +62,7 @@ type globalFlags struct {
 
 	provider string
 	model    string
-	maxTurns int
+	maxTurns string
 }
 
 // open finds the workspace and reads the configuration.
@@ -75,21 +76,30 @@ func (a *app) open() (err error) {
 	return a.loadConfig()
 }
 
-// workspace is the directory of -C, or the current one, without symbolic links:
-// the name under which guests see it.
+// workspace is the directory of -C, or the current one.
 func workspace(dir string) (string, error) {
 	if dir == "" {
 		dir = "."
 	}
-	abs, err := filepath.Abs(dir)
+	abs, err := directory(dir)
+	if err != nil {
+		return "", usageError("-C names the directory to work in", "workspace: %v", err)
+	}
+	return abs, nil
+}
+
+// directory is the name of a directory without symbolic links: the one under
+// which guests see it.
+func directory(name string) (string, error) {
+	abs, err := filepath.Abs(name)
 	if err == nil {
 		abs, err = filepath.EvalSymlinks(abs)
 	}
 	if err != nil {
-		return "", usageError("-C names the directory to work in", "workspace: %v", err)
+		return "", err
 	}
 	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
-		return "", usageError("-C names the directory to work in", "workspace: %s is not a directory", abs)
+		return "", fmt.Errorf("%s is not a directory", abs)
 	}
 	return abs, nil
 }
@@ -140,6 +150,9 @@ type guestModule struct {
 // fileModule reads a module by its path. The bytes that are hashed here are
 // the bytes that run: the file is not read again.
 func fileModule(name string) (*tool.Module, error) {
+	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name) // before the open, which could wait for ever
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -212,45 +225,58 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		ExecTimeout: a.cfg.Bash.Timeout, ExecOutputBytes: a.cfg.Bash.MaxOutput,
 	}
 	return policy.New(policy.Options{
-		Mounts: mounts, Masked: a.dirs.all(), Rules: rules, Limits: limits, ConfirmAll: a.cfg.RequireConfirmation,
+		Mounts: mounts, Masked: a.dirs.masked(), Rules: rules, Limits: limits, ConfirmAll: a.cfg.RequireConfirmation,
 	}), nil
 }
 
-// mounts are the directories of --mount and of the configuration, each
-// absolute and without symbolic links.
-func (a *app) mounts(specs ...string) ([]policy.Mount, error) {
+// flagMounts are the directories of --mount: DIR, DIR:rw or DIR:ro.
+func (a *app) flagMounts() ([]policy.Mount, error) {
 	var out []policy.Mount
-	for _, spec := range specs {
+	for _, spec := range a.flags.mounts {
 		host, readOnly := strings.CutSuffix(spec, ":ro")
-		host = strings.TrimSuffix(host, ":rw")
-		dir, err := workspace(host)
-		if err != nil {
-			return nil, usageError("a mount is DIR, or DIR:ro to keep it from being changed", "mount %s: %v", spec, err)
+		if !readOnly {
+			host = strings.TrimSuffix(host, ":rw")
 		}
-		m := policy.Mount{Host: dir, Write: !readOnly}
-		if i := slices.IndexFunc(out, func(o policy.Mount) bool { return o.Host == dir }); i >= 0 {
-			out[i].Write = out[i].Write && m.Write // named twice: the narrower holds
-			continue
+		dir, err := directory(host)
+		if err != nil || host == "" {
+			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "--mount %s: %v", spec, err)
 		}
-		out = append(out, m)
+		out = addMount(out, policy.Mount{Host: dir, Write: !readOnly})
 	}
 	return out, nil
 }
 
+// addMount adds a mount. Of one that is named twice the narrower form holds.
+func addMount(mounts []policy.Mount, m policy.Mount) []policy.Mount {
+	if i := slices.IndexFunc(mounts, func(o policy.Mount) bool { return o.Host == m.Host }); i >= 0 {
+		mounts[i].Write = mounts[i].Write && m.Write
+		return mounts
+	}
+	return append(mounts, m)
+}
+
 // workspaceMounts are the workspace and whatever else the user mounts.
 func (a *app) workspaceMounts() ([]policy.Mount, error) {
-	if home, _ := os.UserHomeDir(); a.work == home || a.work == "/" {
+	if a.work == a.s.env("HOME") || a.work == "/" {
 		a.s.note("warning: the workspace is %s; every tool can read all of it", a.work)
 		a.s.hint("run stockade in the directory of a project, or name one with -C")
 	}
-	specs := []string{a.work}
+	mounts := []policy.Mount{{Host: a.work, Write: true}}
 	for _, m := range a.cfg.Mounts {
 		if rest, ok := strings.CutPrefix(m.Path, "~"); ok {
 			m.Path = filepath.Join(a.s.env("HOME"), rest)
 		}
-		specs = append(specs, m.String())
+		dir, err := directory(m.Path)
+		if err != nil {
+			return nil, usageError("mend mounts in "+a.cfg.Source("mounts"), "mount %s: %v", m.Path, err)
+		}
+		mounts = addMount(mounts, policy.Mount{Host: dir, Write: !m.ReadOnly})
 	}
-	return a.mounts(append(specs, a.flags.mounts...)...)
+	flagged, err := a.flagMounts()
+	for _, m := range flagged {
+		mounts = addMount(mounts, m)
+	}
+	return mounts, err
 }
 
 // sandbox makes the sandbox. Compiling is shown, because it takes a second or
@@ -278,13 +304,31 @@ func (a *app) sandbox() *sandbox.Sandbox {
 	return a.box
 }
 
-func (a *app) logger() *slog.Logger {
-	level := slog.LevelWarn
-	if a.flags.verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(a.s.err, &slog.HandlerOptions{Level: level}))
+// logger shows what operators want to know in the form of every other note.
+func (a *app) logger() *slog.Logger { return slog.New(notes{a.s}) }
+
+// notes is a log handler that prints warnings and errors as notes.
+type notes struct{ s *stdio }
+
+// Enabled implements slog.Handler.
+func (notes) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+// Handle implements slog.Handler.
+func (n notes) Handle(_ context.Context, r slog.Record) error {
+	text := "warning: " + r.Message
+	r.Attrs(func(attr slog.Attr) bool {
+		text += fmt.Sprintf(", %s %v", attr.Key, attr.Value)
+		return true
+	})
+	n.s.note("%s", visible(text))
+	return nil
 }
+
+// WithAttrs implements slog.Handler; nothing here derives loggers.
+func (n notes) WithAttrs([]slog.Attr) slog.Handler { return n }
+
+// WithGroup implements slog.Handler.
+func (n notes) WithGroup(string) slog.Handler { return n }
 
 // jailExec is the host function exec on top of the jail.
 type jailExec struct{}
@@ -303,8 +347,11 @@ func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command
 
 // store opens the sessions, and marks the calls that a crash has left open.
 func (a *app) store(ctx context.Context) (*sqlite.Store, error) {
-	if err := os.MkdirAll(a.dirs.data, 0o700); err != nil {
-		return nil, err
+	for _, dir := range []string{a.dirs.data, a.dirs.locks()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, &exitErr{code: exitError, message: err.Error(),
+				hint: "sessions need a place to be kept: set HOME, or XDG_DATA_HOME and XDG_STATE_HOME, to a directory that can be written to"}
+		}
 	}
 	st, err := sqlite.Open(ctx, a.dirs.sessions(), nil)
 	if err != nil {
@@ -348,8 +395,8 @@ var errInUse = errors.New("the session is in use by another process")
 // lock keeps other processes out of a session. The lock goes with the process,
 // however that ends; unlock also removes its file.
 func (a *app) lock(id string) (unlock func() error, err error) {
-	if err := os.MkdirAll(a.dirs.locks(), 0o700); err != nil {
-		return nil, err
+	if !session.ValidID(id) {
+		return nil, fmt.Errorf("session id %q is not one that stockade makes: the log was changed", id)
 	}
 	name := filepath.Join(a.dirs.locks(), id)
 	for {
@@ -398,17 +445,20 @@ func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *sess
 }
 
 // started is the first event of a new session.
-func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catalog, mounts []policy.Mount) error {
+func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catalog, mounts []policy.Mount) (session.Event, error) {
 	body := session.Started{Program: version(), Workspace: a.work, Mounts: []string{}, Tools: catalog.Names()}
 	for _, m := range mounts {
 		body.Mounts = append(body.Mounts, m.String())
 	}
 	data, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return session.Event{}, err
 	}
-	_, err = log.Append(ctx, session.Draft{Type: session.TypeSessionStarted, Body: data})
-	return err
+	events, err := log.Append(ctx, session.Draft{Type: session.TypeSessionStarted, Body: data})
+	if err != nil {
+		return session.Event{}, err
+	}
+	return events[0], nil
 }
 
 // newAgent wires the loop.

@@ -69,20 +69,29 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	return out, nil
 }
 
-// create writes a new file and its directories. The file appears complete or
-// not at all, even when the call is ended in the middle.
+// create writes a new file and its directories.
 func create(l location, content []byte) error {
-	dir := filepath.Dir(l.abs)
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	if err := os.MkdirAll(filepath.Dir(l.abs), 0o777); err != nil {
 		return err
 	}
-	temp := filepath.Join(dir, ".stockade-"+rand.Text()+".tmp")
+	return replace(l, content, 0o666)
+}
+
+// replace puts a file in the place of what is there, complete or not at all,
+// even when the call is ended in the middle or the disk is full. The mode has
+// an effect outside WebAssembly only: WASI preview 1 tells no mode and sets
+// none, and the host gives a file the mode of the one whose place it takes.
+func replace(l location, content []byte, mode fs.FileMode) error {
+	temp := filepath.Join(filepath.Dir(l.abs), ".stockade-"+rand.Text()+".tmp")
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(content)
 	err = errors.Join(err, f.Close())
+	if err == nil && mode != 0o666 {
+		err = os.Chmod(temp, mode)
+	}
 	if err == nil {
 		err = os.Rename(temp, l.abs)
 	}
@@ -92,15 +101,16 @@ func create(l location, content []byte) error {
 	return err
 }
 
-// overwrite replaces the content of a file that exists. It does so in place:
-// WASI preview 1 tells no mode and sets none, so a new file in its place
-// would lose the executable bit, and also its owner, hard links and a link
-// that leads to it. The content goes out in a single write before the rest is
-// cut off, so that the file is at no time shorter than both versions.
+// overwrite replaces the content of a file that exists. Where the name is a
+// link, the file that it leads to is written in place, because the link is to
+// stay and where it leads is the host's to know.
 func overwrite(l location, content []byte) error {
 	f, err := os.OpenFile(l.abs, os.O_WRONLY, 0)
 	if err != nil {
-		return err
+		return err // a file that may not be written may not be replaced either
+	}
+	if info, err := os.Lstat(l.abs); err == nil && info.Mode().IsRegular() {
+		return errors.Join(f.Close(), replace(l, content, info.Mode().Perm()))
 	}
 	_, err = f.Write(content)
 	if err == nil {

@@ -15,7 +15,7 @@ func init() {
 	tool.Register("bash", "Run a bash command on the host and return its output and exit code. "+
 		"The command is not confined yet: it can do what the user can do, so a person is asked before every run. "+
 		"It starts in the working directory with a fixed environment and without stdin, so it cannot ask questions, "+
-		"and nothing outlives the call. Standard output and standard error are returned together in order. "+
+		"and what it leaves in the background is killed. Standard output and standard error are returned together in order. "+
 		"Prefer the file tools for listing, searching, reading and writing files.",
 		bash, tool.RunsCommand("command", "timeout_seconds"))
 }
@@ -24,7 +24,7 @@ func main() {}
 
 type bashArgs struct {
 	Command     string `json:"command" desc:"The command, as for bash -c."`
-	Timeout     int    `json:"timeout_seconds,omitempty" desc:"Seconds after which the command is killed." min:"1" max:"300" default:"30"`
+	Timeout     int    `json:"timeout_seconds,omitempty" desc:"Seconds after which the command is killed; the default is the user's setting, 30 unless changed." min:"1" max:"300"`
 	Description string `json:"description,omitempty" desc:"What the command does, in a few words, for the person who is asked."`
 }
 
@@ -47,7 +47,7 @@ func run(ctx context.Context, in bashArgs, start func(context.Context, exec.Comm
 	if in.Command == "" {
 		return bashResult{}, tool.InvalidInput("command is empty")
 	}
-	if in.Timeout < 1 || in.Timeout > 300 {
+	if in.Timeout < 0 || in.Timeout > 300 {
 		return bashResult{}, tool.InvalidInput("timeout_seconds is %d; it can be 1 to 300", in.Timeout)
 	}
 	out, err := start(ctx, exec.Command{
@@ -59,7 +59,7 @@ func run(ctx context.Context, in bashArgs, start func(context.Context, exec.Comm
 		return bashResult{}, err
 	}
 	if out.TimedOut {
-		return bashResult{}, tool.Failed("command timed out after %ds", in.Timeout)
+		return bashResult{}, tool.Failed("the command timed out")
 	}
 	result := bashResult{Output: string(out.Stdout), ExitCode: out.ExitCode, Signal: out.Signal, Truncated: out.Truncated}
 	if out.Signal != 0 {

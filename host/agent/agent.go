@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"regexp"
 	"sync"
 	"time"
 
@@ -111,6 +112,8 @@ func (a *Agent) Run(ctx context.Context, prompt string) iter.Seq2[session.Event,
 	}
 }
 
+var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
 // turn is the state of one turn.
 type turn struct {
 	a     *Agent
@@ -138,7 +141,7 @@ func (t *turn) begin(ctx context.Context, prompt string) error {
 	if len(t.a.messages) == 0 && t.a.opts.System != "" {
 		drafts = append(drafts, t.say(llm.Message{Kind: llm.System, Content: t.a.opts.System}))
 	}
-	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name}
+	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name, Workspace: t.a.opts.Cwd}
 	drafts = append(drafts,
 		draft{session.TypeTurnStarted, "", started},
 		t.say(llm.Message{Kind: llm.User, Content: prompt}))
@@ -228,6 +231,9 @@ func (t *turn) keepPart(ctx context.Context, reply llm.Reply) error {
 // replaced: the log tells calls apart by it, and some models count from 1 in
 // each reply.
 func (t *turn) propose(call *llm.CallData) draft {
+	if !plainID.MatchString(call.ID) {
+		call.ID = "call" // headers are never deleted: they hold no text from a model
+	}
 	if t.a.ids[call.ID] {
 		call.ID = fmt.Sprintf("%s_%d_%d", call.ID, t.a.turn, t.step)
 	}

@@ -305,7 +305,7 @@ func TestATurnWithoutTools(t *testing.T) {
 		t.Errorf("asked %+v", asked)
 	}
 	started := decode[session.TurnStarted](t, events[1].Body)
-	if started != (session.TurnStarted{Prompt: "hi", Provider: "script", Model: "m1"}) {
+	if started != (session.TurnStarted{Prompt: "hi", Provider: "script", Model: "m1", Workspace: "/work"}) {
 		t.Errorf("started %+v", started)
 	}
 	b.checkHistory()

@@ -124,10 +124,11 @@ func fit(messages []llm.Message, budget int) []llm.Message {
 		out = append(out, m)
 	}
 	for i := range out {
-		if total <= budget || i >= len(out)-keepResults {
+		if total <= budget {
 			break
 		}
-		if out[i].Kind == llm.ToolResult {
+		recent := i >= len(out)-keepMessages
+		if out[i].Kind == llm.ToolResult && !recent || out[i].Kind == llm.ToolCall && (!recent || size(out[i]) > budget/keepMessages) {
 			total -= size(out[i])
 			out[i] = shortened(out[i])
 			total += size(out[i])
@@ -136,10 +137,14 @@ func fit(messages []llm.Message, budget int) []llm.Message {
 	return out
 }
 
-// keepResults is how many of the last messages are never shortened.
-const keepResults = 8
+// keepMessages is how many of the last messages are not shortened, but for
+// calls with arguments that would fill the request by themselves.
+const keepMessages = 8
 
 func shortened(m llm.Message) llm.Message {
+	if m.Kind == llm.ToolCall {
+		return shortenedCall(m)
+	}
 	var data llm.ResultData
 	if json.Unmarshal(m.Data, &data) != nil {
 		return m
@@ -168,4 +173,20 @@ func Interrupt(ctx context.Context, store session.Store, c session.OpenCall) err
 		Session: c.Session, Type: session.TypeToolResult, Turn: c.Turn, Step: c.Step, Call: c.Call, Body: body,
 	})
 	return err
+}
+
+func shortenedCall(m llm.Message) llm.Message {
+	var data llm.CallData
+	if json.Unmarshal(m.Data, &data) != nil {
+		return m
+	}
+	note, err := json.Marshal(map[string]string{"left_out": fmt.Sprintf("%d bytes of arguments", len(data.Function.Arguments))})
+	if err != nil || len(note) >= len(data.Function.Arguments) {
+		return m
+	}
+	data.Function.Arguments = string(note)
+	if m.Data, err = json.Marshal(data); err != nil {
+		panic(err) // strings only
+	}
+	return m
 }

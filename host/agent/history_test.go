@@ -213,7 +213,7 @@ func TestFitShortensOldResultsOfALongTurn(t *testing.T) {
 	if first.CallID != "c1" || !strings.Contains(first.Output, "left out to save room") || !json.Valid([]byte(first.Output)) {
 		t.Errorf("got %+v", first)
 	}
-	if diff := cmp.Diff(m[len(m)-keepResults:], got[len(got)-keepResults:]); diff != "" {
+	if diff := cmp.Diff(m[len(m)-keepMessages:], got[len(got)-keepMessages:]); diff != "" {
 		t.Errorf("the last ones were changed: %s", diff)
 	}
 }
@@ -252,7 +252,7 @@ func TestFitHolds(t *testing.T) {
 		if len(got) != 1+len(current) {
 			t.Fatalf("budget %d: %d characters, and an older turn is still there", budget, total(got))
 		}
-		for i := range len(got) - keepResults {
+		for i := range len(got) - keepMessages {
 			if got[i].Kind == llm.ToolResult && !strings.Contains(string(got[i].Data), "left out to save room") {
 				t.Fatalf("budget %d: %d characters, and message %d is whole", budget, total(got), i)
 			}

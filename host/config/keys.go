@@ -83,7 +83,7 @@ var keys = []key{
 		func(c *Config) *[]Mount { return &c.Mounts }),
 
 	field("model.provider", choice{"auto", "openai", "offline"}, "auto", Authority,
-		`Who answers: "openai" is OpenAI or any service with its interface (see model.base_url), "offline" needs no network, "auto" is openai when there is a key and offline otherwise.`,
+		`Who answers: "openai" is OpenAI or any service with its interface (see model.base_url), "offline" needs no network, "auto" is openai when there is a key or a base URL and offline otherwise.`,
 		func(c *Config) *string { return &c.Model.Provider }),
 	field("model.name", text{most: 256, line: true}, "", Preference,
 		"The name of the model. The provider openai needs one.",

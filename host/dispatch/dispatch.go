@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -133,7 +134,7 @@ func (c *carry) find() (*tool.Entry, *tool.Result) {
 	if near := catalog.Nearest(c.call.Tool); near != "" {
 		r.Err.Hint = fmt.Sprintf("did you mean %q?", near)
 	} else {
-		r.Err.Hint = fmt.Sprintf("the tools are: %v", catalog.Names())
+		r.Err.Hint = "the tools are: " + strings.Join(catalog.Names(), ", ")
 	}
 	return nil, &r
 }

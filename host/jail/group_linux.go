@@ -6,9 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// dieWithUs has the kernel kill the command when this program is killed. What
+// the command has started by then goes on: see the package comment.
+func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
 // reap kills what the command left behind, then waits for it. The kill comes
 // between the end of the leader and its reaping: until then the numbers of its

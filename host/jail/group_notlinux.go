@@ -4,7 +4,10 @@ package jail
 
 import (
 	"os/exec"
+	"syscall"
 )
+
+func dieWithUs(*syscall.SysProcAttr) {}
 
 // reap waits for the command and then kills what it left in its group. The
 // group's number could by then be another's, if none of it is left: the

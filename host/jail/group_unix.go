@@ -10,7 +10,10 @@ import (
 
 // ownGroup makes the process lead a group of its own, in a session without a
 // terminal: it can neither read the keyboard nor be stopped by it.
-func ownGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
+func ownGroup(c *exec.Cmd) {
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	dieWithUs(c.SysProcAttr)
+}
 
 func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
 

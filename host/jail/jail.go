@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -93,11 +94,20 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) 
 	} else if !st.IsDir() {
 		return Outcome{}, fmt.Errorf("start %s: working directory: %s is not a directory", cmd.Argv[0], cmd.Dir)
 	}
+	// The directory was approved by its name; a link in its place leads elsewhere.
+	if real, err := filepath.EvalSymlinks(cmd.Dir); err != nil || real != cmd.Dir {
+		return Outcome{}, fmt.Errorf("%w: the directory %s is not what it was when the command was approved", ErrDenied, cmd.Dir)
+	}
 	scratch, err := os.MkdirTemp("", "stockade-exec-")
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer removeTree(scratch)
+
+	// On Linux the command dies with the thread that started it; so the thread
+	// stays until the command has ended.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 // Limits on one reply. A reply comes from the network, so what it may cost is
 // fixed here; a reply over a limit is a [ProviderError] that is not retryable.
 const (
-	MaxTextBytes          = 4 << 20  // text of one reply
-	MaxArgumentBytes      = 4 << 20  // arguments of one call
-	MaxReplyArgumentBytes = 16 << 20 // arguments of all the calls of one reply
-	MaxCalls              = 128      // calls of one reply
+	MaxTextBytes          = 4 << 20 // text of one reply
+	MaxArgumentBytes      = 2 << 20 // arguments of one call
+	MaxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
+	MaxCalls              = 128     // calls of one reply
 )
 
 // A name or an id longer than this is not one that we offered or could use: a

@@ -195,6 +195,7 @@ type Question struct {
 	Reason  string
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
+	Says    string // what the caller says that the command does; its word, not a fact
 	Warning string // what the person should know before answering
 	Scopes  []Scope
 	Rule    string // what answering "session" or "always" would allow, in words
@@ -213,14 +214,22 @@ func (d Decision) Question() Question {
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().str(arg)
+		q.Says, _ = d.args().str("description")
 		q.Warning = Unconfined
 		return q // a process that nothing confines is asked for every time
 	}
 	if d.rememberable() {
 		q.Scopes = append(q.Scopes, ScopeSession, ScopeAlways)
-		q.Rule = fmt.Sprintf("every call of %s of the module %s", d.entry.Name, ModuleID(d.entry.Module))
+		q.Rule = fmt.Sprintf("every call of %s of %s, in any workspace; always is kept in allow.toml", d.entry.Name, moduleWords(d.entry.Module))
 	}
 	return q
+}
+
+func moduleWords(m *tool.Module) string {
+	if m.Origin == tool.OriginBuiltin {
+		return "the built-in module " + m.Name
+	}
+	return "the module " + ModuleID(m)
 }
 
 // rememberable: what asks, is no process, and was not decided by a rule. A rule

@@ -516,8 +516,11 @@ func TestAllowFlagSurvivesAShell(t *testing.T) {
 			t.Errorf("%q: %v", command, err)
 			continue
 		}
-		if got := New(Options{Rules: []Rule{r}}).Decide(call("bash", string(args)), entry(t, "bash", execs)); got.Effect() != Allow {
-			t.Errorf("%q: the flag does not allow it", command)
+		for source, want := range map[Source]Effect{SourceFlag: Allow, SourceUser: Ask, SourceSession: Ask, SourceSettings: Ask} {
+			r.Source = source // a process is started by what was said for this run, never by what was remembered
+			if got := New(Options{Rules: []Rule{r}}).Decide(call("bash", string(args)), entry(t, "bash", execs)); got.Effect() != want {
+				t.Errorf("%q: a rule of %s says %s, want %s", command, source, got.Effect(), want)
+			}
 		}
 	}
 	if got := New(Options{}).Decide(call("w", `{}`), entry(t, "w", writes)).AllowFlag(); got != "--allow w" {

@@ -73,6 +73,9 @@ func (r *Rule) matches(args *arguments, e *tool.Entry) bool {
 		// nothing confines the process yet.
 		return e.Capabilities.Exec == "" || r.Effect == Deny
 	}
+	if exec := e.Capabilities.Exec; exec != "" && r.Effect == Allow && r.Source != SourceFlag {
+		return false // a remembered answer never starts a process, however it came into the file
+	}
 	if exec := e.Capabilities.Exec; exec != "" && exec != r.Arg && r.Effect != Deny {
 		return false
 	}

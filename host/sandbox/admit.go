@@ -92,6 +92,10 @@ func checkShape(m *wasm.Module) error {
 	if !slices.ContainsFunc(abi.ExportRealloc, func(name string) bool { _, ok := m.Export(name); return ok }) {
 		return fmt.Errorf("it exports none of %s, which the host needs to pass arguments", strings.Join(abi.ExportRealloc, ", "))
 	}
+	_, starts := m.Export("_start")
+	if _, initializes := m.Export(abi.ExportInitialize); starts && !initializes {
+		return errors.New("it is built as a command, which runs once and ends; build it as a reactor (in Go: -buildmode=c-shared)")
+	}
 	if e, ok := m.Export(abi.ExportMemory); !ok || e.Kind != wasm.KindMemory {
 		return fmt.Errorf("it exports no memory as %q", abi.ExportMemory)
 	}

@@ -42,6 +42,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 	if err == nil {
 		out, toolErr, err = inst.callTool(hostmod.WithCall(ctx, host), call)
 	}
+	if report != nil && inst != nil && inst.output != nil && inst.output.buf.Len() > 0 {
+		report(tool.Progress{Level: "debug", Message: text(inst.output.buf.Bytes())})
+	}
 	var engineErr runtime.Error
 	if errors.As(err, &engineErr) {
 		s.opts.Logger.Error("the engine failed", "tool", call.Tool, "call", call.ID, "err", err)

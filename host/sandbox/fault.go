@@ -79,7 +79,7 @@ func stopped(v verdict) tool.Result {
 	}
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s", v.call.Tool, v.limits.Timeout)
 	r.Err.Stderr = v.said()
-	r.Err.Hint = "narrow the call, or raise tool_timeout in agent.toml"
+	r.Err.Hint = "narrow the call, or raise tool_timeout in your own agent.toml"
 	return r
 }
 
@@ -93,7 +93,7 @@ func crashed(v verdict) tool.Result {
 	case errors.Is(v.err, errMemory), v.inst != nil && v.inst.memory != nil && v.inst.memory.denied:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB",
 			v.call.Tool, v.limits.MemoryBytes>>20)
-		r.Err.Hint = "narrow the call, or raise tool_memory in agent.toml"
+		r.Err.Hint = "narrow the call, or raise tool_memory in your own agent.toml"
 	case errors.As(v.err, &fault):
 		r = tool.Failed(tool.CodeBadABI, tool.InternalError, "%s: %s", v.call.Tool, fault)
 		r.Err.Hint = "this is a fault of the module; report it to its author"
@@ -119,7 +119,7 @@ func reported(e *abi.ToolError, limit int) tool.Result {
 		code tool.Code
 		typ  tool.ErrorType
 	}{
-		abi.InvalidInput: {tool.CodeInvalidArgs, tool.ValidationFailed},
+		abi.InvalidInput: {tool.CodeFailed, tool.ValidationFailed},
 		abi.UnknownTool:  {tool.CodeUnknownTool, tool.NotFound},
 		abi.NotFound:     {tool.CodeFailed, tool.NotFound},
 		abi.Denied:       {tool.CodeDenied, tool.PermissionDenied},

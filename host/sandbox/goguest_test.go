@@ -102,7 +102,7 @@ func TestGoGuest(t *testing.T) {
 			code tool.Code
 			typ  tool.ErrorType
 		}{
-			"invalid-input": {tool.CodeInvalidArgs, tool.ValidationFailed},
+			"invalid-input": {tool.CodeFailed, tool.ValidationFailed},
 			"not-found":     {tool.CodeFailed, tool.NotFound},
 			"denied":        {tool.CodeDenied, tool.PermissionDenied},
 			"io":            {tool.CodeFailed, tool.IOError},

@@ -625,7 +625,7 @@ func TestErrorsOfTheTool(t *testing.T) {
 		code tool.Code
 		typ  tool.ErrorType
 	}{
-		w.ErrorInvalidInput: {tool.CodeInvalidArgs, tool.ValidationFailed},
+		w.ErrorInvalidInput: {tool.CodeFailed, tool.ValidationFailed},
 		w.ErrorUnknownTool:  {tool.CodeUnknownTool, tool.NotFound},
 		w.ErrorNotFound:     {tool.CodeFailed, tool.NotFound},
 		w.ErrorDenied:       {tool.CodeDenied, tool.PermissionDenied},

@@ -19,9 +19,10 @@ type Started struct {
 
 // TurnStarted is the body of turn.started.
 type TurnStarted struct {
-	Prompt   string `json:"prompt"`
-	Provider string `json:"provider"`
-	Model    string `json:"model"`
+	Prompt    string `json:"prompt"`
+	Provider  string `json:"provider"`
+	Model     string `json:"model"`
+	Workspace string `json:"workspace"`
 }
 
 // Decision is the body of call.decision.

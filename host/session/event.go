@@ -164,6 +164,9 @@ func NewID(now time.Time) string {
 	return b.String()
 }
 
+// ValidID reports whether id has the form that [NewID] gives.
+func ValidID(id string) bool { return len(id) == 20 && strings.Trim(id, idAlphabet) == "" }
+
 // Message returns the canonical message that the event holds, if it is one.
 func (e Event) Message() (llm.Message, bool) {
 	switch e.Type {

@@ -32,6 +32,8 @@ func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	for i := range drafts {
 		drafts[i].Session = l.id
 	}
+	l.mu.Lock() // over the store too: observers see the events in the order of the log
+	defer l.mu.Unlock()
 	events, err := l.store.Append(ctx, drafts...)
 	if err != nil {
 		return nil, err
@@ -42,6 +44,8 @@ func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 
 // Emit shows an event that is not stored.
 func (l *Log) Emit(d Draft) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.show(Event{
 		Header: Header{Session: l.id, Time: l.now().UTC(), Type: d.Type, Turn: d.Turn, Step: d.Step, Call: d.Call},
 		Body:   d.Body,
@@ -63,9 +67,8 @@ func (l *Log) Observe(f func(Event)) (stop func()) {
 	}
 }
 
+// show is called with the lock held.
 func (l *Log) show(events ...Event) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, e := range events {
 		for _, f := range l.observers {
 			f(e)

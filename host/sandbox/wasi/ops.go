@@ -303,10 +303,28 @@ func (f *FS) Rename(from, to string) sys.Errno {
 			return notEmpty(errnoOf(err))
 		}
 	}
+	if dst != nil && dst.Mode().IsRegular() && src.Mode().IsRegular() {
+		if errno := a.resemble(dst); errno != 0 {
+			return errno
+		}
+	}
 	if a.guarded() && a.dir != b.dir {
 		return errnoOf(renameBetween(a.dir, a.name, b.dir, b.name))
 	}
 	return notEmpty(errnoOf(a.dir.Rename(a.name, b.name)))
+}
+
+// resemble gives a file the mode of the one whose place it takes, and its owner
+// where the host may set that: a guest can do neither, and replacing a file as
+// a whole is how it is changed safely.
+func (p *place) resemble(other os.FileInfo) sys.Errno {
+	host, errno := p.holdToChange()
+	if errno != 0 {
+		return errno
+	}
+	defer host.Close()
+	keepOwner(host, other)
+	return errnoOf(host.Chmod(other.Mode().Perm()))
 }
 
 // notEmpty is what a guest expects instead of EEXIST, which hosts may say of a

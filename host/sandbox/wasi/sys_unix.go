@@ -4,6 +4,7 @@ package wasi
 
 import (
 	"os"
+	"syscall"
 
 	wsys "github.com/tetratelabs/wazero/sys"
 	"golang.org/x/sys/unix"
@@ -20,6 +21,14 @@ const (
 
 // links is the number of hard links of an open file.
 func links(_ *os.File, fi os.FileInfo) uint64 { return wsys.NewStat_t(fi).Nlink }
+
+// keepOwner gives a file the owner and the group of another, as far as the
+// host lets us: only root gives files away, and a group must be one's own.
+func keepOwner(f *os.File, other os.FileInfo) {
+	if st, ok := other.Sys().(*syscall.Stat_t); ok {
+		_ = f.Chown(int(st.Uid), int(st.Gid))
+	}
+}
 
 // onFd calls op with the descriptor, which stays open meanwhile.
 func onFd(f *os.File, op func(fd int) error) error {

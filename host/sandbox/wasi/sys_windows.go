@@ -17,6 +17,9 @@ const (
 	hostAppends = false
 )
 
+// keepOwner has nothing to do: a new file gets its owner from the directory.
+func keepOwner(*os.File, os.FileInfo) {}
+
 // links is the number of hard links of an open file; many if it is not known.
 func links(f *os.File, _ os.FileInfo) uint64 {
 	var info windows.ByHandleFileInformation

@@ -125,6 +125,16 @@ func (s *Store) pragma(ctx context.Context, name string, value any) error {
 // version reads the version of the schema and refuses a file that is not ours,
 // or no longer. A file without anything in it has version 0.
 func (s *Store) version(ctx context.Context) (int, error) {
+	version, err := s.readVersion(ctx)
+	var foreign *OpenError
+	if errors.As(err, &foreign) && foreign.Err == nil {
+		// Another process may have made the schema between two of the reads.
+		return s.readVersion(ctx)
+	}
+	return version, err
+}
+
+func (s *Store) readVersion(ctx context.Context) (int, error) {
 	var id, version, tables int
 	if err := s.pragma(ctx, "application_id", &id); err != nil {
 		return 0, err

@@ -17,12 +17,6 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
-// The values that a zero field of [Command] stands for.
-const (
-	DefaultTimeout   = 30 * time.Second
-	DefaultMaxOutput = 1 << 20
-)
-
 var (
 	// ErrDenied: the command is not the one that was approved, or there was
 	// one already. It is fs.ErrPermission too.
@@ -38,11 +32,12 @@ var (
 type Command struct {
 	Argv []string // the program and its arguments
 	Dir  string   // absolute; empty means the call's directory
-	// Timeout is when the host kills the process and its descendants; 0 means
-	// DefaultTimeout. It is counted in milliseconds.
+	// Timeout is when the host kills the process and its descendants. It is
+	// counted in milliseconds, and lowers the host's limit; 0 leaves that as
+	// it is.
 	Timeout time.Duration
-	// MaxOutput is how many bytes are kept of each stream; 0 means
-	// DefaultMaxOutput.
+	// MaxOutput is how many bytes are kept of each stream. It lowers the host's
+	// limit; 0 leaves that as it is.
 	MaxOutput int
 	// MergeStderr sends both streams to Stdout, in the order of the writes.
 	MergeStderr bool
@@ -59,21 +54,17 @@ type Outcome struct {
 }
 
 // Run starts a process and waits for its end. A command that fails by itself
-// is no error: see [Outcome]. When ctx has a deadline, it bounds the timeout.
+// is no error: see [Outcome]. A Timeout is bounded by the deadline of ctx.
 func Run(ctx context.Context, cmd Command) (Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return Outcome{}, err
 	}
-	timeout := cmd.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		timeout = min(timeout, time.Until(deadline))
-	}
-	maxOutput := cmd.MaxOutput
-	if maxOutput <= 0 {
-		maxOutput = DefaultMaxOutput
+	var timeout int64 // milliseconds; 0: the host's limit
+	if cmd.Timeout > 0 {
+		if deadline, ok := ctx.Deadline(); ok {
+			cmd.Timeout = min(cmd.Timeout, time.Until(deadline))
+		}
+		timeout = max(cmd.Timeout.Milliseconds(), 1)
 	}
 
 	var f abi.Frame
@@ -90,7 +81,7 @@ func Run(ctx context.Context, cmd Command) (Outcome, error) {
 	// the error, whose case is at 4 and whose text is at 8.
 	ret, r := f.Area(44)
 	hostRun(f.Texts(cmd.Argv), uint32(len(cmd.Argv)), hasDir, dirPtr, dirLen,
-		clamp(timeout.Milliseconds()), clamp(int64(maxOutput)), merge, ret)
+		clamp(timeout), clamp(int64(cmd.MaxOutput)), merge, ret)
 	if r.Bool(0) {
 		return Outcome{}, errorOf(r)
 	}
@@ -121,5 +112,5 @@ func errorOf(r abi.Record) error {
 	return fmt.Errorf("%w: %s", err, r.Text(8))
 }
 
-// clamp keeps v in what the host takes; 0 would ask for nothing at all.
-func clamp(v int64) uint32 { return uint32(min(max(v, 1), math.MaxUint32)) }
+// clamp keeps v in what the host takes.
+func clamp(v int64) uint32 { return uint32(min(max(v, 0), math.MaxUint32)) }

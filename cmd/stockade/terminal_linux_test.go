@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"golang.org/x/sys/unix"
+)
+
+// dialogue runs a program on a pseudo-terminal of its own, as a person would
+// sit at it, and has to end with a code:
+//
+//	terminal CODE DIALOGUE PROGRAM ARGUMENT...
+//
+// Each line of the file DIALOGUE is one thing to do: "? TEXT" waits until the
+// program shows the text, "< TEXT" types a line, "! TEXT" fails at the end if
+// the text was ever shown. Standard output goes to the file stdout.txt, so that
+// only what a person is shown is on the terminal.
+func dialogue(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: terminal CODE DIALOGUE PROGRAM ARGUMENT...")
+	}
+	control, name, err := openTerminal()
+	ts.Check(err)
+	defer control.Close()
+	tty, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
+	ts.Check(err)
+
+	program, err := exec.LookPath(args[2])
+	ts.Check(err)
+	var stdout bytes.Buffer
+	cmd := exec.Command(program, args[3:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, &stdout, tty
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = environment(ts)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	err = cmd.Start()
+	_ = tty.Close() // the program has its own
+	ts.Check(err)
+
+	shown := &display{r: control}
+	var never []string
+	for line := range strings.Lines(ts.ReadFile(args[1])) {
+		what, text, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
+		switch what {
+		case "?":
+			if !shown.until(text) {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+				ts.Fatalf("the terminal never showed %q; it showed:\n%s", text, shown.all)
+			}
+		case "<":
+			_, err := io.WriteString(control, text+"\n")
+			ts.Check(err)
+		case "!":
+			never = append(never, text)
+		}
+	}
+	shown.rest()
+	_ = cmd.Wait() // its code is looked at
+	ts.Logf("[terminal]\n%s", shown.all)
+	ts.Check(os.WriteFile(ts.MkAbs("stdout.txt"), stdout.Bytes(), 0o644))
+	for _, text := range never {
+		if strings.Contains(shown.all, text) {
+			ts.Fatalf("the terminal showed %q", text)
+		}
+	}
+	if got := fmt.Sprint(cmd.ProcessState.ExitCode()); got != args[0] {
+		ts.Fatalf("it ended with exit code %s, want %s", got, args[0])
+	}
+}
+
+func environment(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "XDG_CACHE_HOME", "NO_COLOR", "OPENAI_BASE_URL", "OPENAI_API_KEY", "STOCKADE_MODEL_NAME"} {
+		env = append(env, name+"="+ts.Getenv(name))
+	}
+	return env
+}
+
+// openTerminal makes a pseudo-terminal that does not echo.
+func openTerminal() (control *os.File, name string, err error) {
+	control, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	fd := int(control.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, "", err
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		return nil, "", err
+	}
+	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return nil, "", err
+	}
+	t.Lflag &^= unix.ECHO
+	return control, fmt.Sprintf("/dev/pts/%d", n), unix.IoctlSetTermios(fd, unix.TCSETS, t)
+}
+
+// display is what a terminal has shown so far.
+type display struct {
+	r    io.Reader
+	all  string
+	seen int // of all, by until
+}
+
+// until reads until the text appears after what was looked for before.
+func (s *display) until(text string) bool {
+	for {
+		if i := strings.Index(s.all[s.seen:], text); i >= 0 {
+			s.seen += i + len(text)
+			return true
+		}
+		if !s.read() {
+			return false
+		}
+	}
+}
+
+func (s *display) rest() {
+	for s.read() {
+	}
+}
+
+// read fails when the last process has closed the terminal.
+func (s *display) read() bool {
+	buf := make([]byte, 4096)
+	n, err := s.r.Read(buf)
+	s.all += strings.ReplaceAll(string(buf[:n]), "\r\n", "\n")
+	return err == nil
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package main
+
+import "os"
+
+// flushInput has no counterpart here; lines that were read before a question
+// are dropped all the same.
+func flushInput(*os.File) {}
