@@ -182,11 +182,15 @@ func gutter(text string, width int, all bool) (shown string, folded bool) {
 		line = blanks.ReplaceAllStringFunc(line, func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) })
 		row, used := "", 0
 		for _, r := range strings.ReplaceAll(visible(line), "\t", "<tab>") {
-			if used == room {
+			columns := 1
+			if r >= 0x1100 { // from here on there are characters two columns wide
+				columns = 2
+			}
+			if used+columns > room {
 				rows, row, used = append(rows, row), "", 0
 			}
 			row += string(r)
-			used++
+			used += columns
 		}
 		rows = append(rows, row)
 	}
