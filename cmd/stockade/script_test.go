@@ -31,6 +31,10 @@ func TestScripts(t *testing.T) {
 	if _, err := fs.Stat(guests.FS, "dist/index.json"); err != nil {
 		t.Fatal("the guests are not built: run `make guests` first")
 	}
+	built, err := filepath.Abs("../../guests/dist")
+	if err != nil {
+		t.Fatal(err)
+	}
 	cache := t.TempDir()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -40,6 +44,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("XDG_CACHE_HOME", cache)
 			env.Setenv("PATH", os.Getenv("PATH"))
 			env.Setenv("NO_COLOR", "1")
+			env.Setenv("GUESTS", built)
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -652,3 +652,27 @@ func TestATurnThatCannotBeRecordedIsAnError(t *testing.T) {
 		})
 	}
 }
+
+// TestIDsAreNoPlaceForText: a call's id is in the headers of the log, which no
+// deletion takes away.
+func TestIDsAreNoPlaceForText(t *testing.T) {
+	deltas := []llm.Delta{{Finish: llm.FinishTools}}
+	for i, id := range []string{"my password is hunter2", "\x1b[31m", "a\x00b", strings.Repeat("x", 65), "good_1"} {
+		deltas[0].Calls = append(deltas[0].Calls, llm.CallDelta{Index: i, ID: id, Name: "ls", Arguments: "{}"})
+	}
+	b := newBench(t, Options{}, reply{deltas: deltas}, text("done"))
+	b.run(t.Context(), "go")
+	var got []string
+	for _, c := range b.tools.got {
+		got = append(got, c.ID)
+	}
+	if !slices.Contains(got, "good_1") || len(got) != 5 {
+		t.Errorf("ids %q", got)
+	}
+	for _, id := range got {
+		if !plainID.MatchString(id) {
+			t.Errorf("the id %q went into the log", id)
+		}
+	}
+	b.checkHistory()
+}

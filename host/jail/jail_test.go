@@ -650,3 +650,24 @@ func TestADirectoryThatIsNotThereIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestALinkInPlaceOfTheDirectoryIsRefused: the directory was approved by name.
+func TestALinkInPlaceOfTheDirectoryIsRefused(t *testing.T) {
+	base := t.TempDir()
+	dir, evil := filepath.Join(base, "ws"), filepath.Join(base, "evil")
+	for _, d := range []string{dir, evil} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := grantFor(t, dir, "touch mark", policy.Limits{})
+	if err := errors.Join(os.Rename(dir, dir+".old"), os.Symlink("evil", dir)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Run(t.Context(), g, bash(dir, "touch mark")); !errors.Is(err, ErrDenied) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(evil, "mark")); err == nil {
+		t.Error("it ran where the link leads")
+	}
+}
