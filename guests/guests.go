@@ -9,10 +9,40 @@
 // binary made that way has no built-in tools.
 package guests
 
-import "embed"
+import (
+	"embed"
+	"encoding/json"
+)
 
-// FS holds the directory dist: one *.wasm file for each built module, and
-// whatever the build puts beside them.
+// FS holds the directory dist: one *.wasm file for each built module, and the
+// index, which lists them.
 //
 //go:embed all:dist
 var FS embed.FS
+
+// IndexFile is the list of the modules in dist: a JSON array of [Module].
+const IndexFile = "index.json"
+
+// Module is one entry of the index, so that the tools can be listed without
+// touching WebAssembly.
+type Module struct {
+	File     string          `json:"file"`
+	Digest   string          `json:"digest"` // sha256 in hex
+	Bytes    int64           `json:"bytes"`
+	Manifest json.RawMessage `json:"manifest"`
+}
+
+// Read returns the module itself.
+func (m Module) Read() ([]byte, error) { return FS.ReadFile("dist/" + m.File) }
+
+// Index lists the built modules. Its error is fs.ErrNotExist when none were
+// built.
+func Index() ([]Module, error) {
+	data, err := FS.ReadFile("dist/" + IndexFile)
+	if err != nil {
+		return nil, err
+	}
+	var index []Module
+	err = json.Unmarshal(data, &index)
+	return index, err
+}

@@ -217,7 +217,7 @@ func (a *app) showResult(name string, r tool.Result) error {
 		return err
 	}
 	if aside != "" {
-		a.s.note("%s", visible(aside))
+		a.s.note("%s", aside)
 	}
 	if a.flags.verbose {
 		a.s.note("%s, peak memory %s", r.Summary(), humanBytes(int64(r.Usage.PeakMemoryBytes)))
@@ -249,7 +249,7 @@ func resultError(name string, e *tool.Error) error {
 		end.code, end.hint = exitUsage, e.Hint
 	case tool.CodeInvalidArgs:
 		end.code, end.hint = exitUsage, "`stockade tool info "+name+"` shows the arguments"
-	case tool.CodeTimeout, tool.CodeMemory, tool.CodeOutput:
+	case tool.CodeTimeout, tool.CodeMemory:
 		end.code = exitLimit
 	case tool.CodeCancelled:
 		end.code = exitInterrupted

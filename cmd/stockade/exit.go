@@ -56,10 +56,10 @@ func report(s *stdio, ctx context.Context, err error) exitCode {
 	var exit *exitErr
 	if errors.As(err, &exit) {
 		if exit.message != "" {
-			s.note("%s", visible(exit.message))
+			s.note("%s", exit.message)
 		}
 		if exit.hint != "" {
-			s.hint("%s", visible(exit.hint))
+			s.hint("%s", exit.hint)
 		}
 		return exit.code
 	}
@@ -67,7 +67,7 @@ func report(s *stdio, ctx context.Context, err error) exitCode {
 		s.note("interrupted")
 		return exitInterrupted
 	}
-	s.note("%s", visible(err.Error()))
+	s.note("%v", err)
 	switch {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
 		s.hint("`stockade session list` shows the sessions")

@@ -132,7 +132,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	if near := cmd.SuggestionsFor(word); len(near) > 0 {
 		hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), near[0])
 	} else if !cmd.HasParent() {
-		hint = "a prompt is one argument of several words: stockade \"list files\"; or use: stockade run " + shellWord(word)
+		hint = "a prompt is one argument of several words: stockade \"list files\"; or use: stockade run " + word
 	}
 	return usageError(hint, "unknown command %q", word)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/script. Each script has a home of its own; only
 // the cache of compiled code is shared, so that the guests are compiled once.
 func TestScripts(t *testing.T) {
-	if _, err := fs.Stat(guests.FS, "dist/index.json"); err != nil {
+	if _, err := guests.Index(); err != nil {
 		t.Fatal("the guests are not built: run `make guests` first")
 	}
 	built, err := filepath.Abs("../../guests/dist")

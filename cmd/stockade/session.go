@@ -197,7 +197,6 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if err := a.returnTo(ctx, st, id); err != nil {
 		return err
 	}
-	a.close() // the turn opens what it needs
 	if len(args) < 2 && !a.s.piped() {
 		return runChat(ctx, a, id)
 	}

@@ -37,7 +37,7 @@ func (a *app) loadConfig() error {
 		return &exitErr{code: exitUsage, message: err.Error()}
 	}
 	for _, w := range warnings {
-		a.s.note("warning: %s", visible(w.String()))
+		a.s.note("warning: %s", w)
 	}
 	if base := a.s.env("OPENAI_BASE_URL"); base != "" && cfg.Source("model.base_url") == "default" {
 		if err := cfg.Set("model.base_url", base, "environment OPENAI_BASE_URL"); err != nil {

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,9 +43,10 @@ type app struct {
 	// before it ends the program.
 	turn atomic.Pointer[context.CancelCauseFunc]
 
-	screen  screen
-	box     *sandbox.Sandbox
-	closers []func() error
+	screen   screen
+	box      *sandbox.Sandbox
+	sessions *sqlite.Store
+	closers  []func() error
 }
 
 // globalFlags are the flags of every command.
@@ -118,33 +116,22 @@ func (a *app) onClose(f func() error) { a.closers = append(a.closers, f) }
 // builtins lists the modules that are compiled into the program, from the
 // index that the build made, without touching WebAssembly.
 func builtins() (map[*tool.Module]tool.Manifest, error) {
-	data, err := fs.ReadFile(guests.FS, "dist/index.json")
+	index, err := guests.Index()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &exitErr{code: exitError, message: "this stockade was built without its tools", hint: "build it with `make build`"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("built-in tools: %w", err)
 	}
-	var index []guestModule
-	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, fmt.Errorf("built-in tools: %w", err)
-	}
 	out := map[*tool.Module]tool.Manifest{}
 	for _, g := range index {
-		out[&tool.Module{
-			Name: g.Manifest.Name, Digest: g.Digest, Bytes: g.Bytes, Origin: tool.OriginBuiltin,
-			Read: func() ([]byte, error) { return fs.ReadFile(guests.FS, path.Join("dist", g.File)) },
-		}] = g.Manifest
+		var m tool.Manifest // checked when it was packed
+		if err := json.Unmarshal(g.Manifest, &m); err != nil {
+			return nil, fmt.Errorf("built-in tools: %s: %w", g.File, err)
+		}
+		out[&tool.Module{Name: m.Name, Digest: g.Digest, Bytes: g.Bytes, Origin: tool.OriginBuiltin, Read: g.Read}] = m
 	}
 	return out, nil
-}
-
-// guestModule is an entry of guests/dist/index.json; packguests writes it.
-type guestModule struct {
-	File     string        `json:"file"`
-	Digest   string        `json:"digest"`
-	Bytes    int64         `json:"bytes"`
-	Manifest tool.Manifest `json:"manifest"`
 }
 
 // fileModule reads a module by its path. The bytes that are hashed here are
@@ -171,11 +158,7 @@ func fileModule(name string) (*tool.Module, error) {
 	if _, err := f.ReadAt(code, 0); err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	sum := sha256.Sum256(code)
-	return &tool.Module{
-		Name: strings.TrimSuffix(filepath.Base(name), ".wasm"), Digest: hex.EncodeToString(sum[:]), Bytes: st.Size(),
-		Origin: tool.OriginFile, Path: name, Read: func() ([]byte, error) { return code, nil },
-	}, nil
+	return tool.ModuleOf(strings.TrimSuffix(filepath.Base(name), ".wasm"), tool.OriginFile, name, code), nil
 }
 
 // catalog lists the tools that the configuration leaves on.
@@ -320,7 +303,7 @@ func (n notes) Handle(_ context.Context, r slog.Record) error {
 		text += fmt.Sprintf(", %s %v", attr.Key, attr.Value)
 		return true
 	})
-	n.s.note("%s", visible(text))
+	n.s.note("%s", text)
 	return nil
 }
 
@@ -347,6 +330,9 @@ func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command
 
 // store opens the sessions, and marks the calls that a crash has left open.
 func (a *app) store(ctx context.Context) (*sqlite.Store, error) {
+	if a.sessions != nil {
+		return a.sessions, nil
+	}
 	for _, dir := range []string{a.dirs.data, a.dirs.locks()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, &exitErr{code: exitError, message: err.Error(),
@@ -358,6 +344,7 @@ func (a *app) store(ctx context.Context) (*sqlite.Store, error) {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
 	a.onClose(st.Close)
+	a.sessions = st
 	return st, a.settle(ctx, st)
 }
 

@@ -234,9 +234,6 @@ func (t *turn) propose(call *llm.CallData) draft {
 	if !plainID.MatchString(call.ID) {
 		call.ID = "call" // headers are never deleted: they hold no text from a model
 	}
-	if t.a.ids[call.ID] {
-		call.ID = fmt.Sprintf("%s_%d_%d", call.ID, t.a.turn, t.step)
-	}
 	for base, n := call.ID, 2; t.a.ids[call.ID]; n++ {
 		call.ID = fmt.Sprintf("%s_%d", base, n)
 	}

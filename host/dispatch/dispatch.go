@@ -109,7 +109,6 @@ type State string
 
 // The states.
 const (
-	StateIdle               State = "idle"
 	StateEvaluatingPolicy   State = "evaluating_policy"
 	StateAwaitingPermission State = "awaiting_permission"
 	StateExecuting          State = "executing"

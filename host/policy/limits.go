@@ -8,7 +8,7 @@ type Limits struct {
 	Timeout     time.Duration // wall clock, from before the guest starts
 	MemoryBytes uint64        // linear memory of the guest
 	OutputBytes int           // the result as the model gets it
-	LogBytes    int           // what the guest writes to stdout, stderr and the log together
+	LogBytes    int           // what the guest writes to stdout and stderr together, and again what it logs
 	HostCalls   uint64        // calls from the guest into host functions of our own ABI
 
 	ExecTimeout     time.Duration // of a command when the call does not say

@@ -26,7 +26,7 @@ func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest
 	if err != nil {
 		return tool.Manifest{}, err
 	}
-	if section, ok := wasm.CustomSection(a.facts, abi.ManifestSection); ok {
+	if section, ok := wasm.CustomSection(a.facts, wasm.ManifestSection); ok {
 		return checkManifest(mod, a, section)
 	}
 	text, err := s.AskManifest(ctx, mod)

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -53,7 +54,7 @@ func (s *Sandbox) instantiate(ctx context.Context, c *compiled, mounts []policy.
 		WithSysWalltime().
 		WithSysNanotime().
 		WithNanosleep(func(ns int64) { sleep(ctx, time.Duration(ns)) }).
-		WithRandSource(s.opts.Random).
+		WithRandSource(rand.Reader).
 		WithFSConfig(wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(inst.fs, "/"))
 	if inst.mod, err = instantiateModule(experimental.WithMemoryAllocator(ctx, inst.memory), c, config); err != nil {
 		return inst, err

@@ -2,10 +2,8 @@ package sandbox
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -32,7 +30,6 @@ type Options struct {
 	Compiling func(*tool.Module)
 	Compiled  func(*tool.Module, time.Duration, error)
 	Logger    *slog.Logger // nil: silent
-	Random    io.Reader    // safe for concurrent use; nil: crypto/rand
 }
 
 // Sandbox compiles modules and runs calls. It is safe for concurrent use.
@@ -54,9 +51,6 @@ type entry struct {
 func New(opts Options) *Sandbox {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Random == nil {
-		opts.Random = rand.Reader
 	}
 	return &Sandbox{opts: opts, compiled: map[string]*entry{}}
 }

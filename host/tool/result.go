@@ -34,7 +34,6 @@ const (
 	CodeTrap         Code = "TOOL_TRAP"      // the guest trapped or exited
 	CodeTimeout      Code = "TOOL_TIMEOUT"   // wall-clock deadline
 	CodeMemory       Code = "TOOL_MEMORY"    // memory limit
-	CodeOutput       Code = "TOOL_OUTPUT"    // output limit
 	CodeCancelled    Code = "TOOL_CANCELLED" // the caller gave up
 	CodeBadABI       Code = "TOOL_BAD_ABI"   // the guest broke the ABI, for instance lied about a length
 	CodeNotAdmitted  Code = "MODULE_REFUSED" // the module may not run: not WebAssembly, too large, wrong imports

@@ -25,9 +25,6 @@ var (
 	ImportRealloc = []string{"cabi_import_realloc", "cabi_realloc"} // for results of imports
 )
 
-// ManifestSection is the custom section that holds the manifest.
-const ManifestSection = "stockade-tool"
-
 // Signature is the core type of a lowered function.
 type Signature struct {
 	Params, Results []api.ValueType

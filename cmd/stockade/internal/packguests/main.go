@@ -6,26 +6,17 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
-
-type entry struct {
-	File     string          `json:"file"`
-	Digest   string          `json:"digest"`
-	Bytes    int64           `json:"bytes"`
-	Manifest json.RawMessage `json:"manifest"`
-}
 
 func main() {
 	if len(os.Args) != 2 {
@@ -45,7 +36,7 @@ func pack(ctx context.Context, dir string) error {
 	}
 	box := sandbox.New(sandbox.Options{Interpreter: true})
 	defer box.Close()
-	var index []entry
+	var index []guests.Module
 	for _, file := range files {
 		e, err := packOne(ctx, box, file)
 		if err != nil {
@@ -57,35 +48,31 @@ func pack(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "index.json"), append(data, '\n'), 0o644)
+	return os.WriteFile(filepath.Join(dir, guests.IndexFile), append(data, '\n'), 0o644)
 }
 
-func packOne(ctx context.Context, box *sandbox.Sandbox, file string) (entry, error) {
+func packOne(ctx context.Context, box *sandbox.Sandbox, file string) (guests.Module, error) {
 	code, err := os.ReadFile(file)
 	if err != nil {
-		return entry{}, err
+		return guests.Module{}, err
 	}
 	manifest, err := box.AskManifest(ctx, module(file, code))
 	if err != nil {
-		return entry{}, err
+		return guests.Module{}, err
 	}
-	if code, err = wasm.AppendCustom(code, abi.ManifestSection, manifest); err != nil {
-		return entry{}, err
+	if code, err = wasm.AppendCustom(code, wasm.ManifestSection, manifest); err != nil {
+		return guests.Module{}, err
 	}
 	mod := module(file, code)
 	if _, err := box.Describe(ctx, mod); err != nil { // the manifest is good, and the code keeps to it
-		return entry{}, err
+		return guests.Module{}, err
 	}
 	if err := os.WriteFile(file, code, 0o644); err != nil {
-		return entry{}, err
+		return guests.Module{}, err
 	}
-	return entry{File: filepath.Base(file), Digest: mod.Digest, Bytes: mod.Bytes, Manifest: manifest}, nil
+	return guests.Module{File: filepath.Base(file), Digest: mod.Digest, Bytes: mod.Bytes, Manifest: manifest}, nil
 }
 
 func module(file string, code []byte) *tool.Module {
-	sum := sha256.Sum256(code)
-	return &tool.Module{
-		Name: strings.TrimSuffix(filepath.Base(file), ".wasm"), Digest: hex.EncodeToString(sum[:]), Bytes: int64(len(code)),
-		Origin: tool.OriginFile, Path: file, Read: func() ([]byte, error) { return code, nil },
-	}
+	return tool.ModuleOf(strings.TrimSuffix(filepath.Base(file), ".wasm"), tool.OriginFile, file, code)
 }
