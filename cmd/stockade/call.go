@@ -62,7 +62,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(newLineReader(a.s.in)))
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(newLineReader(a.s.in)), nil)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (a *app) showResult(name string, r tool.Result) error {
 		a.s.note("%s", aside)
 	}
 	if a.flags.verbose {
-		a.s.note("%s, peak memory %s", r.Summary(), humanBytes(int64(r.Usage.PeakMemoryBytes)))
+		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), humanCount(r.Usage.FuelUsed), humanBytes(int64(r.Usage.PeakMemoryBytes)))
 	}
 	return end
 }

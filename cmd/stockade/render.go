@@ -131,6 +131,7 @@ type envelope struct {
 	Metadata struct {
 		MS     int64  `json:"execution_time_ms"`
 		Bytes  int64  `json:"data_size_bytes"`
+		Fuel   uint64 `json:"fuel_used"`
 		Memory uint64 `json:"peak_memory_bytes"`
 	} `json:"metadata"`
 }
@@ -169,6 +170,9 @@ func cost(name string, env envelope, d session.Decision) string {
 		parts = append(parts, "failed")
 	}
 	parts = append(parts, fmt.Sprintf("%d ms", env.Metadata.MS))
+	if env.Metadata.Fuel > 0 {
+		parts = append(parts, humanCount(env.Metadata.Fuel)+" fuel")
+	}
 	if env.Metadata.Memory > 0 {
 		parts = append(parts, humanBytes(int64(env.Metadata.Memory))+" memory")
 	}
@@ -247,6 +251,20 @@ func humanBytes(n int64) string {
 		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
 	return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+}
+
+// humanCount is a number to three digits or so: 950, 12.3 k, 4.5 M.
+func humanCount(n uint64) string {
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	value := float64(n) / 1000
+	units := "kMGT"
+	for len(units) > 1 && value >= 1000 {
+		value /= 1000
+		units = units[1:]
+	}
+	return fmt.Sprintf("%.1f %c", value, units[0])
 }
 
 // jsonEvent is one line of --json. It is a documented contract.

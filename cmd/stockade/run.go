@@ -125,7 +125,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, err
 	}
 	t := &turns{a: a, log: log, lines: newLineReader(a.s.in)}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(t.lines))
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(t.lines), past.Fuel)
 	if err != nil {
 		return nil, err
 	}

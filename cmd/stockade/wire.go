@@ -205,6 +205,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 	}
 	limits := policy.Limits{
 		Timeout: a.cfg.ToolTimeout, MemoryBytes: uint64(a.cfg.ToolMemory), OutputBytes: a.cfg.MaxOutputSize,
+		Fuel: uint64(a.cfg.ToolFuel), ToolFuel: uint64(a.cfg.ToolFuelTotal), SessionFuel: uint64(a.cfg.SessionFuel),
 		ExecTimeout: a.cfg.Bash.Timeout, ExecOutputBytes: a.cfg.Bash.MaxOutput,
 	}
 	return policy.New(policy.Options{
@@ -269,7 +270,7 @@ func (a *app) sandbox() *sandbox.Sandbox {
 		return a.box
 	}
 	a.box = sandbox.New(sandbox.Options{
-		CacheDir: a.dirs.compiled(),
+		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
 		Services: hostmod.Services{Exec: jailExec{}},
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet {
@@ -421,13 +422,14 @@ func (a *app) log(st session.Store, id string) (*session.Log, error) {
 }
 
 // dispatcher puts the one door together.
-func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver) (*dispatch.Dispatcher, error) {
+func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver, spent map[string]uint64) (*dispatch.Dispatcher, error) {
 	p, err := a.policy(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
 	return dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Remember: a.remember,
+		Spent: spent,
 	}), nil
 }
 

@@ -15,6 +15,8 @@ import (
 type Past struct {
 	Messages []llm.Message
 	Turn     int // the last one; 0 in a new session
+	// Fuel is what all calls have used so far, by tool.
+	Fuel map[string]uint64
 
 	calls []string // ids of all calls, those that are no part of Messages too
 }
@@ -24,8 +26,9 @@ type Past struct {
 // a result, as after a crash, gets one that says so. Events whose body has
 // been deleted are left out.
 func History(events iter.Seq2[session.Event, error]) (Past, error) {
-	var past Past
-	var open []string // ids of the calls of this step, in order
+	past := Past{Fuel: map[string]uint64{}}
+	tools := map[string]string{} // by call
+	var open []string            // ids of the calls of this step, in order
 	names := map[string]string{}
 	results := map[string]llm.Message{}
 	settle := func() {
@@ -47,6 +50,15 @@ func History(events iter.Seq2[session.Event, error]) (Past, error) {
 			past.calls = append(past.calls, e.Call)
 		}
 		m, ok := e.Message()
+		switch e.Type {
+		case session.TypeCallIntended:
+			var intent session.Intent
+			if json.Unmarshal(e.Body, &intent) == nil {
+				tools[e.Call] = intent.Tool
+			}
+		case session.TypeToolResult:
+			past.Fuel[tools[e.Call]] += fuelUsed(m)
+		}
 		// Calls outside a turn are a person's own, and no part of the conversation.
 		if !ok || e.Turn == 0 && m.Kind != llm.System {
 			continue
@@ -189,4 +201,18 @@ func shortenedCall(m llm.Message) llm.Message {
 		panic(err) // strings only
 	}
 	return m
+}
+
+// fuelUsed is what the result of a call says that it cost.
+func fuelUsed(m llm.Message) uint64 {
+	var data llm.ResultData
+	var envelope struct {
+		Metadata struct {
+			Fuel uint64 `json:"fuel_used"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(m.Data, &data) != nil || json.Unmarshal([]byte(data.Output), &envelope) != nil {
+		return 0
+	}
+	return envelope.Metadata.Fuel
 }

@@ -16,6 +16,10 @@ type Config struct {
 	MaxOutputSize       int           // bytes of a tool's result; default 1048576
 	ToolTimeout         time.Duration // of one tool call; default 30s
 	ToolMemory          int           // bytes of linear memory of one tool call; default 268435456
+	ToolMemoryTotal     int           // bytes of linear memory of all calls at the same time; default 2147483648
+	ToolFuel            int           // units of fuel of one tool call; default 50000000000
+	ToolFuelTotal       int           // units of fuel of all calls of a tool in a session; default 2000000000000
+	SessionFuel         int           // units of fuel of all calls in a session; default 10000000000000
 	HistoryCharBudget   int           // characters of the conversation that are sent; default 400000
 	RequireConfirmation bool          // ask before every call, safe ones too; default false
 	SystemPrompt        string        // text added to the system prompt; default none

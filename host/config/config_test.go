@@ -26,6 +26,10 @@ var samples = []sample{
 	{"max_output_size", "4_096", "4096", func(c *Config) { c.MaxOutputSize = 4096 }},
 	{"tool_timeout", `"1500ms"`, "1500ms", func(c *Config) { c.ToolTimeout = 1500 * time.Millisecond }},
 	{"tool_memory", "0x100000", "1048576", func(c *Config) { c.ToolMemory = 1 << 20 }},
+	{"tool_memory_total", "0x100000", "1048576", func(c *Config) { c.ToolMemoryTotal = 1 << 20 }},
+	{"tool_fuel", "1_000_000", "1000000", func(c *Config) { c.ToolFuel = 1_000_000 }},
+	{"tool_fuel_total", "2_000_000", "2000000", func(c *Config) { c.ToolFuelTotal = 2_000_000 }},
+	{"session_fuel", "3_000_000", "3000000", func(c *Config) { c.SessionFuel = 3_000_000 }},
 	{"history_char_budget", "1000", "1000", func(c *Config) { c.HistoryCharBudget = 1000 }},
 	{"require_confirmation", "true", "true", func(c *Config) { c.RequireConfirmation = true }},
 	{"system_prompt", `"Be brief.\nBe kind."`, "Be brief.\nBe kind.", func(c *Config) { c.SystemPrompt = "Be brief.\nBe kind." }},
@@ -159,6 +163,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 		SwitchOff:  {"tools.fs", "tools.exec"},
 		SwitchOn:   {"require_confirmation"},
 		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "max_output_size", "tool_timeout", "tool_memory",
+			"tool_memory_total", "tool_fuel", "tool_fuel_total", "session_fuel",
 			"history_char_budget", "model.stall_timeout", "model.max_attempts", "bash.timeout", "bash.max_output"},
 	}
 	got := make(map[Class][]string)
@@ -174,7 +179,8 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 	want := Config{
 		Model:        Model{Provider: "auto", APIKeyEnv: "OPENAI_API_KEY", StallTimeout: time.Minute, MaxAttempts: 4},
 		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
-		ToolMemory: 268435456, HistoryCharBudget: 400000,
+		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
+		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, HistoryCharBudget: 400000,
 		Tools: Tools{FS: true, Exec: true},
 		Bash:  Bash{Timeout: 30 * time.Second, MaxOutput: 262144},
 	}

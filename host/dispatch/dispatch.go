@@ -34,7 +34,7 @@ type Recorder interface {
 	Emit(d session.Draft)
 }
 
-// Options wires a dispatcher. All fields are needed but Remember.
+// Options wires a dispatcher. All fields are needed but the last two.
 type Options struct {
 	Catalog  *tool.Catalog
 	Policy   *policy.Policy
@@ -44,6 +44,8 @@ type Options struct {
 	// Remember keeps the rule of an answer "always". Nil: such an answer holds
 	// for the session.
 	Remember func(policy.Rule) error
+	// Spent is the fuel that the session has used before, by tool.
+	Spent map[string]uint64
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.
@@ -51,11 +53,14 @@ type Dispatcher struct {
 	opts    Options
 	catalog atomic.Pointer[tool.Catalog]
 	seen    seen
+	fuel    *fuel
 }
 
 // New returns a dispatcher.
 func New(opts Options) *Dispatcher {
-	d := &Dispatcher{opts: opts, seen: seen{hashes: map[string]string{}}}
+	d := &Dispatcher{
+		opts: opts, seen: seen{hashes: map[string]string{}}, fuel: newFuel(opts.Policy.Limits(), opts.Spent),
+	}
 	d.catalog.Store(opts.Catalog)
 	return d
 }
@@ -94,6 +99,7 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	if err := c.intend(ctx, grant, entry); err != nil {
 		return tool.Result{}, err
 	}
+	grant = grant.Drawing(d.fuel.budgets(entry.Name)...)
 	c.enter(StateExecuting)
 	result, err := d.opts.Runner.Run(ctx, grant, entry.Module, c.call, c.report)
 	if err != nil {
@@ -221,7 +227,7 @@ func (c *carry) intend(ctx context.Context, grant policy.Grant, entry *tool.Entr
 	body := session.Intent{
 		Tool: entry.Name, Caller: string(c.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
 		ArgsDigest: fmt.Sprintf("%x", c.call.ArgsDigest()), Cwd: c.call.Cwd, Mounts: []string{},
-		Exec: grant.MayExec(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes,
+		Exec: grant.MayExec(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
 	}
 	for _, m := range grant.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())

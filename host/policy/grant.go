@@ -24,7 +24,10 @@ var ErrNoGrant = errors.New("no grant: nothing runs without a decision")
 // Grant is what one call may do. Its zero value grants nothing and is refused
 // by whoever runs things. Copies share the permission to start a process,
 // which is used up by the first start.
-type Grant struct{ g *grant }
+type Grant struct {
+	g       *grant
+	budgets []*Budget
+}
 
 type grant struct {
 	callID, tool, digest string
@@ -76,6 +79,16 @@ func (g Grant) Limits() Limits {
 	}
 	return g.g.limits
 }
+
+// Drawing returns the grant for a call whose fuel comes out of these budgets
+// too, beside its own limit.
+func (g Grant) Drawing(budgets ...*Budget) Grant {
+	g.budgets = append(slices.Clone(g.budgets), budgets...)
+	return g
+}
+
+// Budgets are what the fuel of the call is drawn from, beside its own limit.
+func (g Grant) Budgets() []*Budget { return slices.Clone(g.budgets) }
 
 // MayExec reports whether the grant allows a process.
 func (g Grant) MayExec() bool { return g.g != nil && g.g.mayExec }

@@ -7,6 +7,9 @@ import "time"
 type Limits struct {
 	Timeout     time.Duration // wall clock, from before the guest starts
 	MemoryBytes uint64        // linear memory of the guest
+	Fuel        uint64        // what the guest executes, in units of package fuel
+	ToolFuel    uint64        // the same, of all calls of one tool in a session
+	SessionFuel uint64        // the same, of all calls in a session
 	OutputBytes int           // the result as the model gets it
 	LogBytes    int           // what the guest writes to stdout and stderr together, and again what it logs
 	HostCalls   uint64        // calls from the guest into host functions of our own ABI
@@ -21,6 +24,9 @@ func DefaultLimits() Limits {
 	return Limits{
 		Timeout:         30 * time.Second,
 		MemoryBytes:     256 << 20,
+		Fuel:            50_000_000_000, // some twenty seconds
+		ToolFuel:        2_000_000_000_000,
+		SessionFuel:     10_000_000_000_000,
 		OutputBytes:     1 << 20,
 		LogBytes:        64 << 10,
 		HostCalls:       1 << 20,
@@ -38,6 +44,9 @@ func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	set(&l.Timeout, d.Timeout)
 	set(&l.MemoryBytes, d.MemoryBytes)
+	set(&l.Fuel, d.Fuel)
+	set(&l.ToolFuel, d.ToolFuel)
+	set(&l.SessionFuel, d.SessionFuel)
 	set(&l.OutputBytes, d.OutputBytes)
 	set(&l.LogBytes, d.LogBytes)
 	set(&l.HostCalls, d.HostCalls)

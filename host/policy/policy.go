@@ -95,6 +95,9 @@ func New(opts Options) *Policy {
 	return p
 }
 
+// Limits are those of every call, the defaults filled in.
+func (p *Policy) Limits() Limits { return p.limits }
+
 // Decision is the answer to one call. It is made by [Policy.Decide] only.
 type Decision struct {
 	policy *Policy
@@ -326,5 +329,5 @@ func (d Decision) newGrant() (Grant, error) {
 		g.limits.ExecTimeout = min(timeout, p.limits.ExecTimeoutMax)
 		g.limits.Timeout = g.limits.ExecTimeout + execMargin
 	}
-	return Grant{g}, nil
+	return Grant{g: g}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
+	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
 // MaxModuleBytes is the size of the largest module that is read.
@@ -33,7 +34,7 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Mo
 
 // admitted is a module whose bytes have passed the static checks.
 type admitted struct {
-	code     []byte // what is compiled, see rewrite
+	code     []byte // what is compiled: the instrumented module
 	facts    *wasm.Module
 	minBytes uint64 // of linear memory
 }
@@ -70,7 +71,7 @@ func admit(mod *tool.Module) (*admitted, error) {
 	if err := checkSize(facts); err != nil {
 		return refuse("%v", err)
 	}
-	code, err = rewrite(code, facts)
+	code, err = fuel.Rewrite(facts, fuel.Options{Depth: maxDepth, TableElements: maxTableElements, Inspect: newInspector().function})
 	if err != nil {
 		return refuse("%v", err)
 	}

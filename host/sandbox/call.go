@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -31,7 +32,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 			report(tool.Progress{Done: done, Total: total, Message: note})
 		}
 	}
-	inst, err := s.instantiate(ctx, c, grant.Mounts(), grant.Masked(), limits)
+	inst, err := s.instantiate(ctx, c, grant, limits)
 	if inst != nil {
 		defer inst.close()
 	}
@@ -55,14 +56,18 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 	})
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)
-	if inst != nil && inst.memory != nil {
-		result.Usage.PeakMemoryBytes = inst.memory.peak
+	if inst != nil {
+		result.Usage.FuelUsed = inst.account.Used()
+		if inst.memory != nil {
+			result.Usage.PeakMemoryBytes = inst.memory.peak
+		}
 	}
 	return result, hostErr
 }
 
 // callTool lowers the arguments of tools#call, runs it and lifts its result.
 func (i *instance) callTool(ctx context.Context, call tool.Call) (*abi.Output, *abi.ToolError, error) {
+	ctx = meter.With(ctx, i.account)
 	alloc, err := abi.AllocatorOf(i.mod, abi.ExportRealloc)
 	if err != nil {
 		return nil, nil, err

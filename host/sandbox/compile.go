@@ -14,6 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -79,10 +80,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admitted, cach
 	if s.opts.Interpreter {
 		config = wazero.NewRuntimeConfigInterpreter()
 	}
-	config = config.WithCoreFeatures(api.CoreFeaturesV2).
-		// Slow (several times in guest loops), and only at the head of a loop,
-		// see rewrite, but the one deadline that the engine has; fuel replaces it.
-		WithCloseOnContextDone(true)
+	config = config.WithCoreFeatures(api.CoreFeaturesV2)
 	if cache != nil {
 		config = config.WithCompilationCache(cache.engine)
 	}
@@ -96,6 +94,9 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admitted, cach
 		return nil, err
 	}
 	if err := hostmod.Instantiate(ctx, rt); err != nil {
+		return nil, err
+	}
+	if err := meter.Instantiate(ctx, rt); err != nil {
 		return nil, err
 	}
 	workers := 1

@@ -47,7 +47,7 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	limits := policy.DefaultLimits()
-	inst, err := s.instantiate(ctx, c, nil, nil, limits)
+	inst, err := s.instantiate(ctx, c, policy.Grant{}, limits)
 	if inst != nil {
 		defer inst.close()
 	}

@@ -25,7 +25,7 @@ func InstantiateOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
 	if err != nil {
 		return err
 	}
-	inst, err := s.instantiate(ctx, c, nil, nil, policy.DefaultLimits())
+	inst, err := s.instantiate(ctx, c, policy.Grant{}, policy.DefaultLimits())
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -46,7 +47,9 @@ func judge(v verdict) (tool.Result, error) {
 		return tool.Result{}, fmt.Errorf("run %s: %w", v.call.Tool, v.err)
 	case v.host.TimedOut != nil:
 		return commandTimedOut(v), nil
-	case v.err != nil && v.ctx.Err() != nil:
+	case errors.Is(v.err, meter.ErrExhausted):
+		return exhausted(v), nil
+	case v.err != nil && (v.ctx.Err() != nil || errors.Is(v.err, context.DeadlineExceeded)):
 		return stopped(v), nil
 	case v.err != nil:
 		return crashed(v), nil
@@ -74,12 +77,35 @@ func commandTimedOut(v verdict) tool.Result {
 // stopped: the guest was ended because its time was up or nobody wanted its
 // result any more.
 func stopped(v verdict) tool.Result {
-	if !errors.Is(context.Cause(v.ctx), errTimeout) {
-		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled", v.call.Tool)
+	if cause := context.Cause(v.ctx); cause != nil && !errors.Is(cause, errTimeout) {
+		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled%s", v.call.Tool, v.used(" after"))
 	}
-	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s", v.call.Tool, v.limits.Timeout)
+	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s%s", v.call.Tool, v.limits.Timeout, v.used(" and"))
 	r.Err.Stderr = v.said()
 	r.Err.Hint = "narrow the call, or raise tool_timeout in your own agent.toml"
+	return r
+}
+
+// used says what the guest had used when it was stopped, after a word.
+func (v verdict) used(word string) string {
+	if v.inst == nil || v.inst.account.Used() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %d units of fuel", word, v.inst.account.Used())
+}
+
+// exhausted: one of the budgets is used up.
+func exhausted(v verdict) tool.Result {
+	budget := v.inst.account.Empty()
+	whose := map[string]string{
+		meter.CallFuel:        "of a call",
+		policy.ToolFuelKey:    "of one tool in a session",
+		policy.SessionFuelKey: "of a session",
+	}[budget.Key()]
+	r := tool.Failed(tool.CodeFuel, tool.InternalError, "%s ran out of fuel: it used %d units, and the limit %s is %d",
+		v.call.Tool, v.inst.account.Used(), whose, budget.Limit())
+	r.Err.Stderr = v.said()
+	r.Err.Hint = fmt.Sprintf("narrow the call, or raise %s in your own agent.toml", budget.Key())
 	return r
 }
 
@@ -89,11 +115,23 @@ func crashed(v verdict) tool.Result {
 		exit  *sys.ExitError
 		r     tool.Result
 	)
+	memory := &memory{}
+	if v.inst != nil && v.inst.memory != nil {
+		memory = v.inst.memory
+	}
 	switch {
-	case errors.Is(v.err, errMemory), v.inst != nil && v.inst.memory != nil && v.inst.memory.denied:
-		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB",
-			v.call.Tool, v.limits.MemoryBytes>>20)
+	case errors.Is(v.err, errMemory), memory.denied:
+		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB; it had %d MiB",
+			v.call.Tool, v.limits.MemoryBytes>>20, memory.peak>>20)
 		r.Err.Hint = "narrow the call, or raise tool_memory in your own agent.toml"
+	case memory.full:
+		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more memory than is left: all calls together may have %d MiB, and it had %d MiB of them",
+			v.call.Tool, memory.quota.Limit()>>20, memory.peak>>20)
+		r.Err.Hint = fmt.Sprintf("call fewer tools at the same time, or raise %s in your own agent.toml", memory.quota.Key())
+	case errors.Is(v.err, meter.ErrDepth):
+		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: its calls are nested too deeply, for about %d MiB of stack",
+			v.call.Tool, maxDepth*16>>20)
+		r.Err.Hint = "the crash stayed inside the sandbox; other arguments, less deeply nested ones, may work"
 	case errors.As(v.err, &fault):
 		r = tool.Failed(tool.CodeBadABI, tool.InternalError, "%s: %s", v.call.Tool, fault)
 		r.Err.Hint = "this is a fault of the module; report it to its author"

@@ -22,6 +22,9 @@ type Options struct {
 	// no cache.
 	CacheDir string
 	Services hostmod.Services
+	// MemoryBytes is what the linear memories of all calls that run at the same
+	// time may have together. 0: DefaultMemoryBytes.
+	MemoryBytes uint64
 	// Interpreter runs guests without compiling them: ready ten times sooner
 	// and twenty times slower. For a module that is asked one thing once.
 	Interpreter bool
@@ -34,7 +37,8 @@ type Options struct {
 
 // Sandbox compiles modules and runs calls. It is safe for concurrent use.
 type Sandbox struct {
-	opts Options
+	opts   Options
+	memory *policy.Budget // of all calls together, in bytes
 
 	mu       sync.Mutex
 	compiled map[string]*entry // by digest; nil once closed
@@ -47,12 +51,22 @@ type entry struct {
 	err  error
 }
 
+// DefaultMemoryBytes is how much memory all calls together may use when
+// nobody says otherwise: eight calls at their limit.
+const DefaultMemoryBytes = 2 << 30
+
 // New returns a sandbox. It reads and compiles nothing yet.
 func New(opts Options) *Sandbox {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Sandbox{opts: opts, compiled: map[string]*entry{}}
+	if opts.MemoryBytes == 0 {
+		opts.MemoryBytes = DefaultMemoryBytes
+	}
+	return &Sandbox{
+		opts: opts, compiled: map[string]*entry{},
+		memory: policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
+	}
 }
 
 var errClosed = errors.New("the sandbox is closed")

@@ -42,7 +42,7 @@ var hostileEnds = map[string]end{
 	"call traps":                    trap("unreachable"),
 	"call spins":                    timeout,
 	"call grows its memory forever": memory,
-	"call recurses":                 trap("stack overflow"),
+	"call recurses":                 trap("nested too deeply"),
 	"describe traps":                fine, // a call does not ask for the manifest
 	"describe spins":                fine,
 	"describe returns a pointer out of bounds":  fine,

@@ -50,6 +50,7 @@ type Intent struct {
 	Exec        bool     `json:"exec"`
 	TimeoutMS   int64    `json:"timeout_ms"`
 	MemoryBytes uint64   `json:"memory_limit_bytes"`
+	Fuel        uint64   `json:"fuel_limit"`
 }
 
 // StepEnded is the body of step.ended.

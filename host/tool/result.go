@@ -30,8 +30,9 @@ const (
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
 	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
 	CodeDenied       Code = "DENIED"
-	CodeFailed       Code = "TOOL_FAILED"    // the tool itself says that it failed
-	CodeTrap         Code = "TOOL_TRAP"      // the guest trapped or exited
+	CodeFailed       Code = "TOOL_FAILED" // the tool itself says that it failed
+	CodeTrap         Code = "TOOL_TRAP"   // the guest trapped or exited
+	CodeFuel         Code = "TOOL_FUEL_EXHAUSTED"
 	CodeTimeout      Code = "TOOL_TIMEOUT"   // wall-clock deadline
 	CodeMemory       Code = "TOOL_MEMORY"    // memory limit
 	CodeCancelled    Code = "TOOL_CANCELLED" // the caller gave up
@@ -62,6 +63,7 @@ func (e *Error) Error() string { return e.Message }
 type Usage struct {
 	Duration        time.Duration
 	OutputBytes     int    // size of the result as the model gets it
+	FuelUsed        uint64 // units of fuel; 0 when no guest ran
 	PeakMemoryBytes uint64 // linear memory; 0 when no guest ran
 	Start           time.Time
 }
@@ -93,6 +95,7 @@ type metadata struct {
 	ExecutionMS int64  `json:"execution_time_ms"`
 	DataBytes   int    `json:"data_size_bytes"`
 	Timestamp   int64  `json:"timestamp"` // start of the call, milliseconds since 1970
+	Fuel        uint64 `json:"fuel_used"`
 	PeakMemory  uint64 `json:"peak_memory_bytes"`
 }
 
@@ -126,6 +129,7 @@ func (r Result) Envelope() json.RawMessage {
 	meta := metadata{
 		ExecutionMS: r.Usage.Duration.Milliseconds(),
 		DataBytes:   r.Usage.OutputBytes,
+		Fuel:        r.Usage.FuelUsed,
 		PeakMemory:  r.Usage.PeakMemoryBytes,
 	}
 	if !r.Usage.Start.IsZero() {

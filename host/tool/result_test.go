@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "rewrite the files in testdata")
 // be added, those that are there stay.
 func TestEnvelopeIsAsDocumented(t *testing.T) {
 	code := 2
-	usage := Usage{Duration: 3 * time.Millisecond, OutputBytes: 23, PeakMemoryBytes: 3407872, Start: time.UnixMilli(1705680000000)}
+	usage := Usage{Duration: 3 * time.Millisecond, OutputBytes: 23, FuelUsed: 81234, PeakMemoryBytes: 3407872, Start: time.UnixMilli(1705680000000)}
 	for name, r := range map[string]Result{
 		"success":       {Output: json.RawMessage(`{"output":"a<b>\nb","count":2}`), Usage: usage},
 		"limit_reached": {Output: Text("a"), Usage: usage, LimitReached: true, LimitMessage: "Tool call limit reached (50). Answer now with what you have."},

@@ -23,7 +23,7 @@ func Decode(data []byte) (*Module, error) {
 	if err := checkHeader(data); err != nil {
 		return nil, err
 	}
-	d := decoder{m: &Module{Bytes: len(data)}}
+	d := decoder{m: &Module{Raw: data}}
 	if err := d.sections(data); err != nil {
 		return nil, err
 	}
@@ -34,21 +34,21 @@ type decoder struct {
 	m *Module
 
 	// Sizes of the index spaces, imports included.
-	funcs, tables, memories, globals int
+	funcs, tables, memories, globals, tags int
 
 	codeSeen  bool
 	dataCount uint32
 }
 
-// rank is the place of each section in a module. It differs from the id only
-// because the data count section was invented later.
+// rank is the place of each section in a module. It differs from the id
+// because the data count and tag sections were invented later.
 var rank = [...]int{
-	SectionType: 1, SectionImport: 2, SectionFunction: 3, SectionTable: 4, SectionMemory: 5, SectionGlobal: 6,
-	SectionExport: 7, SectionStart: 8, SectionElement: 9, SectionDataCount: 10, SectionCode: 11, SectionData: 12,
+	SectionType: 1, SectionImport: 2, SectionFunction: 3, SectionTable: 4, SectionMemory: 5, SectionTag: 6, SectionGlobal: 7,
+	SectionExport: 8, SectionStart: 9, SectionElement: 10, SectionDataCount: 11, SectionCode: 12, SectionData: 13,
 }
 
 var sectionNames = [...]string{
-	"custom", "type", "import", "function", "table", "memory", "global", "export", "start", "element", "code", "data", "data count",
+	"custom", "type", "import", "function", "table", "memory", "global", "export", "start", "element", "code", "data", "data count", "tag",
 }
 
 func (d *decoder) sections(data []byte) error {
@@ -58,11 +58,7 @@ func (d *decoder) sections(data []byte) error {
 		offset := r.pos
 		id := r.byte("section id")
 		if int(id) >= len(sectionNames) {
-			what := "unknown section id"
-			if id == 13 {
-				what = "exception tags are not supported: section id"
-			}
-			r.failAt(offset, "%s %d", what, id)
+			r.failAt(offset, "unknown section id %d", id)
 			break
 		}
 		if len(d.m.Sections) == MaxSections {
@@ -83,7 +79,7 @@ func (d *decoder) sections(data []byte) error {
 			break
 		}
 		d.m.Sections = append(d.m.Sections, Section{ID: id, Offset: offset, PayloadOffset: from, Payload: data[from:r.pos:r.pos]})
-		s := reader{data: data, pos: from, end: r.pos}
+		s := reader{data: data, pos: from, end: r.pos, types: len(d.m.Types)}
 		d.section(id, offset, &s)
 		if s.ok() && s.left() > 0 {
 			s.failAt(s.pos, "%s section has %d bytes too many", sectionNames[id], s.left())
@@ -113,6 +109,8 @@ func (d *decoder) section(id byte, offset int, r *reader) {
 		d.tableSection(r)
 	case SectionMemory:
 		d.memorySection(r)
+	case SectionTag:
+		d.tagSection(r)
 	case SectionGlobal:
 		d.globalSection(r)
 	case SectionExport:
@@ -171,14 +169,25 @@ func (d *decoder) types(r *reader) {
 		}
 		return arena[from:len(arena):len(arena)]
 	}
+	r.types, r.named = MaxTypes, -1 // types may name later ones
 	for i := 0; i < n && r.ok(); i++ {
-		start := r.pos
-		if form := r.byte("type"); form != 0x60 {
-			r.failAt(start, "type %d has the unsupported form 0x%02x; only function types are known", i, form)
+		group := 1
+		if r.left() > 0 && r.data[r.pos] == 0x4e { // types that refer to each other
+			r.pos++
+			group = r.count(MaxTypes-len(d.m.Types), 3, "types of a group")
 		}
-		t := FuncType{Params: list("parameters")}
-		t.Results = list("results")
-		d.m.Types = append(d.m.Types, t)
+		for ; group > 0 && r.ok(); group-- {
+			start := r.pos
+			if form := r.byte("type"); form != 0x60 {
+				r.failAt(start, "type %d has the unsupported form 0x%02x; only function types are known", len(d.m.Types), form)
+			}
+			t := FuncType{Params: list("parameters")}
+			t.Results = list("results")
+			d.m.Types = append(d.m.Types, t)
+		}
+	}
+	if r.named >= int64(len(d.m.Types)) {
+		r.failAt(r.pos, "a type names type %d, but there are %d", r.named, len(d.m.Types))
 	}
 }
 
@@ -213,6 +222,9 @@ func (d *decoder) imports(r *reader) {
 			imp.Value = r.valType("imported global")
 			imp.Mutable = r.mutability()
 			d.globals++
+		case KindTag:
+			imp.Type = d.tag(r)
+			d.tags++
 		default:
 			r.failAt(start, "import %d has the unsupported kind 0x%02x", i, byte(imp.Kind))
 		}
@@ -249,15 +261,34 @@ func (d *decoder) memorySection(r *reader) {
 	d.memories += n
 }
 
+func (d *decoder) tagSection(r *reader) {
+	n := r.count(MaxTags, 2, "tags")
+	for i := 0; i < n && r.ok(); i++ {
+		d.m.Tags = append(d.m.Tags, d.tag(r))
+	}
+	d.tags += n
+}
+
+// tag reads an exception tag and returns the index of its type.
+func (d *decoder) tag(r *reader) uint32 {
+	start := r.pos
+	if attribute := r.byte("tag"); attribute != 0 {
+		r.failAt(start, "tag with the unknown attribute 0x%02x", attribute)
+	}
+	return d.typeIndex(r)
+}
+
 func (d *decoder) globalSection(r *reader) {
 	n := r.count(MaxGlobals, 3, "globals")
 	for i := 0; i < n && r.ok(); i++ {
 		r.valType("global")
-		r.mutability()
-		r.skipConst("initial value of a global")
+		if r.mutability() {
+			d.m.MutableGlobals++
+		}
+		d.constant(r, "initial value of a global")
+		d.globals++ // it can be used by those after it
 	}
 	d.m.Globals = n
-	d.globals += n
 }
 
 func (d *decoder) exports(r *reader) {
@@ -267,6 +298,7 @@ func (d *decoder) exports(r *reader) {
 	for i := 0; i < n && r.ok(); i++ {
 		start := r.pos
 		e := Export{Name: r.name("name of an export"), Kind: Kind(r.byte("kind of an export"))}
+		at := r.pos
 		e.Index = r.u32("index of an export")
 		if !r.ok() {
 			return
@@ -280,12 +312,15 @@ func (d *decoder) exports(r *reader) {
 		switch e.Kind {
 		case KindFunc:
 			space = d.funcs
+			d.m.FuncRefs = append(d.m.FuncRefs, uint32(at))
 		case KindTable:
 			space = d.tables
 		case KindMemory:
 			space = d.memories
 		case KindGlobal:
 			space = d.globals
+		case KindTag:
+			space = d.tags
 		default:
 			r.failAt(start, "export %.80q has the unsupported kind 0x%02x", e.Name, byte(e.Kind))
 			return
@@ -328,7 +363,7 @@ func (d *decoder) elements(r *reader) {
 			if uint64(table) >= uint64(d.tables) {
 				r.failAt(start, "element segment %d fills table %d, but there are %d", i, table, d.tables)
 			}
-			r.skipConst("offset of an element segment")
+			d.constant(r, "offset of an element segment")
 		}
 		if passive || explicit {
 			at := r.pos
@@ -341,13 +376,10 @@ func (d *decoder) elements(r *reader) {
 		k := r.count(MaxModuleBytes, 1, "elements")
 		for j := 0; j < k && r.ok(); j++ {
 			if exprs {
-				r.skipConst("element")
+				d.constant(r, "element")
 				continue
 			}
-			at := r.pos
-			if f := r.u32("element"); uint64(f) >= uint64(d.funcs) {
-				r.failAt(at, "element is function %d, but there are %d", f, d.funcs)
-			}
+			d.funcRef(r)
 		}
 	}
 	d.m.Elements = n
@@ -389,9 +421,48 @@ func (d *decoder) data(r *reader) {
 			if uint64(memory) >= uint64(d.memories) {
 				r.failAt(start, "data segment %d fills memory %d, but there are %d", i, memory, d.memories)
 			}
-			r.skipConst("offset of a data segment")
+			d.constant(r, "offset of a data segment")
 		}
 		r.skip(uint64(r.u32("length of a data segment")), "data segment")
 	}
 	d.m.Data = n
+}
+
+// funcRef reads the index of a function.
+func (d *decoder) funcRef(r *reader) {
+	d.m.FuncRefs = append(d.m.FuncRefs, uint32(r.pos))
+	r.index(d.funcs, "function")
+}
+
+// constant moves over a constant expression.
+func (d *decoder) constant(r *reader, what string) {
+	for r.ok() {
+		start := r.pos
+		switch op := r.byte(what); op {
+		case 0x0b: // end
+			return
+		case 0x23: // global.get
+			r.index(d.globals, "global")
+		case 0xd2: // ref.func
+			d.funcRef(r)
+		case 0x41: // i32.const
+			r.skipSigned(32, what)
+		case 0x42: // i64.const
+			r.skipSigned(64, what)
+		case 0x43: // f32.const
+			r.skip(4, what)
+		case 0x44: // f64.const
+			r.skip(8, what)
+		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub and mul of extended constant expressions
+		case 0xd0: // ref.null
+			r.refType(what)
+		case 0xfd:
+			if sub := r.u32(what); sub != 12 { // v128.const
+				r.failAt(start, "%s: instruction 0xfd %d is not constant", what, sub)
+			}
+			r.skip(16, what)
+		default:
+			r.failAt(start, "%s: instruction 0x%02x is not constant", what, op)
+		}
+	}
 }

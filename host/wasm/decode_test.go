@@ -61,8 +61,17 @@ func TestDecodeKeepsTheFactsOfAModule(t *testing.T) {
 		}
 		m.Customs[i].Offset = 0
 	}
+	if len(m.FuncRefs) == 0 {
+		t.Error("no index of a function was noted")
+	}
+	for _, at := range m.FuncRefs {
+		if int(data[at]) > 3 {
+			t.Errorf("what stands at %d is not the index of a function", at)
+		}
+	}
+	m.FuncRefs = nil
 	want := &wasm.Module{
-		Bytes: len(data),
+		Raw: data,
 		Types: []wasm.FuncType{
 			{Params: types{wasm.I32, wasm.I64}, Results: types{}},
 			{Params: types{}, Results: types{wasm.I32}},
@@ -77,13 +86,14 @@ func TestDecodeKeepsTheFactsOfAModule(t *testing.T) {
 			{Name: "small", Index: 1}, {Name: "large", Index: 2}, {Name: "memory", Kind: wasm.KindMemory},
 			{Name: "g", Kind: wasm.KindGlobal}, {Name: "imported"},
 		},
-		Customs:  []wasm.Custom{{Name: "note", Data: []byte("first")}, {Name: "note", Data: []byte("second")}},
-		Globals:  1,
-		Elements: 1,
-		Data:     2,
-		Code:     wasm.Code{Bodies: 3, LargestBytes: 12},
-		HasStart: true,
-		Start:    3,
+		Customs:        []wasm.Custom{{Name: "note", Data: []byte("first")}, {Name: "note", Data: []byte("second")}},
+		Globals:        1,
+		MutableGlobals: 1,
+		Elements:       1,
+		Data:           2,
+		Code:           wasm.Code{Bodies: 3, LargestBytes: 12},
+		HasStart:       true,
+		Start:          3,
 	}
 	if diff := cmp.Diff(want, m); diff != "" {
 		t.Errorf("module (-want +got):\n%s", diff)
@@ -256,12 +266,12 @@ func malformed() []struct {
 	}
 	return []test{
 		{"section id out of range", "unknown section id 14", module(section(14))},
-		{"tag section", "exception tags are not supported", module(section(13))},
+		{"unknown section", "unknown section id 14", module(section(14))},
 		{"section without a size", "size of the type section is cut off", module([]byte{1})},
 		{"section longer than the file", "type section has 100 bytes, but only 1 are left", module([]byte{1, 100, 0})},
 		{"section longer than its contents", "type section has 1 bytes too many", module(section(1, 0, 0))},
-		{"section shorter than its contents", "number of results is cut off", module([]byte{1, 4, 1, 0x60, 1, 0x7f, 0})},
-		{"empty known section", "number of types is cut off", module(section(1))},
+		{"section shorter than its contents", "results is cut off", module([]byte{1, 4, 1, 0x60, 1, 0x7f, 0})},
+		{"empty known section", "types is cut off", module(section(1))},
 		{"sections out of order", "type section is repeated or out of order", module(memorySection, typeSection)},
 		{"section twice", "type section is repeated", module(typeSection, typeSection)},
 		{"data count after code", "data count section is repeated or out of order",
@@ -273,11 +283,11 @@ func malformed() []struct {
 		{"more types than bytes", "cannot fit", module(section(1, 0xff, 0x7f))},
 		{"more types than the limit", "more than the limit of 65536", module(section(1, 0xff, 0xff, 0xff, 0xff, 0x0f))},
 		{"type that is no function", "unsupported form 0x5f", module(section(1, 1, 0x5f, 0, 0))},
-		{"value type of a proposal", "unsupported value type 0x69", module(section(1, 1, 0x60, 1, 0x69, 0))},
+		{"value type of a proposal", "unsupported value type 0x62", module(section(1, 1, 0x60, 1, 0x62, 0))},
 		{"too many parameters", "more than the limit of 1000",
 			module(wasmtest.Section(1, []byte{1, 0x60}, wasmtest.U32(1001), bytes.Repeat([]byte{0x7f}, 1001), []byte{0}))},
 
-		{"import of an unknown kind", "unsupported kind 0x04", module(section(2, 1, 0, 0, 4, 0))},
+		{"import of an unknown kind", "unsupported kind 0x05", module(section(2, 1, 0, 0, 5, 0))},
 		{"import of an unknown type", "type index 0, but there are 0 types", module(section(2, 1, 0, 0, 0, 0))},
 		{"import name that is not UTF-8", "name of an import is not valid UTF-8", module(section(2, 1, 0, 1, 0xff, 0, 0))},
 		{"import name beyond the section", "module name of an import has 100 bytes", module(section(2, 1, 100, 0, 0, 0))},
@@ -329,7 +339,7 @@ func malformed() []struct {
 		{"element segment with unknown flags", "unsupported flags 8", module(tableSection, section(9, 1, 8, 0, 0))},
 		{"element segment of an unknown kind", "unsupported kind 0x01", module(section(9, 1, 1, 1, 0))},
 		{"element segment without a table", "fills table 0, but there are 0", module(section(9, 1, 0, 0x41, 0, 0x0b, 0))},
-		{"element that is no function", "element is function 0, but there are 0", module(section(9, 1, 1, 0, 1, 0))},
+		{"element that is no function", "function 0, but there are 0", module(section(9, 1, 1, 0, 1, 0))},
 		{"data segment with unknown flags", "unsupported flags 3", module(memorySection, section(11, 1, 3, 0))},
 		{"data segment without a memory", "fills memory 0, but there are 0", module(section(11, 1, 0, 0x41, 0, 0x0b, 0))},
 		{"data segment beyond the section", "data segment has 100 bytes", module(memorySection, section(11, 1, 0, 0x41, 0, 0x0b, 100))},

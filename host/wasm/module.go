@@ -15,6 +15,7 @@ const (
 	MaxTables      = 1 << 10
 	MaxMemories    = 1 << 8
 	MaxGlobals     = 1 << 20
+	MaxTags        = 1 << 10
 	MaxExports     = 1 << 16
 	MaxSegments    = 1 << 20 // of each kind; a Go module has 38 to 100 thousand
 	MaxNameBytes   = 4096
@@ -35,6 +36,11 @@ const (
 	V128      ValType = 0x7b
 	FuncRef   ValType = 0x70
 	ExternRef ValType = 0x6f
+	ExnRef    ValType = 0x69
+	// Ref and RefNull are references to one type of the module. Which one is
+	// checked and not kept.
+	Ref     ValType = 0x64
+	RefNull ValType = 0x63
 )
 
 // String returns the name of the type in the text format, such as "i32".
@@ -54,6 +60,10 @@ func (t ValType) String() string {
 		return "funcref"
 	case ExternRef:
 		return "externref"
+	case ExnRef:
+		return "exnref"
+	case Ref, RefNull:
+		return "ref"
 	}
 	return "unknown type"
 }
@@ -100,6 +110,7 @@ const (
 	KindTable  Kind = 1
 	KindMemory Kind = 2
 	KindGlobal Kind = 3
+	KindTag    Kind = 4 // of an exception
 )
 
 func (k Kind) String() string {
@@ -112,6 +123,8 @@ func (k Kind) String() string {
 		return "memory"
 	case KindGlobal:
 		return "global"
+	case KindTag:
+		return "tag"
 	}
 	return "unknown kind"
 }
@@ -135,7 +148,7 @@ type Table struct {
 type Import struct {
 	Module, Name string
 	Kind         Kind
-	Type         uint32  // KindFunc: index in Module.Types, in range
+	Type         uint32  // KindFunc and KindTag: index in Module.Types, in range
 	Limits       Limits  // KindTable and KindMemory
 	Value        ValType // KindTable: element type; KindGlobal: type of the value
 	Mutable      bool    // KindGlobal
@@ -163,6 +176,7 @@ const (
 	SectionCode      byte = 10
 	SectionData      byte = 11
 	SectionDataCount byte = 12
+	SectionTag       byte = 13
 )
 
 // Section is one section as it stands in the file.
@@ -192,20 +206,27 @@ type Code struct {
 // Module is what Decode learned of a module. It is not changed after Decode
 // returned it, so it may be read from several goroutines.
 type Module struct {
-	Bytes    int       // size of the file
+	Raw      []byte    // the file
 	Sections []Section // all of them, in the order of the file
 	Types    []FuncType
 	Imports  []Import
 	Funcs    []uint32 // the type index of each function that the module defines
 	Tables   []Table
 	Memories []Limits // in pages
+	Tags     []uint32 // the type index of each exception tag that the module defines
 	Exports  []Export
 	Customs  []Custom
 
-	Globals  int // that the module defines
-	Elements int // element segments
-	Data     int // data segments
-	Code     Code
+	Globals        int // that the module defines
+	MutableGlobals int // of them
+	Elements       int // element segments
+	Data           int // data segments
+	Code           Code
+
+	// FuncRefs are the offsets in the file of every index of a function outside
+	// of function bodies, but for the start section's: in exports, elements and
+	// initial values.
+	FuncRefs []uint32
 
 	// HasStart says that instantiation runs the function Start: code that runs
 	// before any export is called.

@@ -18,6 +18,11 @@ type reader struct {
 	// of it: one allocation for a section instead of one for each name.
 	text   string
 	textAt int
+
+	// types is how many types a reference may name, and named the largest
+	// index that one did.
+	types int
+	named int64
 }
 
 func (r *reader) ok() bool { return r.err == nil }
@@ -77,7 +82,39 @@ func (r *reader) unsigned(bits int, what string) uint64 {
 	return 0
 }
 
-func (r *reader) u32(what string) uint32 { return uint32(r.unsigned(32, what)) }
+func (r *reader) u32(what string) uint32 {
+	if r.err == nil && r.pos < r.end && r.data[r.pos] < 0x80 { // nearly always
+		r.pos++
+		return uint32(r.data[r.pos-1])
+	}
+	return uint32(r.unsigned(32, what))
+}
+
+// index reads an index into a space of that size.
+func (r *reader) index(space int, what string) uint32 {
+	start := r.pos
+	i := r.u32(what)
+	if uint64(i) >= uint64(space) {
+		r.failAt(start, "%s %d, but there are %d", what, i, space)
+		return 0
+	}
+	return i
+}
+
+// signed33 reads the signed number of 33 bits that a block type is.
+func (r *reader) signed33(what string) int64 {
+	from := r.pos
+	r.skipSigned(33, what)
+	if !r.ok() {
+		return 0
+	}
+	var v int64
+	for i, b := range r.data[from:r.pos] {
+		v |= int64(b&0x7f) << (7 * i)
+	}
+	unused := 64 - 7*(r.pos-from)
+	return v << unused >> unused
+}
 
 // skipSigned moves over a signed LEB128 number of that many bits.
 func (r *reader) skipSigned(bits int, what string) {
@@ -106,7 +143,7 @@ func (r *reader) skipSigned(bits int, what string) {
 // each. What it returns is safe to allocate for.
 func (r *reader) count(limit, minBytes int, what string) int {
 	start := r.pos
-	n := r.u32("number of " + what)
+	n := r.u32(what)
 	if !r.ok() {
 		return 0
 	}
@@ -153,7 +190,9 @@ func (r *reader) valType(what string) ValType {
 	start := r.pos
 	t := ValType(r.byte(what))
 	switch t {
-	case I32, I64, F32, F64, V128, FuncRef, ExternRef:
+	case I32, I64, F32, F64, V128, FuncRef, ExternRef, ExnRef:
+	case Ref, RefNull:
+		r.heapType(what)
 	default:
 		r.failAt(start, "%s: unsupported value type 0x%02x", what, byte(t))
 	}
@@ -163,10 +202,21 @@ func (r *reader) valType(what string) ValType {
 func (r *reader) refType(what string) ValType {
 	start := r.pos
 	t := ValType(r.byte(what))
-	if t != FuncRef && t != ExternRef {
+	if t != FuncRef && t != ExternRef && t != ExnRef {
 		r.failAt(start, "%s: unsupported reference type 0x%02x", what, byte(t))
 	}
 	return t
+}
+
+// heapType reads what a reference refers to: a type of the module, or one of
+// the abstract types, which are negative.
+func (r *reader) heapType(what string) {
+	start := r.pos
+	i := r.signed33(what)
+	if i >= int64(r.types) {
+		r.failAt(start, "%s: type %d, but there are %d", what, i, r.types)
+	}
+	r.named = max(r.named, i)
 }
 
 func (r *reader) mutability() bool {
@@ -209,35 +259,4 @@ func (r *reader) limits(kind Kind) Limits {
 		r.failAt(start, "%s: minimum %d is larger than maximum %d", what, l.Min, l.Max)
 	}
 	return l
-}
-
-// skipConst moves over a constant expression.
-func (r *reader) skipConst(what string) {
-	for r.ok() {
-		start := r.pos
-		switch op := r.byte(what); op {
-		case 0x0b: // end
-			return
-		case 0x23, 0xd2: // global.get, ref.func
-			r.u32(what)
-		case 0x41: // i32.const
-			r.skipSigned(32, what)
-		case 0x42: // i64.const
-			r.skipSigned(64, what)
-		case 0x43: // f32.const
-			r.skip(4, what)
-		case 0x44: // f64.const
-			r.skip(8, what)
-		case 0x6a, 0x6b, 0x6c, 0x7c, 0x7d, 0x7e: // add, sub and mul of extended constant expressions
-		case 0xd0: // ref.null
-			r.refType(what)
-		case 0xfd:
-			if sub := r.u32(what); sub != 12 { // v128.const
-				r.failAt(start, "%s: instruction 0xfd %d is not constant", what, sub)
-			}
-			r.skip(16, what)
-		default:
-			r.failAt(start, "%s: instruction 0x%02x is not constant", what, op)
-		}
-	}
 }

@@ -56,7 +56,7 @@ func say(kind llm.Kind, text string) llm.Message { return llm.Message{Kind: kind
 func TestMessagesOnTheWire(t *testing.T) {
 	const interrupted = `{"tool_success":false,"error":"no result of this call was recorded; it may or may not have run","error_code":"INTERRUPTED",` +
 		`"error_type":"internal_error","exit_code":null,"stdout":"","stderr":"",` +
-		`"metadata":{"execution_time_ms":0,"data_size_bytes":0,"timestamp":0,"peak_memory_bytes":0}}`
+		`"metadata":{"execution_time_ms":0,"data_size_bytes":0,"timestamp":0,"fuel_used":0,"peak_memory_bytes":0}}`
 	wireCall := func(id, name, args string) string {
 		return fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":%q,"arguments":%q}}`, id, name, args)
 	}

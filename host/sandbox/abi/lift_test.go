@@ -15,7 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-func memoryOf(b []byte) Memory { return Memory{&wazerotest.Memory{Bytes: b}} }
+func memoryOf(b []byte) Memory { return Memory{&wazerotest.Memory{Bytes: b}, new(uint64)} }
 
 func words(ws ...uint32) []byte {
 	var out []byte

@@ -20,7 +20,10 @@ func faultf(format string, args ...any) *Fault { return &Fault{fmt.Sprintf(forma
 
 // Memory is a guest's linear memory. A slot that outlives a call into the
 // guest must not be kept: the guest may grow and move its memory.
-type Memory struct{ mem api.Memory }
+type Memory struct {
+	mem   api.Memory
+	moved *uint64
+}
 
 // MemoryOf returns the memory of a module, or a Fault if it exports none.
 func MemoryOf(mod api.Module) (Memory, error) {
@@ -28,8 +31,11 @@ func MemoryOf(mod api.Module) (Memory, error) {
 	if mem == nil {
 		return Memory{}, faultf("no memory is exported as %q", ExportMemory)
 	}
-	return Memory{mem}, nil
+	return Memory{mem, new(uint64)}, nil
 }
+
+// Moved is how many bytes have been copied between the guest and the host.
+func (m Memory) Moved() uint64 { return *m.moved }
 
 // view returns n bytes at ptr, which stay the guest's, or a Fault.
 func (m Memory) view(what string, ptr, n uint32) ([]byte, error) {
@@ -54,6 +60,7 @@ func (m Memory) within(what string, ptr, n uint32, limit int) ([]byte, error) {
 	if limit = max(limit, 0); uint64(n) > uint64(limit) {
 		return nil, faultf("%s: %d bytes, more than the limit of %d", what, n, limit)
 	}
+	*m.moved += uint64(n)
 	return m.view(what, ptr, n)
 }
 
@@ -75,6 +82,7 @@ func (m Memory) String(what string, ptr, n uint32, limit int) (string, error) {
 // bytes and an ellipsis.
 func (m Memory) Prefix(what string, ptr, n uint32, limit int) (string, error) {
 	b, err := m.view(what, ptr, n)
+	*m.moved += uint64(min(len(b), limit))
 	if len(b) <= limit {
 		return strings.ToValidUTF8(string(b), "\uFFFD"), err
 	}
@@ -118,6 +126,7 @@ func (m Memory) Put(what string, ptr uint32, data []byte, align uint32) error {
 	if err != nil {
 		return err
 	}
+	*m.moved += uint64(len(data))
 	copy(b, data)
 	return nil
 }

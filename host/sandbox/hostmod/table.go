@@ -10,6 +10,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
 const (
@@ -113,8 +115,16 @@ func (f Function) call(g *guest) (err error) {
 	if err := g.enter(); err != nil {
 		return err
 	}
-	return f.run(g)
+	err = f.run(g)
+	if account := meter.From(g.ctx); account != nil {
+		account.Charge(costCall + g.mem.Moved()>>fuel.CostBulkShift)
+	}
+	return err
 }
+
+// costCall is what a call of a host function costs the guest, in units of
+// fuel, beside what it moves: about as long as the cheapest takes.
+const costCall = 500
 
 type noReturnKey struct{}
 

@@ -152,6 +152,7 @@ func (d *dir) Readdir(n int) (list []sys.Dirent, _ sys.Errno) {
 		if !more {
 			break
 		}
+		d.fs.limits.Fuel(costSyscall)
 		if len(list) >= maxList {
 			return nil, errNoRoom
 		}

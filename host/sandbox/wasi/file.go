@@ -35,6 +35,7 @@ func (f *file) stat() (os.FileInfo, sys.Errno) {
 }
 
 func (f *file) Stat() (wsys.Stat_t, sys.Errno) {
+	f.fs.limits.Fuel(costSyscall)
 	fi, errno := f.stat()
 	if errno != 0 {
 		return wsys.Stat_t{}, errno
@@ -82,6 +83,7 @@ func (f *file) Pread(buf []byte, off int64) (int, sys.Errno) {
 		return 0, sys.EINVAL
 	}
 	n, err := f.host.ReadAt(buf, off)
+	f.fs.limits.Fuel(costSyscall + uint64(n)>>costShift)
 	return n, errnoOf(err)
 }
 
@@ -164,6 +166,7 @@ func (f *file) Pwrite(buf []byte, off int64) (int, sys.Errno) {
 	} else {
 		n, err = f.host.WriteAt(buf, off)
 	}
+	f.fs.limits.Fuel(costSyscall + uint64(n)>>costShift)
 	f.size = max(f.size, off+int64(n))
 	return n, errnoOf(err)
 }
@@ -181,6 +184,7 @@ func (f *file) Truncate(size int64) sys.Errno {
 	if errno := f.fs.charge(max(0, size-f.size)); errno != 0 {
 		return errno
 	}
+	f.fs.limits.Fuel(costPath)
 	if err := f.host.Truncate(size); err != nil {
 		return errnoOf(err)
 	}
@@ -192,6 +196,7 @@ func (f *file) Sync() sys.Errno {
 	if !f.writes {
 		return 0 // nothing of ours is unwritten
 	}
+	f.fs.limits.Fuel(costPath)
 	return errnoOf(f.host.Sync())
 }
 

@@ -308,6 +308,7 @@ const (
 // at finds the place of a name. What last says is done here only in a guarded
 // mount, where nothing else may; elsewhere os.Root does it.
 func (f *FS) at(name string, last lastLink) (place, sys.Errno) {
+	f.limits.Fuel(costPath)
 	shown, slash, errno := clean(name)
 	if errno != 0 {
 		return place{}, errno

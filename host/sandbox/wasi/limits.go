@@ -19,7 +19,18 @@ type Limits struct {
 	// MaxCreated is the number of files and directories created, whether or
 	// not they are removed again. More is ERANGE. Default 65536.
 	MaxCreated int64
+	// Fuel takes what the guest has to pay for, in units of fuel. It is called
+	// from the goroutine of the guest. Nil: nothing has a price.
+	Fuel func(units uint64)
 }
+
+// What operations cost, in units of fuel. One unit is about a nanosecond when
+// everything is in the host's caches.
+const (
+	costPath    = 4000 // the look-up of a name
+	costSyscall = 500  // an operation on an open file, an entry of a directory
+	costShift   = 3    // so many bytes, as a power of two, that are read or written cost one unit
+)
 
 const (
 	defaultOpenFiles        = 256
@@ -31,6 +42,9 @@ const (
 func (l Limits) withDefaults() (Limits, error) {
 	if l.MaxOpenFiles < 0 || l.MaxWriteBytes < 0 || l.MaxFileBytes < 0 || l.MaxCreated < 0 {
 		return Limits{}, fmt.Errorf("negative limit in %+v", l)
+	}
+	if l.Fuel == nil {
+		l.Fuel = func(uint64) {}
 	}
 	if l.MaxOpenFiles == 0 {
 		l.MaxOpenFiles = defaultOpenFiles

@@ -1,0 +1,331 @@
+package wasm
+
+import "fmt"
+
+// MaxLocals is the number of locals that a function may declare; eight bytes
+// of a file can ask for four thousand million.
+const MaxLocals = 50_000
+
+// Instr is one instruction of a function body.
+type Instr struct {
+	Offset uint32 // in Body.Code
+	Op     Op
+	// Arg is the immediate that is an index or the depth of a label. Of two it
+	// is the first as the binary format has them: the type of call_indirect,
+	// the segment of memory.init and table.init, the destination of
+	// table.copy. Of br_table and try_table it is where their labels begin in
+	// Body.Labels.
+	Arg uint32
+	// Arg2 is the second index, or how many labels there are.
+	Arg2 uint32
+}
+
+// Body is the code of one function.
+type Body struct {
+	Func   uint32 // index of the function, imports first
+	Code   []byte // local declarations and instructions; aliases the module
+	Offset int    // of Code in the module
+
+	LocalsEnd int // where in Code the instructions begin
+	Groups    uint32
+	Locals    uint32 // declared, without the parameters
+	Params    uint32
+
+	Instrs []Instr  // the last one is the end of the function
+	Labels []uint32 // of br_table, the default last, and of the clauses of try_table
+}
+
+// End is the offset in Code at which instruction i ends.
+func (b *Body) End(i int) int {
+	if i+1 < len(b.Instrs) {
+		return int(b.Instrs[i+1].Offset)
+	}
+	return len(b.Code)
+}
+
+// Bodies reads the functions of a module one after another. Every index is
+// checked against the module: to types, functions, tables, memories, globals,
+// tags, segments, locals and labels. The types of operands are not.
+type Bodies struct {
+	// Longest is the size of bodies beyond which they come without their
+	// instructions. 0: all come with them.
+	Longest int
+
+	m       *Module
+	r       reader
+	n, next int
+
+	funcs, tables, memories, globals, tags int
+
+	body  Body
+	depth int // labels around the instruction that is read
+}
+
+// Bodies returns a reader of the module's functions.
+func (m *Module) Bodies() *Bodies {
+	b := &Bodies{m: m, n: len(m.Funcs)}
+	for _, i := range m.Imports {
+		switch i.Kind {
+		case KindFunc:
+			b.funcs++
+		case KindTable:
+			b.tables++
+		case KindMemory:
+			b.memories++
+		case KindGlobal:
+			b.globals++
+		case KindTag:
+			b.tags++
+		}
+	}
+	b.body.Func = uint32(b.funcs)
+	b.funcs += len(m.Funcs)
+	b.tables += len(m.Tables)
+	b.memories += len(m.Memories)
+	b.globals += m.Globals
+	b.tags += len(m.Tags)
+	for _, s := range m.Sections {
+		if s.ID == SectionCode {
+			b.r = reader{data: m.Raw, pos: s.PayloadOffset, end: s.End()}
+			b.r.u32("number of function bodies")
+		}
+	}
+	return b
+}
+
+// Next reads the next function; false when there is none or when it is
+// malformed, see Err. What it returns is overwritten by the next call.
+func (b *Bodies) Next() (*Body, bool) {
+	if b.next == b.n || !b.r.ok() {
+		return nil, false
+	}
+	if b.next > 0 {
+		b.body.Func++
+	}
+	typ := &b.m.Types[b.m.Funcs[b.next]]
+	b.next++
+	b.body.Params = uint32(len(typ.Params))
+	size := b.r.u32("size of a function body")
+	from := b.r.pos
+	b.r.skip(uint64(size), "function body")
+	if !b.r.ok() {
+		return nil, false
+	}
+	b.body.Offset, b.body.Code = from, b.r.data[from:b.r.pos]
+	r := reader{data: b.r.data, pos: from, end: b.r.pos, types: len(b.m.Types)}
+	b.body.Instrs, b.body.Labels = b.body.Instrs[:0], b.body.Labels[:0]
+	if b.Longest > 0 && len(b.body.Code) > b.Longest {
+		return &b.body, true
+	}
+	b.locals(&r)
+	b.instructions(&r)
+	if b.r.err = r.err; r.err != nil {
+		return nil, false
+	}
+	return &b.body, true
+}
+
+// Err is why Next returned false, or nil at the end.
+func (b *Bodies) Err() error {
+	if b.r.err == nil {
+		return nil
+	}
+	return fmt.Errorf("function %d: %w", b.body.Func, b.r.err)
+}
+
+func (b *Bodies) locals(r *reader) {
+	start := r.pos
+	b.body.Groups = uint32(r.count(MaxModuleBytes, 2, "groups of locals"))
+	var n uint64
+	for range b.body.Groups {
+		n += uint64(r.u32("number of locals"))
+		r.valType("local")
+		if n > MaxLocals {
+			r.failAt(start, "more than %d locals", MaxLocals)
+		}
+		if !r.ok() {
+			return
+		}
+	}
+	b.body.Locals = uint32(n)
+	b.body.LocalsEnd = r.pos - b.body.Offset
+}
+
+func (b *Bodies) instructions(r *reader) {
+	instrs, labels := b.body.Instrs[:0], b.body.Labels[:0]
+	b.depth = 1
+	for b.depth > 0 {
+		if r.err != nil {
+			return
+		}
+		in := Instr{Offset: uint32(r.pos - b.body.Offset)}
+		if r.pos >= r.end {
+			r.failAt(r.pos, "the end instruction of a block is missing")
+			return
+		}
+		op := r.data[r.pos]
+		r.pos++
+		in.Op = Op(op)
+		if op >= 0xfc {
+			in.Op = prefixed(r, op)
+		}
+		switch imm := immediates[in.Op]; imm {
+		case immNone:
+			if in.Op == OpEnd {
+				b.depth--
+			}
+		case immLocal:
+			in.Arg = r.index(int(b.body.Params+b.body.Locals), "local")
+		case immI32:
+			r.skipSigned(32, "constant")
+		case immI64:
+			r.skipSigned(64, "constant")
+		case immMemarg:
+			b.memarg(r)
+		default:
+			labels = b.immediate(r, &in, imm, labels)
+		}
+		instrs = append(instrs, in)
+	}
+	b.body.Instrs, b.body.Labels = instrs, labels
+	if r.ok() && r.pos != r.end {
+		r.failAt(r.pos, "%d bytes after the end of the function", r.end-r.pos)
+	}
+}
+
+func prefixed(r *reader, prefix byte) Op {
+	start := r.pos
+	base, last := OpMisc, OpTableFill
+	switch prefix {
+	case 0xfd:
+		base, last = OpVector, OpVector+0xff
+	case 0xfe:
+		base, last = OpAtomic, MaxOp
+	case 0xff:
+		base, last = 0xff, 0xff
+	}
+	sub := r.u32("opcode")
+	if sub > uint32(last-base) {
+		r.failAt(start, "unknown instruction 0x%02x %d", prefix, sub)
+		return OpNop
+	}
+	return base + Op(sub)
+}
+
+// immediate reads the rarer immediates.
+func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32) []uint32 {
+	switch imm {
+	case immBlock:
+		b.blockType(r)
+		b.depth++
+	case immTry:
+		b.blockType(r)
+		in.Arg = uint32(len(labels))
+		n := r.count(1<<16, 2, "catch clauses")
+		for range n {
+			start := r.pos
+			kind := r.byte("catch clause")
+			if kind > 3 {
+				r.failAt(start, "catch clause of the unknown kind 0x%02x", kind)
+			}
+			if kind < 2 {
+				r.index(b.tags, "tag")
+			}
+			labels = append(labels, r.index(b.depth, "label"))
+		}
+		in.Arg2 = uint32(n)
+		b.depth++
+	case immLabel:
+		in.Arg = r.index(b.depth, "label")
+	case immLabels:
+		in.Arg = uint32(len(labels))
+		n := r.count(MaxModuleBytes, 1, "labels")
+		for i := 0; i <= n && r.ok(); i++ {
+			labels = append(labels, r.index(b.depth, "label"))
+		}
+		in.Arg2 = uint32(n) + 1
+	case immFunc:
+		in.Arg = r.index(b.funcs, "function")
+	case immIndirect:
+		in.Arg = r.index(len(b.m.Types), "type")
+		in.Arg2 = r.index(b.tables, "table")
+	case immTypes:
+		for range r.count(MaxParams, 1, "types of select") {
+			r.valType("type of select")
+		}
+	case immTag:
+		in.Arg = r.index(b.tags, "tag")
+	case immGlobal:
+		in.Arg = r.index(b.globals, "global")
+	case immTable:
+		in.Arg = r.index(b.tables, "table")
+	case immTableTable:
+		in.Arg = r.index(b.tables, "table")
+		in.Arg2 = r.index(b.tables, "table")
+	case immElemTable:
+		in.Arg = r.index(b.m.Elements, "element segment")
+		in.Arg2 = r.index(b.tables, "table")
+	case immElem:
+		in.Arg = r.index(b.m.Elements, "element segment")
+	case immDataMem:
+		in.Arg = r.index(b.m.Data, "data segment")
+		in.Arg2 = r.index(b.memories, "memory")
+	case immData:
+		in.Arg = r.index(b.m.Data, "data segment")
+	case immMem:
+		in.Arg = r.index(b.memories, "memory")
+	case immMemMem:
+		in.Arg = r.index(b.memories, "memory")
+		in.Arg2 = r.index(b.memories, "memory")
+	case immMemargLane:
+		b.memarg(r)
+		r.byte("lane")
+	case immLane:
+		r.byte("lane")
+	case immBytes4:
+		r.skip(4, "constant")
+	case immBytes8:
+		r.skip(8, "constant")
+	case immBytes16:
+		r.skip(16, "constant")
+	case immHeap:
+		r.refType("type of ref.null")
+	case immZero:
+		start := r.pos
+		if r.byte("zero byte") != 0 {
+			r.failAt(start, "a byte that must be zero is not")
+		}
+	default:
+		r.failAt(b.body.Offset+int(in.Offset), "unknown instruction 0x%02x", byte(in.Op))
+	}
+	return labels
+}
+
+// blockType reads a block type: nothing, one result, or the index of a type.
+func (b *Bodies) blockType(r *reader) {
+	start := r.pos
+	switch t := r.byte("block type"); {
+	case !r.ok(), t == 0x40:
+	case t >= 0x40 && t < 0x80: // a negative number of one byte
+		r.pos = start
+		r.valType("block type")
+	default:
+		r.pos = start
+		if i := r.signed33("block type"); r.ok() && (i < 0 || i >= int64(len(b.m.Types))) {
+			r.failAt(start, "block type %d, but there are %d types", i, len(b.m.Types))
+		}
+	}
+}
+
+// memarg reads the alignment and the offset of a memory access. The bit that
+// says that the index of a memory follows makes the alignment too large.
+func (b *Bodies) memarg(r *reader) {
+	start := r.pos
+	if align := r.u32("alignment"); align > 31 {
+		r.failAt(start, "alignment of 2^%d", align)
+	}
+	if b.memories == 0 {
+		r.failAt(start, "memory 0, but there are none")
+	}
+	r.u32("offset")
+}

@@ -1,0 +1,404 @@
+package fuel
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// The counter lives in a global, where the host and called functions find it,
+// and is computed in a local, which the engine keeps in a register. state says
+// which of the two holds the present value.
+type state uint8
+
+const (
+	unset state = iota // of a label that nothing has reached yet
+	clean              // both do
+	dirty              // the local does; the global may not
+	stale              // the global does; the local may not
+)
+
+// scope is a structured instruction whose end has not been written yet.
+type scope struct {
+	kind  labelKind
+	state state // in which all that branches here must be, or unset
+	other state // at the start of the else branch
+}
+
+// emitter writes the instrumented code of one function after another.
+type emitter struct {
+	imported uint32 // functions; later indices move up by one
+	refill   uint32
+	counter  uint32 // global
+	depth    uint32 // global
+	deep     bool   // the depth of calls is limited
+	help     *helpers
+	elem     func(table uint32) wasm.ValType
+
+	body   *wasm.Body
+	flow   *flow
+	out    []byte
+	copied int // of body.Code
+	scopes []scope
+
+	state  state
+	live   bool
+	direct bool // the counter is not kept in the local: exceptions leave blocks in their middle
+	local  uint32
+	saved  uint32 // local: the depth on entry
+	inner  uint32 // local: the depth in here
+	wraps  bool   // the body stands in a block, so that there is one way out
+	setAt  int    // where in out a local.set of the counter begins, if it is the last thing there; or -1
+}
+
+const (
+	blockVoid = 0x40
+
+	opI64GeS = 0x59
+	opI64Add = 0x7c
+	opI64Sub = 0x7d
+	opI64Or  = 0x84
+)
+
+// function appends the instrumented body to out, without its size.
+func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.ValType) []byte {
+	*e = emitter{
+		imported: e.imported, refill: e.refill, counter: e.counter, depth: e.depth, deep: e.deep, help: e.help, elem: e.elem,
+		body: b, flow: f, out: out, scopes: e.scopes[:0], state: stale, live: true, direct: f.tries, setAt: -1,
+	}
+	e.wraps = e.deep && f.calls
+	e.local = b.Params + b.Locals
+	e.saved, e.inner = e.local+1, e.local+2
+
+	added := uint64(1)
+	if e.wraps {
+		added = 3
+	}
+	e.out = binary.AppendUvarint(e.out, uint64(b.Groups)+1)
+	groups := uvarintLen(b.Code)
+	e.out = append(e.out, b.Code[groups:b.LocalsEnd]...)
+	e.out = binary.AppendUvarint(e.out, added)
+	e.out = append(e.out, byte(wasm.I64))
+	e.copied = b.LocalsEnd
+
+	outer := scope{kind: labelBlock}
+	if e.wraps {
+		e.enterDepth(b, results)
+	} else {
+		outer.state = stale // the caller looks at the global
+	}
+	e.scopes = append(e.scopes, outer)
+
+	next := 0
+	for i := range b.Instrs {
+		if next < len(f.blocks) && int(f.blocks[next].start) == i {
+			e.live = true
+			e.begin(i, &f.blocks[next], next == 0)
+			next++
+		}
+		e.instruction(i, &b.Instrs[i], next < len(f.blocks) && int(f.blocks[next].start) == i+1)
+	}
+	return e.out
+}
+
+// enterDepth counts a call that is not over yet.
+func (e *emitter) enterDepth(b *wasm.Body, results []wasm.ValType) {
+	e.op(wasm.OpGlobalGet, e.depth)
+	e.op(wasm.OpLocalTee, e.saved)
+	e.constant(frameCost(b, e.flow))
+	e.out = append(e.out, opI64Sub)
+	e.op(wasm.OpLocalTee, e.inner)
+	e.op(wasm.OpGlobalSet, e.depth)
+	e.out = append(e.out, byte(wasm.OpBlock))
+	e.out = append(e.out, e.help.blockType(results)...)
+}
+
+// begin writes what stands at the start of a basic block.
+func (e *emitter) begin(i int, b *block, first bool) {
+	if e.direct {
+		e.state = stale
+	}
+	restore := e.direct && e.wraps && !first // an exception may have skipped what ends calls
+	if b.charge == 0 && !b.check && !restore {
+		return
+	}
+	e.copyTo(int(e.body.Instrs[i].Offset))
+	if restore {
+		e.op(wasm.OpLocalGet, e.inner)
+		e.op(wasm.OpGlobalSet, e.depth)
+	}
+	if b.charge != 0 {
+		if e.state == stale {
+			e.op(wasm.OpGlobalGet, e.counter)
+		} else {
+			e.op(wasm.OpLocalGet, e.local)
+		}
+		if b.charge > 0 {
+			e.constant(b.charge)
+			e.out = append(e.out, opI64Sub)
+		} else {
+			e.constant(-b.charge)
+			e.out = append(e.out, opI64Add)
+		}
+		e.set()
+		e.state = dirty
+	} else if b.check && e.state == stale {
+		e.op(wasm.OpGlobalGet, e.counter)
+		e.set()
+		e.state = clean
+	}
+	if b.check {
+		e.check(first && e.wraps)
+	}
+	if e.direct {
+		e.flush()
+	}
+}
+
+// check writes the look at the counter. That the else branch is the rare one
+// matters: the engine allocates registers for what follows as they are at the
+// end of the first branch, and would reload everything in every loop.
+func (e *emitter) check(depth bool) {
+	if e.setAt >= 0 {
+		e.out[e.setAt] = byte(wasm.OpLocalTee)
+		e.setAt = -1
+	} else {
+		e.op(wasm.OpLocalGet, e.local)
+	}
+	if depth {
+		e.op(wasm.OpLocalGet, e.inner)
+		e.out = append(e.out, opI64Or)
+	}
+	e.out = append(e.out, byte(wasm.OpI64Const), 0, opI64GeS, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
+	e.op(wasm.OpLocalGet, e.local)
+	e.op(wasm.OpCall, e.refill)
+	if e.state == clean {
+		e.op(wasm.OpLocalTee, e.local)
+		e.op(wasm.OpGlobalSet, e.counter)
+	} else {
+		e.op(wasm.OpLocalSet, e.local)
+	}
+	e.out = append(e.out, byte(wasm.OpEnd))
+}
+
+func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
+	switch in.Op {
+	case wasm.OpBlock, wasm.OpTryTable, wasm.OpLoop, wasm.OpIf:
+		e.enter(i, in)
+		return
+	case wasm.OpElse, wasm.OpEnd:
+		e.leave(i, in, startsNext)
+		return
+	case wasm.OpCall, wasm.OpReturnCall, wasm.OpRefFunc:
+		e.reference(i, in)
+		return
+	}
+	if !e.live {
+		return
+	}
+	if traps[in.Op] && e.state == dirty {
+		e.copyTo(int(in.Offset))
+		e.flush()
+	}
+	switch in.Op {
+	case wasm.OpBr, wasm.OpBrIf:
+		e.branch(i, in.Arg)
+		e.live = in.Op == wasm.OpBrIf
+	case wasm.OpBrTable:
+		e.branch(i, e.body.Labels[in.Arg:in.Arg+in.Arg2]...)
+		e.live = false
+	case wasm.OpReturn:
+		e.branch(i, uint32(len(e.scopes)-1))
+		if e.wraps {
+			e.copyTo(int(in.Offset))
+			e.op(wasm.OpBr, uint32(len(e.scopes)-1))
+			e.skip(i)
+		}
+		e.live = false
+	case wasm.OpReturnCallIndirect:
+		e.leaveDepth(i)
+		e.live = false
+	case wasm.OpCallIndirect:
+		e.state = stale
+	case wasm.OpUnreachable, wasm.OpThrow, wasm.OpThrowRef:
+		e.live = false
+	case wasm.OpMemoryGrow, wasm.OpMemoryInit, wasm.OpMemoryCopy, wasm.OpMemoryFill,
+		wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill:
+		e.copyTo(int(in.Offset))
+		e.op(wasm.OpCall, e.help.function(in, e.elem))
+		e.skip(i)
+		e.state = stale
+	}
+}
+
+// reference writes an instruction that names a function.
+func (e *emitter) reference(i int, in *wasm.Instr) {
+	if e.live && e.state == dirty {
+		e.copyTo(int(in.Offset))
+		e.flush()
+	}
+	if e.live && in.Op == wasm.OpReturnCall {
+		e.leaveDepth(i)
+	}
+	if in.Arg >= e.imported {
+		e.copyTo(int(in.Offset))
+		e.op(in.Op, in.Arg+1)
+		e.skip(i)
+	}
+	switch in.Op {
+	case wasm.OpCall:
+		e.state = stale
+	case wasm.OpReturnCall:
+		e.live = false
+	}
+}
+
+// leaveDepth ends the call before a tail call.
+func (e *emitter) leaveDepth(i int) {
+	if e.wraps {
+		e.copyTo(int(e.body.Instrs[i].Offset))
+		e.op(wasm.OpLocalGet, e.saved)
+		e.op(wasm.OpGlobalSet, e.depth)
+	}
+}
+
+func (e *emitter) enter(i int, in *wasm.Instr) {
+	s := scope{}
+	switch in.Op {
+	case wasm.OpLoop:
+		// What branches back has the counter in the local: no load in the loop.
+		s.kind, s.state = labelLoop, dirty
+		if e.direct {
+			s.state = stale
+		}
+		if e.live {
+			e.reach(int(in.Offset), s.state)
+			e.state = s.state
+		}
+	case wasm.OpIf:
+		s.kind, s.other = labelIf, e.state
+		if e.live {
+			s.state = e.state // without an else branch it goes from here to the end
+		}
+	}
+	e.scopes = append(e.scopes, s)
+}
+
+func (e *emitter) leave(i int, in *wasm.Instr, startsNext bool) {
+	s := &e.scopes[len(e.scopes)-1]
+	if s.kind != labelLoop && e.live {
+		s.state = e.reach(int(in.Offset), s.state)
+	}
+	if in.Op == wasm.OpElse {
+		s.kind, e.state, e.live = labelElse, s.other, startsNext
+		return
+	}
+	last := len(e.scopes) == 1
+	if s.kind != labelLoop && s.state != unset {
+		e.state = s.state
+	}
+	e.live = e.live || startsNext
+	e.scopes = e.scopes[:len(e.scopes)-1]
+	if !last {
+		return
+	}
+	if !e.wraps {
+		e.copyTo(len(e.body.Code))
+		return
+	}
+	e.copyTo(e.body.End(i)) // the end of the block around the body
+	if e.state == dirty {
+		e.flush()
+	}
+	e.op(wasm.OpLocalGet, e.saved)
+	e.op(wasm.OpGlobalSet, e.depth)
+	e.out = append(e.out, byte(wasm.OpEnd))
+}
+
+// branch prepares for what instruction i branches to.
+func (e *emitter) branch(i int, depths ...uint32) {
+	at := int(e.body.Instrs[i].Offset)
+	for _, d := range depths {
+		s := &e.scopes[len(e.scopes)-1-int(d)]
+		s.state = e.reach(at, s.state)
+	}
+}
+
+// reach makes the present state fit for a label that must be reached in state
+// want, and returns in which state that label is then.
+func (e *emitter) reach(at int, want state) state {
+	switch {
+	case want == unset, want == clean:
+		return e.state
+	case want == dirty && e.state == stale:
+		e.copyTo(at)
+		e.op(wasm.OpGlobalGet, e.counter)
+		e.set()
+		e.state = clean
+	case want == stale && e.state == dirty:
+		e.copyTo(at)
+		e.flush()
+	}
+	return want
+}
+
+// flush writes the counter to the global.
+func (e *emitter) flush() {
+	if e.state != dirty {
+		return
+	}
+	if e.setAt >= 0 {
+		e.out[e.setAt] = byte(wasm.OpLocalTee)
+		e.setAt = -1
+	} else {
+		e.op(wasm.OpLocalGet, e.local)
+	}
+	e.op(wasm.OpGlobalSet, e.counter)
+	e.state = clean
+}
+
+// set writes the top of the stack to the local of the counter.
+func (e *emitter) set() {
+	at := len(e.out)
+	e.op(wasm.OpLocalSet, e.local)
+	e.setAt = at
+}
+
+func (e *emitter) op(op wasm.Op, index uint32) {
+	e.setAt = -1
+	e.out = binary.AppendUvarint(append(e.out, byte(op)), uint64(index))
+}
+
+func (e *emitter) constant(v int64) { e.out = appendI64Const(e.out, v) }
+
+// copyTo copies what has not been copied of the original up to an offset.
+func (e *emitter) copyTo(offset int) {
+	if offset > e.copied {
+		e.setAt = -1
+		e.out = append(e.out, e.body.Code[e.copied:offset]...)
+		e.copied = offset
+	}
+}
+
+// skip leaves instruction i of the original out; all before it is copied.
+func (e *emitter) skip(i int) { e.copied = e.body.End(i) }
+
+func appendI64Const(out []byte, v int64) []byte {
+	return appendSigned(append(out, byte(wasm.OpI64Const)), v)
+}
+
+func appendSigned(out []byte, v int64) []byte {
+	for {
+		b := byte(v & 0x7f)
+		v >>= 7
+		if v == 0 && b&0x40 == 0 || v == -1 && b&0x40 != 0 {
+			return append(out, b)
+		}
+		out = append(out, b|0x80)
+	}
+}
+
+func uvarintLen(b []byte) int {
+	return slices.IndexFunc(b, func(c byte) bool { return c < 0x80 }) + 1
+}

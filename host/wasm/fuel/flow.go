@@ -1,0 +1,316 @@
+package fuel
+
+import "github.com/stockade-dev/stockade/host/wasm"
+
+// A guest must not run long between two looks at its counter. These bound what
+// it can consume in between, in units.
+const (
+	// maxPath is the most that a path through one function costs without a check.
+	maxPath = 10_000
+	// maxLeaf is the most that a function costs that checks nothing itself: it
+	// calls nothing and has no loop.
+	maxLeaf = 64
+	// maxTail is the most that a path costs that begins after a call: when a
+	// deep recursion unwinds there is nothing but such paths.
+	maxTail = 128
+	// maxAhead is the most that is charged ahead, see spanning tree.
+	maxAhead = 4096
+)
+
+// block is a basic block: code that is executed from its start to its end
+// unless it traps. Blocks are the edges of a graph whose nodes are ports, the
+// points between blocks.
+type block struct {
+	start   int32 // index of its first instruction
+	in, out int32 // ports
+	weight  uint32
+	freq    int32 // estimate of how often it runs; a logarithm
+	check   bool  // a charge and a check of the counter begin the block
+	trap    bool  // it ends with unreachable
+	charge  int64
+}
+
+// port 0 is the outside of the function.
+const outside = 0
+
+type labelKind uint8
+
+const (
+	labelBlock labelKind = iota
+	labelLoop
+	labelIf
+	labelElse
+)
+
+// label is a structured instruction that has not ended yet.
+type label struct {
+	kind     labelKind
+	live     bool // its start can be reached
+	targeted bool // something branches to its end
+	caught   bool // an exception does
+	port     int32
+	elsePort int32 // what leads to the else branch
+	freq     int32 // before it
+	path     path  // the costliest of those that branch to its end
+	elsePath path
+}
+
+// path is what may have been consumed since the last check.
+type path struct {
+	cost uint32
+	tail uint32 // since the last call, plus 1; 0 without a call since the last check
+}
+
+func (p path) join(q path) path { return path{max(p.cost, q.cost), max(p.tail, q.tail)} }
+
+// Logarithms of how often code runs: ten times in a loop, half in a branch.
+const (
+	freqLoop = 33
+	freqIf   = -10
+	freqBrIf = -3
+)
+
+// flow is the control flow of one function. It is used for one function after
+// another, so that nothing is allocated for each.
+type flow struct {
+	blocks []block
+	parent []int32 // union-find over ports
+	labels []label
+
+	calls   bool // it calls something that is checked, or loops by tail calls
+	loops   bool
+	tries   bool // it catches exceptions
+	longest path // the costliest path anywhere
+
+	// exits is set if a conditional branch leads out of the function.
+	exits bool
+
+	cur  int32 // the block that instructions belong to, or -1 in dead code
+	freq int32
+	path path
+}
+
+func (f *flow) port() int32 {
+	p := int32(len(f.parent))
+	f.parent = append(f.parent, p)
+	return p
+}
+
+func (f *flow) find(p int32) int32 {
+	for f.parent[p] != p {
+		f.parent[p] = f.parent[f.parent[p]]
+		p = f.parent[p]
+	}
+	return p
+}
+
+// join makes one port of two. The outside stays the root of what it is in.
+func (f *flow) join(p, q int32) {
+	p, q = f.find(p), f.find(q)
+	if p < q {
+		f.parent[q] = p
+	} else {
+		f.parent[p] = q
+	}
+}
+
+// begin starts a block at instruction start, after a port.
+func (f *flow) begin(start int, in int32) {
+	f.cur = int32(len(f.blocks))
+	f.blocks = append(f.blocks, block{start: int32(start), in: in, out: f.port(), freq: f.freq})
+}
+
+// checked makes the current block begin with a check.
+func (f *flow) checked() {
+	f.blocks[f.cur].check = true
+	f.path = path{}
+}
+
+// pay adds to the weight of the current block.
+func (f *flow) pay(at int, cost uint32) {
+	tail := f.path.tail
+	if tail > 0 {
+		tail += cost
+	}
+	if f.path.cost+cost > maxPath || tail > maxTail {
+		out := f.blocks[f.cur].out
+		if f.blocks[f.cur].start != int32(at) {
+			f.begin(at, out)
+		}
+		f.checked()
+		tail = 0
+	}
+	f.path.cost += cost
+	f.path.tail = tail
+	f.blocks[f.cur].weight += cost
+	f.longest = f.longest.join(f.path)
+}
+
+// branch connects the current block with a label.
+func (f *flow) branch(depth uint32) {
+	l := &f.labels[len(f.labels)-1-int(depth)]
+	f.join(f.blocks[f.cur].out, l.port)
+	l.targeted = true
+	l.path = l.path.join(f.path)
+}
+
+// analyze splits a function into blocks. leaf tells which of the module's
+// functions look at no counter.
+func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
+	*f = flow{blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0]}
+	f.port() // outside
+	f.labels = append(f.labels, label{live: true, port: outside})
+	f.begin(0, outside)
+	if locals := b.Params + b.Locals; locals >= CostFrameLocals {
+		f.pay(0, locals/CostFrameLocals)
+	}
+	for i := range b.Instrs {
+		in := &b.Instrs[i]
+		switch in.Op {
+		case wasm.OpBlock, wasm.OpTryTable, wasm.OpLoop, wasm.OpIf:
+			f.enter(b, i, in)
+			continue
+		case wasm.OpElse:
+			f.otherwise(i)
+			continue
+		case wasm.OpEnd:
+			f.end(i)
+			continue
+		}
+		if f.cur < 0 {
+			continue
+		}
+		f.pay(i, Cost(in.Op))
+		switch in.Op {
+		case wasm.OpBr:
+			f.branch(in.Arg)
+			f.cur = -1
+		case wasm.OpBrIf:
+			f.exits = f.exits || int(in.Arg) == len(f.labels)-1
+			f.branch(in.Arg)
+			f.freq += freqBrIf
+			f.begin(i+1, f.blocks[f.cur].out)
+		case wasm.OpBrTable:
+			for _, depth := range b.Labels[in.Arg : in.Arg+in.Arg2] {
+				f.exits = f.exits || int(depth) == len(f.labels)-1
+				f.branch(depth)
+			}
+			f.cur = -1
+		case wasm.OpReturn, wasm.OpReturnCall, wasm.OpReturnCallIndirect, wasm.OpThrow, wasm.OpThrowRef:
+			f.calls = f.calls || in.Op == wasm.OpReturnCall || in.Op == wasm.OpReturnCallIndirect
+			f.join(f.blocks[f.cur].out, outside)
+			f.cur = -1
+		case wasm.OpUnreachable:
+			f.blocks[f.cur].trap = true
+			f.cur = -1
+		case wasm.OpCall:
+			if in.Arg < imported {
+				f.pay(i, CostHostCall)
+			}
+			f.call(in.Arg < imported || leaf[in.Arg-imported])
+		case wasm.OpCallIndirect:
+			f.call(true)
+		case wasm.OpMemoryGrow, wasm.OpMemoryInit, wasm.OpMemoryCopy, wasm.OpMemoryFill,
+			wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill:
+			f.path = path{tail: 1} // what they call checks
+		}
+	}
+}
+
+// isLeaf says whether a function can do without a check. Calls of it count as
+// if it cost maxLeaf.
+func (f *flow) isLeaf() bool { return !f.calls && f.longest.cost <= maxLeaf }
+
+// call notes that another function ran. One that checks nothing may have
+// consumed up to maxLeaf; after one that checks only what comes now counts.
+func (f *flow) call(unchecked bool) {
+	f.calls = true
+	if !unchecked {
+		f.path = path{tail: 1}
+		return
+	}
+	// In a block of its own the check would come after the call; what counts
+	// is that it comes.
+	f.path.cost += maxLeaf
+	f.path.tail = max(f.path.tail, 1) + maxLeaf
+}
+
+func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
+	l := label{kind: labelBlock, live: f.cur >= 0, freq: f.freq, port: f.port()}
+	switch in.Op {
+	case wasm.OpTryTable:
+		f.tries = true
+		if l.live {
+			for _, depth := range b.Labels[in.Arg : in.Arg+in.Arg2] {
+				f.labels[len(f.labels)-1-int(depth)].caught = true
+				f.branch(depth)
+			}
+		}
+	case wasm.OpLoop:
+		l.kind = labelLoop
+		if l.live {
+			f.loops = true
+			f.join(f.blocks[f.cur].out, l.port)
+			f.freq += freqLoop
+			f.begin(i+1, l.port)
+			f.checked()
+		}
+	case wasm.OpIf:
+		l.kind = labelIf
+		if l.live {
+			f.pay(i, Cost(in.Op))
+			l.elsePort, l.elsePath = f.blocks[f.cur].out, f.path
+			f.freq += freqIf
+			f.begin(i+1, l.elsePort)
+		}
+	}
+	f.labels = append(f.labels, l)
+}
+
+func (f *flow) otherwise(i int) {
+	l := &f.labels[len(f.labels)-1]
+	f.arrive(l)
+	l.kind = labelElse
+	if l.live {
+		f.freq = l.freq + freqIf
+		f.path = l.elsePath
+		f.begin(i+1, l.elsePort)
+	}
+}
+
+// arrive connects the current block with the end of a label, and leaves it.
+func (f *flow) arrive(l *label) {
+	if f.cur >= 0 {
+		f.join(f.blocks[f.cur].out, l.port)
+		l.targeted = true
+		l.path = l.path.join(f.path)
+	}
+	f.cur = -1
+}
+
+func (f *flow) end(i int) {
+	l := f.labels[len(f.labels)-1]
+	f.labels = f.labels[:len(f.labels)-1]
+	if len(f.labels) == 0 {
+		f.arrive(&l)
+		return
+	}
+	f.freq = l.freq
+	switch {
+	case l.kind == labelLoop:
+		// Nothing branches here, but it runs less often than what is before.
+		if f.cur >= 0 {
+			f.begin(i+1, f.blocks[f.cur].out)
+		}
+		return
+	case l.kind == labelIf && l.live:
+		f.join(l.elsePort, l.port)
+		l.targeted = true
+		l.path = l.path.join(l.elsePath)
+	}
+	if l.targeted {
+		f.arrive(&l)
+		f.path = l.path
+		f.begin(i+1, l.port)
+	}
+}

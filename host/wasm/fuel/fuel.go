@@ -1,0 +1,19 @@
+package fuel
+
+// Version is part of the key under which compiled code is kept. It changes
+// whenever the same module would be rewritten to other bytes.
+const Version = 1
+
+// Names by which a rewritten module and its host know each other. A module
+// that uses one of them itself is refused.
+const (
+	// ImportModule and ImportRefill name the function (i64) -> i64 that the
+	// module calls when its counter is below zero. It gets the value of the
+	// counter and returns the new one, which must not be negative.
+	ImportModule = "stockade:fuel"
+	ImportRefill = "refill"
+	// ExportFuel is the counter, a mutable i64 global.
+	ExportFuel = "stockade:fuel"
+	// ExportStart is what was the start function.
+	ExportStart = "stockade:start"
+)

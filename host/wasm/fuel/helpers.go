@@ -1,0 +1,280 @@
+package fuel
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// chunk is how many bytes a bulk operation handles between two checks, and
+// how many elements: nothing can stop the engine within one.
+const chunk = 64 << 10
+
+// helpers are the functions that a module gets for instructions whose cost
+// depends on an operand. They charge for what was done, in pieces.
+type helpers struct {
+	first    uint32 // index of the first of them
+	refill   uint32
+	counter  uint32
+	types    []wasm.FuncType // of the module; what is added is appended
+	original int             // how many of them are the module's
+
+	keys   []helperKey
+	typeOf []uint32
+	bodies [][]byte
+}
+
+type helperKey struct {
+	op        wasm.Op
+	arg, arg2 uint32
+}
+
+// typeIndex returns the index of a type, which is added if it is not there.
+func (h *helpers) typeIndex(params, results []wasm.ValType) uint32 {
+	i := slices.IndexFunc(h.types[h.original:], func(t wasm.FuncType) bool {
+		return slices.Equal(t.Params, params) && slices.Equal(t.Results, results)
+	})
+	if i >= 0 {
+		return uint32(h.original + i)
+	}
+	h.types = append(h.types, wasm.FuncType{Params: params, Results: results})
+	return uint32(len(h.types) - 1)
+}
+
+// blockType returns the block type for these results.
+func (h *helpers) blockType(results []wasm.ValType) []byte {
+	switch len(results) {
+	case 0:
+		return []byte{blockVoid}
+	case 1:
+		return []byte{byte(results[0])}
+	}
+	return appendSigned(nil, int64(h.typeIndex(nil, results)))
+}
+
+// function returns the index of the helper for an instruction.
+func (h *helpers) function(in *wasm.Instr, elem func(table uint32) wasm.ValType) uint32 {
+	key := helperKey{in.Op, in.Arg, in.Arg2}
+	if i := slices.Index(h.keys, key); i >= 0 {
+		return h.first + uint32(i)
+	}
+	var params, results []wasm.ValType
+	var body []byte
+	i32 := wasm.I32
+	switch in.Op {
+	case wasm.OpMemoryGrow:
+		params, results = []wasm.ValType{i32}, []wasm.ValType{i32}
+		body = h.grow(key, 1, CostPage)
+	case wasm.OpTableGrow:
+		params, results = []wasm.ValType{elem(in.Arg), i32}, []wasm.ValType{i32}
+		body = h.grow(key, 2, 1)
+	case wasm.OpMemoryFill:
+		params = []wasm.ValType{i32, i32, i32}
+		body = h.bulk(key, CostBulkShift, false)
+	case wasm.OpTableFill:
+		params = []wasm.ValType{i32, elem(in.Arg), i32}
+		body = h.bulk(key, 0, false)
+	case wasm.OpMemoryCopy, wasm.OpMemoryInit:
+		params = []wasm.ValType{i32, i32, i32}
+		body = h.bulk(key, CostBulkShift, true)
+	default: // table.copy, table.init
+		params = []wasm.ValType{i32, i32, i32}
+		body = h.bulk(key, 0, true)
+	}
+	h.keys = append(h.keys, key)
+	h.typeOf = append(h.typeOf, h.typeIndex(params, results))
+	h.bodies = append(h.bodies, body)
+	return h.first + uint32(len(h.keys)-1)
+}
+
+// asm writes a helper's code.
+type asm struct{ out []byte }
+
+func (a *asm) op(op wasm.Op, args ...uint32) {
+	if op >= wasm.OpMisc {
+		a.out = append(a.out, 0xfc)
+		op -= wasm.OpMisc
+	}
+	a.out = append(a.out, byte(op))
+	for _, arg := range args {
+		a.out = binary.AppendUvarint(a.out, uint64(arg))
+	}
+}
+
+func (a *asm) raw(bytes ...byte) { a.out = append(a.out, bytes...) }
+
+func (a *asm) i32(v int64) { a.out = appendSigned(append(a.out, byte(wasm.OpI32Const)), v) }
+func (a *asm) i64(v int64) { a.out = appendI64Const(a.out, v) }
+
+// instruction writes the instruction that the helper stands for. The segment
+// of an init and the destination of a copy come first, as in the format.
+func (a *asm) instruction(key helperKey) {
+	switch key.op {
+	case wasm.OpMemoryGrow, wasm.OpMemoryFill, wasm.OpTableGrow, wasm.OpTableFill:
+		a.op(key.op, key.arg)
+	default:
+		a.op(key.op, key.arg, key.arg2)
+	}
+}
+
+const (
+	opI32Eq        = 0x46
+	opI32LtU       = 0x49
+	opI32GtU       = 0x4b
+	opI32Add       = 0x6a
+	opI32Sub       = 0x6b
+	opI32Or        = 0x72
+	opI64Mul       = 0x7e
+	opI64ExtendI32 = 0xad // unsigned
+	opI32ShrU      = 0x76
+)
+
+// charge subtracts what is on the stack, an i64, and checks. local is an i64.
+func (h *helpers) charge(a *asm, local uint32) {
+	a.op(wasm.OpLocalSet, local)
+	a.op(wasm.OpGlobalGet, h.counter)
+	a.op(wasm.OpLocalGet, local)
+	a.raw(opI64Sub)
+	a.op(wasm.OpLocalTee, local)
+	a.op(wasm.OpGlobalSet, h.counter)
+	a.op(wasm.OpLocalGet, local)
+	a.i64(0)
+	a.raw(opI64GeS, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
+	a.op(wasm.OpLocalGet, local)
+	a.op(wasm.OpCall, h.refill)
+	a.op(wasm.OpGlobalSet, h.counter)
+	a.raw(byte(wasm.OpEnd))
+}
+
+// grow charges for what was added, if it was. The operand that counts is the
+// last of the parameters.
+func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
+	old, cost := params, params+1 // locals
+	a := &asm{}
+	a.raw(2, 1, byte(wasm.I32), 1, byte(wasm.I64))
+	for p := range params {
+		a.op(wasm.OpLocalGet, p)
+	}
+	a.instruction(key)
+	a.op(wasm.OpLocalTee, old)
+	a.i32(-1)
+	a.raw(opI32Eq, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
+	a.op(wasm.OpLocalGet, params-1)
+	a.raw(opI64ExtendI32)
+	a.i64(unit)
+	a.raw(opI64Mul)
+	h.charge(a, cost)
+	a.raw(byte(wasm.OpEnd))
+	a.op(wasm.OpLocalGet, old)
+	a.raw(byte(wasm.OpEnd))
+	return a.out
+}
+
+// bulk does an operation on (destination, source or value, number) in chunks.
+// With a source it moves along as the destination does; a copy begins at the
+// end if the source overlaps the destination from below. What is out of bounds
+// traps before anything was written, as if it were one operation.
+func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
+	const dst, src, n, k, back, cost = 0, 1, 2, 3, 4, 5
+	both := func(a *asm, op byte, by uint32) { // moves dst, and src if there is one
+		for _, p := range []uint32{dst, src} {
+			if p == src && !source {
+				continue
+			}
+			a.op(wasm.OpLocalGet, p)
+			a.op(wasm.OpLocalGet, by)
+			a.raw(op)
+			a.op(wasm.OpLocalSet, p)
+		}
+	}
+	whole := func(a *asm) {
+		a.op(wasm.OpLocalGet, dst)
+		a.op(wasm.OpLocalGet, src)
+		a.op(wasm.OpLocalGet, n)
+		a.instruction(key)
+	}
+	// overflows says whether p + n needs more than 32 bits.
+	overflows := func(a *asm, p uint32) {
+		a.op(wasm.OpLocalGet, p)
+		a.op(wasm.OpLocalGet, n)
+		a.raw(opI32Add)
+		a.op(wasm.OpLocalGet, p)
+		a.raw(opI32LtU)
+	}
+	a := &asm{}
+	a.raw(2, 2, byte(wasm.I32), 1, byte(wasm.I64))
+
+	a.op(wasm.OpLocalGet, n)
+	a.i32(chunk)
+	a.raw(opI32GtU, byte(wasm.OpIf), blockVoid)
+	{
+		overflows(a, dst)
+		if source {
+			overflows(a, src)
+			a.raw(opI32Or)
+		}
+		a.raw(byte(wasm.OpIf), blockVoid)
+		whole(a) // traps
+		a.raw(byte(wasm.OpEnd))
+		// An operation on nothing traps if its place is out of bounds.
+		both(a, opI32Add, n)
+		a.op(wasm.OpLocalGet, dst)
+		a.op(wasm.OpLocalGet, src)
+		a.i32(0)
+		a.instruction(key)
+		if key.op == wasm.OpMemoryCopy || key.op == wasm.OpTableCopy {
+			a.op(wasm.OpLocalGet, src)
+			a.op(wasm.OpLocalGet, dst)
+			a.raw(opI32LtU)
+			a.op(wasm.OpLocalTee, back)
+			a.raw(byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
+			both(a, opI32Sub, n)
+			a.raw(byte(wasm.OpEnd))
+		} else {
+			both(a, opI32Sub, n)
+		}
+	}
+	a.raw(byte(wasm.OpEnd))
+
+	a.raw(byte(wasm.OpLoop), blockVoid)
+	{
+		a.op(wasm.OpLocalGet, n)
+		a.i32(chunk)
+		a.op(wasm.OpLocalGet, n)
+		a.i32(chunk)
+		a.raw(opI32LtU, byte(wasm.OpSelect))
+		a.op(wasm.OpLocalSet, k)
+
+		a.op(wasm.OpLocalGet, back)
+		a.raw(byte(wasm.OpIf), blockVoid)
+		both(a, opI32Sub, k)
+		a.raw(byte(wasm.OpEnd))
+
+		a.op(wasm.OpLocalGet, dst)
+		a.op(wasm.OpLocalGet, src)
+		a.op(wasm.OpLocalGet, k)
+		a.instruction(key)
+
+		a.op(wasm.OpLocalGet, k)
+		if shift > 0 {
+			a.i32(shift)
+			a.raw(opI32ShrU)
+		}
+		a.raw(opI64ExtendI32)
+		h.charge(a, cost)
+
+		a.op(wasm.OpLocalGet, back)
+		a.raw(byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
+		both(a, opI32Add, k)
+		a.raw(byte(wasm.OpEnd))
+
+		a.op(wasm.OpLocalGet, n)
+		a.op(wasm.OpLocalGet, k)
+		a.raw(opI32Sub)
+		a.op(wasm.OpLocalTee, n)
+		a.op(wasm.OpBrIf, 0)
+	}
+	a.raw(byte(wasm.OpEnd), byte(wasm.OpEnd))
+	return a.out
+}

@@ -1,0 +1,361 @@
+package fuel
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// Options says how a module is instrumented.
+type Options struct {
+	// Depth limits how deep calls can be nested, in units of roughly 16 bytes
+	// of the engine's stack. 0: no limit. The refill function is called with a
+	// value that is not negative when it is exceeded, and must not return.
+	Depth int64
+	// TableElements limits how far all tables of the module together can grow.
+	// 0: no limit of ours.
+	TableElements uint64
+	// Inspect is called with each function before it is instrumented, and can
+	// refuse it. What it gets is only valid during the call.
+	Inspect func(*wasm.Body) error
+}
+
+// ErrReserved is wrapped by the refusal of a module that uses a name with
+// which a guest could reach its own counter.
+var ErrReserved = errors.New("the name is reserved for the host")
+
+// Rewrite returns the module m with code that counts what it consumes.
+//
+// Every index in the functions of m is checked first, so that what is added
+// cannot be reached by it. Types of operands are left for the engine to check:
+// what is inserted neither looks at nor changes the operands around it, so
+// that an invalid function stays invalid.
+//
+// The result has one more import (after the others), so that the indices of
+// functions that m defines move up by one; some functions, types, a global or
+// two and up to two exports, all after those of m; no start section, but the
+// export [ExportStart] if it had one; no custom sections.
+func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
+	r := &rewriter{m: m, opts: opts}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if err := r.code(); err != nil {
+		return nil, err
+	}
+	return r.module()
+}
+
+type rewriter struct {
+	m    *wasm.Module
+	opts Options
+
+	imported, globals int // functions and globals
+	help              helpers
+	bodies            []byte // the code section
+	funcs             int    // in it
+}
+
+func (r *rewriter) check() error {
+	for _, i := range r.m.Imports {
+		switch i.Kind {
+		case wasm.KindFunc:
+			r.imported++
+		case wasm.KindGlobal:
+			r.globals++
+		}
+		if i.Module == ImportModule {
+			return fmt.Errorf("import %.80q.%.80q: %w", i.Module, i.Name, ErrReserved)
+		}
+		if i.Limits.Is64 {
+			return fmt.Errorf("import %.80q.%.80q: 64-bit %s are not supported", i.Module, i.Name, plural[i.Kind])
+		}
+	}
+	r.globals += r.m.Globals
+	for _, e := range r.m.Exports {
+		if e.Name == ExportFuel || e.Name == ExportStart {
+			return fmt.Errorf("export %.80q: %w", e.Name, ErrReserved)
+		}
+	}
+	for _, l := range r.m.Memories {
+		if l.Is64 {
+			return errors.New("64-bit memories are not supported")
+		}
+	}
+	for _, t := range r.m.Tables {
+		if t.Limits.Is64 {
+			return errors.New("64-bit tables are not supported")
+		}
+	}
+	return nil
+}
+
+var plural = map[wasm.Kind]string{wasm.KindTable: "tables", wasm.KindMemory: "memories"}
+
+// leaves finds the small functions that need no check.
+func (r *rewriter) leaves(f *flow) ([]bool, error) {
+	leaf := make([]bool, len(r.m.Funcs))
+	bodies := r.m.Bodies()
+	bodies.Longest = 4 * maxLeaf
+	for i := range leaf {
+		b, ok := bodies.Next()
+		if !ok {
+			return nil, bodies.Err()
+		}
+		if len(b.Instrs) == 0 {
+			continue // a long one
+		}
+		f.analyze(b, uint32(r.imported), leaf)
+		leaf[i] = f.isLeaf()
+	}
+	return leaf, nil
+}
+
+func (r *rewriter) code() error {
+	m := r.m
+	refill := uint32(r.imported)
+	r.help = helpers{
+		first: refill + 1 + uint32(len(m.Funcs)), refill: refill, counter: uint32(r.globals),
+		types: m.Types[:len(m.Types):len(m.Types)], original: len(m.Types),
+	}
+	r.help.typeIndex([]wasm.ValType{wasm.I64}, []wasm.ValType{wasm.I64}) // of refill, the first that is added
+	e := emitter{
+		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, deep: r.opts.Depth > 0,
+		help: &r.help, elem: r.elem,
+	}
+	var f flow
+	var t tree
+	leaf, err := r.leaves(&f)
+	if err != nil {
+		return err
+	}
+	r.bodies = make([]byte, 0, len(m.Raw)+len(m.Raw)/4+1024)
+	var body []byte
+	bodies := m.Bodies()
+	for i := range m.Funcs {
+		b, ok := bodies.Next()
+		if !ok {
+			return bodies.Err()
+		}
+		if r.opts.Inspect != nil {
+			if err := r.opts.Inspect(b); err != nil {
+				return err
+			}
+		}
+		f.analyze(b, refill, leaf)
+		if !leaf[i] && (f.calls || f.longest.cost > maxLeaf) {
+			f.blocks[0].check = true
+		}
+		t.place(&f)
+		results := m.Types[m.Funcs[i]].Results
+		if e.deep && f.calls {
+			for _, v := range results {
+				if v == wasm.Ref || v == wasm.RefNull {
+					return fmt.Errorf("function %d: typed references are not supported", b.Func)
+				}
+			}
+		}
+		body = e.function(body[:0], b, &f, results)
+		r.bodies = binary.AppendUvarint(r.bodies, uint64(len(body)))
+		r.bodies = append(r.bodies, body...)
+	}
+	if err := bodies.Err(); err != nil {
+		return err
+	}
+	for _, body := range r.help.bodies {
+		r.bodies = binary.AppendUvarint(r.bodies, uint64(len(body)))
+		r.bodies = append(r.bodies, body...)
+	}
+	r.funcs = len(m.Funcs) + len(r.help.bodies)
+	return nil
+}
+
+// elem returns the type of the elements of a table.
+func (r *rewriter) elem(table uint32) wasm.ValType {
+	for _, i := range r.m.Imports {
+		if i.Kind == wasm.KindTable {
+			if table == 0 {
+				return i.Value
+			}
+			table--
+		}
+	}
+	return r.m.Tables[table].Elem
+}
+
+// module puts the sections together.
+func (r *rewriter) module() ([]byte, error) {
+	m := r.m
+	from := map[byte]wasm.Section{}
+	for _, s := range m.Sections {
+		from[s.ID] = s
+	}
+	out := make([]byte, 0, len(m.Raw)+len(r.bodies)/4+1024)
+	out = append(out, m.Raw[:8]...)
+	for _, id := range order {
+		s, ok := from[id]
+		var added []byte
+		n := 0
+		switch id {
+		case wasm.SectionStart, wasm.SectionCustom:
+			continue
+		case wasm.SectionType:
+			for _, t := range r.help.types[r.help.original:] {
+				added = appendTypes(appendTypes(append(added, 0x60), t.Params), t.Results)
+				n++
+			}
+		case wasm.SectionImport:
+			added = appendName(appendName(nil, ImportModule), ImportRefill)
+			added = append(added, byte(wasm.KindFunc))
+			added = binary.AppendUvarint(added, uint64(r.help.original))
+			n = 1
+		case wasm.SectionFunction:
+			for _, t := range r.help.typeOf {
+				added = binary.AppendUvarint(added, uint64(t))
+				n++
+			}
+		case wasm.SectionTable:
+			if ok && r.opts.TableElements > 0 {
+				tables, err := cappedTables(m.Tables, r.opts.TableElements)
+				if err != nil {
+					return nil, err
+				}
+				out = appendSection(out, id, tables)
+				continue
+			}
+		case wasm.SectionGlobal:
+			added = append(added, byte(wasm.I64), 1, byte(wasm.OpI64Const), 0, byte(wasm.OpEnd))
+			n = 1
+			if r.opts.Depth > 0 {
+				added = append(added, byte(wasm.I64), 1)
+				added = append(appendI64Const(added, r.opts.Depth), byte(wasm.OpEnd))
+				n++
+			}
+		case wasm.SectionExport:
+			added = append(appendName(nil, ExportFuel), byte(wasm.KindGlobal))
+			added = binary.AppendUvarint(added, uint64(r.globals))
+			n = 1
+			if m.HasStart {
+				added = append(appendName(added, ExportStart), byte(wasm.KindFunc))
+				added = binary.AppendUvarint(added, uint64(r.moved(m.Start)))
+				n++
+			}
+		case wasm.SectionCode:
+			if r.funcs > 0 {
+				out = appendSection(out, id, binary.AppendUvarint(nil, uint64(r.funcs)), r.bodies)
+			}
+			continue
+		}
+		if !ok && n == 0 {
+			continue
+		}
+		out = r.section(out, id, s, n, added)
+	}
+	return out, nil
+}
+
+// order is that of the sections.
+var order = []byte{
+	wasm.SectionType, wasm.SectionImport, wasm.SectionFunction, wasm.SectionTable, wasm.SectionMemory, wasm.SectionTag,
+	wasm.SectionGlobal, wasm.SectionExport, wasm.SectionElement, wasm.SectionDataCount, wasm.SectionCode, wasm.SectionData,
+}
+
+// section appends a section with its entries, the indices of functions among
+// them moved, and n more.
+func (r *rewriter) section(out []byte, id byte, s wasm.Section, n int, added []byte) []byte {
+	if n == 0 && !r.refers(s) {
+		return append(out, r.m.Raw[s.Offset:s.End()]...)
+	}
+	entries, skip := uint64(0), 0
+	if len(s.Payload) > 0 {
+		entries, skip = binary.Uvarint(s.Payload)
+	}
+	payload := make([]byte, 0, len(s.Payload)+len(added)+len(s.Payload)/8+16)
+	at := s.PayloadOffset + skip
+	for _, ref := range r.m.FuncRefs {
+		pos := int(ref)
+		if pos < at || pos >= s.End() {
+			continue
+		}
+		payload = append(payload, r.m.Raw[at:pos]...)
+		index, size := binary.Uvarint(r.m.Raw[pos:])
+		payload = binary.AppendUvarint(payload, uint64(r.moved(uint32(index))))
+		at = pos + size
+	}
+	payload = append(payload, r.m.Raw[at:s.End()]...)
+	return appendSection(out, id, binary.AppendUvarint(nil, entries+uint64(n)), payload, added)
+}
+
+func (r *rewriter) refers(s wasm.Section) bool {
+	for _, ref := range r.m.FuncRefs {
+		if int(ref) >= s.PayloadOffset && int(ref) < s.End() {
+			return true
+		}
+	}
+	return false
+}
+
+// moved returns the new index of a function.
+func (r *rewriter) moved(index uint32) uint32 {
+	if int64(index) >= int64(r.imported) {
+		return index + 1
+	}
+	return index
+}
+
+// cappedTables is the table section with a share of what may still grow as
+// each table's maximum. The engine has no limit of its own.
+func cappedTables(tables []wasm.Table, most uint64) ([]byte, error) {
+	spare := most
+	for _, t := range tables {
+		if t.Limits.Min > spare {
+			return nil, fmt.Errorf("the tables start with more than %d elements", most)
+		}
+		spare -= t.Limits.Min
+	}
+	out := binary.AppendUvarint(nil, uint64(len(tables)))
+	for _, t := range tables {
+		limit := t.Limits.Min + spare/uint64(len(tables))
+		if t.Limits.HasMax {
+			limit = min(limit, t.Limits.Max)
+		}
+		out = append(out, byte(t.Elem), 1) // 1: a maximum follows
+		out = binary.AppendUvarint(out, t.Limits.Min)
+		out = binary.AppendUvarint(out, limit)
+	}
+	return out, nil
+}
+
+func appendSection(out []byte, id byte, parts ...[]byte) []byte {
+	size := 0
+	for _, p := range parts {
+		size += len(p)
+	}
+	out = binary.AppendUvarint(append(out, id), uint64(size))
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+func appendName(out []byte, name string) []byte {
+	return append(binary.AppendUvarint(out, uint64(len(name))), name...)
+}
+
+func appendTypes(out []byte, types []wasm.ValType) []byte {
+	out = binary.AppendUvarint(out, uint64(len(types)))
+	for _, t := range types {
+		out = append(out, byte(t))
+	}
+	return out
+}
+
+// frameCost is what a function counts against the depth: the size of its frame
+// in the engine's stack, estimated, and what it may still consume without a
+// check after its calls.
+func frameCost(b *wasm.Body, f *flow) int64 {
+	frame := 4 + int64(b.Params+b.Locals)/2 + int64(len(b.Code))/256
+	return frame + int64(f.longest.tail)/2
+}

@@ -1,0 +1,151 @@
+package fuel
+
+// The charges are placed by the method with which profilers place counters on
+// the edges of a graph (Knuth and Stevenson 1973; Ball and Larus, "Optimally
+// profiling and tracing programs", 1994): a spanning tree of the graph gets none.
+//
+// Let ahead(p) be how much more has been charged than consumed when control
+// passes port p, and 0 outside of the function. A block then has to charge
+//
+//	weight + ahead(out) - ahead(in)
+//
+// which can be made 0 for all blocks of a spanning tree by the choice of ahead.
+// The tree takes the blocks that run most often. ahead is never negative: a
+// debt would be multiplied by the depth of a recursion. Charges can be.
+
+// tree is the working memory of place.
+type tree struct {
+	buckets [freqRange + 1]int32
+	order   []int32
+	joined  []int32 // union-find over ports that the tree connects
+	first   []int32 // of each port: its first edge in links, or -1
+	links   []link
+	ahead   []int64
+	seen    []bool
+	stack   []int32
+}
+
+// link is one direction of a block in the tree.
+type link struct {
+	to, next int32
+	gain     int64 // ahead(to) - ahead(from)
+}
+
+// freqRange is where estimates of frequency are cut off: loops nested seven deep.
+const freqRange = 256
+
+// place computes what each block charges.
+func (t *tree) place(f *flow) {
+	for i := range f.blocks {
+		b := &f.blocks[i]
+		b.in, b.out = f.find(b.in), f.find(b.out)
+		b.charge = int64(b.weight)
+	}
+	if f.tries || len(f.blocks) < 2 {
+		return // an exception leaves a block in its middle
+	}
+	t.reset(len(f.parent))
+	t.sort(f.blocks)
+	for _, i := range t.order {
+		b := &f.blocks[i]
+		if b.check || b.trap || !t.connect(b.in, b.out) {
+			continue
+		}
+		t.link(b.in, b.out, -int64(b.weight))
+		t.link(b.out, b.in, int64(b.weight))
+	}
+	t.spread(outside)
+	for i := range f.blocks {
+		t.spread(f.blocks[i].in)
+	}
+	for i := range t.ahead {
+		if t.ahead[i] > maxAhead {
+			return // a charge for each block it is
+		}
+	}
+	for i := range f.blocks {
+		b := &f.blocks[i]
+		if b.trap {
+			b.charge = max(0, int64(b.weight)-t.ahead[b.in])
+			continue
+		}
+		b.charge = int64(b.weight) + t.ahead[b.out] - t.ahead[b.in]
+	}
+}
+
+func (t *tree) reset(ports int) {
+	t.order, t.links, t.stack = t.order[:0], t.links[:0], t.stack[:0]
+	t.joined, t.first, t.ahead, t.seen = t.joined[:0], t.first[:0], t.ahead[:0], t.seen[:0]
+	for p := range ports {
+		t.joined = append(t.joined, int32(p))
+		t.first = append(t.first, -1)
+		t.ahead = append(t.ahead, 0)
+		t.seen = append(t.seen, false)
+	}
+}
+
+// sort orders the blocks by frequency, the highest first, and of equals the
+// later ones first, so that charges come early.
+func (t *tree) sort(blocks []block) {
+	bucket := func(b *block) int { return freqRange - 1 - int(min(max(b.freq+freqRange/4, 0), freqRange-1)) }
+	clear(t.buckets[:])
+	for i := range blocks {
+		t.buckets[bucket(&blocks[i])+1]++
+		t.order = append(t.order, 0)
+	}
+	for i := range freqRange {
+		t.buckets[i+1] += t.buckets[i]
+	}
+	for i := len(blocks) - 1; i >= 0; i-- {
+		k := bucket(&blocks[i])
+		t.order[t.buckets[k]] = int32(i)
+		t.buckets[k]++
+	}
+}
+
+// connect reports whether two ports were in different parts of the tree, and
+// makes one part of them.
+func (t *tree) connect(p, q int32) bool {
+	find := func(p int32) int32 {
+		for t.joined[p] != p {
+			t.joined[p] = t.joined[t.joined[p]]
+			p = t.joined[p]
+		}
+		return p
+	}
+	p, q = find(p), find(q)
+	t.joined[p] = q
+	return p != q
+}
+
+func (t *tree) link(from, to int32, gain int64) {
+	t.links = append(t.links, link{to: to, next: t.first[from], gain: gain})
+	t.first[from] = int32(len(t.links) - 1)
+}
+
+// spread sets ahead for the part of the tree that a port is in, so that its
+// smallest value is 0; that of the outside stays 0.
+func (t *tree) spread(from int32) {
+	if t.seen[from] {
+		return
+	}
+	t.seen[from] = true
+	t.stack = append(t.stack[:0], from)
+	lowest := int64(0)
+	for i := 0; i < len(t.stack); i++ {
+		p := t.stack[i]
+		lowest = min(lowest, t.ahead[p])
+		for l := t.first[p]; l >= 0; l = t.links[l].next {
+			if q := t.links[l].to; !t.seen[q] {
+				t.seen[q] = true
+				t.ahead[q] = t.ahead[p] + t.links[l].gain
+				t.stack = append(t.stack, q)
+			}
+		}
+	}
+	for _, p := range t.stack {
+		if p != outside {
+			t.ahead[p] -= lowest
+		}
+	}
+}
