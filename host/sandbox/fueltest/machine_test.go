@@ -1,0 +1,360 @@
+package fueltest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/wasm"
+	"github.com/stockade-dev/stockade/host/wasm/fuel"
+)
+
+const (
+	budget = math.MaxInt64 / 8 // never used up
+	depth  = 1 << 20           // deeper than any call but the runaway ones
+	tables = 1 << 20           // elements, larger than any table
+)
+
+// A machine carries out one script.
+type machine struct {
+	way
+	ctx        context.Context
+	runtime    wazero.Runtime
+	suite      string
+	dir        string
+	latest     *instance
+	named      map[string]*instance
+	registered map[string]*instance
+	all        []*instance
+	at         int            // which command is carried out
+	used       map[int]uint64 // fuel, by command
+}
+
+type instance struct {
+	mod     api.Module
+	account *meter.Account    // nil unless metered
+	depth   api.MutableGlobal // nil unless limited
+}
+
+func newMachine(ctx context.Context, w way, s suite, dir string) (*machine, error) {
+	m := &machine{way: w, suite: s.name, dir: dir, named: map[string]*instance{}, registered: map[string]*instance{}, used: map[int]uint64{}}
+	// Modules are registered under a name when they run already, which wazero
+	// has no notion of, and under several.
+	m.ctx = experimental.WithImportResolver(ctx, func(name string) api.Module {
+		if inst, ok := m.registered[name]; ok {
+			return inst.mod
+		}
+		return nil
+	})
+	m.runtime = wazero.NewRuntimeWithConfig(ctx, w.config().WithCoreFeatures(s.features))
+	if w.slice > 0 {
+		if err := meter.Instantiate(ctx, m.runtime); err != nil {
+			return nil, err
+		}
+	}
+	spectest, err := m.instantiate(filepath.Join("..", "..", "testdata", "spectest.wasm"))
+	m.registered["spectest"] = spectest
+	return m, err
+}
+
+// load returns what is compiled of a module. An error means that this host refuses it.
+func (m *machine) load(file string) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(m.dir, file))
+	if err != nil {
+		return nil, errHarness{err}
+	}
+	if m.slice == 0 {
+		return data, nil
+	}
+	decoded, err := wasm.Decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("decode: %w", err)
+	}
+	data, err = fuel.Rewrite(decoded, m.options)
+	if err != nil {
+		return nil, fmt.Errorf("rewrite: %w", err)
+	}
+	if m.options.Depth > 0 {
+		return exportDepth(data)
+	}
+	return data, nil
+}
+
+// exportDepth exports the counter of the depth, the last global, so that the
+// tests can see whether each call leaves it as it was.
+func exportDepth(data []byte) ([]byte, error) {
+	m, err := wasm.Decode(data)
+	if err != nil {
+		return nil, errHarness{err}
+	}
+	last := m.Globals - 1
+	for _, i := range m.Imports {
+		if i.Kind == wasm.KindGlobal {
+			last++
+		}
+	}
+	export := append([]byte{byte(len(depthName))}, depthName...)
+	export = binary.AppendUvarint(append(export, byte(wasm.KindGlobal)), uint64(last))
+	for _, s := range m.Sections {
+		if s.ID == wasm.SectionExport {
+			_, n := binary.Uvarint(s.Payload)
+			payload := binary.AppendUvarint(nil, uint64(len(m.Exports)+1))
+			payload = slices.Concat(payload, s.Payload[n:], export)
+			size := binary.AppendUvarint([]byte{s.ID}, uint64(len(payload)))
+			return slices.Concat(data[:s.Offset], size, payload, data[s.End():]), nil
+		}
+	}
+	return nil, errHarness{errors.New("nothing is exported")}
+}
+
+const depthName = "the depth"
+
+func (m *machine) instantiate(file string) (*instance, error) {
+	data, err := m.load(file)
+	if err != nil {
+		return nil, err
+	}
+	return m.start(data)
+}
+
+func (m *machine) start(data []byte) (*instance, error) {
+	compiled, err := m.runtime.CompileModule(m.ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	mod, err := m.runtime.InstantiateModule(m.ctx, compiled, config)
+	if err != nil {
+		return nil, err
+	}
+	inst := &instance{mod: mod}
+	m.all = append(m.all, inst)
+	if m.slice == 0 {
+		return inst, nil
+	}
+	inst.account = meter.New(m.ctx, budget, m.slice)
+	if err := inst.account.Attach(mod); err != nil {
+		return nil, errHarness{err}
+	}
+	if m.options.Depth > 0 {
+		inst.depth = mod.ExportedGlobal(depthName).(api.MutableGlobal)
+	}
+	if start := mod.ExportedFunction(fuel.ExportStart); start != nil {
+		_, err = m.call(inst, start)
+	}
+	return inst, err
+}
+
+// errHarness is an error that no command may expect.
+type errHarness struct{ error }
+
+// run carries out a command. It returns an error unless that ends as the suite
+// wants it to.
+func (m *machine) run(c command) error {
+	switch c.Type {
+	case "module":
+		inst, err := m.instantiate(c.Filename)
+		if err != nil {
+			inst = nil
+		}
+		m.latest = inst
+		if c.Name != "" {
+			m.named[c.Name] = inst
+		}
+		if m.options.Depth > 0 && slices.Contains(tooTyped, m.suite+"/"+c.Filename) {
+			if err == nil {
+				return errors.New("it is supported; it need not be tolerated")
+			}
+			return nil
+		}
+		return err
+	case "register":
+		inst, err := m.instance(c.Name)
+		if err != nil {
+			return err
+		}
+		m.registered[c.As] = inst
+		return nil
+	case "action":
+		_, err := m.act(c.Action)
+		return err
+	case "assert_return":
+		got, err := m.act(c.Action)
+		if err != nil {
+			return err
+		}
+		return matchAll(c.Expected, got)
+	case "assert_trap":
+		_, err := m.act(c.Action)
+		return wantTrap(err, trapOf(c.Text))
+	case "assert_exception":
+		_, err := m.act(c.Action)
+		return wantTrap(err, "uncaught exception")
+	case "assert_exhaustion":
+		_, err := m.act(c.Action)
+		delete(m.used, m.at) // how deep calls can be nested is up to the engine
+		if m.options.Depth > 0 && errors.Is(err, meter.ErrDepth) {
+			return nil
+		}
+		return wantTrap(err, "stack overflow")
+	case "assert_malformed", "assert_invalid":
+		data, err := m.load(c.Filename)
+		if err == nil {
+			// Most of these could not be instantiated anyway: nothing provides what they import.
+			_, err = m.runtime.CompileModule(m.ctx, data)
+		}
+		if slices.Contains(tolerated, m.suite+"/"+c.Filename) {
+			if err != nil && m.slice == 0 {
+				return fmt.Errorf("wazero has learned to refuse it; it need not be tolerated: %w", err)
+			}
+			return nil
+		}
+		return wantRefusal(err)
+	case "assert_unlinkable":
+		data, err := m.load(c.Filename)
+		if err != nil {
+			return err // the module is valid
+		}
+		_, err = m.start(data)
+		return wantRefusal(err)
+	case "assert_uninstantiable":
+		_, err := m.instantiate(c.Filename)
+		if c.Text == "out of bounds table access" && err == nil {
+			return nil // see tolerated
+		}
+		return wantTrap(err, c.Text)
+	}
+	return fmt.Errorf("unknown command")
+}
+
+func (m *machine) instance(name string) (*instance, error) {
+	inst := m.latest
+	if name != "" {
+		inst = m.named[name]
+	}
+	if inst == nil {
+		return nil, errNoModule
+	}
+	return inst, nil
+}
+
+// errNoModule comes after a module that was not accepted.
+var errNoModule = errHarness{errors.New("there is no such module")}
+
+// act returns what a function returns or the value of a global.
+func (m *machine) act(a action) ([]uint64, error) {
+	inst, err := m.instance(a.Module)
+	if err != nil {
+		return nil, err
+	}
+	if a.Type == "get" { // the other type is invoke
+		global := inst.mod.ExportedGlobal(a.Field)
+		if global == nil {
+			return nil, errHarness{fmt.Errorf("there is no global %q", a.Field)}
+		}
+		return []uint64{global.Get()}, nil
+	}
+	fn := inst.mod.ExportedFunction(a.Field)
+	if fn == nil {
+		return nil, errHarness{fmt.Errorf("there is no function %q", a.Field)}
+	}
+	var args []uint64
+	for _, arg := range a.Args {
+		bits, err := arg.bits()
+		if err != nil {
+			return nil, errHarness{err}
+		}
+		args = append(args, bits...)
+	}
+	return m.call(inst, fn, args...)
+}
+
+func (m *machine) call(inst *instance, fn api.Function, args ...uint64) ([]uint64, error) {
+	if m.slice == 0 {
+		return fn.Call(m.ctx, args...)
+	}
+	before := m.fuel()
+	got, err := fn.Call(meter.With(m.ctx, inst.account), args...)
+	m.used[m.at] = m.fuel() - before
+	for _, inst := range m.all {
+		switch {
+		case inst.depth == nil, inst.depth.Get() == depth:
+		case err == nil:
+			return nil, errHarness{fmt.Errorf("the depth is %d after the call, want %d", inst.depth.Get(), depth)}
+		default:
+			inst.depth.Set(depth) // a host would throw the instance away
+		}
+	}
+	return got, err
+}
+
+// fuel is what all instances have used. That of one means nothing: what it
+// calls in another uses the other's counter, which is filled from its account.
+func (m *machine) fuel() uint64 {
+	var sum uint64
+	for _, inst := range m.all {
+		sum += inst.account.Used()
+	}
+	return sum
+}
+
+func matchAll(want []value, got []uint64) error {
+	size := 0
+	for _, v := range want {
+		size += v.size()
+	}
+	if len(got) != size {
+		return fmt.Errorf("got %d numbers, want %d", len(got), size)
+	}
+	for i, v := range want {
+		if err := v.match(got[:v.size()]); err != nil {
+			return fmt.Errorf("result %d: %w", i, err)
+		}
+		got = got[v.size():]
+	}
+	return nil
+}
+
+// trapOf returns wazero's words for a trap, which are fewer than those of the suites.
+func trapOf(text string) string {
+	switch {
+	case text == "indirect call":
+		return "indirect call type mismatch"
+	case text == "undefined", text == "undefined element", text == "out of bounds table access",
+		strings.HasPrefix(text, "uninitialized"):
+		return "invalid table access"
+	}
+	return text
+}
+
+func wantTrap(err error, trap string) error {
+	if err == nil {
+		return fmt.Errorf("it succeeded, want the trap %q", trap)
+	}
+	// Behind "wasm error: " or what was done when it happened.
+	if line, _, _ := strings.Cut(err.Error(), "\n"); line != trap && !strings.HasSuffix(line, ": "+trap) {
+		return fmt.Errorf("want the trap %q, got %w", trap, err)
+	}
+	return nil
+}
+
+func wantRefusal(err error) error {
+	if err == nil {
+		return errors.New("the module was accepted")
+	}
+	if harness, ok := errors.AsType[errHarness](err); ok {
+		return harness
+	}
+	return nil
+}
