@@ -17,6 +17,11 @@ type Options struct {
 	// TableElements limits how far all tables of the module together can grow.
 	// 0: no limit of ours.
 	TableElements uint64
+	// MergeData merges data segments, see [wasm.MergedData].
+	MergeData bool
+	// Segments limits the number of data and element segments after merging.
+	// 0: no limit of ours.
+	Segments int
 	// Inspect is called with each function before it is instrumented, and can
 	// refuse it. What it gets is only valid during the call.
 	Inspect func(*wasm.Body) error
@@ -42,6 +47,9 @@ func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
+	if err := r.data(); err != nil {
+		return nil, err
+	}
 	if err := r.code(); err != nil {
 		return nil, err
 	}
@@ -55,6 +63,7 @@ type rewriter struct {
 	imported, globals int // functions and globals
 	help              helpers
 	bodies            []byte // the code section
+	merged            []byte // the data section, if it has fewer segments than before
 	funcs             int    // in it
 }
 
@@ -93,6 +102,21 @@ func (r *rewriter) check() error {
 }
 
 var plural = map[wasm.Kind]string{wasm.KindTable: "tables", wasm.KindMemory: "memories"}
+
+// data merges segments, each of which costs the engine time whenever the
+// module is loaded and whenever it is instantiated.
+func (r *rewriter) data() error {
+	n := r.m.Data
+	if r.opts.MergeData {
+		if payload, merged, ok := wasm.MergedData(r.m); ok {
+			r.merged, n = payload, merged
+		}
+	}
+	if n += r.m.Elements; r.opts.Segments > 0 && n > r.opts.Segments {
+		return fmt.Errorf("%d data and element segments, more than the limit of %d", n, r.opts.Segments)
+	}
+	return nil
+}
 
 // leaves finds the small functions that need no check.
 func (r *rewriter) leaves(f *flow) ([]bool, error) {
@@ -249,6 +273,10 @@ func (r *rewriter) module() ([]byte, error) {
 			continue
 		}
 		if !ok && n == 0 {
+			continue
+		}
+		if id == wasm.SectionData && r.merged != nil {
+			out = appendSection(out, id, r.merged)
 			continue
 		}
 		out = r.section(out, id, s, n, added)

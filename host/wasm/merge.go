@@ -1,0 +1,127 @@
+package wasm
+
+import (
+	"cmp"
+	"encoding/binary"
+	"slices"
+)
+
+// mergeGap is how many zero bytes are written to make one data segment of two:
+// about what the second would take as a segment of its own. Go's linker leaves
+// out runs of eight and more, which gives tens of thousands of segments.
+const mergeGap = 64
+
+// MergedData returns the payload of a data section that says the same with
+// fewer segments, and their number; false when nothing can be merged. It
+// merges what is near to each other in a memory of the module's own that is
+// zero before. Modules that name segments in their code are left alone, and
+// those whose segments overlap or have offsets that are not constants. The
+// result is at most twice as large as what was there.
+func MergedData(m *Module) (payload []byte, n int, ok bool) {
+	if m.HasDataCount || m.Data < 2 || len(m.Memories) != 1 {
+		return nil, 0, false
+	}
+	for _, i := range m.Imports {
+		if i.Kind == KindMemory {
+			return nil, 0, false
+		}
+	}
+	i := slices.IndexFunc(m.Sections, func(s Section) bool { return s.ID == SectionData })
+	segments, ok := constantSegments(m.Sections[i].Payload, m.Data)
+	if !ok {
+		return nil, 0, false
+	}
+	slices.SortStableFunc(segments, func(a, b segment) int { return cmp.Compare(a.offset, b.offset) })
+	zeros := 0
+	n = 1
+	for i, s := range segments[1:] {
+		last := segments[i]
+		switch gap := int64(s.offset) - last.end(); {
+		case gap < 0:
+			return nil, 0, false // the order matters
+		case gap <= mergeGap:
+			zeros += int(gap)
+		default:
+			n++
+		}
+	}
+	if zeros > len(m.Sections[i].Payload) {
+		return nil, 0, false
+	}
+	payload = binary.AppendUvarint(make([]byte, 0, len(m.Sections[i].Payload)+zeros), uint64(n))
+	for len(segments) > 0 {
+		payload, segments = appendMerged(payload, segments)
+	}
+	return payload, n, true
+}
+
+type segment struct {
+	offset uint32
+	data   []byte
+}
+
+func (s segment) end() int64 { return int64(s.offset) + int64(len(s.data)) }
+
+// constantSegments lists the segments if all are active and have constant offsets.
+func constantSegments(payload []byte, n int) ([]segment, bool) {
+	r := reader{data: payload, end: len(payload)}
+	r.u32("data segments")
+	out := make([]segment, 0, n)
+	for range n {
+		if r.byte("data segment") != 0 || r.byte("offset") != byte(OpI32Const) {
+			return nil, false
+		}
+		from := r.pos
+		r.skipSigned(32, "offset")
+		var offset uint32
+		for i, b := range payload[from:r.pos] {
+			offset |= uint32(b&0x7f) << (7 * i)
+			if i < 4 && b < 0x80 && b&0x40 != 0 {
+				offset |= ^uint32(0) << (7 * (i + 1))
+			}
+		}
+		if r.byte("offset") != byte(OpEnd) {
+			return nil, false
+		}
+		size := int(r.u32("length of a data segment"))
+		from = r.pos
+		r.skip(uint64(size), "data segment")
+		if !r.ok() {
+			return nil, false
+		}
+		out = append(out, segment{offset, payload[from:r.pos]})
+	}
+	return out, true
+}
+
+// appendMerged writes the first segments as one, and returns those that are left.
+func appendMerged(out []byte, segments []segment) ([]byte, []segment) {
+	k := 1
+	for k < len(segments) && int64(segments[k].offset)-segments[k-1].end() <= mergeGap {
+		k++
+	}
+	first, last := segments[0], segments[k-1]
+	out = append(out, 0, byte(OpI32Const))
+	out = appendSigned32(out, int32(first.offset))
+	out = append(out, byte(OpEnd))
+	out = binary.AppendUvarint(out, uint64(last.end()-int64(first.offset)))
+	at := int64(first.offset)
+	for _, s := range segments[:k] {
+		var zeros [mergeGap]byte
+		out = append(out, zeros[:int64(s.offset)-at]...)
+		out = append(out, s.data...)
+		at = s.end()
+	}
+	return out, segments[k:]
+}
+
+func appendSigned32(out []byte, v int32) []byte {
+	for {
+		b := byte(v & 0x7f)
+		v >>= 7
+		if v == 0 && b&0x40 == 0 || v == -1 && b&0x40 != 0 {
+			return append(out, b)
+		}
+		out = append(out, b|0x80)
+	}
+}
