@@ -71,7 +71,10 @@ func admit(mod *tool.Module) (*admitted, error) {
 	if err := checkSize(facts); err != nil {
 		return refuse("%v", err)
 	}
-	code, err = fuel.Rewrite(facts, fuel.Options{Depth: maxDepth, TableElements: maxTableElements, Inspect: newInspector().function})
+	code, err = fuel.Rewrite(facts, fuel.Options{
+		Depth: maxDepth, TableElements: maxTableElements, MergeData: true, Segments: maxSegments,
+		Inspect: newInspector().function,
+	})
 	if err != nil {
 		return refuse("%v", err)
 	}

@@ -225,4 +225,3 @@ func TestAModuleThatReachesForItsCounterIsRefused(t *testing.T) {
 	imports := w.ToolOptions{Imports: []w.Import{{Module: "stockade:fuel", Name: "refill", Params: []w.ValType{w.I64}, Results: []w.ValType{w.I64}}}}
 	failure(t, granted(t, probe(imports), ask{}).mustRun(t, box), tool.CodeNotAdmitted, tool.ValidationFailed, "stockade:fuel.refill")
 }
-

@@ -14,6 +14,7 @@ const (
 	maxTableElements   = 1_000_000 // of all tables together, 8 bytes each
 	maxFuncTypeEntries = 128       // parameters and results
 
+	maxSegments  = 10_000 // of data and of elements, after merging
 	maxBodyBytes = 1 << 20
 	maxLocals    = 10_000 // of one function
 	maxLocalsSum = 1_000_000

@@ -1,6 +1,9 @@
 package wasm
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // MaxLocals is the number of locals that a function may declare; eight bytes
 // of a file can ask for four thousand million.
@@ -56,6 +59,7 @@ type Bodies struct {
 	n, next int
 
 	funcs, tables, memories, globals, tags int
+	undeclared                             int64 // the start function, if ref.func must not name it; or -1
 
 	body  Body
 	depth int // labels around the instruction that is read
@@ -63,7 +67,7 @@ type Bodies struct {
 
 // Bodies returns a reader of the module's functions.
 func (m *Module) Bodies() *Bodies {
-	b := &Bodies{m: m, n: len(m.Funcs)}
+	b := &Bodies{m: m, n: len(m.Funcs), undeclared: m.undeclaredStart()}
 	for _, i := range m.Imports {
 		switch i.Kind {
 		case KindFunc:
@@ -91,6 +95,21 @@ func (m *Module) Bodies() *Bodies {
 		}
 	}
 	return b
+}
+
+// undeclaredStart returns the start function if nothing outside of functions
+// names it. ref.func cannot either then, which is checked here because whoever
+// exports the start function takes that away.
+func (m *Module) undeclaredStart() int64 {
+	if !m.HasStart {
+		return -1
+	}
+	for _, at := range m.FuncRefs {
+		if i, _ := binary.Uvarint(m.Raw[at:]); i == uint64(m.Start) {
+			return -1
+		}
+	}
+	return int64(m.Start)
 }
 
 // Next reads the next function; false when there is none or when it is
@@ -245,7 +264,11 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 		}
 		in.Arg2 = uint32(n) + 1
 	case immFunc:
+		at := r.pos
 		in.Arg = r.index(b.funcs, "function")
+		if in.Op == OpRefFunc && int64(in.Arg) == b.undeclared {
+			r.failAt(at, "undeclared reference to function %d", in.Arg)
+		}
 	case immIndirect:
 		in.Arg = r.index(len(b.m.Types), "type")
 		in.Arg2 = r.index(b.tables, "table")
@@ -269,14 +292,14 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 		in.Arg = r.index(b.m.Elements, "element segment")
 	case immDataMem:
 		in.Arg = r.index(b.m.Data, "data segment")
-		in.Arg2 = r.index(b.memories, "memory")
+		b.memory(r)
 	case immData:
 		in.Arg = r.index(b.m.Data, "data segment")
 	case immMem:
-		in.Arg = r.index(b.memories, "memory")
+		b.memory(r)
 	case immMemMem:
-		in.Arg = r.index(b.memories, "memory")
-		in.Arg2 = r.index(b.memories, "memory")
+		b.memory(r)
+		b.memory(r)
 	case immMemargLane:
 		b.memarg(r)
 		r.byte("lane")
@@ -314,6 +337,17 @@ func (b *Bodies) blockType(r *reader) {
 		if i := r.signed33("block type"); r.ok() && (i < 0 || i >= int64(len(b.m.Types))) {
 			r.failAt(start, "block type %d, but there are %d types", i, len(b.m.Types))
 		}
+	}
+}
+
+// memory reads the index of a memory, of which there is at most one.
+func (b *Bodies) memory(r *reader) {
+	start := r.pos
+	if r.byte("memory") != 0 {
+		r.failAt(start, "the index of a memory is not a zero byte")
+	}
+	if b.memories == 0 {
+		r.failAt(start, "memory 0, but there are none")
 	}
 }
 

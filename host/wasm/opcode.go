@@ -117,7 +117,7 @@ const (
 	immTableTable // table and table
 	immElemTable  // element segment and table
 	immElem       // element segment
-	immDataMem    // data segment and memory
+	immDataMem    // data segment and memory, which is always 0
 	immData       // data segment
 	immMem        // memory
 	immMemMem     // memory and memory

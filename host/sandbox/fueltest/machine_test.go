@@ -49,17 +49,17 @@ type instance struct {
 
 func newMachine(ctx context.Context, w way, s suite, dir string) (*machine, error) {
 	m := &machine{way: w, suite: s.name, dir: dir, named: map[string]*instance{}, registered: map[string]*instance{}, used: map[int]uint64{}}
-	// Modules are registered under a name when they run already, which wazero
-	// has no notion of, and under several.
+	// A module gets the name under which others import it after it was
+	// instantiated. To wazero none has a name.
 	m.ctx = experimental.WithImportResolver(ctx, func(name string) api.Module {
 		if inst, ok := m.registered[name]; ok {
 			return inst.mod
 		}
 		return nil
 	})
-	m.runtime = wazero.NewRuntimeWithConfig(ctx, w.config().WithCoreFeatures(s.features))
+	m.runtime = wazero.NewRuntimeWithConfig(m.ctx, w.config().WithCoreFeatures(s.features))
 	if w.slice > 0 {
-		if err := meter.Instantiate(ctx, m.runtime); err != nil {
+		if err := meter.Instantiate(m.ctx, m.runtime); err != nil {
 			return nil, err
 		}
 	}
@@ -231,11 +231,11 @@ func (m *machine) run(c command) error {
 	case "assert_uninstantiable":
 		_, err := m.instantiate(c.Filename)
 		if c.Text == "out of bounds table access" && err == nil {
-			return nil // see tolerated
+			return nil // see [tolerated]
 		}
 		return wantTrap(err, c.Text)
 	}
-	return fmt.Errorf("unknown command")
+	return errors.New("unknown command")
 }
 
 func (m *machine) instance(name string) (*instance, error) {

@@ -1,7 +1,6 @@
 package fueltest
 
 import (
-	"context"
 	"errors"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +19,7 @@ import (
 type suite struct {
 	name     string
 	features api.CoreFeatures
-	least    count // of each way
+	least    count // in each way
 }
 
 var suites = []suite{
@@ -37,8 +36,8 @@ var suites = []suite{
 type way struct {
 	name   string
 	config func() wazero.RuntimeConfig
-	// Not metered if 0. So small that the guest has to ask for more at each
-	// turn or at every third.
+	// How much fuel there is at a time; 0: the code is not metered. With 1 the
+	// guest asks for more whenever it looks, with 1000 now and then.
 	slice   uint64
 	options fuel.Options
 }
@@ -46,11 +45,16 @@ type way struct {
 var ways = []way{
 	{"plain compiler", wazero.NewRuntimeConfigCompiler, 0, fuel.Options{}},
 	{"plain interpreter", wazero.NewRuntimeConfigInterpreter, 0, fuel.Options{}},
-	{"metered compiler", wazero.NewRuntimeConfigCompiler, 1000, fuel.Options{}},
-	{"metered interpreter", wazero.NewRuntimeConfigInterpreter, 1, fuel.Options{}},
-	{"limited compiler", wazero.NewRuntimeConfigCompiler, 1, fuel.Options{Depth: depth, TableElements: tables}},
-	{"limited interpreter", wazero.NewRuntimeConfigInterpreter, 1000, fuel.Options{Depth: depth, TableElements: tables}},
+	{"metered compiler", wazero.NewRuntimeConfigCompiler, 1, fuel.Options{}},
+	{"metered interpreter", wazero.NewRuntimeConfigInterpreter, 1000, fuel.Options{}},
+	{"limited compiler", wazero.NewRuntimeConfigCompiler, 1000, fuel.Options{Depth: depth, TableElements: tables}},
+	{"limited interpreter", wazero.NewRuntimeConfigInterpreter, 1, fuel.Options{Depth: depth, TableElements: tables}},
 }
+
+// tooTyped are the valid modules that fuel refuses when the depth is limited:
+// results of a function with calls go through locals, which a reference that is
+// never null cannot.
+var tooTyped = []string{"exception-handling/try_table.13.wasm"}
 
 // tolerated are the invalid modules that wazero 1.12.0 accepts: an initial
 // value or an offset reads an imported global that is mutable. Its own tests do
@@ -64,17 +68,12 @@ var tolerated = []string{
 	"extended-const/global.19.wasm",
 }
 
-// tooTyped are the valid modules that fuel refuses when the depth is limited:
-// what a function with calls returns goes through locals, which a reference
-// that is never null cannot.
-var tooTyped = []string{"exception-handling/try_table.13.wasm"}
-
 // count says how much of a suite was carried out.
 type count struct {
 	scripts    int
 	commands   int
-	assertions int // commands that can fail otherwise than by an error of ours
-	text       int // not carried out: the module is in the text format
+	assertions int // among the commands
+	text       int // commands not carried out: their module is in the text format
 	fuel       uint64
 }
 
@@ -146,7 +145,7 @@ func runScript(t *testing.T, s suite, file string) []count {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer m.runtime.Close(context.WithoutCancel(t.Context()))
+			defer m.runtime.Close(t.Context())
 			n := &counts[i]
 			n.scripts = 1
 			for at, c := range script.Commands {

@@ -193,11 +193,12 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 		panic(errors.New("the guest runs without an account"))
 	}
 	left := int64(stack[0])
-	err := ErrDepth
-	if left < 0 {
-		if err = a.Check(); err == nil {
-			left, err = a.grant(left)
-		}
+	if left >= 0 {
+		panic(ErrDepth) // before the function was charged
+	}
+	err := a.Check()
+	if err == nil {
+		left, err = a.grant(left)
 	}
 	if err != nil {
 		a.set(left) // the guest holds it in a register

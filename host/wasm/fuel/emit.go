@@ -172,6 +172,13 @@ func (e *emitter) check(depth bool) {
 	}
 	e.out = append(e.out, byte(wasm.OpI64Const), 0, opI64GeS, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
 	e.op(wasm.OpLocalGet, e.local)
+	if depth {
+		// A guest that always owes fuel must not get away with any depth: a
+		// value that is not negative says that the depth is exceeded.
+		e.out = append(e.out, byte(wasm.OpI64Const), 0)
+		e.op(wasm.OpLocalGet, e.inner)
+		e.out = append(e.out, byte(wasm.OpI64Const), 0, opI64GeS, byte(wasm.OpSelect))
+	}
 	e.op(wasm.OpCall, e.refill)
 	if e.state == clean {
 		e.op(wasm.OpLocalTee, e.local)

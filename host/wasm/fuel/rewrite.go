@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -13,6 +14,7 @@ type Options struct {
 	// Depth limits how deep calls can be nested, in units of roughly 16 bytes
 	// of the engine's stack. 0: no limit. The refill function is called with a
 	// value that is not negative when it is exceeded, and must not return.
+	// Functions whose results are typed references are refused with a limit.
 	Depth int64
 	// TableElements limits how far all tables of the module together can grow.
 	// 0: no limit of ours.
@@ -336,7 +338,7 @@ func (r *rewriter) moved(index uint32) uint32 {
 // cappedTables is the table section with a share of what may still grow as
 // each table's maximum. The engine has no limit of its own.
 func cappedTables(tables []wasm.Table, most uint64) ([]byte, error) {
-	spare := most
+	spare := min(most, math.MaxUint32)
 	for _, t := range tables {
 		if t.Limits.Min > spare {
 			return nil, fmt.Errorf("the tables start with more than %d elements", most)
