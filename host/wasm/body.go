@@ -3,6 +3,7 @@ package wasm
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 )
 
 // MaxLocals is the number of locals that a function may declare; eight bytes
@@ -33,6 +34,7 @@ type Body struct {
 	Groups    uint32
 	Locals    uint32 // declared, without the parameters
 	Params    uint32
+	Types     []ValType // of parameters and locals
 
 	Instrs []Instr  // the last one is the end of the function
 	Labels []uint32 // of br_table, the default last, and of the clauses of try_table
@@ -154,18 +156,23 @@ func (b *Bodies) Err() error {
 
 func (b *Bodies) locals(r *reader) {
 	start := r.pos
+	types := append(b.body.Types[:0], b.m.Types[b.m.Funcs[b.next-1]].Params...)
 	b.body.Groups = uint32(r.count(MaxModuleBytes, 2, "groups of locals"))
 	var n uint64
 	for range b.body.Groups {
-		n += uint64(r.u32("number of locals"))
-		r.valType("local")
-		if n > MaxLocals {
+		k := r.u32("number of locals")
+		t := r.valType("local")
+		if n += uint64(k); n > MaxLocals {
 			r.failAt(start, "more than %d locals", MaxLocals)
 		}
 		if !r.ok() {
 			return
 		}
+		for range k {
+			types = append(types, t)
+		}
 	}
+	b.body.Types = types
 	b.body.Locals = uint32(n)
 	b.body.LocalsEnd = r.pos - b.body.Offset
 }
@@ -223,7 +230,17 @@ func prefixed(r *reader, prefix byte) Op {
 	case 0xff:
 		base, last = 0xff, 0xff
 	}
-	sub := r.u32("opcode")
+	var sub uint32
+	if prefix == 0xfc {
+		sub = r.u32("opcode")
+	} else {
+		// The engine reads one byte, and takes the second one of a number above
+		// 127 for a nop. So only what both read alike is let in.
+		b := r.byte("opcode")
+		if sub = uint32(b); b >= 0x80 && r.byte("opcode") != 1 {
+			sub = math.MaxUint32
+		}
+	}
 	if sub > uint32(last-base) {
 		r.failAt(start, "unknown instruction 0x%02x %d", prefix, sub)
 		return OpNop

@@ -48,6 +48,7 @@ type emitter struct {
 	local  uint32
 	saved  uint32 // local: the depth on entry
 	inner  uint32 // local: the depth in here
+	size   uint32 // local: the size of a bulk operation
 	wraps  bool   // the body stands in a block, so that there is one way out
 	setAt  int    // where in out a local.set of the counter begins, if it is the last thing there; or -1
 }
@@ -71,15 +72,15 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 	e.local = b.Params + b.Locals
 	e.saved, e.inner = e.local+1, e.local+2
 
-	added := uint64(1)
+	e.size = e.local + 1
+	added := byte(1)
 	if e.wraps {
-		added = 3
+		e.size, added = e.local+3, 3
 	}
-	e.out = binary.AppendUvarint(e.out, uint64(b.Groups)+1)
+	e.out = binary.AppendUvarint(e.out, uint64(b.Groups)+2)
 	groups := uvarintLen(b.Code)
 	e.out = append(e.out, b.Code[groups:b.LocalsEnd]...)
-	e.out = binary.AppendUvarint(e.out, added)
-	e.out = append(e.out, byte(wasm.I64))
+	e.out = append(e.out, added, byte(wasm.I64), 1, byte(wasm.I32))
 	e.copied = b.LocalsEnd
 
 	outer := scope{kind: labelBlock}
@@ -149,7 +150,7 @@ func (e *emitter) begin(i int, b *block, first bool) {
 		e.state = clean
 	}
 	if b.check {
-		e.check(first && e.wraps)
+		e.check(first && e.wraps, b.names)
 	}
 	if e.direct {
 		e.flush()
@@ -159,7 +160,7 @@ func (e *emitter) begin(i int, b *block, first bool) {
 // check writes the look at the counter. That the else branch is the rare one
 // matters: the engine allocates registers for what follows as they are at the
 // end of the first branch, and would reload everything in every loop.
-func (e *emitter) check(depth bool) {
+func (e *emitter) check(depth bool, names span) {
 	if e.setAt >= 0 {
 		e.out[e.setAt] = byte(wasm.OpLocalTee)
 		e.setAt = -1
@@ -171,6 +172,7 @@ func (e *emitter) check(depth bool) {
 		e.out = append(e.out, opI64Or)
 	}
 	e.out = append(e.out, byte(wasm.OpI64Const), 0, opI64GeS, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
+	e.rename(names)
 	e.op(wasm.OpLocalGet, e.local)
 	if depth {
 		// A guest that always owes fuel must not get away with any depth: a
@@ -187,6 +189,36 @@ func (e *emitter) check(depth bool) {
 		e.op(wasm.OpLocalSet, e.local)
 	}
 	e.out = append(e.out, byte(wasm.OpEnd))
+}
+
+// maxRenamed is how many locals get new names at most: each takes some seven bytes.
+const maxRenamed = 16
+
+// rename gives the locals that a loop assigns new names for the engine, before
+// the rare call. What is in registers at the head of a loop and needed after a
+// call in it would be written to the stack in every turn of the loop; now only
+// the new names are, and only when the call is made. The instructions that do
+// it change no bit and are not optimised away.
+func (e *emitter) rename(names span) {
+	if names.to-names.from > maxRenamed {
+		return
+	}
+	for i := names.from; i < names.to; i++ {
+		local := e.flow.assigned[i]
+		t := e.body.Types[local]
+		if t == wasm.I32 || t == wasm.I64 || t == wasm.F32 || t == wasm.F64 {
+			e.op(wasm.OpLocalGet, local)
+			e.out = append(e.out, sameBits[t]...)
+			e.op(wasm.OpLocalSet, local)
+		}
+	}
+}
+
+var sameBits = map[wasm.ValType][]byte{
+	wasm.I32: {0x41, 0, 0x72}, // | 0
+	wasm.I64: {0x42, 0, 0x84},
+	wasm.F32: {0xbc, 0xbe}, // to i32 and back
+	wasm.F64: {0xbd, 0xbf},
 }
 
 func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
@@ -230,12 +262,56 @@ func (e *emitter) instruction(i int, in *wasm.Instr, startsNext bool) {
 		e.state = stale
 	case wasm.OpUnreachable, wasm.OpThrow, wasm.OpThrowRef:
 		e.live = false
-	case wasm.OpMemoryGrow, wasm.OpMemoryInit, wasm.OpMemoryCopy, wasm.OpMemoryFill,
-		wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill:
+	case wasm.OpMemoryCopy, wasm.OpMemoryFill:
+		if _, known := constantSize(e.body, i); !known {
+			e.bulk(i, in)
+		}
+	case wasm.OpMemoryGrow, wasm.OpTableGrow:
 		e.copyTo(int(in.Offset))
-		e.op(wasm.OpCall, e.help.function(in, e.elem))
+		e.helper(in)
 		e.skip(i)
 		e.state = stale
+	case wasm.OpMemoryInit, wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableFill:
+		e.copyTo(int(in.Offset))
+		e.helper(in)
+		e.op(wasm.OpLocalSet, e.local)
+		e.skip(i)
+		e.state = clean
+	}
+}
+
+// helper calls the helper for an instruction in the place of it.
+func (e *emitter) helper(in *wasm.Instr) {
+	if e.state == stale {
+		e.op(wasm.OpGlobalGet, e.counter)
+	} else {
+		e.op(wasm.OpLocalGet, e.local)
+	}
+	e.op(wasm.OpCall, e.help.function(in, e.elem))
+}
+
+// bulk does a copy or a fill here if it is small.
+func (e *emitter) bulk(i int, in *wasm.Instr) {
+	e.reach(int(in.Offset), dirty)
+	e.copyTo(int(in.Offset))
+	i32 := wasm.I32
+	e.op(wasm.OpLocalTee, e.size)
+	e.op(wasm.OpLocalGet, e.size)
+	e.out = append(e.out, byte(wasm.OpI32Const), maxInlineLog, opI32ShrU, byte(wasm.OpIf))
+	e.out = appendSigned(e.out, int64(e.help.typeIndex([]wasm.ValType{i32, i32, i32}, nil)))
+	e.helper(in)
+	e.op(wasm.OpLocalSet, e.local)
+	e.out = append(e.out, byte(wasm.OpElse))
+	e.out = append(e.out, e.body.Code[in.Offset:e.body.End(i)]...)
+	e.op(wasm.OpLocalGet, e.local)
+	e.op(wasm.OpLocalGet, e.size)
+	e.out = append(e.out, byte(wasm.OpI32Const), CostBulkShift, opI32ShrU, opI64ExtendI32, opI64Sub)
+	e.op(wasm.OpLocalSet, e.local)
+	e.out = append(e.out, byte(wasm.OpEnd))
+	e.skip(i)
+	e.state = dirty
+	if e.direct {
+		e.flush()
 	}
 }
 

@@ -26,9 +26,12 @@ type block struct {
 	weight  uint32
 	freq    int32 // estimate of how often it runs; a logarithm
 	check   bool  // a charge and a check of the counter begin the block
+	names   span  // of an innermost loop: the locals that it assigns, in flow.assigned
 	trap    bool  // it ends with unreachable
 	charge  int64
 }
+
+type span struct{ from, to int32 }
 
 // port 0 is the outside of the function.
 const outside = 0
@@ -49,6 +52,7 @@ type label struct {
 	targeted bool // something branches to its end
 	caught   bool // an exception does
 	port     int32
+	loop     int32 // the first block of a loop
 	elsePort int32 // what leads to the else branch
 	freq     int32 // before it
 	path     path  // the costliest of those that branch to its end
@@ -81,6 +85,11 @@ type flow struct {
 	loops   bool
 	tries   bool // it catches exceptions
 	longest path // the costliest path anywhere
+
+	// assigned are the locals that innermost loops assign.
+	assigned []uint32
+	inLoop   []int32 // of each local: the loop that assigned it last
+	loop     int32   // the innermost loop, a block, if the code is in none within it; or -1
 
 	// exits is set if a conditional branch leads out of the function.
 	exits bool
@@ -157,7 +166,13 @@ func (f *flow) branch(depth uint32) {
 // analyze splits a function into blocks. leaf tells which of the module's
 // functions look at no counter.
 func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
-	*f = flow{blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0]}
+	*f = flow{
+		blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0],
+		assigned: f.assigned[:0], inLoop: f.inLoop[:0], loop: -1,
+	}
+	for range b.Types {
+		f.inLoop = append(f.inLoop, -1)
+	}
 	f.port() // outside
 	f.labels = append(f.labels, label{live: true, port: outside})
 	f.begin(0, outside)
@@ -180,8 +195,18 @@ func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
 		if f.cur < 0 {
 			continue
 		}
-		f.pay(i, Cost(in.Op))
+		cost := Cost(in.Op)
+		size, known := constantSize(b, i)
+		if known {
+			cost += size >> CostBulkShift
+		}
+		f.pay(i, cost)
 		switch in.Op {
+		case wasm.OpLocalSet, wasm.OpLocalTee:
+			if f.loop >= 0 && f.inLoop[in.Arg] != f.loop {
+				f.inLoop[in.Arg] = f.loop
+				f.assigned = append(f.assigned, in.Arg)
+			}
 		case wasm.OpBr:
 			f.branch(in.Arg)
 			f.cur = -1
@@ -210,8 +235,14 @@ func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
 			f.call(in.Arg < imported || leaf[in.Arg-imported])
 		case wasm.OpCallIndirect:
 			f.call(true)
-		case wasm.OpMemoryGrow, wasm.OpMemoryInit, wasm.OpMemoryCopy, wasm.OpMemoryFill,
-			wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill:
+		case wasm.OpMemoryCopy, wasm.OpMemoryFill:
+			if !known {
+				f.path.cost += maxInline >> CostBulkShift // or it is checked
+				if f.path.tail > 0 {
+					f.path.tail += maxInline >> CostBulkShift
+				}
+			}
+		case wasm.OpMemoryGrow, wasm.OpMemoryInit, wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill:
 			f.path = path{tail: 1} // what they call checks
 		}
 	}
@@ -220,6 +251,32 @@ func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
 // isLeaf says whether a function can do without a check. Calls of it count as
 // if it cost maxLeaf.
 func (f *flow) isLeaf() bool { return !f.calls && f.longest.cost <= maxLeaf }
+
+// A bulk operation is done in place if it is known to be so small, or found to
+// be when it runs. What is larger is done by a helper, which checks.
+const (
+	maxConstant  = 8 << 10
+	maxInlineLog = 10
+	maxInline    = 1 << maxInlineLog
+)
+
+// constantSize returns the size of a memory.copy or memory.fill if that is a
+// constant, and small.
+func constantSize(b *wasm.Body, i int) (uint32, bool) {
+	op := b.Instrs[i].Op
+	if op != wasm.OpMemoryCopy && op != wasm.OpMemoryFill || i == 0 || b.Instrs[i-1].Op != wasm.OpI32Const {
+		return 0, false
+	}
+	var n uint32
+	code := b.Code[b.Instrs[i-1].Offset+1 : b.Instrs[i].Offset]
+	for k, c := range code {
+		n |= uint32(c&0x7f) << (7 * k)
+	}
+	if code[len(code)-1]&0x40 != 0 {
+		return 0, false // a negative number, which counts as a large one
+	}
+	return n, n <= maxConstant
+}
 
 // call notes that another function ran. One that checks nothing may have
 // consumed up to maxLeaf; after one that checks only what comes now counts.
@@ -254,6 +311,9 @@ func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
 			f.freq += freqLoop
 			f.begin(i+1, l.port)
 			f.checked()
+			f.loop = f.cur
+			f.blocks[f.cur].names = span{int32(len(f.assigned)), -1}
+			l.loop = f.cur
 		}
 	case wasm.OpIf:
 		l.kind = labelIf
@@ -298,6 +358,10 @@ func (f *flow) end(i int) {
 	f.freq = l.freq
 	switch {
 	case l.kind == labelLoop:
+		if l.live && f.loop == l.loop {
+			f.blocks[l.loop].names.to = int32(len(f.assigned))
+			f.loop = -1
+		}
 		// Nothing branches here, but it runs less often than what is before.
 		if f.cur >= 0 {
 			f.begin(i+1, f.blocks[f.cur].out)

@@ -8,11 +8,14 @@ import (
 )
 
 // chunk is how many bytes a bulk operation handles between two checks, and
-// how many elements: nothing can stop the engine within one.
-const chunk = 64 << 10
+// how many elements: nothing can stop the engine within one, which takes a
+// millisecond or two if the memory has not been touched before.
+const chunk = 1 << 20
 
 // helpers are the functions that a module gets for instructions whose cost
-// depends on an operand. They charge for what was done, in pieces.
+// depends on an operand. They charge for what was done, in pieces. Beside the
+// operands each takes the counter, which is its last parameter. Those that
+// return nothing else return it; after a grow it is found in the global.
 type helpers struct {
 	first    uint32 // index of the first of them
 	refill   uint32
@@ -82,8 +85,11 @@ func (h *helpers) function(in *wasm.Instr, elem func(table uint32) wasm.ValType)
 		params = []wasm.ValType{i32, i32, i32}
 		body = h.bulk(key, 0, true)
 	}
+	if results == nil {
+		results = []wasm.ValType{wasm.I64}
+	}
 	h.keys = append(h.keys, key)
-	h.typeOf = append(h.typeOf, h.typeIndex(params, results))
+	h.typeOf = append(h.typeOf, h.typeIndex(append(params, wasm.I64), results))
 	h.bodies = append(h.bodies, body)
 	return h.first + uint32(len(h.keys)-1)
 }
@@ -130,19 +136,19 @@ const (
 	opI32ShrU      = 0x76
 )
 
-// charge subtracts what is on the stack, an i64, and checks. local is an i64.
-func (h *helpers) charge(a *asm, local uint32) {
-	a.op(wasm.OpLocalSet, local)
-	a.op(wasm.OpGlobalGet, h.counter)
-	a.op(wasm.OpLocalGet, local)
+// charge subtracts the price, an i64, from the counter in a local, and checks.
+func (h *helpers) charge(a *asm, counter uint32, price func()) {
+	a.op(wasm.OpLocalGet, counter)
+	price()
 	a.raw(opI64Sub)
-	a.op(wasm.OpLocalTee, local)
+	a.op(wasm.OpLocalTee, counter)
 	a.op(wasm.OpGlobalSet, h.counter)
-	a.op(wasm.OpLocalGet, local)
+	a.op(wasm.OpLocalGet, counter)
 	a.i64(0)
 	a.raw(opI64GeS, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
-	a.op(wasm.OpLocalGet, local)
+	a.op(wasm.OpLocalGet, counter)
 	a.op(wasm.OpCall, h.refill)
+	a.op(wasm.OpLocalTee, counter)
 	a.op(wasm.OpGlobalSet, h.counter)
 	a.raw(byte(wasm.OpEnd))
 }
@@ -150,9 +156,9 @@ func (h *helpers) charge(a *asm, local uint32) {
 // grow charges for what was added, if it was. The operand that counts is the
 // last of the parameters.
 func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
-	old, cost := params, params+1 // locals
+	counter, old := params, params+1 // a parameter and a local
 	a := &asm{}
-	a.raw(2, 1, byte(wasm.I32), 1, byte(wasm.I64))
+	a.raw(1, 1, byte(wasm.I32))
 	for p := range params {
 		a.op(wasm.OpLocalGet, p)
 	}
@@ -160,11 +166,12 @@ func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
 	a.op(wasm.OpLocalTee, old)
 	a.i32(-1)
 	a.raw(opI32Eq, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
-	a.op(wasm.OpLocalGet, params-1)
-	a.raw(opI64ExtendI32)
-	a.i64(unit)
-	a.raw(opI64Mul)
-	h.charge(a, cost)
+	h.charge(a, counter, func() {
+		a.op(wasm.OpLocalGet, params-1)
+		a.raw(opI64ExtendI32)
+		a.i64(unit)
+		a.raw(opI64Mul)
+	})
 	a.raw(byte(wasm.OpEnd))
 	a.op(wasm.OpLocalGet, old)
 	a.raw(byte(wasm.OpEnd))
@@ -176,7 +183,7 @@ func (h *helpers) grow(key helperKey, params uint32, unit int64) []byte {
 // end if the source overlaps the destination from below. What is out of bounds
 // traps before anything was written, as if it were one operation.
 func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
-	const dst, src, n, k, back, cost = 0, 1, 2, 3, 4, 5
+	const dst, src, n, counter, k, back = 0, 1, 2, 3, 4, 5
 	both := func(a *asm, op byte, by uint32) { // moves dst, and src if there is one
 		for _, p := range []uint32{dst, src} {
 			if p == src && !source {
@@ -202,12 +209,27 @@ func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 		a.op(wasm.OpLocalGet, p)
 		a.raw(opI32LtU)
 	}
+	price := func(a *asm, of uint32) {
+		h.charge(a, counter, func() {
+			a.op(wasm.OpLocalGet, of)
+			if shift > 0 {
+				a.i32(shift)
+				a.raw(opI32ShrU)
+			}
+			a.raw(opI64ExtendI32)
+		})
+	}
 	a := &asm{}
-	a.raw(2, 2, byte(wasm.I32), 1, byte(wasm.I64))
+	a.raw(1, 2, byte(wasm.I32))
 
 	a.op(wasm.OpLocalGet, n)
 	a.i32(chunk)
-	a.raw(opI32GtU, byte(wasm.OpIf), blockVoid)
+	a.raw(opI32GtU, byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
+	whole(a)
+	price(a, n)
+	a.op(wasm.OpLocalGet, counter)
+	a.raw(byte(wasm.OpReturn), byte(wasm.OpEnd))
+
 	{
 		overflows(a, dst)
 		if source {
@@ -235,7 +257,6 @@ func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 			both(a, opI32Sub, n)
 		}
 	}
-	a.raw(byte(wasm.OpEnd))
 
 	a.raw(byte(wasm.OpLoop), blockVoid)
 	{
@@ -256,13 +277,7 @@ func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 		a.op(wasm.OpLocalGet, k)
 		a.instruction(key)
 
-		a.op(wasm.OpLocalGet, k)
-		if shift > 0 {
-			a.i32(shift)
-			a.raw(opI32ShrU)
-		}
-		a.raw(opI64ExtendI32)
-		h.charge(a, cost)
+		price(a, k)
 
 		a.op(wasm.OpLocalGet, back)
 		a.raw(byte(wasm.OpIf), blockVoid, byte(wasm.OpElse))
@@ -275,6 +290,8 @@ func (h *helpers) bulk(key helperKey, shift int64, source bool) []byte {
 		a.op(wasm.OpLocalTee, n)
 		a.op(wasm.OpBrIf, 0)
 	}
-	a.raw(byte(wasm.OpEnd), byte(wasm.OpEnd))
+	a.raw(byte(wasm.OpEnd))
+	a.op(wasm.OpLocalGet, counter)
+	a.raw(byte(wasm.OpEnd))
 	return a.out
 }

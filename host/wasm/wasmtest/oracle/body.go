@@ -1,0 +1,429 @@
+package oracle
+
+import (
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// Bounds that keep a module from growing out of proportion to its bytes.
+const (
+	maxNesting = 7 // of blocks
+	maxDeep    = 3 // of operands that are computed
+)
+
+// frame is a block that has been opened.
+type frame struct {
+	op              uint32 // opBlock, which the function itself is too, opLoop or opIf
+	params, results []valType
+	height          int  // of the stack below its operands
+	dead            bool // what follows is never executed, and its stack polymorphic
+}
+
+// label is what a branch to the block takes along.
+func (f *frame) label() []valType {
+	if f.op == opLoop {
+		return f.params
+	}
+	return f.results
+}
+
+// body makes the body of one function. It knows the types on the stack, so
+// that it can choose any instruction: operands that are not there are made.
+type body struct {
+	*generator
+	writer
+	src     *source
+	self    int
+	typ     wasm.FuncType
+	locals  []valType // parameters included
+	scratch map[valType]uint32
+	stack   []valType
+	floor   int // operands below it are not to be touched
+	frames  []frame
+	deep    int // how many calls of value are going on
+}
+
+// bodies makes run first, so that there are bytes left for it.
+func (g *generator) bodies() {
+	n := len(g.funcs) - g.imported
+	g.code = make([][]byte, n)
+	for i := range n {
+		f := (g.run - g.imported + i) % n
+		if f < g.crowd {
+			g.code[f] = []byte{0, opEnd}
+		} else {
+			g.code[f] = g.body(g.imported + f)
+		}
+	}
+}
+
+func (g *generator) body(self int) []byte {
+	s := g.src
+	b := &body{generator: g, writer: writer{src: s, pad: g.pad}, src: s, self: self, typ: g.typeOf(self), scratch: make(map[valType]uint32)}
+	b.locals = slices.Clone(b.typ.Params)
+	for range s.n(6) {
+		b.locals = append(b.locals, g.anyType())
+	}
+	if s.percent(3) {
+		b.locals = append(b.locals, slices.Repeat([]valType{i64t}, 110+s.n(20))...)
+	}
+	b.frames = []frame{{op: opBlock, results: b.typ.Results}}
+	b.statements(10 + s.n(60))
+	b.close()
+	b.op(opEnd)
+
+	w := &writer{src: s, pad: g.pad}
+	w.localTypes(b.locals[len(b.typ.Params):])
+	return append(w.out, b.out...)
+}
+
+// localTypes declares locals, in groups of one type that need not be as large
+// as they could be, and can be empty.
+func (w *writer) localTypes(types []valType) {
+	type group struct {
+		n uint32
+		t valType
+	}
+	var groups []group
+	for _, t := range types {
+		if t == reserved {
+			t = i32t
+		}
+		if w.src.percent(5) {
+			groups = append(groups, group{0, f64t})
+		}
+		if n := len(groups); n > 0 && groups[n-1].t == t && !w.src.percent(20) {
+			groups[n-1].n++
+		} else {
+			groups = append(groups, group{1, t})
+		}
+	}
+	w.u32(uint32(len(groups)))
+	for _, g := range groups {
+		w.u32(g.n)
+		w.byte(byte(g.t))
+	}
+}
+
+func (b *body) top() *frame { return &b.frames[len(b.frames)-1] }
+
+// have is the operands that the next instruction can take.
+func (b *body) have() []valType { return b.stack[max(b.floor, b.top().height):] }
+
+func (b *body) pushed(types ...valType) { b.stack = append(b.stack, types...) }
+
+// popped takes n operands away; in dead code there can be fewer.
+func (b *body) popped(n int) {
+	b.stack = b.stack[:len(b.stack)-min(n, len(b.stack)-b.top().height)]
+}
+
+// die is called after an instruction that never ends.
+func (b *body) die() {
+	f := b.top()
+	b.stack = b.stack[:f.height]
+	f.dead = true
+}
+
+// emit writes an instruction with indices, whose operands are on the stack.
+func (b *body) emit(op uint32, indices ...uint32) {
+	b.op(op)
+	for _, i := range indices {
+		b.u32(i)
+	}
+}
+
+// constI32 writes a constant for an instruction that follows at once.
+func (b *body) constI32(v int32) {
+	b.op(opI32Const)
+	b.signed(int64(v), 32)
+}
+
+// index makes a constant operand.
+func (b *body) index(v int) {
+	b.constI32(int32(v))
+	b.pushed(i32t)
+}
+
+// statements makes up to n statements. After a branch, mostly fewer.
+func (b *body) statements(n int) {
+	for ; n > 0 && !b.src.done(); n-- {
+		if b.top().dead && b.src.percent(30) {
+			return
+		}
+		b.statement()
+	}
+}
+
+// statement makes an instruction of a random kind, and what it needs.
+func (b *body) statement() {
+	switch n := b.src.n(128); {
+	case n < 12:
+		b.compute(pick(b.src, i32t, i64t, f32t, f64t))
+	case n < 16:
+		b.value(b.anyType())
+	case n < 20:
+		if len(b.have()) > 0 || b.top().dead {
+			b.op(opDrop)
+			b.popped(1)
+		}
+	case n < 32:
+		b.setLocal()
+	case n < 37:
+		b.setGlobal()
+	case n < 43:
+		b.storeAny()
+	case n < 48:
+		b.value(pick(b.src, i32t, i64t, f32t, f64t)) // often a load
+	case n < 54:
+		b.bulkMemory()
+	case n < 62:
+		b.tableStatement()
+	case n < 64:
+		b.op(opNop)
+	case n < 67:
+		b.selectAny()
+	case n < 76:
+		b.structured(opBlock)
+	case n < 85:
+		b.structured(opLoop)
+	case n < 94:
+		b.structured(opIf)
+	case n < 100:
+		b.branchIf()
+	case n < 107:
+		b.diverge(n - 100)
+	case n < 114:
+		b.call()
+	case n < 119:
+		b.callIndirect()
+	case n < 121:
+		b.tailCall()
+	default:
+		b.vectorStatement()
+	}
+}
+
+// want puts operands of these types on the stack for the instruction that
+// comes next, and takes note that it consumes them.
+func (b *body) want(types ...valType) {
+	b.operands(types...)
+	b.popped(len(types))
+}
+
+// diverge makes what never goes on to the next instruction. That comes rarely
+// in the outermost block, because no more of the function would be executed.
+func (b *body) diverge(kind int) {
+	if len(b.frames) == 1 && !b.src.percent(15) {
+		return
+	}
+	switch {
+	case kind < 2:
+		b.branch()
+	case kind < 5:
+		b.branchTable()
+	case kind < 6:
+		b.leave()
+	case b.top().dead || b.src.percent(max(b.risk, 3)):
+		b.op(opUnreachable)
+		b.die()
+	}
+}
+
+// operands puts operands of these types on the stack. Those that are there
+// already are often used. In dead code some can be left out.
+func (b *body) operands(types ...valType) {
+	there := 0
+	if b.src.percent(60) {
+		have := b.have()
+		bottomless := b.top().dead && b.floor <= b.top().height
+		for n := len(types); n > 0 && there == 0; n-- {
+			switch {
+			case len(have) >= n:
+				if slices.Equal(have[len(have)-n:], types[:n]) {
+					there = n
+				}
+			case bottomless && slices.Equal(have, types[n-len(have):n]):
+				there = n
+			}
+		}
+	}
+	for _, t := range types[there:] {
+		b.value(t)
+	}
+}
+
+// value makes an operand of that type without touching those that are there.
+func (b *body) value(t valType) {
+	height, floor := len(b.stack), b.floor
+	b.floor = height
+	b.deep++
+	b.produce(t)
+	b.deep--
+	b.floor = floor
+	b.stack = append(b.stack[:height], t)
+}
+
+// produce makes a value. It is on the stack, and may be missing from b.stack.
+func (b *body) produce(t valType) {
+	s := b.src
+	switch n := s.n(16); {
+	case n < 4:
+	case n < 8:
+		if i, ok := b.find(b.locals, t); ok {
+			b.emit(opLocalGet, i)
+			return
+		}
+	case n < 9:
+		types := make([]valType, len(b.globals))
+		for i, g := range b.globals {
+			types[i] = g.typ
+		}
+		if i, ok := b.find(types, t); ok {
+			b.emit(opGlobalGet, i)
+			return
+		}
+	case b.deep > maxDeep:
+	case n < 13:
+		if b.compute(t) {
+			return
+		}
+	case n < 15:
+		if b.loadAny(t) {
+			return
+		}
+	default:
+		b.want(t, t, i32t)
+		b.selectOf(t)
+		return
+	}
+	if t == fref && s.percent(60) {
+		f := uint32(s.n(len(b.funcs)))
+		b.referenced[f] = true
+		b.emit(opRefFunc, f)
+		return
+	}
+	b.byte(b.constant(t)...)
+}
+
+// find chooses one of the entries that are t.
+func (b *body) find(types []valType, t valType) (uint32, bool) {
+	var found []uint32
+	for i, x := range types {
+		if x == t {
+			found = append(found, uint32(i))
+		}
+	}
+	if len(found) == 0 {
+		return 0, false
+	}
+	return found[b.src.n(len(found))], true
+}
+
+// newLocal adds a local.
+func (b *body) newLocal(t valType) uint32 {
+	b.locals = append(b.locals, t)
+	return uint32(len(b.locals) - 1)
+}
+
+func (b *body) setLocal() {
+	if len(b.locals) == 0 {
+		b.newLocal(b.anyType())
+	}
+	i := b.src.n(min(len(b.locals), 256))
+	if b.locals[i] == reserved {
+		i = int(b.newLocal(b.anyType()))
+	}
+	t := b.locals[i]
+	if have := b.have(); len(have) > 0 && b.src.percent(50) { // one that fits what is there
+		if j, ok := b.find(b.locals, have[len(have)-1]); ok {
+			i, t = int(j), b.locals[j]
+		}
+	}
+	b.want(t)
+	if b.src.percent(30) {
+		b.emit(opLocalTee, uint32(i))
+		b.pushed(t)
+	} else {
+		b.emit(opLocalSet, uint32(i))
+	}
+}
+
+func (b *body) setGlobal() {
+	if len(b.globals) == 0 {
+		b.op(opNop)
+		return
+	}
+	i := b.src.n(len(b.globals))
+	if g := b.globals[i]; g.mutable && i != b.budget {
+		b.want(g.typ)
+		b.emit(opGlobalSet, uint32(i))
+	}
+}
+
+func (b *body) selectAny() {
+	t := b.anyType()
+	if have := b.have(); len(have) > 0 {
+		t = have[len(have)-1]
+	}
+	b.want(t, t, i32t)
+	b.selectOf(t)
+	b.pushed(t)
+}
+
+// selectOf writes a select; one of references must say its type.
+func (b *body) selectOf(t valType) {
+	if t == fref || t == eref || b.src.percent(20) {
+		b.byte(opSelectTyped, 1, byte(t))
+	} else {
+		b.op(opSelect)
+	}
+}
+
+// close leaves exactly the results of the block on the stack, for the end or
+// the else that comes next.
+func (b *body) close() {
+	f := b.top()
+	if !f.dead && f.op != opLoop && b.src.percent(15) { // whatever lies below them
+		b.want(f.results...)
+		if len(b.frames) == 1 && b.src.percent(50) {
+			b.op(opReturn)
+		} else {
+			b.emit(opBr, 0)
+		}
+		b.die()
+	}
+	have := b.stack[f.height:]
+	if f.dead {
+		for len(have) > 0 && (len(have) > len(f.results) || !slices.Equal(have, f.results[len(f.results)-len(have):])) {
+			b.op(opDrop)
+			have = have[:len(have)-1]
+		}
+		if len(have) == 0 && len(f.results) > 0 {
+			b.stack = b.stack[:f.height]
+			for _, t := range f.results[b.src.n(len(f.results)+1):] {
+				b.value(t)
+			}
+		}
+		return
+	}
+	for len(have) > 0 && (len(have) > len(f.results) || !slices.Equal(have, f.results[:len(have)])) {
+		b.drop(have[len(have)-1])
+		have = have[:len(have)-1]
+	}
+	b.stack = b.stack[:f.height+len(have)]
+	for _, t := range f.results[len(have):] {
+		b.value(t)
+	}
+}
+
+// drop writes what takes a value off the stack.
+func (b *body) drop(t valType) {
+	if b.src.percent(30) {
+		if i, ok := b.find(b.locals, t); ok {
+			b.emit(opLocalSet, i)
+			return
+		}
+	}
+	b.op(opDrop)
+}

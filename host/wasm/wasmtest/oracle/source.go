@@ -1,0 +1,141 @@
+package oracle
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// Seed returns bytes for Generate that depend on n alone: enough for a module
+// of middling size, as a rule, and sometimes for a tiny or a large one.
+func Seed(n uint64) []byte {
+	r := rand.New(rand.NewPCG(n, 0x57ac_fade))
+	out := make([]byte, []int{50, 400, 1000, 1500, 2000, 3000, 4000, 8000}[r.IntN(8)])
+	for i := range out {
+		out[i] = byte(r.Uint32())
+	}
+	return out
+}
+
+// source deals out fuzz bytes as choices. Small changes of the bytes shall make
+// small changes of the module, so each choice takes as few as it can. When no
+// bytes are left they are zero: zero chooses what is plain and ends soon.
+type source struct{ data []byte }
+
+func (s *source) done() bool { return len(s.data) == 0 }
+
+func (s *source) byte() byte {
+	if s.done() {
+		return 0
+	}
+	b := s.data[0]
+	s.data = s.data[1:]
+	return b
+}
+
+// n chooses a number from 0 to limit-1; limit is 256 at most.
+func (s *source) n(limit int) int { return int(s.byte()) % limit }
+
+// percent says yes in that many of a hundred cases.
+func (s *source) percent(p int) bool { return p > 0 && int(s.byte())*100 >= 256*(100-p) }
+
+func (s *source) uint64(size int) uint64 {
+	var b [8]byte
+	for i := range size {
+		b[i] = s.byte()
+	}
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+func pick[T any](s *source, from ...T) T { return from[s.n(len(from))] }
+
+// writer writes the binary format.
+type writer struct {
+	src *source
+	out []byte
+	pad int // how many of a hundred numbers get a longer form than they need
+}
+
+func (w *writer) byte(b ...byte) { w.out = append(w.out, b...) }
+
+// op writes an opcode, without padding: the engine knows none there.
+func (w *writer) op(op uint32) {
+	if op>>16 == 0 {
+		w.byte(byte(op))
+		return
+	}
+	w.byte(byte(op >> 16))
+	w.out = binary.AppendUvarint(w.out, uint64(op&0xffff))
+}
+
+func (w *writer) u32(v uint32) {
+	from := len(w.out)
+	w.out = binary.AppendUvarint(w.out, uint64(v))
+	w.padding(from, 5, 0)
+}
+
+func (w *writer) signed(v int64, bits int) {
+	from := len(w.out)
+	fill := byte(0)
+	if v < 0 {
+		fill = 0x7f
+	}
+	for {
+		b := byte(v & 0x7f)
+		v >>= 7
+		if v == 0 && b&0x40 == 0 || v == -1 && b&0x40 != 0 {
+			w.byte(b)
+			break
+		}
+		w.byte(b | 0x80)
+	}
+	w.padding(from, (bits+6)/7, fill)
+}
+
+// padding makes the number that was written from there longer, if chance has it.
+func (w *writer) padding(from, most int, fill byte) {
+	more := most - (len(w.out) - from)
+	if more == 0 || !w.src.percent(w.pad) {
+		return
+	}
+	w.out[len(w.out)-1] |= 0x80
+	for range w.src.n(more) {
+		w.byte(fill | 0x80)
+	}
+	w.byte(fill)
+}
+
+func (w *writer) valTypes(list []wasm.ValType) {
+	w.u32(uint32(len(list)))
+	for _, t := range list {
+		w.byte(byte(t))
+	}
+}
+
+func (w *writer) name(s string) {
+	w.u32(uint32(len(s)))
+	w.byte([]byte(s)...)
+}
+
+// sized writes what f writes, after its size.
+func (w *writer) sized(f func(w *writer)) {
+	inner := &writer{src: w.src, pad: w.pad}
+	f(inner)
+	w.u32(uint32(len(inner.out)))
+	w.byte(inner.out...)
+}
+
+// section writes a section. One without entries is mostly left out.
+func (w *writer) section(id byte, entries int, entry func(w *writer, i int)) {
+	if entries == 0 && !w.src.percent(5) {
+		return
+	}
+	w.byte(id)
+	w.sized(func(w *writer) {
+		w.u32(uint32(entries))
+		for i := range entries {
+			entry(w, i)
+		}
+	})
+}
