@@ -9,11 +9,14 @@ const (
 	CostFrameLocals = 8
 	// CostPage is the cost of a page that memory.grow added, which is cleared.
 	CostPage = 8192
+	// CostTableElement is the cost of an element that table.grow added.
+	CostTableElement = 16
 	// CostBulkShift: so many bytes, as a power of two, of memory.fill, copy and
-	// init cost one unit. Elements of table.fill, copy, init and grow cost one each.
+	// init cost one unit. Elements of table.fill, copy and init cost one each.
 	CostBulkShift = 3
 	// CostHostCall is what a call of an imported function costs the guest on
-	// top of a call. The host charges by size besides.
+	// top of a call, and every indirect call in a module that could call one in
+	// that way. The host charges by size besides.
 	CostHostCall = 60
 )
 

@@ -87,9 +87,10 @@ type flow struct {
 	longest path // the costliest path anywhere
 
 	// assigned are the locals that innermost loops assign.
-	assigned []uint32
-	inLoop   []int32 // of each local: the loop that assigned it last
-	loop     int32   // the innermost loop, a block, if the code is in none within it; or -1
+	assigned    []uint32
+	hostInTable bool    // an indirect call can be one of the host
+	inLoop      []int32 // of each local: the loop that assigned it last
+	loop        int32   // the innermost loop, a block, if the code is in none within it; or -1
 
 	// exits is set if a conditional branch leads out of the function.
 	exits bool
@@ -168,7 +169,7 @@ func (f *flow) branch(depth uint32) {
 func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
 	*f = flow{
 		blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0],
-		assigned: f.assigned[:0], inLoop: f.inLoop[:0], loop: -1,
+		assigned: f.assigned[:0], inLoop: f.inLoop[:0], loop: -1, hostInTable: f.hostInTable,
 	}
 	for range b.Types {
 		f.inLoop = append(f.inLoop, -1)
@@ -197,8 +198,12 @@ func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
 		}
 		cost := Cost(in.Op)
 		size, known := constantSize(b, i)
-		if known {
+		switch {
+		case known:
 			cost += size >> CostBulkShift
+		case (in.Op == wasm.OpCall || in.Op == wasm.OpReturnCall) && in.Arg < imported,
+			(in.Op == wasm.OpCallIndirect || in.Op == wasm.OpReturnCallIndirect) && f.hostInTable:
+			cost += CostHostCall
 		}
 		f.pay(i, cost)
 		switch in.Op {
@@ -229,9 +234,6 @@ func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
 			f.blocks[f.cur].trap = true
 			f.cur = -1
 		case wasm.OpCall:
-			if in.Arg < imported {
-				f.pay(i, CostHostCall)
-			}
 			f.call(in.Arg < imported || leaf[in.Arg-imported])
 		case wasm.OpCallIndirect:
 			f.call(true)

@@ -71,7 +71,7 @@ func (h *helpers) function(in *wasm.Instr, elem func(table uint32) wasm.ValType)
 		body = h.grow(key, 1, CostPage)
 	case wasm.OpTableGrow:
 		params, results = []wasm.ValType{elem(in.Arg), i32}, []wasm.ValType{i32}
-		body = h.grow(key, 2, 1)
+		body = h.grow(key, 2, CostTableElement)
 	case wasm.OpMemoryFill:
 		params = []wasm.ValType{i32, i32, i32}
 		body = h.bulk(key, CostBulkShift, false)

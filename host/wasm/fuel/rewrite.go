@@ -151,7 +151,7 @@ func (r *rewriter) code() error {
 		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, deep: r.opts.Depth > 0,
 		help: &r.help, elem: r.elem,
 	}
-	var f flow
+	f := flow{hostInTable: r.hostInTable()}
 	var t tree
 	leaf, err := r.leaves(&f)
 	if err != nil {
@@ -196,6 +196,17 @@ func (r *rewriter) code() error {
 	}
 	r.funcs = len(m.Funcs) + len(r.help.bodies)
 	return nil
+}
+
+// hostInTable reports whether something outside of functions names an imported
+// function, without which none gets into a table. Exports do no harm.
+func (r *rewriter) hostInTable() bool {
+	for _, at := range r.m.FuncRefs {
+		if index, _ := binary.Uvarint(r.m.Raw[at:]); index < uint64(r.imported) {
+			return true
+		}
+	}
+	return false
 }
 
 // elem returns the type of the elements of a table.

@@ -20,7 +20,7 @@ func Run(data []byte, opts Options) (out *Outcome, err error) {
 	opts.MaxDepth = cmp.Or(opts.MaxDepth, 1000)
 	opts.MaxPages = cmp.Or(opts.MaxPages, 1<<16)
 	opts.MaxBulk = cmp.Or(opts.MaxBulk, 100_000_000)
-	m := &machine{module: mod, opts: opts, out: new(Outcome)}
+	m := &machine{module: mod, opts: opts, out: &Outcome{Variables: map[int]uint64{}}}
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -182,7 +182,9 @@ func (m *machine) call(f uint32) {
 	m.out.Depth = max(m.out.Depth, m.depth)
 	for again := true; again; {
 		m.out.Entered++
-		f, again = m.body(&m.funcs[int(f)-m.imported])
+		body := &m.funcs[int(f)-m.imported]
+		m.out.Variables[body.params+body.locals]++
+		f, again = m.body(body)
 	}
 	m.depth--
 }

@@ -78,6 +78,9 @@ type Outcome struct {
 	// Entered is how often the body of a function was entered, by whatever
 	// call, and by run and the start function.
 	Entered uint64
+	// Variables says how often a body was entered by how many parameters and
+	// locals it has. The sum is Entered.
+	Variables map[int]uint64
 	// HostCalls is how often the imported function was called.
 	HostCalls uint64
 	// Depth is how deeply calls were nested at most; run alone is 1.
