@@ -85,14 +85,20 @@ func (c *count) add(n count) {
 	c.fuel += n.fuel
 }
 
+// suitesDir is where the suites are: in the module of the engine.
+func suitesDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := exec.CommandContext(tb.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return filepath.Join(strings.TrimSpace(string(dir)), "internal", "integration_test", "spectest")
+}
+
 // TestSuitesPass runs all commands but those on modules in the text format. The
 // numbers keep a suite that was not found from passing.
 func TestSuitesPass(t *testing.T) {
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tetratelabs/wazero").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	root := filepath.Join(strings.TrimSpace(string(dir)), "internal", "integration_test", "spectest")
+	root := suitesDir(t)
 	var mu sync.Mutex
 	sums := map[string]*count{} // by the names of suite and way
 	t.Run("suites", func(t *testing.T) {

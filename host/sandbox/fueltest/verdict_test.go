@@ -1,0 +1,181 @@
+package fueltest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/stockade-dev/stockade/host/wasm"
+	"github.com/stockade-dev/stockade/host/wasm/fuel"
+	"github.com/stockade-dev/stockade/host/wasm/wasmtest/oracle"
+)
+
+// stricter are the reasons for which a module that the engine takes may be refused.
+var stricter = []string{
+	"more than",                   // limits of ours
+	"64-bit",                      // memories and tables
+	"reserved for the host",       // names
+	"unknown instruction",         // numbers of instructions that the engine reads in its own way
+	"unsupported value type",      // types and forms of proposals that are switched off, which it
+	"unsupported reference",       // accepts in places where they mean nothing
+	"block type",                  //
+	"types of select",             //
+	"unsupported flags",           //
+	"unsupported kind",            //
+	"undeclared reference",        //
+	"second custom section",       // of our own name
+	"is not valid UTF-8",          // in custom sections
+	"name of a custom section",    //
+	"alignment of",                // in dead code
+	"a byte that must be zero",    //
+	"is not a zero byte",          //
+	"is not constant",             //
+	"is cut off",                  // lengths that count too much, with which it stops reading
+	"bytes too many",              //
+	"cannot fit into",             //
+	"bytes, but only",             //
+	"LEB128",                      // padding beyond what the format allows
+	"data count says",             //
+	"repeated or out of order",    //
+	"two exports",                 //
+	"start function",              //
+	"no code section",             //
+	"is larger than maximum",      //
+	"the end instruction of a",    //
+	"bytes after the end of",      //
+	"does not end with an end",    //
+	"fills table", "fills memory", // segments that nothing instantiates
+	"function bodies for",
+}
+
+// verdict compares what the engine says of a module with what it says of the
+// instrumented one.
+func verdict(tb testing.TB, module []byte) {
+	tb.Helper()
+	ctx := context.Background()
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().
+		WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesTailCall|experimental.CoreFeaturesExtendedConst))
+	defer rt.Close(ctx)
+
+	var code []byte
+	m, ours := wasm.Decode(module)
+	if ours == nil {
+		locals := 0
+		code, ours = fuel.Rewrite(m, fuel.Options{Depth: 1 << 20, TableElements: 1 << 20, MergeData: true, Inspect: func(b *wasm.Body) error {
+			locals += int(b.Locals)
+			if locals > 1<<16 {
+				return errTooMuch
+			}
+			return nil
+		}})
+	}
+	if ours == errTooMuch {
+		return
+	}
+	theirs := accepts(ctx, rt, module)
+	switch {
+	case ours != nil && theirs == nil:
+		for _, reason := range stricter {
+			if strings.Contains(ours.Error(), reason) {
+				return
+			}
+		}
+		tb.Errorf("the engine takes a module that is refused: %v", ours)
+	case ours == nil:
+		after := accepts(ctx, rt, code)
+		if (after == nil) != (theirs == nil) {
+			tb.Errorf("the engine says %v of the original, and %v of what became of it", theirs, after)
+		}
+	}
+}
+
+// accepts returns why the engine refuses a module. It panics on some.
+func accepts(ctx context.Context, rt wazero.Runtime, module []byte) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	compiled, err := rt.CompileModule(ctx, module)
+	if err == nil {
+		_ = compiled.Close(ctx)
+	}
+	return err
+}
+
+type tooMuch struct{}
+
+func (tooMuch) Error() string { return "too many locals for a test" }
+
+var errTooMuch error = tooMuch{}
+
+// mutate changes a few bytes, so that most modules come near to being valid.
+func mutate(r *rand.Rand, module []byte) []byte {
+	out := append([]byte(nil), module...)
+	for range 1 + r.IntN(4) {
+		if len(out) < 9 {
+			break
+		}
+		at := 8 + r.IntN(len(out)-8)
+		switch r.IntN(4) {
+		case 0:
+			out[at] = byte(r.Uint32())
+		case 1:
+			out[at]++
+		case 2:
+			out[at] ^= 1 << r.IntN(8)
+		case 3:
+			out[at] = []byte{0, 0x0b, 0x20, 0x23, 0x24, 0x10, 0x41, 0x7f, 0x80, 0xff, 0xfc, 0xfd}[r.IntN(12)]
+		}
+	}
+	return out
+}
+
+// What is added to a module must not make an invalid one valid, nor a valid one
+// invalid.
+func TestVerdictOfTheEngineStays(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for n := range uint64(600) {
+		module := oracle.Config{TailCalls: true}.Generate(oracle.Seed(n))
+		verdict(t, module)
+		for range 8 {
+			verdict(t, mutate(r, module))
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d", n)
+		}
+	}
+}
+
+func FuzzVerdictOfTheEngineStays(f *testing.F) {
+	for n := range uint64(30) {
+		f.Add(oracle.Generate(oracle.Seed(n)))
+	}
+	files, err := filepath.Glob(filepath.Join(suitesDir(f), "v2", "testdata", "*.wasm"))
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no suites: %v", err)
+	}
+	for i, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		if i%40 == 0 && len(data) < 4096 {
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, module []byte) {
+		if len(module) > 16<<10 {
+			return
+		}
+		verdict(t, module)
+	})
+}
