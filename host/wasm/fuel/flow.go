@@ -81,6 +81,9 @@ type flow struct {
 	parent []int32 // union-find over ports
 	labels []label
 
+	imported uint32 // functions
+	leaf     []bool // which of the module's functions look at no counter
+
 	calls   bool // it calls something that is checked, or loops by tail calls
 	loops   bool
 	tries   bool // it catches exceptions
@@ -164,12 +167,12 @@ func (f *flow) branch(depth uint32) {
 	l.path = l.path.join(f.path)
 }
 
-// analyze splits a function into blocks. leaf tells which of the module's
-// functions look at no counter.
-func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
+// analyze splits a function into blocks.
+func (f *flow) analyze(b *wasm.Body) {
 	*f = flow{
 		blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0],
 		assigned: f.assigned[:0], inLoop: f.inLoop[:0], loop: -1, hostInTable: f.hostInTable,
+		imported: f.imported, leaf: f.leaf,
 	}
 	for range b.Types {
 		f.inLoop = append(f.inLoop, -1)
@@ -201,7 +204,7 @@ func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
 		switch {
 		case known:
 			cost += size >> CostBulkShift
-		case (in.Op == wasm.OpCall || in.Op == wasm.OpReturnCall) && in.Arg < imported,
+		case (in.Op == wasm.OpCall || in.Op == wasm.OpReturnCall) && in.Arg < f.imported,
 			(in.Op == wasm.OpCallIndirect || in.Op == wasm.OpReturnCallIndirect) && f.hostInTable:
 			cost += CostHostCall
 		}
@@ -234,7 +237,7 @@ func (f *flow) analyze(b *wasm.Body, imported uint32, leaf []bool) {
 			f.blocks[f.cur].trap = true
 			f.cur = -1
 		case wasm.OpCall:
-			f.call(in.Arg < imported || leaf[in.Arg-imported])
+			f.call(in.Arg < f.imported || f.leaf[in.Arg-f.imported])
 		case wasm.OpCallIndirect:
 			f.call(true)
 		case wasm.OpMemoryCopy, wasm.OpMemoryFill:
@@ -312,7 +315,9 @@ func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
 			f.join(f.blocks[f.cur].out, l.port)
 			f.freq += freqLoop
 			f.begin(i+1, l.port)
-			f.checked()
+			if !f.callsFirst(b, i+1) {
+				f.checked()
+			}
 			f.loop = f.cur
 			f.blocks[f.cur].names = span{int32(len(f.assigned)), -1}
 			l.loop = f.cur
@@ -339,6 +344,26 @@ func (f *flow) otherwise(i int) {
 		f.begin(i+1, l.elsePort)
 	}
 }
+
+// callsFirst reports whether code calls a function that checks before it
+// branches in any way. A loop that does needs no check of its own.
+func (f *flow) callsFirst(b *wasm.Body, i int) bool {
+	for _, in := range b.Instrs[i:min(i+maxLookahead, len(b.Instrs))] {
+		switch in.Op {
+		case wasm.OpCall:
+			if in.Arg >= f.imported && !f.leaf[in.Arg-f.imported] {
+				return true
+			}
+		case wasm.OpBlock:
+		case wasm.OpLoop, wasm.OpIf, wasm.OpElse, wasm.OpEnd, wasm.OpTryTable, wasm.OpThrow, wasm.OpThrowRef, wasm.OpBr, wasm.OpBrIf,
+			wasm.OpBrTable, wasm.OpReturn, wasm.OpReturnCall, wasm.OpReturnCallIndirect, wasm.OpUnreachable:
+			return false
+		}
+	}
+	return false
+}
+
+const maxLookahead = 64 // instructions
 
 // arrive connects the current block with the end of a label, and leaves it.
 func (f *flow) arrive(l *label) {

@@ -121,22 +121,22 @@ func (r *rewriter) data() error {
 }
 
 // leaves finds the small functions that need no check.
-func (r *rewriter) leaves(f *flow) ([]bool, error) {
-	leaf := make([]bool, len(r.m.Funcs))
+func (r *rewriter) leaves(f *flow) error {
+	f.leaf = make([]bool, len(r.m.Funcs))
 	bodies := r.m.Bodies()
 	bodies.Longest = 4 * maxLeaf
-	for i := range leaf {
+	for i := range f.leaf {
 		b, ok := bodies.Next()
 		if !ok {
-			return nil, bodies.Err()
+			return bodies.Err()
 		}
 		if len(b.Instrs) == 0 {
 			continue // a long one
 		}
-		f.analyze(b, uint32(r.imported), leaf)
-		leaf[i] = f.isLeaf()
+		f.analyze(b)
+		f.leaf[i] = f.isLeaf()
 	}
-	return leaf, nil
+	return nil
 }
 
 func (r *rewriter) code() error {
@@ -151,10 +151,9 @@ func (r *rewriter) code() error {
 		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, deep: r.opts.Depth > 0,
 		help: &r.help, elem: r.elem,
 	}
-	f := flow{hostInTable: r.hostInTable()}
+	f := flow{imported: refill, hostInTable: r.hostInTable()}
 	var t tree
-	leaf, err := r.leaves(&f)
-	if err != nil {
+	if err := r.leaves(&f); err != nil {
 		return err
 	}
 	r.bodies = make([]byte, 0, len(m.Raw)+len(m.Raw)/4+1024)
@@ -170,8 +169,8 @@ func (r *rewriter) code() error {
 				return err
 			}
 		}
-		f.analyze(b, refill, leaf)
-		if !leaf[i] && (f.calls || f.longest.cost > maxLeaf) {
+		f.analyze(b)
+		if !f.leaf[i] && (f.calls || f.longest.cost > maxLeaf) {
 			f.blocks[0].check = true
 		}
 		t.place(&f)
