@@ -10,7 +10,7 @@
 //	            │            └ Ask ─► Approver: terminal, or no
 //	            ├─► session: call intended (durable before the effect)
 //	            ▼
-//	         sandbox ─ admit → compile | cache → instance (wasi, hostmod) → call → fault
+//	         sandbox ─ admit → wasm/fuel → compile | cache → instance (wasi, hostmod, meter) → call → fault
 //	            │                                 hostmod.exec ─► jail ─► bash
 //	            │ tool.Result
 //	            ├─► session: result
@@ -32,12 +32,16 @@
 //	policy           pure rules → Decision; the only code that makes a Grant; default limits
 //	dispatch         one call: find → check → decide → approve → record → run → record
 //	agent            the loop; history assembly
-//	wasm             the module binary: decode, classify, custom sections; no engine
+//	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine
+//	wasm/fuel        the instrumentation pass: costs, where charges and checks stand, rewriting
 //	wasm/wasmtest    an assembler for tests, and a list of hostile modules
+//	wasm/wasmtest/oracle  a generator of modules and a reference interpreter, for tests
 //	sandbox          the only importer of wazero; its stages are its files
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
 //	sandbox/wasi     the guest's files, on os.Root
+//	sandbox/meter    the fuel account of a call: slices, budgets, deadline
+//	sandbox/fueltest the specification suites and fuzz tests of instrumented code
 //	jail             processes for bash: approved command, fixed environment, deadline (not confined yet)
 //	session          events, the hash chain, the Store interface
 //	session/sqlite   the Store on SQLite, with group commit
@@ -56,7 +60,8 @@
 // tool.Manifest what a package asks for, a capability one thing that it asks
 // for. A policy.Decision is the answer, a policy.Grant what the guest gets.
 // Dispatch is carrying out one call. Module, compiled and instance are the
-// phases of the WebAssembly specification. To admit is to say that a module
+// phases of the WebAssembly specification. Fuel is what a guest consumes, in
+// units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled. A host function lives in a host module. A mount is
 // configuration, a preopen is WASI. A session is a list of events. A tier says
 // how far the jail confines a process.

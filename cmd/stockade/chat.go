@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 )
@@ -27,6 +28,7 @@ func newChatCmd(a *app) *cobra.Command {
 const chatHelp = `A line is a prompt, unless it is one of these:
   /tool         list the tools
   /tool NAME    show a tool with its full schema
+  /fuel         show how much fuel the session and its tools have used
   /refresh      look for tools again
   /help         show this
   /quit         leave (so does the end of input)`
@@ -88,6 +90,8 @@ func (t *turns) slash(line string) error {
 		if err := t.tools.info(t.a.s, arg); err != nil {
 			return fmt.Errorf("%w; /tool lists the tools", err)
 		}
+	case "/fuel":
+		return t.fuel()
 	case "/refresh":
 		fmt.Fprintln(t.a.s.out, "Refreshing tools...")
 		catalog, err := t.a.catalog()
@@ -101,4 +105,18 @@ func (t *turns) slash(line string) error {
 		return fmt.Errorf("unknown command %s; /help shows the commands", name)
 	}
 	return nil
+}
+
+// fuel shows how far the budgets of the session are used up.
+func (t *turns) fuel() error {
+	w := tabwriter.NewWriter(t.a.s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FUEL\tUSED\tLIMIT\tOF IT")
+	for _, u := range t.dispatcher.Fuel() {
+		name := u.Tool
+		if name == "" {
+			name = "session"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.2g %%\n", name, humanCount(u.Used), humanCount(u.Limit), 100*float64(u.Used)/float64(u.Limit))
+	}
+	return w.Flush()
 }

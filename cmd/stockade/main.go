@@ -3,6 +3,19 @@
 // is in host/doc.go.
 package main
 
-import "os"
+import (
+	"os"
 
-func main() { os.Exit(Main(os.Args[1:], osStdio())) }
+	"github.com/stockade-dev/stockade/host/sandbox"
+)
+
+func main() { os.Exit(program(os.Args[1:])) }
+
+// program is the program that a person starts, or the child of it that
+// compiles a module: that has to start quickly, and to look at nothing.
+func program(args []string) int {
+	if len(args) > 0 && args[0] == sandbox.ChildCommand {
+		return sandbox.CompileChild(args[1:])
+	}
+	return Main(args, osStdio())
+}

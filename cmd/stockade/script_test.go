@@ -14,13 +14,18 @@ import (
 
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/llm/offline"
+	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
 // TestMain lets scripts run the real program: this test binary under its name.
+// Whatever its name, it is the program's child if it is started as that.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
+		os.Exit(program(os.Args[1:]))
+	}
 	testscript.Main(m, map[string]func(){
-		"stockade": func() { os.Exit(Main(os.Args[1:], osStdio())) },
+		"stockade": func() { os.Exit(program(os.Args[1:])) },
 	})
 }
 

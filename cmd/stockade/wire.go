@@ -271,6 +271,7 @@ func (a *app) sandbox() *sandbox.Sandbox {
 	}
 	a.box = sandbox.New(sandbox.Options{
 		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
+		Build: build(), Spawner: helperSpawner{},
 		Services: hostmod.Services{Exec: jailExec{}},
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet {
@@ -313,6 +314,16 @@ func (n notes) WithAttrs([]slog.Attr) slog.Handler { return n }
 
 // WithGroup implements slog.Handler.
 func (n notes) WithGroup(string) slog.Handler { return n }
+
+// helperSpawner starts the process that compiles on top of the jail.
+type helperSpawner struct{}
+
+// Spawn implements sandbox.Spawner.
+func (helperSpawner) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
+	ended, err := jail.RunHelper(ctx, jail.Helper(c))
+	return sandbox.Ended(ended), err
+}
 
 // jailExec is the host function exec on top of the jail.
 type jailExec struct{}

@@ -104,11 +104,6 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) 
 	}
 	defer removeTree(scratch)
 
-	// On Linux the command dies with the thread that started it; so the thread
-	// stays until the command has ended.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, program, cmd.Argv[1:]...)
@@ -123,25 +118,37 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) 
 	if cmd.MergeStderr {
 		c.Stderr = stdout // os/exec makes one pipe of equal writers
 	}
-	c.WaitDelay = killGrace
-	ownGroup(c)
-	c.Cancel = func() error { return killGroup(c.Process.Pid) }
-	closeOnExec()
-	if err := c.Start(); err != nil {
+	if err := runGroup(c); err != nil {
 		return Outcome{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
-	err = reap(c) // children that the command left in the background die with it
-
 	out := Outcome{
 		Stdout: stdout.bytes(), Stderr: stderr.bytes(),
 		Truncated: stdout.cut() || stderr.cut(),
 		TimedOut:  errors.Is(ctx.Err(), context.DeadlineExceeded),
 	}
-	if c.ProcessState == nil {
-		return Outcome{}, fmt.Errorf("wait for %s: %w", cmd.Argv[0], err)
-	}
 	out.Code, out.Signal = status(c.ProcessState)
 	return out, nil
+}
+
+// runGroup starts a process in a group of its own and waits for its end, with
+// which all that it has left in the background ends too. When the context of
+// the process ends they are killed.
+func runGroup(c *exec.Cmd) error {
+	// On Linux the process dies with the thread that started it; so the thread
+	// stays until the process has ended.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	c.WaitDelay = killGrace
+	ownGroup(c)
+	c.Cancel = func() error { return killGroup(c.Process.Pid) }
+	closeOnExec()
+	if err := c.Start(); err != nil {
+		return err
+	}
+	if err := reap(c); c.ProcessState == nil {
+		return fmt.Errorf("wait for it: %w", err)
+	}
+	return nil
 }
 
 // removeTree removes a directory also where a command has left directories in

@@ -18,7 +18,6 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
-	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
 // MaxModuleBytes is the size of the largest module that is read.
@@ -68,13 +67,10 @@ func admit(mod *tool.Module) (*admitted, error) {
 			return refuse("%v", err)
 		}
 	}
-	if err := checkSize(facts); err != nil {
+	if err := checkMemory(facts); err != nil {
 		return refuse("%v", err)
 	}
-	code, err = fuel.Rewrite(facts, fuel.Options{
-		Depth: maxDepth, TableElements: maxTableElements, MergeData: true, Segments: maxSegments,
-		Inspect: newInspector().function,
-	})
+	code, err = instrument(facts)
 	if err != nil {
 		return refuse("%v", err)
 	}

@@ -102,7 +102,7 @@ func TestModulesThatAreNotAdmitted(t *testing.T) {
 		{"2^64-1 groups of locals", lastBody(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0x0b), "locals"},
 		{"10001 locals", lastBody(1, 0x91, 0x4e, 0x7f, 0x0b), "10001 locals"},
 		{"a body of more than 1 MiB", w.Tool(w.ToolOptions{Call: code(bytes.Repeat(w.Nop(), 1<<20), w.ReturnOK("ok"))}), "bytes"},
-		{"a type with 129 parameters", edited(func(b *w.Builder) { b.Func("", i32s(129), nil, nil) }), "129 parameters"},
+		{"a type with 161 parameters", edited(func(b *w.Builder) { b.Func("", i32s(161), nil, nil) }), "161 parameters"},
 		{"no allocator", w.Tool(w.ToolOptions{NoRealloc: true}), "cabi_realloc"},
 		{"an allocator without a result", w.Tool(w.ToolOptions{NoRealloc: true, Edit: noLocals("cabi_realloc", i32s(4), nil)}), "another signature"},
 		{"an allocator with two results", w.Tool(w.ToolOptions{NoRealloc: true, Edit: noLocals("cabi_export_realloc", i32s(4), i32s(2))}), "another signature"},

@@ -61,7 +61,7 @@ func BenchmarkAdmit(b *testing.B) {
 
 // compile loads a module in a sandbox of its own.
 func compile(b *testing.B, mod *tool.Module, dir string) {
-	box := sandbox.New(sandbox.Options{CacheDir: dir})
+	box := sandbox.New(sandbox.Options{CacheDir: dir, Spawner: helper{}})
 	if err := sandbox.Load(box, mod); err != nil {
 		b.Fatal(err)
 	}

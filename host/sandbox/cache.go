@@ -1,7 +1,7 @@
 package sandbox
 
 import (
-	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -9,164 +9,292 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"strings"
+	"time"
 
-	"github.com/tetratelabs/wazero"
+	"golang.org/x/sys/cpu"
+
+	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// errUntrusted is wrapped by the refusal of a cache in which others may have
-// put code: the engine runs what it finds there.
-var errUntrusted = errors.New("compiled-code cache cannot be trusted")
+// The cache is a directory with one directory for each compiled module, named
+// by all that its code depends on. In that lie
+const (
+	moduleFile = "module.wasm" // what was compiled
+	sumsFile   = "sums"        // the SHA-256 of every file but itself and the next
+	usedFile   = "used"        // empty; its time is that of the last use, within a day
+)
 
-// cache is the directory in which the native code of one module lies.
-type cache struct {
-	dir    string
-	engine wazero.CompilationCache
-	hit    bool // there is code, though it may be for another version of the engine
+// and, in a directory that the engine names, the native code. The engine's own
+// checksum leaves the offsets of the functions out, and a wrong one jumps
+// anywhere. Beside the entries lie directories that are being made or removed.
+const (
+	stagingPrefix = "stockade-new-"
+	removedPrefix = "stockade-old-"
+)
+
+const (
+	unusedAfter = 30 * 24 * time.Hour // an entry is removed
+	strayAfter  = time.Hour           // what a crash left behind is removed
+	sweepLooks  = 1000                // at so many directories at most, each time
+	sweepMost   = 16                  // of which so many are removed
+)
+
+var (
+	// errUntrusted is wrapped by the refusal of a cache in which others may have
+	// put code: the engine runs what it finds there.
+	errUntrusted = errors.New("compiled-code cache cannot be trusted")
+
+	errMissing = errors.New("not in the cache")
+)
+
+// cacheKey names an entry. Build stands for what admits modules: an entry is
+// not admitted again. Code is for one kind of processor, down to its extensions.
+func cacheKey(digest, build string) string {
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", []string{
+		"layout 1", digest, build,
+		fmt.Sprint(fuel.Version, maxDepth, maxTableElements),
+		engineVersion(), fmt.Sprint(uint64(features)),
+		runtime.GOOS, runtime.GOARCH, fmt.Sprint(cpu.X86, cpu.ARM64),
+	})))
 }
 
-// openCache opens the cache of a module after checking that nobody but the
-// user could have put code there, and throws damaged code away.
-func openCache(parent, digest string) (*cache, error) {
-	c := &cache{dir: filepath.Join(parent, digest)}
-	for _, d := range []string{parent, c.dir} {
-		if err := privateDir(d); err != nil {
-			return nil, err
-		}
-	}
-	if err := checkTree(c.dir); err != nil {
-		return nil, err
-	}
-	var err error
-	if c.hit, err = dropDamaged(c.dir); err != nil {
-		return nil, err
-	}
-	c.engine, err = wazero.NewCompilationCacheWithDir(c.dir)
-	return c, err
-}
+// wazeroVersion is the version in go.mod, for programs that do not know it.
+const wazeroVersion = "v1.12.0"
 
-// close is for a nil cache too.
-func (c *cache) close() error {
-	if c == nil {
-		return nil
-	}
-	return c.engine.Close(context.Background())
-}
-
-// sumSuffix marks the file that holds the SHA-256 of the file beside it. The
-// engine's own checksum leaves the offsets of the functions out, and a wrong
-// one jumps anywhere.
-const sumSuffix = ".sha256"
-
-// codeFiles lists the files that the engine may load.
-func codeFiles(dir string) ([]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, f := range files {
-		if !strings.HasSuffix(f, sumSuffix) && !strings.HasSuffix(f, ".tmp") {
-			out = append(out, f)
-		}
-	}
-	return out, nil
-}
-
-// dropDamaged removes the files that are not what was sealed, and reports
-// whether any is left. Here and in seal, a file that is gone was removed by
-// another process that did the same.
-func dropDamaged(dir string) (hit bool, err error) {
-	files, err := codeFiles(dir)
-	if err != nil {
-		return false, err
-	}
-	for _, f := range files {
-		sum, err := sumOf(f)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, err
-		}
-		if want, err := os.ReadFile(f + sumSuffix); err == nil && string(want) == sum {
-			hit = true
-			continue
-		}
-		for _, bad := range []string{f, f + sumSuffix} {
-			if err := os.Remove(bad); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return false, err
+func engineVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == "github.com/tetratelabs/wazero" {
+				return fmt.Sprint(dep.Version, dep.Replace)
 			}
 		}
 	}
-	return hit, nil
+	return wazeroVersion
 }
 
-// seal notes the sums of the files that have none yet, which are those that
-// the engine has just written.
-func (c *cache) seal() error {
-	files, err := codeFiles(c.dir)
+// cache is the place of one entry. A nil one is no cache.
+type cache struct {
+	dir  string
+	root *os.Root // of dir
+	key  string
+}
+
+// openCache opens a cache, or makes it, after checking that nobody but the
+// user could have put code there. It is nil where no directory is named.
+func openCache(dir, key string) (*cache, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, err
+	}
+	root, err := openPrivate(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, f := range files {
-		if _, err := os.Lstat(f + sumSuffix); err == nil {
-			continue
-		}
-		sum, err := sumOf(f)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+	return &cache{dir, root, key}, nil
+}
+
+func (c *cache) close() {
+	if c != nil {
+		_ = c.root.Close()
+	}
+}
+
+func (c *cache) path(name string) string { return filepath.Join(c.dir, name) }
+
+// place is where to make a directory that may become an entry.
+func (c *cache) place() string {
+	if c == nil {
+		return os.TempDir()
+	}
+	return c.dir
+}
+
+// get returns the bytes of the module whose native code is in the entry, after
+// checking that everything there is what was put there.
+func (c *cache) get() ([]byte, error) {
+	if _, err := c.root.Lstat(c.key); errors.Is(err, fs.ErrNotExist) {
+		return nil, errMissing
+	}
+	found, err := inspect(c.path(c.key))
+	if err != nil {
+		return nil, err
+	}
+	want, err := c.root.ReadFile(filepath.Join(c.key, sumsFile))
+	switch {
+	case err != nil:
+		return nil, err
+	case string(want) != c.sums(found):
+		return nil, errors.New("its files are not those that were put there")
+	case found.code == nil:
+		return nil, fmt.Errorf("%s is missing", moduleFile)
+	}
+	c.touch()
+	return found.code, nil
+}
+
+// sums is the content of an entry's file of that name. It names the entry too,
+// so that no other can stand in its place.
+func (c *cache) sums(f *contents) string { return "entry " + c.key + "\n" + f.sums }
+
+// touch notes that an entry is used. A cache that cannot be written to serves
+// as well.
+func (c *cache) touch() {
+	used, now := filepath.Join(c.key, usedFile), time.Now()
+	if st, err := c.root.Lstat(used); err == nil && now.Sub(st.ModTime()) > 24*time.Hour {
+		_ = c.root.Chtimes(used, now, now)
+	}
+}
+
+// put makes an entry of a directory. Where another process was faster its
+// entry stays: it is as good.
+func (c *cache) put(dir string, f *contents) error {
+	for name, content := range map[string]string{sumsFile: c.sums(f), usedFile: ""} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			return err
 		}
-		if err := os.WriteFile(f+sumSuffix, []byte(sum), 0o600); err != nil {
+	}
+	if err := c.root.Rename(filepath.Base(dir), c.key); err != nil {
+		if _, there := c.root.Lstat(c.key); there != nil {
 			return err
 		}
 	}
+	c.sweep(time.Now())
 	return nil
 }
 
-func sumOf(file string) (string, error) {
-	f, err := os.Open(file)
+// remove removes a directory of the cache, which nobody sees half removed.
+func (c *cache) remove(name string) error {
+	away := removedPrefix + rand.Text()
+	if err := c.root.Rename(name, away); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return c.root.RemoveAll(away)
+}
+
+// sweep removes what nobody has used for long. What it does not get to, or
+// cannot remove, is left for the next time.
+func (c *cache) sweep(now time.Time) {
+	dir, err := c.root.Open(".")
 	if err != nil {
-		return "", err
+		return
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(sweepLooks)
+	removed := 0
+	for _, name := range names {
+		if removed < sweepMost && c.stale(name, now) {
+			_ = c.remove(name)
+			removed++
+		}
+	}
+}
+
+func (c *cache) stale(name string, now time.Time) bool {
+	limit := unusedAfter
+	switch {
+	case strings.HasPrefix(name, stagingPrefix), strings.HasPrefix(name, removedPrefix):
+		limit = strayAfter
+	case len(name) != len(c.key):
+		return false // not ours
+	}
+	st, err := c.root.Lstat(filepath.Join(name, usedFile))
+	if err != nil { // one that is not finished, or from before there was such a file
+		st, err = c.root.Lstat(name)
+	}
+	return err == nil && now.Sub(st.ModTime()) > limit
+}
+
+// contents is what lies in the directory of one module.
+type contents struct {
+	names []string
+	sums  string
+	code  []byte // of moduleFile
+}
+
+// inspect reads a directory, all of which must be the user's own.
+func inspect(dir string) (*contents, error) {
+	root, err := openPrivate(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	c := &contents{}
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(dir, name)
+		st, err := root.Lstat(name)
+		if err == nil {
+			err = checkPrivate(path, st, d.Type()&fs.ModeDir)
+		}
+		if err != nil || d.IsDir() || name == sumsFile || name == usedFile {
+			return err
+		}
+		return c.add(root, name, path)
+	})
+	return c, err
+}
+
+func (c *contents) add(root *os.Root, name, path string) error {
+	f, err := root.Open(name)
+	if err != nil {
+		return err
 	}
 	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
+	st, err := f.Stat() // of the file that is read
+	if err == nil {
+		err = checkPrivate(path, st, 0)
 	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
-}
-
-// privateDir makes the directory, or checks the one that is there.
-func privateDir(dir string) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return checkPrivate(dir, fs.ModeDir)
-}
-
-// checkTree checks everything below a cache directory. What vanishes meanwhile
-// is another process's temporary file.
-func checkTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil {
-			err = checkPrivate(path, d.Type()&fs.ModeDir)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	})
-}
-
-func checkPrivate(path string, want fs.FileMode) error {
-	st, err := os.Lstat(path)
 	if err != nil {
 		return err
 	}
+	h := sha256.New()
+	if name == moduleFile {
+		c.code = make([]byte, st.Size())
+		_, err = io.ReadFull(f, c.code)
+		h.Write(c.code)
+	} else {
+		_, err = io.Copy(h, f)
+	}
+	c.names = append(c.names, name)
+	c.sums += fmt.Sprintf("%x  %s\n", h.Sum(nil), name)
+	return err
+}
+
+// openPrivate opens a directory of the user's own.
+func openPrivate(dir string) (*os.Root, error) {
+	named, err := os.Lstat(dir)
+	if err == nil {
+		err = checkPrivate(dir, named, fs.ModeDir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := root.Stat(".")
+	if err == nil && !os.SameFile(named, opened) {
+		err = fmt.Errorf("%w: %s was replaced while it was opened", errUntrusted, dir)
+	}
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return root, nil
+}
+
+func checkPrivate(path string, st fs.FileInfo, want fs.FileMode) error {
 	switch {
 	case st.Mode().Type() != want:
 		return fmt.Errorf("%w: %s is a %s; remove it", errUntrusted, path, describeMode(st.Mode()))
@@ -175,6 +303,8 @@ func checkPrivate(path string, want fs.FileMode) error {
 	case writableByOthers(st):
 		return fmt.Errorf("%w: others can write to %s, and so put native code there; remove it, or run: chmod -R go-rwx %s",
 			errUntrusted, path, path)
+	case want == 0 && linked(st):
+		return fmt.Errorf("%w: %s has another name, by which it can be written to; remove it", errUntrusted, path)
 	}
 	return nil
 }

@@ -8,3 +8,4 @@ import "io/fs"
 // not looked at yet.
 func writableByOthers(fs.FileInfo) bool { return false }
 func ownedByUser(fs.FileInfo) bool      { return true }
+func linked(fs.FileInfo) bool           { return false }

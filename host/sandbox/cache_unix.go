@@ -14,3 +14,9 @@ func ownedByUser(st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return ok && int(sys.Uid) == os.Geteuid()
 }
+
+// linked reports whether a file has more than one name.
+func linked(st fs.FileInfo) bool {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	return !ok || sys.Nlink > 1 // none: it was removed meanwhile
+}

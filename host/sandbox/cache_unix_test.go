@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +27,7 @@ import (
 func cached(t *testing.T, dir string, mod *tool.Module) (answer string, compiled int, log string) {
 	t.Helper()
 	logger, said := logBuffer()
-	box := sandbox.New(sandbox.Options{CacheDir: dir, Logger: logger, Compiling: func(*tool.Module) { compiled++ }})
+	box := sandbox.New(sandbox.Options{CacheDir: dir, Spawner: helper{}, Logger: logger, Compiling: func(*tool.Module) { compiled++ }})
 	answer = output(t, granted(t, mod, ask{}).mustRun(t, box))
 	if err := box.Close(); err != nil {
 		t.Error(err)
@@ -35,22 +36,18 @@ func cached(t *testing.T, dir string, mod *tool.Module) (answer string, compiled
 }
 
 // codeFile is the file with the native code of the only module in a cache.
-func codeFile(t *testing.T, dir string) string {
+func codeFile(t *testing.T, dir string) string { return entryOf(t, dir, "") }
+
+// entryOf is that of the only module but one.
+func entryOf(t *testing.T, dir, but string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, f := range files {
-		if filepath.Ext(f) == "" {
-			out = append(out, f)
-		}
-	}
-	if len(out) != 1 {
+	must(t, err)
+	files = slices.DeleteFunc(files, func(f string) bool { return but != "" && strings.HasPrefix(f, filepath.Join(dir, but)) })
+	if len(files) != 1 {
 		t.Fatalf("the cache holds %v", files)
 	}
-	return out[0]
+	return files[0]
 }
 
 func TestCompiledCodeIsReused(t *testing.T) {
@@ -78,60 +75,125 @@ func parents(dir, file string) map[string]bool {
 	return out
 }
 
+// TestDamagedCodeIsMadeAgain: whatever happens to an entry, the answer is the
+// module's, the entry is made again once, and then is as good as new.
 func TestDamagedCodeIsMadeAgain(t *testing.T) {
 	mod := probe(w.ToolOptions{})
-	damage := func(change func([]byte) []byte) func(*testing.T, string) {
-		return func(t *testing.T, file string) {
+	type damage func(t *testing.T, entry, native string)
+	change := func(name string, f func([]byte) []byte) damage {
+		return func(t *testing.T, entry, native string) {
+			file := native
+			if name != "native" {
+				file = filepath.Join(entry, name)
+			}
 			data, err := os.ReadFile(file)
-			if err == nil {
-				err = os.WriteFile(file, change(data), 0o600)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, os.WriteFile(file, f(data), 0o600))
 		}
 	}
-	flip := func(at func(n int) int) func(*testing.T, string) {
-		return damage(func(b []byte) []byte { b[at(len(b))] ^= 0x10; return b })
+	flip := func(name string, at func(n int) int) damage {
+		return change(name, func(b []byte) []byte { b[at(len(b))] ^= 0x10; return b })
 	}
-	for name, f := range map[string]func(*testing.T, string){
-		"empty":                      damage(func([]byte) []byte { return nil }),
-		"cut in half":                damage(func(b []byte) []byte { return b[:len(b)/2] }),
-		"without its last byte":      damage(func(b []byte) []byte { return b[:len(b)-1] }),
-		"longer":                     damage(func(b []byte) []byte { return append(b, 0) }),
-		"text":                       damage(func([]byte) []byte { return []byte("hello") }),
-		"a flipped bit in the magic": flip(func(int) int { return 0 }),
-		"a flipped bit in the number of functions": flip(func(int) int { return 7 + len("v1.12.0") + 3 }),
-		"a flipped bit in an offset":               flip(func(int) int { return 7 + len("v1.12.0") + 4 }),
-		"a flipped bit in the code":                flip(func(n int) int { return n / 2 }),
-		"without its sum": func(t *testing.T, file string) {
-			if err := os.Remove(file + ".sha256"); err != nil {
-				t.Fatal(err)
+	// Also with sums that fit: so little of it is believed.
+	summed := func(name string, f func([]byte) []byte) damage {
+		return func(t *testing.T, entry, native string) {
+			before, err := os.ReadFile(native)
+			must(t, err)
+			if name != "native" {
+				before, err = os.ReadFile(filepath.Join(entry, name))
+				must(t, err)
 			}
-		},
-		"with a damaged sum": func(t *testing.T, file string) { mustWrite(t, file+".sha256", "0") },
-		"nonsense with the right sum": func(t *testing.T, file string) {
-			data := bytes.Repeat([]byte("x"), 4096)
-			mustWrite(t, file, string(data))
-			mustWrite(t, file+".sha256", fmt.Sprintf("%x", sha256.Sum256(data)))
+			after := f(bytes.Clone(before))
+			change(name, func([]byte) []byte { return after })(t, entry, native)
+			change("sums", func(b []byte) []byte {
+				return bytes.ReplaceAll(b, fmt.Appendf(nil, "%x", sha256.Sum256(before)), fmt.Appendf(nil, "%x", sha256.Sum256(after)))
+			})(t, entry, native)
+		}
+	}
+	remove := func(name string) damage {
+		return func(t *testing.T, entry, _ string) { must(t, os.RemoveAll(filepath.Join(entry, name))) }
+	}
+	add := func(name string) damage {
+		return func(t *testing.T, entry, _ string) { mustWrite(t, filepath.Join(entry, name), "extra") }
+	}
+	first, half, last := func(int) int { return 0 }, func(n int) int { return n / 2 }, func(n int) int { return n - 1 }
+	cut := func(b []byte) []byte { return b[:len(b)/2] }
+	none := func([]byte) []byte { return nil }
+	longer := func(b []byte) []byte { return append(b, 0) }
+	text := func([]byte) []byte { return bytes.Repeat([]byte("x"), 4096) }
+	const version = len("WAZEVO") + 1
+	for name, spoil := range map[string]damage{
+		"native code that is empty":                        change("native", none),
+		"native code cut in half":                          change("native", cut),
+		"native code without its last byte":                change("native", func(b []byte) []byte { return b[:len(b)-1] }),
+		"native code with a byte more":                     change("native", longer),
+		"native code that is text":                         change("native", text),
+		"a flipped bit in the magic":                       flip("native", first),
+		"a flipped bit in the version":                     flip("native", func(int) int { return version + 1 }),
+		"a flipped bit in the number of functions":         flip("native", func(int) int { return version + len("v1.12.0") + 3 }),
+		"a flipped bit in an offset":                       flip("native", func(int) int { return version + len("v1.12.0") + 4 }),
+		"a flipped bit in the code":                        flip("native", half),
+		"a flipped last bit":                               flip("native", last),
+		"no native code":                                   func(t *testing.T, _, native string) { must(t, os.Remove(native)) },
+		"no native code nor its directory":                 func(t *testing.T, _, native string) { must(t, os.RemoveAll(filepath.Dir(native))) },
+		"native code under another name":                   func(t *testing.T, _, native string) { must(t, os.Rename(native, native+"0")) },
+		"another version's native code with the right sum": summed("native", func(b []byte) []byte { b[version+1] ^= 1; return b }),
+		"empty native code with the right sum":             summed("native", none),
+		"half the native code with the right sum":          summed("native", cut),
+		"text as native code with the right sum":           summed("native", text),
+		"a module that is empty":                           change("module.wasm", none),
+		"a module cut in half":                             change("module.wasm", cut),
+		"a module with a byte more":                        change("module.wasm", longer),
+		"a flipped bit in the module":                      flip("module.wasm", half),
+		"a flipped first bit in the module":                flip("module.wasm", first),
+		"another module with the right sum":                summed("module.wasm", func([]byte) []byte { return w.Tool(w.ToolOptions{Call: w.EchoArgs()}) }),
+		"text as the module with the right sum":            summed("module.wasm", text),
+		"no module":                                        remove("module.wasm"),
+		"no sums":                                          remove("sums"),
+		"empty sums":                                       change("sums", none),
+		"sums cut in half":                                 change("sums", cut),
+		"sums with a byte more":                            change("sums", longer),
+		"a flipped bit in the entry's name":                flip("sums", func(int) int { return len("entry ") + 5 }),
+		"a flipped bit in a sum":                           flip("sums", half),
+		"one more file":                                    add("more"),
+		"one more file beside the native code":             func(t *testing.T, _, native string) { mustWrite(t, native+".1.tmp", "") },
+		"one more directory with a file":                   add("more/used"),
+		"nothing at all": func(t *testing.T, entry, _ string) {
+			must(t, os.RemoveAll(entry))
+			must(t, os.Mkdir(entry, 0o700))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "cache")
 			cached(t, dir, mod)
-			f(t, codeFile(t, dir))
-			if answer, compiled, _ := cached(t, dir, mod); answer != "ok" || compiled != 1 {
-				t.Errorf("answer %q, compiled %d times", answer, compiled)
-			}
-			for range 2 { // the first one may have gone without the cache
-				cached(t, dir, mod)
+			native := codeFile(t, dir)
+			spoil(t, filepath.Dir(filepath.Dir(native)), native)
+			if answer, compiled, log := cached(t, dir, mod); answer != "ok" || compiled != 1 || !strings.Contains(log, "damaged") {
+				t.Errorf("answer %q, compiled %d times, log %q", answer, compiled, log)
 			}
 			if answer, compiled, log := cached(t, dir, mod); answer != "ok" || compiled != 0 || log != "" {
 				t.Errorf("in the end: answer %q, compiled %d times, log %q", answer, compiled, log)
 			}
+			if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+				t.Errorf("the cache holds %v, %v", left, err)
+			}
 		})
 	}
+	t.Run("the entry of another module", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "cache")
+		cached(t, dir, mod)
+		entry := filepath.Dir(filepath.Dir(codeFile(t, dir)))
+		must(t, os.Rename(entry, filepath.Join(dir, "aside")))
+		other := probe(w.ToolOptions{Call: w.ReturnOK("other")})
+		cached(t, dir, other)
+		wrong := filepath.Dir(filepath.Dir(entryOf(t, dir, "aside")))
+		must(t, os.RemoveAll(wrong))
+		must(t, os.Rename(filepath.Join(dir, "aside"), wrong))
+		if answer, compiled, _ := cached(t, dir, other); answer != "other" || compiled != 1 {
+			t.Errorf("answer %q, compiled %d times", answer, compiled)
+		}
+	})
 }
 
 // TestACacheThatOthersCouldWriteTo: nothing of it is run, nor is anything
@@ -159,6 +221,8 @@ func TestACacheThatOthersCouldWriteTo(t *testing.T) {
 	module := func(_, file string) string { return filepath.Dir(filepath.Dir(file)) }
 	engine := func(_, file string) string { return filepath.Dir(file) }
 	itself := func(_, file string) string { return file }
+	wasmOf := func(_, file string) string { return filepath.Join(filepath.Dir(filepath.Dir(file)), "module.wasm") }
+	sumsOf := func(_, file string) string { return filepath.Join(filepath.Dir(filepath.Dir(file)), "sums") }
 	link := func(path func(dir, file string) string) func(*testing.T, string, string) {
 		return func(t *testing.T, cache, code string) {
 			from := path(cache, code)
@@ -188,6 +252,20 @@ func TestACacheThatOthersCouldWriteTo(t *testing.T) {
 			must(t, os.Remove(code))
 			must(t, syscall.Mkfifo(code, 0o600))
 		}, itself, "special file; remove it"},
+		"the code has another name": {func(t *testing.T, _, code string) {
+			must(t, os.Link(code, filepath.Join(t.TempDir(), "elsewhere")))
+		}, itself, "another name"},
+		"the module has another name": {func(t *testing.T, _, code string) {
+			must(t, os.Link(wasmOf("", code), filepath.Join(t.TempDir(), "elsewhere")))
+		}, wasmOf, "another name"},
+		"the module can be written to":  {chmod(0o666, wasmOf), wasmOf, "chmod -R go-rwx"},
+		"the module is a symbolic link": {link(wasmOf), wasmOf, "symbolic link; remove it"},
+		"the sums can be written to":    {chmod(0o622, sumsOf), sumsOf, "chmod -R go-rwx"},
+		"the sums are a symbolic link":  {link(sumsOf), sumsOf, "symbolic link; remove it"},
+		"a file that does not belong there can be written to": {func(t *testing.T, _, code string) {
+			mustWrite(t, code+"2", "")
+			must(t, os.Chmod(code+"2", 0o666))
+		}, itself, "chmod -R go-rwx"},
 		"it is a file": {func(t *testing.T, cache, _ string) {
 			must(t, os.RemoveAll(cache))
 			mustWrite(t, cache, "")
@@ -288,7 +366,7 @@ func TestManyCompileTheSameModule(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range 5 {
-					box := sandbox.New(sandbox.Options{CacheDir: dir})
+					box := sandbox.New(sandbox.Options{CacheDir: dir, Spawner: helper{}})
 					if r, err := j.run(t.Context(), box); err != nil || r.Err != nil {
 						t.Errorf("Run says %v, %s", err, r.Summary())
 					}

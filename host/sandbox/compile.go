@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"time"
 
@@ -13,10 +15,18 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/tool"
 )
+
+// LargeModuleBytes is the size from which on a module is compiled only if a
+// person has asked for it, see Options.Large.
+const LargeModuleBytes = 16 << 20
+
+// features are what a module may use of the language.
+const features = api.CoreFeaturesV2
 
 // compiled is a module ready to be instantiated. Each has a runtime of its
 // own, so that closing it frees everything.
@@ -24,95 +34,241 @@ type compiled struct {
 	minBytes uint64 // of linear memory
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
-	cache    *cache // nil without a cache directory
+	engine   wazero.CompilationCache // nil with the interpreter
 }
 
 func (c *compiled) close() error {
-	return errors.Join(c.runtime.Close(context.Background()), c.cache.close())
+	ctx := context.Background()
+	err := c.runtime.Close(ctx)
+	if c.engine != nil {
+		err = errors.Join(err, c.engine.Close(ctx))
+	}
+	return err
 }
 
-// compile admits a module and turns it into native code, or loads that from
-// the cache. A cache that cannot be trusted is an error; one that cannot be
-// written to is done without.
+// compile loads a module from the cache; what is not there is admitted,
+// compiled by a child and put there. A cache that cannot be trusted is an
+// error; one that cannot be written to is done without.
 func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, error) {
+	if s.opts.Interpreter {
+		return s.interpret(ctx, mod)
+	}
+	cache, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
+	if errors.Is(err, errUntrusted) {
+		return nil, err
+	}
+	if err != nil {
+		s.notKept(mod, err)
+	}
+	defer cache.close()
+	if c, err := s.loadKept(cache, mod); c != nil || err != nil {
+		return c, err
+	}
+	a, err := admit(mod)
+	if err == nil {
+		err = s.mayCompile(mod)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.timed(mod, func() (*compiled, error) {
+		if cache != nil {
+			c, err := s.build(ctx, mod, a.code, cache)
+			if !ioFailed(err) && !errors.Is(err, errChild) {
+				return c, err
+			}
+			s.notKept(mod, err)
+		}
+		return s.build(ctx, mod, a.code, nil)
+	})
+}
+
+func (s *Sandbox) notKept(mod *tool.Module, err error) {
+	s.opts.Logger.Warn("compiled code is not kept", "module", mod.Name, "dir", s.opts.CacheDir, "err", err)
+}
+
+// timed tells whoever wants to know that something is compiled, and how long
+// that took.
+func (s *Sandbox) timed(mod *tool.Module, compile func() (*compiled, error)) (*compiled, error) {
+	if s.opts.Compiling != nil {
+		s.opts.Compiling(mod)
+	}
+	start := time.Now()
+	c, err := compile()
+	if s.opts.Compiled != nil {
+		s.opts.Compiled(mod, time.Since(start), err)
+	}
+	return c, err
+}
+
+// loadKept loads a module that is in the cache. One that is not there, or is
+// damaged and so thrown away, is nil.
+func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
+	if cache == nil {
+		return nil, nil
+	}
+	code, err := cache.get()
+	switch {
+	case errors.Is(err, errMissing):
+		return nil, nil
+	case errors.Is(err, errUntrusted):
+		return nil, err
+	case err == nil:
+		var c *compiled
+		if c, err = link(cache.path(cache.key), code); err == nil {
+			return c, nil
+		}
+	}
+	s.opts.Logger.Warn("compiled code was damaged and is made again", "module", mod.Name, "err", err)
+	if err := cache.remove(cache.key); err != nil {
+		s.notKept(mod, err)
+	}
+	return nil, nil
+}
+
+// mayCompile refuses what takes a person's word, or a protection that this
+// sandbox does not have.
+func (s *Sandbox) mayCompile(mod *tool.Module) error {
+	if mod.Bytes > LargeModuleBytes && !s.opts.Large {
+		return &RefusedError{mod.Name, fmt.Sprintf(
+			"it has %d bytes; above %d MiB a module is compiled only if a person asks for it", mod.Bytes, LargeModuleBytes>>20)}
+	}
+	if s.opts.Spawner == nil && mod.Origin != tool.OriginBuiltin {
+		return &RefusedError{mod.Name, "it is not compiled: this program has no process of its own for that, which could be stopped; " +
+			"only built-in modules are compiled without"}
+	}
+	return nil
+}
+
+// build compiles a module in a new directory and loads it from there. The
+// directory goes to the cache, or away if there is none.
+func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cache *cache) (*compiled, error) {
+	dir, err := os.MkdirTemp(cache.place(), stagingPrefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir) // of no effect once it is in the cache
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, moduleFile), code, 0o600); err != nil {
+		return nil, err
+	}
+	if err := s.fill(ctx, mod, dir, code); err != nil {
+		return nil, err
+	}
+	// What the child has left is not believed: it has read what a stranger wrote.
+	found, err := inspect(dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found.names) != 2 || !bytes.Equal(found.code, code):
+		return nil, fmt.Errorf("compile %s: the process that compiles left %q instead of native code", mod.Name, found.names)
+	}
+	c, err := link(dir, code)
+	if err != nil {
+		return nil, fmt.Errorf("compile %s: what the process that compiles left cannot be loaded: %w", mod.Name, err)
+	}
+	if cache != nil {
+		if err := cache.put(dir, found); err != nil {
+			s.notKept(mod, err)
+		}
+	}
+	return c, nil
+}
+
+// fill has a module compiled into the directory in which it lies.
+func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
+	workers := 2 // more would also need more memory
+	if mod.Origin == tool.OriginBuiltin {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	if s.opts.Spawner != nil {
+		return s.spawn(ctx, mod, dir, s.job(len(code), workers))
+	}
+	err := compileInto(ctx, dir, code, features, 1) // a panic in a goroutine of the engine's could not be contained
+	if err != nil && !ioFailed(err) {
+		return &RefusedError{mod.Name, "it does not compile: " + printable([]byte(err.Error()))}
+	}
+	return err
+}
+
+// engineConfig is the same wherever code is compiled or loaded. It names the
+// compiler: where that does not work the default would be the interpreter,
+// which reads a module in this process.
+func engineConfig(features api.CoreFeatures) wazero.RuntimeConfig {
+	return wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)
+}
+
+// link loads the native code of a module from a directory. It compiles
+// nothing: with several workers the engine looks whether its context has ended
+// before each function, and this one has from the start.
+func link(dir string, code []byte) (*compiled, error) {
+	ctx := context.Background()
+	engine, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	rt, err := newRuntime(ctx, engineConfig(features).WithCompilationCache(engine))
+	if err != nil {
+		return nil, errors.Join(err, engine.Close(ctx))
+	}
+	ended, end := context.WithCancel(ctx)
+	end()
+	module, err := compileModule(experimental.WithCompilationWorkers(ended, 2), rt, code)
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("there is no native code for it")
+	}
+	if err != nil {
+		return nil, errors.Join(err, rt.Close(ctx), engine.Close(ctx))
+	}
+	return &compiled{minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
+}
+
+// interpret makes a module ready for the interpreter. That is not done for
+// modules of strangers.
+func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, error) {
 	a, err := admit(mod)
 	if err != nil {
 		return nil, err
 	}
-	if s.opts.CacheDir == "" || s.opts.Interpreter {
-		return s.build(ctx, mod, a, nil)
-	}
-	cache, err := openCache(s.opts.CacheDir, mod.Digest)
-	if errors.Is(err, errUntrusted) {
-		return nil, err
-	}
-	if err == nil {
-		var c *compiled
-		if c, err = s.build(ctx, mod, a, cache); err == nil {
-			if err := cache.seal(); err != nil {
-				s.opts.Logger.Warn("compiled code is not kept", "module", mod.Name, "dir", cache.dir, "err", err)
-			}
-			return c, nil
-		}
-		err = errors.Join(err, cache.close())
-		if !cache.hit && !ioFailed(err) {
+	return s.timed(mod, func() (*compiled, error) {
+		rt, err := newRuntime(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features))
+		if err != nil {
 			return nil, err
 		}
-		_ = os.RemoveAll(cache.dir) // else it would fail again the next time
-	}
-	s.opts.Logger.Warn("compiled code is not kept", "module", mod.Name, "dir", s.opts.CacheDir, "err", err)
-	return s.build(ctx, mod, a, nil)
+		module, err := compileModule(ctx, rt, a.code)
+		if err != nil {
+			_ = rt.Close(ctx)
+			return nil, &RefusedError{mod.Name, "it does not compile: " + printable([]byte(err.Error()))}
+		}
+		return &compiled{minBytes: minMemory(module), runtime: rt, module: module}, nil
+	})
 }
 
-func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admitted, cache *cache) (_ *compiled, err error) {
-	if cache == nil || !cache.hit {
-		if s.opts.Compiling != nil {
-			s.opts.Compiling(mod)
-		}
-		start := time.Now()
-		defer func() {
-			if s.opts.Compiled != nil {
-				s.opts.Compiled(mod, time.Since(start), err)
-			}
-		}()
-	}
-	config := wazero.NewRuntimeConfig()
-	if s.opts.Interpreter {
-		config = wazero.NewRuntimeConfigInterpreter()
-	}
-	config = config.WithCoreFeatures(api.CoreFeaturesV2)
-	if cache != nil {
-		config = config.WithCompilationCache(cache.engine)
-	}
+// newRuntime makes an engine with all that a guest can import.
+func newRuntime(ctx context.Context, config wazero.RuntimeConfig) (wazero.Runtime, error) {
 	rt := wazero.NewRuntimeWithConfig(ctx, config)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, rt.Close(ctx))
-		}
-	}()
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, rt); err != nil {
-		return nil, err
+	_, err := wasi_snapshot_preview1.Instantiate(ctx, rt)
+	if err == nil {
+		err = hostmod.Instantiate(ctx, rt)
 	}
-	if err := hostmod.Instantiate(ctx, rt); err != nil {
-		return nil, err
+	if err == nil {
+		err = meter.Instantiate(ctx, rt)
 	}
-	if err := meter.Instantiate(ctx, rt); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, rt.Close(ctx))
 	}
-	workers := 1
-	if mod.Origin == tool.OriginBuiltin {
-		// Faster, but a panic of the compiler in a goroutine of its own ends
-		// the process; so only for what is as trusted as this program.
-		workers = runtime.GOMAXPROCS(0)
+	return rt, nil
+}
+
+// minMemory is how much linear memory a module starts with.
+func minMemory(m wazero.CompiledModule) uint64 {
+	memory, ok := m.ExportedMemories()[abi.ExportMemory]
+	if !ok {
+		return 0
 	}
-	module, err := compileModule(experimental.WithCompilationWorkers(ctx, workers), rt, a.code)
-	switch {
-	case ioFailed(err):
-		return nil, err
-	case err != nil:
-		return nil, &RefusedError{mod.Name, "it does not compile: " + firstLine(err.Error())}
-	}
-	return &compiled{minBytes: a.minBytes, runtime: rt, module: module, cache: cache}, nil
+	return uint64(memory.Min()) * wasmPage
 }
 
 func compileModule(ctx context.Context, rt wazero.Runtime, code []byte) (_ wazero.CompiledModule, err error) {

@@ -1,11 +1,14 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // The stages, for the benchmarks.
@@ -42,3 +45,65 @@ func CompiledModules(s *Sandbox) int {
 	defer s.mu.Unlock()
 	return len(s.compiled)
 }
+
+// The stages of compiling, with bytes that are not admitted.
+
+// Build has a child compile what may be no tool, and loads it.
+func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error {
+	c, err := s.build(ctx, mod, code, nil)
+	if err != nil {
+		return err
+	}
+	return c.close()
+}
+
+// Link loads native code from a directory.
+func Link(dir string, code []byte) error {
+	c, err := link(dir, code)
+	if err != nil {
+		return err
+	}
+	return c.close()
+}
+
+// Limits are what the child that compiles so many bytes may take.
+func Limits(bytes int) (cpu time.Duration, memory, file uint64) {
+	j := newChildJob(bytes, 2)
+	return j.cpu / slow, j.memory / slow, j.file
+}
+
+// SetLimits changes what children may take, whatever they compile. 0 leaves a
+// limit as it is.
+func SetLimits(s *Sandbox, cpu time.Duration, memory, file uint64) {
+	s.job = func(bytes, workers int) childJob {
+		j := newChildJob(bytes, workers)
+		j.cpu, j.memory, j.file = cmp.Or(cpu, j.cpu), cmp.Or(memory, j.memory), cmp.Or(file, j.file)
+		return j
+	}
+}
+
+// Rewritten is the module as it is compiled.
+func Rewritten(mod *tool.Module) ([]byte, error) {
+	a, err := admit(mod)
+	if err != nil {
+		return nil, err
+	}
+	return a.code, nil
+}
+
+// Sweep removes from a cache what is stale at a time.
+func Sweep(dir string, now time.Time) error {
+	c, err := openCache(dir, cacheKey("", ""))
+	if err == nil {
+		defer c.close()
+		c.sweep(now)
+	}
+	return err
+}
+
+var CacheKey, EngineVersion = cacheKey, engineVersion
+
+const WazeroVersion = wazeroVersion
+
+// Instrument checks and rewrites a module of any shape.
+func Instrument(m *wasm.Module) ([]byte, error) { return instrument(m) }

@@ -17,10 +17,18 @@ import (
 // service behind any host function, and no code kept on disk.
 type Options struct {
 	// CacheDir keeps compiled code. It is trusted code: the directory has to
-	// be the user's own, writable by nobody else and without symbolic links,
-	// or nothing runs. One that cannot be written to is done without. Empty:
-	// no cache.
+	// be the user's own, writable by nobody else and without links, or nothing
+	// runs. One that cannot be written to is done without. Empty: no cache.
 	CacheDir string
+	// Build names the build of the program. What another build has compiled is
+	// not used: that may have admitted what this one refuses.
+	Build string
+	// Spawner starts the process that compiles. Nil: only built-in modules are
+	// compiled, in this process.
+	Spawner Spawner
+	// Large says that a person has asked for modules of more than
+	// LargeModuleBytes to be compiled.
+	Large    bool
 	Services hostmod.Services
 	// MemoryBytes is what the linear memories of all calls that run at the same
 	// time may have together. 0: DefaultMemoryBytes.
@@ -40,15 +48,12 @@ type Sandbox struct {
 	opts   Options
 	memory *policy.Budget // of all calls together, in bytes
 
-	mu       sync.Mutex
-	compiled map[string]*entry // by digest; nil once closed
-}
+	job        func(bytes, workers int) childJob
+	sayMissing sync.Once
 
-// entry is a module that is compiled, or being compiled by whoever made it.
-type entry struct {
-	done chan struct{}
-	c    *compiled
-	err  error
+	mu        sync.Mutex
+	compiled  map[string]*entry // by digest; nil once closed
+	compiling sync.WaitGroup
 }
 
 // DefaultMemoryBytes is how much memory all calls together may use when
@@ -64,23 +69,26 @@ func New(opts Options) *Sandbox {
 		opts.MemoryBytes = DefaultMemoryBytes
 	}
 	return &Sandbox{
-		opts: opts, compiled: map[string]*entry{},
+		opts: opts, compiled: map[string]*entry{}, job: newChildJob,
 		memory: policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
 	}
 }
 
 var errClosed = errors.New("the sandbox is closed")
 
-// Close frees the compiled modules, after waiting for those that are being
-// compiled. No call may be running; later ones fail.
+// Close frees the compiled modules, after stopping what is being compiled. No
+// call may be running; later ones fail.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	compiled := s.compiled
 	s.compiled = nil
 	s.mu.Unlock()
+	for _, e := range compiled {
+		e.stop(errClosed)
+	}
+	s.compiling.Wait()
 	var errs []error
 	for _, e := range compiled {
-		<-e.done
 		if e.c != nil {
 			errs = append(errs, e.c.close())
 		}
@@ -100,39 +108,4 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 		return failedLoad(ctx, call.Tool, err)
 	}
 	return s.call(ctx, c, grant, call, report)
-}
-
-// load returns the compiled module, compiling it once however many callers
-// want it at the same time.
-func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error) {
-	s.mu.Lock()
-	if s.compiled == nil {
-		s.mu.Unlock()
-		return nil, errClosed
-	}
-	e, ok := s.compiled[mod.Digest]
-	if !ok {
-		e = &entry{done: make(chan struct{})}
-		s.compiled[mod.Digest] = e
-	}
-	s.mu.Unlock()
-	if !ok {
-		// Compiling cannot be interrupted, so the first caller's patience must
-		// not decide for the others.
-		go func() {
-			e.c, e.err = s.compile(context.WithoutCancel(ctx), mod)
-			if e.err != nil {
-				s.mu.Lock()
-				delete(s.compiled, mod.Digest) // the next call tries again
-				s.mu.Unlock()
-			}
-			close(e.done)
-		}()
-	}
-	select {
-	case <-e.done:
-		return e.c, e.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }

@@ -646,8 +646,8 @@ func TestErrorsOfTheTool(t *testing.T) {
 	}
 }
 
-// TestCloseWhileCompiling: Close waits for a compilation, also for one that
-// fails, and nothing is compiled afterwards.
+// TestCloseWhileCompiling: Close stops a compilation and waits for its end,
+// and nothing is compiled afterwards.
 func TestCloseWhileCompiling(t *testing.T) {
 	for name, mod := range map[string]*tool.Module{
 		"a good module":                  probe(w.ToolOptions{}),
@@ -655,7 +655,7 @@ func TestCloseWhileCompiling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			started, goOn := make(chan struct{}), make(chan struct{})
-			box := sandbox.New(sandbox.Options{Compiling: func(*tool.Module) { close(started); <-goOn }})
+			box := sandbox.New(sandbox.Options{Spawner: helper{}, Compiling: func(*tool.Module) { close(started); <-goOn }})
 			j := granted(t, mod, ask{})
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})

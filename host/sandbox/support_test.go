@@ -101,8 +101,12 @@ func (j job) mustRun(tb testing.TB, box *sandbox.Sandbox) tool.Result {
 	return r
 }
 
+// newBox makes a sandbox that compiles in real children, unless a test says how.
 func newBox(tb testing.TB, opts sandbox.Options) *sandbox.Sandbox {
 	tb.Helper()
+	if opts.Spawner == nil {
+		opts.Spawner = helper{}
+	}
 	box := sandbox.New(opts)
 	tb.Cleanup(func() {
 		if err := box.Close(); err != nil {

@@ -373,7 +373,7 @@ func (d *decoder) elements(r *reader) {
 				r.failAt(at, "element segment %d has the unsupported kind 0x%02x", i, kind)
 			}
 		}
-		k := r.count(MaxModuleBytes, 1, "elements")
+		k := r.count(MaxElements, 1, "elements")
 		for j := 0; j < k && r.ok(); j++ {
 			if exprs {
 				d.constant(r, "element")

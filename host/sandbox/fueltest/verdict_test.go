@@ -18,42 +18,21 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest/oracle"
 )
 
-// stricter are the reasons for which a module that the engine takes may be refused.
+// stricter are the reasons for which functions that the engine takes may be
+// refused: what it reads in a way of its own, or does not look at in dead code.
 var stricter = []string{
-	"more than",                   // limits of ours
-	"64-bit",                      // memories and tables
-	"reserved for the host",       // names
-	"unknown instruction",         // numbers of instructions that the engine reads in its own way
-	"unsupported value type",      // types and forms of proposals that are switched off, which it
-	"unsupported reference",       // accepts in places where they mean nothing
-	"block type",                  //
-	"types of select",             //
-	"unsupported flags",           //
-	"unsupported kind",            //
-	"undeclared reference",        //
-	"second custom section",       // of our own name
-	"is not valid UTF-8",          // in custom sections
-	"name of a custom section",    //
-	"alignment of",                // in dead code
-	"a byte that must be zero",    //
-	"is not a zero byte",          //
-	"is not constant",             //
-	"is cut off",                  // lengths that count too much, with which it stops reading
-	"bytes too many",              //
-	"cannot fit into",             //
-	"bytes, but only",             //
-	"LEB128",                      // padding beyond what the format allows
-	"data count says",             //
-	"repeated or out of order",    //
-	"two exports",                 //
-	"start function",              //
-	"no code section",             //
-	"is larger than maximum",      //
-	"the end instruction of a",    //
-	"bytes after the end of",      //
-	"does not end with an end",    //
-	"fills table", "fills memory", // segments that nothing instantiates
-	"function bodies for",
+	"64-bit",                   // memories and tables
+	"reserved for the host",    // names
+	"more than 50000 locals",   // the engine counts parameters differently
+	"unknown instruction",      // padded numbers
+	"unsupported value type",   // in block types
+	"unsupported reference",    //
+	"block type",               // padded ones
+	"alignment of",             //
+	"a byte that must be zero", //
+	"is not a zero byte",       //
+	"LEB128",                   //
+	"undeclared reference",     //
 }
 
 // verdict compares what the engine says of a module with what it says of the
@@ -65,18 +44,19 @@ func verdict(tb testing.TB, module []byte) {
 		WithCoreFeatures(api.CoreFeaturesV2|experimental.CoreFeaturesTailCall|experimental.CoreFeaturesExtendedConst))
 	defer rt.Close(ctx)
 
-	var code []byte
-	m, ours := wasm.Decode(module)
-	if ours == nil {
-		locals := 0
-		code, ours = fuel.Rewrite(m, fuel.Options{Depth: 1 << 20, TableElements: 1 << 20, MergeData: true, Inspect: func(b *wasm.Body) error {
-			locals += int(b.Locals)
-			if locals > 1<<16 {
-				return errTooMuch
-			}
-			return nil
-		}})
+	// What does not decode is not shown to the engine, which believes every
+	// number and allocates for it.
+	m, err := wasm.Decode(module)
+	if err != nil {
+		return
 	}
+	locals := 0
+	code, ours := fuel.Rewrite(m, fuel.Options{Depth: 1 << 20, MergeData: true, Inspect: func(b *wasm.Body) error {
+		if locals += int(b.Locals); locals > 1<<16 {
+			return errTooMuch
+		}
+		return nil
+	}})
 	if ours == errTooMuch {
 		return
 	}
@@ -91,6 +71,9 @@ func verdict(tb testing.TB, module []byte) {
 		tb.Errorf("the engine takes a module that is refused: %v", ours)
 	case ours == nil:
 		after := accepts(ctx, rt, code)
+		if theirs != nil && strings.Contains(theirs.Error(), "custom") {
+			return // these sections are left out
+		}
 		if (after == nil) != (theirs == nil) {
 			tb.Errorf("the engine says %v of the original, and %v of what became of it", theirs, after)
 		}

@@ -24,8 +24,9 @@ type Options struct {
 	// Segments limits the number of data and element segments after merging.
 	// 0: no limit of ours.
 	Segments int
-	// Inspect is called with each function before it is instrumented, and can
-	// refuse it. What it gets is only valid during the call.
+	// Inspect is called once with each function before it is instrumented, in
+	// no certain order, and can refuse it. What it gets is only valid during
+	// the call.
 	Inspect func(*wasm.Body) error
 }
 
@@ -120,11 +121,21 @@ func (r *rewriter) data() error {
 	return nil
 }
 
+// shortBody is how many bytes a function may have that needs no check.
+const shortBody = 4 * maxLeaf
+
+func (r *rewriter) inspect(b *wasm.Body) error {
+	if r.opts.Inspect == nil {
+		return nil
+	}
+	return r.opts.Inspect(b)
+}
+
 // leaves finds the small functions that need no check.
 func (r *rewriter) leaves(f *flow) error {
 	f.leaf = make([]bool, len(r.m.Funcs))
 	bodies := r.m.Bodies()
-	bodies.Longest = 4 * maxLeaf
+	bodies.Longest = shortBody
 	for i := range f.leaf {
 		b, ok := bodies.Next()
 		if !ok {
@@ -132,6 +143,9 @@ func (r *rewriter) leaves(f *flow) error {
 		}
 		if len(b.Instrs) == 0 {
 			continue // a long one
+		}
+		if err := r.inspect(b); err != nil {
+			return err
 		}
 		f.analyze(b)
 		f.leaf[i] = f.isLeaf()
@@ -164,8 +178,8 @@ func (r *rewriter) code() error {
 		if !ok {
 			return bodies.Err()
 		}
-		if r.opts.Inspect != nil {
-			if err := r.opts.Inspect(b); err != nil {
+		if len(b.Code) > shortBody {
+			if err := r.inspect(b); err != nil {
 				return err
 			}
 		}

@@ -36,6 +36,8 @@ type Builder struct {
 	elements [][]byte
 	data     [][]byte
 	customs  []byte
+
+	dataCount bool // a data count section is needed
 }
 
 type function struct {
@@ -106,6 +108,31 @@ func (b *Builder) Func(name string, params, results, locals []ValType, body ...[
 	return index
 }
 
+// Type adds a function type, which may be there already, and returns its index.
+func (b *Builder) Type(params, results []ValType) uint32 {
+	b.types = append(b.types, wasm.FuncType{Params: params, Results: results})
+	return uint32(len(b.types) - 1)
+}
+
+// Locals is a group of local variables as the binary format writes them: a
+// number of them in a few bytes.
+type Locals struct {
+	Count uint32
+	Type  ValType
+}
+
+// FuncOf is [Builder.Func] for a type by its index, which also takes more locals
+// than one would write down.
+func (b *Builder) FuncOf(typ uint32, locals []Locals, body ...[]byte) uint32 {
+	index := b.NextFunc()
+	code := U32(uint32(len(locals)))
+	for _, l := range locals {
+		code = append(append(code, U32(l.Count)...), byte(l.Type))
+	}
+	b.funcs = append(b.funcs, function{typ, join(code, join(body...), []byte{opEnd})})
+	return index
+}
+
 // Global adds a global with an initial value, such as I32Const(0), and returns its index.
 func (b *Builder) Global(t ValType, mutable bool, init []byte) uint32 {
 	m := byte(0)
@@ -141,9 +168,20 @@ func (b *Builder) Elem(offset uint32, funcs ...uint32) {
 	b.elements = append(b.elements, e)
 }
 
+// ElemExprs adds a passive element segment of n times the same constant expression.
+func (b *Builder) ElemExprs(n int, expr []byte) {
+	b.elements = append(b.elements, join([]byte{5, byte(FuncRef)}, U32(uint32(n)), repeat(n, expr, []byte{opEnd})))
+}
+
 // Data puts bytes into memory 0 at an offset when the module is instantiated.
 func (b *Builder) Data(offset uint32, content []byte) {
 	b.data = append(b.data, join([]byte{0}, I32Const(int32(offset)), []byte{opEnd}, U32(uint32(len(content))), content))
+}
+
+// PassiveData adds bytes that code can put into a memory.
+func (b *Builder) PassiveData(content []byte) {
+	b.data = append(b.data, join([]byte{1}, U32(uint32(len(content))), content))
+	b.dataCount = true
 }
 
 // Custom adds a custom section at the end of the module.
@@ -189,6 +227,9 @@ func (b *Builder) Bytes() []byte {
 		out = append(out, Section(wasm.SectionStart, U32(*b.start))...)
 	}
 	vector(wasm.SectionElement, b.elements)
+	if b.dataCount {
+		out = append(out, Section(wasm.SectionDataCount, U32(uint32(len(b.data))))...)
+	}
 	vector(wasm.SectionCode, bodies)
 	vector(wasm.SectionData, b.data)
 	return append(out, b.customs...)
@@ -216,5 +257,7 @@ func valTypes(types []ValType) []byte {
 	}
 	return out
 }
+
+func repeat(n int, pieces ...[]byte) []byte { return bytes.Repeat(join(pieces...), n) }
 
 func join(pieces ...[]byte) []byte { return slices.Concat(pieces...) }

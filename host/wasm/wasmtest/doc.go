@@ -18,6 +18,9 @@
 //	wasmtest.Tool(wasmtest.ToolOptions{Call: wasmtest.Spin()})
 //	wasmtest.Tool(wasmtest.ToolOptions{Call: wasmtest.ReturnOK(`{"n":1}`)})
 //
+// [Bombs] is a list of modules that are made to overwhelm who reads or compiles
+// them, from known shapes ("nested loops x locals") in several sizes.
+//
 // Nothing is validated: a test of a decoder or of an engine needs modules
 // that are wrong. Mistakes in the use of the builder itself panic.
 package wasmtest

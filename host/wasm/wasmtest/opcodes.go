@@ -37,7 +37,20 @@ func End() []byte { return []byte{opEnd} }
 func Br(depth uint32) []byte   { return index(0x0c, depth) }
 func BrIf(depth uint32) []byte { return index(0x0d, depth) }
 
+// BrTable takes the number of a label, counted from 0; the last one is taken
+// when there are not so many.
+func BrTable(labels ...uint32) []byte {
+	code := join([]byte{0x0e}, U32(uint32(len(labels)-1)))
+	for _, l := range labels {
+		code = append(code, U32(l)...)
+	}
+	return code
+}
+
 func Call(function uint32) []byte { return index(0x10, function) }
+
+// CallIndirect takes the arguments and the number of an element of a table.
+func CallIndirect(typ, table uint32) []byte { return join(index(0x11, typ), U32(table)) }
 
 func LocalGet(i uint32) []byte  { return index(0x20, i) }
 func LocalSet(i uint32) []byte  { return index(0x21, i) }
@@ -69,6 +82,21 @@ func MemoryCopy() []byte { return []byte{0xfc, 10, 0, 0} }
 
 // MemoryFill takes destination, value and length.
 func MemoryFill() []byte { return []byte{0xfc, 11, 0} }
+
+// MemoryInit takes a destination, an offset in the data segment, and a length.
+func MemoryInit(segment uint32) []byte { return join([]byte{0xfc, 8}, U32(segment), []byte{0}) }
+
+// TableGrow takes a reference and a number of elements and leaves the old size, or -1.
+func TableGrow(table uint32) []byte { return join([]byte{0xfc, 15}, U32(table)) }
+
+// TableCopy takes destination, source and length, all in one table.
+func TableCopy(table uint32) []byte { return join([]byte{0xfc, 14}, U32(table), U32(table)) }
+
+func RefNull(t ValType) []byte       { return []byte{0xd0, byte(t)} }
+func RefFunc(function uint32) []byte { return index(0xd2, function) }
+
+// Vector is an instruction on vectors without an immediate, by its number.
+func Vector(op uint32) []byte { return index(0xfd, op) }
 
 func I32Const(v int32) []byte { return join([]byte{0x41}, signed(int64(v))) }
 func I64Const(v int64) []byte { return join([]byte{0x42}, signed(v)) }

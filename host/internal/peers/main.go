@@ -1,0 +1,118 @@
+// Command peers measures what fuel metering costs, next to what others offer:
+// wazero as it is, wazero that looks at the context in every loop, and
+// wasmtime with and without its own fuel.
+//
+// Run it in its folder, on Linux, when the machine is otherwise idle:
+//
+//	go run . [-rounds N] [-only names] [-variants names] [-json FILE]
+//
+// It needs clang and lld with wasi-libc and the compiler runtime for wasm32
+// (in Debian: clang lld wasi-libc libclang-rt-dev-wasm32), a C compiler for
+// cgo, and some 100 MB for wasmtime, which comes as a Go module. That is why
+// this is a module of its own. The programs it runs are in workloads and are
+// built into bin/peers of the repository.
+//
+// The figure is a ratio: the CPU time that the guest's _start takes in a
+// variant, divided by what it takes in its base right before or after. A
+// workload's figure is the median over the rounds. The column "noise" is plain
+// wazero against itself: differences as small as that mean nothing.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// results is what a run of the benchmark found out.
+type results struct {
+	Rounds int
+	// The load of the machine, in which this run has a part after a while.
+	LoadBefore, LoadAfter string
+	Targets               []figure
+	Pairs                 *pairResults   `json:",omitempty"`
+	Modules               []moduleResult `json:",omitempty"`
+	Cancel                *cancelResult  `json:",omitempty"`
+	Stalls                []stallResult  `json:",omitempty"`
+}
+
+func main() {
+	rounds := flag.Int("rounds", 5, "how often each pair is measured")
+	only := flag.String("only", "", "comma-separated patterns: names of workloads such as c-fib or 'go-*', modules, cancel, gc")
+	variants := flag.String("variants", "", "comma-separated patterns: the columns to measure, such as 'noise,fuel*'")
+	file := flag.String("json", "", "also write everything that was measured to this `file`")
+	flag.Parse()
+	if err := run(*rounds, selection(*only), selection(*variants), *file); err != nil {
+		fmt.Fprintln(os.Stderr, "peers:", err)
+		os.Exit(1)
+	}
+}
+
+func run(rounds int, selected, variant func(string) bool, file string) error {
+	if rounds < 1 {
+		return errors.New("there has to be a round at least")
+	}
+	pairs = slices.DeleteFunc(pairs, func(p pair) bool { return !variant(p.variant) })
+	var picked []workload
+	for _, w := range workloads {
+		if selected(w.name) {
+			picked = append(picked, w)
+		}
+	}
+	code, err := build()
+	if err != nil {
+		return err
+	}
+	r := results{Rounds: rounds, LoadBefore: load()}
+	// The stalls come first: the collector has little to do yet.
+	if selected("gc") {
+		if r.Stalls, err = measureStalls(); err != nil {
+			return err
+		}
+	}
+	if selected("cancel") {
+		if r.Cancel, err = measureCancel(); err != nil {
+			return err
+		}
+	}
+	if selected("modules") {
+		if r.Modules, err = measureModules(code); err != nil {
+			return err
+		}
+	}
+	if len(picked) > 0 && len(pairs) > 0 {
+		if r.Pairs, err = measurePairs(picked, code, rounds); err != nil {
+			return err
+		}
+	}
+	r.LoadAfter = load()
+	r.Targets = r.figures()
+	r.print(os.Stdout)
+	if file == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, data, 0o644)
+}
+
+// selection tells whether a name is among the patterns; without any, it is.
+func selection(patterns string) func(string) bool {
+	return func(name string) bool {
+		for pattern := range strings.SplitSeq(patterns, ",") {
+			if ok, _ := path.Match(pattern, name); ok || patterns == "" {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

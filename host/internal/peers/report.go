@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
+)
+
+// print writes tables for people.
+func (r *results) print(w io.Writer) {
+	fmt.Fprintf(w, "%s, %d CPUs, load %s before and %s after\n\n", runtime.Version(), runtime.NumCPU(), r.LoadBefore, r.LoadAfter)
+	if r.Pairs != nil {
+		r.Pairs.print(w, r.Rounds)
+	}
+	if len(r.Stalls) > 0 {
+		fmt.Fprintln(w, "runtime.GC() beside a guest, and the CPU time in which it uses up a slice of fuel")
+		t := table(w, tabwriter.AlignRight)
+		fmt.Fprint(t, "\tlongest\tmedian\tcount\tslice\t\n")
+		for _, s := range r.Stalls {
+			slice := ""
+			if s.NanosPerUnit > 0 {
+				slice = fmt.Sprintf("%.1f ms", s.NanosPerUnit*meter.DefaultSlice/1e6)
+			}
+			fmt.Fprintf(t, "%s\t%.1f ms\t%.1f ms\t%d\t%s\t\n", s.Guest, ms(s.Longest), ms(s.Median), s.Count, slice)
+		}
+		t.Flush()
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintln(w, "Against the targets")
+	t := table(w, 0)
+	for _, f := range r.Targets {
+		target := ""
+		if !f.NoTarget {
+			target = "<= " + digits(f.AtMost, f.Unit)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, digits(f.Measured, f.Unit), target, f.Unit, f.verdict(), f.Note)
+	}
+	t.Flush()
+}
+
+func (r *pairResults) print(w io.Writer, rounds int) {
+	fmt.Fprintf(w, "CPU time of _start, and as a multiple of the same engine's without (median of %d rounds, of no more than 2 for %s)\n",
+		rounds, closeOnDone)
+	t := table(w, tabwriter.AlignRight)
+	fmt.Fprint(t, "\t")
+	for i, pair := range pairs {
+		if newBase(i) {
+			fmt.Fprint(t, pair.base, "\t")
+		}
+		fmt.Fprint(t, pair.variant, "\t")
+	}
+	fmt.Fprintln(t)
+	for _, l := range r.Workloads {
+		row(t, l.Name, func(base string) string { return l.CPU[base].Round(time.Millisecond).String() },
+			func(variant string) float64 { return l.Ratio[variant] })
+	}
+	none := func(string) string { return "" }
+	row(t, "geomean", none, func(variant string) float64 { return r.Summary[variant].Geomean })
+	row(t, "median", none, func(variant string) float64 { return r.Summary[variant].Median })
+	row(t, "worst", none, func(variant string) float64 { return r.Summary[variant].Worst })
+	row(t, "best", none, func(variant string) float64 { return r.Summary[variant].Best })
+	row(t, "geomean of fastest runs", none, func(variant string) float64 { return r.Summary[variant].Fastest })
+	t.Flush()
+	fmt.Fprintln(w)
+}
+
+// newBase: the base is another one than that of the pair before.
+func newBase(i int) bool { return i == 0 || pairs[i].base != pairs[i-1].base }
+
+// row has the time of each base before the ratios to it.
+func row(w io.Writer, name string, base func(string) string, ratio func(string) float64) {
+	fmt.Fprint(w, name, "\t")
+	for i, pair := range pairs {
+		if newBase(i) {
+			fmt.Fprint(w, base(pair.base), "\t")
+		}
+		fmt.Fprintf(w, "%.3f\t", ratio(pair.variant))
+	}
+	fmt.Fprintln(w)
+}
+
+func table(w io.Writer, flags uint) *tabwriter.Writer {
+	return tabwriter.NewWriter(w, 0, 0, 2, ' ', flags)
+}

@@ -1,0 +1,104 @@
+//go:build unix
+
+package sandbox_test
+
+import (
+	goflag "flag"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// Compiling all bombs takes a quarter of an hour; make test-bombs sets this.
+var allBombs = goflag.Bool("bombs", false, "compile every bomb, not a few")
+
+// few are the bombs that are compiled in every run of the tests: each is
+// killed, or refused, for another reason. All others are only looked at.
+var few = []string{
+	"nested loops x locals, 1000 x 1000",
+	"locals, 1 x 67108864",
+	"ifs x locals in a loop, 547 x 547, 66 times",
+	"blocks in a row x merged locals, 4000 x 73",
+	"types x functions, 60000 x 50000",
+}
+
+// No module takes the host more than the limits to compile, and other calls go
+// on meanwhile.
+func TestBombs(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	other := granted(t, probe(w.ToolOptions{}), ask{})
+	output(t, other.mustRun(t, box))
+	stop, stopped := make(chan bool), make(chan []time.Duration)
+	go func() {
+		var took []time.Duration
+		for {
+			select {
+			case <-stop:
+				stopped <- took
+				return
+			case <-time.Tick(5 * time.Millisecond):
+			}
+			start := time.Now()
+			if r, err := other.run(t.Context(), box); err != nil || r.Err != nil {
+				t.Errorf("the other call: %+v, %v", r.Err, err)
+			}
+			took = append(took, time.Since(start))
+		}
+	}()
+	ran, killed := 0, 0
+	for _, b := range w.Bombs() {
+		if !*allBombs && !slices.Contains(few, b.Name) {
+			continue
+		}
+		ran++
+		code := b.Module()
+		mod := module(code)
+		before, start := childrenCPU(t), time.Now()
+		r, err := granted(t, mod, ask{limits: quick}).run(t.Context(), box)
+		cpu, wall := childrenCPU(t)-before, time.Since(start)
+		if err != nil {
+			t.Errorf("%s: the host is blamed: %v", b.Name, err)
+			continue
+		}
+		became := "ran"
+		if r.Err != nil {
+			became = string(r.Err.Code) + ": " + r.Err.Message
+		}
+		if cpu > time.Second {
+			killed++
+		}
+		t.Logf("%-50s %9d bytes, %6.0f ms CPU of the child, %6.0f ms: %.150s", b.Name, len(code), ms(cpu), ms(wall), became)
+		if refused := r.Err != nil && r.Err.Code == tool.CodeNotAdmitted; b.Want < w.Bounded && !refused && cpu > time.Second {
+			t.Errorf("%s: it was compiled: %s", b.Name, became)
+		}
+		// Larger modules may take longer: a second or two for each megabyte.
+		if limit := time.Duration(w.CompileSeconds)*time.Second + time.Duration(len(code)>>20)*2*time.Second; cpu > limit+time.Second {
+			t.Errorf("%s: the child had %.1f s of CPU time, more than %s", b.Name, cpu.Seconds(), limit)
+		}
+	}
+	close(stop)
+	took := <-stopped
+	slices.Sort(took)
+	t.Logf("%d bombs, %d of them took a second or more; %d other calls meanwhile, median %.1f ms, p99 %.1f ms, longest %.1f ms",
+		ran, killed, len(took), ms(took[len(took)/2]), ms(took[len(took)*99/100]), ms(took[len(took)-1]))
+	if ran < len(few) {
+		t.Errorf("only %d bombs were found", ran)
+	}
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// childrenCPU is the CPU time of all children that have ended.
+func childrenCPU(tb testing.TB) time.Duration {
+	tb.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

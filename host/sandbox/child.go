@@ -1,0 +1,147 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// ChildCommand is the word behind which this program is the process that
+// compiles: whoever makes a Spawner passes what follows it to [CompileChild].
+const ChildCommand = "compile-child"
+
+// What a child ends with. A program of Go that crashes ends with 2.
+const (
+	childDone    = 0
+	childRefused = 65 // the compiler refuses the module; why is on stdout
+	childFailed  = 74 // the child cannot do its work; why is on stdout
+)
+
+// childJob is what a child is told: how to compile, and what it may take.
+type childJob struct {
+	features api.CoreFeatures
+	workers  int
+	bytes    int           // of code
+	cpu      time.Duration // whole seconds, of all threads together
+	memory   uint64        // bytes, beyond what the program takes by itself
+	file     uint64        // bytes of each file that it writes
+}
+
+// The limits of a child. A module of the standard Go toolchain takes 0.7 s and
+// 20 MiB for each MiB of code, so a machine has to be four times slower than a
+// common one before they touch an honest module, and what is made to be slow
+// is ended soon: it need not be large.
+const (
+	cpuBase, cpuPerMiB, cpuMost          = 5 * time.Second, 3 * time.Second, 60 * time.Second
+	memoryBase, memoryPerMiB, memoryMost = 1 << 30, 64 << 20, 4 << 30
+	fileBase, filePerMiB                 = 64 << 20, 16 << 20
+)
+
+// newChildJob is the job of compiling so many bytes.
+func newChildJob(bytes, workers int) childJob {
+	over := max(bytes-1<<20, 0)
+	perMiB := func(n int) uint64 { return uint64(over) * uint64(n) >> 20 }
+	cpu := cpuBase + time.Duration(perMiB(int(cpuPerMiB.Milliseconds())))*time.Millisecond
+	return childJob{
+		features: features, workers: workers, bytes: bytes,
+		cpu:    min(cpu.Round(time.Second), cpuMost) * slow,
+		memory: min(memoryBase+perMiB(memoryPerMiB), memoryMost) * slow,
+		file:   fileBase + perMiB(filePerMiB),
+	}
+}
+
+// wall bounds the job where the system does not count processor time, or has
+// none to give.
+func (j childJob) wall() time.Duration { return 3*j.cpu + 5*time.Second }
+
+func (j childJob) args() []string {
+	var out []string
+	for _, n := range []uint64{uint64(j.features), uint64(j.workers), uint64(j.bytes), uint64(j.cpu), j.memory, j.file} {
+		out = append(out, strconv.FormatUint(n, 10))
+	}
+	return out
+}
+
+func parseJob(args []string) (childJob, error) {
+	var n [6]uint64
+	if len(args) != len(n) {
+		return childJob{}, fmt.Errorf("%d arguments, want %d", len(args), len(n))
+	}
+	for i, a := range args {
+		var err error
+		if n[i], err = strconv.ParseUint(a, 10, 63); err != nil {
+			return childJob{}, err
+		}
+	}
+	j := childJob{api.CoreFeatures(n[0]), int(n[1]), int(n[2]), time.Duration(n[3]), n[4], n[5]}
+	if j.workers < 1 || j.cpu < time.Second || j.memory == 0 || j.file == 0 {
+		return childJob{}, errors.New("a limit is missing")
+	}
+	return j, nil
+}
+
+// CompileChild is the whole of the child: it limits itself, compiles the
+// module that lies in its directory, into its directory, and returns what to
+// exit with.
+func CompileChild(args []string) (exitCode int) {
+	return compileChild(args, os.Stdout)
+}
+
+func compileChild(args []string, out io.Writer) int {
+	job, err := parseJob(args)
+	if err == nil {
+		err = job.limit()
+	}
+	var code []byte
+	if err == nil {
+		code, err = os.ReadFile(moduleFile)
+	}
+	if err != nil {
+		fmt.Fprintln(out, err)
+		return childFailed
+	}
+	switch err := compileInto(context.Background(), ".", code, job.features, job.workers); {
+	case ioFailed(err):
+		fmt.Fprintln(out, err)
+		return childFailed
+	case err != nil:
+		fmt.Fprintln(out, err)
+		return childRefused
+	}
+	return childDone
+}
+
+// limit lowers what this process may take, for good. It comes before anything
+// is read that a stranger wrote.
+func (j childJob) limit() error {
+	runtime.GOMAXPROCS(j.workers) // idle processors would collect garbage, on the job's time
+	debug.SetMemoryLimit(int64(min(j.memory/4*3, math.MaxInt64)))
+	return j.limitProcess()
+}
+
+// compileInto compiles a module into a directory. Beside the interpreter it is
+// the only place where a module is compiled: in a child, or in this process if
+// the module is as trusted as the program.
+func compileInto(ctx context.Context, dir string, code []byte, features api.CoreFeatures, workers int) (err error) {
+	defer contain(&err)
+	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return err
+	}
+	defer cache.Close(ctx)
+	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig(features).WithCompilationCache(cache))
+	defer rt.Close(ctx)
+	_, err = rt.CompileModule(experimental.WithCompilationWorkers(ctx, workers), code)
+	return err
+}

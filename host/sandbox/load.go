@@ -1,0 +1,81 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// entry is a module that is compiled, or being compiled.
+type entry struct {
+	stop    context.CancelCauseFunc
+	waiting int           // callers; guarded by Sandbox.mu
+	done    chan struct{} // closed when the next two are set
+	c       *compiled
+	err     error
+}
+
+var errUnwanted = errors.New("nobody waits for the module any more")
+
+// load returns the compiled module, compiling it once however many callers
+// want it at the same time, for as long as one of them waits.
+func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error) {
+	s.mu.Lock()
+	if s.compiled == nil {
+		s.mu.Unlock()
+		return nil, errClosed
+	}
+	e, ok := s.compiled[mod.Digest]
+	if !ok {
+		// The first caller's patience must not decide for the others.
+		ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+		e = &entry{stop: stop, done: make(chan struct{})}
+		s.compiled[mod.Digest] = e
+		s.compiling.Go(func() { s.finish(ctx, e, mod) })
+	}
+	e.waiting++
+	s.mu.Unlock()
+	defer s.leave(e, mod.Digest)
+	select {
+	case <-e.done:
+		return e.c, e.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// finish compiles the module of an entry. What failed is tried again by the
+// next call, except for a refusal that costs seconds each time.
+func (s *Sandbox) finish(ctx context.Context, e *entry, mod *tool.Module) {
+	defer e.stop(nil)
+	c, err := s.compile(ctx, mod)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var dear *spent
+	switch wanted := s.compiled[mod.Digest] == e; {
+	case !wanted && c != nil:
+		c, err = nil, errors.Join(context.Cause(ctx), c.close())
+	case wanted && err != nil && !errors.As(err, &dear):
+		delete(s.compiled, mod.Digest)
+	}
+	e.c, e.err = c, err
+	close(e.done)
+}
+
+// leave ends a caller's wait. Nobody is left to wait for an entry that is not
+// done: it is stopped, and whoever comes next makes another.
+func (s *Sandbox) leave(e *entry, digest string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.waiting--
+	select {
+	case <-e.done:
+		return
+	default:
+	}
+	if e.waiting == 0 && s.compiled[digest] == e {
+		delete(s.compiled, digest)
+		e.stop(errUnwanted)
+	}
+}

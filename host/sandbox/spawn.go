@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Spawner starts this program again, as the process that compiles a module: to
+// compile what a stranger wrote can take minutes and gigabytes, and nothing but
+// the end of its process stops it.
+//
+// Spawn starts the program with [ChildCommand] and the arguments, in a
+// directory, with nothing of the user's environment and nothing to read. When
+// ctx ends it kills the process and all that the process has started. It keeps
+// at least the first kilobytes of what the process writes, and returns when
+// that has ended. An error means that it was not started.
+type Spawner interface {
+	Spawn(ctx context.Context, c Child) (Ended, error)
+}
+
+// Child is a process to start.
+type Child struct {
+	Args []string // behind ChildCommand
+	Dir  string   // absolute
+}
+
+// Ended is what became of it.
+type Ended struct {
+	Code   *int // nil when a signal ended the process
+	Signal *int
+	CPU    time.Duration // of the user and of the system
+	Stdout []byte
+	Stderr []byte
+}
+
+// spent is a refusal that was dear to find out, and would be the same again.
+type spent struct{ *RefusedError }
+
+func (e *spent) Unwrap() error { return e.RefusedError }
+
+// errChild is wrapped when a child could not do its work, which is no fault of
+// the module's.
+var errChild = errors.New("the process that compiles failed")
+
+// spawn has a child compile the module that lies in dir, into dir.
+func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job childJob) error {
+	s.sayMissing.Do(func() {
+		if missingLimits != "" {
+			s.opts.Logger.Warn("this system cannot limit all that compiling a module takes", "missing", missingLimits, "instead", "time")
+		}
+	})
+	limited, cancel := context.WithTimeout(ctx, job.wall())
+	defer cancel()
+	end, err := s.opts.Spawner.Spawn(limited, Child{Args: job.args(), Dir: dir})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errChild, err)
+	}
+	switch message := printable(end.Stdout); {
+	case end.Code != nil && *end.Code == childDone:
+		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case end.Code != nil && *end.Code == childRefused:
+		return &spent{&RefusedError{mod.Name, "it does not compile: " + message}}
+	case end.Code != nil && *end.Code == childFailed:
+		return fmt.Errorf("%w: %s", errChild, message)
+	}
+	stopped := func(what string) error {
+		return &spent{&RefusedError{mod.Name, fmt.Sprintf(
+			"it was not compiled: for its %d bytes of code that took %s; "+
+				"if it is yours, split its largest functions; if not, do not trust it, and tell its author", job.bytes, what)}}
+	}
+	switch {
+	case limited.Err() != nil:
+		// Not for good: the machine may only have been busy.
+		return &RefusedError{mod.Name, fmt.Sprintf(
+			"it was not compiled: that took more than the limit of %s; try again when the machine has less to do", job.wall())}
+	case end.CPU >= job.cpu:
+		return stopped(fmt.Sprintf("more than the limit of %s of processor time", job.cpu))
+	case outOfMemory(end.Stderr):
+		return stopped(fmt.Sprintf("more than the limit of %d MiB of memory", job.memory>>20))
+	case strings.Contains(string(end.Stderr), "SIGXFSZ"):
+		return stopped(fmt.Sprintf("more than the limit of %d MiB of native code", job.file>>20))
+	}
+	how := printable(end.Stderr)
+	switch {
+	case how != "":
+	case end.Signal != nil:
+		how = fmt.Sprintf("signal %d", *end.Signal)
+	case end.Code != nil:
+		how = fmt.Sprintf("exit code %d", *end.Code)
+	}
+	s.opts.Logger.Error("the process that compiles crashed", "module", mod.Name, "how", how)
+	return stopped("the compiler down (" + how + ")")
+}
+
+// outOfMemory reports whether this is what Go, or its C library, says when the
+// system gives it no more memory.
+func outOfMemory(stderr []byte) bool {
+	for _, says := range []string{"out of memory", "annot allocate", "failed to allocate", "pthread_create failed", "failed to create new OS thread"} {
+		if strings.Contains(string(stderr), says) {
+			return true
+		}
+	}
+	return false
+}
+
+// printable is the first line of what a child said, which may quote the
+// module, without anything that a terminal would not show.
+func printable(b []byte) string {
+	const most = 300
+	line := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, firstLine(text(b)))
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + " ..."
+	}
+	return line
+}

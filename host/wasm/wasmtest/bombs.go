@@ -1,0 +1,82 @@
+package wasmtest
+
+import "fmt"
+
+// Bomb is a tool module that makes a host which compiles it use far more time
+// or memory than its size lets expect.
+type Bomb struct {
+	// Name is a few words, fit for t.Run.
+	Name string
+	// Row is what kind of bomb it is. Several sizes have one row.
+	Row string
+	// Want is the worst that may become of it.
+	Want Outcome
+	// Module assembles it, which can take a second and a few hundred megabytes.
+	Module func() []byte
+	// Small assembles the same shape in a size that is harmless. It is nil when
+	// the module is broken rather than large.
+	Small func() []byte
+}
+
+// Outcome is what may become of a bomb. Each includes those before it.
+type Outcome int
+
+const (
+	// Malformed: wasm.Decode refuses it.
+	Malformed Outcome = iota
+	// Refused: something refuses it before it is compiled.
+	Refused
+	// Killed: at the latest, the process that compiles it is killed; it has
+	// CompileSeconds of CPU time and CompileBytes of memory.
+	Killed
+	// Bounded: it may even compile, within these limits.
+	Bounded
+)
+
+// What the process that compiles a module may use.
+const (
+	CompileSeconds = 5
+	CompileBytes   = 1 << 30
+)
+
+func (o Outcome) String() string {
+	return [...]string{"malformed", "refused", "refused or killed", "bounded"}[o]
+}
+
+// shape assembles a module of a size. What n and m count differs; the hostile
+// part is there times times.
+type shape func(n, m, times int) []byte
+
+type size struct {
+	n, m, times int
+	want        Outcome
+}
+
+type row struct {
+	name  string
+	shape shape
+	sizes []size
+}
+
+// Bombs returns modules that are meant to overwhelm the host with their
+// compilation. Most are cheap to assemble only one at a time.
+func Bombs() []Bomb {
+	var out []Bomb
+	for _, r := range rows() {
+		for _, s := range r.sizes {
+			name := fmt.Sprintf("%s, %d", r.name, s.n)
+			if s.m > 0 {
+				name += fmt.Sprintf(" x %d", s.m)
+			}
+			if s.times > 1 {
+				name += fmt.Sprintf(", %d times", s.times)
+			}
+			out = append(out, Bomb{
+				Name: name, Row: r.name, Want: s.want,
+				Module: func() []byte { return r.shape(s.n, s.m, max(s.times, 1)) },
+				Small:  func() []byte { return r.shape(min(s.n, 4), min(s.m, 3), 1) },
+			})
+		}
+	}
+	return append(out, broken()...)
+}
