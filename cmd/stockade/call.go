@@ -249,7 +249,7 @@ func resultError(name string, e *tool.Error) error {
 		end.code, end.hint = exitUsage, e.Hint
 	case tool.CodeInvalidArgs:
 		end.code, end.hint = exitUsage, "`stockade tool info "+name+"` shows the arguments"
-	case tool.CodeTimeout, tool.CodeMemory:
+	case tool.CodeTimeout, tool.CodeMemory, tool.CodeFuel:
 		end.code = exitLimit
 	case tool.CodeCancelled:
 		end.code = exitInterrupted

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +135,14 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: wasm NAME FILE")
 	}
+	for _, b := range wasmtest.Bombs() {
+		if b.Name == args[0] {
+			ts.Check(os.WriteFile(ts.MkAbs(args[1]), b.Module(), 0o644))
+			return
+		}
+	}
 	modules := map[string]wasmtest.ToolOptions{
+		"large": {MemoryMin: 512, Data: []wasmtest.Segment{{Offset: 1 << 16, Bytes: bytes.Repeat([]byte{1}, 17<<20)}}},
 		"echo":  {Call: wasmtest.EchoArgs()},
 		"error": {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
 	}

@@ -57,6 +57,7 @@ type globalFlags struct {
 	quiet   bool
 	verbose bool
 	json    bool
+	large   bool
 
 	provider string
 	model    string
@@ -271,7 +272,7 @@ func (a *app) sandbox() *sandbox.Sandbox {
 	}
 	a.box = sandbox.New(sandbox.Options{
 		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
-		Build: build(), Spawner: helperSpawner{},
+		Build: build(), Spawner: helperSpawner{}, Large: a.flags.large,
 		Services: hostmod.Services{Exec: jailExec{}},
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet {

@@ -18,6 +18,13 @@ type entry struct {
 
 var errUnwanted = errors.New("nobody waits for the module any more")
 
+// Compile makes a module ready to run, as its first call would. A module that
+// may not run is a [RefusedError].
+func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
+	_, err := s.load(ctx, mod)
+	return err
+}
+
 // load returns the compiled module, compiling it once however many callers
 // want it at the same time, for as long as one of them waits.
 func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error) {
