@@ -49,6 +49,19 @@ test-race: guests ## run the tests under the race detector
 bench: guests ## run the benchmarks of the stages
 	$(GO) test -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/...
 
+.PHONY: bench-fuel
+ROUNDS ?= 7
+bench-fuel: ## what fuel costs, next to wazero's deadline and wasmtime's fuel (needs clang, lld, wasi-libc, libclang-rt-dev-wasm32)
+	cd host/internal/peers && $(GO) run . -rounds $(ROUNDS)
+
+.PHONY: bench-cost
+bench-cost: ## nanoseconds for each unit of fuel, by instruction
+	$(GO) test -run '^$$' -bench Cost -benchtime 100ms ./host/sandbox/fueltest
+
+.PHONY: test-bombs
+test-bombs: ## compile every hostile module, which takes a quarter of an hour
+	$(GO) test -run TestBombs -v -timeout 60m ./host/sandbox -bombs
+
 .PHONY: fuzz
 FUZZTIME ?= 30s
 fuzz: ## run each fuzz target for FUZZTIME (30s)

@@ -64,10 +64,8 @@ func index(op byte, i uint32) []byte { return join([]byte{op}, U32(i)) }
 // address. The alignment hint is that of the type.
 
 func I32Load(offset uint32) []byte   { return access(0x28, 2, offset) }
-func I64Load(offset uint32) []byte   { return access(0x29, 3, offset) }
 func I32Load8U(offset uint32) []byte { return access(0x2d, 0, offset) }
 func I32Store(offset uint32) []byte  { return access(0x36, 2, offset) }
-func I64Store(offset uint32) []byte  { return access(0x37, 3, offset) }
 func I32Store8(offset uint32) []byte { return access(0x3a, 0, offset) }
 
 func access(op, align byte, offset uint32) []byte { return join([]byte{op, align}, U32(offset)) }
@@ -101,24 +99,19 @@ func Vector(op uint32) []byte { return index(0xfd, op) }
 func I32Const(v int32) []byte { return join([]byte{0x41}, signed(int64(v))) }
 func I64Const(v int64) []byte { return join([]byte{0x42}, signed(v)) }
 
-func I32Eqz() []byte        { return []byte{0x45} }
-func I32Eq() []byte         { return []byte{0x46} }
-func I32Ne() []byte         { return []byte{0x47} }
-func I32LtU() []byte        { return []byte{0x49} }
-func I32GtU() []byte        { return []byte{0x4b} }
-func I32LeU() []byte        { return []byte{0x4d} }
-func I32GeU() []byte        { return []byte{0x4f} }
-func I32Add() []byte        { return []byte{0x6a} }
-func I32Sub() []byte        { return []byte{0x6b} }
-func I32Mul() []byte        { return []byte{0x6c} }
-func I32DivU() []byte       { return []byte{0x6e} }
-func I32And() []byte        { return []byte{0x71} }
-func I32Or() []byte         { return []byte{0x72} }
-func I32Shl() []byte        { return []byte{0x74} }
-func I32ShrU() []byte       { return []byte{0x76} }
-func I64Add() []byte        { return []byte{0x7c} }
-func I32WrapI64() []byte    { return []byte{0xa7} }
-func I64ExtendI32U() []byte { return []byte{0xad} }
+func I32Eqz() []byte  { return []byte{0x45} }
+func I32Eq() []byte   { return []byte{0x46} }
+func I32Ne() []byte   { return []byte{0x47} }
+func I32LtU() []byte  { return []byte{0x49} }
+func I32GtU() []byte  { return []byte{0x4b} }
+func I32GeU() []byte  { return []byte{0x4f} }
+func I32Add() []byte  { return []byte{0x6a} }
+func I32Sub() []byte  { return []byte{0x6b} }
+func I32Mul() []byte  { return []byte{0x6c} }
+func I32DivU() []byte { return []byte{0x6e} }
+func I32And() []byte  { return []byte{0x71} }
+func I32Shl() []byte  { return []byte{0x74} }
+func I32ShrU() []byte { return []byte{0x76} }
 
 // signed returns the shortest signed LEB128 form of v.
 func signed(v int64) []byte {
