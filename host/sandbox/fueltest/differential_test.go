@@ -3,6 +3,7 @@ package fueltest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"slices"
@@ -210,11 +211,19 @@ func compare(tb testing.TB, seed []byte) (ended oracle.Trap, limit oracle.Limit,
 	return want.Trap, "", exact
 }
 
+// More than the fuzzing engine manages, whose coverage makes the engine slow:
+//
+//	go test -run Instrumented -timeout 0 ./host/sandbox/fueltest -from 10000 -modules 100000
+var (
+	from    = flag.Uint64("from", 0, "the first generated module")
+	modules = flag.Uint64("modules", 1500, "how many generated modules to compare")
+)
+
 // An instrumented module does what the plain one does, as told by a reference
 // interpreter, and consumes exactly the cost of what was executed.
 func TestInstrumentedModulesDoTheSameAndCountIt(t *testing.T) {
 	ends := map[string]int{}
-	for n := range uint64(1500) {
+	for n := *from; n < *from+*modules; n++ {
 		trap, limit, exact := compare(t, oracle.Seed(n))
 		if t.Failed() {
 			t.Fatalf("seed %d", n)

@@ -7,13 +7,13 @@ import "github.com/stockade-dev/stockade/host/wasm"
 const (
 	// maxPath is the most that a path through one function costs without a check.
 	maxPath = 10_000
-	// maxLeaf is the most that a function costs that checks nothing itself: it
-	// calls nothing and has no loop.
+	// maxLeaf is the most that a path costs through a function that checks
+	// nothing at its entry, and calls nothing.
 	maxLeaf = 64
 	// maxTail is the most that a path costs that begins after a call: when a
 	// deep recursion unwinds there is nothing but such paths.
 	maxTail = 128
-	// maxAhead is the most that is charged ahead, see spanning tree.
+	// maxAhead is the most that is charged ahead, see tree.go.
 	maxAhead = 4096
 )
 
@@ -50,7 +50,6 @@ type label struct {
 	kind     labelKind
 	live     bool // its start can be reached
 	targeted bool // something branches to its end
-	caught   bool // an exception does
 	port     int32
 	loop     int32 // the first block of a loop
 	elsePort int32 // what leads to the else branch
@@ -83,20 +82,17 @@ type flow struct {
 
 	imported uint32 // functions
 	leaf     []bool // which of the module's functions look at no counter
+	// hostInTable says that an indirect call can be one of the host.
+	hostInTable bool
 
-	calls   bool // it calls something that is checked, or loops by tail calls
-	loops   bool
+	calls   bool // it calls a function
 	tries   bool // it catches exceptions
 	longest path // the costliest path anywhere
 
 	// assigned are the locals that innermost loops assign.
-	assigned    []uint32
-	hostInTable bool    // an indirect call can be one of the host
-	inLoop      []int32 // of each local: the loop that assigned it last
-	loop        int32   // the innermost loop, a block, if the code is in none within it; or -1
-
-	// exits is set if a conditional branch leads out of the function.
-	exits bool
+	assigned []uint32
+	inLoop   []int32 // of each local: the loop that assigned it last
+	loop     int32   // the first block of the loop that may be an innermost one; or -1
 
 	cur  int32 // the block that instructions belong to, or -1 in dead code
 	freq int32
@@ -219,13 +215,11 @@ func (f *flow) analyze(b *wasm.Body) {
 			f.branch(in.Arg)
 			f.cur = -1
 		case wasm.OpBrIf:
-			f.exits = f.exits || int(in.Arg) == len(f.labels)-1
 			f.branch(in.Arg)
 			f.freq += freqBrIf
 			f.begin(i+1, f.blocks[f.cur].out)
 		case wasm.OpBrTable:
 			for _, depth := range b.Labels[in.Arg : in.Arg+in.Arg2] {
-				f.exits = f.exits || int(depth) == len(f.labels)-1
 				f.branch(depth)
 			}
 			f.cur = -1
@@ -304,14 +298,12 @@ func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
 		f.tries = true
 		if l.live {
 			for _, depth := range b.Labels[in.Arg : in.Arg+in.Arg2] {
-				f.labels[len(f.labels)-1-int(depth)].caught = true
 				f.branch(depth)
 			}
 		}
 	case wasm.OpLoop:
 		l.kind = labelLoop
 		if l.live {
-			f.loops = true
 			f.join(f.blocks[f.cur].out, l.port)
 			f.freq += freqLoop
 			f.begin(i+1, l.port)
