@@ -10,7 +10,7 @@
 //	            │            └ Ask ─► Approver: terminal, or no
 //	            ├─► session: call intended (durable before the effect)
 //	            ▼
-//	         sandbox ─ admit → wasm/fuel → compile | cache → instance (wasi, hostmod, meter) → call → fault
+//	         sandbox ─ cache | admit → wasm/fuel → compile (a child) → instance (wasi, hostmod, meter) → call → fault
 //	            │                                 hostmod.exec ─► jail ─► bash
 //	            │ tool.Result
 //	            ├─► session: result
@@ -42,7 +42,7 @@
 //	sandbox/wasi     the guest's files, on os.Root
 //	sandbox/meter    the fuel account of a call: slices, budgets, deadline
 //	sandbox/fueltest the specification suites and fuzz tests of instrumented code
-//	jail             processes for bash: approved command, fixed environment, deadline (not confined yet)
+//	jail             processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
 //	session          events, the hash chain, the Store interface
 //	session/sqlite   the Store on SQLite, with group commit
 //	session/sessiontest  the suite that every Store passes

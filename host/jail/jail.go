@@ -1,4 +1,5 @@
-// Package jail starts the processes of tools, and ends them.
+// Package jail starts the processes of tools, and ends them; and this program
+// itself as a helper, for work that must be possible to stop.
 //
 // So far it does not confine them: a command runs with the user's own rights
 // ([Tier] 0). What it does hold to: it runs the approved command only, once,

@@ -70,6 +70,15 @@ func compile(b *testing.B, mod *tool.Module, dir string) {
 	}
 }
 
+// BenchmarkChild is what a child costs that does nothing.
+func BenchmarkChild(b *testing.B) {
+	for b.Loop() {
+		if _, err := (helper{}).Spawn(context.Background(), sandbox.Child{Dir: "/"}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkCompileCold(b *testing.B) {
 	each(b, func(b *testing.B, s subject) {
 		for b.Loop() {

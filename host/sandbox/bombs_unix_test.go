@@ -75,8 +75,7 @@ func TestBombs(t *testing.T) {
 		if refused := r.Err != nil && r.Err.Code == tool.CodeNotAdmitted; b.Want < w.Bounded && !refused && cpu > time.Second {
 			t.Errorf("%s: it was compiled: %s", b.Name, became)
 		}
-		// Larger modules may take longer: a second or two for each megabyte.
-		if limit := time.Duration(w.CompileSeconds)*time.Second + time.Duration(len(code)>>20)*2*time.Second; cpu > limit+time.Second {
+		if limit, _, _ := sandbox.Limits(len(code)); cpu > limit*sandbox.Slow+time.Second { // larger modules may take longer
 			t.Errorf("%s: the child had %.1f s of CPU time, more than %s", b.Name, cpu.Seconds(), limit)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -23,19 +24,24 @@ const ChildCommand = "compile-child"
 
 // What a child ends with. A program of Go that crashes ends with 2.
 const (
-	childDone    = 0
-	childRefused = 65 // the compiler refuses the module; why is on stdout
-	childFailed  = 74 // the child cannot do its work; why is on stdout
+	childDone     = 0
+	childRefused  = 65 // the compiler refuses the module; why is on stdout
+	childTooLarge = 73 // the native code is larger than a file may be
+	childFailed   = 74 // the child cannot do its work; why is on stdout
+	childTooSlow  = 75 // where the system only warns
 )
 
 // childJob is what a child is told: how to compile, and what it may take.
 type childJob struct {
 	features api.CoreFeatures
 	workers  int
-	bytes    int           // of code
+	bytes    int           // of the module as its author made it
 	cpu      time.Duration // whole seconds, of all threads together
 	memory   uint64        // bytes, beyond what the program takes by itself
 	file     uint64        // bytes of each file that it writes
+
+	// wall is when the child is killed from outside, see wallPerCPU.
+	wall time.Duration
 }
 
 // The limits of a child. A module of the standard Go toolchain takes 0.7 s and
@@ -48,22 +54,20 @@ const (
 	fileBase, filePerMiB                 = 64 << 20, 16 << 20
 )
 
-// newChildJob is the job of compiling so many bytes.
+// newChildJob is the job of compiling a module of so many bytes.
 func newChildJob(bytes, workers int) childJob {
 	over := max(bytes-1<<20, 0)
 	perMiB := func(n int) uint64 { return uint64(over) * uint64(n) >> 20 }
 	cpu := cpuBase + time.Duration(perMiB(int(cpuPerMiB.Milliseconds())))*time.Millisecond
+	cpu = min(cpu.Round(time.Second), cpuMost) * slow
 	return childJob{
 		features: features, workers: workers, bytes: bytes,
-		cpu:    min(cpu.Round(time.Second), cpuMost) * slow,
+		cpu:    cpu,
 		memory: min(memoryBase+perMiB(memoryPerMiB), memoryMost) * slow,
 		file:   fileBase + perMiB(filePerMiB),
+		wall:   wallPerCPU * cpu,
 	}
 }
-
-// wall bounds the job where the system does not count processor time, or has
-// none to give.
-func (j childJob) wall() time.Duration { return 3*j.cpu + 5*time.Second }
 
 func (j childJob) args() []string {
 	var out []string
@@ -84,7 +88,10 @@ func parseJob(args []string) (childJob, error) {
 			return childJob{}, err
 		}
 	}
-	j := childJob{api.CoreFeatures(n[0]), int(n[1]), int(n[2]), time.Duration(n[3]), n[4], n[5]}
+	j := childJob{
+		features: api.CoreFeatures(n[0]), workers: int(n[1]), bytes: int(n[2]),
+		cpu: time.Duration(n[3]), memory: n[4], file: n[5],
+	}
 	if j.workers < 1 || j.cpu < time.Second || j.memory == 0 || j.file == 0 {
 		return childJob{}, errors.New("a limit is missing")
 	}
@@ -112,6 +119,8 @@ func compileChild(args []string, out io.Writer) int {
 		return childFailed
 	}
 	switch err := compileInto(context.Background(), ".", code, job.features, job.workers); {
+	case errors.Is(err, syscall.EFBIG):
+		return childTooLarge
 	case ioFailed(err):
 		fmt.Fprintln(out, err)
 		return childFailed

@@ -184,7 +184,7 @@ func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code [
 		workers = runtime.GOMAXPROCS(0)
 	}
 	if s.opts.Spawner != nil {
-		return s.spawn(ctx, mod, dir, s.job(len(code), workers))
+		return s.spawn(ctx, mod, dir, s.job(int(mod.Bytes), workers))
 	}
 	err := compileInto(ctx, dir, code, features, 1) // a panic in a goroutine of the engine's could not be contained
 	if err != nil && !ioFailed(err) {

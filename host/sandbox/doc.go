@@ -4,8 +4,12 @@
 // The stages of one call, each in its own file:
 //
 //	admit     may this module be compiled? (static checks on its bytes)
-//	rewrite   add the limits that the engine lacks
-//	compile   to native code, or load that from the cache
+//	          and add the limits that the engine lacks (package fuel)
+//	load      once for all who want the module
+//	compile   load native code from the cache, and fill that where it is not
+//	spawn     have a child do that, which can be stopped; and what became of it
+//	child     the child: limit itself, compile, end
+//	cache     native code on disk, and whether to believe it
 //	instance  fresh for each call: files, clocks, memory with a limit
 //	call      lower the arguments, run, lift the result
 //	fault     whose fault was it, and what does the model read of it
@@ -14,5 +18,7 @@
 // exactly this module. [Sandbox.Describe] asks an unknown module for its
 // manifest with nothing granted, nothing mounted and no host function.
 //
-// An instance is used for one call and closed, whatever became of it.
+// An instance is used for one call and closed, whatever became of it. This
+// process compiles nothing that a stranger wrote: it only loads what a child
+// has compiled within its limits.
 package sandbox

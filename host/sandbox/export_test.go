@@ -77,10 +77,23 @@ func Limits(bytes int) (cpu time.Duration, memory, file uint64) {
 func SetLimits(s *Sandbox, cpu time.Duration, memory, file uint64) {
 	s.job = func(bytes, workers int) childJob {
 		j := newChildJob(bytes, workers)
+		j.wall += wallPerCPU * max(cpu-j.cpu, 0)
 		j.cpu, j.memory, j.file = cmp.Or(cpu, j.cpu), cmp.Or(memory, j.memory), cmp.Or(file, j.file)
 		return j
 	}
 }
+
+// SetWall changes how long children may live.
+func SetWall(s *Sandbox, wall time.Duration) {
+	s.job = func(bytes, workers int) childJob {
+		j := newChildJob(bytes, workers)
+		j.wall = wall
+		return j
+	}
+}
+
+// Slow is how much more children may take under the race detector.
+const Slow = slow
 
 // Rewritten is the module as it is compiled.
 func Rewritten(mod *tool.Module) ([]byte, error) {
@@ -104,6 +117,19 @@ func Sweep(dir string, now time.Time) error {
 var CacheKey, EngineVersion = cacheKey, engineVersion
 
 const WazeroVersion = wazeroVersion
+
+// Waiting is how many callers wait for a module.
+func Waiting(s *Sandbox, mod *tool.Module) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.compiled[mod.Digest]; e != nil {
+		return e.waiting
+	}
+	return 0
+}
+
+// SetMissingLimits says what this system cannot limit.
+func SetMissingLimits(s *Sandbox, missing string) { s.missing = missing }
 
 // Instrument checks and rewrites a module of any shape.
 func Instrument(m *wasm.Module) ([]byte, error) { return instrument(m) }

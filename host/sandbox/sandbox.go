@@ -49,6 +49,7 @@ type Sandbox struct {
 	memory *policy.Budget // of all calls together, in bytes
 
 	job        func(bytes, workers int) childJob
+	missing    string // limits that children do without
 	sayMissing sync.Once
 
 	mu        sync.Mutex
@@ -69,7 +70,7 @@ func New(opts Options) *Sandbox {
 		opts.MemoryBytes = DefaultMemoryBytes
 	}
 	return &Sandbox{
-		opts: opts, compiled: map[string]*entry{}, job: newChildJob,
+		opts: opts, compiled: map[string]*entry{}, job: newChildJob, missing: missingLimits,
 		memory: policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
 	}
 }

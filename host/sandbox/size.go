@@ -26,6 +26,7 @@ const (
 	maxTableElements   = 1_000_000 // of all tables together, 8 bytes each
 	maxData            = 300_000   // segments before merging, of which Go has a hundred thousand
 	maxSegments        = 10_000    // of data and of elements, after merging
+	maxElementItems    = 256_000
 	maxCustomBytes     = 4 << 20
 	maxLocalsSum       = 1_000_000
 )
@@ -73,6 +74,7 @@ func checkSize(m *wasm.Module) error {
 		{len(m.Tables), maxTables, "tables"},
 		{customs, maxCustomBytes, "bytes in custom sections"},
 		{m.Data, maxData, "data segments"},
+		{m.ElementItems, maxElementItems, "elements in segments"},
 		{m.Code.LargestBytes, maxBodyBytes * scaleOf(m), "bytes in one function"}, // said here before all of it is read
 	} {
 		if l.n > l.most {

@@ -51,53 +51,62 @@ var errChild = errors.New("the process that compiles failed")
 // spawn has a child compile the module that lies in dir, into dir.
 func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job childJob) error {
 	s.sayMissing.Do(func() {
-		if missingLimits != "" {
-			s.opts.Logger.Warn("this system cannot limit all that compiling a module takes", "missing", missingLimits, "instead", "time")
+		if s.missing != "" {
+			s.opts.Logger.Warn("this system cannot limit all that compiling a module takes; its time is limited", "missing", s.missing)
 		}
 	})
-	limited, cancel := context.WithTimeout(ctx, job.wall())
+	limited, cancel := context.WithTimeout(ctx, job.wall)
 	defer cancel()
 	end, err := s.opts.Spawner.Spawn(limited, Child{Args: job.args(), Dir: dir})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
 		return fmt.Errorf("%w: %w", errChild, err)
 	}
-	switch message := printable(end.Stdout); {
-	case end.Code != nil && *end.Code == childDone:
+	code := -1 // a signal
+	if end.Code != nil {
+		code = *end.Code
+	}
+	switch said := printable(end.Stdout); {
+	case code == childDone:
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	case end.Code != nil && *end.Code == childRefused:
-		return &spent{&RefusedError{mod.Name, "it does not compile: " + message}}
-	case end.Code != nil && *end.Code == childFailed:
-		return fmt.Errorf("%w: %s", errChild, message)
-	}
-	stopped := func(what string) error {
-		return &spent{&RefusedError{mod.Name, fmt.Sprintf(
-			"it was not compiled: for its %d bytes of code that took %s; "+
-				"if it is yours, split its largest functions; if not, do not trust it, and tell its author", job.bytes, what)}}
-	}
-	switch {
+	case code == childRefused:
+		return &spent{&RefusedError{mod.Name, "it does not compile: " + said}}
+	case code == childFailed:
+		return fmt.Errorf("%w: %s", errChild, said)
 	case limited.Err() != nil:
 		// Not for good: the machine may only have been busy.
 		return &RefusedError{mod.Name, fmt.Sprintf(
-			"it was not compiled: that took more than the limit of %s; try again when the machine has less to do", job.wall())}
-	case end.CPU >= job.cpu:
-		return stopped(fmt.Sprintf("more than the limit of %s of processor time", job.cpu))
+			"it was not compiled: that took more than the limit of %s; try again when the machine has less to do", job.wall)}
+	}
+	took := s.tookTooMuch(mod, job, code, end)
+	return &spent{&RefusedError{mod.Name, fmt.Sprintf("it was not compiled: for its %d bytes that took %s; "+
+		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", job.bytes, took)}}
+}
+
+// tookTooMuch says what a child has used up, or that it has crashed.
+func (s *Sandbox) tookTooMuch(mod *tool.Module, job childJob, code int, end Ended) string {
+	switch {
 	case outOfMemory(end.Stderr):
-		return stopped(fmt.Sprintf("more than the limit of %d MiB of memory", job.memory>>20))
-	case strings.Contains(string(end.Stderr), "SIGXFSZ"):
-		return stopped(fmt.Sprintf("more than the limit of %d MiB of native code", job.file>>20))
+		return fmt.Sprintf("more than the limit of %d MiB of memory", job.memory>>20)
+	case code == childTooLarge:
+		return fmt.Sprintf("more than the limit of %d MiB of native code", job.file>>20)
+	case code == childTooSlow, code < 0 && end.CPU > job.cpu/2: // which is not quite what Linux holds against the limit
+		return fmt.Sprintf("more than the limit of %s of processor time", job.cpu)
 	}
 	how := printable(end.Stderr)
 	switch {
 	case how != "":
 	case end.Signal != nil:
 		how = fmt.Sprintf("signal %d", *end.Signal)
-	case end.Code != nil:
-		how = fmt.Sprintf("exit code %d", *end.Code)
+	default:
+		how = fmt.Sprintf("exit code %d", code)
 	}
 	s.opts.Logger.Error("the process that compiles crashed", "module", mod.Name, "how", how)
-	return stopped("the compiler down (" + how + ")")
+	return "the compiler down (" + how + ")"
 }
 
 // outOfMemory reports whether this is what Go, or its C library, says when the

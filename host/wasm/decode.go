@@ -374,6 +374,7 @@ func (d *decoder) elements(r *reader) {
 			}
 		}
 		k := r.count(MaxElements, 1, "elements")
+		d.m.ElementItems += k
 		for j := 0; j < k && r.ok(); j++ {
 			if exprs {
 				d.constant(r, "element")

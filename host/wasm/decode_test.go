@@ -90,6 +90,7 @@ func TestDecodeKeepsTheFactsOfAModule(t *testing.T) {
 		Globals:        1,
 		MutableGlobals: 1,
 		Elements:       1,
+		ElementItems:   2,
 		Data:           2,
 		Code:           wasm.Code{Bodies: 3, LargestBytes: 12},
 		HasStart:       true,

@@ -221,6 +221,7 @@ type Module struct {
 	Globals        int // that the module defines
 	MutableGlobals int // of them
 	Elements       int // element segments
+	ElementItems   int // in all of them
 	Data           int // data segments
 	Code           Code
 

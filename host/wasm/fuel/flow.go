@@ -277,6 +277,21 @@ func constantSize(b *wasm.Body, i int) (uint32, bool) {
 	return n, n <= maxConstant
 }
 
+// checksFirst reports whether a function comes to a loop that checks before it
+// branches or calls. Most functions of Go do.
+func (f *flow) checksFirst(b *wasm.Body) bool {
+	if len(f.blocks) < 2 || !f.blocks[1].check || f.blocks[0].weight > maxLeaf {
+		return false
+	}
+	start := f.blocks[1].start
+	for _, in := range b.Instrs[:start] {
+		if in.Op >= wasm.OpCall && in.Op <= wasm.OpReturnCallIndirect {
+			return false
+		}
+	}
+	return start > 0 && b.Instrs[start-1].Op == wasm.OpLoop
+}
+
 // call notes that another function ran. One that checks nothing may have
 // consumed up to maxLeaf; after one that checks only what comes now counts.
 func (f *flow) call(unchecked bool) {

@@ -184,9 +184,7 @@ func (r *rewriter) code() error {
 			}
 		}
 		f.analyze(b)
-		if !f.leaf[i] && (f.calls || f.longest.cost > maxLeaf) {
-			f.blocks[0].check = true
-		}
+		f.blocks[0].check = !f.leaf[i] && (e.deep && f.calls || (f.calls || f.longest.cost > maxLeaf) && !f.checksFirst(b))
 		t.place(&f)
 		results := m.Types[m.Funcs[i]].Results
 		if e.deep && f.calls {

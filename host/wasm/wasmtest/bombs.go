@@ -24,19 +24,14 @@ type Outcome int
 const (
 	// Malformed: wasm.Decode refuses it.
 	Malformed Outcome = iota
-	// Refused: something refuses it before it is compiled.
+	// Refused: it never becomes code, because a limit or a validation refuses
+	// it, at the latest that of the engine.
 	Refused
-	// Killed: at the latest, the process that compiles it is killed; it has
-	// CompileSeconds of CPU time and CompileBytes of memory.
+	// Killed: at the latest, the process that compiles it is killed. That one
+	// has 5 s of CPU time and 1 GiB of memory.
 	Killed
 	// Bounded: it may even compile, within these limits.
 	Bounded
-)
-
-// What the process that compiles a module may use.
-const (
-	CompileSeconds = 5
-	CompileBytes   = 1 << 30
 )
 
 func (o Outcome) String() string {

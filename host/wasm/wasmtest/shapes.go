@@ -10,7 +10,7 @@ import (
 // rows are the shapes and their sizes.
 func rows() []row {
 	return []row{
-		// Expensive in one function or in one thing. The last size of each is
+		// Expensive in one function or in one thing. Sizes to be refused are
 		// just over a limit that real programs stay far below.
 		{"nested loops", inFuncs(nestedLoops), []size{{50_000, 0, 1, Killed}, {10_000, 0, 1, Killed}, {65, 0, 1, Refused}}},
 		{"nested loops that repeat", inFuncs(nestedRepeats), []size{{10_000, 0, 1, Killed}, {65, 0, 1, Refused}}},

@@ -1,0 +1,402 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// refused is the refusal that an error has to be.
+func refused(t *testing.T, err error) *sandbox.RefusedError {
+	t.Helper()
+	var r *sandbox.RefusedError
+	if !errors.As(err, &r) {
+		t.Fatalf("the module is not refused: %v", err)
+	}
+	return r
+}
+
+// TestWhatAChildEndsWith: whose fault an end was, and that it is said in words
+// that fit on a terminal.
+func TestWhatAChildEndsWith(t *testing.T) {
+	exit := func(n int) *int { return &n }
+	killed := exit(int(syscall.SIGKILL))
+	code := w.Tool(w.ToolOptions{})
+	for name, c := range map[string]struct {
+		end  sandbox.Ended
+		says []string
+	}{
+		"the compiler refuses it": {sandbox.Ended{Code: exit(65), Stdout: []byte("invalid \x1b[31mfunction\u202e[3]\nmore")},
+			[]string{"it does not compile: invalid \ufffd[31mfunction\ufffd[3]"}},
+		"it says far too much": {sandbox.Ended{Code: exit(65), Stdout: bytes.Repeat([]byte("x"), 100_000)}, []string{"xxx ..."}},
+		"it says nothing":      {sandbox.Ended{Code: exit(65)}, []string{"it does not compile"}},
+		"all processor time is used": {sandbox.Ended{Signal: killed, CPU: 5 * time.Second},
+			[]string{"5s of processor time", "split its largest functions"}},
+		"Go gets no memory":     {sandbox.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: out of memory\n\nruntime stack:")}, []string{"1024 MiB of memory"}},
+		"Go gets no address":    {sandbox.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: cannot allocate memory\n")}, []string{"1024 MiB of memory"}},
+		"Go gets no thread":     {sandbox.Ended{Signal: exit(6), Stderr: []byte("runtime/cgo: pthread_create failed: Resource temporarily unavailable\n")}, []string{"of memory"}},
+		"its code is too large": {sandbox.Ended{Code: exit(73)}, []string{"64 MiB of native code"}},
+		"it ends itself":        {sandbox.Ended{Code: exit(75), CPU: 5 * time.Second}, []string{"5s of processor time"}},
+		"it panics after long":  {sandbox.Ended{Code: exit(2), CPU: 5 * time.Second, Stderr: []byte("panic: BUG")}, []string{"down (panic: BUG)"}},
+		"it panics":             {sandbox.Ended{Code: exit(2), Stderr: []byte("panic: BUG: \x1b[2J\n\ngoroutine 1")}, []string{"the compiler down (panic: BUG: \ufffd[2J)"}},
+		"it is killed":          {sandbox.Ended{Signal: killed, CPU: time.Second}, []string{"signal 9"}},
+		"it ends oddly":         {sandbox.Ended{Code: exit(1)}, []string{"exit code 1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := 0
+			box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(context.Context, sandbox.Child) (sandbox.Ended, error) {
+				asked++
+				return c.end, nil
+			})})
+			sandbox.SetLimits(box, 5*time.Second, 1<<30, 64<<20)
+			j := granted(t, module(code), ask{})
+			r := j.mustRun(t, box)
+			failure(t, r, tool.CodeNotAdmitted, tool.ValidationFailed, c.says[0])
+			for _, says := range c.says {
+				if !strings.Contains(r.Err.Message, says) {
+					t.Errorf("%q does not say %q", r.Err.Message, says)
+				}
+			}
+			if len(r.Err.Message) > 600 || strings.ContainsFunc(r.Err.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("not fit for a terminal: %q", r.Err.Message)
+			}
+			j.mustRun(t, box)
+			if asked != 1 {
+				t.Errorf("it was compiled %d times, to be refused each time", asked)
+			}
+		})
+	}
+}
+
+// TestAChildThatCannotWork is no fault of the module's: an error, and the next
+// call tries again.
+func TestAChildThatCannotWork(t *testing.T) {
+	exit := func(n int) *int { return &n }
+	for name, c := range map[string]struct {
+		end  sandbox.Ended
+		err  error
+		says string
+	}{
+		"it is not started":   {sandbox.Ended{}, errors.New("resource temporarily unavailable"), "resource temporarily unavailable"},
+		"the disk is full":    {sandbox.Ended{Code: exit(74), Stdout: []byte("write x: no space left on device\n")}, nil, "no space left on device"},
+		"it leaves no code":   {sandbox.Ended{Code: exit(0)}, nil, "instead of native code"},
+		"it has other orders": {sandbox.Ended{Code: exit(74), Stdout: []byte("7 arguments, want 6\n")}, nil, "7 arguments, want 6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			works := false
+			logger, log := logBuffer()
+			box := newBox(t, sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Logger: logger,
+				Spawner: spawnFunc(func(ctx context.Context, child sandbox.Child) (sandbox.Ended, error) {
+					if works {
+						return helper{}.Spawn(ctx, child)
+					}
+					return c.end, c.err
+				})})
+			j := granted(t, probe(w.ToolOptions{}), ask{})
+			if r, err := j.run(t.Context(), box); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, %s", err, r.Summary())
+			}
+			works = true
+			if got := output(t, j.mustRun(t, box)); got != "ok" {
+				t.Errorf("then it answers %q; log: %s", got, log)
+			}
+		})
+	}
+}
+
+// TestWhatAChildLeavesIsNotBelieved: nothing but the native code of the module
+// that it was given is loaded, and nothing else gets into the cache.
+func TestWhatAChildLeavesIsNotBelieved(t *testing.T) {
+	native := func(t *testing.T, dir string) string {
+		t.Helper()
+		files, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+		if err != nil || len(files) != 1 {
+			t.Fatalf("the child left %v, %v", files, err)
+		}
+		return files[0]
+	}
+	write := func(t *testing.T, file, content string) { mustWrite(t, file, content) }
+	for name, spoil := range map[string]func(t *testing.T, dir string){
+		"garbage":                 func(t *testing.T, dir string) { write(t, native(t, dir), strings.Repeat("garbage ", 1000)) },
+		"nothing":                 func(t *testing.T, dir string) { write(t, native(t, dir), "") },
+		"code without its end":    func(t *testing.T, dir string) { truncate(t, native(t, dir), -1) },
+		"code without its head":   func(t *testing.T, dir string) { truncate(t, native(t, dir), 10) },
+		"code of another version": func(t *testing.T, dir string) { patch(t, native(t, dir), 8, '9') },
+		"damaged code":            func(t *testing.T, dir string) { patch(t, native(t, dir), -100, '9') },
+		"code by another name":    func(t *testing.T, dir string) { _ = os.Rename(native(t, dir), native(t, dir)+"0") },
+		"one more file":           func(t *testing.T, dir string) { write(t, filepath.Join(dir, "more"), "") },
+		"one more code":           func(t *testing.T, dir string) { write(t, native(t, dir)+"0", "") },
+		"no module":               func(t *testing.T, dir string) { _ = os.Remove(filepath.Join(dir, "module.wasm")) },
+		"another module":          func(t *testing.T, dir string) { write(t, filepath.Join(dir, "module.wasm"), "other") },
+		"a link as the code": func(t *testing.T, dir string) {
+			file := native(t, dir)
+			elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+			if err := errors.Join(os.Rename(file, elsewhere), os.Symlink(elsewhere, file)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a second name for the code": func(t *testing.T, dir string) {
+			if err := os.Link(native(t, dir), filepath.Join(t.TempDir(), "elsewhere")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"code that others can write": func(t *testing.T, dir string) {
+			if err := os.Chmod(native(t, dir), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cache := filepath.Join(t.TempDir(), "cache")
+			asked := 0
+			box := newBox(t, sandbox.Options{CacheDir: cache, Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+				asked++
+				ended, err := helper{}.Spawn(ctx, c)
+				spoil(t, c.Dir)
+				return ended, err
+			})})
+			j := granted(t, probe(w.ToolOptions{}), ask{})
+			r, err := j.run(t.Context(), box)
+			if err == nil {
+				t.Fatalf("it ran: %s", r.Summary())
+			}
+			if asked == 0 || asked > 2 {
+				t.Errorf("%d children were started", asked)
+			}
+			if left, err := os.ReadDir(cache); err != nil || len(left) > 0 {
+				t.Errorf("the cache holds %v, %v", left, err)
+			}
+		})
+	}
+}
+
+func truncate(t *testing.T, file string, size int64) {
+	t.Helper()
+	st, err := os.Stat(file)
+	if err == nil && size < 0 {
+		size += st.Size()
+	}
+	if err == nil {
+		err = os.Truncate(file, size)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func patch(t *testing.T, file string, at int, b byte) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err == nil {
+		data[(at+len(data))%len(data)] ^= b
+		err = os.WriteFile(file, data, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWithoutASpawner only what is part of the program is compiled, for there
+// is nothing that could end it.
+func TestWithoutASpawner(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	compiled := 0
+	open := func() *sandbox.Sandbox {
+		box := sandbox.New(sandbox.Options{CacheDir: cache, Compiling: func(*tool.Module) { compiled++ }})
+		t.Cleanup(func() { _ = box.Close() })
+		return box
+	}
+	stranger, ours := probe(w.ToolOptions{}), probe(w.ToolOptions{Call: w.ReturnOK("ours")})
+	ours.Origin = tool.OriginBuiltin
+	r := granted(t, stranger, ask{}).mustRun(t, open())
+	failure(t, r, tool.CodeNotAdmitted, tool.ValidationFailed, "no process of its own")
+	if compiled > 0 {
+		t.Error("it is compiled all the same")
+	}
+	for range 2 {
+		if got := output(t, granted(t, ours, ask{}).mustRun(t, open())); got != "ours" {
+			t.Errorf("our own answers %q", got)
+		}
+	}
+	bad := probe(w.ToolOptions{Call: w.Drop()})
+	bad.Origin = tool.OriginBuiltin
+	failure(t, granted(t, bad, ask{}).mustRun(t, open()), tool.CodeNotAdmitted, tool.ValidationFailed, "does not compile")
+	if compiled != 2 {
+		t.Errorf("%d modules were compiled", compiled)
+	}
+	// What was compiled in a child before needs no other.
+	output(t, granted(t, stranger, ask{}).mustRun(t, newBox(t, sandbox.Options{CacheDir: cache})))
+	output(t, granted(t, stranger, ask{}).mustRun(t, open()))
+}
+
+// TestALargeModuleTakesAPersonsWord: without it nothing is compiled.
+func TestALargeModuleTakesAPersonsWord(t *testing.T) {
+	large := w.Tool(w.ToolOptions{
+		Data:      []w.Segment{{Offset: dataAt, Bytes: make([]byte, sandbox.LargeModuleBytes)}},
+		MemoryMin: (dataAt + sandbox.LargeModuleBytes) >> 16,
+	})
+	j := granted(t, module(large), ask{})
+	box := newBox(t, sandbox.Options{Compiling: func(*tool.Module) { t.Error("it is compiled") }})
+	failure(t, j.mustRun(t, box), tool.CodeNotAdmitted, tool.ValidationFailed, "above 16 MiB")
+	if got := output(t, j.mustRun(t, newBox(t, sandbox.Options{Large: true}))); got != "ok" {
+		t.Errorf("with it: %q", got)
+	}
+}
+
+// TestNobodyWaitsForAModule: the child is killed when the last caller has left,
+// not before; whoever comes next has it compiled again.
+func TestNobodyWaitsForAModule(t *testing.T) {
+	started, killed := make(chan struct{}, 9), make(chan error, 9)
+	var wait atomic.Bool
+	wait.Store(true)
+	goOn := make(chan struct{})
+	box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+		started <- struct{}{}
+		if wait.Load() {
+			select {
+			case <-ctx.Done():
+				killed <- ctx.Err()
+				n := int(syscall.SIGKILL)
+				return sandbox.Ended{Signal: &n}, nil
+			case <-goOn:
+			}
+		}
+		return helper{}.Spawn(ctx, c)
+	})})
+	j := granted(t, probe(w.ToolOptions{}), ask{})
+	call := func() (leave context.CancelFunc, result chan tool.Result) {
+		ctx, cancel := context.WithCancel(t.Context())
+		result = make(chan tool.Result, 1)
+		go func() {
+			r, err := j.run(ctx, box)
+			if err != nil {
+				t.Error(err)
+			}
+			result <- r
+		}()
+		return cancel, result
+	}
+	cancelled := func(r tool.Result) {
+		t.Helper()
+		if r.Err == nil || r.Err.Code != tool.CodeCancelled {
+			t.Errorf("a caller that left got %s", r.Summary())
+		}
+	}
+
+	leave, result := call()
+	<-started
+	leave()
+	cancelled(<-result)
+	if why := <-killed; errors.Is(why, context.DeadlineExceeded) {
+		t.Errorf("it was not killed before its time was up: %v", why)
+	}
+
+	leaveFirst, first := call()
+	<-started
+	leaveSecond, second := call()
+	for sandbox.Waiting(box, j.mod) < 2 {
+		select {
+		case r := <-second:
+			t.Fatalf("the second caller does not wait: %s", r.Summary())
+		default:
+		}
+	}
+	leaveFirst()
+	cancelled(<-first)
+	select {
+	case <-killed:
+		t.Error("the first caller decided for the second")
+	default:
+	}
+	close(goOn)
+	output(t, <-second)
+	leaveSecond()
+	wait.Store(false)
+	_, again := call()
+	output(t, <-again)
+	if n := len(started); n > 0 {
+		t.Errorf("%d more children were started", n)
+	}
+}
+
+// TestCloseStopsCompiling, and returns when the child has ended.
+func TestCloseStopsCompiling(t *testing.T) {
+	started := make(chan struct{})
+	var ended atomic.Bool
+	box := sandbox.New(sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+		close(started)
+		<-ctx.Done()
+		time.AfterFunc(10*time.Millisecond, func() { ended.Store(true) })
+		for !ended.Load() {
+			runtime.Gosched()
+		}
+		n := int(syscall.SIGKILL)
+		return sandbox.Ended{Signal: &n}, nil
+	})})
+	j := granted(t, probe(w.ToolOptions{}), ask{})
+	result := make(chan error)
+	go func() {
+		_, err := j.run(t.Context(), box)
+		result <- err
+	}()
+	<-started
+	if err := box.Close(); err != nil {
+		t.Error(err)
+	}
+	if !ended.Load() {
+		t.Error("the child goes on")
+	}
+	if err := <-result; err == nil || !strings.Contains(err.Error(), "closed") {
+		t.Errorf("the call ends with %v", err)
+	}
+}
+
+// TestProgressOfCompiling: it is told when something is compiled, with what
+// became of it, and not when it is loaded.
+func TestProgressOfCompiling(t *testing.T) {
+	cache := filepath.Join(t.TempDir(), "cache")
+	good, bad := probe(w.ToolOptions{}), probe(w.ToolOptions{Call: w.Drop()})
+	var told []string
+	open := func() *sandbox.Sandbox {
+		return newBox(t, sandbox.Options{CacheDir: cache,
+			Compiling: func(*tool.Module) { told = append(told, "compiling") },
+			Compiled: func(_ *tool.Module, d time.Duration, err error) {
+				if d <= 0 {
+					t.Errorf("it took %s", d)
+				}
+				told = append(told, "compiled "+map[bool]string{true: "well", false: "badly"}[err == nil])
+			}})
+	}
+	granted(t, good, ask{}).mustRun(t, open())
+	granted(t, good, ask{}).mustRun(t, open())
+	granted(t, bad, ask{}).mustRun(t, open())
+	if got := strings.Join(told, ", "); got != "compiling, compiled well, compiling, compiled badly" {
+		t.Error(got)
+	}
+}
+
+// TestMissingLimitsAreSaidOnce: where a system cannot limit something.
+func TestMissingLimitsAreSaidOnce(t *testing.T) {
+	logger, log := logBuffer()
+	box := newBox(t, sandbox.Options{Logger: logger})
+	sandbox.SetMissingLimits(box, "memory")
+	for _, answer := range []string{"a", "b"} {
+		granted(t, probe(w.ToolOptions{Call: w.ReturnOK(answer)}), ask{}).mustRun(t, box)
+	}
+	if n := strings.Count(log.String(), "missing=memory"); n != 1 {
+		t.Errorf("it is said %d times: %s", n, log)
+	}
+}
