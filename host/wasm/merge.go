@@ -102,7 +102,7 @@ func appendMerged(out []byte, segments []segment) ([]byte, []segment) {
 	}
 	first, last := segments[0], segments[k-1]
 	out = append(out, 0, byte(OpI32Const))
-	out = appendSigned32(out, int32(first.offset))
+	out = AppendSigned(out, int64(int32(first.offset)))
 	out = append(out, byte(OpEnd))
 	out = binary.AppendUvarint(out, uint64(last.end()-int64(first.offset)))
 	at := int64(first.offset)
@@ -113,15 +113,4 @@ func appendMerged(out []byte, segments []segment) ([]byte, []segment) {
 		at = s.end()
 	}
 	return out, segments[k:]
-}
-
-func appendSigned32(out []byte, v int32) []byte {
-	for {
-		b := byte(v & 0x7f)
-		v >>= 7
-		if v == 0 && b&0x40 == 0 || v == -1 && b&0x40 != 0 {
-			return append(out, b)
-		}
-		out = append(out, b|0x80)
-	}
 }

@@ -139,6 +139,18 @@ func (r *reader) skipSigned(bits int, what string) {
 	r.failAt(start, "%s is not a signed %d-bit LEB128 number", what, bits)
 }
 
+// AppendSigned appends the shortest signed LEB128 form of v.
+func AppendSigned(out []byte, v int64) []byte {
+	for {
+		b := byte(v & 0x7f)
+		v >>= 7
+		if v == 0 && b&0x40 == 0 || v == -1 && b&0x40 != 0 {
+			return append(out, b)
+		}
+		out = append(out, b|0x80)
+	}
+}
+
 // count reads the length of a vector whose elements have at least minBytes
 // each. What it returns is safe to allocate for.
 func (r *reader) count(limit, minBytes int, what string) int {

@@ -298,7 +298,7 @@ func (e *emitter) bulk(i int, in *wasm.Instr) {
 	e.op(wasm.OpLocalTee, e.size)
 	e.op(wasm.OpLocalGet, e.size)
 	e.out = append(e.out, byte(wasm.OpI32Const), maxInlineLog, opI32ShrU, byte(wasm.OpIf))
-	e.out = appendSigned(e.out, int64(e.help.typeIndex([]wasm.ValType{i32, i32, i32}, nil)))
+	e.out = wasm.AppendSigned(e.out, int64(e.help.typeIndex([]wasm.ValType{i32, i32, i32}, nil)))
 	e.helper(in)
 	e.op(wasm.OpLocalSet, e.local)
 	e.out = append(e.out, byte(wasm.OpElse))
@@ -468,18 +468,7 @@ func (e *emitter) copyTo(offset int) {
 func (e *emitter) skip(i int) { e.copied = e.body.End(i) }
 
 func appendI64Const(out []byte, v int64) []byte {
-	return appendSigned(append(out, byte(wasm.OpI64Const)), v)
-}
-
-func appendSigned(out []byte, v int64) []byte {
-	for {
-		b := byte(v & 0x7f)
-		v >>= 7
-		if v == 0 && b&0x40 == 0 || v == -1 && b&0x40 != 0 {
-			return append(out, b)
-		}
-		out = append(out, b|0x80)
-	}
+	return wasm.AppendSigned(append(out, byte(wasm.OpI64Const)), v)
 }
 
 func uvarintLen(b []byte) int {

@@ -53,7 +53,7 @@ func (h *helpers) blockType(results []wasm.ValType) []byte {
 	case 1:
 		return []byte{byte(results[0])}
 	}
-	return appendSigned(nil, int64(h.typeIndex(nil, results)))
+	return wasm.AppendSigned(nil, int64(h.typeIndex(nil, results)))
 }
 
 // function returns the index of the helper for an instruction.
@@ -110,7 +110,7 @@ func (a *asm) op(op wasm.Op, args ...uint32) {
 
 func (a *asm) raw(bytes ...byte) { a.out = append(a.out, bytes...) }
 
-func (a *asm) i32(v int64) { a.out = appendSigned(append(a.out, byte(wasm.OpI32Const)), v) }
+func (a *asm) i32(v int64) { a.out = wasm.AppendSigned(append(a.out, byte(wasm.OpI32Const)), v) }
 func (a *asm) i64(v int64) { a.out = appendI64Const(a.out, v) }
 
 // instruction writes the instruction that the helper stands for. The segment

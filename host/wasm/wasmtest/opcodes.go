@@ -1,5 +1,7 @@
 package wasmtest
 
+import "github.com/stockade-dev/stockade/host/wasm"
+
 const (
 	opBlock = 0x02
 	opLoop  = 0x03
@@ -113,15 +115,4 @@ func I32And() []byte  { return []byte{0x71} }
 func I32Shl() []byte  { return []byte{0x74} }
 func I32ShrU() []byte { return []byte{0x76} }
 
-// signed returns the shortest signed LEB128 form of v.
-func signed(v int64) []byte {
-	var out []byte
-	for {
-		b := byte(v & 0x7f)
-		v >>= 7
-		if v == 0 && b&0x40 == 0 || v == -1 && b&0x40 != 0 {
-			return append(out, b)
-		}
-		out = append(out, b|0x80)
-	}
-}
+func signed(v int64) []byte { return wasm.AppendSigned(nil, v) }

@@ -52,7 +52,7 @@ const (
 
 	miscPrefix  = 0xfc
 	misc        = miscPrefix << 16
-	opTruncSat  = misc | 0 // and the seven after it
+	opTruncSat  = misc // and the seven after it
 	opMemInit   = misc | 8
 	opDataDrop  = misc | 9
 	opMemCopy   = misc | 10
@@ -66,7 +66,7 @@ const (
 
 	vecPrefix   = 0xfd
 	vec         = vecPrefix << 16
-	opV128Load  = vec | 0
+	opV128Load  = vec
 	opV128Store = vec | 11
 	opV128Const = vec | 12
 	opShuffle   = vec | 13
