@@ -79,7 +79,7 @@ fmt: ## format the code
 
 .PHONY: generate
 generate: ## write the generated files again
-	$(GO) test ./host/config -run Generated -update
+	$(GO) test ./host/config -update
 
 .PHONY: check
 check: ## everything that a change has to pass: format, vet, lint, tests, a clean tree

@@ -396,6 +396,7 @@ func TestWhatIsRecordedSaysWhatWasDecidedAndWhatWillRun(t *testing.T) {
 	wantIntent := session.Intent{
 		Tool: "file_write", Caller: "agent", Module: "m", Digest: "d1", ArgsDigest: fmt.Sprintf("%x", canonical.ArgsDigest()), Cwd: "/work",
 		Mounts: []string{"/work:rw"}, TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes,
+		Fuel: limits.Fuel,
 	}
 	if diff := cmp.Diff(wantIntent, body[session.Intent](w, session.TypeCallIntended)); diff != "" {
 		t.Error(diff)
@@ -590,6 +591,27 @@ func TestCallsAtTheSameTime(t *testing.T) {
 func TestDefinitionsAreThoseOfTheCatalog(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	if diff := cmp.Diff(w.options.Catalog.Definitions(), New(w.options).Definitions()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCallsDrawFromTheBudgetsOfTheirToolAndOfTheSession(t *testing.T) {
+	w := newWorld(t, policy.Options{Limits: policy.Limits{ToolFuel: 1000, SessionFuel: 5000}})
+	w.options.Spent = map[string]uint64{"file_read": 300, "file_write": 40}
+	w.run = func(_ context.Context, g policy.Grant, _ *tool.Module, _ tool.Call, _ func(tool.Progress)) (tool.Result, error) {
+		for _, b := range g.Budgets() {
+			b.Take(100)
+		}
+		return tool.Result{Output: tool.Text("ok")}, nil
+	}
+	d := New(w.options)
+	for range 2 {
+		if r, err := d.Call(t.Context(), aCall("file_read", `{}`)); err != nil || r.Err != nil {
+			t.Fatalf("%+v, %v", r.Err, err)
+		}
+	}
+	want := []FuelUse{{"", 340 + 200, 5000}, {"file_read", 300 + 200, 1000}, {"file_write", 40, 1000}}
+	if diff := cmp.Diff(want, d.Fuel()); diff != "" {
 		t.Error(diff)
 	}
 }
