@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
@@ -72,9 +71,6 @@ func TestBombs(t *testing.T) {
 			killed++
 		}
 		t.Logf("%-50s %9d bytes, %6.0f ms CPU of the child, %6.0f ms: %.150s", b.Name, len(code), ms(cpu), ms(wall), became)
-		if refused := r.Err != nil && r.Err.Code == tool.CodeNotAdmitted; b.Want < w.Bounded && !refused && cpu > time.Second {
-			t.Errorf("%s: it was compiled: %s", b.Name, became)
-		}
 		if limit, _, _ := sandbox.Limits(len(code)); cpu > limit*sandbox.Slow+time.Second { // larger modules may take longer
 			t.Errorf("%s: the child had %.1f s of CPU time, more than %s", b.Name, cpu.Seconds(), limit)
 		}

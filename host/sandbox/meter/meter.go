@@ -24,9 +24,10 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// DefaultSlice is the fuel that a guest gets at a time. It takes a tenth of a
-// millisecond to run, and 15 ms with the slowest mix of instructions.
-const DefaultSlice = 1_000_000
+// DefaultSlice is the fuel that a guest gets at a time. It takes some tens of
+// microseconds to run, and 4 ms with the slowest mix of instructions, which is
+// how long the garbage collector waits for it.
+const DefaultSlice = 250_000
 
 var (
 	// ErrExhausted ends a guest whose budget is used up.

@@ -192,7 +192,7 @@ func (e *emitter) check(depth bool, names span) {
 }
 
 // maxRenamed is how many locals get new names at most: each takes some seven bytes.
-const maxRenamed = 16
+const maxRenamed = 12
 
 // rename gives the locals that a loop assigns new names for the engine, before
 // the rare call. What is in registers at the head of a loop and needed after a
