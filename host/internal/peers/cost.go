@@ -23,7 +23,7 @@ type moduleResult struct {
 	CompileRatio       float64
 }
 
-// repeats is how often a module is rewritten and compiled.
+// repeats is how often a module is rewritten and compiled, a small one more often.
 const repeats = 3
 
 func measureModules(code map[string][]byte) ([]moduleResult, error) {
@@ -44,7 +44,8 @@ func measureModule(name string, code []byte) (moduleResult, error) {
 	var instrumented []byte
 	var rewrites, compiles []time.Duration
 	var ratios []float64
-	// A small module is done before the clock has moved much.
+	// A small module is done before the clock has moved much, and what disturbs
+	// it is large by comparison.
 	times := max(1, 1<<20/len(code))
 	for range repeats {
 		runtime.GC()
@@ -67,7 +68,7 @@ func measureModule(name string, code []byte) (moduleResult, error) {
 	if err != nil {
 		return r, err
 	}
-	for range repeats {
+	for range repeats * min(times, 5) {
 		base, err := compileTime(original, false)
 		if err != nil {
 			return r, err
