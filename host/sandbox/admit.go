@@ -33,9 +33,8 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Mo
 
 // admitted is a module whose bytes have passed the static checks.
 type admitted struct {
-	code     []byte // what is compiled: the instrumented module
-	facts    *wasm.Module
-	minBytes uint64 // of linear memory
+	code  []byte // what is compiled: the instrumented module
+	facts *wasm.Module
 }
 
 // admit reads a module and checks, without compiling anything, that its bytes
@@ -74,7 +73,7 @@ func admit(mod *tool.Module) (*admitted, error) {
 	if err != nil {
 		return refuse("%v", err)
 	}
-	return &admitted{code: code, facts: facts, minBytes: facts.Memories[0].Min * wasmPage}, nil
+	return &admitted{code: code, facts: facts}, nil
 }
 
 const wasmPage = 64 << 10
