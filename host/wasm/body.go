@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // MaxLocals is the number of locals that a function may declare; eight bytes
@@ -184,7 +185,12 @@ func (b *Bodies) instructions(r *reader) {
 		if r.err != nil {
 			return
 		}
-		in := Instr{Offset: uint32(r.pos - b.body.Offset)}
+		if len(instrs) == cap(instrs) {
+			instrs = slices.Grow(instrs, 1)
+		}
+		instrs = instrs[:len(instrs)+1]
+		in := &instrs[len(instrs)-1]
+		*in = Instr{Offset: uint32(r.pos - b.body.Offset)}
 		if r.pos >= r.end {
 			r.failAt(r.pos, "the end instruction of a block is missing")
 			return
@@ -209,9 +215,8 @@ func (b *Bodies) instructions(r *reader) {
 		case immMemarg:
 			b.memarg(r)
 		default:
-			labels = b.immediate(r, &in, imm, labels)
+			labels = b.immediate(r, in, imm, labels)
 		}
-		instrs = append(instrs, in)
 	}
 	b.body.Instrs, b.body.Labels = instrs, labels
 	if r.ok() && r.pos != r.end {

@@ -23,7 +23,6 @@ import (
 var stricter = []string{
 	"64-bit",                   // memories and tables
 	"reserved for the host",    // names
-	"more than 50000 locals",   // the engine counts parameters differently
 	"unknown instruction",      // padded numbers
 	"unsupported value type",   // in block types
 	"unsupported reference",    //
@@ -57,8 +56,8 @@ func verdict(tb testing.TB, module []byte) {
 		}
 		return nil
 	}})
-	if ours == errTooMuch {
-		return
+	if ours != nil && (ours == errTooMuch || strings.Contains(ours.Error(), "more than 50000 locals")) {
+		return // the engine would take up to 8 GiB
 	}
 	// Nor are custom sections, which are left out and say nothing of validity.
 	plain := append([]byte(nil), module[:8]...)

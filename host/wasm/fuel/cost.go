@@ -83,3 +83,23 @@ var traps = func() (t [wasm.MaxOp + 1]bool) {
 	set(wasm.OpAtomic, wasm.MaxOp)
 	return t
 }()
+
+// plain says which instructions do nothing to the control flow, and cost the
+// same whatever their operands are.
+var plain = func() (t [wasm.MaxOp + 1]bool) {
+	for op := range t {
+		t[op] = true
+	}
+	special := func(from, to wasm.Op) {
+		for op := from; op <= to; op++ {
+			t[op] = false
+		}
+	}
+	special(wasm.OpUnreachable, wasm.OpReturnCallIndirect)
+	special(wasm.OpTryTable, wasm.OpTryTable)
+	special(wasm.OpLocalSet, wasm.OpLocalTee)
+	special(wasm.OpMemoryGrow, wasm.OpMemoryGrow)
+	special(wasm.OpRefFunc, wasm.OpRefFunc)
+	special(wasm.OpMisc, wasm.OpVector-1)
+	return t
+}()

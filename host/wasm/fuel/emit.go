@@ -91,14 +91,21 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 	}
 	e.scopes = append(e.scopes, outer)
 
-	next := 0
+	blocks, start := f.blocks, 0 // of the next one
 	for i := range b.Instrs {
-		if next < len(f.blocks) && int(f.blocks[next].start) == i {
+		if i == start {
 			e.live = true
-			e.begin(i, &f.blocks[next], next == 0)
-			next++
+			e.begin(i, &blocks[0], i == 0)
+			blocks, start = blocks[1:], -1
+			if len(blocks) > 0 {
+				start = int(blocks[0].start)
+			}
 		}
-		e.instruction(i, &b.Instrs[i], next < len(f.blocks) && int(f.blocks[next].start) == i+1)
+		in := &b.Instrs[i]
+		if plain[in.Op] && (e.state != dirty || !traps[in.Op]) {
+			continue
+		}
+		e.instruction(i, in, i+1 == start)
 	}
 	return e.out
 }

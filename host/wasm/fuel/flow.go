@@ -137,22 +137,25 @@ func (f *flow) checked() {
 
 // pay adds to the weight of the current block.
 func (f *flow) pay(at int, cost uint32) {
-	tail := f.path.tail
-	if tail > 0 {
-		tail += cost
+	p := path{f.path.cost + cost, f.path.tail}
+	if p.tail > 0 {
+		p.tail += cost
 	}
-	if f.path.cost+cost > maxPath || tail > maxTail {
-		out := f.blocks[f.cur].out
-		if f.blocks[f.cur].start != int32(at) {
-			f.begin(at, out)
-		}
-		f.checked()
-		tail = 0
+	if p.cost > maxPath || p.tail > maxTail {
+		f.split(at)
+		p = path{cost: cost}
 	}
-	f.path.cost += cost
-	f.path.tail = tail
+	f.path = p
 	f.blocks[f.cur].weight += cost
-	f.longest = f.longest.join(f.path)
+	f.longest = f.longest.join(p)
+}
+
+// split puts a check before an instruction.
+func (f *flow) split(at int) {
+	if b := f.blocks[f.cur]; b.start != int32(at) {
+		f.begin(at, b.out)
+	}
+	f.checked()
 }
 
 // branch connects the current block with a label.
@@ -181,6 +184,12 @@ func (f *flow) analyze(b *wasm.Body) {
 	}
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
+		if plain[in.Op] {
+			if f.cur >= 0 {
+				f.pay(i, Cost(in.Op))
+			}
+			continue
+		}
 		switch in.Op {
 		case wasm.OpBlock, wasm.OpTryTable, wasm.OpLoop, wasm.OpIf:
 			f.enter(b, i, in)

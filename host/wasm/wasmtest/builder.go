@@ -30,6 +30,7 @@ type Builder struct {
 	funcs    []function
 	tables   [][]byte
 	memories [][]byte
+	tags     [][]byte
 	globals  [][]byte
 	exports  [][]byte
 	start    *uint32
@@ -67,6 +68,12 @@ func limits(min, max int) []byte {
 		return join([]byte{0}, U32(uint32(min)))
 	}
 	return join([]byte{1}, U32(uint32(min)), U32(uint32(max)))
+}
+
+// Tag adds a tag of exceptions that carry these values and returns its index.
+func (b *Builder) Tag(values []ValType) uint32 {
+	b.tags = append(b.tags, join([]byte{0}, U32(b.typeIndex(values, nil))))
+	return uint32(len(b.tags) - 1)
 }
 
 // ImportFunc imports a function and returns its index. Imports come before
@@ -221,6 +228,7 @@ func (b *Builder) Bytes() []byte {
 	vector(wasm.SectionFunction, funcs)
 	vector(wasm.SectionTable, b.tables)
 	vector(wasm.SectionMemory, b.memories)
+	vector(wasm.SectionTag, b.tags)
 	vector(wasm.SectionGlobal, b.globals)
 	vector(wasm.SectionExport, b.exports)
 	if b.start != nil {
