@@ -27,7 +27,7 @@ import (
 // DefaultSlice is the fuel that a guest gets at a time. It takes some tens of
 // microseconds to run, and 4 ms with the slowest mix of instructions, which is
 // how long the garbage collector waits for it.
-const DefaultSlice = 250_000
+const DefaultSlice = 125_000
 
 var (
 	// ErrExhausted ends a guest whose budget is used up.

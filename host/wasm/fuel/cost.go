@@ -103,3 +103,15 @@ var plain = func() (t [wasm.MaxOp + 1]bool) {
 	special(wasm.OpMisc, wasm.OpVector-1)
 	return t
 }()
+
+// callsOut says which instructions call a function, be it a helper.
+var callsOut = func() (t [wasm.MaxOp + 1]bool) {
+	for op := wasm.OpCall; op <= wasm.OpReturnCallIndirect; op++ {
+		t[op] = true
+	}
+	t[wasm.OpMemoryGrow] = true
+	for op := wasm.OpMemoryInit; op <= wasm.OpTableFill; op++ {
+		t[op] = true
+	}
+	return t
+}()

@@ -85,7 +85,7 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 
 	outer := scope{kind: labelBlock}
 	if e.wraps {
-		e.enterDepth(b, results)
+		e.enterDepth(results)
 	} else {
 		outer.state = stale // the caller looks at the global
 	}
@@ -111,15 +111,24 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 }
 
 // enterDepth counts a call that is not over yet.
-func (e *emitter) enterDepth(b *wasm.Body, results []wasm.ValType) {
+func (e *emitter) enterDepth(results []wasm.ValType) {
 	e.op(wasm.OpGlobalGet, e.depth)
-	e.op(wasm.OpLocalTee, e.saved)
-	e.constant(frameCost(b, e.flow))
+	if e.flow.late {
+		e.op(wasm.OpLocalSet, e.saved)
+	} else {
+		e.op(wasm.OpLocalTee, e.saved)
+		e.goDeeper()
+	}
+	e.out = append(e.out, byte(wasm.OpBlock))
+	e.out = append(e.out, e.help.blockType(results)...)
+}
+
+// goDeeper sets the depth to what it is in here; what it was is on the stack.
+func (e *emitter) goDeeper() {
+	e.constant(frameCost(e.body, e.flow))
 	e.out = append(e.out, opI64Sub)
 	e.op(wasm.OpLocalTee, e.inner)
 	e.op(wasm.OpGlobalSet, e.depth)
-	e.out = append(e.out, byte(wasm.OpBlock))
-	e.out = append(e.out, e.help.blockType(results)...)
 }
 
 // begin writes what stands at the start of a basic block.
@@ -135,6 +144,12 @@ func (e *emitter) begin(i int, b *block, first bool) {
 	if restore {
 		e.op(wasm.OpLocalGet, e.inner)
 		e.op(wasm.OpGlobalSet, e.depth)
+	}
+	enters := e.wraps && b.enters
+	if enters {
+		e.flush() // what was charged is consumed, even if it goes no deeper
+		e.op(wasm.OpLocalGet, e.saved)
+		e.goDeeper()
 	}
 	if b.charge != 0 {
 		if e.state == stale {
@@ -157,7 +172,7 @@ func (e *emitter) begin(i int, b *block, first bool) {
 		e.state = clean
 	}
 	if b.check {
-		e.check(first && e.wraps, b.names)
+		e.check(enters || first && e.wraps, b.names)
 	}
 	if e.direct {
 		e.flush()

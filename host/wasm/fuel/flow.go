@@ -26,6 +26,7 @@ type block struct {
 	weight  uint32
 	freq    int32 // estimate of how often it runs; a logarithm
 	check   bool  // a charge and a check of the counter begin the block
+	enters  bool  // of a function that checks late: this is the first check of a call
 	names   span  // of an innermost loop: the locals that it assigns, in flow.assigned
 	trap    bool  // it ends with unreachable
 	charge  int64
@@ -62,9 +63,13 @@ type label struct {
 type path struct {
 	cost uint32
 	tail uint32 // since the last call, plus 1; 0 without a call since the last check
+	// early: a path leads here from the entry without a check.
+	early bool
 }
 
-func (p path) join(q path) path { return path{max(p.cost, q.cost), max(p.tail, q.tail)} }
+func (p path) join(q path) path {
+	return path{max(p.cost, q.cost), max(p.tail, q.tail), p.early || q.early}
+}
 
 // Logarithms of how often code runs: ten times in a loop, half in a branch.
 const (
@@ -81,13 +86,18 @@ type flow struct {
 	labels []label
 
 	imported uint32 // functions
-	leaf     []bool // which of the module's functions look at no counter
+	// unchecked says which of the module's functions can return without a check.
+	unchecked []bool
 	// hostInTable says that an indirect call can be one of the host.
 	hostInTable bool
 
 	calls   bool // it calls a function
 	tries   bool // it catches exceptions
 	longest path // the costliest path anywhere
+
+	late  bool   // it does not check at its entry, but before it calls
+	exits bool   // of a late one: it can return without a check
+	early uint32 // what that costs at most
 
 	// assigned are the locals that innermost loops assign.
 	assigned []uint32
@@ -132,12 +142,30 @@ func (f *flow) begin(start int, in int32) {
 // checked makes the current block begin with a check.
 func (f *flow) checked() {
 	f.blocks[f.cur].check = true
+	f.blocks[f.cur].enters = f.path.early
 	f.path = path{}
+}
+
+// checkedLate does it if there was none since the entry, so that no path leads
+// from one call to the next without a check.
+func (f *flow) checkedLate() {
+	if f.path.early {
+		f.checked()
+		f.path.cost = f.blocks[f.cur].weight
+	}
+}
+
+// leaves ends a path that leads out of the function.
+func (f *flow) leaves() {
+	if f.path.early {
+		f.exits, f.early = true, max(f.early, f.path.cost)
+	}
 }
 
 // pay adds to the weight of the current block.
 func (f *flow) pay(at int, cost uint32) {
-	p := path{f.path.cost + cost, f.path.tail}
+	p := f.path
+	p.cost += cost
 	if p.tail > 0 {
 		p.tail += cost
 	}
@@ -166,12 +194,14 @@ func (f *flow) branch(depth uint32) {
 	l.path = l.path.join(f.path)
 }
 
-// analyze splits a function into blocks.
-func (f *flow) analyze(b *wasm.Body) {
+// analyze splits a function into blocks. One that checks late does so before
+// it calls, or comes to a loop, and not at its entry: most calls of a recursive
+// function are those at which the recursion ends.
+func (f *flow) analyze(b *wasm.Body, late bool) {
 	*f = flow{
 		blocks: f.blocks[:0], parent: f.parent[:0], labels: f.labels[:0],
 		assigned: f.assigned[:0], inLoop: f.inLoop[:0], loop: -1, hostInTable: f.hostInTable,
-		imported: f.imported, leaf: f.leaf,
+		imported: f.imported, unchecked: f.unchecked, late: late, path: path{early: late},
 	}
 	for range b.Types {
 		f.inLoop = append(f.inLoop, -1)
@@ -213,6 +243,9 @@ func (f *flow) analyze(b *wasm.Body) {
 			(in.Op == wasm.OpCallIndirect || in.Op == wasm.OpReturnCallIndirect) && f.hostInTable:
 			cost += CostHostCall
 		}
+		if callsOut[in.Op] {
+			f.checkedLate()
+		}
 		f.pay(i, cost)
 		switch in.Op {
 		case wasm.OpLocalSet, wasm.OpLocalTee:
@@ -234,13 +267,14 @@ func (f *flow) analyze(b *wasm.Body) {
 			f.cur = -1
 		case wasm.OpReturn, wasm.OpReturnCall, wasm.OpReturnCallIndirect, wasm.OpThrow, wasm.OpThrowRef:
 			f.calls = f.calls || in.Op == wasm.OpReturnCall || in.Op == wasm.OpReturnCallIndirect
+			f.leaves()
 			f.join(f.blocks[f.cur].out, outside)
 			f.cur = -1
 		case wasm.OpUnreachable:
 			f.blocks[f.cur].trap = true
 			f.cur = -1
 		case wasm.OpCall:
-			f.call(in.Arg < f.imported || f.leaf[in.Arg-f.imported])
+			f.call(in.Arg < f.imported || f.unchecked[in.Arg-f.imported])
 		case wasm.OpCallIndirect:
 			f.call(true)
 		case wasm.OpMemoryCopy, wasm.OpMemoryFill:
@@ -259,6 +293,10 @@ func (f *flow) analyze(b *wasm.Body) {
 // isLeaf says whether a function can do without a check. Calls of it count as
 // if it cost maxLeaf.
 func (f *flow) isLeaf() bool { return !f.calls && f.longest.cost <= maxLeaf }
+
+// canBeLate says the same of a function that has been analyzed as a late one:
+// whether it pays that some calls of it end without a check.
+func (f *flow) canBeLate() bool { return f.calls && !f.tries && f.exits && f.early <= maxLeaf }
 
 // A bulk operation is done in place if it is known to be so small, or found to
 // be when it runs. What is larger is done by a helper, which checks.
@@ -328,10 +366,13 @@ func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
 	case wasm.OpLoop:
 		l.kind = labelLoop
 		if l.live {
+			if !f.callsFirst(b, i+1, false) {
+				f.checkedLate() // so that it is not done in every turn
+			}
 			f.join(f.blocks[f.cur].out, l.port)
 			f.freq += freqLoop
 			f.begin(i+1, l.port)
-			if !f.callsFirst(b, i+1) {
+			if !f.callsFirst(b, i+1, true) {
 				f.checked()
 			}
 			f.loop = f.cur
@@ -361,13 +402,14 @@ func (f *flow) otherwise(i int) {
 	}
 }
 
-// callsFirst reports whether code calls a function that checks before it
-// branches in any way. A loop that does needs no check of its own.
-func (f *flow) callsFirst(b *wasm.Body, i int) bool {
+// callsFirst reports whether code calls a function, one that checks if that is
+// wanted, before it branches in any way. A loop that does needs no check of its
+// own.
+func (f *flow) callsFirst(b *wasm.Body, i int, checks bool) bool {
 	for _, in := range b.Instrs[i:min(i+maxLookahead, len(b.Instrs))] {
 		switch in.Op {
 		case wasm.OpCall:
-			if in.Arg >= f.imported && !f.leaf[in.Arg-f.imported] {
+			if !checks || in.Arg >= f.imported && !f.unchecked[in.Arg-f.imported] {
 				return true
 			}
 		case wasm.OpBlock:
@@ -396,6 +438,8 @@ func (f *flow) end(i int) {
 	f.labels = f.labels[:len(f.labels)-1]
 	if len(f.labels) == 0 {
 		f.arrive(&l)
+		f.path = l.path
+		f.leaves()
 		return
 	}
 	f.freq = l.freq

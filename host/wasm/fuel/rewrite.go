@@ -131,26 +131,28 @@ func (r *rewriter) inspect(b *wasm.Body) error {
 	return r.opts.Inspect(b)
 }
 
-// leaves finds the small functions that need no check.
-func (r *rewriter) leaves(f *flow) error {
-	f.leaf = make([]bool, len(r.m.Funcs))
+// unchecked finds the small functions that can return without a check, and
+// which of them check late.
+func (r *rewriter) unchecked(f *flow) (late []bool, err error) {
+	f.unchecked, late = make([]bool, len(r.m.Funcs)), make([]bool, len(r.m.Funcs))
 	bodies := r.m.Bodies()
 	bodies.Longest = shortBody
-	for i := range f.leaf {
+	for i := range late {
 		b, ok := bodies.Next()
 		if !ok {
-			return bodies.Err()
+			return nil, bodies.Err()
 		}
 		if len(b.Instrs) == 0 {
 			continue // a long one
 		}
 		if err := r.inspect(b); err != nil {
-			return err
+			return nil, err
 		}
-		f.analyze(b)
-		f.leaf[i] = f.isLeaf()
+		f.analyze(b, true)
+		late[i] = f.canBeLate()
+		f.unchecked[i] = late[i] || f.isLeaf()
 	}
-	return nil
+	return late, nil
 }
 
 func (r *rewriter) code() error {
@@ -167,7 +169,8 @@ func (r *rewriter) code() error {
 	}
 	f := flow{imported: refill, hostInTable: r.hostInTable()}
 	var t tree
-	if err := r.leaves(&f); err != nil {
+	late, err := r.unchecked(&f)
+	if err != nil {
 		return err
 	}
 	r.bodies = make([]byte, 0, len(m.Raw)+len(m.Raw)/4+1024)
@@ -183,8 +186,8 @@ func (r *rewriter) code() error {
 				return err
 			}
 		}
-		f.analyze(b)
-		f.blocks[0].check = !f.leaf[i] && (e.deep && f.calls || (f.calls || f.longest.cost > maxLeaf) && !f.checksFirst(b))
+		f.analyze(b, late[i])
+		f.blocks[0].check = !f.unchecked[i] && (e.deep && f.calls || (f.calls || f.longest.cost > maxLeaf) && !f.checksFirst(b))
 		t.place(&f)
 		results := m.Types[m.Funcs[i]].Results
 		if e.deep && f.calls {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -220,8 +221,15 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 	b.Func("", nil, nil, nil, cat(w.I32Const(0), []byte{0x12, 0, 0x1a})) // return_call: a loop without a loop
 	b.Func("", nil, nil, nil, repeat(20_000, w.I32Const(1), w.Drop()))
 	b.Func("", nil, i32, nil, repeat(1000, w.I32Const(1), w.Call(leaf), w.Drop()), w.I32Const(0))
+	self := b.NextFunc()
+	b.Func("", i32, nil, nil, w.Block(w.LocalGet(0), w.BrIf(0), w.LocalGet(0), w.Call(self))) // before the call, not the branch
 	m := mustRewrite(t, b.Bytes(), fuel.Options{})
 	const refill = 0
+	late := ops(t, m, int(self))
+	is := func(op wasm.Op) func(wasm.Instr) bool { return func(in wasm.Instr) bool { return in.Op == op } }
+	if branch, call := slices.IndexFunc(late, is(wasm.OpBrIf)), slices.IndexFunc(late, is(wasm.OpCall)); branch > call {
+		t.Errorf("the branch is instruction %d, the look %d", branch, call)
+	}
 	for i, want := range []struct {
 		what        string
 		least, most int
@@ -233,6 +241,7 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 		{"a tail call", 1, 1},
 		{"40000 instructions in a row", 4, 8},
 		{"1000 calls of a leaf in a row", 7, 600},
+		{"a recursion that can end at once", 1, 1},
 	} {
 		if n := count(ops(t, m, i), wasm.OpCall, refill); n < want.least || n > want.most {
 			t.Errorf("%s: %d looks, want %d to %d", want.what, n, want.least, want.most)
@@ -240,7 +249,7 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 	}
 	// The rare branch is the else branch: forty percent slower in loops of
 	// floating-point numbers otherwise.
-	for i := range 7 {
+	for i := range 8 {
 		instrs := ops(t, m, i)
 		for k, in := range instrs {
 			if in.Op == wasm.OpCall && in.Arg == refill && instrs[k-2].Op != wasm.OpElse {

@@ -1,0 +1,128 @@
+package fueltest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/wasm"
+	"github.com/stockade-dev/stockade/host/wasm/fuel"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// An exception ends calls whose own code does not get to say so. Whoever goes
+// on after catching some must be charged for all of them, and be no deeper
+// than before.
+func TestCaughtExceptions(t *testing.T) {
+	b := w.New()
+	tag := b.Tag(nil)
+	throws := b.Func("", nil, nil, nil, []byte{0x08, byte(tag)})
+	calls := b.Func("", nil, nil, nil, w.Call(throws), w.I32Const(1), w.Drop())
+	const times = 1000
+	b.Func("run", nil, nil, []w.ValType{w.I32}, w.Loop(
+		// try_table without a result and with one catch_all to the block around it
+		w.Block([]byte{0x1f, 0x40, 1, 2, 0}, w.Call(calls), w.End()),
+		w.LocalGet(0), w.I32Const(1), w.I32Add(), w.LocalTee(0), w.I32Const(times), w.I32LtU(), w.BrIf(0)))
+	m, err := wasm.Decode(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Deep enough for these three calls, but not for what they would add up to.
+	code, err := fuel.Rewrite(m, fuel.Options{Depth: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, config := range engineConfigs {
+		run, account := startMetered(t, config, code, math.MaxInt64)
+		if err := run(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		// Two calls, the exception, and six instructions around them.
+		turn := uint64(2*fuel.Cost(wasm.OpCall) + fuel.Cost(wasm.OpThrow) + fuel.Cost(wasm.OpTryTable) + 6)
+		if used, want := account.Used(), times*turn; used < want || used > want+times*4 {
+			t.Errorf("%s: %d units for %d exceptions, want about %d", name, used, times, want)
+		}
+	}
+}
+
+// Most calls of a recursive function end at once, and look at no counter. They
+// are charged all the same, and the others are stopped.
+func TestRecursion(t *testing.T) {
+	const deepest = 50
+	module := func(n int32) *wasm.Module {
+		b := w.New()
+		i32 := []w.ValType{w.I32}
+		f := b.NextFunc()
+		b.Func("", i32, nil, nil, w.Block(
+			w.LocalGet(0), []byte{0x45}, w.BrIf(0), // i32.eqz
+			w.LocalGet(0), w.I32Const(1), w.I32Sub(), w.Call(f)))
+		b.Func("run", nil, nil, i32, w.Loop(
+			w.I32Const(n), w.Call(f),
+			w.LocalGet(0), w.I32Const(1), w.I32Add(), w.LocalTee(0), w.I32Const(1000), w.I32LtU(), w.BrIf(0)))
+		m, err := wasm.Decode(b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	const level = 3 + 3 + 4 // a call that goes deeper
+	for name, config := range engineConfigs {
+		for _, c := range []struct {
+			n      int32
+			depth  int64
+			budget uint64
+			used   uint64
+			err    error
+		}{
+			{n: deepest, depth: 1000, budget: math.MaxInt64, used: 1000 * (deepest*level + 3 + 4 + 8)},
+			{n: 0, budget: math.MaxInt64, used: 1000 * (3 + 4 + 8)},
+			{n: math.MaxInt32, depth: 1000, budget: math.MaxInt64, err: meter.ErrDepth},
+			{n: math.MaxInt32, budget: 5000, err: meter.ErrExhausted},
+		} {
+			code, err := fuel.Rewrite(module(c.n), fuel.Options{Depth: c.depth})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, account := startMetered(t, config, code, c.budget)
+			if err := run(); !errors.Is(err, c.err) {
+				t.Errorf("%s, %+v: %v", name, c, err)
+			}
+			if used := account.Used(); c.err == nil && used != c.used || c.err != nil && (used > 10_000 || used%level > 8) {
+				t.Errorf("%s, %+v: %d units", name, c, used)
+			}
+		}
+	}
+}
+
+var engineConfigs = map[string]wazero.RuntimeConfig{
+	"compiler": wazero.NewRuntimeConfigCompiler(), "interpreter": wazero.NewRuntimeConfigInterpreter(),
+}
+
+// startMetered returns the function run of an instrumented module, which gets
+// its fuel in slices of one unit.
+func startMetered(t *testing.T, config wazero.RuntimeConfig, code []byte, budget uint64) (run func() error, _ *meter.Account) {
+	t.Helper()
+	ctx := context.Background()
+	rt := wazero.NewRuntimeWithConfig(ctx, config.WithCoreFeatures(features|experimental.CoreFeaturesExceptionHandling))
+	t.Cleanup(func() { _ = rt.Close(ctx) })
+	if err := meter.Instantiate(ctx, rt); err != nil {
+		t.Fatal(err)
+	}
+	mod, err := rt.Instantiate(ctx, code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account := meter.New(ctx, budget, 1)
+	if err := account.Attach(mod); err != nil {
+		t.Fatal(err)
+	}
+	return func() error {
+		_, err := mod.ExportedFunction("run").Call(meter.With(ctx, account))
+		return err
+	}, account
+}
