@@ -223,12 +223,18 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 	b.Func("", nil, i32, nil, repeat(1000, w.I32Const(1), w.Call(leaf), w.Drop()), w.I32Const(0))
 	self := b.NextFunc()
 	b.Func("", i32, nil, nil, w.Block(w.LocalGet(0), w.BrIf(0), w.LocalGet(0), w.Call(self))) // before the call, not the branch
+	costly := b.NextFunc()
+	b.Func("", i32, nil, nil, w.Block(w.LocalGet(0), w.BrIf(0), w.LocalGet(0), w.Call(costly)), repeat(50, w.I32Const(1), w.Drop()))
+	b.Func("", nil, nil, nil, w.Call(self+2), repeat(500, w.I32Const(1), w.Drop()))
 	m := mustRewrite(t, b.Bytes(), fuel.Options{})
 	const refill = 0
-	late := ops(t, m, int(self))
 	is := func(op wasm.Op) func(wasm.Instr) bool { return func(in wasm.Instr) bool { return in.Op == op } }
-	if branch, call := slices.IndexFunc(late, is(wasm.OpBrIf)), slices.IndexFunc(late, is(wasm.OpCall)); branch > call {
-		t.Errorf("the branch is instruction %d, the look %d", branch, call)
+	for _, f := range []uint32{self, costly} {
+		instrs := ops(t, m, int(f))
+		branch, look := slices.IndexFunc(instrs, is(wasm.OpBrIf)), slices.IndexFunc(instrs, is(wasm.OpCall))
+		if late := branch < look; late != (f == self) {
+			t.Errorf("function %d: the branch is instruction %d, the look %d", f, branch, look)
+		}
 	}
 	for i, want := range []struct {
 		what        string
@@ -242,6 +248,8 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 		{"40000 instructions in a row", 4, 8},
 		{"1000 calls of a leaf in a row", 7, 600},
 		{"a recursion that can end at once", 1, 1},
+		{"one whose end costs more", 1, 2},
+		{"1000 instructions after a call, for each level of a recursion", 2, 2},
 	} {
 		if n := count(ops(t, m, i), wasm.OpCall, refill); n < want.least || n > want.most {
 			t.Errorf("%s: %d looks, want %d to %d", want.what, n, want.least, want.most)
@@ -249,7 +257,7 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 	}
 	// The rare branch is the else branch: forty percent slower in loops of
 	// floating-point numbers otherwise.
-	for i := range 8 {
+	for i := range 10 {
 		instrs := ops(t, m, i)
 		for k, in := range instrs {
 			if in.Op == wasm.OpCall && in.Arg == refill && instrs[k-2].Op != wasm.OpElse {
