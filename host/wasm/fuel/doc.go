@@ -20,10 +20,10 @@
 // local, and written to the global before whatever may trap or leave the
 // function; see emit.go.
 //
-// At the start of every loop and of every function that calls another, the
-// code looks whether the counter is below zero, and calls the imported
-// function refill if it is. That is where a host can stop a module, or let it
-// go on with more fuel. Long stretches of code in between, and those that
+// At the start of every loop and of every function that calls another, or
+// right before it calls, the code looks whether the counter is below zero, and
+// calls the imported function refill if it is. That is where a host can stop a
+// module, or let it go on with more fuel. Long stretches of code in between, and those that
 // follow calls, get a look too; see the constants in flow.go.
 //
 // The depth of calls can be limited with a second counter, which is looked at

@@ -349,7 +349,6 @@ func (f *flow) call(unchecked bool) {
 	}
 	// In a block of its own the check would come after the call; what counts
 	// is that it comes.
-	f.path.cost += maxLeaf
 	f.path.tail = max(f.path.tail, 1) + maxLeaf
 }
 
