@@ -101,6 +101,37 @@ func TestRecursion(t *testing.T) {
 	}
 }
 
+// A loop needs a look of its own if what it calls first can do without one.
+func TestLoopsThatCall(t *testing.T) {
+	const times = 1_000_000
+	i32 := []w.ValType{w.I32}
+	for name, callee := range map[string][]byte{
+		"a leaf":                               cat(w.LocalGet(0), w.Drop()),
+		"a recursion that can end at once":     cat(w.Block(w.I32Const(1), w.BrIf(0), w.LocalGet(0), w.Call(0))),
+		"a recursion that ends in another way": cat(w.LocalGet(0), w.If(w.Return()), w.LocalGet(0), w.Call(0)),
+	} {
+		b := w.New()
+		b.Func("", i32, nil, nil, callee)
+		b.Func("run", nil, nil, i32, w.Loop(
+			w.I32Const(1), w.Call(0),
+			w.LocalGet(0), w.I32Const(1), w.I32Add(), w.LocalTee(0), w.I32Const(times), w.I32LtU(), w.BrIf(0)))
+		m, err := wasm.Decode(b.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, depth := range []int64{0, 1000} {
+			code, err := fuel.Rewrite(m, fuel.Options{Depth: depth})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, account := startMetered(t, wazero.NewRuntimeConfigCompiler(), code, 5000)
+			if err := run(); !errors.Is(err, meter.ErrExhausted) || account.Used() > 5200 {
+				t.Errorf("%s, depth %d: %d units, %v", name, depth, account.Used(), err)
+			}
+		}
+	}
+}
+
 var engineConfigs = map[string]wazero.RuntimeConfig{
 	"compiler": wazero.NewRuntimeConfigCompiler(), "interpreter": wazero.NewRuntimeConfigInterpreter(),
 }

@@ -226,6 +226,7 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 	costly := b.NextFunc()
 	b.Func("", i32, nil, nil, w.Block(w.LocalGet(0), w.BrIf(0), w.LocalGet(0), w.Call(costly)), repeat(50, w.I32Const(1), w.Drop()))
 	b.Func("", nil, nil, nil, w.Call(self+2), repeat(500, w.I32Const(1), w.Drop()))
+	b.Func("", nil, nil, nil, repeat(50, w.I32Const(1), w.Drop()))
 	m := mustRewrite(t, b.Bytes(), fuel.Options{})
 	const refill = 0
 	is := func(op wasm.Op) func(wasm.Instr) bool { return func(in wasm.Instr) bool { return in.Op == op } }
@@ -250,6 +251,7 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 		{"a recursion that can end at once", 1, 1},
 		{"one whose end costs more", 1, 2},
 		{"1000 instructions after a call, for each level of a recursion", 2, 2},
+		{"a short leaf that costs 100 units", 1, 1},
 	} {
 		if n := count(ops(t, m, i), wasm.OpCall, refill); n < want.least || n > want.most {
 			t.Errorf("%s: %d looks, want %d to %d", want.what, n, want.least, want.most)
@@ -257,7 +259,7 @@ func TestWhereTheCounterIsLookedAt(t *testing.T) {
 	}
 	// The rare branch is the else branch: forty percent slower in loops of
 	// floating-point numbers otherwise.
-	for i := range 10 {
+	for i := range 11 {
 		instrs := ops(t, m, i)
 		for k, in := range instrs {
 			if in.Op == wasm.OpCall && in.Arg == refill && instrs[k-2].Op != wasm.OpElse {
