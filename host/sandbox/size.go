@@ -131,7 +131,7 @@ type inspector struct {
 }
 
 func newInspector(m *wasm.Module) *inspector {
-	return &inspector{globals: m.MutableGlobals, scale: scaleOf(m)}
+	return &inspector{globals: len(m.Mutable), scale: scaleOf(m)}
 }
 
 // scaleOf is how many times higher some limits are for a module that only a

@@ -281,9 +281,9 @@ func (d *decoder) tag(r *reader) uint32 {
 func (d *decoder) globalSection(r *reader) {
 	n := r.count(MaxGlobals, 3, "globals")
 	for i := 0; i < n && r.ok(); i++ {
-		r.valType("global")
+		t := r.valType("global")
 		if r.mutability() {
-			d.m.MutableGlobals++
+			d.m.Mutable = append(d.m.Mutable, Global{uint32(d.globals), t})
 		}
 		d.constant(r, "initial value of a global")
 		d.globals++ // it can be used by those after it

@@ -102,6 +102,12 @@ func (t FuncType) String() string {
 	return b.String()
 }
 
+// Global is a variable of the module's own.
+type Global struct {
+	Index uint32 // imported ones come first
+	Type  ValType
+}
+
 // Kind is what an import or an export is.
 type Kind byte
 
@@ -218,12 +224,12 @@ type Module struct {
 	Exports  []Export
 	Customs  []Custom
 
-	Globals        int // that the module defines
-	MutableGlobals int // of them
-	Elements       int // element segments
-	ElementItems   int // in all of them
-	Data           int // data segments
-	Code           Code
+	Globals      int      // that the module defines
+	Mutable      []Global // those of them that can be set
+	Elements     int      // element segments
+	ElementItems int      // in all of them
+	Data         int      // data segments
+	Code         Code
 
 	// FuncRefs are the offsets in the file of every index of a function outside
 	// of function bodies, but for the start section's: in exports, elements and

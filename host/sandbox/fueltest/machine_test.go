@@ -2,7 +2,6 @@ package fueltest
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -85,40 +84,8 @@ func (m *machine) load(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rewrite: %w", err)
 	}
-	if m.options.Depth > 0 {
-		return exportDepth(data)
-	}
 	return data, nil
 }
-
-// exportDepth exports the counter of the depth, the last global, so that the
-// tests can see whether each call leaves it as it was.
-func exportDepth(data []byte) ([]byte, error) {
-	m, err := wasm.Decode(data)
-	if err != nil {
-		return nil, errHarness{err}
-	}
-	last := m.Globals - 1
-	for _, i := range m.Imports {
-		if i.Kind == wasm.KindGlobal {
-			last++
-		}
-	}
-	export := append([]byte{byte(len(depthName))}, depthName...)
-	export = binary.AppendUvarint(append(export, byte(wasm.KindGlobal)), uint64(last))
-	for _, s := range m.Sections {
-		if s.ID == wasm.SectionExport {
-			_, n := binary.Uvarint(s.Payload)
-			payload := binary.AppendUvarint(nil, uint64(len(m.Exports)+1))
-			payload = slices.Concat(payload, s.Payload[n:], export)
-			size := binary.AppendUvarint([]byte{s.ID}, uint64(len(payload)))
-			return slices.Concat(data[:s.Offset], size, payload, data[s.End():]), nil
-		}
-	}
-	return nil, errHarness{errors.New("nothing is exported")}
-}
-
-const depthName = "the depth"
 
 func (m *machine) instantiate(file string) (*instance, error) {
 	data, err := m.load(file)
@@ -148,7 +115,7 @@ func (m *machine) start(data []byte) (*instance, error) {
 		return nil, errHarness{err}
 	}
 	if m.options.Depth > 0 {
-		inst.depth = mod.ExportedGlobal(depthName).(api.MutableGlobal)
+		inst.depth = mod.ExportedGlobal(fuel.ExportDepth).(api.MutableGlobal)
 	}
 	if start := mod.ExportedFunction(fuel.ExportStart); start != nil {
 		_, err = m.call(inst, start)

@@ -84,6 +84,18 @@ var traps = func() (t [wasm.MaxOp + 1]bool) {
 	return t
 }()
 
+// hidden says which instructions change what is neither memory nor a global:
+// tables, and whether a segment has been dropped.
+var hidden = func() (t [wasm.MaxOp + 1]bool) {
+	for _, op := range []wasm.Op{
+		wasm.OpTableSet, wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill,
+		wasm.OpMemoryInit, wasm.OpDataDrop, wasm.OpElemDrop,
+	} {
+		t[op] = true
+	}
+	return t
+}()
+
 // plain says which instructions do nothing to the control flow, and cost the
 // same whatever their operands are.
 var plain = func() (t [wasm.MaxOp + 1]bool) {
@@ -98,6 +110,7 @@ var plain = func() (t [wasm.MaxOp + 1]bool) {
 	special(wasm.OpUnreachable, wasm.OpReturnCallIndirect)
 	special(wasm.OpTryTable, wasm.OpTryTable)
 	special(wasm.OpLocalSet, wasm.OpLocalTee)
+	special(wasm.OpTableSet, wasm.OpTableSet)
 	special(wasm.OpMemoryGrow, wasm.OpMemoryGrow)
 	special(wasm.OpRefFunc, wasm.OpRefFunc)
 	special(wasm.OpMisc, wasm.OpVector-1)

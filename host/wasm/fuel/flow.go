@@ -91,6 +91,7 @@ type flow struct {
 	// hostInTable says that an indirect call can be one of the host.
 	hostInTable bool
 
+	hides   bool // it changes what is neither memory nor a global
 	calls   bool // it calls a function
 	tries   bool // it catches exceptions
 	longest path // the costliest path anywhere
@@ -246,6 +247,7 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 		if callsOut[in.Op] {
 			f.checkedLate()
 		}
+		f.hides = f.hides || hidden[in.Op]
 		f.pay(i, cost)
 		switch in.Op {
 		case wasm.OpLocalSet, wasm.OpLocalTee:

@@ -1,8 +1,10 @@
 package fuel
 
+import "strconv"
+
 // Version is part of the key under which compiled code is kept. It changes
 // whenever the same module would be rewritten to other bytes.
-const Version = 2
+const Version = 3
 
 // Names by which a rewritten module and its host know each other. A module
 // that uses one of them itself is refused.
@@ -16,4 +18,16 @@ const (
 	ExportFuel = "stockade:fuel"
 	// ExportStart is what was the start function.
 	ExportStart = "stockade:start"
+	// ExportDepth is the other counter, if the depth of calls is limited.
+	ExportDepth = "stockade:depth"
+	// ExportReusable says, by being there, that what an instance of the module
+	// knows is all in its memory and in the globals that are exported: whoever
+	// puts these back has a new instance. See [ExportGlobal].
+	ExportReusable = "stockade:reusable"
+
+	reserved = "stockade:"
 )
+
+// ExportGlobal is the name by which a reusable module exports a mutable global
+// of its own; i counts these, from 0.
+func ExportGlobal(i int) string { return reserved + "global:" + strconv.Itoa(i) }

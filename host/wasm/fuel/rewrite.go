@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -43,7 +45,7 @@ var ErrReserved = errors.New("the name is reserved for the host")
 //
 // The result has one more import (after the others), so that the indices of
 // functions that m defines move up by one; some functions, types, a global or
-// two and up to two exports, all after those of m; no start section, but the
+// two and exports of its state, all after those of m; no start section, but the
 // export [ExportStart] if it had one; no custom sections.
 func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
 	r := &rewriter{m: m, opts: opts}
@@ -68,6 +70,7 @@ type rewriter struct {
 	bodies            []byte // the code section
 	merged            []byte // the data section, if it has fewer segments than before
 	funcs             int    // in it
+	reusable          bool
 }
 
 func (r *rewriter) check() error {
@@ -87,7 +90,7 @@ func (r *rewriter) check() error {
 	}
 	r.globals += r.m.Globals
 	for _, e := range r.m.Exports {
-		if e.Name == ExportFuel || e.Name == ExportStart {
+		if strings.HasPrefix(e.Name, reserved) {
 			return fmt.Errorf("export %.80q: %w", e.Name, ErrReserved)
 		}
 	}
@@ -175,6 +178,7 @@ func (r *rewriter) code() error {
 	}
 	r.bodies = make([]byte, 0, len(m.Raw)+len(m.Raw)/4+1024)
 	var body []byte
+	r.reusable = r.ownState()
 	bodies := m.Bodies()
 	for i := range m.Funcs {
 		b, ok := bodies.Next()
@@ -187,6 +191,7 @@ func (r *rewriter) code() error {
 			}
 		}
 		f.analyze(b, late[i])
+		r.reusable = r.reusable && !f.hides
 		f.blocks[0].check = !f.unchecked[i] && (e.deep && f.calls || (f.calls || f.longest.cost > maxLeaf) && !f.checksFirst(b))
 		t.place(&f)
 		results := m.Types[m.Funcs[i]].Results
@@ -210,6 +215,19 @@ func (r *rewriter) code() error {
 	}
 	r.funcs = len(m.Funcs) + len(r.help.bodies)
 	return nil
+}
+
+// ownState reports whether nothing that the module can change is another's, or
+// of a type that a host cannot get at.
+func (r *rewriter) ownState() bool {
+	for _, i := range r.m.Imports {
+		if i.Kind != wasm.KindFunc {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.m.Mutable, func(g wasm.Global) bool {
+		return g.Type != wasm.I32 && g.Type != wasm.I64 && g.Type != wasm.F32 && g.Type != wasm.F64
+	})
 }
 
 // hostInTable reports whether something outside of functions names an imported
@@ -285,9 +303,20 @@ func (r *rewriter) module() ([]byte, error) {
 				n++
 			}
 		case wasm.SectionExport:
-			added = append(appendName(nil, ExportFuel), byte(wasm.KindGlobal))
-			added = binary.AppendUvarint(added, uint64(r.globals))
-			n = 1
+			global := func(name string, index int) {
+				added = binary.AppendUvarint(append(appendName(added, name), byte(wasm.KindGlobal)), uint64(index))
+				n++
+			}
+			global(ExportFuel, r.globals)
+			if r.opts.Depth > 0 {
+				global(ExportDepth, r.globals+1)
+			}
+			if r.reusable {
+				global(ExportReusable, r.globals)
+				for i, g := range m.Mutable {
+					global(ExportGlobal(i), int(g.Index))
+				}
+			}
 			if m.HasStart {
 				added = append(appendName(added, ExportStart), byte(wasm.KindFunc))
 				added = binary.AppendUvarint(added, uint64(r.moved(m.Start)))

@@ -1,0 +1,112 @@
+package linear
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// PageSize is that of the system's memory, not of WebAssembly's.
+var PageSize = os.Getpagesize()
+
+// Image is the content of a linear memory. It never changes.
+type Image struct {
+	bytes []byte // a read-only mapping where there are such
+	file  int    // on Linux; or -1
+}
+
+// NewImage copies the content of an image. Its size is rounded up to whole
+// pages of the system, with zeros; WebAssembly's pages already are.
+func NewImage(content []byte) (*Image, error) {
+	if len(content) == 0 {
+		return nil, errors.New("an image of nothing")
+	}
+	return newImage(content, (len(content)+PageSize-1)/PageSize*PageSize)
+}
+
+// Bytes is the content. It must not be written to.
+func (i *Image) Bytes() []byte { return i.bytes }
+
+// Memory is the linear memory of one guest.
+type Memory struct {
+	region []byte
+	image  *Image // or nil
+	method Method
+}
+
+// Reserve returns a memory of zeros that can be limit bytes large.
+func Reserve(limit uint64) (*Memory, error) {
+	region, err := reserve(limit)
+	if err != nil {
+		return nil, fmt.Errorf("reserve %d bytes of address space: %w", limit, err)
+	}
+	return &Memory{region: region}, nil
+}
+
+// Map returns a memory that begins as the image and can be limit bytes large.
+// It is reset with the best of [Methods].
+func (i *Image) Map(limit uint64) (*Memory, error) { return i.MapFor(Methods()[0], limit) }
+
+// MapFor is Map for a certain method, which must be one of [Methods].
+func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
+	if limit < uint64(len(i.bytes)) {
+		return nil, fmt.Errorf("an image of %d bytes does not fit into %d", len(i.bytes), limit)
+	}
+	m, err := Reserve(limit)
+	if err != nil {
+		return nil, err
+	}
+	m.image, m.method = i, method
+	if err := i.mapTo(m.region); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("map an image: %w", err)
+	}
+	return m, nil
+}
+
+// Bytes is the whole reservation; what lies beyond the size of the guest's
+// memory must not be read.
+func (m *Memory) Bytes() []byte { return m.region }
+
+// Reset puts back what was changed of the image, and returns how many pages
+// that were. The guest must not have grown its memory beyond the image. After
+// an error the memory must not be used again.
+func (m *Memory) Reset() (pages int, err error) {
+	switch m.method {
+	case MethodCopy:
+		copy(m.region, m.image.bytes)
+		return len(m.image.bytes) / PageSize, nil
+	default:
+		return m.reset()
+	}
+}
+
+// Verify compares the memory with its image.
+func (m *Memory) Verify() error {
+	have, want := m.region[:len(m.image.bytes)], m.image.bytes
+	for at := 0; at < len(want); at += PageSize {
+		if !bytes.Equal(have[at:at+PageSize], want[at:at+PageSize]) {
+			return fmt.Errorf("page %d of %d differs from the image", at/PageSize, len(want)/PageSize)
+		}
+	}
+	return nil
+}
+
+// Close gives the address space back. It may be called twice.
+func (m *Memory) Close() {
+	if m.region != nil {
+		release(m.region)
+		m.region = nil
+	}
+}
+
+// Method is how [Memory.Reset] finds what has changed.
+type Method string
+
+const (
+	MethodScan    Method = "PAGEMAP_SCAN"  // asks for the changed pages and copies them
+	MethodPagemap Method = "pagemap"       // reads an entry for each page and copies the changed ones
+	MethodDrop    Method = "MADV_DONTNEED" // drops the changed pages
+	MethodCopy    Method = "copy"          // copies everything
+)

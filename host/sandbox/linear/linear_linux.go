@@ -1,0 +1,254 @@
+package linear
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func reserve(size uint64) ([]byte, error) {
+	return unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+}
+
+func release(b []byte) { _ = unix.Munmap(b) }
+
+func newImage(content []byte, size int) (_ *Image, err error) {
+	fd, err := unix.MemfdCreate("stockade-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
+	if err == unix.EINVAL { // the last flag is of Linux 6.3
+		fd, err = unix.MemfdCreate("stockade-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create an image: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = unix.Close(fd)
+		}
+	}()
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
+		return nil, fmt.Errorf("create an image: %w", err)
+	}
+	// Pages of zeros stay holes.
+	for at := 0; at < len(content); at += PageSize {
+		page := content[at:min(at+PageSize, len(content))]
+		if allZero(page) {
+			continue
+		}
+		if _, err := unix.Pwrite(fd, page, int64(at)); err != nil {
+			return nil, fmt.Errorf("write an image: %w", err)
+		}
+	}
+	seals := unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, fmt.Errorf("seal an image: %w", err)
+	}
+	mapped, err := unix.Mmap(fd, 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, fmt.Errorf("map an image: %w", err)
+	}
+	return &Image{bytes: mapped, file: fd}, nil
+}
+
+func allZero(b []byte) bool {
+	for len(b) >= 8 {
+		if binary.NativeEndian.Uint64(b) != 0 {
+			return false
+		}
+		b = b[8:]
+	}
+	for _, c := range b {
+		if c != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Close frees the image. Memories that begin as it stay what they are, and
+// can no longer be reset.
+func (i *Image) Close() {
+	if i.bytes != nil {
+		_ = unix.Munmap(i.bytes)
+		_ = unix.Close(i.file)
+		i.bytes = nil
+	}
+}
+
+func (i *Image) mapTo(region []byte) error {
+	_, err := unix.MmapPtr(i.file, 0, unsafe.Pointer(unsafe.SliceData(region)), uintptr(len(i.bytes)),
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED|unix.MAP_NORESERVE)
+	return err
+}
+
+// pagemap is /proc/self/pagemap, or nil where that cannot be read, as in some
+// containers.
+var pagemap = sync.OnceValue(func() *os.File {
+	f, err := os.Open("/proc/self/pagemap")
+	if err != nil {
+		return nil
+	}
+	return f
+})
+
+// Methods are the ways to reset that work here, the fastest first. Each was
+// tried on a memory of its own.
+var Methods = sync.OnceValue(func() []Method {
+	var works []Method
+	for _, m := range []Method{MethodScan, MethodPagemap, MethodDrop} {
+		if try(m) == nil {
+			works = append(works, m)
+		}
+	}
+	return append(works, MethodCopy)
+})
+
+// try resets a memory in which some pages were changed, in several places.
+func try(method Method) error {
+	content := make([]byte, 9*PageSize)
+	for at := range content {
+		content[at] = byte(at*7 + at/PageSize)
+	}
+	clear(content[3*PageSize : 5*PageSize]) // holes in the file
+	image, err := NewImage(content)
+	if err != nil {
+		return err
+	}
+	defer image.Close()
+	m, err := image.MapFor(method, uint64(16*PageSize))
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	for _, page := range []int{0, 3, 4, 6, 8} {
+		m.region[page*PageSize+5]++
+	}
+	if _, err := m.Reset(); err != nil {
+		return err
+	}
+	return m.Verify()
+}
+
+// mostDirty is how many pages are copied. The rest is dropped: what a call
+// has changed once it may not need again, and it is memory.
+const mostDirty = 512
+
+func (m *Memory) reset() (int, error) {
+	switch m.method {
+	case MethodScan:
+		return m.scan()
+	case MethodPagemap:
+		return m.read()
+	default:
+		return len(m.image.bytes) / PageSize, m.drop(0, len(m.image.bytes))
+	}
+}
+
+// put copies the pages [from, to) of the image back, or drops them.
+func (m *Memory) put(done, from, to int) error {
+	if done > mostDirty {
+		return m.drop(from, to)
+	}
+	copy(m.region[from:to], m.image.bytes[from:to])
+	return nil
+}
+
+func (m *Memory) drop(from, to int) error {
+	if err := unix.Madvise(m.region[from:to:to], unix.MADV_DONTNEED); err != nil {
+		return fmt.Errorf("drop changed pages: %w", err)
+	}
+	return nil
+}
+
+// From linux/fs.h.
+const (
+	pageIsFile    = 1 << 2
+	pageIsPresent = 1 << 3
+	pageIsSwapped = 1 << 4
+
+	pagemapScan = 0xc0606610 // _IOWR('f', 16, struct pm_scan_arg)
+)
+
+type scanArg struct {
+	size, flags           uint64
+	start, end            uint64
+	walkEnd               uint64
+	vec, vecLen, maxPages uint64
+	inverted, mask, anyOf uint64
+	returned              uint64
+}
+
+type scanRegion struct{ start, end, categories uint64 }
+
+// scan asks for the pages that are in memory or in the swap, and are not the
+// file's any more.
+func (m *Memory) scan() (pages int, err error) {
+	f := pagemap()
+	if f == nil {
+		return 0, os.ErrPermission
+	}
+	fd := f.Fd()
+	base := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(m.region))))
+	var found [64]scanRegion
+	arg := scanArg{
+		size: uint64(unsafe.Sizeof(scanArg{})), start: base, end: base + uint64(len(m.image.bytes)),
+		vecLen: uint64(len(found)), inverted: pageIsFile, mask: pageIsFile,
+		anyOf: pageIsPresent | pageIsSwapped, returned: pageIsFile,
+	}
+	var pin runtime.Pinner
+	pin.Pin(&found)
+	defer pin.Unpin()
+	arg.vec = uint64(uintptr(unsafe.Pointer(&found)))
+	for {
+		n, _, errno := unix.Syscall(unix.SYS_IOCTL, fd, pagemapScan, uintptr(unsafe.Pointer(&arg)))
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
+			return pages, fmt.Errorf("scan for changed pages: %w", errno)
+		}
+		for _, r := range found[:n] {
+			from, to := int(r.start-base), int(r.end-base)
+			pages += (to - from) / PageSize
+			if err := m.put(pages, from, to); err != nil {
+				return pages, err
+			}
+		}
+		if arg.walkEnd >= arg.end {
+			return pages, nil
+		}
+		arg.start = arg.walkEnd
+	}
+}
+
+// read looks at the entry of each page: bit 61 says that it is the file's, 62
+// that it is in the swap, 63 that it is in memory.
+func (m *Memory) read() (pages int, err error) {
+	f := pagemap()
+	if f == nil {
+		return 0, os.ErrPermission
+	}
+	first := int64(uintptr(unsafe.Pointer(unsafe.SliceData(m.region)))) / int64(PageSize)
+	var entries [512 * 8]byte
+	total := len(m.image.bytes) / PageSize
+	for at := 0; at < total; {
+		n, err := f.ReadAt(entries[:min(len(entries), (total-at)*8)], (first+int64(at))*8)
+		if n < 8 {
+			return pages, fmt.Errorf("read which pages have changed: %w", err)
+		}
+		for i := 0; i+8 <= n; i += 8 {
+			if e := binary.NativeEndian.Uint64(entries[i:]); e>>62 != 0 && e>>61&1 == 0 {
+				pages++
+				if err := m.put(pages, at*PageSize, (at+1)*PageSize); err != nil {
+					return pages, err
+				}
+			}
+			at++
+		}
+	}
+	return pages, nil
+}

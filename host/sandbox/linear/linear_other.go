@@ -1,0 +1,22 @@
+//go:build !linux
+
+package linear
+
+func newImage(content []byte, size int) (*Image, error) {
+	b := make([]byte, size)
+	copy(b, content)
+	return &Image{bytes: b, file: -1}, nil
+}
+
+// Close frees the image.
+func (i *Image) Close() { i.bytes = nil }
+
+func (i *Image) mapTo(region []byte) error {
+	copy(region, i.bytes)
+	return nil
+}
+
+// Methods are the ways to reset that work here, the fastest first.
+func Methods() []Method { return []Method{MethodCopy} }
+
+func (m *Memory) reset() (int, error) { panic("linear: there is one method") }
