@@ -64,10 +64,10 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 	if c, err := s.loadKept(cache, mod); c != nil || err != nil {
 		return c, err
 	}
-	a, err := admit(mod)
-	if err == nil {
-		err = s.mayCompile(mod)
+	if err := s.mayCompile(mod); err != nil {
+		return nil, err
 	}
+	a, err := s.admit(ctx, mod)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +81,18 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 		}
 		return s.build(ctx, mod, a.code, nil)
 	})
+}
+
+// admit is [admit], for one module at a time: it takes some ten times the
+// module's size in memory.
+func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admitted, error) {
+	select {
+	case s.admitting <- struct{}{}:
+		defer func() { <-s.admitting }()
+		return admit(mod)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (s *Sandbox) notKept(mod *tool.Module, err error) {
@@ -129,6 +141,9 @@ func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
 // mayCompile refuses what takes a person's word, or a protection that this
 // sandbox does not have.
 func (s *Sandbox) mayCompile(mod *tool.Module) error {
+	if mod.Bytes > MaxModuleBytes {
+		return nil // which is refused for everybody
+	}
 	if mod.Bytes > LargeModuleBytes && !s.opts.Large {
 		return &RefusedError{mod.Name, fmt.Sprintf(
 			"it has %d bytes; above %d MiB a module is compiled only if a person asks for it: stockade tool compile --large", mod.Bytes, LargeModuleBytes>>20)}
@@ -228,7 +243,7 @@ func link(dir string, code []byte) (*compiled, error) {
 // interpret makes a module ready for the interpreter. That is not done for
 // modules of strangers.
 func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, error) {
-	a, err := admit(mod)
+	a, err := s.admit(ctx, mod)
 	if err != nil {
 		return nil, err
 	}

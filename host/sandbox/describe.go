@@ -22,7 +22,7 @@ const describeTimeout = time.Second
 // with nothing mounted, no host function and one second. It needs no grant
 // because it gives the module nothing.
 func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error) {
-	a, err := admit(mod)
+	a, err := s.admit(ctx, mod)
 	if err != nil {
 		return tool.Manifest{}, err
 	}

@@ -38,10 +38,8 @@ func (s *Sandbox) instantiate(ctx context.Context, c *compiled, grant policy.Gra
 	if c.minBytes > limits.MemoryBytes {
 		return nil, errMemory
 	}
-	inst := &instance{
-		output:  &capped{limit: limits.LogBytes},
-		account: meter.New(ctx, limits.Fuel, 0, grant.Budgets()...),
-	}
+	account := meter.New(ctx, limits.Fuel, 0, grant.Budgets()...)
+	inst := &instance{output: &capped{limit: limits.LogBytes, account: account}, account: account}
 	// The start functions act for no call, not even for one that led here.
 	ctx = meter.With(hostmod.WithCall(ctx, nil), inst.account)
 	defer func() {
@@ -148,13 +146,21 @@ func (m *metered) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// capped keeps the first bytes that are written to it and drops the rest.
+// capped keeps the first bytes that are written to it and drops the rest. A
+// guest can have it called a million times in one go.
 type capped struct {
-	limit int
-	buf   bytes.Buffer
+	limit   int
+	account *meter.Account
+	buf     bytes.Buffer
 }
 
+const costWrite = 50 // units of fuel
+
 func (c *capped) Write(p []byte) (int, error) {
+	if err := c.account.Check(); err != nil {
+		panic(err) // ends the guest
+	}
+	c.account.Charge(costWrite + uint64(len(p))>>fuel.CostBulkShift)
 	if room := c.limit - c.buf.Len(); room > 0 {
 		c.buf.Write(p[:min(room, len(p))])
 	}

@@ -52,6 +52,8 @@ type Sandbox struct {
 	missing    string // limits that children do without
 	sayMissing sync.Once
 
+	admitting chan struct{} // holds one: whoever admits a module
+
 	mu        sync.Mutex
 	compiled  map[string]*entry // by digest; nil once closed
 	compiling sync.WaitGroup
@@ -71,7 +73,8 @@ func New(opts Options) *Sandbox {
 	}
 	return &Sandbox{
 		opts: opts, compiled: map[string]*entry{}, job: newChildJob, missing: missingLimits,
-		memory: policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
+		memory:    policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
+		admitting: make(chan struct{}, 1),
 	}
 }
 

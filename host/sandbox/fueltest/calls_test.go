@@ -81,9 +81,9 @@ func TestRecursion(t *testing.T) {
 			used   uint64 // of a guest that was ended: above whole levels
 			err    error
 		}{
-			{n: deepest, depth: 1000, budget: math.MaxInt64, used: 1000 * (deepest*level + 3 + 4 + 8)},
+			{n: deepest, depth: 5000, budget: math.MaxInt64, used: 1000 * (deepest*level + 3 + 4 + 8)},
 			{n: 0, budget: math.MaxInt64, used: 1000 * (3 + 4 + 8)},
-			{n: math.MaxInt32, depth: 1000, budget: math.MaxInt64, used: (12 + 3) % level, err: meter.ErrDepth},
+			{n: math.MaxInt32, depth: 5000, budget: math.MaxInt64, used: (12 + 3) % level, err: meter.ErrDepth},
 			{n: math.MaxInt32, budget: 5000, used: 12 % level, err: meter.ErrExhausted},
 		} {
 			code, err := fuel.Rewrite(module(c.n), fuel.Options{Depth: c.depth})

@@ -140,6 +140,12 @@ func (g *guest) enter() (err error) {
 	if g.ctx.Value(noReturnKey{}) != nil {
 		return &abi.Fault{What: "the allocator calls a host function"}
 	}
+	// Not every guest looks at its counter between two calls of the host.
+	if account := meter.From(g.ctx); account != nil {
+		if err := account.Check(); err != nil {
+			return err
+		}
+	}
 	if g.call != nil {
 		g.call.hostCalls++
 		if limit := g.call.Grant.Limits().HostCalls; g.call.hostCalls > limit {

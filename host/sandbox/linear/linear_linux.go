@@ -182,7 +182,7 @@ type scanArg struct {
 	returned              uint64
 }
 
-type scanRegion struct{ start, end, categories uint64 }
+type scanRegion struct{ start, end, _ uint64 }
 
 // scan asks for the pages that are in memory or in the swap, and are not the
 // file's any more.

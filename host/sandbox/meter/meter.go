@@ -98,9 +98,12 @@ func (a *Account) Charge(units uint64) {
 	}
 }
 
-// Settle pays for what was consumed since the last check. It is called when
-// the guest has returned.
+// Settle pays for what was consumed since the last check, and says whether it
+// was in time. It is called when the guest has returned.
 func (a *Account) Settle() error {
+	if err := a.Check(); err != nil {
+		return err
+	}
 	left := a.left()
 	if left >= 0 {
 		return nil
@@ -141,7 +144,9 @@ func (a *Account) Check() error {
 	return nil
 }
 
-// grant returns what is left after a slice, or more if more is owed, has been added.
+// grant returns what is left after a slice, or more if more is owed, has been
+// added. Of a budget that has less than what is owed all is taken; the others
+// pay all of it, so that many calls cannot owe one of them more and more.
 func (a *Account) grant(left int64) (int64, error) {
 	owed := uint64(-left)
 	more := max(a.slice, owed)
@@ -150,6 +155,7 @@ func (a *Account) grant(left int64) (int64, error) {
 		if got < owed && a.empty == nil {
 			a.empty = b
 		}
+		got = max(got, owed)
 		for _, before := range a.budgets[:i] {
 			before.Give(more - got)
 		}

@@ -51,6 +51,7 @@ type label struct {
 	kind     labelKind
 	live     bool // its start can be reached
 	targeted bool // something branches to its end
+	caught   bool // an exception can lead there
 	port     int32
 	loop     int32 // the first block of a loop
 	elsePort int32 // what leads to the else branch
@@ -170,13 +171,22 @@ func (f *flow) pay(at int, cost uint32) {
 	if p.tail > 0 {
 		p.tail += cost
 	}
-	if p.cost > maxPath || p.tail > maxTail {
+	if p.cost > f.most() || p.tail > maxTail {
 		f.split(at)
 		p = path{cost: cost}
 	}
 	f.path = p
 	f.blocks[f.cur].weight += cost
 	f.longest = f.longest.join(p)
+}
+
+// most is what a path may cost without a check. An exception makes what led to
+// it forgotten.
+func (f *flow) most() uint32 {
+	if f.tries {
+		return maxTail
+	}
+	return maxPath
 }
 
 // split puts a check before an instruction.
@@ -277,14 +287,17 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 			f.cur = -1
 		case wasm.OpCall:
 			f.call(in.Arg < f.imported || f.unchecked[in.Arg-f.imported])
+			if in.Arg < f.imported {
+				f.afterHost(i)
+			}
 		case wasm.OpCallIndirect:
 			f.call(true)
+			if f.hostInTable {
+				f.afterHost(i)
+			}
 		case wasm.OpMemoryCopy, wasm.OpMemoryFill:
 			if !known {
-				f.path.cost += maxInline >> CostBulkShift // or it is checked
-				if f.path.tail > 0 {
-					f.path.tail += maxInline >> CostBulkShift
-				}
+				f.mayCost(maxInline >> CostBulkShift) // or it is checked
 			}
 		case wasm.OpMemoryGrow, wasm.OpMemoryInit, wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill:
 			f.path = path{tail: 1} // what they call checks
@@ -351,7 +364,26 @@ func (f *flow) call(unchecked bool) {
 	}
 	// In a block of its own the check would come after the call; what counts
 	// is that it comes.
-	f.path.tail = max(f.path.tail, 1) + maxLeaf
+	f.path.tail = max(f.path.tail, 1)
+	f.mayCost(maxLeaf)
+}
+
+// afterHost puts a check after a call of the host, which can take much longer
+// than its fuel says, and charge for it: a recursion that makes one at each
+// return would not be stopped otherwise.
+func (f *flow) afterHost(i int) {
+	f.begin(i+1, f.blocks[f.cur].out)
+	f.checked()
+}
+
+// mayCost adds what no block is charged for, because it is charged when it
+// happens.
+func (f *flow) mayCost(cost uint32) {
+	f.path.cost += cost
+	if f.path.tail > 0 {
+		f.path.tail += cost
+	}
+	f.longest = f.longest.join(f.path)
 }
 
 func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
@@ -362,6 +394,7 @@ func (f *flow) enter(b *wasm.Body, i int, in *wasm.Instr) {
 		if l.live {
 			for _, depth := range b.Labels[in.Arg : in.Arg+in.Arg2] {
 				f.branch(depth)
+				f.labels[len(f.labels)-1-int(depth)].caught = true
 			}
 		}
 	case wasm.OpLoop:
@@ -464,5 +497,8 @@ func (f *flow) end(i int) {
 		f.arrive(&l)
 		f.path = l.path
 		f.begin(i+1, l.port)
+		if l.caught {
+			f.checked() // nobody knows how long it was on its way
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package fuel
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Version is part of the key under which compiled code is kept. It changes
 // whenever the same module would be rewritten to other bytes.
@@ -25,9 +28,17 @@ const (
 	// puts these back has a new instance. See [ExportGlobal].
 	ExportReusable = "stockade:reusable"
 
-	reserved = "stockade:"
+	exportGlobal = "stockade:global:"
 )
 
 // ExportGlobal is the name by which a reusable module exports a mutable global
 // of its own; i counts these, from 0.
-func ExportGlobal(i int) string { return reserved + "global:" + strconv.Itoa(i) }
+func ExportGlobal(i int) string { return exportGlobal + strconv.Itoa(i) }
+
+func reserved(export string) bool {
+	switch export {
+	case ExportFuel, ExportStart, ExportDepth, ExportReusable:
+		return true
+	}
+	return strings.HasPrefix(export, exportGlobal)
+}

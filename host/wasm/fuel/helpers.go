@@ -2,7 +2,6 @@ package fuel
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -23,7 +22,8 @@ type helpers struct {
 	types    []wasm.FuncType // of the module; what is added is appended
 	original int             // how many of them are the module's
 
-	keys   []helperKey
+	index  map[helperKey]uint32
+	typeAt map[string]uint32 // of what was added
 	typeOf []uint32
 	bodies [][]byte
 }
@@ -35,14 +35,14 @@ type helperKey struct {
 
 // typeIndex returns the index of a type, which is added if it is not there.
 func (h *helpers) typeIndex(params, results []wasm.ValType) uint32 {
-	i := slices.IndexFunc(h.types[h.original:], func(t wasm.FuncType) bool {
-		return slices.Equal(t.Params, params) && slices.Equal(t.Results, results)
-	})
-	if i >= 0 {
-		return uint32(h.original + i)
+	key := wasm.FuncType{Params: params, Results: results}.String()
+	if i, ok := h.typeAt[key]; ok {
+		return i
 	}
+	i := uint32(len(h.types))
 	h.types = append(h.types, wasm.FuncType{Params: params, Results: results})
-	return uint32(len(h.types) - 1)
+	h.typeAt[key] = i
+	return i
 }
 
 // blockType returns the block type for these results.
@@ -59,8 +59,8 @@ func (h *helpers) blockType(results []wasm.ValType) []byte {
 // function returns the index of the helper for an instruction.
 func (h *helpers) function(in *wasm.Instr, elem func(table uint32) wasm.ValType) uint32 {
 	key := helperKey{in.Op, in.Arg, in.Arg2}
-	if i := slices.Index(h.keys, key); i >= 0 {
-		return h.first + uint32(i)
+	if i, ok := h.index[key]; ok {
+		return i
 	}
 	var params, results []wasm.ValType
 	var body []byte
@@ -88,10 +88,11 @@ func (h *helpers) function(in *wasm.Instr, elem func(table uint32) wasm.ValType)
 	if results == nil {
 		results = []wasm.ValType{wasm.I64}
 	}
-	h.keys = append(h.keys, key)
 	h.typeOf = append(h.typeOf, h.typeIndex(append(params, wasm.I64), results))
+	i := h.first + uint32(len(h.bodies))
 	h.bodies = append(h.bodies, body)
-	return h.first + uint32(len(h.keys)-1)
+	h.index[key] = i
+	return i
 }
 
 // asm writes a helper's code.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -90,7 +89,7 @@ func (r *rewriter) check() error {
 	}
 	r.globals += r.m.Globals
 	for _, e := range r.m.Exports {
-		if strings.HasPrefix(e.Name, reserved) {
+		if reserved(e.Name) {
 			return fmt.Errorf("export %.80q: %w", e.Name, ErrReserved)
 		}
 	}
@@ -123,6 +122,14 @@ func (r *rewriter) data() error {
 	}
 	return nil
 }
+
+// maxGrowth is how many times as large the code may become, about three times
+// more than that of any compiler's output does. A memory.fill in three bytes
+// becomes fifty.
+const maxGrowth = 4
+
+// maxHelpers is the number of helpers: most modules need three.
+const maxHelpers = 500
 
 // shortBody is how many bytes a function may have that needs no check.
 const shortBody = 4 * maxLeaf
@@ -163,7 +170,7 @@ func (r *rewriter) code() error {
 	refill := uint32(r.imported)
 	r.help = helpers{
 		first: refill + 1 + uint32(len(m.Funcs)), refill: refill, counter: uint32(r.globals),
-		types: m.Types[:len(m.Types):len(m.Types)], original: len(m.Types),
+		types: m.Types[:len(m.Types):len(m.Types)], original: len(m.Types), index: map[helperKey]uint32{}, typeAt: map[string]uint32{},
 	}
 	r.help.typeIndex([]wasm.ValType{wasm.I64}, []wasm.ValType{wasm.I64}) // of refill, the first that is added
 	e := emitter{
@@ -178,6 +185,7 @@ func (r *rewriter) code() error {
 	}
 	r.bodies = make([]byte, 0, len(m.Raw)+len(m.Raw)/4+1024)
 	var body []byte
+	before := 0 // bytes of all bodies so far
 	r.reusable = r.ownState()
 	bodies := m.Bodies()
 	for i := range m.Funcs {
@@ -192,7 +200,7 @@ func (r *rewriter) code() error {
 		}
 		f.analyze(b, late[i])
 		r.reusable = r.reusable && !f.hides
-		f.blocks[0].check = !f.unchecked[i] && (e.deep && f.calls || (f.calls || f.longest.cost > maxLeaf) && !f.checksFirst(b))
+		f.blocks[0].check = !f.unchecked[i] && (e.deep && f.calls || !f.checksFirst(b))
 		t.place(&f)
 		results := m.Types[m.Funcs[i]].Results
 		if e.deep && f.calls {
@@ -205,6 +213,12 @@ func (r *rewriter) code() error {
 		body = e.function(body[:0], b, &f, results)
 		r.bodies = binary.AppendUvarint(r.bodies, uint64(len(body)))
 		r.bodies = append(r.bodies, body...)
+		if before += len(b.Code); len(r.bodies) > maxGrowth*before+1<<20 {
+			return fmt.Errorf("function %d: with the code that counts, the module is more than %d times as large", b.Func, maxGrowth)
+		}
+		if len(r.help.bodies) > maxHelpers {
+			return fmt.Errorf("more than %d different instructions on tables, segments and memory", maxHelpers)
+		}
 	}
 	if err := bodies.Err(); err != nil {
 		return err
@@ -441,5 +455,9 @@ func appendTypes(out []byte, types []wasm.ValType) []byte {
 // check after its calls.
 func frameCost(b *wasm.Body, f *flow) int64 {
 	frame := 4 + int64(b.Params+b.Locals)/2 + int64(len(b.Code))/256
-	return frame + int64(f.longest.tail)/2
+	tail := f.longest.tail
+	if f.tries {
+		tail = maxTail
+	}
+	return frame + int64(tail)/2
 }

@@ -360,3 +360,40 @@ func TestInspectRefuses(t *testing.T) {
 func cat(pieces ...[]byte) []byte { return bytes.Join(pieces, nil) }
 
 func repeat(n int, pieces ...[]byte) []byte { return bytes.Repeat(cat(pieces...), n) }
+
+// Modules that would grow beyond measure are refused, before they have.
+func TestGrowthHasLimits(t *testing.T) {
+	fill := cat(w.I32Const(0), w.I32Const(0), w.I32Const(-1), w.MemoryFill())
+	for name, build := range map[string]func(b *w.Builder){
+		"instructions that become much more code": func(b *w.Builder) {
+			typ := b.Type(nil, nil)
+			for range 100 {
+				b.FuncOf(typ, nil, repeat(20_000, w.MemoryFill()))
+			}
+		},
+		"a helper for each table and segment": func(b *w.Builder) {
+			for range 10 {
+				b.Table(1, 1)
+			}
+			var all []byte
+			for elem := range 100 {
+				b.ElemExprs(0, nil)
+				for table := range 10 {
+					all = append(all, cat(w.I32Const(0), w.I32Const(0), w.I32Const(0), []byte{0xfc, 12, byte(elem), byte(table)})...)
+				}
+			}
+			b.Func("", nil, nil, nil, all)
+		},
+	} {
+		b := w.New()
+		b.Memory(1, 1)
+		build(b)
+		if out, err := rewrite(t, b.Bytes(), fuel.Options{}); err == nil {
+			t.Errorf("%s: %d bytes became %d", name, len(b.Bytes()), len(out))
+		}
+	}
+	b := w.New()
+	b.Memory(1, 1)
+	b.Func("", nil, nil, nil, repeat(1000, fill))
+	mustRewrite(t, b.Bytes(), fuel.Options{}) // as much as this is nothing
+}

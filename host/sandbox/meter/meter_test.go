@@ -1,0 +1,87 @@
+package meter
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// owing returns an account whose guest owes units.
+func owing(budget uint64, units int64, shared ...*policy.Budget) *Account {
+	a := New(context.Background(), budget, 1000, shared...)
+	counter := -units
+	a.left = func() int64 { return counter }
+	a.set = func(v int64) { counter = v }
+	return a
+}
+
+// One large operation can cost more than a call has. The session pays for what
+// was done, however many calls do it.
+func TestSharedBudgetsPayForWhatWasDone(t *testing.T) {
+	const cost = 8_000_000
+	session := policy.NewBudget("session", 10_000_000, 0)
+	for i, left := range []uint64{2_000_000, 0, 0} {
+		a := owing(1000, cost, session)
+		if err := a.Settle(); !errors.Is(err, ErrExhausted) {
+			t.Errorf("call %d: %v", i, err)
+		}
+		if a.Empty().Key() != CallFuel || a.Used() != cost {
+			t.Errorf("call %d: used %d, empty is %s", i, a.Used(), a.Empty().Key())
+		}
+		a.Close()
+		if session.Left() != left {
+			t.Errorf("call %d: the session has %d left, want %d", i, session.Left(), left)
+		}
+	}
+}
+
+func TestGrant(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		own, tool, session uint64
+		owed               int64
+		counter            int64 // afterwards
+		ownLeft, toolLeft  uint64
+		sessionLeft        uint64
+		empty              string
+	}{
+		{"a slice", 5000, 5000, 5000, 10, 990, 4000, 4000, 4000, ""},
+		{"more than a slice", 5000, 5000, 5000, 2000, 0, 3000, 3000, 3000, ""},
+		{"less than a slice is left", 5000, 300, 5000, 10, 290, 4700, 0, 4700, ""},
+		{"just what is owed", 5000, 10, 5000, 10, 0, 4990, 0, 4990, ""},
+		{"the tool has too little", 5000, 9, 5000, 10, 0, 4990, 0, 4990, "tool"},
+		{"the session has too little", 5000, 5000, 9, 10, 0, 4990, 4990, 0, "session"},
+		{"all have too little", 1, 2, 3, 10, 0, 0, 0, 0, CallFuel},
+	} {
+		tool, session := policy.NewBudget("tool", c.tool, 0), policy.NewBudget("session", c.session, 0)
+		a := owing(c.own, c.owed, tool, session)
+		err := a.Settle()
+		if got := a.Empty(); (got == nil) != (c.empty == "") || got != nil && got.Key() != c.empty || errors.Is(err, ErrExhausted) != (c.empty != "") {
+			t.Errorf("%s: %v, empty is %v", c.name, err, got)
+		}
+		if a.left() != c.counter || a.Used() != uint64(c.owed) {
+			t.Errorf("%s: the counter is %d, %d used", c.name, a.left(), a.Used())
+		}
+		if own := a.budgets[0].Left(); own != c.ownLeft || tool.Left() != c.toolLeft || session.Left() != c.sessionLeft {
+			t.Errorf("%s: %d, %d and %d are left", c.name, own, tool.Left(), session.Left())
+		}
+	}
+}
+
+// A guest that has returned too late has not returned.
+func TestSettleLooksAtTheTime(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := New(ctx, math.MaxInt64, 0)
+	counter := int64(5)
+	a.left, a.set = func() int64 { return counter }, func(v int64) { counter = v }
+	if err := a.Settle(); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := a.Settle(); !errors.Is(err, context.Canceled) {
+		t.Errorf("after the cancel: %v", err)
+	}
+}
