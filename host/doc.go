@@ -40,6 +40,7 @@
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
 //	sandbox/wasi     the guest's files, on os.Root
+//	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
 //	sandbox/meter    the fuel account of a call: slices, budgets, deadline
 //	sandbox/fueltest the specification suites and fuzz tests of instrumented code
 //	jail             processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers

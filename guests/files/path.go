@@ -80,7 +80,7 @@ func (l location) fault(op string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EACCES):
 		return tool.IO("%s %s: permission denied: the host's own permissions forbid it, or it is neither a regular file nor a directory, or it has several hard links and cannot be changed", op, l.shown())
-	case errors.Is(err, syscall.ERANGE), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EFBIG):
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return tool.IO("%s %s: no room: the disk is full, or the call has written as much as one call may", op, l.shown())
 	case tool.AsError(err).Code == tool.CodeDenied:
 		return tool.Denied("%s %s: not permitted: the path is outside the granted directories", op, l.shown())

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -10,12 +9,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -142,7 +140,11 @@ func checkImport(m *wasm.Module, imp wasm.Import) error {
 	if imp.Kind != wasm.KindFunc {
 		return fmt.Errorf("it imports %.200q, which is a %s; %w", name, imp.Kind, errImport)
 	}
-	want, ok := wasiFunctions()[name]
+	var want abi.Signature
+	ok := false
+	if imp.Module == preview1.ModuleName {
+		want, ok = wasiFunctions()[imp.Name]
+	}
 	for _, f := range hostmod.Functions {
 		if imp.Module == abi.ImportModule(f.Interface) && imp.Name == f.Name {
 			want, ok = f.Signature, true
@@ -157,21 +159,8 @@ func checkImport(m *wasm.Module, imp wasm.Import) error {
 	return nil
 }
 
-// wasiFunctions are the functions of WASI that the engine has, by module and name.
-var wasiFunctions = sync.OnceValue(func() map[string]abi.Signature {
-	ctx := context.Background()
-	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
-	defer rt.Close(ctx)
-	compiled, err := wasi_snapshot_preview1.NewBuilder(rt).Compile(ctx)
-	if err != nil {
-		panic(err) // nothing in it depends on anything outside the program
-	}
-	out := map[string]abi.Signature{}
-	for name, f := range compiled.ExportedFunctions() {
-		out[wasi_snapshot_preview1.ModuleName+"."+name] = abi.Signature{Params: f.ParamTypes(), Results: f.ResultTypes()}
-	}
-	return out
-})
+// wasiFunctions are the functions of WASI, by name.
+var wasiFunctions = sync.OnceValue(preview1.Functions)
 
 func wasmTypes(types []api.ValueType) []wasm.ValType {
 	out := make([]wasm.ValType, len(types))

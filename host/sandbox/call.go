@@ -14,7 +14,6 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
-	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -67,7 +66,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 
 // callTool lowers the arguments of tools#call, runs it and lifts its result.
 func (i *instance) callTool(ctx context.Context, call tool.Call) (*abi.Output, *abi.ToolError, error) {
-	ctx = meter.With(ctx, i.account)
+	ctx = i.context(ctx)
 	alloc, err := abi.AllocatorOf(i.mod, abi.ExportRealloc)
 	if err != nil {
 		return nil, nil, err

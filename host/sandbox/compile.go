@@ -13,11 +13,11 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -264,7 +264,7 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 // newRuntime makes an engine with all that a guest can import.
 func newRuntime(ctx context.Context, config wazero.RuntimeConfig) (wazero.Runtime, error) {
 	rt := wazero.NewRuntimeWithConfig(ctx, config)
-	_, err := wasi_snapshot_preview1.Instantiate(ctx, rt)
+	err := preview1.Instantiate(ctx, rt)
 	if err == nil {
 		err = hostmod.Instantiate(ctx, rt)
 	}

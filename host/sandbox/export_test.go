@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -35,9 +34,6 @@ func InstantiateOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
 	inst.close()
 	return nil
 }
-
-// WASIFunctions lists the functions that a guest can import, by module and name.
-func WASIFunctions() map[string]abi.Signature { return wasiFunctions() }
 
 // CompiledModules is how many modules the sandbox holds.
 func CompiledModules(s *Sandbox) int {

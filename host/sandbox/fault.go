@@ -12,6 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -43,7 +44,7 @@ type verdict struct {
 func judge(v verdict) (tool.Result, error) {
 	var hostErr *hostError
 	switch {
-	case errors.As(v.err, &hostErr), errors.Is(v.err, hostmod.ErrPanic):
+	case errors.As(v.err, &hostErr), errors.Is(v.err, hostmod.ErrPanic), errors.Is(v.err, preview1.ErrPanic):
 		return tool.Result{}, fmt.Errorf("run %s: %w", v.call.Tool, v.err)
 	case v.host.TimedOut != nil:
 		return commandTimedOut(v), nil

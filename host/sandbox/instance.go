@@ -3,29 +3,25 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
-	"io"
-	"runtime"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/experimental/sysfs"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
 // instance is one guest, for one call. It is used from one goroutine.
 type instance struct {
 	mod     api.Module
-	fs      *wasi.FS
+	world   *preview1.World // what it reaches through WASI
 	memory  *memory
 	output  *capped        // stdout and stderr together
 	account *meter.Account // of fuel; connected to mod once that exists
@@ -39,31 +35,31 @@ func (s *Sandbox) instantiate(ctx context.Context, c *compiled, grant policy.Gra
 		return nil, errMemory
 	}
 	account := meter.New(ctx, limits.Fuel, 0, grant.Budgets()...)
-	inst := &instance{output: &capped{limit: limits.LogBytes, account: account}, account: account}
-	// The start functions act for no call, not even for one that led here.
-	ctx = meter.With(hostmod.WithCall(ctx, nil), inst.account)
+	inst := &instance{output: &capped{limit: limits.LogBytes}, account: account}
 	defer func() {
 		if err != nil {
 			inst.close()
 		}
 	}()
-	if inst.fs, err = wasi.New(grant.Mounts(), grant.Masked(), wasi.Limits{Fuel: inst.account.Charge}); err != nil {
+	fs, err := wasi.New(grant.Mounts(), grant.Masked(), wasi.Limits{Fuel: inst.account.Charge})
+	if err != nil {
 		return nil, &hostError{err}
 	}
+	inst.world = preview1.New(&preview1.Options{
+		FS:     fs,
+		Stdout: inst.output,
+		Stderr: inst.output,
+		Charge: inst.account.Charge,
+		Check:  inst.account.Check,
+	})
+	// The start functions act for no call, not even for one that led here.
+	ctx = inst.context(hostmod.WithCall(ctx, nil))
 	if inst.memory, err = newMemory(limits.MemoryBytes, s.memory); err != nil {
 		return nil, &hostError{err}
 	}
 	config := wazero.NewModuleConfig().
 		WithName("").
-		WithStartFunctions(). // _initialize is called below, under the same eyes as everything else
-		WithStdout(inst.output).
-		WithStderr(inst.output).
-		WithSysWalltime().
-		WithSysNanotime().
-		WithNanosleep(func(ns int64) { sleep(ctx, time.Duration(ns)) }).
-		WithOsyield(func() { runtime.Gosched() }).
-		WithRandSource(&metered{inst.account, rand.Reader}).
-		WithFSConfig(wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(inst.fs, "/"))
+		WithStartFunctions() // _initialize is called below, under the same eyes as everything else
 	if inst.mod, err = instantiateModule(experimental.WithMemoryAllocator(ctx, inst.memory), c, config); err != nil {
 		return inst, err
 	}
@@ -97,9 +93,14 @@ func (i *instance) close() {
 	if i.memory != nil {
 		i.memory.Free()
 	}
-	if i.fs != nil {
-		_ = i.fs.Close()
+	if i.world != nil {
+		_ = i.world.Close()
 	}
+}
+
+// context returns a context for calls into the instance.
+func (i *instance) context(ctx context.Context) context.Context {
+	return preview1.With(meter.With(ctx, i.account), i.world)
 }
 
 // invoke calls an export whose result is one pointer.
@@ -108,7 +109,7 @@ func (i *instance) invoke(ctx context.Context, export string, params ...uint64) 
 	if f == nil {
 		return 0, &abi.Fault{What: fmt.Sprintf("%s is not exported", export)}
 	}
-	out, err := f.Call(meter.With(ctx, i.account), params...)
+	out, err := f.Call(i.context(ctx), params...)
 	if err == nil {
 		err = i.account.Settle()
 	}
@@ -118,49 +119,13 @@ func (i *instance) invoke(ctx context.Context, export string, params ...uint64) 
 	return api.DecodeU32(out[0]), nil
 }
 
-// sleep ends the guest when ctx ends: there is nobody left to sleep for.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-		panic(ctx.Err())
-	}
-}
-
-// metered makes the guest pay for random bytes, which it can ask for by the
-// gigabyte, and looks at the deadline in between.
-type metered struct {
-	account *meter.Account
-	from    io.Reader
-}
-
-func (m *metered) Read(p []byte) (int, error) {
-	const piece = 64 << 10
-	if err := m.account.Check(); err != nil {
-		panic(err) // ends the guest
-	}
-	n, err := m.from.Read(p[:min(len(p), piece)])
-	m.account.Charge(uint64(n)) // about a nanosecond for each byte
-	return n, err
-}
-
-// capped keeps the first bytes that are written to it and drops the rest. A
-// guest can have it called a million times in one go.
+// capped keeps the first bytes that are written to it and drops the rest.
 type capped struct {
-	limit   int
-	account *meter.Account
-	buf     bytes.Buffer
+	limit int
+	buf   bytes.Buffer
 }
-
-const costWrite = 50 // units of fuel
 
 func (c *capped) Write(p []byte) (int, error) {
-	if err := c.account.Check(); err != nil {
-		panic(err) // ends the guest
-	}
-	c.account.Charge(costWrite + uint64(len(p))>>fuel.CostBulkShift)
 	if room := c.limit - c.buf.Len(); room > 0 {
 		c.buf.Write(p[:min(room, len(p))])
 	}

@@ -11,48 +11,44 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/tetratelabs/wazero/experimental/sys"
 	"golang.org/x/sys/unix"
 )
 
 // anyErrno stands for whatever error.
-const anyErrno = sys.Errno(0xffff)
+const anyErrno = Errno(0xffff)
 
 // Every row is tried on a workspace that is mounted with write, with write and
 // a masked directory inside, without write, and not at all, and changes
 // nothing in any of them.
 func TestAttacks(t *testing.T) {
 	const (
-		write  = sys.O_RDWR
-		create = sys.O_CREAT | sys.O_RDWR
-		trunc  = sys.O_TRUNC // with the right to read only
+		write  = ReadWrite
+		create = Create | ReadWrite
+		trunc  = Truncate // with the right to read only
 	)
-	open := func(p string, flag sys.Oflag) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno { return g.try(p, flag) }
+	open := func(p string, flag Flag) func(*guestFS) Errno {
+		return func(g *guestFS) Errno { return g.try(p, flag) }
 	}
-	stat := func(p string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno { _, errno := g.Stat(g.name(p)); return errno }
+	stat := func(p string) func(*guestFS) Errno {
+		return func(g *guestFS) Errno { _, errno := g.Stat(g.name(p)); return errno }
 	}
-	mkdir := func(p string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno { return g.Mkdir(g.name(p), 0o700) }
+	mkdir := func(p string) func(*guestFS) Errno {
+		return func(g *guestFS) Errno { return g.Mkdir(g.name(p)) }
 	}
-	unlink := func(p string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno { return g.Unlink(g.name(p)) }
+	unlink := func(p string) func(*guestFS) Errno {
+		return func(g *guestFS) Errno { return g.Unlink(g.name(p)) }
 	}
-	rmdir := func(p string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno { return g.Rmdir(g.name(p)) }
+	rmdir := func(p string) func(*guestFS) Errno {
+		return func(g *guestFS) Errno { return g.Rmdir(g.name(p)) }
 	}
-	rename := func(a, b string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno { return g.Rename(g.name(a), g.name(b)) }
+	rename := func(a, b string) func(*guestFS) Errno {
+		return func(g *guestFS) Errno { return g.Rename(g.name(a), g.name(b)) }
 	}
-	utimes := func(p string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno { return g.Utimens(g.name(p), 1e9, 1e9) }
+	utimes := func(p string) func(*guestFS) Errno {
+		return func(g *guestFS) Errno { return g.SetTimes(g.name(p), true, 1e9, 1e9) }
 	}
-	chmod := func(p string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno { return g.Chmod(g.name(p), 0o777) }
-	}
-	readlink := func(p string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno {
+	readlink := func(p string) func(*guestFS) Errno {
+		return func(g *guestFS) Errno {
 			target, errno := g.Readlink(g.name(p))
 			if target != "" {
 				g.w.t.Errorf("readlink %s told %q", p, target)
@@ -60,18 +56,18 @@ func TestAttacks(t *testing.T) {
 			return errno
 		}
 	}
-	symlink := func(target, p string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno {
+	symlink := func(target, p string) func(*guestFS) Errno {
+		return func(g *guestFS) Errno {
 			if strings.HasPrefix(target, "out") {
 				target = g.w.path(target)
 			}
 			errno := g.Symlink(target, g.name(p))
-			g.try(p, sys.O_RDONLY)
+			g.try(p, ReadOnly)
 			return errno
 		}
 	}
-	hardLink := func(a, b string) func(*guestFS) sys.Errno {
-		return func(g *guestFS) sys.Errno { return g.Link(g.name(a), g.name(b)) }
+	hardLink := func(a, b string) func(*guestFS) Errno {
+		return func(g *guestFS) Errno { return g.Link(g.name(a), g.name(b)) }
 	}
 
 	const out, kind, linked = errOutside, errKind, errLinked
@@ -79,16 +75,16 @@ func TestAttacks(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		plant  func(*world)
-		do     func(*guestFS) sys.Errno
-		rw, ro sys.Errno // not mounted is always EPERM unless none is set
-		none   sys.Errno
+		do     func(*guestFS) Errno
+		rw, ro Errno // not mounted is always EPERM unless none is set
+		none   Errno
 	}{
 		{name: "dotdot to the sibling", do: open("ws/../out/secret", 0), rw: out, ro: out},
 		{name: "dotdot behind a directory", do: open("ws/d/../../out/secret", 0), rw: out, ro: out},
 		{name: "dotdot behind nothing", do: open("ws/no/../../out/secret", 0), rw: out, ro: out},
 		{name: "dotdot with slashes", do: open("ws//d//..//..//out///secret", 0), rw: out, ro: out},
 		{name: "dotdot beyond the root", do: open("../../../../../../../../../../etc/passwd", 0), rw: out, ro: out},
-		{name: "dotdot alone", do: func(g *guestFS) sys.Errno { _, errno := g.Stat(".."); return errno }, rw: out, ro: out},
+		{name: "dotdot alone", do: func(g *guestFS) Errno { _, errno := g.Stat(".."); return errno }, rw: out, ro: out},
 		{name: "dotdot create", do: open("ws/../out/new", create), rw: out, ro: out},
 		{name: "dotdot mkdir", do: mkdir("ws/../out/new"), rw: out, ro: out},
 		{name: "dotdot rename out", do: rename("ws/f.txt", "ws/../out/f.txt"), rw: out, ro: anyErrno},
@@ -102,25 +98,25 @@ func TestAttacks(t *testing.T) {
 		{name: "beside the workspace, exists", do: stat("out/secret"), rw: out, ro: out},
 		{name: "beside the workspace, does not", do: stat("out/nothing"), rw: out, ro: out},
 		{name: "name with the workspace as prefix", do: stat("ws2"), rw: out, ro: out},
-		{name: "NUL", do: open("ws/f.txt\x00.png", create), rw: sys.EINVAL, ro: sys.EINVAL, none: sys.EINVAL},
-		{name: "NUL in rename", do: rename("ws/f.txt", "ws/\x00"), rw: sys.EINVAL, ro: anyErrno},
-		{name: "invalid UTF-8", do: open("ws/\xff\xfe", create), rw: sys.EINVAL, ro: sys.EINVAL, none: sys.EINVAL},
-		{name: "empty name", do: func(g *guestFS) sys.Errno { _, errno := g.OpenFile("", create, 0); return errno }, rw: sys.EINVAL, ro: sys.EINVAL, none: sys.EINVAL},
-		{name: "backslashes", do: open(`ws/..\..\out\secret`, 0), rw: sys.ENOENT, ro: sys.ENOENT},
-		{name: "drive and stream", do: open(`ws/C:\x:y`, 0), rw: sys.ENOENT, ro: sys.ENOENT},
-		{name: "long name", do: open("ws/"+strings.Repeat("x", 300), create), rw: sys.ENAMETOOLONG, ro: rofs},
-		{name: "long path", do: open("ws/"+strings.Repeat("x/", 5000), 0), rw: sys.ENAMETOOLONG, ro: sys.ENAMETOOLONG, none: sys.ENAMETOOLONG},
-		{name: "deep path", do: open("ws"+strings.Repeat("/d", 1900), 0), rw: sys.ENOENT, ro: sys.ENOENT},
-		{name: "file with a slash", do: open("ws/f.txt/", 0), rw: sys.ENOTDIR, ro: sys.ENOTDIR},
-		{name: "file as a directory", do: open("ws/f.txt/x", create), rw: sys.ENOTDIR, ro: rofs},
-		{name: "create with a slash", do: open("ws/new/", create), rw: sys.EISDIR, ro: rofs},
-		{name: "nonsense flags", do: open("ws/f.txt", sys.O_RDWR|sys.O_WRONLY), rw: sys.EINVAL, ro: sys.EINVAL, none: sys.EINVAL},
+		{name: "NUL", do: open("ws/f.txt\x00.png", create), rw: EINVAL, ro: EINVAL, none: EINVAL},
+		{name: "NUL in rename", do: rename("ws/f.txt", "ws/\x00"), rw: EINVAL, ro: anyErrno},
+		{name: "invalid UTF-8", do: open("ws/\xff\xfe", create), rw: EILSEQ, ro: EILSEQ, none: EILSEQ},
+		{name: "empty name", do: func(g *guestFS) Errno { _, errno := g.Open("", create); return errno }, rw: EINVAL, ro: EINVAL, none: EINVAL},
+		{name: "backslashes", do: open(`ws/..\..\out\secret`, 0), rw: ENOENT, ro: ENOENT},
+		{name: "drive and stream", do: open(`ws/C:\x:y`, 0), rw: ENOENT, ro: ENOENT},
+		{name: "long name", do: open("ws/"+strings.Repeat("x", 300), create), rw: ENAMETOOLONG, ro: rofs},
+		{name: "long path", do: open("ws/"+strings.Repeat("x/", 5000), 0), rw: ENAMETOOLONG, ro: ENAMETOOLONG, none: ENAMETOOLONG},
+		{name: "deep path", do: open("ws"+strings.Repeat("/d", 1900), 0), rw: ENOENT, ro: ENOENT},
+		{name: "file with a slash", do: open("ws/f.txt/", 0), rw: ENOTDIR, ro: ENOTDIR},
+		{name: "file as a directory", do: open("ws/f.txt/x", create), rw: ENOTDIR, ro: rofs},
+		{name: "create with a slash", do: open("ws/new/", create), rw: EISDIR, ro: rofs},
+		{name: "nonsense flags", do: open("ws/f.txt", ReadWrite|WriteOnly), rw: EINVAL, ro: EINVAL, none: EINVAL},
 
 		{name: "absolute link to a file", plant: func(w *world) { w.link("ws/l", "out/secret") }, do: open("ws/l", 0), rw: out, ro: out},
 		{name: "absolute link back inside", plant: func(w *world) { w.link("ws/l", w.path("ws/f.txt")) }, do: open("ws/l", 0), rw: out, ro: out},
 		{name: "relative link to a file", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: open("ws/l", 0), rw: out, ro: out},
 		{name: "link to a directory", plant: func(w *world) { w.link("ws/l", "../out") }, do: open("ws/l/secret", 0), rw: out, ro: out},
-		{name: "link to a directory, listed", plant: func(w *world) { w.link("ws/l", "../out") }, do: open("ws/l", sys.O_DIRECTORY), rw: out, ro: out},
+		{name: "link to a directory, listed", plant: func(w *world) { w.link("ws/l", "../out") }, do: open("ws/l", DirectoryOnly), rw: out, ro: out},
 		{name: "link out and in again", plant: func(w *world) { w.link("ws/l", "../ws/f.txt") }, do: open("ws/l", 0), rw: out, ro: out},
 		{name: "link to proc", plant: func(w *world) { w.link("ws/l", "/proc/self") }, do: open("ws/l/environ", 0), rw: out, ro: out},
 		{name: "link, stat behind", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: stat("ws/l"), rw: out, ro: out},
@@ -128,16 +124,15 @@ func TestAttacks(t *testing.T) {
 		{name: "link, truncate", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: open("ws/l", trunc), rw: out, ro: rofs},
 		{name: "link, create behind", plant: func(w *world) { w.link("ws/l", "../out") }, do: open("ws/l/new", create), rw: out, ro: rofs},
 		{name: "dangling link, create behind", plant: func(w *world) { w.link("ws/l", "../out/new") }, do: open("ws/l", create), rw: out, ro: rofs},
-		{name: "dangling link inside, create behind", plant: func(w *world) { w.link("ws/l", "new") }, do: open("ws/l", create), rw: sys.ENOENT, ro: rofs},
+		{name: "dangling link inside, create behind", plant: func(w *world) { w.link("ws/l", "new") }, do: open("ws/l", create), rw: ENOENT, ro: rofs},
 		{name: "link, mkdir behind", plant: func(w *world) { w.link("ws/l", "../out") }, do: mkdir("ws/l/new"), rw: out, ro: rofs},
 		{name: "link, rmdir behind", plant: func(w *world) { w.link("ws/l", "../out") }, do: rmdir("ws/l/dir"), rw: out, ro: rofs},
 		{name: "link, unlink behind", plant: func(w *world) { w.link("ws/l", "../out") }, do: unlink("ws/l/secret"), rw: out, ro: rofs},
 		{name: "link, rename in", plant: func(w *world) { w.link("ws/l", "../out") }, do: rename("ws/l/secret", "ws/s"), rw: out, ro: rofs},
 		{name: "link, rename out", plant: func(w *world) { w.link("ws/l", "../out") }, do: rename("ws/f.txt", "ws/l/s"), rw: out, ro: rofs},
 		{name: "link, utimes behind", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: utimes("ws/l"), rw: out, ro: rofs},
-		{name: "link, chmod behind", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: chmod("ws/l"), rw: out, ro: rofs},
-		{name: "link, no follow", plant: func(w *world) { w.link("ws/l", "f.txt") }, do: open("ws/l", sys.O_NOFOLLOW), rw: sys.ELOOP, ro: sys.ELOOP},
-		{name: "link, exclusive create", plant: func(w *world) { w.link("ws/l", "../out/new") }, do: open("ws/l", create|sys.O_EXCL), rw: sys.EEXIST, ro: rofs},
+		{name: "link, no follow", plant: func(w *world) { w.link("ws/l", "f.txt") }, do: open("ws/l", NoFollow), rw: ELOOP, ro: ELOOP},
+		{name: "link, exclusive create", plant: func(w *world) { w.link("ws/l", "../out/new") }, do: open("ws/l", create|Exclusive), rw: EEXIST, ro: rofs},
 		{name: "readlink of an absolute link", plant: func(w *world) { w.link("ws/l", "out/secret") }, do: readlink("ws/l"), rw: out, ro: out},
 		{name: "readlink of a link out", plant: func(w *world) { w.link("ws/d/l", "../../out") }, do: readlink("ws/d/l"), rw: out, ro: out},
 		{name: "chain of 50 links", plant: func(w *world) {
@@ -145,35 +140,34 @@ func TestAttacks(t *testing.T) {
 			for i := range 50 {
 				w.link(fmt.Sprint("ws/l", i+1), fmt.Sprint("l", i))
 			}
-		}, do: open("ws/l50", 0), rw: sys.ELOOP, ro: sys.ELOOP},
-		{name: "loop of links", plant: func(w *world) { w.link("ws/a", "b"); w.link("ws/b", "a") }, do: open("ws/a", 0), rw: sys.ELOOP, ro: sys.ELOOP},
-		{name: "link to itself, below", plant: func(w *world) { w.link("ws/a", "a/a") }, do: stat("ws/a/x"), rw: sys.ELOOP, ro: sys.ELOOP},
+		}, do: open("ws/l50", 0), rw: ELOOP, ro: ELOOP},
+		{name: "loop of links", plant: func(w *world) { w.link("ws/a", "b"); w.link("ws/b", "a") }, do: open("ws/a", 0), rw: ELOOP, ro: ELOOP},
+		{name: "link to itself, below", plant: func(w *world) { w.link("ws/a", "a/a") }, do: stat("ws/a/x"), rw: ELOOP, ro: ELOOP},
 
-		{name: "make a relative link out", do: symlink("../out/secret", "ws/l"), rw: sys.EPERM, ro: rofs},
-		{name: "make an absolute link", do: symlink("out/secret", "ws/l"), rw: sys.EPERM, ro: rofs},
-		{name: "make a link inside", do: symlink("f.txt", "ws/l"), rw: sys.EPERM, ro: rofs},
-		{name: "make a hard link", do: hardLink("ws/f.txt", "ws/l"), rw: sys.EPERM, ro: rofs},
+		{name: "make a relative link out", do: symlink("../out/secret", "ws/l"), rw: EPERM, ro: rofs},
+		{name: "make an absolute link", do: symlink("out/secret", "ws/l"), rw: EPERM, ro: rofs},
+		{name: "make a link inside", do: symlink("f.txt", "ws/l"), rw: EPERM, ro: rofs},
+		{name: "make a hard link", do: hardLink("ws/f.txt", "ws/l"), rw: EPERM, ro: rofs},
 
 		{name: "hard link, write", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", write), rw: linked, ro: rofs},
-		{name: "hard link, write only", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", sys.O_WRONLY), rw: linked, ro: rofs},
-		{name: "hard link, append", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", sys.O_WRONLY|sys.O_APPEND), rw: linked, ro: rofs},
+		{name: "hard link, write only", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", WriteOnly), rw: linked, ro: rofs},
+		{name: "hard link, append", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", WriteOnly|Append), rw: linked, ro: rofs},
 		{name: "hard link, truncate", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", trunc), rw: linked, ro: rofs},
-		{name: "hard link, create and truncate", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", create|sys.O_TRUNC), rw: linked, ro: rofs},
+		{name: "hard link, create and truncate", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", create|Truncate), rw: linked, ro: rofs},
 		{name: "hard link, utimes", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: utimes("ws/h"), rw: linked, ro: rofs},
-		{name: "hard link, chmod", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: chmod("ws/h"), rw: linked, ro: rofs},
-		{name: "hard link, utimes of a reader", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: func(g *guestFS) sys.Errno {
-			f, errno := g.OpenFile(g.name("ws/h"), sys.O_RDONLY, 0)
+		{name: "hard link, utimes of a reader", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: func(g *guestFS) Errno {
+			f, errno := g.Open(g.name("ws/h"), ReadOnly)
 			if errno != 0 {
 				return errno
 			}
 			defer f.Close()
-			return f.Utimens(1e9, 1e9)
+			return f.SetTimes(1e9, 1e9)
 		}, rw: linked, ro: rofs},
 
 		{name: "remove the mount", do: rmdir("ws"), rw: out, ro: rofs},
 		{name: "rename the mount", do: rename("ws", "ws/x"), rw: out, ro: rofs},
 		{name: "rename onto the mount", do: rename("ws/d", "ws"), rw: out, ro: rofs},
-		{name: "rename a directory into itself", do: rename("ws/d", "ws/d/x"), rw: sys.EINVAL, ro: rofs},
+		{name: "rename a directory into itself", do: rename("ws/d", "ws/d/x"), rw: EINVAL, ro: rofs},
 	} {
 		for _, mode := range []string{"rw", "guarded", "ro", "none"} {
 			t.Run(tc.name+"/"+mode, func(t *testing.T) {
@@ -201,7 +195,7 @@ func TestAttacks(t *testing.T) {
 				}
 				g := w.openMasked(masked, mounts...)
 				before := w.state()
-				var got sys.Errno
+				var got Errno
 				promptly(t, func() { got = tc.do(g) })
 				if want == anyErrno && got == 0 || want != anyErrno && got != want {
 					t.Errorf("got %v, want %v", got, want)
@@ -217,40 +211,38 @@ func TestReadOnlyMountCannotBeChanged(t *testing.T) {
 	w.link("ws/l", "f.txt")
 	g := w.open(w.ro("ws"), w.rw("out"))
 	before := w.state()
-	for flags := range sys.Oflag(1 << 13) {
+	for flags := range Flag(1 << 13) {
 		access := flags & 3
 		if access == 3 || flags&4 != 0 {
 			continue // not a flag
 		}
-		change := access != 0 || flags&(sys.O_CREAT|sys.O_TRUNC|sys.O_APPEND) != 0
+		change := access != 0 || flags&(Create|Truncate|Append) != 0
 		for _, p := range []string{"ws/f.txt", "ws/new", "ws/d", "ws/l", "ws/d/new", "ws"} {
 			if errno := g.try(p, flags); change && errno != errReadOnly {
 				t.Errorf("open %s with flags %#x: %v", p, flags, errno)
 			}
 		}
 	}
-	f, errno := g.OpenFile(g.name("ws/f.txt"), sys.O_RDONLY, 0)
+	f, errno := g.file("ws/f.txt", ReadOnly)
 	wantErrno(t, "open to read", errno, 0)
-	dir, errno := g.OpenFile(g.name("ws"), sys.O_DIRECTORY, 0)
+	dir, errno := g.Open(g.name("ws"), DirectoryOnly)
 	wantErrno(t, "open directory", errno, 0)
 	_, writeErrno := f.Write([]byte("x"))
 	_, pwriteErrno := f.Pwrite([]byte("x"), 0)
-	for what, errno := range map[string]sys.Errno{
+	for what, errno := range map[string]Errno{
 		"write":             writeErrno,
 		"pwrite":            pwriteErrno,
 		"truncate":          f.Truncate(0),
 		"allocate":          f.Truncate(100),
 		"append":            f.SetAppend(true),
-		"utimes":            f.Utimens(1, 1),
-		"utimes dir":        dir.Utimens(1, 1),
-		"utimes path":       g.Utimens(g.name("ws/f.txt"), 1, 1),
-		"utimes path dir":   g.Utimens(g.name("ws/d"), 1, 1),
-		"utimes root":       g.Utimens(g.name("ws"), 1, 1),
-		"utimes, omitted":   g.Utimens(g.name("ws/f.txt"), sys.UTIME_OMIT, sys.UTIME_OMIT),
-		"chmod":             g.Chmod(g.name("ws/f.txt"), 0),
-		"chmod dir":         g.Chmod(g.name("ws/d"), 0),
-		"mkdir":             g.Mkdir(g.name("ws/new"), 0o700),
-		"mkdir again":       g.Mkdir(g.name("ws/d"), 0o700),
+		"utimes":            f.SetTimes(1, 1),
+		"utimes dir":        dir.SetTimes(1, 1),
+		"utimes path":       g.SetTimes(g.name("ws/f.txt"), true, 1, 1),
+		"utimes path dir":   g.SetTimes(g.name("ws/d"), true, 1, 1),
+		"utimes root":       g.SetTimes(g.name("ws"), true, 1, 1),
+		"utimes, omitted":   g.SetTimes(g.name("ws/f.txt"), true, OmitTime, OmitTime),
+		"mkdir":             g.Mkdir(g.name("ws/new")),
+		"mkdir again":       g.Mkdir(g.name("ws/d")),
 		"unlink":            g.Unlink(g.name("ws/f.txt")),
 		"unlink link":       g.Unlink(g.name("ws/l")),
 		"rmdir":             g.Rmdir(g.name("ws/d")),
@@ -262,20 +254,19 @@ func TestReadOnlyMountCannotBeChanged(t *testing.T) {
 		"link":              g.Link(g.name("ws/f.txt"), g.name("ws/x")),
 		"link rw to ro":     g.Link(g.name("out/secret"), g.name("ws/x")),
 		"synthetic rmdir":   g.Rmdir(g.name("")),
-		"synthetic utimes":  g.Utimens("/", 1, 1),
-		"synthetic chmod":   g.Chmod("/", 0),
+		"synthetic utimes":  g.SetTimes("/", true, 1, 1),
 		"synthetic unlink":  g.Unlink(g.name("")),
 		"synthetic rename":  g.Rename(g.name(""), g.name("out/x")),
 		"onto synthetic":    g.Rename(g.name("out/dir"), g.name("")),
-		"synthetic open":    g.try("/", sys.O_RDWR),
-		"synthetic trunc":   g.try("/", sys.O_TRUNC),
+		"synthetic open":    g.try("/", ReadWrite),
+		"synthetic trunc":   g.try("/", Truncate),
 		"synthetic symlink": g.Symlink("x", "/"),
 	} {
 		wantErrno(t, what, errno, errReadOnly)
 	}
 	wantErrno(t, "set no flag", f.SetAppend(false), 0)
-	wantErrno(t, "synthetic mkdir", g.Mkdir("/", 0o700), sys.EEXIST)
-	wantErrno(t, "mkdir beside the mount", g.Mkdir(g.name("x"), 0o700), errOutside)
+	wantErrno(t, "synthetic mkdir", g.Mkdir("/"), EEXIST)
+	wantErrno(t, "mkdir beside the mount", g.Mkdir(g.name("x")), errOutside)
 	if content, errno := g.content("ws/f.txt", 0); content != "inside" || errno != 0 {
 		t.Errorf("reading gave %q, %v", content, errno)
 	}
@@ -306,13 +297,13 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			before := w.state()
 			for _, p := range []string{"ws/fifo", "ws/sock", "ws/l", "/dev/null", "/dev/zero"} {
-				for _, flag := range []sys.Oflag{
-					sys.O_RDONLY, sys.O_WRONLY, sys.O_RDWR, sys.O_TRUNC, sys.O_APPEND, sys.O_NONBLOCK,
-					sys.O_CREAT | sys.O_RDWR, sys.O_DIRECTORY, sys.O_WRONLY | sys.O_NONBLOCK,
+				for _, flag := range []Flag{
+					ReadOnly, WriteOnly, ReadWrite, Truncate, Append,
+					Create | ReadWrite, DirectoryOnly, WriteOnly | DirectoryOnly,
 				} {
 					promptly(t, func() {
 						// Not try: reading /dev/zero would not end.
-						f, errno := tc.fs.OpenFile(tc.fs.name(p), flag, 0)
+						f, errno := tc.fs.Open(tc.fs.name(p), flag)
 						if f != nil {
 							f.Close()
 						}
@@ -320,8 +311,7 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 					})
 				}
 				promptly(t, func() {
-					wantErrno(t, "utimes "+p, tc.fs.Utimens(tc.fs.name(p), 1, 1), errKind)
-					wantErrno(t, "chmod "+p, tc.fs.Chmod(tc.fs.name(p), 0o777), errKind)
+					wantErrno(t, "utimes "+p, tc.fs.SetTimes(tc.fs.name(p), true, 1, 1), errKind)
 				})
 			}
 			w.unchanged(before)
@@ -342,7 +332,7 @@ func TestFIFOWithTheOtherEndOpenIsRefused(t *testing.T) {
 	}
 	defer host.Close()
 	g := w.open(w.rw("ws"))
-	for _, flag := range []sys.Oflag{sys.O_RDONLY, sys.O_WRONLY, sys.O_RDWR} {
+	for _, flag := range []Flag{ReadOnly, WriteOnly, ReadWrite} {
 		promptly(t, func() { wantErrno(t, "open", g.try("ws/fifo", flag), errKind) })
 	}
 }
@@ -394,14 +384,14 @@ func TestLinkInsideTheMountWorks(t *testing.T) {
 				}
 			}
 			st, errno := g.Lstat(g.name("ws/l"))
-			if errno != 0 || st.Mode.Type() != os.ModeSymlink {
-				t.Errorf("lstat gave %v, %v", st.Mode, errno)
+			if errno != 0 || st.Type != SymbolicLink {
+				t.Errorf("lstat gave %v, %v", st.Type, errno)
 			}
 			st, errno = g.Lstat(g.name("ws/dl") + "/")
-			if errno != 0 || !st.Mode.IsDir() {
-				t.Errorf("lstat with a slash gave %v, %v", st.Mode, errno)
+			if errno != 0 || st.Type != Directory {
+				t.Errorf("lstat with a slash gave %v, %v", st.Type, errno)
 			}
-			wantErrno(t, "write", g.try("ws/dl/new", sys.O_CREAT|sys.O_RDWR), 0)
+			wantErrno(t, "write", g.try("ws/dl/new", Create|ReadWrite), 0)
 			wantErrno(t, "unlink", g.Unlink(g.name("ws/dl/new")), 0)
 		})
 	}
@@ -411,17 +401,17 @@ func TestMovedDirectoryIsNotFollowedOutside(t *testing.T) {
 	w := newWorld(t)
 	w.file("out/x/g.txt", canary)
 	g := w.open(w.rw("ws"))
-	d, errno := g.OpenFile(g.name("ws/d"), sys.O_DIRECTORY, 0)
+	d, errno := g.Open(g.name("ws/d"), DirectoryOnly)
 	wantErrno(t, "open directory", errno, 0)
 	defer d.Close()
 	w.rename("ws/d", "out/d")
 	w.file("out/d/g.txt", canary)
 	before := w.state()
 	// wazero looks up names relative to a directory by the directory's name.
-	wantErrno(t, "read", g.try("ws/d/g.txt", 0), sys.ENOENT)
-	wantErrno(t, "write", g.try("ws/d/g.txt", sys.O_RDWR), sys.ENOENT)
+	wantErrno(t, "read", g.try("ws/d/g.txt", 0), ENOENT)
+	wantErrno(t, "write", g.try("ws/d/g.txt", ReadWrite), ENOENT)
 	wantErrno(t, "dotdot", g.try("ws/d/../../out/secret", 0), errOutside)
-	wantErrno(t, "mkdir", g.Mkdir(g.name("ws/d/new"), 0o700), sys.ENOENT)
+	wantErrno(t, "mkdir", g.Mkdir(g.name("ws/d/new")), ENOENT)
 	w.unchanged(before)
 	w.link("ws/d", "../out/x")
 	before = w.state()
@@ -445,15 +435,15 @@ func TestReplacedMountStaysWhatItWas(t *testing.T) {
 			if content, errno := g.content("ws/f.txt", 0); content != "inside" || errno != 0 {
 				t.Errorf("reading gave %q, %v", content, errno)
 			}
-			wantErrno(t, "the new one's file", g.try("ws/secret", 0), sys.ENOENT)
-			wantErrno(t, "write", g.try("ws/new", sys.O_CREAT|sys.O_RDWR), 0)
+			wantErrno(t, "the new one's file", g.try("ws/secret", 0), ENOENT)
+			wantErrno(t, "write", g.try("ws/new", Create|ReadWrite), 0)
 			if _, err := os.Stat(w.path("was/new")); err != nil {
 				t.Error("the file was not written to the old directory:", err)
 			}
 			if _, err := os.Stat(w.path("ws/new")); err == nil {
 				t.Error("the file was written to the new directory")
 			}
-			wantErrno(t, "mkdir", g.Mkdir(g.name("ws/dir/x"), 0), sys.ENOENT)
+			wantErrno(t, "mkdir", g.Mkdir(g.name("ws/dir/x")), ENOENT)
 			wantErrno(t, "rename", g.Rename(g.name("ws/new"), g.name("ws/f.txt")), 0)
 			wantErrno(t, "unlink", g.Unlink(g.name("ws/f.txt")), 0)
 			if _, err := os.Stat(w.path("was/f.txt")); err == nil {
@@ -482,10 +472,10 @@ func TestTwoCallsDoNotSeeEachOther(t *testing.T) {
 	}
 	w.link("ws", "other")
 	b := w.open(w.rw("ws"))
-	wantErrno(t, "a writes", a.try("ws/a", sys.O_CREAT|sys.O_RDWR), 0)
-	wantErrno(t, "b writes", b.try("ws/b", sys.O_CREAT|sys.O_RDWR), 0)
-	wantErrno(t, "b reads a's", b.try("ws/a", 0), sys.ENOENT)
-	wantErrno(t, "a reads b's", a.try("ws/b", 0), sys.ENOENT)
+	wantErrno(t, "a writes", a.try("ws/a", Create|ReadWrite), 0)
+	wantErrno(t, "b writes", b.try("ws/b", Create|ReadWrite), 0)
+	wantErrno(t, "b reads a's", b.try("ws/a", 0), ENOENT)
+	wantErrno(t, "a reads b's", a.try("ws/b", 0), ENOENT)
 	wantErrno(t, "b reads a's by name", b.try("mine/a", 0), errOutside)
 	if err := a.Close(); err != nil {
 		t.Error(err)
@@ -501,7 +491,7 @@ func TestDotdotReachesOnlyWhatIsGranted(t *testing.T) {
 	if content, errno := g.content("ws/../ws2/x", 0); content != "sibling" || errno != 0 {
 		t.Errorf("the granted sibling gave %q, %v", content, errno)
 	}
-	wantErrno(t, "its right", g.try("ws/../ws2/x", sys.O_RDWR), errReadOnly)
+	wantErrno(t, "its right", g.try("ws/../ws2/x", ReadWrite), errReadOnly)
 	wantErrno(t, "another sibling", g.try("ws/../ws3/x", 0), errOutside)
 	// From inside, a link to the granted sibling is still a link out.
 	w.link("ws/l", "../ws2/x")
@@ -516,7 +506,7 @@ func TestRenameAcrossMounts(t *testing.T) {
 	wantErrno(t, "file", g.Rename(g.name("ws/f.txt"), g.name("ws2/f.txt")), errCrossing)
 	wantErrno(t, "directory", g.Rename(g.name("ws/d"), g.name("ws2/d")), errCrossing)
 	wantErrno(t, "onto", g.Rename(g.name("ws/f.txt"), g.name("ws2/x")), errCrossing)
-	wantErrno(t, "link", g.Link(g.name("ws/f.txt"), g.name("ws2/f.txt")), sys.EPERM)
+	wantErrno(t, "link", g.Link(g.name("ws/f.txt"), g.name("ws2/f.txt")), EPERM)
 	w.unchanged(before)
 }
 
@@ -532,7 +522,7 @@ func TestSymlinkedMountIsFollowedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.link("name", "out")
-	wantErrno(t, "after the link was changed", g.try("name/secret", 0), sys.ENOENT)
+	wantErrno(t, "after the link was changed", g.try("name/secret", 0), ENOENT)
 	if got := filepath.Base(g.name("name")); got != g.list("")[0] {
 		t.Errorf("listed as %v", g.list(""))
 	}

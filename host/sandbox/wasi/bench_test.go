@@ -7,12 +7,10 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/tetratelabs/wazero/experimental/sys"
-	"github.com/tetratelabs/wazero/experimental/sysfs"
 )
 
-// BenchmarkFS compares an FS with and without a guard to the directory mount
-// of wazero, which checks nothing.
+// BenchmarkFS compares an FS with and without a guard to package os, which
+// checks nothing.
 func BenchmarkFS(b *testing.B) {
 	base, err := filepath.EvalSymlinks(b.TempDir())
 	if err != nil {
@@ -33,7 +31,7 @@ func BenchmarkFS(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	open := func(masked ...string) sys.FS {
+	open := func(masked ...string) *FS {
 		f, err := New([]policy.Mount{{Host: base, Write: true}}, masked, Limits{})
 		if err != nil {
 			b.Fatal(err)
@@ -41,21 +39,25 @@ func BenchmarkFS(b *testing.B) {
 		b.Cleanup(func() { f.Close() })
 		return f
 	}
-	prefix := guestName(base)[1:] + "/"
 	for _, tc := range []struct {
-		name, prefix string
-		fs           sys.FS
+		name string
+		fs   *FS // nil: package os
 	}{
-		{"wazero", "", sysfs.DirFS(base)},
-		{"plain", prefix, open()},
-		{"guarded", prefix, open(filepath.Join(base, "masked"))},
+		{"os", nil},
+		{"plain", open()},
+		{"guarded", open(filepath.Join(base, "masked"))},
 	} {
 		for _, p := range []string{"small", "a/b/c/d/small"} {
-			p := tc.prefix + p
+			host := filepath.Join(base, p)
+			guest := guestName(host)
 			b.Run("stat/"+tc.name+"/"+filepath.Base(filepath.Dir(p)), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, errno := tc.fs.Stat(p); errno != 0 {
+					if tc.fs == nil {
+						if _, err := os.Stat(host); err != nil {
+							b.Fatal(err)
+						}
+					} else if _, errno := tc.fs.Stat(guest); errno != 0 {
 						b.Fatal(errno)
 					}
 				}
@@ -64,11 +66,22 @@ func BenchmarkFS(b *testing.B) {
 				b.ReportAllocs()
 				buf := make([]byte, 4096)
 				for b.Loop() {
-					f, errno := tc.fs.OpenFile(p, sys.O_RDONLY, 0)
+					if tc.fs == nil {
+						f, err := os.Open(host)
+						if err != nil {
+							b.Fatal(err)
+						}
+						if n, err := f.Read(buf); n != 1024 || err != nil {
+							b.Fatal(n, err)
+						}
+						f.Close()
+						continue
+					}
+					f, errno := tc.fs.Open(guest, ReadOnly)
 					if errno != 0 {
 						b.Fatal(errno)
 					}
-					if n, errno := f.Read(buf); n != 1024 || errno != 0 {
+					if n, errno := f.(*File).Read(buf); n != 1024 || errno != 0 {
 						b.Fatal(n, errno)
 					}
 					f.Close()
@@ -77,15 +90,33 @@ func BenchmarkFS(b *testing.B) {
 		}
 		b.Run("readdir1000/"+tc.name, func(b *testing.B) {
 			b.ReportAllocs()
+			many := filepath.Join(base, "many")
 			for b.Loop() {
-				f, errno := tc.fs.OpenFile(tc.prefix+"many", sys.O_RDONLY|sys.O_DIRECTORY, 0)
+				if tc.fs == nil {
+					if list, err := os.ReadDir(many); len(list) != 1000 || err != nil {
+						b.Fatal(len(list), err)
+					}
+					continue
+				}
+				d, errno := tc.fs.Open(guestName(many), DirectoryOnly)
 				if errno != 0 {
 					b.Fatal(errno)
 				}
-				if list, errno := f.Readdir(2000); len(list) != 1000 || errno != 0 {
-					b.Fatal(len(list), errno)
+				count := 0
+				for cookie := uint64(0); ; count++ {
+					e, more, errno := d.(*Dir).Entry(cookie)
+					if errno != 0 {
+						b.Fatal(errno)
+					}
+					if !more {
+						break
+					}
+					cookie = e.Next
 				}
-				f.Close()
+				if count != 1002 {
+					b.Fatal(count)
+				}
+				d.Close()
 			}
 		})
 	}

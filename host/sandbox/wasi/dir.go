@@ -1,32 +1,37 @@
 package wasi
 
 import (
-	"io"
-	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"unicode/utf8"
-
-	"github.com/tetratelabs/wazero/experimental/sys"
-	wsys "github.com/tetratelabs/wazero/sys"
 )
 
-// dir is an open directory: the names that lead to mounts, then what the host
-// has, if anything. Only one goroutine uses it.
-type dir struct {
-	sys.DirFile
-
+// Dir is an open directory: itself and its parent, the names that lead to
+// mounts, then what the host has, if anything. Only one goroutine uses it.
+type Dir struct {
 	// Fixed at creation.
 	fs      *FS
 	shown   string
-	mounts  []sys.Dirent // what is listed first
-	m       *mount       // nil for a synthetic directory, as are the rest
+	ino     uint64
+	first   []Dirent // what is listed first
+	m       *mount   // nil for a synthetic directory, as are the rest
 	held    *held
 	trails  [][]string // guarded: the hidden things below
 	entries *entries
 
-	next   int // of mounts
+	last   Dirent // the entry read last
+	lastAt uint64 // its cookie
+	at     uint64 // the cookie of what entries reads next
 	closed bool
+}
+
+// Dirent is an entry of a directory.
+type Dirent struct {
+	Name string
+	Type FileType
+	Ino  uint64
+	Next uint64 // the cookie of the entry that follows
 }
 
 // held is what an open directory has of the host.
@@ -42,29 +47,43 @@ func (h *held) Close() error {
 	return h.file.Close()
 }
 
-var _ sys.File = (*dir)(nil)
-
-// maxList is how many entries one call of Readdir returns at most. wazero asks
-// for as many as could fit into the buffer the guest says it has, and takes
-// fewer for the end; so where a guest with an enormous buffer lists an
-// enormous directory it gets ERANGE.
-const maxList = 1 << 16
+// Cookies below firstCookie are the host's own. Those of the entries that the
+// host does not have count from there, and the entry before the host's first
+// one is followed by startCookie, because zero is the very first entry.
+const (
+	firstCookie = 1 << 63
+	startCookie = 1<<64 - 1
+)
 
 // newDir opens the directory at a place. It takes over host, which is nil for
 // a synthetic directory; the caller closes it on error.
-func (f *FS) newDir(p *place, host *os.File) (sys.File, sys.Errno) {
-	d := &dir{fs: f, shown: p.shown, m: p.m}
+func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
+	d := &Dir{fs: f, shown: p.shown, m: p.m, ino: hashIno(p.shown)}
+	if p.m != nil {
+		st := hostStat(fi)
+		d.ino = p.m.ino(st.Ino, st.Dev, p.shown)
+	}
+	// What is above a mount is not the guest's business, so the number of the
+	// parent is made up.
+	d.first = []Dirent{
+		{Name: ".", Type: Directory, Ino: d.ino},
+		{Name: "..", Type: Directory, Ino: hashIno(path.Dir(p.shown))},
+	}
 	for _, name := range f.tree[p.shown] {
 		child := join(p.shown, name)
 		i := slices.IndexFunc(f.mounts, func(m *mount) bool { return m.guest == child })
 		switch {
 		case i >= 0:
 			st := f.mounts[i].describe(f.mounts[i].info, child)
-			d.mounts = append(d.mounts, sys.Dirent{Name: name, Type: fs.ModeDir, Ino: st.Ino})
+			d.first = append(d.first, Dirent{Name: name, Type: Directory, Ino: st.Ino})
 		case p.m == nil:
-			d.mounts = append(d.mounts, sys.Dirent{Name: name, Type: fs.ModeDir, Ino: hashIno(child)})
+			d.first = append(d.first, Dirent{Name: name, Type: Directory, Ino: hashIno(child)})
 		}
 	}
+	for i := range d.first {
+		d.first[i].Next = firstCookie + uint64(i) + 1
+	}
+	d.first[len(d.first)-1].Next = startCookie
 	if host == nil {
 		return d, 0
 	}
@@ -78,7 +97,7 @@ func (f *FS) newDir(p *place, host *os.File) (sys.File, sys.Errno) {
 		d.held.root = root
 		if !os.SameFile(fi, p.info) {
 			_ = root.Close()
-			return nil, errBusy
+			return nil, errReplaced
 		}
 		d.trails = p.trails
 		if p.name != "." {
@@ -91,91 +110,93 @@ func (f *FS) newDir(p *place, host *os.File) (sys.File, sys.Errno) {
 	return d, 0
 }
 
-func (d *dir) Stat() (wsys.Stat_t, sys.Errno) {
+// Name is the absolute name under which the directory was opened, cleaned.
+func (d *Dir) Name() string { return d.shown }
+
+// Stat describes the directory.
+func (d *Dir) Stat() (Stat, Errno) {
+	d.fs.limits.Fuel(costSyscall)
 	if d.m == nil {
-		return d.fs.syntheticStat(d.shown), 0
+		return syntheticStat(d.shown), 0
 	}
 	fi, err := d.held.file.Stat()
 	if err != nil {
-		return wsys.Stat_t{}, errnoOf(err)
+		return Stat{}, errnoOf(err)
 	}
 	return d.m.describe(fi, d.shown), 0
 }
 
-func (d *dir) Dev() (uint64, sys.Errno) {
-	st, errno := d.Stat()
-	return st.Dev, errno
-}
-
-func (d *dir) Ino() (wsys.Inode, sys.Errno) {
-	st, errno := d.Stat()
-	return st.Ino, errno
-}
-
-// Seek can only go back to the start.
-func (d *dir) Seek(off offset, whence int) (int64, sys.Errno) {
-	if off != 0 || whence != io.SeekStart {
-		return 0, sys.EINVAL
-	}
-	d.next = 0
-	if d.m != nil {
-		if _, err := d.held.file.Seek(0, io.SeekStart); err != nil {
-			return 0, errnoOf(err)
+// Entry returns the entry of a cookie, or false at the end. Zero is the cookie
+// of the first entry, and each entry has that of the next one; any other value
+// is that of some entry, or of the end, or an error. Going on is cheap, also
+// with the entry that was read last; going elsewhere costs no more than the
+// host needs for it. Names that are not UTF-8 cannot be passed to WASI and are
+// left out.
+//
+// What is read is what is there at the time; an entry that comes and goes
+// meanwhile may be missing.
+func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
+	d.fs.limits.Fuel(costEntry)
+	switch {
+	case d.closed:
+		return Dirent{}, false, EBADF
+	case cookie == 0:
+		d.forget() // from the start again means as it is now
+		return d.first[0], true, 0
+	case cookie >= firstCookie && cookie != startCookie:
+		if cookie-firstCookie >= uint64(len(d.first)) {
+			return Dirent{}, false, EINVAL
 		}
-		*d.entries = entries{}
+		return d.first[cookie-firstCookie], true, 0
+	case d.m == nil:
+		return Dirent{}, false, 0
+	case cookie == d.lastAt:
+		return d.last, true, 0
 	}
-	return 0, 0
-}
-
-// Readdir returns up to n further entries, fewer only at the end. Names that
-// are not UTF-8 cannot be passed to WASI and are left out.
-func (d *dir) Readdir(n int) (list []sys.Dirent, _ sys.Errno) {
-	if d.closed {
-		return nil, sys.EBADF
-	}
-	if n > 0 {
-		list = make([]sys.Dirent, 0, min(n, 64))
-	}
-	for n <= 0 || len(list) < n {
-		if d.next < len(d.mounts) {
-			list = append(list, d.mounts[d.next])
-			d.next++
-			continue
-		}
-		if d.m == nil {
-			break
-		}
-		entry, more, err := d.entries.read(d.held.file)
-		if err != nil {
-			return list, errnoOf(err)
-		}
-		if !more {
-			break
+	if cookie != d.at {
+		where := cookie
+		if cookie == startCookie {
+			where = 0
 		}
 		d.fs.limits.Fuel(costSyscall)
-		if len(list) >= maxList {
-			return nil, errNoRoom
-		}
-		if d.shows(entry) {
-			entry.Ino = d.m.ino(entry.Ino, entry.dev, join(d.shown, entry.Name))
-			list = append(list, entry.Dirent)
+		passed, err := d.entries.seek(d.held.file, where)
+		d.fs.limits.Fuel(passed * costSyscall)
+		if err != nil {
+			d.forget()
+			return Dirent{}, false, errnoOf(err)
 		}
 	}
-	return list, 0
+	for {
+		e, more, err := d.entries.read(d.held.file)
+		if err != nil || !more {
+			d.forget()
+			return Dirent{}, false, errnoOf(err)
+		}
+		d.fs.limits.Fuel(costEntry)
+		if d.shows(e) {
+			e.Ino = d.m.ino(e.Ino, e.dev, join(d.shown, e.Name))
+			d.last, d.lastAt, d.at = e.Dirent, cookie, e.Next
+			return e.Dirent, true, 0
+		}
+	}
 }
+
+// forget makes the next entry of the host's be looked for. Zero is the cookie
+// of none of them.
+func (d *Dir) forget() { d.last, d.lastAt, d.at = Dirent{}, 0, 0 }
 
 // hostEntry is a directory entry with the numbers of the host.
 type hostEntry struct {
-	sys.Dirent
+	Dirent
 	dev uint64
 }
 
-func (d *dir) shows(e hostEntry) bool {
-	if e.Name == "." || e.Name == ".." || !utf8.ValidString(e.Name) {
+func (d *Dir) shows(e hostEntry) bool {
+	if !utf8.ValidString(e.Name) {
 		return false
 	}
-	for _, m := range d.mounts {
-		if m.Name == e.Name {
+	for _, first := range d.first {
+		if first.Name == e.Name {
 			return false // it is something else for this guest
 		}
 	}
@@ -185,31 +206,30 @@ func (d *dir) shows(e hostEntry) bool {
 	if ends(d.trails, e.Name) {
 		return false
 	}
+	d.fs.limits.Fuel(costSyscall)
 	fi, err := d.held.root.Lstat(e.Name)
 	return err == nil && !d.m.guard.hides(fi)
 }
 
-func (d *dir) Sync() sys.Errno { return 0 }
-
-func (d *dir) Datasync() sys.Errno { return 0 }
-
-func (d *dir) Utimens(atim, mtim int64) sys.Errno {
+// SetTimes changes the times of the directory, see [FS.SetTimes].
+func (d *Dir) SetTimes(atim, mtim int64) Errno {
 	if d.m == nil || !d.m.write {
 		return errReadOnly
 	}
+	d.fs.limits.Fuel(costSyscall)
 	return errnoOf(setTimes(d.held.file, atim, mtim))
 }
 
-func (d *dir) Close() sys.Errno {
+// Close closes the directory. It may be called more than once.
+func (d *Dir) Close() {
 	if d.closed {
-		return 0
+		return
 	}
 	d.closed = true
 	if d.held == nil {
 		d.fs.release(nil)
-		return 0
+		return
 	}
 	d.fs.release(d.held)
 	_ = d.held.Close() // FS.Close may have done it
-	return 0
 }

@@ -1,9 +1,9 @@
 // Package wasi is the file system of a guest.
 //
-// [New] opens the granted directories and returns an [FS], which is mounted
-// at "/" as the only preopen of a module. It replaces wazero's own directory
-// mounts, which follow symbolic links out of the mount and whose read-only
-// form can be truncated.
+// [New] opens the granted directories and returns an [FS], which shows them in
+// one tree from "/" on. Package preview1, below this one, makes the functions
+// of WASI of it; the words, the flags and the numbers here are those of WASI
+// preview 1.
 //
 // # Words
 //
@@ -17,10 +17,11 @@
 //
 // # Names
 //
-// A name is cleaned as text before anything is looked up, as wazero itself
-// does: a/../b is b, also where a is a symbolic link or does not exist. A ".."
-// may therefore lead from one mount to another, exactly like the absolute
-// name of the other, and only to what is granted; above "/" it is refused.
+// A name is cleaned as text before anything is looked up: a/../b is b, also
+// where a is a symbolic link or does not exist. A ".." may therefore lead from
+// one mount to another, exactly like the absolute name of the other, and only
+// to what is granted; above "/" it is refused. [Below] puts a name and that of
+// an open directory together, also as text.
 // Where mounts are nested, the one with the longest name wins, whatever the
 // directory of the outer mount holds under that name. A directory that is
 // granted under two names, neither of which is inside the other, is two
@@ -28,19 +29,25 @@
 //
 // # Errors
 //
-// The few numbers that wazero can pass on are used like this:
+// Errors of the host are passed on by name. Besides, a guest is told
 //
-//   - EPERM: outside the granted directories, masked, or a symbolic link that
-//     leads there. The answer does not depend on whether the host has
-//     something of that name. Also: creating links, and renaming or removing
-//     a mount or what leads to a masked path.
-//   - EROFS: every change of a read-only mount or of a synthetic directory.
-//   - EACCES: not a regular file or directory; or a change through a file
-//     that has several hard links; or the host's own permissions.
-//   - ENOTSUP: a rename from one mount to another (EXDEV elsewhere).
-//   - ERANGE: no room: [Limits], or a full disk (EFBIG, ENOSPC elsewhere).
-//   - EAGAIN: too many open files (EMFILE elsewhere), or the file was
-//     replaced during the call.
+//	EPERM         outside the granted directories, masked, or a symbolic link that
+//	              leads there, whether or not the host has something of that name;
+//	              creating links; renaming or removing a mount or what leads to a
+//	              masked path
+//	EROFS         a change of a read-only mount or of a synthetic directory
+//	EACCES        neither a regular file nor a directory; a change through a file
+//	              that has several hard links
+//	EXDEV         a rename from one mount to another
+//	EMFILE        Limits.MaxOpenFiles
+//	EFBIG         Limits.MaxFileBytes
+//	ENOSPC        Limits.MaxWriteBytes, Limits.MaxCreated
+//	EAGAIN        the file was replaced during the call
+//	ELOOP         too many symbolic links, or one that was not to be followed
+//	ENAMETOOLONG  a name of more than MaxPath bytes
+//	EILSEQ        a name that is not UTF-8
+//	EINVAL        a name that is empty or has a NUL
+//	EBADF         the FS is closed, or the file was not opened for this
 //
 // # What is and is not protected
 //
@@ -56,8 +63,7 @@
 // host, as everywhere on POSIX.
 //
 // New files and directories get mode 0666 and 0777 less the umask of the
-// host process, like those of any other program of the user. WASI has no
-// modes, and the 0600 that wazero passes is not the wish of the guest.
+// host process, like those of any other program of the user: WASI has no modes.
 //
 // # Concurrency
 //

@@ -2,31 +2,188 @@ package wasi
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"syscall"
-
-	"github.com/tetratelabs/wazero/experimental/sys"
 )
+
+// Errno is an error number of WASI preview 1. Zero is success.
+type Errno uint16
+
+// The error numbers. The package documentation says which this package gives,
+// and for what.
+const (
+	E2BIG           Errno = 1
+	EACCES          Errno = 2
+	EADDRINUSE      Errno = 3
+	EADDRNOTAVAIL   Errno = 4
+	EAFNOSUPPORT    Errno = 5
+	EAGAIN          Errno = 6
+	EALREADY        Errno = 7
+	EBADF           Errno = 8
+	EBADMSG         Errno = 9
+	EBUSY           Errno = 10
+	ECANCELED       Errno = 11
+	ECHILD          Errno = 12
+	ECONNABORTED    Errno = 13
+	ECONNREFUSED    Errno = 14
+	ECONNRESET      Errno = 15
+	EDEADLK         Errno = 16
+	EDESTADDRREQ    Errno = 17
+	EDOM            Errno = 18
+	EDQUOT          Errno = 19
+	EEXIST          Errno = 20
+	EFAULT          Errno = 21
+	EFBIG           Errno = 22
+	EHOSTUNREACH    Errno = 23
+	EIDRM           Errno = 24
+	EILSEQ          Errno = 25
+	EINPROGRESS     Errno = 26
+	EINTR           Errno = 27
+	EINVAL          Errno = 28
+	EIO             Errno = 29
+	EISCONN         Errno = 30
+	EISDIR          Errno = 31
+	ELOOP           Errno = 32
+	EMFILE          Errno = 33
+	EMLINK          Errno = 34
+	EMSGSIZE        Errno = 35
+	EMULTIHOP       Errno = 36
+	ENAMETOOLONG    Errno = 37
+	ENETDOWN        Errno = 38
+	ENETRESET       Errno = 39
+	ENETUNREACH     Errno = 40
+	ENFILE          Errno = 41
+	ENOBUFS         Errno = 42
+	ENODEV          Errno = 43
+	ENOENT          Errno = 44
+	ENOEXEC         Errno = 45
+	ENOLCK          Errno = 46
+	ENOLINK         Errno = 47
+	ENOMEM          Errno = 48
+	ENOMSG          Errno = 49
+	ENOPROTOOPT     Errno = 50
+	ENOSPC          Errno = 51
+	ENOSYS          Errno = 52
+	ENOTCONN        Errno = 53
+	ENOTDIR         Errno = 54
+	ENOTEMPTY       Errno = 55
+	ENOTRECOVERABLE Errno = 56
+	ENOTSOCK        Errno = 57
+	ENOTSUP         Errno = 58
+	ENOTTY          Errno = 59
+	ENXIO           Errno = 60
+	EOVERFLOW       Errno = 61
+	EOWNERDEAD      Errno = 62
+	EPERM           Errno = 63
+	EPIPE           Errno = 64
+	EPROTO          Errno = 65
+	EPROTONOSUPPORT Errno = 66
+	EPROTOTYPE      Errno = 67
+	ERANGE          Errno = 68
+	EROFS           Errno = 69
+	ESPIPE          Errno = 70
+	ESRCH           Errno = 71
+	ESTALE          Errno = 72
+	ETIMEDOUT       Errno = 73
+	ETXTBSY         Errno = 74
+	EXDEV           Errno = 75
+	ENOTCAPABLE     Errno = 76
+)
+
+var errnoNames = [...]string{
+	"success", "2BIG", "ACCES", "ADDRINUSE", "ADDRNOTAVAIL", "AFNOSUPPORT", "AGAIN", "ALREADY", "BADF", "BADMSG",
+	"BUSY", "CANCELED", "CHILD", "CONNABORTED", "CONNREFUSED", "CONNRESET", "DEADLK", "DESTADDRREQ", "DOM", "DQUOT",
+	"EXIST", "FAULT", "FBIG", "HOSTUNREACH", "IDRM", "ILSEQ", "INPROGRESS", "INTR", "INVAL", "IO",
+	"ISCONN", "ISDIR", "LOOP", "MFILE", "MLINK", "MSGSIZE", "MULTIHOP", "NAMETOOLONG", "NETDOWN", "NETRESET",
+	"NETUNREACH", "NFILE", "NOBUFS", "NODEV", "NOENT", "NOEXEC", "NOLCK", "NOLINK", "NOMEM", "NOMSG",
+	"NOPROTOOPT", "NOSPC", "NOSYS", "NOTCONN", "NOTDIR", "NOTEMPTY", "NOTRECOVERABLE", "NOTSOCK", "NOTSUP", "NOTTY",
+	"NXIO", "OVERFLOW", "OWNERDEAD", "PERM", "PIPE", "PROTO", "PROTONOSUPPORT", "PROTOTYPE", "RANGE", "ROFS",
+	"SPIPE", "SRCH", "STALE", "TIMEDOUT", "TXTBSY", "XDEV", "NOTCAPABLE",
+}
+
+// String is the name of the number as POSIX has it.
+func (e Errno) String() string {
+	switch {
+	case e == 0:
+		return errnoNames[0]
+	case int(e) < len(errnoNames):
+		return "E" + errnoNames[e]
+	}
+	return fmt.Sprintf("errno %d", uint16(e))
+}
 
 // What a guest is told, by reason. The package documentation has the list.
 const (
-	errOutside  = sys.EPERM
-	errReadOnly = sys.EROFS
-	errKind     = sys.EACCES // not a regular file or directory
-	errLinked   = sys.EACCES // several hard links
-	errNoRoom   = sys.ERANGE
-	errCrossing = sys.ENOTSUP
-	errBusy     = sys.EAGAIN // no descriptor left, or replaced meanwhile
+	errOutside  = EPERM
+	errReadOnly = EROFS
+	errKind     = EACCES // not a regular file or directory
+	errLinked   = EACCES // several hard links
+	errNoRoom   = ENOSPC
+	errTooLarge = EFBIG
+	errCrossing = EXDEV
+	errFull     = EMFILE // too many open files
+	errReplaced = EAGAIN // the file was replaced meanwhile
 )
 
+// hostErrnos are the errors of the host that a guest is told as they are.
+// Several may have one number.
+var hostErrnos = func() map[syscall.Errno]Errno {
+	out := map[syscall.Errno]Errno{}
+	for _, p := range []struct {
+		host  syscall.Errno
+		guest Errno
+	}{
+		{syscall.EACCES, EACCES},
+		{syscall.EAGAIN, EAGAIN},
+		{syscall.EBADF, EBADF},
+		{syscall.EBUSY, EBUSY},
+		{syscall.EDQUOT, EDQUOT},
+		{syscall.EEXIST, EEXIST},
+		{syscall.EFBIG, EFBIG},
+		{syscall.EINTR, EINTR},
+		{syscall.EINVAL, EINVAL},
+		{syscall.EIO, EIO},
+		{syscall.EISDIR, EISDIR},
+		{syscall.ELOOP, ELOOP},
+		{syscall.EMFILE, EMFILE},
+		{syscall.EMLINK, EMLINK},
+		{syscall.ENAMETOOLONG, ENAMETOOLONG},
+		{syscall.ENFILE, ENFILE},
+		{syscall.ENOENT, ENOENT},
+		{syscall.ENOLCK, ENOLCK},
+		{syscall.ENOMEM, ENOMEM},
+		{syscall.ENOSPC, ENOSPC},
+		{syscall.ENOSYS, ENOSYS},
+		{syscall.ENOTDIR, ENOTDIR},
+		{syscall.ENOTEMPTY, ENOTEMPTY},
+		{syscall.EOVERFLOW, EOVERFLOW},
+		{syscall.EPERM, EPERM},
+		{syscall.ERANGE, ERANGE},
+		{syscall.EROFS, EROFS},
+		{syscall.ESPIPE, ESPIPE},
+		{syscall.ESTALE, ESTALE},
+		{syscall.ETIMEDOUT, ETIMEDOUT},
+		{syscall.ETXTBSY, ETXTBSY},
+		{syscall.EXDEV, EXDEV},
+		// A socket, a FIFO without a reader, a device without a driver.
+		{syscall.ENXIO, errKind},
+		{syscall.ENODEV, errKind},
+		{syscall.EOPNOTSUPP, errKind},
+	} {
+		out[p.host] = p.guest
+	}
+	return out
+}()
+
 // errnoOf turns an error of the os package into what the guest is told.
-func errnoOf(err error) sys.Errno {
+func errnoOf(err error) Errno {
 	if err == nil || err == io.EOF {
 		return 0
 	}
 	if errors.Is(err, fs.ErrClosed) {
-		return sys.EBADF
+		return EBADF
 	}
 	var host syscall.Errno
 	if !errors.As(err, &host) {
@@ -34,16 +191,19 @@ func errnoOf(err error) sys.Errno {
 		// the name leaves the root.
 		return errOutside
 	}
-	switch host {
-	case syscall.EXDEV:
-		return errCrossing
-	case syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG:
-		return errNoRoom
-	case syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EBUSY, syscall.ETXTBSY:
-		return errBusy
-	case syscall.ENXIO, syscall.ENODEV, syscall.EOPNOTSUPP:
-		// A socket, a FIFO without a reader, a device without a driver.
-		return errKind
+	if errno, ok := hostErrnos[host]; ok {
+		return errno
 	}
-	return sys.UnwrapOSError(host)
+	if errno := systemErrno(host); errno != 0 {
+		return errno
+	}
+	switch {
+	case errors.Is(host, fs.ErrNotExist):
+		return ENOENT
+	case errors.Is(host, fs.ErrExist):
+		return EEXIST
+	case errors.Is(host, fs.ErrPermission):
+		return EACCES
+	}
+	return EIO
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tetratelabs/wazero/experimental/sys"
 	"golang.org/x/sys/unix"
 )
 
@@ -96,14 +95,14 @@ func TestExchangeOfDirectoryAndLink(t *testing.T) {
 						return
 					}
 					// Now and then a change, most of the time a look.
-					flag := sys.O_RDONLY
+					flag := ReadOnly
 					switch i % 8 {
 					case 0:
-						flag = sys.O_RDWR
+						flag = ReadWrite
 					case 1:
-						g.Utimens(name, 1e9, 1e9)
+						g.SetTimes(name, true, 1e9, 1e9)
 					}
-					f, errno := g.OpenFile(name, flag, 0)
+					f, errno := g.file(tc.open, flag)
 					if errno != 0 {
 						continue
 					}
@@ -215,11 +214,11 @@ func behindBindMount(t *testing.T, w *world) {
 	w.unchanged(before)
 	// The workspace is mounted under a name the mask does not have.
 	again := w.openMasked([]string{"ws/inner", "ws/later/still"}, w.rw("again"))
-	wantErrno(t, "mkdir of the parent", again.Mkdir(again.name("again/later"), 0), 0)
+	wantErrno(t, "mkdir of the parent", again.Mkdir(again.name("again/later")), 0)
 	before = w.state()
 	for _, p := range []string{"again/inner", "again/inner/key", "again/inner/new", "again/later/still"} {
-		wantErrno(t, p, again.try(p, sys.O_RDONLY), errOutside)
-		wantErrno(t, p, again.try(p, sys.O_CREAT|sys.O_RDWR), errOutside)
+		wantErrno(t, p, again.try(p, ReadOnly), errOutside)
+		wantErrno(t, p, again.try(p, Create|ReadWrite), errOutside)
 	}
 	// A grant below a masked directory, under another name.
 	if f, err := New(mountsOf(w.rw("again/d")), []string{w.path("ws")}, Limits{}); err == nil {

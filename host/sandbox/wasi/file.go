@@ -1,19 +1,13 @@
 package wasi
 
 import (
-	"io"
 	"math"
 	"os"
-
-	"github.com/tetratelabs/wazero/experimental/sys"
-	wsys "github.com/tetratelabs/wazero/sys"
 )
 
-// file is an open regular file. The position is kept here and not by the
+// File is an open regular file. The position is kept here and not by the
 // host, so that every write is at a known offset; only one goroutine uses it.
-type file struct {
-	sys.UnimplementedFile
-
+type File struct {
 	// Fixed at creation.
 	fs            *FS
 	m             *mount
@@ -27,104 +21,104 @@ type file struct {
 	closed bool
 }
 
-var _ sys.File = (*file)(nil)
-
-func (f *file) stat() (os.FileInfo, sys.Errno) {
+func (f *File) stat() (os.FileInfo, Errno) {
+	f.fs.limits.Fuel(costSyscall)
 	fi, err := f.host.Stat()
 	return fi, errnoOf(err)
 }
 
-func (f *file) Stat() (wsys.Stat_t, sys.Errno) {
-	f.fs.limits.Fuel(costSyscall)
+// Stat describes the file.
+func (f *File) Stat() (Stat, Errno) {
 	fi, errno := f.stat()
 	if errno != 0 {
-		return wsys.Stat_t{}, errno
+		return Stat{}, errno
 	}
 	return f.m.describe(fi, f.shown), 0
 }
 
-func (f *file) Dev() (uint64, sys.Errno) { return f.m.dev, 0 }
-
-func (f *file) Ino() (wsys.Inode, sys.Errno) {
-	st, errno := f.Stat()
-	return st.Ino, errno
-}
-
-func (f *file) IsDir() (bool, sys.Errno) { return false, 0 }
-
-func (f *file) IsAppend() bool { return f.append }
-
-// SetAppend is part of every change of flags, so it is refused only where it
-// would promise a write that cannot be.
-func (f *file) SetAppend(on bool) sys.Errno {
-	if on && !f.m.write {
+// SetAppend says whether every write goes to the end of the file.
+func (f *File) SetAppend(on bool) Errno {
+	switch {
+	case on == f.append:
+		return 0
+	case on && !f.m.write:
 		return errReadOnly
 	}
-	if on != f.append {
-		if errno := errnoOf(setAppend(f.host, on)); errno != 0 {
-			return errno
-		}
-		f.append = on
+	f.fs.limits.Fuel(costSyscall)
+	if errno := errnoOf(setAppend(f.host, on)); errno != 0 {
+		return errno
 	}
+	f.append = on
 	return 0
 }
 
-func (f *file) Read(buf []byte) (int, sys.Errno) {
+// Read reads at the position and moves it. It reads nothing at the end.
+func (f *File) Read(buf []byte) (int, Errno) {
 	n, errno := f.Pread(buf, f.at)
 	f.at += int64(n)
 	return n, errno
 }
 
-func (f *file) Pread(buf []byte, off int64) (int, sys.Errno) {
+// Pread reads at an offset.
+func (f *File) Pread(buf []byte, off int64) (int, Errno) {
 	switch {
 	case !f.reads:
-		return 0, sys.EBADF
+		return 0, EBADF
 	case off < 0:
-		return 0, sys.EINVAL
+		return 0, EINVAL
 	}
 	n, err := f.host.ReadAt(buf, off)
 	f.fs.limits.Fuel(costSyscall + uint64(n)>>costShift)
 	return n, errnoOf(err)
 }
 
-// offset is int64 under a name of its own, which keeps go vet from taking Seek
-// for a botched io.Seeker: its result is wazero's.
-type offset = int64
+// Whence is what an offset counts from.
+type Whence uint8
 
-func (f *file) Seek(off offset, whence int) (int64, sys.Errno) {
+// The numbers of WASI preview 1.
+const (
+	FromStart Whence = 0
+	FromHere  Whence = 1
+	FromEnd   Whence = 2
+)
+
+// SeekTo moves the position, also beyond the end, and returns it.
+func (f *File) SeekTo(off int64, whence Whence) (int64, Errno) {
 	base := int64(0)
 	switch whence {
-	case io.SeekStart:
-	case io.SeekCurrent:
+	case FromStart:
+	case FromHere:
 		base = f.at
-	case io.SeekEnd:
+	case FromEnd:
 		fi, errno := f.stat()
 		if errno != 0 {
 			return 0, errno
 		}
 		base = fi.Size()
 	default:
-		return 0, sys.EINVAL
+		return 0, EINVAL
 	}
 	if off < -base || off > math.MaxInt64-base {
-		return 0, sys.EINVAL
+		return 0, EINVAL
 	}
 	f.at = base + off
 	return f.at, 0
 }
 
 // canWrite is asked before every change of the content.
-func (f *file) canWrite() sys.Errno {
+func (f *File) canWrite() Errno {
 	switch {
 	case !f.m.write:
 		return errReadOnly
 	case !f.writes:
-		return sys.EBADF
+		return EBADF
 	}
 	return 0
 }
 
-func (f *file) Write(buf []byte) (int, sys.Errno) {
+// Write writes at the position and moves it. When appending, that is to the
+// end of the file.
+func (f *File) Write(buf []byte) (int, Errno) {
 	n, errno := f.Pwrite(buf, f.at)
 	if n > 0 {
 		f.at += int64(n)
@@ -135,8 +129,9 @@ func (f *file) Write(buf []byte) (int, sys.Errno) {
 	return n, errno
 }
 
-// Pwrite ignores the offset when appending, as Linux does.
-func (f *file) Pwrite(buf []byte, off int64) (int, sys.Errno) {
+// Pwrite writes at an offset. It ignores the offset when appending, as Linux
+// does. It writes less than it is given only with an error.
+func (f *File) Pwrite(buf []byte, off int64) (int, Errno) {
 	if errno := f.canWrite(); errno != 0 {
 		return 0, errno
 	}
@@ -150,11 +145,11 @@ func (f *file) Pwrite(buf []byte, off int64) (int, sys.Errno) {
 	length := int64(len(buf))
 	switch {
 	case off < 0:
-		return 0, sys.EINVAL
+		return 0, EINVAL
 	case length == 0:
 		return 0, 0
 	case length > f.fs.limits.MaxFileBytes || off > f.fs.limits.MaxFileBytes-length:
-		return 0, errNoRoom
+		return 0, errTooLarge
 	}
 	cost := length + max(0, off-f.size)
 	if errno := f.fs.charge(cost); errno != 0 {
@@ -171,15 +166,16 @@ func (f *file) Pwrite(buf []byte, off int64) (int, sys.Errno) {
 	return n, errnoOf(err)
 }
 
-func (f *file) Truncate(size int64) sys.Errno {
+// Truncate changes the size.
+func (f *File) Truncate(size int64) Errno {
 	if errno := f.canWrite(); errno != 0 {
 		return errno
 	}
 	switch {
 	case size < 0:
-		return sys.EINVAL
+		return EINVAL
 	case size > f.fs.limits.MaxFileBytes:
-		return errNoRoom
+		return errTooLarge
 	}
 	if errno := f.fs.charge(max(0, size-f.size)); errno != 0 {
 		return errno
@@ -192,7 +188,25 @@ func (f *file) Truncate(size int64) sys.Errno {
 	return 0
 }
 
-func (f *file) Sync() sys.Errno {
+// Grow makes the file at least as long as size. The new bytes are zero. They
+// count as written, but the host may not have room for them yet.
+func (f *File) Grow(size int64) Errno {
+	if errno := f.canWrite(); errno != 0 {
+		return errno
+	}
+	fi, errno := f.stat()
+	if errno != 0 {
+		return errno
+	}
+	f.size = fi.Size()
+	if size <= f.size {
+		return 0
+	}
+	return f.Truncate(size)
+}
+
+// Sync waits until what was written is on the disk.
+func (f *File) Sync() Errno {
 	if !f.writes {
 		return 0 // nothing of ours is unwritten
 	}
@@ -200,9 +214,8 @@ func (f *file) Sync() sys.Errno {
 	return errnoOf(f.host.Sync())
 }
 
-func (f *file) Datasync() sys.Errno { return f.Sync() }
-
-func (f *file) Utimens(atim, mtim int64) sys.Errno {
+// SetTimes changes the times of the file, see [FS.SetTimes].
+func (f *File) SetTimes(atim, mtim int64) Errno {
 	if !f.m.write {
 		return errReadOnly
 	}
@@ -216,11 +229,11 @@ func (f *file) Utimens(atim, mtim int64) sys.Errno {
 	return errnoOf(setTimes(f.host, atim, mtim))
 }
 
-func (f *file) Close() sys.Errno {
+// Close closes the file. It may be called more than once.
+func (f *File) Close() {
 	if !f.closed {
 		f.closed = true
 		f.fs.release(f.host)
 		_ = f.host.Close() // FS.Close may have done it
 	}
-	return 0
 }

@@ -15,14 +15,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/tetratelabs/wazero/experimental/sys"
 )
 
-// FS is what a guest sees of the host's files. It implements wazero's
-// experimental/sys.FS.
+// FS is what a guest sees of the host's files.
 type FS struct {
-	sys.UnimplementedFS
-
 	// Fixed at creation.
 	mounts []*mount            // the longest name first
 	tree   map[string][]string // "/" and each directory above a mount: the names in it that lead to one
@@ -35,8 +31,6 @@ type FS struct {
 	opened int // at least len(open): also what is being opened
 	closed bool
 }
-
-var _ sys.FS = (*FS)(nil)
 
 // mount is one granted directory.
 type mount struct {
@@ -74,6 +68,15 @@ func New(mounts []policy.Mount, masked []string, limits Limits) (*FS, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// Empty returns an FS without mounts.
+func Empty(limits Limits) *FS {
+	f, err := New(nil, nil, limits)
+	if err != nil {
+		panic(err) // a negative limit
+	}
+	return f
 }
 
 func (f *FS) mount(mounts []policy.Mount, masked []string) error {
@@ -221,14 +224,14 @@ func (f *FS) Close() error {
 }
 
 // reserve takes one of the files that may be open, before it is opened.
-func (f *FS) reserve() sys.Errno {
+func (f *FS) reserve() Errno {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.closed:
-		return sys.EBADF
+		return EBADF
 	case f.opened >= f.limits.MaxOpenFiles:
-		return errBusy
+		return errFull
 	}
 	f.opened++
 	return 0
@@ -236,7 +239,7 @@ func (f *FS) reserve() sys.Errno {
 
 // keep makes Close close c too; if Close has been called already, it happens
 // now. c may be nil, for a synthetic directory.
-func (f *FS) keep(c io.Closer) sys.Errno {
+func (f *FS) keep(c io.Closer) Errno {
 	if c == nil {
 		return 0
 	}
@@ -244,7 +247,7 @@ func (f *FS) keep(c io.Closer) sys.Errno {
 	defer f.mu.Unlock()
 	if f.closed {
 		_ = c.Close()
-		return sys.EBADF
+		return EBADF
 	}
 	f.open[c] = struct{}{}
 	return 0
@@ -259,11 +262,11 @@ func (f *FS) release(c io.Closer) {
 }
 
 // charge counts bytes that are about to be written.
-func (f *FS) charge(n int64) sys.Errno { return take(&f.written, n, f.limits.MaxWriteBytes) }
+func (f *FS) charge(n int64) Errno { return take(&f.written, n, f.limits.MaxWriteBytes) }
 
 // take adds n to a counter unless that exceeds the limit. A negative n gives
 // back.
-func take(counter *atomic.Int64, n, limit int64) sys.Errno {
+func take(counter *atomic.Int64, n, limit int64) Errno {
 	for {
 		have := counter.Load()
 		if n > limit-have {
@@ -307,7 +310,7 @@ const (
 
 // at finds the place of a name. What last says is done here only in a guarded
 // mount, where nothing else may; elsewhere os.Root does it.
-func (f *FS) at(name string, last lastLink) (place, sys.Errno) {
+func (f *FS) at(name string, last lastLink) (place, Errno) {
 	f.limits.Fuel(costPath)
 	shown, slash, errno := clean(name)
 	if errno != 0 {
@@ -319,7 +322,7 @@ func (f *FS) at(name string, last lastLink) (place, sys.Errno) {
 		case !inside:
 			continue
 		case foreign(rel):
-			return place{}, sys.EINVAL
+			return place{}, EINVAL
 		case m.guard != nil:
 			return m.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
 		}
@@ -333,7 +336,7 @@ func (f *FS) at(name string, last lastLink) (place, sys.Errno) {
 
 // entry finds a directory entry that is to be made, changed or removed. The
 // place must be closed also if it is not writable.
-func (f *FS) entry(name string) (place, sys.Errno) {
+func (f *FS) entry(name string) (place, Errno) {
 	p, errno := f.at(name, keepLink)
 	if errno != 0 {
 		return p, errno
@@ -341,7 +344,7 @@ func (f *FS) entry(name string) (place, sys.Errno) {
 	return p, p.writable()
 }
 
-func (p *place) writable() sys.Errno {
+func (p *place) writable() Errno {
 	if p.m == nil || !p.m.write {
 		return errReadOnly
 	}
@@ -358,10 +361,10 @@ func (p *place) fixed() bool {
 
 // lstat is what is at the place, without following a symbolic link unless the
 // walk did.
-func (p *place) lstat() (os.FileInfo, sys.Errno) {
+func (p *place) lstat() (os.FileInfo, Errno) {
 	if p.guarded() {
 		if p.info == nil {
-			return nil, sys.ENOENT
+			return nil, ENOENT
 		}
 		return p.info, 0
 	}
@@ -370,7 +373,7 @@ func (p *place) lstat() (os.FileInfo, sys.Errno) {
 }
 
 // stat is what is at the place behind symbolic links.
-func (p *place) stat() (os.FileInfo, sys.Errno) {
+func (p *place) stat() (os.FileInfo, Errno) {
 	if p.guarded() {
 		return p.lstat()
 	}
@@ -380,14 +383,14 @@ func (p *place) stat() (os.FileInfo, sys.Errno) {
 
 // hold opens what is at the place and says what it is, which is a regular
 // file or a directory. It never creates, truncates or blocks.
-func (p *place) hold(access int) (*os.File, os.FileInfo, sys.Errno) {
+func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 	if p.guarded() {
 		// A link is at the place only if it was not to be followed.
 		switch {
 		case p.info == nil:
-			return nil, nil, sys.ENOENT
+			return nil, nil, ENOENT
 		case p.info.Mode().Type() == fs.ModeSymlink:
-			return nil, nil, sys.ELOOP
+			return nil, nil, ELOOP
 		case !p.info.Mode().IsRegular() && !p.info.IsDir():
 			return nil, nil, errKind
 		}
@@ -401,14 +404,14 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, sys.Errno) {
 		_ = file.Close()
 		return nil, nil, errnoOf(err)
 	}
-	errno := sys.Errno(0)
+	errno := Errno(0)
 	switch {
 	case !fi.Mode().IsRegular() && !fi.IsDir():
 		errno = errKind
 	case p.guarded() && !os.SameFile(fi, p.info):
-		errno = errBusy
+		errno = errReplaced
 	case p.slash && !fi.IsDir():
-		errno = sys.ENOTDIR
+		errno = ENOTDIR
 	}
 	if errno != 0 {
 		_ = file.Close()
@@ -419,12 +422,12 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, sys.Errno) {
 
 // holdToChange opens what is at the place in order to change what is known
 // about it.
-func (p *place) holdToChange() (*os.File, sys.Errno) {
+func (p *place) holdToChange() (*os.File, Errno) {
 	if errno := p.writable(); errno != 0 {
 		return nil, errno
 	}
 	file, fi, errno := p.hold(attrAccess)
-	if errno == sys.EISDIR {
+	if errno == EISDIR {
 		file, fi, errno = p.hold(os.O_RDONLY)
 	}
 	if errno != 0 {
@@ -439,7 +442,7 @@ func (p *place) holdToChange() (*os.File, sys.Errno) {
 
 // single refuses a file that has other names: a change would be visible
 // there, and there may be outside the mount.
-func single(file *os.File, fi os.FileInfo) sys.Errno {
+func single(file *os.File, fi os.FileInfo) Errno {
 	if fi.Mode().IsRegular() && links(file, fi) > 1 {
 		return errLinked
 	}

@@ -4,8 +4,6 @@ package wasi
 
 import (
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/tetratelabs/wazero/experimental/sys"
 )
 
 func mountsOf(mounts ...policy.Mount) []policy.Mount { return mounts }
@@ -72,7 +69,7 @@ func TestTree(t *testing.T) {
 	}
 	for _, p := range []string{"/", ".", guestName(w.base), guestName(w.base)[1:], g.name("out"), g.name("ws") + "/", g.name("ws/.")} {
 		st, errno := g.Stat(p)
-		if errno != 0 || !st.Mode.IsDir() || st.Ino == 0 {
+		if errno != 0 || st.Type != Directory || st.Ino == 0 {
 			t.Errorf("stat %s: %+v, %v", p, st, errno)
 		}
 	}
@@ -103,11 +100,11 @@ func TestOrdinaryWork(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := tc.fs
-			ok := func(what string, errno sys.Errno) { t.Helper(); wantErrno(t, what, errno, 0) }
-			ok("mkdir", g.Mkdir(g.name("ws/n"), 0o700))
-			wantErrno(t, "mkdir again", g.Mkdir(g.name("ws/n"), 0o700), sys.EEXIST)
-			wantErrno(t, "mkdir below nothing", g.Mkdir(g.name("ws/no/n"), 0o700), sys.ENOENT)
-			f, errno := g.OpenFile(g.name("ws/n/x"), sys.O_CREAT|sys.O_EXCL|sys.O_RDWR, 0o600)
+			ok := func(what string, errno Errno) { t.Helper(); wantErrno(t, what, errno, 0) }
+			ok("mkdir", g.Mkdir(g.name("ws/n")))
+			wantErrno(t, "mkdir again", g.Mkdir(g.name("ws/n")), EEXIST)
+			wantErrno(t, "mkdir below nothing", g.Mkdir(g.name("ws/no/n")), ENOENT)
+			f, errno := g.file("ws/n/x", Create|Exclusive|ReadWrite)
 			ok("create", errno)
 			if n, errno := f.Write([]byte("hello world")); n != 11 || errno != 0 {
 				t.Errorf("write: %d, %v", n, errno)
@@ -115,7 +112,7 @@ func TestOrdinaryWork(t *testing.T) {
 			if n, errno := f.Pwrite([]byte("W"), 6); n != 1 || errno != 0 {
 				t.Errorf("pwrite: %d, %v", n, errno)
 			}
-			if at, errno := f.Seek(-5, io.SeekEnd); at != 6 || errno != 0 {
+			if at, errno := f.SeekTo(-5, FromEnd); at != 6 || errno != 0 {
 				t.Errorf("seek: %d, %v", at, errno)
 			}
 			buf := make([]byte, 20)
@@ -133,61 +130,57 @@ func TestOrdinaryWork(t *testing.T) {
 			ok("clear append", f.SetAppend(false))
 			_, errno = f.Pwrite([]byte("J"), 0)
 			ok("pwrite", errno)
-			ok("utimes", f.Utimens(sys.UTIME_OMIT, 1234567890123456789))
-			if st, errno := f.Stat(); errno != 0 || st.Size != 6 || st.Mtim/1000 != 1234567890123456 || !st.Mode.IsRegular() {
+			ok("utimes", f.SetTimes(OmitTime, 1234567890123456789))
+			if st, errno := f.Stat(); errno != 0 || st.Size != 6 || st.Mtim/1000 != 1234567890123456 || st.Type != RegularFile {
 				t.Errorf("stat: %+v, %v", st, errno)
 			}
-			ok("close", f.Close())
-			ok("close again", f.Close())
+			f.Close()
+			f.Close()
 			if content, errno := g.content("ws/n/x", 0); content != "Jello!" || errno != 0 {
 				t.Errorf("reading gave %q, %v", content, errno)
 			}
-			wantErrno(t, "exclusive", g.try("ws/n/x", sys.O_CREAT|sys.O_EXCL|sys.O_RDWR), sys.EEXIST)
-			ok("chmod", g.Chmod(g.name("ws/n/x"), 0o640|fs.ModeSetuid))
-			if st, errno := g.Stat(g.name("ws/n/x")); errno != 0 || st.Mode != 0o640 {
-				t.Errorf("mode: %v, %v", st.Mode, errno)
-			}
-			ok("utimes dir", g.Utimens(g.name("ws/n"), 1e9, 2e9))
-			ok("append mode", g.try("ws/n/x", sys.O_APPEND|sys.O_RDWR))
+			wantErrno(t, "exclusive", g.try("ws/n/x", Create|Exclusive|ReadWrite), EEXIST)
+			ok("utimes dir", g.SetTimes(g.name("ws/n"), true, 1e9, 2e9))
+			ok("append mode", g.try("ws/n/x", Append|ReadWrite))
 			if content, _ := g.content("ws/n/x", 0); content != "Jello!overwritten" {
 				t.Errorf("appending gave %q", content)
 			}
-			ok("truncate on open", g.try("ws/n/x", sys.O_TRUNC))
+			ok("truncate on open", g.try("ws/n/x", Truncate))
 			if st, _ := g.Stat(g.name("ws/n/x")); st.Size != 0 {
 				t.Errorf("size %d after O_TRUNC", st.Size)
 			}
 			ok("rename", g.Rename(g.name("ws/n/x"), g.name("ws/y")))
-			wantErrno(t, "rename file onto directory", g.Rename(g.name("ws/y"), g.name("ws/n")), sys.EISDIR)
-			wantErrno(t, "rename directory onto file", g.Rename(g.name("ws/n"), g.name("ws/y")), sys.ENOTDIR)
-			wantErrno(t, "rename onto full directory", g.Rename(g.name("ws/n"), g.name("ws/d")), sys.ENOTEMPTY)
-			wantErrno(t, "rename nothing", g.Rename(g.name("ws/no"), g.name("ws/z")), sys.ENOENT)
+			wantErrno(t, "rename file onto directory", g.Rename(g.name("ws/y"), g.name("ws/n")), EISDIR)
+			wantErrno(t, "rename directory onto file", g.Rename(g.name("ws/n"), g.name("ws/y")), ENOTDIR)
+			wantErrno(t, "rename onto full directory", g.Rename(g.name("ws/n"), g.name("ws/d")), ENOTEMPTY)
+			wantErrno(t, "rename nothing", g.Rename(g.name("ws/no"), g.name("ws/z")), ENOENT)
 			ok("rename to itself", g.Rename(g.name("ws/n"), g.name("ws/n")))
-			ok("mkdir", g.Mkdir(g.name("ws/e"), 0o700))
+			ok("mkdir", g.Mkdir(g.name("ws/e")))
 			ok("rename onto empty directory", g.Rename(g.name("ws/n"), g.name("ws/e")))
-			wantErrno(t, "unlink directory", g.Unlink(g.name("ws/e")), sys.EISDIR)
-			wantErrno(t, "rmdir file", g.Rmdir(g.name("ws/y")), sys.ENOTDIR)
-			wantErrno(t, "rmdir full", g.Rmdir(g.name("ws/d")), sys.ENOTEMPTY)
-			wantErrno(t, "unlink with a slash", g.Unlink(g.name("ws/y/")), sys.ENOTDIR)
+			wantErrno(t, "unlink directory", g.Unlink(g.name("ws/e")), EISDIR)
+			wantErrno(t, "rmdir file", g.Rmdir(g.name("ws/y")), ENOTDIR)
+			wantErrno(t, "rmdir full", g.Rmdir(g.name("ws/d")), ENOTEMPTY)
+			wantErrno(t, "unlink with a slash", g.Unlink(g.name("ws/y/")), ENOTDIR)
 			ok("rmdir", g.Rmdir(g.name("ws/e")+"/"))
 			ok("unlink", g.Unlink(g.name("ws/y")))
-			wantErrno(t, "write a directory", g.try("ws/d", sys.O_RDWR), sys.EISDIR)
-			wantErrno(t, "file as directory", g.try("ws/f.txt", sys.O_DIRECTORY), sys.ENOTDIR)
-			wantErrno(t, "nothing", g.try("ws/no", 0), sys.ENOENT)
-			wantErrno(t, "readlink of a file", func() sys.Errno { _, e := g.Readlink(g.name("ws/f.txt")); return e }(), sys.EINVAL)
-			r, errno := g.OpenFile(g.name("ws/f.txt"), sys.O_RDONLY, 0)
+			wantErrno(t, "write a directory", g.try("ws/d", ReadWrite), EISDIR)
+			wantErrno(t, "file as directory", g.try("ws/f.txt", DirectoryOnly), ENOTDIR)
+			wantErrno(t, "nothing", g.try("ws/no", 0), ENOENT)
+			wantErrno(t, "readlink of a file", func() Errno { _, e := g.Readlink(g.name("ws/f.txt")); return e }(), EINVAL)
+			r, errno := g.file("ws/f.txt", ReadOnly)
 			ok("open", errno)
 			_, errno = r.Write([]byte("x"))
-			wantErrno(t, "write to a reader", errno, sys.EBADF)
-			wantErrno(t, "truncate by a reader", r.Truncate(0), sys.EBADF)
+			wantErrno(t, "write to a reader", errno, EBADF)
+			wantErrno(t, "truncate by a reader", r.Truncate(0), EBADF)
 			_, errno = r.Pread(buf, -1)
-			wantErrno(t, "pread before the start", errno, sys.EINVAL)
-			_, errno = r.Seek(math.MaxInt64, io.SeekEnd)
-			wantErrno(t, "seek too far", errno, sys.EINVAL)
-			_, errno = r.Seek(0, 77)
-			wantErrno(t, "seek from nowhere", errno, sys.EINVAL)
+			wantErrno(t, "pread before the start", errno, EINVAL)
+			_, errno = r.SeekTo(math.MaxInt64, FromEnd)
+			wantErrno(t, "seek too far", errno, EINVAL)
+			_, errno = r.SeekTo(0, 77)
+			wantErrno(t, "seek from nowhere", errno, EINVAL)
 			r.Close()
 			_, errno = r.Read(buf)
-			wantErrno(t, "read after close", errno, sys.EBADF)
+			wantErrno(t, "read after close", errno, EBADF)
 		})
 	}
 }
@@ -212,37 +205,92 @@ func TestListingStreams(t *testing.T) {
 		t.Log("no names that are not UTF-8 here:", err)
 	}
 	g := w.open(w.rw("ws"))
-	d, errno := g.OpenFile(g.name("ws/many"), sys.O_DIRECTORY, 0)
+	d, errno := g.dir("ws/many")
 	wantErrno(t, "open", errno, 0)
 	defer d.Close()
+	var order []Dirent
 	for range 2 {
 		seen := map[string]bool{}
-		for {
-			entries, errno := d.Readdir(7)
-			wantErrno(t, "readdir", errno, 0)
-			for _, e := range entries {
-				if seen[e.Name] {
-					t.Fatalf("%s came twice", e.Name)
-				}
-				seen[e.Name] = true
-			}
-			if len(entries) < 7 {
+		order = nil
+		for cookie := uint64(0); ; {
+			e, more, errno := d.Entry(cookie)
+			wantErrno(t, "entry", errno, 0)
+			if !more {
 				break
 			}
+			if again, _, _ := d.Entry(cookie); again != e {
+				t.Fatalf("asked again: %v, not %v", again, e)
+			}
+			if seen[e.Name] {
+				t.Fatalf("%s came twice", e.Name)
+			}
+			seen[e.Name] = true
+			order = append(order, e)
+			cookie = e.Next
 		}
-		if len(seen) != count {
-			t.Fatalf("%d entries", len(seen))
+		if len(seen) != count+2 || order[0].Name != "." || order[1].Name != ".." {
+			t.Fatalf("%d entries, first %v", len(seen), order[:2])
 		}
-		_, errno := d.Seek(0, io.SeekStart)
-		wantErrno(t, "rewind", errno, 0)
 	}
-	entries, errno := d.Readdir(1)
-	wantErrno(t, "readdir", errno, 0)
-	if st, _ := g.Stat(g.name("ws/many/" + entries[0].Name)); st.Ino != entries[0].Ino || st.Ino == 0 {
-		t.Errorf("inode %d listed, %d by stat", entries[0].Ino, st.Ino)
+	// Anywhere, in any order.
+	for i := len(order) - 2; i >= 0; i -= 97 {
+		if e, more, errno := d.Entry(order[i].Next); !more || errno != 0 || e != order[i+1] {
+			t.Fatalf("entry %d is %v, %v, %v, not %v", i+1, e, more, errno, order[i+1])
+		}
 	}
-	_, errno = d.Seek(1, io.SeekStart)
-	wantErrno(t, "seek elsewhere", errno, sys.EINVAL)
+	e := order[100]
+	if st, _ := g.Stat(g.name("ws/many/" + e.Name)); st.Ino != e.Ino || st.Ino == 0 {
+		t.Errorf("inode %d listed, %d by stat", e.Ino, st.Ino)
+	}
+	self, _ := d.Stat()
+	if order[0].Ino != self.Ino {
+		t.Errorf("inode %d of the dot, %d by stat", order[0].Ino, self.Ino)
+	}
+	real := map[string]bool{}
+	for _, e := range order {
+		real[e.Name] = true
+	}
+	// Cookies that nobody was given show nothing that is elsewhere.
+	for _, cookie := range []uint64{1, 2, 77, 1 << 31, 1 << 32, 1<<62 + 12345, 1<<63 - 1, firstCookie, firstCookie + 1, firstCookie + 2, 1<<64 - 2} {
+		if e, more, _ := d.Entry(cookie); more && !real[e.Name] {
+			t.Errorf("cookie %#x gave %v", cookie, e)
+		}
+	}
+}
+
+// A directory that is read again from the start is read as it is now.
+func TestListingAgainSeesWhatChanged(t *testing.T) {
+	w := newWorld(t)
+	w.file("ws/one/a", "")
+	g := w.open(w.rw("ws"))
+	d, errno := g.dir("ws/one")
+	wantErrno(t, "open", errno, 0)
+	defer d.Close()
+	for _, name := range []string{"a", "b", ""} {
+		var got []string
+		for cookie := uint64(0); ; {
+			e, more, errno := d.Entry(cookie)
+			wantErrno(t, "entry", errno, 0)
+			if !more {
+				break
+			}
+			got = append(got, e.Name)
+			cookie = e.Next
+		}
+		want := []string{".", ".."}
+		if name != "" {
+			want = append(want, name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("listed %v, want %v", got, want)
+		}
+		switch name {
+		case "a":
+			w.rename("ws/one/a", "ws/one/b")
+		case "b":
+			w.rename("ws/one/b", "ws/b")
+		}
+	}
 }
 
 func TestStatTellsNoDeviceOfTheHost(t *testing.T) {
@@ -272,11 +320,11 @@ func TestLimits(t *testing.T) {
 	}
 	t.Run("open files", func(t *testing.T) {
 		g := newLimited(t, Limits{MaxOpenFiles: 10})
-		var open []sys.File
+		var open []Handle
 		for range 1000 {
-			f, errno := g.OpenFile(g.name("ws/f.txt"), sys.O_RDONLY, 0)
+			f, errno := g.Open(g.name("ws/f.txt"), ReadOnly)
 			if errno != 0 {
-				wantErrno(t, "open", errno, sys.EAGAIN)
+				wantErrno(t, "open", errno, EMFILE)
 				break
 			}
 			open = append(open, f)
@@ -284,79 +332,76 @@ func TestLimits(t *testing.T) {
 		if len(open) != 10 {
 			t.Fatalf("%d files were opened", len(open))
 		}
-		wantErrno(t, "directory", g.try("ws", 0), sys.EAGAIN)
-		wantErrno(t, "synthetic directory", g.try("/", 0), sys.EAGAIN)
-		// wazero panics on anything else, here.
-		_, errno := g.OpenFile(".", sys.O_RDONLY, 0)
-		wantErrno(t, "preopen", errno, sys.ENOENT)
+		wantErrno(t, "directory", g.try("ws", 0), EMFILE)
+		wantErrno(t, "synthetic directory", g.try("/", 0), EMFILE)
 		open[0].Close()
 		open[0].Close()
 		wantErrno(t, "after a close", g.try("ws/f.txt", 0), 0)
-		wantErrno(t, "failing", g.try("ws/no", 0), sys.ENOENT)
+		wantErrno(t, "failing", g.try("ws/no", 0), ENOENT)
 		wantErrno(t, "failing does not leak", g.try("ws", 0), 0)
 	})
 	t.Run("bytes written", func(t *testing.T) {
 		g := newLimited(t, Limits{MaxWriteBytes: 100})
-		f, errno := g.OpenFile(g.name("ws/x"), sys.O_CREAT|sys.O_RDWR, 0)
+		f, errno := g.file("ws/x", Create|ReadWrite)
 		wantErrno(t, "create", errno, 0)
 		defer f.Close()
 		_, errno = f.Write(make([]byte, 60))
 		wantErrno(t, "write", errno, 0)
 		_, errno = f.Pwrite(make([]byte, 60), 0)
-		wantErrno(t, "overwrite", errno, sys.ERANGE)
-		wantErrno(t, "truncate", f.Truncate(200), sys.ERANGE)
+		wantErrno(t, "overwrite", errno, ENOSPC)
+		wantErrno(t, "truncate", f.Truncate(200), ENOSPC)
 		_, errno = f.Pwrite([]byte("x"), 100)
-		wantErrno(t, "hole", errno, sys.ERANGE)
+		wantErrno(t, "hole", errno, ENOSPC)
 		_, errno = f.Write(make([]byte, 40))
 		wantErrno(t, "the rest", errno, 0)
 		_, errno = f.Write([]byte("x"))
-		wantErrno(t, "more", errno, sys.ERANGE)
+		wantErrno(t, "more", errno, ENOSPC)
 		if fi, err := os.Stat(g.w.path("ws/x")); err != nil || fi.Size() != 100 {
 			t.Errorf("the host has %v, %v", fi, err)
 		}
 	})
 	t.Run("file size", func(t *testing.T) {
 		g := newLimited(t, Limits{MaxFileBytes: 1000})
-		f, errno := g.OpenFile(g.name("ws/x"), sys.O_CREAT|sys.O_RDWR, 0)
+		f, errno := g.file("ws/x", Create|ReadWrite)
 		wantErrno(t, "create", errno, 0)
 		defer f.Close()
 		for _, off := range []int64{1000, 1 << 40, 1 << 62, math.MaxInt64} {
-			at, errno := f.Seek(off, io.SeekStart)
+			at, errno := f.SeekTo(off, FromStart)
 			if at != off {
 				t.Errorf("seek to %d gave %d, %v", off, at, errno)
 			}
 			_, errno = f.Write([]byte("x"))
-			wantErrno(t, fmt.Sprint("write at ", off), errno, sys.ERANGE)
+			wantErrno(t, fmt.Sprint("write at ", off), errno, EFBIG)
 			_, errno = f.Pwrite([]byte("x"), off)
-			wantErrno(t, fmt.Sprint("pwrite at ", off), errno, sys.ERANGE)
-			wantErrno(t, fmt.Sprint("truncate to ", off+off&1), f.Truncate(max(off, 1001)), sys.ERANGE)
+			wantErrno(t, fmt.Sprint("pwrite at ", off), errno, EFBIG)
+			wantErrno(t, fmt.Sprint("truncate to ", off+off&1), f.Truncate(max(off, 1001)), EFBIG)
 			n, errno := f.Pread(make([]byte, 1), off)
 			if n != 0 {
 				t.Errorf("read %d bytes at %d, %v", n, off, errno)
 			}
 		}
 		_, errno = f.Pwrite([]byte("x"), -1)
-		wantErrno(t, "pwrite before the start", errno, sys.EINVAL)
-		wantErrno(t, "truncate before the start", f.Truncate(-1), sys.EINVAL)
+		wantErrno(t, "pwrite before the start", errno, EINVAL)
+		wantErrno(t, "truncate before the start", f.Truncate(-1), EINVAL)
 		wantErrno(t, "set append", f.SetAppend(true), 0)
 		_, errno = f.Pwrite(make([]byte, 990), 0)
 		wantErrno(t, "append", errno, 0)
 		_, errno = f.Pwrite(make([]byte, 20), 0)
-		wantErrno(t, "append beyond", errno, sys.ERANGE)
+		wantErrno(t, "append beyond", errno, EFBIG)
 		if fi, err := os.Stat(g.w.path("ws/x")); err != nil || fi.Size() != 990 {
 			t.Errorf("the host has %v, %v", fi, err)
 		}
 	})
 	t.Run("created", func(t *testing.T) {
 		g := newLimited(t, Limits{MaxCreated: 3})
-		wantErrno(t, "file", g.try("ws/1", sys.O_CREAT), 0)
-		wantErrno(t, "directory", g.Mkdir(g.name("ws/2"), 0), 0)
-		wantErrno(t, "directory again", g.Mkdir(g.name("ws/2"), 0), sys.EEXIST)
-		wantErrno(t, "file again", g.try("ws/1", sys.O_CREAT), 0)
-		wantErrno(t, "exclusive", g.try("ws/3", sys.O_CREAT|sys.O_EXCL), 0)
+		wantErrno(t, "file", g.try("ws/1", Create), 0)
+		wantErrno(t, "directory", g.Mkdir(g.name("ws/2")), 0)
+		wantErrno(t, "directory again", g.Mkdir(g.name("ws/2")), EEXIST)
+		wantErrno(t, "file again", g.try("ws/1", Create), 0)
+		wantErrno(t, "exclusive", g.try("ws/3", Create|Exclusive), 0)
 		wantErrno(t, "unlink", g.Unlink(g.name("ws/3")), 0)
-		wantErrno(t, "another file", g.try("ws/4", sys.O_CREAT), sys.ERANGE)
-		wantErrno(t, "another directory", g.Mkdir(g.name("ws/4"), 0), sys.ERANGE)
+		wantErrno(t, "another file", g.try("ws/4", Create), ENOSPC)
+		wantErrno(t, "another directory", g.Mkdir(g.name("ws/4")), ENOSPC)
 		if diff := cmp.Diff([]string{"1", "2", "d", "f.txt"}, g.list("ws")); diff != "" {
 			t.Error(diff)
 		}
@@ -367,9 +412,9 @@ func TestNothingWorksAfterClose(t *testing.T) {
 	w := newWorld(t)
 	w.dir("ws/masked")
 	g := w.openMasked([]string{"ws/masked"}, w.rw("ws"))
-	f, errno := g.OpenFile(g.name("ws/f.txt"), sys.O_RDWR, 0)
+	f, errno := g.file("ws/f.txt", ReadWrite)
 	wantErrno(t, "open", errno, 0)
-	d, errno := g.OpenFile(g.name("ws"), sys.O_RDONLY, 0)
+	d, errno := g.dir("ws")
 	wantErrno(t, "open directory", errno, 0)
 	if err := g.Close(); err != nil {
 		t.Error(err)
@@ -380,23 +425,21 @@ func TestNothingWorksAfterClose(t *testing.T) {
 	before := w.state()
 	_, write := f.Write([]byte("x"))
 	_, read := f.Read(make([]byte, 1))
-	_, list := d.Readdir(1)
+	_, _, list := d.Entry(startCookie)
 	_, stat := g.Stat(g.name("ws/f.txt"))
-	for what, errno := range map[string]sys.Errno{
+	for what, errno := range map[string]Errno{
 		"write": write, "read": read, "list": list, "stat": stat,
 		"truncate": f.Truncate(0),
 		"open":     g.try("ws/f.txt", 0),
-		"create":   g.try("ws/new", sys.O_CREAT),
+		"create":   g.try("ws/new", Create),
 		"root":     g.try("/", 0),
-		"mkdir":    g.Mkdir(g.name("ws/new"), 0),
+		"mkdir":    g.Mkdir(g.name("ws/new")),
 		"unlink":   g.Unlink(g.name("ws/f.txt")),
 	} {
-		wantErrno(t, what, errno, sys.EBADF)
+		wantErrno(t, what, errno, EBADF)
 	}
-	_, errno = g.OpenFile(".", sys.O_RDONLY, 0)
-	wantErrno(t, "preopen", errno, sys.ENOENT)
-	wantErrno(t, "close", f.Close(), 0)
-	wantErrno(t, "close directory", d.Close(), 0)
+	f.Close()
+	d.Close()
 	w.unchanged(before)
 }
 
@@ -413,11 +456,11 @@ func TestCloseWhileTheGuestWorks(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for n := 0; ; n++ {
-				f, errno := g.OpenFile(g.name("ws/d/g.txt"), sys.O_RDWR, 0)
+				f, errno := g.file("ws/d/g.txt", ReadWrite)
 				if n == 0 {
 					close(started)
 				}
-				if errno == sys.EBADF {
+				if errno == EBADF {
 					return
 				}
 				wantErrno(t, "open", errno, 0)
@@ -451,7 +494,7 @@ func TestCloseBetweenOpenAndKeep(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantErrno(t, "keep", g.keep(host), sys.EBADF)
+	wantErrno(t, "keep", g.keep(host), EBADF)
 	if _, err := host.Stat(); err == nil {
 		t.Error("the file is open")
 	}

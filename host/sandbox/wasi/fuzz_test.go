@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/tetratelabs/wazero/experimental/sys"
 )
 
 // FuzzNames does everything with two names in a workspace full of traps: what
@@ -21,8 +20,8 @@ func FuzzNames(f *testing.F) {
 		"ws/d/l/hidden/key", "ws/ro/x", "ws/./d//../ro/../../out", `ws\..\out`, "ws/\x00", "ws/\xff", "ws/f.txt/",
 		"ws/hard", "ws/d/l/../out/secret", "ws/new/", "ws/.", "ws/..", "ws/ro/..", "out/secret", "out",
 	} {
-		f.Add(seed, "ws/other", uint32(sys.O_RDWR|sys.O_CREAT))
-		f.Add("ws/f.txt", seed, uint32(sys.O_TRUNC))
+		f.Add(seed, "ws/other", uint32(ReadWrite|Create))
+		f.Add("ws/f.txt", seed, uint32(Truncate))
 	}
 	f.Fuzz(func(t *testing.T, a, b string, flag uint32) {
 		w := newWorld(t)
@@ -53,24 +52,24 @@ func FuzzNames(f *testing.F) {
 		before := kept()
 		for _, p := range []string{a, b, a + "/" + b} {
 			name := g.name(p)
-			g.try(p, sys.Oflag(flag))
-			g.try(p, sys.O_RDONLY)
-			g.try(p, sys.O_RDWR|sys.O_CREAT)
-			g.try(p+"/x", sys.O_WRONLY|sys.O_CREAT|sys.O_EXCL)
+			g.try(p, Flag(flag))
+			g.try(p, ReadOnly)
+			g.try(p, ReadWrite|Create)
+			g.try(p+"/x", WriteOnly|Create|Exclusive)
 			g.Stat(name)
 			g.Lstat(name)
 			if target, _ := g.Readlink(name); strings.Contains(target, "out") {
 				t.Errorf("readlink %q told %q", p, target)
 			}
-			g.Utimens(name, 1e9, 1e9)
-			g.Chmod(name, 0o700)
-			g.Mkdir(name, 0o700)
+			g.SetTimes(name, true, 1e9, 1e9)
+			g.SetTimes(name, false, 1e9, 1e9)
+			g.Mkdir(name)
 			g.Symlink("../out", name)
 			g.Link(name, g.name("ws/linked"))
 		}
 		g.Link(g.name(a), g.name(b))
 		g.Rename(g.name(a), g.name(b))
-		g.try("ws/secret", sys.O_RDONLY)
+		g.try("ws/secret", ReadOnly)
 		g.Rename(g.name(b), g.name(a))
 		g.Unlink(g.name(a))
 		g.Rmdir(g.name(b))

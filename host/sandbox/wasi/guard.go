@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/tetratelabs/wazero/experimental/sys"
 )
 
 // guard keeps a guest away from things inside a mount: masked paths, and the
@@ -159,13 +157,13 @@ const (
 	maxLinks = 8
 	// maxSteps bounds the work for one name: ".." in a symbolic link starts
 	// over.
-	maxSteps = 2 * maxPath
+	maxSteps = 2 * MaxPath
 )
 
 // walk finds rel in a guarded mount. Each directory is opened by its name in
 // the one before, and what was opened must be what was seen there; so no
 // exchange of a directory for a symbolic link leads past the guard.
-func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno sys.Errno) {
+func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno Errno) {
 	p = place{m: m, dir: m.root, name: ".", info: m.info, shown: shown, slash: slash}
 	defer func() {
 		if errno != 0 {
@@ -179,7 +177,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno 
 	links := 0
 	for steps := 0; len(todo) > 0; steps++ {
 		if steps > maxSteps {
-			return p, sys.ELOOP
+			return p, ELOOP
 		}
 		name, last := todo[0], len(todo) == 1
 		if name == ".." {
@@ -210,7 +208,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno 
 		switch {
 		case fi.Mode().Type() == fs.ModeSymlink && (!last || followLast):
 			if links++; links > maxLinks {
-				return p, sys.ELOOP
+				return p, ELOOP
 			}
 			target, err := p.dir.Readlink(name)
 			if err != nil {
@@ -229,7 +227,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno 
 			p.name, p.info = name, fi
 			return p, 0
 		case !fi.IsDir():
-			return p, sys.ENOTDIR
+			return p, ENOTDIR
 		}
 		next, opened, err := openDir(p.dir, name)
 		if err != nil {
@@ -237,7 +235,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno 
 		}
 		if !os.SameFile(fi, opened) {
 			_ = next.Close()
-			return p, errBusy
+			return p, errReplaced
 		}
 		p.close()
 		p.trails = m.guard.from(opened, p.trails, name)

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/tetratelabs/wazero/experimental/sys"
 )
 
 // reach tries everything on a name that must look as if it were nowhere.
@@ -22,34 +21,34 @@ func reach(g *guestFS, p string) {
 	if target != "" {
 		t.Errorf("readlink %s told %q", p, target)
 	}
-	for what, errno := range map[string]sys.Errno{
+	for what, errno := range map[string]Errno{
 		"stat":      stat,
 		"lstat":     lstat,
 		"readlink":  readlink,
-		"read":      g.try(p, sys.O_RDONLY),
-		"list":      g.try(p, sys.O_DIRECTORY),
-		"slash":     g.try(p+"/", sys.O_RDONLY),
-		"write":     g.try(p, sys.O_RDWR),
-		"truncate":  g.try(p, sys.O_TRUNC),
-		"create":    g.try(p, sys.O_CREAT|sys.O_RDWR),
-		"exclusive": g.try(p, sys.O_CREAT|sys.O_EXCL|sys.O_RDWR),
-		"mkdir":     g.Mkdir(name, 0o700),
+		"read":      g.try(p, ReadOnly),
+		"list":      g.try(p, DirectoryOnly),
+		"slash":     g.try(p+"/", ReadOnly),
+		"write":     g.try(p, ReadWrite),
+		"truncate":  g.try(p, Truncate),
+		"create":    g.try(p, Create|ReadWrite),
+		"exclusive": g.try(p, Create|Exclusive|ReadWrite),
+		"mkdir":     g.Mkdir(name),
 		"rmdir":     g.Rmdir(name),
 		"unlink":    g.Unlink(name),
 		"rename":    g.Rename(name, g.name("ws/stolen")),
 		"onto":      g.Rename(g.name("ws/f.txt"), name),
 		"onto dir":  g.Rename(g.name("ws/d"), name),
-		"utimes":    g.Utimens(name, 1, 1),
-		"chmod":     g.Chmod(name, 0o777),
+		"utimes":    g.SetTimes(name, true, 1, 1),
+		"lutimes":   g.SetTimes(name, false, 1, 1),
 		"link":      g.Link(name, g.name("ws/stolen")),
 		"symlink":   g.Symlink("x", name),
-		"inside":    g.try(p+"/key", sys.O_RDONLY),
-		"new":       g.try(p+"/new", sys.O_CREAT|sys.O_RDWR),
-		"mkdir in":  g.Mkdir(name+"/new", 0o700),
+		"inside":    g.try(p+"/key", ReadOnly),
+		"new":       g.try(p+"/new", Create|ReadWrite),
+		"mkdir in":  g.Mkdir(name + "/new"),
 		"rename in": g.Rename(name+"/key", g.name("ws/stolen")),
 		"into":      g.Rename(g.name("ws/f.txt"), name+"/f.txt"),
-		"deeper":    g.try(p+"/sub/key", sys.O_RDONLY),
-		"nowhere":   g.try(p+"/no/such", sys.O_RDONLY),
+		"deeper":    g.try(p+"/sub/key", ReadOnly),
+		"nowhere":   g.try(p+"/no/such", ReadOnly),
 		"unlink in": g.Unlink(name + "/key"),
 		"link out":  g.Link(name+"/key", g.name("ws/stolen")),
 	} {
@@ -92,14 +91,14 @@ func TestMaskedDirectoryIsNotReached(t *testing.T) {
 			before := w.state()
 			if tc.name == "missing, and its parent" {
 				// The parent may come into being.
-				wantErrno(t, "mkdir of the parent", g.Mkdir(g.name("ws/no"), 0o700), 0)
+				wantErrno(t, "mkdir of the parent", g.Mkdir(g.name("ws/no")), 0)
 				before = w.state()
 			}
 			for _, p := range tc.try {
 				reach(g, p)
 			}
 			for _, p := range []string{"ws/l/key", "ws/l/sub/key", "ws/m/b/key"} {
-				if errno := g.try(p, sys.O_RDWR); errno == 0 {
+				if errno := g.try(p, ReadWrite); errno == 0 {
 					t.Errorf("%s was opened", p)
 				}
 			}
@@ -167,7 +166,7 @@ func TestWhatLeadsToAMaskedDirectoryStays(t *testing.T) {
 	}
 	wantErrno(t, "onto a missing parent", g.Rename(g.name("ws/d"), g.name("ws/e/x")), errOutside)
 	w.unchanged(before)
-	wantErrno(t, "write beside it", g.try("ws/l1/l2/new", sys.O_CREAT|sys.O_RDWR), 0)
+	wantErrno(t, "write beside it", g.try("ws/l1/l2/new", Create|ReadWrite), 0)
 	wantErrno(t, "rename beside it", g.Rename(g.name("ws/a/b/new"), g.name("ws/d/new")), 0)
 	if _, err := os.Stat(w.path("ws/d/new")); err != nil {
 		t.Error(err)
@@ -229,7 +228,7 @@ func TestNestedMounts(t *testing.T) {
 			outer, inner := w.ro("ws"), w.ro("ws/a/sub")
 			outer.Write, inner.Write = tc.outer, tc.inner
 			g := w.open(outer, inner)
-			want := func(write bool) sys.Errno {
+			want := func(write bool) Errno {
 				if write {
 					return 0
 				}
@@ -238,9 +237,9 @@ func TestNestedMounts(t *testing.T) {
 			before := w.state()
 			// No other name reaches the nested directory.
 			for _, p := range []string{"ws/l", "ws/l/x", "ws/d/l/sub", "ws/d/l/sub/x"} {
-				wantErrno(t, "read "+p, g.try(p, sys.O_RDONLY), errOutside)
-				wantErrno(t, "write "+p, g.try(p, sys.O_RDWR), errOutside)
-				wantErrno(t, "create "+p+"/new", g.try(p+"/new", sys.O_RDWR|sys.O_CREAT), errOutside)
+				wantErrno(t, "read "+p, g.try(p, ReadOnly), errOutside)
+				wantErrno(t, "write "+p, g.try(p, ReadWrite), errOutside)
+				wantErrno(t, "create "+p+"/new", g.try(p+"/new", ReadWrite|Create), errOutside)
 			}
 			// Nor can it be moved to where one does.
 			for _, p := range []string{"ws/a", "ws/a/sub"} {
@@ -255,10 +254,10 @@ func TestNestedMounts(t *testing.T) {
 				t.Error("renamed from one to the other")
 			}
 			w.unchanged(before)
-			wantErrno(t, "create outside", g.try("ws/a/new", sys.O_RDWR|sys.O_CREAT), want(tc.outer))
-			wantErrno(t, "create inside", g.try("ws/a/sub/new", sys.O_RDWR|sys.O_CREAT), want(tc.inner))
-			wantErrno(t, "dotdot out", g.try("ws/a/sub/../new2", sys.O_RDWR|sys.O_CREAT), want(tc.outer))
-			wantErrno(t, "dotdot in", g.try("ws/a/../a/sub/new2", sys.O_RDWR|sys.O_CREAT), want(tc.inner))
+			wantErrno(t, "create outside", g.try("ws/a/new", ReadWrite|Create), want(tc.outer))
+			wantErrno(t, "create inside", g.try("ws/a/sub/new", ReadWrite|Create), want(tc.inner))
+			wantErrno(t, "dotdot out", g.try("ws/a/sub/../new2", ReadWrite|Create), want(tc.outer))
+			wantErrno(t, "dotdot in", g.try("ws/a/../a/sub/new2", ReadWrite|Create), want(tc.inner))
 			if content, errno := g.content("ws/a/sub/x", 0); content != "nested" || errno != 0 {
 				t.Errorf("reading gave %q, %v", content, errno)
 			}
@@ -282,8 +281,8 @@ func TestNestedMountHidesWhatIsThere(t *testing.T) {
 		t.Errorf("listed (-want +got):\n%s", diff)
 	}
 	st, errno := g.Lstat(g.name("ws/sub"))
-	if errno != 0 || !st.Mode.IsDir() {
-		t.Errorf("lstat gave %v, %v", st.Mode, errno)
+	if errno != 0 || st.Type != Directory {
+		t.Errorf("lstat gave %v, %v", st.Type, errno)
 	}
 	wantErrno(t, "unlink", g.Unlink(g.name("ws/sub")), errReadOnly)
 	if got, err := os.ReadFile(w.path("ws/sub")); err != nil || string(got) != canary {

@@ -6,18 +6,18 @@ import "fmt"
 // one is an error of [New].
 type Limits struct {
 	// MaxOpenFiles is the number of files and directories open at the same
-	// time. More is EAGAIN. Default 256. An open directory of a guarded mount
+	// time. More is EMFILE. Default 256. An open directory of a guarded mount
 	// takes two descriptors of the host, everything else one.
 	MaxOpenFiles int
 	// MaxWriteBytes is the sum of bytes written and of bytes by which files
-	// grew without being written. More is ERANGE, and the write that would
+	// grew without being written. More is ENOSPC, and the write that would
 	// exceed it writes nothing. Default 1 GiB.
 	MaxWriteBytes int64
 	// MaxFileBytes is the largest offset that can be written or truncated to.
-	// More is ERANGE. Default 1 GiB.
+	// More is EFBIG. Default 1 GiB.
 	MaxFileBytes int64
 	// MaxCreated is the number of files and directories created, whether or
-	// not they are removed again. More is ERANGE. Default 65536.
+	// not they are removed again. More is ENOSPC. Default 65536.
 	MaxCreated int64
 	// Fuel takes what the guest has to pay for, in units of fuel. It is called
 	// from the goroutine of the guest. Nil: nothing has a price.
@@ -28,7 +28,8 @@ type Limits struct {
 // everything is in the host's caches.
 const (
 	costPath    = 4000 // the look-up of a name
-	costSyscall = 500  // an operation on an open file, an entry of a directory
+	costSyscall = 500  // an operation on an open file
+	costEntry   = 100  // an entry of a directory that is read in order
 	costShift   = 3    // so many bytes, as a power of two, that are read or written cost one unit
 )
 

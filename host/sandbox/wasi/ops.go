@@ -6,9 +6,6 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
-
-	"github.com/tetratelabs/wazero/experimental/sys"
-	wsys "github.com/tetratelabs/wazero/sys"
 )
 
 const (
@@ -16,31 +13,48 @@ const (
 	newDirMode  = 0o777
 )
 
-// OpenFile opens a regular file or a directory. The mode is ignored, see the
-// package documentation.
-func (f *FS) OpenFile(name string, flag sys.Oflag, _ fs.FileMode) (sys.File, sys.Errno) {
-	file, errno := f.openFile(name, flag)
-	if errno != 0 {
-		if name == "." {
-			// wazero opens its preopen under this name when it is first
-			// used, and panics on any other error.
-			errno = sys.ENOENT
-		}
-		return nil, errno
-	}
-	return file, 0
+// Flag says how a file is opened.
+type Flag uint32
+
+// One of the first three, and any of the others.
+const (
+	ReadOnly  Flag = 0
+	WriteOnly Flag = 1
+	ReadWrite Flag = 2
+
+	Append        Flag = 1 << 2 // every write goes to the end
+	Create        Flag = 1 << 3 // if there is nothing
+	Exclusive     Flag = 1 << 4 // with Create: there must be nothing
+	Truncate      Flag = 1 << 5
+	DirectoryOnly Flag = 1 << 6
+	NoFollow      Flag = 1 << 7 // a symbolic link at the end is ELOOP
+
+	accessMask Flag = 3
+)
+
+// Handle is an open file or directory: a [*File] or a [*Dir].
+type Handle interface {
+	Stat() (Stat, Errno)
+	SetTimes(atim, mtim int64) Errno
+	Close()
 }
 
-func (f *FS) openFile(name string, flag sys.Oflag) (_ sys.File, errno sys.Errno) {
-	access := flag & (sys.O_RDWR | sys.O_WRONLY)
-	if access == sys.O_RDWR|sys.O_WRONLY {
-		return nil, sys.EINVAL
+var (
+	_ Handle = (*File)(nil)
+	_ Handle = (*Dir)(nil)
+)
+
+// Open opens a regular file or a directory.
+func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
+	access := flag & accessMask
+	if access > ReadWrite {
+		return nil, EINVAL
 	}
 	// Truncation and the like need no right to write in WASI, but are changes.
-	change := access != 0 || flag&(sys.O_CREAT|sys.O_TRUNC|sys.O_APPEND) != 0
-	exclusive := flag&sys.O_CREAT != 0 && flag&sys.O_EXCL != 0
+	change := access != 0 || flag&(Create|Truncate|Append) != 0
+	exclusive := flag&Create != 0 && flag&Exclusive != 0
 	last := followLink
-	if flag&sys.O_NOFOLLOW != 0 || exclusive {
+	if flag&NoFollow != 0 || exclusive {
 		last = keepUnless
 	}
 	p, errno := f.at(name, last)
@@ -53,7 +67,7 @@ func (f *FS) openFile(name string, flag sys.Oflag) (_ sys.File, errno sys.Errno)
 			return nil, errno
 		}
 		if p.slash {
-			return nil, sys.EISDIR
+			return nil, EISDIR
 		}
 	}
 	if errno := f.reserve(); errno != 0 {
@@ -65,30 +79,30 @@ func (f *FS) openFile(name string, flag sys.Oflag) (_ sys.File, errno sys.Errno)
 		}
 	}()
 	if p.m == nil {
-		return f.newDir(&p, nil)
+		return opened(f.newDir(&p, nil, nil))
 	}
 
 	how := os.O_RDONLY
 	switch {
-	case access == sys.O_WRONLY:
+	case access == WriteOnly:
 		how = os.O_WRONLY
-	case access == sys.O_RDWR || flag&sys.O_TRUNC != 0:
+	case access == ReadWrite || flag&Truncate != 0:
 		how = os.O_RDWR
 	}
-	if flag&sys.O_NOFOLLOW != 0 && !exclusive && !p.slash && !p.guarded() {
+	if flag&NoFollow != 0 && !exclusive && !p.slash && !p.guarded() {
 		if fi, errno := p.lstat(); errno == 0 && fi.Mode().Type() == fs.ModeSymlink {
-			return nil, sys.ELOOP
+			return nil, ELOOP
 		}
 	}
 	var host *os.File
 	var fi os.FileInfo
-	errno = sys.ENOENT
+	errno = ENOENT
 	if !exclusive {
 		host, fi, errno = p.hold(how)
 	}
-	if errno == sys.ENOENT && flag&sys.O_CREAT != 0 {
+	if errno == ENOENT && flag&Create != 0 {
 		host, fi, errno = f.create(&p, how)
-		if errno == sys.EEXIST && !exclusive {
+		if errno == EEXIST && !exclusive {
 			// Somebody else made it, or it is a link to nothing. Through
 			// such a link nothing is created.
 			host, fi, errno = p.hold(how)
@@ -104,11 +118,11 @@ func (f *FS) openFile(name string, flag sys.Oflag) (_ sys.File, errno sys.Errno)
 	}()
 	switch {
 	case fi.IsDir() && change:
-		return nil, sys.EISDIR
+		return nil, EISDIR
 	case fi.IsDir():
-		return f.newDir(&p, host)
-	case flag&sys.O_DIRECTORY != 0:
-		return nil, sys.ENOTDIR
+		return opened(f.newDir(&p, host, fi))
+	case flag&DirectoryOnly != 0:
+		return nil, ENOTDIR
 	}
 	if change {
 		if errno := single(host, fi); errno != 0 {
@@ -117,18 +131,18 @@ func (f *FS) openFile(name string, flag sys.Oflag) (_ sys.File, errno sys.Errno)
 	}
 	// Only now, when it is known what would be lost.
 	size := fi.Size()
-	if flag&sys.O_TRUNC != 0 && size > 0 {
+	if flag&Truncate != 0 && size > 0 {
 		if err := host.Truncate(0); err != nil {
 			return nil, errnoOf(err)
 		}
 		size = 0
 	}
-	file := &file{
+	file := &File{
 		fs: f, m: p.m, host: host, shown: p.shown, size: size,
-		reads:  access != sys.O_WRONLY,
+		reads:  access != WriteOnly,
 		writes: access != 0,
 	}
-	if flag&sys.O_APPEND != 0 {
+	if flag&Append != 0 {
 		if errno := file.SetAppend(true); errno != 0 {
 			return nil, errno
 		}
@@ -139,13 +153,21 @@ func (f *FS) openFile(name string, flag sys.Oflag) (_ sys.File, errno sys.Errno)
 	return file, 0
 }
 
+// opened keeps a nil pointer from becoming a handle that is not nil.
+func opened(d *Dir, errno Errno) (Handle, Errno) {
+	if errno != 0 {
+		return nil, errno
+	}
+	return d, 0
+}
+
 // create makes a new file. It fails if there is anything under the name.
-func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, sys.Errno) {
+func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	switch {
 	case p.guarded() && p.info != nil:
-		return nil, nil, sys.EEXIST
+		return nil, nil, EEXIST
 	case p.linked:
-		return nil, nil, sys.ENOENT
+		return nil, nil, ENOENT
 	}
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return nil, nil, errno
@@ -164,28 +186,28 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, sys.Errno) {
 }
 
 // Stat describes what is behind a name and its symbolic links.
-func (f *FS) Stat(name string) (wsys.Stat_t, sys.Errno) {
+func (f *FS) Stat(name string) (Stat, Errno) {
 	p, errno := f.at(name, followLink)
 	if errno != 0 {
-		return wsys.Stat_t{}, errno
+		return Stat{}, errno
 	}
 	defer p.close()
 	if p.m == nil {
-		return f.syntheticStat(p.shown), 0
+		return syntheticStat(p.shown), 0
 	}
 	fi, errno := p.stat()
 	return p.describe(fi, errno)
 }
 
 // Lstat describes what is under a name, which may be a symbolic link.
-func (f *FS) Lstat(name string) (wsys.Stat_t, sys.Errno) {
+func (f *FS) Lstat(name string) (Stat, Errno) {
 	p, errno := f.at(name, keepUnless)
 	if errno != 0 {
-		return wsys.Stat_t{}, errno
+		return Stat{}, errno
 	}
 	defer p.close()
 	if p.m == nil {
-		return f.syntheticStat(p.shown), 0
+		return syntheticStat(p.shown), 0
 	}
 	find := p.lstat
 	if p.slash {
@@ -195,28 +217,28 @@ func (f *FS) Lstat(name string) (wsys.Stat_t, sys.Errno) {
 	return p.describe(fi, errno)
 }
 
-func (p *place) describe(fi os.FileInfo, errno sys.Errno) (wsys.Stat_t, sys.Errno) {
+func (p *place) describe(fi os.FileInfo, errno Errno) (Stat, Errno) {
 	switch {
 	case errno != 0:
-		return wsys.Stat_t{}, errno
+		return Stat{}, errno
 	case p.slash && !fi.IsDir():
-		return wsys.Stat_t{}, sys.ENOTDIR
+		return Stat{}, ENOTDIR
 	}
 	return p.m.describe(fi, p.shown), 0
 }
 
-// Mkdir makes a directory. The mode is ignored, see the package documentation.
-func (f *FS) Mkdir(name string, _ fs.FileMode) sys.Errno {
+// Mkdir makes a directory.
+func (f *FS) Mkdir(name string) Errno {
 	p, errno := f.entry(name)
 	defer p.close()
 	if errno == errReadOnly && p.m == nil {
-		return sys.EEXIST
+		return EEXIST
 	}
 	if errno != 0 {
 		return errno
 	}
 	if p.name == "." || p.guarded() && p.info != nil {
-		return sys.EEXIST
+		return EEXIST
 	}
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return errno
@@ -228,19 +250,32 @@ func (f *FS) Mkdir(name string, _ fs.FileMode) sys.Errno {
 	return 0
 }
 
-// Chmod changes the permission bits of a file or directory.
-func (f *FS) Chmod(name string, mode fs.FileMode) sys.Errno {
-	host, errno := f.toChange(name)
+// SetTimes changes the times of a file or directory, in nanoseconds since 1970;
+// [OmitTime] leaves one as it is. A symbolic link at the end of the name is
+// followed, or has its own times changed.
+func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
+	last := keepUnless
+	if follow {
+		last = followLink
+	}
+	p, errno := f.at(name, last)
 	if errno != 0 {
 		return errno
 	}
-	defer host.Close()
-	return errnoOf(host.Chmod(mode & fs.ModePerm))
-}
-
-// Utimens changes the times of a file or directory.
-func (f *FS) Utimens(name string, atim, mtim int64) sys.Errno {
-	host, errno := f.toChange(name)
+	defer p.close()
+	if errno := p.writable(); errno != 0 {
+		return errno
+	}
+	if !follow {
+		fi, errno := p.lstat()
+		if errno != 0 {
+			return errno
+		}
+		if fi.Mode().Type() == fs.ModeSymlink && !p.slash {
+			return p.setLinkTimes(atim, mtim)
+		}
+	}
+	host, errno := p.holdToChange()
 	if errno != 0 {
 		return errno
 	}
@@ -248,18 +283,23 @@ func (f *FS) Utimens(name string, atim, mtim int64) sys.Errno {
 	return errnoOf(setTimes(host, atim, mtim))
 }
 
-func (f *FS) toChange(name string) (*os.File, sys.Errno) {
-	p, errno := f.at(name, followLink)
-	if errno != 0 {
-		return nil, errno
+// setLinkTimes changes the times of a symbolic link itself.
+func (p *place) setLinkTimes(atim, mtim int64) Errno {
+	dir, name := p.dir, p.name
+	if !p.guarded() && strings.Contains(name, "/") {
+		parent, err := dir.OpenRoot(path.Dir(name) + "/.")
+		if err != nil {
+			return errnoOf(err)
+		}
+		defer parent.Close()
+		dir, name = parent, path.Base(name)
 	}
-	defer p.close()
-	return p.holdToChange()
+	return setLinkTimes(dir, name, atim, mtim)
 }
 
 // Rename moves a file or directory within a mount. An empty directory can be
 // replaced by another; that it is removed first can be seen by the host.
-func (f *FS) Rename(from, to string) sys.Errno {
+func (f *FS) Rename(from, to string) Errno {
 	a, errno := f.entry(from)
 	defer a.close()
 	if errno != 0 {
@@ -281,22 +321,22 @@ func (f *FS) Rename(from, to string) sys.Errno {
 		return errno
 	}
 	if (a.slash || b.slash) && !src.IsDir() {
-		return sys.ENOTDIR
+		return ENOTDIR
 	}
 	if _, inside := below(a.shown, b.shown); inside && src.IsDir() && a.shown != b.shown {
-		return sys.EINVAL
+		return EINVAL
 	}
 	dst, errno := b.lstat()
 	switch {
-	case errno == sys.ENOENT:
+	case errno == ENOENT:
 	case errno != 0:
 		return errno
 	case os.SameFile(src, dst):
 		return 0
 	case dst.IsDir() && !src.IsDir():
-		return sys.EISDIR
+		return EISDIR
 	case src.IsDir() && !dst.IsDir():
-		return sys.ENOTDIR
+		return ENOTDIR
 	case dst.IsDir():
 		// os.Root replaces no directory.
 		if err := b.dir.Remove(b.name); err != nil {
@@ -317,7 +357,7 @@ func (f *FS) Rename(from, to string) sys.Errno {
 // resemble gives a file the mode of the one whose place it takes, and its owner
 // where the host may set that: a guest can do neither, and replacing a file as
 // a whole is how it is changed safely.
-func (p *place) resemble(other os.FileInfo) sys.Errno {
+func (p *place) resemble(other os.FileInfo) Errno {
 	host, errno := p.holdToChange()
 	if errno != 0 {
 		return errno
@@ -329,20 +369,20 @@ func (p *place) resemble(other os.FileInfo) sys.Errno {
 
 // notEmpty is what a guest expects instead of EEXIST, which hosts may say of a
 // directory that cannot be removed or replaced.
-func notEmpty(errno sys.Errno) sys.Errno {
-	if errno == sys.EEXIST {
-		return sys.ENOTEMPTY
+func notEmpty(errno Errno) Errno {
+	if errno == EEXIST {
+		return ENOTEMPTY
 	}
 	return errno
 }
 
 // Rmdir removes an empty directory.
-func (f *FS) Rmdir(name string) sys.Errno { return f.remove(name, true) }
+func (f *FS) Rmdir(name string) Errno { return f.remove(name, true) }
 
 // Unlink removes a file or a symbolic link.
-func (f *FS) Unlink(name string) sys.Errno { return f.remove(name, false) }
+func (f *FS) Unlink(name string) Errno { return f.remove(name, false) }
 
-func (f *FS) remove(name string, dir bool) sys.Errno {
+func (f *FS) remove(name string, dir bool) Errno {
 	p, errno := f.entry(name)
 	defer p.close()
 	if errno != 0 {
@@ -356,18 +396,18 @@ func (f *FS) remove(name string, dir bool) sys.Errno {
 	case errno != 0:
 		return errno
 	case dir && !fi.IsDir():
-		return sys.ENOTDIR
+		return ENOTDIR
 	case !dir && fi.IsDir():
-		return sys.EISDIR
+		return EISDIR
 	case !dir && p.slash:
-		return sys.ENOTDIR
+		return ENOTDIR
 	}
 	return notEmpty(errnoOf(p.dir.Remove(p.name)))
 }
 
 // Link is refused: the new name would give no access that the old one does
 // not, but a file with two names can be changed through neither.
-func (f *FS) Link(from, to string) sys.Errno {
+func (f *FS) Link(from, to string) Errno {
 	p, errno := f.at(from, keepLink)
 	if errno != 0 {
 		return errno
@@ -378,32 +418,32 @@ func (f *FS) Link(from, to string) sys.Errno {
 
 // Symlink is refused: where a link leads is decided by whoever follows it, and
 // the programs of the host follow it anywhere.
-func (f *FS) Symlink(_, name string) sys.Errno {
+func (f *FS) Symlink(_, name string) Errno {
 	p, errno := f.entry(name)
 	defer p.close()
 	if errno != 0 {
 		return errno
 	}
-	return sys.EPERM
+	return EPERM
 }
 
 // Readlink returns the target of a symbolic link if it is relative and, as
 // text, stays inside the mount.
-func (f *FS) Readlink(name string) (string, sys.Errno) {
+func (f *FS) Readlink(name string) (string, Errno) {
 	p, errno := f.at(name, keepLink)
 	if errno != 0 {
 		return "", errno
 	}
 	defer p.close()
 	if p.m == nil {
-		return "", sys.EINVAL
+		return "", EINVAL
 	}
 	fi, errno := p.lstat()
 	switch {
 	case errno != 0:
 		return "", errno
 	case p.slash || fi.Mode().Type() != fs.ModeSymlink:
-		return "", sys.EINVAL
+		return "", EINVAL
 	}
 	target, err := p.dir.Readlink(p.name)
 	if err != nil {

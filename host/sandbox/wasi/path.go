@@ -5,29 +5,43 @@ import (
 	"runtime"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/tetratelabs/wazero/experimental/sys"
 )
 
-// maxPath is the longest name that is looked at, in bytes.
-const maxPath = 4096
+// MaxPath is the longest name that is looked at, in bytes.
+const MaxPath = 4096
 
 // clean returns the absolute form of a guest's name, and whether it can only
 // be the name of a directory because it ended in a slash or a dot.
-func clean(p string) (_ string, dir bool, _ sys.Errno) {
+func clean(p string) (_ string, dir bool, _ Errno) {
 	switch {
 	case p == "":
-		return "", false, sys.EINVAL
-	case len(p) > maxPath:
-		return "", false, sys.ENAMETOOLONG
-	case strings.IndexByte(p, 0) >= 0 || !utf8.ValidString(p):
-		return "", false, sys.EINVAL
+		return "", false, EINVAL
+	case len(p) > MaxPath:
+		return "", false, ENAMETOOLONG
+	case strings.IndexByte(p, 0) >= 0:
+		return "", false, EINVAL
+	case !utf8.ValidString(p):
+		return "", false, EILSEQ
 	}
 	if strings.Contains(p, "..") && climbs(p) {
 		return "", false, errOutside
 	}
 	last := p[strings.LastIndexByte(p, '/')+1:]
 	return path.Clean("/" + p), last == "" || last == "." || last == "..", 0
+}
+
+// Below returns the name of p, which is relative to the directory dir. Names
+// are put together as text: a directory that was moved since it was opened is
+// looked for where it was, and whatever has taken its place is found, with the
+// rights that one has there. p must neither be absolute nor lead above dir.
+func Below(dir, p string) (string, Errno) {
+	switch {
+	case p == "":
+		return "", EINVAL
+	case p[0] == '/' || strings.Contains(p, "..") && climbs(p):
+		return "", errOutside
+	}
+	return dir + "/" + p, 0
 }
 
 // climbs reports whether p leaves "/" at any point. path.Clean would stay at

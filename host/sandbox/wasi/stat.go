@@ -4,30 +4,77 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"io/fs"
+	"math"
 	"os"
-
-	wsys "github.com/tetratelabs/wazero/sys"
 )
+
+// FileType is what something in the file system is, by the numbers of WASI
+// preview 1.
+type FileType uint8
+
+// The types of files. Of the host's others, such as FIFOs, a guest learns
+// only that they are Unknown.
+const (
+	Unknown         FileType = 0
+	BlockDevice     FileType = 1
+	CharacterDevice FileType = 2
+	Directory       FileType = 3
+	RegularFile     FileType = 4
+	SocketDgram     FileType = 5
+	SocketStream    FileType = 6
+	SymbolicLink    FileType = 7
+)
+
+func typeOfMode(m fs.FileMode) FileType {
+	switch m.Type() {
+	case 0:
+		return RegularFile
+	case fs.ModeDir:
+		return Directory
+	case fs.ModeSymlink:
+		return SymbolicLink
+	case fs.ModeSocket:
+		return SocketStream
+	case fs.ModeDevice:
+		return BlockDevice
+	case fs.ModeDevice | fs.ModeCharDevice:
+		return CharacterDevice
+	}
+	return Unknown
+}
+
+// Stat is what a guest learns about a file. Times are nanoseconds since 1970.
+type Stat struct {
+	Dev, Ino         uint64
+	Type             FileType
+	Nlink            uint64
+	Size             uint64
+	Atim, Mtim, Ctim int64
+}
+
+// OmitTime is a time that is not to be changed.
+const OmitTime int64 = math.MinInt64
 
 // syntheticDev is the device number of synthetic directories. Those of mounts
 // follow, in the order of the grant.
 const syntheticDev = 1
 
 // describe is what a guest learns about a file of the mount.
-func (m *mount) describe(fi os.FileInfo, shown string) wsys.Stat_t {
-	st := wsys.NewStat_t(fi)
+func (m *mount) describe(fi os.FileInfo, shown string) Stat {
+	st := hostStat(fi)
 	st.Ino = m.ino(st.Ino, st.Dev, shown)
 	st.Dev = m.dev
-	st.Mode = fi.Mode() & (fs.ModeType | fs.ModePerm)
-	if fi.Mode().Type() == fs.ModeSymlink {
+	st.Type = typeOfMode(fi.Mode())
+	st.Size = uint64(max(fi.Size(), 0))
+	if st.Type == SymbolicLink {
 		// The length of a target that is not told either.
 		st.Size = 0
 	}
 	return st
 }
 
-func (f *FS) syntheticStat(shown string) wsys.Stat_t {
-	return wsys.Stat_t{Dev: syntheticDev, Ino: hashIno(shown), Mode: fs.ModeDir | 0o555, Nlink: 1}
+func syntheticStat(shown string) Stat {
+	return Stat{Dev: syntheticDev, Ino: hashIno(shown), Type: Directory, Nlink: 1}
 }
 
 // ino is the number of a file for the guest: that of the host, as long as it
@@ -37,7 +84,7 @@ func (m *mount) ino(ino, dev uint64, shown string) uint64 {
 	switch {
 	case ino == 0:
 		return hashIno(shown)
-	case dev == wsys.NewStat_t(m.info).Dev:
+	case dev == hostStat(m.info).Dev:
 		return ino
 	}
 	var b [16]byte

@@ -3,15 +3,13 @@ package wasi
 import (
 	"bytes"
 	"encoding/binary"
-	"io/fs"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"unsafe"
 
-	"github.com/tetratelabs/wazero/experimental/sys"
-	wsys "github.com/tetratelabs/wazero/sys"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,14 +28,42 @@ func setTimes(f *os.File, atim, mtim int64) error {
 
 func timespec(nanos int64) unix.Timespec {
 	ts := unix.NsecToTimespec(nanos)
-	if nanos == sys.UTIME_OMIT {
+	if nanos == OmitTime {
 		ts.Nsec = unix.UTIME_OMIT
 	}
 	return ts
 }
 
+// setLinkTimes changes the times of the symbolic link that has a name in a
+// directory. A handle is taken first, so that nothing which takes the link's
+// place is changed.
+func setLinkTimes(dir *os.Root, name string, atim, mtim int64) Errno {
+	d, err := dir.Open(".")
+	if err != nil {
+		return errnoOf(err)
+	}
+	defer d.Close()
+	return errnoOf(onFd(d, func(dirFd int) error {
+		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFLNK || st.Nlink > 1 {
+			return unix.EAGAIN
+		}
+		return unix.UtimesNanoAt(fd, "", []unix.Timespec{timespec(atim), timespec(mtim)}, unix.AT_EMPTY_PATH)
+	}))
+}
+
 // entries reads a directory as the kernel has it: the os package would ask for
 // the status of every entry, although type and inode number are here already.
+// A cookie is the kernel's own offset, so that going on anywhere costs the
+// same, and the entries seen before need not be remembered.
 type entries struct {
 	buf  []byte
 	rest []byte
@@ -49,6 +75,15 @@ const (
 	direntBuffer = 8 << 10
 )
 
+// seek makes the entry of a cookie the next one, and says how many it passed.
+// Zero is the first. What a cookie that was never given leads to is the
+// kernel's affair: some entry of this directory, the end, or an error.
+func (e *entries) seek(f *os.File, cookie uint64) (passed uint64, _ error) {
+	e.rest = nil
+	_, err := f.Seek(int64(cookie), io.SeekStart)
+	return 0, err
+}
+
 // read returns the next entry, or false at the end.
 func (e *entries) read(f *os.File) (_ hostEntry, more bool, _ error) {
 	if len(e.rest) == 0 {
@@ -58,7 +93,7 @@ func (e *entries) read(f *os.File) (_ hostEntry, more bool, _ error) {
 			if err != nil {
 				return hostEntry{}, false, err
 			}
-			e.dev = wsys.NewStat_t(fi).Dev
+			e.dev = hostStat(fi).Dev
 		}
 		n := 0
 		err := onFd(f, func(fd int) (err error) {
@@ -86,24 +121,26 @@ func (e *entries) read(f *os.File) (_ hostEntry, more bool, _ error) {
 	if i := bytes.IndexByte(name, 0); i >= 0 {
 		name = name[:i]
 	}
-	out := hostEntry{dev: e.dev, Dirent: sys.Dirent{
+	out := hostEntry{dev: e.dev, Dirent: Dirent{
+		Next: binary.NativeEndian.Uint64(d[8:]),
 		Ino:  binary.NativeEndian.Uint64(d),
 		Name: string(name),
 	}}
 	switch d[18] {
 	case unix.DT_REG:
+		out.Type = RegularFile
 	case unix.DT_DIR:
-		out.Type = fs.ModeDir
+		out.Type = Directory
 	case unix.DT_LNK:
-		out.Type = fs.ModeSymlink
-	case unix.DT_FIFO:
-		out.Type = fs.ModeNamedPipe
+		out.Type = SymbolicLink
 	case unix.DT_SOCK:
-		out.Type = fs.ModeSocket
+		out.Type = SocketStream
 	case unix.DT_CHR:
-		out.Type = fs.ModeDevice | fs.ModeCharDevice
+		out.Type = CharacterDevice
 	case unix.DT_BLK:
-		out.Type = fs.ModeDevice
+		out.Type = BlockDevice
+	case unix.DT_FIFO:
+		out.Type = Unknown
 	default:
 		out.Type = typeOf(f, out.Name)
 	}
@@ -112,22 +149,22 @@ func (e *entries) read(f *os.File) (_ hostEntry, more bool, _ error) {
 
 // typeOf asks for the type of an entry where the file system does not tell
 // with the name.
-func typeOf(f *os.File, name string) fs.FileMode {
+func typeOf(f *os.File, name string) FileType {
 	var st unix.Stat_t
 	if err := onFd(f, func(fd int) error {
 		return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
 	}); err != nil {
-		return fs.ModeIrregular
+		return Unknown
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		return 0
+		return RegularFile
 	case unix.S_IFDIR:
-		return fs.ModeDir
+		return Directory
 	case unix.S_IFLNK:
-		return fs.ModeSymlink
+		return SymbolicLink
 	}
-	return fs.ModeIrregular
+	return Unknown
 }
 
 // holdsMountPoint reports whether a file system is mounted somewhere below

@@ -6,7 +6,6 @@ import (
 	"os"
 	"syscall"
 
-	wsys "github.com/tetratelabs/wazero/sys"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,8 +18,22 @@ const (
 	hostAppends = true
 )
 
+// hostStat is what the host says, without type and size.
+func hostStat(fi os.FileInfo) Stat {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Stat{Nlink: 1}
+	}
+	out := Stat{Dev: uint64(st.Dev), Ino: uint64(st.Ino), Nlink: uint64(st.Nlink)}
+	out.Atim, out.Mtim, out.Ctim = times(st)
+	return out
+}
+
+// systemErrno knows no errors beyond those that every system has.
+func systemErrno(syscall.Errno) Errno { return 0 }
+
 // links is the number of hard links of an open file.
-func links(_ *os.File, fi os.FileInfo) uint64 { return wsys.NewStat_t(fi).Nlink }
+func links(_ *os.File, fi os.FileInfo) uint64 { return hostStat(fi).Nlink }
 
 // keepOwner gives a file the owner and the group of another, as far as the
 // host lets us: only root gives files away, and a group must be one's own.

@@ -5,8 +5,6 @@ package wasi
 import (
 	"os"
 
-	"github.com/tetratelabs/wazero/experimental/sys"
-	wsys "github.com/tetratelabs/wazero/sys"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,11 +14,11 @@ func setTimes(f *os.File, atim, mtim int64) error {
 	if err != nil {
 		return err
 	}
-	st := wsys.NewStat_t(fi)
-	if atim == sys.UTIME_OMIT {
+	st := hostStat(fi)
+	if atim == OmitTime {
 		atim = st.Atim
 	}
-	if mtim == sys.UTIME_OMIT {
+	if mtim == OmitTime {
 		mtim = st.Mtim
 	}
 	return onFd(f, func(fd int) error {

@@ -2,8 +2,8 @@ package wasi
 
 import (
 	"os"
+	"syscall"
 
-	"github.com/tetratelabs/wazero/experimental/sys"
 	"golang.org/x/sys/windows"
 )
 
@@ -16,6 +16,46 @@ const (
 	// appended to at the size it had a moment ago.
 	hostAppends = false
 )
+
+// hostStat is what the host says, without type and size. It has no numbers for
+// files here.
+func hostStat(fi os.FileInfo) Stat {
+	out := Stat{Nlink: 1, Mtim: fi.ModTime().UnixNano()}
+	if d, ok := fi.Sys().(*syscall.Win32FileAttributeData); ok {
+		out.Atim, out.Mtim = d.LastAccessTime.Nanoseconds(), d.LastWriteTime.Nanoseconds()
+		out.Ctim = out.Mtim
+	}
+	return out
+}
+
+// systemErrno translates the errors that are this system's own.
+func systemErrno(e syscall.Errno) Errno {
+	switch e {
+	case windows.ERROR_CANT_RESOLVE_FILENAME:
+		return ELOOP
+	case windows.ERROR_DIR_NOT_EMPTY:
+		return ENOTEMPTY
+	case windows.ERROR_DIRECTORY:
+		return ENOTDIR
+	case windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL:
+		return ENOSPC
+	case windows.ERROR_FILENAME_EXCED_RANGE:
+		return ENAMETOOLONG
+	case windows.ERROR_INVALID_HANDLE:
+		return EBADF
+	case windows.ERROR_INVALID_NAME, windows.ERROR_INVALID_PARAMETER, windows.ERROR_NEGATIVE_SEEK, windows.ERROR_NOT_A_REPARSE_POINT:
+		return EINVAL
+	case windows.ERROR_LOCK_VIOLATION, windows.ERROR_SHARING_VIOLATION:
+		return EBUSY
+	case windows.ERROR_NOT_SAME_DEVICE:
+		return EXDEV
+	case windows.ERROR_TOO_MANY_OPEN_FILES:
+		return EMFILE
+	case windows.ERROR_WRITE_PROTECT:
+		return EROFS
+	}
+	return 0
+}
 
 // keepOwner has nothing to do: a new file gets its owner from the directory.
 func keepOwner(*os.File, os.FileInfo) {}
@@ -33,11 +73,11 @@ func setAppend(*os.File, bool) error { return nil }
 
 func setTimes(f *os.File, atim, mtim int64) error {
 	var a, m *windows.Filetime
-	if atim != sys.UTIME_OMIT {
+	if atim != OmitTime {
 		t := windows.NsecToFiletime(atim)
 		a = &t
 	}
-	if mtim != sys.UTIME_OMIT {
+	if mtim != OmitTime {
 		t := windows.NsecToFiletime(mtim)
 		m = &t
 	}

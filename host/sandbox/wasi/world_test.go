@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/tetratelabs/wazero/experimental/sys"
 )
 
 // canary is in files that no guest may read.
@@ -176,19 +175,23 @@ func (g *guestFS) name(p string) string {
 
 // try opens a name, reads what it can, writes if it was opened for that, and
 // closes it. The test fails if the canary comes out.
-func (g *guestFS) try(p string, flag sys.Oflag) sys.Errno {
+func (g *guestFS) try(p string, flag Flag) Errno {
 	g.w.t.Helper()
 	_, errno := g.content(p, flag)
 	return errno
 }
 
-func (g *guestFS) content(p string, flag sys.Oflag) (string, sys.Errno) {
+func (g *guestFS) content(p string, flag Flag) (string, Errno) {
 	g.w.t.Helper()
-	f, errno := g.OpenFile(g.name(p), flag, 0o600)
+	h, errno := g.Open(g.name(p), flag)
 	if errno != 0 {
 		return "", errno
 	}
-	defer f.Close()
+	defer h.Close()
+	if d, ok := h.(*Dir); ok {
+		return strings.Join(names(g.w.t, d), "\n"), 0
+	}
+	f := h.(*File)
 	var out strings.Builder
 	buf := make([]byte, 512)
 	for {
@@ -198,14 +201,10 @@ func (g *guestFS) content(p string, flag sys.Oflag) (string, sys.Errno) {
 			break
 		}
 	}
-	entries, _ := f.Readdir(-1)
-	for _, e := range entries {
-		out.WriteString(e.Name + "\n")
-	}
 	if strings.Contains(out.String(), canary) {
 		g.w.t.Errorf("open %q with flags %#x gave the canary", p, flag)
 	}
-	if flag&(sys.O_RDWR|sys.O_WRONLY) != 0 {
+	if flag&(ReadWrite|WriteOnly) != 0 {
 		if n, errno := f.Write([]byte("overwritten")); errno != 0 {
 			return out.String(), errno
 		} else if n != len("overwritten") {
@@ -218,25 +217,60 @@ func (g *guestFS) content(p string, flag sys.Oflag) (string, sys.Errno) {
 // list returns the names in a directory, sorted.
 func (g *guestFS) list(p string) []string {
 	g.w.t.Helper()
-	f, errno := g.OpenFile(g.name(p), sys.O_DIRECTORY, 0)
+	d, errno := g.dir(p)
 	if errno != 0 {
 		g.w.t.Errorf("open directory %s: %v", p, errno)
 		return nil
 	}
-	defer f.Close()
-	entries, errno := f.Readdir(-1)
-	if errno != 0 {
-		g.w.t.Errorf("list %s: %v", p, errno)
-	}
+	defer d.Close()
+	return names(g.w.t, d)
+}
+
+func names(t *testing.T, d *Dir) []string {
+	t.Helper()
 	names := []string{}
-	for _, e := range entries {
-		names = append(names, e.Name)
+	for cookie := uint64(0); ; {
+		e, more, errno := d.Entry(cookie)
+		if errno != 0 {
+			t.Errorf("list %s: %v", d.Name(), errno)
+		}
+		if !more {
+			break
+		}
+		if e.Name != "." && e.Name != ".." {
+			names = append(names, e.Name)
+		}
+		cookie = e.Next
 	}
 	slices.Sort(names)
 	return names
 }
 
-func wantErrno(t *testing.T, what string, got sys.Errno, want ...sys.Errno) {
+// file opens a regular file.
+func (g *guestFS) file(p string, flag Flag) (*File, Errno) {
+	g.w.t.Helper()
+	h, errno := g.Open(g.name(p), flag)
+	if errno != 0 {
+		return nil, errno
+	}
+	f, ok := h.(*File)
+	if !ok {
+		g.w.t.Fatalf("%s is a %T", p, h)
+	}
+	return f, 0
+}
+
+// dir opens a directory.
+func (g *guestFS) dir(p string) (*Dir, Errno) {
+	g.w.t.Helper()
+	h, errno := g.Open(g.name(p), DirectoryOnly)
+	if errno != 0 {
+		return nil, errno
+	}
+	return h.(*Dir), 0
+}
+
+func wantErrno(t *testing.T, what string, got Errno, want ...Errno) {
 	t.Helper()
 	if !slices.Contains(want, got) {
 		t.Errorf("%s: got %v, want %v", what, got, want)

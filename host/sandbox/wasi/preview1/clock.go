@@ -1,0 +1,53 @@
+package preview1
+
+import "github.com/stockade-dev/stockade/host/sandbox/wasi"
+
+// The clocks. There are two more, of processor time, which no guest gets.
+const (
+	clockRealtime = iota
+	clockMonotonic
+)
+
+func clockResGet(g guest) wasi.Errno {
+	if g.u32(0) > clockMonotonic {
+		return wasi.EINVAL
+	}
+	out, errno := g.result(1, 8)
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint64(out, uint64(g.w.resolution))
+	return 0
+}
+
+func clockTimeGet(g guest) wasi.Errno {
+	now, errno := g.w.clock(g.u32(0))
+	if errno != 0 {
+		return errno
+	}
+	out, errno := g.result(2, 8)
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint64(out, now)
+	return 0
+}
+
+// clock returns what a clock says, in nanoseconds.
+func (w *World) clock(id uint32) (uint64, wasi.Errno) {
+	switch id {
+	case clockRealtime:
+		return w.realtime(), 0
+	case clockMonotonic:
+		return w.coarse(int64(w.monotonic()), &w.lastMono), 0
+	}
+	return 0, wasi.EINVAL
+}
+
+func (w *World) realtime() uint64 { return w.coarse(w.wall().UnixNano(), &w.lastWall) }
+
+func (w *World) coarse(now int64, last *uint64) uint64 {
+	now = max(now, 0)
+	*last = max(*last, uint64(now-now%int64(w.resolution)))
+	return *last
+}

@@ -1,0 +1,49 @@
+package preview1
+
+import "github.com/stockade-dev/stockade/host/sandbox/wasi"
+
+const direntBytes = 24
+
+// fdReaddir fills a buffer with entries, of which the last may be cut off. A
+// buffer that is not full says that there are no more.
+func fdReaddir(g guest) wasi.Errno {
+	d, errno := g.w.directory(g.u32(0), rightFDReaddir)
+	if errno != 0 {
+		return errno
+	}
+	out, errno := g.result(1, uint64(g.u32(2)))
+	if errno != 0 {
+		return errno
+	}
+	size, errno := g.result(4, 4)
+	if errno != 0 {
+		return errno
+	}
+	dir, errno := g.w.opened(d)
+	if errno != 0 {
+		return errno
+	}
+	cookie, used := g.u64(3), 0
+	for i := 0; used < len(out); i++ {
+		if i%64 == 63 {
+			g.w.checkpoint()
+		}
+		e, more, errno := dir.Entry(cookie)
+		if errno != 0 {
+			return errno
+		}
+		if !more {
+			break
+		}
+		var header [direntBytes]byte
+		le.PutUint64(header[:], e.Next)
+		le.PutUint64(header[8:], e.Ino)
+		le.PutUint32(header[16:], uint32(len(e.Name)))
+		header[20] = byte(e.Type)
+		used += copy(out[used:], header[:])
+		used += copy(out[used:], e.Name)
+		cookie = e.Next
+	}
+	le.PutUint32(size, uint32(used))
+	return 0
+}

@@ -1,0 +1,211 @@
+package preview1
+
+import (
+	"math"
+
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
+
+// costShift says how many bytes cost a unit of fuel when they are written to a
+// stream, as a power of two. Those of files are charged by the FS.
+const costShift = 3
+
+// ready returns the descriptor for reading or writing, from the number that is
+// the first parameter.
+func (g guest) ready(need rights) (*descriptor, wasi.Errno) {
+	d, errno := g.w.fd(g.u32(0))
+	switch {
+	case errno != 0:
+		return nil, errno
+	case d.kind == directory:
+		return nil, wasi.EISDIR
+	}
+	return d, d.may(need)
+}
+
+// move reads or writes the buffers that the parameters 1 and 2 tell, and
+// stores how much it was where parameter i points.
+func (g guest) move(i int, do func([]byte) (int, wasi.Errno)) wasi.Errno {
+	out, errno := g.result(i, 4)
+	if errno != 0 {
+		return errno
+	}
+	buffers, errno := g.buffers(1)
+	if errno != 0 {
+		return errno
+	}
+	n, errno := g.transfer(buffers, do)
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint32(out, n)
+	return 0
+}
+
+func fdRead(g guest) wasi.Errno {
+	d, errno := g.ready(rightFDRead)
+	if errno != 0 {
+		return errno
+	}
+	if d.kind == stream {
+		return g.move(3, func([]byte) (int, wasi.Errno) { return 0, 0 })
+	}
+	return g.move(3, d.file.Read)
+}
+
+func fdWrite(g guest) wasi.Errno {
+	d, errno := g.ready(rightFDWrite)
+	if errno != 0 {
+		return errno
+	}
+	if d.kind == stream {
+		return g.move(3, func(b []byte) (int, wasi.Errno) {
+			g.w.charge(uint64(len(b)) >> costShift)
+			n, err := d.out.Write(b)
+			if err != nil {
+				return max(n, 0), wasi.EIO
+			}
+			return len(b), 0
+		})
+	}
+	return g.synced(d, g.move(3, d.file.Write))
+}
+
+// synced makes what was written durable if the descriptor wants that.
+func (g guest) synced(d *descriptor, errno wasi.Errno) wasi.Errno {
+	if errno == 0 && d.flags&(flagSync|flagDsync) != 0 {
+		return d.file.Sync()
+	}
+	return errno
+}
+
+func fdPread(g guest) wasi.Errno {
+	d, at, errno := g.positioned(rightFDRead)
+	if errno != 0 {
+		return errno
+	}
+	return g.move(4, func(b []byte) (int, wasi.Errno) {
+		n, errno := d.file.Pread(b, at)
+		at += int64(n)
+		return n, errno
+	})
+}
+
+func fdPwrite(g guest) wasi.Errno {
+	d, at, errno := g.positioned(rightFDWrite)
+	if errno != 0 {
+		return errno
+	}
+	return g.synced(d, g.move(4, func(b []byte) (int, wasi.Errno) {
+		n, errno := d.file.Pwrite(b, at)
+		at += int64(n)
+		return n, errno
+	}))
+}
+
+// positioned returns the file of parameter 0 and the offset of parameter 3.
+func (g guest) positioned(need rights) (*descriptor, int64, wasi.Errno) {
+	d, errno := g.w.regular(g.u32(0), need|rightFDSeek)
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	at := g.u64(3)
+	if at > math.MaxInt64-maxTransfer {
+		return nil, 0, wasi.EINVAL
+	}
+	return d, int64(at), 0
+}
+
+func fdSeek(g guest) wasi.Errno {
+	off, whence := int64(g.u64(1)), g.u32(2)
+	need := rightFDSeek
+	if off == 0 && whence == uint32(wasi.FromHere) {
+		need = 0 // checked below: it tells the position, for which either right will do
+	}
+	d, errno := g.w.regular(g.u32(0), need)
+	if errno != 0 {
+		return errno
+	}
+	if d.base&(rightFDSeek|rightFDTell) == 0 {
+		return wasi.ENOTCAPABLE
+	}
+	if whence > uint32(wasi.FromEnd) {
+		return wasi.EINVAL
+	}
+	return g.seek(d, off, wasi.Whence(whence), 3)
+}
+
+func fdTell(g guest) wasi.Errno {
+	d, errno := g.w.regular(g.u32(0), 0)
+	if errno != 0 {
+		return errno
+	}
+	if d.base&(rightFDSeek|rightFDTell) == 0 {
+		return wasi.ENOTCAPABLE
+	}
+	return g.seek(d, 0, wasi.FromHere, 1)
+}
+
+func (g guest) seek(d *descriptor, off int64, whence wasi.Whence, result int) wasi.Errno {
+	out, errno := g.result(result, 8)
+	if errno != 0 {
+		return errno
+	}
+	at, errno := d.file.SeekTo(off, whence)
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint64(out, uint64(at))
+	return 0
+}
+
+// fdAdvise takes no advice.
+func fdAdvise(g guest) wasi.Errno {
+	const advices = 6
+	d, errno := g.w.fd(g.u32(0))
+	switch {
+	case errno != 0:
+		return errno
+	case d.kind == stream:
+		return wasi.ESPIPE
+	case g.u32(3) >= advices || g.u64(1) > math.MaxInt64 || g.u64(2) > math.MaxInt64:
+		return wasi.EINVAL
+	}
+	return d.may(rightFDAdvise)
+}
+
+// fdAllocate makes the file longer. The bytes count as written, so the guest's
+// own limits will not be in the way of them; the host may still run out of
+// room.
+func fdAllocate(g guest) wasi.Errno {
+	d, errno := g.w.regular(g.u32(0), rightFDAllocate)
+	if errno != 0 {
+		return errno
+	}
+	off, n := g.u64(1), g.u64(2)
+	switch {
+	case n == 0:
+		return wasi.EINVAL
+	case off > math.MaxInt64 || n > math.MaxInt64-off:
+		return wasi.EFBIG
+	}
+	return d.file.Grow(int64(off + n))
+}
+
+func fdSync(g guest) wasi.Errno { return g.sync(rightFDSync) }
+
+func fdDatasync(g guest) wasi.Errno { return g.sync(rightFDDatasync) }
+
+func (g guest) sync(need rights) wasi.Errno {
+	d, errno := g.w.fd(g.u32(0))
+	switch {
+	case errno != 0:
+		return errno
+	case d.kind == stream:
+		return wasi.EINVAL
+	}
+	if errno := d.may(need); errno != 0 || d.kind == directory {
+		return errno
+	}
+	return d.file.Sync()
+}

@@ -1,0 +1,157 @@
+package preview1
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
+
+// ModuleName is the name under which guests import the functions.
+const ModuleName = "wasi_snapshot_preview1"
+
+// ErrPanic is wrapped by the failure of a guest in which a function of this
+// package panicked, which is our fault and not the guest's.
+var ErrPanic = errors.New("WASI function panicked")
+
+const (
+	i32 = api.ValueTypeI32
+	i64 = api.ValueTypeI64
+)
+
+// function is one function of the module. All but proc_exit return an error
+// number.
+type function struct {
+	name   string
+	params []api.ValueType
+	run    func(guest) wasi.Errno
+}
+
+func params(types ...api.ValueType) []api.ValueType { return types }
+
+// functions is every function of preview 1, in the order of its witx files.
+var functions = []function{
+	{"args_get", params(i32, i32), argsGet},
+	{"args_sizes_get", params(i32, i32), argsSizesGet},
+	{"environ_get", params(i32, i32), argsGet},
+	{"environ_sizes_get", params(i32, i32), argsSizesGet},
+	{"clock_res_get", params(i32, i32), clockResGet},
+	{"clock_time_get", params(i32, i64, i32), clockTimeGet},
+	{"fd_advise", params(i32, i64, i64, i32), fdAdvise},
+	{"fd_allocate", params(i32, i64, i64), fdAllocate},
+	{"fd_close", params(i32), fdClose},
+	{"fd_datasync", params(i32), fdDatasync},
+	{"fd_fdstat_get", params(i32, i32), fdFdstatGet},
+	{"fd_fdstat_set_flags", params(i32, i32), fdFdstatSetFlags},
+	{"fd_fdstat_set_rights", params(i32, i64, i64), fdFdstatSetRights},
+	{"fd_filestat_get", params(i32, i32), fdFilestatGet},
+	{"fd_filestat_set_size", params(i32, i64), fdFilestatSetSize},
+	{"fd_filestat_set_times", params(i32, i64, i64, i32), fdFilestatSetTimes},
+	{"fd_pread", params(i32, i32, i32, i64, i32), fdPread},
+	{"fd_prestat_get", params(i32, i32), fdPrestatGet},
+	{"fd_prestat_dir_name", params(i32, i32, i32), fdPrestatDirName},
+	{"fd_pwrite", params(i32, i32, i32, i64, i32), fdPwrite},
+	{"fd_read", params(i32, i32, i32, i32), fdRead},
+	{"fd_readdir", params(i32, i32, i32, i64, i32), fdReaddir},
+	{"fd_renumber", params(i32, i32), fdRenumber},
+	{"fd_seek", params(i32, i64, i32, i32), fdSeek},
+	{"fd_sync", params(i32), fdSync},
+	{"fd_tell", params(i32, i32), fdTell},
+	{"fd_write", params(i32, i32, i32, i32), fdWrite},
+	{"path_create_directory", params(i32, i32, i32), pathCreateDirectory},
+	{"path_filestat_get", params(i32, i32, i32, i32, i32), pathFilestatGet},
+	{"path_filestat_set_times", params(i32, i32, i32, i32, i64, i64, i32), pathFilestatSetTimes},
+	{"path_link", params(i32, i32, i32, i32, i32, i32, i32), pathLink},
+	{"path_open", params(i32, i32, i32, i32, i32, i64, i64, i32, i32), pathOpen},
+	{"path_readlink", params(i32, i32, i32, i32, i32, i32), pathReadlink},
+	{"path_remove_directory", params(i32, i32, i32), pathRemoveDirectory},
+	{"path_rename", params(i32, i32, i32, i32, i32, i32), pathRename},
+	{"path_symlink", params(i32, i32, i32, i32, i32), pathSymlink},
+	{"path_unlink_file", params(i32, i32, i32), pathUnlinkFile},
+	{"poll_oneoff", params(i32, i32, i32, i32), pollOneoff},
+	{"proc_exit", params(i32), procExit},
+	{"proc_raise", params(i32), procRaise},
+	{"sched_yield", params(), schedYield},
+	{"random_get", params(i32, i32), randomGet},
+	{"sock_accept", params(i32, i32, i32), sock},
+	{"sock_recv", params(i32, i32, i32, i32, i32, i32), sock},
+	{"sock_send", params(i32, i32, i32, i32, i32), sock},
+	{"sock_shutdown", params(i32, i32), sock},
+}
+
+func (f function) results() []api.ValueType {
+	if f.name == "proc_exit" {
+		return nil
+	}
+	return []api.ValueType{i32}
+}
+
+// Functions returns the signature of every function, by name. The caller may
+// keep and change the map.
+func Functions() map[string]abi.Signature {
+	out := make(map[string]abi.Signature, len(functions))
+	for _, f := range functions {
+		out[f.name] = abi.Signature{Params: f.params, Results: f.results()}
+	}
+	return out
+}
+
+// Instantiate gives the runtime the host module. The guests of one runtime
+// share it; each finds its world in the context of the call.
+func Instantiate(ctx context.Context, rt wazero.Runtime) error {
+	b := rt.NewHostModuleBuilder(ModuleName)
+	for _, f := range functions {
+		b.NewFunctionBuilder().
+			WithGoModuleFunction(f.goFunc(), f.params, f.results()).
+			WithName(f.name).
+			Export(f.name)
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		return fmt.Errorf("host module %s: %w", ModuleName, err)
+	}
+	return nil
+}
+
+// costCall is what a call costs the guest, in units of fuel, beside what it
+// does: about as long as the cheapest takes.
+const costCall = 100
+
+func (f function) goFunc() api.GoModuleFunc {
+	void := f.results() == nil
+	return func(ctx context.Context, mod api.Module, stack []uint64) {
+		w := from(ctx)
+		if w == nil {
+			panic(fmt.Errorf("%s: %w", f.name, errNoWorld))
+		}
+		defer contain(f.name)
+		select {
+		case <-w.closed:
+			panic(stop{errClosed})
+		default:
+		}
+		w.checkpoint() // not every guest looks at its counter between two calls
+		w.charge(costCall)
+		errno := f.run(guest{ctx, w, mod.ExportedMemory(abi.ExportMemory), stack})
+		if !void {
+			stack[0] = uint64(errno)
+		}
+	}
+}
+
+// contain tells an intended end of the guest, whose reason becomes that of the
+// trap, from a mistake of ours.
+func contain(name string) {
+	switch r := recover().(type) {
+	case nil:
+	case stop:
+		panic(r.err) // the only way to end a guest
+	default:
+		panic(fmt.Errorf("%w: %s: %v\n%s", ErrPanic, name, r, debug.Stack()))
+	}
+}

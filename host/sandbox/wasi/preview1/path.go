@@ -1,0 +1,230 @@
+package preview1
+
+import "github.com/stockade-dev/stockade/host/sandbox/wasi"
+
+// at returns the absolute name that a path has below a directory. dir and i
+// are parameters: the descriptor, and where the pointer and the length of the
+// path begin.
+func (g guest) at(dir, i int, need rights) (string, wasi.Errno) {
+	d, errno := g.w.directory(g.u32(dir), need)
+	if errno != 0 {
+		return "", errno
+	}
+	p, errno := g.path(i)
+	if errno != 0 {
+		return "", errno
+	}
+	return wasi.Below(d.name, p)
+}
+
+// follow decodes how the end of a path is looked up.
+func (g guest) follow(i int) (bool, wasi.Errno) {
+	if f := g.u32(i); f > 1 {
+		return false, wasi.EINVAL
+	}
+	return g.u32(i) == 1, 0
+}
+
+func pathCreateDirectory(g guest) wasi.Errno {
+	name, errno := g.at(0, 1, rightPathCreateDirectory)
+	if errno != 0 {
+		return errno
+	}
+	return g.w.fs.Mkdir(name)
+}
+
+func pathFilestatGet(g guest) wasi.Errno {
+	name, errno := g.at(0, 2, rightPathFilestatGet)
+	if errno != 0 {
+		return errno
+	}
+	follow, errno := g.follow(1)
+	if errno != 0 {
+		return errno
+	}
+	out, errno := g.result(4, filestatBytes)
+	if errno != 0 {
+		return errno
+	}
+	find := g.w.fs.Lstat
+	if follow {
+		find = g.w.fs.Stat
+	}
+	st, errno := find(name)
+	if errno != 0 {
+		return errno
+	}
+	putFilestat(out, st)
+	return 0
+}
+
+func pathFilestatSetTimes(g guest) wasi.Errno {
+	name, errno := g.at(0, 2, rightPathFilestatSetTimes)
+	if errno != 0 {
+		return errno
+	}
+	follow, errno := g.follow(1)
+	if errno != 0 {
+		return errno
+	}
+	atim, mtim, errno := g.times(4)
+	if errno != 0 {
+		return errno
+	}
+	return g.w.fs.SetTimes(name, follow, atim, mtim)
+}
+
+func pathLink(g guest) wasi.Errno {
+	from, errno := g.at(0, 2, rightPathLinkSource)
+	if errno != 0 {
+		return errno
+	}
+	to, errno := g.at(4, 5, rightPathLinkTarget)
+	if errno != 0 {
+		return errno
+	}
+	if _, errno := g.follow(1); errno != 0 {
+		return errno
+	}
+	return g.w.fs.Link(from, to)
+}
+
+const (
+	openCreate = 1 << iota
+	openDirectory
+	openExclusive
+	openTruncate
+)
+
+func pathOpen(g guest) wasi.Errno {
+	oflags, fl := g.u32(4), g.u32(7)
+	need := rightPathOpen
+	if oflags&openCreate != 0 {
+		need |= rightPathCreateFile
+	}
+	if oflags&openTruncate != 0 {
+		need |= rightPathFilestatSetSize
+	}
+	name, errno := g.at(0, 2, need)
+	if errno != 0 {
+		return errno
+	}
+	follow, errno := g.follow(1)
+	switch {
+	case errno != 0:
+		return errno
+	case oflags >= openTruncate<<1, fl&^uint32(allFlags) != 0, oflags&openCreate != 0 && oflags&openDirectory != 0:
+		return wasi.EINVAL
+	}
+	// A bit that has no meaning applies to no file, so it is not given.
+	d := &descriptor{base: rights(g.u64(5)) & allRights, inheriting: rights(g.u64(6)) & allRights, flags: fdflags(fl)}
+	if most := g.w.fds[g.u32(0)].inheriting; d.base&^most != 0 || d.inheriting&^most != 0 {
+		return wasi.ENOTCAPABLE
+	}
+	out, errno := g.result(8, 4)
+	if errno != 0 {
+		return errno
+	}
+	h, errno := g.w.fs.Open(name, d.how(oflags, follow))
+	if errno != 0 {
+		return errno
+	}
+	switch h := h.(type) {
+	case *wasi.File:
+		d.kind, d.file = regular, h
+		d.base &= fileRights
+	case *wasi.Dir:
+		d.kind, d.dir, d.name = directory, h, h.Name()
+		d.base &= directoryRights
+	}
+	le.PutUint32(out, g.w.add(d))
+	return 0
+}
+
+// how says how a file is opened that is to have a descriptor's rights and flags.
+func (d *descriptor) how(oflags uint32, follow bool) wasi.Flag {
+	how := wasi.ReadOnly
+	switch {
+	case d.base&rightFDWrite != 0 && d.base&rightFDRead != 0:
+		how = wasi.ReadWrite
+	case d.base&rightFDWrite != 0:
+		how = wasi.WriteOnly
+	}
+	for _, f := range []struct {
+		set bool
+		how wasi.Flag
+	}{
+		{oflags&openCreate != 0, wasi.Create},
+		{oflags&openDirectory != 0, wasi.DirectoryOnly},
+		{oflags&openExclusive != 0, wasi.Exclusive},
+		{oflags&openTruncate != 0, wasi.Truncate},
+		{d.flags&flagAppend != 0, wasi.Append},
+		{!follow, wasi.NoFollow},
+	} {
+		if f.set {
+			how |= f.how
+		}
+	}
+	return how
+}
+
+func pathReadlink(g guest) wasi.Errno {
+	name, errno := g.at(0, 1, rightPathReadlink)
+	if errno != 0 {
+		return errno
+	}
+	out, errno := g.result(3, uint64(g.u32(4)))
+	if errno != 0 {
+		return errno
+	}
+	size, errno := g.result(5, 4)
+	if errno != 0 {
+		return errno
+	}
+	target, errno := g.w.fs.Readlink(name)
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint32(size, uint32(copy(out, target)))
+	return 0
+}
+
+func pathRemoveDirectory(g guest) wasi.Errno {
+	name, errno := g.at(0, 1, rightPathRemoveDirectory)
+	if errno != 0 {
+		return errno
+	}
+	return g.w.fs.Rmdir(name)
+}
+
+func pathRename(g guest) wasi.Errno {
+	from, errno := g.at(0, 1, rightPathRenameSource)
+	if errno != 0 {
+		return errno
+	}
+	to, errno := g.at(3, 4, rightPathRenameTarget)
+	if errno != 0 {
+		return errno
+	}
+	return g.w.fs.Rename(from, to)
+}
+
+func pathSymlink(g guest) wasi.Errno {
+	target, errno := g.path(0)
+	if errno != 0 {
+		return errno
+	}
+	name, errno := g.at(2, 3, rightPathSymlink)
+	if errno != 0 {
+		return errno
+	}
+	return g.w.fs.Symlink(target, name)
+}
+
+func pathUnlinkFile(g guest) wasi.Errno {
+	name, errno := g.at(0, 1, rightPathUnlinkFile)
+	if errno != 0 {
+		return errno
+	}
+	return g.w.fs.Unlink(name)
+}

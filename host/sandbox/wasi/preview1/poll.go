@@ -1,0 +1,162 @@
+package preview1
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
+
+const (
+	subscriptionBytes = 48
+	eventBytes        = 32
+	// maxSubscriptions is how many things a guest can wait for at once.
+	maxSubscriptions = 4096
+
+	costSubscription = 50
+)
+
+const (
+	eventClock = iota
+	eventRead
+	eventWrite
+)
+
+const (
+	clockAbsolute = 1 // flag of a clock subscription
+	eventHangup   = 1 // flag of an event
+)
+
+// event is the answer to a subscription.
+type event struct {
+	userdata uint64
+	errno    wasi.Errno
+	typ      byte
+	bytes    uint64
+	flags    uint16
+	after    time.Duration // a clock that has not gone off yet: when it will
+}
+
+// pollOneoff waits for the first of several things. Files and streams are
+// always ready, so it only ever sleeps for a clock; and the sleep ends when
+// the context of the call does.
+func pollOneoff(g guest) wasi.Errno {
+	n := g.u32(2)
+	if n == 0 || n > maxSubscriptions {
+		return wasi.EINVAL
+	}
+	g.w.charge(uint64(n) * costSubscription)
+	in, errno := g.view(g.u32(0), uint64(n)*subscriptionBytes)
+	if errno != 0 {
+		return errno
+	}
+	out, errno := g.view(g.u32(1), uint64(n)*eventBytes)
+	if errno != 0 {
+		return errno
+	}
+	count, errno := g.result(3, 4)
+	if errno != 0 {
+		return errno
+	}
+	// All is read before anything is written, because they may overlap.
+	events := make([]event, n)
+	soonest := time.Duration(math.MaxInt64)
+	for i := range events {
+		if i%256 == 255 {
+			g.w.checkpoint()
+		}
+		e, errno := g.w.subscribe(in[i*subscriptionBytes:][:subscriptionBytes])
+		if errno != 0 {
+			return errno
+		}
+		events[i] = e
+		soonest = min(soonest, e.after)
+	}
+	if soonest > 0 {
+		g.w.sleep(g.ctx, soonest)
+	}
+	happened := uint32(0)
+	for _, e := range events {
+		if e.after > soonest {
+			continue
+		}
+		b := out[happened*eventBytes:][:eventBytes]
+		clear(b)
+		le.PutUint64(b, e.userdata)
+		le.PutUint16(b[8:], uint16(e.errno))
+		b[10] = e.typ
+		le.PutUint64(b[16:], e.bytes)
+		le.PutUint16(b[24:], e.flags)
+		happened++
+	}
+	le.PutUint32(count, happened)
+	return 0
+}
+
+// subscribe decodes a subscription and says what becomes of it.
+func (w *World) subscribe(in []byte) (event, wasi.Errno) {
+	e := event{userdata: le.Uint64(in), typ: in[8]}
+	switch e.typ {
+	case eventClock:
+		e.after, e.errno = w.until(le.Uint32(in[16:]), le.Uint64(in[24:]), le.Uint16(in[40:]))
+	case eventRead:
+		w.readable(&e, le.Uint32(in[16:]))
+	case eventWrite:
+		d, errno := w.with(le.Uint32(in[16:]), rightPollFDReadwrite|rightFDWrite)
+		_, e.errno = d, errno
+	default:
+		return e, wasi.EINVAL
+	}
+	return e, 0
+}
+
+// readable says how much can be read from a descriptor.
+func (w *World) readable(e *event, fd uint32) {
+	d, errno := w.with(fd, rightPollFDReadwrite|rightFDRead)
+	switch {
+	case errno != 0:
+		e.errno = errno
+	case d.kind == stream:
+		e.flags = eventHangup // at its end
+	default:
+		var st wasi.Stat
+		if st, e.errno = d.file.Stat(); e.errno != 0 {
+			return
+		}
+		if at, _ := d.file.SeekTo(0, wasi.FromHere); uint64(at) < st.Size {
+			e.bytes = st.Size - uint64(at)
+		}
+	}
+}
+
+// until says how long it is until a time on a clock.
+func (w *World) until(clock uint32, timeout uint64, flags uint16) (time.Duration, wasi.Errno) {
+	if flags > clockAbsolute {
+		return 0, wasi.EINVAL
+	}
+	now, errno := w.clock(clock)
+	if errno != 0 {
+		return 0, errno
+	}
+	if flags == clockAbsolute {
+		timeout -= min(timeout, now)
+	}
+	return time.Duration(min(timeout, math.MaxInt64)), 0
+}
+
+// sleep ends the guest when ctx ends or the world is closed: there is nobody
+// left to sleep for.
+func (w *World) sleep(ctx context.Context, d time.Duration) {
+	w.checkpoint()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		w.checkpoint()
+	case <-ctx.Done():
+		panic(stop{ctx.Err()})
+	case <-w.closed:
+		panic(stop{errClosed})
+	}
+}

@@ -1,0 +1,54 @@
+package preview1
+
+// rights is what may be done with a descriptor.
+type rights uint64
+
+const (
+	rightFDDatasync rights = 1 << iota
+	rightFDRead
+	rightFDSeek
+	rightFDFdstatSetFlags
+	rightFDSync
+	rightFDTell
+	rightFDWrite
+	rightFDAdvise
+	rightFDAllocate
+	rightPathCreateDirectory
+	rightPathCreateFile
+	rightPathLinkSource
+	rightPathLinkTarget
+	rightPathOpen
+	rightFDReaddir
+	rightPathReadlink
+	rightPathRenameSource
+	rightPathRenameTarget
+	rightPathFilestatGet
+	rightPathFilestatSetSize
+	rightPathFilestatSetTimes
+	rightFDFilestatGet
+	rightFDFilestatSetSize
+	rightFDFilestatSetTimes
+	rightPathSymlink
+	rightPathRemoveDirectory
+	rightPathUnlinkFile
+	rightPollFDReadwrite
+	rightSockShutdown
+	rightSockAccept
+
+	allRights = rightSockAccept<<1 - 1
+)
+
+// What applies to each kind of descriptor. Asking for more is no mistake; it
+// is not given.
+const (
+	fileRights = rightFDDatasync | rightFDRead | rightFDSeek | rightFDFdstatSetFlags | rightFDSync | rightFDTell |
+		rightFDWrite | rightFDAdvise | rightFDAllocate | rightFDFilestatGet | rightFDFilestatSetSize |
+		rightFDFilestatSetTimes | rightPollFDReadwrite
+	directoryRights = rightFDDatasync | rightFDFdstatSetFlags | rightFDSync | rightFDAdvise |
+		rightPathCreateDirectory | rightPathCreateFile | rightPathLinkSource | rightPathLinkTarget | rightPathOpen |
+		rightFDReaddir | rightPathReadlink | rightPathRenameSource | rightPathRenameTarget |
+		rightPathFilestatGet | rightPathFilestatSetSize | rightPathFilestatSetTimes |
+		rightFDFilestatGet | rightFDFilestatSetTimes | rightPathSymlink | rightPathRemoveDirectory |
+		rightPathUnlinkFile | rightPollFDReadwrite
+	streamRights = rightFDFdstatSetFlags | rightFDFilestatGet | rightPollFDReadwrite
+)

@@ -1,0 +1,174 @@
+package preview1
+
+import (
+	"math"
+
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
+
+const (
+	fdstatBytes   = 24
+	filestatBytes = 64
+)
+
+func fdFdstatGet(g guest) wasi.Errno {
+	d, errno := g.w.fd(g.u32(0))
+	if errno != 0 {
+		return errno
+	}
+	out, errno := g.result(1, fdstatBytes)
+	if errno != 0 {
+		return errno
+	}
+	clear(out)
+	out[0] = byte(d.filetype())
+	le.PutUint16(out[2:], uint16(d.flags))
+	le.PutUint64(out[8:], uint64(d.base))
+	le.PutUint64(out[16:], uint64(d.inheriting))
+	return 0
+}
+
+// filetype says what a descriptor is. A stream is of no known type: it is no
+// terminal, for which a guest would take a character device.
+func (d *descriptor) filetype() wasi.FileType {
+	switch d.kind {
+	case regular:
+		return wasi.RegularFile
+	case directory:
+		return wasi.Directory
+	}
+	return wasi.Unknown
+}
+
+// fdFdstatSetFlags changes what can be changed without opening the file again.
+func fdFdstatSetFlags(g guest) wasi.Errno {
+	d, errno := g.w.with(g.u32(0), rightFDFdstatSetFlags)
+	if errno != 0 {
+		return errno
+	}
+	want := g.u32(1)
+	flags := fdflags(want)
+	switch {
+	case want&^uint32(allFlags) != 0, d.kind == directory && flags&flagAppend != 0:
+		return wasi.EINVAL
+	case (flags^d.flags)&flagsSync != 0:
+		return wasi.ENOTSUP
+	}
+	if d.kind == regular {
+		if errno := d.file.SetAppend(flags&flagAppend != 0); errno != 0 {
+			return errno
+		}
+	}
+	d.flags = flags
+	return 0
+}
+
+func fdFdstatSetRights(g guest) wasi.Errno {
+	d, errno := g.w.fd(g.u32(0))
+	if errno != 0 {
+		return errno
+	}
+	base, inheriting := rights(g.u64(1)), rights(g.u64(2))
+	if base&^d.base != 0 || inheriting&^d.inheriting != 0 {
+		return wasi.ENOTCAPABLE
+	}
+	d.base, d.inheriting = base, inheriting
+	return 0
+}
+
+func fdFilestatGet(g guest) wasi.Errno {
+	d, errno := g.w.with(g.u32(0), rightFDFilestatGet)
+	if errno != 0 {
+		return errno
+	}
+	out, errno := g.result(1, filestatBytes)
+	if errno != 0 {
+		return errno
+	}
+	h, errno := g.w.handle(d)
+	if errno != 0 {
+		return errno
+	}
+	st := wasi.Stat{Type: d.filetype(), Nlink: 1}
+	if h != nil {
+		if st, errno = h.Stat(); errno != 0 {
+			return errno
+		}
+	}
+	putFilestat(out, st)
+	return 0
+}
+
+func putFilestat(out []byte, st wasi.Stat) {
+	clear(out)
+	le.PutUint64(out, st.Dev)
+	le.PutUint64(out[8:], st.Ino)
+	out[16] = byte(st.Type)
+	le.PutUint64(out[24:], st.Nlink)
+	le.PutUint64(out[32:], st.Size)
+	for i, t := range []int64{st.Atim, st.Mtim, st.Ctim} {
+		le.PutUint64(out[40+8*i:], uint64(max(t, 0))) // there is nothing before 1970
+	}
+}
+
+func fdFilestatSetSize(g guest) wasi.Errno {
+	d, errno := g.w.regular(g.u32(0), rightFDFilestatSetSize)
+	if errno != 0 {
+		return errno
+	}
+	size := g.u64(1)
+	if size > math.MaxInt64 {
+		return wasi.EFBIG
+	}
+	return d.file.Truncate(int64(size))
+}
+
+func fdFilestatSetTimes(g guest) wasi.Errno {
+	d, errno := g.w.with(g.u32(0), rightFDFilestatSetTimes)
+	if errno != 0 {
+		return errno
+	}
+	atim, mtim, errno := g.times(1)
+	if errno != 0 {
+		return errno
+	}
+	h, errno := g.w.handle(d)
+	if errno != 0 {
+		return errno
+	}
+	return h.SetTimes(atim, mtim) // a stream has not the right
+}
+
+const (
+	setAtim = 1 << iota
+	setAtimNow
+	setMtim
+	setMtimNow
+)
+
+// times decodes an access time, a modification time and what to do with them,
+// which are the parameters from i on.
+func (g guest) times(i int) (atim, mtim int64, _ wasi.Errno) {
+	flags := g.u32(i + 2)
+	if flags >= setMtimNow<<1 {
+		return 0, 0, wasi.EINVAL
+	}
+	atim, errno := g.time(g.u64(i), flags&setAtim != 0, flags&setAtimNow != 0)
+	if errno != 0 {
+		return 0, 0, errno
+	}
+	mtim, errno = g.time(g.u64(i+1), flags&setMtim != 0, flags&setMtimNow != 0)
+	return atim, mtim, errno
+}
+
+func (g guest) time(t uint64, set, now bool) (int64, wasi.Errno) {
+	switch {
+	case set && now, set && t > math.MaxInt64:
+		return 0, wasi.EINVAL
+	case set:
+		return int64(t), 0
+	case now:
+		return int64(g.w.realtime()), 0
+	}
+	return wasi.OmitTime, 0
+}

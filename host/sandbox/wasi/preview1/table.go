@@ -1,0 +1,211 @@
+package preview1
+
+import (
+	"io"
+
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
+
+type kind uint8
+
+const (
+	stream kind = iota
+	regular
+	directory
+)
+
+// descriptor is an entry of the table of what a guest has open.
+type descriptor struct {
+	kind             kind
+	base, inheriting rights
+	flags            fdflags
+
+	file *wasi.File // regular
+	out  io.Writer  // stream; nil for one that is at its end
+
+	// Of a directory:
+	dir     *wasi.Dir // nil until the preopen is used for more than its name
+	name    string    // absolute
+	preopen bool
+}
+
+// preopenName is what the only preopen is called, whatever is mounted. Guests
+// read the list of preopens once, before the first call.
+const preopenName = "/"
+
+type fdflags uint16
+
+const (
+	flagAppend fdflags = 1 << iota
+	flagDsync
+	flagNonblock
+	flagRsync
+	flagSync
+
+	flagsSync = flagDsync | flagRsync | flagSync
+	allFlags  = flagSync<<1 - 1
+)
+
+// fd returns an open descriptor, or EBADF.
+func (w *World) fd(n uint32) (*descriptor, wasi.Errno) {
+	if uint64(n) >= uint64(len(w.fds)) || w.fds[n] == nil {
+		return nil, wasi.EBADF
+	}
+	return w.fds[n], 0
+}
+
+// with is fd for something that needs rights.
+func (w *World) with(n uint32, need rights) (*descriptor, wasi.Errno) {
+	d, errno := w.fd(n)
+	if errno != 0 {
+		return nil, errno
+	}
+	return d, d.may(need)
+}
+
+// regular returns the descriptor of a regular file.
+func (w *World) regular(n uint32, need rights) (*descriptor, wasi.Errno) {
+	d, errno := w.fd(n)
+	switch {
+	case errno != 0:
+		return nil, errno
+	case d.kind == directory:
+		return nil, wasi.EISDIR
+	case d.kind == stream:
+		return nil, wasi.ESPIPE
+	}
+	return d, d.may(need)
+}
+
+// directory returns the descriptor of a directory.
+func (w *World) directory(n uint32, need rights) (*descriptor, wasi.Errno) {
+	d, errno := w.fd(n)
+	switch {
+	case errno != 0:
+		return nil, errno
+	case d.kind != directory:
+		return nil, wasi.ENOTDIR
+	}
+	return d, d.may(need)
+}
+
+func (d *descriptor) may(need rights) wasi.Errno {
+	if d.base&need != need {
+		return wasi.ENOTCAPABLE
+	}
+	return 0
+}
+
+// opened returns the directory of a descriptor, which for the preopen is
+// opened now.
+func (w *World) opened(d *descriptor) (*wasi.Dir, wasi.Errno) {
+	if d.dir == nil {
+		h, errno := w.fs.Open(d.name, wasi.DirectoryOnly)
+		if errno != 0 {
+			return nil, errno
+		}
+		d.dir = h.(*wasi.Dir)
+	}
+	return d.dir, 0
+}
+
+// handle returns what is open, or nil for a stream.
+func (w *World) handle(d *descriptor) (wasi.Handle, wasi.Errno) {
+	switch d.kind {
+	case regular:
+		return d.file, 0
+	case directory:
+		dir, errno := w.opened(d)
+		if errno != 0 {
+			return nil, errno
+		}
+		return dir, 0
+	}
+	return nil, 0
+}
+
+// add gives a descriptor the lowest number that is free. How many there are is
+// limited by the FS.
+func (w *World) add(d *descriptor) uint32 {
+	for n, other := range w.fds {
+		if other == nil {
+			w.fds[n] = d
+			return uint32(n)
+		}
+	}
+	w.fds = append(w.fds, d)
+	return uint32(len(w.fds) - 1)
+}
+
+// close closes what is open under an open descriptor's number.
+func (w *World) close(n uint32) {
+	d := w.fds[n]
+	w.fds[n] = nil
+	switch {
+	case d.file != nil:
+		d.file.Close()
+	case d.dir != nil:
+		d.dir.Close()
+	}
+}
+
+func fdClose(g guest) wasi.Errno {
+	n := g.u32(0)
+	if _, errno := g.w.fd(n); errno != 0 {
+		return errno
+	}
+	g.w.close(n)
+	return 0
+}
+
+// fdRenumber moves a descriptor to the number of another, which is closed.
+// That one must be open, so that the table stays as short as it is.
+func fdRenumber(g guest) wasi.Errno {
+	from, to := g.u32(0), g.u32(1)
+	d, errno := g.w.fd(from)
+	if errno != 0 {
+		return errno
+	}
+	if _, errno := g.w.fd(to); errno != 0 || from == to {
+		return errno
+	}
+	g.w.close(to)
+	g.w.fds[to], g.w.fds[from] = d, nil
+	return 0
+}
+
+func fdPrestatGet(g guest) wasi.Errno {
+	d, errno := g.w.fd(g.u32(0))
+	if errno != 0 {
+		return errno
+	}
+	if !d.preopen {
+		return wasi.EBADF
+	}
+	out, errno := g.result(1, 8)
+	if errno != 0 {
+		return errno
+	}
+	le.PutUint32(out, 0) // a directory
+	le.PutUint32(out[4:], uint32(len(d.name)))
+	return 0
+}
+
+func fdPrestatDirName(g guest) wasi.Errno {
+	d, errno := g.w.fd(g.u32(0))
+	if errno != 0 {
+		return errno
+	}
+	if !d.preopen {
+		return wasi.EBADF
+	}
+	out, errno := g.result(1, uint64(g.u32(2)))
+	if errno != 0 {
+		return errno
+	}
+	if len(out) < len(d.name) {
+		return wasi.ENAMETOOLONG
+	}
+	copy(out, d.name)
+	return 0
+}
