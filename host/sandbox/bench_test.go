@@ -104,7 +104,7 @@ func BenchmarkInstantiate(b *testing.B) {
 			b.Fatal(err)
 		}
 		for b.Loop() {
-			if err := sandbox.InstantiateOnce(context.Background(), box, s.mod); err != nil {
+			if err := sandbox.OpenOnce(context.Background(), box, s.mod); err != nil {
 				b.Fatal(err)
 			}
 		}

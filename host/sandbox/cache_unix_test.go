@@ -201,7 +201,7 @@ func TestDamagedCodeIsMadeAgain(t *testing.T) {
 func TestACacheThatOthersCouldWriteTo(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "made")
-	mod := probe(touchAtStart(file))
+	mod := probe(touches(file))
 	a := ask{}
 	const nobody = 65534
 	chown := func(path func(dir, file string) string) func(*testing.T, string, string) {

@@ -18,7 +18,7 @@ import (
 )
 
 // call runs a granted call on a fresh instance.
-func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, call tool.Call, report func(tool.Progress)) (tool.Result, error) {
+func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
 	start := time.Now() // compiling, which happens once, is not the call's cost
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
@@ -31,9 +31,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 			report(tool.Progress{Done: done, Total: total, Message: note})
 		}
 	}
-	inst, err := s.instantiate(ctx, c, grant, limits)
+	inst, err := s.open(ctx, c, grant, limits)
 	if inst != nil {
-		defer inst.close()
+		defer func() { hostErr = errors.Join(hostErr, inst.end(&c.pool, s.opts.Verify)) }()
 	}
 	var (
 		out     *abi.Output
@@ -41,6 +41,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 	)
 	if err == nil {
 		out, toolErr, err = inst.callTool(hostmod.WithCall(ctx, host), call)
+		inst.returned = err == nil
 	}
 	if report != nil && inst != nil && inst.output != nil && inst.output.buf.Len() > 0 {
 		report(tool.Progress{Level: "debug", Message: text(inst.output.buf.Bytes())})
@@ -49,7 +50,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 	if errors.As(err, &engineErr) {
 		s.opts.Logger.Error("the engine failed", "tool", call.Tool, "call", call.ID, "err", err)
 	}
-	result, hostErr := judge(verdict{
+	result, hostErr = judge(verdict{
 		ctx: ctx, call: call, limits: limits, inst: inst, host: host,
 		out: out, toolErr: toolErr, err: err,
 	})

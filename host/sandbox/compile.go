@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -35,10 +36,40 @@ type compiled struct {
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
 	engine   wazero.CompilationCache // nil with the interpreter
+
+	pool    pool
+	once    sync.Once
+	ready   chan struct{} // closed when the next two are set
+	snap    *snapshot     // nil: every call initialises its own instance
+	snapErr error         // why
+}
+
+// snapshot returns what the module's calls begin with, or nil. The first
+// caller has it made; others wait, as long as they care to.
+func (c *compiled) snapshot(ctx context.Context, s *Sandbox) (*snapshot, error) {
+	c.once.Do(func() {
+		c.ready = make(chan struct{})
+		s.compiling.Go(func() {
+			defer close(c.ready)
+			if c.snap, c.snapErr = s.newSnapshot(c); c.snapErr != nil {
+				s.opts.Logger.Debug("every call initialises its own instance", "why", c.snapErr)
+			}
+		})
+	})
+	select {
+	case <-c.ready:
+		return c.snap, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 func (c *compiled) close() error {
 	ctx := context.Background()
+	c.pool.close()
+	if c.snap != nil {
+		c.snap.image.Close()
+	}
 	err := c.runtime.Close(ctx)
 	if c.engine != nil {
 		err = errors.Join(err, c.engine.Close(ctx))

@@ -22,17 +22,18 @@ func Load(s *Sandbox, mod *tool.Module) error {
 	return err
 }
 
-func InstantiateOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
+// OpenOnce makes the guest of a call that does nothing.
+func OpenOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
 	c, err := s.load(ctx, mod)
 	if err != nil {
 		return err
 	}
-	inst, err := s.instantiate(ctx, c, policy.Grant{}, policy.DefaultLimits())
+	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits())
 	if err != nil {
 		return err
 	}
-	inst.close()
-	return nil
+	inst.returned = true
+	return inst.end(&c.pool, false)
 }
 
 // CompiledModules is how many modules the sandbox holds.
@@ -129,3 +130,16 @@ func SetMissingLimits(s *Sandbox, missing string) { s.missing = missing }
 
 // Instrument checks and rewrites a module of any shape.
 func Instrument(m *wasm.Module) ([]byte, error) { return instrument(m) }
+
+// Idle is how many instances of a module wait for a call.
+func Idle(s *Sandbox, mod *tool.Module) int {
+	c, err := s.load(context.Background(), mod)
+	if err != nil {
+		return -1
+	}
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return len(c.pool.idle)
+}
+
+var MostIdle = mostIdle

@@ -47,7 +47,13 @@ func touch(path string) ([]w.Import, []byte, w.Segment) {
 	), w.Segment{Offset: pathAt, Bytes: []byte(path)}
 }
 
-// touchAtStart is a module whose start section creates a file.
+// touches is a module whose tool creates a file.
+func touches(path string) w.ToolOptions {
+	imports, body, segment := touch(path)
+	return w.ToolOptions{Imports: imports, Data: []w.Segment{segment}, Call: code(body, w.ReturnOK("made"))}
+}
+
+// touchAtStart is a module whose start section tries to.
 func touchAtStart(path string) w.ToolOptions {
 	imports, body, segment := touch(path)
 	return w.ToolOptions{Imports: imports, Data: []w.Segment{segment}, Edit: func(b *w.Builder) {

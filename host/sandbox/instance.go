@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -18,29 +20,58 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
-// instance is one guest, for one call. It is used from one goroutine.
+// instance is the guest of one call. It is used from one goroutine.
 type instance struct {
 	mod     api.Module
-	world   *preview1.World // what it reaches through WASI
 	memory  *memory
-	output  *capped        // stdout and stderr together
-	account *meter.Account // of fuel; connected to mod once that exists
+	slot    *slot           // nil if it is used for this call only
+	world   *preview1.World // what it reaches through WASI
+	output  *capped         // stdout and stderr together
+	account *meter.Account  // of fuel; connected to mod once that exists
+
+	returned bool // the call has ended as it should
 }
 
-// instantiate makes a guest that sees the mounts and nothing else: no
-// environment, no arguments, no network, an empty standard input. ctx bounds
-// its whole life, its sleeps included.
-func (s *Sandbox) instantiate(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits) (_ *instance, err error) {
+func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits policy.Limits) *instance {
+	return &instance{
+		output:  &capped{limit: limits.LogBytes},
+		account: meter.New(ctx, limits.Fuel, 0, grant.Budgets()...),
+	}
+}
+
+// open makes a guest that sees the mounts and nothing else: no environment, no
+// arguments, no network, an empty standard input. ctx bounds its whole life,
+// its sleeps included. It begins as the module's snapshot or, where there is
+// none, is initialised now.
+func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits) (_ *instance, err error) {
 	if c.minBytes > limits.MemoryBytes {
 		return nil, errMemory
 	}
-	account := meter.New(ctx, limits.Fuel, 0, grant.Budgets()...)
-	inst := &instance{output: &capped{limit: limits.LogBytes}, account: account}
+	snap, err := c.snapshot(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if snap != nil && uint64(len(snap.image.Bytes())) > limits.MemoryBytes {
+		return nil, errMemory
+	}
+	inst := s.newInstance(ctx, grant, limits)
 	defer func() {
 		if err != nil {
 			inst.close()
 		}
 	}()
+	if snap == nil {
+		// Nothing is there yet for the start functions.
+		if err := s.instantiate(ctx, c, inst, limits.MemoryBytes); err != nil {
+			return inst, err
+		}
+		inst.world = inst.initWorld(nil, nil)
+		err := inst.initialize(ctx)
+		_ = inst.world.Close()
+		if err != nil {
+			return inst, err
+		}
+	}
 	fs, err := wasi.New(grant.Mounts(), grant.Masked(), wasi.Limits{Fuel: inst.account.Charge})
 	if err != nil {
 		return nil, &hostError{err}
@@ -52,49 +83,92 @@ func (s *Sandbox) instantiate(ctx context.Context, c *compiled, grant policy.Gra
 		Charge: inst.account.Charge,
 		Check:  inst.account.Check,
 	})
-	// The start functions act for no call, not even for one that led here.
-	ctx = inst.context(hostmod.WithCall(ctx, nil))
-	if inst.memory, err = newMemory(limits.MemoryBytes, s.memory); err != nil {
-		return nil, &hostError{err}
+	if snap == nil {
+		return inst, nil
 	}
-	config := wazero.NewModuleConfig().
-		WithName("").
-		WithStartFunctions() // _initialize is called below, under the same eyes as everything else
-	if inst.mod, err = instantiateModule(experimental.WithMemoryAllocator(ctx, inst.memory), c, config); err != nil {
+	sl := c.pool.take(limits.MemoryBytes)
+	if sl == nil {
+		if sl, err = s.newSlot(ctx, c, snap, limits.MemoryBytes); err != nil {
+			return inst, err
+		}
+	}
+	if err := inst.begin(sl); err != nil {
 		return inst, err
 	}
-	if err = inst.account.Attach(inst.mod); err != nil {
+	if err := inst.account.Attach(inst.mod); err != nil {
 		return inst, &hostError{err}
-	}
-	for _, name := range []string{fuel.ExportStart, abi.ExportInitialize} {
-		if start := inst.mod.ExportedFunction(name); start != nil {
-			if _, err = start.Call(ctx); err == nil {
-				err = inst.account.Settle()
-			}
-			if err != nil {
-				return inst, err
-			}
-		}
 	}
 	return inst, nil
 }
 
-func instantiateModule(ctx context.Context, c *compiled, config wazero.ModuleConfig) (_ api.Module, err error) {
+// instantiate gives an instance a module of its own, which has not run yet.
+func (s *Sandbox) instantiate(ctx context.Context, c *compiled, inst *instance, limit uint64) (err error) {
+	if inst.memory, err = newMemory(limit, nil, s.memory); err != nil {
+		return &hostError{err}
+	}
+	if inst.mod, err = instantiateModule(ctx, c, inst.memory); err != nil {
+		return err
+	}
+	if err := inst.account.Attach(inst.mod); err != nil {
+		return &hostError{err}
+	}
+	return nil
+}
+
+// initWorld is what a guest reaches while it initialises: nothing, and a clock
+// that stands still. A function that wants to know when it looks at that may
+// be nil, as may the source of randomness, which is the system's then.
+func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
+	return preview1.New(&preview1.Options{
+		Random: random,
+		Wall:   func() time.Time { return initTime },
+		Monotonic: func() time.Duration {
+			if looks != nil {
+				looks()
+			}
+			return time.Second
+		},
+		Charge: i.account.Charge,
+		Check:  i.account.Check,
+	})
+}
+
+// initialize runs the start functions. They act for no call, not even for one
+// that led here.
+func (i *instance) initialize(ctx context.Context) error {
+	ctx = i.context(hostmod.WithCall(ctx, nil))
+	for _, name := range []string{fuel.ExportStart, abi.ExportInitialize} {
+		if start := i.mod.ExportedFunction(name); start != nil {
+			if _, err := start.Call(ctx); err != nil {
+				return err
+			}
+			if err := i.account.Settle(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func instantiateModule(ctx context.Context, c *compiled, m *memory) (_ api.Module, err error) {
 	defer contain(&err)
-	return c.runtime.InstantiateModule(ctx, c.module, config)
+	config := wazero.NewModuleConfig().
+		WithName("").
+		WithStartFunctions() // initialize runs them, under the same eyes as everything else
+	return c.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, m), c.module, config)
 }
 
 // close frees everything. It is safe on a half-made instance, and twice.
 func (i *instance) close() {
 	i.account.Close()
+	if i.world != nil {
+		_ = i.world.Close()
+	}
 	if i.mod != nil {
 		_ = i.mod.Close(context.Background()) // reports only what the guest left open
 	}
 	if i.memory != nil {
 		i.memory.Free()
-	}
-	if i.world != nil {
-		_ = i.world.Close()
 	}
 }
 

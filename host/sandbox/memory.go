@@ -1,29 +1,41 @@
 package sandbox
 
 import (
-	"fmt"
-
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/linear"
 )
 
-// memory is the linear memory of one instance: reserved up front at its limit,
-// so that growing neither copies nor leaves garbage, and never larger.
+// memory is the linear memory of one guest, never larger than its limit, and
+// together with that of all other guests never larger than theirs.
 type memory struct {
-	region []byte
-	peak   uint64
-	denied bool // the guest asked for more than the limit
+	mapped *linear.Memory
+	start  uint64 // what it begins with: the size of the image, or 0
 	quota  *policy.Budget
-	full   bool // the guest asked for more than is left for all guests together
+
+	// Of one call.
+	held   uint64 // of the quota
+	peak   uint64 // the largest that it was
+	grown  bool   // beyond what it began with
+	denied bool   // the guest asked for more than the limit
+	full   bool   // the guest asked for more than is left for all guests together
 }
 
-func newMemory(limit uint64, quota *policy.Budget) (*memory, error) {
-	region, err := reserve(limit)
-	if err != nil {
-		return nil, fmt.Errorf("reserve %d bytes of address space: %w", limit, err)
+// newMemory reserves a memory of zeros, or one that begins as the image.
+func newMemory(limit uint64, image *linear.Image, quota *policy.Budget) (*memory, error) {
+	m := &memory{quota: quota}
+	var err error
+	if image != nil {
+		m.start = uint64(len(image.Bytes()))
+		m.mapped, err = image.Map(limit)
+	} else {
+		m.mapped, err = linear.Reserve(limit)
 	}
-	return &memory{region: region, quota: quota}, nil
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // Allocate implements experimental.MemoryAllocator.
@@ -32,27 +44,42 @@ func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 // Reallocate implements experimental.LinearMemory. Nil makes memory.grow
 // answer -1.
 func (m *memory) Reallocate(size uint64) []byte {
-	if size > uint64(len(m.region)) {
+	m.grown = m.grown || m.start > 0 && size > m.start
+	size = max(size, m.start)
+	switch {
+	case size > uint64(len(m.mapped.Bytes())):
 		m.denied = true
 		return nil
+	case !m.hold(size):
+		m.full = true
+		return nil
 	}
-	if size > m.peak {
-		more := size - m.peak
-		if got := m.quota.Take(more); got < more {
-			m.quota.Give(got)
-			m.full = true
-			return nil
-		}
-		m.peak = size
+	m.peak = max(m.peak, size)
+	return m.mapped.Bytes()[:size]
+}
+
+// hold takes what is missing of size from the quota.
+func (m *memory) hold(size uint64) bool {
+	if size <= m.held {
+		return true
 	}
-	return m.region[:size]
+	more := size - m.held
+	if got := m.quota.Take(more); got < more {
+		m.quota.Give(got)
+		return false
+	}
+	m.held = size
+	return true
+}
+
+// drop gives back what the quota has been asked for.
+func (m *memory) drop() {
+	m.quota.Give(m.held)
+	m.held = 0
 }
 
 // Free implements experimental.LinearMemory. It may be called twice.
 func (m *memory) Free() {
-	if m.region != nil {
-		release(m.region)
-		m.region = nil
-		m.quota.Give(m.peak)
-	}
+	m.mapped.Close()
+	m.drop()
 }

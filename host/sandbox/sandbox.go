@@ -36,6 +36,10 @@ type Options struct {
 	// Interpreter runs guests without compiling them: ready ten times sooner
 	// and twenty times slower. For a module that is asked one thing once.
 	Interpreter bool
+	// Verify compares each instance that is used again with what a new one
+	// would be, after every call. It costs a look at all of its memory. A
+	// difference is an error of the call that left it.
+	Verify bool
 	// Compiling is called when a module is compiled that was not in the cache,
 	// which can take seconds, and Compiled when that has ended.
 	Compiling func(*tool.Module)
@@ -54,6 +58,9 @@ type Sandbox struct {
 
 	admitting chan struct{} // holds one: whoever admits a module
 
+	life context.Context // until Close: of what is initialised for all calls
+	stop context.CancelFunc
+
 	mu        sync.Mutex
 	compiled  map[string]*entry // by digest; nil once closed
 	compiling sync.WaitGroup
@@ -71,7 +78,9 @@ func New(opts Options) *Sandbox {
 	if opts.MemoryBytes == 0 {
 		opts.MemoryBytes = DefaultMemoryBytes
 	}
+	life, stop := context.WithCancel(context.Background())
 	return &Sandbox{
+		life: life, stop: stop,
 		opts: opts, compiled: map[string]*entry{}, job: newChildJob, missing: missingLimits,
 		memory:    policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
 		admitting: make(chan struct{}, 1),
@@ -87,6 +96,7 @@ func (s *Sandbox) Close() error {
 	compiled := s.compiled
 	s.compiled = nil
 	s.mu.Unlock()
+	s.stop()
 	for _, e := range compiled {
 		e.stop(errClosed)
 	}

@@ -310,8 +310,8 @@ func TestNothingRunsWithoutItsGrant(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "made")
 	a := ask{mounts: []policy.Mount{{Host: dir, Write: true}}, caps: tool.Capabilities{Files: tool.FilesWrite}, cwd: dir, args: `{"a":1}`}
-	good := granted(t, probe(touchAtStart(file)), a)
-	other := touchAtStart(file)
+	good := granted(t, probe(touches(file)), a)
+	other := touches(file)
 	other.MemoryMin = 7
 	for name, change := range map[string]func(*job){
 		"no grant":        func(j *job) { j.grant = policy.Grant{} },
@@ -351,7 +351,7 @@ func TestNothingRunsWithoutItsGrant(t *testing.T) {
 	t.Run("a grant to read does not write", func(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "made")
-		j := granted(t, probe(touchAtStart(file)), ask{mounts: []policy.Mount{{Host: dir, Write: true}}, caps: tool.Capabilities{Files: tool.FilesRead}})
+		j := granted(t, probe(touches(file)), ask{mounts: []policy.Mount{{Host: dir, Write: true}}, caps: tool.Capabilities{Files: tool.FilesRead}})
 		output(t, j.mustRun(t, newBox(t, sandbox.Options{})))
 		missing(t, file)
 	})

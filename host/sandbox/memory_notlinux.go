@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package sandbox
-
-const noReserve = 0

@@ -1,7 +1,0 @@
-//go:build !unix
-
-package sandbox
-
-func reserve(size uint64) ([]byte, error) { return make([]byte, size), nil }
-
-func release([]byte) {}

@@ -1,0 +1,172 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/tetratelabs/wazero/api"
+)
+
+// slot is an instance that is used for one call after another. After each it
+// is put back to the snapshot, or closed.
+type slot struct {
+	snap   *snapshot
+	mod    api.Module
+	memory *memory
+	state  []api.MutableGlobal
+}
+
+// newSlot makes a slot for guests with so much memory at most.
+func (s *Sandbox) newSlot(ctx context.Context, c *compiled, snap *snapshot, limit uint64) (_ *slot, err error) {
+	memory, err := newMemory(limit, snap.image, s.memory)
+	if err != nil {
+		return nil, &hostError{err}
+	}
+	sl := &slot{snap: snap, memory: memory}
+	defer func() {
+		if err != nil {
+			sl.close()
+		}
+	}()
+	if sl.mod, err = instantiateModule(ctx, c, memory); err != nil {
+		if memory.full {
+			return nil, err
+		}
+		return nil, &hostError{err}
+	}
+	if sl.state = stateOf(sl.mod); len(sl.state) != len(snap.state) {
+		return nil, &hostError{fmt.Errorf("an instance has %d globals, and its snapshot %d", len(sl.state), len(snap.state))}
+	}
+	// Instantiating has copied the data segments over the image.
+	if err := sl.putBack(); err != nil {
+		return nil, &hostError{err}
+	}
+	return sl, nil
+}
+
+// putBack makes what the next call begins with.
+func (sl *slot) putBack() error {
+	if _, err := sl.memory.mapped.Reset(); err != nil {
+		return err
+	}
+	for i, g := range sl.state {
+		if v := sl.snap.state[i]; g.Get() != v {
+			g.Set(v)
+		}
+	}
+	return nil
+}
+
+// verify compares the slot with the snapshot.
+func (sl *slot) verify() error {
+	if err := sl.memory.mapped.Verify(); err != nil {
+		return err
+	}
+	if !sl.snap.same(sl.state) {
+		return errors.New("a global differs from the snapshot")
+	}
+	if size := sl.mod.Memory().Size(); uint64(size) != sl.memory.start {
+		return fmt.Errorf("the memory has %d bytes, and the image %d", size, sl.memory.start)
+	}
+	return nil
+}
+
+func (sl *slot) close() {
+	if sl.mod != nil {
+		_ = sl.mod.Close(context.Background())
+	}
+	sl.memory.Free()
+}
+
+// pool keeps the slots of one module that wait for a call. The one that was
+// used last comes first: its pages are in the caches.
+type pool struct {
+	mu     sync.Mutex
+	idle   []*slot
+	closed bool
+}
+
+// mostIdle is how many slots of one module wait. More cannot run at once.
+var mostIdle = 2 * runtime.GOMAXPROCS(0)
+
+// take returns a slot with this limit of memory, or nil.
+func (p *pool) take(limit uint64) *slot {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := len(p.idle) - 1; i >= 0; i-- {
+		if sl := p.idle[i]; uint64(len(sl.memory.mapped.Bytes())) == limit {
+			p.idle = append(p.idle[:i], p.idle[i+1:]...)
+			return sl
+		}
+	}
+	return nil
+}
+
+// give takes a slot in that has been put back.
+func (p *pool) give(sl *slot) {
+	p.mu.Lock()
+	var out *slot
+	switch {
+	case p.closed:
+		out = sl
+	case len(p.idle) == mostIdle:
+		out, p.idle = p.idle[0], append(p.idle[1:], sl)
+	default:
+		p.idle = append(p.idle, sl)
+	}
+	p.mu.Unlock()
+	if out != nil {
+		out.close()
+	}
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	idle := p.idle
+	p.idle, p.closed = nil, true
+	p.mu.Unlock()
+	for _, sl := range idle {
+		sl.close()
+	}
+}
+
+// begin makes a slot the guest of a call.
+func (i *instance) begin(sl *slot) error {
+	i.slot, i.mod, i.memory = sl, sl.mod, sl.memory
+	sl.memory.peak, sl.memory.grown, sl.memory.denied, sl.memory.full = sl.memory.start, false, false, false
+	if !sl.memory.hold(sl.memory.start) {
+		sl.memory.full = true
+		return errMemory
+	}
+	if err := sl.snap.reseed(sl.memory.mapped.Bytes(), rand.Reader); err != nil {
+		return &hostError{err}
+	}
+	return nil
+}
+
+// end ends a call. Its guest is put back if it has ended as it should and has
+// not grown; what it has done to itself otherwise is nobody's to repair.
+func (i *instance) end(p *pool, verify bool) error {
+	sl := i.slot
+	if sl == nil || !i.returned || sl.memory.grown || sl.mod.IsClosed() {
+		i.close()
+		return nil
+	}
+	i.account.Close()
+	_ = i.world.Close()
+	err := sl.putBack()
+	if err == nil && verify {
+		err = sl.verify()
+	}
+	if err != nil {
+		sl.close()
+		return fmt.Errorf("an instance that was put back is not like a new one: %w", err)
+	}
+	sl.memory.drop()
+	p.give(sl)
+	return nil
+}

@@ -1,0 +1,198 @@
+package sandbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// plain makes a module that is never put back: its code changes a table.
+func plain(o w.ToolOptions) w.ToolOptions {
+	edit := o.Edit
+	o.Edit = func(b *w.Builder) {
+		if edit != nil {
+			edit(b)
+		}
+		b.Table(1, 1)
+		b.Func("", nil, nil, nil, w.I32Const(0), w.RefNull(w.FuncRef), []byte{0x26, 0})
+	}
+	return o
+}
+
+// both runs a test with a module that is put back and with one that is not.
+func both(t *testing.T, o w.ToolOptions, test func(t *testing.T, mod *tool.Module)) {
+	t.Run("put back", func(t *testing.T) { test(t, probe(o)) })
+	t.Run("plain", func(t *testing.T) { test(t, probe(plain(o))) })
+}
+
+// What a guest leaves in its memory and its globals is not there in the next
+// call, which finds what the start function has left.
+func TestCallsLeaveNothingBehind(t *testing.T) {
+	const at = 40_000
+	const global = 1
+	count := slices.Concat( // adds one to a global and to a word of memory
+		w.GlobalGet(global), w.I32Const(1), w.I32Add(), w.GlobalSet(global),
+		w.I32Const(at), w.I32Const(at), w.I32Load(0), w.I32Const(1), w.I32Add(), w.I32Store(0))
+	once := func(v []byte) []byte { return slices.Concat(v, w.I32Const(1), w.I32Sub(), w.If(w.Unreachable())) }
+	o := w.ToolOptions{
+		Call: code(once(w.GlobalGet(global)), once(slices.Concat(w.I32Const(at), w.I32Load(0))), count, w.ReturnOK("ok")),
+		Edit: func(b *w.Builder) {
+			if g := b.Global(w.I32, true, w.I32Const(0)); g != global {
+				panic(g)
+			}
+			b.Start(b.Func("", nil, nil, nil, count))
+		},
+	}
+	both(t, o, func(t *testing.T, mod *tool.Module) {
+		box := newBox(t, sandbox.Options{Verify: true})
+		for i := range 5 {
+			if r := granted(t, mod, ask{}).mustRun(t, box); r.Err != nil {
+				t.Errorf("call %d: %s", i, r.Err.Message)
+			}
+		}
+	})
+}
+
+// An instance that trapped, ran out of something or grew is not used again,
+// and does no harm to the next call.
+func TestWhatEndedBadlyIsThrownAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		body   []byte
+		limits policy.Limits
+		code   tool.Code
+	}{
+		"trap":   {w.Unreachable(), policy.Limits{}, tool.CodeTrap},
+		"fuel":   {w.Spin(), policy.Limits{Fuel: 1_000_000}, tool.CodeFuel},
+		"time":   {w.Spin(), policy.Limits{Timeout: 20 * time.Millisecond}, tool.CodeTimeout},
+		"growth": {slices.Concat(w.I32Const(3), w.MemoryGrow(), w.Drop(), w.ReturnOK("fine")), policy.Limits{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box := newBox(t, sandbox.Options{Verify: true})
+			mod := probe(w.ToolOptions{Call: code(
+				w.I32Const(40_000), w.I32Load(0), w.If(w.Unreachable()), // something is left
+				w.I32Const(40_000), w.I32Const(1), w.I32Store(0),
+				c.body)})
+			var peak uint64
+			for range 3 {
+				r := granted(t, mod, ask{limits: c.limits}).mustRun(t, box)
+				switch {
+				case c.code == "":
+					output(t, r)
+				case r.Err == nil || r.Err.Code != c.code:
+					t.Errorf("%+v, want %s", r.Err, c.code)
+				}
+				if peak != 0 && r.Usage.PeakMemoryBytes != peak {
+					t.Errorf("peaks of %d and %d bytes", peak, r.Usage.PeakMemoryBytes)
+				}
+				peak = r.Usage.PeakMemoryBytes
+			}
+			if n := sandbox.Idle(box, mod); n != 0 {
+				t.Errorf("%d instances wait for another call", n)
+			}
+		})
+	}
+}
+
+// While a module initialises there is nothing: no file, whatever the call is
+// granted, and a clock that stands still.
+func TestNothingIsThereWhileAModuleInitialises(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "made")
+	both(t, touchAtStart(file), func(t *testing.T, mod *tool.Module) {
+		box := newBox(t, sandbox.Options{})
+		a := ask{mounts: []policy.Mount{{Host: dir, Write: true}}, caps: tool.Capabilities{Files: tool.FilesWrite}, cwd: dir}
+		granted(t, mod, a).mustRun(t, box)
+		if _, err := os.Stat(file); err == nil {
+			t.Error("a file was made")
+		}
+	})
+}
+
+// Two calls at once have two instances, and as many wait afterwards.
+func TestInstancesAreUsedByOneCallAtATime(t *testing.T) {
+	box := newBox(t, sandbox.Options{Verify: true})
+	mod := probe(w.ToolOptions{Locals: []w.ValType{w.I32}, Call: code(
+		w.I32Const(40_000), w.I32Load(0), w.If(w.Unreachable()),
+		w.I32Const(40_000), w.I32Const(1), w.I32Store(0),
+		counts(100_000), w.ReturnOK("ok"))})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if r, err := granted(t, mod, ask{}).run(context.Background(), box); err != nil || r.Err != nil {
+					t.Errorf("%v, %v", r.Err, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := sandbox.Idle(box, mod); n < 1 || n > sandbox.MostIdle {
+		t.Errorf("%d instances wait for another call", n)
+	}
+}
+
+// All memory is given back to the quota between calls.
+func TestIdleInstancesHoldNoQuota(t *testing.T) {
+	const page = 64 << 10
+	box := newBox(t, sandbox.Options{MemoryBytes: 5 * page})
+	for i := range 4 {
+		mod := probe(w.ToolOptions{MemoryMin: 3, Call: w.ReturnOK(fmt.Sprint(i))})
+		for range 2 {
+			output(t, granted(t, mod, ask{}).mustRun(t, box))
+		}
+	}
+}
+
+// Numbers that a Go program takes from its runtime differ from call to call,
+// although every call begins with the same memory.
+func TestGoGetsNewRandomNumbers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "random.wasm")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-o", file, "./testdata/random")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	code, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	box := newBox(t, sandbox.Options{Verify: true})
+	type answer struct {
+		Init, Math, Map, Crypto string
+		Left                    int
+		Began                   int64
+		Later                   bool
+	}
+	var answers []answer
+	for range 4 {
+		r := granted(t, module(code), ask{tool: "random"}).mustRun(t, box)
+		var a answer
+		if r.Err != nil || json.Unmarshal(r.Output, &a) != nil {
+			t.Fatalf("%+v: %s", r.Err, r.Output)
+		}
+		answers = append(answers, a)
+	}
+	first := answers[0]
+	for _, a := range answers {
+		if a.Left != 1 || !a.Later || a.Init != first.Init || a.Began != first.Began {
+			t.Errorf("a call does not begin as the first one did: %+v", a)
+		}
+	}
+	for _, a := range answers[1:] {
+		if a.Math == first.Math || a.Map == first.Map || a.Crypto == first.Crypto {
+			t.Errorf("two calls got the same random numbers:\n%+v\n%+v", first, a)
+		}
+	}
+}

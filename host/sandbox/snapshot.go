@@ -1,0 +1,192 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/linear"
+	"github.com/stockade-dev/stockade/host/wasm/fuel"
+)
+
+// snapshot is what a guest knows right after its initialisation: its memory
+// and its globals. Every call of the module begins with it. Nothing was
+// mounted, granted or readable until then, the clocks stood still, and the
+// randomness was the same for everybody.
+type snapshot struct {
+	image  *linear.Image
+	state  []uint64 // of the globals, see stateOf
+	random int      // where in memory Go's generator of random numbers is; 0: not found
+}
+
+// initTimeout is what a module gets to initialise. Its fuel and its memory are
+// limited like those of a call.
+const initTimeout = 3 * time.Second
+
+// The time at which every module initialises.
+var initTime = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// errNotReusable: an instance cannot be told from a new one after it was put
+// back, or nobody knows.
+var errNotReusable = errors.New("its code changes tables or segments, or it is interpreted")
+
+// newSnapshot initialises a module.
+func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
+	if s.opts.Interpreter {
+		return nil, errNotReusable
+	}
+	ctx, cancel := context.WithTimeout(s.life, initTimeout)
+	defer cancel()
+	limits := policy.DefaultLimits()
+	snap := &snapshot{}
+	draw := &initRandom{source: rand.NewChaCha8([32]byte([]byte("stockade: initialises its guests")))}
+	inst := s.newInstance(ctx, policy.Grant{}, limits)
+	defer inst.close()
+	// Go seeds the generator of its first thread a little before or after it
+	// looks at the clock for the first time.
+	tries := 8
+	inst.world = inst.initWorld(draw, func() {
+		if tries--; tries >= 0 && snap.random == 0 {
+			snap.random = findGenerator(inst.mod, draw.first)
+		}
+	})
+	if err := s.instantiate(ctx, c, inst, limits.MemoryBytes); err != nil {
+		return nil, err
+	}
+	state := stateOf(inst.mod)
+	if state == nil {
+		return nil, errNotReusable
+	}
+	if err := inst.initialize(ctx); err != nil {
+		return nil, fmt.Errorf("initialise: %w", err)
+	}
+	inst.account.Close() // the counter is 0 now
+	for _, g := range state {
+		snap.state = append(snap.state, g.Get())
+	}
+	mem := inst.memory.mapped.Bytes()[:inst.memory.peak]
+	if snap.random != 0 {
+		spend(mem[snap.random:])
+	}
+	var err error
+	snap.image, err = linear.NewImage(mem)
+	return snap, err
+}
+
+// stateOf returns the globals that hold the state of an instance, nil if they
+// do not.
+func stateOf(mod api.Module) []api.MutableGlobal {
+	if mod.ExportedGlobal(fuel.ExportReusable) == nil {
+		return nil
+	}
+	var state []api.MutableGlobal
+	add := func(name string) bool {
+		g, ok := mod.ExportedGlobal(name).(api.MutableGlobal)
+		if ok {
+			state = append(state, g)
+		}
+		return ok
+	}
+	if !add(fuel.ExportFuel) || !add(fuel.ExportDepth) {
+		return nil
+	}
+	for i := 0; add(fuel.ExportGlobal(i)); i++ {
+	}
+	return state
+}
+
+// initRandom is the randomness of an initialisation. It keeps the first
+// answer.
+type initRandom struct {
+	source io.Reader
+	first  []byte
+}
+
+func (r *initRandom) Read(p []byte) (int, error) {
+	n, err := r.source.Read(p)
+	if r.first == nil {
+		r.first = bytes.Clone(p[:n])
+	}
+	return n, err
+}
+
+// Go's generator as it lies in memory (internal/chacha8rand.State): 32 words
+// of output, the seed, and three counters of 32 bits: the next word, how many
+// there are, and the position in the stream.
+const (
+	generatorSeed = 32 * 8
+	generatorNext = generatorSeed + 32
+	generatorSize = generatorNext + 3*4
+)
+
+// findGenerator looks for the generator of the first thread of a Go program
+// that got these first random bytes, and has used some of that generator or
+// nothing of it. It returns 0 if there is none; nothing of Go's lies there.
+//
+// The runtime seeds a generator with the bytes (runtime.randinit), takes four
+// words of it for the hashes of maps (alginit), and the next four to seed the
+// one of the thread (mrandinit).
+func findGenerator(mod api.Module, first []byte) int {
+	if len(first) != 32 {
+		return 0
+	}
+	global := rand.NewChaCha8([32]byte(first))
+	for range 4 {
+		global.Uint64()
+	}
+	var seed [32]byte
+	for i := range 4 {
+		binary.LittleEndian.PutUint64(seed[i*8:], global.Uint64())
+	}
+	var words [32 * 8]byte
+	thread := rand.NewChaCha8(seed)
+	for i := range 32 {
+		binary.LittleEndian.PutUint64(words[i*8:], thread.Uint64())
+	}
+	mem, ok := mod.Memory().Read(0, mod.Memory().Size())
+	if !ok {
+		return 0
+	}
+	for at := 0; ; {
+		i := bytes.Index(mem[at:], seed[:])
+		if i < 0 {
+			return 0
+		}
+		at += i
+		if from := at - generatorSeed; from > 0 && len(mem)-from >= generatorSize && bytes.Equal(mem[from:at], words[:]) {
+			return from
+		}
+		at++
+	}
+}
+
+// spend makes a generator take its seed at the next number.
+func spend(generator []byte) {
+	next := generator[generatorNext:generatorSize]
+	copy(next, next[4:8]) // as many as there are
+	clear(next[8:])
+	clear(generator[:generatorNext])
+}
+
+// reseed gives a guest that begins as the snapshot randomness of its own.
+func (s *snapshot) reseed(mem []byte, random io.Reader) error {
+	if s.random == 0 {
+		return nil
+	}
+	_, err := io.ReadFull(random, mem[s.random+generatorSeed:s.random+generatorNext])
+	return err
+}
+
+// same says whether the globals are those of the snapshot.
+func (s *snapshot) same(state []api.MutableGlobal) bool {
+	return slices.EqualFunc(state, s.state, func(g api.MutableGlobal, v uint64) bool { return g.Get() == v })
+}
