@@ -28,7 +28,11 @@ func OpenOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
 	if err != nil {
 		return err
 	}
-	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits())
+	snap, err := c.snapshot(ctx, s)
+	if err != nil {
+		return err
+	}
+	inst, err := s.open(ctx, c, snap, policy.Grant{}, policy.DefaultLimits())
 	if err != nil {
 		return err
 	}

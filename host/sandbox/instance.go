@@ -41,15 +41,11 @@ func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits po
 
 // open makes a guest that sees the mounts and nothing else: no environment, no
 // arguments, no network, an empty standard input. ctx bounds its whole life,
-// its sleeps included. It begins as the module's snapshot or, where there is
-// none, is initialised now.
-func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits) (_ *instance, err error) {
+// its sleeps included. It begins as the module's snapshot or, without one, is
+// initialised now.
+func (s *Sandbox) open(ctx context.Context, c *compiled, snap *snapshot, grant policy.Grant, limits policy.Limits) (_ *instance, err error) {
 	if c.minBytes > limits.MemoryBytes {
 		return nil, errMemory
-	}
-	snap, err := c.snapshot(ctx, s)
-	if err != nil {
-		return nil, err
 	}
 	if snap != nil && uint64(len(snap.image.Bytes())) > limits.MemoryBytes {
 		return nil, errMemory
