@@ -15,6 +15,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 )
 
 // canary is in files that no guest may read.
@@ -158,4 +159,10 @@ func (h *host) unchanged(before map[string]string) {
 	if diff := cmp.Diff(before, h.state()); diff != "" {
 		h.t.Errorf("the host was changed (-before +after):\n%s", diff)
 	}
+}
+
+// options is a tree with these mounts, and nothing else.
+func (h *host) options(masked []string, mounts ...policy.Mount) *preview1.Options {
+	h.t.Helper()
+	return &preview1.Options{FS: h.fs(masked, wasi.Limits{}, mounts...)}
 }

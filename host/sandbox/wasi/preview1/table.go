@@ -187,7 +187,7 @@ func fdPrestatGet(g guest) wasi.Errno {
 		return errno
 	}
 	le.PutUint32(out, 0) // a directory
-	le.PutUint32(out[4:], uint32(len(d.name)))
+	le.PutUint32(out[4:], uint32(len(preopenName)))
 	return 0
 }
 
@@ -203,9 +203,9 @@ func fdPrestatDirName(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	if len(out) < len(d.name) {
+	if len(out) < len(preopenName) {
 		return wasi.ENAMETOOLONG
 	}
-	copy(out, d.name)
+	copy(out, preopenName)
 	return 0
 }

@@ -69,10 +69,15 @@ const (
 
 // trampoline is a module that has its memory and, for each function of WASI,
 // an export that calls it.
-var trampoline = sync.OnceValue(func() []byte {
+var trampoline = sync.OnceValue(func() []byte { return trampolineWith("memory") })
+
+// bare is one that hides its memory.
+func bare() []byte { return trampolineWith("hidden") }
+
+func trampolineWith(memory string) []byte {
 	b := w.New()
 	b.Memory(memoryPages, 4*memoryPages)
-	b.ExportMemory("memory")
+	b.ExportMemory(memory)
 	types := func(in []api.ValueType) []w.ValType {
 		var out []w.ValType
 		for _, t := range in {
@@ -95,7 +100,7 @@ var trampoline = sync.OnceValue(func() []byte {
 		b.Func(name, types(sig.Params), types(sig.Results), nil, body, w.Call(uint32(i)))
 	}
 	return b.Bytes()
-})
+}
 
 // engine is shared: what a guest has is in its world.
 var engine = sync.OnceValues(func() (wazero.Runtime, error) {
@@ -121,11 +126,16 @@ func newGuest(t *testing.T, opts *preview1.Options) *guest {
 
 func guestIn(t *testing.T, world *preview1.World) *guest {
 	t.Helper()
+	return guestOf(t, trampoline(), world)
+}
+
+func guestOf(t *testing.T, module []byte, world *preview1.World) *guest {
+	t.Helper()
 	rt, err := engine()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod, err := rt.InstantiateWithConfig(t.Context(), trampoline(), wazero.NewModuleConfig().WithName(""))
+	mod, err := rt.InstantiateWithConfig(t.Context(), module, wazero.NewModuleConfig().WithName(""))
 	if err != nil {
 		t.Fatal(err)
 	}
