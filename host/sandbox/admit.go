@@ -127,7 +127,7 @@ func called(name string) (abi.Signature, bool) {
 	switch {
 	case slices.Contains(abi.ExportRealloc, name), slices.Contains(abi.ImportRealloc, name):
 		return abi.Realloc, true
-	case name == abi.ExportInitialize:
+	case name == abi.ExportInitialize, name == abi.ExportWarm:
 		return abi.Signature{}, true
 	}
 	return abi.Signature{}, false

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -147,3 +148,49 @@ func Idle(s *Sandbox, mod *tool.Module) int {
 }
 
 var MostIdle = mostIdle
+
+// Leaky is one instance that is used for one call after another and never put
+// back: what isolation is compared with.
+type Leaky struct {
+	s  *Sandbox
+	c  *compiled
+	sl *slot
+}
+
+func NewLeaky(ctx context.Context, s *Sandbox, mod *tool.Module, limits policy.Limits) (*Leaky, error) {
+	c, err := s.load(ctx, mod)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := c.snapshot(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	sl, err := s.newSlot(ctx, c, snap, limits.MemoryBytes)
+	return &Leaky{s, c, sl}, err
+}
+
+func (l *Leaky) Close() { l.sl.close() }
+
+// Call is the inside of Run. Its guest gets what that of a Run gets.
+func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) error {
+	limits := grant.Limits()
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
+	defer cancel()
+	inst := l.s.newInstance(ctx, grant, limits)
+	defer inst.account.Close()
+	if err := inst.openWorld(grant); err != nil {
+		return err
+	}
+	defer inst.world.Close()
+	inst.mod, inst.memory = l.sl.mod, l.sl.memory
+	if err := inst.account.Attach(inst.mod); err != nil {
+		return err
+	}
+	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd}
+	out, toolErr, err := inst.callTool(hostmod.WithCall(ctx, host), call)
+	if err == nil && toolErr == nil {
+		_, _ = toolOutput(out)
+	}
+	return err
+}

@@ -68,17 +68,9 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, snap *snapshot, grant p
 			return inst, err
 		}
 	}
-	fs, err := wasi.New(grant.Mounts(), grant.Masked(), wasi.Limits{Fuel: inst.account.Charge})
-	if err != nil {
-		return nil, &hostError{err}
+	if err := inst.openWorld(grant); err != nil {
+		return nil, err
 	}
-	inst.world = preview1.New(&preview1.Options{
-		FS:     fs,
-		Stdout: inst.output,
-		Stderr: inst.output,
-		Charge: inst.account.Charge,
-		Check:  inst.account.Check,
-	})
 	if snap == nil {
 		return inst, nil
 	}
@@ -95,6 +87,22 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, snap *snapshot, grant p
 		return inst, &hostError{err}
 	}
 	return inst, nil
+}
+
+// openWorld opens what the call is granted.
+func (i *instance) openWorld(grant policy.Grant) error {
+	fs, err := wasi.New(grant.Mounts(), grant.Masked(), wasi.Limits{Fuel: i.account.Charge})
+	if err != nil {
+		return &hostError{err}
+	}
+	i.world = preview1.New(&preview1.Options{
+		FS:     fs,
+		Stdout: i.output,
+		Stderr: i.output,
+		Charge: i.account.Charge,
+		Check:  i.account.Check,
+	})
+	return nil
 }
 
 // instantiate gives an instance a module of its own, which has not run yet.
@@ -129,11 +137,11 @@ func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 	})
 }
 
-// initialize runs the start functions. They act for no call, not even for one
+// initialize runs the start functions, and more exports that may be there. They act for no call, not even for one
 // that led here.
-func (i *instance) initialize(ctx context.Context) error {
+func (i *instance) initialize(ctx context.Context, more ...string) error {
 	ctx = i.context(hostmod.WithCall(ctx, nil))
-	for _, name := range []string{fuel.ExportStart, abi.ExportInitialize} {
+	for _, name := range append([]string{fuel.ExportStart, abi.ExportInitialize}, more...) {
 		if start := i.mod.ExportedFunction(name); start != nil {
 			if _, err := start.Call(ctx); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
@@ -66,7 +67,7 @@ func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
 	if state == nil {
 		return nil, errNotReusable
 	}
-	if err := inst.initialize(ctx); err != nil {
+	if err := inst.initialize(ctx, abi.ExportWarm); err != nil {
 		return nil, fmt.Errorf("initialise: %w", err)
 	}
 	inst.account.Close() // the counter is 0 now

@@ -17,6 +17,9 @@ const (
 
 	ExportMemory     = "memory"
 	ExportInitialize = "_initialize"
+	// ExportWarm may do what every call does, on data of its own, so that the
+	// memory with which calls begin is ready for it. It is optional.
+	ExportWarm = "stockade:warm"
 )
 
 // The exports through which the host allocates in the guest, by preference.

@@ -15,6 +15,9 @@ func exportDescribe() uint32 { return std.describe() }
 //go:wasmexport cabi_post_stockade:tool/tools@0.1.0#describe
 func postDescribe(ptr uint32) { abi.Post(ptr) }
 
+//go:wasmexport stockade:warm
+func exportWarm() { std.warm() }
+
 //go:wasmexport stockade:tool/tools@0.1.0#call
 func exportCall(
 	idPtr, idLen uint32,

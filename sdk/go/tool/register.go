@@ -130,7 +130,8 @@ type entry struct {
 	Capabilities capabilities    `json:"capabilities"`
 	Content      *content        `json:"content,omitempty"`
 
-	run func(ctx context.Context, args []byte) (any, error)
+	run  func(ctx context.Context, args []byte) (any, error)
+	warm func() []byte // see warm.go
 }
 
 func newEntry[In, Out any](name, description string, fn func(context.Context, In) (Out, error), opts ...Option) (*entry, error) {
@@ -163,16 +164,23 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 	if c := e.Content; c != nil && (!args.has(c.Path) || c.Hash != "" && !args.has(c.Hash)) {
 		return nil, fmt.Errorf("the content option names the arguments %q and %q, which %v does not have both", c.Path, c.Hash, in)
 	}
-	e.run = func(ctx context.Context, raw []byte) (any, error) {
-		var v In
+	decode := func(raw []byte) (v In, err error) {
 		if err := json.Unmarshal(args.defaults, &v); err != nil {
-			return nil, Failed("defaults: %w", err)
+			return v, Failed("defaults: %w", err)
 		}
 		if err := decodeArgs(raw, &v); err != nil {
-			return nil, InvalidInput("arguments of %s: %w", name, err)
+			return v, InvalidInput("arguments of %s: %w", name, err)
+		}
+		return v, nil
+	}
+	e.run = func(ctx context.Context, raw []byte) (any, error) {
+		v, err := decode(raw)
+		if err != nil {
+			return nil, err
 		}
 		return fn(ctx, v)
 	}
+	e.warm = warmer[In, Out](decode)
 	return e, nil
 }
 
