@@ -28,7 +28,7 @@ func newChatCmd(a *app) *cobra.Command {
 const chatHelp = `A line is a prompt, unless it is one of these:
   /tool         list the tools
   /tool NAME    show a tool with its full schema
-  /fuel         show how much fuel the session and its tools have used
+  /fuel         show how much fuel the session and its tools have used, and have left
   /refresh      look for tools again
   /help         show this
   /quit         leave (so does the end of input)`
@@ -110,13 +110,13 @@ func (t *turns) slash(line string) error {
 // fuel shows how far the budgets of the session are used up.
 func (t *turns) fuel() error {
 	w := tabwriter.NewWriter(t.a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FUEL\tUSED\tLIMIT\tOF IT")
+	fmt.Fprintln(w, "FUEL\tUSED\tLEFT\tLIMIT")
 	for _, u := range t.dispatcher.Fuel() {
 		name := u.Tool
 		if name == "" {
 			name = "session"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.2g %%\n", name, humanCount(u.Used), humanCount(u.Limit), 100*float64(u.Used)/float64(u.Limit))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
 	}
 	return w.Flush()
 }

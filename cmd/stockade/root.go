@@ -46,8 +46,8 @@ func newRootCmd(a *app) *cobra.Command {
 		Use:   `stockade ["PROMPT"]`,
 		Short: "An LLM agent whose tools are sandboxed WebAssembly modules",
 		Long: `Stockade runs an LLM agent whose tools are WebAssembly modules. Each runs in a
-sandbox that shows it only the directories you mounted, under limits on time
-and memory, and every call is in a log that can be verified.
+sandbox that shows it only the directories you mounted, under limits on time,
+instructions and memory, and every call is in a log that can be verified.
 
 Without arguments on a terminal it starts a chat. It needs no key to be tried:
 without a provider it uses a small offline model.

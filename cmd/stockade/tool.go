@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"text/tabwriter"
 
@@ -67,22 +68,24 @@ func newToolCompileCmd(a *app) *cobra.Command {
 		Use: "compile MODULE.wasm...", Short: "Check and compile modules ahead of their first call",
 		Long: `Check modules and compile them, so that their first call does not wait. Compiling
 happens in a process of its own with limits on time and memory that grow with the
-size of a module. One of more than 16 MiB is compiled only with --large, and then
-every later call of it finds it compiled.`,
+size of a module. One of more than 16 MiB, and of no more than 64 MiB, is compiled
+only with --large, and then every later call of it finds it compiled.`,
 		Example: "  stockade tool compile ./greet.wasm\n  stockade tool compile --large ./python.wasm",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			var failed []error
 			for _, file := range args {
 				mod, err := fileModule(file)
-				if err != nil {
-					return err
+				if err == nil {
+					err = a.sandbox().Compile(cmd.Context(), mod)
 				}
-				if err := a.sandbox().Compile(cmd.Context(), mod); err != nil {
-					return err
+				if err != nil {
+					failed = append(failed, err)
+					continue
 				}
 				fmt.Fprintf(a.s.out, "%s (%s) is compiled\n", mod.Path, humanBytes(mod.Bytes))
 			}
-			return nil
+			return errors.Join(failed...)
 		},
 	}
 	cmd.Flags().BoolVar(&a.flags.large, "large", false, "let modules of more than 16 MiB be compiled")

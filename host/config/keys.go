@@ -73,7 +73,7 @@ var keys = []key{
 		"How much memory all tool calls that run at the same time may use together, in bytes.",
 		func(c *Config) *int { return &c.ToolMemoryTotal }),
 	field("tool_fuel", integer{1_000_000, 1 << 60, "units"}, "50000000000", Limit,
-		"How much fuel one tool call may use. A unit is about one instruction; a second of work is one to five thousand million of them.",
+		"How much fuel one tool call may use. A unit is about one instruction; a second of work is half to five thousand million of them.",
 		func(c *Config) *int { return &c.ToolFuel }),
 	field("tool_fuel_total", integer{1_000_000, 1 << 60, "units"}, "2000000000000", Limit,
 		"How much fuel all calls of one tool may use in a session.",

@@ -33,6 +33,7 @@ const features = api.CoreFeaturesV2
 // own, so that closing it frees everything.
 type compiled struct {
 	minBytes uint64 // of linear memory
+	unkept   error  // why it is not in the cache, if it should be
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
 	engine   wazero.CompilationCache // nil with the interpreter
@@ -88,6 +89,7 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 	if errors.Is(err, errUntrusted) {
 		return nil, err
 	}
+	unkept := err
 	if err != nil {
 		s.notKept(mod, err)
 	}
@@ -109,8 +111,13 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 				return c, err
 			}
 			s.notKept(mod, err)
+			unkept = err
 		}
-		return s.build(ctx, mod, a.code, nil)
+		c, err := s.build(ctx, mod, a.code, nil)
+		if err == nil {
+			c.unkept = unkept
+		}
+		return c, err
 	})
 }
 
@@ -218,6 +225,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 	if cache != nil {
 		if err := cache.put(dir, found); err != nil {
 			s.notKept(mod, err)
+			c.unkept = err
 		}
 	}
 	return c, nil

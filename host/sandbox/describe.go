@@ -64,7 +64,7 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 		return nil, context.Cause(outer)
 	case errors.As(err, &hostErr), errors.Is(err, hostmod.ErrPanic):
 		return nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
 		return nil, &RefusedError{mod.Name, fmt.Sprintf("its describe function did not end within %s", describeTimeout)}
 	default:
 		return nil, &RefusedError{mod.Name, "its describe function failed: " + firstLine(err.Error())}

@@ -18,8 +18,18 @@ import (
 
 var (
 	errTimeout = errors.New("the call ran out of time")
-	errMemory  = errors.New("the module needs more memory than the limit from the start")
 )
+
+// memoryError refuses a guest that needs more memory than there is from its
+// start.
+type memoryError struct {
+	size, limit uint64
+	key         string // of the limit
+}
+
+func (e *memoryError) Error() string {
+	return fmt.Sprintf("the module starts with %d KiB of memory, more than %s leaves of %d KiB", e.size>>10, e.key, e.limit>>10)
+}
 
 // hostError marks a failure for which no guest is to blame.
 type hostError struct{ err error }
@@ -83,7 +93,7 @@ func stopped(v verdict) tool.Result {
 	}
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s%s", v.call.Tool, v.limits.Timeout, v.used(" and"))
 	r.Err.Stderr = v.said()
-	r.Err.Hint = "narrow the call, or raise tool_timeout in your own agent.toml"
+	r.Err.Hint = "narrow the call, or raise tool_timeout" + where
 	return r
 }
 
@@ -103,12 +113,20 @@ func exhausted(v verdict) tool.Result {
 		policy.ToolFuelKey:    "of one tool in a session",
 		policy.SessionFuelKey: "of a session",
 	}[budget.Key()]
-	r := tool.Failed(tool.CodeFuel, tool.InternalError, "%s ran out of fuel: it used %d units, and the limit %s is %d",
-		v.call.Tool, v.inst.account.Used(), whose, budget.Limit())
+	before := ""
+	advice := "narrow the call, or raise "
+	if budget.Key() != meter.CallFuel {
+		before, advice = ", most of which was used before", "start a new session, or raise "
+	}
+	r := tool.Failed(tool.CodeFuel, tool.InternalError, "%s ran out of fuel: it used %d units, and the limit %s is %d%s",
+		v.call.Tool, v.inst.account.Used(), whose, budget.Limit(), before)
 	r.Err.Stderr = v.said()
-	r.Err.Hint = fmt.Sprintf("narrow the call, or raise %s in your own agent.toml", budget.Key())
+	r.Err.Hint = advice + budget.Key() + where
 	return r
 }
+
+// where is how a hint goes on that says which limit to raise.
+const where = " in your own agent.toml; `stockade config` shows where it is set now"
 
 func crashed(v verdict) tool.Result {
 	var (
@@ -120,15 +138,19 @@ func crashed(v verdict) tool.Result {
 	if v.inst != nil && v.inst.memory != nil {
 		memory = v.inst.memory
 	}
+	var start *memoryError
 	switch {
-	case errors.Is(v.err, errMemory), memory.denied:
+	case errors.As(v.err, &start):
+		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s cannot run: %v", v.call.Tool, start)
+		r.Err.Hint = "raise " + start.key + where
+	case memory.denied:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB; it had %d MiB",
 			v.call.Tool, v.limits.MemoryBytes>>20, memory.peak>>20)
-		r.Err.Hint = "narrow the call, or raise tool_memory in your own agent.toml"
+		r.Err.Hint = "narrow the call, or raise tool_memory" + where
 	case memory.full:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more memory than is left: all calls together may have %d MiB, and it had %d MiB of them",
 			v.call.Tool, memory.quota.Limit()>>20, memory.peak>>20)
-		r.Err.Hint = fmt.Sprintf("call fewer tools at the same time, or raise %s in your own agent.toml", memory.quota.Key())
+		r.Err.Hint = "call fewer tools at the same time, or raise " + memory.quota.Key() + where
 	case errors.Is(v.err, meter.ErrDepth):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: its calls are nested too deeply, for about %d MiB of stack",
 			v.call.Tool, maxDepth*16>>20)

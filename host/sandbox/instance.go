@@ -44,13 +44,14 @@ func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits po
 // its sleeps included. It begins as the module's snapshot or, without one, is
 // initialised now.
 func (s *Sandbox) open(ctx context.Context, c *compiled, snap *snapshot, grant policy.Grant, limits policy.Limits) (_ *instance, err error) {
-	if c.minBytes > limits.MemoryBytes {
-		return nil, errMemory
-	}
-	if snap != nil && uint64(len(snap.image.Bytes())) > limits.MemoryBytes {
-		return nil, errMemory
-	}
 	inst := s.newInstance(ctx, grant, limits)
+	size := c.minBytes
+	if snap != nil {
+		size = uint64(len(snap.image.Bytes()))
+	}
+	if size > limits.MemoryBytes {
+		return inst, &memoryError{size, limits.MemoryBytes, "tool_memory"}
+	}
 	defer func() {
 		if err != nil {
 			inst.close()
@@ -109,6 +110,9 @@ func (i *instance) openWorld(grant policy.Grant) error {
 func (s *Sandbox) instantiate(ctx context.Context, c *compiled, inst *instance, limit uint64) (err error) {
 	if inst.memory, err = newMemory(limit, nil, s.memory); err != nil {
 		return &hostError{err}
+	}
+	if err := inst.memory.begin(c.minBytes); err != nil {
+		return err // the engine does not expect to get nothing
 	}
 	if inst.mod, err = instantiateModule(ctx, c, inst.memory); err != nil {
 		return err

@@ -231,6 +231,27 @@ func TestAllCallsTogetherHaveALimitOfMemory(t *testing.T) {
 	}
 }
 
+// A module that starts with more memory than there is gets none of it, and
+// whoever runs it learns which limit that was.
+func TestAModuleThatStartsTooLarge(t *testing.T) {
+	const page = 64 << 10
+	for key, c := range map[string]struct {
+		options sandbox.Options
+		limits  policy.Limits
+	}{
+		"tool_memory":       {sandbox.Options{}, policy.Limits{MemoryBytes: 99 * page}},
+		"tool_memory_total": {sandbox.Options{MemoryBytes: 99 * page}, policy.Limits{}},
+	} {
+		both(t, w.ToolOptions{MemoryMin: 100}, func(t *testing.T, mod *tool.Module) {
+			r := granted(t, mod, ask{limits: c.limits}).mustRun(t, newBox(t, c.options))
+			failure(t, r, tool.CodeMemory, tool.InternalError, "raise "+key+" ")
+			if want := "6400 KiB of memory, more than " + key + " leaves of 6336 KiB"; !strings.Contains(r.Err.Message, want) {
+				t.Errorf("%q does not say %q", r.Err.Message, want)
+			}
+		})
+	}
+}
+
 func TestAModuleThatReachesForItsCounterIsRefused(t *testing.T) {
 	box := newBox(t, sandbox.Options{})
 	for name, edit := range map[string]func(*w.Builder){

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -18,10 +19,14 @@ type entry struct {
 
 var errUnwanted = errors.New("nobody waits for the module any more")
 
-// Compile makes a module ready to run, as its first call would. A module that
-// may not run is a [RefusedError].
+// Compile makes a module ready to run, as its first call would, and fails if
+// the next process will not find it ready. A module that may not run is a
+// [RefusedError].
 func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
-	_, err := s.load(ctx, mod)
+	c, err := s.load(ctx, mod)
+	if err == nil && c.unkept != nil {
+		err = fmt.Errorf("module %s compiles, but what became of it cannot be kept: %w", mod.Name, c.unkept)
+	}
 	return err
 }
 

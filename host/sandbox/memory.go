@@ -58,6 +58,20 @@ func (m *memory) Reallocate(size uint64) []byte {
 	return m.mapped.Bytes()[:size]
 }
 
+// begin holds what a guest has from its start.
+func (m *memory) begin(size uint64) error {
+	m.peak, m.grown, m.denied, m.full = size, false, false, false
+	if limit := uint64(len(m.mapped.Bytes())); size > limit {
+		m.denied = true
+		return &memoryError{size, limit, "tool_memory"}
+	}
+	if !m.hold(size) {
+		m.full = true
+		return &memoryError{size, m.quota.Limit(), m.quota.Key()}
+	}
+	return nil
+}
+
 // hold takes what is missing of size from the quota.
 func (m *memory) hold(size uint64) bool {
 	if size <= m.held {

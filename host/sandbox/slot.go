@@ -32,10 +32,10 @@ func (s *Sandbox) newSlot(ctx context.Context, c *compiled, snap *snapshot, limi
 			sl.close()
 		}
 	}()
+	if err := memory.begin(memory.start); err != nil {
+		return nil, err
+	}
 	if sl.mod, err = instantiateModule(ctx, c, memory); err != nil {
-		if memory.full {
-			return nil, err
-		}
 		return nil, &hostError{err}
 	}
 	if sl.state = stateOf(sl.mod); len(sl.state) != len(snap.state) {
@@ -137,10 +137,8 @@ func (p *pool) close() {
 // begin makes a slot the guest of a call.
 func (i *instance) begin(sl *slot) error {
 	i.slot, i.mod, i.memory = sl, sl.mod, sl.memory
-	sl.memory.peak, sl.memory.grown, sl.memory.denied, sl.memory.full = sl.memory.start, false, false, false
-	if !sl.memory.hold(sl.memory.start) {
-		sl.memory.full = true
-		return errMemory
+	if err := sl.memory.begin(sl.memory.start); err != nil {
+		return err
 	}
 	if err := sl.snap.reseed(sl.memory.mapped.Bytes(), rand.Reader); err != nil {
 		return &hostError{err}
