@@ -55,6 +55,9 @@ const (
 	startCookie = 1<<64 - 1
 )
 
+// maxLeftOut is how many entries are left out in a row.
+const maxLeftOut = 64
+
 // newDir opens the directory at a place. It takes over host, which is nil for
 // a synthetic directory; the caller closes it on error.
 func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
@@ -133,8 +136,9 @@ func (d *Dir) Stat() (Stat, Errno) {
 // host needs for it. Names that are not UTF-8 cannot be passed to WASI and are
 // left out.
 //
-// What is read is what is there at the time; an entry that comes and goes
-// meanwhile may be missing.
+// An entry without a name stands for many that were left out in a row, so that
+// the caller gets to think of other things. What is read is what is there at
+// the time; an entry that comes and goes meanwhile may be missing.
 func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 	d.fs.limits.Fuel(costEntry)
 	switch {
@@ -166,7 +170,7 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 			return Dirent{}, false, errnoOf(err)
 		}
 	}
-	for {
+	for left := 0; ; left++ {
 		e, more, err := d.entries.read(d.held.file)
 		if err != nil || !more {
 			d.forget()
@@ -177,6 +181,11 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 			e.Ino = d.m.ino(e.Ino, e.dev, join(d.shown, e.Name))
 			d.last, d.lastAt, d.at = e.Dirent, cookie, e.Next
 			return e.Dirent, true, 0
+		}
+		if left >= maxLeftOut {
+			d.forget()
+			d.at = e.Next
+			return Dirent{Next: e.Next}, true, 0
 		}
 	}
 }
