@@ -60,6 +60,8 @@
 // path_filestat_set_times on a symbolic link itself works on Linux only, and
 // path_readlink tells no target that leads out of the mount. fd_advise takes
 // no advice. fd_allocate makes a file longer without asking the host for room.
+// path_open truncates what it opens to write also if the directory has not the
+// right to that, but lets others inherit what comes to the same.
 // proc_raise is ENOSYS. The clocks of processor time are EINVAL.
 //
 // File times are those of the host's file system, which can be finer than the
