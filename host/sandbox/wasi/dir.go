@@ -49,7 +49,8 @@ func (h *held) Close() error {
 
 // Cookies below firstCookie are the host's own. Those of the entries that the
 // host does not have count from there, and the entry before the host's first
-// one is followed by startCookie, because zero is the very first entry.
+// one is followed by startCookie, because zero is the very first entry. A host
+// that itself counts so high is only followed step by step.
 const (
 	firstCookie = 1 << 63
 	startCookie = 1<<64 - 1
@@ -147,6 +148,9 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 	case cookie == 0:
 		d.forget() // from the start again means as it is now
 		return d.first[0], true, 0
+	case d.m != nil && cookie == d.lastAt:
+		return d.last, true, 0
+	case d.m != nil && cookie == d.at:
 	case cookie >= firstCookie && cookie != startCookie:
 		if cookie-firstCookie >= uint64(len(d.first)) {
 			return Dirent{}, false, EINVAL
@@ -154,8 +158,6 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 		return d.first[cookie-firstCookie], true, 0
 	case d.m == nil:
 		return Dirent{}, false, 0
-	case cookie == d.lastAt:
-		return d.last, true, 0
 	}
 	if cookie != d.at {
 		where := cookie
