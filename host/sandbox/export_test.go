@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -33,6 +34,11 @@ func InstantiateOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
 	}
 	inst.close()
 	return nil
+}
+
+// Judge says what becomes of a call that ended with an error.
+func Judge(err error) (tool.Result, error) {
+	return judge(verdict{ctx: context.Background(), host: &hostmod.Call{}, err: err})
 }
 
 // CompiledModules is how many modules the sandbox holds.
