@@ -41,6 +41,11 @@ func OpenOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
 	return inst.end(&c.pool, false)
 }
 
+// Judge says what becomes of a call that ended with an error.
+func Judge(err error) (tool.Result, error) {
+	return judge(verdict{ctx: context.Background(), host: &hostmod.Call{}, err: err})
+}
+
 // CompiledModules is how many modules the sandbox holds.
 func CompiledModules(s *Sandbox) int {
 	s.mu.Lock()

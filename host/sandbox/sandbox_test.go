@@ -443,6 +443,11 @@ func TestABugOfAServiceIsTheHostsFault(t *testing.T) {
 		t.Errorf("Run says %v, %s", err, r.Summary())
 	}
 	output(t, granted(t, probe(w.ToolOptions{}), ask{}).mustRun(t, box))
+	for _, fault := range []error{hostmod.ErrPanic, preview1.ErrPanic} {
+		if r, err := sandbox.Judge(fmt.Errorf("the engine's words: %w", fault)); !errors.Is(err, fault) {
+			t.Errorf("%v became %s, %v", fault, r.Summary(), err)
+		}
+	}
 }
 
 // TestACallInsideACall: the start functions of a module that runs because

@@ -57,16 +57,21 @@ var table = map[string][]string{
 
 // behind names the only package, or tree of packages, that may import a library.
 var behind = map[string]string{
-	"github.com/tetratelabs/wazero":     "host/sandbox",
-	"github.com/mattn/go-sqlite3":       "host/session/sqlite",
-	"github.com/sashabaranov/go-openai": "host/llm",
-	"github.com/BurntSushi/toml":        "host/config",
-	"github.com/spf13/cobra":            "cmd/stockade",
-	"github.com/google/jsonschema-go":   "host/tool",
-	"database/sql":                      "host/session/sqlite",
-	"net/http":                          "host/llm",
-	"os/exec":                           "host/jail",
-	"log":                               "nowhere",
+	"github.com/tetratelabs/wazero": "host/sandbox",
+	// Its files follow links out of a mount, and its WASI keeps state in the
+	// instance.
+	"github.com/tetratelabs/wazero/imports":            "nowhere",
+	"github.com/tetratelabs/wazero/experimental/sys":   "nowhere",
+	"github.com/tetratelabs/wazero/experimental/sysfs": "nowhere",
+	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
+	"github.com/sashabaranov/go-openai":                "host/llm",
+	"github.com/BurntSushi/toml":                       "host/config",
+	"github.com/spf13/cobra":                           "cmd/stockade",
+	"github.com/google/jsonschema-go":                  "host/tool",
+	"database/sql":                                     "host/session/sqlite",
+	"net/http":                                         "host/llm",
+	"os/exec":                                          "host/jail",
+	"log":                                              "nowhere",
 }
 
 type pkg struct {

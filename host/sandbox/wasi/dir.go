@@ -49,11 +49,15 @@ func (h *held) Close() error {
 
 // Cookies below firstCookie are the host's own. Those of the entries that the
 // host does not have count from there, and the entry before the host's first
-// one is followed by startCookie, because zero is the very first entry.
+// one is followed by startCookie, because zero is the very first entry. A host
+// that itself counts so high is only followed step by step.
 const (
 	firstCookie = 1 << 63
 	startCookie = 1<<64 - 1
 )
+
+// maxLeftOut is how many entries are left out in a row.
+const maxLeftOut = 64
 
 // newDir opens the directory at a place. It takes over host, which is nil for
 // a synthetic directory; the caller closes it on error.
@@ -133,8 +137,9 @@ func (d *Dir) Stat() (Stat, Errno) {
 // host needs for it. Names that are not UTF-8 cannot be passed to WASI and are
 // left out.
 //
-// What is read is what is there at the time; an entry that comes and goes
-// meanwhile may be missing.
+// An entry without a name stands for many that were left out in a row, so that
+// the caller gets to think of other things. What is read is what is there at
+// the time; an entry that comes and goes meanwhile may be missing.
 func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 	d.fs.limits.Fuel(costEntry)
 	switch {
@@ -143,6 +148,9 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 	case cookie == 0:
 		d.forget() // from the start again means as it is now
 		return d.first[0], true, 0
+	case d.m != nil && cookie == d.lastAt:
+		return d.last, true, 0
+	case d.m != nil && cookie == d.at:
 	case cookie >= firstCookie && cookie != startCookie:
 		if cookie-firstCookie >= uint64(len(d.first)) {
 			return Dirent{}, false, EINVAL
@@ -150,8 +158,6 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 		return d.first[cookie-firstCookie], true, 0
 	case d.m == nil:
 		return Dirent{}, false, 0
-	case cookie == d.lastAt:
-		return d.last, true, 0
 	}
 	if cookie != d.at {
 		where := cookie
@@ -166,7 +172,7 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 			return Dirent{}, false, errnoOf(err)
 		}
 	}
-	for {
+	for left := 0; ; left++ {
 		e, more, err := d.entries.read(d.held.file)
 		if err != nil || !more {
 			d.forget()
@@ -177,6 +183,11 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 			e.Ino = d.m.ino(e.Ino, e.dev, join(d.shown, e.Name))
 			d.last, d.lastAt, d.at = e.Dirent, cookie, e.Next
 			return e.Dirent, true, 0
+		}
+		if left >= maxLeftOut {
+			d.forget()
+			d.at = e.Next
+			return Dirent{Next: e.Next}, true, 0
 		}
 	}
 }

@@ -167,6 +167,7 @@ var hostErrnos = func() map[syscall.Errno]Errno {
 		{syscall.ETIMEDOUT, ETIMEDOUT},
 		{syscall.ETXTBSY, ETXTBSY},
 		{syscall.EXDEV, EXDEV},
+		{syscall.ENOTSUP, ENOTSUP}, // on some systems the same as EOPNOTSUPP below
 		// A socket, a FIFO without a reader, a device without a driver.
 		{syscall.ENXIO, errKind},
 		{syscall.ENODEV, errKind},

@@ -324,8 +324,11 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 		case foreign(rel):
 			return place{}, EINVAL
 		case m.guard != nil:
-			return m.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
+			p, steps, errno := m.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
+			f.limits.Fuel(uint64(steps) * costWalk)
+			return p, errno
 		}
+		f.limits.Fuel(uint64(strings.Count(rel, "/")) * costName)
 		return place{m: m, dir: m.root, name: rel, shown: shown, slash: slash}, 0
 	}
 	if _, ok := f.tree[shown]; !ok {

@@ -162,8 +162,9 @@ const (
 
 // walk finds rel in a guarded mount. Each directory is opened by its name in
 // the one before, and what was opened must be what was seen there; so no
-// exchange of a directory for a symbolic link leads past the guard.
-func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno Errno) {
+// exchange of a directory for a symbolic link leads past the guard. It says how
+// many names it has looked at before the last one.
+func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps int, errno Errno) {
 	p = place{m: m, dir: m.root, name: ".", info: m.info, shown: shown, slash: slash}
 	defer func() {
 		if errno != 0 {
@@ -175,14 +176,14 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno 
 	todo := split(rel)
 	var done []string // the names from the root of the mount to p.dir
 	links := 0
-	for steps := 0; len(todo) > 0; steps++ {
+	for ; len(todo) > 0; steps++ {
 		if steps > maxSteps {
-			return p, ELOOP
+			return p, steps, ELOOP
 		}
 		name, last := todo[0], len(todo) == 1
 		if name == ".." {
 			if len(done) == 0 {
-				return p, errOutside
+				return p, steps, errOutside
 			}
 			// The directory may have been moved since it was opened, so its
 			// parent is looked up again rather than asked for.
@@ -192,30 +193,30 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno 
 			continue
 		}
 		if ends(p.trails, name) {
-			return p, errOutside
+			return p, steps, errOutside
 		}
 		fi, err := p.dir.Lstat(name)
 		if err != nil {
 			if last && errors.Is(err, fs.ErrNotExist) {
 				p.name, p.info = name, nil
-				return p, 0
+				return p, steps, 0
 			}
-			return p, errnoOf(err)
+			return p, steps, errnoOf(err)
 		}
 		if m.guard.hides(fi) {
-			return p, errOutside
+			return p, steps, errOutside
 		}
 		switch {
 		case fi.Mode().Type() == fs.ModeSymlink && (!last || followLast):
 			if links++; links > maxLinks {
-				return p, ELOOP
+				return p, steps, ELOOP
 			}
 			target, err := p.dir.Readlink(name)
 			if err != nil {
-				return p, errnoOf(err)
+				return p, steps, errnoOf(err)
 			}
 			if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
-				return p, errOutside
+				return p, steps, errOutside
 			}
 			if last {
 				p.linked = true
@@ -225,17 +226,17 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno 
 			continue
 		case last:
 			p.name, p.info = name, fi
-			return p, 0
+			return p, steps, 0
 		case !fi.IsDir():
-			return p, ENOTDIR
+			return p, steps, ENOTDIR
 		}
 		next, opened, err := openDir(p.dir, name)
 		if err != nil {
-			return p, errnoOf(err)
+			return p, steps, errnoOf(err)
 		}
 		if !os.SameFile(fi, opened) {
 			_ = next.Close()
-			return p, errReplaced
+			return p, steps, errReplaced
 		}
 		p.close()
 		p.trails = m.guard.from(opened, p.trails, name)
@@ -244,7 +245,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, errno 
 		todo = todo[1:]
 	}
 	p.name = "." // the mount itself, or a symbolic link that ended in ".."
-	return p, 0
+	return p, steps, 0
 }
 
 // openDir opens a directory in dir and says what it is.

@@ -28,6 +28,8 @@ type Limits struct {
 // everything is in the host's caches.
 const (
 	costPath    = 4000 // the look-up of a name
+	costName    = 1500 // a directory that it goes through
+	costWalk    = 4000 // the same in a guarded mount
 	costSyscall = 500  // an operation on an open file
 	costEntry   = 100  // an entry of a directory that is read in order
 	costShift   = 3    // so many bytes, as a power of two, that are read or written cost one unit

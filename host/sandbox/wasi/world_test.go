@@ -237,7 +237,7 @@ func names(t *testing.T, d *Dir) []string {
 		if !more {
 			break
 		}
-		if e.Name != "." && e.Name != ".." {
+		if e.Name != "" && e.Name != "." && e.Name != ".." {
 			names = append(names, e.Name)
 		}
 		cookie = e.Next

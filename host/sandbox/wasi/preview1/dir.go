@@ -25,7 +25,7 @@ func fdReaddir(g guest) wasi.Errno {
 	}
 	cookie, used := g.u64(3), 0
 	for i := 0; used < len(out); i++ {
-		if i%64 == 63 {
+		if i%16 == 15 {
 			g.w.checkpoint()
 		}
 		e, more, errno := dir.Entry(cookie)
@@ -35,6 +35,10 @@ func fdReaddir(g guest) wasi.Errno {
 		if !more {
 			break
 		}
+		cookie = e.Next
+		if e.Name == "" {
+			continue
+		}
 		var header [direntBytes]byte
 		le.PutUint64(header[:], e.Next)
 		le.PutUint64(header[8:], e.Ino)
@@ -42,7 +46,6 @@ func fdReaddir(g guest) wasi.Errno {
 		header[20] = byte(e.Type)
 		used += copy(out[used:], header[:])
 		used += copy(out[used:], e.Name)
-		cookie = e.Next
 	}
 	le.PutUint32(size, uint32(used))
 	return 0

@@ -45,21 +45,28 @@
 //
 // # What differs from the specification
 //
-// Of the cases of the wasi-testsuite for preview 1, these ask for what is not
-// safe or not there:
+// Of the 72 cases that the wasi-testsuite has for preview 1, these fail,
+// because they ask for what is not safe or not there:
 //
-//   - path_link: a guest makes no hard links, because a file with two names can
-//     be changed through neither.
-//   - readlink, symlink_filestat, path_symlink_trailing_slashes and others that
-//     make a symbolic link first: a guest makes none, because the programs of
-//     the host follow it anywhere. Links that are there are read and followed
-//     as these cases want, except that the length of a target is told as 0.
+//   - path_link makes a hard link; a file with two names can be changed through
+//     neither.
+//   - readlink, symlink_filestat, nofollow_errors, path_exists, symlink_create
+//     and path_symlink_trailing_slashes make a symbolic link, which the programs
+//     of the host would follow anywhere. Links that are there are read, followed
+//     and refused as these cases want, except that the length of a target is
+//     told as 0.
+//   - args_get-multiple-arguments, args_sizes_get-multiple-arguments,
+//     args_sizes_get-no-arguments, environ_get-multiple-variables and
+//     environ_sizes_get-multiple-variables want the name of a program, arguments
+//     or variables.
 //   - sock_shutdown-invalid_fd takes descriptor 3 for one that is not open; it
 //     is the preopen.
 //
 // path_filestat_set_times on a symbolic link itself works on Linux only, and
 // path_readlink tells no target that leads out of the mount. fd_advise takes
 // no advice. fd_allocate makes a file longer without asking the host for room.
+// path_open truncates what it opens to write also if the directory has not the
+// right to that, but lets others inherit what comes to the same.
 // proc_raise is ENOSYS. The clocks of processor time are EINVAL.
 //
 // File times are those of the host's file system, which can be finer than the

@@ -118,16 +118,12 @@ func (g guest) positioned(need rights) (*descriptor, int64, wasi.Errno) {
 
 func fdSeek(g guest) wasi.Errno {
 	off, whence := int64(g.u64(1)), g.u32(2)
-	need := rightFDSeek
 	if off == 0 && whence == uint32(wasi.FromHere) {
-		need = 0 // checked below: it tells the position, for which either right will do
+		return g.tell(3)
 	}
-	d, errno := g.w.regular(g.u32(0), need)
+	d, errno := g.w.regular(g.u32(0), rightFDSeek)
 	if errno != 0 {
 		return errno
-	}
-	if d.base&(rightFDSeek|rightFDTell) == 0 {
-		return wasi.ENOTCAPABLE
 	}
 	if whence > uint32(wasi.FromEnd) {
 		return wasi.EINVAL
@@ -135,15 +131,19 @@ func fdSeek(g guest) wasi.Errno {
 	return g.seek(d, off, wasi.Whence(whence), 3)
 }
 
-func fdTell(g guest) wasi.Errno {
+func fdTell(g guest) wasi.Errno { return g.tell(1) }
+
+// tell stores the position where a parameter points. The right to move it will
+// do for that.
+func (g guest) tell(result int) wasi.Errno {
 	d, errno := g.w.regular(g.u32(0), 0)
 	if errno != 0 {
 		return errno
 	}
-	if d.base&(rightFDSeek|rightFDTell) == 0 {
+	if d.may(rightFDSeek) != 0 && d.may(rightFDTell) != 0 {
 		return wasi.ENOTCAPABLE
 	}
-	return g.seek(d, 0, wasi.FromHere, 1)
+	return g.seek(d, 0, wasi.FromHere, result)
 }
 
 func (g guest) seek(d *descriptor, off int64, whence wasi.Whence, result int) wasi.Errno {

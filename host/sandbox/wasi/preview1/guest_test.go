@@ -306,6 +306,26 @@ func TestGuestWithWritableMount(t *testing.T) {
 	})
 }
 
+// The Go toolchain's own handle of a directory.
+func TestGuestWithARoot(t *testing.T) {
+	w := newHost(t)
+	w.link("ws/up", "../out")
+	fs := w.fs(nil, wasi.Limits{}, w.rw("ws"))
+	w.run(fs, []op{
+		{"root @ws d/new one", "ok one"},
+		{"root @ws d/new two!", "ok two!"},
+		{"root @ws/d new three", "ok three"},
+		{"root @ws up/new x", "error"},
+		{"root @ws ../out/new x", "error"},
+	})
+	if got := w.read("ws/d/new"); got != "three" {
+		t.Errorf("the file has %q", got)
+	}
+	if _, err := os.Lstat(w.path("out/new")); err == nil {
+		t.Error("a file was made outside")
+	}
+}
+
 // What one guest has open is not what another may open.
 func TestGuestsDoNotShareLimits(t *testing.T) {
 	w := newHost(t)

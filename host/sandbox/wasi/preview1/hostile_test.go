@@ -193,6 +193,7 @@ func TestCharges(t *testing.T) {
 		"a bad call": {func() {}, func() { g.call("fd_close", 99) }, 50},
 		"arguments":  {func() {}, func() { g.must("args_get", 0, 0) }, 50},
 		"a path":     {func() {}, func() { g.pathStat(ws, 0, "no") }, 3000},
+		"a deep one": {func() { g.pathStat(ws, 0, "no") }, func() { g.pathStat(ws, 0, strings.Repeat("d/", 500)+"x") }, 700_000},
 		"a socket":   {func() {}, func() { g.call("sock_accept", 0, 0, 0) }, 50},
 	} {
 		little, much := cost(tc.little), cost(tc.much)

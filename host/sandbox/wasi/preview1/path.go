@@ -102,13 +102,11 @@ func pathOpen(g guest) wasi.Errno {
 	if oflags&openCreate != 0 {
 		need |= rightPathCreateFile
 	}
-	if oflags&openTruncate != 0 {
-		need |= rightPathFilestatSetSize
-	}
 	name, errno := g.at(0, 2, need)
 	if errno != 0 {
 		return errno
 	}
+	dir := g.w.fds[g.u32(0)]
 	follow, errno := g.follow(1)
 	switch {
 	case errno != 0:
@@ -118,7 +116,10 @@ func pathOpen(g guest) wasi.Errno {
 	}
 	// A bit that has no meaning applies to no file, so it is not given.
 	d := &descriptor{base: rights(g.u64(5)) & allRights, inheriting: rights(g.u64(6)) & allRights, flags: fdflags(fl)}
-	if most := g.w.fds[g.u32(0)].inheriting; d.base&^most != 0 || d.inheriting&^most != 0 {
+	if d.base&^dir.inheriting != 0 || d.inheriting&^dir.inheriting != 0 {
+		return wasi.ENOTCAPABLE
+	}
+	if oflags&openTruncate != 0 && dir.may(rightPathFilestatSetSize) != 0 && !dir.truncates(d) {
 		return wasi.ENOTCAPABLE
 	}
 	out, errno := g.result(8, 4)
@@ -139,6 +140,14 @@ func pathOpen(g guest) wasi.Errno {
 	}
 	le.PutUint32(out, g.w.add(d))
 	return 0
+}
+
+// truncates reports whether a file that is opened to write could be truncated
+// right afterwards. Then it may be at once, without the directory's own right
+// to that: os.Root of the Go toolchain asks for none when it opens a directory.
+func (d *descriptor) truncates(file *descriptor) bool {
+	const inherited = rightFDWrite | rightFDFilestatSetSize
+	return file.base&rightFDWrite != 0 && d.inheriting&inherited == inherited
 }
 
 // how says how a file is opened that is to have a descriptor's rights and flags.

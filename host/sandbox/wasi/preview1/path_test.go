@@ -528,6 +528,38 @@ func TestPathRights(t *testing.T) {
 	h.unchanged(before)
 }
 
+// Opening to write and truncating is not more than opening to write, if what is
+// opened may be truncated.
+func TestTruncateOfWhatMayBeWritten(t *testing.T) {
+	h := newHost(t)
+	g := h.mounted(h.rw("ws"))
+	const base = rReading &^ rPathFilestatSetSize
+	for _, tc := range []struct {
+		inheriting, base uint64
+		want             wasi.Errno
+	}{
+		{rAll, rFDWrite, 0},
+		{rAll, rAll, 0},
+		{rAll, rFDRead, wasi.ENOTCAPABLE},
+		{rAll, 0, wasi.ENOTCAPABLE},
+		{rAll &^ rFDFilestatSetSize, rFDWrite, wasi.ENOTCAPABLE},
+		{rAll &^ rFDWrite, rFDWrite, wasi.ENOTCAPABLE},
+		{rAll &^ rFDWrite, rFDFilestatSetSize, wasi.ENOTCAPABLE},
+	} {
+		h.file("ws/f.txt", "inside")
+		dir := g.opened(preopen, h.name("ws"), how{oflags: oDirectory, base: base, inheriting: tc.inheriting})
+		_, errno := g.open(dir, "f.txt", how{oflags: oTrunc, base: tc.base})
+		wantErrno(t, fmt.Sprintf("truncate with %#x of %#x", tc.base, tc.inheriting), errno, tc.want)
+		want := "inside"
+		if errno == 0 {
+			want = ""
+		}
+		if got := h.read("ws/f.txt"); got != want {
+			t.Errorf("the file has %q", got)
+		}
+	}
+}
+
 // A descriptor has no rights that its directory does not let others inherit.
 func TestRightsAreInherited(t *testing.T) {
 	h := newHost(t)

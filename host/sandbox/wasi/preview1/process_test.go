@@ -221,3 +221,37 @@ func TestCloseMeanwhile(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// A mistake of the host's is not taken for a crash of the guest.
+func TestPanicIsOurFault(t *testing.T) {
+	g := newGuest(t, &preview1.Options{Stdout: panicking{}})
+	at, n := g.pieces([]string{"x"})
+	_, err := g.mod.ExportedFunction("fd_write").Call(g.ctx, 1, uint64(at), uint64(n), uint64(resultAt))
+	if !errors.Is(err, preview1.ErrPanic) || !strings.Contains(err.Error(), "fd_write: a broken writer") {
+		t.Errorf("got %v", err)
+	}
+	// What ends a guest on purpose is not one.
+	ends := &ending{}
+	g = newGuest(t, &preview1.Options{Check: ends.check})
+	if _, err := g.try("sched_yield"); errors.Is(err, preview1.ErrPanic) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Write([]byte) (int, error) { panic("a broken writer") }
+
+// A preopen that cannot be opened is an error of what wants it open.
+func TestPreopenThatCannotBeOpened(t *testing.T) {
+	h := newHost(t)
+	g := newGuest(t, &preview1.Options{FS: h.fs(nil, wasi.Limits{MaxOpenFiles: 1}, h.rw("ws"))})
+	fd := g.opened(preopen, h.name("ws/f.txt"), how{base: rFDRead})
+	g.want(wasi.EMFILE, "fd_readdir", preopen, 8192, 100, 0, resultAt)
+	g.want(wasi.EMFILE, "fd_filestat_get", preopen, resultAt)
+	g.want(wasi.EMFILE, "fd_filestat_set_times", preopen, 0, 0, sMtim)
+	g.must("fd_fdstat_get", preopen, resultAt)
+	g.must("fd_prestat_get", preopen, resultAt)
+	g.must("fd_close", fd)
+	g.must("fd_filestat_get", preopen, resultAt)
+}

@@ -126,6 +126,8 @@ func withFile(p string, do func(fd int32) uint32) error {
 	return errno(do(fd))
 }
 
+var errRoot = errors.New("")
+
 func run(op string, args []string) (string, error) {
 	switch op {
 	case "read":
@@ -141,6 +143,17 @@ func run(op string, args []string) (string, error) {
 		defer f.Close()
 		_, err = f.WriteString(args[1])
 		return "", err
+	case "root": // directory, path below it, content
+		r, err := os.OpenRoot(args[0])
+		if err != nil {
+			return "", err
+		}
+		defer r.Close()
+		if err := r.WriteFile(args[1], []byte(args[2]), 0o666); err != nil {
+			return "", errRoot
+		}
+		b, err := r.ReadFile(args[1])
+		return string(b), err
 	case "mkdirall":
 		return "", os.MkdirAll(args[0], 0o777)
 	case "mkdir":
