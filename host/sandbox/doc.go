@@ -10,7 +10,9 @@
 //	spawn     have a child do that, which can be stopped; and what became of it
 //	child     the child: limit itself, compile, end
 //	cache     native code on disk, and whether to believe it
-//	instance  fresh for each call: files, clocks, memory with a limit
+//	snapshot  what a module knows when it is initialised, with which calls begin
+//	slot      an instance that is put back to it after each call
+//	instance  the guest of one call: files, clocks, memory with a limit
 //	call      lower the arguments, run, lift the result
 //	fault     whose fault was it, and what does the model read of it
 //
@@ -18,7 +20,7 @@
 // exactly this module. [Sandbox.Describe] asks an unknown module for its
 // manifest with nothing granted, nothing mounted and no host function.
 //
-// An instance is used for one call and closed, whatever became of it. This
+// What a call leaves in an instance is never there in the next one. This
 // process compiles nothing that a stranger wrote: it only loads what a child
 // has compiled within its limits.
 package sandbox
