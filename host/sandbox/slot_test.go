@@ -196,3 +196,39 @@ func TestGoGetsNewRandomNumbers(t *testing.T) {
 		}
 	}
 }
+
+// Tables and segments are not in memory: a module that changes them gets an
+// instance of its own for each call.
+func TestTablesAndSegmentsAreNewToo(t *testing.T) {
+	for name, o := range map[string]w.ToolOptions{
+		"table.set": {
+			Call: code(w.I32Const(0), []byte{0x25, 0, 0xd1}, w.If(w.Unreachable()), // table.get, ref.is_null
+				w.I32Const(0), w.RefNull(w.FuncRef), []byte{0x26, 0}, w.ReturnOK("ok")),
+			Edit: func(b *w.Builder) {
+				b.Table(1, 1)
+				b.Elem(0, b.Func("", nil, nil, nil))
+			},
+		},
+		"table.grow": {
+			Call: code([]byte{0xfc, 16, 0}, w.If(w.Unreachable()), // table.size
+				w.RefNull(w.FuncRef), w.I32Const(1), w.TableGrow(0), w.Drop(), w.ReturnOK("ok")),
+			Edit: func(b *w.Builder) { b.Table(0, 5) },
+		},
+		"data.drop": {
+			Call: code(w.I32Const(40_000), w.I32Const(0), w.I32Const(1), []byte{0xfc, 8, 0, 0}, []byte{0xfc, 9, 0}, w.ReturnOK("ok")),
+			Edit: func(b *w.Builder) { b.PassiveData([]byte("x")) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box, mod := newBox(t, sandbox.Options{Verify: true}), probe(o)
+			for i := range 3 {
+				if r := granted(t, mod, ask{}).mustRun(t, box); r.Err != nil {
+					t.Errorf("call %d: %s", i, r.Err.Message)
+				}
+			}
+			if n := sandbox.Idle(box, mod); n != 0 {
+				t.Errorf("%d instances wait for another call", n)
+			}
+		})
+	}
+}
