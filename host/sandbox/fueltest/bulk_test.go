@@ -53,7 +53,7 @@ func TestBulkOperationsOutOfBoundsWriteNothing(t *testing.T) {
 		}
 		mem, _ := mod.Memory().Read(0, size)
 		for i := range mem {
-			mem[i] = byte(i * 31 >> 4)
+			mem[i] = byte(i>>8 ^ i>>20)
 		}
 		before := bytes.Clone(mem)
 		account := meter.New(ctx, math.MaxInt64, 0)
