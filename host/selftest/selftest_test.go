@@ -1,0 +1,73 @@
+package selftest
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+)
+
+// TestMain lets this test binary be the process that compiles.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
+		os.Exit(sandbox.CompileChild(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// helper starts real children, the way that the program does.
+type helper struct{}
+
+func (helper) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
+	ended, err := jail.RunHelper(ctx, jail.Helper(c))
+	return sandbox.Ended(ended), err
+}
+
+// jailExec is the service behind exec.run, as in the program.
+type jailExec struct{}
+
+func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
+	out, err := jail.Run(ctx, grant, jail.Command(cmd))
+	return hostmod.Outcome(out), err
+}
+
+// realTarget is the sandbox as the program wires it.
+func realTarget(tb testing.TB) *Sandbox {
+	tb.Helper()
+	s := NewSandbox(sandbox.Options{
+		Spawner: helper{}, Services: hostmod.Services{Exec: jailExec{}},
+	}, tb.TempDir()+"/compiled")
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+func TestEveryAttackIsStopped(t *testing.T) {
+	start := time.Now()
+	results, err := Run(t.Context(), realTarget(t), Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[Area]int{}
+	for _, r := range results {
+		count[r.Area]++
+		if !r.Pass {
+			t.Errorf("%s/%s: %s", r.Area, r.Name, r.Detail)
+			continue
+		}
+		t.Logf("%-10s %-24s %5d ms  %s; %s", r.Area, r.Name, r.Duration.Milliseconds(), r.Mechanism, r.Detail)
+		if r.Mechanism == "" {
+			t.Errorf("%s: nothing stopped it", r.Name)
+		}
+	}
+	t.Logf("%d attacks in %.1f s: %v", len(results), time.Since(start).Seconds(), count)
+}
