@@ -64,6 +64,7 @@ const (
 	addedBurn
 	addedDown
 	addedUp
+	addedSelf
 	addedTree // and those that it calls
 )
 
@@ -158,6 +159,7 @@ var ownFunctions = []function{
 	{name: "leave", sig: i32s(1), own: done(w.GlobalSet(globalLeave))}, // with the result at an address
 	{name: "burn", sig: []w.ValType{i64}, own: func(m *machine) []byte { return code(w.Call(m.base+addedBurn), w.I32Const(0)) }},
 	{name: "recurse", sig: i32s(1), own: func(m *machine) []byte { return w.Call(m.base + addedDown) }}, // so deep
+	{name: "recurse.self", sig: i32s(1), own: func(m *machine) []byte { return w.Call(m.base + addedSelf) }},
 	{name: "tree", own: func(m *machine) []byte { return code(w.Call(m.base+addedTree), w.I32Const(0)) }},
 	{name: "trap", own: only(w.Unreachable())},
 }
@@ -293,8 +295,9 @@ func (m *machine) add(b *w.Builder) {
 	const left = 0
 	b.Func("", []w.ValType{i64}, nil, nil, // addedBurn: turns so many times
 		w.Loop(w.LocalGet(left), w.I64Const(1), []byte{0x7d}, w.LocalTee(left), []byte{0x50}, w.I32Eqz(), w.BrIf(0)))
-	// addedDown and addedUp call each other so many times and add up on the way back.
-	for _, other := range []uint32{addedUp, addedDown} {
+	// addedDown and addedUp call each other so many times, and addedSelf itself;
+	// they add up on the way back, so that no engine can make loops of them.
+	for _, other := range []uint32{addedUp, addedDown, addedSelf} {
 		b.Func("", i32x1, i32x1, nil,
 			w.LocalGet(0), w.I32Eqz(), w.If(w.I32Const(0), w.Return()),
 			w.LocalGet(0), w.I32Const(1), w.I32Sub(), w.Call(m.base+other), w.I32Const(1), w.I32Add())

@@ -18,6 +18,8 @@ type script struct {
 	out   uint32 // how much of the report is taken, beyond the results
 }
 
+func le64(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
+
 // call is one call of a function of the machine.
 type call struct {
 	function string
@@ -28,7 +30,7 @@ type call struct {
 	// What it is for, see script.refused and script.must.
 	name string
 	want want
-	badF bool // to be no descriptor is a refusal too
+	also []errno // are refusals too, which elsewhere speak of a mistake in the script
 }
 
 type want int
@@ -102,7 +104,16 @@ func (c *call) must(name string) *call { c.name, c.want = name, wantDone; return
 func (c *call) refused(name string) *call { c.name, c.want = name, wantRefused; return c }
 
 // refusedBadF is refused, also as a call on what is no descriptor, or none for that.
-func (c *call) refusedBadF(name string) *call { c.badF = true; return c.refused(name) }
+func (c *call) refusedBadF(name string) *call {
+	c.also = append(c.also, errnoBadF)
+	return c.refused(name)
+}
+
+// refusedFault is refused, also as a call with an address that is none.
+func (c *call) refusedFault(name string) *call {
+	c.also = append(c.also, errnoFault)
+	return c.refused(name)
+}
 
 // scriptPrefix is what comes before a script in the arguments of the machine.
 // No argument has a name that is sorted before this one.
@@ -208,7 +219,7 @@ func (r report) check(s *script) ([]errno, error) {
 		case c.want == wantDone:
 		case e == 0:
 			return nil, fmt.Errorf("it worked: %s", c.name)
-		case e == errnoNoSys, e == errnoFault, e == errnoBadF && !c.badF:
+		case slices.Contains([]errno{errnoNoSys, errnoFault, errnoBadF}, e) && !slices.Contains(c.also, e):
 			return nil, notTried("%s: %s", c.name, e)
 		case !slices.Contains(refusals, e):
 			refusals = append(refusals, e)

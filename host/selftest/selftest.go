@@ -81,9 +81,9 @@ type Options struct {
 	Ended   func(Result)
 }
 
-// DefaultPatience is the patience when nobody says otherwise: twice what the
-// slowest attack takes.
-const DefaultPatience = 20 * time.Second
+// DefaultPatience is the patience when nobody says otherwise: what the slowest
+// attack may take on a machine that is busy with other things.
+const DefaultPatience = 60 * time.Second
 
 // Scratch makes a scratch directory for a target and its attacks; dir is as in
 // [Options]. The caller removes it.

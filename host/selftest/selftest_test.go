@@ -2,6 +2,8 @@ package selftest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -34,6 +36,9 @@ type jailExec struct{}
 
 func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
 	out, err := jail.Run(ctx, grant, jail.Command(cmd))
+	if errors.Is(err, jail.ErrDenied) {
+		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
+	}
 	return hostmod.Outcome(out), err
 }
 

@@ -55,12 +55,15 @@ const grace = 2 * time.Second
 
 // run runs a guest. Whatever it was after, it must not have put the host at
 // fault, have been stopped only by us, or say the canary.
-func (t *trial) run(g Guest) (Outcome, error) {
+func (t *trial) run(g Guest) (Outcome, error) { return t.runUntil(t.ctx, g) }
+
+// runUntil is run with a context that the attack may end.
+func (t *trial) runUntil(ctx context.Context, g Guest) (Outcome, error) {
 	if g.Args == nil {
 		g.Args = []byte("{}")
 	}
 	ended := make(chan Outcome, 1)
-	go func() { ended <- t.target.Run(t.ctx, g) }()
+	go func() { ended <- t.target.Run(ctx, g) }()
 	var o Outcome
 	select {
 	case o = <-ended:
@@ -161,6 +164,8 @@ func mechanism(e *tool.Error) string {
 		return "memory: " + short(" needs ")
 	case tool.CodeBadABI:
 		return "abi: " + short("the module broke the ABI: ")
+	case tool.CodeCancelled:
+		return "cancelled: " + short(toolName+" ")
 	case tool.CodeTrap:
 		return "trap: " + strings.TrimPrefix(short(toolName+" "), "crashed: ")
 	case tool.CodeNotAdmitted:
