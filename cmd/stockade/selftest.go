@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -66,15 +65,23 @@ func runSelftest(ctx context.Context, a *app, opts selftestOptions) (err error) 
 		}
 		areas = append(areas, selftest.Area(name))
 	}
-	scratch, err := selftest.Scratch("")
+	scratch, err := selftest.Scratch()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	defer func() {
+		if e := os.RemoveAll(scratch); err == nil && e != nil {
+			err = fmt.Errorf("remove the scratch directory: %w", e)
+		}
+	}()
 	options := a.sandboxOptions()
 	options.Compiling, options.Compiled, options.Logger = nil, nil, nil // what becomes of these modules is the result
 	target := selftest.NewSandbox(options, filepath.Join(scratch, "compiled"))
-	defer func() { err = errors.Join(err, target.Close()) }()
+	defer func() {
+		if e := target.Close(); err == nil {
+			err = e
+		}
+	}()
 
 	start := time.Now()
 	progress := newAttackProgress(a, areas)
@@ -83,31 +90,36 @@ func runSelftest(ctx context.Context, a *app, opts selftestOptions) (err error) 
 	if err != nil {
 		return err
 	}
+	return showAttacks(a, results, time.Since(start), sandbox.MissingLimits())
+}
+
+// showAttacks prints how attacks ended, and returns how the program ends.
+func showAttacks(a *app, results []selftest.Result, took time.Duration, missing string) (err error) {
 	if a.flags.json {
 		err = attacksJSON(a.s, results)
 	} else {
-		err = attacksTable(a.s, results, a.flags.verbose)
+		err = attacksTable(a.s, results, took, a.flags.verbose)
 	}
 	if err != nil {
 		return err
 	}
-	failed := 0
-	for _, r := range results {
-		if !r.Pass {
-			failed++
-		}
+	if missing != "" {
+		a.s.note("not on this system: limits on %s of the process that compiles", missing)
 	}
-	summary := fmt.Sprintf("%d attacks in %.1f s on %s/%s: ", len(results), time.Since(start).Seconds(), runtime.GOOS, runtime.GOARCH)
-	if missing := sandbox.MissingLimits(); missing != "" {
-		defer a.s.note("not on this system: a limit on %s of the process that compiles", missing)
-	}
-	if failed > 0 {
-		return &exitErr{code: exitError, message: fmt.Sprintf("%s%d not stopped", summary, failed)}
-	}
-	if !a.flags.quiet {
-		a.s.note("%sall stopped", summary)
+	if failed := countFailed(results); failed > 0 {
+		return &exitErr{code: exitError, message: fmt.Sprintf("%d of %d attacks did not pass", failed, len(results))}
 	}
 	return nil
+}
+
+func countFailed(results []selftest.Result) int {
+	n := 0
+	for _, r := range results {
+		if !r.Pass {
+			n++
+		}
+	}
+	return n
 }
 
 // attackProgress is a line on a terminal that says how far the attacks are.
@@ -141,7 +153,7 @@ func (p *attackProgress) clear() {
 	}
 }
 
-func attacksTable(s *stdio, results []selftest.Result, verbose bool) error {
+func attacksTable(s *stdio, results []selftest.Result, took time.Duration, verbose bool) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	var area selftest.Area
 	for _, r := range results {
@@ -165,7 +177,13 @@ func attacksTable(s *stdio, results []selftest.Result, verbose bool) error {
 			fmt.Fprintln(w)
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	failed := countFailed(results)
+	_, err := fmt.Fprintf(s.out, "\n%d attacks in %.1f s on %s/%s: %d passed, %d failed\n",
+		len(results), took.Seconds(), runtime.GOOS, runtime.GOARCH, len(results)-failed, failed)
+	return err
 }
 
 func verdict(r selftest.Result) string {

@@ -80,12 +80,12 @@ func cpuAttacks() []Attack {
 
 	var out []Attack
 	for _, a := range []endedAttack{
-		{"endless-loop", "Run a loop that does not end.", late, burn, tool.CodeTimeout, "timed out"},
-		{"endless-start", "Run a loop in the start function of the module, before any call.", guest(starts), nil, tool.CodeTimeout, "timed out"},
-		{"endless-initialize", "Run a loop in _initialize.", guest(initializes), nil, tool.CodeTimeout, "timed out"},
-		{"endless-allocator", "Run a loop where the host asks for memory to pass the arguments.", guest(allocates), nil, tool.CodeTimeout, "timed out"},
+		{"endless-loop", "Run a loop that does not end.", late, burn, tool.CodeTimeout, "timed out after 150ms"},
+		{"endless-start", "Run a loop in the start function of the module, before any call.", guest(starts), nil, tool.CodeTimeout, "timed out after 150ms"},
+		{"endless-initialize", "Run a loop in _initialize.", guest(initializes), nil, tool.CodeTimeout, "timed out after 150ms"},
+		{"endless-allocator", "Run a loop where the host asks for memory to pass the arguments.", guest(allocates), nil, tool.CodeTimeout, "timed out after 150ms"},
 		{"call-tree", "Call two functions that call two functions, and so on, without a loop.", late,
-			func(s *script) { s.add("tree") }, tool.CodeTimeout, "timed out"},
+			func(s *script) { s.add("tree") }, tool.CodeTimeout, "timed out after 150ms"},
 		{"recursion", "Let a function call itself until the stack of the host is full.", Guest{},
 			func(s *script) { s.add("recurse.self", deep) }, tool.CodeTrap, "nested too deeply"},
 		{"mutual-recursion", "Let two functions call each other until the stack of the host is full.", Guest{},
@@ -95,7 +95,7 @@ func cpuAttacks() []Attack {
 		{"fuel-of-session", "Use more instructions than the session has.", fuel(policy.Limits{SessionFuel: 10_000_000}), burn, tool.CodeFuel, "of a session"},
 		{"fuel-of-bulk-memory", "Do the work of millions of instructions with few: fill memory.", fuel(policy.Limits{Fuel: 10_000_000}),
 			func(s *script) { s.again(s.add("fill", bufferBase, 1, bufferSize), 200_000) }, tool.CodeFuel, "of a call"},
-		{"fuel-of-files", "Let the host do the work: look up names.", func() Guest { g := fuel(policy.Limits{Fuel: 10_000_000}); return g }(),
+		{"fuel-of-files", "Let the host do the work: look up names.", fuel(policy.Limits{Fuel: 10_000_000}),
 			func(s *script) {
 				p := s.at("none")
 				look := s.add("path_filestat_get", root, 0, p.name.at, p.name.n, s.room(64).at)
@@ -107,13 +107,13 @@ func cpuAttacks() []Attack {
 				const pages = 1024
 				s.add("memory.grow", pages)
 				s.again(s.add("fill", imageBase+imageBytes+0x200000, 1, (pages-64)<<16), 2000)
-			}, tool.CodeTimeout, "timed out"},
+			}, tool.CodeTimeout, "timed out after 150ms"},
 		{"random-flood", "Ask for random bytes without end.", late,
-			func(s *script) { s.again(s.add("random_get", bufferBase, bufferSize), 500_000) }, tool.CodeTimeout, "timed out"},
+			func(s *script) { s.again(s.add("random_get", bufferBase, bufferSize), 500_000) }, tool.CodeTimeout, "timed out after 150ms"},
 		{"yield-flood", "Call the host without end, for nothing.", late,
-			func(s *script) { s.again(s.add("sched_yield"), 100_000_000) }, tool.CodeTimeout, "timed out"},
+			func(s *script) { s.again(s.add("sched_yield"), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"},
 		{"clock-flood", "Ask for the time without end.", late,
-			func(s *script) { s.again(s.add("clock_time_get", 1, 1, stateAt), 100_000_000) }, tool.CodeTimeout, "timed out"},
+			func(s *script) { s.again(s.add("clock_time_get", 1, 1, stateAt), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"},
 		{"host-call-flood", "Call the program's own functions more often than a call may.", Guest{Limits: policy.Limits{HostCalls: 1000}},
 			func(s *script) { s.again(s.log("x"), 5000) }, tool.CodeTrap, "calls into the host"},
 		{"sleep", "Sleep for a minute.", late, func(s *script) {
@@ -121,7 +121,7 @@ func cpuAttacks() []Attack {
 			copy(subscription[24:], le64(uint64(time.Minute)))
 			in := s.bytes(subscription)
 			s.add("poll_oneoff", in.at, bufferBase, 1, stateAt)
-		}, tool.CodeTimeout, "timed out"},
+		}, tool.CodeTimeout, "timed out after 150ms"},
 	} {
 		out = append(out, Attack{Name: a.name, Area: CPU, Tries: a.tries, run: a.run})
 	}

@@ -248,6 +248,8 @@ func (m *machine) run() []byte {
 	}
 	const list = w.ScratchBase + 24
 	return code(
+		// Where an instance serves another call, which it must not, that has to be noticed.
+		w.I32Const(reportBase), w.I32Const(0), w.I32Const(reportSize), w.MemoryFill(), w.I32Const(0), w.GlobalSet(globalLeave),
 		w.LocalGet(w.ParamArgs), w.I32Const(int32(len(scriptPrefix))), w.I32Add(), w.LocalSet(from),
 		w.I32Const(imageBase), w.LocalSet(to),
 		w.Loop(

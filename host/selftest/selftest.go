@@ -64,13 +64,13 @@ type Result struct {
 	Duration time.Duration
 }
 
-// Options says what to run. The zero value is every attack.
+// Options says what to run, and where.
 type Options struct {
+	// Dir is an empty directory in which each attack gets one of its own; see
+	// [Scratch]. They are left there.
+	Dir string
 	// Areas to run; nil is all.
 	Areas []Area
-	// Dir is where the scratch directory is made, and removed. Empty is the
-	// system's directory for temporary files.
-	Dir string
 	// Patience is what an attack may take before it is stopped from outside,
 	// which is a failure. 0 is DefaultPatience.
 	Patience time.Duration
@@ -85,19 +85,19 @@ type Options struct {
 // attack may take on a machine that is busy with other things.
 const DefaultPatience = 60 * time.Second
 
-// Scratch makes a scratch directory for a target and its attacks; dir is as in
-// [Options]. The caller removes it.
-func Scratch(dir string) (string, error) {
-	made, err := os.MkdirTemp(dir, "stockade-selftest-*")
+// Scratch makes a directory for the attacks and their target among the
+// temporary files of the system. The caller removes it.
+func Scratch() (string, error) {
+	dir, err := os.MkdirTemp("", "stockade-selftest-*")
 	if err != nil {
 		return "", fmt.Errorf("make a scratch directory: %w", err)
 	}
-	return filepath.EvalSymlinks(made) // guests see directories under their real names
+	return filepath.EvalSymlinks(dir) // guests see directories under their real names
 }
 
 // Run carries out the attacks and returns how they ended, in the order of
 // [Attacks]. It returns when all have ended, or ctx has.
-func Run(ctx context.Context, target Target, opts Options) (_ []Result, err error) {
+func Run(ctx context.Context, target Target, opts Options) ([]Result, error) {
 	if opts.Patience == 0 {
 		opts.Patience = DefaultPatience
 	}
@@ -113,16 +113,7 @@ func Run(ctx context.Context, target Target, opts Options) (_ []Result, err erro
 	return run(ctx, target, opts, attacks)
 }
 
-func run(ctx context.Context, target Target, opts Options, attacks []Attack) (_ []Result, err error) {
-	scratch, err := Scratch(opts.Dir)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if e := os.RemoveAll(scratch); err == nil && e != nil {
-			err = fmt.Errorf("remove the scratch directory: %w", e)
-		}
-	}()
+func run(ctx context.Context, target Target, opts Options, attacks []Attack) ([]Result, error) {
 	order := make([]int, len(attacks))
 	for i := range order {
 		order[i] = i
@@ -160,7 +151,7 @@ func run(ctx context.Context, target Target, opts Options, attacks []Attack) (_ 
 					opts.Started(attacks[i])
 					mu.Unlock()
 				}
-				results[i] = carryOut(ctx, target, attacks[i], scratch, opts.Patience)
+				results[i] = carryOut(ctx, target, attacks[i], opts)
 				if opts.Ended != nil {
 					mu.Lock()
 					opts.Ended(results[i])
@@ -177,11 +168,11 @@ func run(ctx context.Context, target Target, opts Options, attacks []Attack) (_ 
 }
 
 // carryOut carries out one attack in a directory of its own.
-func carryOut(ctx context.Context, target Target, a Attack, scratch string, patience time.Duration) Result {
+func carryOut(ctx context.Context, target Target, a Attack, opts Options) Result {
 	start := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, opts.Patience, errPatience)
 	defer cancel()
-	t, err := newTrial(ctx, target, filepath.Join(scratch, a.Name))
+	t, err := newTrial(ctx, target, filepath.Join(opts.Dir, a.Name))
 	r := Result{Attack: a}
 	if err != nil {
 		err = notTried("%v", err)

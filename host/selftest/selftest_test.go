@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,9 +57,24 @@ func realTarget(tb testing.TB) *Sandbox {
 	return s
 }
 
+// scratchDir has a short name: one attack makes a socket there.
+func scratchDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := Scratch()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}
+
 func TestEveryAttackIsStopped(t *testing.T) {
 	start := time.Now()
-	results, err := Run(t.Context(), realTarget(t), Options{Dir: t.TempDir()})
+	results, err := Run(t.Context(), realTarget(t), Options{Dir: scratchDir(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,4 +91,44 @@ func TestEveryAttackIsStopped(t *testing.T) {
 		}
 	}
 	t.Logf("%d attacks in %.1f s: %v", len(results), time.Since(start).Seconds(), count)
+}
+
+func TestARunThatIsInterruptedHasNoResults(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	interrupted := errors.New("interrupted")
+	ended := 0
+	_, err := Run(ctx, obliging, Options{Dir: scratchDir(t), Ended: func(Result) {
+		if ended++; ended == 3 {
+			cancel(interrupted)
+		}
+	}})
+	if !errors.Is(err, interrupted) || ended > 5 {
+		t.Errorf("%d attacks, then %v", ended, err)
+	}
+}
+
+func TestATargetThatCannotBeStoppedIsLeftAlone(t *testing.T) {
+	hangs := make(chan struct{})
+	defer close(hangs)
+	r := one(t, targetFunc(func(context.Context, Guest) Outcome { <-hangs; return Outcome{} }), Attacks()[0], 1)
+	if r.Pass || !strings.Contains(r.Detail, "could not be stopped") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAHostAtFaultIsAFailure(t *testing.T) {
+	broken := targetFunc(func(context.Context, Guest) Outcome { return Outcome{Err: errors.New("out of luck")} })
+	for _, a := range Attacks() {
+		if r := one(t, broken, a, DefaultPatience); r.Pass {
+			t.Errorf("%s passes: %s", a.Name, r.Mechanism)
+		}
+	}
+}
+
+func TestAFailureNamesNoMechanism(t *testing.T) {
+	for _, r := range []Result{one(t, obliging, Attacks()[0], DefaultPatience)} {
+		if r.Pass || r.Mechanism != "" || r.Detail == "" {
+			t.Errorf("%+v", r)
+		}
+	}
 }

@@ -42,7 +42,7 @@ var table = map[string][]string{
 	"host/sandbox/wasi":     {"host/tool", "host/policy"},
 	"host/sandbox/hostmod":  {"host/sandbox/abi", "host/sandbox/meter", "host/wasm/fuel", "host/tool", "host/policy"},
 
-	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm/wasmtest"},
+	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
 	"host/jail":     {"host/tool", "host/policy"},
 	"host/dispatch": {"host/tool", "host/policy", "host/session", "host/llm"},
