@@ -2,8 +2,13 @@ package selftest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -209,7 +214,86 @@ func compileAttacks() []Attack {
 	} {
 		out = append(out, Attack{Name: a.name, Area: Compile, Tries: a.tries, run: a.run, slow: a.slow})
 	}
-	return out
+	return append(out,
+		Attack{Name: "compiled-code-changed", Area: Compile, Tries: "Run compiled code that somebody has changed on disk.", run: compiledChanged},
+		Attack{Name: "compiled-code-of-others", Area: Compile, Tries: "Run compiled code that other users of the machine can change.", run: compiledOfOthers},
+	)
+}
+
+// compiledCode has a guest compiled into a directory of the attack, and finds
+// the native code there.
+func (t *trial) compiledCode() (g Guest, file string, err error) {
+	g.Compiled = t.host("compiled")
+	if err := errors.Join(os.Mkdir(g.Compiled, 0o700), t.look("compiled")); err != nil {
+		return g, "", notTried("%v", err)
+	}
+	s := &script{}
+	s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
+	if _, err := t.report(g, s); err != nil {
+		return g, "", err
+	}
+	var largest int64
+	err = filepath.WalkDir(g.Compiled, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		if fi, err := d.Info(); err == nil && fi.Size() > largest {
+			largest, file = fi.Size(), name
+		}
+		return nil
+	})
+	if err != nil || file == "" {
+		return g, "", notTried("no compiled code is kept: %v", err)
+	}
+	return g, file, nil
+}
+
+// compiledChanged adds a byte behind the native code, which is harmless to run.
+func compiledChanged(t *trial) (string, error) {
+	g, file, err := t.compiledCode()
+	if err != nil {
+		return "", err
+	}
+	good, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, append(slices.Clone(good), 'x'), 0o600)
+	}
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	s := &script{}
+	s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
+	if _, err := t.report(g, s); err != nil {
+		return "", err
+	}
+	if now, err := os.ReadFile(file); err == nil && !bytes.Equal(now, good) {
+		return "", errors.New("what was changed has run, and stays")
+	}
+	return "cache: sums of its files; the module is compiled again", nil
+}
+
+// compiledOfOthers changes only who may write.
+func compiledOfOthers(t *trial) (string, error) {
+	g, file, err := t.compiledCode()
+	if err == nil {
+		if err = os.Chmod(file, 0o666); err != nil {
+			err = notTried("%v", err)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	s := &script{}
+	s.add("clock_time_get", 0, 1, s.room(8).at)
+	g.Code, g.Args = machineCode(), s.arguments(nil)
+	o := t.target.Run(t.ctx, g)
+	switch {
+	case o.Err == nil && o.Result.Err == nil:
+		return "", errors.New("it has run")
+	case o.Err == nil || !strings.Contains(o.Err.Error(), "cannot be trusted"):
+		return "", notTried("something else stopped it: %s, %v", o.Result.Summary(), o.Err)
+	}
+	return "cache: what others can write cannot be trusted", nil
 }
 
 // compileTimeBomb needs two hundred seconds of processor time, and little memory.

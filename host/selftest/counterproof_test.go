@@ -38,7 +38,7 @@ func proofs() []proof {
 		{name: "the directory above the workspace is mounted", target: weak(parentMounted), attacks: `
 			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd name-too-long
 			symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times symlink-chain
-			symlink-target symlink-moved other-mount`},
+			symlink-target symlink-moved symlink-exchanged other-mount`},
 		{name: "everything is mounted with write", target: weak(allWritable), attacks: `
 			read-only-create read-only-truncate read-only-write read-only-descriptor read-only-remove read-only-rename read-only-make
 			read-only-times reader-writes nested-read-only`},
@@ -53,7 +53,7 @@ func proofs() []proof {
 			symlink-absolute symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times
 			symlink-dangling symlink-chain symlink-proc symlink-device symlink-target symlink-made symlink-moved
 			hard-link-made hard-link-write read-only-create read-only-truncate read-only-write nothing-mounted-read nothing-mounted-write
-			masked-read masked-write masked-moved masked-link descriptor-flood disk-quota huge-file
+			masked-read masked-write masked-moved masked-link symlink-exchanged descriptor-flood disk-quota huge-file
 			table-grow table-grow-slowly
 			result-not-utf8 error-long stdout-flood stderr-flood log-long progress-flood
 			exec-not-granted exec-other-command exec-other-directory exec-while-initializing
@@ -80,6 +80,15 @@ func proofs() []proof {
 			g.Said(tool.Progress{Level: "info"})
 			return obliging(context.WithoutCancel(ctx), g)
 		})), attacks: `ignored-cancel moved-directory`},
+		{name: "what is in the cache is believed", target: func(_ *testing.T, real *Sandbox) Target {
+			var n atomic.Int32
+			return targetFunc(func(ctx context.Context, g Guest) Outcome {
+				if n.Add(1) == 1 {
+					return real.Run(ctx, g)
+				}
+				return obliging(ctx, g)
+			})
+		}, attacks: `compiled-code-changed compiled-code-of-others`},
 		{name: "the memory of a crash is not given back", target: func(_ *testing.T, real *Sandbox) Target {
 			var n atomic.Int32
 			return targetFunc(func(ctx context.Context, g Guest) Outcome {

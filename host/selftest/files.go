@@ -333,8 +333,11 @@ func fileAttacks() []Attack {
 				d := s.open(at(t, s, "ws/d"), oDirectory, mayRead|mayList, 0)
 				d.must("open ws/d")
 				s.add("fd_renumber", d.fd, root)
-				s.steal(place{root, s.text("../../out/secret")}, "open ../../out/secret below the new root")
-				s.steal(place{root, s.text("../" + t.guest("out/secret"))}, "open ../... below the new root")
+				for _, n := range []string{"../../out/secret", "../" + t.guest("out/secret")} {
+					f := s.open(place{root, s.text(n)}, 0, mayRead, 0)
+					f.refusedBadF("open " + n + " below the new root")
+					s.read(f.fd, 48)
+				}
 			}},
 
 		{name: "read-only-create", tries: "Make a file in a read-only mount, also with the right to read only.", by: ro, grant: grantRead,
@@ -445,6 +448,7 @@ func fileAttacks() []Attack {
 		Attack{Name: "nested-read-only", Area: Files, Tries: "Change a read-only mount that lies inside one with write.", run: nestedReadOnly},
 		Attack{Name: "other-mount", Area: Files, Tries: "Reach the directory of another tool, which runs at the same time.", run: otherMount},
 		Attack{Name: "moved-directory", Area: Files, Tries: "Use an open directory that somebody has moved out of the workspace meanwhile.", run: movedDirectory},
+		Attack{Name: "symlink-exchanged", Area: Files, Tries: "Open a file in a directory that is exchanged for a symbolic link again and again.", run: exchanged},
 		Attack{Name: "descriptor-flood", Area: Files, Tries: "Open files until the host has no descriptors left.", run: descriptorFlood},
 		Attack{Name: "disk-quota", Area: Files, Tries: "Let files grow to 1.2 GiB together.", run: diskQuota},
 		Attack{Name: "huge-file", Area: Files, Tries: "Make a file of a tebibyte by its size, and by writing at its end.", run: hugeFile},
@@ -554,6 +558,61 @@ func movedDirectory(t *trial) (string, error) {
 		err = notTried("the guest reads %q from its own file", r.span(content))
 	}
 	return fmt.Sprintf("files: names are looked up in the mount (%s)", errnos(refusals)), err
+}
+
+// exchanged lets the guest open a name while somebody exchanges a directory in
+// it, where the file is not, for a symbolic link to where it is.
+func exchanged(t *trial) (string, error) {
+	const tries = 6000
+	if err := errors.Join(os.Mkdir(t.host("ws/x"), 0o700), t.link("../out", "ws/l"), t.look("ws")); err != nil {
+		return "", notTried("%v", err)
+	}
+	s := &script{}
+	content := s.control(t, grantWrite)
+	name, worked := s.at(t.guest("ws/x/secret")), s.room(4)
+	f := s.open(name, 0, mayRead, 0)
+	s.add("tally", worked.at)
+	s.read(f.fd, 48)
+	s.add("fd_close", f.fd)
+	s.add("store", uint32(f.fd), minus)
+	s.always(f.call, tries-1)
+
+	stop, stopped := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		defer func() { stopped <- n }()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for _, names := range [][2]string{{"x", "d2"}, {"l", "x"}, {"x", "l"}, {"d2", "x"}} {
+				if os.Rename(t.host("ws/"+names[0]), t.host("ws/"+names[1])) == nil {
+					n++
+				}
+			}
+		}
+	}()
+	r, err := t.report(t.mounted(true), s)
+	close(stop)
+	exchanges := <-stopped
+	if err != nil {
+		return "", err
+	}
+	_, err = r.check(s)
+	t.detail = fmt.Sprintf("%d attempts, %d exchanges", r.times(f.call), exchanges/4)
+	switch n := r.u32(worked.at); {
+	case err != nil:
+		return "", err
+	case string(r.span(content)) != inside:
+		return "", notTried("the guest reads %q from its own file", r.span(content))
+	case n > 0:
+		return "", fmt.Errorf("it worked %d times in %d attempts", n, tries)
+	case r.times(f.call) != tries || exchanges < 100:
+		return "", notTried("%s", t.detail)
+	}
+	return "files: names are looked up in the mount", nil
 }
 
 // flood runs a script whose attack is to repeat a call until it is refused, and

@@ -140,6 +140,19 @@ var ownFunctions = []function{
 			w.If(w.LocalGet(target), w.GlobalSet(globalNext)),
 			w.GlobalGet(globalLast))
 	}},
+	// The same whatever the call before returned.
+	{name: "always", sig: i32s(2), own: func(*machine) []byte {
+		const pc, target, times = 0, 1, 2
+		return code(
+			w.LocalSet(times), w.LocalSet(target),
+			w.LocalGet(pc), w.I32Load(4), w.I32Load(4), w.LocalGet(times), w.I32LtU(), w.If(w.LocalGet(target), w.GlobalSet(globalNext)),
+			w.I32Const(0))
+	}},
+	// Adds 1 to the number at an address if the call before returned zero.
+	{name: "tally", sig: i32x1, own: func(*machine) []byte {
+		const at = 1
+		return code(w.LocalTee(at), w.LocalGet(at), w.I32Load(0), w.GlobalGet(globalLast), w.I32Eqz(), w.I32Add(), w.I32Store(0), w.I32Const(0))
+	}},
 	{name: "store", sig: i32s(2), own: done(w.I32Store(0))},
 	{name: "load", sig: i32s(1), own: only(w.I32Load(0))},
 	{name: "add", sig: i32s(2), own: func(*machine) []byte { // to the number at an address

@@ -97,6 +97,9 @@ func (s *script) add(function string, operands ...any) *call {
 // call before it returns zero.
 func (s *script) again(from *call, times int) *call { return s.add("again", from, times) }
 
+// always repeats what was added from a call on, so many times.
+func (s *script) always(from *call, times int) *call { return s.add("always", from, times) }
+
 // must says that the attack cannot be carried out unless the call succeeds.
 func (c *call) must(name string) *call { c.name, c.want = name, wantDone; return c }
 
@@ -104,14 +107,11 @@ func (c *call) must(name string) *call { c.name, c.want = name, wantDone; return
 func (c *call) refused(name string) *call { c.name, c.want = name, wantRefused; return c }
 
 // refusedBadF is refused, also as a call on what is no descriptor, or none for that.
-func (c *call) refusedBadF(name string) *call {
-	c.also = append(c.also, errnoBadF)
-	return c.refused(name)
-}
+func (c *call) refusedBadF(name string) *call { return c.refusedAlso(name, errnoBadF) }
 
-// refusedFault is refused, also as a call with an address that is none.
-func (c *call) refusedFault(name string) *call {
-	c.also = append(c.also, errnoFault)
+// refusedAlso is refused, also with numbers that elsewhere are no refusal.
+func (c *call) refusedAlso(name string, also ...errno) *call {
+	c.also = append(c.also, also...)
 	return c.refused(name)
 }
 
