@@ -74,6 +74,7 @@ func compileAttacks() []Attack {
 	var out []Attack
 	for _, a := range []compileAttack{
 		{name: "locals-bomb", tries: "Declare 67 million local variables in a function of some bytes.", says: "locals", modules: body(1 << 26)},
+		{name: "many-locals", tries: "Declare ten thousand local variables in a function.", says: "locals", modules: body(10_000)},
 		{name: "locals-sum", tries: "Declare millions of local variables in many functions.", says: "locals", modules: edit(func(b *w.Builder) {
 			typ := b.Type(i32x1, nil)
 			for range 300 {
