@@ -42,7 +42,7 @@ func proofs() []proof {
 		{name: "everything is mounted with write", target: weak(allWritable), attacks: `
 			read-only-create read-only-truncate read-only-write read-only-descriptor read-only-remove read-only-rename read-only-make
 			read-only-times reader-writes nested-read-only`},
-		{name: "nothing is masked", target: weak(unmasked), attacks: `masked-read masked-write masked-moved masked-link`},
+		{name: "nothing is masked", target: weak(unmasked), attacks: `masked-read masked-write masked-moved masked-link masked-hard-link`},
 		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
 			endless-loop endless-start endless-initialize endless-allocator call-tree fuel-of-call fuel-of-tool fuel-of-session
 			fuel-of-bulk-memory fuel-of-files bulk-memory-tail random-flood yield-flood clock-flood host-call-flood sleep

@@ -21,8 +21,9 @@
 // # Harm
 //
 // No attack needs the sandbox to hold. Loops end by themselves after seconds,
-// files that grow are sparse, memory that is asked for is not written to, and
-// what is created lies in the scratch directory.
+// files that grow are sparse where the system has that, of the memory that is
+// asked for at most 64 MiB are written to, what is created lies in the scratch
+// directory, and what goes on for longer than its patience is stopped.
 //
 // # Adding one
 //

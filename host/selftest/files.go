@@ -438,6 +438,15 @@ func fileAttacks() []Attack {
 				s.steal(at(t, s, "ws/l/agent.toml"), "open ws/l/agent.toml")
 				s.overwrite(at(t, s, "ws/l/made"), oCreate, "create ws/l/made")
 			}},
+		{name: "masked-hard-link", tries: "Reach a masked file by another name that it has in the workspace.", by: masked,
+			mask: []string{"ws/.config/stockade/agent.toml"},
+			plant: func(t *trial) error {
+				return errors.Join(secret(t), os.Link(t.host("ws/.config/stockade/agent.toml"), t.host("ws/l")))
+			},
+			try: func(t *trial, s *script) {
+				s.steal(at(t, s, "ws/.config/stockade/agent.toml"), "open the file")
+				s.steal(at(t, s, "ws/l"), "open ws/l")
+			}},
 	}
 	list = append(list, specialFileAttacks()...)
 	var out []Attack

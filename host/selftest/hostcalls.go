@@ -243,14 +243,17 @@ func execInitializing(t *trial) (string, error) {
 		list = append(list, le32(bufferBase+uint32(8*len(argv)+len(texts)), uint32(len(a)))...)
 		texts = append(texts, a...)
 	}
+	cwd := t.host("ws")
+	at := int32(bufferBase + len(list) + len(texts))
+	texts = append(texts, cwd...)
 	module := initializing(func(m *machine) []byte {
 		return code(
-			w.I32Const(bufferBase), w.I32Const(int32(len(argv))), w.I32Const(0), w.I32Const(0), w.I32Const(0),
+			w.I32Const(bufferBase), w.I32Const(int32(len(argv))), w.I32Const(1), w.I32Const(at), w.I32Const(int32(len(cwd))),
 			w.I32Const(1000), w.I32Const(1000), w.I32Const(0), w.I32Const(stateAt), w.Call(m.number("exec.run")))
 	}, w.Segment{Offset: bufferBase, Bytes: append(list, texts...)})
 	s := &script{}
 	result, which := s.add("load", stateAt), s.add("load", stateAt+execError)
-	r, err := t.report(Guest{Code: module, Command: command, Cwd: t.host("ws")}, s)
+	r, err := t.report(Guest{Code: module, Command: command, Cwd: cwd}, s)
 	if err != nil {
 		return "", err
 	}
