@@ -34,7 +34,7 @@
 //	agent            the loop; history assembly
 //	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine
 //	wasm/fuel        the instrumentation pass: costs, where charges and checks stand, rewriting
-//	wasm/wasmtest    an assembler for tests, and a list of hostile modules
+//	wasm/wasmtest    an assembler for tests and for selftest, and a list of hostile modules
 //	wasm/wasmtest/oracle  a generator of modules and a reference interpreter, for tests
 //	sandbox          the only importer of wazero; its stages are its files
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
@@ -43,6 +43,7 @@
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
 //	sandbox/meter    the fuel account of a call: slices, budgets, deadline
 //	sandbox/fueltest the specification suites and fuzz tests of instrumented code
+//	selftest         attacks on the sandbox of this program, on the machine of its user
 //	jail             processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
 //	session          events, the hash chain, the Store interface
 //	session/sqlite   the Store on SQLite, with group commit

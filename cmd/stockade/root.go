@@ -80,7 +80,8 @@ without a provider it uses a small offline model.
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
 	addTurnFlags(root, a)
 	root.AddCommand(
-		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newVersionCmd(a),
+		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newSelftestCmd(a),
+		newVersionCmd(a),
 	)
 	for _, cmd := range append(commands(root), root) {
 		cmd.SuggestionsMinimumDistance = 2

@@ -270,7 +270,13 @@ func (a *app) sandbox() *sandbox.Sandbox {
 	if a.box != nil {
 		return a.box
 	}
-	a.box = sandbox.New(sandbox.Options{
+	a.box = sandbox.New(a.sandboxOptions())
+	a.onClose(a.box.Close)
+	return a.box
+}
+
+func (a *app) sandboxOptions() sandbox.Options {
+	return sandbox.Options{
 		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
 		Build: build(), Spawner: helperSpawner{}, Large: a.flags.large,
 		Services: hostmod.Services{Exec: jailExec{}},
@@ -285,9 +291,7 @@ func (a *app) sandbox() *sandbox.Sandbox {
 			}
 		},
 		Logger: a.logger(),
-	})
-	a.onClose(a.box.Close)
-	return a.box
+	}
 }
 
 // logger shows what operators want to know in the form of every other note.

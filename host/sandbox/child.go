@@ -98,6 +98,10 @@ func parseJob(args []string) (childJob, error) {
 	return j, nil
 }
 
+// MissingLimits names the limits on a child that this system does not have, for
+// people. It is empty where there are all of them.
+func MissingLimits() string { return missingLimits }
+
 // CompileChild is the whole of the child: it limits itself, compiles the
 // module that lies in its directory, into its directory, and returns what to
 // exit with.

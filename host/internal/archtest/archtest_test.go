@@ -46,6 +46,8 @@ var table = map[string][]string{
 
 	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/wasm/fuel", "host/tool", "host/policy"},
 
+	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
+
 	"host/jail":     {"host/tool", "host/policy"},
 	"host/dispatch": {"host/tool", "host/policy", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},

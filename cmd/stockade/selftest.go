@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/selftest"
+)
+
+type selftestOptions struct {
+	areas []string
+}
+
+func newSelftestCmd(a *app) *cobra.Command {
+	var opts selftestOptions
+	cmd := &cobra.Command{
+		Use:   "selftest",
+		Short: "Attack the sandbox on this machine, and show what stops each attack",
+		Long: `Run hostile WebAssembly modules through the sandbox of this program, on this
+machine, and show what stopped each. An attack passes only if the module has
+tried, says what it saw, and nothing outside of what it was granted was read or
+changed. What could not be tried has failed.
+
+Everything happens in a directory for temporary files, which is removed. Nothing
+that an attack does harms the machine even where nothing stops it.
+
+Areas: ` + strings.Join(areaNames(), ", ") + `
+
+It ends with exit code 0 if every attack was stopped, and with 1 otherwise.`,
+		Example: `  stockade selftest
+  stockade selftest --area files --area memory --verbose
+  stockade selftest --json | jq '.[] | select(.result == "fail")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runSelftest(cmd.Context(), a, opts) },
+	}
+	cmd.Flags().StringArrayVar(&opts.areas, "area", nil, "attack this area only; may be given several times")
+	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+	return cmd
+}
+
+func areaNames() []string {
+	var names []string
+	for _, area := range selftest.Areas {
+		names = append(names, string(area))
+	}
+	return names
+}
+
+func runSelftest(ctx context.Context, a *app, opts selftestOptions) (err error) {
+	var areas []selftest.Area
+	for _, name := range opts.areas {
+		if !slices.Contains(selftest.Areas, selftest.Area(name)) {
+			return usageError("the areas are: "+strings.Join(areaNames(), ", "), "there is no area %q", name)
+		}
+		areas = append(areas, selftest.Area(name))
+	}
+	scratch, err := selftest.Scratch()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := os.RemoveAll(scratch); err == nil && e != nil {
+			err = fmt.Errorf("remove the scratch directory: %w", e)
+		}
+	}()
+	options := a.sandboxOptions()
+	options.Compiling, options.Compiled, options.Logger = nil, nil, nil // what becomes of these modules is the result
+	target := selftest.NewSandbox(options, filepath.Join(scratch, "compiled"))
+	defer func() {
+		if e := target.Close(); err == nil {
+			err = e
+		}
+	}()
+
+	start := time.Now()
+	progress := newAttackProgress(a, areas)
+	results, err := selftest.Run(ctx, target, selftest.Options{Areas: areas, Dir: scratch, Started: progress.started, Ended: progress.ended})
+	progress.clear()
+	if err != nil {
+		return err
+	}
+	return showAttacks(a, results, time.Since(start), sandbox.MissingLimits())
+}
+
+// showAttacks prints how attacks ended, and returns how the program ends.
+func showAttacks(a *app, results []selftest.Result, took time.Duration, missing string) (err error) {
+	if a.flags.json {
+		err = attacksJSON(a.s, results)
+	} else {
+		err = attacksTable(a.s, results, took, a.flags.verbose)
+	}
+	if err != nil {
+		return err
+	}
+	if missing != "" {
+		a.s.note("not on this system: limits on %s of the process that compiles", missing)
+	}
+	if failed := countFailed(results); failed > 0 {
+		return &exitErr{code: exitError, message: fmt.Sprintf("%d of %d attacks did not pass", failed, len(results))}
+	}
+	return nil
+}
+
+func countFailed(results []selftest.Result) int {
+	n := 0
+	for _, r := range results {
+		if !r.Pass {
+			n++
+		}
+	}
+	return n
+}
+
+// attackProgress is a line on a terminal that says how far the attacks are.
+type attackProgress struct {
+	s     *stdio
+	on    bool
+	n, of int
+}
+
+func newAttackProgress(a *app, areas []selftest.Area) *attackProgress {
+	p := &attackProgress{s: a.s, on: a.s.errTTY && !a.flags.quiet}
+	for _, attack := range selftest.Attacks() {
+		if areas == nil || slices.Contains(areas, attack.Area) {
+			p.of++
+		}
+	}
+	return p
+}
+
+func (p *attackProgress) started(a selftest.Attack) {
+	if p.on {
+		fmt.Fprintf(p.s.err, "\r\x1b[K%d of %d: %s", p.n+1, p.of, a.Name)
+	}
+}
+
+func (p *attackProgress) ended(selftest.Result) { p.n++ }
+
+func (p *attackProgress) clear() {
+	if p.on {
+		fmt.Fprint(p.s.err, "\r\x1b[K")
+	}
+}
+
+func attacksTable(s *stdio, results []selftest.Result, took time.Duration, verbose bool) error {
+	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	var area selftest.Area
+	for _, r := range results {
+		if r.Area != area {
+			if area != "" {
+				fmt.Fprintln(w)
+			}
+			area = r.Area
+			fmt.Fprintf(w, "%s\n", strings.ToUpper(string(area)))
+		}
+		says := r.Mechanism
+		if !r.Pass {
+			says = r.Detail
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Name, verdict(r), oneLine(says))
+		if verbose {
+			fmt.Fprintf(w, "    %s %d ms.", r.Tries, r.Duration.Milliseconds())
+			if r.Pass && r.Detail != "" {
+				fmt.Fprintf(w, " %s.", oneLine(r.Detail))
+			}
+			fmt.Fprintln(w)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	failed := countFailed(results)
+	_, err := fmt.Fprintf(s.out, "\n%d attacks in %.1f s on %s/%s: %d passed, %d failed\n",
+		len(results), took.Seconds(), runtime.GOOS, runtime.GOARCH, len(results)-failed, failed)
+	return err
+}
+
+func verdict(r selftest.Result) string {
+	if r.Pass {
+		return "pass"
+	}
+	return "FAIL"
+}
+
+// attackJSON is an attack in the output of `selftest --json`. It is a
+// documented contract.
+type attackJSON struct {
+	Name       string `json:"name"`
+	Area       string `json:"area"`
+	Tries      string `json:"tries"`
+	Result     string `json:"result"`    // pass, fail
+	Mechanism  string `json:"mechanism"` // what stopped it; empty if it failed
+	Detail     string `json:"detail"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+func attacksJSON(s *stdio, results []selftest.Result) error {
+	out := []attackJSON{}
+	for _, r := range results {
+		out = append(out, attackJSON{
+			Name: r.Name, Area: string(r.Area), Tries: r.Tries, Result: strings.ToLower(verdict(r)),
+			Mechanism: r.Mechanism, Detail: r.Detail, DurationMS: r.Duration.Milliseconds(),
+		})
+	}
+	enc := json.NewEncoder(s.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/selftest"
+)
+
+func TestAttacksThatDidNotPass(t *testing.T) {
+	results := []selftest.Result{
+		{Attack: selftest.Attack{Name: "first", Area: selftest.Files, Tries: "Try this."}, Pass: true,
+			Mechanism: "files: <masked> (EPERM)", Detail: "3 times", Duration: 12 * time.Millisecond},
+		{Attack: selftest.Attack{Name: "second-one", Area: selftest.Files, Tries: "Try that."}, Detail: "it worked:\nmade \x1b[31m"},
+		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Tries: "Try more."}, Detail: "could not be tried: no"},
+	}
+	for name, c := range map[string]struct {
+		json, verbose  bool
+		missing        string
+		stdout, stderr string
+	}{
+		"as a table": {
+			stdout: `FILES
+  first       pass  files: <masked> (EPERM)
+  second-one  FAIL  it worked:\nmade <U+001B>[31m
+
+STATE
+  third  FAIL  could not be tried: no
+
+3 attacks in 1.5 s on`,
+			stderr: "stockade: 2 of 3 attacks did not pass\n",
+		},
+		"with what they try": {
+			verbose: true, missing: "memory",
+			stdout: `FILES
+  first  pass  files: <masked> (EPERM)
+    Try this. 12 ms. 3 times.
+  second-one  FAIL  it worked:\nmade <U+001B>[31m
+    Try that. 0 ms.
+`,
+			stderr: "stockade: not on this system: limits on memory of the process that compiles\nstockade: 2 of 3 attacks did not pass\n",
+		},
+		"as JSON": {
+			json: true,
+			stdout: `[
+  {
+    "name": "first",
+    "area": "files",
+    "tries": "Try this.",
+    "result": "pass",
+    "mechanism": "files: <masked> (EPERM)",
+    "detail": "3 times",
+    "duration_ms": 12
+  },
+  {
+    "name": "second-one",
+    "area": "files",
+    "tries": "Try that.",
+    "result": "fail",
+    "mechanism": "",
+`,
+			stderr: "stockade: 2 of 3 attacks did not pass\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			a := &app{s: &stdio{out: &stdout, err: &stderr}}
+			a.flags.json, a.flags.verbose = c.json, c.verbose
+			err := showAttacks(a, results, 1500*time.Millisecond, c.missing)
+			if code := report(a.s, context.Background(), err); code != exitError {
+				t.Errorf("exit code %d", code)
+			}
+			if !strings.HasPrefix(stdout.String(), c.stdout) {
+				t.Errorf("stdout is\n%s\nwant\n%s", &stdout, c.stdout)
+			}
+			if stderr.String() != c.stderr {
+				t.Errorf("stderr is %q, want %q", &stderr, c.stderr)
+			}
+		})
+	}
+	var stderr strings.Builder
+	a := &app{s: &stdio{out: &stderr, err: &stderr}}
+	if err := showAttacks(a, results[:1], 0, ""); err != nil {
+		t.Errorf("all passed: %v", err)
+	}
+}
+
+func TestProgressOfAttacks(t *testing.T) {
+	for _, tty := range []bool{true, false} {
+		var stderr strings.Builder
+		a := &app{s: &stdio{err: &stderr, errTTY: tty}}
+		p := newAttackProgress(a, []selftest.Area{selftest.State})
+		all := selftest.Attacks()
+		p.started(all[0])
+		p.ended(selftest.Result{})
+		p.clear()
+		if shown := strings.Contains(stderr.String(), "1 of ") && strings.HasSuffix(stderr.String(), "\r\x1b[K"); shown != tty || !tty && stderr.Len() > 0 {
+			t.Errorf("terminal %v: %q", tty, &stderr)
+		}
+		if p.of == 0 || p.of >= len(all) {
+			t.Errorf("%d attacks in one area of %d", p.of, len(all))
+		}
+	}
+}

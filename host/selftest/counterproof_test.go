@@ -1,0 +1,186 @@
+package selftest
+
+import (
+	"context"
+	"encoding/hex"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// proof is a target that lets attacks through, which they have to find out.
+type proof struct {
+	name    string
+	target  func(t *testing.T, real *Sandbox) Target
+	endless bool // nothing stops the attack but our patience, which is short
+	attacks string
+}
+
+// same is a target that one attack after another can have.
+func same(t Target) func(*testing.T, *Sandbox) Target {
+	return func(*testing.T, *Sandbox) Target { return t }
+}
+
+func weak(change func(*Guest)) func(*testing.T, *Sandbox) Target {
+	return func(_ *testing.T, real *Sandbox) Target { return weakened(real, change) }
+}
+
+// short is the patience with attacks that nothing else stops. It is longer than
+// what they take on the real sandbox.
+const short = 2 * deadline
+
+func proofs() []proof {
+	return []proof{
+		{name: "the directory above the workspace is mounted", target: weak(parentMounted), attacks: `
+			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd name-too-long
+			symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times symlink-chain
+			symlink-target symlink-moved symlink-exchanged other-mount`},
+		{name: "everything is mounted with write", target: weak(allWritable), attacks: `
+			read-only-create read-only-truncate read-only-write read-only-descriptor read-only-remove read-only-rename read-only-make
+			read-only-times reader-writes nested-read-only`},
+		{name: "nothing is masked", target: weak(unmasked), attacks: `masked-read masked-write masked-moved masked-link masked-hard-link`},
+		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
+			endless-loop endless-start endless-initialize endless-allocator call-tree fuel-of-call fuel-of-tool fuel-of-session
+			fuel-of-bulk-memory fuel-of-files bulk-memory-tail random-flood yield-flood clock-flood host-call-flood sleep
+			large-minimum grow-beyond-limit memory-of-all-calls result-long log-flood`},
+		{name: "every command is approved", target: weak(approvesAll), attacks: `exec-not-granted exec-other-command`},
+		{name: "the bare engine", target: func(*testing.T, *Sandbox) Target { return &bare{} }, attacks: `
+			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd
+			symlink-absolute symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times
+			symlink-dangling symlink-chain symlink-proc symlink-device symlink-target symlink-made symlink-moved
+			hard-link-made hard-link-write read-only-create read-only-truncate read-only-write nothing-mounted-read nothing-mounted-write
+			masked-read masked-write masked-moved masked-link symlink-exchanged descriptor-flood disk-quota huge-file
+			table-grow table-grow-slowly
+			result-not-utf8 error-long stdout-flood stderr-flood log-long progress-flood
+			exec-not-granted exec-other-command exec-other-directory exec-while-initializing
+			http-not-granted kv-not-granted kv-write-not-granted secret-not-granted
+			file-left environment standard-input`},
+		{name: "one instance for all calls", target: func(*testing.T, *Sandbox) Target { return &bare{keep: true} }, attacks: `
+			memory-left global-left table-left memory-size-left grown-memory-left crash-left descriptor-left`},
+		{name: "all is done that is asked for", target: same(obliging), attacks: `
+			dotdot-beyond-root dotdot-from-directory absolute-path name-with-nul name-not-utf8 name-of-windows symlink-loop
+			preopen-replaced named-pipe socket deep-directories
+			recursion mutual-recursion poll-flood
+			data-outside load-outside load-behind-end store-outside fill-outside allocator-outside allocator-null
+			locals-bomb many-locals locals-sum nested-blocks nested-loops loops-times-locals branches-bomb br-table-bomb large-function many-functions
+			many-types many-globals many-exports wide-type data-segments table-minimum many-tables custom-section large-module
+			not-a-module cut-short endless-number count-bomb invalid-code index-outside reserved-name reserved-import unknown-import
+			wrong-signature imported-memory host-function-as-call wide-memory shared-memory two-memories compile-time
+			result-100-mb result-structured-100-mb result-length-overflow result-text-outside result-outside result-at-the-end
+			result-misaligned result-list-bomb result-list-overflow result-bad-variant result-bad-content result-bad-error error-outside
+			json-broken json-not-a-number json-nested
+			log-overflow log-length log-level progress-variant exec-arguments-outside exec-arguments-bomb exec-argument-overflow
+			result-pointer-outside result-pointer-overflow result-pointer-misaligned allocator-recursion wasi-pointers socket-accept
+			descriptors-inherited exit exit-while-initializing crash`},
+		{name: "nobody hears that the call is cancelled", target: same(targetFunc(func(ctx context.Context, g Guest) Outcome {
+			g.Said(tool.Progress{Level: "info"})
+			return obliging(context.WithoutCancel(ctx), g)
+		})), attacks: `ignored-cancel moved-directory`},
+		{name: "what is in the cache is believed", target: func(_ *testing.T, real *Sandbox) Target {
+			var n atomic.Int32
+			return targetFunc(func(ctx context.Context, g Guest) Outcome {
+				if n.Add(1) == 1 {
+					return real.Run(ctx, g)
+				}
+				return obliging(ctx, g)
+			})
+		}, attacks: `compiled-code-changed compiled-code-of-others`},
+		{name: "the memory of a crash is not given back", target: func(_ *testing.T, real *Sandbox) Target {
+			var n atomic.Int32
+			return targetFunc(func(ctx context.Context, g Guest) Outcome {
+				if n.Add(1) > 2 {
+					return Outcome{Result: tool.Failed(tool.CodeMemory, tool.InternalError, "probe needs more memory than is left")}
+				}
+				return real.Run(ctx, g)
+			})
+		}, attacks: `memory-kept`},
+		{name: "what is read is what another call has stored", target: func(_ *testing.T, real *Sandbox) Target {
+			return targetFunc(func(ctx context.Context, g Guest) Outcome {
+				o := real.Run(ctx, g)
+				if r, err := readReport(o.Result.Output); err == nil && g.Said == nil {
+					copy(r, le32(mark))
+					o.Result.Output = tool.Text(hex.EncodeToString(r))
+				}
+				return o
+			})
+		}, attacks: `running-call`},
+	}
+}
+
+// TestAnAttackThatGetsThroughFails: where a protection is missing, the attack
+// says that it got through, not that it could not be tried.
+func TestAnAttackThatGetsThroughFails(t *testing.T) {
+	attacks := map[string]Attack{}
+	for _, a := range Attacks() {
+		attacks[a.Name] = a
+	}
+	real := realTarget(t)
+	for _, p := range proofs() {
+		t.Run(p.name, func(t *testing.T) {
+			for name := range strings.FieldsSeq(p.attacks) {
+				a, ok := attacks[name]
+				if !ok {
+					if len(specialFileAttacks()) > 0 {
+						t.Errorf("there is no attack %q any more", name)
+					}
+					continue
+				}
+				t.Run(name, func(t *testing.T) {
+					patience := DefaultPatience
+					if p.endless { // so that compiling takes no time afterwards
+						if r := one(t, real, a, patience); !r.Pass {
+							t.Fatalf("the real sandbox does not stop it: %s", r.Detail)
+						}
+						patience = short
+					}
+					r := one(t, p.target(t, real), a, patience)
+					if r.Pass {
+						t.Errorf("it passed: %s; %s", r.Mechanism, r.Detail)
+					}
+					if strings.Contains(r.Detail, "could not be tried") || r.Detail == "" {
+						t.Errorf("it did not find out that it got through: %s", r.Detail)
+					}
+				})
+			}
+		})
+	}
+}
+
+func one(t *testing.T, target Target, a Attack, patience time.Duration) Result {
+	t.Helper()
+	results, err := run(t.Context(), target, Options{Dir: scratchDir(t), Patience: patience, Workers: 1}, []Attack{a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results[0]
+}
+
+// TestEveryAttackHasACounterProof holds the list of attacks against the proofs.
+func TestEveryAttackHasACounterProof(t *testing.T) {
+	proved := map[string]bool{}
+	for _, p := range proofs() {
+		for name := range strings.FieldsSeq(p.attacks) {
+			proved[name] = true
+		}
+	}
+	kebab := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	seen := map[string]bool{}
+	for _, a := range Attacks() {
+		if !proved[a.Name] {
+			t.Errorf("%s: no target is known that lets it through, so nobody knows whether it can fail", a.Name)
+		}
+		if seen[a.Name] || !kebab.MatchString(a.Name) {
+			t.Errorf("%s is not a name, or two attacks have it", a.Name)
+		}
+		if seen[a.Name] = true; !strings.HasSuffix(a.Tries, ".") || strings.Count(a.Tries, ". ") > 0 {
+			t.Errorf("%s: %q is not one sentence", a.Name, a.Tries)
+		}
+	}
+	if len(seen) < 60 {
+		t.Errorf("there are only %d attacks", len(seen))
+	}
+}

@@ -1,0 +1,179 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+const (
+	// deadline is what guests get that would take far longer.
+	deadline = 150 * time.Millisecond
+	// tail is what they may take beyond. The aim is a quarter of a second; the
+	// rest is for machines that have other things to do.
+	tail = 2 * time.Second
+	// turns of a loop take seconds, and end by themselves.
+	turns = int64(1) << 33
+	// deep is deeper than any stack, and ends by itself.
+	deep = 1 << 26
+)
+
+// endedAttack is a guest that is to be ended by a limit.
+type endedAttack struct {
+	name, tries string
+	guest       Guest
+	script      func(*script) // of the machine; nil where the guest has its own code
+	code        tool.Code
+	says        string // what the failure has to say
+}
+
+func (a endedAttack) run(t *trial) (string, error) {
+	var (
+		o   Outcome
+		err error
+	)
+	if a.script != nil {
+		s := &script{}
+		a.script(s)
+		o, err = t.script(a.guest, s)
+	} else {
+		o, err = t.run(a.guest)
+	}
+	if err != nil {
+		return "", err
+	}
+	by, err := stopped(o, a.says, a.code)
+	if err == nil && a.code == tool.CodeTimeout {
+		over := o.Result.Usage.Duration - a.guest.Limits.Timeout
+		if t.detail = fmt.Sprintf("%d ms after the deadline", over.Milliseconds()); over > tail {
+			return "", fmt.Errorf("it went on for %d ms after the deadline", over.Milliseconds())
+		}
+	}
+	return by, err
+}
+
+// burns is a body that turns a loop, by the first local beyond those of its
+// function.
+func burns(local uint32) []byte {
+	return code(w.I64Const(turns), w.LocalSet(local),
+		w.Loop(w.LocalGet(local), w.I64Const(1), []byte{0x7d}, w.LocalTee(local), []byte{0x50}, w.I32Eqz(), w.BrIf(0)))
+}
+
+func burn(s *script) { s.add("burn", turns) }
+
+func cpuAttacks() []Attack {
+	late := Guest{Limits: policy.Limits{Timeout: deadline}}
+	fuel := func(l policy.Limits) Guest { return Guest{Limits: l} }
+	starts := w.Tool(w.ToolOptions{Edit: func(b *w.Builder) {
+		b.Start(b.Func("", nil, nil, []w.ValType{i64}, burns(0)))
+	}})
+	initializes := initializing(func(m *machine) []byte { return code(w.I64Const(turns), w.Call(m.base+addedBurn)) })
+	allocates := w.Tool(w.ToolOptions{Realloc: code(w.Call(w.ToolOptions{}.CallFunc()+1), w.I32Const(0)), Edit: func(b *w.Builder) {
+		b.Func("", nil, nil, []w.ValType{i64}, burns(0))
+	}})
+	guest := func(code []byte) Guest { g := late; g.Code = code; return g }
+
+	var out []Attack
+	for _, a := range []endedAttack{
+		{"endless-loop", "Run a loop that does not end.", late, burn, tool.CodeTimeout, "timed out after 150ms"},
+		{"endless-start", "Run a loop in the start function of the module, before any call.", guest(starts), nil, tool.CodeTimeout, "timed out after 150ms"},
+		{"endless-initialize", "Run a loop in _initialize.", guest(initializes), nil, tool.CodeTimeout, "timed out after 150ms"},
+		{"endless-allocator", "Run a loop where the host asks for memory to pass the arguments.", guest(allocates), nil, tool.CodeTimeout, "timed out after 150ms"},
+		{"call-tree", "Call two functions that call two functions, and so on, without a loop.", late,
+			func(s *script) { s.add("tree") }, tool.CodeTimeout, "timed out after 150ms"},
+		{"recursion", "Let a function call itself until the stack of the host is full.", Guest{},
+			func(s *script) { s.add("recurse.self", deep) }, tool.CodeTrap, "nested too deeply"},
+		{"mutual-recursion", "Let two functions call each other until the stack of the host is full.", Guest{},
+			func(s *script) { s.add("recurse", deep) }, tool.CodeTrap, "nested too deeply"},
+		{"fuel-of-call", "Use more instructions than the call has.", fuel(policy.Limits{Fuel: 10_000_000}), burn, tool.CodeFuel, "of a call"},
+		{"fuel-of-tool", "Use more instructions than all calls of the tool have.", fuel(policy.Limits{ToolFuel: 10_000_000}), burn, tool.CodeFuel, "of one tool"},
+		{"fuel-of-session", "Use more instructions than the session has.", fuel(policy.Limits{SessionFuel: 10_000_000}), burn, tool.CodeFuel, "of a session"},
+		{"fuel-of-bulk-memory", "Do the work of millions of instructions with few: fill memory.", fuel(policy.Limits{Fuel: 10_000_000}),
+			func(s *script) { s.again(s.add("fill", bufferBase, 1, bufferSize), 200_000) }, tool.CodeFuel, "of a call"},
+		{"fuel-of-files", "Let the host do the work: look up names.", fuel(policy.Limits{Fuel: 10_000_000}),
+			func(s *script) {
+				p := s.at("none")
+				look := s.add("path_filestat_get", root, 0, p.name.at, p.name.n, s.room(64).at)
+				s.add("store", stateAt, 0) // returns zero, whatever the host says
+				s.again(look, 500_000)
+			}, tool.CodeFuel, "of a call"},
+		{"bulk-memory-tail", "Be in the middle of filling much memory when the time is up.", late,
+			func(s *script) {
+				const pages = 1024
+				s.add("memory.grow", pages)
+				s.again(s.add("fill", imageBase+imageBytes+0x200000, 1, (pages-64)<<16), 2000)
+			}, tool.CodeTimeout, "timed out after 150ms"},
+		{"random-flood", "Ask for random bytes without end.", late,
+			func(s *script) { s.again(s.add("random_get", bufferBase, bufferSize), 500_000) }, tool.CodeTimeout, "timed out after 150ms"},
+		{"yield-flood", "Call the host without end, for nothing.", late,
+			func(s *script) { s.again(s.add("sched_yield"), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"},
+		{"clock-flood", "Ask for the time without end.", late,
+			func(s *script) { s.again(s.add("clock_time_get", 1, 1, stateAt), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"},
+		{"host-call-flood", "Call the program's own functions more often than a call may.", Guest{Limits: policy.Limits{HostCalls: 1000}},
+			func(s *script) { s.again(s.log("x"), 5000) }, tool.CodeTrap, "calls into the host"},
+		{"sleep", "Sleep for a minute.", late, func(s *script) {
+			subscription := make([]byte, 48)
+			copy(subscription[24:], le64(uint64(time.Minute)))
+			in := s.bytes(subscription)
+			s.add("poll_oneoff", in.at, bufferBase, 1, stateAt)
+		}, tool.CodeTimeout, "timed out after 150ms"},
+	} {
+		out = append(out, Attack{Name: a.name, Area: CPU, Tries: a.tries, run: a.run})
+	}
+	return append(out,
+		Attack{Name: "poll-flood", Area: CPU, Tries: "Wait for 2^28 events at once.", run: pollFlood},
+		Attack{Name: "ignored-cancel", Area: CPU, Tries: "Go on when the person has cancelled the call.", run: ignoredCancel},
+	)
+}
+
+// pollFlood may be refused with a number or end the guest.
+func pollFlood(t *trial) (string, error) {
+	s := &script{}
+	poll := s.add("poll_oneoff", bufferBase, bufferBase, 1<<28, stateAt)
+	o, err := t.script(Guest{Limits: policy.Limits{Timeout: deadline}}, s)
+	if err != nil {
+		return "", err
+	}
+	if o.Result.Err != nil {
+		return stopped(o, "", tool.CodeTrap, tool.CodeMemory, tool.CodeTimeout)
+	}
+	r, err := readReport(o.Result.Output)
+	switch {
+	case err != nil:
+		return "", err
+	case r.times(poll) != 1:
+		return "", notTried("the guest did not poll")
+	case r.errno(poll) == 0:
+		return "", errors.New("it worked: 2^28 events were waited for")
+	case r.errno(poll) == errnoNoSys:
+		return "", notTried("poll_oneoff: %s", r.errno(poll))
+	}
+	return fmt.Sprintf("wasi: bounds of the memory (%s)", r.errno(poll)), nil
+}
+
+// ignoredCancel cancels the call when the guest says that it runs.
+func ignoredCancel(t *trial) (string, error) {
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	defer cancel(nil)
+	s := &script{}
+	s.log("running")
+	burn(s)
+	said := false
+	g := Guest{Code: machineCode(), Args: s.arguments(nil), Said: func(tool.Progress) {
+		said = true
+		cancel(errors.New("the person cancels"))
+	}}
+	o, err := t.runUntil(ctx, g)
+	switch {
+	case err != nil:
+		return "", err
+	case !said:
+		return "", notTried("the guest did not say that it runs")
+	}
+	return stopped(o, "was cancelled", tool.CodeCancelled)
+}

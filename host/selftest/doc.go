@@ -1,0 +1,32 @@
+// Package selftest attacks the sandbox of this program on the machine on which
+// it runs, and says what stopped each attack.
+//
+// An [Attack] runs hostile guests through a [Target] and looks at two things:
+// what the guest says it has seen (an error number, a trap), and what has
+// become of the host. It passes only if the guest has tried and nothing has
+// happened; what could not be tried fails. The target of the program is
+// [NewSandbox]: the real sandbox, behind the real dispatcher and policy.
+//
+// # Words
+//
+// The machine is a guest that carries out a script: a list of calls of WASI
+// and of the host's own functions, which comes with the arguments of the call.
+// It answers with a report: what each call returned, and what was read. So most
+// attacks are data, and are compiled once.
+//
+// A scratch directory belongs to one attack. Its ws is what is mounted, out is
+// what no guest may see, with the canary in it: random text that must not turn
+// up in anything a guest says, in a file that must stay as it is.
+//
+// # Harm
+//
+// No attack needs the sandbox to hold. Loops end by themselves after seconds,
+// files that grow are sparse where the system has that, of the memory that is
+// asked for at most 64 MiB are written to, what is created lies in the scratch
+// directory, and what goes on for longer than its patience is stopped.
+//
+// # Adding one
+//
+// Add it to the list of its area, and to the counter-proofs in the tests: a
+// target that lets it through, which the attack has to find out.
+package selftest

@@ -1,0 +1,256 @@
+package selftest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// The targets of the counter-proofs: each lets attacks through.
+
+// targetFunc is a Target made of a function.
+type targetFunc func(context.Context, Guest) Outcome
+
+func (f targetFunc) Run(ctx context.Context, g Guest) Outcome { return f(ctx, g) }
+
+// bare is the engine without anything of ours: all files of the host are
+// mounted with write, nothing is counted or cut, every service is granted, and
+// what comes back is believed.
+type bare struct {
+	keep bool // one instance of a module serves all calls
+
+	mu   sync.Mutex
+	kept map[[32]byte]api.Module
+}
+
+func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
+	var said sync.Mutex
+	say := func(p tool.Progress) {
+		said.Lock()
+		o.Said.add(p)
+		said.Unlock()
+		if g.Said != nil {
+			g.Said(p)
+		}
+	}
+	var streams bytes.Buffer
+	mod, closes, err := b.instance(ctx, g, say, &streams)
+	if err == nil {
+		o.Result, err = believe(ctx, mod, g)
+	}
+	closes()
+	switch {
+	case ctx.Err() != nil:
+		o.Result = tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled", toolName)
+	case err != nil:
+		o.Result = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: %s", toolName, strings.SplitN(err.Error(), "\n", 2)[0])
+		o.Result.Err.Stderr = streams.String()
+	}
+	if streams.Len() > 0 {
+		say(tool.Progress{Level: "debug", Message: streams.String()})
+	}
+	return o
+}
+
+func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), streams *bytes.Buffer) (_ api.Module, closes func(), err error) {
+	key := sha256.Sum256(g.Code)
+	b.mu.Lock()
+	mod := b.kept[key]
+	b.mu.Unlock()
+	if mod != nil {
+		return mod, func() {}, nil
+	}
+	if b.keep {
+		ctx = context.WithoutCancel(ctx)
+	}
+	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCloseOnContextDone(true))
+	closes = func() {}
+	if !b.keep {
+		closes = func() { _ = rt.Close(context.Background()) }
+	}
+	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
+	if err := obligingServices(ctx, rt, say); err != nil {
+		return nil, closes, err
+	}
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").
+		WithFSConfig(wazero.NewFSConfig().WithDirMount("/", "/")).
+		WithEnv("SECRET", "x").WithArgs("stockade").WithStdin(strings.NewReader("typed by a person")).
+		WithStdout(streams).WithStderr(streams).WithRandSource(rand.Reader).
+		WithSysWalltime().WithSysNanotime().WithSysNanosleep().WithOsyield(func() {})
+	mod, err = rt.InstantiateWithConfig(ctx, g.Code, config)
+	if err == nil && b.keep {
+		b.mu.Lock()
+		if b.kept == nil {
+			b.kept = map[[32]byte]api.Module{}
+		}
+		b.kept[key] = mod
+		b.mu.Unlock()
+	}
+	return mod, closes, err
+}
+
+// obligingServices are the host's functions, all of which succeed.
+func obligingServices(ctx context.Context, rt wazero.Runtime, say func(tool.Progress)) error {
+	modules := map[string]wazero.HostModuleBuilder{}
+	for _, f := range hostmod.Functions {
+		name := abi.ImportModule(f.Interface)
+		if modules[name] == nil {
+			modules[name] = rt.NewHostModuleBuilder(name)
+		}
+		modules[name].NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, mod api.Module, stack []uint64) {
+			switch f.Interface {
+			case "log":
+				text, _ := mod.Memory().Read(uint32(stack[1]), uint32(stack[2]))
+				say(tool.Progress{Level: "info", Message: string(text)})
+			case "progress":
+				say(tool.Progress{Done: stack[0]})
+			default:
+				mod.Memory().Write(uint32(stack[len(f.Params)-1]), make([]byte, 8))
+			}
+		}), f.Params, f.Results).Export(f.Name)
+	}
+	for _, m := range modules {
+		if _, err := m.Instantiate(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// believe calls a tool and takes what it returns for good.
+func believe(ctx context.Context, mod api.Module, g Guest) (tool.Result, error) {
+	out, err := mod.ExportedFunction(abi.ExportRealloc[0]).Call(ctx, 0, 0, 1, uint64(len(g.Args)))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	mod.Memory().Write(uint32(out[0]), g.Args)
+	out, err = mod.ExportedFunction(abi.ExportCall).Call(ctx, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, out[0], uint64(len(g.Args)))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	word := func(at uint32) uint32 { v, _ := mod.Memory().ReadUint32Le(at); return v }
+	text := func(at uint32) string { b, _ := mod.Memory().Read(word(at), word(at+4)); return string(b) }
+	at := uint32(out[0])
+	switch {
+	case word(at) == resultError:
+		return tool.Failed(tool.CodeFailed, tool.InternalError, "%s", text(at+8)), nil
+	case word(at+12) == 1:
+		return tool.Result{Output: json.RawMessage(text(at + 16))}, nil
+	}
+	return tool.Result{Output: json.RawMessage(`{"output":"` + text(word(at+4)+4) + `"}`)}, nil
+}
+
+// obliging does nothing, and says that all that a script asked for was done,
+// and that every other module ran.
+var obliging = targetFunc(func(_ context.Context, g Guest) Outcome {
+	var args struct {
+		Asm string `json:"asm"`
+	}
+	if json.Unmarshal(g.Args, &args) != nil || args.Asm == "" {
+		return Outcome{Result: tool.Result{Output: tool.Text("ok")}}
+	}
+	image, err := hex.DecodeString(args.Asm)
+	if err != nil {
+		return Outcome{Err: err}
+	}
+	word := func(at uint32) uint32 {
+		if at < imageBase || at+4 > imageBase+uint32(len(image)) {
+			return 0 // part of an attack
+		}
+		return binary.LittleEndian.Uint32(image[at-imageBase:])
+	}
+	r := make(report, reportSize)
+	again := uint32(machineNumbers()["again"])
+	read := uint32(machineNumbers()["fd_read"])
+	for at := word(imageBase); word(at) != 0; at += word(at + 8) {
+		result := word(at+4) - reportBase
+		times := uint32(1)
+		if word(at) == again { // so often was what it repeats done
+			n := word(at + opSize + operandSize + 8)
+			for from := word(at + opSize + 8); from != at; from += word(from + 8) {
+				copy(r[word(from+4)-reportBase+4:], le32(n+1))
+			}
+		}
+		copy(r[result+4:], le32(times))
+		if word(at) == read { // what the guest finds in its own file
+			list := word(at + opSize + operandSize + 8)
+			if to, n := word(list), word(list+4); to >= reportBase && to < reportBase+reportSize {
+				copy(r[to-reportBase:][:min(n, uint32(len(inside)))], inside)
+			}
+		}
+	}
+	return Outcome{Result: tool.Result{Output: tool.Text(hex.EncodeToString(r))}}
+})
+
+// weakened is the real sandbox, which gets a guest other than the attack has
+// asked for.
+func weakened(real Target, change func(*Guest)) Target {
+	return targetFunc(func(ctx context.Context, g Guest) Outcome {
+		g.Mounts = slices.Clone(g.Mounts)
+		change(&g)
+		return real.Run(ctx, g)
+	})
+}
+
+// parentMounted mounts the directory above the workspace, with write.
+func parentMounted(g *Guest) {
+	for i := range g.Mounts {
+		g.Mounts[i] = policy.Mount{Host: filepath.Dir(g.Mounts[i].Host), Write: true}
+		g.Files = tool.FilesWrite
+	}
+}
+
+// allWritable mounts with write whatever was to be mounted.
+func allWritable(g *Guest) {
+	for i := range g.Mounts {
+		g.Mounts[i].Write = true
+		g.Files = tool.FilesWrite
+	}
+}
+
+func unmasked(g *Guest) { g.Masked = nil }
+
+// unlimited lifts every limit that a grant has.
+func unlimited(g *Guest) {
+	const most = 1 << 40
+	g.Limits = policy.Limits{
+		Timeout: time.Hour, MemoryBytes: 1 << 30, Fuel: most << 20, ToolFuel: most << 20, SessionFuel: most << 20,
+		OutputBytes: most, LogBytes: most, HostCalls: most,
+	}
+	g.Together = 0
+}
+
+// approvesAll approves the command that makes a file outside the workspace,
+// whatever the attack had approved, and in the directory where the guest runs it.
+func approvesAll(g *Guest) {
+	var args map[string]string
+	if json.Unmarshal(g.Args, &args) != nil {
+		return
+	}
+	image, _ := hex.DecodeString(args["asm"])
+	command := regexp.MustCompile(`echo x > '[^']*'`).Find(append(image, g.Code...))
+	if command == nil {
+		return
+	}
+	g.Command, args["command"] = string(command), string(command)
+	g.Args, _ = json.Marshal(args)
+}

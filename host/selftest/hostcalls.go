@@ -1,0 +1,284 @@
+package selftest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// approved is the command that the attacks on exec are approved for.
+const approved = "true"
+
+// argv puts the arguments of a process into the memory.
+func (s *script) argv(args ...string) (at uint32, n int) {
+	var words []uint32
+	for _, a := range args {
+		t := s.text(a)
+		words = append(words, t.at, t.n)
+	}
+	return s.words(words...).at, len(args)
+}
+
+// exec is a call of exec.run in a directory, which is not given if it is empty,
+// with room for its result.
+func (s *script) exec(dir string, args ...string) (*call, span) {
+	at, n := s.argv(args...)
+	result, cwd, given := s.room(44), span{}, 0
+	if dir != "" {
+		cwd, given = s.text(dir), 1
+	}
+	return s.add("exec.run", at, n, given, cwd.at, cwd.n, 1000, 1000, 0, result.at), result
+}
+
+// denial is a call that leaves a result, which has to be an error of the case
+// "denied".
+type denial struct {
+	*call
+	result span
+	error  int // where its case lies
+}
+
+// deniedAll runs a script whose calls have to be denied.
+func (t *trial) deniedAll(g Guest, s *script, denials ...denial) (report, error) {
+	r, err := t.report(g, s)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range denials {
+		switch b := r.span(d.result); {
+		case r.times(d.call) == 0:
+			return nil, notTried("the guest did not get as far as %s", d.function)
+		case b[0] == 0:
+			return nil, fmt.Errorf("it worked: %s", d.function)
+		case b[0] != 1 || b[d.error] != 0:
+			return nil, notTried("%s says %x", d.function, b)
+		}
+	}
+	return r, nil
+}
+
+// execError is where the case of an error lies in the result of exec.run.
+const execError = 4
+
+// touch is a command that makes a file outside the workspace.
+func (t *trial) touch() []string {
+	return []string{"bash", "-c", "echo x > '" + t.host("out/made") + "'"}
+}
+
+// fault is a script of one call of the host's functions, which breaks the ABI.
+func fault(function string, operands ...any) func(*script) {
+	return func(s *script) { s.add(function, operands...) }
+}
+
+func hostCallAttacks() []Attack {
+	const end = machinePages * page
+	some := func(n int) []any { return slices.Repeat([]any{0}, n) }
+	var out []Attack
+	for _, a := range []endedAttack{
+		{"log-overflow", "Log a text whose address and length overflow.", Guest{}, fault("log.log", 2, uint32(0xffff_fff0), 64), tool.CodeBadABI, "message"},
+		{"log-length", "Log a text of four billion bytes.", Guest{}, fault("log.log", 2, 0, minus), tool.CodeBadABI, "message"},
+		{"log-level", "Log at a level that there is not.", Guest{}, fault("log.log", 77, 0, 0), tool.CodeBadABI, "level"},
+		{"progress-variant", "Report progress with an option that is neither there nor not.", Guest{}, fault("progress.report", 1, 7, 1, 0, 0), tool.CodeBadABI, "total"},
+		{"exec-arguments-outside", "Start a process with a list of arguments at the end of the address space.", Guest{},
+			fault("exec.run", append([]any{uint32(0xffff_fff0), 4}, some(7)...)...), tool.CodeBadABI, "argv"},
+		{"exec-arguments-bomb", "Start a process with four billion arguments.", Guest{},
+			fault("exec.run", append([]any{0, minus}, some(7)...)...), tool.CodeBadABI, "argv"},
+		{"exec-argument-overflow", "Start a process with an argument whose address and length overflow.", Guest{}, func(s *script) {
+			list := s.words(0xffff_fff0, 64)
+			s.add("exec.run", append([]any{list.at, 1}, some(7)...)...)
+		}, tool.CodeBadABI, "argv"},
+		{"result-pointer-outside", "Have the host write its answer behind the end of the memory.", Guest{}, fault("kv.get", 0, 0, end-8), tool.CodeBadABI, "result"},
+		{"result-pointer-overflow", "Have the host write its answer at the end of the address space.", Guest{},
+			fault("http.fetch", append(some(13), uint32(0xffff_fff8))...), tool.CodeBadABI, "result"},
+		{"result-pointer-misaligned", "Have the host write its answer at an odd address.", Guest{}, fault("secrets.placeholder", 0, 0, stateAt+1), tool.CodeBadABI, "result"},
+		{"allocator-recursion", "Call the host again from the function by which the host allocates, without end.", Guest{Code: allocatesByHost()}, nil,
+			tool.CodeBadABI, "allocator"},
+	} {
+		out = append(out, Attack{Name: a.name, Area: HostCalls, Tries: a.tries, run: a.run})
+	}
+	return append(out,
+		Attack{Name: "wasi-pointers", Area: HostCalls, Tries: "Give WASI addresses and lengths that overflow or lie outside the memory.", run: wasiPointers},
+		Attack{Name: "socket-accept", Area: HostCalls, Tries: "Accept a connection on every descriptor.", run: socketAccept},
+		Attack{Name: "exec-not-granted", Area: HostCalls, Tries: "Start a process as a tool that did not ask for one.", run: execNotGranted},
+		Attack{Name: "exec-other-command", Area: HostCalls, Tries: "Run another command than the one that was approved.", run: execOther},
+		Attack{Name: "exec-other-directory", Area: HostCalls, Tries: "Run the approved command in another directory.", run: execElsewhere},
+		Attack{Name: "exec-while-initializing", Area: HostCalls, Tries: "Run the approved command before the tool is called.", run: execInitializing},
+		Attack{Name: "http-not-granted", Area: HostCalls, Tries: "Fetch from the network.", run: serviceNotGranted("http.fetch", 13, 40, 8, "the network")},
+		Attack{Name: "kv-not-granted", Area: HostCalls, Tries: "Read the key-value store.", run: serviceNotGranted("kv.get", 2, 24, 8, "the key-value store")},
+		Attack{Name: "kv-write-not-granted", Area: HostCalls, Tries: "Write to the key-value store.", run: serviceNotGranted("kv.set", 6, 24, 8, "the key-value store")},
+		Attack{Name: "secret-not-granted", Area: HostCalls, Tries: "Ask for a secret.", run: serviceNotGranted("secrets.placeholder", 2, 16, 4, "secrets")},
+	)
+}
+
+// allocatesByHost is a module whose allocator for results calls the host, which
+// needs it for the result.
+func allocatesByHost() []byte {
+	get := w.Import{Module: abi.ImportModule("kv"), Name: "get", Params: i32s(3)}
+	ask := code(w.I32Const(0), w.I32Const(0), w.I32Const(4096), w.Call(0))
+	return w.Tool(w.ToolOptions{Imports: []w.Import{get}, Call: code(ask, w.ReturnOK("asked")), Edit: func(b *w.Builder) {
+		b.ExportFunc("cabi_import_realloc", b.Func("", i32s(4), i32x1, nil, ask, w.I32Const(8192)))
+	}})
+}
+
+// wasiPointers tries each in a call of its own: to end the guest is as good as
+// to refuse.
+func wasiPointers(t *trial) (string, error) {
+	const wrap = uint32(0xffff_fff0)
+	var refusals []errno
+	ended := ""
+	for i := 0; ; i++ {
+		s := &script{}
+		s.control(t, grantWrite)
+		f := s.open(s.at(t.guest("ws/inside")), 0, mayRead, 0)
+		f.must("open a file")
+		list := s.words(wrap, 64).at
+		out := s.words(0).at
+		all := [][]any{
+			{"fd_write", 1, list, 1, out},
+			{"fd_write", 1, wrap, 2, out},
+			{"fd_write", 1, list, minus, out},
+			{"fd_read", f.fd, list, 1, out},
+			{"fd_read", f.fd, wrap, 1, out},
+			{"random_get", wrap, 64},
+			{"random_get", 1, minus},
+			{"path_open", root, 0, wrap, 64, 0, mayRead, 0, 0, out},
+			{"path_open", root, 0, imageBase, minus, 0, mayRead, 0, 0, out},
+			{"path_filestat_get", root, 0, f.operands[2], f.operands[3], wrap},
+			{"path_readlink", root, wrap, 64, out, 4, out},
+			{"fd_filestat_get", f.fd, wrap},
+			{"environ_sizes_get", wrap, wrap},
+			{"clock_time_get", 1, 1, wrap + 12},
+			{"poll_oneoff", wrap, out, 1, out},
+		}
+		if i == len(all) {
+			break
+		}
+		function := all[i][0].(string)
+		s.add(function, all[i][1:]...).refusedAlso(function+" with an address outside", errnoFault)
+		o, err := t.script(t.mounted(true), s)
+		if err != nil {
+			return "", err
+		}
+		if o.Result.Err != nil {
+			if ended, err = stopped(o, "", tool.CodeTrap, tool.CodeBadABI); err != nil {
+				return "", err
+			}
+			continue
+		}
+		r, err := readReport(o.Result.Output)
+		if err != nil {
+			return "", err
+		}
+		refused, err := r.check(s)
+		if err != nil {
+			return "", err
+		}
+		refusals = append(refusals, refused...)
+	}
+	slices.Sort(refusals)
+	by := "wasi: bounds of the memory (" + errnos(slices.Compact(refusals)) + ")"
+	if ended != "" {
+		by += "; " + ended
+	}
+	return by, nil
+}
+
+func socketAccept(t *trial) (string, error) {
+	s := &script{}
+	s.control(t, grantWrite)
+	for fd := range 16 {
+		s.add("sock_accept", fd, 0, s.words(0).at).refusedAlso(fmt.Sprintf("accept on %d", fd), errnoBadF, errnoNoSys)
+	}
+	r, err := t.report(t.mounted(true), s)
+	if err != nil {
+		return "", err
+	}
+	refusals, err := r.check(s)
+	return fmt.Sprintf("wasi: no descriptor is a socket (%s)", errnos(refusals)), err
+}
+
+func execNotGranted(t *trial) (string, error) {
+	s := &script{}
+	plain, result := s.exec("", t.touch()...)
+	direct, directResult := s.exec("", "/bin/sh", "-c", "echo x > '"+t.host("out/made")+"'")
+	_, err := t.deniedAll(Guest{}, s, denial{plain, result, execError}, denial{direct, directResult, execError})
+	return "exec: not granted to this call", err
+}
+
+func execOther(t *trial) (string, error) {
+	s := &script{}
+	var all []denial
+	for _, argv := range [][]string{t.touch(), {"bash", "-c", approved + "; " + t.touch()[2]}, {"bash", "-lc", approved}, {"sh", "-c", approved}, {approved}, {}} {
+		c, result := s.exec("", argv...)
+		all = append(all, denial{c, result, execError})
+	}
+	_, err := t.deniedAll(Guest{Command: approved, Cwd: t.host("ws")}, s, all...)
+	return "exec: not the command that was approved", err
+}
+
+func execElsewhere(t *trial) (string, error) {
+	s := &script{}
+	var all []denial
+	for _, dir := range []string{t.host("out"), "..", t.host("ws/d"), "../out"} {
+		c, result := s.exec(dir, "bash", "-c", approved)
+		all = append(all, denial{c, result, execError})
+	}
+	_, err := t.deniedAll(Guest{Command: approved, Cwd: t.host("ws")}, s, all...)
+	return "exec: not the directory that was approved", err
+}
+
+// execInitializing approves a command that leaves a file, and tries it in
+// _initialize, from where its result stays in the memory.
+func execInitializing(t *trial) (string, error) {
+	command := t.touch()[2]
+	argv := []string{"bash", "-c", command}
+	var list, texts []byte
+	for _, a := range argv {
+		list = append(list, le32(bufferBase+uint32(8*len(argv)+len(texts)), uint32(len(a)))...)
+		texts = append(texts, a...)
+	}
+	cwd := t.host("ws")
+	at := int32(bufferBase + len(list) + len(texts))
+	texts = append(texts, cwd...)
+	module := initializing(func(m *machine) []byte {
+		return code(
+			w.I32Const(bufferBase), w.I32Const(int32(len(argv))), w.I32Const(1), w.I32Const(at), w.I32Const(int32(len(cwd))),
+			w.I32Const(1000), w.I32Const(1000), w.I32Const(0), w.I32Const(stateAt), w.Call(m.number("exec.run")))
+	}, w.Segment{Offset: bufferBase, Bytes: append(list, texts...)})
+	s := &script{}
+	result, which := s.add("load", stateAt), s.add("load", stateAt+execError)
+	r, err := t.report(Guest{Code: module, Command: command, Cwd: cwd}, s)
+	if err != nil {
+		return "", err
+	}
+	_, made := os.Lstat(t.host("out/made"))
+	switch says := r.returned(result) & 0xff; {
+	case made == nil:
+		return "", errors.New("it worked: the command ran")
+	case says == 0:
+		return "", errors.New("it worked: the command is said to have run")
+	case says != 1 || r.returned(which)&0xff != 0:
+		return "", notTried("exec.run says %d, %d", says, r.returned(which)&0xff)
+	}
+	return "exec: not available while a module initialises", nil
+}
+
+// serviceNotGranted calls a function whose result is denied. Its operands are
+// zero but that of the result, which has a size and the case of its error.
+func serviceNotGranted(function string, operand, size, errorCase int, what string) func(t *trial) (string, error) {
+	return func(t *trial) (string, error) {
+		s := &script{}
+		result := s.room(size)
+		operands := slices.Repeat([]any{0}, machineParams()[function])
+		operands[operand] = result.at
+		service, _, _ := strings.Cut(function, ".")
+		_, err := t.deniedAll(Guest{}, s, denial{s.add(function, operands...), result, errorCase})
+		return fmt.Sprintf("%s: nothing grants %s", service, what), err
+	}
+}

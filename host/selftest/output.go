@@ -1,0 +1,247 @@
+package selftest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// The limits that the attacks on output are up against.
+const (
+	logLimit    = 64 << 10
+	outputLimit = 64 << 10
+)
+
+// withText is a result of one text, as words.
+func withText(at, n uint32) func(s *script) {
+	return func(s *script) {
+		list := s.words(contentText, at, n, 0, 0, 0, 0, 0, 0)
+		s.leave(resultOK, list.at, 1, 0, 0, 0)
+	}
+}
+
+// withStructured is a result of a structured value.
+func withStructured(json string) func(s *script) {
+	return func(s *script) {
+		text := s.text(json)
+		s.leave(resultOK, 0, 0, 1, text.at, text.n)
+	}
+}
+
+func outputAttacks() []Attack {
+	const outside = "lie outside"
+	leave := func(words ...uint32) func(*script) { return func(s *script) { s.leave(words...) } }
+	leaveAt := func(at uint32) func(*script) { return func(s *script) { s.add("leave", at) } }
+	// large makes room for 100 MB, without writing there.
+	large := func(end func(s *script)) func(*script) {
+		return func(s *script) {
+			s.add("memory.grow", 100<<20/page+1)
+			end(s)
+		}
+	}
+	const base = machinePages * page
+	limits := Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}
+	var out []Attack
+	for _, a := range []endedAttack{
+		{"result-100-mb", "Return a text of 100 MB.", limits, large(withText(base, 100<<20)), tool.CodeBadABI, "more than the limit"},
+		{"result-structured-100-mb", "Return a structured value of 100 MB.", limits, large(leave(resultOK, 0, 0, 1, base, 100<<20)), tool.CodeBadABI, "more than the limit"},
+		{"result-length-overflow", "Return a text of four billion bytes at the end of the memory.", limits, withText(base-16, minus), tool.CodeBadABI, "more than the limit"},
+		{"result-text-outside", "Return a text that lies behind the end of the memory.", limits, withText(base-16, 64), tool.CodeBadABI, outside},
+		{"result-outside", "Return a result that lies behind the end of the memory.", limits, leaveAt(base - 8), tool.CodeBadABI, outside},
+		{"result-at-the-end", "Return a result at the last address there is.", limits, leaveAt(0xffff_fffc), tool.CodeBadABI, outside},
+		{"result-misaligned", "Return a result at an odd address.", limits, leaveAt(imageBase + 1), tool.CodeBadABI, "multiple of"},
+		{"result-list-bomb", "Return a list of four billion texts.", limits, leave(resultOK, imageBase, minus, 0, 0, 0), tool.CodeBadABI, "more than the limit"},
+		{"result-list-overflow", "Return a list whose size is zero in 32 bits.", limits, leave(resultOK, imageBase, 0x1000_0000, 0, 0, 0), tool.CodeBadABI, "more than the limit"},
+		{"result-bad-variant", "Return a result that is neither a success nor an error.", limits, leave(7, 0, 0, 0, 0, 0), tool.CodeBadABI, "discriminant"},
+		{"result-bad-content", "Return content of a kind that there is not.", limits,
+			func(s *script) { list := s.words(99, 0, 0, 0, 0, 0, 0, 0, 0); s.leave(resultOK, list.at, 1, 0, 0, 0) }, tool.CodeBadABI, "discriminant"},
+		{"result-bad-error", "Return an error of a kind that there is not.", limits, leave(resultError, 99, 0, 0, 0, 0), tool.CodeBadABI, "discriminant"},
+		{"error-outside", "Return an error whose text lies behind the end of the memory.", limits, leave(resultError, 8, base-16, 1<<30, 0, 0), tool.CodeBadABI, outside},
+		{"json-broken", "Return a structured value that is no JSON.", limits, withStructured(`{"a":`), tool.CodeBadABI, "not valid JSON"},
+		{"json-not-a-number", "Return numbers that JSON does not have.", limits, withStructured(`{"a":NaN,"b":Infinity}`), tool.CodeBadABI, "not valid JSON"},
+		{"json-nested", "Return JSON that is nested twenty thousand deep.", limits,
+			withStructured(strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)), tool.CodeBadABI, "not valid JSON"},
+	} {
+		out = append(out, Attack{Name: a.name, Area: Output, Tries: a.tries, run: a.run})
+	}
+	return append(out,
+		Attack{Name: "result-not-utf8", Area: Output, Tries: "Return bytes that are not UTF-8, and a terminal's commands.", run: resultNotUTF8},
+		Attack{Name: "result-long", Area: Output, Tries: "Return more text than the model is to get.", run: resultLong},
+		Attack{Name: "error-long", Area: Output, Tries: "Return an error of 20 MB.", run: errorLong},
+		Attack{Name: "stdout-flood", Area: Output, Tries: "Write 128 MB to standard output.", run: streamFlood(1)},
+		Attack{Name: "stderr-flood", Area: Output, Tries: "Write 128 MB to standard error, and crash.", run: streamFlood(2)},
+		Attack{Name: "log-flood", Area: Output, Tries: "Log fifty thousand messages.", run: logFlood},
+		Attack{Name: "log-long", Area: Output, Tries: "Log a message of 3 MB.", run: logLong},
+		Attack{Name: "progress-flood", Area: Output, Tries: "Report progress thirty thousand times.", run: progressFlood},
+	)
+}
+
+func resultNotUTF8(t *trial) (string, error) {
+	s := &script{}
+	text := s.bytes([]byte("\xff\xfe\xc0\xaftext"))
+	withText(text.at, text.n)(s)
+	o, err := t.script(Guest{}, s)
+	switch {
+	case err != nil:
+		return "", err
+	case o.Result.Err != nil && o.Result.Err.Code == tool.CodeBadABI:
+		return stopped(o, "", tool.CodeBadABI)
+	case !bytes.Contains(o.Result.Output, []byte("text")):
+		return "", notTried("the text did not come back")
+	case !utf8.Valid(o.Result.Envelope()) || !json.Valid(o.Result.Envelope()):
+		return "", errors.New("the result is not UTF-8")
+	}
+	return "abi: bytes that are not UTF-8 are replaced", nil
+}
+
+func resultLong(t *trial) (string, error) {
+	const length = 4 << 20
+	s := &script{}
+	s.add("memory.grow", length/page)
+	s.add("fill", machinePages*page, int('x'), length)
+	withText(machinePages*page, length)(s)
+	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
+	switch n := len(o.Result.Output); {
+	case err != nil:
+		return "", err
+	case o.Result.Err != nil:
+		return "", notTried("something else stopped it: %s", o.Result.Err.Message)
+	case !bytes.Contains(o.Result.Output, []byte("xxxx")):
+		return "", notTried("the text did not come back")
+	case n > outputLimit*9/8:
+		return "", fmt.Errorf("%d bytes came through", n)
+	default:
+		t.detail = fmt.Sprintf("%d bytes came through", n)
+		return fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), nil
+	}
+}
+
+func errorLong(t *trial) (string, error) {
+	const length = 20 << 20
+	s := &script{}
+	s.add("memory.grow", length/page)
+	s.add("fill", machinePages*page, int('x'), length)
+	s.leave(resultError, 8, machinePages*page, length, 0, 0)
+	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
+	if err != nil {
+		return "", err
+	}
+	switch e := o.Result.Err; {
+	case e == nil:
+		return "", notTried("the error is a success")
+	case e.Code != tool.CodeFailed || !strings.Contains(e.Message, "xxxx"):
+		return "", notTried("something else stopped it: %s", clip(e.Message, 100))
+	case len(e.Message) > outputLimit+100:
+		return "", fmt.Errorf("%d bytes came through", len(e.Message))
+	}
+	return fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), nil
+}
+
+// streamFlood floods a descriptor. What is written there comes back when the
+// call has ended; after a crash, in the failure.
+func streamFlood(fd int) func(t *trial) (string, error) {
+	return func(t *trial) (string, error) {
+		const times = 2048
+		s := &script{}
+		s.add("fill", bufferBase, int('x'), bufferSize)
+		list := s.words(bufferBase, bufferSize)
+		write := s.add("fd_write", fd, list.at, 1, s.words(0).at)
+		s.again(write, times-1)
+		if fd == 2 {
+			s.add("trap")
+		}
+		o, err := t.script(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s)
+		if err != nil {
+			return "", err
+		}
+		kept := o.Said.Bytes
+		if fd == 2 {
+			e := o.Result.Err
+			if e == nil || e.Code != tool.CodeTrap || !strings.Contains(e.Message, "unreachable") {
+				return "", notTried("the guest did not get to the end")
+			}
+			kept = max(kept, len(e.Stderr))
+		} else if r, err := readReport(o.Result.Output); err != nil || r.times(write) != times {
+			return "", notTried("the guest did not get to the end")
+		}
+		switch {
+		case kept > logLimit+1024:
+			return "", fmt.Errorf("%d bytes were kept", kept)
+		case kept < 1024:
+			return "", notTried("nothing of it came through")
+		}
+		t.detail = fmt.Sprintf("%d of %d bytes were kept", kept, times*bufferSize)
+		return fmt.Sprintf("output: cut at %d KiB", logLimit>>10), nil
+	}
+}
+
+func logFlood(t *trial) (string, error) {
+	const times = 50_000
+	s := &script{}
+	say := s.log(strings.Repeat("x", 100))
+	s.again(say, times-1)
+	o, err := t.script(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s)
+	if err != nil {
+		return "", err
+	}
+	if r, err := readReport(o.Result.Output); err != nil || r.times(say) != times {
+		return "", notTried("the guest did not get to the end")
+	}
+	switch {
+	case o.Said.Bytes > logLimit+1024:
+		return "", fmt.Errorf("%d messages of %d bytes came through", o.Said.Messages, o.Said.Bytes)
+	case o.Said.Messages < 10:
+		return "", notTried("nothing of it came through")
+	}
+	t.detail = fmt.Sprintf("%d of %d messages came through", o.Said.Messages, times)
+	return fmt.Sprintf("log: the %d KiB of a call", logLimit>>10), nil
+}
+
+func logLong(t *trial) (string, error) {
+	const length, most = 3 << 20, 8 << 10
+	s := &script{}
+	say := s.add("log.log", 2, 0, length) // the machine's whole memory, nearly
+	o, err := t.script(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s)
+	if err != nil {
+		return "", err
+	}
+	if r, err := readReport(o.Result.Output); err != nil || r.times(say) != 1 {
+		return "", notTried("the guest did not get to the end")
+	}
+	switch {
+	case o.Said.Bytes > most:
+		return "", fmt.Errorf("%d bytes came through", o.Said.Bytes)
+	case o.Said.Messages == 0:
+		return "", notTried("nothing of it came through")
+	}
+	t.detail = fmt.Sprintf("%d bytes came through", o.Said.Bytes)
+	return "log: the length of a message", nil
+}
+
+func progressFlood(t *trial) (string, error) {
+	const times, most = 30_000, 10_000
+	s := &script{}
+	report := s.add("progress.report", 1, 0, 0, 0, 0)
+	s.again(report, times-1)
+	o, err := t.script(Guest{}, s)
+	if err != nil {
+		return "", err
+	}
+	if r, err := readReport(o.Result.Output); err != nil || r.times(report) != times {
+		return "", notTried("the guest did not get to the end")
+	}
+	switch {
+	case o.Said.Reports > most:
+		return "", fmt.Errorf("%d reports came through", o.Said.Reports)
+	case o.Said.Reports == 0:
+		return "", notTried("nothing of it came through")
+	}
+	t.detail = fmt.Sprintf("%d of %d reports came through", o.Said.Reports, times)
+	return "progress: the reports of a call", nil
+}

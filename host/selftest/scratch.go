@@ -1,0 +1,130 @@
+package selftest
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// scratch is the directory of one attack:
+//
+//	ws/           the workspace
+//	   inside     "inside"
+//	   d/deep     "deeper"
+//	ws2/          what nobody was granted, with nearly the same name
+//	   secret     the canary
+//	out/          what nobody was granted
+//	   secret     the canary
+//	   dir/
+type scratch struct {
+	base   string
+	canary string
+}
+
+// inside is what the file of that name holds.
+const inside = "inside: for the guest"
+
+func newScratch(base string) (*scratch, error) {
+	s := &scratch{base: base, canary: "canary-" + rand.Text()}
+	for _, dir := range []string{"ws/d", "ws2", "out/dir"} {
+		if err := os.MkdirAll(s.host(dir), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	for name, content := range map[string]string{
+		"ws/inside": inside, "ws/d/deep": "deeper", "out/secret": s.canary, "ws2/secret": s.canary,
+	} {
+		if err := s.write(name, content); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// host is the name of something in the scratch directory for the host.
+func (s *scratch) host(name string) string { return filepath.Join(s.base, filepath.FromSlash(name)) }
+
+// guest is the same name for a guest, as text: what is in it is not cleaned.
+func (s *scratch) guest(name string) string { return guestName(s.base) + "/" + name }
+
+// guestName is a name of the host as guests write it, relative to "/".
+func guestName(host string) string {
+	return strings.TrimPrefix(filepath.ToSlash(host), "/")
+}
+
+func (s *scratch) write(name, content string) error {
+	return os.WriteFile(s.host(name), []byte(content), 0o600)
+}
+
+// link plants a symbolic link.
+func (s *scratch) link(target, name string) error {
+	return os.Symlink(filepath.FromSlash(target), s.host(name))
+}
+
+// state is everything that a guest might have changed, by name. Of what is
+// below the directories in without, only the directory is looked at.
+func (s *scratch) state(without ...string) (map[string]string, error) {
+	state := map[string]string{}
+	err := filepath.WalkDir(s.base, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(s.base, name)
+		if err != nil {
+			return err
+		}
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		for _, w := range without {
+			if rel == w {
+				state[rel] = fi.Mode().String()
+				return filepath.SkipDir
+			}
+		}
+		says := fmt.Sprint(fi.Mode(), " ", fi.ModTime().UnixNano())
+		switch {
+		case fi.Mode().IsRegular():
+			content, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			says += fmt.Sprintf(" %d %x", fi.Size(), sha256.Sum256(content))
+		case fi.Mode().Type() == fs.ModeSymlink:
+			target, err := os.Readlink(name)
+			if err != nil {
+				return err
+			}
+			says += " -> " + target
+		}
+		state[rel] = says
+		return nil
+	})
+	return state, err
+}
+
+// changes says what differs between two states, or nil.
+func changes(before, after map[string]string) error {
+	var errs []error
+	for name, was := range before {
+		is, ok := after[name]
+		switch {
+		case !ok:
+			errs = append(errs, fmt.Errorf("the host was changed: %s is gone", name))
+		case is != was:
+			errs = append(errs, fmt.Errorf("the host was changed: %s", name))
+		}
+	}
+	for name := range after {
+		if _, ok := before[name]; !ok {
+			errs = append(errs, fmt.Errorf("the host was changed: %s was made", name))
+		}
+	}
+	return errors.Join(errs...)
+}

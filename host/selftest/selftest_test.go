@@ -1,0 +1,132 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+)
+
+// TestMain lets this test binary be the process that compiles.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
+		os.Exit(sandbox.CompileChild(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// helper starts real children, the way that the program does.
+type helper struct{}
+
+func (helper) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
+	ended, err := jail.RunHelper(ctx, jail.Helper(c))
+	return sandbox.Ended(ended), err
+}
+
+// jailExec is the service behind exec.run, as in the program.
+type jailExec struct{}
+
+func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
+	out, err := jail.Run(ctx, grant, jail.Command(cmd))
+	if errors.Is(err, jail.ErrDenied) {
+		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
+	}
+	return hostmod.Outcome(out), err
+}
+
+// realTarget is the sandbox as the program wires it.
+func realTarget(tb testing.TB) *Sandbox {
+	tb.Helper()
+	s := NewSandbox(sandbox.Options{
+		Spawner: helper{}, Services: hostmod.Services{Exec: jailExec{}},
+	}, tb.TempDir()+"/compiled")
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// scratchDir has a short name: one attack makes a socket there.
+func scratchDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := Scratch()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Error(err)
+		}
+	})
+	return dir
+}
+
+func TestEveryAttackIsStopped(t *testing.T) {
+	start := time.Now()
+	results, err := Run(t.Context(), realTarget(t), Options{Dir: scratchDir(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[Area]int{}
+	for _, r := range results {
+		count[r.Area]++
+		if !r.Pass {
+			t.Errorf("%s/%s: %s", r.Area, r.Name, r.Detail)
+			continue
+		}
+		t.Logf("%-10s %-24s %5d ms  %s; %s", r.Area, r.Name, r.Duration.Milliseconds(), r.Mechanism, r.Detail)
+		if r.Mechanism == "" {
+			t.Errorf("%s: nothing stopped it", r.Name)
+		}
+	}
+	t.Logf("%d attacks in %.1f s: %v", len(results), time.Since(start).Seconds(), count)
+}
+
+func TestARunThatIsInterruptedHasNoResults(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	interrupted := errors.New("interrupted")
+	ended := 0
+	_, err := Run(ctx, obliging, Options{Dir: scratchDir(t), Ended: func(Result) {
+		if ended++; ended == 3 {
+			cancel(interrupted)
+		}
+	}})
+	if !errors.Is(err, interrupted) || ended > 5 {
+		t.Errorf("%d attacks, then %v", ended, err)
+	}
+}
+
+func TestATargetThatCannotBeStoppedIsLeftAlone(t *testing.T) {
+	hangs := make(chan struct{})
+	defer close(hangs)
+	r := one(t, targetFunc(func(context.Context, Guest) Outcome { <-hangs; return Outcome{} }), Attacks()[0], 1)
+	if r.Pass || !strings.Contains(r.Detail, "could not be stopped") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAHostAtFaultIsAFailure(t *testing.T) {
+	broken := targetFunc(func(context.Context, Guest) Outcome { return Outcome{Err: errors.New("out of luck")} })
+	for _, a := range Attacks() {
+		if r := one(t, broken, a, DefaultPatience); r.Pass {
+			t.Errorf("%s passes: %s", a.Name, r.Mechanism)
+		}
+	}
+}
+
+func TestAFailureNamesNoMechanism(t *testing.T) {
+	if r := one(t, obliging, Attacks()[0], DefaultPatience); r.Pass || r.Mechanism != "" || r.Detail == "" {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,279 @@
+package selftest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// leftOver is an attack of two calls of the same module: what one leaves must
+// not be seen by the next.
+type leftOver struct {
+	name, tries string
+	leave       func(*script) *call // the last call shows that it is there
+	left        func(uint32) bool
+	look        func(*script) *call // the last call shows what the next one sees
+	crash       bool                // the first ends with a trap
+	by          string
+}
+
+func (a leftOver) run(t *trial) (string, error) {
+	first, second := &script{}, &script{}
+	left := a.leave(first)
+	if a.crash {
+		first.add("trap")
+	}
+	seen := a.look(second)
+	if a.crash {
+		o, err := t.script(Guest{}, first)
+		if err != nil {
+			return "", err
+		}
+		if e := o.Result.Err; e == nil || e.Code != tool.CodeTrap || !strings.Contains(e.Message, "unreachable") {
+			return "", notTried("the first call did not crash")
+		}
+	} else {
+		r, err := t.report(Guest{}, first)
+		if err != nil {
+			return "", err
+		}
+		if r.times(left) != 1 || !a.left(r.returned(left)) {
+			return "", notTried("the first call did not leave anything")
+		}
+	}
+	r, err := t.report(Guest{}, second)
+	switch {
+	case err != nil:
+		return "", err
+	case r.times(seen) != 1:
+		return "", notTried("the second call did not look")
+	case a.left(r.returned(seen)):
+		return "", errors.New("the second call sees what the first has left")
+	}
+	return "instance: " + a.by, nil
+}
+
+const mark = 0x5ec2e7
+
+func stateAttacks() []Attack {
+	const fresh = "a fresh one for each call"
+	isMark := func(v uint32) bool { return v == mark }
+	load := func(s *script) *call { return s.add("load", stateAt) }
+	var out []Attack
+	for _, a := range []leftOver{
+		{name: "memory-left", tries: "Find in the memory what the call before has left.", left: isMark, look: load, by: fresh,
+			leave: func(s *script) *call { s.add("store", stateAt, mark); return load(s) }},
+		{name: "global-left", tries: "Find in a global what the call before has left.", left: isMark, by: fresh,
+			leave: func(s *script) *call { s.add("state.set", mark); return s.add("state.get") },
+			look:  func(s *script) *call { return s.add("state.get") }},
+		{name: "table-left", tries: "Find a table as large as the call before has made it.", by: fresh,
+			left:  func(v uint32) bool { return v == 1001 },
+			leave: func(s *script) *call { s.add("table.grow", 1000); return s.add("table.size") },
+			look:  func(s *script) *call { return s.add("table.size") }},
+		{name: "memory-size-left", tries: "Find the memory as large as the call before has made it, with what was there.", by: fresh,
+			left:  func(v uint32) bool { return v != machinePages },
+			leave: func(s *script) *call { s.add("memory.grow", 10); return s.add("memory.size") },
+			look:  func(s *script) *call { return s.add("memory.size") }},
+		{name: "grown-memory-left", tries: "Find in memory that is added what the call before has left there.", left: isMark, by: "added memory is zero",
+			leave: func(s *script) *call {
+				s.add("memory.grow", 10)
+				s.add("store", machinePages*page, mark)
+				return s.add("load", machinePages*page)
+			},
+			look: func(s *script) *call { s.add("memory.grow", 10); return s.add("load", machinePages*page) }},
+		{name: "crash-left", tries: "Find in the memory what a call has left that crashed.", left: isMark, look: load, crash: true, by: fresh,
+			leave: func(s *script) *call { return s.add("store", stateAt, mark) }},
+	} {
+		out = append(out, Attack{Name: a.name, Area: State, Tries: a.tries, run: a.run})
+	}
+	return append(out,
+		Attack{Name: "descriptor-left", Area: State, Tries: "Read from a file that the call before has left open.", run: descriptorLeft},
+		Attack{Name: "file-left", Area: State, Tries: "Read, without a mount, a file that the call before has made with one.", run: fileLeft},
+		Attack{Name: "running-call", Area: State, Tries: "Find in the memory what a call of the same module has there that still runs.", run: runningCall},
+		Attack{Name: "descriptors-inherited", Area: State, Tries: "Read from every descriptor, for one that the host has open.", run: descriptorsInherited},
+		Attack{Name: "environment", Area: State, Tries: "Read the environment and the arguments of the host.", run: environment},
+		Attack{Name: "standard-input", Area: State, Tries: "Read what is typed or piped to the host.", run: standardInput},
+		Attack{Name: "exit", Area: State, Tries: "End the host by ending itself.", run: ends("exit code", func(s *script) { s.add("proc_exit", 0) }, nil)},
+		Attack{Name: "exit-while-initializing", Area: State, Tries: "End the host before the tool is called.", run: ends("exit code", nil,
+			initializing(func(m *machine) []byte { return code(w.I32Const(3), w.Call(m.number("proc_exit"))) }))},
+		Attack{Name: "crash", Area: State, Tries: "Take the host along by crashing.", run: ends("unreachable", func(s *script) { s.add("trap") }, nil)},
+	)
+}
+
+func descriptorLeft(t *trial) (string, error) {
+	first, second := &script{}, &script{}
+	f := first.open(first.at(t.guest("ws/inside")), 0, mayRead, 0)
+	f.must("open a file")
+	fd := first.add("load", uint32(f.fd))
+	read, _ := first.read(f.fd, 4)
+	read.must("read from the file")
+	r, err := t.report(t.mounted(true), first)
+	if err == nil {
+		_, err = r.check(first)
+	}
+	if err != nil {
+		return "", err
+	}
+	second.add("clock_time_get", 0, 1, second.room(8).at).must("the guest calls WASI")
+	read, _ = second.read(r.returned(fd), 48)
+	read.refusedBadF("read from the descriptor")
+	second.add("fd_filestat_get", r.returned(fd), second.room(64).at).refusedBadF("look at the descriptor")
+	r, err = t.report(t.mounted(true), second)
+	if err != nil {
+		return "", err
+	}
+	refusals, err := r.check(second)
+	return fmt.Sprintf("instance: descriptors of its own (%s)", errnos(refusals)), err
+}
+
+func fileLeft(t *trial) (string, error) {
+	if err := t.look("ws"); err != nil {
+		return "", notTried("%v", err)
+	}
+	first, second := &script{}, &script{}
+	f := first.open(first.at(t.guest("ws/left")), oCreate, mayRead|mayWrite, 0)
+	f.must("create a file")
+	first.put(f.fd, t.canary).must("write to the file")
+	r, err := t.report(t.mounted(true), first)
+	if err == nil {
+		_, err = r.check(first)
+	}
+	if err != nil {
+		return "", err
+	}
+	if content, readErr := os.ReadFile(t.host("ws/left")); readErr != nil || string(content) != t.canary {
+		return "", notTried("the file is not there")
+	}
+	second.add("clock_time_get", 0, 1, second.room(8).at).must("the guest calls WASI")
+	second.steal(second.at(t.guest("ws/left")), "open the file")
+	second.stat(second.at(t.guest("ws/left")), followLinks).refused("look for the file")
+	r, err = t.report(Guest{}, second)
+	if err != nil {
+		return "", err
+	}
+	refusals, err := r.check(second)
+	return fmt.Sprintf("files: every call sees its own mounts (%s)", errnos(refusals)), err
+}
+
+func runningCall(t *trial) (string, error) {
+	first, second := &script{}, &script{}
+	first.add("store", stateAt, mark)
+	first.log("stored")
+	kept := first.add("load", stateAt)
+	seen := second.add("load", stateAt)
+	var (
+		once  sync.Once
+		found uint32
+		inner = notTried("the first call did not run")
+	)
+	r, err := t.report(Guest{Said: func(tool.Progress) {
+		once.Do(func() {
+			var r report
+			if r, inner = t.report(Guest{}, second); inner == nil {
+				found = r.returned(seen)
+			}
+		})
+	}}, first)
+	switch err = errors.Join(err, inner); {
+	case err != nil:
+		return "", err
+	case r.returned(kept) != mark:
+		return "", fmt.Errorf("another call has changed the memory")
+	case found == mark:
+		return "", errors.New("another call sees the memory")
+	}
+	return "instance: a fresh one for each call", nil
+}
+
+func descriptorsInherited(t *trial) (string, error) {
+	s := &script{}
+	s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
+	for fd := root + 1; fd < 64; fd++ {
+		into := s.words(bufferBase, 64)
+		s.add("fd_read", fd, into.at, 1, s.words(0).at).refusedBadF(fmt.Sprintf("read from %d", fd))
+	}
+	s.add("fd_prestat_get", root+1, s.words(0, 0).at).refusedBadF("a second directory of the host")
+	r, err := t.report(Guest{}, s)
+	if err != nil {
+		return "", err
+	}
+	refusals, err := r.check(s)
+	return fmt.Sprintf("instance: descriptors of its own (%s)", errnos(refusals)), err
+}
+
+func environment(t *trial) (string, error) {
+	s := &script{}
+	out := s.room(16)
+	vars := s.add("environ_sizes_get", out.at, out.at+4).must("ask for the environment")
+	s.add("args_sizes_get", out.at+8, out.at+12).must("ask for the arguments")
+	r, err := t.report(Guest{}, s)
+	if err != nil {
+		return "", err
+	}
+	if _, err := r.check(s); err != nil {
+		return "", err
+	}
+	variables, args := r.u32(out.at), r.u32(out.at+8)
+	switch {
+	case len(os.Environ()) == 0:
+		return "", notTried("the host has no environment")
+	case r.times(vars) != 1:
+		return "", notTried("the guest did not ask")
+	case variables > 0 || args > 0:
+		return "", fmt.Errorf("it sees %d variables and %d arguments", variables, args)
+	}
+	return "instance: no environment, no arguments", nil
+}
+
+func standardInput(t *trial) (string, error) {
+	s := &script{}
+	into, n := s.room(64), s.room(4)
+	list := s.words(into.at, into.n)
+	read := s.add("fd_read", 0, list.at, 1, n.at)
+	r, err := t.report(Guest{}, s)
+	switch {
+	case err != nil:
+		return "", err
+	case r.times(read) != 1 || r.errno(read) == errnoNoSys:
+		return "", notTried("the guest did not read")
+	case r.errno(read) == 0 && r.u32(n.at) > 0:
+		return "", fmt.Errorf("it reads %d bytes", r.u32(n.at))
+	}
+	if e := r.errno(read); e != 0 {
+		return fmt.Sprintf("instance: no standard input (%s)", e), nil
+	}
+	return "instance: standard input is empty", nil
+}
+
+// ends is a guest that ends badly, after which another one runs.
+func ends(says string, do func(*script), module []byte) func(*trial) (string, error) {
+	return func(t *trial) (string, error) {
+		s := &script{}
+		if do != nil {
+			do(s)
+		}
+		o, err := t.script(Guest{Code: module}, s)
+		if err != nil {
+			return "", err
+		}
+		by, err := stopped(o, says, tool.CodeTrap)
+		if err != nil {
+			return "", err
+		}
+		next := &script{}
+		alive := next.add("clock_time_get", 0, 1, next.room(8).at).must("the guest calls WASI")
+		r, err := t.report(Guest{}, next)
+		if err == nil {
+			_, err = r.check(next)
+		}
+		if err != nil || r.times(alive) != 1 {
+			return "", fmt.Errorf("no other guest runs afterwards: %w", err)
+		}
+		return by, nil
+	}
+}

@@ -1,0 +1,206 @@
+package selftest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Target is what is attacked: it runs guests. It is safe for concurrent use.
+type Target interface {
+	// Run carries out one call of a guest. It returns soon after ctx has ended.
+	Run(ctx context.Context, g Guest) Outcome
+}
+
+// Guest is a module, its call, and what that is granted. The zero values grant
+// nothing, and limit what the program limits when nobody says otherwise.
+type Guest struct {
+	Code   []byte
+	Args   json.RawMessage
+	Cwd    string
+	Files  tool.Files     // what the tool asks for
+	Mounts []policy.Mount // what it then sees
+	Masked []string
+	Limits policy.Limits
+	// Command is the one that is approved; the tool asks to run its argument
+	// "command". Empty: it asks for none.
+	Command string
+	// Together is the memory that all guests with the same number may have
+	// together. 0 is the default.
+	Together uint64
+	// Compiled is a directory for compiled code that no other guest uses: the
+	// guest is loaded from there even if the target has it in memory. Empty is
+	// the target's own.
+	Compiled string
+	// Said is told what the guest says, while it waits. May be nil.
+	Said func(tool.Progress)
+}
+
+// Outcome is what became of a guest.
+type Outcome struct {
+	Result tool.Result
+	Said   Said
+	// Err says that the host was at fault.
+	Err error
+}
+
+// Said is what a guest said while it ran.
+type Said struct {
+	Messages, Reports int
+	Bytes             int    // of all messages
+	Text              string // the beginning of it all
+}
+
+const maxSaid = 256 << 10
+
+func (s *Said) add(p tool.Progress) {
+	s.Bytes += len(p.Message)
+	if p.Level == "" {
+		s.Reports++
+	} else {
+		s.Messages++
+	}
+	if room := maxSaid - len(s.Text); room > 0 && p.Message != "" {
+		s.Text += p.Message[:min(room, len(p.Message))] + "\n"
+	}
+}
+
+// Sandbox is the target of the program: a call goes through dispatch, policy
+// and the sandbox like any other, with a recorder that keeps nothing.
+type Sandbox struct {
+	opts  sandbox.Options
+	calls atomic.Uint64
+
+	mu    sync.Mutex
+	boxes map[uint64]*sandbox.Sandbox // by Guest.Together
+}
+
+// NewSandbox returns a target that makes its sandboxes with these options, and
+// keeps compiled code in a directory, which the caller removes.
+func NewSandbox(opts sandbox.Options, cache string) *Sandbox {
+	opts.CacheDir = cache
+	return &Sandbox{opts: opts, boxes: map[uint64]*sandbox.Sandbox{}}
+}
+
+// Close frees the sandboxes. No guest may be running.
+func (s *Sandbox) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var first error
+	for _, b := range s.boxes {
+		if err := b.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func (s *Sandbox) box(together uint64) *sandbox.Sandbox {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.boxes[together]
+	if !ok {
+		opts := s.opts
+		opts.MemoryBytes = together
+		b = sandbox.New(opts)
+		s.boxes[together] = b
+	}
+	return b
+}
+
+// toolName is the name of the tool that every guest is.
+const toolName = "probe"
+
+// Run implements [Target].
+func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
+	spec := tool.Spec{
+		Definition:   tool.Definition{Name: toolName, Description: "An attack.", Parameters: json.RawMessage(`{"type":"object"}`)},
+		Capabilities: tool.Capabilities{Files: g.Files},
+	}
+	if g.Command != "" {
+		spec.Parameters = json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}}}`)
+		spec.Capabilities.Exec = "command"
+	}
+	mod := tool.ModuleOf(toolName, tool.OriginFile, toolName+".wasm", g.Code)
+	catalog, err := tool.NewCatalog(map[*tool.Module]tool.Manifest{mod: {
+		ABI: abi.ManifestABI, Name: toolName, Tools: []tool.Spec{spec},
+	}})
+	if err != nil {
+		return Outcome{Err: err}
+	}
+	box := s.box(g.Together)
+	if g.Compiled != "" {
+		opts := s.opts
+		opts.CacheDir = g.Compiled
+		box = sandbox.New(opts)
+		defer box.Close()
+	}
+	r := &recorder{said: g.Said}
+	d := dispatch.New(dispatch.Options{
+		Catalog: catalog, Approver: yes{}, Runner: box, Log: r,
+		Policy: policy.New(policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits}),
+	})
+	if g.Cwd == "" {
+		g.Cwd = filepath.VolumeName(s.opts.CacheDir) + string(filepath.Separator)
+	}
+	call := tool.Call{
+		ID: fmt.Sprintf("selftest_%d", s.calls.Add(1)), Tool: toolName, Args: g.Args, Caller: tool.CallerPerson, Cwd: g.Cwd,
+	}
+	result, err := d.Call(ctx, call)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Outcome{Result: result, Said: r.heard, Err: err}
+}
+
+// yes approves: what is asked for is what the attack is to have.
+type yes struct{}
+
+// Approve implements dispatch.Approver.
+func (yes) Approve(context.Context, policy.Question) (policy.Answer, error) {
+	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "selftest"}, nil
+}
+
+// recorder is a log that numbers what it is given, and listens.
+type recorder struct {
+	said func(tool.Progress)
+
+	mu    sync.Mutex
+	seq   uint64
+	heard Said
+}
+
+// Append implements dispatch.Recorder.
+func (r *recorder) Append(_ context.Context, drafts ...session.Draft) ([]session.Event, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	events := make([]session.Event, len(drafts))
+	for i, d := range drafts {
+		r.seq++
+		events[i] = session.Event{Header: session.Header{Seq: r.seq, Type: d.Type, Call: d.Call}, Body: d.Body}
+	}
+	return events, nil
+}
+
+// Emit implements dispatch.Recorder.
+func (r *recorder) Emit(d session.Draft) {
+	var p tool.Progress
+	if d.Type != session.TypeProgress || json.Unmarshal(d.Body, &p) != nil {
+		return
+	}
+	r.mu.Lock()
+	r.heard.add(p)
+	r.mu.Unlock()
+	if r.said != nil {
+		r.said(p)
+	}
+}

@@ -1,0 +1,189 @@
+package selftest
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// trial is one attack while it is carried out.
+type trial struct {
+	*scratch
+
+	ctx    context.Context
+	target Target
+	detail string // of the result
+
+	before  map[string]string // what the host looked like
+	changes []string          // directories in which the guest may change things
+}
+
+func newTrial(ctx context.Context, target Target, dir string) (*trial, error) {
+	s, err := newScratch(dir)
+	if err != nil {
+		return nil, err
+	}
+	t := &trial{scratch: s, ctx: ctx, target: target}
+	return t, t.look()
+}
+
+// look notes what the host looks like. An attack that plants something, or may
+// change something, calls it again, with the directories for that.
+func (t *trial) look(changes ...string) (err error) {
+	t.changes = changes
+	t.before, err = t.state(changes...)
+	return err
+}
+
+// after compares the host with what it looked like.
+func (t *trial) after() error {
+	after, err := t.state(t.changes...)
+	if err != nil {
+		return fmt.Errorf("look at the host: %w", err)
+	}
+	return changes(t.before, after)
+}
+
+// grace is how long a target may take to notice that its context has ended.
+const grace = 2 * time.Second
+
+// run runs a guest. Whatever it was after, it must not have put the host at
+// fault, have been stopped only by us, or say the canary.
+func (t *trial) run(g Guest) (Outcome, error) { return t.runUntil(t.ctx, g) }
+
+// runUntil is run with a context that the attack may end.
+func (t *trial) runUntil(ctx context.Context, g Guest) (Outcome, error) {
+	if g.Args == nil {
+		g.Args = []byte("{}")
+	}
+	ended := make(chan Outcome, 1)
+	go func() { ended <- t.target.Run(ctx, g) }()
+	var o Outcome
+	select {
+	case o = <-ended:
+	case <-t.ctx.Done():
+		select {
+		case o = <-ended:
+		case <-time.After(grace): // its goroutine is lost
+			return o, fmt.Errorf("it could not be stopped: %w", context.Cause(t.ctx))
+		}
+	}
+	// The target may have looked at the clock before the context has.
+	if end, ok := t.ctx.Deadline(); ok && !time.Now().Before(end) {
+		<-t.ctx.Done()
+	}
+	switch {
+	case t.ctx.Err() != nil:
+		return o, context.Cause(t.ctx)
+	case o.Err != nil:
+		return o, fmt.Errorf("it put the host at fault: %w", o.Err)
+	case t.leaked(o):
+		return o, errors.New("the guest got the content of a file that it was not granted")
+	}
+	return o, nil
+}
+
+// leaked reports whether the canary is anywhere in what a guest says.
+func (t *trial) leaked(o Outcome) bool {
+	all := string(o.Result.Output) + o.Said.Text
+	if e := o.Result.Err; e != nil {
+		all += e.Message + e.Stdout + e.Stderr
+	}
+	return strings.Contains(all, t.canary) || strings.Contains(all, hex.EncodeToString([]byte(t.canary)))
+}
+
+// script has the machine carry out a script, with what g grants.
+func (t *trial) script(g Guest, s *script) (Outcome, error) {
+	if g.Code == nil {
+		g.Code = machineCode()
+	}
+	more := map[string]string{}
+	if g.Command != "" {
+		more["command"] = g.Command
+	}
+	g.Args = s.arguments(more)
+	return t.run(g)
+}
+
+// report has the machine carry out a script to its end.
+func (t *trial) report(g Guest, s *script) (report, error) {
+	o, err := t.script(g, s)
+	if err != nil {
+		return nil, err
+	}
+	if o.Result.Err != nil {
+		return nil, notTried("the guest ended early: %s: %s", o.Result.Err.Code, o.Result.Err.Message)
+	}
+	return readReport(o.Result.Output)
+}
+
+// mounted is a grant for the workspace.
+func (t *trial) mounted(write bool) Guest {
+	g := Guest{Files: tool.FilesRead, Mounts: []policy.Mount{{Host: t.host("ws"), Write: write}}}
+	if write {
+		g.Files = tool.FilesWrite
+	}
+	return g
+}
+
+// stopped says what ended a call, and fails unless that was one of the codes,
+// in words that hold says.
+func stopped(o Outcome, says string, codes ...tool.Code) (string, error) {
+	e := o.Result.Err
+	if e == nil {
+		return "", errors.New("it worked: the guest went on to the end")
+	}
+	for _, c := range codes {
+		if e.Code == c {
+			if !strings.Contains(e.Message+"; "+e.Hint, says) {
+				return "", notTried("something else stopped it: %s: %s", e.Code, e.Message)
+			}
+			return mechanism(e), nil
+		}
+	}
+	return "", notTried("something else stopped it: %s: %s", e.Code, e.Message)
+}
+
+// mechanism is what stopped a call, in a few words.
+func mechanism(e *tool.Error) string {
+	message := e.Message
+	short := func(sep string) string {
+		if _, rest, ok := strings.Cut(message, sep); ok {
+			message = rest
+		}
+		return clip(message, 120)
+	}
+	switch e.Code {
+	case tool.CodeFuel:
+		return "fuel: the budget " + short("and the limit ")
+	case tool.CodeTimeout:
+		return "deadline: " + short(" timed out after ")
+	case tool.CodeMemory:
+		return "memory: " + short(" needs ")
+	case tool.CodeBadABI:
+		return "abi: " + short("the module broke the ABI: ")
+	case tool.CodeCancelled:
+		return "cancelled: " + short(toolName+" ")
+	case tool.CodeTrap:
+		return "trap: " + strings.TrimPrefix(short(toolName+" "), "crashed: ")
+	case tool.CodeNotAdmitted:
+		if strings.Contains(message, "it was not compiled") {
+			return "compile child: " + short("bytes that took ")
+		}
+		return "admission: " + short("module "+toolName+": ")
+	}
+	return strings.ToLower(string(e.Code)) + ": " + clip(message, 120)
+}
+
+func clip(s string, n int) string {
+	if s, _, _ = strings.Cut(s, "; if it is yours"); len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + " ..."
+}

@@ -1,0 +1,116 @@
+package selftest
+
+import "github.com/stockade-dev/stockade/host/sandbox/abi"
+
+// Constants of WASI preview 1.
+const (
+	root = 3 // the descriptor under which a guest finds its files
+
+	followLinks = 1 // of a lookup
+
+	oCreate, oDirectory, oExclusive, oTruncate = 1, 2, 4, 8 // of path_open
+
+	mayRead, mayWrite, mayList = 1<<1 | 1<<2, 1<<6 | 1<<2, 1 << 14 // rights
+
+	fdAppend = 1
+
+	setTimes = 1 | 4 // access and modification
+)
+
+// guest is a name in the memory of the machine, and the directory below which
+// it is looked up.
+type place struct {
+	dir  any // an operand
+	name span
+}
+
+// at is the place of a name relative to the root.
+func (s *script) at(name string) place { return place{root, s.text(name)} }
+
+func (p place) operands() []any { return []any{p.dir, p.name.at, p.name.n} }
+
+// opened is a file that a script opens.
+type opened struct {
+	*call
+	fd cell
+}
+
+// open opens a place.
+func (s *script) open(p place, oflags, rights, fdflags int) opened {
+	fd := s.words(0xffff_fff0) // no descriptor, until there is one
+	return opened{s.add("path_open", p.dir, followLinks, p.name.at, p.name.n, oflags, rights, 0, fdflags, fd.at), cell(fd.at)}
+}
+
+// read reads up to n bytes into the report.
+func (s *script) read(fd any, n int) (*call, span) {
+	into := s.room(n)
+	list, read := s.words(into.at, into.n), s.room(4)
+	return s.add("fd_read", fd, list.at, 1, read.at), into
+}
+
+// put writes a text.
+func (s *script) put(fd any, text string) *call {
+	t := s.text(text)
+	list, written := s.words(t.at, t.n), s.words(0)
+	return s.add("fd_write", fd, list.at, 1, written.at)
+}
+
+// steal is the attack of opening something and reading it.
+func (s *script) steal(p place, what string) {
+	f := s.open(p, 0, mayRead, 0)
+	f.refused(what)
+	s.read(f.fd, 48)
+}
+
+// overwrite is the attack of opening something for writing, and writing.
+func (s *script) overwrite(p place, oflags int, what string) {
+	f := s.open(p, oflags, mayRead|mayWrite, 0)
+	f.refused(what)
+	s.put(f.fd, "overwritten")
+}
+
+func (s *script) mkdir(p place) *call  { return s.add("path_create_directory", p.operands()...) }
+func (s *script) rmdir(p place) *call  { return s.add("path_remove_directory", p.operands()...) }
+func (s *script) unlink(p place) *call { return s.add("path_unlink_file", p.operands()...) }
+
+func (s *script) rename(from, to place) *call {
+	return s.add("path_rename", append(from.operands(), to.operands()...)...)
+}
+
+func (s *script) hardLink(from, to place) *call {
+	return s.add("path_link", from.dir, 0, from.name.at, from.name.n, to.dir, to.name.at, to.name.n)
+}
+
+func (s *script) symlink(target string, to place) *call {
+	t := s.text(target)
+	return s.add("path_symlink", t.at, t.n, to.dir, to.name.at, to.name.n)
+}
+
+func (s *script) readlink(p place) (*call, span) {
+	into := s.room(512)
+	return s.add("path_readlink", p.dir, p.name.at, p.name.n, into.at, into.n, s.room(4).at), into
+}
+
+func (s *script) stat(p place, follow int) *call {
+	return s.add("path_filestat_get", p.dir, follow, p.name.at, p.name.n, s.room(64).at)
+}
+
+func (s *script) utimes(p place) *call {
+	const then = uint64(1_000_000_000_000_000_000)
+	return s.add("path_filestat_set_times", p.dir, followLinks, p.name.at, p.name.n, then, then, setTimes)
+}
+
+// log says something to the host.
+func (s *script) log(text string) *call {
+	t := s.text(text)
+	return s.add("log.log", 2, t.at, t.n)
+}
+
+// leave ends the machine with a result made of these words.
+func (s *script) leave(words ...uint32) *call { return s.add("leave", s.words(words...).at) }
+
+// The words of a result, see package abi.
+const (
+	resultOK, resultError = 0, 1
+	contentText           = uint32(abi.ContentText)
+)
