@@ -36,11 +36,11 @@ const short = 2 * deadline
 func proofs() []proof {
 	return []proof{
 		{name: "the directory above the workspace is mounted", target: weak(parentMounted), attacks: `
-			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd name-too-long
+			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd
 			symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times symlink-chain
 			symlink-target symlink-moved symlink-exchanged other-mount`},
 		{name: "everything is mounted with write", target: weak(allWritable), attacks: `
-			read-only-create read-only-truncate read-only-write read-only-descriptor read-only-remove read-only-rename read-only-make
+			read-only-create read-only-truncate read-only-write read-only-remove read-only-rename read-only-make
 			read-only-times reader-writes nested-read-only`},
 		{name: "nothing is masked", target: weak(unmasked), attacks: `masked-read masked-write masked-moved masked-link masked-hard-link`},
 		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
@@ -63,7 +63,7 @@ func proofs() []proof {
 			memory-left global-left table-left memory-size-left grown-memory-left crash-left descriptor-left`},
 		{name: "all is done that is asked for", target: same(obliging), attacks: `
 			dotdot-beyond-root dotdot-from-directory absolute-path name-with-nul name-not-utf8 name-of-windows symlink-loop
-			preopen-replaced named-pipe socket deep-directories
+			preopen-replaced named-pipe socket deep-directories name-too-long read-only-descriptor
 			recursion mutual-recursion poll-flood
 			data-outside load-outside load-behind-end store-outside fill-outside allocator-outside allocator-null
 			locals-bomb many-locals locals-sum nested-blocks nested-loops loops-times-locals branches-bomb br-table-bomb large-function many-functions

@@ -21,7 +21,7 @@ func memoryAttacks() []Attack {
 	var out []Attack
 	for _, a := range []endedAttack{
 		{"large-minimum", "Ask for 512 MiB of memory from the start.", Guest{Code: w.Tool(w.ToolOptions{MemoryMin: 512 << 20 / page})}, nil,
-			tool.CodeMemory, "memory limit"},
+			tool.CodeMemory, "more than tool_memory"},
 		{"data-outside", "Have initial data put outside the memory.",
 			Guest{Code: w.Tool(w.ToolOptions{Data: []w.Segment{{Offset: 0xffff_0000, Bytes: []byte("x")}}})}, nil, tool.CodeTrap, "crashed"},
 		{"load-outside", "Read at the end of the address space.", Guest{}, func(s *script) { s.add("load", uint32(0xffff_fffc)) },

@@ -10,7 +10,7 @@ const (
 
 	oCreate, oDirectory, oExclusive, oTruncate = 1, 2, 4, 8 // of path_open
 
-	mayRead, mayWrite, mayList = 1<<1 | 1<<2, 1<<6 | 1<<2, 1 << 14 // rights
+	mayRead, mayWrite, mayList = 1<<1 | 1<<2, 1<<6 | 1<<2 | 1<<8 | 1<<22, 1 << 14 // rights; to write is to resize, too
 
 	fdAppend = 1
 
