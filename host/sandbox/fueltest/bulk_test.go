@@ -68,3 +68,25 @@ func TestBulkOperationsOutOfBoundsWriteNothing(t *testing.T) {
 		}
 	}
 }
+
+// A table that is copied over itself in pieces is copied as if it were one.
+func TestOverlappingCopyOfALargeTable(t *testing.T) {
+	const n, by, at = 1<<20 + 50, 10, 1<<20 + 3 // at lies beyond the first piece
+	b := w.New()
+	b.Table(n+by, n+by)
+	b.Elem(at, b.Func("", nil, nil, nil))
+	b.Func("run", nil, nil, nil, bulk(w.TableCopy(0), by, 0, n),
+		w.I32Const(at+by), []byte{0x25, 0, 0xd1}, w.If(w.Unreachable())) // table.get, ref.is_null
+	m, err := wasm.Decode(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := fuel.Rewrite(m, fuel.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, _ := startMetered(t, wazero.NewRuntimeConfigCompiler(), code, math.MaxInt64)
+	if err := run(); err != nil {
+		t.Error(err)
+	}
+}

@@ -3,7 +3,6 @@ package fuel_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -342,18 +341,28 @@ func TestTablesGetALimit(t *testing.T) {
 	}
 }
 
+// Each function is inspected once, however long it is, and can be refused.
 func TestInspectRefuses(t *testing.T) {
 	b := w.New()
 	b.Func("", nil, nil, []wasm.ValType{w.I32, w.I64})
+	b.Func("", nil, nil, []wasm.ValType{w.I32, w.I64, w.F32}, repeat(10_000, []byte{1}))
 	refusal := errors.New("too many locals")
-	_, err := rewrite(t, b.Bytes(), fuel.Options{Inspect: func(body *wasm.Body) error {
-		if body.Locals != 2 {
-			return fmt.Errorf("%d locals", body.Locals)
+	for _, refused := range []uint32{0, 2, 3} {
+		var seen []uint32
+		_, err := rewrite(t, b.Bytes(), fuel.Options{Inspect: func(body *wasm.Body) error {
+			seen = append(seen, body.Locals)
+			if body.Locals == refused {
+				return refusal
+			}
+			return nil
+		}})
+		if refused == 0 {
+			if err != nil || !slices.Equal(seen, []uint32{2, 3}) {
+				t.Errorf("saw functions with %d locals: %v", seen, err)
+			}
+		} else if !errors.Is(err, refusal) {
+			t.Errorf("%d locals: %v", refused, err)
 		}
-		return refusal
-	}})
-	if !errors.Is(err, refusal) {
-		t.Errorf("got %v", err)
 	}
 }
 
