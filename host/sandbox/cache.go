@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +55,7 @@ var (
 // not admitted again. Code is for one kind of processor, down to its extensions.
 func cacheKey(digest, build string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", []string{
-		"layout 1", digest, build,
+		"layout 2", digest, build,
 		fmt.Sprint(fuel.Version, maxDepth, maxTableElements),
 		engineVersion(), fmt.Sprint(uint64(features)),
 		runtime.GOOS, runtime.GOARCH, fmt.Sprint(cpu.X86, cpu.ARM64),
@@ -119,7 +120,7 @@ func (c *cache) place() string {
 
 // get returns the bytes of the module whose native code is in the entry, after
 // checking that everything there is what was put there.
-func (c *cache) get() ([]byte, error) {
+func (c *cache) get() (*contents, error) {
 	if _, err := c.root.Lstat(c.key); errors.Is(err, fs.ErrNotExist) {
 		return nil, errMissing
 	}
@@ -137,7 +138,7 @@ func (c *cache) get() ([]byte, error) {
 		return nil, fmt.Errorf("%s is missing", moduleFile)
 	}
 	c.touch()
-	return found.code, nil
+	return found, nil
 }
 
 // sums is the content of an entry's file of that name. It names the entry too,
@@ -161,7 +162,11 @@ func (c *cache) put(dir string, f *contents) error {
 			return err
 		}
 	}
-	if err := c.root.Rename(filepath.Base(dir), c.key); err != nil {
+	name, err := filepath.Rel(c.dir, dir)
+	if err != nil {
+		return err
+	}
+	if err := c.root.Rename(name, c.key); err != nil {
 		if _, there := c.root.Lstat(c.key); there != nil {
 			return err
 		}
@@ -212,11 +217,26 @@ func (c *cache) stale(name string, now time.Time) bool {
 	return err == nil && now.Sub(st.ModTime()) > limit
 }
 
+// unchecked is how much of native code is hashed: its head, with the offsets of
+// the functions, which are less than sixteen bytes each. The engine checks the
+// rest by a sum of its own.
+const unchecked = 64 + 16*maxFuncs
+
 // contents is what lies in the directory of one module.
 type contents struct {
 	names []string
 	sums  string
-	code  []byte // of moduleFile
+	// Of the files of that name, nil where there is none.
+	code, image, state []byte
+}
+
+// native is the name of the file that the engine has written.
+func (c *contents) native() string {
+	i := slices.IndexFunc(c.names, func(name string) bool { return name != moduleFile && name != imageFile && name != stateFile })
+	if i < 0 {
+		return ""
+	}
+	return c.names[i]
 }
 
 // inspect reads a directory, all of which must be the user's own.
@@ -257,16 +277,19 @@ func (c *contents) add(root *os.Root, name, path string) error {
 	if err != nil {
 		return err
 	}
-	h := sha256.New()
-	if name == moduleFile {
-		c.code = make([]byte, st.Size())
-		_, err = io.ReadFull(f, c.code)
-		h.Write(c.code)
-	} else {
-		_, err = io.Copy(h, f)
-	}
 	c.names = append(c.names, name)
-	c.sums += fmt.Sprintf("%x  %s\n", h.Sum(nil), name)
+	keep := map[string]*[]byte{moduleFile: &c.code, imageFile: &c.image, stateFile: &c.state}[name]
+	if keep != nil {
+		*keep = make([]byte, st.Size())
+		_, err = io.ReadFull(f, *keep)
+		c.sums += fmt.Sprintf("%x  %s\n", sha256.Sum256(*keep), name)
+		return err
+	}
+	// Of the native code what the engine does not check itself, and whether it
+	// is the file that was put there.
+	h := sha256.New()
+	_, err = io.CopyN(h, f, min(st.Size(), unchecked))
+	c.sums += fmt.Sprintf("%x  %s  %d %d %s\n", h.Sum(nil), name, st.Size(), st.ModTime().UnixNano(), identity(st))
 	return err
 }
 

@@ -9,3 +9,5 @@ import "io/fs"
 func writableByOthers(fs.FileInfo) bool { return false }
 func ownedByUser(fs.FileInfo) bool      { return true }
 func linked(fs.FileInfo) bool           { return false }
+
+func identity(fs.FileInfo) string { return "" }

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"io/fs"
 	"os"
+	"strconv"
 	"syscall"
 )
 
@@ -19,4 +20,13 @@ func ownedByUser(st fs.FileInfo) bool {
 func linked(st fs.FileInfo) bool {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	return !ok || sys.Nlink > 1 // none: it was removed meanwhile
+}
+
+// identity tells a file from a copy of it.
+func identity(st fs.FileInfo) string {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return strconv.FormatUint(sys.Ino, 10)
 }

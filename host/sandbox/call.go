@@ -18,7 +18,7 @@ import (
 )
 
 // call runs a granted call on a fresh instance.
-func (s *Sandbox) call(ctx context.Context, c *compiled, snap *snapshot, grant policy.Grant, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
+func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
 	start := time.Now() // compiling and initialising, which happen once, are not the call's cost
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
@@ -31,7 +31,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, snap *snapshot, grant p
 			report(tool.Progress{Done: done, Total: total, Message: note})
 		}
 	}
-	inst, err := s.open(ctx, c, snap, grant, limits)
+	inst, err := s.open(ctx, c, grant, limits)
 	if inst != nil {
 		defer func() { hostErr = errors.Join(hostErr, inst.end(&c.pool, s.opts.Verify)) }()
 	}

@@ -47,13 +47,11 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	limits := policy.DefaultLimits()
-	inst := s.newInstance(ctx, policy.Grant{}, limits)
-	defer inst.close()
-	inst.world = inst.initWorld(nil, nil)
-	var ptr uint32
-	if err = s.instantiate(ctx, c, inst, limits.MemoryBytes); err == nil {
-		err = inst.initialize(ctx)
+	inst, err := s.open(ctx, c, policy.Grant{}, limits)
+	if inst != nil {
+		defer inst.close()
 	}
+	var ptr uint32
 	if err == nil {
 		ptr, err = inst.invoke(ctx, abi.ExportDescribe)
 	}

@@ -29,11 +29,7 @@ func OpenOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
 	if err != nil {
 		return err
 	}
-	snap, err := c.snapshot(ctx, s)
-	if err != nil {
-		return err
-	}
-	inst, err := s.open(ctx, c, snap, policy.Grant{}, policy.DefaultLimits())
+	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits())
 	if err != nil {
 		return err
 	}
@@ -167,11 +163,7 @@ func NewLeaky(ctx context.Context, s *Sandbox, mod *tool.Module, limits policy.L
 	if err != nil {
 		return nil, err
 	}
-	snap, err := c.snapshot(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	sl, err := s.newSlot(ctx, c, snap, limits.MemoryBytes)
+	sl, err := s.newSlot(ctx, c, c.snap, limits.MemoryBytes)
 	return &Leaky{s, c, sl}, err
 }
 

@@ -43,9 +43,9 @@ func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits po
 // arguments, no network, an empty standard input. ctx bounds its whole life,
 // its sleeps included. It begins as the module's snapshot or, without one, is
 // initialised now.
-func (s *Sandbox) open(ctx context.Context, c *compiled, snap *snapshot, grant policy.Grant, limits policy.Limits) (_ *instance, err error) {
+func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits) (_ *instance, err error) {
 	inst := s.newInstance(ctx, grant, limits)
-	size := c.minBytes
+	snap, size := c.snap, c.minBytes
 	if snap != nil {
 		size = uint64(len(snap.image.Bytes()))
 	}

@@ -118,12 +118,8 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 		return tool.Result{}, fmt.Errorf("run %s: %w", call.Tool, err)
 	}
 	c, err := s.load(ctx, mod)
-	var snap *snapshot
-	if err == nil {
-		snap, err = c.snapshot(ctx, s)
-	}
 	if err != nil {
 		return failedLoad(ctx, call.Tool, err)
 	}
-	return s.call(ctx, c, snap, grant, call, report)
+	return s.call(ctx, c, grant, call, report)
 }

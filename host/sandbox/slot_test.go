@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -56,11 +57,46 @@ func TestCallsLeaveNothingBehind(t *testing.T) {
 		},
 	}
 	both(t, o, func(t *testing.T, mod *tool.Module) {
-		box := newBox(t, sandbox.Options{Verify: true})
-		for i := range 5 {
-			if r := granted(t, mod, ask{}).mustRun(t, box); r.Err != nil {
-				t.Errorf("call %d: %s", i, r.Err.Message)
+		cache := filepath.Join(t.TempDir(), "cache")
+		for i := range 6 {
+			box := newBox(t, sandbox.Options{Verify: true, CacheDir: cache, Compiling: func(*tool.Module) {
+				if i > 0 {
+					t.Error("it is compiled again")
+				}
+			}})
+			for k := range 3 {
+				if r := granted(t, mod, ask{}).mustRun(t, box); r.Err != nil {
+					t.Errorf("process %d, call %d: %s", i, k, r.Err.Message)
+				}
 			}
+		}
+	})
+}
+
+// A module that can be put back is kept as its native code and its snapshot:
+// the rest of it is not even read again.
+func TestWhatIsKept(t *testing.T) {
+	both(t, w.ToolOptions{Edit: func(b *w.Builder) {
+		b.Func("", nil, nil, nil, slices.Repeat(slices.Concat(w.I32Const(1), w.Drop()), 10_000))
+	}}, func(t *testing.T, mod *tool.Module) {
+		dir := filepath.Join(t.TempDir(), "cache")
+		output(t, granted(t, mod, ask{}).mustRun(t, newBox(t, sandbox.Options{CacheDir: dir})))
+		entries, err := filepath.Glob(filepath.Join(dir, "*", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := map[string]int64{}
+		for _, e := range entries {
+			st, err := os.Stat(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			size[filepath.Base(e)] = st.Size()
+		}
+		_, image := size["image"]
+		_, state := size["state"]
+		if small := size["module.wasm"] < 10_000; len(size) == 0 || image != small || state != small || small == strings.HasSuffix(t.Name(), "plain") {
+			t.Errorf("these files are kept: %v", size)
 		}
 	})
 }

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -38,7 +41,8 @@ var initTime = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // errNotReusable: an instance cannot be told from a new one after it was put
 // back, or nobody knows.
-var errNotReusable = errors.New("its code changes tables or segments, or it is interpreted")
+// It is not expected to be otherwise the next time.
+var errNotReusable = errors.New("an instance of it cannot be put back to its beginning")
 
 // newSnapshot initialises a module.
 func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
@@ -68,7 +72,10 @@ func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
 		return nil, errNotReusable
 	}
 	if err := inst.initialize(ctx, abi.ExportWarm); err != nil {
-		return nil, fmt.Errorf("initialise: %w", err)
+		if inst.account.Check() == nil && !inst.memory.full {
+			err = fmt.Errorf("%w: it fails: %w", errNotReusable, err) // and will again
+		}
+		return nil, err
 	}
 	inst.account.Close() // the counter is 0 now
 	for _, g := range state {
@@ -81,6 +88,48 @@ func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
 	var err error
 	snap.image, err = linear.NewImage(mem)
 	return snap, err
+}
+
+// The files of a snapshot, in the directory of the module's native code.
+const (
+	imageFile = "image" // the memory
+	stateFile = "state" // the rest, as JSON
+)
+
+type savedState struct {
+	Globals []uint64
+	Random  int
+}
+
+// save writes the snapshot into a directory.
+func (s *snapshot) save(dir string) error {
+	state, err := json.Marshal(savedState{s.state, s.random})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, stateFile), state, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, imageFile), s.image.Bytes(), 0o600)
+}
+
+// snapshot is the one that was saved; nil if there is none.
+func (c *contents) snapshot() (*snapshot, error) {
+	if c.image == nil {
+		return nil, nil
+	}
+	var state savedState
+	if err := json.Unmarshal(c.state, &state); err != nil {
+		return nil, fmt.Errorf("read %s: %w", stateFile, err)
+	}
+	if state.Random < 0 || state.Random > len(c.image)-generatorSize {
+		return nil, fmt.Errorf("read %s: the generator lies outside the image", stateFile)
+	}
+	image, err := linear.NewImage(c.image)
+	if err != nil {
+		return nil, err
+	}
+	return &snapshot{image: image, state: state.Globals, random: state.Random}, nil
 }
 
 // stateOf returns the globals that hold the state of an instance, nil if they
