@@ -2,6 +2,7 @@ package fueltest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"flag"
 	"fmt"
@@ -127,7 +128,7 @@ func indirectHost(m *wasm.Module) bool {
 		}
 	}
 	for _, at := range m.FuncRefs {
-		if int(m.Raw[at]) < imports { // there is one import at most
+		if index, _ := binary.Uvarint(m.Raw[at:]); index < uint64(imports) {
 			return true
 		}
 	}
