@@ -10,7 +10,7 @@
 //	            │            └ Ask ─► Approver: terminal, or no
 //	            ├─► session: call intended (durable before the effect)
 //	            ▼
-//	         sandbox ─ cache | admit → wasm/fuel → compile (a child) → instance (wasi, hostmod, meter) → call → fault
+//	         sandbox ─ cache | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
 //	            │                                 hostmod.exec ─► jail ─► bash
 //	            │ tool.Result
 //	            ├─► session: result
@@ -41,6 +41,7 @@
 //	sandbox/hostmod  host functions, one file for each WIT interface
 //	sandbox/wasi     the guest's files, on os.Root
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
+//	sandbox/linear   linear memory that can be put back to an image
 //	sandbox/meter    the fuel account of a call: slices, budgets, deadline
 //	sandbox/fueltest the specification suites and fuzz tests of instrumented code
 //	selftest         attacks on the sandbox of this program, on the machine of its user
