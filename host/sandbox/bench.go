@@ -68,35 +68,38 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	return output, nil
 }
 
-// FillPool makes so many calls at once, each in an instance of its own, which
-// wait for a next call then. More than a pool keeps are an error.
-func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Grant, call tool.Call, n int) (err error) {
-	if n > mostIdle {
-		return errors.New("the pool does not keep so many")
-	}
+// FillPool makes so many calls at once, each in an instance of its own, and
+// says how many of those wait for a next call then.
+func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Grant, call tool.Call, n int) (waiting int, err error) {
 	c, err := s.load(ctx, mod)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	snap, err := c.snapshot(ctx, s)
 	if err != nil {
-		return err
+		return 0, err
 	}
+	var open []*instance
 	for range n {
-		inst, openErr := s.open(ctx, c, snap, grant, grant.Limits())
-		if inst != nil {
-			defer func() { err = errors.Join(err, inst.end(&c.pool, false)) }()
+		var inst *instance
+		if inst, err = s.open(ctx, c, snap, grant, grant.Limits()); inst != nil {
+			open = append(open, inst)
 		}
-		if openErr != nil {
-			return openErr
+		if err != nil {
+			break
 		}
 		host := &hostmod.Call{Grant: grant, Cwd: call.Cwd}
-		if _, _, err := inst.callTool(hostmod.WithCall(ctx, host), call); err != nil {
-			return err
+		if _, _, err = inst.callTool(hostmod.WithCall(ctx, host), call); err != nil {
+			break
 		}
 		inst.returned = true
 	}
-	return nil
+	for _, inst := range open {
+		err = errors.Join(err, inst.end(&c.pool, false))
+	}
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return len(c.pool.idle), err
 }
 
 // Snapshot returns what the calls of a module begin with: the memory, and the

@@ -31,15 +31,15 @@ func build(file, source string, env []string, flags ...string) (string, error) {
 	return file, nil
 }
 
-// wasm is what a module is built with.
-var wasm = []string{"GOOS=wasip1", "GOARCH=wasm"}
+// wasip1 is what a module is built with.
+var wasip1 = []string{"GOOS=wasip1", "GOARCH=wasm"}
 
 func buildTool(job string) (string, error) {
-	return build(job+".wasm", "./workloads/call/"+job, wasm, "-buildmode=c-shared", "-ldflags=-s -w")
+	return build(job+".wasm", "./workloads/call/"+job, wasip1, "-buildmode=c-shared", "-ldflags=-s -w")
 }
 
 func buildPlugin(job string) (string, error) {
-	return build(job+"-extism.wasm", "./workloads/call/"+job, wasm, "-buildmode=c-shared", "-ldflags=-s -w", "-tags=extism")
+	return build(job+"-extism.wasm", "./workloads/call/"+job, wasip1, "-buildmode=c-shared", "-ldflags=-s -w", "-tags=extism")
 }
 
 // The native program is static, which starts soonest.

@@ -56,12 +56,8 @@ func (r *results) figures() []bench.Figure {
 		all = append(all, s.figures()...)
 	}
 	if r.Memory != nil {
-		for _, m := range []struct{ name, key string }{
-			{"private memory of a loaded small tool", "loaded"},
-			{"same, after its first call", "called"},
-			{"private memory of an instance that waits", "slot"},
-		} {
-			all = append(all, bench.Figure{Name: m.name, Measured: float64(r.Memory[m.key]), NoTarget: true, Unit: bench.KiB})
+		for _, j := range jobs {
+			all = append(all, r.Memory[j.name].figures(j.name)...)
 		}
 	}
 	return all
@@ -84,6 +80,23 @@ func (s *startResults) figures() []bench.Figure {
 		// TODO: measure it when tools can be installed.
 		{Name: "start with 50 installed tools", Missing: true, AtMost: 5, Unit: bench.Millis,
 			Note: "not measurable yet: there is no registry of installed tools"},
+	}
+}
+
+func (m memoryResult) figures(job string) []bench.Figure {
+	figure := func(name, key, note string) bench.Figure {
+		value, ok := m.Private[key]
+		return bench.Figure{Name: job + ", private memory " + name, Measured: float64(value), Missing: !ok, NoTarget: true, Unit: bench.KiB, Note: note}
+	}
+	calls := fmt.Sprintf("a guest begins with %d KiB and has %d at most", m.Image>>10, m.Peak>>10)
+	waits := ""
+	if m.Peak > m.Image {
+		waits = "none does: a call makes its memory grow"
+	}
+	return []bench.Figure{
+		figure("when it is loaded", "loaded", ""),
+		figure("after a call", "called", calls),
+		figure("of an instance that waits", "slot", waits),
 	}
 }
 

@@ -37,11 +37,11 @@ type results struct {
 	// The load of the machine, in which this run has a part after a while.
 	LoadBefore, LoadAfter string
 	Targets               []bench.Figure
-	Pairs                 []*pairResult     `json:",omitempty"`
-	Empty                 *emptyResult      `json:",omitempty"`
-	Throughput            *throughputResult `json:",omitempty"`
-	Starts                *startResults     `json:",omitempty"`
-	Memory                map[string]int    `json:",omitempty"` // KiB
+	Pairs                 []*pairResult           `json:",omitempty"`
+	Empty                 *emptyResult            `json:",omitempty"`
+	Throughput            *throughputResult       `json:",omitempty"`
+	Starts                *startResults           `json:",omitempty"`
+	Memory                map[string]memoryResult `json:",omitempty"` // by job
 }
 
 func main() {

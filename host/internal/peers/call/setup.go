@@ -43,7 +43,8 @@ func setUp(selected func(string) bool) (_ *setup, err error) {
 	if err := writeItems(s.dir); err != nil {
 		return nil, err
 	}
-	small := slices.ContainsFunc([]string{"throughput", "starts", "memory"}, selected)
+	// What the jobs are needed for besides the pairs.
+	also := map[string][]string{"small": {"throughput", "starts", "memory"}, "large": {"memory"}}
 	for _, j := range jobs {
 		var picked []string
 		for _, name := range peers {
@@ -51,7 +52,7 @@ func setUp(selected func(string) bool) (_ *setup, err error) {
 				picked = append(picked, name)
 			}
 		}
-		if len(picked) == 0 && !(small && j.name == "small") {
+		if len(picked) == 0 && !slices.ContainsFunc(also[j.name], selected) {
 			continue
 		}
 		if err := s.prepare(j); err != nil {

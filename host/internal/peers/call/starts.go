@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -157,21 +156,4 @@ func done(cmd *exec.Cmd) error {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, output)
 	}
 	return nil
-}
-
-// measureMemory asks a process of its own.
-func (s *setup) measureMemory() (map[string]int, error) {
-	bench.Progress("memory")
-	probe, err := buildProbe()
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(probe, "memory", s.cache, s.files["small"], s.dir, string(s.calls["small"].Call.Args))
-	cmd.Stderr = os.Stderr
-	output, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("probe memory: %w", err)
-	}
-	var m map[string]int
-	return m, json.Unmarshal(output, &m)
 }

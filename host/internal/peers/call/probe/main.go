@@ -62,10 +62,11 @@ func run(args []string) error {
 	return errors.New("see the comment of this command")
 }
 
-// slots is how many instances are left waiting beside the first.
+// slots is how many instances are made to wait beside the first.
 const slots = 3
 
-// measure takes the private memory of the process at several times.
+// measure takes the private memory of the process at several times, in KiB.
+// Without an instance that waits there is nothing to say about one.
 func measure(ctx context.Context, box *sandbox.Sandbox, call *guest.Call) (map[string]int, error) {
 	start, err := anonymous()
 	if err != nil {
@@ -78,23 +79,31 @@ func measure(ctx context.Context, box *sandbox.Sandbox, call *guest.Call) (map[s
 	if err != nil {
 		return nil, err
 	}
-	if err := sandbox.FillPool(ctx, box, call.Module, call.Grant, call.Call, 1); err != nil {
-		return nil, err
+	m := map[string]int{"loaded": loaded - start}
+	fill := func(n int) (waiting, kib int, err error) {
+		if waiting, err = sandbox.FillPool(ctx, box, call.Module, call.Grant, call.Call, n); err != nil {
+			return 0, 0, err
+		}
+		kib, err = anonymous()
+		return waiting, kib, err
 	}
-	one, err := anonymous()
+	few, one, err := fill(1)
 	if err != nil {
 		return nil, err
 	}
-	if err := sandbox.FillPool(ctx, box, call.Module, call.Grant, call.Call, 1+slots); err != nil {
-		return nil, err
+	m["called"] = one - start
+	more, all, err := fill(1 + slots)
+	if more > few {
+		m["slot"] = (all - one) / (more - few)
 	}
-	all, err := anonymous()
-	return map[string]int{"loaded": loaded - start, "called": one - start, "slot": (all - one) / slots}, err
+	return m, err
 }
 
 // anonymous is the private memory in KiB, without garbage.
 func anonymous() (int, error) {
-	debug.FreeOSMemory()
+	for range 3 { // what a finalizer holds goes with the next collection
+		debug.FreeOSMemory()
+	}
 	data, err := os.ReadFile("/proc/self/smaps_rollup")
 	if err != nil {
 		return 0, err
