@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
@@ -87,6 +88,9 @@ func measure(ctx context.Context, box *sandbox.Sandbox, call *guest.Call) (map[s
 		kib, err = anonymous()
 		return waiting, kib, err
 	}
+	// Neither is garbage before the end.
+	defer runtime.KeepAlive(box)
+	defer runtime.KeepAlive(call)
 	few, one, err := fill(1)
 	if err != nil {
 		return nil, err
