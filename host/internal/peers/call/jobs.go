@@ -32,10 +32,12 @@ func (j job) arguments(dir string) string {
 
 // script leaves nothing that it could find again.
 const script = `(function () {
-	var words = [], counts = {};
-	for (var i = 0; i < n; i++) words.push("w" + (i * 7919 % 13));
-	words.forEach(function (w) { counts[w] = (counts[w] || 0) + 1; });
-	return JSON.stringify(Object.keys(counts).sort().map(function (k) { return k + "=" + counts[k]; }));
+	var counts = {};
+	for (var i = 0; i < n; i++) {
+		var word = "w" + i * 7919 % 13;
+		counts[word] = (counts[word] || 0) + 1;
+	}
+	return JSON.stringify(counts);
 })()`
 
 const itemsFile = "items.json"

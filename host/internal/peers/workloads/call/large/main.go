@@ -1,5 +1,7 @@
 // Command large is the job of a tool with a large image: it runs a script in an
-// interpreter of JavaScript that it carries along.
+// interpreter of JavaScript that it carries along. What the interpreter makes
+// when it is used for the first time is not made beforehand: a fresh call makes
+// it again, as a process does, and an instance that leaks has it.
 package main
 
 import (
