@@ -47,12 +47,16 @@ test-race: guests ## run the tests under the race detector
 
 .PHONY: bench
 bench: guests ## run the benchmarks of the stages
-	$(GO) test -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/...
+	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/...
 
 .PHONY: bench-fuel
 ROUNDS ?= 7
 bench-fuel: ## what fuel costs, next to wazero's deadline and wasmtime's fuel (needs clang, lld, wasi-libc, libclang-rt-dev-wasm32)
 	cd host/internal/peers && $(GO) run . -rounds $(ROUNDS)
+
+.PHONY: bench-call
+bench-call: build ## what a call costs, next to a process of its own, Extism and wasmtime (ROUNDS=7)
+	cd host/internal/peers && $(GO) run -tags bench ./call -rounds $(ROUNDS)
 
 .PHONY: bench-cost
 bench-cost: ## nanoseconds for each unit of fuel, by instruction
@@ -85,6 +89,7 @@ generate: ## write the generated files again
 check: ## everything that a change has to pass: format, vet, lint, tests, a clean tree
 	@test -z "$$(gofmt -l cmd host guests sdk)" || { gofmt -l cmd host guests sdk; echo 'not formatted: run make fmt'; exit 1; }
 	$(GO) vet ./...
+	$(GO) vet -tags bench ./host/sandbox
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./guests/... ./sdk/...
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...

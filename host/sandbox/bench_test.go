@@ -4,9 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -110,41 +108,6 @@ func BenchmarkInstantiate(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-	})
-}
-
-// BenchmarkIsolation compares a call that begins as the snapshot with one in an
-// instance that is used again as the last call left it, taking turns.
-func BenchmarkIsolation(b *testing.B) {
-	each(b, func(b *testing.B, s subject) {
-		box := newBox(b, sandbox.Options{})
-		j := granted(b, s.mod, s.ask(b))
-		output(b, j.mustRun(b, box))
-		leaky, err := sandbox.NewLeaky(b.Context(), box, s.mod, j.grant.Limits())
-		if err != nil {
-			b.Fatal(err)
-		}
-		defer leaky.Close()
-		var fresh, reused []time.Duration
-		for b.Loop() {
-			start := time.Now()
-			if r := j.mustRun(b, box); r.Err != nil {
-				b.Fatal(r.Err)
-			}
-			fresh = append(fresh, time.Since(start))
-			start = time.Now()
-			if err := leaky.Call(b.Context(), j.grant, j.call); err != nil {
-				b.Fatal(err)
-			}
-			reused = append(reused, time.Since(start))
-		}
-		slices.Sort(fresh)
-		slices.Sort(reused)
-		f, r := fresh[len(fresh)/2], reused[len(reused)/2]
-		b.ReportMetric(0, "ns/op")
-		b.ReportMetric(float64(r), "ns/reused")
-		b.ReportMetric(float64(f-r), "ns/isolation")
-		b.ReportMetric(float64(f)/float64(r), "ratio")
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
 // out is where the modules are put, outside of this module and ignored by git.
@@ -69,7 +71,7 @@ func build() (map[string][]byte, error) {
 		if name == "go" {
 			args = append(args, "./workloads/go")
 		}
-		progress("build %s", name)
+		bench.Progress("build %s", name)
 		cmd := exec.Command(args[0], args[1:]...)
 		if output, err := cmd.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("build %s: %w\n%s", name, err, output)

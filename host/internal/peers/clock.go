@@ -1,9 +1,7 @@
 package main
 
 import (
-	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,14 +27,4 @@ func threadTime() (time.Duration, error) {
 	var ts unix.Timespec
 	err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts)
 	return time.Duration(ts.Nano()), err
-}
-
-// load is the load average of the last minute.
-func load() string {
-	data, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	minute, _, _ := strings.Cut(string(data), " ")
-	return minute
 }

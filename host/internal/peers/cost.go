@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
@@ -29,7 +30,7 @@ const repeats = 3
 func measureModules(code map[string][]byte) ([]moduleResult, error) {
 	var all []moduleResult
 	for _, name := range []string{"go", "c"} {
-		progress("rewrite and compile %s", name)
+		bench.Progress("rewrite and compile %s", name)
 		r, err := measureModule(name, code[name])
 		if err != nil {
 			return nil, err
@@ -80,7 +81,7 @@ func measureModule(name string, code []byte) (moduleResult, error) {
 		compiles = append(compiles, base)
 		ratios = append(ratios, float64(variant)/float64(base))
 	}
-	r.Rewrite = median(rewrites)
+	r.Rewrite = bench.Median(rewrites)
 	r.RewriteMillisPerMB = float64(r.Rewrite.Microseconds()) / 1000 / (float64(len(code)) / (1 << 20))
 	r.SizeRatio = 1 + float64(len(instrumented)-len(original))/float64(len(code))
 	if r.CodeBytes, err = codeBytes(original); err != nil {
@@ -91,7 +92,7 @@ func measureModule(name string, code []byte) (moduleResult, error) {
 		return r, err
 	}
 	r.CodeRatio = float64(after) / float64(r.CodeBytes)
-	r.Compile, r.CompileRatio = median(compiles), median(ratios)
+	r.Compile, r.CompileRatio = bench.Median(compiles), bench.Median(ratios)
 	return r, nil
 }
 

@@ -19,14 +19,13 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"path"
 	"slices"
-	"strings"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
 // results is what a run of the benchmark found out.
@@ -34,7 +33,7 @@ type results struct {
 	Rounds int
 	// The load of the machine, in which this run has a part after a while.
 	LoadBefore, LoadAfter string
-	Targets               []figure
+	Targets               []bench.Figure
 	Pairs                 *pairResults   `json:",omitempty"`
 	Modules               []moduleResult `json:",omitempty"`
 	Cancel                *cancelResult  `json:",omitempty"`
@@ -47,7 +46,7 @@ func main() {
 	variants := flag.String("variants", "", "comma-separated patterns: the columns to measure, such as 'noise,fuel*'")
 	file := flag.String("json", "", "also write everything that was measured to this `file`")
 	flag.Parse()
-	if err := run(*rounds, selection(*only), selection(*variants), *file); err != nil {
+	if err := run(*rounds, bench.Selection(*only), bench.Selection(*variants), *file); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
@@ -68,7 +67,7 @@ func run(rounds int, selected, variant func(string) bool, file string) error {
 	if err != nil {
 		return err
 	}
-	r := results{Rounds: rounds, LoadBefore: load()}
+	r := results{Rounds: rounds, LoadBefore: bench.Load()}
 	// The stalls come first: the collector has little to do yet.
 	if selected("gc") {
 		if r.Stalls, err = measureStalls(); err != nil {
@@ -90,29 +89,8 @@ func run(rounds int, selected, variant func(string) bool, file string) error {
 			return err
 		}
 	}
-	r.LoadAfter = load()
+	r.LoadAfter = bench.Load()
 	r.Targets = r.figures()
 	r.print(os.Stdout)
-	if file == "" {
-		return nil
-	}
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(file, data, 0o644)
+	return bench.WriteJSON(file, r)
 }
-
-// selection tells whether a name is among the patterns; without any, it is.
-func selection(patterns string) func(string) bool {
-	return func(name string) bool {
-		for pattern := range strings.SplitSeq(patterns, ",") {
-			if ok, _ := path.Match(pattern, name); ok || patterns == "" {
-				return true
-			}
-		}
-		return false
-	}
-}
-
-func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/tetratelabs/wazero"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
 // program is a module that an engine has compiled in one way.
@@ -122,7 +124,7 @@ func measurePairs(picked []workload, code map[string][]byte, rounds int) (*pairR
 	}
 	for round := range rounds {
 		for _, s := range all {
-			progress("round %d of %d: %s", round+1, rounds, s.workload.name)
+			bench.Progress("round %d of %d: %s", round+1, rounds, s.workload.name)
 			for i, pair := range pairs {
 				if round >= pair.maxRounds {
 					continue
@@ -149,7 +151,7 @@ func compileAll(picked []workload, code map[string][]byte) (map[string]map[strin
 		}
 		programs[w.module] = map[string]program{}
 		for _, way := range ways() {
-			progress("compile %s for %s", w.module, way)
+			bench.Progress("compile %s for %s", w.module, way)
 			p, err := compilers[way](code[w.module])
 			if err != nil {
 				return nil, fmt.Errorf("compile %s for %s: %w", w.module, way, err)
@@ -225,7 +227,7 @@ func (s *series) compareFuel(way string, fuel uint64) {
 	s.total.FuelRuns++
 	if fuel != first {
 		s.total.FuelDiffering++
-		progress("%s with %s used %d units, and %d in the first run", s.workload.name, way, fuel, first)
+		bench.Progress("%s with %s used %d units, and %d in the first run", s.workload.name, way, fuel, first)
 	}
 }
 
@@ -241,11 +243,11 @@ func (w *workloadResult) evaluate() {
 			ratios = append(ratios, float64(r.Variant.CPU)/float64(r.Base.CPU))
 			base[pair.base] = append(base[pair.base], r.Base.CPU)
 		}
-		w.Ratio[pair.variant] = median(ratios)
+		w.Ratio[pair.variant] = bench.Median(ratios)
 		w.Fastest[pair.variant] = float64(fastest.Variant.CPU) / float64(fastest.Base.CPU)
 	}
 	for name, times := range base {
-		w.CPU[name] = median(times)
+		w.CPU[name] = bench.Median(times)
 	}
 }
 
@@ -265,21 +267,7 @@ func (r *pairResults) summarise() {
 				s.Best, s.BestName = ratio, w.Name
 			}
 		}
-		s.Geomean, s.Median, s.Fastest = geomean(ratios), median(ratios), geomean(fastest)
+		s.Geomean, s.Median, s.Fastest = bench.Geomean(ratios), bench.Median(ratios), bench.Geomean(fastest)
 		r.Summary[pair.variant] = s
 	}
-}
-
-func geomean(values []float64) float64 {
-	var logs float64
-	for _, v := range values {
-		logs += math.Log(v)
-	}
-	return math.Exp(logs / float64(len(values)))
-}
-
-func median[T float64 | time.Duration](values []T) T {
-	v := slices.Sorted(slices.Values(values))
-	n := len(v)
-	return (v[(n-1)/2] + v[n/2]) / 2
 }

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 )
 
@@ -18,34 +19,25 @@ func (r *results) print(w io.Writer) {
 	}
 	if len(r.Stalls) > 0 {
 		fmt.Fprintln(w, "runtime.GC() beside a guest, and the CPU time in which it uses up a slice of fuel")
-		t := table(w, tabwriter.AlignRight)
+		t := bench.Table(w, tabwriter.AlignRight)
 		fmt.Fprint(t, "\tlongest\tmedian\tcount\tslice\t\n")
 		for _, s := range r.Stalls {
 			slice := ""
 			if s.NanosPerUnit > 0 {
 				slice = fmt.Sprintf("%.1f ms", s.NanosPerUnit*meter.DefaultSlice/1e6)
 			}
-			fmt.Fprintf(t, "%s\t%.1f ms\t%.1f ms\t%d\t%s\t\n", s.Guest, ms(s.Longest), ms(s.Median), s.Count, slice)
+			fmt.Fprintf(t, "%s\t%.1f ms\t%.1f ms\t%d\t%s\t\n", s.Guest, bench.MS(s.Longest), bench.MS(s.Median), s.Count, slice)
 		}
 		t.Flush()
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintln(w, "Against the targets")
-	t := table(w, 0)
-	for _, f := range r.Targets {
-		target := ""
-		if !f.NoTarget {
-			target = "<= " + digits(f.AtMost, f.Unit)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", f.Name, digits(f.Measured, f.Unit), target, f.Unit, f.verdict(), f.Note)
-	}
-	t.Flush()
+	bench.PrintFigures(w, r.Targets)
 }
 
 func (r *pairResults) print(w io.Writer, rounds int) {
 	fmt.Fprintf(w, "CPU time of _start, and as a multiple of the same engine's without (median of %d rounds, of no more than 2 for %s)\n",
 		rounds, closeOnDone)
-	t := table(w, tabwriter.AlignRight)
+	t := bench.Table(w, tabwriter.AlignRight)
 	fmt.Fprint(t, "\t")
 	for i, pair := range pairs {
 		if newBase(i) {
@@ -81,8 +73,4 @@ func row(w io.Writer, name string, base func(string) string, ratio func(string) 
 		fmt.Fprintf(w, "%.3f\t", ratio(pair.variant))
 	}
 	fmt.Fprintln(w)
-}
-
-func table(w io.Writer, flags uint) *tabwriter.Writer {
-	return tabwriter.NewWriter(w, 0, 0, 2, ' ', flags)
 }

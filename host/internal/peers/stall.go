@@ -13,6 +13,8 @@ import (
 
 	"github.com/bytecodealliance/wasmtime-go/v37"
 	"github.com/tetratelabs/wazero"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
 )
 
 // Guests that do not end by themselves. Each has a function run, and some have
@@ -101,7 +103,7 @@ func beside(p *wazeroProgram, f func()) error {
 
 // measureCancel takes the time from the end of the context to the return.
 func measureCancel() (*cancelResult, error) {
-	progress("cancel a guest %d times", cancelRounds)
+	bench.Progress("cancel a guest %d times", cancelRounds)
 	p, err := compileSpinner("loop")
 	if err != nil {
 		return nil, err
@@ -119,11 +121,11 @@ func measureCancel() (*cancelResult, error) {
 		}
 		times = append(times, time.Since(start))
 	}
-	return &cancelResult{Median: median(times), Max: slices.Max(times), Count: len(times)}, nil
+	return &cancelResult{Median: bench.Median(times), Max: slices.Max(times), Count: len(times)}, nil
 }
 
 func measureStalls() ([]stallResult, error) {
-	progress("collect garbage beside %s", noGuest)
+	bench.Progress("collect garbage beside %s", noGuest)
 	all := []stallResult{collect(noGuest)}
 	files, err := spinners.ReadDir("workloads/stall")
 	if err != nil {
@@ -131,14 +133,14 @@ func measureStalls() ([]stallResult, error) {
 	}
 	for _, f := range files {
 		name := strings.TrimSuffix(f.Name(), ".wat")
-		progress("collect garbage beside %s", name)
+		bench.Progress("collect garbage beside %s", name)
 		r, err := stallBeside(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		all = append(all, r)
 	}
-	progress("collect garbage beside %s", freshGuest)
+	bench.Progress("collect garbage beside %s", freshGuest)
 	r, err := stallBesideFresh()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", freshGuest, err)
@@ -213,5 +215,5 @@ func collect(guest string) stallResult {
 		times = append(times, time.Since(start))
 		time.Sleep(time.Millisecond)
 	}
-	return stallResult{Guest: guest, Longest: slices.Max(times), Median: median(times), Count: len(times)}
+	return stallResult{Guest: guest, Longest: slices.Max(times), Median: bench.Median(times), Count: len(times)}
 }

@@ -109,6 +109,7 @@ func NeedsContent(pathArg, hashArg string) Option {
 type registry struct {
 	name, version string
 	entries       []*entry
+	warmers       []func()
 }
 
 type capabilities struct {

@@ -6,16 +6,36 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"runtime"
 	"time"
 
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
 
+// Warm has fn called once before the host keeps the memory that each call of
+// the module begins with. It is called from an init function, for what is slow
+// the first time: to build tables, compile expressions, start an interpreter.
+// There is nothing for fn to see: no files, no host functions, a clock that
+// stands still and random numbers that are the same for everybody. Whatever it
+// leaves in memory is there in every call, so it must hold nothing that should
+// differ between calls. Hosts may leave it out.
+func Warm(fn func()) { std.warmers = append(std.warmers, fn) }
+
+// spare is how much more memory a module has when its calls begin than it
+// needs then. A guest whose memory grows in a call is not used again.
+const spare = 4 << 20
+
 // warm does what every call does around a tool, with made-up data and without
-// the tool. The host calls it once before it keeps the memory that each call
-// begins with: package encoding/json then knows the types, and the memory that
+// the tool, so that package encoding/json knows the types, and the memory that
 // the runtime needs is there.
 func (r *registry) warm() {
+	room = make([]byte, spare)
+	room = nil
+	runtime.GC() // not at the end: calls would be slower afterwards
+
+	for _, fn := range r.warmers {
+		fn()
+	}
 	ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(time.Hour))
 	defer cancel()
 	_ = CallFrom(WithCall(ctx, Call{}))
@@ -29,6 +49,8 @@ func (r *registry) warm() {
 		}
 	}
 }
+
+var room []byte // a variable of the package, so that it is allocated
 
 // warmer returns a function that decodes arguments and encodes a result.
 func warmer[In, Out any](decode func(raw []byte) (In, error)) func() []byte {

@@ -1,0 +1,111 @@
+// Package guest makes calls of a tool's module the way that a program does:
+// with a grant, in a sandbox that keeps what it has compiled.
+package guest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Call is a call of a tool that is granted.
+type Call struct {
+	Module *tool.Module
+	Grant  policy.Grant
+	Call   tool.Call
+}
+
+// FromFile makes a call of the only tool of a module, which has the module's
+// name; so does the file. It sees dir.
+func FromFile(file, dir, args string) (*Call, error) {
+	code, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	name, _, _ := strings.Cut(filepath.Base(file), ".")
+	return New(name, code, dir, args)
+}
+
+// New is FromFile for the bytes of a module.
+func New(name string, code []byte, dir, args string) (*Call, error) {
+	sum := sha256.Sum256(code)
+	mod := &tool.Module{
+		Name: name, Digest: hex.EncodeToString(sum[:]), Bytes: int64(len(code)),
+		Origin: tool.OriginFile, Path: name + ".wasm", Read: func() ([]byte, error) { return code, nil },
+	}
+	schema, err := tool.CompileSchema(json.RawMessage(`{"type":"object"}`))
+	if err != nil {
+		return nil, err
+	}
+	entry := &tool.Entry{
+		Spec:   tool.Spec{Definition: tool.Definition{Name: name}, Capabilities: tool.Capabilities{Files: tool.FilesRead}},
+		Schema: schema, Module: mod,
+	}
+	call := tool.Call{ID: "call-1", Tool: name, Args: json.RawMessage(args), Cwd: dir}
+	decision := policy.New(policy.Options{Mounts: []policy.Mount{{Host: dir}}}).Decide(call, entry)
+	var grant policy.Grant
+	if decision.Effect() == policy.Ask {
+		grant, err = decision.Approve(policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "benchmark"}, 1)
+	} else {
+		grant, err = decision.Grant()
+	}
+	return &Call{mod, grant, call}, err
+}
+
+// Run makes the call in a fresh instance.
+func (c *Call) Run(ctx context.Context, box *sandbox.Sandbox) ([]byte, error) {
+	r, err := box.Run(ctx, c.Grant, c.Module, c.Call, nil)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.Err != nil:
+		return nil, errors.New(r.Summary())
+	}
+	return r.Output, nil
+}
+
+// Box makes a sandbox like that of the program. The process that compiles is
+// this program again, see Compile.
+func Box(cache string) *sandbox.Sandbox {
+	return sandbox.New(sandbox.Options{CacheDir: cache, Spawner: helper{}, Large: true})
+}
+
+type helper struct{}
+
+// Spawn implements sandbox.Spawner.
+func (helper) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
+	ended, err := jail.RunHelper(ctx, jail.Helper(c))
+	return sandbox.Ended(ended), err
+}
+
+// Compile lets this process be the one that compiles, if it was started as
+// that; it does not return then. A main function begins with it.
+func Compile() {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
+		os.Exit(sandbox.CompileChild(os.Args[2:]))
+	}
+}
+
+// Cache makes a directory for compiled code, which is nobody else's.
+func Cache(parent string) (string, error) {
+	dir, err := filepath.Abs(filepath.Join(parent, "compiled"))
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make a cache: %w", err)
+	}
+	return dir, nil
+}

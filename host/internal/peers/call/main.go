@@ -1,0 +1,96 @@
+//go:build bench
+
+// Command call measures what a call of a tool costs in a fresh instance, next
+// to what it is compared with: an instance that is used again as the last call
+// left it, a process of its own, Extism, and wasmtime.
+//
+// Run it in host/internal/peers, on Linux, when the machine is otherwise idle,
+// after make build:
+//
+//	go run -tags bench ./call [-rounds N] [-only names] [-json FILE]
+//
+// The names are those of the jobs and the peers, such as 'small-*' or
+// large-wasmtime, and empty, throughput, starts and memory.
+//
+// Two jobs are done in all ways, by one source each (workloads/call): small
+// reads a file of 2.1 kB and parses it, large carries an interpreter along and
+// runs a script. A figure is the ratio of two calls that were made one right
+// after the other: its median, and what a tenth of the ratios are below of.
+// Garbage of this process is not collected while calls are timed, which Extism
+// gains most from: it makes megabytes with each call. "noise" is our call
+// against itself: differences as small as that mean nothing.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
+	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
+)
+
+// results is what a run of the benchmark found out.
+type results struct {
+	Rounds int
+	// The load of the machine, in which this run has a part after a while.
+	LoadBefore, LoadAfter string
+	Targets               []bench.Figure
+	Pairs                 []*pairResult           `json:",omitempty"`
+	Empty                 *emptyResult            `json:",omitempty"`
+	Throughput            *throughputResult       `json:",omitempty"`
+	Starts                *startResults           `json:",omitempty"`
+	Memory                map[string]memoryResult `json:",omitempty"` // by job
+}
+
+func main() {
+	guest.Compile()
+	rounds := flag.Int("rounds", 5, "how often each comparison is made")
+	only := flag.String("only", "", "comma-separated patterns of what to measure, such as 'small-*,empty'")
+	file := flag.String("json", "", "also write everything that was measured to this `file`")
+	flag.Parse()
+	if err := run(*rounds, bench.Selection(*only), *file); err != nil {
+		fmt.Fprintln(os.Stderr, "call:", err)
+		os.Exit(1)
+	}
+}
+
+func run(rounds int, selected func(string) bool, file string) (err error) {
+	if rounds < 1 {
+		return errors.New("there has to be a round at least")
+	}
+	s, err := setUp(selected)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	r := results{Rounds: rounds, LoadBefore: bench.Load()}
+	if selected("empty") {
+		if r.Empty, err = s.measureEmpty(rounds); err != nil {
+			return err
+		}
+	}
+	if r.Pairs, err = s.measurePairs(rounds); err != nil {
+		return err
+	}
+	if selected("throughput") {
+		if r.Throughput, err = s.measureThroughput(rounds); err != nil {
+			return err
+		}
+	}
+	if selected("starts") {
+		if r.Starts, err = s.measureStarts(rounds); err != nil {
+			return err
+		}
+	}
+	if selected("memory") {
+		if r.Memory, err = s.measureMemory(); err != nil {
+			return err
+		}
+	}
+	r.LoadAfter = bench.Load()
+	r.Targets = r.figures()
+	r.print(os.Stdout)
+	return bench.WriteJSON(file, r)
+}

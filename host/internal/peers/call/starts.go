@@ -1,0 +1,159 @@
+//go:build bench
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
+	"github.com/stockade-dev/stockade/host/internal/peers/call/guest"
+)
+
+// startTurns is how often a round makes each start.
+const startTurns = 5
+
+// startResults are times until something is there that was not in this process,
+// or not in any.
+type startResults struct {
+	Load  difference // of the small tool's code, from the cache
+	Ready difference // and of what its calls begin with
+	First difference // a process that makes a call, over one that does nothing
+	Call  difference // stockade call, over stockade version
+	// NothingNoise is a process that does nothing, over one that does.
+	NothingNoise difference
+}
+
+// difference is what something takes beyond its base, which ran right before.
+type difference struct {
+	Base, Full  []time.Duration
+	Median, P10 time.Duration
+	BaseMedian  time.Duration
+}
+
+// measure runs both once; without a base the difference is all.
+func (d *difference) measure(base, full func() error) error {
+	var took [2]time.Duration
+	for i, f := range []func() error{base, full} {
+		if f == nil {
+			continue
+		}
+		start := time.Now()
+		if err := f(); err != nil {
+			return err
+		}
+		took[i] = time.Since(start)
+	}
+	d.Base, d.Full = append(d.Base, took[0]), append(d.Full, took[1])
+	return nil
+}
+
+func (d *difference) evaluate() {
+	all := make([]time.Duration, len(d.Full))
+	for i := range all {
+		all[i] = d.Full[i] - d.Base[i]
+	}
+	d.Median, d.P10, d.BaseMedian = bench.Median(all), bench.Quantile(all, 0.1), bench.Median(d.Base)
+}
+
+func (s *setup) measureStarts(rounds int) (*startResults, error) {
+	probe, err := buildProbe()
+	if err != nil {
+		return nil, err
+	}
+	stockade, err := s.stockade()
+	if err != nil {
+		return nil, err
+	}
+	c := s.calls["small"]
+	nothing := command(probe, "nothing")
+	first := command(probe, "first", s.cache, s.files["small"], s.dir, string(c.Call.Args))
+	r := &startResults{}
+	for round := range rounds {
+		bench.Progress("round %d of %d: starts", round+1, rounds)
+		for range startTurns {
+			for _, m := range []struct {
+				d          *difference
+				base, full func() error
+			}{
+				{&r.Load, nil, nil},
+				{&r.First, nothing, first},
+				{&r.NothingNoise, nothing, nothing},
+				{&r.Call, stockade("version"), stockade("call", "ls")},
+			} {
+				if m.full == nil {
+					err = s.measureLoad(r)
+				} else {
+					err = m.d.measure(m.base, m.full)
+				}
+				if err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	for _, d := range []*difference{&r.Load, &r.Ready, &r.First, &r.NothingNoise, &r.Call} {
+		d.evaluate()
+	}
+	return r, nil
+}
+
+// measureLoad loads the small tool in a sandbox that is new.
+func (s *setup) measureLoad(r *startResults) error {
+	ctx := context.Background()
+	c := s.calls["small"]
+	box := guest.Box(s.cache)
+	defer box.Close()
+	start := time.Now()
+	if err := box.Compile(ctx, c.Module); err != nil {
+		return err
+	}
+	loaded := time.Since(start)
+	if _, err := c.Run(ctx, box); err != nil {
+		return err
+	}
+	ready := time.Since(start)
+	r.Load.Base, r.Load.Full = append(r.Load.Base, 0), append(r.Load.Full, loaded)
+	r.Ready.Base, r.Ready.Full = append(r.Ready.Base, 0), append(r.Ready.Full, ready)
+	return nil
+}
+
+// stockade returns what runs the program, in an environment of its own.
+func (s *setup) stockade() (func(args ...string) func() error, error) {
+	file, err := filepath.Abs("../../../bin/stockade")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(file); err != nil {
+		return nil, fmt.Errorf("%w: run make build", err)
+	}
+	home := filepath.Join(s.dir, "home")
+	work := filepath.Join(home, "work")
+	if err := os.MkdirAll(work, 0o700); err != nil {
+		return nil, err
+	}
+	program := func(args ...string) func() error {
+		return func() error {
+			cmd := exec.Command(file, append([]string{"-C", work}, args...)...)
+			cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+			return done(cmd)
+		}
+	}
+	bench.Progress("compile the built-in tools")
+	return program, program("call", "ls")()
+}
+
+func command(name string, args ...string) func() error {
+	return func() error { return done(exec.Command(name, args...)) }
+}
+
+func done(cmd *exec.Cmd) error {
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, output)
+	}
+	return nil
+}

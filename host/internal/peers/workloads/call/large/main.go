@@ -1,0 +1,37 @@
+// Command large is the job of a tool with a large image: it runs a script in an
+// interpreter of JavaScript that it carries along. What the interpreter makes
+// when it is used for the first time is not made beforehand: a fresh call makes
+// it again, as a process does, and an instance that leaks has it.
+package main
+
+import (
+	"github.com/dop251/goja"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/workloads/call/form"
+)
+
+type arguments struct {
+	Script string `json:"script" desc:"What to run."`
+	N      int    `json:"n" desc:"What the script knows as n."`
+}
+
+type result struct {
+	Value string `json:"value"`
+}
+
+func init() { form.Offer("large", "Runs a script.", run) }
+
+func main() { form.Main() }
+
+// run keeps nothing from one call to the next, in whatever form it runs.
+func run(args arguments) (result, error) {
+	vm := goja.New()
+	if err := vm.Set("n", args.N); err != nil {
+		return result{}, err
+	}
+	v, err := vm.RunString(args.Script)
+	if err != nil {
+		return result{}, err
+	}
+	return result{v.String()}, nil
+}

@@ -1,0 +1,110 @@
+//go:build bench
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// What follows is for measuring: this package's benchmark of isolation, and
+// host/internal/peers, which is a module of its own and so cannot be given it
+// by export_test.go. No program is built with this tag: an instance that keeps
+// what a call has left in it is what the sandbox promises not to have.
+
+// Leaky is one instance that is used for one call after another and never put
+// back: what isolation is compared with.
+type Leaky struct {
+	s  *Sandbox
+	c  *compiled
+	sl *slot
+}
+
+func NewLeaky(ctx context.Context, s *Sandbox, mod *tool.Module, limits policy.Limits) (*Leaky, error) {
+	c, err := s.load(ctx, mod)
+	if err != nil {
+		return nil, err
+	}
+	sl, err := s.newSlot(ctx, c, c.snap, limits.MemoryBytes)
+	return &Leaky{s, c, sl}, err
+}
+
+func (l *Leaky) Close() { l.sl.close() }
+
+// Call is the inside of Run. Its guest gets what that of a Run gets.
+func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (json.RawMessage, error) {
+	limits := grant.Limits()
+	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
+	defer cancel()
+	inst := l.s.newInstance(ctx, grant, limits)
+	defer inst.account.Close()
+	if err := inst.openWorld(grant); err != nil {
+		return nil, err
+	}
+	defer inst.world.Close()
+	inst.mod, inst.memory = l.sl.mod, l.sl.memory
+	if err := inst.account.Attach(inst.mod); err != nil {
+		return nil, err
+	}
+	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd}
+	out, toolErr, err := inst.callTool(hostmod.WithCall(ctx, host), call)
+	switch {
+	case err != nil:
+		return nil, err
+	case toolErr != nil:
+		return nil, errors.New(toolErr.Message)
+	}
+	output, _ := toolOutput(out)
+	return output, nil
+}
+
+// FillPool makes so many calls at once, each in an instance of its own, and
+// says how many of those wait for a next call then.
+func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Grant, call tool.Call, n int) (waiting int, err error) {
+	c, err := s.load(ctx, mod)
+	if err != nil {
+		return 0, err
+	}
+	var open []*instance
+	for range n {
+		var inst *instance
+		if inst, err = s.open(ctx, c, grant, grant.Limits()); inst != nil {
+			open = append(open, inst)
+		}
+		if err != nil {
+			break
+		}
+		host := &hostmod.Call{Grant: grant, Cwd: call.Cwd}
+		if _, _, err = inst.callTool(hostmod.WithCall(ctx, host), call); err != nil {
+			break
+		}
+		inst.returned = true
+	}
+	for _, inst := range open {
+		err = errors.Join(err, inst.end(&c.pool, false))
+	}
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	return len(c.pool.idle), err
+}
+
+// Snapshot returns what the calls of a module begin with: the memory, and the
+// mutable globals that the module defines, in their order.
+func Snapshot(ctx context.Context, s *Sandbox, mod *tool.Module) (memory []byte, globals []uint64, err error) {
+	c, err := s.load(ctx, mod)
+	if err != nil {
+		return nil, nil, err
+	}
+	snap := c.snap
+	if snap == nil {
+		return nil, nil, errNotReusable
+	}
+	const ours = 2 // the counters that come first, see stateOf
+	return bytes.Clone(snap.image.Bytes()), snap.state[ours:], nil
+}
