@@ -143,7 +143,11 @@ func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
 	case err == nil:
 		var c *compiled
 		if c, err = link(cache.path(cache.key), kept.code); err == nil {
-			if c.snap, err = kept.snapshot(); err == nil {
+			var state *savedState
+			if state, err = kept.parse(); err == nil {
+				if c.snap, err = state.snapshot(kept.image); err != nil {
+					return nil, errors.Join(err, c.close()) // the entry is as good as it was
+				}
 				return c, nil
 			}
 			_ = c.close()

@@ -16,6 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
@@ -266,5 +267,27 @@ func TestTablesAndSegmentsAreNewToo(t *testing.T) {
 				t.Errorf("%d instances wait for another call", n)
 			}
 		})
+	}
+}
+
+// A module may have no memory at all when it begins.
+func TestAModuleWithoutMemory(t *testing.T) {
+	code := w.Tool(w.ToolOptions{})
+	m, err := wasm.Decode(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range m.Sections {
+		if s.ID == wasm.SectionMemory {
+			code[s.PayloadOffset+2] = 0 // after the number of memories and the flags
+		}
+	}
+	for _, dir := range []string{"", filepath.Join(t.TempDir(), "cache")} {
+		box := newBox(t, sandbox.Options{CacheDir: dir})
+		for range 2 {
+			if r := granted(t, module(code), ask{}).mustRun(t, box); r.Err == nil || r.Err.Code == tool.CodeNotAdmitted {
+				t.Errorf("%+v", r)
+			}
+		}
 	}
 }

@@ -62,6 +62,7 @@ func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
 	inst.world = inst.initWorld(draw, func() {
 		if tries--; tries >= 0 && snap.random == 0 {
 			snap.random = findGenerator(inst.mod, draw.first)
+			inst.account.Charge(lookedAt >> fuel.CostBulkShift)
 		}
 	})
 	if err := s.instantiate(ctx, c, inst, limits.MemoryBytes); err != nil {
@@ -85,10 +86,19 @@ func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
 	if snap.random != 0 {
 		spend(mem[snap.random:])
 	}
+	if len(mem) == 0 || len(mem) > maxImage {
+		return nil, fmt.Errorf("%w: it has %d KiB of memory", errNotReusable, len(mem)>>10)
+	}
 	var err error
-	snap.image, err = linear.NewImage(mem)
-	return snap, err
+	if snap.image, err = linear.NewImage(mem); err != nil {
+		return nil, err
+	}
+	return snap, nil
 }
+
+// maxImage is the size of the largest image, each of which stays in memory as
+// long as its module does.
+const maxImage = 64 << 20
 
 // The files of a snapshot, in the directory of the module's native code.
 const (
@@ -110,26 +120,38 @@ func (s *snapshot) save(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, stateFile), state, 0o600); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, imageFile), s.image.Bytes(), 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, imageFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.image.Write(f), f.Close())
 }
 
-// snapshot is the one that was saved; nil if there is none.
-func (c *contents) snapshot() (*snapshot, error) {
+// parse reads what was saved of a snapshot beside the image; nil if nothing was.
+func (c *contents) parse() (*savedState, error) {
 	if c.image == nil {
 		return nil, nil
 	}
-	var state savedState
-	if err := json.Unmarshal(c.state, &state); err != nil {
+	state := &savedState{}
+	if err := json.Unmarshal(c.state, state); err != nil {
 		return nil, fmt.Errorf("read %s: %w", stateFile, err)
 	}
-	if state.Random < 0 || state.Random > len(c.image)-generatorSize {
-		return nil, fmt.Errorf("read %s: the generator lies outside the image", stateFile)
+	if len(c.image) == 0 || state.Random < 0 || state.Random > len(c.image)-generatorSize {
+		return nil, fmt.Errorf("read %s: it does not fit the image", stateFile)
 	}
-	image, err := linear.NewImage(c.image)
+	return state, nil
+}
+
+// snapshot is the one that was saved with this image; nil of nothing.
+func (s *savedState) snapshot(content []byte) (*snapshot, error) {
+	if s == nil {
+		return nil, nil
+	}
+	image, err := linear.NewImage(content)
 	if err != nil {
 		return nil, err
 	}
-	return &snapshot{image: image, state: state.Globals, random: state.Random}, nil
+	return &snapshot{image: image, state: s.Globals, random: s.Random}, nil
 }
 
 // stateOf returns the globals that hold the state of an instance, nil if they
@@ -178,6 +200,9 @@ const (
 	generatorSize = generatorNext + 3*4
 )
 
+// lookedAt is how much of a memory is searched.
+const lookedAt = 16 << 20
+
 // findGenerator looks for the generator of the first thread of a Go program
 // that got these first random bytes, and has used some of that generator or
 // nothing of it. It returns 0 if there is none; nothing of Go's lies there.
@@ -202,7 +227,8 @@ func findGenerator(mod api.Module, first []byte) int {
 	for i := range 32 {
 		binary.LittleEndian.PutUint64(words[i*8:], thread.Uint64())
 	}
-	mem, ok := mod.Memory().Read(0, mod.Memory().Size())
+	// It is a variable of the runtime, and these come before the heap.
+	mem, ok := mod.Memory().Read(0, min(mod.Memory().Size(), lookedAt))
 	if !ok {
 		return 0
 	}

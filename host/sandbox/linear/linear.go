@@ -25,6 +25,9 @@ func NewImage(content []byte) (*Image, error) {
 	return newImage(content, (len(content)+PageSize-1)/PageSize*PageSize)
 }
 
+// Write writes the image to an empty file. Pages of zeros become holes.
+func (i *Image) Write(f *os.File) error { return i.write(f) }
+
 // Bytes is the content. It must not be written to.
 func (i *Image) Bytes() []byte { return i.bytes }
 

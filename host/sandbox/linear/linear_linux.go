@@ -54,6 +54,29 @@ func newImage(content []byte, size int) (_ *Image, err error) {
 	return &Image{bytes: mapped, file: fd}, nil
 }
 
+// write asks the file of the image where its content is: looking at a hole
+// would fill it.
+func (i *Image) write(f *os.File) error {
+	if err := f.Truncate(int64(len(i.bytes))); err != nil {
+		return err
+	}
+	for at := int64(0); ; {
+		from, err := unix.Seek(i.file, at, unix.SEEK_DATA)
+		if err == unix.ENXIO {
+			return nil // only a hole is left
+		}
+		if err != nil {
+			return fmt.Errorf("read an image: %w", err)
+		}
+		if at, err = unix.Seek(i.file, from, unix.SEEK_HOLE); err != nil {
+			return fmt.Errorf("read an image: %w", err)
+		}
+		if _, err := f.WriteAt(i.bytes[from:at], from); err != nil {
+			return err
+		}
+	}
+}
+
 func allZero(b []byte) bool {
 	for len(b) >= 8 {
 		if binary.NativeEndian.Uint64(b) != 0 {
@@ -72,7 +95,7 @@ func allZero(b []byte) bool {
 // Close frees the image. Memories that begin as it stay what they are, and
 // can no longer be reset.
 func (i *Image) Close() {
-	if i.bytes != nil {
+	if i != nil && i.bytes != nil {
 		_ = unix.Munmap(i.bytes)
 		_ = unix.Close(i.file)
 		i.bytes = nil

@@ -2,6 +2,8 @@
 
 package linear
 
+import "os"
+
 func newImage(content []byte, size int) (*Image, error) {
 	b := make([]byte, size)
 	copy(b, content)
@@ -9,7 +11,16 @@ func newImage(content []byte, size int) (*Image, error) {
 }
 
 // Close frees the image.
-func (i *Image) Close() { i.bytes = nil }
+func (i *Image) Close() {
+	if i != nil {
+		i.bytes = nil
+	}
+}
+
+func (i *Image) write(f *os.File) error {
+	_, err := f.Write(i.bytes)
+	return err
+}
 
 func (i *Image) mapTo(region []byte) error {
 	copy(region, i.bytes)

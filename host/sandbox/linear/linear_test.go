@@ -1,7 +1,10 @@
 package linear_test
 
 import (
+	"bytes"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -146,4 +149,32 @@ func BenchmarkReset(b *testing.B) {
 			}
 		}
 	})
+}
+
+// An image is written as it is, and where it is zero takes no room.
+func TestWrite(t *testing.T) {
+	const pages = 300
+	content := make([]byte, pages*linear.PageSize)
+	for _, page := range []int{3, 4, 200} {
+		content[page*linear.PageSize+1] = byte(page)
+	}
+	image, err := linear.NewImage(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	f, err := os.Create(filepath.Join(t.TempDir(), "image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := image.Write(f); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(f.Name()); err != nil || !bytes.Equal(got, content) {
+		t.Errorf("%d bytes that differ were written, %v", len(got), err)
+	}
+	if taken := onDisk(t, f); taken > 20*int64(linear.PageSize) {
+		t.Errorf("it takes %d bytes of the disk", taken)
+	}
 }

@@ -29,8 +29,7 @@ const spare = 4 << 20
 // the tool, so that package encoding/json knows the types, and the memory that
 // the runtime needs is there.
 func (r *registry) warm() {
-	room = make([]byte, spare)
-	room = nil
+	runtime.KeepAlive(make([]byte, spare))
 	runtime.GC() // not at the end: calls would be slower afterwards
 
 	for _, fn := range r.warmers {
@@ -49,8 +48,6 @@ func (r *registry) warm() {
 		}
 	}
 }
-
-var room []byte // a variable of the package, so that it is allocated
 
 // warmer returns a function that decodes arguments and encodes a result.
 func warmer[In, Out any](decode func(raw []byte) (In, error)) func() []byte {
