@@ -77,7 +77,7 @@ func (s *startResults) figures() []bench.Figure {
 		figure("new process to first result", s.First, 12, over("a process that does nothing", s.First)),
 		figure("stockade call", s.Call, 25, over("stockade version", s.Call)),
 		figure("noise of a new process", s.NothingNoise, 0, ""),
-		// TODO: measure it when tools can be installed.
+		// Tools cannot be installed yet.
 		{Name: "start with 50 installed tools", Missing: true, AtMost: 5, Unit: bench.Millis,
 			Note: "not measurable yet: there is no registry of installed tools"},
 	}
