@@ -39,16 +39,12 @@ const initTimeout = 3 * time.Second
 // The time at which every module initialises.
 var initTime = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// errNotReusable: an instance cannot be told from a new one after it was put
-// back, or nobody knows.
-// It is not expected to be otherwise the next time.
+// errNotReusable is wrapped by the reason for which a module has no snapshot,
+// if it would have none the next time either.
 var errNotReusable = errors.New("an instance of it cannot be put back to its beginning")
 
 // newSnapshot initialises a module.
 func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
-	if s.opts.Interpreter {
-		return nil, errNotReusable
-	}
 	ctx, cancel := context.WithTimeout(s.life, initTimeout)
 	defer cancel()
 	limits := policy.DefaultLimits()
