@@ -23,6 +23,8 @@ type FS struct {
 	mounts []*mount            // the longest name first
 	tree   map[string][]string // "/" and each directory above a mount: the names in it that lead to one
 	limits Limits
+	stage  *Stage  // nil: what is written goes to the host at once
+	record Journal // nil: nobody is told
 
 	written, created atomic.Int64
 
@@ -42,6 +44,7 @@ type mount struct {
 	info  os.FileInfo // of root
 	guard *guard      // nil if nothing is hidden inside
 	way   []trail     // what the host's name goes through
+	layer *layer      // nil if it is not staged
 }
 
 // New opens the mounts. Each must be an existing directory under an absolute,
@@ -54,18 +57,49 @@ type mount struct {
 //
 // The caller must Close the result.
 func New(mounts []policy.Mount, masked []string, limits Limits) (*FS, error) {
-	limits, err := limits.withDefaults()
+	return NewWith(mounts, masked, &Options{Limits: limits})
+}
+
+// Options is what an FS can have besides mounts. The zero value is what [New]
+// gives with the default limits.
+type Options struct {
+	Limits Limits
+	// Stage takes what the guest changes, instead of the host's files. It is
+	// used for one FS; a second one is an error. Nil: changes are made at once.
+	Stage *Stage
+	// Journal is told what the guest reads and, if there is a stage, what a
+	// commit changes. Nil: nobody is told.
+	Journal Journal
+}
+
+// NewWith is New with options; nil is the zero value.
+func NewWith(mounts []policy.Mount, masked []string, opts *Options) (*FS, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	limits, err := opts.Limits.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("mount: %w", err)
 	}
 	f := &FS{
 		tree:   map[string][]string{"/": nil},
 		limits: limits,
+		stage:  opts.Stage,
+		record: opts.Journal,
 		open:   map[io.Closer]struct{}{},
+	}
+	if f.stage != nil && f.stage.dir != "" {
+		masked = append(slices.Clip(masked), f.stage.dir)
 	}
 	if err := f.mount(mounts, masked); err != nil {
 		_ = f.Close()
 		return nil, err
+	}
+	if f.stage != nil {
+		if err := f.stage.attach(f); err != nil {
+			_ = f.Close()
+			return nil, err
+		}
 	}
 	return f, nil
 }
@@ -290,6 +324,11 @@ type place struct {
 	info   os.FileInfo // what the walk found under name; nil if nothing
 	trails [][]string  // the hidden things below dir
 	linked bool        // a symbolic link at the end of the name led here
+
+	// In a staged mount only, with the three above:
+	up    *node // the directory
+	node  *node // what is there; nil if nothing
+	fault Errno // why it was not found, unless there is just nothing
 }
 
 // close releases what the walk opened. It does nothing to the zero place.
@@ -323,6 +362,20 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 			continue
 		case foreign(rel):
 			return place{}, EINVAL
+		case m.layer != nil && m.layer.stage.ended():
+			return place{}, EBADF
+		case m.layer != nil:
+			p, steps, errno := m.layer.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
+			if m.guard != nil {
+				f.limits.Fuel(uint64(steps) * costWalk)
+				return p, errno
+			}
+			f.limits.Fuel(uint64(strings.Count(rel, "/")) * costName)
+			if errno != 0 {
+				// The host would not have been asked yet.
+				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, up: m.layer.top, fault: errno}
+			}
+			return p, 0
 		case m.guard != nil:
 			p, steps, errno := m.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
 			f.limits.Fuel(uint64(steps) * costWalk)
@@ -356,6 +409,12 @@ func (p *place) writable() Errno {
 
 func (p *place) guarded() bool { return p.m.guard != nil }
 
+// staged reports whether changes are made to a node. What the walk found is
+// known then, as it is in a guarded mount.
+func (p *place) staged() bool { return p.up != nil }
+
+func (p *place) known() bool { return p.guarded() || p.staged() }
+
 // fixed reports whether the entry must stay what it is: the mount itself, and
 // what leads to something hidden.
 func (p *place) fixed() bool {
@@ -365,7 +424,10 @@ func (p *place) fixed() bool {
 // lstat is what is at the place, without following a symbolic link unless the
 // walk did.
 func (p *place) lstat() (os.FileInfo, Errno) {
-	if p.guarded() {
+	if p.known() {
+		if p.fault != 0 {
+			return nil, p.fault
+		}
 		if p.info == nil {
 			return nil, ENOENT
 		}
@@ -377,7 +439,7 @@ func (p *place) lstat() (os.FileInfo, Errno) {
 
 // stat is what is at the place behind symbolic links.
 func (p *place) stat() (os.FileInfo, Errno) {
-	if p.guarded() {
+	if p.known() {
 		return p.lstat()
 	}
 	fi, err := p.dir.Stat(p.name)

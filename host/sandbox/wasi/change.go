@@ -1,0 +1,330 @@
+package wasi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Kind is what a change does.
+type Kind string
+
+// The kinds. A file is also a symbolic link, or whatever else can be moved and
+// removed but not opened.
+const (
+	Created          Kind = "created"
+	Modified         Kind = "modified" // also by another that took its place
+	Removed          Kind = "removed"
+	Renamed          Kind = "renamed" // a directory with everything in it; content may have changed too
+	DirectoryCreated Kind = "directory created"
+	DirectoryRemoved Kind = "directory removed"
+	Times            Kind = "times" // only those, and set by the guest
+)
+
+// Change is something that a commit would do.
+type Change struct {
+	Path   string // of the host, absolute; as it is afterwards, unless it is gone
+	From   string // of what was renamed
+	Kind   Kind
+	Before *Version // nil if there was nothing
+	After  *Version // nil if there is nothing
+}
+
+// Version is a file or directory as it was or would be. It can be used until
+// the stage ends.
+type Version struct {
+	Size int64       // of a file
+	Mode fs.FileMode // with the type
+
+	l *layer
+	n *node
+	// staged says that what counts is n as it is, and not what the host has.
+	staged bool
+}
+
+// Open returns the content of a regular file. It is an error if the host's
+// file is another one by now.
+func (v *Version) Open() (io.ReadCloser, error) {
+	if v.l.stage.ended() {
+		return nil, os.ErrClosed
+	}
+	if !v.Mode.IsRegular() {
+		return nil, fmt.Errorf("open: not a regular file: %v", v.Mode)
+	}
+	data := v.n.data
+	if !v.staged {
+		data = nil
+	}
+	var base *os.File
+	if v.n.origin != nil {
+		cur := v.l.cursor()
+		defer cur.close()
+		var errno Errno
+		if base, _, errno = cur.open(v.n, os.O_RDONLY); errno != 0 {
+			return nil, fmt.Errorf("open %s: %v", v.l.hostPath(v.n.origin.path()), errno)
+		}
+	}
+	return &versionReader{io.NewSectionReader(over{data, base}, 0, v.Size), base}, nil
+}
+
+type versionReader struct {
+	*io.SectionReader
+	base *os.File
+}
+
+func (r *versionReader) Close() error {
+	if r.base == nil {
+		return nil
+	}
+	return r.base.Close()
+}
+
+// SHA256 is that of the content. It reads all of it.
+func (v *Version) SHA256() ([32]byte, error) {
+	r, err := v.Open()
+	if err != nil {
+		return [32]byte{}, err
+	}
+	sum, err := digestOf(r)
+	return sum, errors.Join(err, r.Close())
+}
+
+func (l *layer) before(n *node) *Version {
+	fi := n.origin.info
+	v := &Version{Mode: fi.Mode(), l: l, n: n}
+	if fi.Mode().IsRegular() {
+		v.Size = fi.Size()
+	}
+	return v
+}
+
+func (l *layer) after(n *node) *Version {
+	v := &Version{Mode: n.mode, l: l, n: n, staged: true}
+	if n.mode.IsRegular() {
+		var live os.FileInfo
+		if n.origin != nil {
+			live = n.origin.info
+		}
+		v.Size = nodeInfo{n, live}.Size()
+	}
+	return v
+}
+
+// same reports whether two versions have the same content.
+func same(a, b *Version) (bool, error) {
+	if a.Size != b.Size {
+		return false, nil
+	}
+	x, err := a.Open()
+	if err != nil {
+		return false, err
+	}
+	defer x.Close()
+	y, err := b.Open()
+	if err != nil {
+		return false, err
+	}
+	defer y.Close()
+	p, q := make([]byte, 64<<10), make([]byte, 64<<10)
+	for at := int64(0); at < a.Size; {
+		n, m := int(min(a.Size-at, int64(len(p)))), 0
+		if _, err := io.ReadFull(x, p[:n]); err != nil {
+			return false, err
+		}
+		if m, err = io.ReadFull(y, q[:n]); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(p[:n], q[:m]) {
+			return false, nil
+		}
+		at += int64(n)
+	}
+	return true, nil
+}
+
+// sameBlocks is same for a file and its original, of which only the blocks
+// that were written can differ.
+func (l *layer) sameBlocks(n *node) (bool, error) {
+	c := n.data
+	if c.size != n.origin.info.Size() {
+		return false, nil
+	}
+	if c.below < c.size {
+		return same(l.before(n), l.after(n))
+	}
+	r, err := l.before(n).Open()
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	base := r.(*versionReader).base
+	var p, q [blockBytes]byte
+	for b := range c.blocks {
+		at := b * blockBytes
+		size := min(c.size-at, blockBytes)
+		if _, err := c.readAt(base, p[:size], at); err != nil && err != io.EOF {
+			return false, err
+		}
+		if _, err := readFull(base, q[:size], at); err != nil && err != io.EOF {
+			return false, err
+		}
+		if p != q {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// change is a Change with its nodes.
+type change struct {
+	kind Kind
+	l    *layer
+	n    *node // as it is afterwards; nil if gone
+	was  *node // what the host has in that place, or had where n comes from
+}
+
+func (c *change) path() string {
+	if c.n == nil {
+		return c.was.origin.path()
+	}
+	return c.n.path()
+}
+
+// changes finds the changes of a layer, in no particular order except that a
+// directory comes before what is in it.
+func (l *layer) changes() (out []change, _ error) {
+	replaced := map[*node]bool{}
+	var visit func(dir *node) error
+	visit = func(dir *node) error {
+		for _, n := range dir.children {
+			was := dir.away[n.name]
+			if was != nil && (!was.gone || !was.mode.IsRegular() || !n.mode.IsRegular()) {
+				was = nil
+			}
+			kind, err := l.kindOf(n, was)
+			if err != nil {
+				return err
+			}
+			if was != nil {
+				replaced[was] = true
+			}
+			switch {
+			case kind == "":
+			case was == nil && n.origin != nil:
+				out = append(out, change{kind, l, n, n})
+			default:
+				out = append(out, change{kind, l, n, was})
+				if n.origin != nil {
+					out = append(out, change{Removed, l, nil, n})
+				}
+			}
+			if err := visit(n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if t := l.top.times; t != nil && (t.setAtim || t.setMtim) {
+		out = append(out, change{Times, l, l.top, l.top})
+	}
+	if err := visit(l.top); err != nil {
+		return nil, err
+	}
+	for n := range l.away {
+		switch {
+		case !n.gone || replaced[n]:
+		case n.origin.info.IsDir():
+			out = append(out, change{DirectoryRemoved, l, nil, n})
+		default:
+			out = append(out, change{Removed, l, nil, n})
+		}
+	}
+	return out, nil
+}
+
+// kindOf is what becomes of a name that has a node now and, if was is not nil,
+// had another regular file before. Empty is nothing.
+func (l *layer) kindOf(n, was *node) (Kind, error) {
+	switch {
+	case was != nil:
+		equal, err := same(l.before(was), l.after(n))
+		switch {
+		case err != nil || !equal || n.origin != nil:
+			return Modified, err
+		case n.times.setAtim || n.times.setMtim:
+			return Times, nil
+		}
+		return "", nil
+	case n.origin == nil && n.mode.IsDir():
+		return DirectoryCreated, nil
+	case n.origin == nil:
+		return Created, nil
+	case !n.home():
+		return Renamed, nil
+	}
+	if n.data != nil {
+		if equal, err := l.sameBlocks(n); err != nil || !equal {
+			return Modified, err
+		}
+	}
+	if t := n.times; t != nil && (t.setAtim || t.setMtim) {
+		return Times, nil
+	}
+	if n.chmod && n.mode.Perm() != n.origin.info.Mode().Perm() {
+		return Modified, nil // it was away and came back with a mode
+	}
+	return "", nil
+}
+
+// Changes lists what a commit would do, sorted by Path. It reads what was
+// written and compares it with what is there. After the end of the stage there
+// are none.
+func (s *Stage) Changes() ([]Change, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended() {
+		return nil, nil
+	}
+	all, err := s.changes()
+	if err != nil {
+		return nil, fmt.Errorf("compare what is staged: %w", err)
+	}
+	out := make([]Change, 0, len(all))
+	for _, c := range all {
+		shown := Change{Kind: c.kind, Path: c.l.hostPath(c.path())}
+		if c.was != nil {
+			shown.Before = c.l.before(c.was)
+		}
+		if c.n != nil {
+			shown.After = c.l.after(c.n)
+		}
+		if c.kind == Renamed {
+			shown.From = c.l.hostPath(c.was.origin.path())
+		}
+		out = append(out, shown)
+	}
+	slices.SortFunc(out, func(a, b Change) int {
+		if c := strings.Compare(a.Path, b.Path); c != 0 {
+			return c
+		}
+		return strings.Compare(string(b.Kind), string(a.Kind)) // removed before created
+	})
+	return out, nil
+}
+
+func (s *Stage) changes() ([]change, error) {
+	var all []change
+	for _, l := range s.layers {
+		c, err := l.changes()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c...)
+	}
+	return all, nil
+}
