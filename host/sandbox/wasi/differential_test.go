@@ -471,6 +471,32 @@ func runDifferential(t *testing.T, program []byte, commit bool) {
 	}
 }
 
+// runMasked is runDifferential for a mount with things to hide, of which the
+// model knows nothing.
+func runMasked(t *testing.T, program []byte) {
+	w, _ := newDifferential(t)
+	other, _ := newDifferential(t)
+	masked := func() []string { return []string{"ws/d/e", "ws/c/later"} }
+	staged, s := w.openStaged(nil, masked(), w.rw("ws"))
+	b, c := &real{g: other.openMasked(masked(), other.rw("ws"))}, &real{g: staged}
+	before := w.state()
+	var log []string
+	for i, op := range decode(program) {
+		want, got := b.do(op), c.do(op)
+		log = append(log, fmt.Sprintf("%d: %v = %.60q", i, op, got))
+		if want != got {
+			t.Fatalf("through %.300q\nstaged  %.300q\n%s", want, got, strings.Join(log, "\n"))
+		}
+	}
+	w.unchangedWorkspace(before)
+	if err := s.Commit(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(log, "\n"))
+	}
+	if diff := cmp.Diff(other.tree(), w.tree()); diff != "" {
+		t.Fatalf("(-through +staged):\n%s\n%s", diff, strings.Join(log, "\n"))
+	}
+}
+
 func newThrough(t *testing.T) *guestFS {
 	w, _ := newDifferential(t)
 	return w.open(w.rw("ws"))
@@ -494,8 +520,24 @@ func (w *world) unchangedWorkspace(before map[string]string) {
 func TestAStagedGuestSeesWhatAnyOtherSees(t *testing.T) {
 	for seed := range uint64(*sequences) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { runDifferential(t, randomOperations(seed), seed%5 != 0) })
+		if seed%3 == 0 {
+			t.Run(fmt.Sprint(seed, " masked"), func(t *testing.T) { runMasked(t, randomOperations(seed)) })
+		}
 		if t.Failed() {
 			return
 		}
 	}
+}
+
+func FuzzStage(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(randomOperations(seed), seed%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, program []byte, masked bool) {
+		if masked {
+			runMasked(t, program)
+		} else {
+			runDifferential(t, program, true)
+		}
+	})
 }

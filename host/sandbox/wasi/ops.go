@@ -326,7 +326,7 @@ func (p *place) setLinkTimes(atim, mtim int64) Errno {
 
 // Rename moves a file or directory within a mount. An empty directory can be
 // replaced by another; that it is removed first can be seen by the host.
-func (f *FS) Rename(from, to string) Errno {
+func (f *FS) Rename(from, to string) (out Errno) {
 	a, errno := f.entry(from)
 	defer a.close()
 	if errno != 0 {
@@ -370,6 +370,11 @@ func (f *FS) Rename(from, to string) Errno {
 		if err := b.dir.Remove(b.name); err != nil {
 			return notEmpty(errnoOf(err))
 		}
+		defer func() {
+			if out != 0 { // below itself by way of a link, for one
+				_ = b.dir.Mkdir(b.name, dst.Mode().Perm())
+			}
+		}()
 	}
 	if a.staged() {
 		return a.m.layer.rename(&a, &b)
