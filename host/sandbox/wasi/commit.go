@@ -202,6 +202,7 @@ func (c *commit) dir(l *layer, n *node) (*handle, error) {
 	}
 	path = l.hostPath(n.origin.path())
 	cur := l.cursor()
+	cur.strict = true
 	defer cur.close()
 	if errno := cur.to(n); errno != 0 {
 		return nil, c.changed(path, errno.String())

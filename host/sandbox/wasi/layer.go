@@ -40,6 +40,8 @@ type cursor struct {
 	l    *layer
 	at   *node
 	root *os.Root
+	// strict follows no symbolic link even to where the node was found.
+	strict bool
 }
 
 func (l *layer) cursor() *cursor { return &cursor{l: l, at: l.top, root: l.root} }
@@ -70,7 +72,12 @@ func (c *cursor) to(dir *node) Errno {
 	if err != nil {
 		return errnoOf(err)
 	}
-	if !os.SameFile(fi, dir.origin.info) {
+	same := os.SameFile(fi, dir.origin.info)
+	if same && c.strict {
+		link, err := c.root.Lstat(dir.origin.name)
+		same = err == nil && link.IsDir()
+	}
+	if !same {
 		_ = root.Close()
 		return errReplaced
 	}

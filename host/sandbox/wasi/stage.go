@@ -79,6 +79,9 @@ func NewStage(opts *StageOptions) (*Stage, error) {
 	}
 	s := &Stage{arena: &arena{memory: o.MemoryBytes, limit: o.MaxBytes}}
 	if o.Dir == "" {
+		if err := s.probe(); err != nil {
+			return nil, fmt.Errorf("stage: %w", err)
+		}
 		return s, nil
 	}
 	if err := checkHostPath(o.Dir); err != nil {
@@ -100,18 +103,37 @@ func (s *Stage) open(parent string) error {
 	if s.root, err = os.OpenRoot(dir); err != nil {
 		return err
 	}
-	// What a new file gets is what the umask of the process leaves, and the
-	// only way to learn that without changing it is to make one.
-	probe, err := s.root.OpenFile("umask", os.O_CREATE|os.O_EXCL|os.O_WRONLY, newDirMode)
+	s.arena.create = s.file
+	s.umask, err = umaskIn(s.root)
+	return err
+}
+
+// probe finds the umask without a directory of its own.
+func (s *Stage) probe() error {
+	dir, err := os.MkdirTemp("", "stockade-umask-*")
 	if err != nil {
 		return err
 	}
-	fi, err := probe.Stat()
-	if err == nil {
-		s.umask = newDirMode &^ fi.Mode().Perm()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return errors.Join(err, os.Remove(dir))
 	}
-	s.arena.create = s.file
-	return errors.Join(err, probe.Close(), s.root.Remove("umask"))
+	s.umask, err = umaskIn(root)
+	return errors.Join(err, root.Close(), os.Remove(dir))
+}
+
+// umaskIn makes a file: the only way to learn the umask of the process without
+// changing it is to see what it leaves.
+func umaskIn(root *os.Root) (fs.FileMode, error) {
+	file, err := root.OpenFile("umask", os.O_CREATE|os.O_EXCL|os.O_WRONLY, newDirMode)
+	if err != nil {
+		return 0, err
+	}
+	fi, err := file.Stat()
+	if err := errors.Join(err, file.Close(), root.Remove("umask")); err != nil {
+		return 0, err
+	}
+	return newDirMode &^ fi.Mode().Perm(), nil
 }
 
 // file makes the file for what does not fit in memory.
