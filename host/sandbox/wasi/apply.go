@@ -44,6 +44,13 @@ func (c *commit) apply() error {
 				return err
 			}
 		}
+		for _, ch := range c.all {
+			if ch.l == l && ch.n != nil && ch.n.chmod && ch.n.home() && !ch.n.fresh() {
+				if err := c.remode(l, ch.n); err != nil {
+					return err
+				}
+			}
+		}
 		if err := c.setFileTimes(l); err != nil {
 			return err
 		}
@@ -168,6 +175,18 @@ func (c *commit) place(l *layer, n, was *node) error {
 		return err
 	}
 	return c.rename(from, to)
+}
+
+// remode gives a file that stays where it is another mode.
+func (c *commit) remode(l *layer, n *node) error {
+	if err := c.begin("change the mode of", l.hostPath(n.path())); err != nil {
+		return err
+	}
+	h, err := c.dir(l, n.parent)
+	if err != nil {
+		return err
+	}
+	return c.resemble(spot{h, n.name}, n)
 }
 
 // resemble is [place.resemble] for something that is moved.

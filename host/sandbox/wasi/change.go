@@ -272,11 +272,11 @@ func (l *layer) kindOf(n, was *node) (Kind, error) {
 			return Modified, err
 		}
 	}
-	if t := n.times; t != nil && (t.setAtim || t.setMtim) {
-		return Times, nil
-	}
 	if n.chmod && n.mode.Perm() != n.origin.info.Mode().Perm() {
 		return Modified, nil // it was away and came back with a mode
+	}
+	if t := n.times; t != nil && (t.setAtim || t.setMtim) {
+		return Times, nil
 	}
 	return "", nil
 }

@@ -257,6 +257,12 @@ func (f *FS) Close() error {
 	return errors.Join(errs...)
 }
 
+func (f *FS) isClosed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
 // reserve takes one of the files that may be open, before it is opened.
 func (f *FS) reserve() Errno {
 	f.mu.Lock()
@@ -362,7 +368,7 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 			continue
 		case foreign(rel):
 			return place{}, EINVAL
-		case m.layer != nil && m.layer.stage.ended():
+		case m.layer != nil && (f.isClosed() || m.layer.stage.ended()):
 			return place{}, EBADF
 		case m.layer != nil:
 			p, steps, errno := m.layer.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)

@@ -98,7 +98,11 @@ func (c *cursor) child(dir *node, name string) (*node, os.FileInfo, Errno) {
 		fi, errno := c.look(n)
 		return n, fi, errno
 	}
-	if errno := c.to(dir); errno != 0 {
+	switch errno := c.to(dir); errno {
+	case 0:
+	case ENOENT:
+		return nil, nil, errReplaced // the directory is gone, and not the name in it
+	default:
 		return nil, nil, errno
 	}
 	fi, err := c.root.Lstat(name)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"sync/atomic"
 )
 
 // openStaged opens a file or directory of a staged mount. The caller has
@@ -105,10 +106,14 @@ type stagedBody struct {
 	l    *layer
 	n    *node
 	base *os.File // nil if the guest made the file
+
+	closed atomic.Bool
 }
 
+func (b *stagedBody) ended() bool { return b.closed.Load() || b.l.stage.ended() }
+
 func (b *stagedBody) live() (os.FileInfo, error) {
-	if b.l.stage.ended() {
+	if b.ended() {
 		return nil, os.ErrClosed
 	}
 	if b.base == nil {
@@ -123,7 +128,7 @@ func (b *stagedBody) Stat() (os.FileInfo, error) {
 }
 
 func (b *stagedBody) ReadAt(p []byte, off int64) (int, error) {
-	if b.l.stage.ended() {
+	if b.ended() {
 		return 0, os.ErrClosed
 	}
 	return over{b.n.data, b.base}.ReadAt(p, off)
@@ -182,6 +187,7 @@ func (b *stagedBody) release() {
 }
 
 func (b *stagedBody) Close() error {
+	b.closed.Store(true)
 	if b.base == nil {
 		return nil
 	}
