@@ -287,7 +287,13 @@ func (c *commit) tidy() error {
 			out.Left = append(out.Left, what)
 		}
 	}
-	// Those below a directory that goes too, first.
+	// What was replaced goes when what replaced it is there to stay, and what
+	// is below a directory that goes too, first.
+	for n, h := range c.dirs {
+		if !n.gone {
+			note("the synchronization of "+h.path, h.sync())
+		}
+	}
 	slices.SortStableFunc(c.gone, func(a, b spot) int { return strings.Count(b.dir.path, "/") - strings.Count(a.dir.path, "/") })
 	for _, p := range c.gone {
 		err := p.dir.root.Remove(p.name)
@@ -296,9 +302,6 @@ func (c *commit) tidy() error {
 	for n, h := range c.dirs {
 		if t := n.times; t != nil && !n.gone && (t.setAtim || t.setMtim) {
 			note("the times of "+h.path, setTimes(h.file, t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim)))
-		}
-		if !n.gone {
-			note("the synchronization of "+h.path, h.sync())
 		}
 	}
 	if out.Err != nil {

@@ -227,6 +227,9 @@ func TestTheHostInterferesWithACommit(t *testing.T) {
 			if diff := cmp.Diff(outside, after); diff != "" {
 				t.Errorf("%s at %d: outside was changed:\n%s", tc.name, at, diff)
 			}
+			if got := w.content("ws/r"); tc.name == "target is changed" && got != "the host" {
+				t.Errorf("what the host wrote at %d is lost: %q", at, got)
+			}
 			if b, _ := os.ReadFile(w.path("out/secret")); string(b) != canary {
 				t.Errorf("%s at %d: the canary is %q", tc.name, at, b)
 			}

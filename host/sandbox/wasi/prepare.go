@@ -29,9 +29,6 @@ func (c *commit) prepare() error {
 		if err := c.build(ch.l, ch.n, spot{h, tempName()}); err != nil {
 			return err
 		}
-		if err := h.sync(); err != nil {
-			return err
-		}
 	}
 	return nil
 }
