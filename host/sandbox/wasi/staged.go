@@ -156,23 +156,27 @@ func sameFile(a, b os.FileInfo) bool {
 // rename is the end of [FS.Rename].
 func (l *layer) rename(a, b *place) Errno {
 	n, dst := a.node, b.node
-	switch {
-	case b.fault != 0:
+	if b.fault != 0 {
 		return b.fault // its directory is missing
-	case b.up.within(n):
-		return EINVAL
-	case a.up.device() != b.up.device():
-		return errCrossing
 	}
 	if dst != nil && dst.mode.IsDir() {
 		if empty, errno := l.empty(dst); errno != 0 || !empty {
 			return orNotEmpty(errno)
 		}
 	}
-	if dst != nil && dst.mode.IsRegular() && n.mode.IsRegular() {
+	replaces := dst != nil && dst.mode.IsRegular() && n.mode.IsRegular()
+	if replaces {
 		if errno := a.singleStaged(); errno != 0 {
 			return errno
 		}
+	}
+	switch {
+	case b.up.within(n):
+		return EINVAL
+	case a.up.device() != b.up.device():
+		return errCrossing
+	}
+	if replaces {
 		if n.mode.Perm() != dst.mode.Perm() {
 			n.chmod = true
 		}
