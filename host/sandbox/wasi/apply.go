@@ -163,7 +163,11 @@ func (c *commit) place(l *layer, n, was *node) error {
 	if was == nil {
 		return c.rename(from, to)
 	}
-	switch err := exchange(from, to); {
+	err = errors.ErrUnsupported
+	if !c.s.inSteps {
+		err = exchange(from, to)
+	}
+	switch {
 	case err == nil:
 		c.undo = append(c.undo, step{fmt.Sprintf("exchange %s and %s", to, from), func() error { return exchange(to, from) }})
 		c.gone = append(c.gone, from)

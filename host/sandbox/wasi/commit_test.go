@@ -146,6 +146,11 @@ func (w *world) settled() map[string]string {
 
 // Wherever a commit fails, nothing is changed, and the next one succeeds.
 func TestACommitThatFailsIsUndone(t *testing.T) {
+	t.Run("exchanging", func(t *testing.T) { failEverywhere(t, false) })
+	t.Run("in steps", func(t *testing.T) { failEverywhere(t, true) })
+}
+
+func failEverywhere(t *testing.T, inSteps bool) {
 	errTest := errors.New("disk full")
 	var want map[string]string
 	for fail := 0; ; fail++ {
@@ -154,6 +159,7 @@ func TestACommitThatFailsIsUndone(t *testing.T) {
 		everything(g)
 		before := w.settled()
 		n := 0
+		s.inSteps = inSteps
 		s.before = func(op, path string) error {
 			if n++; n == fail+1 {
 				return errTest

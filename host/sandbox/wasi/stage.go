@@ -41,7 +41,8 @@ type Stage struct {
 	umask fs.FileMode
 	arena *arena
 
-	before func(op, path string) error // of a test, before each step of a commit
+	before  func(op, path string) error // of a test, before each step of a commit
+	inSteps bool                        // of a test: as if exchange were not there
 
 	layers []*layer // fixed when the FS is made
 	record Journal
