@@ -42,6 +42,14 @@ func TestACommitIsRefused(t *testing.T) {
 			w.file("ws/f.txt", "INSIDE")
 			os.Chtimes(w.path("ws/f.txt"), fi.ModTime(), fi.ModTime())
 		}},
+		{"file replaced while it is open", func(g *guestFS) {
+			f, _ := g.file("ws/f.txt", ReadWrite)
+			g.w.file("ws/t", "the host")
+			g.w.rename("ws/t", "ws/f.txt")
+			g.Stat(g.name("ws/f.txt"))
+			f.Write([]byte("x"))
+			f.Close()
+		}, func(*world) {}},
 		{"file gone", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { os.Remove(w.path("ws/f.txt")) }},
 		{"file is a link now", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
 			os.Remove(w.path("ws/f.txt"))

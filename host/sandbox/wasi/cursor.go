@@ -80,7 +80,7 @@ func (c *cursor) child(dir *node, name string) (*node, os.FileInfo, Errno) {
 			n.origin.info, n.mode = fi, fi.Mode()
 		}
 		return n, fi, 0
-	case known && (n.dirty() || n.keep && n.mode.IsDir()):
+	case known && (n.dirty() || n.keep && n.mode.IsDir() || n.opens > 0 && n.write):
 		return n, n.origin.info, 0 // the host has something else there, and the commit will tell
 	case err != nil:
 		return nil, nil, errnoOf(err)

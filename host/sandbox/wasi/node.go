@@ -29,6 +29,7 @@ type node struct {
 	chmod bool        // mode was taken over from a file that this one replaced
 	like  os.FileInfo // and the owner, unless nil
 	read  bool        // opened by the guest to be read
+	write bool        // opened by the guest to be written
 	seen  *digest     // the content when it was first changed; nil if that was not looked at
 }
 

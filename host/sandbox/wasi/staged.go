@@ -64,6 +64,7 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 	}
 	n.hold()
 	n.read = n.read || access != WriteOnly
+	n.write = n.write || access != ReadOnly
 	b := &stagedBody{l: l, n: n, base: host}
 	if flag&Truncate != 0 && (nodeInfo{n, live.live}).Size() > 0 {
 		if err := b.Truncate(0); err != nil {
