@@ -169,7 +169,7 @@ func TestAttacks(t *testing.T) {
 		{name: "rename onto the mount", do: rename("ws/d", "ws"), rw: out, ro: rofs},
 		{name: "rename a directory into itself", do: rename("ws/d", "ws/d/x"), rw: EINVAL, ro: rofs},
 	} {
-		for _, mode := range []string{"rw", "guarded", "ro", "none"} {
+		for _, mode := range []string{"rw", "guarded", "staged", "staged and guarded", "ro", "none"} {
 			t.Run(tc.name+"/"+mode, func(t *testing.T) {
 				w := newWorld(t)
 				w.file("out/secret2", "may be read, not written")
@@ -180,11 +180,11 @@ func TestAttacks(t *testing.T) {
 				var mounts []policy.Mount
 				var masked []string
 				switch mode {
-				case "guarded":
+				case "guarded", "staged and guarded":
 					w.dir("ws/masked")
 					masked = append(masked, "ws/masked")
 					fallthrough
-				case "rw":
+				case "rw", "staged":
 					want, mounts = tc.rw, append(mounts, w.rw("ws"))
 				case "ro":
 					want, mounts = tc.ro, append(mounts, w.ro("ws"))
@@ -193,7 +193,12 @@ func TestAttacks(t *testing.T) {
 						want = errOutside
 					}
 				}
-				g := w.openMasked(masked, mounts...)
+				var g *guestFS
+				if strings.HasPrefix(mode, "staged") {
+					g, _ = w.openStaged(nil, masked, mounts...)
+				} else {
+					g = w.openMasked(masked, mounts...)
+				}
 				before := w.state()
 				var got Errno
 				promptly(t, func() { got = tc.do(g) })

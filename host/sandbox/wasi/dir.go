@@ -15,10 +15,13 @@ type Dir struct {
 	shown   string
 	ino     uint64
 	first   []Dirent // what is listed first
+	fixed   int      // so many of them stay; the others are staged
 	m       *mount   // nil for a synthetic directory, as are the rest
 	held    *held
 	trails  [][]string // guarded: the hidden things below
 	entries *entries
+	node    *node               // staged only
+	merged  map[string]struct{} // staged: the names that are listed first
 
 	last   Dirent // the entry read last
 	lastAt uint64 // its cookie
@@ -62,10 +65,9 @@ const maxLeftOut = 64
 // newDir opens the directory at a place. It takes over host, which is nil for
 // a synthetic directory; the caller closes it on error.
 func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
-	d := &Dir{fs: f, shown: p.shown, m: p.m, ino: hashIno(p.shown)}
+	d := &Dir{fs: f, shown: p.shown, m: p.m, ino: hashIno(p.shown), node: p.node}
 	if p.m != nil {
-		st := hostStat(fi)
-		d.ino = p.m.ino(st.Ino, st.Dev, p.shown)
+		d.ino = p.m.describe(fi, p.shown).Ino
 	}
 	// What is above a mount is not the guest's business, so the number of the
 	// parent is made up.
@@ -84,16 +86,18 @@ func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 			d.first = append(d.first, Dirent{Name: name, Type: Directory, Ino: hashIno(child)})
 		}
 	}
-	for i := range d.first {
-		d.first[i].Next = firstCookie + uint64(i) + 1
-	}
-	d.first[len(d.first)-1].Next = startCookie
+	d.fixed = len(d.first)
+	d.number()
 	if host == nil {
 		return d, 0
 	}
 	d.held = &held{file: host}
 	d.entries = &entries{}
-	if p.guarded() {
+	if p.staged() && p.guarded() {
+		if errno := d.guardStaged(p); errno != 0 {
+			return nil, errno
+		}
+	} else if p.guarded() {
 		root, fi, err := openDir(p.dir, p.name)
 		if err != nil {
 			return nil, errnoOf(err)
@@ -114,6 +118,14 @@ func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 	return d, 0
 }
 
+// number gives the entries that are listed first their cookies.
+func (d *Dir) number() {
+	for i := range d.first {
+		d.first[i].Next = firstCookie + uint64(i) + 1
+	}
+	d.first[len(d.first)-1].Next = startCookie
+}
+
 // Name is the absolute name under which the directory was opened, cleaned.
 func (d *Dir) Name() string { return d.shown }
 
@@ -122,6 +134,9 @@ func (d *Dir) Stat() (Stat, Errno) {
 	d.fs.limits.Fuel(costSyscall)
 	if d.m == nil {
 		return syntheticStat(d.shown), 0
+	}
+	if d.node != nil {
+		return d.stagedStat()
 	}
 	fi, err := d.held.file.Stat()
 	if err != nil {
@@ -147,16 +162,19 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 		return Dirent{}, false, EBADF
 	case cookie == 0:
 		d.forget() // from the start again means as it is now
+		d.merge()
 		return d.first[0], true, 0
-	case d.m != nil && cookie == d.lastAt:
+	case d.held != nil && cookie == d.lastAt:
 		return d.last, true, 0
-	case d.m != nil && cookie == d.at:
+	case d.held != nil && cookie == d.at:
 	case cookie >= firstCookie && cookie != startCookie:
 		if cookie-firstCookie >= uint64(len(d.first)) {
 			return Dirent{}, false, EINVAL
 		}
 		return d.first[cookie-firstCookie], true, 0
-	case d.m == nil:
+	case d.node != nil && d.node.gone:
+		return Dirent{}, false, ENOENT
+	case d.held == nil:
 		return Dirent{}, false, 0
 	}
 	if cookie != d.at {
@@ -181,6 +199,7 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 		d.fs.limits.Fuel(costEntry)
 		if d.shows(e) {
 			e.Ino = d.m.ino(e.Ino, e.dev, join(d.shown, e.Name))
+			d.restage(&e.Dirent)
 			d.last, d.lastAt, d.at = e.Dirent, cookie, e.Next
 			return e.Dirent, true, 0
 		}
@@ -206,7 +225,10 @@ func (d *Dir) shows(e hostEntry) bool {
 	if !utf8.ValidString(e.Name) {
 		return false
 	}
-	for _, first := range d.first {
+	if d.node != nil && !d.showsStaged(e.Name) {
+		return false
+	}
+	for _, first := range d.first[:d.fixed] {
 		if first.Name == e.Name {
 			return false // it is something else for this guest
 		}
@@ -228,6 +250,9 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 		return errReadOnly
 	}
 	d.fs.limits.Fuel(costSyscall)
+	if d.node != nil {
+		return d.setStagedTimes(atim, mtim)
+	}
 	return errnoOf(setTimes(d.held.file, atim, mtim))
 }
 

@@ -65,6 +65,41 @@
 // New files and directories get mode 0666 and 0777 less the umask of the
 // host process, like those of any other program of the user: WASI has no modes.
 //
+// # Stages
+//
+// With a [Stage], see [NewWith], nothing that a guest does to a writable mount
+// reaches the host. The guest sees its changes as if they were made, and no
+// other guest does. When it has ended, [Stage.Changes] lists them, in any
+// order of operations the same: what was written and then removed is none, nor
+// is a file that was written with the bytes it had, and a temporary file that
+// was renamed over another is one that was modified. [Stage.Commit] makes
+// them, all or none, and [Stage.Drop] forgets them.
+//
+// The guest can tell that a mount is staged by link counts, the sizes and times
+// of directories, the inode numbers of what it made, and by some errors of the
+// host that come only when something is done: a directory that the host's user
+// may not write to, a full disk. It sees what others do to files that it has
+// not changed itself, as it does without a stage; but once it has used a
+// directory that the host then moves away, names in it are EAGAIN.
+//
+// What is kept of a file is the blocks of 4 KiB that were written, over the
+// original, which is read where it is: to change a little of a large file
+// costs a little, on every file system. A commit writes the file anew, because
+// nothing less can be undone; it lets the kernel copy what did not change,
+// which shares blocks where the file system can. Content is in memory and, when
+// it becomes more, in a file without a name in a private directory that no
+// mount shows, so a crash leaves nothing but that directory, empty.
+//
+// A commit compares first what the guest changed, replaced or removed with
+// what is there now, by identity, size, mode and modification time, and by the
+// content if the guest has read it and it has no more than 4 MiB. Then it
+// writes what is new to temporary files beside the targets, then it exchanges
+// names in directories that it holds open, and only then it removes what was
+// replaced. Up to the last step all of it can be put back. A crash of the host
+// in the middle of a commit can leave files named .stockade-*.tmp, of which
+// some may be originals. Owner and mode are kept; other attributes, such as
+// ACLs, are not, and a file that is modified becomes another inode.
+//
 // # Concurrency
 //
 // A guest is one goroutine, and an FS serves one guest. [FS.Close] may be

@@ -11,7 +11,7 @@ type File struct {
 	// Fixed at creation.
 	fs            *FS
 	m             *mount
-	host          *os.File
+	body          body
 	shown         string
 	reads, writes bool
 
@@ -23,7 +23,7 @@ type File struct {
 
 func (f *File) stat() (os.FileInfo, Errno) {
 	f.fs.limits.Fuel(costSyscall)
-	fi, err := f.host.Stat()
+	fi, err := f.body.Stat()
 	return fi, errnoOf(err)
 }
 
@@ -45,7 +45,7 @@ func (f *File) SetAppend(on bool) Errno {
 		return errReadOnly
 	}
 	f.fs.limits.Fuel(costSyscall)
-	if errno := errnoOf(setAppend(f.host, on)); errno != 0 {
+	if errno := errnoOf(f.body.setAppend(on)); errno != 0 {
 		return errno
 	}
 	f.append = on
@@ -67,7 +67,7 @@ func (f *File) Pread(buf []byte, off int64) (int, Errno) {
 	case off < 0:
 		return 0, EINVAL
 	}
-	n, err := f.host.ReadAt(buf, off)
+	n, err := f.body.ReadAt(buf, off)
 	f.fs.limits.Fuel(costSyscall + uint64(n)>>costShift)
 	return n, errnoOf(err)
 }
@@ -155,12 +155,7 @@ func (f *File) Pwrite(buf []byte, off int64) (int, Errno) {
 	if errno := f.fs.charge(cost); errno != 0 {
 		return 0, errno
 	}
-	n, err := 0, error(nil)
-	if f.append && hostAppends {
-		n, err = f.host.Write(buf)
-	} else {
-		n, err = f.host.WriteAt(buf, off)
-	}
+	n, err := f.body.put(buf, off, f.append)
 	f.fs.limits.Fuel(costSyscall + uint64(n)>>costShift)
 	f.size = max(f.size, off+int64(n))
 	return n, errnoOf(err)
@@ -181,7 +176,7 @@ func (f *File) Truncate(size int64) Errno {
 		return errno
 	}
 	f.fs.limits.Fuel(costPath)
-	if err := f.host.Truncate(size); err != nil {
+	if err := f.body.Truncate(size); err != nil {
 		return errnoOf(err)
 	}
 	f.size = size
@@ -211,7 +206,7 @@ func (f *File) Sync() Errno {
 		return 0 // nothing of ours is unwritten
 	}
 	f.fs.limits.Fuel(costPath)
-	return errnoOf(f.host.Sync())
+	return errnoOf(f.body.Sync())
 }
 
 // SetTimes changes the times of the file, see [FS.SetTimes].
@@ -223,17 +218,15 @@ func (f *File) SetTimes(atim, mtim int64) Errno {
 	if errno != 0 {
 		return errno
 	}
-	if errno := single(f.host, fi); errno != 0 {
-		return errno
-	}
-	return errnoOf(setTimes(f.host, atim, mtim))
+	return f.body.setTimes(fi, atim, mtim)
 }
 
 // Close closes the file. It may be called more than once.
 func (f *File) Close() {
 	if !f.closed {
 		f.closed = true
-		f.fs.release(f.host)
-		_ = f.host.Close() // FS.Close may have done it
+		f.fs.release(f.body)
+		f.body.release()
+		_ = f.body.Close() // FS.Close may have done it
 	}
 }

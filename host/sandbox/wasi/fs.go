@@ -23,6 +23,8 @@ type FS struct {
 	mounts []*mount            // the longest name first
 	tree   map[string][]string // "/" and each directory above a mount: the names in it that lead to one
 	limits Limits
+	stage  *Stage  // nil: what is written goes to the host at once
+	record Journal // nil: nobody is told
 
 	written, created atomic.Int64
 
@@ -42,6 +44,7 @@ type mount struct {
 	info  os.FileInfo // of root
 	guard *guard      // nil if nothing is hidden inside
 	way   []trail     // what the host's name goes through
+	layer *layer      // nil if it is not staged
 }
 
 // New opens the mounts. Each must be an existing directory under an absolute,
@@ -54,20 +57,7 @@ type mount struct {
 //
 // The caller must Close the result.
 func New(mounts []policy.Mount, masked []string, limits Limits) (*FS, error) {
-	limits, err := limits.withDefaults()
-	if err != nil {
-		return nil, fmt.Errorf("mount: %w", err)
-	}
-	f := &FS{
-		tree:   map[string][]string{"/": nil},
-		limits: limits,
-		open:   map[io.Closer]struct{}{},
-	}
-	if err := f.mount(mounts, masked); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
+	return NewWith(mounts, masked, &Options{Limits: limits})
 }
 
 // Empty returns an FS without mounts.
@@ -223,6 +213,12 @@ func (f *FS) Close() error {
 	return errors.Join(errs...)
 }
 
+func (f *FS) isClosed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.closed
+}
+
 // reserve takes one of the files that may be open, before it is opened.
 func (f *FS) reserve() Errno {
 	f.mu.Lock()
@@ -290,6 +286,11 @@ type place struct {
 	info   os.FileInfo // what the walk found under name; nil if nothing
 	trails [][]string  // the hidden things below dir
 	linked bool        // a symbolic link at the end of the name led here
+
+	// In a staged mount only, with the three above:
+	up    *node // the directory
+	node  *node // what is there; nil if nothing
+	fault Errno // why it was not found, unless there is just nothing
 }
 
 // close releases what the walk opened. It does nothing to the zero place.
@@ -323,6 +324,20 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 			continue
 		case foreign(rel):
 			return place{}, EINVAL
+		case m.layer != nil && (f.isClosed() || m.layer.stage.ended()):
+			return place{}, EBADF
+		case m.layer != nil:
+			p, steps, errno := m.layer.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
+			if m.guard != nil {
+				f.limits.Fuel(uint64(steps) * costWalk)
+				return p, errno
+			}
+			f.limits.Fuel(uint64(strings.Count(rel, "/")) * costName)
+			if errno != 0 {
+				// The host would not have been asked yet.
+				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, up: m.layer.top, fault: errno}
+			}
+			return p, 0
 		case m.guard != nil:
 			p, steps, errno := m.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
 			f.limits.Fuel(uint64(steps) * costWalk)
@@ -356,6 +371,12 @@ func (p *place) writable() Errno {
 
 func (p *place) guarded() bool { return p.m.guard != nil }
 
+// staged reports whether changes are made to a node. What the walk found is
+// known then, as it is in a guarded mount.
+func (p *place) staged() bool { return p.up != nil }
+
+func (p *place) known() bool { return p.guarded() || p.staged() }
+
 // fixed reports whether the entry must stay what it is: the mount itself, and
 // what leads to something hidden.
 func (p *place) fixed() bool {
@@ -365,7 +386,10 @@ func (p *place) fixed() bool {
 // lstat is what is at the place, without following a symbolic link unless the
 // walk did.
 func (p *place) lstat() (os.FileInfo, Errno) {
-	if p.guarded() {
+	if p.known() {
+		if p.fault != 0 {
+			return nil, p.fault
+		}
 		if p.info == nil {
 			return nil, ENOENT
 		}
@@ -377,7 +401,7 @@ func (p *place) lstat() (os.FileInfo, Errno) {
 
 // stat is what is at the place behind symbolic links.
 func (p *place) stat() (os.FileInfo, Errno) {
-	if p.guarded() {
+	if p.known() {
 		return p.lstat()
 	}
 	fi, err := p.dir.Stat(p.name)

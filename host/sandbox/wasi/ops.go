@@ -82,6 +82,9 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 		return opened(f.newDir(&p, nil, nil))
 	}
 
+	if p.staged() {
+		return f.openStaged(&p, flag, change)
+	}
 	how := os.O_RDONLY
 	switch {
 	case access == WriteOnly:
@@ -137,8 +140,14 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 		}
 		size = 0
 	}
+	return f.newFile(&p, hostBody{host}, size, flag)
+}
+
+// newFile is an open file. The caller closes the body on error.
+func (f *FS) newFile(p *place, b body, size int64, flag Flag) (Handle, Errno) {
+	access := flag & accessMask
 	file := &File{
-		fs: f, m: p.m, host: host, shown: p.shown, size: size,
+		fs: f, m: p.m, body: b, shown: p.shown, size: size,
 		reads:  access != WriteOnly,
 		writes: access != 0,
 	}
@@ -147,7 +156,12 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 			return nil, errno
 		}
 	}
-	if errno := f.keep(host); errno != 0 {
+	if file.reads && f.record != nil {
+		if err := f.record.Read(p.shown); err != nil {
+			return nil, EIO
+		}
+	}
+	if errno := f.keep(b); errno != 0 {
 		return nil, errno
 	}
 	return file, 0
@@ -237,11 +251,18 @@ func (f *FS) Mkdir(name string) Errno {
 	if errno != 0 {
 		return errno
 	}
-	if p.name == "." || p.guarded() && p.info != nil {
+	if p.name == "." || p.known() && p.info != nil {
 		return EEXIST
+	}
+	if p.fault != 0 {
+		return p.fault
 	}
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return errno
+	}
+	if p.staged() {
+		p.m.layer.add(p.up, p.name, fs.ModeDir|newDirMode&^p.m.layer.stage.umask)
+		return 0
 	}
 	if err := p.dir.Mkdir(p.name, newDirMode); err != nil {
 		_ = take(&f.created, -1, f.limits.MaxCreated)
@@ -272,8 +293,14 @@ func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 			return errno
 		}
 		if fi.Mode().Type() == fs.ModeSymlink && !p.slash {
+			if p.staged() {
+				return p.setStagedTimes(atim, mtim)
+			}
 			return p.setLinkTimes(atim, mtim)
 		}
+	}
+	if p.staged() {
+		return p.setStagedTimes(atim, mtim)
 	}
 	host, errno := p.holdToChange()
 	if errno != 0 {
@@ -299,7 +326,7 @@ func (p *place) setLinkTimes(atim, mtim int64) Errno {
 
 // Rename moves a file or directory within a mount. An empty directory can be
 // replaced by another; that it is removed first can be seen by the host.
-func (f *FS) Rename(from, to string) Errno {
+func (f *FS) Rename(from, to string) (out Errno) {
 	a, errno := f.entry(from)
 	defer a.close()
 	if errno != 0 {
@@ -331,17 +358,26 @@ func (f *FS) Rename(from, to string) Errno {
 	case errno == ENOENT:
 	case errno != 0:
 		return errno
-	case os.SameFile(src, dst):
+	case sameFile(src, dst):
 		return 0
 	case dst.IsDir() && !src.IsDir():
 		return EISDIR
 	case src.IsDir() && !dst.IsDir():
 		return ENOTDIR
+	case dst.IsDir() && a.staged():
 	case dst.IsDir():
 		// os.Root replaces no directory.
 		if err := b.dir.Remove(b.name); err != nil {
 			return notEmpty(errnoOf(err))
 		}
+		defer func() {
+			if out != 0 { // below itself by way of a link, for one
+				_ = b.dir.Mkdir(b.name, dst.Mode().Perm())
+			}
+		}()
+	}
+	if a.staged() {
+		return a.m.layer.rename(&a, &b)
 	}
 	if dst != nil && dst.Mode().IsRegular() && src.Mode().IsRegular() {
 		if errno := a.resemble(dst); errno != 0 {
@@ -402,6 +438,9 @@ func (f *FS) remove(name string, dir bool) Errno {
 	case !dir && p.slash:
 		return ENOTDIR
 	}
+	if p.staged() {
+		return p.m.layer.removeEmpty(p.node)
+	}
 	return notEmpty(errnoOf(p.dir.Remove(p.name)))
 }
 
@@ -445,9 +484,9 @@ func (f *FS) Readlink(name string) (string, Errno) {
 	case p.slash || fi.Mode().Type() != fs.ModeSymlink:
 		return "", EINVAL
 	}
-	target, err := p.dir.Readlink(p.name)
-	if err != nil {
-		return "", errnoOf(err)
+	target, errno := p.readlink()
+	if errno != 0 {
+		return "", errno
 	}
 	// In a link, as elsewhere on Windows, a drive or a leading backslash
 	// makes the target absolute, or nearly so.
@@ -458,4 +497,15 @@ func (f *FS) Readlink(name string) (string, Errno) {
 		return "", errOutside
 	}
 	return target, 0
+}
+
+// readlink reads the symbolic link at the place.
+func (p *place) readlink() (string, Errno) {
+	if p.staged() {
+		cur := p.m.layer.cursor()
+		defer cur.close()
+		return cur.readlink(p.node)
+	}
+	target, err := p.dir.Readlink(p.name)
+	return target, errnoOf(err)
 }

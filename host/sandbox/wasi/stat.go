@@ -61,8 +61,16 @@ const syntheticDev = 1
 
 // describe is what a guest learns about a file of the mount.
 func (m *mount) describe(fi os.FileInfo, shown string) Stat {
-	st := hostStat(fi)
-	st.Ino = m.ino(st.Ino, st.Dev, shown)
+	st := Stat{}
+	if n, staged := fi.Sys().(nodeInfo); staged {
+		st = n.stat()
+		if n.n.origin != nil {
+			st.Ino = m.ino(st.Ino, st.Dev, shown)
+		}
+	} else {
+		st = hostStat(fi)
+		st.Ino = m.ino(st.Ino, st.Dev, shown)
+	}
 	st.Dev = m.dev
 	st.Type = typeOfMode(fi.Mode())
 	st.Size = uint64(max(fi.Size(), 0))

@@ -35,6 +35,9 @@ type Options struct {
 	// guest's goroutine. Nil: nothing has a price. What the FS does is charged
 	// by its own limits.
 	Charge func(units uint64)
+	// Journal is told what the clocks and random_get give, and may give
+	// something else. Files are the business of the FS. Nil: nobody is told.
+	Journal wasi.Journal
 	// Check says why the guest has to end, or nil. It is asked in everything
 	// that can take long. Nil: never.
 	Check func() error
@@ -52,6 +55,7 @@ type World struct {
 	resolution     time.Duration
 	charge         func(units uint64)
 	check          func() error
+	journal        wasi.Journal // may be nil
 
 	fds       []*descriptor
 	lastWall  uint64
@@ -79,6 +83,7 @@ func New(opts *Options) *World {
 		resolution: opts.Resolution,
 		charge:     opts.Charge,
 		check:      opts.Check,
+		journal:    opts.Journal,
 		closed:     make(chan struct{}),
 	}
 	if w.charge == nil {

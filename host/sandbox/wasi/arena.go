@@ -1,0 +1,118 @@
+package wasi
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// blockBytes is the unit in which changed content is kept. A byte that is
+// written copies this much of the original, and never more.
+const blockBytes = 4 << 10
+
+// arena holds the blocks of everything that is staged: the first ones in
+// memory, then all in one file that has no name any more, so that a crash
+// leaves nothing. It is used from one goroutine.
+type arena struct {
+	create  func() (*os.File, error) // nil: memory only
+	memory  int64                    // bytes that may stay in memory
+	limit   int64                    // bytes in all
+	mem     []byte
+	file    *os.File
+	next    int64   // the first slot that was never used
+	free    []int64 // slots that were given back
+	dropped bool
+}
+
+// errNoRoomStaged is what the guest is told as ENOSPC.
+var errNoRoomStaged error = syscall.ENOSPC
+
+// take returns a slot with unknown content.
+func (a *arena) take() (int64, error) {
+	if a.dropped {
+		return 0, os.ErrClosed
+	}
+	if n := len(a.free); n > 0 {
+		slot := a.free[n-1]
+		a.free = a.free[:n-1]
+		return slot, nil
+	}
+	end := (a.next + 1) * blockBytes
+	if end > a.limit {
+		return 0, errNoRoomStaged
+	}
+	if a.file == nil {
+		if end <= a.memory {
+			if need := int(end) - len(a.mem); need > 0 {
+				a.mem = append(a.mem, make([]byte, need)...)
+			}
+		} else if err := a.spill(); err != nil {
+			return 0, err
+		}
+	}
+	a.next++
+	return a.next - 1, nil
+}
+
+// spill goes on in a file.
+func (a *arena) spill() error {
+	if a.create == nil {
+		return errNoRoomStaged
+	}
+	file, err := a.create()
+	if err != nil {
+		return err
+	}
+	if _, err := file.WriteAt(a.mem, 0); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	a.file, a.mem = file, nil
+	return nil
+}
+
+// give takes a slot back.
+func (a *arena) give(slot int64) {
+	if !a.dropped {
+		a.free = append(a.free, slot)
+	}
+}
+
+// read and write move bytes at an offset in a slot; several slots in a row are
+// one piece.
+func (a *arena) read(p []byte, slot, off int64) error {
+	at := slot*blockBytes + off
+	switch {
+	case a.dropped:
+		return os.ErrClosed
+	case a.file == nil:
+		copy(p, a.mem[at:])
+		return nil
+	}
+	_, err := readFull(a.file, p, at)
+	return err
+}
+
+func (a *arena) write(p []byte, slot, off int64) error {
+	at := slot*blockBytes + off
+	switch {
+	case a.dropped:
+		return os.ErrClosed
+	case a.file == nil:
+		copy(a.mem[at:], p)
+		return nil
+	}
+	_, err := a.file.WriteAt(p, at)
+	return err
+}
+
+// drop frees everything.
+func (a *arena) drop() error {
+	a.dropped = true
+	a.mem, a.free = nil, nil
+	if a.file == nil {
+		return nil
+	}
+	err := a.file.Close()
+	a.file = nil
+	return err
+}

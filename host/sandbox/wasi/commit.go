@@ -1,0 +1,233 @@
+package wasi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// ErrChanged is wrapped by the error of a commit that was refused because the
+// host's files are not what the guest has seen. Nothing was done.
+var ErrChanged = errors.New("changed meanwhile")
+
+// ErrDropped is the error of a commit after [Stage.Drop].
+var ErrDropped = errors.New("the stage was dropped")
+
+// CommitError is the error of a commit that was begun. Unless it lists
+// something, everything is as it was before.
+type CommitError struct {
+	Op   string // what was being done
+	Path string // to what, on the host
+	Err  error
+	// Left names what could not be put back, and why. If Done is set, the
+	// changes are all made, and this is what could not be tidied up.
+	Left []string
+	Done bool
+}
+
+func (e *CommitError) Error() string {
+	s := fmt.Sprintf("commit: %s %s: %v", e.Op, e.Path, e.Err)
+	if len(e.Left) > 0 {
+		s += "; left behind: " + strings.Join(e.Left, "; ")
+	}
+	return s
+}
+
+func (e *CommitError) Unwrap() error { return e.Err }
+
+// Commit makes the changes on the host, all or none. It is refused, with an
+// error that wraps [ErrChanged], if anything that the guest changed, replaced
+// or removed, or the place of something new, is no longer what the guest has
+// seen. Then content is written beside the places where it belongs, and only
+// when all of it is on the disk, names are exchanged. An error before the last
+// of them puts everything back; see [CommitError].
+//
+// A commit that succeeded ends the stage, and further calls return nil. After
+// an error the stage is as before: Drop it, or try again. ctx can end a commit
+// until names are exchanged.
+func (s *Stage) Commit(ctx context.Context) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.done:
+		return s.err
+	case s.ended():
+		return ErrDropped
+	}
+	c := &commit{ctx: ctx, s: s, dirs: map[*node]*handle{}, held: map[*node]spot{}}
+	defer c.close()
+	if err := c.run(); err != nil {
+		done := (*CommitError)(nil)
+		if errors.As(err, &done) && done.Done {
+			s.done, s.err = true, err
+			_ = s.drop()
+		}
+		return err
+	}
+	s.done = true
+	_ = s.drop() // nothing in it is needed any more
+	return nil
+}
+
+// commit is one attempt.
+type commit struct {
+	ctx  context.Context
+	s    *Stage
+	all  []change
+	dirs map[*node]*handle // directories, of the host and prepared
+	held map[*node]spot    // what was prepared or moved aside
+
+	op, path string // what is being done, for the error
+	undo     []step // what was done, in order
+	made     []step // what was prepared, and how to remove it
+	gone     []spot // what is to be removed in the end
+}
+
+// handle is a directory of the host. It stays what it is when it is moved.
+type handle struct {
+	root *os.Root
+	file *os.File
+	path string
+}
+
+// spot is a name in a directory.
+type spot struct {
+	dir  *handle
+	name string
+}
+
+func (p spot) String() string { return p.dir.path + string(os.PathSeparator) + p.name }
+
+// step is something that can be put back.
+type step struct {
+	what string
+	back func() error
+}
+
+func (c *commit) close() {
+	for _, h := range c.dirs {
+		h.close()
+	}
+}
+
+func (h *handle) close() {
+	_ = h.file.Close()
+	_ = h.root.Close()
+}
+
+// begin says what is done next. It is where tests let things go wrong.
+func (c *commit) begin(op, path string) error {
+	c.op, c.path = op, path
+	if c.s.before != nil {
+		return c.s.before(op, path)
+	}
+	return nil
+}
+
+func (c *commit) run() error {
+	var err error
+	if c.all, err = c.s.changes(); err != nil {
+		return fmt.Errorf("commit: %w: %w", ErrChanged, err)
+	}
+	if err := c.verify(); err != nil {
+		return err
+	}
+	for _, phase := range []func() error{c.prepare, c.announce, c.verify, c.apply, c.recheck} {
+		if err := phase(); err != nil {
+			return c.failed(err)
+		}
+	}
+	return c.tidy()
+}
+
+// failed puts everything back.
+func (c *commit) failed(err error) error {
+	out := &CommitError{Op: c.op, Path: c.path, Err: err}
+	for _, s := range slices.Backward(append(slices.Clone(c.made), c.undo...)) {
+		if err := s.back(); err != nil {
+			out.Left = append(out.Left, fmt.Sprintf("%s: %v", s.what, err))
+		}
+	}
+	c.made, c.undo = nil, nil
+	return out
+}
+
+// announce tells the journal.
+func (c *commit) announce() error {
+	if c.s.record == nil {
+		return nil
+	}
+	for _, ch := range c.all {
+		names := []string{ch.path()}
+		if ch.kind == Renamed {
+			names = append(names, ch.was.origin.path())
+		}
+		for i, rel := range names {
+			if err := c.begin("record", ch.l.hostPath(rel)); err != nil {
+				return err
+			}
+			var before io.Reader
+			if ch.was != nil && ch.was.origin.info.Mode().IsRegular() && (ch.kind != Renamed || i == 1) {
+				r, err := ch.l.before(ch.was).Open()
+				if err != nil {
+					return err
+				}
+				before = r
+			}
+			err := c.s.record.BeforeWrite(join(ch.l.m.guest, rel), before)
+			if r, ok := before.(io.Closer); ok {
+				_ = r.Close()
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// dir opens a directory that the host has, at the place where the guest found
+// it and nowhere else.
+func (c *commit) dir(l *layer, n *node) (*handle, error) {
+	if h := c.dirs[n]; h != nil {
+		return h, nil
+	}
+	path := l.hostPath(n.path())
+	if n.origin == nil {
+		return nil, &CommitError{Op: "open", Path: path, Err: errors.New("directory was not prepared")}
+	}
+	path = l.hostPath(n.origin.path())
+	cur := l.cursor()
+	cur.strict = true
+	defer cur.close()
+	if errno := cur.to(n); errno != 0 {
+		return nil, c.changed(path, errno.String())
+	}
+	h, err := newHandle(cur.root, ".", path)
+	if err != nil {
+		return nil, err
+	}
+	c.dirs[n] = h
+	return h, nil
+}
+
+func newHandle(parent *os.Root, name, path string) (*handle, error) {
+	root, err := parent.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := root.Open(".")
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return &handle{root, file, path}, nil
+}
+
+func (c *commit) changed(path, how string) error {
+	return fmt.Errorf("commit: %s: %w: %s", path, ErrChanged, how)
+}

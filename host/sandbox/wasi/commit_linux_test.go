@@ -1,0 +1,118 @@
+package wasi
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stockade-dev/stockade/host/policy"
+	"golang.org/x/sys/unix"
+)
+
+// A disk that is full in the middle of a commit is as it was before.
+func TestTheDiskIsFull(t *testing.T) {
+	w := newWorld(t)
+	full := error(unix.ENOSPC)
+	var before func(op, path string) error
+	if err := unix.Mount("stockade", w.path("ws"), "tmpfs", 0, "size=256k"); err == nil {
+		t.Cleanup(func() {
+			if err := unix.Unmount(w.path("ws"), unix.MNT_DETACH); err != nil {
+				t.Error(err)
+			}
+		})
+	} else {
+		t.Logf("no small disk here (%v), so a step of the commit fails", err)
+		before = func(op, path string) error {
+			if op == "prepare" && strings.HasSuffix(path, "late") {
+				return full
+			}
+			return nil
+		}
+	}
+	w.file("ws/f.txt", strings.Repeat("old", 20_000))
+	w.file("ws/gone", "gone")
+	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	s.before = before
+	g.write("ws/f.txt", strings.Repeat("new", 20_000))
+	g.write("ws/early", "x")
+	g.write("ws/late", strings.Repeat("x", 200_000))
+	g.Unlink(g.name("ws/gone"))
+	state := w.settled()
+	if err := s.Commit(t.Context()); !errors.Is(err, full) {
+		t.Errorf("commit: %v", err)
+	}
+	if diff := cmp.Diff(state, w.settled()); diff != "" {
+		t.Errorf("the host was changed (-before +after):\n%s", diff)
+	}
+	// Without the large file there is room.
+	s.before = nil
+	g.Unlink(g.name("ws/late"))
+	if err := s.Commit(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A directory and a symbolic link that leads out change places all the time,
+// while what was staged in the directory is committed.
+func TestExchangeDuringCommit(t *testing.T) {
+	w := newWorld(t)
+	w.dir("ws/x")
+	w.link("ws/y", "../out")
+	before := w.outside()
+	stop := make(chan struct{})
+	var exchanging sync.WaitGroup
+	exchanging.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = unix.Renameat2(unix.AT_FDCWD, w.path("ws/x"), unix.AT_FDCWD, w.path("ws/y"), unix.RENAME_EXCHANGE)
+			}
+		}
+	})
+	done, refused := 0, 0
+	for i := 0; i < 3000 && (i < 300 || done == 0 || refused == 0); i++ {
+		s, err := NewStage(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fs, err := NewWith([]policy.Mount{w.rw("ws")}, nil, &Options{Stage: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &guestFS{fs, w}
+		if f, errno := g.file("ws/x/secret", WriteOnly|Create|Truncate); errno == 0 {
+			f.Write([]byte("overwritten"))
+			f.Close()
+			g.Mkdir(g.name("ws/x/new"))
+			g.Unlink(g.name("ws/x/new"))
+			if s.Commit(t.Context()) == nil {
+				done++
+			} else {
+				refused++
+			}
+		}
+		fs.Close()
+		if err := s.Drop(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	exchanging.Wait()
+	t.Logf("%d commits, %d refused", done, refused)
+	if diff := cmp.Diff(before, w.outside()); diff != "" {
+		t.Errorf("outside was changed:\n%s", diff)
+	}
+	for _, dir := range []string{"ws", "ws/x", "ws/y"} {
+		entries, _ := os.ReadDir(w.path(dir))
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), ".stockade-") {
+				t.Errorf("%s/%s is left", dir, e.Name())
+			}
+		}
+	}
+}

@@ -1,0 +1,336 @@
+//go:build unix
+
+package wasi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Whatever the host has done to what a guest has changed, a commit does
+// nothing then.
+func TestACommitIsRefused(t *testing.T) {
+	read := func(g *guestFS, p string) { g.try(p, ReadOnly) }
+	for _, tc := range []struct {
+		name  string
+		guest func(*guestFS)
+		host  func(*world)
+	}{
+		{"file changed", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { w.file("ws/f.txt", "the host") }},
+		{"file replaced by the same", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
+			w.file("ws/t", "inside")
+			w.rename("ws/t", "ws/f.txt")
+		}},
+		{"file changed, with its size and time", func(g *guestFS) { read(g, "ws/f.txt"); g.write("ws/f.txt", "x") }, func(w *world) {
+			fi, _ := os.Stat(w.path("ws/f.txt"))
+			w.file("ws/f.txt", "INSIDE")
+			os.Chtimes(w.path("ws/f.txt"), fi.ModTime(), fi.ModTime())
+		}},
+		{"replaced file changed, with its size and time", func(g *guestFS) { read(g, "ws/f.txt"); g.replace("ws/f.txt", "x") }, func(w *world) {
+			fi, _ := os.Stat(w.path("ws/f.txt"))
+			w.file("ws/f.txt", "INSIDE")
+			os.Chtimes(w.path("ws/f.txt"), fi.ModTime(), fi.ModTime())
+		}},
+		{"file replaced while it is open", func(g *guestFS) {
+			f, _ := g.file("ws/f.txt", ReadWrite)
+			g.w.file("ws/t", "the host")
+			g.w.rename("ws/t", "ws/f.txt")
+			g.Stat(g.name("ws/f.txt"))
+			f.Write([]byte("x"))
+			f.Close()
+		}, func(*world) {}},
+		{"file gone", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { os.Remove(w.path("ws/f.txt")) }},
+		{"file is a link now", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
+			os.Remove(w.path("ws/f.txt"))
+			w.link("ws/f.txt", "../out/secret")
+		}},
+		{"replaced file is a link now", func(g *guestFS) { g.replace("ws/f.txt", "x") }, func(w *world) {
+			os.Remove(w.path("ws/f.txt"))
+			w.link("ws/f.txt", "../out/secret")
+		}},
+		{"file has another name now", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { w.hardLink("out/h", "ws/f.txt") }},
+		{"removed file changed", func(g *guestFS) { g.Unlink(g.name("ws/f.txt")) }, func(w *world) { w.file("ws/f.txt", "the host") }},
+		{"moved file replaced", func(g *guestFS) { g.Rename(g.name("ws/f.txt"), g.name("ws/x")) }, func(w *world) {
+			w.file("ws/t", "the host")
+			w.rename("ws/t", "ws/f.txt")
+		}},
+		{"new file is there", func(g *guestFS) { g.write("ws/new", "x") }, func(w *world) { w.file("ws/new", "the host") }},
+		{"new file is a link", func(g *guestFS) { g.write("ws/new", "x") }, func(w *world) { w.link("ws/new", "../out/new") }},
+		{"new directory is there", func(g *guestFS) { g.Mkdir(g.name("ws/new")) }, func(w *world) { w.dir("ws/new") }},
+		{"new directory is a link", func(g *guestFS) { g.Mkdir(g.name("ws/new")); g.write("ws/new/x", "x") }, func(w *world) { w.link("ws/new", "../out") }},
+		{"directory is a link now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) {
+			w.rename("ws/d", "ws/was")
+			w.link("ws/d", "../out")
+		}},
+		{"directory is a link inside now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) {
+			w.rename("ws/d", "ws/was")
+			w.link("ws/d", "was")
+		}},
+		{"directory is outside now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) { w.rename("ws/d", "out/d") }},
+		{"removed directory is not empty", func(g *guestFS) {
+			g.Unlink(g.name("ws/d/other"))
+			g.Unlink(g.name("ws/d/g.txt"))
+			g.Rmdir(g.name("ws/d"))
+		}, func(w *world) { w.file("ws/d/h", "the host") }},
+		{"times of a file that was replaced", func(g *guestFS) { g.SetTimes(g.name("ws/f.txt"), true, 1e9, 1e9) }, func(w *world) {
+			w.file("ws/t", "the host")
+			w.rename("ws/t", "ws/f.txt")
+		}},
+		{"masked path came into being", func(g *guestFS) { g.Mkdir(g.name("ws/later")); g.write("ws/later/x", "x") }, func(w *world) { w.file("ws/later/key", canary) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			g, s := w.openStaged(nil, []string{"ws/later/key"}, w.rw("ws"))
+			g.write("ws/other", "also new")
+			g.write("ws/d/other", "also new")
+			tc.guest(g)
+			tc.host(w)
+			before := w.state()
+			err := s.Commit(t.Context())
+			if !errors.Is(err, ErrChanged) {
+				t.Errorf("commit: %v", err)
+			}
+			w.unchanged(before)
+			if err := s.Drop(); err != nil {
+				t.Error(err)
+			}
+			w.unchanged(before)
+		})
+	}
+}
+
+// everything is a guest that does everything.
+func everything(g *guestFS) {
+	g.write("ws/f.txt", "overwritten")
+	g.replace("ws/r", "replaced")
+	g.write("ws/new", "new")
+	g.Mkdir(g.name("ws/nd"))
+	g.write("ws/nd/x", "new")
+	g.Rename(g.name("ws/m"), g.name("ws/nd/m"))
+	g.Unlink(g.name("ws/gone"))
+	g.Unlink(g.name("ws/gd/x"))
+	g.Rmdir(g.name("ws/gd"))
+	g.Rename(g.name("ws/a"), g.name("ws/t"))
+	g.Rename(g.name("ws/b"), g.name("ws/a"))
+	g.Rename(g.name("ws/t"), g.name("ws/b"))
+	g.Rename(g.name("ws/p/q"), g.name("ws/q"))
+	g.Rename(g.name("ws/p"), g.name("ws/q/p"))
+	g.write("ws/q/p/deep", "changed")
+	g.Rename(g.name("ws/over"), g.name("ws/under"))
+	g.SetTimes(g.name("ws/times"), true, 1e9, 1e9)
+}
+
+// newFull is a world in which everything can be done.
+func newFull(t *testing.T) *world {
+	w := newWorld(t)
+	for _, p := range []string{"r", "m", "gone", "gd/x", "a", "b", "p/deep", "p/q/z", "over", "under", "times"} {
+		w.file("ws/"+p, "content of "+p)
+	}
+	return w
+}
+
+// settled is the state of the world without times that a commit that was
+// undone cannot help to change: those of directories.
+func (w *world) settled() map[string]string {
+	state := w.state()
+	for p, desc := range state {
+		if strings.HasPrefix(desc, "d") {
+			state[p] = strings.Fields(desc)[0]
+		}
+	}
+	return state
+}
+
+// Wherever a commit fails, nothing is changed, and the next one succeeds.
+func TestACommitThatFailsIsUndone(t *testing.T) {
+	t.Run("exchanging", func(t *testing.T) { failEverywhere(t, false) })
+	t.Run("in steps", func(t *testing.T) { failEverywhere(t, true) })
+}
+
+func failEverywhere(t *testing.T, inSteps bool) {
+	errTest := errors.New("disk full")
+	var want map[string]string
+	for fail := 0; ; fail++ {
+		w := newFull(t)
+		g, s := w.openStaged(nil, nil, w.rw("ws"))
+		everything(g)
+		before := w.settled()
+		n := 0
+		s.inSteps = inSteps
+		s.before = func(op, path string) error {
+			if n++; n == fail+1 {
+				return errTest
+			}
+			return nil
+		}
+		err := s.Commit(t.Context())
+		if n <= fail {
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d steps", n)
+			if want = w.tree(); want["a"] != "file  content of b" || want["q/p/deep"] != "file  changed" || want["under"] != "file  content of over" || want["nd/m"] == "" {
+				t.Errorf("the tree after: %v", want)
+			}
+			break
+		}
+		var failed *CommitError
+		if !errors.Is(err, errTest) || !errors.As(err, &failed) || len(failed.Left) > 0 {
+			t.Fatalf("step %d: %v", fail, err)
+		}
+		if diff := cmp.Diff(before, w.settled()); diff != "" {
+			t.Fatalf("step %d, %s: the host was changed (-before +after):\n%s", fail, failed.Op, diff)
+		}
+		s.before = nil
+		if fail%7 == 0 {
+			if err := s.Commit(t.Context()); err != nil {
+				t.Fatalf("commit after %d: %v", fail, err)
+			}
+			for p := range w.tree() {
+				if strings.Contains(p, ".stockade-") {
+					t.Errorf("%s is left", p)
+				}
+			}
+		}
+	}
+}
+
+// Whatever the host does in the middle, what is outside stays as it is, and so
+// does what the host has put there.
+func TestTheHostInterferesWithACommit(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		host func(*world)
+	}{
+		{"directory becomes a link", func(w *world) { os.Rename(w.path("ws/q"), w.path("ws/moved")); os.Symlink("../out", w.path("ws/q")) }},
+		{"parent becomes a link", func(w *world) { os.Rename(w.path("ws/p"), w.path("ws/moved")); os.Symlink("../out", w.path("ws/p")) }},
+		{"directory goes outside", func(w *world) { os.Rename(w.path("ws/p"), w.path("out/p")) }},
+		{"target becomes a link", func(w *world) { os.Remove(w.path("ws/f.txt")); os.Symlink("../out/secret", w.path("ws/f.txt")) }},
+		{"place is taken by a link", func(w *world) { os.Symlink("../out/secret", w.path("ws/new")) }},
+		{"target is changed", func(w *world) { os.WriteFile(w.path("ws/r"), []byte("the host"), 0o666) }},
+	} {
+		for at := 0; ; at++ {
+			w := newFull(t)
+			g, s := w.openStaged(nil, nil, w.rw("ws"))
+			everything(g)
+			outside := w.outside()
+			n := 0
+			s.before = func(string, string) error {
+				if n++; n == at+1 {
+					tc.host(w)
+				}
+				return nil
+			}
+			_ = s.Commit(t.Context())
+			if n <= at {
+				break
+			}
+			after := w.outside()
+			maps.DeleteFunc(after, func(p, _ string) bool { return strings.HasPrefix(p, "out/p") })
+			if diff := cmp.Diff(outside, after); diff != "" {
+				t.Errorf("%s at %d: outside was changed:\n%s", tc.name, at, diff)
+			}
+			if got := w.content("ws/r"); tc.name == "target is changed" && got != "the host" {
+				t.Errorf("what the host wrote at %d is lost: %q", at, got)
+			}
+			if b, _ := os.ReadFile(w.path("out/secret")); string(b) != canary {
+				t.Errorf("%s at %d: the canary is %q", tc.name, at, b)
+			}
+		}
+	}
+}
+
+// outside is what no guest may change.
+func (w *world) outside() map[string]string {
+	state := w.settled()
+	maps.DeleteFunc(state, func(p, _ string) bool { return p != "out" && !strings.HasPrefix(p, "out/") })
+	return state
+}
+
+func TestACommitEndsWithItsContext(t *testing.T) {
+	w := newFull(t)
+	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	everything(g)
+	before := w.settled()
+	ctx, cancel := context.WithCancel(t.Context())
+	s.before = func(op, _ string) error {
+		if op == "prepare" {
+			cancel()
+		}
+		return nil
+	}
+	if err := s.Commit(ctx); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if diff := cmp.Diff(before, w.settled()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// recorder is a journal that writes down.
+type recorder struct {
+	log []string
+	err error
+}
+
+func (r *recorder) BeforeWrite(path string, before io.Reader) error {
+	var b bytes.Buffer
+	if before != nil {
+		b.ReadFrom(before)
+	}
+	r.log = append(r.log, fmt.Sprintf("write %s %q", path[strings.Index(path, "/ws/")+4:], b.String()))
+	return r.err
+}
+
+func (r *recorder) Read(path string) error {
+	r.log = append(r.log, "read "+path[strings.Index(path, "/ws/")+4:])
+	return nil
+}
+
+func (r *recorder) Clock(_ bool, now uint64) uint64 { return now }
+func (r *recorder) Random([]byte)                   {}
+
+func TestAJournalIsTold(t *testing.T) {
+	w := newWorld(t)
+	s, err := NewStage(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{err: errors.New("no room for undo")}
+	f, err := NewWith([]policy.Mount{w.rw("ws")}, nil, &Options{Stage: s, Journal: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	g := &guestFS{f, w}
+	g.try("ws/d/g.txt", ReadOnly)
+	g.write("ws/new", "x")
+	g.replace("ws/f.txt", "x")
+	g.Rename(g.name("ws/d"), g.name("ws/e"))
+	before := w.settled()
+	if err := s.Commit(t.Context()); !errors.Is(err, r.err) {
+		t.Errorf("commit without a journal: %v", err)
+	}
+	if diff := cmp.Diff(before, w.settled()); diff != "" {
+		t.Error(diff)
+	}
+	r.err, r.log = nil, r.log[:1]
+	if err := s.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(r.log)
+	if diff := cmp.Diff([]string{`read d/g.txt`, `write d ""`, `write e ""`, `write f.txt "inside"`, `write new ""`}, r.log); diff != "" {
+		t.Error(diff)
+	}
+}

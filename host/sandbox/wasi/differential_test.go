@@ -1,0 +1,227 @@
+//go:build unix
+
+package wasi
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+var sequences = flag.Int("sequences", 120, "sequences of operations that the differential test tries")
+
+// newDifferential makes what sequences begin with, on the host and as a model.
+func newDifferential(t *testing.T) (*world, *model) {
+	w := newWorld(t)
+	if err := os.RemoveAll(w.path("ws")); err != nil {
+		t.Fatal(err)
+	}
+	w.dir("ws/d/e")
+	m := &model{root: newModelDir(nil)}
+	m.put("d", newModelDir(nil))
+	m.put("d/e", newModelDir(nil))
+	for name, content := range map[string]string{
+		"a": "content of a", "d/b": "content of b", "d/e/a": "", "big": strings.Repeat("0123456789", 2000), "run": "#!/bin/sh\n",
+	} {
+		w.file("ws/"+name, content)
+		mode := fs.FileMode(0o644)
+		if name == "run" {
+			mode = 0o755
+		}
+		if err := os.Chmod(w.path("ws/"+name), mode); err != nil {
+			t.Fatal(err)
+		}
+		m.put(name, &modelNode{kind: RegularFile, content: []byte(content), mode: modeText(mode)})
+	}
+	for name, target := range map[string]string{"l": "d/e", "dl": "nothing", "d/up": "../d/b", "up": "d", "out": "../out/secret", "x": "d/../d"} {
+		w.link("ws/"+name, target)
+		m.put(name, &modelNode{kind: SymbolicLink, target: target})
+	}
+	return w, m
+}
+
+// modeText is empty for the mode of new files.
+func modeText(mode fs.FileMode) string {
+	mask := syscall.Umask(0o022)
+	syscall.Umask(mask)
+	if mode.Perm() == newFileMode&^fs.FileMode(mask) {
+		return ""
+	}
+	return mode.Perm().String()
+}
+
+// tree is the workspace as [model.tree] has it.
+func (w *world) tree() map[string]string {
+	w.t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(w.path("ws"), func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(w.path("ws"), p)
+		if err != nil {
+			return err
+		}
+		switch {
+		case d.IsDir():
+			out[rel] = "dir"
+		case d.Type() == fs.ModeSymlink:
+			target, err := os.Readlink(p)
+			out[rel] = "-> " + target
+			return err
+		default:
+			content, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			fi, err := d.Info()
+			if err != nil {
+				return err
+			}
+			out[rel] = "file " + modeText(fi.Mode()) + " " + string(content)
+		}
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out
+}
+
+// openStaged is an FS on a stage of its own.
+func (w *world) openStaged(opts *StageOptions, masked []string, mounts ...policy.Mount) (*guestFS, *Stage) {
+	w.t.Helper()
+	s, err := NewStage(opts)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { s.Drop() })
+	for i := range masked {
+		masked[i] = w.path(masked[i])
+	}
+	f, err := NewWith(mounts, masked, &Options{Stage: s})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { f.Close() })
+	return &guestFS{f, w}, s
+}
+
+// runDifferential does the same on the model, on an FS that writes through and
+// on one that is staged.
+func runDifferential(t *testing.T, program []byte, commit bool) {
+	w, m := newDifferential(t)
+	through := newThrough(t)
+	staged, s := w.openStaged(&StageOptions{Dir: w.path("out"), MemoryBytes: 16 << 10}, nil, w.rw("ws"))
+	a, b, c := &modelSubject{m: m}, &real{g: through}, &real{g: staged}
+	before := w.state()
+	var log []string
+	for i, op := range decode(program) {
+		want, got, mine := a.do(op), b.do(op), c.do(op)
+		log = append(log, fmt.Sprintf("%d: %v = %.60q", i, op, mine))
+		if want != got || got != mine {
+			t.Fatalf("model   %.300q\nthrough %.300q\nstaged  %.300q\n%s", want, got, mine, strings.Join(log, "\n"))
+		}
+	}
+	w.unchangedWorkspace(before)
+	if diff := cmp.Diff(m.tree(), through.w.tree()); diff != "" {
+		t.Fatalf("written through (-model +host):\n%s\n%s", diff, strings.Join(log, "\n"))
+	}
+	changes, err := s.Changes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	staged.Close()
+	if !commit {
+		if err := s.Drop(); err != nil {
+			t.Fatal(err)
+		}
+		w.unchangedWorkspace(before)
+		return
+	}
+	if err := s.Commit(t.Context()); err != nil {
+		t.Fatalf("%v\n%v\n%s", err, changes, strings.Join(log, "\n"))
+	}
+	if diff := cmp.Diff(m.tree(), w.tree()); diff != "" {
+		t.Fatalf("staged (-model +host):\n%s\n%v\n%s", diff, changes, strings.Join(log, "\n"))
+	}
+}
+
+// runMasked is runDifferential for a mount with things to hide, of which the
+// model knows nothing.
+func runMasked(t *testing.T, program []byte) {
+	w, _ := newDifferential(t)
+	other, _ := newDifferential(t)
+	masked := func() []string { return []string{"ws/d/e", "ws/c/later"} }
+	staged, s := w.openStaged(nil, masked(), w.rw("ws"))
+	b, c := &real{g: other.openMasked(masked(), other.rw("ws"))}, &real{g: staged}
+	before := w.state()
+	var log []string
+	for i, op := range decode(program) {
+		want, got := b.do(op), c.do(op)
+		log = append(log, fmt.Sprintf("%d: %v = %.60q", i, op, got))
+		if want != got {
+			t.Fatalf("through %.300q\nstaged  %.300q\n%s", want, got, strings.Join(log, "\n"))
+		}
+	}
+	w.unchangedWorkspace(before)
+	if err := s.Commit(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(log, "\n"))
+	}
+	if diff := cmp.Diff(other.tree(), w.tree()); diff != "" {
+		t.Fatalf("(-through +staged):\n%s\n%s", diff, strings.Join(log, "\n"))
+	}
+}
+
+func newThrough(t *testing.T) *guestFS {
+	w, _ := newDifferential(t)
+	return w.open(w.rw("ws"))
+}
+
+func (w *world) unchangedWorkspace(before map[string]string) {
+	w.t.Helper()
+	after := w.state()
+	for _, state := range []map[string]string{before, after} {
+		for p := range state {
+			if p == "out" || strings.Contains(p, ".stockade-stage") {
+				delete(state, p) // where the stage is
+			}
+		}
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		w.t.Fatalf("the host was changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestAStagedGuestSeesWhatAnyOtherSees(t *testing.T) {
+	for seed := range uint64(*sequences) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { runDifferential(t, randomOperations(seed), seed%5 != 0) })
+		if seed%3 == 0 {
+			t.Run(fmt.Sprint(seed, " masked"), func(t *testing.T) { runMasked(t, randomOperations(seed)) })
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func FuzzStage(f *testing.F) {
+	for seed := range uint64(20) {
+		f.Add(randomOperations(seed), seed%2 == 0)
+	}
+	f.Fuzz(func(t *testing.T, program []byte, masked bool) {
+		if masked {
+			runMasked(t, program)
+		} else {
+			runDifferential(t, program, true)
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package wasi
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Options is what an FS can have besides mounts. The zero value is what [New]
+// gives with the default limits.
+type Options struct {
+	Limits Limits
+	// Stage takes what the guest changes, instead of the host's files. It is
+	// used for one FS; a second one is an error. Nil: changes are made at once.
+	Stage *Stage
+	// Journal is told what the guest reads and, if there is a stage, what a
+	// commit changes. Nil: nobody is told.
+	Journal Journal
+}
+
+// NewWith is New with options; nil is the zero value.
+func NewWith(mounts []policy.Mount, masked []string, opts *Options) (*FS, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	limits, err := opts.Limits.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("mount: %w", err)
+	}
+	f := &FS{
+		tree:   map[string][]string{"/": nil},
+		limits: limits,
+		stage:  opts.Stage,
+		record: opts.Journal,
+		open:   map[io.Closer]struct{}{},
+	}
+	if f.stage != nil && f.stage.dir != "" {
+		masked = append(slices.Clip(masked), f.stage.dir)
+	}
+	if err := f.mount(mounts, masked); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	if f.stage != nil {
+		if err := f.stage.attach(f); err != nil {
+			_ = f.Close()
+			return nil, err
+		}
+	}
+	return f, nil
+}

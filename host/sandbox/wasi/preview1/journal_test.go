@@ -1,0 +1,107 @@
+//go:build unix
+
+package preview1_test
+
+import (
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
+)
+
+// replay is a journal that decides what a guest is told.
+type replay struct{ clocks []bool }
+
+func (*replay) BeforeWrite(string, io.Reader) error { return nil }
+func (*replay) Read(string) error                   { return nil }
+
+func (r *replay) Clock(realtime bool, now uint64) uint64 {
+	r.clocks = append(r.clocks, realtime)
+	return now + 1
+}
+
+func (*replay) Random(p []byte) {
+	for i := range p {
+		p[i] = 7
+	}
+}
+
+func TestAJournalDecidesWhatAGuestIsTold(t *testing.T) {
+	r := &replay{}
+	g := newGuest(t, &preview1.Options{
+		Wall:      func() time.Time { return time.Unix(5, 0) },
+		Monotonic: func() time.Duration { return 6 * time.Second },
+		Journal:   r,
+	})
+	for id, want := range []uint64{5e9 + 1, 6e9 + 1} {
+		g.must("clock_time_get", id, uint64(0), resultAt)
+		if got := g.u64(resultAt); got != want {
+			t.Errorf("clock %d says %d, want %d", id, got, want)
+		}
+	}
+	if !slices.Equal(r.clocks, []bool{true, false}) {
+		t.Errorf("clocks %v", r.clocks)
+	}
+	g.must("random_get", resultAt, 8)
+	if got := g.u64(resultAt); got != 0x0707070707070707 {
+		t.Errorf("random bytes %x", got)
+	}
+}
+
+// A guest of WASI writes on a stage like anywhere else.
+func TestStagedGuest(t *testing.T) {
+	h := newHost(t)
+	stage, err := wasi.NewStage(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stage.Drop()
+	fs, err := wasi.NewWith([]policy.Mount{h.rw("ws")}, nil, &wasi.Options{Stage: stage})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGuest(t, &preview1.Options{FS: fs})
+	before := h.state()
+	dir := g.directory(h, "ws")
+	fd := g.opened(dir, "f.txt", how{base: rFDRead | rFDWrite | rFDSeek | rFDFilestatGet})
+	if n, errno := g.write(fd, "staged"); n != 6 || errno != 0 {
+		t.Errorf("write: %d, %v", n, errno)
+	}
+	if st := g.stat(fd); st.size != 6 {
+		t.Errorf("size %d", st.size)
+	}
+	g.must("fd_close", g.opened(dir, "t", how{oflags: oCreat, base: rFDWrite}))
+	g.must("path_rename", dir, "t", dir, "d/t")
+	names := []string{}
+	for cookie := uint64(0); ; {
+		part, full, errno := g.readdir(dir, 100, cookie)
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		for _, e := range part {
+			names = append(names, e.name)
+		}
+		if !full {
+			break
+		}
+		cookie = part[len(part)-1].next
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, []string{".", "..", "d", "f.txt"}) {
+		t.Errorf("names %v", names)
+	}
+	h.unchanged(before)
+	if err := fs.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := stage.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.read("ws/f.txt") + h.read("ws/d/t"); got != "staged" {
+		t.Errorf("the host has %q", got)
+	}
+}

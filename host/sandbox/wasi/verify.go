@@ -1,0 +1,227 @@
+package wasi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// verify compares what a commit will change with what the guest has seen. It
+// changes nothing.
+func (c *commit) verify() error {
+	for i := range c.all {
+		ch := &c.all[i]
+		if err := c.ctx.Err(); err != nil {
+			return fmt.Errorf("commit: %w", err)
+		}
+		if ch.was != nil {
+			if err := c.verifyWas(ch, ch.was); err != nil {
+				return err
+			}
+		}
+		if ch.n != nil && !ch.n.home() && ch.n.parent.origin != nil {
+			if err := c.verifyPlace(ch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// verifyWas looks at what the host has.
+func (c *commit) verifyWas(ch *change, n *node) error {
+	l, o := ch.l, n.origin
+	path := l.hostPath(o.path())
+	if o.dir == nil {
+		_, err := c.dir(l, n) // the mount itself
+		return err
+	}
+	h, err := c.dir(l, o.dir)
+	if err != nil {
+		return err
+	}
+	fi, err := h.root.Lstat(o.name)
+	if err != nil {
+		return c.changed(path, reason(err))
+	}
+	if how := differs(fi, o.info, ch.kind == Renamed && n.data == nil || ch.kind == Times); how != "" {
+		return c.changed(path, how)
+	}
+	switch {
+	case ch.kind == DirectoryRemoved:
+		return c.verifyGone(l, n, path)
+	case !fi.Mode().IsRegular():
+		return nil
+	}
+	cur := l.cursor()
+	defer cur.close()
+	needs := n.seen != nil || ch.kind == Modified || ch.kind == Times
+	if !needs {
+		return nil
+	}
+	file, now, errno := cur.open(n, os.O_RDONLY)
+	if errno != 0 {
+		return c.changed(path, errno.String())
+	}
+	defer file.Close()
+	if ch.n != nil && ch.n == n && links(file, now) > 1 {
+		return c.changed(path, "it has several hard links")
+	}
+	if n.seen != nil {
+		sum, err := digestOf(io.NewSectionReader(file, 0, maxDigest+1))
+		if err != nil {
+			return err
+		}
+		if sum != *n.seen {
+			return c.changed(path, "its content")
+		}
+	}
+	return nil
+}
+
+// differs says how a file is not what it was.
+func differs(fi, was os.FileInfo, identityOnly bool) string {
+	switch {
+	case !os.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
+		return "something else is there"
+	case identityOnly || !fi.Mode().IsRegular():
+		return ""
+	case fi.Size() != was.Size():
+		return "its size"
+	case !fi.ModTime().Equal(was.ModTime()):
+		return "its modification time"
+	case fi.Mode() != was.Mode():
+		return "its mode"
+	}
+	return ""
+}
+
+func reason(err error) string {
+	if errors.Is(err, fs.ErrNotExist) {
+		return "it is gone"
+	}
+	return err.Error()
+}
+
+// verifyPlace looks at where something new is to be.
+func (c *commit) verifyPlace(ch *change) error {
+	h, err := c.dir(ch.l, ch.n.parent)
+	if err != nil {
+		return err
+	}
+	fi, err := h.root.Lstat(ch.n.name)
+	was := ch.n.parent.away[ch.n.name]
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // what was there is looked at for itself
+	case err != nil:
+		return err
+	case was == nil || !os.SameFile(fi, was.origin.info):
+		return c.changed(ch.l.hostPath(ch.n.path()), "something is there now")
+	}
+	return nil
+}
+
+// verifyGone looks whether a directory has only what the guest has removed.
+func (c *commit) verifyGone(l *layer, n *node, path string) error {
+	h, err := c.dir(l, n)
+	if err != nil {
+		return err
+	}
+	dir, err := h.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if n.away[name] == nil && !c.ours(h, name) {
+			return c.changed(path, "it is not empty any more")
+		}
+	}
+	return nil
+}
+
+// ours reports whether a name is one that this commit has made.
+func (c *commit) ours(h *handle, name string) bool {
+	for _, p := range c.held {
+		if p.dir == h && p.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// recheck looks whether the directories that were changed are still where the
+// guest found them, or where the commit has put them, so that nothing was done
+// in one that the host has moved away meanwhile.
+func (c *commit) recheck() error {
+	for n, h := range c.dirs {
+		l := c.layer(n)
+		if n.gone || l == nil {
+			continue
+		}
+		path := l.hostPath(n.path())
+		if err := c.begin("check", path); err != nil {
+			return err
+		}
+		fi, err := h.file.Stat()
+		if err != nil {
+			return err
+		}
+		now, err := lstatInside(l.root, n)
+		if err != nil {
+			return c.changed(path, reason(err))
+		}
+		if !os.SameFile(fi, now) {
+			return c.changed(path, "it was moved")
+		}
+	}
+	return nil
+}
+
+func (c *commit) layer(n *node) *layer {
+	for n.parent != nil {
+		n = n.parent
+	}
+	for _, l := range c.s.layers {
+		if l.top == n {
+			return l
+		}
+	}
+	return nil
+}
+
+// lstatInside looks at a directory name by name, through no link.
+func lstatInside(root *os.Root, n *node) (os.FileInfo, error) {
+	var names []string
+	for ; n.parent != nil; n = n.parent {
+		names = append(names, n.name)
+	}
+	at, err := root.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = at.Close() }()
+	for i := len(names) - 1; i >= 0; i-- {
+		fi, err := at.Lstat(names[i])
+		if err != nil {
+			return nil, err
+		}
+		if !fi.IsDir() {
+			return fi, nil
+		}
+		next, _, err := openDir(at, names[i])
+		if err != nil {
+			return nil, err
+		}
+		_ = at.Close()
+		at = next
+	}
+	return at.Stat(".")
+}

@@ -1,0 +1,155 @@
+package wasi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// Version is a file or directory as it was or would be. It can be used until
+// the stage ends.
+type Version struct {
+	Size int64       // of a file
+	Mode fs.FileMode // with the type
+
+	l *layer
+	n *node
+	// staged says that what counts is n as it is, and not what the host has.
+	staged bool
+}
+
+// Open returns the content of a regular file. It is an error if the host's
+// file is another one by now.
+func (v *Version) Open() (io.ReadCloser, error) {
+	if v.l.stage.ended() {
+		return nil, os.ErrClosed
+	}
+	if !v.Mode.IsRegular() {
+		return nil, fmt.Errorf("open: not a regular file: %v", v.Mode)
+	}
+	data := v.n.data
+	if !v.staged {
+		data = nil
+	}
+	var base *os.File
+	if v.n.origin != nil {
+		cur := v.l.cursor()
+		defer cur.close()
+		var errno Errno
+		if base, _, errno = cur.open(v.n, os.O_RDONLY); errno != 0 {
+			return nil, fmt.Errorf("open %s: %v", v.l.hostPath(v.n.origin.path()), errno)
+		}
+	}
+	return &versionReader{io.NewSectionReader(over{data, base}, 0, v.Size), base}, nil
+}
+
+type versionReader struct {
+	*io.SectionReader
+	base *os.File
+}
+
+func (r *versionReader) Close() error {
+	if r.base == nil {
+		return nil
+	}
+	return r.base.Close()
+}
+
+// SHA256 is that of the content. It reads all of it.
+func (v *Version) SHA256() ([32]byte, error) {
+	r, err := v.Open()
+	if err != nil {
+		return [32]byte{}, err
+	}
+	sum, err := digestOf(r)
+	return sum, errors.Join(err, r.Close())
+}
+
+func (l *layer) before(n *node) *Version {
+	fi := n.origin.info
+	v := &Version{Mode: fi.Mode(), l: l, n: n}
+	if fi.Mode().IsRegular() {
+		v.Size = fi.Size()
+	}
+	return v
+}
+
+func (l *layer) after(n *node) *Version {
+	v := &Version{Mode: n.mode, l: l, n: n, staged: true}
+	if n.mode.IsRegular() {
+		var live os.FileInfo
+		if n.origin != nil {
+			live = n.origin.info
+		}
+		v.Size = nodeInfo{n, live}.Size()
+	}
+	return v
+}
+
+// same reports whether two versions have the same content.
+func same(a, b *Version) (bool, error) {
+	if a.Size != b.Size {
+		return false, nil
+	}
+	x, err := a.Open()
+	if err != nil {
+		return false, err
+	}
+	defer x.Close()
+	y, err := b.Open()
+	if err != nil {
+		return false, err
+	}
+	defer y.Close()
+	p, q := make([]byte, 64<<10), make([]byte, 64<<10)
+	for at := int64(0); at < a.Size; {
+		n, m := int(min(a.Size-at, int64(len(p)))), 0
+		if _, err := io.ReadFull(x, p[:n]); err != nil {
+			return false, err
+		}
+		if m, err = io.ReadFull(y, q[:n]); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(p[:n], q[:m]) {
+			return false, nil
+		}
+		at += int64(n)
+	}
+	return true, nil
+}
+
+// sameBlocks is same for a file and its original, of which only the blocks
+// that were written can differ.
+func (l *layer) sameBlocks(n *node) (bool, error) {
+	c := n.data
+	if c.size != n.origin.info.Size() {
+		return false, nil
+	}
+	if c.below < c.size {
+		return same(l.before(n), l.after(n))
+	}
+	r, err := l.before(n).Open()
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	base := r.(*versionReader).base
+	var p, q [blockBytes]byte
+	for b := range c.blocks {
+		at := b * blockBytes
+		size := min(c.size-at, blockBytes)
+		if _, err := c.readAt(base, p[:size], at); err != nil && err != io.EOF {
+			return false, err
+		}
+		if _, err := readFull(base, q[:size], at); err != nil && err != io.EOF {
+			return false, err
+		}
+		if p != q {
+			return false, nil
+		}
+	}
+	return true, nil
+}
