@@ -145,13 +145,30 @@ func (t *terminal) ask(q policy.Question, all bool) (folded bool) {
 		fmt.Fprintf(w, "  %s\n%s", title, rows)
 		folded = folded || cut
 	}
-	fmt.Fprintf(w, "\n%s %s wants to run: %s\n", style(t.color, styleWarn, "[risk "+q.Risk.String()+"]"), q.Tool, q.Reason)
+	wants := "wants to run"
+	if q.Changes != "" {
+		wants = "wants to keep what it did"
+	}
+	fmt.Fprintf(w, "\n%s %s %s: %s\n", style(t.color, styleWarn, "[risk "+q.Risk.String()+"]"), q.Tool, wants, q.Reason)
 	if q.Command != "" {
 		show("command:", q.Command)
 		if q.Says != "" {
 			show("what it says that this does:", q.Says)
 		}
 		show("in the directory:", q.Dir)
+	} else if q.Changes != "" {
+		rows, cut := gutter(strings.TrimSuffix(q.Changes, "\n"), t.width, all)
+		if t.color {
+			rows = paint(rows)
+		}
+		fmt.Fprintf(w, "  changes:\n%s", rows)
+		// What they have led to is above: of long arguments the beginning is enough.
+		args := string(q.Call.Args)
+		if len(args) > maxShownArgs && !all {
+			args, cut = strings.ToValidUTF8(args[:maxShownArgs], "")+" ...", true
+		}
+		folded = cut
+		show("arguments:", args)
 	} else {
 		show("arguments:", string(q.Call.Args))
 	}
@@ -163,6 +180,29 @@ func (t *terminal) ask(q policy.Question, all bool) (folded bool) {
 	}
 	return folded
 }
+
+// paint gives the rows of a diff behind bars the colours of one. What they
+// hold has been made visible before, so no row brings a colour of its own.
+func paint(rows string) string {
+	styles := map[byte]string{'+': styleGreen, '-': styleRed, '@': styleDim}
+	lines := strings.SplitAfter(rows, "\n")
+	for i, line := range lines {
+		row, ok := strings.CutPrefix(line, bar)
+		if !ok || row == "" {
+			continue
+		}
+		if st, ok := styles[row[0]]; ok {
+			lines[i] = bar + style(true, st, strings.TrimSuffix(row, "\n")) + "\n"
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// maxShownArgs is how many bytes of arguments are shown beside a diff.
+const maxShownArgs = 200
+
+// bar stands before each row that is not ours.
+const bar = "    | "
 
 const (
 	foldRows = 24 // of one text; more is folded
@@ -177,7 +217,7 @@ var blanks = regexp.MustCompile(` {9,}|\t{3,}`)
 // the digest of the whole.
 func gutter(text string, width int, all bool) (shown string, folded bool) {
 	var rows []string
-	room := max(width-len("    | ")-1, 20)
+	room := max(width-len(bar)-1, 20)
 	for line := range strings.SplitSeq(text, "\n") {
 		line = blanks.ReplaceAllStringFunc(line, func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) })
 		row, used := "", 0
@@ -199,7 +239,7 @@ func gutter(text string, width int, all bool) (shown string, folded bool) {
 		rows = slices.Concat(rows[:keepRows], []string{note}, rows[len(rows)-keepRows:])
 		folded = true
 	}
-	return "    | " + strings.Join(rows, "\n    | ") + "\n", folded
+	return bar + strings.Join(rows, "\n"+bar) + "\n", folded
 }
 
 func choices(scopes []policy.Scope, folded bool) string {

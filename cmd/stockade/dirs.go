@@ -54,5 +54,6 @@ func (d dirs) masked() []string {
 func (d dirs) agentTOML() string  { return filepath.Join(d.config, "agent.toml") }
 func (d dirs) remembered() string { return filepath.Join(d.config, "allow.toml") }
 func (d dirs) sessions() string   { return filepath.Join(d.data, "sessions.db") }
+func (d dirs) stages() string     { return filepath.Join(d.state, "stages") }
 func (d dirs) locks() string      { return filepath.Join(d.data, "locks") } // beside what they guard
 func (d dirs) compiled() string   { return filepath.Join(d.cache, "compiled") }

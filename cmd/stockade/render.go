@@ -67,6 +67,11 @@ func (r *renderer) show(e session.Event) {
 				r.line(styleDim, "   %s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
 			}
 		}
+	case session.TypeCallChanges:
+		var c session.Changes
+		if json.Unmarshal(e.Body, &c) == nil {
+			r.changes(c)
+		}
 	case session.TypeProgress:
 		var p tool.Progress
 		if json.Unmarshal(e.Body, &p) == nil && p.Message != "" && (r.verbose || p.Level == "warn" || p.Level == "error") {
@@ -290,4 +295,17 @@ func writeJSONEvent(s *stdio, e session.Event) error {
 func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
+}
+
+// maxShownChanges is how many changes of a call are listed.
+const maxShownChanges = 8
+
+// changes lists what a call is about to change.
+func (r *renderer) changes(c session.Changes) {
+	for _, change := range c.Files[:min(len(c.Files), maxShownChanges)] {
+		r.line(styleDim, "   %s %s", change.Kind, clip(change.Path, 200))
+	}
+	if more := len(c.Files) + c.More - maxShownChanges; more > 0 {
+		r.line(styleDim, "   and %d changes more", more)
+	}
 }

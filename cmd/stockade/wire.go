@@ -270,7 +270,16 @@ func (a *app) sandbox() *sandbox.Sandbox {
 	if a.box != nil {
 		return a.box
 	}
-	a.box = sandbox.New(a.sandboxOptions())
+	opts := a.sandboxOptions()
+	stages, end, err := stageDir(a.dirs.stages())
+	if err != nil {
+		// Small changes fit into memory; what does not fails, and is not lost.
+		a.s.note("warning: what tools change is kept in memory until it is committed, 64 MiB at most: %v", err)
+	} else {
+		opts.StageDir = stages
+		a.onClose(end)
+	}
+	a.box = sandbox.New(opts)
 	a.onClose(a.box.Close)
 	return a.box
 }

@@ -18,8 +18,9 @@ import (
 // Runner runs a granted call; the sandbox is one.
 type Runner interface {
 	// Run returns a result for whatever the guest does and an error when the
-	// host is at fault.
-	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, error)
+	// host is at fault. What the call has changed comes back staged; nil if it
+	// has failed, or could not change anything.
+	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 
 // Approver asks a person. It may be called for several calls at once and
@@ -89,7 +90,12 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	}
 	c.enter(StateEvaluatingPolicy)
 	decision := d.opts.Policy.Decide(c.call, entry)
-	grant, refusal, err := c.decide(ctx, decision)
+	// A call that only changes files runs before it is decided, on a stage.
+	decide := c.decide
+	if decision.CanRehearse() {
+		decide = c.rehearse
+	}
+	grant, refusal, err := decide(ctx, decision)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -99,9 +105,14 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	if err := c.intend(ctx, grant, entry); err != nil {
 		return tool.Result{}, err
 	}
-	grant = grant.Drawing(d.fuel.budgets(entry.Name)...)
 	c.enter(StateExecuting)
-	result, err := d.opts.Runner.Run(ctx, grant, entry.Module, c.call, c.report)
+	result, staged, err := d.opts.Runner.Run(ctx, grant.Drawing(d.fuel.budgets(entry.Name)...), entry.Module, c.call, c.report)
+	if err == nil {
+		result, err = c.settle(ctx, decision, grant, result, staged)
+	}
+	if staged != nil {
+		err = errors.Join(err, staged.Drop())
+	}
 	if err != nil {
 		result = hostFault(call.Tool)
 	}
@@ -158,14 +169,18 @@ func (c *carry) checkArgs(entry *tool.Entry) *tool.Result {
 // decide turns a decision into a grant or a refusal, asking if it must. The
 // answer is durable before there is a grant.
 func (c *carry) decide(ctx context.Context, decision policy.Decision) (grant policy.Grant, refusal *tool.Result, err error) {
-	body := session.Decision{
-		Tool: c.call.Tool, Effect: decision.Effect().String(), Risk: decision.Risk().String(),
-		Rule: decision.Rule(), Source: string(decision.Source()), Reason: decision.Reason(),
-	}
+	return c.ask(ctx, decision, "")
+}
+
+// ask is decide with what the call would change.
+func (c *carry) ask(ctx context.Context, decision policy.Decision, changes string) (grant policy.Grant, refusal *tool.Result, err error) {
+	body := c.decision(decision)
 	var answer policy.Answer
 	if decision.Effect() == policy.Ask {
 		c.enter(StateAwaitingPermission)
-		answer, err = c.d.opts.Approver.Approve(ctx, decision.Question())
+		question := decision.Question()
+		question.Changes = changes
+		answer, err = c.d.opts.Approver.Approve(ctx, question)
 		if err != nil {
 			answer = policy.Answer{By: err.Error()}
 		}
@@ -194,6 +209,13 @@ func (c *carry) decide(ctx context.Context, decision policy.Decision) (grant pol
 		return policy.Grant{}, &r, nil
 	}
 	return grant, nil, nil
+}
+
+func (c *carry) decision(d policy.Decision) session.Decision {
+	return session.Decision{
+		Tool: c.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
+		Rule: d.Rule(), Source: string(d.Source()), Reason: d.Reason(),
+	}
 }
 
 func denied(name string, decision policy.Decision, answer policy.Answer) tool.Result {
@@ -227,7 +249,7 @@ func (c *carry) intend(ctx context.Context, grant policy.Grant, entry *tool.Entr
 	body := session.Intent{
 		Tool: entry.Name, Caller: string(c.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
 		ArgsDigest: fmt.Sprintf("%x", c.call.ArgsDigest()), Cwd: c.call.Cwd, Mounts: []string{},
-		Exec: grant.MayExec(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
+		Exec: grant.MayExec(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
 	}
 	for _, m := range grant.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())

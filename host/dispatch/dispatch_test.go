@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -33,13 +34,17 @@ type world struct {
 	run     func(ctx context.Context, g policy.Grant, mod *tool.Module, c tool.Call, report func(tool.Progress)) (tool.Result, error)
 	policy  *policy.Policy
 	options Options
+
+	// What calls of file_write change, and what becomes of it.
+	changes               []tool.Change
+	changesErr, commitErr error
 }
 
 var errDisk = errors.New("no space left on device")
 
 func newWorld(t testing.TB, opts policy.Options) *world {
 	t.Helper()
-	w := &world{t: t, fail: map[session.Type]error{}, policy: policy.New(opts)}
+	w := &world{t: t, fail: map[session.Type]error{}, policy: policy.New(opts), changes: []tool.Change{aFile("new.txt", "hello\n")}}
 	log := session.NewLog(store{w: w}, "s", time.Now)
 	log.Observe(func(e session.Event) {
 		if e.Type == session.TypeCallState {
@@ -132,15 +137,53 @@ func (a approver) Approve(ctx context.Context, q policy.Question) (policy.Answer
 
 type runner struct{ w *world }
 
-func (r runner) Run(ctx context.Context, g policy.Grant, mod *tool.Module, c tool.Call, report func(tool.Progress)) (tool.Result, error) {
+func (r runner) Run(ctx context.Context, g policy.Grant, mod *tool.Module, c tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error) {
 	if err := g.Check(c, mod.Digest); err != nil {
 		r.w.t.Errorf("run without a grant: %v", err)
 	}
-	r.w.note("run")
-	if r.w.run != nil {
-		return r.w.run(ctx, g, mod, c, report)
+	if g.Rehearsal() {
+		r.w.note("rehearse")
+	} else {
+		r.w.note("run")
 	}
-	return tool.Result{Output: tool.Text("done")}, nil
+	result, err := tool.Result{Output: tool.Text("done")}, error(nil)
+	if r.w.run != nil {
+		result, err = r.w.run(ctx, g, mod, c, report)
+	}
+	if c.Tool != "file_write" || result.Err != nil || err != nil {
+		return result, nil, err
+	}
+	return result, &stage{r.w, c, mod.Digest}, nil
+}
+
+// stage is what a call of file_write has changed.
+type stage struct {
+	w      *world
+	call   tool.Call
+	digest string
+}
+
+func (s *stage) Changes() ([]tool.Change, error) { return s.w.changes, s.w.changesErr }
+
+func (s *stage) Commit(_ context.Context, g policy.Grant) error {
+	if err := g.Check(s.call, s.digest); err != nil || g.Rehearsal() {
+		s.w.t.Errorf("a commit without a grant: %v", err)
+	}
+	s.w.note("commit")
+	return s.w.commitErr
+}
+
+func (s *stage) Drop() error {
+	s.w.note("drop")
+	return nil
+}
+
+// aFile is a change that a call makes.
+func aFile(name, content string) tool.Change {
+	return tool.Change{Path: "/work/" + name, Kind: tool.Created, After: &tool.Version{
+		Size: int64(len(content)), Mode: 0o644,
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil },
+	}}
 }
 
 func catalog(t testing.TB) *tool.Catalog {
@@ -181,6 +224,12 @@ var (
 		"durable tool_result", "state completed",
 	}
 	askedTrace = slices.Concat([]string{"state evaluating_policy", "state awaiting_permission", "ask"}, allowedTrace[1:])
+	// A call that changes files runs first, and is asked about with what it changes.
+	triedTrace = []string{"state evaluating_policy", "durable call.intended", "state executing", "rehearse"}
+	keptTrace  = slices.Concat(triedTrace, []string{"state awaiting_permission", "ask", "durable call.decision",
+		"durable call.changes", "commit", "drop", "durable tool_result", "state completed"})
+	droppedTrace = slices.Concat(triedTrace, []string{"state awaiting_permission", "ask", "durable call.decision",
+		"drop", "durable tool_result", "state completed"})
 )
 
 func TestEachPathHasItsOrder(t *testing.T) {
@@ -194,12 +243,15 @@ func TestEachPathHasItsOrder(t *testing.T) {
 	}{
 		"allowed":           {call: aCall("file_read", `{"path":"a"}`), want: allowedTrace},
 		"by an alias":       {call: aCall("read_file", `{"path":"a"}`), want: allowedTrace},
-		"asked and allowed": {call: aCall("file_write", `{}`), answer: yes(policy.ScopeOnce), want: askedTrace},
+		"asked and allowed": {call: aCall("file_write", `{}`), answer: yes(policy.ScopeOnce), want: keptTrace},
+		"allowed to write": {opts: policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}}, call: aCall("file_write", `{}`),
+			want: []string{"state evaluating_policy", "durable call.decision", "durable call.intended", "state executing", "run",
+				"durable call.changes", "commit", "drop", "durable tool_result", "state completed"}},
 		"a command":         {call: aCall("bash", `{"command":"ls"}`), answer: yes(policy.ScopeOnce), want: askedTrace},
-		"asked and refused": {call: aCall("file_write", `{}`), answer: no, want: []string{"state evaluating_policy", "state awaiting_permission", "ask", "durable call.decision", "durable tool_result", "state completed"}, code: tool.CodeDenied},
+		"asked and refused": {call: aCall("file_write", `{}`), answer: no, want: droppedTrace, code: tool.CodeDenied},
 		"an approver's error": {call: aCall("file_write", `{}`), answer: func(context.Context, policy.Question) (policy.Answer, error) {
 			return policy.Answer{Allow: true}, errors.New("no terminal")
-		}, want: []string{"state evaluating_policy", "state awaiting_permission", "ask", "durable call.decision", "durable tool_result", "state completed"}, code: tool.CodeDenied},
+		}, want: droppedTrace, code: tool.CodeDenied},
 		"denied":               {opts: denyWrite, call: aCall("file_write", `{}`), want: []string{"state evaluating_policy", "durable call.decision", "durable tool_result", "state completed"}, code: tool.CodeDenied},
 		"an unknown tool":      {call: aCall("file_raed", `{}`), want: []string{"durable tool_result", "state completed"}, code: tool.CodeUnknownTool},
 		"no tool":              {call: aCall("", `{}`), want: []string{"durable tool_result", "state completed"}, code: tool.CodeUnknownTool},
@@ -296,7 +348,7 @@ func TestACallThatIsCancelledWhileItWaitsDoesNotRun(t *testing.T) {
 			if err != nil || r.Err == nil || r.Err.Code != tool.CodeCancelled {
 				t.Fatalf("got %+v, %v", r, err)
 			}
-			if w.did("run") || w.did("durable call.intended") || !w.did("durable call.decision") || !w.did("durable tool_result") {
+			if w.did("run") || w.did("commit") || !w.did("drop") || !w.did("durable call.decision") || !w.did("durable tool_result") {
 				t.Errorf("got %v", w.trace)
 			}
 			if d := w.policy.Decide(aCall("file_write", `{}`), find(t, w, "file_write")); d.Effect() != policy.Ask {
@@ -396,7 +448,7 @@ func TestWhatIsRecordedSaysWhatWasDecidedAndWhatWillRun(t *testing.T) {
 	wantIntent := session.Intent{
 		Tool: "file_write", Caller: "agent", Module: "m", Digest: "d1", ArgsDigest: fmt.Sprintf("%x", canonical.ArgsDigest()), Cwd: "/work",
 		Mounts: []string{"/work:rw"}, TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes,
-		Fuel: limits.Fuel,
+		Fuel: limits.Fuel, Rehearsal: true,
 	}
 	if diff := cmp.Diff(wantIntent, body[session.Intent](w, session.TypeCallIntended)); diff != "" {
 		t.Error(diff)
@@ -460,7 +512,7 @@ func TestAnAnswerHoldsAsLongAsItSays(t *testing.T) {
 			w.options.Log.(*session.Log).Observe(func(e session.Event) {
 				warned = warned || e.Type == session.TypeProgress && strings.Contains(string(e.Body), errDisk.Error())
 			})
-			if r, err := w.call(t.Context(), aCall(c.tool, c.args)); err != nil || r.Err != nil || !w.did("run") {
+			if r, err := w.call(t.Context(), aCall(c.tool, c.args)); err != nil || r.Err != nil || !w.did("run") && !w.did("commit") {
 				t.Fatalf("got %+v, %v", r, err)
 			}
 			if d := w.policy.Decide(aCall(c.tool, c.args), find(t, w, c.tool)); d.Effect() != c.again {
@@ -570,7 +622,11 @@ func TestCallsAtTheSameTime(t *testing.T) {
 		seen[e.Call] = append(seen[e.Call], e.Type)
 	}
 	for id, types := range seen {
-		if !slices.Equal(types, []session.Type{session.TypeDecision, session.TypeCallIntended, session.TypeToolResult}) {
+		want := []session.Type{session.TypeDecision, session.TypeCallIntended, session.TypeToolResult}
+		if slices.Contains(types, session.TypeCallChanges) { // a call of file_write
+			want = []session.Type{session.TypeCallIntended, session.TypeDecision, session.TypeCallChanges, session.TypeToolResult}
+		}
+		if !slices.Equal(types, want) {
 			t.Errorf("%s: %v", id, types)
 		}
 	}

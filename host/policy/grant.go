@@ -18,6 +18,10 @@ type Mount struct {
 	Write bool
 }
 
+// ErrChanged is wrapped by the error of a commit that was refused, and has
+// changed nothing, because files are not any more what the call has seen.
+var ErrChanged = errors.New("changed meanwhile")
+
 // ErrNoGrant is returned to whoever tries to run something without a grant.
 var ErrNoGrant = errors.New("no grant: nothing runs without a decision")
 
@@ -36,6 +40,8 @@ type grant struct {
 	mounts               []Mount
 	masked               []string
 	limits               Limits
+
+	rehearsal bool // whatever it changes is not to be kept
 
 	mayExec    bool
 	execDigest [32]byte
@@ -89,6 +95,11 @@ func (g Grant) Drawing(budgets ...*Budget) Grant {
 
 // Budgets are what the fuel of the call is drawn from, beside its own limit.
 func (g Grant) Budgets() []*Budget { return slices.Clone(g.budgets) }
+
+// Rehearsal reports whether the call may only be tried: what it changes can be
+// looked at, and is dropped unless another grant for the same call lets it be
+// committed.
+func (g Grant) Rehearsal() bool { return g.g != nil && g.g.rehearsal }
 
 // MayExec reports whether the grant allows a process.
 func (g Grant) MayExec() bool { return g.g != nil && g.g.mayExec }

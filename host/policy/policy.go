@@ -199,6 +199,7 @@ type Question struct {
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
 	Says    string // what the caller says that the command does; its word, not a fact
+	Changes string // what it would change, as a diff; empty when the call was not tried yet
 	Warning string // what the person should know before answering
 	Scopes  []Scope
 	Rule    string // what answering "session" or "always" would allow, in words
@@ -269,6 +270,31 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 		return Grant{}, fmt.Errorf("approve %s: the answer was not recorded", d.call.Tool)
 	}
 	return d.newGrant()
+}
+
+// CanRehearse reports whether the call can be run before the answer, so that
+// the question can show what it changes: a call that reaches nothing but files,
+// whose changes are staged.
+func (d Decision) CanRehearse() bool {
+	return d.policy != nil && d.effect == Ask && d.entry.Capabilities.Files == tool.FilesWrite && d.entry.Capabilities.Exec == ""
+}
+
+// Rehearse gives what a call may do before the answer, see [Grant.Rehearsal].
+func (d Decision) Rehearse() (Grant, error) {
+	if !d.CanRehearse() {
+		return Grant{}, fmt.Errorf("rehearse %s: it cannot be tried without an answer", d.call.Tool)
+	}
+	grant, err := d.newGrant()
+	if err == nil {
+		grant.g.rehearsal = true
+	}
+	return grant, err
+}
+
+// OnlyChanges reports whether the changes are all that asks: the same call
+// would be allowed if it changed nothing.
+func (d Decision) OnlyChanges() bool {
+	return d.CanRehearse() && d.source == SourceDefault && !d.policy.confirmAll
 }
 
 // RuleFor returns the rule that an answer of that scope makes. It fails for a

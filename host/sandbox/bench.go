@@ -44,7 +44,7 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	defer cancel()
 	inst := l.s.newInstance(ctx, grant, limits)
 	defer inst.account.Close()
-	if err := inst.openWorld(grant); err != nil {
+	if err := inst.openWorld(grant, nil); err != nil {
 		return nil, err
 	}
 	defer inst.world.Close()
@@ -74,7 +74,7 @@ func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Gr
 	var open []*instance
 	for range n {
 		var inst *instance
-		if inst, err = s.open(ctx, c, grant, grant.Limits()); inst != nil {
+		if inst, err = s.open(ctx, c, grant, grant.Limits(), nil); inst != nil {
 			open = append(open, inst)
 		}
 		if err != nil {

@@ -14,11 +14,12 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // call runs a granted call on a fresh instance.
-func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
+func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, stage *wasi.Stage, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
 	start := time.Now() // compiling and initialising, which happen once, are not the call's cost
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
@@ -31,7 +32,11 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 			report(tool.Progress{Done: done, Total: total, Message: note})
 		}
 	}
-	inst, err := s.open(ctx, c, grant, limits)
+	world := &wasi.Options{Stage: stage}
+	if s.opts.Journal != nil {
+		world.Journal = s.opts.Journal(call)
+	}
+	inst, err := s.open(ctx, c, grant, limits, world)
 	if inst != nil {
 		defer func() { hostErr = errors.Join(hostErr, inst.end(&c.pool, s.opts.Verify)) }()
 	}

@@ -47,7 +47,7 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	limits := policy.DefaultLimits()
-	inst, err := s.open(ctx, c, policy.Grant{}, limits)
+	inst, err := s.open(ctx, c, policy.Grant{}, limits, nil)
 	if inst != nil {
 		defer inst.close()
 	}

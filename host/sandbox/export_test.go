@@ -29,7 +29,7 @@ func OpenOnce(ctx context.Context, s *Sandbox, mod *tool.Module) error {
 	if err != nil {
 		return err
 	}
-	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits())
+	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits(), nil)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ func TestGoGuest(t *testing.T) {
 	t.Run("log", func(t *testing.T) {
 		j := granted(t, mod, ask{tool: "log", args: `{"text":"look"}`})
 		var levels []string
-		r, err := box.Run(t.Context(), j.grant, j.mod, j.call, func(p tool.Progress) { levels = append(levels, p.Level+" "+p.Message) })
+		r, err := j.runTelling(t.Context(), box, func(p tool.Progress) { levels = append(levels, p.Level+" "+p.Message) })
 		if got := strings.Join(levels, ","); err != nil || r.Err != nil || got != "trace look,debug look,info look,warn look,error look" {
 			t.Errorf("the log is %s; %s, %v", got, r.Summary(), err)
 		}
@@ -148,7 +148,7 @@ func TestGoGuest(t *testing.T) {
 		j := granted(t, mod, ask{tool: "host", args: args, cwd: dir, mounts: []policy.Mount{{Host: dir}},
 			caps: tool.Capabilities{Files: tool.FilesRead, Exec: "command"}})
 		var said []tool.Progress
-		r, err := box.Run(t.Context(), j.grant, j.mod, j.call, func(p tool.Progress) { said = append(said, p) })
+		r, err := j.runTelling(t.Context(), box, func(p tool.Progress) { said = append(said, p) })
 		if err != nil || r.Err != nil {
 			t.Fatalf("%v, %s", err, r.Summary())
 		}

@@ -43,7 +43,7 @@ func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits po
 // arguments, no network, an empty standard input. ctx bounds its whole life,
 // its sleeps included. It begins as the module's snapshot or, without one, is
 // initialised now.
-func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits) (_ *instance, err error) {
+func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits, world *wasi.Options) (_ *instance, err error) {
 	inst := s.newInstance(ctx, grant, limits)
 	snap, size := c.snap, c.minBytes
 	if snap != nil {
@@ -69,7 +69,7 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 			return inst, err
 		}
 	}
-	if err := inst.openWorld(grant); err != nil {
+	if err := inst.openWorld(grant, world); err != nil {
 		return nil, err
 	}
 	if snap == nil {
@@ -90,18 +90,23 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 	return inst, nil
 }
 
-// openWorld opens what the call is granted.
-func (i *instance) openWorld(grant policy.Grant) error {
-	fs, err := wasi.New(grant.Mounts(), grant.Masked(), wasi.Limits{Fuel: i.account.Charge})
+// openWorld opens what the call is granted. opts may be nil.
+func (i *instance) openWorld(grant policy.Grant, opts *wasi.Options) error {
+	if opts == nil {
+		opts = &wasi.Options{}
+	}
+	opts.Limits.Fuel = i.account.Charge
+	fs, err := wasi.NewWith(grant.Mounts(), grant.Masked(), opts)
 	if err != nil {
 		return &hostError{err}
 	}
 	i.world = preview1.New(&preview1.Options{
-		FS:     fs,
-		Stdout: i.output,
-		Stderr: i.output,
-		Charge: i.account.Charge,
-		Check:  i.account.Check,
+		FS:      fs,
+		Stdout:  i.output,
+		Stderr:  i.output,
+		Charge:  i.account.Charge,
+		Check:   i.account.Check,
+		Journal: opts.Journal,
 	})
 	return nil
 }

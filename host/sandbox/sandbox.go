@@ -10,6 +10,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -30,6 +31,13 @@ type Options struct {
 	// LargeModuleBytes to be compiled.
 	Large    bool
 	Services hostmod.Services
+	// StageDir is an existing directory of the user's own in which what calls
+	// change is kept until it is committed. It has to be on a disk with room
+	// for that. Empty: in memory, 64 MiB at most for each call.
+	StageDir string
+	// Journal returns what is told of everything that reaches a call from
+	// outside and of what it changes. Nil, or one that is nil: nobody is told.
+	Journal func(tool.Call) wasi.Journal
 	// MemoryBytes is what the linear memories of all calls that run at the same
 	// time may have together. 0: DefaultMemoryBytes.
 	MemoryBytes uint64
@@ -113,13 +121,33 @@ func (s *Sandbox) Close() error {
 // Run carries out one call. What the guest does wrong, or runs out of, is a
 // failed Result; an error means that the host is at fault or that there is no
 // grant for this call.
-func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, error) {
+//
+// A call that may write changes nothing on the host: if it succeeds, what it
+// changed comes back staged, for the caller to end. What a call has changed
+// that fails is dropped. Only a call that may start a process writes at once,
+// because the process has to find what is written; nothing is staged then.
+func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error) {
 	if err := grant.Check(call, mod.Digest); err != nil {
-		return tool.Result{}, fmt.Errorf("run %s: %w", call.Tool, err)
+		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
+	}
+	if grant.Rehearsal() && grant.MayExec() {
+		return tool.Result{}, nil, fmt.Errorf("run %s: a process cannot be rehearsed", call.Tool)
 	}
 	c, err := s.load(ctx, mod)
 	if err != nil {
-		return failedLoad(ctx, call.Tool, err)
+		result, err := failedLoad(ctx, call.Tool, err)
+		return result, nil, err
 	}
-	return s.call(ctx, c, grant, call, report)
+	stage, err := s.stage(grant)
+	if err != nil {
+		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
+	}
+	result, err := s.call(ctx, c, grant, stage, call, report)
+	if stage == nil {
+		return result, nil, err
+	}
+	if err != nil || result.Err != nil {
+		return result, nil, errors.Join(err, stage.Drop())
+	}
+	return result, &staged{stage, call, mod.Digest}, nil
 }

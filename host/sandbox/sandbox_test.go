@@ -536,7 +536,7 @@ func TestCancel(t *testing.T) {
 		w.I32Const(2), w.I32Const(w.ManifestBase), w.I32Const(3), w.Call(0), w.Spin())}), ask{})
 	t.Run("while the guest runs", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		r, err := box.Run(ctx, spins.grant, spins.mod, spins.call, func(tool.Progress) { cancel() })
+		r, err := spins.runTelling(ctx, box, func(tool.Progress) { cancel() })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -556,7 +556,7 @@ func TestCancel(t *testing.T) {
 func TestWhatAGuestSays(t *testing.T) {
 	box := newBox(t, sandbox.Options{})
 	said := func(t *testing.T, j job) (lines []tool.Progress) {
-		r, err := box.Run(t.Context(), j.grant, j.mod, j.call, func(p tool.Progress) { lines = append(lines, p) })
+		r, err := j.runTelling(t.Context(), box, func(p tool.Progress) { lines = append(lines, p) })
 		if err != nil {
 			t.Fatal(err)
 		}

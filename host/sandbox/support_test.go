@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -88,7 +89,17 @@ func granted(tb testing.TB, mod *tool.Module, a ask) job {
 }
 
 func (j job) run(ctx context.Context, box *sandbox.Sandbox) (tool.Result, error) {
-	return box.Run(ctx, j.grant, j.mod, j.call, nil)
+	return j.runTelling(ctx, box, nil)
+}
+
+// runTelling is run with what the tool says meanwhile. What the call has
+// changed is made.
+func (j job) runTelling(ctx context.Context, box *sandbox.Sandbox, report func(tool.Progress)) (tool.Result, error) {
+	r, staged, err := box.Run(ctx, j.grant, j.mod, j.call, report)
+	if staged != nil {
+		err = errors.Join(staged.Commit(ctx, j.grant), staged.Drop())
+	}
+	return r, err
 }
 
 // mustRun fails the test when the host is at fault.

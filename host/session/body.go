@@ -3,6 +3,7 @@ package session
 import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // The bodies of events, by type. Messages, tool calls and tool results have an
@@ -48,9 +49,33 @@ type Intent struct {
 	Cwd         string   `json:"cwd"`
 	Mounts      []string `json:"mounts"` // PATH:ro or PATH:rw
 	Exec        bool     `json:"exec"`
+	Rehearsal   bool     `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
 	TimeoutMS   int64    `json:"timeout_ms"`
 	MemoryBytes uint64   `json:"memory_limit_bytes"`
 	Fuel        uint64   `json:"fuel_limit"`
+}
+
+// Changes is the body of call.changes: what a call is about to change.
+type Changes struct {
+	Tool  string   `json:"tool"`
+	Files []Change `json:"files"` // of the first 10,000
+	More  int      `json:"more,omitempty"`
+}
+
+// Change is one of Changes.
+type Change struct {
+	Path   string          `json:"path"`
+	From   string          `json:"from,omitempty"`
+	Kind   tool.ChangeKind `json:"kind"`
+	Before *Version        `json:"before,omitempty"`
+	After  *Version        `json:"after,omitempty"`
+}
+
+// Version is a file before or after a change.
+type Version struct {
+	Bytes  int64  `json:"bytes"`
+	Mode   string `json:"mode"`
+	SHA256 string `json:"sha256,omitempty"` // of a regular file of at most 16 MiB
 }
 
 // StepEnded is the body of step.ended.

@@ -24,6 +24,7 @@ const (
 	TypeToolCall       Type = "tool_call"     // a canonical message: the caller asks for a call
 	TypeDecision       Type = "call.decision" // what policy says of it, and who answered if it asked
 	TypeCallIntended   Type = "call.intended" // durable before the call has any effect
+	TypeCallChanges    Type = "call.changes"  // durable before the changes of the call are made
 	TypeToolResult     Type = "tool_result"   // a canonical message: what came of the call
 	TypeStepEnded      Type = "step.ended"
 	TypeTurnEnded      Type = "turn.ended"

@@ -30,8 +30,10 @@ const (
 	CodeInvalidArgs  Code = "INVALID_ARGUMENTS"
 	CodeUnseen       Code = "CONTENT_NOT_SEEN" // the model would change a file that it has not read
 	CodeDenied       Code = "DENIED"
-	CodeFailed       Code = "TOOL_FAILED" // the tool itself says that it failed
-	CodeTrap         Code = "TOOL_TRAP"   // the guest trapped or exited
+	CodeChanged      Code = "FILES_CHANGED"    // what the call would change is not any more what it has seen
+	CodeNotKept      Code = "CHANGES_NOT_KEPT" // what the call changed could not be written
+	CodeFailed       Code = "TOOL_FAILED"      // the tool itself says that it failed
+	CodeTrap         Code = "TOOL_TRAP"        // the guest trapped or exited
 	CodeFuel         Code = "TOOL_FUEL_EXHAUSTED"
 	CodeTimeout      Code = "TOOL_TIMEOUT"   // wall-clock deadline
 	CodeMemory       Code = "TOOL_MEMORY"    // memory limit

@@ -30,6 +30,7 @@ var table = map[string][]string{
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
 	"host/policy":               {"host/tool", "host/internal"},
+	"host/diff":                 {"host/tool"},
 
 	"host/session":             {"host/llm", "host/policy", "host/tool"},
 	"host/session/sqlite":      {"host/session"},
@@ -49,7 +50,7 @@ var table = map[string][]string{
 	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
 	"host/jail":     {"host/tool", "host/policy"},
-	"host/dispatch": {"host/tool", "host/policy", "host/session", "host/llm"},
+	"host/dispatch": {"host/diff", "host/tool", "host/policy", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
 
@@ -70,6 +71,7 @@ var behind = map[string]string{
 	"github.com/BurntSushi/toml":                       "host/config",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "host/tool",
+	"github.com/aymanbagabas/go-udiff":                 "host/diff",
 	"database/sql":                                     "host/session/sqlite",
 	"net/http":                                         "host/llm",
 	"os/exec":                                          "host/jail",

@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // apply exchanges names. First everything that leaves its place is moved aside
@@ -68,7 +70,7 @@ func (c *commit) placed(l *layer) []change {
 		}
 		inNew := ch.n.parent.origin == nil && ch.n.fresh()
 		stays := ch.n.home() && !ch.n.fresh()
-		if !inNew && !stays && !(ch.kind == Times && ch.n == ch.was) {
+		if !inNew && !stays && !(ch.kind == tool.Times && ch.n == ch.was) {
 			out = append(out, ch)
 		}
 	}
@@ -228,10 +230,10 @@ func (c *commit) setFileTimes(l *layer) error {
 			continue
 		}
 		moved := n.origin != nil && !n.fresh()
-		if !moved && !(ch.kind == Times && ch.was != nil) {
+		if !moved && !(ch.kind == tool.Times && ch.was != nil) {
 			continue // new, and has its times
 		}
-		if n.fresh() && ch.kind == Times && ch.n != ch.was {
+		if n.fresh() && ch.kind == tool.Times && ch.n != ch.was {
 			continue // replaced, and has its times
 		}
 		if err := c.begin("set the times of", l.hostPath(n.path())); err != nil {

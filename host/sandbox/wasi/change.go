@@ -4,35 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Kind is what a change does.
-type Kind string
-
-// The kinds. A file is also a symbolic link, or whatever else can be moved and
-// removed but not opened.
-const (
-	Created          Kind = "created"
-	Modified         Kind = "modified" // also by another that took its place
-	Removed          Kind = "removed"
-	Renamed          Kind = "renamed" // a directory with everything in it; content may have changed too
-	DirectoryCreated Kind = "directory created"
-	DirectoryRemoved Kind = "directory removed"
-	Times            Kind = "times" // only those, and set by the guest
-)
-
-// Change is something that a commit would do.
-type Change struct {
-	Path   string // of the host, absolute; as it is afterwards, unless it is gone
-	From   string // of what was renamed
-	Kind   Kind
-	Before *Version // nil if there was nothing
-	After  *Version // nil if there is nothing
-}
-
-// change is a Change with its nodes.
+// change is a [tool.Change] with its nodes.
 type change struct {
-	kind Kind
+	kind tool.ChangeKind
 	l    *layer
 	n    *node // as it is afterwards; nil if gone
 	was  *node // what the host has in that place, or had where n comes from
@@ -70,7 +48,7 @@ func (l *layer) changes() (out []change, _ error) {
 			default:
 				out = append(out, change{kind, l, n, was})
 				if n.origin != nil {
-					out = append(out, change{Removed, l, nil, n})
+					out = append(out, change{tool.Removed, l, nil, n})
 				}
 			}
 			if err := visit(n); err != nil {
@@ -80,7 +58,7 @@ func (l *layer) changes() (out []change, _ error) {
 		return nil
 	}
 	if t := l.top.times; t != nil && (t.setAtim || t.setMtim) {
-		out = append(out, change{Times, l, l.top, l.top})
+		out = append(out, change{tool.Times, l, l.top, l.top})
 	}
 	if err := visit(l.top); err != nil {
 		return nil, err
@@ -89,9 +67,9 @@ func (l *layer) changes() (out []change, _ error) {
 		switch {
 		case !n.gone || replaced[n]:
 		case n.origin.info.IsDir():
-			out = append(out, change{DirectoryRemoved, l, nil, n})
+			out = append(out, change{tool.DirectoryRemoved, l, nil, n})
 		default:
-			out = append(out, change{Removed, l, nil, n})
+			out = append(out, change{tool.Removed, l, nil, n})
 		}
 	}
 	return out, nil
@@ -99,34 +77,34 @@ func (l *layer) changes() (out []change, _ error) {
 
 // kindOf is what becomes of a name that has a node now and, if was is not nil,
 // had another regular file before. Empty is nothing.
-func (l *layer) kindOf(n, was *node) (Kind, error) {
+func (l *layer) kindOf(n, was *node) (tool.ChangeKind, error) {
 	switch {
 	case was != nil:
 		equal, err := same(l.before(was), l.after(n))
 		switch {
 		case err != nil || !equal || n.origin != nil:
-			return Modified, err
+			return tool.Modified, err
 		case n.times.setAtim || n.times.setMtim:
-			return Times, nil
+			return tool.Times, nil
 		}
 		return "", nil
 	case n.origin == nil && n.mode.IsDir():
-		return DirectoryCreated, nil
+		return tool.DirectoryCreated, nil
 	case n.origin == nil:
-		return Created, nil
+		return tool.Created, nil
 	case !n.home():
-		return Renamed, nil
+		return tool.Renamed, nil
 	}
 	if n.data != nil {
 		if equal, err := l.sameBlocks(n); err != nil || !equal {
-			return Modified, err
+			return tool.Modified, err
 		}
 	}
 	if n.chmod && n.mode.Perm() != n.origin.info.Mode().Perm() {
-		return Modified, nil // it was away and came back with a mode
+		return tool.Modified, nil // it was away and came back with a mode
 	}
 	if t := n.times; t != nil && (t.setAtim || t.setMtim) {
-		return Times, nil
+		return tool.Times, nil
 	}
 	return "", nil
 }
@@ -134,7 +112,7 @@ func (l *layer) kindOf(n, was *node) (Kind, error) {
 // Changes lists what a commit would do, sorted by Path. It reads what was
 // written and compares it with what is there. After the end of the stage there
 // are none.
-func (s *Stage) Changes() ([]Change, error) {
+func (s *Stage) Changes() ([]tool.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended() {
@@ -144,21 +122,21 @@ func (s *Stage) Changes() ([]Change, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compare what is staged: %w", err)
 	}
-	out := make([]Change, 0, len(all))
+	out := make([]tool.Change, 0, len(all))
 	for _, c := range all {
-		shown := Change{Kind: c.kind, Path: c.l.hostPath(c.path())}
+		shown := tool.Change{Kind: c.kind, Path: c.l.hostPath(c.path())}
 		if c.was != nil {
-			shown.Before = c.l.before(c.was)
+			shown.Before = c.l.before(c.was).shown()
 		}
 		if c.n != nil {
-			shown.After = c.l.after(c.n)
+			shown.After = c.l.after(c.n).shown()
 		}
-		if c.kind == Renamed {
+		if c.kind == tool.Renamed {
 			shown.From = c.l.hostPath(c.was.origin.path())
 		}
 		out = append(out, shown)
 	}
-	slices.SortFunc(out, func(a, b Change) int {
+	slices.SortFunc(out, func(a, b tool.Change) int {
 		if c := strings.Compare(a.Path, b.Path); c != 0 {
 			return c
 		}

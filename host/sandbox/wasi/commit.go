@@ -8,11 +8,10 @@ import (
 	"os"
 	"slices"
 	"strings"
-)
 
-// ErrChanged is wrapped by the error of a commit that was refused because the
-// host's files are not what the guest has seen. Nothing was done.
-var ErrChanged = errors.New("changed meanwhile")
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
 
 // ErrDropped is the error of a commit after [Stage.Drop].
 var ErrDropped = errors.New("the stage was dropped")
@@ -40,7 +39,7 @@ func (e *CommitError) Error() string {
 func (e *CommitError) Unwrap() error { return e.Err }
 
 // Commit makes the changes on the host, all or none. It is refused, with an
-// error that wraps [ErrChanged], if anything that the guest changed, replaced
+// error that wraps [policy.ErrChanged], if anything that the guest changed, replaced
 // or removed, or the place of something new, is no longer what the guest has
 // seen. Then content is written beside the places where it belongs, and only
 // when all of it is on the disk, names are exchanged. An error before the last
@@ -131,7 +130,7 @@ func (c *commit) begin(op, path string) error {
 func (c *commit) run() error {
 	var err error
 	if c.all, err = c.s.changes(); err != nil {
-		return fmt.Errorf("commit: %w: %w", ErrChanged, err)
+		return fmt.Errorf("commit: %w: %w", policy.ErrChanged, err)
 	}
 	if err := c.verify(); err != nil {
 		return err
@@ -163,7 +162,7 @@ func (c *commit) announce() error {
 	}
 	for _, ch := range c.all {
 		names := []string{ch.path()}
-		if ch.kind == Renamed {
+		if ch.kind == tool.Renamed {
 			names = append(names, ch.was.origin.path())
 		}
 		for i, rel := range names {
@@ -171,8 +170,8 @@ func (c *commit) announce() error {
 				return err
 			}
 			var before io.Reader
-			if ch.was != nil && ch.was.origin.info.Mode().IsRegular() && (ch.kind != Renamed || i == 1) {
-				r, err := ch.l.before(ch.was).Open()
+			if ch.was != nil && ch.was.origin.info.Mode().IsRegular() && (ch.kind != tool.Renamed || i == 1) {
+				r, err := ch.l.before(ch.was).open()
 				if err != nil {
 					return err
 				}
@@ -229,5 +228,5 @@ func newHandle(parent *os.Root, name, path string) (*handle, error) {
 }
 
 func (c *commit) changed(path, how string) error {
-	return fmt.Errorf("commit: %s: %w: %s", path, ErrChanged, how)
+	return fmt.Errorf("commit: %s: %w: %s", path, policy.ErrChanged, how)
 }

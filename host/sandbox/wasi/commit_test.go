@@ -98,7 +98,7 @@ func TestACommitIsRefused(t *testing.T) {
 			tc.host(w)
 			before := w.state()
 			err := s.Commit(t.Context())
-			if !errors.Is(err, ErrChanged) {
+			if !errors.Is(err, policy.ErrChanged) {
 				t.Errorf("commit: %v", err)
 			}
 			w.unchanged(before)

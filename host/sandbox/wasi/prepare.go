@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // tempName is what something is called before it has its place and after it
@@ -19,7 +21,7 @@ func (n *node) fresh() bool { return n.origin == nil || n.data != nil }
 // prepare writes everything that is new beside the place where it belongs.
 func (c *commit) prepare() error {
 	for _, ch := range c.all {
-		if ch.n == nil || ch.kind == Times && ch.n == ch.was || !ch.n.fresh() || ch.n.parent.origin == nil {
+		if ch.n == nil || ch.kind == tool.Times && ch.n == ch.was || !ch.n.fresh() || ch.n.parent.origin == nil {
 			continue // what is in a new directory comes with that
 		}
 		h, err := c.dir(ch.l, ch.n.parent)
@@ -112,7 +114,7 @@ func (t *stamps) explicit(set bool, nanos int64) int64 {
 // most comes from the original without passing through here, on some file
 // systems by reference.
 func (c *commit) fill(l *layer, n *node, to *os.File) error {
-	r, err := l.after(n).Open()
+	r, err := l.after(n).open()
 	if err != nil {
 		return err
 	}

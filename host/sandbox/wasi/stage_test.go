@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // write makes or overwrites a file as the guest.
@@ -56,7 +58,7 @@ func shown(t *testing.T, w *world, s *Stage) []string {
 			from, _ := filepath.Rel(w.path("ws"), c.From)
 			line += " from " + from
 		}
-		for _, v := range []*Version{c.Before, c.After} {
+		for _, v := range []*tool.Version{c.Before, c.After} {
 			if v == nil || !v.Mode.IsRegular() {
 				line += " -"
 				continue
@@ -242,7 +244,7 @@ func TestALargeFileIsNotCopied(t *testing.T) {
 		t.Errorf("%d blocks are staged", n)
 	}
 	changes, err := s.Changes()
-	if err != nil || len(changes) != 1 || changes[0].Kind != Modified || changes[0].After.Size != size {
+	if err != nil || len(changes) != 1 || changes[0].Kind != tool.Modified || changes[0].After.Size != size {
 		t.Errorf("%v %v", changes, err)
 	}
 }

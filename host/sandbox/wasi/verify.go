@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // verify compares what a commit will change with what the guest has seen. It
@@ -46,18 +48,18 @@ func (c *commit) verifyWas(ch *change, n *node) error {
 	if err != nil {
 		return c.changed(path, reason(err))
 	}
-	if how := differs(fi, o.info, ch.kind == Renamed && n.data == nil || ch.kind == Times); how != "" {
+	if how := differs(fi, o.info, ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.Times); how != "" {
 		return c.changed(path, how)
 	}
 	switch {
-	case ch.kind == DirectoryRemoved:
+	case ch.kind == tool.DirectoryRemoved:
 		return c.verifyGone(l, n, path)
 	case !fi.Mode().IsRegular():
 		return nil
 	}
 	cur := l.cursor()
 	defer cur.close()
-	needs := n.seen != nil || ch.kind == Modified || ch.kind == Times
+	needs := n.seen != nil || ch.kind == tool.Modified || ch.kind == tool.Times
 	if !needs {
 		return nil
 	}

@@ -2,16 +2,16 @@ package wasi
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Version is a file or directory as it was or would be. It can be used until
-// the stage ends.
-type Version struct {
+// version is a [tool.Version] of a stage.
+type version struct {
 	Size int64       // of a file
 	Mode fs.FileMode // with the type
 
@@ -21,9 +21,9 @@ type Version struct {
 	staged bool
 }
 
-// Open returns the content of a regular file. It is an error if the host's
+// open returns the content of a regular file. It is an error if the host's
 // file is another one by now.
-func (v *Version) Open() (io.ReadCloser, error) {
+func (v *version) open() (io.ReadCloser, error) {
 	if v.l.stage.ended() {
 		return nil, os.ErrClosed
 	}
@@ -58,27 +58,21 @@ func (r *versionReader) Close() error {
 	return r.base.Close()
 }
 
-// SHA256 is that of the content. It reads all of it.
-func (v *Version) SHA256() ([32]byte, error) {
-	r, err := v.Open()
-	if err != nil {
-		return [32]byte{}, err
-	}
-	sum, err := digestOf(r)
-	return sum, errors.Join(err, r.Close())
+func (v *version) shown() *tool.Version {
+	return &tool.Version{Size: v.Size, Mode: v.Mode, Open: v.open}
 }
 
-func (l *layer) before(n *node) *Version {
+func (l *layer) before(n *node) *version {
 	fi := n.origin.info
-	v := &Version{Mode: fi.Mode(), l: l, n: n}
+	v := &version{Mode: fi.Mode(), l: l, n: n}
 	if fi.Mode().IsRegular() {
 		v.Size = fi.Size()
 	}
 	return v
 }
 
-func (l *layer) after(n *node) *Version {
-	v := &Version{Mode: n.mode, l: l, n: n, staged: true}
+func (l *layer) after(n *node) *version {
+	v := &version{Mode: n.mode, l: l, n: n, staged: true}
 	if n.mode.IsRegular() {
 		var live os.FileInfo
 		if n.origin != nil {
@@ -90,16 +84,16 @@ func (l *layer) after(n *node) *Version {
 }
 
 // same reports whether two versions have the same content.
-func same(a, b *Version) (bool, error) {
+func same(a, b *version) (bool, error) {
 	if a.Size != b.Size {
 		return false, nil
 	}
-	x, err := a.Open()
+	x, err := a.open()
 	if err != nil {
 		return false, err
 	}
 	defer x.Close()
-	y, err := b.Open()
+	y, err := b.open()
 	if err != nil {
 		return false, err
 	}
@@ -131,7 +125,7 @@ func (l *layer) sameBlocks(n *node) (bool, error) {
 	if c.below < c.size {
 		return same(l.before(n), l.after(n))
 	}
-	r, err := l.before(n).Open()
+	r, err := l.before(n).open()
 	if err != nil {
 		return false, err
 	}

@@ -62,6 +62,6 @@ func (s *setup) guestMemory(j job) (image, peak uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	r, err := s.box.Run(ctx, c.Grant, c.Module, c.Call, nil)
+	r, _, err := s.box.Run(ctx, c.Grant, c.Module, c.Call, nil)
 	return uint64(len(memory)), r.Usage.PeakMemoryBytes, err
 }

@@ -65,7 +65,7 @@ func New(name string, code []byte, dir, args string) (*Call, error) {
 
 // Run makes the call in a fresh instance.
 func (c *Call) Run(ctx context.Context, box *sandbox.Sandbox) ([]byte, error) {
-	r, err := box.Run(ctx, c.Grant, c.Module, c.Call, nil)
+	r, _, err := box.Run(ctx, c.Grant, c.Module, c.Call, nil)
 	switch {
 	case err != nil:
 		return nil, err

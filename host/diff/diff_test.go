@@ -1,0 +1,74 @@
+package diff
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func file(content string) *tool.Version {
+	return &tool.Version{Size: int64(len(content)), Mode: 0o644, Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(content)), nil
+	}}
+}
+
+func TestUnified(t *testing.T) {
+	gone := errors.New("the file is another one by now")
+	dir := &tool.Version{Mode: fs.ModeDir | 0o755}
+	for _, test := range []struct {
+		name   string
+		change tool.Change
+		want   string
+	}{
+		{"created", tool.Change{Path: "/ws/a.txt", Kind: tool.Created, After: file("one\n")},
+			"created a.txt (4 bytes)\n--- /dev/null\n+++ b/a.txt\n@@ -0,0 +1 @@\n+one\n"},
+		{"created empty", tool.Change{Path: "/ws/a.txt", Kind: tool.Created, After: file("")}, "created a.txt (0 bytes)\n"},
+		{"modified", tool.Change{Path: "/ws/d/a.txt", Kind: tool.Modified, Before: file("one\ntwo\n"), After: file("one\n2\n")},
+			"modified d/a.txt (6 bytes, before 8)\n--- a/d/a.txt\n+++ b/d/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"},
+		{"no newline at the end", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: file("x"), After: file("y")},
+			"modified a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+y\n\\ No newline at end of file\n"},
+		{"removed", tool.Change{Path: "/ws/a", Kind: tool.Removed, Before: file("x\n")},
+			"removed a (2 bytes)\n--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"},
+		{"renamed", tool.Change{Path: "/ws/b", From: "/ws/a", Kind: tool.Renamed, Before: file("x\n"), After: file("x\n")}, "renamed b from a\n"},
+		{"directory", tool.Change{Path: "/ws/d", Kind: tool.DirectoryCreated, After: dir}, "directory created d\n"},
+		{"mode", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: file("x"), After: &tool.Version{Size: 1, Mode: 0o600, Open: file("x").Open}},
+			"modified a (mode -rw-------, before -rw-r--r--)\n"},
+		{"binary", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: file("x\x00"), After: file("\xff\xfe\xfd")},
+			"modified a (3 bytes, before 2)\n  (not shown: it is not UTF-8 text)\n"},
+		{"unreadable", tool.Change{Path: "/ws/a", Kind: tool.Removed, Before: &tool.Version{Open: func() (io.ReadCloser, error) { return nil, gone }}},
+			"removed a (0 bytes)\n  (not shown: the file is another one by now)\n"},
+		{"outside of the directory", tool.Change{Path: "/elsewhere/a", Kind: tool.Times, Before: file(""), After: file("")}, "times /elsewhere/a\n"},
+		{"a name that could look like a line", tool.Change{Path: "/ws/a\n+++ b/safe\x1b[2K", Kind: tool.Created, After: file("")},
+			`created "a\n+++ b/safe\x1b[2K" (0 bytes)` + "\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if d := cmp.Diff(test.want, Unified([]tool.Change{test.change}, "/ws")); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestUnifiedIsBounded(t *testing.T) {
+	var changes []tool.Change
+	for i := range 3000 {
+		changes = append(changes, tool.Change{Path: fmt.Sprintf("/ws/%04d", i), Kind: tool.Created, After: file(strings.Repeat("a line of text\n", 10_000))})
+	}
+	changes[0].After = file(strings.Repeat("x", maxText+1))
+	out := Unified(changes, "/ws")
+	if len(out) > maxTotal+2*maxChange {
+		t.Errorf("the diff has %d bytes", len(out))
+	}
+	for _, want := range []string{"too long to compare", "bytes of this diff are not shown", "changes more"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/diff"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// rehearse gives a grant to run the call before it is decided: nothing of what
+// it changes is made, and nothing of what it says is told, before settle has
+// decided.
+func (c *carry) rehearse(_ context.Context, decision policy.Decision) (policy.Grant, *tool.Result, error) {
+	grant, err := decision.Rehearse()
+	if err != nil {
+		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%v", err)
+		return grant, &r, nil
+	}
+	return grant, nil, nil
+}
+
+// settle makes what a call has changed, all or none, after asking about it if
+// that was put off. The result is the call's, unless it comes to nothing.
+func (c *carry) settle(ctx context.Context, decision policy.Decision, grant policy.Grant, result tool.Result, staged policy.Staged) (tool.Result, error) {
+	var changes []tool.Change
+	if staged != nil {
+		var err error
+		if changes, err = staged.Changes(); err != nil {
+			// The host's files are compared with what was staged.
+			staged, result = nil, c.changed(result, err)
+		}
+	}
+	if grant.Rehearsal() {
+		var refusal *tool.Result
+		var err error
+		if grant, refusal, err = c.decideTried(ctx, decision, result, changes); err != nil {
+			return tool.Result{}, err
+		}
+		if refusal != nil {
+			refusal.Usage = result.Usage // it has run all the same
+			return *refusal, nil
+		}
+	}
+	if result.Err != nil || len(changes) == 0 {
+		return result, nil
+	}
+	body, err := c.changes(changes)
+	if err != nil {
+		return c.changed(result, err), nil
+	}
+	if _, err := c.record(ctx, session.TypeCallChanges, body); err != nil {
+		return tool.Result{}, err
+	}
+	err = staged.Commit(ctx, grant)
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.Is(err, policy.ErrChanged):
+		return c.changed(result, err), nil
+	case ctx.Err() != nil:
+		r := tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before its changes were made", c.call.Tool)
+		r.Usage = result.Usage
+		return r, nil
+	}
+	r := tool.Failed(tool.CodeNotKept, tool.IOError, "%s: its changes could not be made: %v", c.call.Tool, err)
+	r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind"
+	r.Usage = result.Usage
+	return r, nil
+}
+
+// decideTried decides about a call that has run on a stage. One that asks only
+// because it could change files, and has changed none, needs no answer: the
+// grant is the zero one then.
+func (c *carry) decideTried(ctx context.Context, decision policy.Decision, result tool.Result, changes []tool.Change) (policy.Grant, *tool.Result, error) {
+	if len(changes) == 0 && decision.OnlyChanges() {
+		_, err := c.record(ctx, session.TypeDecision, c.decision(decision))
+		return policy.Grant{}, nil, err
+	}
+	shown := diff.Unified(changes, c.call.Cwd)
+	switch {
+	case result.Err != nil:
+		shown = "nothing: the call has failed"
+	case len(changes) == 0:
+		shown = "nothing"
+	}
+	return c.ask(ctx, decision, shown)
+}
+
+// changed is the result of a call whose files are not any more what it saw.
+func (c *carry) changed(result tool.Result, err error) tool.Result {
+	r := tool.Failed(tool.CodeChanged, tool.ValidationFailed, "%s has changed nothing: %v", c.call.Tool, err)
+	r.Err.Hint = "somebody else changed files during the call; look at them again, then repeat the call"
+	r.Usage = result.Usage
+	return r
+}
+
+const (
+	maxListed = 10_000   // changes in the log
+	maxHashed = 16 << 20 // bytes of a file whose content is hashed for the log
+)
+
+// changes is what the log says of what is about to be changed. It fails if
+// that is not possible any more.
+func (c *carry) changes(changes []tool.Change) (session.Changes, error) {
+	body := session.Changes{Tool: c.call.Tool, More: max(len(changes)-maxListed, 0)}
+	for _, change := range changes[:min(len(changes), maxListed)] {
+		before, err := logged(change.Before)
+		if err != nil {
+			return body, fmt.Errorf("%s: %w", change.Path, err)
+		}
+		after, err := logged(change.After)
+		if err != nil {
+			return body, fmt.Errorf("%s: %w", change.Path, err)
+		}
+		body.Files = append(body.Files, session.Change{
+			Path: change.Path, From: change.From, Kind: change.Kind, Before: before, After: after,
+		})
+	}
+	return body, nil
+}
+
+func logged(v *tool.Version) (*session.Version, error) {
+	if v == nil {
+		return nil, nil
+	}
+	out := &session.Version{Bytes: v.Size, Mode: v.Mode.String()}
+	if v.Mode.IsRegular() && v.Size <= maxHashed {
+		sum, err := v.SHA256()
+		if err != nil {
+			return nil, err
+		}
+		out.SHA256 = fmt.Sprintf("%x", sum)
+	}
+	return out, nil
+}

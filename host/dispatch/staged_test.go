@@ -1,0 +1,108 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func TestThePersonIsShownWhatACallChanges(t *testing.T) {
+	w := newWorld(t, policy.Options{})
+	var shown string
+	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
+		shown = q.Changes
+		return policy.Answer{Allow: true, Scope: policy.ScopeOnce}, nil
+	}
+	if r, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil || r.Err != nil {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	const want = "created new.txt (6 bytes)\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+hello\n"
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Error(diff)
+	}
+	recorded := session.Changes{Tool: "file_write", Files: []session.Change{{
+		Path: "/work/new.txt", Kind: tool.Created, After: &session.Version{
+			Bytes: 6, Mode: "-rw-r--r--", SHA256: "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
+		},
+	}}}
+	if diff := cmp.Diff(recorded, body[session.Changes](w, session.TypeCallChanges)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A call that asks only because it could change files, and changes none, is no
+// question. Where something else asks as well, it is.
+func TestACallThatChangesNothing(t *testing.T) {
+	fails := func(context.Context, policy.Grant, *tool.Module, tool.Call, func(tool.Progress)) (tool.Result, error) {
+		return tool.Failed(tool.CodeFailed, tool.NotFound, "no such file: the secret is 42"), nil
+	}
+	askRule := policy.Options{Rules: []policy.Rule{{Effect: policy.Ask, Tool: "file_write", Source: policy.SourceUser}}}
+	for name, c := range map[string]struct {
+		opts  policy.Options
+		run   func(context.Context, policy.Grant, *tool.Module, tool.Call, func(tool.Progress)) (tool.Result, error)
+		asked bool
+	}{
+		"nothing":                {},
+		"it fails":               {run: fails},
+		"and every call asks":    {opts: policy.Options{ConfirmAll: true}, asked: true},
+		"fails, every call asks": {opts: policy.Options{ConfirmAll: true}, run: fails, asked: true},
+		"and a rule asks":        {opts: askRule, asked: true},
+		"it fails, a rule asks":  {opts: askRule, run: fails, asked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.opts)
+			w.changes, w.run = nil, c.run
+			if c.asked {
+				w.answer = no
+			}
+			r, err := w.call(t.Context(), aCall("file_write", `{}`))
+			if err != nil || w.did("ask") != c.asked || w.did("commit") || w.did("durable call.changes") || !w.did("durable call.decision") {
+				t.Fatalf("got %v: %v", err, w.trace)
+			}
+			if c.asked && (r.Err == nil || r.Err.Code != tool.CodeDenied || strings.Contains(string(r.Envelope()), "42")) {
+				t.Errorf("after a no, the caller reads %s", r.Envelope())
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeCommittedIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes, commit error
+		code            tool.Code
+	}{
+		"changed before the question": {changes: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeChanged},
+		"changed before the commit":   {commit: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeChanged},
+		"no space":                    {commit: errDisk, code: tool.CodeNotKept},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}})
+			w.changesErr, w.commitErr = c.changes, c.commit
+			r, err := w.call(t.Context(), aCall("file_write", `{}`))
+			if err != nil || r.Err == nil || r.Err.Code != c.code || r.Err.Hint == "" || !w.did("drop") {
+				t.Errorf("got %+v, %v: %v", r.Err, err, w.trace)
+			}
+			if c.changes != nil && w.did("commit") {
+				t.Error("it was committed")
+			}
+		})
+	}
+}
+
+func TestNothingIsChangedThatIsNotRecorded(t *testing.T) {
+	for _, typ := range []session.Type{session.TypeDecision, session.TypeCallChanges} {
+		w := newWorld(t, policy.Options{})
+		w.answer, w.fail[typ] = yes(policy.ScopeOnce), errDisk
+		if _, err := w.call(t.Context(), aCall("file_write", `{}`)); !errors.Is(err, errDisk) || w.did("commit") || !w.did("drop") {
+			t.Errorf("%s: got %v: %v", typ, err, w.trace)
+		}
+	}
+}

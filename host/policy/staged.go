@@ -1,0 +1,21 @@
+package policy
+
+import (
+	"context"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Staged is what a call has changed on a stage, where the host's files are
+// still as they were. Whoever has one must end it, by Commit or by Drop. It is
+// used by one goroutine at a time.
+type Staged interface {
+	// Changes lists what a commit would do, sorted by path.
+	Changes() ([]tool.Change, error)
+	// Commit makes all changes or none, under a grant for the same call that is
+	// not a rehearsal. It fails with [ErrChanged] if the host's files are not
+	// any more what the call has seen.
+	Commit(ctx context.Context, grant Grant) error
+	// Drop forgets the changes; after a commit it does nothing.
+	Drop() error
+}

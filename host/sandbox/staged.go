@@ -1,0 +1,47 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// stage makes the stage of a call that may write; nil if it needs none.
+func (s *Sandbox) stage(grant policy.Grant) (*wasi.Stage, error) {
+	if grant.MayExec() {
+		return nil, nil
+	}
+	for _, m := range grant.Mounts() {
+		if m.Write {
+			return wasi.NewStage(&wasi.StageOptions{Dir: s.opts.StageDir})
+		}
+	}
+	return nil, nil
+}
+
+// staged is what a call has changed.
+type staged struct {
+	stage  *wasi.Stage
+	call   tool.Call
+	digest string // of its module
+}
+
+// Changes implements policy.Staged.
+func (s *staged) Changes() ([]tool.Change, error) { return s.stage.Changes() }
+
+// Commit implements policy.Staged.
+func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
+	if err := grant.Check(s.call, s.digest); err != nil {
+		return fmt.Errorf("commit %s: %w", s.call.Tool, err)
+	}
+	if grant.Rehearsal() {
+		return fmt.Errorf("commit %s: %w", s.call.Tool, policy.ErrNoGrant)
+	}
+	return s.stage.Commit(ctx)
+}
+
+// Drop implements policy.Staged.
+func (s *staged) Drop() error { return s.stage.Drop() }

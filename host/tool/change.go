@@ -1,0 +1,52 @@
+package tool
+
+import (
+	"crypto/sha256"
+	"errors"
+	"io"
+	"io/fs"
+)
+
+// ChangeKind is what a [Change] does.
+type ChangeKind string
+
+// The kinds. A file is also a symbolic link, or whatever else can be moved and
+// removed but not opened. They are part of the documented contract of `--json`.
+const (
+	Created          ChangeKind = "created"
+	Modified         ChangeKind = "modified" // also by another that took its place
+	Removed          ChangeKind = "removed"
+	Renamed          ChangeKind = "renamed" // a directory with everything in it; content may have changed too
+	DirectoryCreated ChangeKind = "directory created"
+	DirectoryRemoved ChangeKind = "directory removed"
+	Times            ChangeKind = "times" // only those
+)
+
+// Change is what a call does to one file or directory.
+type Change struct {
+	Path   string // of the host, absolute; as it is afterwards, unless it is gone
+	From   string // of what was renamed
+	Kind   ChangeKind
+	Before *Version // nil if there was nothing
+	After  *Version // nil if there is nothing
+}
+
+// Version is a file or directory as it was or would be.
+type Version struct {
+	Size int64       // of a file
+	Mode fs.FileMode // with the type
+	// Open returns the content of a regular file, while what it belongs to has
+	// not ended. It fails if the host's file is another one by now.
+	Open func() (io.ReadCloser, error)
+}
+
+// SHA256 is that of the content. It reads all of it.
+func (v *Version) SHA256() (sum [sha256.Size]byte, err error) {
+	r, err := v.Open()
+	if err != nil {
+		return sum, err
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, r)
+	return [sha256.Size]byte(h.Sum(nil)), errors.Join(err, r.Close())
+}
