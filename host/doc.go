@@ -12,7 +12,9 @@
 //	            ▼
 //	         sandbox ─ cache | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
 //	            │                                 hostmod.exec ─► jail ─► bash
-//	            │ tool.Result
+//	            │ tool.Result, policy.Staged
+//	            │            └ a call that only changes files is decided here, with a diff
+//	            ├─► session: call changes (durable before the commit) ─► commit
 //	            ├─► session: result
 //	            ▼
 //	         agent (next step) ─► answer
@@ -20,7 +22,8 @@
 // Two promises are kept by the structure: no guest runs without a decision,
 // and no call goes unrecorded. Only policy can make a Grant; sandbox and jail
 // refuse to run without one for exactly this call; dispatch.Call is the only
-// caller of both, and reads from top to bottom as the security story.
+// caller of both, and reads from top to bottom as the security story. The Grant
+// of a rehearsal lets a call run on a stage, and commits nothing.
 //
 // # The packages
 //
@@ -30,7 +33,8 @@
 //	llm/offline      the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest      the suite that every Model passes
 //	policy           pure rules → Decision; the only code that makes a Grant; default limits
-//	dispatch         one call: find → check → decide → approve → record → run → record
+//	diff             what a call changes, as people read it
+//	dispatch         one call: find → check → decide → approve → record → run → commit → record
 //	agent            the loop; history assembly
 //	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine
 //	wasm/fuel        the instrumentation pass: costs, where charges and checks stand, rewriting
@@ -39,7 +43,7 @@
 //	sandbox          the only importer of wazero; its stages are its files
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
-//	sandbox/wasi     the guest's files, on os.Root
+//	sandbox/wasi     the guest's files, and the stage on which what it writes waits
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
 //	sandbox/linear   linear memory that can be put back to an image
 //	sandbox/meter    the fuel account of a call: slices, budgets, deadline

@@ -72,14 +72,12 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err := proposeCall(ctx, log, call); err != nil {
 		return err
 	}
-	if a.flags.verbose {
-		r := newRenderer(a.s, a.flags.quiet, true)
-		defer log.Observe(func(e session.Event) {
-			if e.Type != session.TypeToolResult {
-				r.show(e)
-			}
-		})()
-	}
+	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
+	defer log.Observe(func(e session.Event) {
+		if e.Type == session.TypeCallChanges || a.flags.verbose && e.Type != session.TypeToolResult {
+			r.show(e)
+		}
+	})()
 	result, err := d.Call(ctx, call)
 	if err != nil {
 		return err

@@ -45,6 +45,7 @@ type ask struct {
 	mounts         []policy.Mount
 	limits         policy.Limits
 	cwd            string
+	rehearsal      bool
 }
 
 // quick are limits for guests that would never end by themselves.
@@ -77,7 +78,9 @@ func granted(tb testing.TB, mod *tool.Module, a ask) job {
 	p := policy.New(policy.Options{Mounts: a.mounts, Limits: a.limits})
 	d := p.Decide(call, entry)
 	var grant policy.Grant
-	if d.Effect() == policy.Ask {
+	if a.rehearsal {
+		grant, err = d.Rehearse()
+	} else if d.Effect() == policy.Ask {
 		grant, err = d.Approve(policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "test"}, 1)
 	} else {
 		grant, err = d.Grant()

@@ -1,0 +1,155 @@
+package sandbox_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	guestfs "github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// writer is a call that makes the file "made" in a directory, and says ok.
+func writer(t *testing.T, dir string, a ask) job {
+	t.Helper()
+	a.mounts = []policy.Mount{{Host: dir, Write: true}}
+	a.caps, a.cwd = tool.Capabilities{Files: tool.FilesWrite}, dir
+	return granted(t, probe(touches(filepath.Join(dir, "made"))), a)
+}
+
+func mustStage(t *testing.T, box *sandbox.Sandbox, j job) policy.Staged {
+	t.Helper()
+	r, staged, err := box.Run(t.Context(), j.grant, j.mod, j.call, nil)
+	if err != nil || r.Err != nil || staged == nil {
+		t.Fatalf("got %+v, %v, %v", r.Err, staged, err)
+	}
+	t.Cleanup(func() { _ = staged.Drop() })
+	return staged
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+func TestACallChangesNothingBeforeItsCommit(t *testing.T) {
+	stages := t.TempDir()
+	box := newBox(t, sandbox.Options{StageDir: stages})
+	dir := t.TempDir()
+	made := filepath.Join(dir, "made")
+	j := writer(t, dir, ask{})
+
+	staged := mustStage(t, box, j)
+	changes, err := staged.Changes()
+	if err != nil || len(changes) != 1 || changes[0].Path != made || changes[0].Kind != tool.Created {
+		t.Errorf("its changes are %+v, %v", changes, err)
+	}
+	if exists(made) {
+		t.Error("the file is there before the commit")
+	}
+	if err := staged.Drop(); err != nil || exists(made) {
+		t.Errorf("a dropped call: %v, the file is there: %v", err, exists(made))
+	}
+	if staged.Commit(t.Context(), j.grant) == nil || exists(made) {
+		t.Error("a dropped call was committed")
+	}
+
+	staged = mustStage(t, box, j)
+	if err := staged.Commit(t.Context(), j.grant); err != nil || !exists(made) {
+		t.Errorf("a commit: %v, the file is there: %v", err, exists(made))
+	}
+	if left, err := os.ReadDir(stages); err != nil || len(left) != 0 {
+		t.Errorf("what is left of the stages is %v, %v", left, err)
+	}
+}
+
+func TestACommitNeedsAGrantForTheSameCall(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	dir := t.TempDir()
+	rehearsal := writer(t, dir, ask{rehearsal: true})
+	staged := mustStage(t, box, rehearsal)
+	for name, grant := range map[string]policy.Grant{
+		"the zero grant":      {},
+		"the rehearsal's":     rehearsal.grant,
+		"that of another id":  writer(t, dir, ask{id: "call-2"}).grant,
+		"for other arguments": writer(t, dir, ask{args: `{"a":1}`}).grant,
+	} {
+		if err := staged.Commit(t.Context(), grant); err == nil || exists(filepath.Join(dir, "made")) {
+			t.Errorf("%s: got %v, the file is there: %v", name, err, exists(filepath.Join(dir, "made")))
+		}
+	}
+	if err := staged.Commit(t.Context(), writer(t, dir, ask{}).grant); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestACallThatFailsHasChangedNothing(t *testing.T) {
+	stages := t.TempDir()
+	box := newBox(t, sandbox.Options{StageDir: stages})
+	dir := t.TempDir()
+	imports, body, segment := touch(filepath.Join(dir, "made"))
+	j := granted(t, probe(w.ToolOptions{Imports: imports, Call: code(body, w.Unreachable()), Data: []w.Segment{segment}}),
+		ask{mounts: []policy.Mount{{Host: dir, Write: true}}, caps: tool.Capabilities{Files: tool.FilesWrite}, cwd: dir})
+	r, staged, err := box.Run(t.Context(), j.grant, j.mod, j.call, nil)
+	if err != nil || r.Err == nil || r.Err.Code != tool.CodeTrap || staged != nil {
+		t.Fatalf("got %+v, %v, %v", r.Err, staged, err)
+	}
+	left, err := os.ReadDir(stages)
+	if exists(filepath.Join(dir, "made")) || err != nil || len(left) != 0 {
+		t.Errorf("the file is there: %v; the stages hold %v, %v", exists(filepath.Join(dir, "made")), left, err)
+	}
+}
+
+func TestACommitIsRefusedWhereAFileHasChanged(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	dir := t.TempDir()
+	made := filepath.Join(dir, "made")
+	j := writer(t, dir, ask{})
+	staged := mustStage(t, box, j)
+	if err := os.WriteFile(made, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := staged.Commit(t.Context(), j.grant); !errors.Is(err, policy.ErrChanged) {
+		t.Errorf("got %v", err)
+	}
+	if data, err := os.ReadFile(made); string(data) != "mine" {
+		t.Errorf("the file holds %q, %v", data, err)
+	}
+}
+
+// journal notes what it is told.
+type journal struct{ said []string }
+
+func (j *journal) BeforeWrite(path string, before io.Reader) error {
+	if before != nil {
+		path += " (there)"
+	}
+	j.said = append(j.said, "write "+path)
+	return nil
+}
+func (j *journal) Read(path string) error          { j.said = append(j.said, "read "+path); return nil }
+func (j *journal) Clock(_ bool, now uint64) uint64 { return now }
+func (j *journal) Random([]byte)                   {}
+
+func TestTheJournalIsToldOfWhatACallChanges(t *testing.T) {
+	j := &journal{}
+	var of string
+	box := newBox(t, sandbox.Options{Journal: func(c tool.Call) guestfs.Journal { of = c.ID; return j }})
+	dir := t.TempDir()
+	write := writer(t, dir, ask{})
+	staged := mustStage(t, box, write)
+	if len(j.said) != 0 {
+		t.Errorf("before the commit it is told %q", j.said)
+	}
+	if err := staged.Commit(t.Context(), write.grant); err != nil {
+		t.Fatal(err)
+	}
+	if len(j.said) != 1 || j.said[0] != "write "+filepath.Join(dir, "made") || of != "call-1" {
+		t.Errorf("of %s it is told %q", of, j.said)
+	}
+}
