@@ -59,7 +59,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 		case line == "/quit" || line == "/exit":
 			return nil
 		case strings.HasPrefix(line, "/"):
-			if err := t.slash(line); err != nil {
+			if err := t.slash(ctx, line); err != nil {
 				a.s.note("%v", err)
 			}
 		default:
@@ -77,7 +77,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 }
 
 // slash carries out a command of the chat itself.
-func (t *turns) slash(line string) error {
+func (t *turns) slash(ctx context.Context, line string) error {
 	name, arg, _ := strings.Cut(line, " ")
 	arg = strings.TrimSpace(arg)
 	switch name {
@@ -87,7 +87,7 @@ func (t *turns) slash(line string) error {
 		if arg == "" {
 			return t.tools.list(t.a.s)
 		}
-		if err := t.tools.info(t.a.s, arg); err != nil {
+		if err := t.tools.info(ctx, t.a, arg); err != nil {
 			return fmt.Errorf("%w; /tool lists the tools", err)
 		}
 	case "/fuel":

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -45,7 +47,7 @@ func newToolCmd(a *app) *cobra.Command {
 				t := toolset{catalog}
 				for _, name := range catalog.Names() {
 					if inner == "" || inner == name {
-						if err := t.info(a.s, name); err != nil {
+						if err := t.info(cmd.Context(), a, name); err != nil {
 							return err
 						}
 					}
@@ -56,7 +58,7 @@ func newToolCmd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return t.info(a.s, args[0])
+			return t.info(cmd.Context(), a, args[0])
 		},
 	}
 	cmd.AddCommand(list, info, newToolCompileCmd(a))
@@ -136,7 +138,7 @@ func (t toolset) listJSON(s *stdio) error {
 	return enc.Encode(out)
 }
 
-func (t toolset) info(s *stdio, name string) error {
+func (t toolset) info(ctx context.Context, a *app, name string) error {
 	e, ok := t.catalog.Find(name)
 	if !ok {
 		hint := "`stockade tool list` shows the tools"
@@ -145,12 +147,17 @@ func (t toolset) info(s *stdio, name string) error {
 		}
 		return usageError(hint, "there is no tool %q", name)
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+	beginning, err := a.sandbox().Beginning(ctx, e.Module)
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "tool\t%s\n", e.Name)
 	fmt.Fprintf(w, "risk\t%s\n", policy.RiskOf(e.Capabilities))
 	fmt.Fprintf(w, "asks for\t%s\n", asksFor(e.Capabilities))
 	fmt.Fprintf(w, "module\t%s (%s), %s\n", e.Module.Name, e.Module.Origin, humanBytes(e.Module.Bytes))
 	fmt.Fprintf(w, "digest\tsha256:%s\n", e.Module.Digest)
+	fmt.Fprintf(w, "calls\t%s\n", beginningWords(beginning))
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -158,8 +165,20 @@ func (t toolset) info(s *stdio, name string) error {
 	if indented, err := json.MarshalIndent(e.Parameters, "", "  "); err == nil {
 		pretty = indented
 	}
-	_, err := fmt.Fprintf(s.out, "\n%s\n\nArguments (JSON Schema):\n%s\n", visible(e.Description), visible(string(pretty)))
+	_, err = fmt.Fprintf(a.s.out, "\n%s\n\nArguments (JSON Schema):\n%s\n", visible(e.Description), visible(string(pretty)))
 	return err
+}
+
+// beginningWords says what calls of a tool begin with, and so what they cost.
+func beginningWords(b sandbox.Beginning) string {
+	if b.ImageBytes == 0 {
+		return "each begins with a new instance, which is slow: " + b.Why
+	}
+	words := fmt.Sprintf("each begins with a snapshot of %s of initialised memory", humanBytes(b.ImageBytes))
+	if b.Reseeded {
+		words += "; its random numbers are fresh"
+	}
+	return words
 }
 
 func asksFor(c tool.Capabilities) string {

@@ -38,8 +38,9 @@ type compiled struct {
 	module   wazero.CompiledModule
 	engine   wazero.CompilationCache // nil with the interpreter
 
-	snap *snapshot // what calls begin with; nil: each initialises its own instance
-	pool pool
+	snap  *snapshot // what calls begin with; nil: each initialises its own instance
+	plain string    // why snap is nil
+	pool  pool
 }
 
 func (c *compiled) close() error {
@@ -148,6 +149,7 @@ func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
 				if c.snap, err = state.snapshot(kept.image); err != nil {
 					return nil, errors.Join(err, c.close()) // the entry is as good as it was
 				}
+				c.plain = state.Plain
 				return c, nil
 			}
 			_ = c.close()
@@ -207,13 +209,19 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 		return nil, fmt.Errorf("compile %s: what the process that compiles left cannot be loaded: %w", mod.Name, err)
 	}
 	var why error
-	c.snap, why = s.newSnapshot(c)
-	if cache == nil {
-		return c, nil
+	if c.snap, why = s.newSnapshot(c, code); why != nil {
+		c.plain = printable([]byte(why.Error()))
 	}
-	if c.snap != nil {
+	switch {
+	case cache == nil:
+		return c, nil
+	case why == nil:
 		dir, found, err = s.shrink(ctx, mod, dir, code, found, c.snap)
-	} else if !errors.Is(why, errNotReusable) {
+	case errors.Is(why, errNotReusable):
+		if err = writeState(dir, &savedState{Plain: c.plain}); err == nil {
+			found, err = inspect(dir)
+		}
+	default:
 		err = fmt.Errorf("initialise %s: %w", mod.Name, why) // perhaps it works the next time
 	}
 	if err == nil {
@@ -328,7 +336,7 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 			_ = rt.Close(ctx)
 			return nil, &RefusedError{mod.Name, "it does not compile: " + printable([]byte(err.Error()))}
 		}
-		return &compiled{minBytes: minMemory(module), runtime: rt, module: module}, nil
+		return &compiled{minBytes: minMemory(module), runtime: rt, module: module, plain: "the interpreter runs it"}, nil
 	})
 }
 

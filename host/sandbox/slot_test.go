@@ -96,7 +96,7 @@ func TestWhatIsKept(t *testing.T) {
 		}
 		_, image := size["image"]
 		_, state := size["state"]
-		if small := size["module.wasm"] < 10_000; len(size) == 0 || image != small || state != small || small == strings.HasSuffix(t.Name(), "plain") {
+		if small := size["module.wasm"] < 10_000; len(size) == 0 || image != small || !state || small == strings.HasSuffix(t.Name(), "plain") {
 			t.Errorf("these files are kept: %v", size)
 		}
 	})
@@ -257,7 +257,8 @@ func TestTablesAndSegmentsAreNewToo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			box, mod := newBox(t, sandbox.Options{Verify: true}), probe(o)
+			dir := filepath.Join(t.TempDir(), "cache")
+			box, mod := newBox(t, sandbox.Options{Verify: true, CacheDir: dir}), probe(o)
 			for i := range 3 {
 				if r := granted(t, mod, ask{}).mustRun(t, box); r.Err != nil {
 					t.Errorf("call %d: %s", i, r.Err.Message)
@@ -266,7 +267,33 @@ func TestTablesAndSegmentsAreNewToo(t *testing.T) {
 			if n := sandbox.Idle(box, mod); n != 0 {
 				t.Errorf("%d instances wait for another call", n)
 			}
+			for where, box := range map[string]*sandbox.Sandbox{"compiled": box, "from the cache": newBox(t, sandbox.Options{CacheDir: dir})} {
+				if b, err := box.Beginning(t.Context(), mod); err != nil || b.ImageBytes != 0 || !strings.Contains(b.Why, name) {
+					t.Errorf("%s, it begins with %+v, %v", where, b, err)
+				}
+			}
 		})
+	}
+}
+
+func TestWhatCallsBeginWith(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool w.ToolOptions
+		want sandbox.Beginning
+	}{
+		"a snapshot":           {w.ToolOptions{MemoryMin: 3}, sandbox.Beginning{ImageBytes: 3 << 16}},
+		"what cannot be begun": {w.ToolOptions{Edit: func(b *w.Builder) { b.Start(b.Func("", nil, nil, nil, w.Unreachable())) }}, sandbox.Beginning{Why: "it fails"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, err := newBox(t, sandbox.Options{}).Beginning(t.Context(), probe(c.tool))
+			if err != nil || b.ImageBytes != c.want.ImageBytes || !strings.Contains(b.Why, c.want.Why) || b.Reseeded != c.want.Reseeded {
+				t.Errorf("it begins with %+v, %v", b, err)
+			}
+		})
+	}
+	b, err := newBox(t, sandbox.Options{Interpreter: true}).Beginning(t.Context(), probe(w.ToolOptions{}))
+	if err != nil || b.ImageBytes != 0 || b.Why == "" {
+		t.Errorf("the interpreter begins with %+v, %v", b, err)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
+	"github.com/stockade-dev/stockade/host/wasm"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
@@ -43,8 +44,8 @@ var initTime = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 // if it would have none the next time either.
 var errNotReusable = errors.New("an instance of it cannot be put back to its beginning")
 
-// newSnapshot initialises a module.
-func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
+// newSnapshot initialises a module, of which code is what was compiled.
+func (s *Sandbox) newSnapshot(c *compiled, code []byte) (*snapshot, error) {
 	ctx, cancel := context.WithTimeout(s.life, initTimeout)
 	defer cancel()
 	limits := policy.DefaultLimits()
@@ -66,7 +67,7 @@ func (s *Sandbox) newSnapshot(c *compiled) (*snapshot, error) {
 	}
 	state := stateOf(inst.mod)
 	if state == nil {
-		return nil, errNotReusable
+		return nil, notReusable(code)
 	}
 	if err := inst.initialize(ctx, abi.ExportWarm); err != nil {
 		if inst.account.Check() == nil && !inst.memory.full {
@@ -105,15 +106,13 @@ const (
 type savedState struct {
 	Globals []uint64
 	Random  int
+	Plain   string // why there is no snapshot; nothing else is there then
 }
 
 // save writes the snapshot into a directory.
 func (s *snapshot) save(dir string) error {
-	state, err := json.Marshal(savedState{s.state, s.random})
+	err := writeState(dir, &savedState{Globals: s.state, Random: s.random})
 	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, stateFile), state, 0o600); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, imageFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -123,14 +122,22 @@ func (s *snapshot) save(dir string) error {
 	return errors.Join(s.image.Write(f), f.Close())
 }
 
-// parse reads what was saved of a snapshot beside the image; nil if nothing was.
-func (c *contents) parse() (*savedState, error) {
-	if c.image == nil {
-		return nil, nil
+func writeState(dir string, s *savedState) error {
+	state, err := json.Marshal(s)
+	if err != nil {
+		return err
 	}
+	return os.WriteFile(filepath.Join(dir, stateFile), state, 0o600)
+}
+
+// parse reads what was saved of a snapshot beside the image.
+func (c *contents) parse() (*savedState, error) {
 	state := &savedState{}
 	if err := json.Unmarshal(c.state, state); err != nil {
 		return nil, fmt.Errorf("read %s: %w", stateFile, err)
+	}
+	if state.Plain != "" && c.image == nil {
+		return state, nil
 	}
 	if len(c.image) == 0 || state.Random < 0 || state.Random > len(c.image)-generatorSize {
 		return nil, fmt.Errorf("read %s: it does not fit the image", stateFile)
@@ -138,9 +145,9 @@ func (c *contents) parse() (*savedState, error) {
 	return state, nil
 }
 
-// snapshot is the one that was saved with this image; nil of nothing.
+// snapshot is the one that was saved with this image; nil if there is none.
 func (s *savedState) snapshot(content []byte) (*snapshot, error) {
-	if s == nil {
+	if s.Plain != "" {
 		return nil, nil
 	}
 	image, err := linear.NewImage(content)
@@ -148,6 +155,20 @@ func (s *savedState) snapshot(content []byte) (*snapshot, error) {
 		return nil, err
 	}
 	return &snapshot{image: image, state: s.Globals, random: s.Random}, nil
+}
+
+// notReusable says why an instance of a module has state that cannot be put
+// back. code is what was compiled of it.
+func notReusable(code []byte) error {
+	m, err := wasm.Decode(code)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotReusable, err)
+	}
+	why, err := fuel.NotReusable(m)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotReusable, err)
+	}
+	return fmt.Errorf("%w: %s", errNotReusable, why)
 }
 
 // stateOf returns the globals that hold the state of an instance, nil if they

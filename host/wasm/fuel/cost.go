@@ -87,14 +87,17 @@ var traps = func() (t [wasm.MaxOp + 1]bool) {
 // hidden says which instructions change what is neither memory nor a global:
 // tables, and whether a segment has been dropped.
 var hidden = func() (t [wasm.MaxOp + 1]bool) {
-	for _, op := range []wasm.Op{
-		wasm.OpTableSet, wasm.OpTableInit, wasm.OpTableCopy, wasm.OpTableGrow, wasm.OpTableFill,
-		wasm.OpMemoryInit, wasm.OpDataDrop, wasm.OpElemDrop,
-	} {
+	for op := range hiddenNames {
 		t[op] = true
 	}
 	return t
 }()
+
+var hiddenNames = map[wasm.Op]string{
+	wasm.OpTableSet: "table.set", wasm.OpTableInit: "table.init", wasm.OpTableCopy: "table.copy",
+	wasm.OpTableGrow: "table.grow", wasm.OpTableFill: "table.fill",
+	wasm.OpMemoryInit: "memory.init", wasm.OpDataDrop: "data.drop", wasm.OpElemDrop: "elem.drop",
+}
 
 // plain says which instructions do nothing to the control flow, and cost the
 // same whatever their operands are.

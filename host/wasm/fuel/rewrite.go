@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -186,7 +185,7 @@ func (r *rewriter) code() error {
 	r.bodies = make([]byte, 0, len(m.Raw)+len(m.Raw)/4+1024)
 	var body []byte
 	before := 0 // bytes of all bodies so far
-	r.reusable = r.ownState()
+	r.reusable = foreignState(r.m) == ""
 	bodies := m.Bodies()
 	for i := range m.Funcs {
 		b, ok := bodies.Next()
@@ -229,19 +228,6 @@ func (r *rewriter) code() error {
 	}
 	r.funcs = len(m.Funcs) + len(r.help.bodies)
 	return nil
-}
-
-// ownState reports whether nothing that the module can change is another's, or
-// of a type that a host cannot get at.
-func (r *rewriter) ownState() bool {
-	for _, i := range r.m.Imports {
-		if i.Kind != wasm.KindFunc {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(r.m.Mutable, func(g wasm.Global) bool {
-		return g.Type != wasm.I32 && g.Type != wasm.I64 && g.Type != wasm.F32 && g.Type != wasm.F64
-	})
 }
 
 // hostInTable reports whether something outside of functions names an imported
