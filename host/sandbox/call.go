@@ -38,7 +38,10 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	}
 	inst, err := s.open(ctx, c, grant, limits, world)
 	if inst != nil {
-		defer func() { hostErr = errors.Join(hostErr, inst.end(&c.pool, s.opts.Verify)) }()
+		defer func() {
+			hostErr = errors.Join(hostErr, inst.end(&c.pool, s.opts.Verify))
+			s.watchIdle()
+		}()
 	}
 	var (
 		out     *abi.Output

@@ -70,6 +70,7 @@ type Sandbox struct {
 	stop context.CancelFunc
 
 	mu        sync.Mutex
+	trimmer   *time.Timer       // fires when slots may have waited long; nil: none does
 	compiled  map[string]*entry // by digest; nil once closed
 	compiling sync.WaitGroup
 }
@@ -103,6 +104,9 @@ func (s *Sandbox) Close() error {
 	s.mu.Lock()
 	compiled := s.compiled
 	s.compiled = nil
+	if s.trimmer != nil {
+		s.trimmer.Stop()
+	}
 	s.mu.Unlock()
 	s.stop()
 	for _, e := range compiled {
@@ -116,6 +120,39 @@ func (s *Sandbox) Close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// watchIdle has slots trimmed that wait for a call, from one that begins to
+// wait until none does.
+func (s *Sandbox) watchIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.trimmer == nil && s.compiled != nil {
+		s.trimmer = time.AfterFunc(trimAfter, func() { s.trim(time.Now()) })
+	}
+}
+
+// trim gives back the memory of slots that have waited long.
+func (s *Sandbox) trim(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	more := false
+	for _, e := range s.compiled {
+		select {
+		case <-e.done:
+			if e.c != nil && e.c.pool.trim(now) {
+				more = true
+			}
+		default:
+		}
+	}
+	switch {
+	case s.trimmer == nil || s.compiled == nil:
+	case more:
+		s.trimmer.Reset(trimAfter)
+	default:
+		s.trimmer = nil
+	}
 }
 
 // Run carries out one call. What the guest does wrong, or runs out of, is a

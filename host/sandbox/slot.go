@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"github.com/tetratelabs/wazero/api"
 )
@@ -18,6 +19,9 @@ type slot struct {
 	mod    api.Module
 	memory *memory
 	state  []api.MutableGlobal
+
+	since   time.Time // when it began to wait for a call
+	trimmed bool      // since then
 }
 
 // newSlot makes a slot for guests with so much memory at most.
@@ -108,6 +112,7 @@ func (p *pool) take(limit uint64) *slot {
 
 // give takes a slot in that has been put back.
 func (p *pool) give(sl *slot) {
+	sl.since, sl.trimmed = time.Now(), false
 	p.mu.Lock()
 	var out *slot
 	switch {
@@ -122,6 +127,39 @@ func (p *pool) give(sl *slot) {
 	if out != nil {
 		out.close()
 	}
+}
+
+// What a slot costs while it waits, half a megabyte to a few, is given back
+// when it has waited long: first its pages, which a next call takes from the
+// image again, then all of it.
+const (
+	trimAfter  = 30 * time.Second
+	closeAfter = 5 * time.Minute
+)
+
+// trim gives back what has waited long, and reports whether something waits
+// that will have to be looked at again.
+func (p *pool) trim(now time.Time) (more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	keep := p.idle[:0]
+	for _, sl := range p.idle {
+		waited := now.Sub(sl.since)
+		if waited >= trimAfter && !sl.trimmed {
+			sl.trimmed = true
+			if sl.memory.mapped.Trim() != nil {
+				waited = closeAfter // nobody knows what is in it
+			}
+		}
+		if waited >= closeAfter {
+			sl.close()
+		} else {
+			keep = append(keep, sl)
+		}
+	}
+	clear(p.idle[len(keep):])
+	p.idle = keep
+	return len(p.idle) > 0
 }
 
 func (p *pool) close() {

@@ -192,6 +192,24 @@ func TestIdleInstancesHoldNoQuota(t *testing.T) {
 	}
 }
 
+// What waits long gives its memory back, and then itself; calls find the same.
+func TestIdleInstancesAreTrimmed(t *testing.T) {
+	box, mod := newBox(t, sandbox.Options{Verify: true}), probe(counter())
+	first := output(t, granted(t, mod, ask{}).mustRun(t, box))
+	for _, step := range []struct {
+		passed time.Duration
+		idle   int
+	}{{time.Second, 1}, {time.Minute, 1}, {time.Hour, 0}} {
+		sandbox.Trim(box, step.passed)
+		if n := sandbox.Idle(box, mod); n != step.idle {
+			t.Errorf("after %s, %d instances wait", step.passed, n)
+		}
+		if got := output(t, granted(t, mod, ask{}).mustRun(t, box)); got != first {
+			t.Errorf("after %s, a call returns %s, and the first %s", step.passed, got, first)
+		}
+	}
+}
+
 // Numbers that a Go program takes from its runtime differ from call to call,
 // although every call begins with the same memory.
 func TestGoGetsNewRandomNumbers(t *testing.T) {

@@ -85,6 +85,10 @@ func (m *Memory) Reset() (pages int, err error) {
 	}
 }
 
+// Trim gives back the physical memory of pages that equal the image, where the
+// system can have them again from the image itself. It must follow a Reset.
+func (m *Memory) Trim() error { return m.trim() }
+
 // Verify compares the memory with its image.
 func (m *Memory) Verify() error {
 	have, want := m.region[:len(m.image.bytes)], m.image.bytes

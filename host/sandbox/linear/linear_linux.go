@@ -187,6 +187,8 @@ func (m *Memory) drop(from, to int) error {
 	return nil
 }
 
+func (m *Memory) trim() error { return m.drop(0, len(m.image.bytes)) }
+
 // From linux/fs.h.
 const (
 	pageIsFile    = 1 << 2

@@ -31,3 +31,5 @@ func (i *Image) mapTo(region []byte) error {
 func Methods() []Method { return []Method{MethodCopy} }
 
 func (m *Memory) reset() (int, error) { panic("linear: there is one method") }
+
+func (m *Memory) trim() error { return nil } // the image is copied: there is nothing to have it from
