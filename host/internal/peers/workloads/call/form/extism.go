@@ -53,6 +53,9 @@ func Offer[In, Out any](_, _ string, job func(In) (Out, error)) {
 	}
 }
 
+// Warm does nothing: every call begins with a new instance.
+func Warm(func()) {}
+
 // Main is never called: the module is a library.
 func Main() {}
 

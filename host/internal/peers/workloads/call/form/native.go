@@ -25,6 +25,9 @@ func Offer[In, Out any](_, _ string, job func(In) (Out, error)) {
 	}
 }
 
+// Warm does nothing: every call begins with a new process.
+func Warm(func()) {}
+
 // Main runs the job once.
 func Main() {
 	if err := run(); err != nil {

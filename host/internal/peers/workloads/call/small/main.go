@@ -29,7 +29,13 @@ type result struct {
 	Highest float64  `json:"highest_price"`
 }
 
-func init() { form.Offer("small", "Sums up the items of a file that have a tag.", sum) }
+func init() {
+	form.Offer("small", "Sums up the items of a file that have a tag.", sum)
+	form.Warm(func() {
+		var items []item
+		_ = json.Unmarshal([]byte(`[{"id":1,"name":"sample","price":1.5,"tags":["sample"]}]`), &items)
+	})
+}
 
 func main() { form.Main() }
 
