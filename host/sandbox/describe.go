@@ -17,6 +17,10 @@ import (
 // describeTimeout is what an unknown module gets to say what it is.
 const describeTimeout = time.Second
 
+// interpretedTimeout is the same for the interpreter, which is twenty times
+// slower, and runs only what its author builds on a machine that may be busy.
+const interpretedTimeout = 20 * time.Second
+
 // Describe returns a module's manifest: from its custom section without
 // running anything or, where there is none, from its describe function, run
 // with nothing mounted, no host function and one second. It needs no grant
@@ -44,7 +48,11 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 		return nil, err
 	}
 	outer := ctx
-	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
+	timeout := describeTimeout
+	if s.opts.Interpreter {
+		timeout = interpretedTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	limits := policy.DefaultLimits()
 	inst, err := s.open(ctx, c, policy.Grant{}, limits, nil)
@@ -63,7 +71,7 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	case errors.As(err, &hostErr), errors.Is(err, hostmod.ErrPanic):
 		return nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
 	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
-		return nil, &RefusedError{mod.Name, fmt.Sprintf("its describe function did not end within %s", describeTimeout)}
+		return nil, &RefusedError{mod.Name, fmt.Sprintf("its describe function did not end within %s", timeout)}
 	default:
 		return nil, &RefusedError{mod.Name, "its describe function failed: " + firstLine(err.Error())}
 	}
