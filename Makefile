@@ -66,6 +66,11 @@ bench-cost: ## nanoseconds for each unit of fuel, by instruction
 test-bombs: ## compile every hostile module, which takes a quarter of an hour
 	$(GO) test -run TestBombs -v -timeout 60m ./host/sandbox -bombs
 
+.PHONY: soak
+SOAK ?= 1h
+soak: guests ## calls of all built-in tools for an hour (SOAK=1h), and nothing that grows
+	$(GO) test -run TestSoak -v -timeout 0 ./cmd/stockade -soak $(SOAK)
+
 .PHONY: fuzz
 FUZZTIME ?= 30s
 fuzz: ## run each fuzz target for FUZZTIME (30s)
