@@ -62,7 +62,7 @@ func (m *model) find(name string, follow bool) (dir *modelNode, last string, n *
 		case n == nil:
 			return nil, "", nil, false, ENOENT
 		case n.kind == SymbolicLink && (!end || follow):
-			if links++; links > maxLinks {
+			if links++; links > (osRoot{}).maxLinks() {
 				return nil, "", nil, false, ELOOP
 			}
 			if n.target[0] == '/' {
