@@ -66,6 +66,11 @@ bench-cost: ## nanoseconds for each unit of fuel, by instruction
 test-bombs: ## compile every hostile module, which takes a quarter of an hour
 	$(GO) test -run TestBombs -v -timeout 60m ./host/sandbox -bombs
 
+.PHONY: test-races
+RACES ?= 10000000
+test-races: ## exchange names while guests use them, RACES times (10000000) with openat2 and as often without
+	$(GO) test -count 1 -v -run TestExchangeOfDirectoryAndLink -timeout 12h ./host/sandbox/wasi -races $(RACES)
+
 .PHONY: fuzz
 FUZZTIME ?= 30s
 fuzz: ## run each fuzz target for FUZZTIME (30s)
