@@ -39,7 +39,7 @@
 //	sandbox          the only importer of wazero; its stages are its files
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
-//	sandbox/wasi     the guest's files, on os.Root
+//	sandbox/wasi     the guest's files, on openat2 or os.Root
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
 //	sandbox/linear   linear memory that can be put back to an image
 //	sandbox/meter    the fuel account of a call: slices, budgets, deadline

@@ -147,3 +147,21 @@ func TestRootsAgree(t *testing.T) {
 		}
 	}
 }
+
+// A name has as many links with a guard or a stage as without.
+func TestSoManyLinks(t *testing.T) {
+	w := newWorld(t)
+	top := w.open(w.rw("ws")).mounts[0].root
+	most := top.maxLinks()
+	w.link("ws/l1", "f.txt")
+	for i := 1; i <= most; i++ {
+		w.link(fmt.Sprint("ws/l", i+1), fmt.Sprint("l", i))
+	}
+	staged, _ := w.openStaged(nil, nil, w.rw("ws"))
+	for what, g := range map[string]*guestFS{
+		"plain": w.open(w.rw("ws")), "guarded": w.openMasked([]string{"ws/d"}, w.rw("ws")), "staged": staged,
+	} {
+		wantErrno(t, what+", as many as can be", g.try(fmt.Sprint("ws/l", most), ReadOnly), 0)
+		wantErrno(t, what+", one more", g.try(fmt.Sprint("ws/l", most+1), ReadOnly), ELOOP)
+	}
+}
