@@ -71,6 +71,11 @@ SOAK ?= 1h
 soak: guests ## calls of all built-in tools for an hour (SOAK=1h), and nothing that grows
 	$(GO) test -run TestSoak -v -timeout 0 ./cmd/stockade -soak $(SOAK)
 
+.PHONY: test-races
+RACES ?= 10000000
+test-races: ## exchange names while guests use them, RACES times (10000000) with openat2 and as often without
+	$(GO) test -count 1 -v -run TestExchangeOfDirectoryAndLink -timeout 12h ./host/sandbox/wasi -races $(RACES)
+
 .PHONY: fuzz
 FUZZTIME ?= 30s
 fuzz: ## run each fuzz target for FUZZTIME (30s)

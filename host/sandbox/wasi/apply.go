@@ -202,7 +202,7 @@ func (c *commit) resemble(at spot, n *node) error {
 		return err
 	}
 	fi, err := file.Stat()
-	if err == nil && !os.SameFile(fi, n.origin.info) {
+	if err == nil && !sameHostFile(fi, n.origin.info) {
 		err = errors.New("it was replaced")
 	}
 	if err != nil {
@@ -267,7 +267,7 @@ func (c *commit) setTimes(at spot, n *node) error {
 			return err
 		}
 		now, err := file.Stat()
-		if err == nil && !os.SameFile(fi, now) {
+		if err == nil && !sameHostFile(fi, now) {
 			err = errors.New("it was replaced")
 		}
 		if err == nil {

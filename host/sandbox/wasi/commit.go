@@ -88,7 +88,7 @@ type commit struct {
 
 // handle is a directory of the host. It stays what it is when it is moved.
 type handle struct {
-	root *os.Root
+	root root
 	file *os.File
 	path string
 }
@@ -214,7 +214,7 @@ func (c *commit) dir(l *layer, n *node) (*handle, error) {
 	return h, nil
 }
 
-func newHandle(parent *os.Root, name, path string) (*handle, error) {
+func newHandle(parent root, name, path string) (*handle, error) {
 	root, err := parent.OpenRoot(name)
 	if err != nil {
 		return nil, err

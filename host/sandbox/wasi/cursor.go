@@ -7,7 +7,7 @@ import "os"
 type cursor struct {
 	l    *layer
 	at   *node
-	root *os.Root
+	root root
 	// strict follows no symbolic link even to where the node was found.
 	strict bool
 }
@@ -16,11 +16,11 @@ func (l *layer) cursor() *cursor { return &cursor{l: l, at: l.top, root: l.root}
 
 func (c *cursor) close() { c.set(c.l.top, c.l.root) }
 
-func (c *cursor) set(n *node, root *os.Root) {
-	if c.root != c.l.root && c.root != root {
+func (c *cursor) set(n *node, r root) {
+	if c.root != c.l.root && c.root != r {
 		_ = c.root.Close()
 	}
-	c.at, c.root = n, root
+	c.at, c.root = n, r
 }
 
 // to opens the directory of the host that a node was made from. Each one on the
@@ -40,7 +40,7 @@ func (c *cursor) to(dir *node) Errno {
 	if err != nil {
 		return errnoOf(err)
 	}
-	same := os.SameFile(fi, dir.origin.info)
+	same := sameHostFile(fi, dir.origin.info)
 	if same && c.strict {
 		link, err := c.root.Lstat(dir.origin.name)
 		same = err == nil && link.IsDir()
@@ -75,7 +75,7 @@ func (c *cursor) child(dir *node, name string) (*node, os.FileInfo, Errno) {
 	}
 	fi, err := c.root.Lstat(name)
 	switch {
-	case err == nil && known && os.SameFile(fi, n.origin.info):
+	case err == nil && known && sameHostFile(fi, n.origin.info):
 		if !n.keep {
 			n.origin.info, n.mode = fi, fi.Mode()
 		}
@@ -105,7 +105,7 @@ func (c *cursor) look(n *node) (os.FileInfo, Errno) {
 		return nil, errno
 	}
 	fi, err := c.root.Lstat(n.origin.name)
-	if err != nil || !os.SameFile(fi, n.origin.info) {
+	if err != nil || !sameHostFile(fi, n.origin.info) {
 		return n.origin.info, 0
 	}
 	return fi, 0
@@ -130,7 +130,7 @@ func (c *cursor) open(n *node, access int) (*os.File, os.FileInfo, Errno) {
 	case err != nil:
 		_ = file.Close()
 		return nil, nil, errnoOf(err)
-	case !os.SameFile(fi, n.origin.info):
+	case !sameHostFile(fi, n.origin.info):
 		_ = file.Close()
 		return nil, nil, errReplaced
 	}
@@ -143,7 +143,7 @@ func (c *cursor) readlink(n *node) (string, Errno) {
 		return "", errno
 	}
 	fi, err := c.root.Lstat(n.origin.name)
-	if err == nil && !os.SameFile(fi, n.origin.info) {
+	if err == nil && !sameHostFile(fi, n.origin.info) {
 		return "", errReplaced
 	}
 	if err != nil {

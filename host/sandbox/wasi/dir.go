@@ -40,7 +40,7 @@ type Dirent struct {
 // held is what an open directory has of the host.
 type held struct {
 	file *os.File
-	root *os.Root // to look at entries; guarded mounts only
+	root root // to look at entries; guarded mounts only
 }
 
 func (h *held) Close() error {
@@ -103,7 +103,7 @@ func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 			return nil, errnoOf(err)
 		}
 		d.held.root = root
-		if !os.SameFile(fi, p.info) {
+		if !sameHostFile(fi, p.info) {
 			_ = root.Close()
 			return nil, errReplaced
 		}

@@ -42,7 +42,7 @@
 //	EMFILE        Limits.MaxOpenFiles
 //	EFBIG         Limits.MaxFileBytes
 //	ENOSPC        Limits.MaxWriteBytes, Limits.MaxCreated
-//	EAGAIN        the file was replaced during the call
+//	EAGAIN        the file was replaced during the call, or what leads to it
 //	ELOOP         too many symbolic links, or one that was not to be followed
 //	ENAMETOOLONG  a name of more than MaxPath bytes
 //	EILSEQ        a name that is not UTF-8
@@ -51,11 +51,22 @@
 //
 // # What is and is not protected
 //
-// All access is relative to a handle of the mount ([os.Root]), so neither a
-// symbolic link nor a directory that is renamed or replaced meanwhile leads
-// outside. Regular files and directories can be opened, nothing else; that is
-// decided on the opened handle. The open itself does not block, but whoever
-// waits at the other end of a FIFO may notice it.
+// All access is relative to a handle of the mount, so neither a symbolic link
+// nor a directory that is renamed or replaced meanwhile leads outside. On Linux
+// the kernel sees to that (openat2 with RESOLVE_BENEATH and
+// RESOLVE_NO_MAGICLINKS): the name is looked up by it at once, or that of the
+// parent directory where the last part of it is to be made, removed, renamed
+// or read. Elsewhere, and where the kernel or a filter of system calls does not
+// let us, [os.Root] does it directory by directory, see root.go. What
+// differs: with os.Root a name can have 8 symbolic links instead of 40, and
+// every directory that it goes through must be readable and not just
+// searchable. With openat2 a link with ".." can be EAGAIN where things are
+// renamed without pause, and the links of a mounted proc that are none are
+// ELOOP.
+//
+// Regular files and directories can be opened, nothing else; that is decided
+// on the opened handle. The open itself does not block, but whoever waits at
+// the other end of a FIFO may notice it.
 //
 // A file with several hard links can be read: the other names cannot be
 // found. It cannot be changed. A guest creates no links. A handle that was
@@ -102,7 +113,8 @@
 //
 // # Concurrency
 //
-// A guest is one goroutine, and an FS serves one guest. [FS.Close] may be
+// A guest is one goroutine, and an FS serves one guest. While that waits, what
+// [File.Content] returns may be read by others. [FS.Close] may be
 // called by another goroutine at any time: what is under way ends or fails
 // with EBADF, and everything after it fails.
 package wasi

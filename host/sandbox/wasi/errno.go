@@ -188,8 +188,8 @@ func errnoOf(err error) Errno {
 	}
 	var host syscall.Errno
 	if !errors.As(err, &host) {
-		// The only error of os.Root that comes from no system call says that
-		// the name leaves the root.
+		// The only error of a root that comes from no system call says that the
+		// name leads out.
 		return errOutside
 	}
 	if errno, ok := hostErrnos[host]; ok {

@@ -1,239 +1,274 @@
 package wasi
 
 import (
-	"bytes"
-	"errors"
-	"os"
-	"os/exec"
+	"flag"
+	"maps"
+	"path"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 )
 
-// A directory and a symbolic link change places all the time, while a guest
-// opens a file by a name that goes through them.
+var races = flag.Int("races", 5_500, "how many things a guest tries for each kind of root, while names are exchanged")
+
+// Two names, of which one leads where the guest may not go, change places all
+// the time, while the guest uses names that go through one of them.
 func TestExchangeOfDirectoryAndLink(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		plant  func(*world) // makes ws/x and ws/y
-		open   string
-		masked []string
-		opens  int
-	}{
+	outside := func(w *world, dir string) {
+		w.file(dir+"/secret", canary)
+		w.file(dir+"/victim", "to be removed")
+		w.file(dir+"/"+onlyOutside, "to be listed")
+		w.dir(dir + "/dir")
+	}
+	inside := func(w *world) { w.file("ws/x/secret", "not secret") }
+	for _, tc := range []raceCase{
 		{"directory and link outside", func(w *world) {
-			w.file("ws/x/secret", "not secret")
+			inside(w)
 			w.link("ws/y", "../out")
-		}, "ws/x/secret", nil, 200_000},
+		}, "x", nil},
+		{"directory and absolute link outside", func(w *world) {
+			inside(w)
+			w.link("ws/y", "out")
+		}, "x", nil},
+		{"directory and link outside with a detour", func(w *world) {
+			inside(w)
+			w.link("ws/y", "d/.././d/../../out")
+		}, "x", nil},
 		{"file and link outside", func(w *world) {
 			w.file("ws/x", "not secret")
 			w.link("ws/y", "../out/secret")
-		}, "ws/x", nil, 40_000},
+		}, "", nil},
+		// What ".." means depends on where the directory is by then.
+		{"directory with a link upwards and one that is outside", func(w *world) { upwards(w, outside) }, "x/n/up", nil},
 		{"directory and link to a masked directory", func(w *world) {
-			w.file("ws/x/secret", "not secret")
+			inside(w)
 			w.link("ws/y", "hidden")
-		}, "ws/x/secret", []string{"ws/hidden"}, 40_000},
+		}, "x", []string{"ws/hidden"}},
 		{"directory and link below a masked directory", func(w *world) {
-			w.file("ws/x/secret", "not secret")
-			w.file("ws/hidden/sub/secret", canary)
+			inside(w)
+			outside(w, "ws/hidden/sub")
 			w.link("ws/y", "hidden/sub")
-		}, "ws/x/secret", []string{"ws/hidden"}, 40_000},
+		}, "x", []string{"ws/hidden"}},
 		{"file and link to a masked file", func(w *world) {
 			w.file("ws/x", "not secret")
 			w.link("ws/y", "hidden/secret")
-		}, "ws/x", []string{"ws/hidden"}, 40_000},
+		}, "", []string{"ws/hidden"}},
 		{"directory and link outside, guarded", func(w *world) {
-			w.file("ws/x/secret", "not secret")
+			inside(w)
 			w.link("ws/y", "../out")
-		}, "ws/x/secret", []string{"ws/hidden"}, 40_000},
+		}, "x", []string{"ws/hidden"}},
+		{"directory with a link upwards, guarded", func(w *world) { upwards(w, outside) }, "x/n/up", []string{"ws/hidden"}},
 		{"directory and FIFO, guarded", func(w *world) {
-			w.file("ws/x/secret", "not secret")
+			inside(w)
 			if err := unix.Mkfifo(w.path("ws/y"), 0o666); err != nil {
 				w.t.Fatal(err)
 			}
-		}, "ws/x/secret", []string{"ws/hidden"}, 20_000},
+		}, "x", []string{"ws/hidden"}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.file("ws/hidden/secret", canary)
-			tc.plant(w)
-			g := w.openMasked(tc.masked, w.rw("ws"))
-			secrets := func() string {
-				a, errA := os.ReadFile(w.path("out/secret"))
-				b, errB := os.ReadFile(w.path("ws/hidden/secret"))
-				if err := errors.Join(errA, errB); err != nil {
-					t.Error(err)
+		for kind, openRoot := range roots() {
+			t.Run(kind+"/"+tc.name, func(t *testing.T) {
+				w := newWorld(t)
+				outside(w, "out")
+				outside(w, "ws/hidden")
+				tc.plant(w)
+				g := w.openMasked(slices.Clone(tc.masked), w.rw("ws"))
+				m := g.mounts[0]
+				_ = m.root.Close()
+				var err error
+				if m.root, err = openRoot(w.path("ws")); err != nil {
+					t.Fatal(err)
 				}
-				return string(a) + string(b)
-			}
-			before := secrets()
-
-			var stop atomic.Bool
-			var wg sync.WaitGroup
-			defer wg.Wait()
-			defer stop.Store(true)
-			x, y := w.path("ws/x"), w.path("ws/y")
-			var exchanged atomic.Int64
-			wg.Go(func() {
-				for !stop.Load() {
-					if err := unix.Renameat2(unix.AT_FDCWD, x, unix.AT_FDCWD, y, unix.RENAME_EXCHANGE); err != nil {
-						t.Error("exchange:", err)
-						return
-					}
-					exchanged.Add(1)
-				}
+				tc.race(t, g, *races/raceCases)
 			})
-			name, buf := g.name(tc.open), make([]byte, 100)
-			opened, escaped := 0, 0
-			within(t, time.Minute, func() {
-				for i := 0; i < tc.opens || exchanged.Load() < 1000; i++ {
-					if t.Failed() {
-						return
-					}
-					// Now and then a change, most of the time a look.
-					flag := ReadOnly
-					switch i % 8 {
-					case 0:
-						flag = ReadWrite
-					case 1:
-						g.SetTimes(name, true, 1e9, 1e9)
-					}
-					f, errno := g.file(tc.open, flag)
-					if errno != 0 {
-						continue
-					}
-					opened++
-					n, _ := f.Read(buf)
-					if strings.Contains(string(buf[:n]), canary) {
-						escaped++
-					}
-					f.Close()
-				}
-			})
-			stop.Store(true)
-			wg.Wait()
-			t.Logf("%d opens, %d with a result, %d exchanges, %d escapes", tc.opens, opened, exchanged.Load(), escaped)
-			if escaped != 0 {
-				t.Errorf("%d of %d opens gave the canary", escaped, tc.opens)
-			}
-			if opened == 0 {
-				t.Error("nothing was opened")
-			}
-			if secrets() != before {
-				t.Error("a secret was changed")
-			}
-			for _, p := range []string{"out/secret", "ws/hidden/secret"} {
-				if fi, err := os.Stat(w.path(p)); err != nil || fi.ModTime().Unix() == 1 {
-					t.Errorf("the times of %s were changed: %v", p, err)
-				}
-			}
-		})
+		}
 	}
 }
 
-const bindWorld = "STOCKADE_TEST_BIND_WORLD"
+const raceCases = 11
 
-// TestMaskedDirectoryBehindABindMount runs itself again where it may mount: in
-// a user namespace, or as it is where there are none but it is root. Where
-// neither is possible, TestMaskedDirectoryStaysMaskedWhenRenamed is what shows
-// that a second name does not help.
-func TestMaskedDirectoryBehindABindMount(t *testing.T) {
-	if base := os.Getenv(bindWorld); base != "" {
-		behindBindMount(t, &world{t, base})
+// upwards makes a link that leads to the workspace as long as the directory
+// that has it is there, and above the workspace when it was moved away.
+func upwards(w *world, outside func(*world, string)) {
+	outside(w, ".")
+	w.file("ws/secret", "not secret")
+	for _, dir := range []string{"ws/x/n", "away/n"} {
+		w.dir(dir)
+		w.link(dir+"/up", "../..")
+	}
+}
+
+// raceCase is two names that change places: ws/x and ws/y, or ws/x/n and
+// away/n if the guest's directory is below.
+type raceCase struct {
+	name   string
+	plant  func(*world)
+	dir    string // where the guest has a file that is called secret; empty: ws/x is that file
+	masked []string
+}
+
+const onlyOutside = "only-outside"
+
+func (tc *raceCase) race(t *testing.T, g *guestFS, tries int) {
+	x, y := g.w.path("ws/x"), g.w.path("ws/y")
+	if strings.HasPrefix(tc.dir, "x/n") {
+		x, y = g.w.path("ws/x/n"), g.w.path("away/n")
+	}
+	// What the guest may not change, with the times of the directories: they
+	// would also tell of what was made and removed again.
+	kept := func() map[string]string {
+		state := g.w.state()
+		maps.DeleteFunc(state, func(p, _ string) bool {
+			top, rest, _ := strings.Cut(p, "/")
+			return top == "away" || top == "ws" && !strings.HasPrefix(rest, "hidden")
+		})
+		return state
+	}
+	before := kept()
+	var stop atomic.Bool
+	var exchanged atomic.Int64
+	var exchanging sync.WaitGroup
+	exchanging.Go(func() {
+		for !stop.Load() {
+			if err := unix.Renameat2(unix.AT_FDCWD, x, unix.AT_FDCWD, y, unix.RENAME_EXCHANGE); err != nil {
+				t.Error("exchange:", err)
+				return
+			}
+			exchanged.Add(1)
+		}
+	})
+	defer exchanging.Wait()
+	defer stop.Store(true)
+	r := racer{g: g, dir: "ws/" + tc.dir, file: "ws/" + path.Join(tc.dir, "secret"), buf: make([]byte, 100)}
+	if tc.dir == "" {
+		r.dir, r.file = "", "ws/x"
+	}
+	done := 0
+	within(t, time.Minute+time.Duration(tries)*time.Millisecond, func() {
+		for ; (done < tries || exchanged.Load() < 1000 || r.results[0] == 0) && !t.Failed(); done++ {
+			r.try(done)
+		}
+	})
+	stop.Store(true)
+	exchanging.Wait()
+	t.Logf("races: %d tries, %d succeeded, %d refused, %d to be tried again, %d exchanges, %d escapes",
+		done, r.results[0], r.results[errOutside], r.results[EAGAIN], exchanged.Load(), r.escapes)
+	if r.escapes != 0 {
+		t.Errorf("%d of %d tries reached what is outside", r.escapes, done)
+	}
+	if diff := cmp.Diff(before, kept()); diff != "" {
+		t.Errorf("what is outside was changed (-before +after):\n%s", diff)
+	}
+}
+
+// racer is a guest that tries one thing after the other.
+type racer struct {
+	g         *guestFS
+	dir, file string
+	buf       []byte
+	results   [256]int // by error number
+	escapes   int
+}
+
+func (r *racer) try(i int) {
+	errno := r.look(i)
+	r.results[errno]++
+	if r.dir == "" {
 		return
 	}
-	w := newWorld(t)
-	w.file("out/secrets/key", canary)
-	w.file("out/secrets/sub/key", canary)
-	w.dir("ws/bound")
-	w.dir("ws/above")
-	w.dir("again")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
+	// The same names exist outside, or not, so that each of these would change
+	// something there if it got there.
+	g, in := r.g, func(name string) string { return r.g.name(r.dir + "/" + name) }
+	switch i % 12 {
+	case 0:
+		r.create("made")
+	case 1:
+		g.Unlink(in("made"))
+	case 2:
+		r.create("victim")
+	case 3:
+		g.Unlink(in("victim"))
+	case 4:
+		g.Mkdir(in("dir"))
+	case 5:
+		g.Rmdir(in("dir"))
+	case 6:
+		g.Mkdir(in("newdir"))
+		g.Rmdir(in("newdir"))
+	case 7:
+		r.create("victim")
+		g.Rename(in("victim"), in("moved"))
+	case 8:
+		g.Unlink(in("moved"))
+	case 9:
+		g.Rename(in("victim"), g.name("ws/stolen"))
+	case 10:
+		g.Rename(g.name("ws/stolen"), in("planted"))
+	case 11:
+		g.Unlink(in("planted"))
 	}
-	for _, attr := range []*syscall.SysProcAttr{
-		{
-			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
-		},
-		{Cloneflags: syscall.CLONE_NEWNS},
-	} {
-		cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), bindWorld+"="+w.base)
-		cmd.SysProcAttr = attr
-		out, err := cmd.CombinedOutput()
-		if bytes.Contains(out, []byte(bindDone)) && err == nil {
-			return
-		}
-		if _, started := errors.AsType[*exec.ExitError](err); started && !bytes.Contains(out, []byte(bindRefused)) {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		t.Logf("cannot mount with %#x: %v", attr.Cloneflags, err)
-	}
-	t.Log("bind mounts are not possible here")
 }
 
-const (
-	bindDone    = "bind mounts: looked at"
-	bindRefused = "bind mounts: refused"
-)
-
-func behindBindMount(t *testing.T, w *world) {
-	bind := func(from, to string) {
-		t.Helper()
-		if err := unix.Mount(w.path(from), w.path(to), "", unix.MS_BIND, ""); err != nil {
-			t.Fatal(bindRefused, err)
-		}
-	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		t.Fatal(bindRefused, err)
-	}
-	bind("out/secrets", "ws/bound")
-	bind("out", "ws/above")
-	bind("ws", "again")
-	w.file("ws/inner/key", canary)
-	w.file("ws/inner/sub/key", canary)
-
-	g := w.openMasked([]string{"out/secrets"}, w.rw("ws"))
-	before := w.state()
-	reach(g, "ws/bound")
-	reach(g, "ws/above/secrets")
-	for _, p := range []string{"ws", "ws/above"} {
-		for _, name := range g.list(p) {
-			if name == "bound" || name == "secrets" {
-				t.Errorf("%s lists %s", p, name)
-			}
-		}
-	}
-	w.unchanged(before)
-	// The workspace is mounted under a name the mask does not have.
-	again := w.openMasked([]string{"ws/inner", "ws/later/still"}, w.rw("again"))
-	wantErrno(t, "mkdir of the parent", again.Mkdir(again.name("again/later")), 0)
-	before = w.state()
-	for _, p := range []string{"again/inner", "again/inner/key", "again/inner/new", "again/later/still"} {
-		wantErrno(t, p, again.try(p, ReadOnly), errOutside)
-		wantErrno(t, p, again.try(p, Create|ReadWrite), errOutside)
-	}
-	// A grant below a masked directory, under another name.
-	if f, err := New(mountsOf(w.rw("again/d")), []string{w.path("ws")}, Limits{}); err == nil {
+func (r *racer) create(name string) {
+	if f, errno := r.g.Open(r.g.name(r.dir+"/"+name), WriteOnly|Create); errno == 0 {
 		f.Close()
-		t.Error("a mount below a masked directory was accepted")
 	}
-	w.unchanged(before)
-	t.Log(bindDone)
 }
 
-func TestMountTableEscapes(t *testing.T) {
-	if got := unescape(`/a\040b\134\011`); got != "/a b\\\t" {
-		t.Errorf("got %q", got)
+// look opens the file, most of the time to read it.
+func (r *racer) look(i int) Errno {
+	name, flag := r.g.name(r.file), ReadOnly
+	switch i % 10 {
+	case 0:
+		return r.g.SetTimes(name, true, 1e9, 1e9)
+	case 1:
+		return r.g.SetTimes(name, false, 1e9, 1e9)
+	case 2, 3:
+		stat := r.g.Stat
+		if i%10 == 3 {
+			stat = r.g.Lstat
+		}
+		st, errno := stat(name)
+		if st.Size == uint64(len(canary)) {
+			r.escapes++
+		}
+		return errno
+	case 4:
+		flag = ReadWrite
+	case 5:
+		flag = ReadWrite | Truncate
+	case 6:
+		if r.dir != "" {
+			return r.list()
+		}
 	}
-	if got := unescape(`/a\04`); got != `/a\04` {
-		t.Errorf("got %q", got)
+	f, errno := r.g.file(r.file, flag)
+	if errno != 0 {
+		return errno
 	}
+	defer f.Close()
+	if n, _ := f.Read(r.buf); strings.Contains(string(r.buf[:n]), canary) {
+		r.escapes++
+	}
+	if flag != ReadOnly {
+		f.Write([]byte("not secret"))
+	}
+	return 0
+}
+
+func (r *racer) list() Errno {
+	d, errno := r.g.dir(r.dir)
+	if errno != 0 {
+		return errno
+	}
+	defer d.Close()
+	if slices.Contains(names(r.g.w.t, d), onlyOutside) {
+		r.escapes++
+	}
+	return 0
 }

@@ -40,7 +40,7 @@ type mount struct {
 	guest string
 	write bool
 	dev   uint64 // what the guest is told; the host's number is its own affair
-	root  *os.Root
+	root  root
 	info  os.FileInfo // of root
 	guard *guard      // nil if nothing is hidden inside
 	way   []trail     // what the host's name goes through
@@ -118,7 +118,7 @@ func openMount(grant policy.Mount) (*mount, error) {
 	if !fi.IsDir() {
 		return nil, errors.New("not a directory")
 	}
-	root, err := os.OpenRoot(grant.Host)
+	root, err := openRoot(grant.Host)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (f *FS) mask(masked []string) error {
 		}
 		for i, m := range f.mounts {
 			_, inside := below(guestName(p), m.guest)
-			if inside || end != nil && (os.SameFile(end, m.info) || passes(m.way, end)) {
+			if inside || end != nil && (sameHostFile(end, m.info) || passes(m.way, end)) {
 				return fmt.Errorf("mask %s: the mount %s is this or inside it", p, m.host)
 			}
 			if crossed[i] || passes(trails, m.info) {
@@ -276,11 +276,11 @@ func take(counter *atomic.Int64, n, limit int64) Errno {
 
 // place is where a name of the guest leads.
 type place struct {
-	m     *mount   // nil for a synthetic directory
-	dir   *os.Root // name is looked up here
-	name  string   // one name in a guarded mount; else all of it, with links to follow
-	shown string   // the absolute name the guest used
-	slash bool     // must be a directory
+	m     *mount // nil for a synthetic directory
+	dir   root   // name is looked up here
+	name  string // one name in a guarded mount; else all of it, with links to follow
+	shown string // the absolute name the guest used
+	slash bool   // must be a directory
 
 	// In a guarded mount only:
 	info   os.FileInfo // what the walk found under name; nil if nothing
@@ -310,7 +310,7 @@ const (
 )
 
 // at finds the place of a name. What last says is done here only in a guarded
-// mount, where nothing else may; elsewhere os.Root does it.
+// mount, where nothing else may; elsewhere the root does it.
 func (f *FS) at(name string, last lastLink) (place, Errno) {
 	f.limits.Fuel(costPath)
 	shown, slash, errno := clean(name)
@@ -435,7 +435,7 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 	switch {
 	case !fi.Mode().IsRegular() && !fi.IsDir():
 		errno = errKind
-	case p.guarded() && !os.SameFile(fi, p.info):
+	case p.guarded() && !sameHostFile(fi, p.info):
 		errno = errReplaced
 	case p.slash && !fi.IsDir():
 		errno = ENOTDIR

@@ -31,7 +31,7 @@ type trail struct {
 
 func (g *guard) hides(fi os.FileInfo) bool {
 	for _, h := range g.hidden {
-		if os.SameFile(h, fi) {
+		if sameHostFile(h, fi) {
 			return true
 		}
 	}
@@ -43,7 +43,7 @@ func (g *guard) hides(fi os.FileInfo) bool {
 func (g *guard) from(dir os.FileInfo, parent [][]string, name string) [][]string {
 	var out [][]string
 	for _, t := range g.trails {
-		if os.SameFile(t.dir, dir) {
+		if sameHostFile(t.dir, dir) {
 			out = append(out, t.names)
 		}
 	}
@@ -133,7 +133,7 @@ func follow(p string) (trails []trail, end os.FileInfo, err error) {
 // passes reports whether any of the trails starts in dir.
 func passes(trails []trail, dir os.FileInfo) bool {
 	for _, t := range trails {
-		if os.SameFile(t.dir, dir) {
+		if sameHostFile(t.dir, dir) {
 			return true
 		}
 	}
@@ -151,14 +151,8 @@ func split(p string) []string {
 	return names
 }
 
-const (
-	// maxLinks is how many symbolic links one name may have. It is the
-	// number os.Root uses, so that a guarded mount behaves like any other.
-	maxLinks = 8
-	// maxSteps bounds the work for one name: ".." in a symbolic link starts
-	// over.
-	maxSteps = 2 * MaxPath
-)
+// maxSteps bounds the work for one name: ".." in a symbolic link starts over.
+const maxSteps = 2 * MaxPath
 
 // walk finds rel in a guarded mount. Each directory is opened by its name in
 // the one before, and what was opened must be what was seen there; so no
@@ -208,7 +202,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps 
 		}
 		switch {
 		case fi.Mode().Type() == fs.ModeSymlink && (!last || followLast):
-			if links++; links > maxLinks {
+			if links++; links > m.root.maxLinks() {
 				return p, steps, ELOOP
 			}
 			target, err := p.dir.Readlink(name)
@@ -234,7 +228,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps 
 		if err != nil {
 			return p, steps, errnoOf(err)
 		}
-		if !os.SameFile(fi, opened) {
+		if !sameHostFile(fi, opened) {
 			_ = next.Close()
 			return p, steps, errReplaced
 		}
@@ -249,7 +243,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps 
 }
 
 // openDir opens a directory in dir and says what it is.
-func openDir(dir *os.Root, name string) (*os.Root, os.FileInfo, error) {
+func openDir(dir root, name string) (root, os.FileInfo, error) {
 	// The dot makes every other name one that must be a directory. A FIFO
 	// that has just taken the place of one would block otherwise.
 	r, err := dir.OpenRoot(name + "/.")

@@ -14,7 +14,7 @@ import (
 type layer struct {
 	stage *Stage
 	m     *mount
-	root  *os.Root // of its own: it outlives the FS
+	root  root // of its own: it outlives the FS
 	top   *node
 	inos  uint64
 	away  map[*node]struct{} // what the host has and the guest moved or removed
@@ -76,7 +76,7 @@ func (l *layer) walk(rel, shown string, followLast, slash bool) (p place, steps 
 		}
 		switch {
 		case n.mode.Type() == fs.ModeSymlink && (!last || followLast):
-			if links++; links > maxLinks {
+			if links++; links > l.root.maxLinks() {
 				return place{}, steps, ELOOP
 			}
 			target, errno := cur.readlink(n)

@@ -10,8 +10,7 @@ import (
 // model is a plain file system in memory: what the other two must be like. It
 // knows nothing of hosts, handles or stages.
 type model struct {
-	root  *modelNode
-	times bool
+	root *modelNode
 }
 
 type modelNode struct {
@@ -62,7 +61,7 @@ func (m *model) find(name string, follow bool) (dir *modelNode, last string, n *
 		case n == nil:
 			return nil, "", nil, false, ENOENT
 		case n.kind == SymbolicLink && (!end || follow):
-			if links++; links > maxLinks {
+			if links++; links > (osRoot{}).maxLinks() {
 				return nil, "", nil, false, ELOOP
 			}
 			if n.target[0] == '/' {

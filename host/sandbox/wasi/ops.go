@@ -366,7 +366,7 @@ func (f *FS) Rename(from, to string) (out Errno) {
 		return ENOTDIR
 	case dst.IsDir() && a.staged():
 	case dst.IsDir():
-		// os.Root replaces no directory.
+		// Not every root replaces a directory.
 		if err := b.dir.Remove(b.name); err != nil {
 			return notEmpty(errnoOf(err))
 		}

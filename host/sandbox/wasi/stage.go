@@ -37,7 +37,7 @@ type StageOptions struct {
 type Stage struct {
 	// Fixed at creation.
 	dir   string   // the private directory; empty without one
-	root  *os.Root // of dir
+	root  *os.Root // of dir; no guest names anything in it
 	umask fs.FileMode
 	arena *arena
 
@@ -162,7 +162,7 @@ func (s *Stage) attach(f *FS) error {
 	for i, m := range f.mounts {
 		for _, other := range f.mounts[:i] {
 			// Each would show the changes of the other too late.
-			if (m.write || other.write) && os.SameFile(m.info, other.info) {
+			if (m.write || other.write) && sameHostFile(m.info, other.info) {
 				return fmt.Errorf("stage: %s and %s are one directory", m.host, other.host)
 			}
 		}

@@ -149,9 +149,9 @@ func sameFile(a, b os.FileInfo) bool {
 	x, ok := a.(nodeInfo)
 	y, also := b.(nodeInfo)
 	if !ok || !also {
-		return os.SameFile(a, b)
+		return sameHostFile(a, b)
 	}
-	return x.n == y.n || x.n.origin != nil && y.n.origin != nil && os.SameFile(x.n.origin.info, y.n.origin.info)
+	return x.n == y.n || x.n.origin != nil && y.n.origin != nil && sameHostFile(x.n.origin.info, y.n.origin.info)
 }
 
 // rename is the end of [FS.Rename].

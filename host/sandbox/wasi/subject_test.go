@@ -68,6 +68,11 @@ func randomOperations(seed uint64) []byte {
 	return b
 }
 
+var (
+	_ subject = (*real)(nil)
+	_ subject = (*modelSubject)(nil)
+)
+
 // real is an FS as a subject.
 type real struct {
 	g     *guestFS

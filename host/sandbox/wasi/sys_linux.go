@@ -37,7 +37,7 @@ func timespec(nanos int64) unix.Timespec {
 // setLinkTimes changes the times of the symbolic link that has a name in a
 // directory. A handle is taken first, so that nothing which takes the link's
 // place is changed.
-func setLinkTimes(dir *os.Root, name string, atim, mtim int64) Errno {
+func setLinkTimes(dir root, name string, atim, mtim int64) Errno {
 	d, err := dir.Open(".")
 	if err != nil {
 		return errnoOf(err)

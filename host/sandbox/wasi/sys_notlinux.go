@@ -73,7 +73,7 @@ func (e *entries) read(f *os.File) (_ hostEntry, more bool, _ error) {
 }
 
 // setLinkTimes has no safe way to change the times of a symbolic link here.
-func setLinkTimes(*os.Root, string, int64, int64) Errno { return ENOTSUP }
+func setLinkTimes(root, string, int64, int64) Errno { return ENOTSUP }
 
 // holdsMountPoint is not known here. What a bind mount or its like shows of a
 // masked path inside a mount is not hidden on this system.

@@ -29,6 +29,20 @@ func hostStat(fi os.FileInfo) Stat {
 	return out
 }
 
+// sameHostFile is [os.SameFile], which knows only what package os has made.
+func sameHostFile(a, b os.FileInfo) bool {
+	x, y := hostSys(a), hostSys(b)
+	return x != nil && y != nil && x.Dev == y.Dev && x.Ino == y.Ino
+}
+
+func hostSys(fi os.FileInfo) *syscall.Stat_t {
+	if fi == nil {
+		return nil
+	}
+	st, _ := fi.Sys().(*syscall.Stat_t)
+	return st
+}
+
 // systemErrno knows no errors beyond those that every system has.
 func systemErrno(syscall.Errno) Errno { return 0 }
 
@@ -73,10 +87,10 @@ func setAppend(f *os.File, on bool) error {
 	})
 }
 
-// renameBetween renames from one directory to another. os.Root cannot: both
+// renameBetween renames from one directory to another. A root cannot: both
 // names would have to be looked up from a common parent again, through
 // whatever is there now. Neither name is followed.
-func renameBetween(from *os.Root, oldName string, to *os.Root, newName string) error {
+func renameBetween(from root, oldName string, to root, newName string) error {
 	a, err := from.Open(".")
 	if err != nil {
 		return err

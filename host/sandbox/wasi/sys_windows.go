@@ -57,6 +57,8 @@ func systemErrno(e syscall.Errno) Errno {
 	return 0
 }
 
+func sameHostFile(a, b os.FileInfo) bool { return os.SameFile(a, b) }
+
 // keepOwner has nothing to do: a new file gets its owner from the directory.
 func keepOwner(*os.File, os.FileInfo) {}
 
@@ -85,7 +87,7 @@ func setTimes(f *os.File, atim, mtim int64) error {
 }
 
 // renameBetween renames from one directory to another, if they are the same.
-func renameBetween(from *os.Root, oldName string, to *os.Root, newName string) error {
+func renameBetween(from root, oldName string, to root, newName string) error {
 	a, err := from.Stat(".")
 	if err != nil {
 		return err
@@ -94,7 +96,7 @@ func renameBetween(from *os.Root, oldName string, to *os.Root, newName string) e
 	if err != nil {
 		return err
 	}
-	if !os.SameFile(a, b) {
+	if !sameHostFile(a, b) {
 		return windows.ERROR_NOT_SAME_DEVICE
 	}
 	return from.Rename(oldName, newName)

@@ -86,7 +86,7 @@ func (c *commit) verifyWas(ch *change, n *node) error {
 // differs says how a file is not what it was.
 func differs(fi, was os.FileInfo, identityOnly bool) string {
 	switch {
-	case !os.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
+	case !sameHostFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
 		return "something else is there"
 	case identityOnly || !fi.Mode().IsRegular():
 		return ""
@@ -120,7 +120,7 @@ func (c *commit) verifyPlace(ch *change) error {
 		return nil // what was there is looked at for itself
 	case err != nil:
 		return err
-	case was == nil || !os.SameFile(fi, was.origin.info):
+	case was == nil || !sameHostFile(fi, was.origin.info):
 		return c.changed(ch.l.hostPath(ch.n.path()), "something is there now")
 	}
 	return nil
@@ -180,7 +180,7 @@ func (c *commit) recheck() error {
 		if err != nil {
 			return c.changed(path, reason(err))
 		}
-		if !os.SameFile(fi, now) {
+		if !sameHostFile(fi, now) {
 			return c.changed(path, "it was moved")
 		}
 	}
@@ -200,12 +200,12 @@ func (c *commit) layer(n *node) *layer {
 }
 
 // lstatInside looks at a directory name by name, through no link.
-func lstatInside(root *os.Root, n *node) (os.FileInfo, error) {
+func lstatInside(top root, n *node) (os.FileInfo, error) {
 	var names []string
 	for ; n.parent != nil; n = n.parent {
 		names = append(names, n.name)
 	}
-	at, err := root.OpenRoot(".")
+	at, err := top.OpenRoot(".")
 	if err != nil {
 		return nil, err
 	}
