@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/cpu"
 
+	"github.com/stockade-dev/stockade/host/sandbox/linear"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
@@ -120,14 +121,19 @@ func (c *cache) place() string {
 
 // get returns the bytes of the module whose native code is in the entry, after
 // checking that everything there is what was put there.
-func (c *cache) get() (*contents, error) {
+func (c *cache) get() (_ *contents, err error) {
 	if _, err := c.root.Lstat(c.key); errors.Is(err, fs.ErrNotExist) {
 		return nil, errMissing
 	}
-	found, err := inspect(c.path(c.key))
+	found, err := inspect(c.path(c.key), true)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			found.close()
+		}
+	}()
 	want, err := c.root.ReadFile(filepath.Join(c.key, sumsFile))
 	switch {
 	case err != nil:
@@ -227,8 +233,11 @@ type contents struct {
 	names []string
 	sums  string
 	// Of the files of that name, nil where there is none.
-	code, image, state []byte
+	code, state []byte
+	image       *linear.Image // if it was asked for
 }
+
+func (c *contents) close() { c.image.Close() }
 
 // native is the name of the file that the engine has written.
 func (c *contents) native() string {
@@ -239,8 +248,9 @@ func (c *contents) native() string {
 	return c.names[i]
 }
 
-// inspect reads a directory, all of which must be the user's own.
-func inspect(dir string) (*contents, error) {
+// inspect reads a directory, all of which must be the user's own, with the
+// image if that is asked for.
+func inspect(dir string, image bool) (*contents, error) {
 	root, err := openPrivate(dir)
 	if err != nil {
 		return nil, err
@@ -259,12 +269,16 @@ func inspect(dir string) (*contents, error) {
 		if err != nil || d.IsDir() || name == sumsFile || name == usedFile {
 			return err
 		}
-		return c.add(root, name, path)
+		return c.add(root, name, path, image)
 	})
-	return c, err
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
 }
 
-func (c *contents) add(root *os.Root, name, path string) error {
+func (c *contents) add(root *os.Root, name, path string, image bool) error {
 	f, err := root.Open(name)
 	if err != nil {
 		return err
@@ -278,7 +292,7 @@ func (c *contents) add(root *os.Root, name, path string) error {
 		return err
 	}
 	c.names = append(c.names, name)
-	keep := map[string]*[]byte{moduleFile: &c.code, imageFile: &c.image, stateFile: &c.state}[name]
+	keep := map[string]*[]byte{moduleFile: &c.code, stateFile: &c.state}[name]
 	if keep != nil {
 		*keep = make([]byte, st.Size())
 		_, err = io.ReadFull(f, *keep)
@@ -286,9 +300,14 @@ func (c *contents) add(root *os.Root, name, path string) error {
 		return err
 	}
 	// Of the native code what the engine does not check itself, and whether it
-	// is the file that was put there.
+	// is the file that was put there; of the image only that, because a guest
+	// cannot do with its own memory what code could.
 	h := sha256.New()
-	_, err = io.CopyN(h, f, min(st.Size(), unchecked))
+	if name != imageFile {
+		_, err = io.CopyN(h, f, min(st.Size(), unchecked))
+	} else if image {
+		c.image, err = linear.Load(f, st.Size())
+	}
 	c.sums += fmt.Sprintf("%x  %s  %d %d %s\n", h.Sum(nil), name, st.Size(), st.ModTime().UnixNano(), identity(st))
 	return err
 }

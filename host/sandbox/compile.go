@@ -146,14 +146,13 @@ func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
 		if c, err = link(cache.path(cache.key), kept.code); err == nil {
 			var state *savedState
 			if state, err = kept.parse(); err == nil {
-				if c.snap, err = state.snapshot(kept.image); err != nil {
-					return nil, errors.Join(err, c.close()) // the entry is as good as it was
-				}
+				c.snap = state.snapshot(kept.image)
 				c.plain = state.Plain
 				return c, nil
 			}
 			_ = c.close()
 		}
+		kept.close()
 	}
 	s.opts.Logger.Warn("compiled code was damaged and is made again", "module", mod.Name, "err", err)
 	if err := cache.remove(cache.key); err != nil {
@@ -197,7 +196,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 		return nil, err
 	}
 	// What the child has left is not believed: it has read what a stranger wrote.
-	found, err := inspect(dir)
+	found, err := inspect(dir, false)
 	switch {
 	case err != nil:
 		return nil, err
@@ -219,7 +218,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 		dir, found, err = s.shrink(ctx, mod, dir, code, found, c.snap)
 	case errors.Is(why, errNotReusable):
 		if err = writeState(dir, &savedState{Plain: c.plain}); err == nil {
-			found, err = inspect(dir)
+			found, err = inspect(dir, false)
 		}
 	default:
 		err = fmt.Errorf("initialise %s: %w", mod.Name, why) // perhaps it works the next time
@@ -254,7 +253,7 @@ func (s *Sandbox) shrink(ctx context.Context, mod *tool.Module, dir string, code
 	if err := s.fill(ctx, mod, small, skeleton); err != nil {
 		return "", nil, err
 	}
-	named, err := inspect(small)
+	named, err := inspect(small, false)
 	switch {
 	case err != nil:
 		return "", nil, err
@@ -267,7 +266,7 @@ func (s *Sandbox) shrink(ctx context.Context, mod *tool.Module, dir string, code
 	if err := snap.save(small); err != nil {
 		return "", nil, err
 	}
-	found, err = inspect(small)
+	found, err = inspect(small, false)
 	return small, found, err
 }
 

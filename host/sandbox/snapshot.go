@@ -139,22 +139,18 @@ func (c *contents) parse() (*savedState, error) {
 	if state.Plain != "" && c.image == nil {
 		return state, nil
 	}
-	if len(c.image) == 0 || state.Random < 0 || state.Random > len(c.image)-generatorSize {
+	if c.image == nil || state.Random < 0 || state.Random > len(c.image.Bytes())-generatorSize {
 		return nil, fmt.Errorf("read %s: it does not fit the image", stateFile)
 	}
 	return state, nil
 }
 
 // snapshot is the one that was saved with this image; nil if there is none.
-func (s *savedState) snapshot(content []byte) (*snapshot, error) {
+func (s *savedState) snapshot(image *linear.Image) *snapshot {
 	if s.Plain != "" {
-		return nil, nil
+		return nil
 	}
-	image, err := linear.NewImage(content)
-	if err != nil {
-		return nil, err
-	}
-	return &snapshot{image: image, state: s.Globals, random: s.Random}, nil
+	return &snapshot{image: image, state: s.Globals, random: s.Random}
 }
 
 // notReusable says why an instance of a module has state that cannot be put

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 )
 
@@ -23,6 +24,15 @@ func NewImage(content []byte) (*Image, error) {
 		return nil, errors.New("an image of nothing")
 	}
 	return newImage(content, (len(content)+PageSize-1)/PageSize*PageSize)
+}
+
+// Load copies the content of an image from a file of so many bytes, of which
+// nothing is read that is a hole.
+func Load(f *os.File, size int64) (*Image, error) {
+	if size <= 0 || size%int64(PageSize) != 0 || size > math.MaxInt32 {
+		return nil, fmt.Errorf("load an image: a file of %d bytes is none", size)
+	}
+	return load(f, int(size))
 }
 
 // Write writes the image to an empty file. Pages of zeros become holes.

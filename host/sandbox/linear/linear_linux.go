@@ -3,6 +3,7 @@ package linear
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"sync"
@@ -17,7 +18,54 @@ func reserve(size uint64) ([]byte, error) {
 
 func release(b []byte) { _ = unix.Munmap(b) }
 
-func newImage(content []byte, size int) (_ *Image, err error) {
+func newImage(content []byte, size int) (*Image, error) {
+	return makeImage(size, func(fd int) error {
+		// Pages of zeros stay holes.
+		for at := 0; at < len(content); at += PageSize {
+			page := content[at:min(at+PageSize, len(content))]
+			if allZero(page) {
+				continue
+			}
+			if _, err := unix.Pwrite(fd, page, int64(at)); err != nil {
+				return fmt.Errorf("write an image: %w", err)
+			}
+		}
+		return nil
+	})
+}
+
+// load has the kernel copy what is no hole. Read into our own memory first,
+// each page would cost a fault.
+func load(f *os.File, size int) (*Image, error) {
+	from := int(f.Fd())
+	return makeImage(size, func(to int) error {
+		err := extents(from, func(at, end int64) error {
+			end = min(end, int64(size))
+			if _, err := unix.Seek(to, at, io.SeekStart); err != nil {
+				return err
+			}
+			for at < end {
+				n, err := unix.Sendfile(to, from, &at, int(end-at))
+				switch {
+				case err == unix.EINTR:
+				case err != nil:
+					return err
+				case n == 0:
+					return io.ErrUnexpectedEOF
+				}
+			}
+			return nil
+		})
+		runtime.KeepAlive(f)
+		if err != nil {
+			return fmt.Errorf("load an image: %w", err)
+		}
+		return nil
+	})
+}
+
+// makeImage makes an image of what fill writes to its file.
+func makeImage(size int, fill func(fd int) error) (_ *Image, err error) {
 	fd, err := unix.MemfdCreate("stockade-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING|unix.MFD_NOEXEC_SEAL)
 	if err == unix.EINVAL { // the last flag is of Linux 6.3
 		fd, err = unix.MemfdCreate("stockade-image", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
@@ -33,15 +81,8 @@ func newImage(content []byte, size int) (_ *Image, err error) {
 	if err := unix.Ftruncate(fd, int64(size)); err != nil {
 		return nil, fmt.Errorf("create an image: %w", err)
 	}
-	// Pages of zeros stay holes.
-	for at := 0; at < len(content); at += PageSize {
-		page := content[at:min(at+PageSize, len(content))]
-		if allZero(page) {
-			continue
-		}
-		if _, err := unix.Pwrite(fd, page, int64(at)); err != nil {
-			return nil, fmt.Errorf("write an image: %w", err)
-		}
+	if err := fill(fd); err != nil {
+		return nil, err
 	}
 	seals := unix.F_SEAL_WRITE | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
@@ -54,27 +95,39 @@ func newImage(content []byte, size int) (_ *Image, err error) {
 	return &Image{bytes: mapped, file: fd}, nil
 }
 
+// extents finds what of a file is no hole.
+func extents(fd int, each func(from, to int64) error) error {
+	for at := int64(0); ; {
+		from, err := unix.Seek(fd, at, unix.SEEK_DATA)
+		if err == unix.ENXIO {
+			return nil // only a hole is left
+		}
+		if err != nil {
+			return err
+		}
+		if at, err = unix.Seek(fd, from, unix.SEEK_HOLE); err != nil {
+			return err
+		}
+		if err := each(from, at); err != nil {
+			return err
+		}
+	}
+}
+
 // write asks the file of the image where its content is: looking at a hole
 // would fill it.
 func (i *Image) write(f *os.File) error {
 	if err := f.Truncate(int64(len(i.bytes))); err != nil {
 		return err
 	}
-	for at := int64(0); ; {
-		from, err := unix.Seek(i.file, at, unix.SEEK_DATA)
-		if err == unix.ENXIO {
-			return nil // only a hole is left
-		}
-		if err != nil {
-			return fmt.Errorf("read an image: %w", err)
-		}
-		if at, err = unix.Seek(i.file, from, unix.SEEK_HOLE); err != nil {
-			return fmt.Errorf("read an image: %w", err)
-		}
-		if _, err := f.WriteAt(i.bytes[from:at], from); err != nil {
-			return err
-		}
+	err := extents(i.file, func(from, to int64) error {
+		_, err := f.WriteAt(i.bytes[from:to], from)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("write an image: %w", err)
 	}
+	return nil
 }
 
 func allZero(b []byte) bool {

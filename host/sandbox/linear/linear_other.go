@@ -10,6 +10,14 @@ func newImage(content []byte, size int) (*Image, error) {
 	return &Image{bytes: b, file: -1}, nil
 }
 
+func load(f *os.File, size int) (*Image, error) {
+	b := make([]byte, size)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		return nil, err
+	}
+	return &Image{bytes: b, file: -1}, nil
+}
+
 // Close frees the image.
 func (i *Image) Close() {
 	if i != nil {
