@@ -66,6 +66,18 @@ bench-cost: ## nanoseconds for each unit of fuel, by instruction
 test-bombs: ## compile every hostile module, which takes a quarter of an hour
 	$(GO) test -run TestBombs -v -timeout 60m ./host/sandbox -bombs
 
+# Each chunk is a process of its own, in memory where the system has a place
+# for that: what the time goes to is the file system.
+.PHONY: test-sequences
+SEQUENCES ?= 1000000
+CHUNK     := 5000
+test-sequences: ## compare staged writes with the model in SEQUENCES (a million) random sequences of operations, which takes hours
+	$(GO) test -c -o bin/sequences.test ./host/sandbox/wasi
+	@if test -d /dev/shm; then export TMPDIR=/dev/shm; fi; \
+	  seq 0 $(CHUNK) $$(( $(SEQUENCES) - 1 )) | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I FIRST sh -c \
+	  'out=$$(bin/sequences.test -test.run "^TestAStagedGuestSeesWhatAnyOtherSees$$" -test.timeout 0 -first-sequence FIRST -sequences $(CHUNK)) \
+	  || { echo "$$out"; exit 255; }; echo "$$(( FIRST + $(CHUNK) )) sequences"'
+
 .PHONY: fuzz
 FUZZTIME ?= 30s
 fuzz: ## run each fuzz target for FUZZTIME (30s)
