@@ -55,7 +55,7 @@ var (
 // not admitted again. Code is for one kind of processor, down to its extensions.
 func cacheKey(digest, build string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", []string{
-		"layout 2", digest, build,
+		"layout 3", digest, build,
 		fmt.Sprint(fuel.Version, maxDepth, maxTableElements),
 		engineVersion(), fmt.Sprint(uint64(features)),
 		runtime.GOOS, runtime.GOARCH, fmt.Sprint(cpu.X86, cpu.ARM64),
@@ -286,7 +286,7 @@ func (c *contents) add(root *os.Root, name, path string) error {
 		return err
 	}
 	// Of the native code what the engine does not check itself, and whether it
-	// is the file that was put there.
+	// is the file that was put there, as it was then.
 	h := sha256.New()
 	_, err = io.CopyN(h, f, min(st.Size(), unchecked))
 	c.sums += fmt.Sprintf("%x  %s  %d %d %s\n", h.Sum(nil), name, st.Size(), st.ModTime().UnixNano(), identity(st))
