@@ -62,6 +62,10 @@ bench-call: build ## what a call costs, next to a process of its own, Extism and
 bench-cost: ## nanoseconds for each unit of fuel, by instruction
 	$(GO) test -run '^$$' -bench Cost -benchtime 100ms ./host/sandbox/fueltest
 
+.PHONY: bench-fair
+bench-fair: ## how long a short call takes among ten and a thousand that never end
+	$(GO) test -run '^$$' -bench AmongHogs -benchtime 200x ./host/sandbox
+
 .PHONY: test-bombs
 test-bombs: ## compile every hostile module, which takes a quarter of an hour
 	$(GO) test -run TestBombs -v -timeout 60m ./host/sandbox -bombs

@@ -137,11 +137,11 @@ func poisonings(t *trial) error {
 			case bytes.Contains(o.Result.Output, []byte("evil")):
 				return errors.New("what was changed has run")
 			case p.refused && (o.Err == nil || !strings.Contains(o.Err.Error(), "cannot be trusted")):
-				return fmt.Errorf("it is not refused: %v, %s", o.Err, o.Result.Summary())
+				return fmt.Errorf("it is not refused: %w, %s", o.Err, o.Result.Summary())
 			case p.refused:
 				return nil
 			case o.Err != nil || !bytes.Contains(o.Result.Output, []byte("good")):
-				return fmt.Errorf("%v, %s", o.Err, o.Result.Summary())
+				return fmt.Errorf("%w, %s", o.Err, o.Result.Summary())
 			}
 			// It was compiled again, and nothing of what was changed is left.
 			now, err := t.entry(g.Compiled)

@@ -10,8 +10,7 @@ import (
 // model is a plain file system in memory: what the other two must be like. It
 // knows nothing of hosts, handles or stages.
 type model struct {
-	root  *modelNode
-	times bool
+	root *modelNode
 }
 
 type modelNode struct {

@@ -11,12 +11,6 @@ import (
 	"strings"
 )
 
-// subject is something that operations are done on. What each returns is all
-// that a guest sees, as text.
-type subject interface {
-	do(op operation) string
-}
-
 // operation is one call of a guest. The numbers choose among what there is.
 type operation struct {
 	what, slot byte
