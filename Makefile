@@ -62,6 +62,10 @@ bench-call: build ## what a call costs, next to a process of its own, Extism and
 bench-cost: ## nanoseconds for each unit of fuel, by instruction
 	$(GO) test -run '^$$' -bench Cost -benchtime 100ms ./host/sandbox/fueltest
 
+.PHONY: bench-fair
+bench-fair: ## how long a short call takes among ten and a thousand that never end
+	$(GO) test -run '^$$' -bench AmongHogs -benchtime 200x ./host/sandbox
+
 .PHONY: test-bombs
 test-bombs: ## compile every hostile module, which takes a quarter of an hour
 	$(GO) test -run TestBombs -v -timeout 60m ./host/sandbox -bombs
@@ -75,6 +79,18 @@ soak: guests ## calls of all built-in tools for an hour (SOAK=1h), and nothing t
 RACES ?= 10000000
 test-races: ## exchange names while guests use them, RACES times (10000000) with openat2 and as often without
 	$(GO) test -count 1 -v -run TestExchangeOfDirectoryAndLink -timeout 12h ./host/sandbox/wasi -races $(RACES)
+
+# Each chunk is a process of its own, in memory where the system has a place
+# for that: what the time goes to is the file system.
+.PHONY: test-sequences
+SEQUENCES ?= 1000000
+CHUNK     := 5000
+test-sequences: ## compare staged writes with the model in SEQUENCES (a million) random sequences of operations, which takes hours
+	$(GO) test -c -o bin/sequences.test ./host/sandbox/wasi
+	@if test -d /dev/shm; then export TMPDIR=/dev/shm; fi; \
+	  seq 0 $(CHUNK) $$(( $(SEQUENCES) - 1 )) | xargs -P "$$(getconf _NPROCESSORS_ONLN)" -I FIRST sh -c \
+	  'out=$$(bin/sequences.test -test.run "^TestAStagedGuestSeesWhatAnyOtherSees$$" -test.timeout 0 -first-sequence FIRST -sequences $(CHUNK)) \
+	  || { echo "$$out"; exit 255; }; echo "$$(( FIRST + $(CHUNK) )) sequences"'
 
 .PHONY: fuzz
 FUZZTIME ?= 30s

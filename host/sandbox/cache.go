@@ -300,8 +300,8 @@ func (c *contents) add(root *os.Root, name, path string, image bool) error {
 		return err
 	}
 	// Of the native code what the engine does not check itself, and whether it
-	// is the file that was put there; of the image only that, because a guest
-	// cannot do with its own memory what code could.
+	// is the file that was put there, as it was then; of the image only that,
+	// because a guest cannot do with its own memory what code could.
 	h := sha256.New()
 	if name != imageFile {
 		_, err = io.CopyN(h, f, min(st.Size(), unchecked))

@@ -3,9 +3,9 @@
 package sandbox
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"syscall"
 )
 
@@ -22,11 +22,12 @@ func linked(st fs.FileInfo) bool {
 	return !ok || sys.Nlink > 1 // none: it was removed meanwhile
 }
 
-// identity tells a file from a copy of it.
+// identity tells a file from a copy of it, and from itself before it was last
+// written to: the time of the last change of an inode is nobody's to set.
 func identity(st fs.FileInfo) string {
 	sys, ok := st.Sys().(*syscall.Stat_t)
 	if !ok {
 		return ""
 	}
-	return strconv.FormatUint(sys.Ino, 10)
+	return fmt.Sprint(sys.Ino, changed(sys))
 }

@@ -70,7 +70,7 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 		return nil, context.Cause(outer)
 	case errors.As(err, &hostErr), errors.Is(err, hostmod.ErrPanic):
 		return nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
-	case ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded):
+	case ctx.Err() != nil, late(err):
 		return nil, &RefusedError{mod.Name, fmt.Sprintf("its describe function did not end within %s", timeout)}
 	default:
 		return nil, &RefusedError{mod.Name, "its describe function failed: " + firstLine(err.Error())}

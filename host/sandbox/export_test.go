@@ -45,6 +45,9 @@ func Judge(err error) (tool.Result, error) {
 	return judge(verdict{ctx: context.Background(), host: &hostmod.Call{}, err: err})
 }
 
+// MemoryInUse is what all calls have together.
+func MemoryInUse(s *Sandbox) uint64 { return s.memory.Limit() - s.memory.Left() }
+
 // CompiledModules is how many modules the sandbox holds.
 func CompiledModules(s *Sandbox) int {
 	s.mu.Lock()

@@ -60,7 +60,7 @@ func judge(v verdict) (tool.Result, error) {
 		return commandTimedOut(v), nil
 	case errors.Is(v.err, meter.ErrExhausted):
 		return exhausted(v), nil
-	case v.err != nil && (v.ctx.Err() != nil || errors.Is(v.err, context.DeadlineExceeded)):
+	case v.err != nil && (v.ctx.Err() != nil || late(v.err)):
 		return stopped(v), nil
 	case v.err != nil:
 		return crashed(v), nil
@@ -74,6 +74,13 @@ func judge(v verdict) (tool.Result, error) {
 		return r, nil
 	}
 	return tool.Result{Output: tool.Shorten(raw, v.limits.OutputBytes)}, nil
+}
+
+// late reports whether a guest was ended by its deadline. The engine has exit
+// codes that stand for that, with which a guest can end itself.
+func late(err error) bool {
+	var exit *sys.ExitError
+	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &exit)
 }
 
 func commandTimedOut(v verdict) tool.Result {

@@ -33,10 +33,9 @@ type instance struct {
 }
 
 func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits policy.Limits) *instance {
-	return &instance{
-		output:  &capped{limit: limits.LogBytes},
-		account: meter.New(ctx, limits.Fuel, 0, grant.Budgets()...),
-	}
+	account := meter.New(ctx, limits.Fuel, 0, grant.Budgets()...)
+	account.Under(s.turns)
+	return &instance{output: &capped{limit: limits.LogBytes}, account: account}
 }
 
 // open makes a guest that sees the mounts and nothing else: no environment, no
@@ -106,6 +105,7 @@ func (i *instance) openWorld(grant policy.Grant, opts *wasi.Options) error {
 		Stderr:  i.output,
 		Charge:  i.account.Charge,
 		Check:   i.account.Check,
+		Away:    i.account.Away,
 		Journal: opts.Journal,
 	})
 	return nil
@@ -143,6 +143,7 @@ func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 		},
 		Charge: i.account.Charge,
 		Check:  i.account.Check,
+		Away:   i.account.Away,
 	})
 }
 
@@ -150,6 +151,7 @@ func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 // that led here.
 func (i *instance) initialize(ctx context.Context, more ...string) error {
 	ctx = i.context(hostmod.WithCall(ctx, nil))
+	defer i.account.Rest()
 	for _, name := range append([]string{fuel.ExportStart, abi.ExportInitialize}, more...) {
 		if start := i.mod.ExportedFunction(name); start != nil {
 			if _, err := start.Call(ctx); err != nil {
@@ -196,6 +198,7 @@ func (i *instance) invoke(ctx context.Context, export string, params ...uint64) 
 	if f == nil {
 		return 0, &abi.Fault{What: fmt.Sprintf("%s is not exported", export)}
 	}
+	defer i.account.Rest() // what comes now is the host's
 	out, err := f.Call(i.context(ctx), params...)
 	if err == nil {
 		err = i.account.Settle()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	// MemoryBytes is what the linear memories of all calls that run at the same
 	// time may have together. 0: DefaultMemoryBytes.
 	MemoryBytes uint64
+	// Guests is how many guests run at the same time; the others wait for a
+	// turn, which is a slice of fuel. 0 is as many as there are processors.
+	Guests int
 	// Interpreter runs guests without compiling them: ready ten times sooner
 	// and twenty times slower. For a module that is asked one thing once.
 	Interpreter bool
@@ -59,6 +63,7 @@ type Options struct {
 type Sandbox struct {
 	opts   Options
 	memory *policy.Budget // of all calls together, in bytes
+	turns  *meter.Turns   // of all calls
 
 	job        func(bytes, workers int) childJob
 	missing    string // limits that children do without
@@ -92,6 +97,7 @@ func New(opts Options) *Sandbox {
 		life: life, stop: stop,
 		opts: opts, compiled: map[string]*entry{}, job: newChildJob, missing: missingLimits,
 		memory:    policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
+		turns:     meter.NewTurns(opts.Guests),
 		admitting: make(chan struct{}, 1),
 	}
 }

@@ -150,8 +150,10 @@ func fileAttacks() []Attack {
 			}},
 		{name: "dotdot-from-directory", tries: "Open the workspace as a directory and climb out of that.", by: outside,
 			try: func(t *trial, s *script) {
-				d := s.open(at(t, s, "ws"), oDirectory, mayRead|mayList, 0)
+				d := s.openDir(at(t, s, "ws"))
 				d.must("open the workspace")
+				own, _ := s.read(s.open(place{d.fd, s.text("inside")}, 0, mayRead, 0).fd, 4)
+				own.must("read a file below it")
 				for _, n := range []string{"../out/secret", "d/../../out/secret"} {
 					s.steal(place{d.fd, s.text(n)}, "open "+n)
 				}
@@ -330,7 +332,7 @@ func fileAttacks() []Attack {
 			}},
 		{name: "preopen-replaced", tries: "Put another directory in the place of the root and open names below it.", by: outside,
 			try: func(t *trial, s *script) {
-				d := s.open(at(t, s, "ws/d"), oDirectory, mayRead|mayList, 0)
+				d := s.openDir(at(t, s, "ws/d"))
 				d.must("open ws/d")
 				s.add("fd_renumber", d.fd, root)
 				for _, n := range []string{"../../out/secret", "../" + t.guest("out/secret")} {
@@ -532,8 +534,9 @@ func movedDirectory(t *trial) (string, error) {
 	}
 	s := &script{}
 	content := s.control(t, grantWrite)
-	d := s.open(s.at(t.guest("ws/d")), oDirectory, mayRead|mayList, 0)
+	d := s.openDir(s.at(t.guest("ws/d")))
 	d.must("open ws/d")
+	s.open(place{d.fd, s.text("deep")}, 0, mayRead, 0).must("open a file below it")
 	s.log("open")
 	s.steal(place{d.fd, s.text("../../secret")}, "open ../../secret from the moved directory")
 	s.steal(place{d.fd, s.text("../secret")}, "open ../secret from the moved directory")
@@ -586,26 +589,9 @@ func exchanged(t *trial) (string, error) {
 	s.add("store", uint32(f.fd), minus)
 	s.always(f.call, tries-1)
 
-	stop, stopped := make(chan struct{}), make(chan int)
-	go func() {
-		n := 0
-		defer func() { stopped <- n }()
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			for _, names := range [][2]string{{"x", "d2"}, {"l", "x"}, {"x", "l"}, {"d2", "x"}} {
-				if os.Rename(t.host("ws/"+names[0]), t.host("ws/"+names[1])) == nil {
-					n++
-				}
-			}
-		}
-	}()
+	stop := exchanging(t)
 	r, err := t.report(t.mounted(true), s)
-	close(stop)
-	exchanges := <-stopped
+	exchanges := stop()
 	if err != nil {
 		return "", err
 	}
@@ -622,6 +608,29 @@ func exchanged(t *trial) (string, error) {
 		return "", notTried("%s", t.detail)
 	}
 	return "files: names are looked up in the mount", nil
+}
+
+// exchanging exchanges the directory ws/x for the link ws/l again and again,
+// until it is stopped, and then says how many names it has changed.
+func exchanging(t *trial) (stop func() int) {
+	end, ended := make(chan struct{}), make(chan int)
+	go func() {
+		n := 0
+		defer func() { ended <- n }()
+		for {
+			select {
+			case <-end:
+				return
+			default:
+			}
+			for _, names := range [][2]string{{"x", "d2"}, {"l", "x"}, {"x", "l"}, {"d2", "x"}} {
+				if os.Rename(t.host("ws/"+names[0]), t.host("ws/"+names[1])) == nil {
+					n++
+				}
+			}
+		}
+	}()
+	return func() int { close(end); return <-ended }
 }
 
 // flood runs a script whose attack is to repeat a call until it is refused, and

@@ -12,6 +12,8 @@ const (
 
 	mayRead, mayWrite, mayList = 1<<1 | 1<<2, 1<<6 | 1<<2 | 1<<8 | 1<<22, 1 << 14 // rights; to write is to resize, too
 
+	mayUse = 1<<27 - 1<<9 | mayList // of a directory: all that can be done with what is below
+
 	fdAppend = 1
 
 	setTimes = 1 | 4 // access and modification
@@ -39,6 +41,13 @@ type opened struct {
 func (s *script) open(p place, oflags, rights, fdflags int) opened {
 	fd := s.words(0xffff_fff0) // no descriptor, until there is one
 	return opened{s.add("path_open", p.dir, followLinks, p.name.at, p.name.n, oflags, rights, 0, fdflags, fd.at), cell(fd.at)}
+}
+
+// openDir opens a directory with the right to do anything there, so that it is
+// not for want of rights that something below it is refused.
+func (s *script) openDir(p place) opened {
+	fd := s.words(0xffff_fff0)
+	return opened{s.add("path_open", p.dir, followLinks, p.name.at, p.name.n, oDirectory, mayUse, mayUse|mayRead|mayWrite, 0, fd.at), cell(fd.at)}
 }
 
 // read reads up to n bytes into the report.

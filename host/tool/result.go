@@ -182,9 +182,9 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	if len(output) <= limit {
 		return output
 	}
-	var fields map[string]json.RawMessage
+	fields := fieldsOf(output, limit)
 	var text string
-	if json.Unmarshal(output, &fields) == nil && json.Unmarshal(fields["output"], &text) == nil {
+	if json.Unmarshal(fields["output"], &text) == nil {
 		rest := len(output) - len(fields["output"])
 		if room := limit - rest; room > 0 {
 			fields["output"] = marshal(headTail(text, room))
@@ -195,6 +195,36 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 		}
 	}
 	return marshal(map[string]any{"output": headTail(string(output), limit), "truncated": true})
+}
+
+// fieldsOf returns the fields of an object, nil if there is more than limit
+// beside the output. A tool may return millions of them, which together take
+// thirty times the memory of their text.
+func fieldsOf(output json.RawMessage, limit int) map[string]json.RawMessage {
+	dec := json.NewDecoder(bytes.NewReader(output))
+	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
+		return nil
+	}
+	fields, others := map[string]json.RawMessage{}, 0
+	for dec.More() {
+		var value json.RawMessage
+		name, err := dec.Token()
+		if err == nil {
+			err = dec.Decode(&value)
+		}
+		key, ok := name.(string)
+		if err != nil || !ok {
+			return nil
+		}
+		if key != "output" {
+			others += len(key) + len(value)
+		}
+		if others > limit {
+			return nil
+		}
+		fields[key] = value
+	}
+	return fields
 }
 
 // minShortened is what [Shorten] may need whatever the limit: the fewest bytes

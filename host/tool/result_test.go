@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,6 +171,18 @@ func TestShortenHoldsItsLimitForPathologicalOutput(t *testing.T) {
 				checkShort(t, json.RawMessage(out), limit)
 			}
 		})
+	}
+}
+
+func TestShortenMakesNothingOfAMillionFields(t *testing.T) {
+	var b bytes.Buffer
+	b.WriteString(`{"output":"x"`)
+	for i := range 100_000 {
+		fmt.Fprintf(&b, `,"%d":0`, i)
+	}
+	b.WriteByte('}')
+	if n := testing.AllocsPerRun(1, func() { Shorten(b.Bytes(), 1000) }); n > 10_000 {
+		t.Errorf("%.0f allocations", n)
 	}
 }
 

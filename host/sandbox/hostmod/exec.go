@@ -42,7 +42,8 @@ func execRun(g *guest) error {
 	if why := g.denied(g.call != nil && g.call.Services.Exec != nil && g.call.Grant.MayExec(), "starting a process"); why != "" {
 		return fail(execDenied, why)
 	}
-	outcome, err := g.call.Services.Exec.Run(g.ctx, g.call.Grant, cmd)
+	var outcome Outcome
+	g.away(func() { outcome, err = g.call.Services.Exec.Run(g.ctx, g.call.Grant, cmd) })
 	switch {
 	case errors.Is(err, ErrDenied):
 		return fail(execDenied, err.Error())

@@ -28,9 +28,9 @@ func logLog(g *guest) error {
 	c.logBytes += len(text) + 1
 	if c.logBytes > c.Grant.Limits().LogBytes {
 		c.logBytes = -1
-		c.Log("warn", "the tool logs more than its limit; the rest is dropped")
+		g.away(func() { c.Log("warn", "the tool logs more than its limit; the rest is dropped") })
 		return nil
 	}
-	c.Log(levels[level], text)
+	g.away(func() { c.Log(levels[level], text) })
 	return nil
 }

@@ -156,6 +156,16 @@ func (g *guest) enter() (err error) {
 	return err
 }
 
+// away does something that may take long without using the processor, while
+// other guests have the turn.
+func (g *guest) away(wait func()) {
+	if account := meter.From(g.ctx); account != nil {
+		account.Away(wait)
+		return
+	}
+	wait()
+}
+
 // denied explains why a function refuses, or is empty.
 func (g *guest) denied(granted bool, what string) string {
 	switch {

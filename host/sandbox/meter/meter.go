@@ -6,8 +6,8 @@
 // The code that counts is put into the guest by package fuel. Whenever the
 // counter falls below zero the guest calls the host function refill, which
 // looks at the account in the context of the call. This is the only point at
-// which a guest can be stopped, and the only one at which Go's garbage
-// collector gets hold of its thread.
+// which a guest can be stopped, at which others get their [Turns], and the only
+// one at which Go's garbage collector gets hold of its thread.
 package meter
 
 import (
@@ -47,6 +47,7 @@ type Account struct {
 	empty    *policy.Budget   // the one that is used up
 	left     func() int64
 	set      func(int64)
+	turns    *Turns // nil: it runs when it wants
 }
 
 // CallFuel is the name of the limit of a call in the configuration.
@@ -66,6 +67,9 @@ func New(ctx context.Context, budget, slice uint64, shared ...*policy.Budget) *A
 	a.deadline, _ = ctx.Deadline()
 	return a
 }
+
+// Under makes the guest run only when it is its turn.
+func (a *Account) Under(t *Turns) { a.turns = t }
 
 // Attach connects the account to an instance that has not run yet.
 func (a *Account) Attach(mod api.Module) error {
@@ -116,9 +120,29 @@ func (a *Account) Settle() error {
 // Empty is the budget that ended the guest, or nil.
 func (a *Account) Empty() *policy.Budget { return a.empty }
 
+// Rest gives the turn of the guest to others, if it has one. It is called when
+// the guest does not run for a while; when it runs on it waits for a turn.
+func (a *Account) Rest() {
+	if a.turns != nil {
+		a.turns.give(a)
+	}
+}
+
+// Away carries out something inside a host function that does not use the
+// processor, while others have the turn.
+func (a *Account) Away(wait func()) {
+	a.Rest()
+	wait()
+	if a.turns != nil {
+		// Why it has come to nothing the guest learns at its next check.
+		_ = a.turns.next(a.ctx, a, a.Used())
+	}
+}
+
 // Close returns what the guest did not use to the budgets. The guest must not
 // run again.
 func (a *Account) Close() {
+	a.Rest()
 	if a.left == nil {
 		return
 	}
@@ -204,6 +228,11 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 		panic(ErrDepth) // before the function was charged
 	}
 	err := a.Check()
+	if err == nil && a.turns != nil {
+		if err = a.turns.next(a.ctx, a, uint64(int64(a.granted)-left)); err == nil {
+			err = a.Check() // it may have taken long
+		}
+	}
 	if err == nil {
 		left, err = a.grant(left)
 	}

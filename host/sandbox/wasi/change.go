@@ -82,7 +82,7 @@ func (l *layer) kindOf(n, was *node) (tool.ChangeKind, error) {
 	case was != nil:
 		equal, err := same(l.before(was), l.after(n))
 		switch {
-		case err != nil || !equal || n.origin != nil:
+		case err != nil || !equal || n.origin != nil || n.mode.Perm() != was.origin.info.Mode().Perm():
 			return tool.Modified, err
 		case n.times.setAtim || n.times.setMtim:
 			return tool.Times, nil

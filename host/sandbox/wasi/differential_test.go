@@ -16,7 +16,10 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-var sequences = flag.Int("sequences", 120, "sequences of operations that the differential test tries")
+var (
+	sequences     = flag.Uint64("sequences", 120, "sequences of operations that the differential test tries")
+	firstSequence = flag.Uint64("first-sequence", 0, "the number of the first of them, by which it is made again")
+)
 
 // newDifferential makes what sequences begin with, on the host and as a model.
 func newDifferential(t *testing.T) (*world, *model) {
@@ -202,7 +205,8 @@ func (w *world) unchangedWorkspace(before map[string]string) {
 }
 
 func TestAStagedGuestSeesWhatAnyOtherSees(t *testing.T) {
-	for seed := range uint64(*sequences) {
+	for i := range *sequences {
+		seed := *firstSequence + i
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { runDifferential(t, randomOperations(seed), seed%5 != 0) })
 		if seed%3 == 0 {
 			t.Run(fmt.Sprint(seed, " masked"), func(t *testing.T) { runMasked(t, randomOperations(seed)) })

@@ -48,7 +48,7 @@ func (g *guard) from(dir os.FileInfo, parent [][]string, name string) [][]string
 		}
 	}
 	for _, names := range parent {
-		if len(names) > 1 && strings.EqualFold(names[0], name) {
+		if len(names) > 1 && sameName(names[0], name) {
 			out = append(out, names[1:])
 		}
 	}
@@ -56,12 +56,10 @@ func (g *guard) from(dir os.FileInfo, parent [][]string, name string) [][]string
 }
 
 // ends reports whether name, in a directory with these trails, is itself
-// hidden. Case is ignored everywhere: the host's file system may do so too,
-// and the cost of being wrong is a file that is not called Secret beside a
-// masked secret.
+// hidden, for some file system; see [sameName].
 func ends(trails [][]string, name string) bool {
 	for _, names := range trails {
-		if len(names) == 1 && strings.EqualFold(names[0], name) {
+		if len(names) == 1 && sameName(names[0], name) {
 			return true
 		}
 	}
@@ -74,7 +72,7 @@ func ends(trails [][]string, name string) bool {
 // and would not find what was moved.
 func leads(trails [][]string, name string) bool {
 	for _, names := range trails {
-		if len(names) > 1 && strings.EqualFold(names[0], name) {
+		if len(names) > 1 && sameName(names[0], name) {
 			return true
 		}
 	}

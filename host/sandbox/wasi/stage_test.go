@@ -285,3 +285,35 @@ func TestAStagedDirectoryIsReadWhileItChanges(t *testing.T) {
 		}
 	}
 }
+
+func TestTheSameContentWithAnotherModeIsAChange(t *testing.T) {
+	for name, do := range map[string]func(*guestFS){
+		"a file is removed and made again": func(g *guestFS) { g.Unlink(g.name("ws/run")); g.write("ws/run", "same") },
+		"a file comes in its place, by way of one with another mode": func(g *guestFS) {
+			g.Unlink(g.name("ws/run"))
+			g.Rename(g.name("ws/f.txt"), g.name("ws/run"))
+			g.replace("ws/run", "same")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.file("ws/run", "same")
+			if err := os.Chmod(w.path("ws/run"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			g, s := w.openStaged(nil, nil, w.rw("ws"))
+			do(g)
+			if got := shown(t, w, s); !strings.Contains(strings.Join(got, "\n"), `modified run "same" "same"`) {
+				t.Errorf("the changes are %q", got)
+			}
+			g.Close()
+			if err := s.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			fi, err := os.Stat(w.path("ws/run"))
+			if err != nil || fi.Mode().Perm() == 0o700 || w.content("ws/run") != "same" {
+				t.Errorf("mode %v, %v", fi.Mode(), err)
+			}
+		})
+	}
+}

@@ -11,12 +11,6 @@ import (
 	"strings"
 )
 
-// subject is something that operations are done on. What each returns is all
-// that a guest sees, as text.
-type subject interface {
-	do(op operation) string
-}
-
 // operation is one call of a guest. The numbers choose among what there is.
 type operation struct {
 	what, slot byte
@@ -67,11 +61,6 @@ func randomOperations(seed uint64) []byte {
 	}
 	return b
 }
-
-var (
-	_ subject = (*real)(nil)
-	_ subject = (*modelSubject)(nil)
-)
 
 // real is an FS as a subject.
 type real struct {

@@ -151,12 +151,14 @@ func (w *World) sleep(ctx context.Context, d time.Duration) {
 	w.checkpoint()
 	t := time.NewTimer(d)
 	defer t.Stop()
-	select {
-	case <-t.C:
-		w.checkpoint()
-	case <-ctx.Done():
-		panic(stop{ctx.Err()})
-	case <-w.closed:
-		panic(stop{errClosed})
-	}
+	w.away(func() {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			panic(stop{ctx.Err()})
+		case <-w.closed:
+			panic(stop{errClosed})
+		}
+	})
+	w.checkpoint()
 }

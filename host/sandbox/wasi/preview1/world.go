@@ -38,6 +38,8 @@ type Options struct {
 	// Journal is told what the clocks and random_get give, and may give
 	// something else. Files are the business of the FS. Nil: nobody is told.
 	Journal wasi.Journal
+	// Away carries out the wait of a guest that sleeps. Nil: it just waits.
+	Away func(wait func())
 	// Check says why the guest has to end, or nil. It is asked in everything
 	// that can take long. Nil: never.
 	Check func() error
@@ -55,6 +57,7 @@ type World struct {
 	resolution     time.Duration
 	charge         func(units uint64)
 	check          func() error
+	away           func(wait func())
 	journal        wasi.Journal // may be nil
 
 	fds       []*descriptor
@@ -83,6 +86,7 @@ func New(opts *Options) *World {
 		resolution: opts.Resolution,
 		charge:     opts.Charge,
 		check:      opts.Check,
+		away:       opts.Away,
 		journal:    opts.Journal,
 		closed:     make(chan struct{}),
 	}
@@ -91,6 +95,9 @@ func New(opts *Options) *World {
 	}
 	if w.check == nil {
 		w.check = func() error { return nil }
+	}
+	if w.away == nil {
+		w.away = func(wait func()) { wait() }
 	}
 	if w.fs == nil {
 		w.fs = wasi.Empty(wasi.Limits{Fuel: w.charge})

@@ -1,0 +1,255 @@
+//go:build unix
+
+package selftest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// cacheCases are on compiled code that somebody has changed on disk.
+func cacheCases() []numbered {
+	return []numbered{{
+		id: "R27", title: "compiled code that was changed on disk",
+		run: allOf(attacks("compiled-code-changed", "compiled-code-of-others"), try(poisonings)),
+		open: "who has the rights of the user and writes the sums anew, with the time and number of the inode, is believed: " +
+			"the directory has to be private, and one that is not is refused as a whole, so there is no key that would tell",
+	}}
+}
+
+// entry is what the cache keeps of a module.
+type entry struct{ dir, native string }
+
+func (t *trial) entry(cache string) (entry, error) {
+	natives, err := filepath.Glob(filepath.Join(cache, "*", "*", "*"))
+	if err != nil || len(natives) != 1 {
+		return entry{}, notTried("the cache holds %q, %v", natives, err)
+	}
+	return entry{filepath.Dir(filepath.Dir(natives[0])), natives[0]}, nil
+}
+
+// poisonings has a module compiled, changes what the cache keeps of it, and
+// runs it again: what was changed never runs.
+func poisonings(t *trial) error {
+	if err := t.look("."); err != nil { // what changes is looked at one by one
+		return err
+	}
+	// The texts are constants in the code, which a processor that takes whole
+	// ones has in its instructions as they are.
+	says := func(text string) []byte {
+		return w.Tool(w.ToolOptions{Call: code(
+			w.I32Const(bufferLow), w.I32Const(int32(binary.LittleEndian.Uint32([]byte(text)))), w.I32Store(0),
+			w.ReturnWords(w.ResultOK, w.ScratchBase+24, 1, 0, 0, 0, w.ContentText, bufferLow, 4, 0, 0, 0, 0, 0, 0))})
+	}
+	good, evil := says("good"), says("evil")
+	n := 0
+	compiled := func(code []byte) (Guest, entry, error) {
+		n++
+		g := Guest{Code: code, Compiled: t.host(fmt.Sprint("cache", n))}
+		if err := os.Mkdir(g.Compiled, 0o700); err != nil {
+			return g, entry{}, notTried("%v", err)
+		}
+		o, err := t.run(g)
+		if err == nil && o.Result.Err != nil {
+			err = notTried("%s", o.Result.Summary())
+		}
+		if err != nil {
+			return g, entry{}, err
+		}
+		e, err := t.entry(g.Compiled)
+		return g, e, err
+	}
+	_, other, err := compiled(evil)
+	if err != nil {
+		return err
+	}
+	const refused = true
+	for _, p := range []struct {
+		name    string
+		spoil   func(g Guest, e entry) error
+		refused bool // as a whole, where others may have been
+	}{
+		{"the offset of a function", func(_ Guest, e entry) error { return inPlace(e.native, flipOffset) }, !refused},
+		{"the number of functions", func(_ Guest, e entry) error {
+			return inPlace(e.native, func(b []byte) []byte { b[headerEnd(b)-4] ^= 1; return b })
+		}, !refused},
+		{"the version", func(_ Guest, e entry) error { return inPlace(e.native, func(b []byte) []byte { b[8] ^= 1; return b }) }, !refused},
+		{"the code, with the engine's sum of it", func(_ Guest, e entry) error { return inPlace(e.native, poison) }, !refused},
+		{"the code, without", func(_ Guest, e entry) error {
+			return inPlace(e.native, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
+		}, !refused},
+		{"the code, in a file that takes its place", func(_ Guest, e entry) error { return replaced(e.native, poison) }, !refused},
+		{"the image", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "image"), flipMiddle) }, !refused},
+		{"the state", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "state"), flipMiddle) }, !refused},
+		{"the sums", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "sums"), flipMiddle) }, !refused},
+		{"the module", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "module.wasm"), flipMiddle) }, !refused},
+		{"the code of another module", func(_ Guest, e entry) error {
+			return replaced(e.native, func([]byte) []byte { return must(os.ReadFile(other.native)) })
+		}, !refused},
+		{"the code of another module, in place", func(_ Guest, e entry) error {
+			return inPlace(e.native, func([]byte) []byte { return must(os.ReadFile(other.native)) })
+		}, !refused},
+		{"all of another module", func(_ Guest, e entry) error {
+			return errors.Join(os.RemoveAll(e.dir), os.CopyFS(e.dir, os.DirFS(other.dir)), private(e.dir))
+		}, !refused},
+		{"the code is a symbolic link", func(_ Guest, e entry) error {
+			return errors.Join(os.Remove(e.native), os.Symlink(other.native, e.native))
+		}, refused},
+		{"the code has another name", func(_ Guest, e entry) error { return os.Link(e.native, t.host("second")) }, refused},
+		{"the entry is a symbolic link", func(_ Guest, e entry) error {
+			return errors.Join(os.RemoveAll(e.dir), os.Symlink(other.dir, e.dir))
+		}, refused},
+		{"the directory is a symbolic link", func(g Guest, _ entry) error {
+			return errors.Join(os.Rename(g.Compiled, t.host("moved")), os.Symlink(t.host("moved"), g.Compiled))
+		}, refused},
+		{"everybody can write to the directory", func(g Guest, _ entry) error { return os.Chmod(g.Compiled, 0o777) }, refused},
+		{"the group can write to the entry", func(_ Guest, e entry) error { return os.Chmod(e.dir, 0o770) }, refused},
+		{"everybody can write to the code", func(_ Guest, e entry) error { return os.Chmod(e.native, 0o666) }, refused},
+		{"everybody can write to the sums", func(_ Guest, e entry) error { return os.Chmod(filepath.Join(e.dir, "sums"), 0o602) }, refused},
+		{"the code belongs to another user", func(_ Guest, e entry) error { return giveAway(e.native) }, refused},
+		{"the directory belongs to another user", func(g Guest, _ entry) error { return giveAway(g.Compiled) }, refused},
+	} {
+		err := func() error {
+			g, e, err := compiled(good)
+			if err != nil {
+				return err
+			}
+			before, err := os.ReadFile(e.native)
+			if err == nil {
+				err = p.spoil(g, e)
+			}
+			if err != nil {
+				return notTried("%v", err)
+			}
+			g.Args = []byte("{}")
+			o := t.target.Run(t.ctx, g)
+			switch {
+			case bytes.Contains(o.Result.Output, []byte("evil")):
+				return errors.New("what was changed has run")
+			case p.refused && (o.Err == nil || !strings.Contains(o.Err.Error(), "cannot be trusted")):
+				return fmt.Errorf("it is not refused: %w, %s", o.Err, o.Result.Summary())
+			case p.refused:
+				return nil
+			case o.Err != nil || !bytes.Contains(o.Result.Output, []byte("good")):
+				return fmt.Errorf("%w, %s", o.Err, o.Result.Summary())
+			}
+			// It was compiled again, and nothing of what was changed is left.
+			now, err := t.entry(g.Compiled)
+			if err != nil {
+				return err
+			}
+			if content, err := os.ReadFile(now.native); err != nil || !bytes.Equal(content, before) {
+				return errors.Join(errors.New("it stays in the cache"), err)
+			}
+			return nil
+		}()
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+	}
+	return nil
+}
+
+// bufferLow is in the memory of every tool, beyond what its allocator uses.
+const bufferLow = 0x8000
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// inPlace changes a file and leaves its size, its inode and its time.
+func inPlace(name string, change func([]byte) []byte) error {
+	st, err := os.Lstat(name)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	b = change(b)
+	if len(b) != int(st.Size()) {
+		b = append(b, make([]byte, max(0, int(st.Size())-len(b)))...)[:st.Size()]
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(b, 0)
+	return errors.Join(err, f.Close(), os.Chtimes(name, st.ModTime(), st.ModTime()))
+}
+
+// replaced puts a changed copy in the place of a file, with its size and time.
+func replaced(name string, change func([]byte) []byte) error {
+	st, err := os.Lstat(name)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	aside := filepath.Dir(filepath.Dir(filepath.Dir(name))) + ".aside"
+	return errors.Join(os.WriteFile(aside, change(slices.Clone(b)), 0o600), os.Chtimes(aside, st.ModTime(), st.ModTime()), os.Rename(aside, name))
+}
+
+// headerEnd is where the offsets of the functions begin in native code.
+func headerEnd(b []byte) int {
+	const magic = len("WAZEVO")
+	return magic + 1 + int(b[magic]) + 4
+}
+
+func flipOffset(b []byte) []byte { b[headerEnd(b)] ^= 0x10; return b }
+func flipMiddle(b []byte) []byte { b[len(b)/2] ^= 1; return b }
+
+// poison makes the code say something else, and has the engine's sum fit. Where
+// the text cannot be found in it only the sum is spoiled.
+func poison(b []byte) []byte {
+	at := headerEnd(b)
+	at += 8 * int(binary.LittleEndian.Uint32(b[at-4:]))
+	n := int(binary.LittleEndian.Uint64(b[at:]))
+	executable, sum := b[at+8:at+8+n], b[at+8+n:]
+	if i := bytes.Index(executable, []byte("good")); i >= 0 {
+		copy(executable[i:], "evil")
+	} else if runtime.GOARCH == "amd64" {
+		panic("the text is not in the code")
+	}
+	binary.LittleEndian.PutUint32(sum, crc32.Checksum(executable, crc32.MakeTable(crc32.Castagnoli)))
+	return b
+}
+
+// private takes away the rights that copying has given.
+func private(dir string) error {
+	return filepath.WalkDir(dir, func(name string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.Chmod(name, 0o700)
+		}
+		return os.Chmod(name, 0o600)
+	})
+}
+
+// giveAway gives a file to somebody else, which only root can. For others it is
+// enough that they could have.
+func giveAway(name string) error {
+	const nobody = 65534
+	if os.Geteuid() == 0 {
+		return os.Lchown(name, nobody, nobody)
+	}
+	return os.Chmod(name, 0o777)
+}

@@ -1,0 +1,231 @@
+package selftest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// cpuCases are on work that does not end, and on compiling.
+func cpuCases() []numbered {
+	return []numbered{
+		{id: "R01", title: "endless loop", run: attacks("endless-loop", "call-tree", "bulk-memory-tail", "ignored-cancel")},
+		{id: "R02", title: "endless loop before the call", run: attacks("endless-start", "endless-initialize", "endless-allocator")},
+		{id: "R03", title: "endless recursion, also sixteen at the same time", run: allOf(
+			attacks("recursion", "mutual-recursion", "allocator-recursion"), try(manyRecursions))},
+		{id: "R06", title: "bombs of local variables", run: attacks("locals-bomb", "many-locals", "locals-sum")},
+		{id: "R07", title: "bombs of blocks, branches and loops", run: attacks(
+			"nested-blocks", "nested-loops", "loops-times-locals", "branches-bomb", "br-table-bomb", "large-function", "compile-time")},
+		{id: "R08", title: "too many functions, too large a module, too many data segments", run: attacks(
+			"many-functions", "large-module", "data-segments", "many-types", "many-globals", "many-exports", "wide-type", "custom-section")},
+		{id: "R09", title: "modules that are malformed, or changed at random", run: allOf(
+			attacks("not-a-module", "cut-short", "endless-number", "count-bomb", "invalid-code", "index-outside"), try(randomModules))},
+		{id: "R11", title: "sleep for a year; wait for a million things", run: allOf(attacks("sleep", "poll-flood"), try(longSleeps))},
+		{id: "R13", title: "a hundred million calls into the host", run: allOf(
+			attacks("yield-flood", "clock-flood", "host-call-flood", "fuel-of-files"), try(hundredMillionCalls))},
+		{id: "R14", title: "random bytes without end", run: allOf(attacks("random-flood"), try(muchRandomness))},
+		{id: "R20", title: "a tool that calls a tool that calls a tool", run: allOf(attacks("allocator-recursion"), try(noToolCalls)),
+			open: "no host function calls a tool yet, and a module that wants one is not admitted: when there is one, its depth has to be limited to eight"},
+		{id: "R25", title: "many sessions that use all of the processor, and one that does little", run: try(manyHogs)},
+	}
+}
+
+// manyRecursions has sixteen guests fill their stacks at the same time.
+func manyRecursions(t *trial) error {
+	errs := make([]error, 16)
+	var guests sync.WaitGroup
+	for i := range errs {
+		guests.Go(func() {
+			s := &script{}
+			s.add("recurse", deep)
+			o, err := t.script(Guest{}, s)
+			if err == nil {
+				_, err = stopped(o, "nested too deeply", tool.CodeTrap)
+			}
+			errs[i] = err
+		})
+	}
+	guests.Wait()
+	return errors.Join(errs...)
+}
+
+// randomModules changes bytes of a good module. Each is refused or runs; the
+// host is never at fault, and no guest gets what it is not granted.
+func randomModules(t *trial) error {
+	const modules = 150
+	random := rand.New(rand.NewPCG(9, 9))
+	good := machineCode()
+	args := (&script{}).arguments(nil)
+	refused := 0
+	for i := range modules {
+		bad := slices.Clone(good)
+		switch i % 3 {
+		case 0: // some bytes
+			for range 1 + random.IntN(4) {
+				bad[8+random.IntN(len(bad)-8)] = byte(random.Uint32())
+			}
+		case 1: // cut out a piece
+			from := 8 + random.IntN(len(bad)-8)
+			bad = append(bad[:from:from], bad[min(len(bad), from+1+random.IntN(9)):]...)
+		case 2: // near the front, where everything is counted
+			bad[8+random.IntN(300)] ^= 1 << random.IntN(8)
+		}
+		o, err := t.run(Guest{Code: bad, Args: args, Limits: policy.Limits{Timeout: deadline}})
+		if err != nil {
+			return fmt.Errorf("module %d: %w", i, err)
+		}
+		if e := o.Result.Err; e != nil && e.Code == tool.CodeNotAdmitted {
+			refused++
+		}
+	}
+	if refused < modules/2 {
+		return fmt.Errorf("only %d of %d modules were refused", refused, modules)
+	}
+	return nil
+}
+
+// longSleeps waits for a year on both clocks, and for more things than anybody
+// needs, in memory that is there.
+func longSleeps(t *trial) error {
+	late := Guest{Limits: policy.Limits{Timeout: deadline}}
+	for clock := range 2 {
+		subscription := make([]byte, 48)
+		copy(subscription[16:], le32(uint32(clock)))
+		copy(subscription[24:], le64(uint64(365*24*time.Hour)))
+		s := &script{}
+		in := s.bytes(subscription)
+		s.add("poll_oneoff", in.at, bufferBase, 1, stateAt)
+		o, err := t.script(late, s)
+		if err == nil {
+			_, err = stopped(o, "timed out", tool.CodeTimeout)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	const many = 1 << 20
+	s := &script{}
+	grown := s.add("memory.grow", many*(48+32)/page+1)
+	poll := s.add("poll_oneoff", machinePages*page, machinePages*page+many*48, many, stateAt)
+	r, err := t.report(late, s)
+	switch {
+	case err != nil:
+		return err
+	case r.returned(grown) == minus:
+		return notTried("the memory does not grow")
+	case r.errno(poll) == 0:
+		return errors.New("a million things were waited for")
+	}
+	return nil
+}
+
+// hundredMillionCalls has no deadline to speak of: fuel ends it.
+func hundredMillionCalls(t *trial) error {
+	for _, function := range []struct {
+		name     string
+		operands []any
+	}{{"sched_yield", nil}, {"clock_time_get", []any{1, 1, stateAt}}, {"random_get", []any{bufferBase, 1}}} {
+		s := &script{}
+		s.again(s.add(function.name, function.operands...), 100_000_000)
+		o, err := t.script(Guest{Limits: policy.Limits{Fuel: 50_000_000, Timeout: time.Hour}}, s)
+		if err == nil {
+			_, err = stopped(o, "of a call", tool.CodeFuel)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", function.name, err)
+		}
+	}
+	return nil
+}
+
+// muchRandomness pays for every byte.
+func muchRandomness(t *trial) error {
+	s := &script{}
+	s.add("memory.grow", 64<<20/page)
+	s.again(s.add("random_get", machinePages*page, 64<<20), 1000)
+	o, err := t.script(Guest{Limits: policy.Limits{Fuel: 200_000_000, Timeout: time.Hour}}, s)
+	if err != nil {
+		return err
+	}
+	_, err = stopped(o, "of a call", tool.CodeFuel)
+	return err
+}
+
+// noToolCalls: what would call a tool is not there to be imported.
+func noToolCalls(t *trial) error {
+	for _, iface := range []string{"stockade:tool/tools@0.1.0", "stockade:tool/tool@0.1.0", "stockade:tool/call@0.1.0"} {
+		for _, name := range []string{"call", "run"} {
+			imp := w.Import{Module: iface, Name: name, Params: w.CallParams(), Results: i32x1}
+			o, err := t.run(Guest{Code: w.Tool(w.ToolOptions{Imports: []w.Import{imp}})})
+			if err == nil {
+				_, err = stopped(o, "does not have", tool.CodeNotAdmitted)
+			}
+			if err != nil {
+				return fmt.Errorf("%s.%s: %w", iface, name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// manyHogs counts what others get done while a short call runs. Each lap of a
+// hog is more than the whole short call; if they took turns one after the other
+// for every slice of it, all of them would finish several laps meanwhile.
+func manyHogs(t *trial) error {
+	const (
+		hogs   = 200
+		lap    = int64(300_000) // turns of a loop: two million units of fuel
+		little = int64(400_000) // twenty slices or more
+		calls  = 15
+	)
+	ctx, cancel := context.WithCancelCause(t.ctx)
+	var (
+		laps  atomic.Int64
+		begun sync.WaitGroup
+		all   sync.WaitGroup
+	)
+	endless := &script{}
+	first := endless.add("burn", lap)
+	endless.log("")
+	endless.always(first, 1<<30)
+	begun.Add(hogs)
+	for range hogs {
+		var once sync.Once
+		g := Guest{
+			Code: machineCode(), Args: endless.arguments(nil),
+			Limits: policy.Limits{Timeout: time.Hour, Fuel: 1 << 50, ToolFuel: 1 << 50, SessionFuel: 1 << 50, LogBytes: 1 << 30, HostCalls: 1 << 40},
+			Said:   func(tool.Progress) { laps.Add(1); once.Do(begun.Done) },
+		}
+		all.Go(func() { t.target.Run(ctx, g); once.Do(begun.Done) })
+	}
+	begun.Wait()
+	counts, err := []int64{}, error(nil)
+	for range calls {
+		s := &script{}
+		done := s.add("burn", little)
+		before := laps.Load()
+		r, callErr := t.report(Guest{}, s)
+		if callErr == nil && r.times(done) != 1 {
+			callErr = notTried("the short call did nothing")
+		}
+		counts, err = append(counts, laps.Load()-before), errors.Join(err, callErr)
+	}
+	cancel(errors.New("the hogs are not needed any more"))
+	all.Wait()
+	slices.Sort(counts)
+	median := counts[len(counts)/2]
+	t.detail = fmt.Sprintf("laps of %d hogs during a short call: %v", hogs, counts)
+	if err == nil && median > hogs/4 {
+		err = errors.New(t.detail)
+	}
+	return err
+}
