@@ -182,17 +182,24 @@ func (t *terminal) ask(q policy.Question, all bool) (folded bool) {
 }
 
 // paint gives the rows of a diff behind bars the colours of one. What they
-// hold has been made visible before, so no row brings a colour of its own.
+// hold has been made visible before, so no row brings a colour of its own; one
+// that goes on has the colour of the row that it belongs to.
 func paint(rows string) string {
 	styles := map[byte]string{'+': styleGreen, '-': styleRed, '@': styleDim}
 	lines := strings.SplitAfter(rows, "\n")
+	st := ""
 	for i, line := range lines {
-		row, ok := strings.CutPrefix(line, bar)
-		if !ok || row == "" {
-			continue
+		before, row := bar, ""
+		if rest, ok := strings.CutPrefix(line, bar); ok {
+			row, st = rest, ""
+			if row != "" {
+				st = styles[row[0]]
+			}
+		} else if rest, ok := strings.CutPrefix(line, goesOn); ok {
+			before, row = goesOn, rest
 		}
-		if st, ok := styles[row[0]]; ok {
-			lines[i] = bar + style(true, st, strings.TrimSuffix(row, "\n")) + "\n"
+		if st != "" && row != "" {
+			lines[i] = before + style(true, st, strings.TrimSuffix(row, "\n")) + "\n"
 		}
 	}
 	return strings.Join(lines, "")
@@ -201,15 +208,22 @@ func paint(rows string) string {
 // maxShownArgs is how many bytes of arguments are shown beside a diff.
 const maxShownArgs = 200
 
-// bar stands before each row that is not ours.
-const bar = "    | "
+// What stands before each row that is not ours: a bar, or dots where a line
+// that is too long for a row goes on, which must not look like a line.
+const (
+	bar    = "    | "
+	goesOn = "    : "
+)
 
 const (
 	foldRows = 24 // of one text; more is folded
 	keepRows = 9  // at each end of a folded text
 )
 
-var blanks = regexp.MustCompile(` {9,}|\t{3,}`)
+var (
+	blanks = regexp.MustCompile(` {9,}|\t{3,}`)
+	ours   = regexp.MustCompile(`<(tab>|\d+ blanks>|U\+)`) // what we write for what does not show
+)
 
 // gutter shows exactly what would run, each row behind a bar, so that nothing
 // in it can look like a line of the question. Long runs of blanks are counted
@@ -219,15 +233,16 @@ func gutter(text string, width int, all bool) (shown string, folded bool) {
 	var rows []string
 	room := max(width-len(bar)-1, 20)
 	for line := range strings.SplitSeq(text, "\n") {
+		line = ours.ReplaceAllString(line, "<U+003C>$1")
 		line = blanks.ReplaceAllStringFunc(line, func(run string) string { return fmt.Sprintf("<%d blanks>", len(run)) })
-		row, used := "", 0
+		row, used := bar, 0
 		for _, r := range strings.ReplaceAll(visible(line), "\t", "<tab>") {
 			columns := 1
 			if r >= 0x1100 { // from here on there are characters two columns wide
 				columns = 2
 			}
 			if used+columns > room {
-				rows, row, used = append(rows, row), "", 0
+				rows, row, used = append(rows, row), goesOn, 0
 			}
 			row += string(r)
 			used += columns
@@ -235,11 +250,11 @@ func gutter(text string, width int, all bool) (shown string, folded bool) {
 		rows = append(rows, row)
 	}
 	if len(rows) > foldRows && !all {
-		note := fmt.Sprintf("<%d of %d rows folded; %d bytes in all, sha256 %.12x>", len(rows)-2*keepRows, len(rows), len(text), sha256.Sum256([]byte(text)))
+		note := fmt.Sprintf(bar+"<%d of %d rows folded; %d bytes in all, sha256 %.12x>", len(rows)-2*keepRows, len(rows), len(text), sha256.Sum256([]byte(text)))
 		rows = slices.Concat(rows[:keepRows], []string{note}, rows[len(rows)-keepRows:])
 		folded = true
 	}
-	return bar + strings.Join(rows, "\n"+bar) + "\n", folded
+	return strings.Join(rows, "\n") + "\n", folded
 }
 
 func choices(scopes []policy.Scope, folded bool) string {

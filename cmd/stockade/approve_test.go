@@ -69,7 +69,7 @@ func TestEveryRowOfWhatIsAskedAboutStandsBehindABar(t *testing.T) {
 			for _, all := range []bool{false, true} {
 				rows, folded := gutter(text, 80, all)
 				for line := range strings.SplitSeq(strings.TrimSuffix(rows, "\n"), "\n") {
-					if !strings.HasPrefix(line, "    | ") || len([]rune(line))+strings.Count(line, "世") > 80 && !strings.Contains(line, "rows folded") {
+					if !strings.HasPrefix(line, bar) && !strings.HasPrefix(line, goesOn) || len([]rune(line))+strings.Count(line, "世") > 80 && !strings.Contains(line, "rows folded") {
 						t.Errorf("row %q", line)
 					}
 				}
@@ -87,6 +87,22 @@ func TestEveryRowOfWhatIsAskedAboutStandsBehindABar(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestALongLineDoesNotLookLikeMore(t *testing.T) {
+	wide := func(s string) string { return s + strings.Repeat(".", 73-len(s)) }
+	rows, _ := gutter("+"+wide("// see the manual")[1:]+wide(`-system("rm -rf ~")`)+"removed docs/old.md", 80, true)
+	want := bar + "+" + wide("// see the manual")[1:] + "\n" + goesOn + wide(`-system("rm -rf ~")`) + "\n" + goesOn + "removed docs/old.md\n"
+	if rows != want {
+		t.Errorf("got\n%s\nwant\n%s", rows, want)
+	}
+	painted := paint(rows)
+	if strings.Count(painted, "\x1b["+styleGreen+"m") != 3 || strings.Contains(painted, "\x1b["+styleRed+"m") {
+		t.Errorf("it is painted %q", painted)
+	}
+	if got, _ := gutter("<tab> <12 blanks> <U+0000> <b>", 80, true); got != bar+"<U+003C>tab> <U+003C>12 blanks> <U+003C>U+0000> <b>\n" {
+		t.Errorf("got %q", got)
 	}
 }
 

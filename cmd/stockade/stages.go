@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/gofrs/flock"
 )
@@ -61,11 +62,16 @@ func dirOfLock(lock string) string { return lock[:len(lock)-len(".lock")] }
 // sweepStages removes what nobody holds the lock of. What cannot be removed is
 // left to the next process: it is in nobody's way.
 func sweepStages(parent string) {
-	locks, err := filepath.Glob(filepath.Join(parent, "stage-*.lock"))
+	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
 	}
-	for _, name := range locks {
+	for _, e := range entries {
+		// A FIFO of that name would keep us waiting.
+		if !strings.HasPrefix(e.Name(), "stage-") || !strings.HasSuffix(e.Name(), ".lock") || !e.Type().IsRegular() {
+			continue
+		}
+		name := filepath.Join(parent, e.Name())
 		l := flock.New(name)
 		if ok, err := l.TryLock(); err != nil || !ok {
 			continue

@@ -3,8 +3,10 @@ package diff
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -18,46 +20,64 @@ import (
 
 // What is shown at most. The rest is counted.
 const (
-	maxText    = 512 << 10 // bytes of a file that are compared
+	maxNamed   = 1000      // changes
+	maxText    = 128 << 10 // bytes of a file that are compared
 	maxChange  = 64 << 10  // bytes of the diff of one file
-	maxTotal   = 256 << 10
-	contextFor = 3 // lines around each difference
+	maxTotal   = 256 << 10 // bytes of all diffs
+	maxEqual   = 64 << 20  // bytes of a file that is read to see whether it is another's copy
+	contextFor = 3         // lines around each difference
 )
 
-// Unified describes changes in the order that they have, each with a line that
-// says what it is, and text files with their differences in unified format.
-// Names are relative to dir where they are below it. Changes that cannot be
-// shown as text are still named, with their sizes; what is too long is cut, and
-// that is said.
-func Unified(changes []tool.Change, dir string) string {
+// Unified describes changes in the order that they have: a line for each that
+// says what it is, and then text files with their differences in unified
+// format, as far as there is room. Names are relative to dir where they are
+// below it. It reports whether all changes are named.
+func Unified(ctx context.Context, changes []tool.Change, dir string) (text string, all bool) {
 	var out strings.Builder
-	for i, c := range changes {
-		if out.Len() > maxTotal {
-			fmt.Fprintf(&out, "... and %d changes more\n", len(changes)-i)
+	named := changes[:min(len(changes), maxNamed)]
+	for _, c := range named {
+		out.WriteString(headline(c, dir))
+	}
+	if more := len(changes) - len(named); more > 0 {
+		fmt.Fprintf(&out, "... and %d changes more\n", more)
+	}
+	room := out.Len() + maxTotal
+	for i, c := range named {
+		if out.Len() > room || ctx.Err() != nil {
+			fmt.Fprintf(&out, "... the content of %d changes is not shown\n", len(named)-i)
 			break
 		}
-		one(&out, c, dir)
+		content(&out, c, dir)
 	}
-	return out.String()
+	return out.String(), len(named) == len(changes)
 }
 
-func one(out *strings.Builder, c tool.Change, dir string) {
-	name := shown(c.Path, dir)
-	fmt.Fprintf(out, "%s %s", c.Kind, name)
+func headline(c tool.Change, dir string) string {
+	s := string(c.Kind) + " " + shown(c.Path, dir)
 	if c.Kind == tool.Renamed {
-		fmt.Fprintf(out, " from %s", shown(c.From, dir))
+		s += " from " + shown(c.From, dir)
 	}
-	fmt.Fprintf(out, "%s\n", numbers(c))
-	if c.Kind == tool.Times || c.Kind == tool.Removed && c.Before != nil && !c.Before.Mode.IsRegular() {
+	for _, v := range []*tool.Version{c.After, c.Before} {
+		if v != nil && v.Mode&fs.ModeSymlink != 0 {
+			return s + " (symbolic link)\n"
+		}
+	}
+	return s + numbers(c) + "\n"
+}
+
+// content shows what is in a file that is changed.
+func content(out *strings.Builder, c tool.Change, dir string) {
+	if c.Kind == tool.Times || !regular(c.Before) && !regular(c.After) {
 		return
 	}
+	name := shown(c.Path, dir)
 	before, err := text(c.Before)
 	var after string
 	if err == nil {
 		after, err = text(c.After)
 	}
 	if err != nil {
-		fmt.Fprintf(out, "  (not shown: %v)\n", err)
+		fmt.Fprintf(out, "%s: %v%s\n", name, err, becomes(c))
 		return
 	}
 	if before == after {
@@ -75,7 +95,7 @@ func one(out *strings.Builder, c tool.Change, dir string) {
 	}
 	unified, err := udiff.ToUnified(from, to, before, udiff.Lines(before, after), contextFor)
 	if err != nil {
-		fmt.Fprintf(out, "  (not shown: %v)\n", err)
+		fmt.Fprintf(out, "%s: %v\n", name, err)
 		return
 	}
 	if cut := len(unified) - maxChange; cut > 0 {
@@ -88,31 +108,56 @@ func one(out *strings.Builder, c tool.Change, dir string) {
 	}
 }
 
+// becomes says of content that is not shown whether it is another one.
+func becomes(c tool.Change) string {
+	switch {
+	case !regular(c.Before) || !regular(c.After):
+		return ""
+	case c.Before.Size != c.After.Size:
+		return ", and the content changes"
+	case c.Before.Size > maxEqual:
+		return ", and the content may change"
+	}
+	before, err := c.Before.SHA256()
+	if err != nil {
+		return ", and the content may change"
+	}
+	if after, err := c.After.SHA256(); err != nil || after != before {
+		return ", and the content changes"
+	}
+	return ", and the content stays"
+}
+
+func regular(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() }
+
 // shown is a name as one word of one line.
 func shown(path, dir string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 		path = filepath.ToSlash(rel)
 	}
-	plain := utf8.ValidString(path) && strings.IndexFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
-	if plain {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' || r == '"' || r == '\\' }
+	if utf8.ValidString(path) && strings.IndexFunc(path, odd) < 0 {
 		return path
 	}
 	return strconv.Quote(path)
 }
 
-// numbers are the sizes, and the mode where that changes.
+// numbers are the sizes, and the mode where that changes or lets a new file be
+// executed.
 func numbers(c tool.Change) string {
-	file := func(v *tool.Version) bool { return v != nil && v.Mode.IsRegular() }
 	s := ""
-	switch {
-	case file(c.Before) && file(c.After):
-		if c.Before.Size != c.After.Size {
-			s = fmt.Sprintf(" (%d bytes, before %d)", c.After.Size, c.Before.Size)
+	switch before, after := c.Before, c.After; {
+	case regular(before) && regular(after):
+		if before.Size != after.Size {
+			s = fmt.Sprintf(" (%d bytes, before %d)", after.Size, before.Size)
 		}
-	case file(c.After):
-		s = fmt.Sprintf(" (%d bytes)", c.After.Size)
-	case file(c.Before):
-		s = fmt.Sprintf(" (%d bytes)", c.Before.Size)
+	case regular(after):
+		s = fmt.Sprintf(" (%d bytes)", after.Size)
+		if after.Mode&0o111 != 0 || after.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+			s += fmt.Sprintf(" (mode %v)", after.Mode)
+		}
+	case regular(before):
+		s = fmt.Sprintf(" (%d bytes)", before.Size)
 	}
 	if c.Before != nil && c.After != nil && c.Before.Mode != c.After.Mode {
 		s += fmt.Sprintf(" (mode %v, before %v)", c.After.Mode, c.Before.Mode)
@@ -123,7 +168,7 @@ func numbers(c tool.Change) string {
 // text is the content of a version that is text; empty for one that is not
 // there or has no content.
 func text(v *tool.Version) (string, error) {
-	if v == nil || !v.Mode.IsRegular() {
+	if !regular(v) {
 		return "", nil
 	}
 	if v.Size > maxText {

@@ -21,7 +21,7 @@ func file(content string) *tool.Version {
 
 func TestUnified(t *testing.T) {
 	gone := errors.New("the file is another one by now")
-	dir := &tool.Version{Mode: fs.ModeDir | 0o755}
+	dir, link := &tool.Version{Mode: fs.ModeDir | 0o755}, &tool.Version{Mode: fs.ModeSymlink | 0o777}
 	for _, test := range []struct {
 		name   string
 		change tool.Change
@@ -41,16 +41,25 @@ func TestUnified(t *testing.T) {
 		{"mode", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: file("x"), After: &tool.Version{Size: 1, Mode: 0o600, Open: file("x").Open}},
 			"modified a (mode -rw-------, before -rw-r--r--)\n"},
 		{"binary", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: file("x\x00"), After: file("\xff\xfe\xfd")},
-			"modified a (3 bytes, before 2)\n  (not shown: it is not UTF-8 text)\n"},
+			"modified a (3 bytes, before 2)\na: it is not UTF-8 text, and the content changes\n"},
 		{"unreadable", tool.Change{Path: "/ws/a", Kind: tool.Removed, Before: &tool.Version{Open: func() (io.ReadCloser, error) { return nil, gone }}},
-			"removed a (0 bytes)\n  (not shown: the file is another one by now)\n"},
+			"removed a (0 bytes)\na: the file is another one by now\n"},
+		{"executable", tool.Change{Path: "/ws/a", Kind: tool.Created, After: &tool.Version{Mode: 0o755, Open: file("").Open}}, "created a (0 bytes) (mode -rwxr-xr-x)\n"},
+		{"link", tool.Change{Path: "/ws/b", From: "/ws/a", Kind: tool.Renamed, Before: link, After: link}, "renamed b from a (symbolic link)\n"},
+		{"renamed binary", tool.Change{Path: "/ws/b", From: "/ws/a", Kind: tool.Renamed, Before: file("\x00"), After: file("\x00")},
+			"renamed b from a\nb: it is not UTF-8 text, and the content stays\n"},
+		{"renamed binary with other content", tool.Change{Path: "/ws/b", From: "/ws/a", Kind: tool.Renamed, Before: file("\x00"), After: file("\xff")},
+			"renamed b from a\nb: it is not UTF-8 text, and the content changes\n"},
+		{"a name that could look like more", tool.Change{Path: "/ws/x (3 bytes) from y", Kind: tool.Created, After: file("")},
+			`created "x (3 bytes) from y" (0 bytes)` + "\n"},
 		{"outside of the directory", tool.Change{Path: "/elsewhere/a", Kind: tool.Times, Before: file(""), After: file("")}, "times /elsewhere/a\n"},
 		{"a name that could look like a line", tool.Change{Path: "/ws/a\n+++ b/safe\x1b[2K", Kind: tool.Created, After: file("")},
 			`created "a\n+++ b/safe\x1b[2K" (0 bytes)` + "\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if d := cmp.Diff(test.want, Unified([]tool.Change{test.change}, "/ws")); d != "" {
-				t.Error(d)
+			text, all := Unified(t.Context(), []tool.Change{test.change}, "/ws")
+			if d := cmp.Diff(test.want, text); d != "" || !all {
+				t.Error(d, all)
 			}
 		})
 	}
@@ -59,16 +68,28 @@ func TestUnified(t *testing.T) {
 func TestUnifiedIsBounded(t *testing.T) {
 	var changes []tool.Change
 	for i := range 3000 {
-		changes = append(changes, tool.Change{Path: fmt.Sprintf("/ws/%04d", i), Kind: tool.Created, After: file(strings.Repeat("a line of text\n", 10_000))})
+		changes = append(changes, tool.Change{Path: fmt.Sprintf("/ws/%04d", i), Kind: tool.Created, After: file(strings.Repeat("a line of text\n", 8_000))})
 	}
 	changes[0].After = file(strings.Repeat("x", maxText+1))
-	out := Unified(changes, "/ws")
-	if len(out) > maxTotal+2*maxChange {
-		t.Errorf("the diff has %d bytes", len(out))
+	out, all := Unified(t.Context(), changes, "/ws")
+	if len(out) > 100*maxNamed+maxTotal+2*maxChange || all {
+		t.Errorf("the diff has %d bytes, and names all: %v", len(out), all)
 	}
-	for _, want := range []string{"too long to compare", "bytes of this diff are not shown", "changes more"} {
+	for _, want := range []string{"too long to compare", "bytes of this diff are not shown", "2000 changes more", "created 0999", "changes is not shown"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q", want)
 		}
+	}
+}
+
+// What comes last is named, however long is what comes before it.
+func TestUnifiedNamesAll(t *testing.T) {
+	var changes []tool.Change
+	for i := range 6 {
+		changes = append(changes, tool.Change{Path: fmt.Sprintf("/ws/generated%d", i), Kind: tool.Created, After: file(strings.Repeat("a line\n", 15_000))})
+	}
+	changes = append(changes, tool.Change{Path: "/ws/z/.git/hooks/pre-commit", Kind: tool.Created, After: file("rm -rf ~\n")})
+	if out, all := Unified(t.Context(), changes, "/ws"); !all || !strings.Contains(out, "created z/.git/hooks/pre-commit (9 bytes)\n") {
+		t.Errorf("it does not name the last of %d changes", len(changes))
 	}
 }

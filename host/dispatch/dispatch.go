@@ -137,6 +137,10 @@ type carry struct {
 	d     *Dispatcher
 	call  tool.Call
 	asked string // the tool's name as the caller wrote it, maybe an alias
+
+	rehearsing bool
+	held       []tool.Progress // what a rehearsed call has said
+	heldBytes  int
 }
 
 func (c *carry) find() (*tool.Entry, *tool.Result) {
@@ -169,17 +173,15 @@ func (c *carry) checkArgs(entry *tool.Entry) *tool.Result {
 // decide turns a decision into a grant or a refusal, asking if it must. The
 // answer is durable before there is a grant.
 func (c *carry) decide(ctx context.Context, decision policy.Decision) (grant policy.Grant, refusal *tool.Result, err error) {
-	return c.ask(ctx, decision, "")
+	return c.ask(ctx, decision, decision.Question())
 }
 
-// ask is decide with what the call would change.
-func (c *carry) ask(ctx context.Context, decision policy.Decision, changes string) (grant policy.Grant, refusal *tool.Result, err error) {
+// ask is decide with the question to ask.
+func (c *carry) ask(ctx context.Context, decision policy.Decision, question policy.Question) (grant policy.Grant, refusal *tool.Result, err error) {
 	body := c.decision(decision)
 	var answer policy.Answer
 	if decision.Effect() == policy.Ask {
 		c.enter(StateAwaitingPermission)
-		question := decision.Question()
-		question.Changes = changes
 		answer, err = c.d.opts.Approver.Approve(ctx, question)
 		if err != nil {
 			answer = policy.Answer{By: err.Error()}
@@ -312,7 +314,13 @@ func (c *carry) enter(s State) {
 }
 
 // report shows what the tool says while it runs.
-func (c *carry) report(r tool.Progress) { c.show(session.TypeProgress, r) }
+func (c *carry) report(r tool.Progress) {
+	if c.rehearsing {
+		c.hold(r)
+		return
+	}
+	c.show(session.TypeProgress, r)
+}
 
 func (c *carry) show(typ session.Type, body any) {
 	if data, err := json.Marshal(body); err == nil {

@@ -20,7 +20,30 @@ func (c *carry) rehearse(_ context.Context, decision policy.Decision) (policy.Gr
 		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%v", err)
 		return grant, &r, nil
 	}
+	c.rehearsing = true
 	return grant, nil, nil
+}
+
+// What a call may say while it is rehearsed; the rest is lost.
+const (
+	maxHeld      = 256
+	maxHeldBytes = 64 << 10
+)
+
+// hold keeps what a rehearsed call says.
+func (c *carry) hold(p tool.Progress) {
+	if c.heldBytes += len(p.Message); len(c.held) < maxHeld && c.heldBytes <= maxHeldBytes {
+		c.held = append(c.held, p)
+	}
+}
+
+// tell shows what was held.
+func (c *carry) tell() {
+	c.rehearsing = false
+	for _, p := range c.held {
+		c.report(p)
+	}
+	c.held = nil
 }
 
 // settle makes what a call has changed, all or none, after asking about it if
@@ -44,6 +67,7 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 			refusal.Usage = result.Usage // it has run all the same
 			return *refusal, nil
 		}
+		c.tell()
 	}
 	if result.Err != nil || len(changes) == 0 {
 		return result, nil
@@ -80,14 +104,18 @@ func (c *carry) decideTried(ctx context.Context, decision policy.Decision, resul
 		_, err := c.record(ctx, session.TypeDecision, c.decision(decision))
 		return policy.Grant{}, nil, err
 	}
-	shown := diff.Unified(changes, c.call.Cwd)
+	question := decision.Question()
+	var all bool
+	question.Changes, all = diff.Unified(ctx, changes, c.call.Cwd)
 	switch {
 	case result.Err != nil:
-		shown = "nothing: the call has failed"
+		question.Changes = "nothing: the call has failed"
 	case len(changes) == 0:
-		shown = "nothing"
+		question.Changes = "nothing"
+	case !all:
+		question.Warning = "there are more changes than are shown, and a yes is for all of them"
 	}
-	return c.ask(ctx, decision, shown)
+	return c.ask(ctx, decision, question)
 }
 
 // changed is the result of a call whose files are not any more what it saw.

@@ -106,3 +106,54 @@ func TestNothingIsChangedThatIsNotRecorded(t *testing.T) {
 		}
 	}
 }
+
+// What a call says while it is tried is not told before the answer, and after
+// a no never.
+func TestWhatARehearsedCallSaysWaitsForTheAnswer(t *testing.T) {
+	for name, answer := range map[string]func(context.Context, policy.Question) (policy.Answer, error){
+		"yes": yes(policy.ScopeOnce), "no": no,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, policy.Options{ConfirmAll: true})
+			w.run = func(_ context.Context, _ policy.Grant, _ *tool.Module, _ tool.Call, report func(tool.Progress)) (tool.Result, error) {
+				for range 1000 {
+					report(tool.Progress{Level: "warn", Message: "the secret is 42" + strings.Repeat(".", 1000)})
+				}
+				return tool.Result{Output: tool.Text("done")}, nil
+			}
+			told := 0
+			w.options.Log.(*session.Log).Observe(func(e session.Event) {
+				if e.Type == session.TypeProgress {
+					told++
+				}
+			})
+			w.answer = func(ctx context.Context, q policy.Question) (policy.Answer, error) {
+				if told != 0 {
+					t.Errorf("before the answer, %d messages are told", told)
+				}
+				return answer(ctx, q)
+			}
+			if _, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil {
+				t.Fatal(err)
+			}
+			if name == "no" && told != 0 || name == "yes" && (told == 0 || told > maxHeldBytes/1000) {
+				t.Errorf("%d messages are told", told)
+			}
+		})
+	}
+}
+
+func TestAQuestionSaysThatNotAllIsShown(t *testing.T) {
+	w := newWorld(t, policy.Options{})
+	for i := range 2000 {
+		w.changes = append(w.changes, aFile(fmt.Sprint(i), ""))
+	}
+	var q policy.Question
+	w.answer = func(_ context.Context, asked policy.Question) (policy.Answer, error) {
+		q = asked
+		return policy.Answer{}, nil
+	}
+	if _, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil || q.Warning == "" {
+		t.Errorf("the question warns %q, %v", q.Warning, err)
+	}
+}
