@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -42,6 +44,11 @@ several tools, name one: MODULE.wasm:TOOL.
 
 func runCall(ctx context.Context, a *app, name string, args []string) error {
 	catalog, mounts, name, err := a.callTarget(ctx, name)
+	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && a.flags.json {
+		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
+		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", r.Envelope())
+		return errors.Join(err, writeErr)
+	}
 	if err != nil {
 		return err
 	}
