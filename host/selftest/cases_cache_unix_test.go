@@ -46,12 +46,20 @@ func poisonings(t *trial) error {
 	}
 	// The texts are constants in the code, which a processor that takes whole
 	// ones has in its instructions as they are.
-	says := func(text string) []byte {
-		return w.Tool(w.ToolOptions{Call: code(
-			w.I32Const(bufferLow), w.I32Const(int32(binary.LittleEndian.Uint32([]byte(text)))), w.I32Store(0),
-			w.ReturnWords(w.ResultOK, w.ScratchBase+24, 1, 0, 0, 0, w.ContentText, bufferLow, 4, 0, 0, 0, 0, 0, 0))})
+	// Behind so many functions the constant lies where the sums do not look.
+	says := func(text string, functions int) []byte {
+		o := w.ToolOptions{}
+		o.Call = code(w.I32Const(bufferLow), w.Call(o.CallFunc()+1+uint32(functions)), w.I32Store(0),
+			w.ReturnWords(w.ResultOK, w.ScratchBase+24, 1, 0, 0, 0, w.ContentText, bufferLow, 4, 0, 0, 0, 0, 0, 0))
+		o.Edit = func(b *w.Builder) {
+			for range functions {
+				b.Func("", i32x1, nil, nil, bytes.Repeat(code(w.LocalGet(0), w.I32Const(1), w.I32Store(0)), 1000))
+			}
+			b.Func("", nil, i32x1, nil, w.I32Const(int32(binary.LittleEndian.Uint32([]byte(text)))))
+		}
+		return w.Tool(o)
 	}
-	good, evil := says("good"), says("evil")
+	small, large, evil := says("good", 0), says("good", 200), says("evil", 0)
 	n := 0
 	compiled := func(code []byte) (Guest, entry, error) {
 		n++
@@ -73,54 +81,82 @@ func poisonings(t *trial) error {
 	if err != nil {
 		return err
 	}
+	template, _, err := compiled(small)
+	if err != nil {
+		return err
+	}
+	// copied is enough where nothing is to be loaded in the end.
+	copied := func() (Guest, entry, error) {
+		n++
+		g := Guest{Code: small, Compiled: t.host(fmt.Sprint("cache", n))}
+		if err := errors.Join(os.CopyFS(g.Compiled, os.DirFS(template.Compiled)), private(g.Compiled)); err != nil {
+			return g, entry{}, notTried("%v", err)
+		}
+		e, err := t.entry(g.Compiled)
+		return g, e, err
+	}
 	const refused = true
 	for _, p := range []struct {
 		name    string
 		spoil   func(g Guest, e entry) error
 		refused bool // as a whole, where others may have been
+		large   bool // the code, more than is hashed
 	}{
-		{"the offset of a function", func(_ Guest, e entry) error { return inPlace(e.native, flipOffset) }, !refused},
+		{"the middle of much code, with the engine's sum of it", func(_ Guest, e entry) error {
+			if fi, err := os.Lstat(e.native); err != nil || fi.Size() < 1<<20 {
+				return fmt.Errorf("the code has %d bytes, %w", fi.Size(), err)
+			}
+			return inPlace(e.native, poison)
+		}, !refused, true},
+		{"the offset of a function", func(_ Guest, e entry) error { return inPlace(e.native, flipOffset) }, !refused, false},
 		{"the number of functions", func(_ Guest, e entry) error {
 			return inPlace(e.native, func(b []byte) []byte { b[headerEnd(b)-4] ^= 1; return b })
-		}, !refused},
-		{"the version", func(_ Guest, e entry) error { return inPlace(e.native, func(b []byte) []byte { b[8] ^= 1; return b }) }, !refused},
-		{"the code, with the engine's sum of it", func(_ Guest, e entry) error { return inPlace(e.native, poison) }, !refused},
+		}, !refused, false},
+		{"the version", func(_ Guest, e entry) error { return inPlace(e.native, func(b []byte) []byte { b[8] ^= 1; return b }) }, !refused, false},
+		{"the code, with the engine's sum of it", func(_ Guest, e entry) error { return inPlace(e.native, poison) }, !refused, false},
 		{"the code, without", func(_ Guest, e entry) error {
 			return inPlace(e.native, func(b []byte) []byte { b[len(b)/2] ^= 1; return b })
-		}, !refused},
-		{"the code, in a file that takes its place", func(_ Guest, e entry) error { return replaced(e.native, poison) }, !refused},
-		{"the image", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "image"), flipMiddle) }, !refused},
-		{"the state", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "state"), flipMiddle) }, !refused},
-		{"the sums", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "sums"), flipMiddle) }, !refused},
-		{"the module", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "module.wasm"), flipMiddle) }, !refused},
+		}, !refused, false},
+		{"the code, in a file that takes its place", func(_ Guest, e entry) error { return replaced(e.native, poison) }, !refused, false},
+		{"the image", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "image"), flipMiddle) }, !refused, false},
+		{"the state", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "state"), flipMiddle) }, !refused, false},
+		{"the sums", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "sums"), flipMiddle) }, !refused, false},
+		{"the module", func(_ Guest, e entry) error { return inPlace(filepath.Join(e.dir, "module.wasm"), flipMiddle) }, !refused, false},
 		{"the code of another module", func(_ Guest, e entry) error {
 			return replaced(e.native, func([]byte) []byte { return must(os.ReadFile(other.native)) })
-		}, !refused},
+		}, !refused, false},
 		{"the code of another module, in place", func(_ Guest, e entry) error {
 			return inPlace(e.native, func([]byte) []byte { return must(os.ReadFile(other.native)) })
-		}, !refused},
+		}, !refused, false},
 		{"all of another module", func(_ Guest, e entry) error {
 			return errors.Join(os.RemoveAll(e.dir), os.CopyFS(e.dir, os.DirFS(other.dir)), private(e.dir))
-		}, !refused},
+		}, !refused, false},
 		{"the code is a symbolic link", func(_ Guest, e entry) error {
 			return errors.Join(os.Remove(e.native), os.Symlink(other.native, e.native))
-		}, refused},
-		{"the code has another name", func(_ Guest, e entry) error { return os.Link(e.native, t.host("second")) }, refused},
+		}, refused, false},
+		{"the code has another name", func(_ Guest, e entry) error { return os.Link(e.native, t.host("second")) }, refused, false},
 		{"the entry is a symbolic link", func(_ Guest, e entry) error {
 			return errors.Join(os.RemoveAll(e.dir), os.Symlink(other.dir, e.dir))
-		}, refused},
+		}, refused, false},
 		{"the directory is a symbolic link", func(g Guest, _ entry) error {
 			return errors.Join(os.Rename(g.Compiled, t.host("moved")), os.Symlink(t.host("moved"), g.Compiled))
-		}, refused},
-		{"everybody can write to the directory", func(g Guest, _ entry) error { return os.Chmod(g.Compiled, 0o777) }, refused},
-		{"the group can write to the entry", func(_ Guest, e entry) error { return os.Chmod(e.dir, 0o770) }, refused},
-		{"everybody can write to the code", func(_ Guest, e entry) error { return os.Chmod(e.native, 0o666) }, refused},
-		{"everybody can write to the sums", func(_ Guest, e entry) error { return os.Chmod(filepath.Join(e.dir, "sums"), 0o602) }, refused},
-		{"the code belongs to another user", func(_ Guest, e entry) error { return giveAway(e.native) }, refused},
-		{"the directory belongs to another user", func(g Guest, _ entry) error { return giveAway(g.Compiled) }, refused},
+		}, refused, false},
+		{"everybody can write to the directory", func(g Guest, _ entry) error { return os.Chmod(g.Compiled, 0o777) }, refused, false},
+		{"the group can write to the entry", func(_ Guest, e entry) error { return os.Chmod(e.dir, 0o770) }, refused, false},
+		{"everybody can write to the code", func(_ Guest, e entry) error { return os.Chmod(e.native, 0o666) }, refused, false},
+		{"everybody can write to the sums", func(_ Guest, e entry) error { return os.Chmod(filepath.Join(e.dir, "sums"), 0o602) }, refused, false},
+		{"the code belongs to another user", func(_ Guest, e entry) error { return giveAway(e.native) }, refused, false},
+		{"the directory belongs to another user", func(g Guest, _ entry) error { return giveAway(g.Compiled) }, refused, false},
 	} {
 		err := func() error {
-			g, e, err := compiled(good)
+			module := small
+			if p.large {
+				module = large
+			}
+			g, e, err := copied()
+			if !p.refused {
+				g, e, err = compiled(module)
+			}
 			if err != nil {
 				return err
 			}
@@ -159,9 +195,6 @@ func poisonings(t *trial) error {
 	}
 	return nil
 }
-
-// bufferLow is in the memory of every tool, beyond what its allocator uses.
-const bufferLow = 0x8000
 
 func must[T any](v T, err error) T {
 	if err != nil {

@@ -177,15 +177,16 @@ func noToolCalls(t *trial) error {
 	return nil
 }
 
-// manyHogs counts what others get done while a short call runs. Each lap of a
-// hog is more than the whole short call; if they took turns one after the other
-// for every slice of it, all of them would finish several laps meanwhile.
+// manyHogs counts what others get done while a short call runs. One lap of a
+// hog is as much as the whole call, which is more than a guest gets at a time
+// from the scheduler of Go: if all took turns, every one of the hogs would get
+// as far as the call.
 func manyHogs(t *trial) error {
 	const (
-		hogs   = 200
-		lap    = int64(300_000) // turns of a loop: two million units of fuel
-		little = int64(400_000) // twenty slices or more
-		calls  = 15
+		hogs   = 60
+		lap    = int64(4_000_000) // turns of a loop: tens of milliseconds
+		little = int64(3_500_000)
+		calls  = 5
 	)
 	ctx, cancel := context.WithCancelCause(t.ctx)
 	var (
@@ -224,7 +225,7 @@ func manyHogs(t *trial) error {
 	slices.Sort(counts)
 	median := counts[len(counts)/2]
 	t.detail = fmt.Sprintf("laps of %d hogs during a short call: %v", hogs, counts)
-	if err == nil && median > hogs/4 {
+	if err == nil && median > hogs/6 {
 		err = errors.New(t.detail)
 	}
 	return err

@@ -121,7 +121,11 @@ func manyInstances(t *trial) error {
 	round := func(n int) error {
 		for range n {
 			for _, s := range []*script{good, crashes, grows} {
-				if _, err := t.run(Guest{Code: machineCode(), Args: s.arguments(nil), Files: g.Files, Mounts: g.Mounts}); err != nil {
+				o, err := t.run(Guest{Code: machineCode(), Args: s.arguments(nil), Files: g.Files, Mounts: g.Mounts})
+				if err == nil && (o.Result.Err != nil) != (s == crashes) {
+					err = errors.New(o.Result.Summary())
+				}
+				if err != nil {
 					return err
 				}
 			}

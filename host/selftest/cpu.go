@@ -175,5 +175,11 @@ func ignoredCancel(t *trial) (string, error) {
 	case !said:
 		return "", notTried("the guest did not say that it runs")
 	}
-	return stopped(o, "was cancelled", tool.CodeCancelled)
+	// A deadline would end it, too, much later.
+	const most = 2_000_000
+	by, err := stopped(o, "was cancelled", tool.CodeCancelled)
+	if used := o.Result.Usage.FuelUsed; err == nil && used > most {
+		return "", fmt.Errorf("it went on for %d units of fuel", used)
+	}
+	return by, err
 }
