@@ -63,7 +63,7 @@ func glob(ctx context.Context, in globArgs) (globResult, error) {
 	truncated := false
 	w := walker{
 		hidden: true,
-		visit: func(l location, path string, _ fs.DirEntry) error {
+		visit: func(l location, path string, _ fs.FileMode) error {
 			if !doublestar.MatchUnvalidated(pattern, path) {
 				return nil
 			}

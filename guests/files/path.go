@@ -49,7 +49,10 @@ func (l location) inside() bool { return !filepath.IsAbs(filepath.FromSlash(l.re
 
 // child names an entry of the directory l.
 func (l location) child(name string) location {
-	c := location{abs: filepath.Join(l.abs, name), rel: l.rel + "/" + name}
+	c := location{abs: l.abs + string(os.PathSeparator) + name, rel: l.rel + "/" + name}
+	if os.IsPathSeparator(l.abs[len(l.abs)-1]) { // the root
+		c.abs = l.abs + name
+	}
 	if l.rel == "." {
 		c.rel = name
 	} else if l.rel == "/" {

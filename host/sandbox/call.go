@@ -33,6 +33,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, cal
 	}
 	inst, err := s.open(ctx, c, grant, limits)
 	if inst != nil {
+		host.Files = inst.files
 		defer func() { hostErr = errors.Join(hostErr, inst.end(&c.pool, s.opts.Verify)) }()
 	}
 	var (

@@ -44,7 +44,9 @@ var table = map[string][]string{
 
 	"host/sandbox/wasi/preview1": {"host/sandbox/abi", "host/sandbox/wasi"},
 
-	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/wasm/fuel", "host/tool", "host/policy"},
+	"host/sandbox/search": {"host/sandbox/wasi", "internal/lines"},
+
+	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/tool", "host/policy"},
 
 	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
@@ -55,6 +57,8 @@ var table = map[string][]string{
 
 	"host/internal/archtest": {},
 	"host/internal/nearest":  {},
+
+	"internal/lines": {}, // for both sides
 }
 
 // behind names the only package, or tree of packages, that may import a library.
