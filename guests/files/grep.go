@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"os"
-	"path"
 	"regexp"
 	"regexp/syntax"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -67,11 +66,11 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 	s.header(in, note)
 	if info.IsDir() {
 		w := walker{hidden: in.IncludeHidden, gitignored: in.IgnoreGitignore}
-		w.visit = func(l location, rel string, kind fs.FileMode) error {
-			if !kind.IsRegular() || !fits(filter, rel) {
+		w.visit = func(dir location, prefix string, entry search.Entry) error {
+			if !entry.Type.IsRegular() || !fits(filter, prefix, entry.Name) {
 				return nil
 			}
-			return s.add(ctx, l)
+			return s.add(ctx, dir, entry.Name)
 		}
 		if err = w.walk(ctx, l); err == nil {
 			err = s.flush(ctx)
@@ -96,14 +95,14 @@ func grep(ctx context.Context, in grepArgs) (grepResult, error) {
 
 // fits reports whether the file is one that the filter asks for. A filter
 // without a slash is about the name alone.
-func fits(filter, rel string) bool {
+func fits(filter, prefix, name string) bool {
 	if filter == "" {
 		return true
 	}
-	if !strings.Contains(filter, "/") {
-		rel = path.Base(rel)
+	if strings.Contains(filter, "/") {
+		name = prefix + name
 	}
-	return doublestar.MatchUnvalidated(strings.TrimPrefix(filter, "./"), rel)
+	return doublestar.MatchUnvalidated(strings.TrimPrefix(filter, "./"), name)
 }
 
 // exprOf returns the expression to match lines with, and a note when the

@@ -28,9 +28,9 @@ type searcher struct {
 	context int
 	limit   int
 
-	batch      []location // files that are still to be searched
-	batchBytes int        // of their names
-	batchSize  int        // how many there are to be
+	batch      []batched // files that are still to be searched
+	batchBytes int       // of their names
+	batchSize  int       // how many there are to be
 	own        *lines.Scanner
 
 	out        strings.Builder
@@ -49,11 +49,26 @@ type grepLine struct {
 	text   string
 }
 
+// batched is a file in a directory. Most have no match and so no need for a
+// location of their own.
+type batched struct {
+	dir       location
+	name, abs string
+}
+
+func (b *batched) location() location {
+	if b.name == "" {
+		return b.dir
+	}
+	return b.dir.child(b.name)
+}
+
 // add has a file searched, now or later. errEnough says that the limit is
 // reached and that there is at least one more match.
-func (s *searcher) add(ctx context.Context, l location) error {
-	s.batch = append(s.batch, l)
-	s.batchBytes += len(l.abs) + 1
+func (s *searcher) add(ctx context.Context, dir location, name string) error {
+	b := batched{dir, name, dir.childPath(name)}
+	s.batch = append(s.batch, b)
+	s.batchBytes += len(b.abs) + 1
 	s.batchSize = max(s.batchSize, firstBatch)
 	if len(s.batch) < s.batchSize && s.batchBytes < maxBatchNames {
 		return nil
@@ -71,7 +86,7 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	s.batch = append(s.batch, l)
+	s.batch = append(s.batch, batched{dir: l, abs: l.abs})
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
@@ -90,8 +105,8 @@ func (s *searcher) flush(ctx context.Context) error {
 	}
 	if s.own == nil {
 		names := make([]string, len(batch))
-		for i, l := range batch {
-			names[i] = l.abs
+		for i := range batch {
+			names[i] = batch[i].abs
 		}
 		found, err := search.Lines(search.Query{
 			Files: names, Pattern: s.expr, Context: s.context, MaxChars: maxShownLine,
@@ -109,8 +124,8 @@ func (s *searcher) flush(ctx context.Context) error {
 		}
 		s.own = &lines.Scanner{Pattern: pattern, Context: s.context, Chars: maxShownLine, Check: ctx.Err}
 	}
-	for _, l := range batch {
-		if err := s.scan(l); err == errEnough {
+	for i := range batch {
+		if err := s.scan(batch[i].location()); err == errEnough {
 			return err
 		} else if err := ctx.Err(); err != nil {
 			return err
@@ -122,12 +137,12 @@ func (s *searcher) flush(ctx context.Context) error {
 }
 
 // take prints what the host has found.
-func (s *searcher) take(batch []location, found search.Found) error {
+func (s *searcher) take(batch []batched, found search.Found) error {
 	last := -1
 	for _, l := range found.Lines {
 		if l.File != last {
 			last = l.File
-			s.begin(batch[last])
+			s.begin(batch[last].location())
 		}
 		if err := s.line(l.Number, l.Text, l.Matches, l.Cut); err != nil {
 			return err

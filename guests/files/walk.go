@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"runtime"
 	"slices"
@@ -21,9 +20,9 @@ var versionControl = []string{".git", ".hg", ".svn", ".bzr"}
 type walker struct {
 	hidden     bool // visit what starts with a dot
 	gitignored bool // visit what .gitignore excludes
-	// visit is called for all that is not a directory. path is relative to
-	// the start, with slashes. Its error ends the walk.
-	visit func(l location, path string, kind fs.FileMode) error
+	// visit is called for all that is not a directory. The prefix of its name
+	// is relative to the start, with slashes. Its error ends the walk.
+	visit func(dir location, prefix string, entry search.Entry) error
 	// enter says whether to go into a directory; nil goes into all.
 	enter func(path string) bool
 
@@ -66,25 +65,29 @@ const maxAhead = 64
 
 func (w *walker) entries(ctx context.Context, dir location, prefix string, entries search.Listing, ignore *ignoreFile) error {
 	var ahead []search.Listing // of the directories that come next
+	ignored := ignore.in(dir.abs)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	for i, entry := range entries {
-		if w.seen++; w.seen%256 == 0 {
+		if w.seen++; w.seen%64 == 0 {
 			runtime.Gosched() // there is one thread: without this the deadline's timer does not fire
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		l, path := dir.child(entry.Name), prefix+entry.Name
-		if !w.wants(l, path, entry, ignore) {
+		if !w.wants(prefix, entry, ignored) {
 			continue
 		}
 		if !entry.Type.IsDir() {
-			if err := w.visit(l, path, entry.Type); err != nil {
+			if err := w.visit(dir, prefix, entry); err != nil {
 				return err
 			}
 			continue
 		}
+		l := dir.child(entry.Name)
 		if len(ahead) == 0 {
-			ahead = w.list(dir, prefix, entries[i:], ignore)
+			ahead = w.list(dir, prefix, entries[i:], ignored)
 		}
 		below := ahead[0]
 		ahead = ahead[1:]
@@ -99,7 +102,7 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 		if !w.gitignored && slices.ContainsFunc(below, isIgnoreFile) {
 			inner = loadIgnore(l.abs, ignore)
 		}
-		if err := w.entries(ctx, l, path+"/", below, inner); err != nil {
+		if err := w.entries(ctx, l, prefix+entry.Name+"/", below, inner); err != nil {
 			return err
 		}
 	}
@@ -107,25 +110,25 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 }
 
 // wants reports whether to visit an entry, or to go into it.
-func (w *walker) wants(l location, path string, entry search.Entry, ignore *ignoreFile) bool {
+func (w *walker) wants(prefix string, entry search.Entry, ignored ignoreDir) bool {
 	dir := entry.Type.IsDir()
 	switch {
-	case slices.Contains(versionControl, entry.Name), !w.hidden && entry.Name[0] == '.', ignore.ignores(l.abs, dir):
+	case slices.Contains(versionControl, entry.Name), !w.hidden && entry.Name[0] == '.', ignored.ignores(entry.Name, dir):
 		return false
 	}
-	return !dir || w.enter == nil || w.enter(path)
+	return !dir || w.enter == nil || w.enter(prefix+entry.Name)
 }
 
 // list lists the first directories among entries that the walk goes into, one
 // at least. The first entry is one. What is not listed is nil.
-func (w *walker) list(dir location, prefix string, entries search.Listing, ignore *ignoreFile) []search.Listing {
+func (w *walker) list(dir location, prefix string, entries search.Listing, ignored ignoreDir) []search.Listing {
 	var names []string
 	for _, entry := range entries {
 		if len(names) == maxAhead {
 			break
 		}
-		if l := dir.child(entry.Name); entry.Type.IsDir() && w.wants(l, prefix+entry.Name, entry, ignore) {
-			names = append(names, l.abs)
+		if entry.Type.IsDir() && w.wants(prefix, entry, ignored) {
+			names = append(names, dir.child(entry.Name).abs)
 		}
 	}
 	listings, err := search.List(names...)
