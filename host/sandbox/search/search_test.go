@@ -285,6 +285,18 @@ func TestWhoCannotPayGetsNothing(t *testing.T) {
 	}
 }
 
+func TestWhatIsDoneIsPaidFor(t *testing.T) {
+	const size = 8 << 20
+	w := newWorld(t, nil, nil, map[string]string{"ws/f": strings.Repeat("some text\n", size/10)})
+	for pattern, least := range map[string]uint64{"zebra": size >> shiftRead * 2, "zebra|giraffe": size >> shiftRead * 3, "[x-z]{2}": size * 9 / 10 * costMatch} {
+		w.units = 0
+		w.lines(t, Query{Files: w.names("f"), Pattern: pattern, MaxMatches: 1})
+		if w.units < least*9/10 || w.units > 10*least {
+			t.Errorf("%s costs %d, and not about %d", pattern, w.units, least)
+		}
+	}
+}
+
 func TestListSaysNoMoreThanAResultHolds(t *testing.T) {
 	files := map[string]string{}
 	for i := range 30 {
