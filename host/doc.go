@@ -39,6 +39,7 @@
 //	sandbox          the only importer of wazero; its stages are its files
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
+//	sandbox/search   many files listed or searched in one go, for a guest
 //	sandbox/wasi     the guest's files, on os.Root
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
 //	sandbox/linear   linear memory that can be put back to an image
@@ -54,7 +55,8 @@
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic;
 // guests are the built-in tools; sdk is what a tool's author imports; wit is
-// the source of truth of the ABI.
+// the source of truth of the ABI; internal/lines finds lines that match, for
+// the host and for guests.
 //
 // # Words
 //

@@ -102,7 +102,8 @@
 //
 // # Concurrency
 //
-// A guest is one goroutine, and an FS serves one guest. [FS.Close] may be
+// A guest is one goroutine, and an FS serves one guest. While that waits, what
+// [File.Content] returns may be read by others. [FS.Close] may be
 // called by another goroutine at any time: what is under way ends or fails
 // with EBADF, and everything after it fails.
 package wasi
