@@ -33,11 +33,14 @@ func (r record) bytes(g *guest, at int, data []byte) error { return r.list(g, at
 
 // list writes a list of items that are size bytes each: pointer and number.
 func (r record) list(g *guest, at int, data []byte, size int, align uint32) error {
-	alloc, err := abi.AllocatorOf(g.mod, abi.ImportRealloc)
-	if err != nil {
-		return err
+	if g.alloc == nil {
+		alloc, err := abi.AllocatorOf(g.mod, abi.ImportRealloc)
+		if err != nil {
+			return err
+		}
+		g.alloc = &alloc
 	}
-	ptr, err := alloc.Lower(withoutReturn(g.ctx), g.mod, data, align)
+	ptr, err := g.alloc.Lower(withoutReturn(g.ctx), g.mod, data, align)
 	if err != nil {
 		return err
 	}
