@@ -43,6 +43,7 @@
 //	sandbox          the only importer of wazero; its stages are its files
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
+//	sandbox/search   many files listed or searched in one go, for a guest
 //	sandbox/wasi     the guest's files, on openat2 or os.Root, and the stage on which what it writes waits
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
 //	sandbox/linear   linear memory that can be put back to an image
@@ -56,9 +57,10 @@
 //	config           agent.toml → typed values with source positions; imported by cmd only
 //	internal         archtest (the import table as a test), nearest
 //
-// Beside host: internal/lines finds lines that match, for both sides; cmd/stockade is parsing, terminal and wiring, without logic;
-// guests are the built-in tools; sdk is what a tool's author imports; wit is
-// the source of truth of the ABI.
+// Beside host: cmd/stockade is parsing, terminal and wiring, without logic;
+// guests are the built-in tools; sdk is what a tool's author imports, and of
+// it sdk/go/lines, which finds lines that match, is the host's too; wit is the
+// source of truth of the ABI.
 //
 // # Words
 //

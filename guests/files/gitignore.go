@@ -28,6 +28,8 @@ type ignoreFile struct {
 
 type ignorePattern struct {
 	segments []string // between slashes; "**" stands for any number of them
+	plain    string   // of one that is not anchored and just a name, or * and the end of a name: that
+	suffix   bool     // the latter
 	anchored bool     // matches from the file's directory, not at any depth
 	dirOnly  bool
 	negated  bool
@@ -86,11 +88,37 @@ func loadIgnoreAbove(dir, cwd string) *ignoreFile {
 // does not look at the directories above the entry: a walk does not enter
 // those that are excluded.
 func (f *ignoreFile) ignores(abs string, isDir bool) bool {
+	return f.in(filepath.Dir(abs)).ignores(filepath.Base(abs), isDir)
+}
+
+// ignoreDir is what .gitignore files say about the entries of one directory:
+// those of the file in it, or nearest above it, come first.
+type ignoreDir []ignoreLevel
+
+type ignoreLevel struct {
+	patterns []ignorePattern
+	segments []string // from the .gitignore file to the directory, and one for the entry
+}
+
+// in returns what holds in a directory, which is that of f or below it.
+func (f *ignoreFile) in(dir string) ignoreDir {
+	var out ignoreDir
 	for ; f != nil; f = f.parent {
-		rel := strings.TrimPrefix(abs[len(f.dir):], "/") // a walk only goes down
-		segments := strings.Split(rel, "/")
-		for i := len(f.patterns) - 1; i >= 0; i-- { // the last match decides
-			if p := &f.patterns[i]; p.match(segments, isDir) {
+		var segments []string
+		if rel := strings.TrimPrefix(dir[len(f.dir):], "/"); rel != "" { // a walk only goes down
+			segments = strings.Split(rel, "/")
+		}
+		out = append(out, ignoreLevel{f.patterns, append(segments, "")})
+	}
+	return out
+}
+
+// ignores reports whether an entry is excluded.
+func (d ignoreDir) ignores(name string, isDir bool) bool {
+	for _, level := range d {
+		level.segments[len(level.segments)-1] = name
+		for i := len(level.patterns) - 1; i >= 0; i-- { // the last match decides
+			if p := &level.patterns[i]; p.match(level.segments, isDir) {
 				return !p.negated
 			}
 		}
@@ -122,6 +150,9 @@ func parseIgnoreLine(line string) (p ignorePattern, ok bool) {
 	}
 	p.anchored = strings.Contains(line, "/")
 	p.segments = strings.Split(strings.TrimPrefix(line, "/"), "/")
+	if rest, suffix := strings.CutPrefix(line, "*"); !p.anchored && rest != "" && !strings.ContainsAny(rest, `*?[\`) {
+		p.plain, p.suffix = rest, suffix
+	}
 	return p, true
 }
 
@@ -143,6 +174,10 @@ func trimSpaces(line string) string {
 func (p *ignorePattern) match(segments []string, isDir bool) bool {
 	if p.dirOnly && !isDir {
 		return false
+	}
+	if p.plain != "" {
+		name := segments[len(segments)-1]
+		return name == p.plain || p.suffix && strings.HasSuffix(name, p.plain)
 	}
 	if !p.anchored {
 		return matchSegment(p.segments[0], segments[len(segments)-1])

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -63,15 +63,15 @@ func glob(ctx context.Context, in globArgs) (globResult, error) {
 	truncated := false
 	w := walker{
 		hidden: true,
-		visit: func(l location, path string, _ fs.DirEntry) error {
-			if !doublestar.MatchUnvalidated(pattern, path) {
+		visit: func(dir location, prefix string, entry search.Entry) error {
+			if !doublestar.MatchUnvalidated(pattern, prefix+entry.Name) {
 				return nil
 			}
 			if len(found) == maxGlobResults {
 				truncated = true
 				return errEnough
 			}
-			found = append(found, l.shown())
+			found = append(found, dir.child(entry.Name).shown())
 			return nil
 		},
 		enter: func(path string) bool {

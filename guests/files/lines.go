@@ -4,12 +4,13 @@ import (
 	"bufio"
 	"bytes"
 	"io"
-	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
 const (
 	// binaryProbe is how much of a file decides whether it is binary.
-	binaryProbe = 8000
+	binaryProbe = lines.BinaryProbe
 	// maxShownLine is how many characters of a line are shown.
 	maxShownLine = 2000
 )
@@ -68,13 +69,6 @@ func (r *lineReader) next() (line []byte, length int, err error) {
 // cut returns at most max characters of a line as valid UTF-8, and whether
 // there were more.
 func cut(line []byte, max int) (text string, more bool) {
-	end := 0
-	for n := 0; end < len(line); n++ {
-		if n == max {
-			return string(bytes.ToValidUTF8(line[:end], []byte("\uFFFD"))), true
-		}
-		_, width := utf8.DecodeRune(line[end:])
-		end += width
-	}
-	return string(bytes.ToValidUTF8(line, []byte("\uFFFD"))), false
+	part, more := lines.Cut(line, max)
+	return string(part), more
 }

@@ -33,5 +33,3 @@ func init() {
 		"indentation and without line numbers, unless replace_all is set. Line endings are kept. Read the file first.",
 		fileEdit, tool.WritesFiles(), tool.NeedsContent("path", "expected_sha256"))
 }
-
-func main() {}

@@ -49,13 +49,21 @@ func (l location) inside() bool { return !filepath.IsAbs(filepath.FromSlash(l.re
 
 // child names an entry of the directory l.
 func (l location) child(name string) location {
-	c := location{abs: filepath.Join(l.abs, name), rel: l.rel + "/" + name}
+	c := location{abs: l.childPath(name), rel: l.rel + "/" + name}
 	if l.rel == "." {
 		c.rel = name
 	} else if l.rel == "/" {
 		c.rel = "/" + name
 	}
 	return c
+}
+
+// childPath is where an entry of the directory l is.
+func (l location) childPath(name string) string {
+	if os.IsPathSeparator(l.abs[len(l.abs)-1]) { // the root
+		return l.abs + name
+	}
+	return l.abs + string(os.PathSeparator) + name
 }
 
 // shown is the path as a result prints it: quoted when it would break the

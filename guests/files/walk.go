@@ -2,12 +2,12 @@ package main
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/sdk/go/search"
 	"github.com/stockade-dev/stockade/sdk/go/tool"
 )
 
@@ -20,9 +20,9 @@ var versionControl = []string{".git", ".hg", ".svn", ".bzr"}
 type walker struct {
 	hidden     bool // visit what starts with a dot
 	gitignored bool // visit what .gitignore excludes
-	// visit is called for all that is not a directory. path is relative to
-	// the start, with slashes. Its error ends the walk.
-	visit func(l location, path string, entry fs.DirEntry) error
+	// visit is called for all that is not a directory. The prefix of its name
+	// is relative to the start, with slashes. Its error ends the walk.
+	visit func(dir location, prefix string, entry search.Entry) error
 	// enter says whether to go into a directory; nil goes into all.
 	enter func(path string) bool
 
@@ -53,50 +53,101 @@ func (w *walker) walk(ctx context.Context, start location) error {
 		}
 		ignore = loadIgnoreAbove(start.abs, cwd)
 	}
-	entries, err := os.ReadDir(start.abs)
+	entries, err := readDir(start.abs)
 	if err != nil {
 		return start.fault("search", err)
 	}
 	return w.entries(ctx, start, "", entries, ignore)
 }
 
-func (w *walker) entries(ctx context.Context, dir location, prefix string, entries []fs.DirEntry, ignore *ignoreFile) error {
-	for _, entry := range entries {
-		if w.seen++; w.seen%256 == 0 {
+// maxAhead is how many directories are listed before they are gone into.
+const maxAhead = 64
+
+func (w *walker) entries(ctx context.Context, dir location, prefix string, entries search.Listing, ignore *ignoreFile) error {
+	var ahead []search.Listing // of the directories that come next
+	ignored := ignore.in(dir.abs)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for i, entry := range entries {
+		if w.seen++; w.seen%64 == 0 {
 			runtime.Gosched() // there is one thread: without this the deadline's timer does not fire
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		name := entry.Name()
-		if slices.Contains(versionControl, name) || !w.hidden && strings.HasPrefix(name, ".") {
+		if !w.wants(prefix, entry, ignored) {
 			continue
 		}
-		l, path := dir.child(name), prefix+name
-		if ignore.ignores(l.abs, entry.IsDir()) {
-			continue
-		}
-		if !entry.IsDir() {
-			if err := w.visit(l, path, entry); err != nil {
+		if !entry.Type.IsDir() {
+			if err := w.visit(dir, prefix, entry); err != nil {
 				return err
 			}
 			continue
 		}
-		if w.enter != nil && !w.enter(path) {
-			continue
+		l := dir.child(entry.Name)
+		if len(ahead) == 0 {
+			ahead = w.list(dir, prefix, entries[i:], ignored)
 		}
-		below, err := os.ReadDir(l.abs)
-		if err != nil {
-			w.skipped++
-			continue
+		below := ahead[0]
+		ahead = ahead[1:]
+		if below == nil {
+			var err error
+			if below, err = readDir(l.abs); err != nil {
+				w.skipped++
+				continue
+			}
 		}
 		inner := ignore
-		if !w.gitignored {
+		if !w.gitignored && slices.ContainsFunc(below, isIgnoreFile) {
 			inner = loadIgnore(l.abs, ignore)
 		}
-		if err := w.entries(ctx, l, path+"/", below, inner); err != nil {
+		if err := w.entries(ctx, l, prefix+entry.Name+"/", below, inner); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// wants reports whether to visit an entry, or to go into it.
+func (w *walker) wants(prefix string, entry search.Entry, ignored ignoreDir) bool {
+	dir := entry.Type.IsDir()
+	switch {
+	case slices.Contains(versionControl, entry.Name), !w.hidden && entry.Name[0] == '.', ignored.ignores(entry.Name, dir):
+		return false
+	}
+	return !dir || w.enter == nil || w.enter(prefix+entry.Name)
+}
+
+// list lists the first directories among entries that the walk goes into, one
+// at least. The first entry is one. What is not listed is nil.
+func (w *walker) list(dir location, prefix string, entries search.Listing, ignored ignoreDir) []search.Listing {
+	var names []string
+	for _, entry := range entries {
+		if len(names) == maxAhead {
+			break
+		}
+		if entry.Type.IsDir() && w.wants(prefix, entry, ignored) {
+			names = append(names, dir.child(entry.Name).abs)
+		}
+	}
+	listings, err := search.List(names...)
+	if err != nil {
+		return make([]search.Listing, 1)
+	}
+	return listings
+}
+
+func isIgnoreFile(entry search.Entry) bool {
+	return entry.Name == ".gitignore" && entry.Type.IsRegular()
+}
+
+// readDir lists a directory without the host's help.
+func readDir(name string) (search.Listing, error) {
+	entries, err := os.ReadDir(name)
+	out := make(search.Listing, len(entries))
+	for i, e := range entries {
+		out[i] = search.Entry{Name: e.Name(), Type: e.Type()}
+	}
+	return out, err
 }

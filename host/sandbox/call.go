@@ -38,6 +38,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	}
 	inst, err := s.open(ctx, c, grant, limits, world)
 	if inst != nil {
+		host.Files = inst.files
 		defer func() {
 			hostErr = errors.Join(hostErr, inst.end(&c.pool, s.opts.Verify))
 			s.watchIdle()

@@ -25,6 +25,7 @@ type instance struct {
 	mod     api.Module
 	memory  *memory
 	slot    *slot           // nil if it is used for this call only
+	files   *wasi.FS        // what is granted; closed with world
 	world   *preview1.World // what it reaches through WASI
 	output  *capped         // stdout and stderr together
 	account *meter.Account  // of fuel; connected to mod once that exists
@@ -99,6 +100,7 @@ func (i *instance) openWorld(grant policy.Grant, opts *wasi.Options) error {
 	if err != nil {
 		return &hostError{err}
 	}
+	i.files = fs
 	i.world = preview1.New(&preview1.Options{
 		FS:      fs,
 		Stdout:  i.output,

@@ -45,7 +45,9 @@ var table = map[string][]string{
 
 	"host/sandbox/wasi/preview1": {"host/sandbox/abi", "host/sandbox/wasi"},
 
-	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/wasm/fuel", "host/tool", "host/policy"},
+	"host/sandbox/search": {"host/sandbox/wasi", "sdk/go/lines"},
+
+	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/tool", "host/policy"},
 
 	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
 // Exec starts the one process that a grant allows.
@@ -49,6 +50,8 @@ type Call struct {
 	Grant    policy.Grant
 	Cwd      string
 	Services Services
+	// Files is the file system of the call; nil is none.
+	Files *wasi.FS
 	// Log takes the guest's messages; Progress its progress. Nil drops them.
 	Log      func(level, message string)
 	Progress func(done uint64, total *uint64, note string)

@@ -29,17 +29,23 @@ func (r record) optS32(at int, v *int) {
 
 // bytes writes a list<u8> or a string: pointer and length, with the data in
 // memory that the guest allocates.
-func (r record) bytes(g *guest, at int, data []byte) error {
-	alloc, err := abi.AllocatorOf(g.mod, abi.ImportRealloc)
-	if err != nil {
-		return err
+func (r record) bytes(g *guest, at int, data []byte) error { return r.list(g, at, data, 1, 1) }
+
+// list writes a list of items that are size bytes each: pointer and number.
+func (r record) list(g *guest, at int, data []byte, size int, align uint32) error {
+	if g.alloc == nil {
+		alloc, err := abi.AllocatorOf(g.mod, abi.ImportRealloc)
+		if err != nil {
+			return err
+		}
+		g.alloc = &alloc
 	}
-	ptr, err := alloc.Lower(withoutReturn(g.ctx), g.mod, data, 1)
+	ptr, err := g.alloc.Lower(withoutReturn(g.ctx), g.mod, data, align)
 	if err != nil {
 		return err
 	}
 	r.u32(at, ptr)
-	r.u32(at+4, uint32(len(data)))
+	r.u32(at+4, uint32(len(data)/size))
 	return nil
 }
 

@@ -38,6 +38,8 @@ var Functions = []Function{
 	{"log", "log", params(i32, i32, i32), logLog},
 	{"progress", "report", params(i64, i32, i64, i32, i32), progressReport},
 	{"progress", "cancelled", abi.Signature{Results: []api.ValueType{i32}}, progressCancelled},
+	{"search", "list", params(i32, i32, i32), searchList},
+	{"search", "lines", params(i32, i32, i32, i32, i32, i32, i32, i32, i32), searchLines},
 	{"secrets", "placeholder", params(i32, i32, i32), secretsPlaceholder},
 }
 
@@ -78,6 +80,7 @@ type guest struct {
 	mod   api.Module
 	mem   abi.Memory
 	stack []uint64
+	alloc *abi.Allocator // once a result needs it: finding it takes as long as using it
 }
 
 // option decodes the discriminant of an optional parameter.

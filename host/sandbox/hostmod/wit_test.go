@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/search"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
@@ -471,7 +472,23 @@ func differences(files map[string]string, readme string) (out []string) {
 		same("kv."+fn, kvResult, of(result("kv", fn)))
 	}
 	same("secrets.placeholder", secretsResult, of(result("secrets", "placeholder")))
-	outcome, at := types("exec", "outcome"), execResult.payload
+	same("search.list", searchListResult, of(result("search", "list")))
+	same("search.lines", searchLinesResult, of(result("search", "lines")))
+	found, at := types("search", "found"), searchLinesResult.payload
+	for name, offset := range map[string]int{"lines": searchFoundLines, "text": searchFoundText, "failed": searchFoundFailed, "more": searchFoundMore} {
+		same("search found "+name, offset, at+found.field(name))
+	}
+	line := types("search", "line")
+	for name, offset := range map[string]int{"number": searchLineNumber, "file": searchLineFile, "size": searchLineSize, "matches": searchLineMatches, "cut": searchLineCut} {
+		same("search line "+name, offset, line.field(name))
+	}
+	same("search line", []int{searchLineBytes, 8}, []int{line.size(), line.align()})
+	listing := result("search", "list").args[0].args[0] // the option
+	same("search listing", []int{searchListingBytes, searchListingNames, searchListingKinds}, []int{
+		listing.size(), listing.payload() + listing.args[0].field("names"), listing.payload() + listing.args[0].field("kinds"),
+	})
+	outcome := types("exec", "outcome")
+	at = execResult.payload
 	for name, offset := range map[string]int{
 		"code": execCode, "signal": execSignal, "timed-out": execTimedOut,
 		"stdout": execStdout, "stderr": execStderr, "truncated": execTruncated,
@@ -518,6 +535,10 @@ func differences(files map[string]string, readme string) (out []string) {
 		"text": wasmtest.ContentText, "json": wasmtest.ContentJSON, "image": wasmtest.ContentImage, "resource": wasmtest.ContentResource,
 	})
 	order("exec error", types("exec", "error"), map[string]int{"denied": execDenied, "not-found": execNotFound, "failed": execFailed})
+	order("search error", types("search", "error"), map[string]int{"denied": searchDenied, "invalid": searchInvalid})
+	order("search kind", types("search", "kind"), map[string]int{
+		"file": int(search.File), "directory": int(search.Directory), "link": int(search.Link), "other": int(search.Other),
+	})
 	denied("http", httpDenied)
 	denied("kv", kvDenied)
 	denied("secrets", secretsDenied)
@@ -529,6 +550,10 @@ func differences(files map[string]string, readme string) (out []string) {
 		"resource:record(uri:string title:option(string) mime:option(string)))", content)
 	same("output", "record(content:list("+content.String()+") structured:option(string))", output)
 	same("command", "record(argv:list(string) cwd:option(string) timeout-ms:u32 max-output:u32 merge-stderr:bool)", types("exec", "command"))
+	same("search error", "variant(denied:string invalid:string)", types("search", "error"))
+	same("query", "record(files:string pattern:string context:u32 max-matches:u32 max-text:u32 max-chars:u32)", types("search", "query"))
+	same("found", "record(lines:list(record(number:u64 file:u32 size:u32 matches:bool cut:bool)) text:string failed:u32 more:bool)", found)
+	same("listing", "option(record(names:string kinds:list(enum(file:_ directory:_ link:_ other:_))))", listing)
 	same("outcome", "record(code:option(s32) signal:option(s32) timed-out:bool stdout:list(u8) stderr:list(u8) truncated:bool)", outcome)
 	return out
 }
@@ -593,6 +618,16 @@ func TestAChangeOfWITIsNoticed(t *testing.T) {
 		{"types.wit", "locale: option<string>,", ""},
 		{"tools.wit", "name: string, args: json", "name: string"},
 		{"tools.wit", "describe: func() -> json", "describe: func() -> u64"},
+		{"search.wit", "file, directory, %link", "directory, file, %link"},
+		{"search.wit", "names: string, kinds: list<kind>", "kinds: list<kind>, names: string"},
+		{"search.wit", "option<listing>", "listing"},
+		{"search.wit", "number: u64", "number: u32"},
+		{"search.wit", "matches: bool", "matches: u32"},
+		{"search.wit", "max-text: u32", "max-lines: u32"},
+		{"search.wit", "context: u32", "context: u64"},
+		{"search.wit", "text: string,", ""},
+		{"search.wit", "invalid(string)", "invalid"},
+		{"world.wit", "import search;", ""},
 		{"world.wit", "import exec;", ""},
 		{"world.wit", "export tools;", ""},
 		{"README.md", "`() -> i32`", "`() -> i64`"},

@@ -1,0 +1,28 @@
+//go:build !wasip1
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+)
+
+// Natively there is nobody to call the tools. The program then carries out one
+// grep, whose arguments come from standard input: it is what make bench-grep
+// compares the module with.
+func main() {
+	var in grepArgs
+	err := json.NewDecoder(os.Stdin).Decode(&in)
+	if err == nil {
+		var out grepResult
+		if out, err = grep(context.Background(), in); err == nil {
+			err = json.NewEncoder(os.Stdout).Encode(out)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "grep:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/lines"
+	"github.com/stockade-dev/stockade/sdk/go/search"
+	"github.com/stockade-dev/stockade/sdk/go/tool"
+)
+
+const (
+	// firstBatch and maxBatch are how many files are searched in one go: few
+	// at first, because most searches have enough soon.
+	firstBatch = 128
+	maxBatch   = 4096
+	// maxBatchNames is how many bytes their names may have.
+	maxBatchNames = search.MaxNames / 2
+)
+
+// searcher collects the matches of one call. The host searches for it; it does
+// so itself where there is none, and for patterns that the host refuses.
+type searcher struct {
+	expr    string
+	context int
+	limit   int
+
+	batch      []batched // files that are still to be searched
+	batchBytes int       // of their names
+	batchSize  int       // how many there are to be
+	own        *lines.Scanner
+
+	out        strings.Builder
+	result     grepResult
+	unreadable int
+
+	file    string // that the latest line is of, as it is shown
+	printed uint64 // the number of the latest line of it that was printed
+	after   uint64 // and of the last one that is printed for the sake of its latest match
+	before  []grepLine
+}
+
+// grepLine is a line that is printed if there is room for the match that follows.
+type grepLine struct {
+	number uint64
+	text   string
+}
+
+// batched is a file in a directory. Most have no match and so no need for a
+// location of their own.
+type batched struct {
+	dir       location
+	name, abs string
+}
+
+func (b *batched) location() location {
+	if b.name == "" {
+		return b.dir
+	}
+	return b.dir.child(b.name)
+}
+
+// add has a file searched, now or later. errEnough says that the limit is
+// reached and that there is at least one more match.
+func (s *searcher) add(ctx context.Context, dir location, name string) error {
+	b := batched{dir, name, dir.childPath(name)}
+	s.batch = append(s.batch, b)
+	s.batchBytes += len(b.abs) + 1
+	s.batchSize = max(s.batchSize, firstBatch)
+	if len(s.batch) < s.batchSize && s.batchBytes < maxBatchNames {
+		return nil
+	}
+	s.batchSize = min(2*s.batchSize, maxBatch)
+	return s.flush(ctx)
+}
+
+// one searches a single file, of which an error matters.
+func (s *searcher) one(ctx context.Context, l location) error {
+	f, err := os.Open(l.abs)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	s.batch = append(s.batch, batched{dir: l, abs: l.abs})
+	if err := s.flush(ctx); err != nil {
+		return err
+	}
+	if s.unreadable > 0 {
+		return tool.IO("search %s: it could not be read to the end", l.shown())
+	}
+	return nil
+}
+
+// flush searches the files that were added.
+func (s *searcher) flush(ctx context.Context) error {
+	batch := s.batch
+	s.batch, s.batchBytes = s.batch[:0], 0
+	if len(batch) == 0 {
+		return nil
+	}
+	if s.own == nil {
+		names := make([]string, len(batch))
+		for i := range batch {
+			names[i] = batch[i].abs
+		}
+		found, err := search.Lines(search.Query{
+			Files: names, Pattern: s.expr, Context: s.context, MaxChars: maxShownLine,
+			MaxMatches: s.limit - s.result.Count, MaxText: maxGrepOutput - s.out.Len(),
+		})
+		if err == nil {
+			return s.take(batch, found)
+		}
+		if !errors.Is(err, search.ErrInvalid) && !errors.Is(err, search.ErrUnavailable) {
+			return err
+		}
+		pattern, err := lines.Compile(s.expr, 0)
+		if err != nil {
+			return tool.InvalidInput("pattern: %w", err)
+		}
+		s.own = &lines.Scanner{Pattern: pattern, Context: s.context, Chars: maxShownLine, Check: ctx.Err}
+	}
+	for i := range batch {
+		if err := s.scan(batch[i].location()); err == errEnough {
+			return err
+		} else if err := ctx.Err(); err != nil {
+			return err
+		} else if err != nil {
+			s.unreadable++ // one bad file should not hide the others' matches
+		}
+	}
+	return nil
+}
+
+// take prints what the host has found.
+func (s *searcher) take(batch []batched, found search.Found) error {
+	last := -1
+	for _, l := range found.Lines {
+		if l.File != last {
+			last = l.File
+			s.begin(batch[last].location())
+		}
+		if err := s.line(l.Number, l.Text, l.Matches, l.Cut); err != nil {
+			return err
+		}
+	}
+	s.unreadable += found.Failed
+	if found.More {
+		return errEnough
+	}
+	return nil
+}
+
+// scan searches a file without the host.
+func (s *searcher) scan(l location) error {
+	f, err := os.Open(l.abs)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	s.begin(l)
+	s.own.Emit = func(l lines.Line) error { return s.line(l.Number, string(l.Text), l.Matches, l.Cut) }
+	_, err = s.own.Scan(f, info.Size())
+	return err
+}
+
+// begin says that the lines which follow are of this file.
+func (s *searcher) begin(l location) {
+	s.file, s.printed, s.after, s.before = l.shown(), 0, 0, s.before[:0]
+}
+
+// line takes the next line.
+func (s *searcher) line(number uint64, text string, matches, cut bool) error {
+	if cut {
+		text += " [line cut]"
+	}
+	if !matches {
+		if number > s.after {
+			s.before = append(s.before, grepLine{number, text})
+		} else {
+			s.print(number, '-', text)
+		}
+		return nil
+	}
+	if s.result.Count == s.limit || s.out.Len() > maxGrepOutput {
+		return errEnough
+	}
+	for _, b := range s.before {
+		s.print(b.number, '-', b.text)
+	}
+	s.before = s.before[:0]
+	s.print(number, ':', text)
+	if s.after == 0 {
+		s.result.Files++
+	}
+	s.after = number + uint64(s.context)
+	s.result.Count++
+	return nil
+}
+
+func (s *searcher) print(number uint64, mark byte, text string) {
+	if s.context > 0 && s.result.Count > 0 && (s.printed == 0 || s.printed < number-1) {
+		s.out.WriteString("--\n")
+	}
+	s.printed = number
+	fmt.Fprintf(&s.out, "%s%c%d%c %s\n", s.file, mark, number, mark, text)
+}

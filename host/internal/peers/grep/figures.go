@@ -1,0 +1,56 @@
+//go:build bench
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
+)
+
+// The targets: how often as long as another our search may take.
+const (
+	ofRipgrep = 3.0
+	ofNative  = 2.0
+)
+
+// ratio is the median of our time over that of another way, turn by turn.
+func (m *measured) ratio(way string) float64 {
+	var all []float64
+	for i, t := range m.Took[way] {
+		all = append(all, float64(m.Took[ours][i])/float64(t))
+	}
+	return bench.Round(bench.Median(all))
+}
+
+func (r *results) figures() []bench.Figure {
+	var out []bench.Figure
+	for _, m := range r.Searches {
+		out = append(out,
+			bench.Figure{Name: m.Search.Name + " / ripgrep", Measured: m.ratio(ripgrep), AtMost: ofRipgrep, Unit: bench.Ratio},
+			bench.Figure{Name: m.Search.Name + " / native", Measured: m.ratio(native), AtMost: ofNative, Unit: bench.Ratio})
+	}
+	return out
+}
+
+func (r *results) print(w io.Writer) {
+	fmt.Fprintf(w, "%d files, %d rounds, load %s before and %s after; medians in ms\n\n", files, r.Rounds, r.LoadBefore, r.LoadAfter)
+	t := bench.Table(w, tabwriter.AlignRight)
+	fmt.Fprint(t, "\thits\t")
+	for _, way := range ways {
+		fmt.Fprintf(t, "%s\t", way)
+	}
+	fmt.Fprint(t, "noise\tMfuel\tpeak MiB\t\n")
+	for _, m := range r.Searches {
+		fmt.Fprintf(t, "%s\t%d\t", m.Search.Name, m.Hits)
+		for _, way := range ways {
+			fmt.Fprintf(t, "%.1f\t", bench.MS(bench.Median(m.Took[way])))
+		}
+		fmt.Fprintf(t, "%.3f\t%d\t%d\t\n", m.ratio(noise), m.FuelUsed/1e6, m.PeakBytes>>20)
+	}
+	t.Flush()
+	fmt.Fprintln(w)
+	bench.PrintFigures(w, r.Targets)
+}

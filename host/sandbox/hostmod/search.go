@@ -1,0 +1,179 @@
+package hostmod
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/sandbox/search"
+)
+
+// maxSearchNames bounds the names that one call of search is about, in bytes.
+const maxSearchNames = 1 << 20
+
+var (
+	searchListResult  = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<list<option<listing>>, error>
+	searchLinesResult = layout{size: 28, align: 4, payload: 4, errorText: 8} // result<found, error>
+)
+
+// Where the fields of found lie in searchLinesResult.
+const (
+	searchFoundLines  = 4
+	searchFoundText   = 12
+	searchFoundFailed = 20
+	searchFoundMore   = 24
+)
+
+// Where the fields of line lie.
+const (
+	searchLineNumber  = 0
+	searchLineFile    = 8
+	searchLineSize    = 12
+	searchLineMatches = 16
+	searchLineCut     = 17
+	searchLineBytes   = 24
+)
+
+// Where the fields of option<listing> lie.
+const (
+	searchListingNames = 4
+	searchListingKinds = 12
+	searchListingBytes = 20
+)
+
+// The cases of error.
+const (
+	searchDenied = iota
+	searchInvalid
+)
+
+// searchList is search.list.
+//
+// Parameters: dirs (pointer, length), result pointer.
+func searchList(g *guest) error {
+	out := g.u32(2)
+	fail := func(errorCase uint8, why string) error { return searchListResult.fail(g, out, errorCase, why) }
+	if why := g.noFiles(); why != "" {
+		return fail(searchDenied, why)
+	}
+	dirs, why, err := g.names("dirs", 0)
+	if err != nil {
+		return err
+	}
+	if why != "" {
+		return fail(searchInvalid, why)
+	}
+	listings, err := search.List(g.ctx, g.call.Files, dirs, g.pay)
+	if err != nil {
+		return err
+	}
+	list := record{make([]byte, len(listings)*searchListingBytes)}
+	for i, l := range listings {
+		if l.Missing {
+			continue
+		}
+		names, kinds := make([]byte, 0, l.Bytes+len(l.Entries)), make([]byte, 0, len(l.Entries))
+		for _, e := range l.Entries {
+			names = append(append(names, e.Name...), 0)
+			kinds = append(kinds, byte(e.Kind))
+		}
+		at := i * searchListingBytes
+		list.u8(at, 1)
+		if err := list.bytes(g, at+searchListingNames, names); err != nil {
+			return err
+		}
+		if err := list.bytes(g, at+searchListingKinds, kinds); err != nil {
+			return err
+		}
+	}
+	r := searchListResult.record()
+	if err := r.list(g, searchListResult.payload, list.b, searchListingBytes, 4); err != nil {
+		return err
+	}
+	return searchListResult.put(g, out, r)
+}
+
+// searchLines is search.lines.
+//
+// Parameters: files (pointer, length), pattern (pointer, length), context,
+// max-matches, max-text, max-chars, result pointer.
+func searchLines(g *guest) error {
+	out := g.u32(8)
+	fail := func(errorCase uint8, why string) error { return searchLinesResult.fail(g, out, errorCase, why) }
+	if why := g.noFiles(); why != "" {
+		return fail(searchDenied, why)
+	}
+	files, why, err := g.names("files", 0)
+	if err != nil {
+		return err
+	}
+	if size := g.u32(3); why == "" && size > search.MaxPattern {
+		why = search.ErrPattern.Error()
+	}
+	if why != "" {
+		return fail(searchInvalid, why)
+	}
+	pattern, err := g.mem.String("pattern", g.u32(2), g.u32(3), search.MaxPattern)
+	if err != nil {
+		return err
+	}
+	limit := func(i int) int { return int(min(g.u32(i), 1<<30)) }
+	found, err := search.Lines(g.ctx, g.call.Files, search.Query{
+		Files: files, Pattern: pattern,
+		Context: limit(4), MaxMatches: limit(5), MaxText: limit(6), MaxChars: limit(7),
+	}, g.pay)
+	if errors.Is(err, search.ErrPattern) {
+		return fail(searchInvalid, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	list := record{make([]byte, len(found.Lines)*searchLineBytes)}
+	for i, l := range found.Lines {
+		at := i * searchLineBytes
+		binary.LittleEndian.PutUint64(list.b[at+searchLineNumber:], l.Number)
+		list.u32(at+searchLineFile, uint32(l.File))
+		list.u32(at+searchLineSize, uint32(l.Size))
+		list.bool(at+searchLineMatches, l.Matches)
+		list.bool(at+searchLineCut, l.Cut)
+	}
+	r := searchLinesResult.record()
+	if err := r.list(g, searchFoundLines, list.b, searchLineBytes, 8); err != nil {
+		return err
+	}
+	if err := r.bytes(g, searchFoundText, found.Text); err != nil {
+		return err
+	}
+	r.u32(searchFoundFailed, uint32(found.Failed))
+	r.bool(searchFoundMore, found.More)
+	return searchLinesResult.put(g, out, r)
+}
+
+// noFiles says why there is nothing to search, or is empty.
+func (g *guest) noFiles() string {
+	return g.denied(g.call != nil && g.call.Files != nil && len(g.call.Grant.Mounts()) > 0, "searching files")
+}
+
+// names lifts a text in which each name is followed by a NUL, or says why not.
+func (g *guest) names(what string, i int) (names []string, why string, _ error) {
+	if g.u32(i+1) > maxSearchNames {
+		return nil, what + ": too many names for one call", nil
+	}
+	text, err := g.mem.String(what, g.u32(i), g.u32(i+1), maxSearchNames)
+	if err != nil || text == "" {
+		return nil, "", err
+	}
+	return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00"), "", nil
+}
+
+// pay charges the guest for what is done for it right now, and says whether it
+// has to stop.
+func (g *guest) pay(units uint64) error {
+	account := meter.From(g.ctx)
+	if account == nil {
+		return nil
+	}
+	account.Charge(units)
+	return account.Settle()
+}

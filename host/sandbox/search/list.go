@@ -1,0 +1,122 @@
+package search
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
+
+const (
+	// maxNames is how many bytes the names in one directory may have.
+	maxNames = 1 << 20
+	// maxListed is how many they may have in all, before the last directory.
+	maxListed = 1 << 20
+
+	costListing = 2000 // a directory, beside what it costs to read
+	costSort    = 200  // an entry
+)
+
+// Kind is what an entry of a directory is.
+type Kind uint8
+
+// The kinds. What a symbolic link leads to is not looked at.
+const (
+	File Kind = iota
+	Directory
+	Link
+	Other
+)
+
+// Entry is one name in a directory.
+type Entry struct {
+	Name string
+	Kind Kind
+}
+
+// Listing is the entries of a directory, sorted by name.
+type Listing struct {
+	Entries []Entry
+	Bytes   int // of the names
+	// Missing says that the directory cannot be read, or is too large.
+	Missing bool
+}
+
+// List lists directories by their absolute names, one at least and as many as
+// are not too much for one result. It is called on the goroutine of the guest.
+// An error is the end of ctx or what pay says.
+func List(ctx context.Context, fs *wasi.FS, dirs []string, pay Payer) ([]Listing, error) {
+	over := overOf(ctx)
+	var out []Listing
+	size := 0
+	for _, name := range dirs {
+		if size > maxListed {
+			break
+		}
+		l, err := list(fs, name, over)
+		if err != nil {
+			return nil, err
+		}
+		if err := pay(costListing + costSort*uint64(len(l.Entries))); err != nil {
+			return nil, err
+		}
+		size += l.Bytes + len(l.Entries)
+		if l.Missing {
+			l = Listing{Missing: true}
+		}
+		out = append(out, l)
+	}
+	return out, over()
+}
+
+func list(fs *wasi.FS, name string, over func() error) (l Listing, _ error) {
+	h, errno := fs.Open(name, wasi.ReadOnly|wasi.DirectoryOnly)
+	if errno != 0 {
+		return Listing{Missing: true}, over()
+	}
+	defer h.Close()
+	dir, ok := h.(*wasi.Dir)
+	if !ok {
+		return Listing{Missing: true}, over()
+	}
+	cookie := uint64(0)
+	for n := 0; ; n++ {
+		if n%256 == 0 {
+			if err := over(); err != nil {
+				return l, err
+			}
+		}
+		e, more, errno := dir.Entry(cookie)
+		if errno != 0 {
+			l.Missing = true
+			return l, nil
+		}
+		if !more {
+			break
+		}
+		cookie = e.Next
+		if e.Name == "" || e.Name == "." || e.Name == ".." {
+			continue
+		}
+		if l.Bytes += len(e.Name); l.Bytes > maxNames {
+			l.Missing = true
+			return l, nil
+		}
+		l.Entries = append(l.Entries, Entry{e.Name, kindOf(e.Type)})
+	}
+	slices.SortFunc(l.Entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	return l, nil
+}
+
+func kindOf(t wasi.FileType) Kind {
+	switch t {
+	case wasi.RegularFile:
+		return File
+	case wasi.Directory:
+		return Directory
+	case wasi.SymbolicLink:
+		return Link
+	}
+	return Other
+}

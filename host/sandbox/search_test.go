@@ -1,0 +1,146 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// searches is a module that searches a file and answers with the first byte of
+// the result: whether it is an error.
+func searches(file, pattern string, filesLen, patternLen int32) w.ToolOptions {
+	const patternAt = pathAt + 4096
+	return w.ToolOptions{
+		Imports: []w.Import{own("search", "lines", i32s(9)...)},
+		Data:    []w.Segment{{Offset: pathAt, Bytes: []byte(file)}, {Offset: patternAt, Bytes: []byte(pattern)}},
+		Call: code(
+			w.I32Const(pathAt), w.I32Const(filesLen), w.I32Const(patternAt), w.I32Const(patternLen),
+			w.I32Const(0), w.I32Const(-1), w.I32Const(-1), w.I32Const(-1), w.I32Const(resultA), w.Call(0),
+			w.I32Const(resultA), w.I32Load8U(0), w.If(
+				w.I32Const(resultA), w.I32Load8U(4), w.If(w.ReturnOK("invalid"), w.Return()),
+				w.ReturnOK("denied"), w.Return(),
+			),
+			w.I32Const(resultA), w.I32Load(8), w.If(w.ReturnOK("found"), w.Return()),
+			w.ReturnOK("nothing"),
+		),
+		Edit: importRealloc,
+	}
+}
+
+func TestSearchReachesWhatIsGranted(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside, outside := filepath.Join(dir, "ws", "f"), filepath.Join(dir, "f")
+	mustWrite(t, inside, "key\n")
+	mustWrite(t, outside, "key\n")
+	mounts := []policy.Mount{{Host: filepath.Dir(inside)}}
+	reads := tool.Capabilities{Files: tool.FilesRead}
+	for _, c := range []struct {
+		name, file, pattern string
+		caps                tool.Capabilities
+		want                string
+	}{
+		{"granted", inside, "key", reads, "found"},
+		{"no match", inside, "nokey", reads, "nothing"},
+		{"outside", outside, "key", reads, "nothing"},
+		{"not granted", inside, "key", tool.Capabilities{}, "denied"},
+		{"not a pattern", inside, "(", reads, "invalid"},
+		{"a long pattern", inside, strings.Repeat("k", 1025), reads, "invalid"},
+	} {
+		mod := probe(searches(c.file, c.pattern, int32(len(c.file)), int32(len(c.pattern))))
+		r := granted(t, mod, ask{caps: c.caps, mounts: mounts, cwd: filepath.Dir(inside)}).mustRun(t, box)
+		if got := output(t, r); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	for name, lengths := range map[string][2]int32{"files": {-1, 1}, "outside of memory": {1 << 19, 1}, "a pattern of 4 GiB": {1, -1}} {
+		r := granted(t, probe(searches(inside, "k", lengths[0], lengths[1])), ask{caps: reads, mounts: mounts, cwd: filepath.Dir(inside)}).mustRun(t, box)
+		if r.Err == nil && !strings.Contains(output(t, r), "invalid") {
+			t.Errorf("%s: %s", name, r.Output)
+		}
+	}
+}
+
+// The deadline of the call ends a search, and its fuel pays for it.
+func TestASearchEndsWithItsCall(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "f")
+	mustWrite(t, file, strings.Repeat("x", 9000))
+	if err := os.Truncate(file, 1<<42); err != nil {
+		t.Skip("no sparse files: ", err)
+	}
+	mod := probe(searches(file, "zebra", int32(len(file)), 5))
+	a := ask{caps: tool.Capabilities{Files: tool.FilesRead}, mounts: []policy.Mount{{Host: dir}}, cwd: dir}
+	a.limits = quick
+	start := time.Now()
+	if r := granted(t, mod, a).mustRun(t, box); r.Err == nil || r.Err.Code != tool.CodeTimeout {
+		t.Errorf("without time: %s", r.Summary())
+	}
+	if took := time.Since(start); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	a.limits = policy.Limits{Fuel: 200_000, Timeout: time.Minute}
+	if r := granted(t, mod, a).mustRun(t, box); r.Err == nil || r.Err.Code != tool.CodeFuel {
+		t.Errorf("without fuel: %s", r.Summary())
+	}
+}
+
+// What grep finds with the host's help is what it finds without: a pattern that
+// is too long for the host has it search by itself.
+func TestGrepFindsTheSameWithoutTheHost(t *testing.T) {
+	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "dist", "files.wasm"))
+	if err != nil {
+		t.Skip("no files module: ", err)
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"a.txt": "one\nhit two\r\nthree\n", "b/c/d.txt": "hit\n\nhit\n\n\n\nHIT\nlast hit", "b/x.bin": "hit\x00", "b/.hidden": "hit\n",
+		".gitignore": "*.log\n/b/out/\n", "b/y.log": "hit\n", "b/out/z": "hit\n", "long": strings.Repeat("ü", 100_000) + "hit\nhit\n",
+		"b/.gitignore": "!keep.log\n", "b/keep.log": "bad \xff hit\n", "many": strings.Repeat("a hit\n", 300), "empty": "",
+	} {
+		mustWrite(t, filepath.Join(dir, name), text)
+	}
+	box := newBox(t, sandbox.Options{Large: true})
+	long := strings.Repeat("(?:)", 300)
+	for _, args := range []map[string]any{
+		{}, {"context": 2}, {"ignore_case": true, "max_results": 3, "context": 1}, {"path": "b/c/d.txt", "context": 20},
+		{"include_hidden": true, "ignore_gitignore": true, "max_results": 1000},
+	} {
+		var results [2][]byte
+		for i, pattern := range []string{"h[i]t", "h[i]t" + long} {
+			args["pattern"] = pattern
+			text, err := json.Marshal(args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := granted(t, module(code), ask{
+				tool: "grep", args: string(text), cwd: dir,
+				mounts: []policy.Mount{{Host: dir}}, caps: tool.Capabilities{Files: tool.FilesRead},
+			}).mustRun(t, box)
+			output(t, r)
+			results[i] = r.Output
+		}
+		if !bytes.Equal(results[0], results[1]) || !bytes.Contains(results[0], []byte("hit")) {
+			t.Errorf("%v\nwith the host:\n%s\nwithout:\n%s", args, results[0], results[1])
+		}
+	}
+}

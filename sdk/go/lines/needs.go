@@ -1,0 +1,149 @@
+package lines
+
+import (
+	"regexp/syntax"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxNeeds is how many texts are looked for side by side at most. More take
+// longer than they save.
+const maxNeeds = 8
+
+// need is a text that every match contains, in any case if fold is set.
+type need struct {
+	text string
+	fold bool
+}
+
+// needsOf finds texts of which every match contains one. whole says that a
+// match is one of them and nothing else.
+func needsOf(re *syntax.Regexp) (_ []needle, whole bool) {
+	best := required(re)
+	if best == nil {
+		return nil, false
+	}
+	out := make([]needle, len(best))
+	for i, n := range best {
+		out[i] = newNeedle(n)
+	}
+	return out, re.Op == syntax.OpLiteral && re.Flags&syntax.FoldCase == 0 && best[0].text == string(re.Rune)
+}
+
+// required returns the best set of texts that is found for an expression, or
+// nil.
+func required(re *syntax.Regexp) []need {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return bestPiece(literal(re))
+	case syntax.OpCapture, syntax.OpPlus:
+		return required(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return required(re.Sub[0])
+		}
+	case syntax.OpAlternate:
+		var all []need
+		for _, sub := range re.Sub {
+			some := required(sub)
+			if some == nil || len(all)+len(some) > maxNeeds {
+				return nil
+			}
+			all = append(all, some...)
+		}
+		return all
+	case syntax.OpConcat:
+		var best []need
+		var run need // literals in a row
+		consider := func(set []need) {
+			if set != nil && (best == nil || rarity(set) > rarity(best)) {
+				best = set
+			}
+		}
+		for _, sub := range re.Sub {
+			for sub.Op == syntax.OpCapture {
+				sub = sub.Sub[0]
+			}
+			if sub.Op == syntax.OpLiteral {
+				next := literal(sub)
+				run = need{run.text + next.text, run.fold || next.fold}
+				continue
+			}
+			consider(bestPiece(run))
+			run = need{}
+			consider(required(sub))
+		}
+		consider(bestPiece(run))
+		return best
+	}
+	return nil
+}
+
+func literal(re *syntax.Regexp) need {
+	return need{string(re.Rune), re.Flags&syntax.FoldCase != 0}
+}
+
+// bestPiece is the rarest part of a text that can be looked for byte by byte.
+// The text is what it is for the expression: where case is ignored, k and s
+// have equals that are no ASCII, and U+FFFD stands for bytes that are not
+// UTF-8.
+func bestPiece(n need) []need {
+	var best []need
+	pieces := strings.FieldsFunc(n.text, func(r rune) bool {
+		return r == utf8.RuneError || n.fold && (r >= utf8.RuneSelf || unicode.ToLower(r) == 'k' || unicode.ToLower(r) == 's')
+	})
+	for _, p := range pieces {
+		if n.fold {
+			p = strings.ToLower(p)
+		}
+		if set := []need{{p, n.fold}}; best == nil || rarity(set) > rarity(best) {
+			best = set
+		}
+	}
+	return best
+}
+
+// rarity says how rarely one of the texts is found, by about the logarithm to
+// base 2 of how many bytes there are for each.
+func rarity(set []need) int {
+	least := 0
+	for i, n := range set {
+		bits := 0
+		for j := range len(n.text) {
+			bits += rareness(n.text[j])
+		}
+		if i == 0 || bits < least {
+			least = bits
+		}
+	}
+	return least - len(set)/2
+}
+
+// byFrequency are the bytes of source text, the most frequent first.
+const byFrequency = " etnaroislcdup\tm.=fh\n,g(\")yb:v/_T{}0S*CE1wIAR-NxkPFLOMD[2]B8;U'34Vq5"
+
+var rank [256]int
+
+func init() {
+	for i := range rank {
+		rank[i] = len(byFrequency)
+	}
+	for i := range len(byFrequency) {
+		rank[byFrequency[i]] = i
+	}
+}
+
+func rareness(b byte) int {
+	switch r := rank[b]; {
+	case r < 8:
+		return 4
+	case r < 20:
+		return 5
+	case r < 36:
+		return 7
+	case r < len(byFrequency):
+		return 9
+	}
+	return 11
+}

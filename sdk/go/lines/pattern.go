@@ -1,0 +1,106 @@
+package lines
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"regexp"
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// Pattern is an expression that lines are matched with. It is safe for
+// concurrent use.
+type Pattern struct {
+	re    *regexp.Regexp
+	steps uint64   // instructions of the program
+	needs []needle // a line that matches contains one of them; none: nothing is known
+	whole bool     // and every line that does matches
+}
+
+// ErrTooLarge is returned for an expression that compiles to more instructions
+// than it may.
+var ErrTooLarge = errors.New("the expression is too large")
+
+// Compile reads an RE2 expression, as package regexp has it. limit is how many
+// instructions it may compile to: so much a character can cost to match. At
+// most 0 is no limit.
+func Compile(expr string, limit int) (*Pattern, error) {
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if limit > 0 && len(prog.Inst) > limit {
+		return nil, ErrTooLarge
+	}
+	p := &Pattern{steps: uint64(len(prog.Inst))}
+	if p.re, err = regexp.Compile(expr); err != nil {
+		return nil, err
+	}
+	p.needs, p.whole = needsOf(tree)
+	return p, nil
+}
+
+// Steps is the number of instructions of the pattern.
+func (p *Pattern) Steps() uint64 { return p.steps }
+
+// Needs is how many texts are looked for in what is read.
+func (p *Pattern) Needs() int { return len(p.needs) }
+
+// maxSteps is how many steps may be taken between two looks at whether
+// anybody waits for the result still. They take some tens of milliseconds.
+const maxSteps = 4 << 20
+
+// match reports whether a line matches. Matching a long line with a large
+// expression can take minutes, so check can end it.
+func (p *Pattern) match(line []byte, check func() error) (bool, error) {
+	if uint64(len(line))*p.steps <= maxSteps {
+		return p.re.Match(line), nil
+	}
+	c := &checked{r: bytes.NewReader(line), every: max(maxSteps/p.steps, 1), check: check}
+	matches := p.re.MatchReader(c)
+	return matches, c.err
+}
+
+// checked is a reader that ends when nobody waits for the result.
+type checked struct {
+	r           *bytes.Reader
+	every, seen uint64
+	check       func() error
+	err         error
+}
+
+func (c *checked) ReadRune() (rune, int, error) {
+	if c.seen++; c.seen%c.every == 0 {
+		if c.err = c.check(); c.err != nil {
+			return 0, 0, io.EOF
+		}
+	}
+	return c.r.ReadRune()
+}
+
+// Cut returns at most max characters of a line as valid UTF-8, and whether
+// there were more. The result may share memory with the line.
+func Cut(line []byte, max int) (text []byte, more bool) {
+	end := len(line)
+	if len(line) > max { // fewer bytes are not more characters
+		end = 0
+		for n := 0; end < len(line); n++ {
+			if n == max {
+				more = true
+				break
+			}
+			_, width := utf8.DecodeRune(line[end:])
+			end += width
+		}
+	}
+	line = line[:end]
+	if !utf8.Valid(line) {
+		line = bytes.ToValidUTF8(line, []byte("\uFFFD"))
+	}
+	return line, more
+}

@@ -1,0 +1,278 @@
+package lines
+
+import (
+	"bytes"
+	"io"
+)
+
+const (
+	// MaxLine is how much of a line is matched: minified files have lines of
+	// megabytes.
+	MaxLine = 1 << 20
+	// BinaryProbe is how much of a file decides whether it is binary.
+	BinaryProbe = 8000
+
+	// blockBytes is how much is read at a time. It fits in the processor's
+	// cache.
+	blockBytes = 128 << 10
+)
+
+// Line is a line that matches, or one beside it.
+type Line struct {
+	Number  uint64 // from 1
+	Text    []byte // valid UTF-8, and until the next line only
+	Matches bool
+	Before  bool // it is there for the sake of the next match
+	Cut     bool // the line has more characters than Text
+}
+
+// Work is what a file took to search.
+type Work struct {
+	Read    uint64 // bytes
+	Matched uint64 // bytes that were matched with the expression
+	Vain    uint64 // how often what looked like a needle was none
+}
+
+// Scanner searches files one after the other. It is used by one goroutine.
+type Scanner struct {
+	Pattern *Pattern
+	Context int // how many lines before and after each match are wanted too
+	Chars   int // of a line that are wanted
+	// Check ends a scan with its error. It is called every few milliseconds.
+	Check func() error
+	// Emit takes the lines in order. Its error ends the scan.
+	Emit func(Line) error
+
+	buf   []byte
+	found []int // of each needle: where it is found next in the block
+
+	// Of the file:
+	work   Work
+	number uint64 // lines before the one that is looked at
+	before []Line // the latest lines that were not emitted, at most Context
+	after  int    // how many lines to emit after the latest match
+	spent  uint64 // steps since the last check
+}
+
+// Scan searches a file. size is what is known of its size; at most 0 is
+// nothing.
+func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
+	s.work, s.number, s.after, s.spent, s.before = Work{}, 0, 0, 0, s.before[:0]
+	if s.buf == nil {
+		s.buf = make([]byte, blockBytes)
+	}
+	var off int64
+	have := 0         // bytes at the beginning of buf that are not a whole line yet
+	skipping := false // the rest of a line of which enough was seen
+	for {
+		if err := s.Check(); err != nil {
+			return s.work, err
+		}
+		room := s.buf[have:]
+		if left := size - off; left > 0 && left < int64(len(room)) {
+			room = room[:left] // and not another read to learn that this is all
+		}
+		n, err := r.ReadAt(room, off)
+		if err != nil && err != io.EOF {
+			return s.work, err
+		}
+		end := err == io.EOF || off+int64(n) == size
+		s.work.Read += uint64(n)
+		data := s.buf[:have+n]
+		if off == 0 && bytes.IndexByte(data[:min(n, BinaryProbe)], 0) >= 0 {
+			return s.work, nil
+		}
+		off += int64(n)
+		if skipping {
+			i := bytes.IndexByte(data, '\n')
+			if i < 0 {
+				if have = 0; end {
+					return s.work, nil
+				}
+				continue
+			}
+			data, skipping = data[i+1:], false
+		}
+		whole := bytes.LastIndexByte(data, '\n') + 1
+		if end {
+			whole = len(data)
+		}
+		if err := s.block(data[:whole], end); err != nil || end {
+			return s.work, err
+		}
+		data = data[whole:]
+		if len(data) >= MaxLine+2 { // with what may be its ending
+			if err := s.block(data[:MaxLine], false); err != nil {
+				return s.work, err
+			}
+			skipping, have = true, 0
+			continue
+		}
+		if have = len(data); have > len(s.buf)/2 {
+			grown := make([]byte, 2*len(s.buf))
+			copy(grown, data)
+			s.buf = grown
+		} else {
+			copy(s.buf, data)
+		}
+	}
+}
+
+// block searches whole lines. last says that nothing comes after them.
+func (s *Scanner) block(data []byte, last bool) error {
+	s.found = s.found[:0]
+	for pos := 0; pos < len(data); {
+		from, to, err := s.next(data, pos)
+		if err != nil {
+			return err
+		}
+		if from < 0 {
+			if last && s.Context == 0 {
+				return nil // how many there are does not matter any more
+			}
+			return s.pass(data[pos:])
+		}
+		if err := s.pass(data[pos:from]); err != nil {
+			return err
+		}
+		for _, l := range s.before {
+			if err := s.Emit(l); err != nil {
+				return err
+			}
+		}
+		s.before = s.before[:0]
+		if err := s.emit(data[from:to], true); err != nil {
+			return err
+		}
+		s.after = s.Context
+		pos = to
+	}
+	return nil
+}
+
+// emit passes on a line, which is the next one.
+func (s *Scanner) emit(line []byte, matches bool) error {
+	s.count(line)
+	return s.Emit(s.line(line, matches))
+}
+
+func (s *Scanner) line(line []byte, matches bool) Line {
+	text, more := Cut(content(line), s.Chars)
+	return Line{Number: s.number, Text: text, Matches: matches, Cut: more}
+}
+
+// count counts the lines in data, of which the last need not be ended.
+func (s *Scanner) count(data []byte) {
+	s.number += uint64(bytes.Count(data, []byte("\n")))
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		s.number++
+	}
+}
+
+// pass takes note of lines that do not match.
+func (s *Scanner) pass(data []byte) error {
+	if s.Context == 0 {
+		s.count(data)
+		return nil
+	}
+	for ; s.after > 0 && len(data) > 0; s.after-- {
+		n := lineEnd(data)
+		if err := s.emit(data[:n], false); err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	// Only the latest ones are remembered.
+	at, kept := len(data), 0
+	for ; at > 0 && kept < s.Context; kept++ {
+		at = bytes.LastIndexByte(data[:at-1], '\n') + 1
+	}
+	s.count(data[:at])
+	for data = data[at:]; len(data) > 0; {
+		n := lineEnd(data)
+		s.count(data[:n])
+		l := s.line(data[:n], false)
+		l.Text, l.Before = bytes.Clone(l.Text), true
+		if len(s.before) == s.Context {
+			s.before = append(s.before[:0], s.before[1:]...)
+		}
+		s.before = append(s.before, l)
+		data = data[n:]
+	}
+	return nil
+}
+
+// next finds the next line that matches: where it begins, or -1, and ends.
+func (s *Scanner) next(data []byte, pos int) (from, to int, err error) {
+	for pos < len(data) {
+		from := pos
+		if needs := s.Pattern.needs; len(needs) > 0 {
+			hit := s.hit(data, pos)
+			if hit < 0 {
+				return -1, -1, nil
+			}
+			from = pos + bytes.LastIndexByte(data[pos:hit], '\n') + 1
+			to := hit + lineEnd(data[hit:])
+			if s.Pattern.whole && hit+len(needs[0].text) <= from+len(content(data[from:to])) {
+				return from, to, nil
+			}
+		}
+		to := from + lineEnd(data[from:])
+		line := content(data[from:to])
+		s.work.Matched += uint64(len(line)) + 1
+		if s.spent += uint64(len(line)+1) * s.Pattern.steps; s.spent > maxSteps {
+			s.spent = 0
+			if err := s.Check(); err != nil {
+				return -1, -1, err
+			}
+		}
+		if matches, err := s.Pattern.match(line, s.Check); err != nil || matches {
+			return from, to, err
+		}
+		pos = to
+	}
+	return -1, -1, nil
+}
+
+// hit is where one of the needles is found first, at pos or later, or -1.
+func (s *Scanner) hit(data []byte, pos int) int {
+	needs := s.Pattern.needs
+	if len(s.found) == 0 {
+		for range needs {
+			s.found = append(s.found, -1)
+		}
+	}
+	first := len(data)
+	for i := range needs {
+		if s.found[i] < pos {
+			s.found[i] = len(data)
+			if at := needs[i].index(data[pos:], &s.work.Vain); at >= 0 {
+				s.found[i] = pos + at
+			}
+		}
+		first = min(first, s.found[i])
+	}
+	if first == len(data) {
+		return -1
+	}
+	return first
+}
+
+// lineEnd is where the first line of data ends, with its ending.
+func lineEnd(data []byte) int {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1
+	}
+	return len(data)
+}
+
+// content is a line without its ending, and what counts of it.
+func content(line []byte) []byte {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		line = line[:n-1]
+		if n > 1 && line[n-2] == '\r' {
+			line = line[:n-2]
+		}
+	}
+	return line[:min(len(line), MaxLine)]
+}

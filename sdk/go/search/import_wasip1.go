@@ -1,0 +1,10 @@
+package search
+
+// hosted says that there is a host.
+const hosted = true
+
+//go:wasmimport stockade:tool/search@0.1.0 list
+func hostList(dirsPtr, dirsLen, ret uint32)
+
+//go:wasmimport stockade:tool/search@0.1.0 lines
+func hostLines(filesPtr, filesLen, patternPtr, patternLen, context, maxMatches, maxText, maxChars, ret uint32)
