@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // linkCases are on links, of the host and of the guest.
@@ -132,7 +134,9 @@ func linkCases() []numbered {
 			x.add("store", uint32(made.fd), minus)
 			x.always(f.call, tries-1)
 			x.want(f.call, "open what is only outside", "ENOENT EPERM ENOTDIR EAGAIN ELOOP", "ENOENT EPERM ENOTDIR EAGAIN ELOOP", outside)
+			x.log("ended") // so that what was made before can be committed
 			stop := sync.OnceValue(exchanging(x.trial))
+			x.guest.Said = func(tool.Progress) { stop() }
 			x.t.Cleanup(func() { stop() })
 			x.checks = append(x.checks, func(r report) error {
 				exchanges := stop()

@@ -146,9 +146,14 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 		defer box.Close()
 	}
 	r := &recorder{said: g.Said}
+	var rules []policy.Rule
+	if g.Command == "" {
+		// Not asked about, or what the guest says would be told when it has ended.
+		rules = []policy.Rule{{Effect: policy.Allow, Tool: toolName, Source: policy.SourceFlag}}
+	}
 	d := dispatch.New(dispatch.Options{
 		Catalog: catalog, Approver: yes{}, Runner: box, Log: r,
-		Policy: policy.New(policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits}),
+		Policy: policy.New(policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules}),
 	})
 	if g.Cwd == "" {
 		g.Cwd = filepath.VolumeName(s.opts.CacheDir) + string(filepath.Separator)
