@@ -129,6 +129,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.compileAhead(ctx, catalog)
 	t.dispatcher, t.tools = d, toolset{catalog}
 	t.agent = a.newAgent(model, provider, d, log, past)
 	if id != "" {

@@ -303,6 +303,21 @@ func (a *app) sandboxOptions() sandbox.Options {
 	}
 }
 
+// compileAhead compiles in the background what has not been compiled yet, so
+// that it is ready when the model asks for its first call. What is ready is not
+// touched: most sessions need few of the modules.
+func (a *app) compileAhead(ctx context.Context, catalog *tool.Catalog) {
+	box := a.sandbox()
+	seen := map[*tool.Module]bool{}
+	for _, name := range catalog.Names() {
+		e, _ := catalog.Find(name)
+		if !seen[e.Module] && !box.Kept(e.Module) {
+			go func() { _ = box.Compile(ctx, e.Module) }() // a call of it says what is wrong
+		}
+		seen[e.Module] = true
+	}
+}
+
 // logger shows what operators want to know in the form of every other note.
 func (a *app) logger() *slog.Logger { return slog.New(notes{a.s}) }
 

@@ -30,6 +30,18 @@ func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	return err
 }
 
+// Kept reports whether a module is in the cache, as far as can be seen without
+// reading it.
+func (s *Sandbox) Kept(mod *tool.Module) bool {
+	c, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
+	if err != nil || c == nil {
+		return false
+	}
+	defer c.close()
+	_, err = c.root.Lstat(c.key)
+	return err == nil
+}
+
 // load returns the compiled module, compiling it once however many callers
 // want it at the same time, for as long as one of them waits.
 func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error) {

@@ -81,7 +81,14 @@ func TestWhatIsKept(t *testing.T) {
 		b.Func("", nil, nil, nil, slices.Repeat(slices.Concat(w.I32Const(1), w.Drop()), 10_000))
 	}}, func(t *testing.T, mod *tool.Module) {
 		dir := filepath.Join(t.TempDir(), "cache")
-		output(t, granted(t, mod, ask{}).mustRun(t, newBox(t, sandbox.Options{CacheDir: dir})))
+		box := newBox(t, sandbox.Options{CacheDir: dir})
+		if box.Kept(mod) {
+			t.Error("it is kept before it was compiled")
+		}
+		output(t, granted(t, mod, ask{}).mustRun(t, box))
+		if !box.Kept(mod) || box.Kept(probe(w.ToolOptions{MemoryMin: 9})) {
+			t.Error("it is not kept, or another one is")
+		}
 		entries, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 		if err != nil {
 			t.Fatal(err)
