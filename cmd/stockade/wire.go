@@ -6,25 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/dispatch"
-	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -262,203 +256,6 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 		mounts = addMount(mounts, m)
 	}
 	return mounts, err
-}
-
-// sandbox makes the sandbox. Compiling is shown, because it takes a second or
-// more for each module, once.
-func (a *app) sandbox() *sandbox.Sandbox {
-	if a.box != nil {
-		return a.box
-	}
-	opts := a.sandboxOptions()
-	stages, end, err := stageDir(a.dirs.stages())
-	if err != nil {
-		// Small changes fit into memory; what does not fails, and is not lost.
-		a.s.note("warning: what tools change is kept in memory until it is committed, 64 MiB at most: %v", err)
-	} else {
-		opts.StageDir = stages
-		a.onClose(end)
-	}
-	a.box = sandbox.New(opts)
-	a.onClose(a.box.Close)
-	return a.box
-}
-
-func (a *app) sandboxOptions() sandbox.Options {
-	return sandbox.Options{
-		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
-		Build: build(), Spawner: helperSpawner{}, Large: a.flags.large,
-		Services: hostmod.Services{Exec: jailExec{}},
-		Compiling: func(m *tool.Module) {
-			if !a.flags.quiet {
-				a.s.note("compiling %s (%s), once ...", m.Name, humanBytes(m.Bytes))
-			}
-		},
-		Compiled: func(m *tool.Module, d time.Duration, err error) {
-			if !a.flags.quiet && err == nil && d > time.Second {
-				a.s.note("compiled %s in %.1f s", m.Name, d.Seconds())
-			}
-		},
-		Logger: a.logger(),
-	}
-}
-
-// compileAhead compiles in the background what has not been compiled yet, so
-// that it is ready when the model asks for its first call. What is ready is not
-// touched: most sessions need few of the modules.
-func (a *app) compileAhead(ctx context.Context, catalog *tool.Catalog) {
-	box := a.sandbox()
-	seen := map[*tool.Module]bool{}
-	for _, name := range catalog.Names() {
-		e, _ := catalog.Find(name)
-		if !seen[e.Module] && !box.Kept(e.Module) {
-			go func() { _ = box.Compile(ctx, e.Module) }() // a call of it says what is wrong
-		}
-		seen[e.Module] = true
-	}
-}
-
-// logger shows what operators want to know in the form of every other note.
-func (a *app) logger() *slog.Logger { return slog.New(notes{a.s}) }
-
-// notes is a log handler that prints warnings and errors as notes.
-type notes struct{ s *stdio }
-
-// Enabled implements slog.Handler.
-func (notes) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
-
-// Handle implements slog.Handler.
-func (n notes) Handle(_ context.Context, r slog.Record) error {
-	text := "warning: " + r.Message
-	r.Attrs(func(attr slog.Attr) bool {
-		text += fmt.Sprintf(", %s %v", attr.Key, attr.Value)
-		return true
-	})
-	n.s.note("%s", text)
-	return nil
-}
-
-// WithAttrs implements slog.Handler; nothing here derives loggers.
-func (n notes) WithAttrs([]slog.Attr) slog.Handler { return n }
-
-// WithGroup implements slog.Handler.
-func (n notes) WithGroup(string) slog.Handler { return n }
-
-// helperSpawner starts the process that compiles on top of the jail.
-type helperSpawner struct{}
-
-// Spawn implements sandbox.Spawner.
-func (helperSpawner) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
-	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
-	ended, err := jail.RunHelper(ctx, jail.Helper(c))
-	return sandbox.Ended(ended), err
-}
-
-// jailExec is the host function exec on top of the jail.
-type jailExec struct{}
-
-// Run implements hostmod.Exec.
-func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
-	out, err := jail.Run(ctx, grant, jail.Command(cmd))
-	switch {
-	case errors.Is(err, jail.ErrDenied):
-		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
-	case errors.Is(err, jail.ErrNotFound):
-		err = fmt.Errorf("%w: %w", hostmod.ErrCommandNotFound, err)
-	}
-	return hostmod.Outcome(out), err
-}
-
-// store opens the sessions, and marks the calls that a crash has left open.
-func (a *app) store(ctx context.Context) (*sqlite.Store, error) {
-	if a.sessions != nil {
-		return a.sessions, nil
-	}
-	for _, dir := range []string{a.dirs.data, a.dirs.locks()} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, &exitErr{code: exitError, message: err.Error(),
-				hint: "sessions need a place to be kept: set HOME, or XDG_DATA_HOME and XDG_STATE_HOME, to a directory that can be written to"}
-		}
-	}
-	st, err := sqlite.Open(ctx, a.dirs.sessions(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("sessions: %w", err)
-	}
-	a.onClose(st.Close)
-	a.sessions = st
-	return st, a.settle(ctx, st)
-}
-
-// settle gives each call that was intended and has no result one that says
-// so, unless the process that runs it is still alive.
-func (a *app) settle(ctx context.Context, st session.Store) error {
-	open, err := st.OpenCalls(ctx)
-	if err != nil || len(open) == 0 {
-		return err
-	}
-	dead := map[string]bool{} // sessions whose process is gone
-	for _, c := range open {
-		if _, ok := dead[c.Session]; !ok {
-			unlock, err := a.lock(c.Session)
-			if err != nil && !errors.Is(err, errInUse) {
-				return err
-			}
-			if dead[c.Session] = err == nil; dead[c.Session] {
-				defer func() { _ = unlock() }()
-			}
-		}
-		if !dead[c.Session] {
-			continue
-		}
-		if err := agent.Interrupt(ctx, st, c); err != nil {
-			return err
-		}
-		a.s.note("a call of %s in session %s was interrupted; its result is recorded as such", c.Name, c.Session)
-	}
-	return nil
-}
-
-var errInUse = errors.New("the session is in use by another process")
-
-// lock keeps other processes out of a session. The lock goes with the process,
-// however that ends; unlock also removes its file.
-func (a *app) lock(id string) (unlock func() error, err error) {
-	if !session.ValidID(id) {
-		return nil, fmt.Errorf("session id %q is not one that stockade makes: the log was changed", id)
-	}
-	name := filepath.Join(a.dirs.locks(), id)
-	for {
-		l := flock.New(name)
-		ok, err := l.TryLock()
-		if err != nil {
-			return nil, fmt.Errorf("lock session %s: %w", id, err)
-		}
-		if !ok {
-			return nil, fmt.Errorf("session %s: %w", id, errInUse)
-		}
-		// Another process may have removed the file between our opening and our
-		// locking it; then the lock that counts is on a new file.
-		held, err := l.Stat()
-		there, statErr := os.Stat(name)
-		if err == nil && statErr == nil && os.SameFile(held, there) {
-			return func() error { return errors.Join(os.Remove(name), l.Unlock()) }, nil
-		}
-		_ = l.Unlock()
-	}
-}
-
-// log opens the log of a session, a new one where id is empty, and keeps
-// others out of it until the program ends.
-func (a *app) log(st session.Store, id string) (*session.Log, error) {
-	if id == "" {
-		id = session.NewID(time.Now())
-	}
-	unlock, err := a.lock(id)
-	if err != nil {
-		return nil, err
-	}
-	a.onClose(unlock)
-	return session.NewLog(st, id, time.Now), nil
 }
 
 // dispatcher puts the one door together.

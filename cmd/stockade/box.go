@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// sandbox makes the sandbox. Compiling is shown, because it takes a second or
+// more for each module, once.
+func (a *app) sandbox() *sandbox.Sandbox {
+	if a.box != nil {
+		return a.box
+	}
+	opts := a.sandboxOptions()
+	stages, end, err := stageDir(a.dirs.stages())
+	if err != nil {
+		// Small changes fit into memory; what does not fails, and is not lost.
+		a.s.note("warning: what tools change is kept in memory until it is committed, 64 MiB at most: %v", err)
+	} else {
+		opts.StageDir = stages
+		a.onClose(end)
+	}
+	a.box = sandbox.New(opts)
+	a.onClose(a.box.Close)
+	return a.box
+}
+
+func (a *app) sandboxOptions() sandbox.Options {
+	return sandbox.Options{
+		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
+		Build: build(), Spawner: helperSpawner{}, Large: a.flags.large,
+		Services: hostmod.Services{Exec: jailExec{}},
+		Compiling: func(m *tool.Module) {
+			if !a.flags.quiet {
+				a.s.note("compiling %s (%s), once ...", m.Name, humanBytes(m.Bytes))
+			}
+		},
+		Compiled: func(m *tool.Module, d time.Duration, err error) {
+			if !a.flags.quiet && err == nil && d > time.Second {
+				a.s.note("compiled %s in %.1f s", m.Name, d.Seconds())
+			}
+		},
+		Logger: a.logger(),
+	}
+}
+
+// compileAhead compiles in the background what has not been compiled yet, so
+// that it is ready when the model asks for its first call. What is ready is not
+// touched: most sessions need few of the modules.
+func (a *app) compileAhead(ctx context.Context, catalog *tool.Catalog) {
+	box := a.sandbox()
+	seen := map[*tool.Module]bool{}
+	for _, name := range catalog.Names() {
+		e, _ := catalog.Find(name)
+		if !seen[e.Module] && !box.Kept(e.Module) {
+			go func() { _ = box.Compile(ctx, e.Module) }() // a call of it says what is wrong
+		}
+		seen[e.Module] = true
+	}
+}
+
+// logger shows what operators want to know in the form of every other note.
+func (a *app) logger() *slog.Logger { return slog.New(notes{a.s}) }
+
+// notes is a log handler that prints warnings and errors as notes.
+type notes struct{ s *stdio }
+
+// Enabled implements slog.Handler.
+func (notes) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+
+// Handle implements slog.Handler.
+func (n notes) Handle(_ context.Context, r slog.Record) error {
+	text := "warning: " + r.Message
+	r.Attrs(func(attr slog.Attr) bool {
+		text += fmt.Sprintf(", %s %v", attr.Key, attr.Value)
+		return true
+	})
+	n.s.note("%s", text)
+	return nil
+}
+
+// WithAttrs implements slog.Handler; nothing here derives loggers.
+func (n notes) WithAttrs([]slog.Attr) slog.Handler { return n }
+
+// WithGroup implements slog.Handler.
+func (n notes) WithGroup(string) slog.Handler { return n }
+
+// helperSpawner starts the process that compiles on top of the jail.
+type helperSpawner struct{}
+
+// Spawn implements sandbox.Spawner.
+func (helperSpawner) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
+	ended, err := jail.RunHelper(ctx, jail.Helper(c))
+	return sandbox.Ended(ended), err
+}
+
+// jailExec is the host function exec on top of the jail.
+type jailExec struct{}
+
+// Run implements hostmod.Exec.
+func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
+	out, err := jail.Run(ctx, grant, jail.Command(cmd))
+	switch {
+	case errors.Is(err, jail.ErrDenied):
+		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
+	case errors.Is(err, jail.ErrNotFound):
+		err = fmt.Errorf("%w: %w", hostmod.ErrCommandNotFound, err)
+	}
+	return hostmod.Outcome(out), err
+}
