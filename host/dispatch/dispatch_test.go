@@ -163,7 +163,7 @@ type stage struct {
 	digest string
 }
 
-func (s *stage) Changes() ([]tool.Change, error) { return s.w.changes, s.w.changesErr }
+func (s *stage) Changes(context.Context) ([]tool.Change, error) { return s.w.changes, s.w.changesErr }
 
 func (s *stage) Commit(_ context.Context, g policy.Grant) error {
 	if err := g.Check(s.call, s.digest); err != nil || g.Rehearsal() {

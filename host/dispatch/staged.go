@@ -29,7 +29,7 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 	var changes []tool.Change
 	if staged != nil {
 		var err error
-		if changes, err = staged.Changes(); err != nil {
+		if changes, err = staged.Changes(ctx); err != nil {
 			// The host's files are compared with what was staged.
 			staged, result = nil, c.changed(result, err)
 		}

@@ -9,6 +9,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
+// What the stages of all calls may hold at the same time.
+const (
+	stagedMemoryBytes = 256 << 20
+	stagedDiskBytes   = 4 << 30
+)
+
 // stage makes the stage of a call that may write; nil if it needs none.
 func (s *Sandbox) stage(grant policy.Grant) (*wasi.Stage, error) {
 	if grant.MayExec() {
@@ -16,7 +22,7 @@ func (s *Sandbox) stage(grant policy.Grant) (*wasi.Stage, error) {
 	}
 	for _, m := range grant.Mounts() {
 		if m.Write {
-			return wasi.NewStage(&wasi.StageOptions{Dir: s.opts.StageDir})
+			return wasi.NewStage(&wasi.StageOptions{Dir: s.opts.StageDir, Budget: s.stages})
 		}
 	}
 	return nil, nil
@@ -30,7 +36,9 @@ type staged struct {
 }
 
 // Changes implements policy.Staged.
-func (s *staged) Changes() ([]tool.Change, error) { return s.stage.Changes() }
+func (s *staged) Changes(ctx context.Context) ([]tool.Change, error) {
+	return s.stage.Changes(ctx)
+}
 
 // Commit implements policy.Staged.
 func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {

@@ -1,6 +1,7 @@
 package wasi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -74,12 +75,8 @@ func (c *commit) placed(l *layer) []change {
 			out = append(out, ch)
 		}
 	}
-	depth := func(ch change) int { return strings.Count(ch.n.path(), "/") }
 	slices.SortFunc(out, func(a, b change) int {
-		if d := depth(a) - depth(b); d != 0 {
-			return d
-		}
-		return strings.Compare(a.n.path(), b.n.path())
+		return cmp.Or(a.depth-b.depth, strings.Compare(a.path, b.path))
 	})
 	return out
 }

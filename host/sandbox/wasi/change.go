@@ -1,6 +1,8 @@
 package wasi
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,27 +16,51 @@ type change struct {
 	l    *layer
 	n    *node // as it is afterwards; nil if gone
 	was  *node // what the host has in that place, or had where n comes from
+
+	path  string // below the mount: of n, or of was if that is gone
+	depth int    // of path
 }
 
-func (c *change) path() string {
-	if c.n == nil {
-		return c.was.origin.path()
+// lister finds the changes of all layers.
+type lister struct {
+	ctx       context.Context
+	out       []change
+	pathBytes int
+}
+
+// errTooMuch is of names that nobody could look through.
+var errTooMuch = errors.New("the names of what was changed are too long to be listed")
+
+func (s *lister) add(c change) error {
+	if s.pathBytes += len(c.path); s.pathBytes > maxPathBytes {
+		return errTooMuch
 	}
-	return c.n.path()
+	c.depth = strings.Count(c.path, "/")
+	s.out = append(s.out, c)
+	return nil
 }
 
-// changes finds the changes of a layer, in no particular order except that a
+// gone adds what the host has and what is not there any more.
+func (s *lister) gone(kind tool.ChangeKind, l *layer, was *node) error {
+	return s.add(change{kind: kind, l: l, was: was, path: was.origin.path()})
+}
+
+// layer finds the changes of a layer, in no particular order except that a
 // directory comes before what is in it.
-func (l *layer) changes() (out []change, _ error) {
+func (s *lister) layer(l *layer) error {
 	replaced := map[*node]bool{}
-	var visit func(dir *node) error
-	visit = func(dir *node) error {
+	var visit func(dir *node, prefix string) error
+	visit = func(dir *node, prefix string) error {
 		for _, n := range dir.children {
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
+			path := prefix + n.name
 			was := dir.away[n.name]
 			if was != nil && (!was.gone || !was.mode.IsRegular() || !n.mode.IsRegular()) {
 				was = nil
 			}
-			kind, err := l.kindOf(n, was)
+			kind, err := s.kindOf(l, n, was)
 			if err != nil {
 				return err
 			}
@@ -44,43 +70,51 @@ func (l *layer) changes() (out []change, _ error) {
 			switch {
 			case kind == "":
 			case was == nil && n.origin != nil:
-				out = append(out, change{kind, l, n, n})
+				err = s.add(change{kind: kind, l: l, n: n, was: n, path: path})
 			default:
-				out = append(out, change{kind, l, n, was})
-				if n.origin != nil {
-					out = append(out, change{tool.Removed, l, nil, n})
+				err = s.add(change{kind: kind, l: l, n: n, was: was, path: path})
+				if err == nil && n.origin != nil {
+					err = s.gone(tool.Removed, l, n)
 				}
 			}
-			if err := visit(n); err != nil {
+			if err == nil && len(n.children) > 0 {
+				err = visit(n, path+"/")
+			}
+			if err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	if t := l.top.times; t != nil && (t.setAtim || t.setMtim) {
-		out = append(out, change{tool.Times, l, l.top, l.top})
-	}
-	if err := visit(l.top); err != nil {
-		return nil, err
-	}
-	for n := range l.away {
-		switch {
-		case !n.gone || replaced[n]:
-		case n.origin.info.IsDir():
-			out = append(out, change{tool.DirectoryRemoved, l, nil, n})
-		default:
-			out = append(out, change{tool.Removed, l, nil, n})
+		if err := s.add(change{kind: tool.Times, l: l, n: l.top, was: l.top, path: "."}); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	if err := visit(l.top, ""); err != nil {
+		return err
+	}
+	for n := range l.away {
+		kind := tool.Removed
+		switch {
+		case !n.gone || replaced[n]:
+			continue
+		case n.origin.info.IsDir():
+			kind = tool.DirectoryRemoved
+		}
+		if err := s.gone(kind, l, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kindOf is what becomes of a name that has a node now and, if was is not nil,
 // had another regular file before. Empty is nothing.
-func (l *layer) kindOf(n, was *node) (tool.ChangeKind, error) {
+func (s *lister) kindOf(l *layer, n, was *node) (tool.ChangeKind, error) {
 	switch {
 	case was != nil:
-		equal, err := same(l.before(was), l.after(n))
+		equal, err := same(s.ctx, l.before(was), l.after(n))
 		switch {
 		case err != nil || !equal || n.origin != nil || n.mode.Perm() != was.origin.info.Mode().Perm():
 			return tool.Modified, err
@@ -96,7 +130,7 @@ func (l *layer) kindOf(n, was *node) (tool.ChangeKind, error) {
 		return tool.Renamed, nil
 	}
 	if n.data != nil {
-		if equal, err := l.sameBlocks(n); err != nil || !equal {
+		if equal, err := l.sameBlocks(s.ctx, n); err != nil || !equal {
 			return tool.Modified, err
 		}
 	}
@@ -111,20 +145,20 @@ func (l *layer) kindOf(n, was *node) (tool.ChangeKind, error) {
 
 // Changes lists what a commit would do, sorted by Path. It reads what was
 // written and compares it with what is there. After the end of the stage there
-// are none.
-func (s *Stage) Changes() ([]tool.Change, error) {
+// are none. ctx ends it.
+func (s *Stage) Changes(ctx context.Context) ([]tool.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended() {
 		return nil, nil
 	}
-	all, err := s.changes()
+	all, err := s.changes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compare what is staged: %w", err)
 	}
 	out := make([]tool.Change, 0, len(all))
 	for _, c := range all {
-		shown := tool.Change{Kind: c.kind, Path: c.l.hostPath(c.path())}
+		shown := tool.Change{Kind: c.kind, Path: c.l.hostPath(c.path)}
 		if c.was != nil {
 			shown.Before = c.l.before(c.was).shown()
 		}
@@ -145,14 +179,12 @@ func (s *Stage) Changes() ([]tool.Change, error) {
 	return out, nil
 }
 
-func (s *Stage) changes() ([]change, error) {
-	var all []change
+func (s *Stage) changes(ctx context.Context) ([]change, error) {
+	all := lister{ctx: ctx}
 	for _, l := range s.layers {
-		c, err := l.changes()
-		if err != nil {
+		if err := all.layer(l); err != nil {
 			return nil, err
 		}
-		all = append(all, c...)
 	}
-	return all, nil
+	return all.out, nil
 }

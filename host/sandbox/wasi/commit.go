@@ -129,7 +129,10 @@ func (c *commit) begin(op, path string) error {
 
 func (c *commit) run() error {
 	var err error
-	if c.all, err = c.s.changes(); err != nil {
+	if c.all, err = c.s.changes(c.ctx); err != nil {
+		if c.ctx.Err() != nil || errors.Is(err, errTooMuch) {
+			return fmt.Errorf("commit: %w", err)
+		}
 		return fmt.Errorf("commit: %w: %w", policy.ErrChanged, err)
 	}
 	if err := c.verify(); err != nil {
@@ -161,7 +164,7 @@ func (c *commit) announce() error {
 		return nil
 	}
 	for _, ch := range c.all {
-		names := []string{ch.path()}
+		names := []string{ch.path}
 		if ch.kind == tool.Renamed {
 			names = append(names, ch.was.origin.path())
 		}

@@ -138,7 +138,7 @@ func runDifferential(t *testing.T, program []byte, commit bool) {
 	if diff := cmp.Diff(m.tree(), through.w.tree()); diff != "" {
 		t.Fatalf("written through (-model +host):\n%s\n%s", diff, strings.Join(log, "\n"))
 	}
-	changes, err := s.Changes()
+	changes, err := s.Changes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,10 +41,15 @@
 //	EXDEV         a rename from one mount to another
 //	EMFILE        Limits.MaxOpenFiles
 //	EFBIG         Limits.MaxFileBytes
-//	ENOSPC        Limits.MaxWriteBytes, Limits.MaxCreated
+//	ENOSPC        Limits.MaxWriteBytes, Limits.MaxCreated; on a stage also what
+//	              StageOptions limit, or too many or too long names of what was
+//	              made or moved
 //	EAGAIN        the file was replaced during the call, or what leads to it
 //	ELOOP         too many symbolic links, or one that was not to be followed
-//	ENAMETOOLONG  a name of more than MaxPath bytes
+//	ENAMETOOLONG  a name of more than MaxPath bytes; on a stage also a part of one
+//	              that has more than 255, and what would be made or moved more
+//	              than 256 directories deep, or where the host would need more
+//	              than 4096 bytes to name it or what is in it
 //	EILSEQ        a name that is not UTF-8
 //	EINVAL        a name that is empty or has a NUL
 //	EBADF         the FS is closed, or the file was not opened for this

@@ -3,6 +3,8 @@ package wasi
 import (
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -20,6 +22,9 @@ type node struct {
 	// Of a directory: what is known to be in it, and what the host has in it
 	// and the guest no longer, by the name that the host has for it.
 	children, away map[string]*node
+
+	tall, long int   // levels and bytes of names that are below it at most
+	cost       int64 // what it takes of maxTreeBytes
 
 	data  *content // of a file; nil is what the host has
 	opens int      // handles of a file
@@ -115,6 +120,7 @@ func (n *node) attach(name string, child *node) {
 	}
 	child.parent, child.name = n, name
 	n.children[name] = child
+	n.reach(child)
 }
 
 // within reports whether n is dir or below it.
@@ -129,25 +135,29 @@ func (n *node) within(dir *node) bool {
 
 // path is the name of the node below the mount.
 func (n *node) path() string {
-	if n.parent == nil {
-		return "."
+	var names []string
+	for ; n.parent != nil; n = n.parent {
+		names = append(names, n.name)
 	}
-	return joinRel(n.parent.path(), n.name)
+	return joinNames(names)
 }
 
 // path is the name that the host has for it, below the mount.
 func (o *origin) path() string {
-	if o.dir == nil {
-		return "."
+	var names []string
+	for ; o.dir != nil; o = o.dir.origin {
+		names = append(names, o.name)
 	}
-	return joinRel(o.dir.origin.path(), o.name)
+	return joinNames(names)
 }
 
-func joinRel(dir, name string) string {
-	if dir == "." {
-		return name
+// joinNames makes a name of its parts, of which the last comes first.
+func joinNames(names []string) string {
+	if len(names) == 0 {
+		return "."
 	}
-	return dir + "/" + name
+	slices.Reverse(names)
+	return strings.Join(names, "/")
 }
 
 // stamp gives the node times of its own, beginning with those it has.

@@ -46,7 +46,7 @@ func (w *world) content(p string) string {
 // shown is the changes as text.
 func shown(t *testing.T, w *world, s *Stage) []string {
 	t.Helper()
-	changes, err := s.Changes()
+	changes, err := s.Changes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestALargeFileIsNotCopied(t *testing.T) {
 	if n := s.arena.next; n != 1 {
 		t.Errorf("%d blocks are staged", n)
 	}
-	changes, err := s.Changes()
+	changes, err := s.Changes(t.Context())
 	if err != nil || len(changes) != 1 || changes[0].Kind != tool.Modified || changes[0].After.Size != size {
 		t.Errorf("%v %v", changes, err)
 	}

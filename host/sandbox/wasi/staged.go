@@ -18,7 +18,7 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 	case n == nil && (flag&Create == 0 || p.linked):
 		return nil, ENOENT
 	case n == nil:
-		if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
+		if errno := f.makeRoom(p); errno != 0 {
 			return nil, errno
 		}
 		n = l.add(p.up, p.name, newFileMode&^l.stage.umask)
@@ -76,6 +76,18 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 		n.opens++
 	}
 	return h, errno
+}
+
+// makeRoom takes what something new needs.
+func (f *FS) makeRoom(p *place) Errno {
+	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
+		return errno
+	}
+	errno := p.m.layer.fits(p.up, p.name, nil)
+	if errno != 0 {
+		_ = take(&f.created, -1, f.limits.MaxCreated)
+	}
+	return errno
 }
 
 // openFile opens the original of a file to be read, after a try whether it
@@ -176,6 +188,9 @@ func (l *layer) rename(a, b *place) Errno {
 		return EINVAL
 	case a.up.device() != b.up.device():
 		return errCrossing
+	}
+	if errno := l.fits(b.up, b.name, n); errno != 0 {
+		return errno
 	}
 	if replaces {
 		if n.mode.Perm() != dst.mode.Perm() {
