@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -86,7 +87,7 @@ func (s *lister) layer(l *layer) error {
 		}
 		return nil
 	}
-	if t := l.top.times; t != nil && (t.setAtim || t.setMtim) {
+	if l.top.times.given() {
 		if err := s.add(change{kind: tool.Times, l: l, n: l.top, was: l.top, path: "."}); err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ func (s *lister) kindOf(l *layer, n, was *node) (tool.ChangeKind, error) {
 		switch {
 		case err != nil || !equal || n.origin != nil || n.mode.Perm() != was.origin.info.Mode().Perm():
 			return tool.Modified, err
-		case n.times.setAtim || n.times.setMtim:
+		case n.times.given():
 			return tool.Times, nil
 		}
 		return "", nil
@@ -137,7 +138,7 @@ func (s *lister) kindOf(l *layer, n, was *node) (tool.ChangeKind, error) {
 	if n.chmod && n.mode.Perm() != n.origin.info.Mode().Perm() {
 		return tool.Modified, nil // it was away and came back with a mode
 	}
-	if t := n.times; t != nil && (t.setAtim || t.setMtim) {
+	if n.times.given() {
 		return tool.Times, nil
 	}
 	return "", nil
@@ -163,7 +164,7 @@ func (s *Stage) Changes(ctx context.Context) ([]tool.Change, error) {
 			shown.Before = c.l.before(c.was).shown()
 		}
 		if c.n != nil {
-			shown.After = c.l.after(c.n).shown()
+			shown.After = c.after()
 		}
 		if c.kind == tool.Renamed {
 			shown.From = c.l.hostPath(c.was.origin.path())
@@ -177,6 +178,25 @@ func (s *Stage) Changes(ctx context.Context) ([]tool.Change, error) {
 		return strings.Compare(string(b.Kind), string(a.Kind)) // removed before created
 	})
 	return out, nil
+}
+
+// after is what a commit makes.
+func (c *change) after() *tool.Version {
+	v := c.l.after(c.n).shown()
+	if c.remade() || c.n.chmod {
+		v.Mode = v.Mode.Type() | v.Mode.Perm() // nothing else is set
+	}
+	if t := c.n.times; t != nil && t.setMtim {
+		mtim := time.Unix(0, t.mtim)
+		v.ModTime = &mtim
+	}
+	return v
+}
+
+// remade reports whether the node comes on the host as something new. One that
+// was written with what it had does not.
+func (c *change) remade() bool {
+	return c.n.fresh() && !(c.kind == tool.Times && c.n == c.was)
 }
 
 func (s *Stage) changes(ctx context.Context) ([]change, error) {

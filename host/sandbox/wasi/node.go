@@ -169,6 +169,9 @@ func (n *node) stamp(live os.FileInfo) *stamps {
 	return n.times
 }
 
+// given reports whether the guest has set a time.
+func (t *stamps) given() bool { return t != nil && (t.setAtim || t.setMtim) }
+
 // touch is what a change of the content does to the times.
 func (n *node) touch(live os.FileInfo) {
 	now := time.Now().UnixNano()

@@ -23,6 +23,11 @@ func (c *commit) verify() error {
 				return err
 			}
 		}
+		if n := ch.n; n != nil && n.origin != nil && n.mode.IsDir() && n.times.given() {
+			if _, err := c.dir(ch.l, n); err != nil { // for when everything is in its place
+				return err
+			}
+		}
 		if ch.n != nil && !ch.n.home() && ch.n.parent.origin != nil {
 			if err := c.verifyPlace(ch); err != nil {
 				return err
@@ -132,13 +137,11 @@ func (c *commit) verifyGone(l *layer, n *node, path string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := h.root.Open(".")
-	if err != nil {
+	var names []string
+	if err := h.with(func(dir *os.File) error {
+		names, err = dir.Readdirnames(-1)
 		return err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -172,7 +175,7 @@ func (c *commit) recheck() error {
 		if err := c.begin("check", path); err != nil {
 			return err
 		}
-		fi, err := h.file.Stat()
+		fi, err := h.root.Stat(".")
 		if err != nil {
 			return err
 		}
