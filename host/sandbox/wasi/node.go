@@ -169,6 +169,16 @@ func (n *node) stamp(live os.FileInfo) *stamps {
 	return n.times
 }
 
+// restoreMode gives a file the mode that it had before it took the place of
+// another. The mode belongs to that place: by way of it, a guest could make
+// anything a program, or take a secret to where everybody reads.
+func (n *node) restoreMode(umask fs.FileMode) {
+	n.mode, n.like, n.chmod = newFileMode&^umask, nil, false
+	if n.origin != nil {
+		n.mode = n.origin.info.Mode()
+	}
+}
+
 // given reports whether the guest has set a time.
 func (t *stamps) given() bool { return t != nil && (t.setAtim || t.setMtim) }
 

@@ -286,6 +286,53 @@ func TestAStagedDirectoryIsReadWhileItChanges(t *testing.T) {
 	}
 }
 
+// A guest makes no program of its own by way of the name of one.
+func TestAModeStaysWithItsName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(*guestFS)
+		want map[string]os.FileMode
+	}{
+		"a new file": {func(g *guestFS) {
+			g.write("ws/evil", "x")
+			g.Rename(g.name("ws/evil"), g.name("ws/run"))
+			g.Rename(g.name("ws/run"), g.name("ws/evil"))
+		}, map[string]os.FileMode{"ws/evil": 0o644}},
+		"by way of two": {func(g *guestFS) {
+			g.replace("ws/run", "x")
+			g.replace("ws/run", "y")
+			g.Rename(g.name("ws/run"), g.name("ws/evil"))
+		}, map[string]os.FileMode{"ws/evil": 0o644}},
+		"the host's file": {func(g *guestFS) {
+			g.Rename(g.name("ws/f.txt"), g.name("ws/run"))
+			g.Rename(g.name("ws/run"), g.name("ws/evil"))
+		}, map[string]os.FileMode{"ws/evil": 0o640}},
+		"it stays": {func(g *guestFS) { g.replace("ws/run", "x") }, map[string]os.FileMode{"ws/run": 0o755}},
+		"the program itself": {func(g *guestFS) { g.Rename(g.name("ws/run"), g.name("ws/moved")) },
+			map[string]os.FileMode{"ws/moved": 0o755}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.file("ws/run", "program")
+			for p, mode := range map[string]os.FileMode{"ws/run": 0o755, "ws/f.txt": 0o640} {
+				if err := os.Chmod(w.path(p), mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g, s := w.openStaged(nil, nil, w.rw("ws"))
+			s.umask = 0o022
+			tc.do(g)
+			if err := s.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for p, want := range tc.want {
+				if fi, err := os.Stat(w.path(p)); err != nil || fi.Mode() != want {
+					t.Errorf("%s: %v, %v", p, fi.Mode(), err)
+				}
+			}
+		})
+	}
+}
+
 func TestTheSameContentWithAnotherModeIsAChange(t *testing.T) {
 	for name, do := range map[string]func(*guestFS){
 		"a file is removed and made again": func(g *guestFS) { g.Unlink(g.name("ws/run")); g.write("ws/run", "same") },

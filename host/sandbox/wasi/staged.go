@@ -192,6 +192,9 @@ func (l *layer) rename(a, b *place) Errno {
 	if errno := l.fits(b.up, b.name, n); errno != 0 {
 		return errno
 	}
+	if n.mode.IsRegular() {
+		n.restoreMode(l.stage.umask)
+	}
 	if replaces {
 		if n.mode.Perm() != dst.mode.Perm() {
 			n.chmod = true
