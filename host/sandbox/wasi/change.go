@@ -22,6 +22,21 @@ type change struct {
 	depth int    // of path
 }
 
+// identity is by what a change is known again.
+type identity struct {
+	kind   tool.ChangeKind
+	path   string
+	n, was *node
+}
+
+func identities(all []change) map[identity]bool {
+	out := make(map[identity]bool, len(all))
+	for _, c := range all {
+		out[identity{c.kind, c.path, c.n, c.was}] = true
+	}
+	return out
+}
+
 // lister finds the changes of all layers.
 type lister struct {
 	ctx       context.Context
@@ -157,6 +172,7 @@ func (s *Stage) Changes(ctx context.Context) ([]tool.Change, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compare what is staged: %w", err)
 	}
+	s.told = identities(all)
 	out := make([]tool.Change, 0, len(all))
 	for _, c := range all {
 		shown := tool.Change{Kind: c.kind, Path: c.l.hostPath(c.path)}

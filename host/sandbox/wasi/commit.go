@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -106,6 +107,9 @@ func (c *commit) run() error {
 			return fmt.Errorf("commit: %w", err)
 		}
 		return fmt.Errorf("commit: %w: %w", policy.ErrChanged, err)
+	}
+	if c.s.told != nil && !maps.Equal(c.s.told, identities(c.all)) {
+		return fmt.Errorf("commit: %w: what is to be changed is not what was listed", policy.ErrChanged)
 	}
 	if err := c.verify(); err != nil {
 		return err

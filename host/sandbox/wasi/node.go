@@ -33,6 +33,7 @@ type node struct {
 	times *stamps     // nil is what the host has
 	chmod bool        // mode was taken over from a file that this one replaced
 	like  os.FileInfo // and the owner, unless nil
+	stale bool        // the guest has read another that the host had here before
 	read  bool        // opened by the guest to be read
 	write bool        // opened by the guest to be written
 	seen  *digest     // the content when it was first changed; nil if that was not looked at
@@ -44,6 +45,8 @@ type origin struct {
 	dir  *node // of the host too; nil for the mount itself
 	name string
 	info os.FileInfo // as it was when the guest first opened or changed it
+
+	undone bool // a commit has touched it, and put it back
 }
 
 // stamps are the times of a node, in nanoseconds.
@@ -112,6 +115,10 @@ func (n *node) hold() {
 		}
 	}
 }
+
+// lost reports whether the guest may write what it has read from a node that is
+// not there any more.
+func (n *node) lost() bool { return n.stale || n.keep && n.read && n.mode.IsRegular() }
 
 // attach puts a node under a name.
 func (n *node) attach(name string, child *node) {

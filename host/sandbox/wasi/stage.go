@@ -54,9 +54,10 @@ type Stage struct {
 	record Journal
 
 	over atomic.Bool
-	mu   sync.Mutex // one of Changes, Commit and Drop at a time
-	err  error      // of Commit
-	done bool       // by a commit that succeeded
+	mu   sync.Mutex        // one of Changes, Commit and Drop at a time
+	err  error             // of Commit
+	told map[identity]bool // what Changes has said last; nil if it was not called
+	done bool              // by a commit that succeeded
 }
 
 const (

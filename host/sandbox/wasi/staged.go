@@ -32,6 +32,8 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 		return nil, ENOTDIR
 	case n.mode.IsDir() && change:
 		return nil, EISDIR
+	case n.stale && change:
+		return nil, errReplaced
 	}
 	cur := l.cursor()
 	defer cur.close()
@@ -80,6 +82,9 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 
 // makeRoom takes what something new needs.
 func (f *FS) makeRoom(p *place) Errno {
+	if p.up.vanished(p.name) {
+		return errReplaced
+	}
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return errno
 	}
@@ -88,6 +93,13 @@ func (f *FS) makeRoom(p *place) Errno {
 		_ = take(&f.created, -1, f.limits.MaxCreated)
 	}
 	return errno
+}
+
+// vanished reports whether the host has removed what the guest has read under a
+// name where there is nothing now.
+func (dir *node) vanished(name string) bool {
+	n := dir.children[name]
+	return n != nil && n.lost()
 }
 
 // openFile opens the original of a file to be read, after a try whether it
@@ -186,6 +198,8 @@ func (l *layer) rename(a, b *place) Errno {
 	switch {
 	case b.up.within(n):
 		return EINVAL
+	case dst != nil && dst.stale || dst == nil && b.up.vanished(b.name):
+		return errReplaced
 	case a.up.device() != b.up.device():
 		return errCrossing
 	}
@@ -225,6 +239,9 @@ func orNotEmpty(errno Errno) Errno {
 
 // removeEmpty is the end of [FS.Rmdir] and [FS.Unlink].
 func (l *layer) removeEmpty(n *node) Errno {
+	if n.stale {
+		return errReplaced
+	}
 	if n.mode.IsDir() {
 		if empty, errno := l.empty(n); errno != 0 || !empty {
 			return orNotEmpty(errno)

@@ -28,6 +28,11 @@ func (c *commit) failed(err error) error {
 			out.Left = append(out.Left, fmt.Sprintf("%s: %v", s.what, err))
 		}
 	}
+	for _, ch := range c.all {
+		if ch.was != nil && len(c.undo) > 0 {
+			ch.was.origin.undone = true
+		}
+	}
 	c.made, c.undo = nil, nil
 	return out
 }

@@ -53,7 +53,12 @@ func (c *commit) verifyWas(ch *change, n *node) error {
 	if err != nil {
 		return c.changed(path, reason(err))
 	}
-	if how := differs(fi, o.info, ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.Times); how != "" {
+	identityOnly := ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.Times
+	how := differs(fi, o.info, identityOnly)
+	if how == "" && !identityOnly && fi.Mode().IsRegular() && !o.undone && hostStat(fi).Ctim != hostStat(o.info).Ctim {
+		how = "the time of its last change"
+	}
+	if how != "" {
 		return c.changed(path, how)
 	}
 	switch {
