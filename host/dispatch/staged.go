@@ -29,7 +29,11 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 	var changes []tool.Change
 	if staged != nil {
 		var err error
-		if changes, err = staged.Changes(ctx); err != nil {
+		changes, err = staged.Changes(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			staged, result = nil, c.cancelled(result)
+		case err != nil:
 			// The host's files are compared with what was staged.
 			staged, result = nil, c.changed(result, err)
 		}
@@ -59,17 +63,25 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 	switch {
 	case err == nil:
 		return result, nil
+	case errors.Is(err, policy.ErrUntidy): // also if it was cancelled since
+		c.report(tool.Progress{Level: "warn", Message: err.Error()})
+		return result, nil
 	case errors.Is(err, policy.ErrChanged):
 		return c.changed(result, err), nil
 	case ctx.Err() != nil:
-		r := tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before its changes were made", c.call.Tool)
-		r.Usage = result.Usage
-		return r, nil
+		return c.cancelled(result), nil
 	}
 	r := tool.Failed(tool.CodeNotKept, tool.IOError, "%s: its changes could not be made: %v", c.call.Tool, err)
 	r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind"
 	r.Usage = result.Usage
 	return r, nil
+}
+
+// cancelled is the result of a call whose changes are not made.
+func (c *carry) cancelled(result tool.Result) tool.Result {
+	r := tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before its changes were made", c.call.Tool)
+	r.Usage = result.Usage
+	return r
 }
 
 // decideTried decides about a call that has run on a stage. One that asks only

@@ -14,7 +14,8 @@ type Staged interface {
 	Changes(ctx context.Context) ([]tool.Change, error)
 	// Commit makes all changes or none, under a grant for the same call that is
 	// not a rehearsal. It fails with [ErrChanged] if the host's files are not
-	// any more what the call has seen.
+	// any more what the call has seen. Where an error wraps [ErrUntidy], all
+	// changes are made.
 	Commit(ctx context.Context, grant Grant) error
 	// Drop forgets the changes; after a commit it does nothing.
 	Drop() error

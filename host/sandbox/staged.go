@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -48,7 +49,15 @@ func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
 	if grant.Rehearsal() {
 		return fmt.Errorf("commit %s: %w", s.call.Tool, policy.ErrNoGrant)
 	}
-	return s.stage.Commit(ctx)
+	return untidy(s.stage.Commit(ctx))
+}
+
+// untidy marks the error of a commit that is made all the same.
+func untidy(err error) error {
+	if left, ok := errors.AsType[*wasi.CommitError](err); ok && left.Done {
+		return fmt.Errorf("%w: %w", policy.ErrUntidy, err)
+	}
+	return err
 }
 
 // Drop implements policy.Staged.
