@@ -102,27 +102,21 @@ func (dir *node) vanished(name string) bool {
 	return n != nil && n.lost()
 }
 
-// openFile opens the original of a file to be read, after a try whether it
-// could be changed.
+// openFile opens the original of a file to be read, and asks whether it could be
+// changed.
 func (c *cursor) openFile(n *node, flag Flag, change bool) (*os.File, os.FileInfo, Errno) {
-	if change {
-		how := os.O_RDONLY
-		switch {
-		case flag&accessMask == WriteOnly:
-			how = os.O_WRONLY
-		case flag&accessMask == ReadWrite || flag&Truncate != 0:
-			how = os.O_RDWR
-		}
-		try, fi, errno := c.open(n, how)
-		if errno != 0 {
-			return nil, nil, errno
-		}
-		errno = single(try, fi)
-		if _ = try.Close(); errno != 0 {
-			return nil, nil, errno
-		}
+	file, fi, errno := c.open(n, os.O_RDONLY)
+	if errno != 0 || !change {
+		return file, fi, errno
 	}
-	return c.open(n, os.O_RDONLY)
+	if errno = single(file, fi); errno == 0 && (flag&accessMask != ReadOnly || flag&Truncate != 0) {
+		errno = errnoOf(mayWrite(c.root, n.origin.name))
+	}
+	if errno != 0 {
+		_ = file.Close()
+		return nil, nil, errno
+	}
+	return file, fi, 0
 }
 
 // setStagedTimes changes the times of what is at the place.
