@@ -116,6 +116,9 @@ func (c *commit) park(l *layer, n *node) error {
 		return err
 	}
 	from, to := spot{h, n.origin.name}, spot{h, tempName()}
+	if err := c.moves.note(to, from); err != nil {
+		return err
+	}
 	if err := renameNew(from, to); err != nil {
 		return err
 	}
@@ -190,6 +193,9 @@ func (c *commit) place(l *layer, n, was *node) error {
 	}
 	err = errors.ErrUnsupported
 	if !c.s.inSteps {
+		if err := c.moves.note(from, to); err != nil {
+			return err
+		}
 		err = c.exchange(from, to, n.fresh())
 	}
 	switch {

@@ -56,7 +56,7 @@ func (s *Stage) Commit(ctx context.Context) (err error) {
 	case s.ended():
 		return ErrDropped
 	}
-	c := &commit{ctx: ctx, s: s, dirs: map[*node]*handle{}, held: map[*node]spot{}}
+	c := &commit{ctx: ctx, s: s, dirs: map[*node]*handle{}, held: map[*node]spot{}, moves: moves{stage: s}}
 	defer c.close()
 	if err := c.run(); err != nil {
 		done := (*CommitError)(nil)
@@ -83,9 +83,11 @@ type commit struct {
 	undo     []step // what was done, in order
 	made     []step // what was prepared, and how to remove it
 	gone     []loss // what is to be removed in the end
+	moves    moves
 }
 
 func (c *commit) close() {
+	_ = c.moves.end()
 	for _, h := range c.dirs {
 		h.close()
 	}

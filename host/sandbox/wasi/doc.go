@@ -119,7 +119,10 @@
 // have changed meanwhile what the commit has put there: that is left to them,
 // and what belongs there under a temporary name, of which the error tells. A crash of the host
 // in the middle of a commit can leave files named .stockade-*.tmp, of which
-// some may be originals. Owner and mode are kept, and the mode belongs to a
+// some may be originals; [Unfinished] finds what says which. What only moves to
+// where nothing is does so in one step. A symbolic link that is moved, by itself
+// or in a directory, keeps its text, and may lead outside of the mount from
+// where it is then: no guest can follow it there, but others can. Owner and mode are kept, and the mode belongs to a
 // name: a file that takes the place of another has its mode until it leaves
 // that place. Other attributes, such as
 // ACLs, are not, and a file that is modified becomes another inode.

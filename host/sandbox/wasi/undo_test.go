@@ -5,6 +5,7 @@ package wasi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -219,6 +220,62 @@ func TestAMoveIsOneStep(t *testing.T) {
 	}
 	if got := w.content("ws/e/new") + w.content("ws/e/g.txt"); got != "xdeeper" {
 		t.Errorf("%q", got)
+	}
+}
+
+// A process that is killed leaves word of what has a temporary name.
+func TestACommitSaysWhatItMoves(t *testing.T) {
+	for _, inSteps := range []bool{false, true} {
+		w := newFull(t)
+		w.dir("stages")
+		g, s := w.openStaged(&StageOptions{Dir: w.path("stages")}, nil, w.rw("ws"))
+		everything(g)
+		s.inSteps = inSteps
+		original := func(p string) string { return "content of " + strings.TrimPrefix(p, w.path("ws")+"/") }
+		errTest := errors.New("disk full")
+		found := 0
+		s.before = func(op, _ string) error {
+			files, err := Unfinished(w.path("stages"))
+			if err != nil || op != "check" {
+				return err
+			}
+			for _, file := range files {
+				b, err := os.ReadFile(file)
+				if err != nil {
+					return err
+				}
+				last := map[string]string{}
+				for line := range strings.Lines(string(b)) {
+					var temp, place string
+					if _, err := fmt.Sscanf(line, "%q was %q", &temp, &place); err != nil {
+						return err
+					}
+					last[temp] = place
+				}
+				for temp, place := range last {
+					if fi, err := os.Lstat(temp); err == nil && fi.Mode().IsRegular() && !strings.HasSuffix(place, "f.txt") {
+						found++
+						if b, err := os.ReadFile(temp); err != nil || string(b) != original(place) {
+							t.Errorf("%s was %s: %q, %v", temp, place, b, err)
+						}
+					}
+				}
+			}
+			return errTest
+		}
+		if err := s.Commit(t.Context()); !errors.Is(err, errTest) {
+			t.Error(err)
+		}
+		if found < 2 {
+			t.Errorf("%d files are told of", found)
+		}
+		if files, err := Unfinished(w.path("stages")); err != nil || len(files) > 0 {
+			t.Errorf("%q are left, %v", files, err)
+		}
+		s.before = nil
+		if err := s.Commit(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
