@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
 )
 
 // chain makes directories in each other, with names of so many bytes.
@@ -159,5 +161,16 @@ func TestStagesShareABudget(t *testing.T) {
 				t.Errorf("%d and %d are never given back", m, d)
 			}
 		})
+	}
+}
+
+func TestWhatCannotBeComparedHasChanged(t *testing.T) {
+	w := newWorld(t)
+	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g.write("ws/f.txt", "INSIDE")
+	w.file("ws/t", "the host")
+	w.rename("ws/t", "ws/f.txt")
+	if changes, err := s.Changes(t.Context()); !errors.Is(err, policy.ErrChanged) {
+		t.Errorf("%v, %v", changes, err)
 	}
 }

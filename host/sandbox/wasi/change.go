@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -161,7 +162,8 @@ func (s *lister) kindOf(l *layer, n, was *node) (tool.ChangeKind, error) {
 
 // Changes lists what a commit would do, sorted by Path. It reads what was
 // written and compares it with what is there. After the end of the stage there
-// are none. ctx ends it.
+// are none. ctx ends it. An error wraps [policy.ErrChanged] if what the host
+// has cannot be compared any more.
 func (s *Stage) Changes(ctx context.Context) ([]tool.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +220,12 @@ func (c *change) remade() bool {
 func (s *Stage) changes(ctx context.Context) ([]change, error) {
 	all := lister{ctx: ctx}
 	for _, l := range s.layers {
-		if err := all.layer(l); err != nil {
+		switch err := all.layer(l); {
+		case err == nil:
+		case ctx.Err() != nil || errors.Is(err, errTooMuch):
 			return nil, err
+		default: // the host's files are compared with what was staged
+			return nil, fmt.Errorf("%w: %w", policy.ErrChanged, err)
 		}
 	}
 	return all.out, nil

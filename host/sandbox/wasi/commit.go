@@ -105,10 +105,7 @@ func (c *commit) begin(op, path string) error {
 func (c *commit) run() error {
 	var err error
 	if c.all, err = c.s.changes(c.ctx); err != nil {
-		if c.ctx.Err() != nil || errors.Is(err, errTooMuch) {
-			return fmt.Errorf("commit: %w", err)
-		}
-		return fmt.Errorf("commit: %w: %w", policy.ErrChanged, err)
+		return fmt.Errorf("commit: %w", err)
 	}
 	if c.s.told != nil && !maps.Equal(c.s.told, identities(c.all)) {
 		return fmt.Errorf("commit: %w: what is to be changed is not what was listed", policy.ErrChanged)
