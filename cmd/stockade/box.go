@@ -21,7 +21,7 @@ func (a *app) sandbox() *sandbox.Sandbox {
 		return a.box
 	}
 	opts := a.sandboxOptions()
-	stages, end, err := stageDir(a.dirs.stages())
+	stages, end, err := stageDir(a.dirs.stages(), a.s.note)
 	if err != nil {
 		// Small changes fit into memory; what does not fails, and is not lost.
 		a.s.note("warning: what tools change is kept in memory until it is committed, 64 MiB at most: %v", err)

@@ -8,12 +8,15 @@ import (
 	"strings"
 
 	"github.com/gofrs/flock"
+
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
 // stageDir makes a directory for what the calls of this process change before
 // that is committed, and removes those of processes that are gone. end removes
 // it. Each directory has a lock beside it, held as long as its process lives.
-func stageDir(parent string) (dir string, end func() error, err error) {
+// note tells of what a process has left in the middle of its work.
+func stageDir(parent string, note func(format string, args ...any)) (dir string, end func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", nil, err
 	}
@@ -21,7 +24,7 @@ func stageDir(parent string) (dir string, end func() error, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	sweepStages(parent)
+	sweepStages(parent, note)
 	dir = dirOfLock(held.Path())
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, errors.Join(err, held.Unlock(), os.Remove(held.Path()))
@@ -60,8 +63,9 @@ func newStageLock(parent string) (*flock.Flock, error) {
 func dirOfLock(lock string) string { return lock[:len(lock)-len(".lock")] }
 
 // sweepStages removes what nobody holds the lock of. What cannot be removed is
-// left to the next process: it is in nobody's way.
-func sweepStages(parent string) {
+// left to the next process: it is in nobody's way. So is what says which files
+// have temporary names because a process was killed.
+func sweepStages(parent string, note func(format string, args ...any)) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
@@ -76,7 +80,11 @@ func sweepStages(parent string) {
 		if ok, err := l.TryLock(); err != nil || !ok {
 			continue
 		}
-		if os.RemoveAll(dirOfLock(name)) == nil {
+		unfinished, err := wasi.Unfinished(dirOfLock(name))
+		for _, moves := range unfinished {
+			note("warning: a call was ended while its changes were made. %s says which files were left under temporary names; put them back, then remove it", moves)
+		}
+		if err == nil && len(unfinished) == 0 && os.RemoveAll(dirOfLock(name)) == nil {
 			_ = os.Remove(name)
 		}
 		_ = l.Unlock()

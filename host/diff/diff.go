@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -62,7 +63,11 @@ func headline(c tool.Change, dir string) string {
 			return s + " (symbolic link)\n"
 		}
 	}
-	return s + numbers(c) + "\n"
+	s += numbers(c)
+	if c.After != nil && c.After.ModTime != nil {
+		s += " (time set to " + c.After.ModTime.UTC().Format(time.RFC3339) + ")"
+	}
+	return s + "\n"
 }
 
 // content shows what is in a file that is changed.

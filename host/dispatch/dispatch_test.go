@@ -38,6 +38,7 @@ type world struct {
 	// What calls of file_write change, and what becomes of it.
 	changes               []tool.Change
 	changesErr, commitErr error
+	atChanges, atCommit   func() // unless nil
 }
 
 var errDisk = errors.New("no space left on device")
@@ -163,13 +164,21 @@ type stage struct {
 	digest string
 }
 
-func (s *stage) Changes() ([]tool.Change, error) { return s.w.changes, s.w.changesErr }
+func (s *stage) Changes(context.Context) ([]tool.Change, error) {
+	if s.w.atChanges != nil {
+		s.w.atChanges()
+	}
+	return s.w.changes, s.w.changesErr
+}
 
 func (s *stage) Commit(_ context.Context, g policy.Grant) error {
 	if err := g.Check(s.call, s.digest); err != nil || g.Rehearsal() {
 		s.w.t.Errorf("a commit without a grant: %v", err)
 	}
 	s.w.note("commit")
+	if s.w.atCommit != nil {
+		s.w.atCommit()
+	}
 	return s.w.commitErr
 }
 

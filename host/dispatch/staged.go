@@ -52,9 +52,8 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 	var changes []tool.Change
 	if staged != nil {
 		var err error
-		if changes, err = staged.Changes(); err != nil {
-			// The host's files are compared with what was staged.
-			staged, result = nil, c.changed(result, err)
+		if changes, err = staged.Changes(ctx); err != nil {
+			staged, result = nil, c.unmade(ctx, result, err)
 		}
 	}
 	if grant.Rehearsal() {
@@ -74,7 +73,7 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 	}
 	body, err := c.changes(changes)
 	if err != nil {
-		return c.changed(result, err), nil
+		return c.unmade(ctx, result, err), nil
 	}
 	if _, err := c.record(ctx, session.TypeCallChanges, body); err != nil {
 		return tool.Result{}, err
@@ -83,17 +82,28 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 	switch {
 	case err == nil:
 		return result, nil
-	case errors.Is(err, policy.ErrChanged):
-		return c.changed(result, err), nil
-	case ctx.Err() != nil:
-		r := tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before its changes were made", c.call.Tool)
-		r.Usage = result.Usage
-		return r, nil
+	case errors.Is(err, policy.ErrUntidy): // also if it was cancelled since
+		c.report(tool.Progress{Level: "warn", Message: err.Error()})
+		return result, nil
 	}
-	r := tool.Failed(tool.CodeNotKept, tool.IOError, "%s: its changes could not be made: %v", c.call.Tool, err)
-	r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind"
+	return c.unmade(ctx, result, err), nil
+}
+
+// unmade is the result of a call whose changes are not made, and why.
+func (c *carry) unmade(ctx context.Context, result tool.Result, err error) tool.Result {
+	var r tool.Result
+	switch {
+	case errors.Is(err, policy.ErrChanged):
+		r = tool.Failed(tool.CodeChanged, tool.ValidationFailed, "%s has changed nothing: %v", c.call.Tool, err)
+		r.Err.Hint = "somebody else changed files during the call; look at them again, then repeat the call"
+	case ctx.Err() != nil:
+		r = tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before its changes were made", c.call.Tool)
+	default:
+		r = tool.Failed(tool.CodeNotKept, tool.IOError, "%s: its changes could not be made: %v", c.call.Tool, err)
+		r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind"
+	}
 	r.Usage = result.Usage
-	return r, nil
+	return r
 }
 
 // decideTried decides about a call that has run on a stage. One that asks only
@@ -118,14 +128,6 @@ func (c *carry) decideTried(ctx context.Context, decision policy.Decision, resul
 	return c.ask(ctx, decision, question)
 }
 
-// changed is the result of a call whose files are not any more what it saw.
-func (c *carry) changed(result tool.Result, err error) tool.Result {
-	r := tool.Failed(tool.CodeChanged, tool.ValidationFailed, "%s has changed nothing: %v", c.call.Tool, err)
-	r.Err.Hint = "somebody else changed files during the call; look at them again, then repeat the call"
-	r.Usage = result.Usage
-	return r
-}
-
 const (
 	maxListed = 10_000   // changes in the log
 	maxHashed = 16 << 20 // bytes of a file whose content is hashed for the log
@@ -137,8 +139,8 @@ func (c *carry) changes(changes []tool.Change) (session.Changes, error) {
 	body := session.Changes{Tool: c.call.Tool, More: max(len(changes)-maxListed, 0)}
 	for _, change := range changes[:min(len(changes), maxListed)] {
 		before, err := logged(change.Before)
-		if err != nil {
-			return body, fmt.Errorf("%s: %w", change.Path, err)
+		if err != nil { // the host's file is another one by now
+			return body, fmt.Errorf("%s: %w: %w", change.Path, policy.ErrChanged, err)
 		}
 		after, err := logged(change.After)
 		if err != nil {

@@ -97,6 +97,39 @@ func TestWhatCannotBeCommittedIsTold(t *testing.T) {
 	}
 }
 
+// What is made is not reported as not made, whatever else went wrong.
+func TestACommitThatIsNotTidiedUpIsMade(t *testing.T) {
+	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	w.atCommit = cancel
+	w.commitErr = fmt.Errorf("%w: %w: /work/.stockade-1.tmp", policy.ErrUntidy, policy.ErrChanged)
+	var said string
+	w.options.Log.(*session.Log).Observe(func(e session.Event) {
+		if e.Type == session.TypeProgress {
+			said += string(e.Body)
+		}
+	})
+	r, err := w.call(ctx, aCall("file_write", `{}`))
+	if err != nil || r.Err != nil {
+		t.Errorf("got %+v, %v: %v", r.Err, err, w.trace)
+	}
+	if !strings.Contains(said, "/work/.stockade-1.tmp") || !strings.Contains(said, "warn") {
+		t.Errorf("it is told %q", said)
+	}
+}
+
+// A call that is cancelled while its changes are listed was not disturbed by
+// anybody.
+func TestTheListOfChangesIsCancelled(t *testing.T) {
+	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}})
+	ctx, cancel := context.WithCancel(t.Context())
+	w.atChanges, w.changesErr = cancel, context.Canceled
+	r, err := w.call(ctx, aCall("file_write", `{}`))
+	if err != nil || r.Err == nil || r.Err.Code != tool.CodeCancelled || w.did("commit") {
+		t.Errorf("got %+v, %v: %v", r.Err, err, w.trace)
+	}
+}
+
 func TestNothingIsChangedThatIsNotRecorded(t *testing.T) {
 	for _, typ := range []session.Type{session.TypeDecision, session.TypeCallChanges} {
 		w := newWorld(t, policy.Options{})

@@ -22,6 +22,10 @@ type Mount struct {
 // changed nothing, because files are not any more what the call has seen.
 var ErrChanged = errors.New("changed meanwhile")
 
+// ErrUntidy is wrapped by the error of a commit that has made all changes and
+// could not clean up after them. The error says what is left.
+var ErrUntidy = errors.New("changed, and not tidied up")
+
 // ErrNoGrant is returned to whoever tries to run something without a grant.
 var ErrNoGrant = errors.New("no grant: nothing runs without a decision")
 

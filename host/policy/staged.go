@@ -10,11 +10,12 @@ import (
 // still as they were. Whoever has one must end it, by Commit or by Drop. It is
 // used by one goroutine at a time.
 type Staged interface {
-	// Changes lists what a commit would do, sorted by path.
-	Changes() ([]tool.Change, error)
+	// Changes lists what a commit would do, sorted by path. ctx ends it.
+	Changes(ctx context.Context) ([]tool.Change, error)
 	// Commit makes all changes or none, under a grant for the same call that is
 	// not a rehearsal. It fails with [ErrChanged] if the host's files are not
-	// any more what the call has seen.
+	// any more what the call has seen. Where an error wraps [ErrUntidy], all
+	// changes are made.
 	Commit(ctx context.Context, grant Grant) error
 	// Drop forgets the changes; after a commit it does nothing.
 	Drop() error

@@ -64,6 +64,7 @@ type Sandbox struct {
 	opts   Options
 	memory *policy.Budget // of all calls together, in bytes
 	turns  *meter.Turns   // of all calls
+	stages *wasi.Budget   // of what all calls together have changed
 
 	job        func(bytes, workers int) childJob
 	missing    string // limits that children do without
@@ -98,6 +99,7 @@ func New(opts Options) *Sandbox {
 		opts: opts, compiled: map[string]*entry{}, job: newChildJob, missing: missingLimits,
 		memory:    policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
 		turns:     meter.NewTurns(opts.Guests),
+		stages:    wasi.NewBudget(stagedMemoryBytes, stagedDiskBytes),
 		admitting: make(chan struct{}, 1),
 	}
 }

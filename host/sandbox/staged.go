@@ -2,11 +2,18 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// What the stages of all calls may hold at the same time.
+const (
+	stagedMemoryBytes = 256 << 20
+	stagedDiskBytes   = 4 << 30
 )
 
 // stage makes the stage of a call that may write; nil if it needs none.
@@ -16,7 +23,7 @@ func (s *Sandbox) stage(grant policy.Grant) (*wasi.Stage, error) {
 	}
 	for _, m := range grant.Mounts() {
 		if m.Write {
-			return wasi.NewStage(&wasi.StageOptions{Dir: s.opts.StageDir})
+			return wasi.NewStage(&wasi.StageOptions{Dir: s.opts.StageDir, Budget: s.stages})
 		}
 	}
 	return nil, nil
@@ -30,7 +37,9 @@ type staged struct {
 }
 
 // Changes implements policy.Staged.
-func (s *staged) Changes() ([]tool.Change, error) { return s.stage.Changes() }
+func (s *staged) Changes(ctx context.Context) ([]tool.Change, error) {
+	return s.stage.Changes(ctx)
+}
 
 // Commit implements policy.Staged.
 func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
@@ -40,7 +49,15 @@ func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
 	if grant.Rehearsal() {
 		return fmt.Errorf("commit %s: %w", s.call.Tool, policy.ErrNoGrant)
 	}
-	return s.stage.Commit(ctx)
+	return untidy(s.stage.Commit(ctx))
+}
+
+// untidy marks the error of a commit that is made all the same.
+func untidy(err error) error {
+	if left, ok := errors.AsType[*wasi.CommitError](err); ok && left.Done {
+		return fmt.Errorf("%w: %w", policy.ErrUntidy, err)
+	}
+	return err
 }
 
 // Drop implements policy.Staged.

@@ -45,7 +45,7 @@ func TestACallChangesNothingBeforeItsCommit(t *testing.T) {
 	j := writer(t, dir, ask{})
 
 	staged := mustStage(t, box, j)
-	changes, err := staged.Changes()
+	changes, err := staged.Changes(t.Context())
 	if err != nil || len(changes) != 1 || changes[0].Path != made || changes[0].Kind != tool.Created {
 		t.Errorf("its changes are %+v, %v", changes, err)
 	}

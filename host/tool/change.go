@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"time"
 )
 
 // ChangeKind is what a [Change] does.
@@ -35,6 +36,9 @@ type Change struct {
 type Version struct {
 	Size int64       // of a file
 	Mode fs.FileMode // with the type
+	// ModTime is the time of modification if the call has set one; nil
+	// otherwise.
+	ModTime *time.Time
 	// Open returns the content of a regular file, while what it belongs to has
 	// not ended. It fails if the host's file is another one by now.
 	Open func() (io.ReadCloser, error)

@@ -17,6 +17,7 @@ type arena struct {
 	create  func() (*os.File, error) // nil: memory only
 	memory  int64                    // bytes that may stay in memory
 	limit   int64                    // bytes in all
+	budget  *Budget
 	mem     []byte
 	file    *os.File
 	next    int64   // the first slot that was never used
@@ -41,13 +42,17 @@ func (a *arena) take() (int64, error) {
 	if end > a.limit {
 		return 0, errNoRoomStaged
 	}
-	if a.file == nil {
-		if end <= a.memory {
-			if need := int(end) - len(a.mem); need > 0 {
-				a.mem = append(a.mem, make([]byte, need)...)
-			}
-		} else if err := a.spill(); err != nil {
+	switch {
+	case a.file == nil && end <= a.memory && a.budget.memory.take(blockBytes):
+		a.mem = append(a.mem, make([]byte, blockBytes)...)
+	case a.file == nil:
+		if err := a.spill(); err != nil {
 			return 0, err
+		}
+		fallthrough
+	default:
+		if !a.budget.disk.take(blockBytes) {
+			return 0, errNoRoomStaged
 		}
 	}
 	a.next++
@@ -56,16 +61,21 @@ func (a *arena) take() (int64, error) {
 
 // spill goes on in a file.
 func (a *arena) spill() error {
-	if a.create == nil {
+	size := int64(len(a.mem))
+	if a.create == nil || !a.budget.disk.take(size) {
 		return errNoRoomStaged
 	}
 	file, err := a.create()
+	if err == nil {
+		if _, err = file.WriteAt(a.mem, 0); err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}
 	if err != nil {
+		a.budget.disk.take(-size)
 		return err
 	}
-	if _, err := file.WriteAt(a.mem, 0); err != nil {
-		return errors.Join(err, file.Close())
-	}
+	a.budget.memory.take(-size)
 	a.file, a.mem = file, nil
 	return nil
 }
@@ -107,11 +117,17 @@ func (a *arena) write(p []byte, slot, off int64) error {
 
 // drop frees everything.
 func (a *arena) drop() error {
-	a.dropped = true
-	a.mem, a.free = nil, nil
-	if a.file == nil {
+	if a.dropped {
 		return nil
 	}
+	a.dropped = true
+	size := int64(len(a.mem))
+	a.mem, a.free = nil, nil
+	if a.file == nil {
+		a.budget.memory.take(-size)
+		return nil
+	}
+	a.budget.disk.take(-a.next * blockBytes)
 	err := a.file.Close()
 	a.file = nil
 	return err

@@ -1,10 +1,14 @@
 package wasi
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -14,27 +18,66 @@ type change struct {
 	l    *layer
 	n    *node // as it is afterwards; nil if gone
 	was  *node // what the host has in that place, or had where n comes from
+
+	path  string // below the mount: of n, or of was if that is gone
+	depth int    // of path
 }
 
-func (c *change) path() string {
-	if c.n == nil {
-		return c.was.origin.path()
+// identity is by what a change is known again.
+type identity struct {
+	kind   tool.ChangeKind
+	path   string
+	n, was *node
+}
+
+func identities(all []change) map[identity]bool {
+	out := make(map[identity]bool, len(all))
+	for _, c := range all {
+		out[identity{c.kind, c.path, c.n, c.was}] = true
 	}
-	return c.n.path()
+	return out
 }
 
-// changes finds the changes of a layer, in no particular order except that a
+// lister finds the changes of all layers.
+type lister struct {
+	ctx       context.Context
+	out       []change
+	pathBytes int
+}
+
+// errTooMuch is of names that nobody could look through.
+var errTooMuch = errors.New("the names of what was changed are too long to be listed")
+
+func (s *lister) add(c change) error {
+	if s.pathBytes += len(c.path); s.pathBytes > maxPathBytes {
+		return errTooMuch
+	}
+	c.depth = strings.Count(c.path, "/")
+	s.out = append(s.out, c)
+	return nil
+}
+
+// gone adds what the host has and what is not there any more.
+func (s *lister) gone(kind tool.ChangeKind, l *layer, was *node) error {
+	return s.add(change{kind: kind, l: l, was: was, path: was.origin.path()})
+}
+
+// layer finds the changes of a layer, in no particular order except that a
 // directory comes before what is in it.
-func (l *layer) changes() (out []change, _ error) {
+func (s *lister) layer(l *layer) error {
 	replaced := map[*node]bool{}
-	var visit func(dir *node) error
-	visit = func(dir *node) error {
+	var visit func(dir *node, prefix string) error
+	visit = func(dir *node, prefix string) error {
 		for _, n := range dir.children {
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
+			path := prefix + n.name
 			was := dir.away[n.name]
 			if was != nil && (!was.gone || !was.mode.IsRegular() || !n.mode.IsRegular()) {
 				was = nil
 			}
-			kind, err := l.kindOf(n, was)
+			kind, err := s.kindOf(l, n, was)
 			if err != nil {
 				return err
 			}
@@ -44,47 +87,55 @@ func (l *layer) changes() (out []change, _ error) {
 			switch {
 			case kind == "":
 			case was == nil && n.origin != nil:
-				out = append(out, change{kind, l, n, n})
+				err = s.add(change{kind: kind, l: l, n: n, was: n, path: path})
 			default:
-				out = append(out, change{kind, l, n, was})
-				if n.origin != nil {
-					out = append(out, change{tool.Removed, l, nil, n})
+				err = s.add(change{kind: kind, l: l, n: n, was: was, path: path})
+				if err == nil && n.origin != nil {
+					err = s.gone(tool.Removed, l, n)
 				}
 			}
-			if err := visit(n); err != nil {
+			if err == nil && len(n.children) > 0 {
+				err = visit(n, path+"/")
+			}
+			if err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if t := l.top.times; t != nil && (t.setAtim || t.setMtim) {
-		out = append(out, change{tool.Times, l, l.top, l.top})
-	}
-	if err := visit(l.top); err != nil {
-		return nil, err
-	}
-	for n := range l.away {
-		switch {
-		case !n.gone || replaced[n]:
-		case n.origin.info.IsDir():
-			out = append(out, change{tool.DirectoryRemoved, l, nil, n})
-		default:
-			out = append(out, change{tool.Removed, l, nil, n})
+	if l.top.times.given() {
+		if err := s.add(change{kind: tool.Times, l: l, n: l.top, was: l.top, path: "."}); err != nil {
+			return err
 		}
 	}
-	return out, nil
+	if err := visit(l.top, ""); err != nil {
+		return err
+	}
+	for n := range l.away {
+		kind := tool.Removed
+		switch {
+		case !n.gone || replaced[n]:
+			continue
+		case n.origin.info.IsDir():
+			kind = tool.DirectoryRemoved
+		}
+		if err := s.gone(kind, l, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kindOf is what becomes of a name that has a node now and, if was is not nil,
 // had another regular file before. Empty is nothing.
-func (l *layer) kindOf(n, was *node) (tool.ChangeKind, error) {
+func (s *lister) kindOf(l *layer, n, was *node) (tool.ChangeKind, error) {
 	switch {
 	case was != nil:
-		equal, err := same(l.before(was), l.after(n))
+		equal, err := same(s.ctx, l.before(was), l.after(n))
 		switch {
 		case err != nil || !equal || n.origin != nil || n.mode.Perm() != was.origin.info.Mode().Perm():
 			return tool.Modified, err
-		case n.times.setAtim || n.times.setMtim:
+		case n.times.given():
 			return tool.Times, nil
 		}
 		return "", nil
@@ -96,14 +147,14 @@ func (l *layer) kindOf(n, was *node) (tool.ChangeKind, error) {
 		return tool.Renamed, nil
 	}
 	if n.data != nil {
-		if equal, err := l.sameBlocks(n); err != nil || !equal {
+		if equal, err := l.sameBlocks(s.ctx, n); err != nil || !equal {
 			return tool.Modified, err
 		}
 	}
 	if n.chmod && n.mode.Perm() != n.origin.info.Mode().Perm() {
 		return tool.Modified, nil // it was away and came back with a mode
 	}
-	if t := n.times; t != nil && (t.setAtim || t.setMtim) {
+	if n.times.given() {
 		return tool.Times, nil
 	}
 	return "", nil
@@ -111,25 +162,27 @@ func (l *layer) kindOf(n, was *node) (tool.ChangeKind, error) {
 
 // Changes lists what a commit would do, sorted by Path. It reads what was
 // written and compares it with what is there. After the end of the stage there
-// are none.
-func (s *Stage) Changes() ([]tool.Change, error) {
+// are none. ctx ends it. An error wraps [policy.ErrChanged] if what the host
+// has cannot be compared any more.
+func (s *Stage) Changes(ctx context.Context) ([]tool.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended() {
 		return nil, nil
 	}
-	all, err := s.changes()
+	all, err := s.changes(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compare what is staged: %w", err)
 	}
+	s.told = identities(all)
 	out := make([]tool.Change, 0, len(all))
 	for _, c := range all {
-		shown := tool.Change{Kind: c.kind, Path: c.l.hostPath(c.path())}
+		shown := tool.Change{Kind: c.kind, Path: c.l.hostPath(c.path)}
 		if c.was != nil {
 			shown.Before = c.l.before(c.was).shown()
 		}
 		if c.n != nil {
-			shown.After = c.l.after(c.n).shown()
+			shown.After = c.after()
 		}
 		if c.kind == tool.Renamed {
 			shown.From = c.l.hostPath(c.was.origin.path())
@@ -145,14 +198,35 @@ func (s *Stage) Changes() ([]tool.Change, error) {
 	return out, nil
 }
 
-func (s *Stage) changes() ([]change, error) {
-	var all []change
-	for _, l := range s.layers {
-		c, err := l.changes()
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c...)
+// after is what a commit makes.
+func (c *change) after() *tool.Version {
+	v := c.l.after(c.n).shown()
+	if c.remade() || c.n.chmod {
+		v.Mode = v.Mode.Type() | v.Mode.Perm() // nothing else is set
 	}
-	return all, nil
+	if t := c.n.times; t != nil && t.setMtim {
+		mtim := time.Unix(0, t.mtim)
+		v.ModTime = &mtim
+	}
+	return v
+}
+
+// remade reports whether the node comes on the host as something new. One that
+// was written with what it had does not.
+func (c *change) remade() bool {
+	return c.n.fresh() && !(c.kind == tool.Times && c.n == c.was)
+}
+
+func (s *Stage) changes(ctx context.Context) ([]change, error) {
+	all := lister{ctx: ctx}
+	for _, l := range s.layers {
+		switch err := all.layer(l); {
+		case err == nil:
+		case ctx.Err() != nil || errors.Is(err, errTooMuch):
+			return nil, err
+		default: // the host's files are compared with what was staged
+			return nil, fmt.Errorf("%w: %w", policy.ErrChanged, err)
+		}
+	}
+	return all.out, nil
 }

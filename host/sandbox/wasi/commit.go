@@ -5,8 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
+	"maps"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -57,7 +56,7 @@ func (s *Stage) Commit(ctx context.Context) (err error) {
 	case s.ended():
 		return ErrDropped
 	}
-	c := &commit{ctx: ctx, s: s, dirs: map[*node]*handle{}, held: map[*node]spot{}}
+	c := &commit{ctx: ctx, s: s, dirs: map[*node]*handle{}, held: map[*node]spot{}, moves: moves{stage: s}}
 	defer c.close()
 	if err := c.run(); err != nil {
 		done := (*CommitError)(nil)
@@ -83,39 +82,15 @@ type commit struct {
 	op, path string // what is being done, for the error
 	undo     []step // what was done, in order
 	made     []step // what was prepared, and how to remove it
-	gone     []spot // what is to be removed in the end
-}
-
-// handle is a directory of the host. It stays what it is when it is moved.
-type handle struct {
-	root root
-	file *os.File
-	path string
-}
-
-// spot is a name in a directory.
-type spot struct {
-	dir  *handle
-	name string
-}
-
-func (p spot) String() string { return p.dir.path + string(os.PathSeparator) + p.name }
-
-// step is something that can be put back.
-type step struct {
-	what string
-	back func() error
+	gone     []loss // what is to be removed in the end
+	moves    moves
 }
 
 func (c *commit) close() {
+	_ = c.moves.end()
 	for _, h := range c.dirs {
 		h.close()
 	}
-}
-
-func (h *handle) close() {
-	_ = h.file.Close()
-	_ = h.root.Close()
 }
 
 // begin says what is done next. It is where tests let things go wrong.
@@ -129,8 +104,11 @@ func (c *commit) begin(op, path string) error {
 
 func (c *commit) run() error {
 	var err error
-	if c.all, err = c.s.changes(); err != nil {
-		return fmt.Errorf("commit: %w: %w", policy.ErrChanged, err)
+	if c.all, err = c.s.changes(c.ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	if c.s.told != nil && !maps.Equal(c.s.told, identities(c.all)) {
+		return fmt.Errorf("commit: %w: what is to be changed is not what was listed", policy.ErrChanged)
 	}
 	if err := c.verify(); err != nil {
 		return err
@@ -143,25 +121,13 @@ func (c *commit) run() error {
 	return c.tidy()
 }
 
-// failed puts everything back.
-func (c *commit) failed(err error) error {
-	out := &CommitError{Op: c.op, Path: c.path, Err: err}
-	for _, s := range slices.Backward(append(slices.Clone(c.made), c.undo...)) {
-		if err := s.back(); err != nil {
-			out.Left = append(out.Left, fmt.Sprintf("%s: %v", s.what, err))
-		}
-	}
-	c.made, c.undo = nil, nil
-	return out
-}
-
 // announce tells the journal.
 func (c *commit) announce() error {
 	if c.s.record == nil {
 		return nil
 	}
 	for _, ch := range c.all {
-		names := []string{ch.path()}
+		names := []string{ch.path}
 		if ch.kind == tool.Renamed {
 			names = append(names, ch.was.origin.path())
 		}
@@ -187,44 +153,6 @@ func (c *commit) announce() error {
 		}
 	}
 	return nil
-}
-
-// dir opens a directory that the host has, at the place where the guest found
-// it and nowhere else.
-func (c *commit) dir(l *layer, n *node) (*handle, error) {
-	if h := c.dirs[n]; h != nil {
-		return h, nil
-	}
-	path := l.hostPath(n.path())
-	if n.origin == nil {
-		return nil, &CommitError{Op: "open", Path: path, Err: errors.New("directory was not prepared")}
-	}
-	path = l.hostPath(n.origin.path())
-	cur := l.cursor()
-	cur.strict = true
-	defer cur.close()
-	if errno := cur.to(n); errno != 0 {
-		return nil, c.changed(path, errno.String())
-	}
-	h, err := newHandle(cur.root, ".", path)
-	if err != nil {
-		return nil, err
-	}
-	c.dirs[n] = h
-	return h, nil
-}
-
-func newHandle(parent root, name, path string) (*handle, error) {
-	root, err := parent.OpenRoot(name)
-	if err != nil {
-		return nil, err
-	}
-	file, err := root.Open(".")
-	if err != nil {
-		_ = root.Close()
-		return nil, err
-	}
-	return &handle{root, file, path}, nil
 }
 
 func (c *commit) changed(path, how string) error {

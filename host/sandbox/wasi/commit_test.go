@@ -50,6 +50,11 @@ func TestACommitIsRefused(t *testing.T) {
 			f.Write([]byte("x"))
 			f.Close()
 		}, func(*world) {}},
+		{"file changed, with its size and time, that was not read", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
+			fi, _ := os.Stat(w.path("ws/f.txt"))
+			w.file("ws/f.txt", "INSIDE")
+			os.Chtimes(w.path("ws/f.txt"), fi.ModTime(), fi.ModTime())
+		}},
 		{"file gone", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { os.Remove(w.path("ws/f.txt")) }},
 		{"file is a link now", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
 			os.Remove(w.path("ws/f.txt"))
@@ -108,6 +113,62 @@ func TestACommitIsRefused(t *testing.T) {
 			w.unchanged(before)
 		})
 	}
+}
+
+// What is committed is what was listed, and nothing more or less.
+func TestACommitOfWhatWasNotListedIsRefused(t *testing.T) {
+	w := newWorld(t)
+	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g.write("ws/f.txt", "INSIDE")
+	if got := shown(t, w, s); len(got) != 1 {
+		t.Errorf("the changes are %q", got)
+	}
+	w.file("ws/f.txt", "INSIDE")
+	if err := s.Commit(t.Context()); !errors.Is(err, policy.ErrChanged) {
+		t.Errorf("commit: %v", err)
+	}
+	if got := shown(t, w, s); len(got) != 0 {
+		t.Errorf("the changes are %q now", got)
+	}
+	if err := s.Commit(t.Context()); err != nil {
+		t.Errorf("commit of nothing: %v", err)
+	}
+}
+
+// A guest that has read a file does not overwrite what has taken its place.
+func TestNothingIsWrittenOverWhatWasNotRead(t *testing.T) {
+	for name, change := range map[string]func(*guestFS) Errno{
+		"opened to be written":   func(g *guestFS) Errno { return g.try("ws/f.txt", WriteOnly|Truncate) },
+		"opened for both":        func(g *guestFS) Errno { return g.try("ws/f.txt", ReadWrite) },
+		"removed":                func(g *guestFS) Errno { return g.Unlink(g.name("ws/f.txt")) },
+		"replaced":               func(g *guestFS) Errno { return g.Rename(g.name("ws/d/g.txt"), g.name("ws/f.txt")) },
+		"moved and then written": func(g *guestFS) Errno { g.Rename(g.name("ws/f.txt"), g.name("ws/x")); return g.try("ws/x", ReadWrite) },
+	} {
+		w := newWorld(t)
+		g, s := w.openStaged(nil, nil, w.rw("ws"))
+		wantErrno(t, "read", g.try("ws/f.txt", ReadOnly), 0)
+		for _, content := range []string{"the editor", "the editor again"} { // it is not forgotten
+			w.file("ws/t", content)
+			w.rename("ws/t", "ws/f.txt")
+			if got, errno := g.content("ws/f.txt", ReadOnly); got != content {
+				t.Errorf("%s: read %q, %v", name, got, errno)
+			}
+		}
+		wantErrno(t, name, change(g), EAGAIN)
+		if err := s.Commit(t.Context()); err != nil && !errors.Is(err, policy.ErrChanged) {
+			t.Error(err)
+		}
+		if !slices.Contains(w.contents("ws"), "the editor again") {
+			t.Errorf("%s: what the editor wrote is lost", name)
+		}
+	}
+	w := newWorld(t)
+	g, _ := w.openStaged(nil, nil, w.rw("ws"))
+	wantErrno(t, "read", g.try("ws/f.txt", ReadOnly), 0)
+	os.Remove(w.path("ws/f.txt"))
+	wantErrno(t, "make what was removed", g.try("ws/f.txt", WriteOnly|Create), EAGAIN)
+	wantErrno(t, "move to it", g.Rename(g.name("ws/d/g.txt"), g.name("ws/f.txt")), EAGAIN)
+	wantErrno(t, "another", g.try("ws/other", WriteOnly|Create), 0)
 }
 
 // everything is a guest that does everything.

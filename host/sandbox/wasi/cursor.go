@@ -85,7 +85,7 @@ func (c *cursor) child(dir *node, name string) (*node, os.FileInfo, Errno) {
 	case err != nil:
 		return nil, nil, errnoOf(err)
 	}
-	n = &node{parent: dir, name: name, mode: fi.Mode(), origin: &origin{dir, name, fi}}
+	n = &node{parent: dir, name: name, mode: fi.Mode(), origin: &origin{dir: dir, name: name, info: fi}, stale: known && n.lost()}
 	if fi.IsDir() || known {
 		dir.attach(name, n)
 	}

@@ -41,10 +41,17 @@
 //	EXDEV         a rename from one mount to another
 //	EMFILE        Limits.MaxOpenFiles
 //	EFBIG         Limits.MaxFileBytes
-//	ENOSPC        Limits.MaxWriteBytes, Limits.MaxCreated
-//	EAGAIN        the file was replaced during the call, or what leads to it
+//	ENOSPC        Limits.MaxWriteBytes, Limits.MaxCreated; on a stage also what
+//	              StageOptions limit, or too many or too long names of what was
+//	              made or moved
+//	EAGAIN        the file was replaced during the call, or what leads to it; on a
+//	              stage also to change, replace or remove what has taken the
+//	              place of a file that the guest has read
 //	ELOOP         too many symbolic links, or one that was not to be followed
-//	ENAMETOOLONG  a name of more than MaxPath bytes
+//	ENAMETOOLONG  a name of more than MaxPath bytes; on a stage also a part of one
+//	              that has more than 255, and what would be made or moved more
+//	              than 256 directories deep, or where the host would need more
+//	              than 4096 bytes to name it or what is in it
 //	EILSEQ        a name that is not UTF-8
 //	EINVAL        a name that is empty or has a NUL
 //	EBADF         the FS is closed, or the file was not opened for this
@@ -101,14 +108,23 @@
 // it becomes more, in a file without a name in a private directory that no
 // mount shows, so a crash leaves nothing but that directory, empty.
 //
-// A commit compares first what the guest changed, replaced or removed with
-// what is there now, by identity, size, mode and modification time, and by the
-// content if the guest has read it and it has no more than 4 MiB. Then it
+// A commit is refused if it would do anything else than [Stage.Changes] has
+// listed last. It compares first what the guest changed, replaced or removed
+// with what is there now, by identity, size, mode and the times of modification
+// and of change, and by the content if the guest has read it and it has no more
+// than 4 MiB. Then it
 // writes what is new to temporary files beside the targets, then it exchanges
 // names in directories that it holds open, and only then it removes what was
-// replaced. Up to the last step all of it can be put back. A crash of the host
+// replaced. Up to the last step all of it can be put back, except where others
+// have changed meanwhile what the commit has put there: that is left to them,
+// and what belongs there under a temporary name, of which the error tells. A crash of the host
 // in the middle of a commit can leave files named .stockade-*.tmp, of which
-// some may be originals. Owner and mode are kept; other attributes, such as
+// some may be originals; [Unfinished] finds what says which. What only moves to
+// where nothing is does so in one step. A symbolic link that is moved, by itself
+// or in a directory, keeps its text, and may lead outside of the mount from
+// where it is then: no guest can follow it there, but others can. Owner and mode are kept, and the mode belongs to a
+// name: a file that takes the place of another has its mode until it leaves
+// that place. Other attributes, such as
 // ACLs, are not, and a file that is modified becomes another inode.
 //
 // # Concurrency

@@ -174,6 +174,10 @@ func (l *layer) remove(n *node) {
 	if n.opens == 0 && n.data != nil {
 		n.data.free()
 	}
+	if n.origin == nil {
+		l.stage.tree -= n.cost
+		l.stage.budget.memory.take(-n.cost)
+	}
 }
 
 // settle notes whether a node is where the host has it.
@@ -204,11 +208,11 @@ func (l *layer) touch(dir *node) {
 	dir.touch(live)
 }
 
-// add makes a new file or directory.
+// add makes a new file or directory, which fits.
 func (l *layer) add(dir *node, name string, mode fs.FileMode) *node {
 	now := time.Now().UnixNano()
 	l.inos++
-	n := &node{mode: mode, ino: hashIno(l.m.guest + "\x00" + strconv.FormatUint(l.inos, 10)), times: &stamps{atim: now, mtim: now, ctim: now}}
+	n := &node{mode: mode, cost: int64(nodeBytes + len(name)), ino: hashIno(l.m.guest + "\x00" + strconv.FormatUint(l.inos, 10)), times: &stamps{atim: now, mtim: now, ctim: now}}
 	dir.hold()
 	l.touch(dir)
 	dir.attach(name, n)

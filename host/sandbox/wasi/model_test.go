@@ -19,8 +19,10 @@ type modelNode struct {
 	target  string
 	entries map[string]*modelNode
 	up      *modelNode
-	mtim    int64 // if set by the guest, else zero
-	mode    string
+	mtim    int64  // if set by the guest, else zero
+	mode    string // where it is written through: that of the last file it replaced
+	own     string // what it had first
+	staged  string // on a stage: own, or that of the file whose place it has
 	gone    bool
 }
 
@@ -35,7 +37,7 @@ func (m *model) put(name string, n *modelNode) {
 	for _, p := range parts[:len(parts)-1] {
 		dir = dir.entries[p]
 	}
-	n.up = dir
+	n.up, n.own, n.staged = dir, n.mode, n.mode
 	dir.entries[parts[len(parts)-1]] = n
 }
 
@@ -214,19 +216,21 @@ func (m *model) rename(from, to string) Errno {
 			return EINVAL
 		}
 	}
+	taken := n.own
 	if dst != nil {
 		dst.gone = true
 		if dst.kind == RegularFile && n.kind == RegularFile {
-			n.mode = dst.mode
+			n.mode, taken = dst.mode, dst.staged
 		}
 	}
+	n.staged = taken
 	delete(dir.entries, last)
 	toDir.entries[toLast], n.up = n, toDir
 	return 0
 }
 
 // tree is everything there is, by name.
-func (m *model) tree() map[string]string {
+func (m *model) tree(staged bool) map[string]string {
 	out := map[string]string{}
 	var visit func(name string, n *modelNode)
 	visit = func(name string, n *modelNode) {
@@ -239,7 +243,11 @@ func (m *model) tree() map[string]string {
 		case SymbolicLink:
 			out[name] = "-> " + n.target
 		default:
-			out[name] = "file " + n.mode + " " + string(n.content)
+			mode := n.mode
+			if staged {
+				mode = n.staged
+			}
+			out[name] = "file " + mode + " " + string(n.content)
 		}
 	}
 	visit(".", m.root)

@@ -3,6 +3,8 @@ package wasi
 import (
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -21,6 +23,9 @@ type node struct {
 	// and the guest no longer, by the name that the host has for it.
 	children, away map[string]*node
 
+	tall, long int   // levels and bytes of names that are below it at most
+	cost       int64 // what it takes of maxTreeBytes
+
 	data  *content // of a file; nil is what the host has
 	opens int      // handles of a file
 
@@ -28,6 +33,7 @@ type node struct {
 	times *stamps     // nil is what the host has
 	chmod bool        // mode was taken over from a file that this one replaced
 	like  os.FileInfo // and the owner, unless nil
+	stale bool        // the guest has read another that the host had here before
 	read  bool        // opened by the guest to be read
 	write bool        // opened by the guest to be written
 	seen  *digest     // the content when it was first changed; nil if that was not looked at
@@ -39,6 +45,8 @@ type origin struct {
 	dir  *node // of the host too; nil for the mount itself
 	name string
 	info os.FileInfo // as it was when the guest first opened or changed it
+
+	undone bool // a commit has touched it, and put it back
 }
 
 // stamps are the times of a node, in nanoseconds.
@@ -108,6 +116,10 @@ func (n *node) hold() {
 	}
 }
 
+// lost reports whether the guest may write what it has read from a node that is
+// not there any more.
+func (n *node) lost() bool { return n.stale || n.keep && n.read && n.mode.IsRegular() }
+
 // attach puts a node under a name.
 func (n *node) attach(name string, child *node) {
 	if n.children == nil {
@@ -115,6 +127,7 @@ func (n *node) attach(name string, child *node) {
 	}
 	child.parent, child.name = n, name
 	n.children[name] = child
+	n.reach(child)
 }
 
 // within reports whether n is dir or below it.
@@ -129,25 +142,29 @@ func (n *node) within(dir *node) bool {
 
 // path is the name of the node below the mount.
 func (n *node) path() string {
-	if n.parent == nil {
-		return "."
+	var names []string
+	for ; n.parent != nil; n = n.parent {
+		names = append(names, n.name)
 	}
-	return joinRel(n.parent.path(), n.name)
+	return joinNames(names)
 }
 
 // path is the name that the host has for it, below the mount.
 func (o *origin) path() string {
-	if o.dir == nil {
-		return "."
+	var names []string
+	for ; o.dir != nil; o = o.dir.origin {
+		names = append(names, o.name)
 	}
-	return joinRel(o.dir.origin.path(), o.name)
+	return joinNames(names)
 }
 
-func joinRel(dir, name string) string {
-	if dir == "." {
-		return name
+// joinNames makes a name of its parts, of which the last comes first.
+func joinNames(names []string) string {
+	if len(names) == 0 {
+		return "."
 	}
-	return dir + "/" + name
+	slices.Reverse(names)
+	return strings.Join(names, "/")
 }
 
 // stamp gives the node times of its own, beginning with those it has.
@@ -158,6 +175,19 @@ func (n *node) stamp(live os.FileInfo) *stamps {
 	}
 	return n.times
 }
+
+// restoreMode gives a file the mode that it had before it took the place of
+// another. The mode belongs to that place: by way of it, a guest could make
+// anything a program, or take a secret to where everybody reads.
+func (n *node) restoreMode(umask fs.FileMode) {
+	n.mode, n.like, n.chmod = newFileMode&^umask, nil, false
+	if n.origin != nil {
+		n.mode = n.origin.info.Mode()
+	}
+}
+
+// given reports whether the guest has set a time.
+func (t *stamps) given() bool { return t != nil && (t.setAtim || t.setMtim) }
 
 // touch is what a change of the content does to the times.
 func (n *node) touch(live os.FileInfo) {

@@ -257,12 +257,15 @@ func (f *FS) Mkdir(name string) Errno {
 	if p.fault != 0 {
 		return p.fault
 	}
-	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
-		return errno
-	}
 	if p.staged() {
+		if errno := f.makeRoom(&p); errno != 0 {
+			return errno
+		}
 		p.m.layer.add(p.up, p.name, fs.ModeDir|newDirMode&^p.m.layer.stage.umask)
 		return 0
+	}
+	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
+		return errno
 	}
 	if err := p.dir.Mkdir(p.name, newDirMode); err != nil {
 		_ = take(&f.created, -1, f.limits.MaxCreated)

@@ -1,13 +1,9 @@
 package wasi
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
-	"io"
 	"os"
-
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // tempName is what something is called before it has its place and after it
@@ -21,7 +17,7 @@ func (n *node) fresh() bool { return n.origin == nil || n.data != nil }
 // prepare writes everything that is new beside the place where it belongs.
 func (c *commit) prepare() error {
 	for _, ch := range c.all {
-		if ch.n == nil || ch.kind == tool.Times && ch.n == ch.was || !ch.n.fresh() || ch.n.parent.origin == nil {
+		if ch.n == nil || !ch.remade() || ch.n.parent.origin == nil {
 			continue // what is in a new directory comes with that
 		}
 		h, err := c.dir(ch.l, ch.n.parent)
@@ -54,13 +50,22 @@ func (c *commit) build(l *layer, n *node, at spot) error {
 	if err := at.dir.root.Mkdir(at.name, newDirMode); err != nil {
 		return err
 	}
-	c.made = append(c.made, step{"remove " + at.String(), func() error { return at.dir.root.Remove(at.name) }})
-	c.held[n] = at
-	h, err := newHandle(at.dir.root, at.name, at.String())
+	root, fi, err := openDir(at.dir.root, at.name)
 	if err != nil {
-		return err
+		return errors.Join(err, at.dir.root.Remove(at.name))
 	}
-	c.dirs[n] = h
+	c.makes(at, fi)
+	c.held[n] = at
+	h := &handle{root: root, path: at.String(), up: at, info: fi}
+	later := n.times.given()
+	for _, child := range n.children {
+		later = later || !child.fresh()
+	}
+	if later {
+		c.dirs[n] = h
+	} else {
+		defer h.close() // nothing more is done in it
+	}
 	for name, child := range n.children {
 		if !child.fresh() {
 			continue
@@ -72,13 +77,19 @@ func (c *commit) build(l *layer, n *node, at spot) error {
 	return h.sync()
 }
 
+// buildFile makes a file. Nobody else can read it before it has the mode of the
+// one that it replaces, so it begins with none.
 func (c *commit) buildFile(l *layer, n *node, at spot) (err error) {
-	file, err := at.dir.root.OpenFile(at.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, newFileMode)
+	file, err := at.dir.root.OpenFile(at.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
-	c.made = append(c.made, step{"remove " + at.String(), func() error { return at.dir.root.Remove(at.name) }})
 	defer func() { err = errors.Join(err, file.Close()) }()
+	fi, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, at.dir.root.Remove(at.name))
+	}
+	made := c.makes(at, fi)
 	if err := c.fill(l, n, file); err != nil {
 		return err
 	}
@@ -89,17 +100,21 @@ func (c *commit) buildFile(l *layer, n *node, at spot) (err error) {
 	if like != nil {
 		keepOwner(file, like)
 	}
-	if like != nil || n.chmod {
-		if err := file.Chmod(n.mode.Perm()); err != nil {
-			return err
-		}
+	if err := file.Chmod(n.mode.Perm()); err != nil {
+		return err
 	}
-	if t := n.times; t.setAtim || t.setMtim {
+	if t := n.times; t.given() {
 		if err := setTimes(file, t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim)); err != nil {
 			return err
 		}
 	}
-	return file.Sync()
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	if fi, err = file.Stat(); err == nil {
+		*made = mark{fi, true}
+	}
+	return err
 }
 
 // explicit is a time that the guest has set, or none.
@@ -108,64 +123,4 @@ func (t *stamps) explicit(set bool, nanos int64) int64 {
 		return OmitTime
 	}
 	return nanos
-}
-
-// fill copies the content of a node. Where little of a large file was written,
-// most comes from the original without passing through here, on some file
-// systems by reference.
-func (c *commit) fill(l *layer, n *node, to *os.File) error {
-	r, err := l.after(n).open()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	base := r.(*versionReader).base
-	from := int64(0)
-	if keep := min(n.data.below, n.data.size); base != nil && keep > 0 {
-		if _, err := io.Copy(to, &inContext{c.ctx, io.LimitReader(base, keep)}); err != nil {
-			return err
-		}
-		from = keep
-		// What was written over it.
-		for b := range n.data.blocks {
-			if at := b * blockBytes; at < keep {
-				if err := n.data.copyBlock(base, to, at); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	if n.data.size > from {
-		if _, err := to.Seek(from, io.SeekStart); err != nil {
-			return err
-		}
-		src := io.NewSectionReader(over{n.data, base}, from, n.data.size-from)
-		if _, err := io.CopyBuffer(struct{ io.Writer }{to}, &inContext{c.ctx, src}, make([]byte, 256<<10)); err != nil {
-			return err
-		}
-	}
-	return to.Truncate(n.data.size)
-}
-
-func (c *content) copyBlock(base io.ReaderAt, to io.WriterAt, at int64) error {
-	var block [blockBytes]byte
-	p := block[:min(c.size-at, blockBytes)]
-	if _, err := c.readAt(base, p, at); err != nil && err != io.EOF {
-		return err
-	}
-	_, err := to.WriteAt(p, at)
-	return err
-}
-
-// inContext is a reader that ends with its context.
-type inContext struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *inContext) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
 }

@@ -3,7 +3,6 @@ package wasi
 import (
 	"errors"
 	"io/fs"
-	"runtime"
 )
 
 // renameChecked is renameNew in two steps.
@@ -12,12 +11,4 @@ func renameChecked(from, to spot) error {
 		return errors.Join(fs.ErrExist, err)
 	}
 	return renameBetween(from.dir.root, from.name, to.dir.root, to.name)
-}
-
-// sync makes the names in a directory durable.
-func (h *handle) sync() error {
-	if runtime.GOOS == "windows" {
-		return nil // there is no such thing
-	}
-	return h.file.Sync()
 }

@@ -2,6 +2,7 @@ package wasi
 
 import (
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,13 +20,17 @@ func renameNew(from, to spot) error {
 func exchange(from, to spot) error { return renameat2(from, to, unix.RENAME_EXCHANGE) }
 
 func renameat2(from, to spot, flags uint) error {
-	err := onFd(from.dir.file, func(oldFd int) error {
-		return onFd(to.dir.file, func(newFd int) error {
-			return unix.Renameat2(oldFd, from.name, newFd, to.name, flags)
+	err := from.dir.with(func(old *os.File) error {
+		return to.dir.with(func(new *os.File) error {
+			return onFd(old, func(oldFd int) error {
+				return onFd(new, func(newFd int) error {
+					return unix.Renameat2(oldFd, from.name, newFd, to.name, flags)
+				})
+			})
 		})
 	})
 	// What the file system says that has no such flag.
-	if err == unix.EINVAL || err == unix.ENOSYS {
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
 		return errors.ErrUnsupported
 	}
 	return err

@@ -27,6 +27,9 @@ type StageOptions struct {
 	// MaxBytes is how much content there may be in all, counted in blocks of
 	// 4 KiB. More is ENOSPC. Default 4 GiB.
 	MaxBytes int64
+	// Budget is shared with other stages. What it has no room for is ENOSPC.
+	// Default: no limit beside those above.
+	Budget *Budget
 }
 
 // Stage takes what one guest changes in its writable mounts, so that the guest
@@ -41,6 +44,9 @@ type Stage struct {
 	umask fs.FileMode
 	arena *arena
 
+	budget *Budget
+	tree   int64 // of maxTreeBytes
+
 	before  func(op, path string) error // of a test, before each step of a commit
 	inSteps bool                        // of a test: as if exchange were not there
 
@@ -48,9 +54,10 @@ type Stage struct {
 	record Journal
 
 	over atomic.Bool
-	mu   sync.Mutex // one of Changes, Commit and Drop at a time
-	err  error      // of Commit
-	done bool       // by a commit that succeeded
+	mu   sync.Mutex        // one of Changes, Commit and Drop at a time
+	err  error             // of Commit
+	told map[identity]bool // what Changes has said last; nil if it was not called
+	done bool              // by a commit that succeeded
 }
 
 const (
@@ -78,7 +85,10 @@ func NewStage(opts *StageOptions) (*Stage, error) {
 			o.MemoryBytes = defaultStageMemoryOnly
 		}
 	}
-	s := &Stage{arena: &arena{memory: o.MemoryBytes, limit: o.MaxBytes}}
+	if o.Budget == nil {
+		o.Budget = NewBudget(0, 0)
+	}
+	s := &Stage{arena: &arena{memory: o.MemoryBytes, limit: o.MaxBytes, budget: o.Budget}, budget: o.Budget}
 	if o.Dir == "" {
 		if err := s.probe(); err != nil {
 			return nil, fmt.Errorf("stage: %w", err)
@@ -196,6 +206,7 @@ func (s *Stage) drop() error {
 		return nil
 	}
 	errs := []error{s.arena.drop()}
+	s.budget.memory.take(-s.tree)
 	for _, l := range s.layers {
 		errs = append(errs, l.root.Close())
 		l.top, l.away = nil, nil

@@ -46,7 +46,7 @@ func (w *world) content(p string) string {
 // shown is the changes as text.
 func shown(t *testing.T, w *world, s *Stage) []string {
 	t.Helper()
-	changes, err := s.Changes()
+	changes, err := s.Changes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +243,7 @@ func TestALargeFileIsNotCopied(t *testing.T) {
 	if n := s.arena.next; n != 1 {
 		t.Errorf("%d blocks are staged", n)
 	}
-	changes, err := s.Changes()
+	changes, err := s.Changes(t.Context())
 	if err != nil || len(changes) != 1 || changes[0].Kind != tool.Modified || changes[0].After.Size != size {
 		t.Errorf("%v %v", changes, err)
 	}
@@ -283,6 +283,53 @@ func TestAStagedDirectoryIsReadWhileItChanges(t *testing.T) {
 		if got[fmt.Sprintf("%03d", i)] == 0 {
 			t.Errorf("%03d is missing", i)
 		}
+	}
+}
+
+// A guest makes no program of its own by way of the name of one.
+func TestAModeStaysWithItsName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		do   func(*guestFS)
+		want map[string]os.FileMode
+	}{
+		"a new file": {func(g *guestFS) {
+			g.write("ws/evil", "x")
+			g.Rename(g.name("ws/evil"), g.name("ws/run"))
+			g.Rename(g.name("ws/run"), g.name("ws/evil"))
+		}, map[string]os.FileMode{"ws/evil": 0o644}},
+		"by way of two": {func(g *guestFS) {
+			g.replace("ws/run", "x")
+			g.replace("ws/run", "y")
+			g.Rename(g.name("ws/run"), g.name("ws/evil"))
+		}, map[string]os.FileMode{"ws/evil": 0o644}},
+		"the host's file": {func(g *guestFS) {
+			g.Rename(g.name("ws/f.txt"), g.name("ws/run"))
+			g.Rename(g.name("ws/run"), g.name("ws/evil"))
+		}, map[string]os.FileMode{"ws/evil": 0o640}},
+		"it stays": {func(g *guestFS) { g.replace("ws/run", "x") }, map[string]os.FileMode{"ws/run": 0o755}},
+		"the program itself": {func(g *guestFS) { g.Rename(g.name("ws/run"), g.name("ws/moved")) },
+			map[string]os.FileMode{"ws/moved": 0o755}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.file("ws/run", "program")
+			for p, mode := range map[string]os.FileMode{"ws/run": 0o755, "ws/f.txt": 0o640} {
+				if err := os.Chmod(w.path(p), mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g, s := w.openStaged(nil, nil, w.rw("ws"))
+			s.umask = 0o022
+			tc.do(g)
+			if err := s.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for p, want := range tc.want {
+				if fi, err := os.Stat(w.path(p)); err != nil || fi.Mode() != want {
+					t.Errorf("%s: %v, %v", p, fi.Mode(), err)
+				}
+			}
+		})
 	}
 }
 

@@ -18,7 +18,7 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 	case n == nil && (flag&Create == 0 || p.linked):
 		return nil, ENOENT
 	case n == nil:
-		if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
+		if errno := f.makeRoom(p); errno != 0 {
 			return nil, errno
 		}
 		n = l.add(p.up, p.name, newFileMode&^l.stage.umask)
@@ -32,6 +32,8 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 		return nil, ENOTDIR
 	case n.mode.IsDir() && change:
 		return nil, EISDIR
+	case n.stale && change:
+		return nil, errReplaced
 	}
 	cur := l.cursor()
 	defer cur.close()
@@ -78,27 +80,43 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 	return h, errno
 }
 
-// openFile opens the original of a file to be read, after a try whether it
-// could be changed.
-func (c *cursor) openFile(n *node, flag Flag, change bool) (*os.File, os.FileInfo, Errno) {
-	if change {
-		how := os.O_RDONLY
-		switch {
-		case flag&accessMask == WriteOnly:
-			how = os.O_WRONLY
-		case flag&accessMask == ReadWrite || flag&Truncate != 0:
-			how = os.O_RDWR
-		}
-		try, fi, errno := c.open(n, how)
-		if errno != 0 {
-			return nil, nil, errno
-		}
-		errno = single(try, fi)
-		if _ = try.Close(); errno != 0 {
-			return nil, nil, errno
-		}
+// makeRoom takes what something new needs.
+func (f *FS) makeRoom(p *place) Errno {
+	if p.up.vanished(p.name) {
+		return errReplaced
 	}
-	return c.open(n, os.O_RDONLY)
+	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
+		return errno
+	}
+	errno := p.m.layer.fits(p.up, p.name, nil)
+	if errno != 0 {
+		_ = take(&f.created, -1, f.limits.MaxCreated)
+	}
+	return errno
+}
+
+// vanished reports whether the host has removed what the guest has read under a
+// name where there is nothing now.
+func (dir *node) vanished(name string) bool {
+	n := dir.children[name]
+	return n != nil && n.lost()
+}
+
+// openFile opens the original of a file to be read, and asks whether it could be
+// changed.
+func (c *cursor) openFile(n *node, flag Flag, change bool) (*os.File, os.FileInfo, Errno) {
+	file, fi, errno := c.open(n, os.O_RDONLY)
+	if errno != 0 || !change {
+		return file, fi, errno
+	}
+	if errno = single(file, fi); errno == 0 && (flag&accessMask != ReadOnly || flag&Truncate != 0) {
+		errno = errnoOf(mayWrite(c.root, n.origin.name))
+	}
+	if errno != 0 {
+		_ = file.Close()
+		return nil, nil, errno
+	}
+	return file, fi, 0
 }
 
 // setStagedTimes changes the times of what is at the place.
@@ -174,8 +192,16 @@ func (l *layer) rename(a, b *place) Errno {
 	switch {
 	case b.up.within(n):
 		return EINVAL
+	case dst != nil && dst.stale || dst == nil && b.up.vanished(b.name):
+		return errReplaced
 	case a.up.device() != b.up.device():
 		return errCrossing
+	}
+	if errno := l.fits(b.up, b.name, n); errno != 0 {
+		return errno
+	}
+	if n.mode.IsRegular() {
+		n.restoreMode(l.stage.umask)
 	}
 	if replaces {
 		if n.mode.Perm() != dst.mode.Perm() {
@@ -207,6 +233,9 @@ func orNotEmpty(errno Errno) Errno {
 
 // removeEmpty is the end of [FS.Rmdir] and [FS.Unlink].
 func (l *layer) removeEmpty(n *node) Errno {
+	if n.stale {
+		return errReplaced
+	}
 	if n.mode.IsDir() {
 		if empty, errno := l.empty(n); errno != 0 || !empty {
 			return orNotEmpty(errno)

@@ -57,6 +57,19 @@ func keepOwner(f *os.File, other os.FileInfo) {
 	}
 }
 
+// mayWrite asks whether a file could be opened to be written. It does not open
+// it: that, and closing it, is what others take for a change.
+func mayWrite(dir root, name string) error {
+	d, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return onFd(d, func(fd int) error {
+		return unix.Faccessat(fd, name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
+	})
+}
+
 // onFd calls op with the descriptor, which stays open meanwhile.
 func onFd(f *os.File, op func(fd int) error) error {
 	raw, err := f.SyscallConn()

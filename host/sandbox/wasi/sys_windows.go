@@ -71,6 +71,15 @@ func links(f *os.File, _ os.FileInfo) uint64 {
 	return uint64(info.NumberOfLinks)
 }
 
+// mayWrite tries whether a file can be opened to be written.
+func mayWrite(dir root, name string) error {
+	file, err := dir.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	return file.Close()
+}
+
 func setAppend(*os.File, bool) error { return nil }
 
 func setTimes(f *os.File, atim, mtim int64) error {

@@ -23,6 +23,11 @@ func (c *commit) verify() error {
 				return err
 			}
 		}
+		if n := ch.n; n != nil && n.origin != nil && n.mode.IsDir() && n.times.given() {
+			if _, err := c.dir(ch.l, n); err != nil { // for when everything is in its place
+				return err
+			}
+		}
 		if ch.n != nil && !ch.n.home() && ch.n.parent.origin != nil {
 			if err := c.verifyPlace(ch); err != nil {
 				return err
@@ -48,7 +53,12 @@ func (c *commit) verifyWas(ch *change, n *node) error {
 	if err != nil {
 		return c.changed(path, reason(err))
 	}
-	if how := differs(fi, o.info, ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.Times); how != "" {
+	identityOnly := ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.Times
+	how := differs(fi, o.info, identityOnly)
+	if how == "" && !identityOnly && fi.Mode().IsRegular() && !o.undone && hostStat(fi).Ctim != hostStat(o.info).Ctim {
+		how = "the time of its last change"
+	}
+	if how != "" {
 		return c.changed(path, how)
 	}
 	switch {
@@ -132,13 +142,11 @@ func (c *commit) verifyGone(l *layer, n *node, path string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := h.root.Open(".")
-	if err != nil {
+	var names []string
+	if err := h.with(func(dir *os.File) error {
+		names, err = dir.Readdirnames(-1)
 		return err
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
+	}); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -172,7 +180,7 @@ func (c *commit) recheck() error {
 		if err := c.begin("check", path); err != nil {
 			return err
 		}
-		fi, err := h.file.Stat()
+		fi, err := h.root.Stat(".")
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package wasi
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
@@ -84,7 +85,7 @@ func (l *layer) after(n *node) *version {
 }
 
 // same reports whether two versions have the same content.
-func same(a, b *version) (bool, error) {
+func same(ctx context.Context, a, b *version) (bool, error) {
 	if a.Size != b.Size {
 		return false, nil
 	}
@@ -100,6 +101,9 @@ func same(a, b *version) (bool, error) {
 	defer y.Close()
 	p, q := make([]byte, 64<<10), make([]byte, 64<<10)
 	for at := int64(0); at < a.Size; {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
 		n, m := int(min(a.Size-at, int64(len(p)))), 0
 		if _, err := io.ReadFull(x, p[:n]); err != nil {
 			return false, err
@@ -117,13 +121,13 @@ func same(a, b *version) (bool, error) {
 
 // sameBlocks is same for a file and its original, of which only the blocks
 // that were written can differ.
-func (l *layer) sameBlocks(n *node) (bool, error) {
+func (l *layer) sameBlocks(ctx context.Context, n *node) (bool, error) {
 	c := n.data
 	if c.size != n.origin.info.Size() {
 		return false, nil
 	}
 	if c.below < c.size {
-		return same(l.before(n), l.after(n))
+		return same(ctx, l.before(n), l.after(n))
 	}
 	r, err := l.before(n).open()
 	if err != nil {
@@ -133,6 +137,9 @@ func (l *layer) sameBlocks(n *node) (bool, error) {
 	base := r.(*versionReader).base
 	var p, q [blockBytes]byte
 	for b := range c.blocks {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
 		at := b * blockBytes
 		size := min(c.size-at, blockBytes)
 		if _, err := c.readAt(base, p[:size], at); err != nil && err != io.EOF {

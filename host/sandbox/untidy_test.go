@@ -1,0 +1,22 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
+
+func TestACommitThatIsMadeIsToldFromOneThatIsNot(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		err := untidy(&wasi.CommitError{Err: context.Canceled, Done: done})
+		if errors.Is(err, policy.ErrUntidy) != done || !errors.Is(err, context.Canceled) {
+			t.Errorf("done %v: %v", done, err)
+		}
+	}
+	if err := untidy(nil); err != nil {
+		t.Error(err)
+	}
+}

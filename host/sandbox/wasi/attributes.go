@@ -1,0 +1,117 @@
+package wasi
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// remode gives a file that stays where it is another mode.
+func (c *commit) remode(l *layer, n *node) error {
+	if err := c.begin("change the mode of", l.hostPath(n.path())); err != nil {
+		return err
+	}
+	h, err := c.dir(l, n.parent)
+	if err != nil {
+		return err
+	}
+	return c.resemble(spot{h, n.name}, n)
+}
+
+// resemble is [place.resemble] for something that is moved.
+func (c *commit) resemble(at spot, n *node) error {
+	file, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return err
+	}
+	fi, err := file.Stat()
+	if err == nil && !sameHostFile(fi, n.origin.info) {
+		err = errAnother
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	c.undo = append(c.undo, step{"give its mode back to " + at.String(), func() error {
+		f, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|openNonblock, 0)
+		if err != nil {
+			return err
+		}
+		now, err := f.Stat()
+		switch {
+		case err != nil:
+		case !sameHostFile(fi, now):
+			err = errAnother
+		default:
+			keepOwner(f, fi)
+			err = f.Chmod(fi.Mode().Perm())
+		}
+		return errors.Join(err, f.Close())
+	}})
+	if n.like != nil {
+		keepOwner(file, n.like)
+	}
+	return errors.Join(file.Chmod(n.mode.Perm()), file.Close())
+}
+
+// setFileTimes sets the times of what is not new and no directory.
+func (c *commit) setFileTimes(l *layer) error {
+	for _, ch := range c.all {
+		n := ch.n
+		if ch.l != l || n == nil || n.mode.IsDir() || !n.times.given() {
+			continue
+		}
+		moved := n.origin != nil && !n.fresh()
+		if !moved && !(ch.kind == tool.Times && ch.was != nil) {
+			continue // new, and has its times
+		}
+		if n.fresh() && ch.kind == tool.Times && ch.n != ch.was {
+			continue // replaced, and has its times
+		}
+		if err := c.begin("set the times of", l.hostPath(n.path())); err != nil {
+			return err
+		}
+		h, err := c.dir(l, n.parent)
+		if err != nil {
+			return err
+		}
+		if err := c.setTimes(spot{h, n.name}, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *commit) setTimes(at spot, n *node) error {
+	fi, err := at.lstat()
+	if err != nil {
+		return err
+	}
+	set := func(atim, mtim int64) error {
+		if fi.Mode().Type() == fs.ModeSymlink {
+			if errno := setLinkTimes(at.dir.root, at.name, atim, mtim); errno != 0 {
+				return errors.New(errno.String())
+			}
+			return nil
+		}
+		file, err := at.dir.root.OpenFile(at.name, attrAccess|openNonblock, 0)
+		if err != nil {
+			return err
+		}
+		now, err := file.Stat()
+		if err == nil && !sameHostFile(fi, now) {
+			err = errAnother
+		}
+		if err == nil {
+			err = setTimes(file, atim, mtim)
+		}
+		return errors.Join(err, file.Close())
+	}
+	t, old := n.times, hostStat(fi)
+	if err := set(t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim)); err != nil {
+		return err
+	}
+	c.undo = append(c.undo, step{"set back the times of " + at.String(), func() error { return set(old.Atim, old.Mtim) }})
+	return nil
+}
