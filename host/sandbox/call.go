@@ -77,6 +77,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 // callTool lowers the arguments of tools#call, runs it and lifts its result.
 func (i *instance) callTool(ctx context.Context, call tool.Call) (*abi.Output, *abi.ToolError, error) {
 	ctx = i.context(ctx)
+	defer i.account.Rest() // wherever it ends: lowering runs the guest too
 	alloc, err := abi.AllocatorOf(i.mod, abi.ExportRealloc)
 	if err != nil {
 		return nil, nil, err

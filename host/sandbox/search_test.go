@@ -71,6 +71,13 @@ func TestSearchReachesWhatIsGranted(t *testing.T) {
 			t.Errorf("%s: %s", name, r.Output)
 		}
 	}
+	// Empty names: few bytes of the guest's, and many of the host's.
+	for n, want := range map[int32]string{60_000: "nothing", 75_000: "invalid"} {
+		r := granted(t, probe(searches("", "k", n, 1)), ask{caps: reads, mounts: mounts, cwd: filepath.Dir(inside)}).mustRun(t, box)
+		if got := output(t, r); !strings.Contains(got, want) {
+			t.Errorf("%d empty names: %s, want %s", n, got, want)
+		}
+	}
 }
 
 // The deadline of the call ends a search, and its fuel pays for it.

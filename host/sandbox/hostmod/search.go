@@ -12,6 +12,10 @@ import (
 // maxSearchNames bounds the names that one call of search is about, in bytes.
 const maxSearchNames = 1 << 20
 
+// maxSearchCount bounds how many they are: an empty one has a byte, and takes
+// some tens.
+const maxSearchCount = 1 << 16
+
 var (
 	searchListResult  = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<list<option<listing>>, error>
 	searchLinesResult = layout{size: 28, align: 4, payload: 4, errorText: 8} // result<found, error>
@@ -64,7 +68,7 @@ func searchList(g *guest) error {
 	if why != "" {
 		return fail(searchInvalid, why)
 	}
-	listings, err := search.List(g.ctx, g.call.Files, dirs, g.pay)
+	listings, err := search.List(g.ctx, g.call.Files, dirs, g.payer())
 	if err != nil {
 		return err
 	}
@@ -122,7 +126,12 @@ func searchLines(g *guest) error {
 	found, err := search.Lines(g.ctx, g.call.Files, search.Query{
 		Files: files, Pattern: pattern,
 		Context: limit(4), MaxMatches: limit(5), MaxText: limit(6), MaxChars: limit(7),
-	}, g.pay)
+	}, g.payer())
+	if errors.Is(err, search.ErrSpent) {
+		if account := meter.From(g.ctx); account != nil {
+			return account.Exhaust()
+		}
+	}
 	if errors.Is(err, search.ErrPattern) {
 		return fail(searchInvalid, err.Error())
 	}
@@ -164,16 +173,29 @@ func (g *guest) names(what string, i int) (names []string, why string, _ error) 
 	if err != nil || text == "" {
 		return nil, "", err
 	}
+	if strings.Count(text, "\x00") > maxSearchCount {
+		return nil, what + ": too many names for one call", nil
+	}
 	return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00"), "", nil
 }
 
-// pay charges the guest for what is done for it right now, and says whether it
-// has to stop.
-func (g *guest) pay(units uint64) error {
-	account := meter.From(g.ctx)
-	if account == nil {
-		return nil
+// payer is the account of the guest, for a search.
+func (g *guest) payer() search.Payer {
+	if account := meter.From(g.ctx); account != nil {
+		return payer{account}
 	}
-	account.Charge(units)
-	return account.Settle()
+	return search.Free{}
+}
+
+type payer struct{ *meter.Account }
+
+// Pay charges the guest for what is done for it right now, and says whether it
+// has to stop. Others have their turn in between, as they have between the
+// slices of a guest that does it by itself.
+func (p payer) Pay(units uint64) error {
+	p.Charge(units)
+	if err := p.Settle(); err != nil {
+		return err
+	}
+	return p.Yield(0)
 }

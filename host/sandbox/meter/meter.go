@@ -48,6 +48,10 @@ type Account struct {
 	left     func() int64
 	set      func(int64)
 	turns    *Turns // nil: it runs when it wants
+
+	// Of turns:
+	base uint64 // what it counts as having used beside what it has
+	seen uint64 // what it counted as having used when it got its turn
 }
 
 // CallFuel is the name of the limit of a call in the configuration.
@@ -117,6 +121,48 @@ func (a *Account) Settle() error {
 	return err
 }
 
+// Left is what can still be consumed.
+func (a *Account) Left() uint64 {
+	_, least := a.least()
+	if a.left != nil {
+		least += uint64(max(a.left(), 0))
+	}
+	return least
+}
+
+// least is the budget that has the least, and what that is.
+func (a *Account) least() (*policy.Budget, uint64) {
+	budget, least := a.budgets[0], a.budgets[0].Left()
+	for _, b := range a.budgets[1:] {
+		if left := b.Left(); left < least {
+			budget, least = b, left
+		}
+	}
+	return budget, least
+}
+
+// Exhaust ends a guest for which more was done than it could pay, whatever has
+// been given back to its budgets meanwhile.
+func (a *Account) Exhaust() error {
+	if a.empty == nil {
+		a.empty, _ = a.least()
+	}
+	return ErrExhausted
+}
+
+// Yield lets others have the turn in the middle of a host function that uses
+// the processor for long, and says whether the guest has to stop. So much is
+// owed for it and not charged yet.
+func (a *Account) Yield(owed uint64) error {
+	if err := a.Check(); err != nil || a.turns == nil {
+		return err
+	}
+	if err := a.turns.next(a.ctx, a, a.Used()+owed); err != nil {
+		return err
+	}
+	return a.Check() // it may have taken long
+}
+
 // Empty is the budget that ended the guest, or nil.
 func (a *Account) Empty() *policy.Budget { return a.empty }
 
@@ -139,20 +185,24 @@ func (a *Account) Away(wait func()) {
 	}
 }
 
-// Close returns what the guest did not use to the budgets. The guest must not
-// run again.
+// Close returns what the guest did not use to the budgets, and takes what it
+// owes still: who is stopped because its time is up has used it all the same.
+// The guest must not run again.
 func (a *Account) Close() {
 	a.Rest()
 	if a.left == nil {
 		return
 	}
-	if left := a.left(); left > 0 {
-		for _, b := range a.budgets {
+	left := a.left()
+	for _, b := range a.budgets {
+		if left > 0 {
 			b.Give(uint64(left))
+		} else {
+			b.Take(uint64(-left))
 		}
-		a.granted -= uint64(left)
-		a.set(0)
 	}
+	a.granted -= uint64(left) // more if it owes
+	a.set(0)
 }
 
 // Check returns why the guest has to stop, or nil.

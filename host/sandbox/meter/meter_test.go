@@ -85,3 +85,32 @@ func TestSettleLooksAtTheTime(t *testing.T) {
 		t.Errorf("after the cancel: %v", err)
 	}
 }
+
+// A guest that is stopped because its time is up has used what it has used.
+func TestWhoIsStoppedPaysWhatItOwes(t *testing.T) {
+	session := policy.NewBudget("session", 10_000_000, 0)
+	ctx, cancel := context.WithCancel(context.Background())
+	a := owing(5_000_000, 3_000_000, session)
+	a.ctx = ctx
+	cancel()
+	if err := a.Settle(); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	for range 2 { // twice is once
+		a.Close()
+		if session.Left() != 7_000_000 || a.budgets[0].Left() != 2_000_000 || a.Used() != 3_000_000 {
+			t.Errorf("the session has %d left, the call %d, it has used %d", session.Left(), a.budgets[0].Left(), a.Used())
+		}
+	}
+}
+
+func TestLeftIsWhatTheLeastBudgetHas(t *testing.T) {
+	session := policy.NewBudget("session", 700, 0)
+	a := owing(5000, -30, session)
+	if got := a.Left(); got != 730 {
+		t.Errorf("%d are left", got)
+	}
+	if err := a.Exhaust(); !errors.Is(err, ErrExhausted) || a.Empty() != session {
+		t.Errorf("%v, empty is %v", err, a.Empty())
+	}
+}

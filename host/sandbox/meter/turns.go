@@ -12,15 +12,29 @@ import (
 // that whoever else wants one waits for a slice and not for all guests. Of the
 // guests that wait the one that has used the least in its call goes first: a
 // short call is not held up by any number of long ones, and these share what
-// is left, slice by slice. It is safe for concurrent use.
+// is left, slice by slice.
+//
+// Who comes, or comes back, counts as having used little less than those that
+// are there, so that it does not run until it has caught up. And from time to
+// time who waits the longest goes first, so that no number of short calls holds
+// up a long one. It is safe for concurrent use.
 type Turns struct {
 	mu      sync.Mutex
 	free    int
 	taken   map[*Account]time.Time // who has a turn, and since when it has not been seen
 	waiting waiters
 	arrived uint64
-	watch   bool // reclaim is going to be called
+	served  uint64 // how many have got their turn in line
+	watch   bool   // reclaim is going to be called
 }
+
+const (
+	// bonus is how much less a guest that comes counts as having used than
+	// the one that has used the least: what a short call uses.
+	bonus = 2 * DefaultSlice
+	// eldest is how often who waits the longest goes first.
+	eldest = 8
+)
 
 // lease is how long a guest keeps a turn without being seen. It is seen after
 // every slice, which is milliseconds at most: who is not seen for longer waits
@@ -50,6 +64,12 @@ type waiter struct {
 func (t *Turns) next(ctx context.Context, a *Account, used uint64) error {
 	t.mu.Lock()
 	_, has := t.taken[a]
+	used += a.base
+	if floor, others := t.floor(); !has && others && used+bonus < floor {
+		a.base += floor - bonus - used
+		used = floor - bonus
+	}
+	a.seen = used
 	if len(t.waiting) == 0 || has && t.waiting[0].used > used {
 		if has || t.free > 0 {
 			if !has {
@@ -84,6 +104,19 @@ func (t *Turns) next(ctx context.Context, a *Account, used uint64) error {
 	return ctx.Err()
 }
 
+// floor is the least that one who runs or waits has used, if there is any.
+func (t *Turns) floor() (least uint64, some bool) {
+	if len(t.waiting) > 0 {
+		least, some = t.waiting[0].used, true
+	}
+	for a := range t.taken {
+		if !some || a.seen < least {
+			least, some = a.seen, true
+		}
+	}
+	return least, some
+}
+
 // give ends the turn of a guest, if it has one.
 func (t *Turns) give(a *Account) {
 	t.mu.Lock()
@@ -102,7 +135,15 @@ func (t *Turns) giveLocked(a *Account) {
 // serve hands out what is free.
 func (t *Turns) serve() {
 	for t.free > 0 && len(t.waiting) > 0 {
-		w := heap.Pop(&t.waiting).(*waiter)
+		at := 0
+		if t.served++; t.served%eldest == 0 {
+			for i, w := range t.waiting {
+				if w.arrived < t.waiting[at].arrived {
+					at = i
+				}
+			}
+		}
+		w := heap.Remove(&t.waiting, at).(*waiter)
 		t.free--
 		t.taken[w.account] = time.Now()
 		close(w.turn)

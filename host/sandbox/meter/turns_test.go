@@ -202,3 +202,77 @@ func TestALineOfTheStoppedIsEmpty(t *testing.T) {
 		t.Errorf("%d turns, %d taken, %d wait", turns.free, len(turns.taken), len(turns.waiting))
 	}
 }
+
+// A long call gets on, however many short ones come.
+func TestShortCallsDoNotHoldUpALongOneForEver(t *testing.T) {
+	inLine(t, 1, func(t *testing.T, l *line) {
+		l.join(t.Context(), "short", 0, 1)
+		l.join(t.Context(), "long", 100*bonus, 10)
+		for range 40 {
+			l.join(t.Context(), "short", 0, 1) // before the one that runs has ended
+			l.pass(1)
+		}
+		n := 0
+		for _, r := range l.seen() {
+			if r == "long" {
+				n++
+			}
+		}
+		if n < 40/eldest-1 || n > 10 {
+			t.Errorf("the long call had %d of %d slices", n, len(l.seen()))
+		}
+	})
+}
+
+// Who comes does not run until it has used as much as those that are there.
+func TestWhoComesCountsAsOneOfThem(t *testing.T) {
+	inLine(t, 1, func(t *testing.T, l *line) {
+		a, b := New(t.Context(), 1, 1), New(t.Context(), 1, 1)
+		for _, c := range []*Account{a, b} {
+			c.Under(l.turns)
+		}
+		if err := l.turns.next(t.Context(), a, 50*bonus); err != nil {
+			t.Fatal(err)
+		}
+		a.Rest()
+		l.join(t.Context(), "other", 30*bonus, 1)
+		var next error
+		l.guest.Go(func() { next = l.turns.next(t.Context(), b, 7) })
+		synctest.Wait()
+		if b.seen != 29*bonus {
+			t.Errorf("it counts as having used %d", b.seen)
+		}
+		l.pass(1)
+		if next != nil || l.turns.next(t.Context(), b, 9) != nil || b.seen != 29*bonus+2 {
+			t.Errorf("it counts as having used %d, %v", b.seen, next)
+		}
+		b.Rest()
+	})
+}
+
+// A host function that takes long lets others in between.
+func TestYield(t *testing.T) {
+	inLine(t, 1, func(t *testing.T, l *line) {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := New(ctx, 1<<40, 1)
+		a.Under(l.turns)
+		if err := a.Yield(0); err != nil {
+			t.Fatal(err)
+		}
+		l.join(t.Context(), "other", 10, 1)
+		if err := a.Yield(9); err != nil || len(l.seen()) != 0 {
+			t.Errorf("%v, %q before", err, l.seen())
+		}
+		l.guest.Go(func() { _ = a.Yield(11) })
+		synctest.Wait()
+		l.pass(1)
+		if got := l.seen(); !slices.Equal(got, []string{"other"}) {
+			t.Errorf("%q", got)
+		}
+		cancel()
+		if err := a.Yield(0); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		a.Rest()
+	})
+}

@@ -3,7 +3,9 @@ package search
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/sdk/go/lines"
@@ -21,18 +23,26 @@ const (
 
 // What a search costs, in units of fuel; one is about a nanosecond.
 const (
-	costQuery   = 20_000 // a query
-	costSource  = 500    // a byte of the pattern
-	costProgram = 500    // an instruction that it compiles to
-	costFile    = 1000   // a file, beside what it costs to open
-	shiftRead   = 2      // so many bytes read, as a power of two, cost one unit for reading, and one for each text looked for
-	costVain    = 8      // a place that looks like the text
-	costMatch   = 20     // a byte that is matched,
-	costStep    = 4      // and for each instruction of the pattern
+	costQuery   = 20_000     // a query
+	costSource  = 500        // a byte of the pattern
+	costClass   = 200_000    // a class of Unicode in it
+	costFold    = 15_000_000 // a range in it that can be large, where case is ignored
+	costProgram = 500        // an instruction that it compiles to
+	costFile    = 1000       // a file, beside what it costs to open
+	shiftRead   = 2          // so many bytes read, as a power of two, cost one unit for reading, and one for each text looked for
+	costVain    = 20         // a place that looks like the text
+	costLine    = 100        // a line that is matched,
+	costMatch   = 20         // a byte of it,
+	costStep    = 8          // and for each instruction of the pattern
 )
 
-// ErrPattern is returned for a pattern that is not valid or too large.
-var ErrPattern = errors.New("the pattern is not valid, or too large")
+var (
+	// ErrPattern is returned for a pattern that is not valid or too large.
+	ErrPattern = errors.New("the pattern is not valid, or too large")
+	// ErrSpent is returned when the guest could not pay for what was done,
+	// even if it could again when it was to pay.
+	ErrSpent = errors.New("the search has cost more than there is")
+)
 
 // Query says what to search for, and where.
 type Query struct {
@@ -81,11 +91,8 @@ func (f *Found) add(q *Query, l Line, text []byte, matches *int) bool {
 	return true
 }
 
-// Payer takes what the guest has to pay, and says whether it can.
-type Payer func(units uint64) error
-
 // Lines searches files. It is called on the goroutine of the guest. An error is
-// ErrPattern, the end of ctx or what pay says; a file that cannot be read is
+// ErrPattern, ErrSpent, the end of ctx or what pay says; a file that cannot be read is
 // none.
 func Lines(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Found, error) {
 	q.Context = clamp(q.Context, MaxContext)
@@ -95,18 +102,17 @@ func Lines(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Found, error)
 	if len(q.Pattern) > MaxPattern {
 		return nil, ErrPattern
 	}
-	if err := pay(costQuery + costSource*uint64(len(q.Pattern))); err != nil {
+	if err := pay.Pay(costQuery + costSource*uint64(len(q.Pattern)) + parsing(q.Pattern)); err != nil {
 		return nil, err
 	}
 	p, err := lines.Compile(q.Pattern, MaxSteps)
 	if err != nil {
 		return nil, ErrPattern
 	}
-	if err := pay(costProgram * p.Steps()); err != nil {
+	if err := pay.Pay(costProgram * p.Steps()); err != nil {
 		return nil, err
 	}
-	r := &run{fs: fs, query: &q, pattern: p, pay: pay, over: overOf(ctx), found: &Found{}}
-	return r.all()
+	return newRun(fs, &q, p, pay, overOf(ctx)).all()
 }
 
 func clamp(n, most int) int { return min(max(n, 0), most) }
@@ -124,4 +130,29 @@ func overOf(ctx context.Context) func() error {
 		}
 		return nil
 	}
+}
+
+// parsing is what it takes to read an expression, beside costSource. Where case
+// is ignored, every character of a range is looked up, and the classes of
+// Unicode have hundreds of ranges.
+func parsing(expr string) uint64 {
+	var units uint64
+	folds := false
+	for i := range len(expr) - 1 {
+		switch next := expr[i+1]; {
+		case expr[i] == '(' && next == '?':
+			flags := expr[i+2:]
+			end := strings.IndexFunc(flags, func(r rune) bool { return r != '-' && (r < 'A' || 'z' < r) })
+			folds = folds || strings.Contains(flags[:max(end, 0)], "i")
+		case expr[i] == '\\' && next|0x20 == 'p':
+			units += costClass
+		}
+	}
+	for i := range len(expr) - 1 {
+		// A range that ends with what is written as an escape can be large.
+		if next := expr[i+1]; folds && expr[i] == '-' && (next >= utf8.RuneSelf || next == '\\') {
+			units += costFold
+		}
+	}
+	return units
 }

@@ -14,6 +14,9 @@ const (
 	// maxListed is how many they may have in all, before the last directory.
 	maxListed = 1 << 20
 
+	// listingBytes is what a listing takes beside its names.
+	listingBytes = 40
+
 	costListing = 2000 // a directory, beside what it costs to read
 	costSort    = 200  // an entry
 )
@@ -58,10 +61,10 @@ func List(ctx context.Context, fs *wasi.FS, dirs []string, pay Payer) ([]Listing
 		if err != nil {
 			return nil, err
 		}
-		if err := pay(costListing + costSort*uint64(len(l.Entries))); err != nil {
+		if err := pay.Pay(costListing + costSort*uint64(len(l.Entries))); err != nil {
 			return nil, err
 		}
-		size += l.Bytes + len(l.Entries)
+		size += listingBytes + l.Bytes + len(l.Entries)
 		if l.Missing {
 			l = Listing{Missing: true}
 		}

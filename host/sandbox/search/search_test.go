@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -54,7 +55,34 @@ func newWorld(t *testing.T, masked []string, opts *wasi.Options, files map[strin
 	return w
 }
 
-func (w *world) pay(units uint64) error { w.units += units; return nil }
+// Pay and the others are of a [Payer] who can pay for anything.
+func (w *world) Pay(units uint64) error { w.units += units; return nil }
+
+func (w *world) Left() uint64       { return math.MaxUint64 }
+func (w *world) Yield(uint64) error { return nil }
+func (w *world) Away(wait func())   { wait() }
+
+// purse is a payer who has so much.
+type purse struct {
+	Free
+	left   int64
+	paid   int64
+	yields int
+	refill bool // it has more again when it is to pay
+}
+
+var errBroke = errors.New("broke")
+
+func (p *purse) Pay(units uint64) error {
+	p.paid += int64(units)
+	if p.left -= int64(units); p.left < 0 && !p.refill {
+		return errBroke
+	}
+	return nil
+}
+
+func (p *purse) Left() uint64       { return uint64(max(p.left, 0)) }
+func (p *purse) Yield(uint64) error { p.yields++; return nil }
 
 func (w *world) names(names ...string) []string {
 	out := make([]string, len(names))
@@ -67,7 +95,7 @@ func (w *world) names(names ...string) []string {
 // lines searches and shows what is found as file:line:text.
 func (w *world) lines(t *testing.T, q Query) (out []string, f *Found) {
 	t.Helper()
-	f, err := Lines(t.Context(), w.FS, q, w.pay)
+	f, err := Lines(t.Context(), w.FS, q, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +124,7 @@ func TestNothingOutsideIsSearched(t *testing.T) {
 	if !slices.Equal(got, want) || f.Failed != len(files)-len(want) {
 		t.Errorf("found %q, %d of %d failed", got, f.Failed, len(files))
 	}
-	listings, err := List(t.Context(), w.FS, append(w.names("", "dir", "dir/secret", "dirlink", "missing", "f"), "/etc", w.ws+"/..", "/proc/self"), w.pay)
+	listings, err := List(t.Context(), w.FS, append(w.names("", "dir", "dir/secret", "dirlink", "missing", "f"), "/etc", w.ws+"/..", "/proc/self"), w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +244,7 @@ func TestHostilePatternsAreRefused(t *testing.T) {
 		start := time.Now()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := Lines(t.Context(), w.FS, Query{Files: w.names("f"), Pattern: p, MaxMatches: 1}, w.pay)
+		_, err := Lines(t.Context(), w.FS, Query{Files: w.names("f"), Pattern: p, MaxMatches: 1}, w)
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, ErrPattern) {
 			t.Errorf("%.30q: %v", p, err)
@@ -237,7 +265,7 @@ func TestTheDeadlineEndsEverySearch(t *testing.T) {
 		for _, n := range []int{1, 100} {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			start := time.Now()
-			_, err := Lines(ctx, w.FS, Query{Files: slices.Repeat(w.names(file), n), Pattern: pattern, MaxMatches: 1}, w.pay)
+			_, err := Lines(ctx, w.FS, Query{Files: slices.Repeat(w.names(file), n), Pattern: pattern, MaxMatches: 1}, w)
 			cancel()
 			if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > 20*time.Second {
 				t.Errorf("%s, %d times: %v after %v", file, n, err, took)
@@ -246,7 +274,7 @@ func TestTheDeadlineEndsEverySearch(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := List(ctx, w.FS, w.names("", ""), w.pay); !errors.Is(err, context.Canceled) {
+	if _, err := List(ctx, w.FS, w.names("", ""), w); !errors.Is(err, context.Canceled) {
 		t.Errorf("list: %v", err)
 	}
 }
@@ -257,24 +285,17 @@ func TestWhoCannotPayGetsNothing(t *testing.T) {
 		files[fmt.Sprintf("ws/f%d", i)] = strings.Repeat("line\n", 10_000)
 	}
 	w := newWorld(t, nil, nil, files)
-	broke := errors.New("broke")
 	for _, budget := range []uint64{0, 10_000, 100_000, 1_000_000} {
-		left := int64(budget)
-		pay := func(units uint64) error {
-			if left -= int64(units); left < 0 {
-				return broke
-			}
-			return nil
-		}
+		pay := &purse{left: int64(budget)}
 		var all []string
 		for i := range 200 {
 			all = append(all, w.names(fmt.Sprintf("f%d", i))...)
 		}
-		if f, err := Lines(t.Context(), w.FS, Query{Files: all, Pattern: "li[n]+e", MaxMatches: 9}, pay); err != broke || f != nil {
+		if f, err := Lines(t.Context(), w.FS, Query{Files: all, Pattern: "li[n]+e", MaxMatches: 9}, pay); err != errBroke || f != nil {
 			t.Errorf("with %d units: %v", budget, err)
 		}
-		left = int64(budget) / 1000
-		if _, err := List(t.Context(), w.FS, slices.Repeat(w.names(""), 100), pay); err != broke {
+		pay.left = int64(budget) / 1000
+		if _, err := List(t.Context(), w.FS, slices.Repeat(w.names(""), 100), pay); err != errBroke {
 			t.Errorf("list with %d units: %v", budget/1000, err)
 		}
 	}
@@ -303,7 +324,7 @@ func TestListSaysNoMoreThanAResultHolds(t *testing.T) {
 		files["ws/a/"+strings.Repeat("n", 200)+fmt.Sprint(i)] = ""
 	}
 	w := newWorld(t, nil, nil, files)
-	listings, err := List(t.Context(), w.FS, slices.Repeat(w.names("a"), 1000), w.pay)
+	listings, err := List(t.Context(), w.FS, slices.Repeat(w.names("a"), 1000), w)
 	if err != nil || len(listings) < 100 || len(listings) > 300 {
 		t.Errorf("%d listings, %v", len(listings), err)
 	}
@@ -320,8 +341,7 @@ func TestAPanicOfAWorkerComesToTheGuest(t *testing.T) {
 	for i := range 100 {
 		q.Files = append(q.Files, w.names(fmt.Sprintf("f%d", i))...)
 	}
-	r := &run{fs: w.FS, query: q, pay: w.pay, over: func() error { return nil }, found: &Found{}}
-	r.pattern = &lines.Pattern{} // not compiled
+	r := newRun(w.FS, q, &lines.Pattern{}, w, func() error { return nil }) // not compiled
 	defer func() {
 		if p := recover(); p == nil || !strings.Contains(fmt.Sprint(p), "nil pointer") {
 			t.Errorf("recovered %v", p)

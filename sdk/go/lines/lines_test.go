@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"testing"
@@ -211,5 +212,92 @@ func BenchmarkScan(b *testing.B) {
 				b.ReportMetric(ns/float64(w.Matched)/float64(p.Steps()), "ns/byte/step")
 			}
 		})
+	}
+}
+
+// work searches a text for what is not there.
+func work(t *testing.T, expr, text string) (w Work, checks int) {
+	t.Helper()
+	p, err := Compile(expr, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Scanner{Pattern: p, Chars: 10, Check: func() error { checks++; return nil }, Emit: func(Line) error { t.Error("a match"); return nil }}
+	if w, err = s.Scan(strings.NewReader(text), int64(len(text))); err != nil {
+		t.Fatal(err)
+	}
+	return w, checks
+}
+
+// The case of a letter that does not occur is not looked for in every line.
+func TestACaseThatIsNotThereIsLookedForOnce(t *testing.T) {
+	const size = 1 << 20
+	for _, text := range []string{strings.Repeat("q\n", size/2), strings.Repeat("Q\n", size/2)} {
+		w, checks := work(t, `(?i:q)[0-9]`, text)
+		if w.Looked > 3*size || w.Looked < size || w.Lines != size/2 || w.Matched < size {
+			t.Errorf("%+v", w)
+		}
+		if checks < size/blockBytes {
+			t.Errorf("checked %d times", checks)
+		}
+	}
+}
+
+// A long text that is nearly there everywhere.
+func TestATextInAnyCaseIsComparedInPart(t *testing.T) {
+	long := "(?i:" + strings.Repeat("q", 900) + "z)"
+	p, err := Compile(long, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range p.needs {
+		if len(n.text) > maxFold || n.text[n.at] != n.a {
+			t.Errorf("needs %q, of it %d", n.text, n.at)
+		}
+	}
+	for i := range 40 { // whatever part is looked for, the whole is found
+		text := strings.Repeat("e", i) + "Q" + strings.Repeat("t", 39-i)
+		compare(t, "no\n"+strings.ToUpper(text)+"\n"+text[1:]+"\n"+text, "(?i:"+text+")", 1)
+	}
+}
+
+// The lines are one step each, and it is the same with one line.
+func TestCheckIsCalledOnceInABlock(t *testing.T) {
+	for _, text := range []string{strings.Repeat("\n", 4*MaxLine), strings.Repeat("x", MaxLine), strings.Repeat(strings.Repeat("x", 300)+"\n", 4000)} {
+		reads := len(text)/blockBytes + 10
+		w, checks := work(t, "[0-9]", text)
+		if least := int(w.Matched / blockBytes); checks < least || checks > 40*reads {
+			t.Errorf("checked %d times in %d bytes that were matched", checks, w.Matched)
+		}
+	}
+}
+
+// What is too large is refused before it is made.
+func TestASizeIsEstimatedBeforehand(t *testing.T) {
+	for _, expr := range []string{strings.Repeat("x{1000}", 100), strings.Repeat("(?:(?:x{10}){10}){10}", 40), strings.Repeat(`(?:\pL{30}|b?){30}`, 50)} {
+		tree, err := syntax.Parse(expr, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := size(tree, 4096); got <= 4096 {
+			t.Errorf("%.20q has a size of %d", expr, got)
+		}
+		if n := testing.AllocsPerRun(1, func() { _, _ = Compile(expr, 4096) }); n > 20_000 {
+			t.Errorf("%.20q: %v allocations", expr, n)
+		}
+	}
+	// Nothing is refused that would have been small enough.
+	for _, expr := range append(expressions, "(a|b)*c+?d{2,}e{0,3}f{3,5}", "((?:(?:)|^){3}$){4}", "x{0}", "(?:x{0,9}y){7}") {
+		tree, err := syntax.Parse(expr, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prog, err := syntax.Compile(tree.Simplify())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := size(tree, 4096); got > uint64(len(prog.Inst)) || 4*got < uint64(len(prog.Inst))-3 {
+			t.Errorf("%q: %d instructions, estimated %d", expr, len(prog.Inst), got)
+		}
 	}
 }

@@ -10,12 +10,22 @@ type needle struct {
 	a, b byte   // that byte; and in the other case if that is another
 }
 
+// maxFold is how long a text is of which the case does not matter. It is
+// compared byte by byte wherever its rarest byte is found, and a part of it is
+// as necessary as the whole.
+const maxFold = 16
+
 func newNeedle(n need) needle {
 	out := needle{text: []byte(n.text), fold: n.fold}
 	for i, c := range out.text {
 		if rank[c] > rank[out.text[out.at]] {
 			out.at = i
 		}
+	}
+	if n.fold && len(out.text) > maxFold {
+		first := min(max(out.at-maxFold/2, 0), len(out.text)-maxFold)
+		out.text = out.text[first : first+maxFold]
+		out.at -= first
 	}
 	out.a = out.text[out.at]
 	out.b = out.a
@@ -29,22 +39,29 @@ func newNeedle(n need) needle {
 // until the text is looked for as a whole.
 const patience = 16
 
-// index is where the text is found first, or -1. It adds to vain how often it
-// looked closer for nothing.
-func (n *needle) index(data []byte, vain *uint64) int {
+// sighting is what is known of a needle in a block: where its byte is found
+// next, in either case, behind everything if nowhere, and where the text is.
+// It is kept from line to line: a case that does not occur would be looked for
+// to the end of the block for each of them.
+type sighting struct{ a, b, text int }
+
+var unseen = sighting{-1, -1, -1}
+
+// index is where the text is found first, at pos or later, or -1. It adds to
+// the work what it looked at, and how often it looked closer for nothing.
+func (n *needle) index(data []byte, pos int, seen *sighting, w *Work) int {
 	end := len(data) - len(n.text) // the last place where it can begin
-	nextA, nextB := -1, -1         // where the byte is found next; behind everything if nowhere
-	for i, tries := 0, 0; i <= end; {
+	for i, tries := pos, 0; i <= end; {
 		from := i + n.at
-		if nextA < from {
-			nextA = indexByte(data, from, n.a)
+		if seen.a < from {
+			seen.a = indexByte(data, from, n.a, w)
 		}
-		next := nextA
+		next := seen.a
 		if n.b != n.a {
-			if nextB < from {
-				nextB = indexByte(data, from, n.b)
+			if seen.b < from {
+				seen.b = indexByte(data, from, n.b, w)
 			}
-			next = min(next, nextB)
+			next = min(next, seen.b)
 		}
 		i = next - n.at
 		if i > end {
@@ -53,13 +70,16 @@ func (n *needle) index(data []byte, vain *uint64) int {
 		if n.is(data[i : i+len(n.text)]) {
 			return i
 		}
-		*vain++
+		w.Vain++
 		i++
-		if tries++; tries > patience+i/64 && !n.fold {
-			if j := bytes.Index(data[i:], n.text); j >= 0 {
-				return i + j
+		if tries++; tries > patience+(i-pos)/64 && !n.fold {
+			j := bytes.Index(data[i:], n.text)
+			if j < 0 {
+				w.Looked += uint64(len(data) - i)
+				return -1
 			}
-			return -1
+			w.Looked += uint64(j)
+			return i + j
 		}
 	}
 	return -1
@@ -67,10 +87,12 @@ func (n *needle) index(data []byte, vain *uint64) int {
 
 // indexByte is where a byte is found at from or later, or the end of the data
 // and more.
-func indexByte(data []byte, from int, c byte) int {
+func indexByte(data []byte, from int, c byte, w *Work) int {
 	if i := bytes.IndexByte(data[from:], c); i >= 0 {
+		w.Looked += uint64(i) + 1
 		return from + i
 	}
+	w.Looked += uint64(len(data) - from)
 	return 2 * (len(data) + 1)
 }
 

@@ -30,6 +30,10 @@ func Compile(expr string, limit int) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Repetitions of repetitions take hundreds of megabytes to compile.
+	if limit > 0 && size(tree, uint64(limit)) > uint64(limit) {
+		return nil, ErrTooLarge
+	}
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
 		return nil, err
@@ -45,6 +49,37 @@ func Compile(expr string, limit int) (*Pattern, error) {
 	return p, nil
 }
 
+// size is how many instructions an expression compiles to at least, or more
+// than most.
+func size(re *syntax.Regexp, most uint64) uint64 {
+	n := uint64(0)
+	for _, sub := range re.Sub {
+		if n += size(sub, most); n > most {
+			return n
+		}
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		return uint64(len(re.Rune))
+	case syntax.OpEmptyMatch:
+		return 0
+	case syntax.OpCapture:
+		return n + 2
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
+		return n + 1
+	case syntax.OpConcat:
+		return n
+	case syntax.OpAlternate:
+		return n + uint64(len(re.Sub)) - 1
+	case syntax.OpRepeat: // at most 1000 times, so that nothing overflows
+		if re.Max < 0 {
+			return n*uint64(max(re.Min, 1)) + 1
+		}
+		return n*uint64(re.Max) + uint64(re.Max-re.Min)
+	}
+	return 1
+}
+
 // Steps is the number of instructions of the pattern.
 func (p *Pattern) Steps() uint64 { return p.steps }
 
@@ -58,10 +93,11 @@ const maxSteps = 4 << 20
 // match reports whether a line matches. Matching a long line with a large
 // expression can take minutes, so check can end it.
 func (p *Pattern) match(line []byte, check func() error) (bool, error) {
-	if uint64(len(line))*p.steps <= maxSteps {
+	steps := max(p.steps, leastSteps)
+	if uint64(len(line))*steps <= maxSteps {
 		return p.re.Match(line), nil
 	}
-	c := &checked{r: bytes.NewReader(line), every: max(maxSteps/p.steps, 1), check: check}
+	c := &checked{r: bytes.NewReader(line), every: max(maxSteps/steps, 1), check: check}
 	matches := p.re.MatchReader(c)
 	return matches, c.err
 }

@@ -29,8 +29,10 @@ type Line struct {
 // Work is what a file took to search.
 type Work struct {
 	Read    uint64 // bytes
-	Matched uint64 // bytes that were matched with the expression
-	Vain    uint64 // how often what looked like a needle was none
+	Looked  uint64 // bytes that were looked at for a text, each time
+	Vain    uint64 // how often what looked like a text was none
+	Lines   uint64 // lines that were matched with the expression
+	Matched uint64 // and their bytes
 }
 
 // Scanner searches files one after the other. It is used by one goroutine.
@@ -43,8 +45,8 @@ type Scanner struct {
 	// Emit takes the lines in order. Its error ends the scan.
 	Emit func(Line) error
 
-	buf   []byte
-	found []int // of each needle: where it is found next in the block
+	buf  []byte
+	seen []sighting // of each needle, in the block
 
 	// Of the file:
 	work   Work
@@ -53,6 +55,9 @@ type Scanner struct {
 	after  int    // how many lines to emit after the latest match
 	spent  uint64 // steps since the last check
 }
+
+// Work is what the file has taken until now. Check may call it.
+func (s *Scanner) Work() Work { return s.work }
 
 // Scan searches a file. size is what is known of its size; at most 0 is
 // nothing.
@@ -120,7 +125,7 @@ func (s *Scanner) Scan(r io.ReaderAt, size int64) (Work, error) {
 
 // block searches whole lines. last says that nothing comes after them.
 func (s *Scanner) block(data []byte, last bool) error {
-	s.found = s.found[:0]
+	s.seen = s.seen[:0]
 	for pos := 0; pos < len(data); {
 		from, to, err := s.next(data, pos)
 		if err != nil {
@@ -207,9 +212,9 @@ func (s *Scanner) next(data []byte, pos int) (from, to int, err error) {
 	for pos < len(data) {
 		from := pos
 		if needs := s.Pattern.needs; len(needs) > 0 {
-			hit := s.hit(data, pos)
-			if hit < 0 {
-				return -1, -1, nil
+			hit, err := s.hit(data, pos)
+			if err != nil || hit < 0 {
+				return -1, -1, err
 			}
 			from = pos + bytes.LastIndexByte(data[pos:hit], '\n') + 1
 			to := hit + lineEnd(data[hit:])
@@ -219,12 +224,10 @@ func (s *Scanner) next(data []byte, pos int) (from, to int, err error) {
 		}
 		to := from + lineEnd(data[from:])
 		line := content(data[from:to])
+		s.work.Lines++
 		s.work.Matched += uint64(len(line)) + 1
-		if s.spent += uint64(len(line)+1) * s.Pattern.steps; s.spent > maxSteps {
-			s.spent = 0
-			if err := s.Check(); err != nil {
-				return -1, -1, err
-			}
+		if err := s.spend((uint64(len(line)) + lineSteps) * max(s.Pattern.steps, leastSteps)); err != nil {
+			return -1, -1, err
 		}
 		if matches, err := s.Pattern.match(line, s.Check); err != nil || matches {
 			return from, to, err
@@ -234,28 +237,52 @@ func (s *Scanner) next(data []byte, pos int) (from, to int, err error) {
 	return -1, -1, nil
 }
 
+const (
+	// lineSteps is what it takes to begin with a line, in bytes of it.
+	lineSteps = 8
+	// leastSteps is what a byte counts at least: however simple the
+	// expression is, Check is called once in blockBytes.
+	leastSteps = maxSteps / blockBytes
+)
+
+// spend counts steps, and checks when they are many.
+func (s *Scanner) spend(steps uint64) error {
+	if s.spent += steps; s.spent <= maxSteps {
+		return nil
+	}
+	s.spent = 0
+	return s.Check()
+}
+
 // hit is where one of the needles is found first, at pos or later, or -1.
-func (s *Scanner) hit(data []byte, pos int) int {
+func (s *Scanner) hit(data []byte, pos int) (int, error) {
 	needs := s.Pattern.needs
-	if len(s.found) == 0 {
+	if len(s.seen) == 0 {
 		for range needs {
-			s.found = append(s.found, -1)
+			s.seen = append(s.seen, unseen)
 		}
 	}
 	first := len(data)
 	for i := range needs {
-		if s.found[i] < pos {
-			s.found[i] = len(data)
-			if at := needs[i].index(data[pos:], &s.work.Vain); at >= 0 {
-				s.found[i] = pos + at
+		seen := &s.seen[i]
+		if seen.text < pos {
+			before := s.work
+			if seen.text = needs[i].index(data, pos, seen, &s.work); seen.text < 0 {
+				seen.text = len(data)
+			}
+			// Some sixteen bytes are looked at in the time that one takes to
+			// be matched; a closer look is one at maxFold bytes, one by one.
+			looked := (s.work.Looked-before.Looked)/16 + (s.work.Vain-before.Vain)*maxFold
+			if err := s.spend(looked * leastSteps); err != nil {
+				return -1, err
 			}
 		}
-		first = min(first, s.found[i])
+		first = min(first, seen.text)
 	}
 	if first == len(data) {
-		return -1
+		return -1, nil
 	}
-	return first
+	return first, nil
 }
 
 // lineEnd is where the first line of data ends, with its ending.

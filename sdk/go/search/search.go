@@ -21,7 +21,7 @@ var (
 	// ErrDenied: no files were granted. It is fs.ErrPermission too.
 	ErrDenied = abi.Sentinel("search denied", fs.ErrPermission)
 	// ErrInvalid: the pattern is not valid RE2, or is too large for the host,
-	// or there are more than MaxNames bytes of names.
+	// or there are more than MaxNames bytes of names, or than 65536 of them.
 	ErrInvalid = errors.New("search invalid")
 	// ErrUnavailable: there is no host. It is ErrUnsupported too.
 	ErrUnavailable = abi.Sentinel("search unavailable: the program does not run as a Stockade module", errors.ErrUnsupported)
