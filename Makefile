@@ -18,7 +18,7 @@ build: bin/stockade ## build the guests and the program into bin/stockade
 .PHONY: guests
 guests: guests/dist/index.json ## build the built-in tools to WebAssembly
 
-guest_sources := $(shell find guests sdk/go internal host/wasm host/sandbox host/tool -name '*.go' ! -name '*_test.go') wit go.mod
+guest_sources := $(shell find guests sdk/go host/wasm host/sandbox host/tool -name '*.go' ! -name '*_test.go') wit go.mod
 
 # The manifest of each module is written into it; index.json lists them.
 guests/dist/index.json: $(guest_sources)
@@ -109,7 +109,7 @@ lint: ## run the linters
 
 .PHONY: fmt
 fmt: ## format the code
-	gofmt -w cmd host internal guests sdk
+	gofmt -w cmd host guests sdk
 
 .PHONY: generate
 generate: ## write the generated files again
@@ -117,7 +117,7 @@ generate: ## write the generated files again
 
 .PHONY: check
 check: ## everything that a change has to pass: format, vet, lint, tests, a clean tree
-	@test -z "$$(gofmt -l cmd host internal guests sdk)" || { gofmt -l cmd host internal guests sdk; echo 'not formatted: run make fmt'; exit 1; }
+	@test -z "$$(gofmt -l cmd host guests sdk)" || { gofmt -l cmd host internal guests sdk; echo 'not formatted: run make fmt'; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags bench ./host/sandbox
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./guests/... ./sdk/...
