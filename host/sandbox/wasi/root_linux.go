@@ -152,6 +152,12 @@ func (r *beneath) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, e
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
+	// Package os would try to wait for it by epoll, which takes four calls to
+	// find out that files cannot be waited for.
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFL, flag&os.O_APPEND); err != nil {
+		_ = unix.Close(fd)
+		return nil, &fs.PathError{Op: "fcntl", Path: name, Err: err}
+	}
 	return os.NewFile(uintptr(fd), r.path(name)), nil
 }
 

@@ -107,7 +107,7 @@ func (s *setup) ways(q search) (map[string]searcher, error) {
 		return nil, err
 	}
 	sandboxed := func() ([]string, error) {
-		r, err := s.box.Run(context.Background(), call.Grant, call.Module, call.Call, nil)
+		r, _, err := s.box.Run(context.Background(), call.Grant, call.Module, call.Call, nil)
 		if err == nil && r.Err != nil {
 			err = errors.New(r.Summary())
 		}
