@@ -30,8 +30,9 @@ type Turns struct {
 
 const (
 	// bonus is how much less a guest that comes counts as having used than
-	// the one that has used the least: what a short call uses.
-	bonus = 2 * DefaultSlice
+	// the one that has used the least: some tens of milliseconds, in which most
+	// calls have ended.
+	bonus = 256 * DefaultSlice
 	// eldest is how often who waits the longest goes first.
 	eldest = 8
 )
