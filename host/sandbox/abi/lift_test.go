@@ -41,7 +41,7 @@ func checkLifted(t *testing.T, err error, limit int, texts ...string) {
 			t.Errorf("%.40q is not UTF-8", s)
 		}
 	}
-	if sum > 2*limit { // twice, because bad UTF-8 grows
+	if sum > 2*limit+len(texts) { // of bad UTF-8 every second byte can become three, and the first and last one be bad
 		t.Errorf("%d bytes came out under a limit of %d", sum, limit)
 	}
 }
