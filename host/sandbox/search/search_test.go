@@ -259,7 +259,7 @@ func TestHostilePatternsAreRefused(t *testing.T) {
 func TestTheDeadlineEndsEverySearch(t *testing.T) {
 	w := newWorld(t, nil, nil, map[string]string{"ws/sparse": strings.Repeat("x", 9000), "ws/line": strings.Repeat("x", 1<<20) + "\n", "ws/lines": strings.Repeat(strings.Repeat("x", 1000)+"\n", 4000)})
 	if err := os.Truncate(filepath.Join(w.ws, "sparse"), 1<<42); err != nil {
-		t.Skip("no sparse files: ", err)
+		t.Fatal(err)
 	}
 	for file, pattern := range map[string]string{"sparse": "zebra", "line": "(x?){500}(x?){400}[ab]", "lines": "(x?){500}(x?){400}[ab]"} {
 		for _, n := range []int{1, 100} {
