@@ -111,7 +111,7 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 		result, err = c.settle(ctx, decision, grant, result, staged)
 	}
 	if staged != nil {
-		err = errors.Join(err, staged.Drop())
+		c.drop(staged)
 	}
 	if err != nil {
 		result = hostFault(call.Tool)

@@ -38,6 +38,7 @@ type world struct {
 	// What calls of file_write change, and what becomes of it.
 	changes               []tool.Change
 	changesErr, commitErr error
+	dropErr               error
 	atChanges, atCommit   func() // unless nil
 }
 
@@ -184,7 +185,7 @@ func (s *stage) Commit(_ context.Context, g policy.Grant) error {
 
 func (s *stage) Drop() error {
 	s.w.note("drop")
-	return nil
+	return s.w.dropErr
 }
 
 // aFile is a change that a call makes.

@@ -63,6 +63,7 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 			return tool.Result{}, err
 		}
 		if refusal != nil {
+			c.rehearsing, c.held = false, nil
 			refusal.Usage = result.Usage // it has run all the same
 			return *refusal, nil
 		}
@@ -104,6 +105,15 @@ func (c *carry) unmade(ctx context.Context, result tool.Result, err error) tool.
 	}
 	r.Usage = result.Usage
 	return r
+}
+
+// drop ends what was staged. Whatever became of the call is decided by now: what
+// cannot be tidied up is the person's to know, and does not change the result.
+func (c *carry) drop(staged policy.Staged) {
+	if err := staged.Drop(); err != nil {
+		c.rehearsing = false
+		c.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what the call had staged could not be removed: %v", err)})
+	}
 }
 
 // decideTried decides about a call that has run on a stage. One that asks only

@@ -190,3 +190,22 @@ func TestAQuestionSaysThatNotAllIsShown(t *testing.T) {
 		t.Errorf("the question warns %q, %v", q.Warning, err)
 	}
 }
+
+// A stage that cannot be removed is no reason to say that a call has not done
+// what it has done.
+func TestAStageThatStaysDoesNotChangeTheResult(t *testing.T) {
+	for name, answer := range map[string]func(context.Context, policy.Question) (policy.Answer, error){
+		"yes": yes(policy.ScopeOnce), "no": no,
+	} {
+		w := newWorld(t, policy.Options{})
+		w.answer, w.dropErr = answer, errDisk
+		warned := false
+		w.options.Log.(*session.Log).Observe(func(e session.Event) {
+			warned = warned || e.Type == session.TypeProgress && strings.Contains(string(e.Body), errDisk.Error())
+		})
+		r, err := w.call(t.Context(), aCall("file_write", `{}`))
+		if err != nil || !warned || (r.Err == nil) != (name == "yes") || r.Err != nil && r.Err.Code != tool.CodeDenied {
+			t.Errorf("%s: got %+v, %v; warned: %v", name, r.Err, err, warned)
+		}
+	}
+}
