@@ -10,14 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/cpu"
 
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
+	"github.com/stockade-dev/stockade/host/sandbox/native"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
@@ -25,13 +24,13 @@ import (
 // by all that its code depends on. In that lie
 const (
 	moduleFile = "module.wasm" // what was compiled
+	nativeFile = "native"      // its code; where the engine has files of its own, these
 	sumsFile   = "sums"        // the SHA-256 of every file but itself and the next
 	usedFile   = "used"        // empty; its time is that of the last use, within a day
 )
 
-// and, in a directory that the engine names, the native code. The engine's own
-// checksum leaves the offsets of the functions out, and a wrong one jumps
-// anywhere. Beside the entries lie directories that are being made or removed.
+// and what calls begin with. Beside the entries lie directories that are being
+// made or removed.
 const (
 	stagingPrefix = "stockade-new-"
 	removedPrefix = "stockade-old-"
@@ -56,26 +55,15 @@ var (
 // not admitted again. Code is for one kind of processor, down to its extensions.
 func cacheKey(digest, build string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", []string{
-		"layout 3", digest, build,
+		"layout 4", digest, build,
 		fmt.Sprint(fuel.Version, maxDepth, maxTableElements),
-		engineVersion(), fmt.Sprint(uint64(features)),
+		native.Engine(), fmt.Sprint(uint64(features), mapsNative),
 		runtime.GOOS, runtime.GOARCH, fmt.Sprint(cpu.X86, cpu.ARM64),
 	})))
 }
 
-// wazeroVersion is the version in go.mod, for programs that do not know it.
-const wazeroVersion = "v1.12.0"
-
-func engineVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, dep := range info.Deps {
-			if dep.Path == "github.com/tetratelabs/wazero" {
-				return fmt.Sprint(dep.Version, dep.Replace)
-			}
-		}
-	}
-	return wazeroVersion
-}
+// mapsNative says that native code lies in a file of ours.
+var mapsNative = native.Supported()
 
 // cache is the place of one entry. A nil one is no cache.
 type cache struct {
@@ -223,29 +211,26 @@ func (c *cache) stale(name string, now time.Time) bool {
 	return err == nil && now.Sub(st.ModTime()) > limit
 }
 
-// unchecked is how much of native code is hashed: its head, with the offsets of
-// the functions, which are less than sixteen bytes each. The engine checks the
-// rest by a sum of its own.
-const unchecked = 64 + 16*maxFuncs
-
 // contents is what lies in the directory of one module.
 type contents struct {
 	names []string
 	sums  string
 	// Of the files of that name, nil where there is none.
 	code, state []byte
+	native      *native.File
 	image       *linear.Image // if it was asked for
 }
 
-func (c *contents) close() { c.image.Close() }
+// close frees all that is not in memory of Go's.
+func (c *contents) close() {
+	c.closeNative()
+	c.image.Close()
+}
 
-// native is the name of the file that the engine has written.
-func (c *contents) native() string {
-	i := slices.IndexFunc(c.names, func(name string) bool { return name != moduleFile && name != imageFile && name != stateFile })
-	if i < 0 {
-		return ""
+func (c *contents) closeNative() {
+	if c.native != nil {
+		_ = c.native.Close()
 	}
-	return c.names[i]
 }
 
 // inspect reads a directory, all of which must be the user's own, with the
@@ -283,7 +268,7 @@ func (c *contents) add(root *os.Root, name, path string, image bool) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	st, err := f.Stat() // of the file that is read
 	if err == nil {
 		err = checkPrivate(path, st, 0)
@@ -292,24 +277,40 @@ func (c *contents) add(root *os.Root, name, path string, image bool) error {
 		return err
 	}
 	c.names = append(c.names, name)
-	keep := map[string]*[]byte{moduleFile: &c.code, stateFile: &c.state}[name]
-	if keep != nil {
-		*keep = make([]byte, st.Size())
-		_, err = io.ReadFull(f, *keep)
-		c.sums += fmt.Sprintf("%x  %s\n", sha256.Sum256(*keep), name)
-		return err
-	}
+	var hashed []byte
+	var id string // of files that are not hashed whole
+	switch name {
+	case moduleFile, stateFile:
+		hashed, err = io.ReadAll(f)
+		if name == moduleFile {
+			c.code = hashed
+		} else {
+			c.state = hashed
+		}
 	// Of the native code what the engine does not check itself, and whether it
 	// is the file that was put there, as it was then; of the image only that,
 	// because a guest cannot do with its own memory what code could.
-	h := sha256.New()
-	if name != imageFile {
-		_, err = io.CopyN(h, f, min(st.Size(), unchecked))
-	} else if image {
-		c.image, err = linear.Load(f, st.Size())
+	case nativeFile:
+		if c.native, err = native.Open(f); err != nil {
+			return err
+		}
+		f = nil // the other's now
+		hashed, id = c.native.Rest(), describe(st)
+	case imageFile:
+		id = describe(st)
+		if image {
+			c.image, err = linear.Load(f, st.Size())
+		}
+	default: // the engine's own, where it takes none of ours
+		hashed, err = io.ReadAll(f)
 	}
-	c.sums += fmt.Sprintf("%x  %s  %d %d %s\n", h.Sum(nil), name, st.Size(), st.ModTime().UnixNano(), identity(st))
+	c.sums += fmt.Sprintf("%x  %s%s\n", sha256.Sum256(hashed), name, id)
 	return err
+}
+
+// describe tells a file from what it becomes if it is written to.
+func describe(st fs.FileInfo) string {
+	return fmt.Sprintf("  %d %d %s", st.Size(), st.ModTime().UnixNano(), identity(st))
 }
 
 // openPrivate opens a directory of the user's own.

@@ -41,7 +41,7 @@ func codeFile(t *testing.T, dir string) string { return entryOf(t, dir, "") }
 // entryOf is that of the only module but one.
 func entryOf(t *testing.T, dir, but string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "*"))
+	files, err := filepath.Glob(filepath.Join(dir, "*", "native"))
 	must(t, err)
 	files = slices.DeleteFunc(files, func(f string) bool { return but != "" && strings.HasPrefix(f, filepath.Join(dir, but)) })
 	if len(files) != 1 {
@@ -64,6 +64,47 @@ func TestCompiledCodeIsReused(t *testing.T) {
 		if err != nil || st.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %v, %v", path, st.Mode(), err)
 		}
+	}
+}
+
+// Where the engine takes no files of ours it has its own, which are hashed
+// whole.
+func TestCompiledCodeInTheEnginesFiles(t *testing.T) {
+	defer sandbox.WithoutOurFiles()()
+	dir := filepath.Join(t.TempDir(), "cache")
+	mod := probe(w.ToolOptions{})
+	try := func(title string, compiles int) {
+		t.Helper()
+		answer, compiled, log := cached(t, dir, mod)
+		if answer != "ok" || compiled != compiles || (log != "") != (title == "damaged") {
+			t.Errorf("%s: answer %q, compiled %d times, want %d, log %q", title, answer, compiled, compiles, log)
+		}
+	}
+	try("new", 1)
+	try("again", 0)
+	files, err := filepath.Glob(filepath.Join(dir, "*", "*", "*"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the engine has %v, %v", files, err)
+	}
+	code, err := os.ReadFile(files[0])
+	must(t, err)
+	code[len(code)/2] ^= 1
+	must(t, os.WriteFile(files[0], code, 0o600))
+	try("damaged", 1)
+	try("mended", 0)
+}
+
+// A file that is cut off while it is loaded, or that the disk does not give
+// back, is an error and not the end of the process.
+func TestCodeThatIsGoneIsAnError(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cache")
+	cached(t, dir, probe(w.ToolOptions{}))
+	code := codeFile(t, dir)
+	if err := sandbox.LinkAfter(filepath.Dir(code), func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := sandbox.LinkAfter(filepath.Dir(code), func() error { return os.Truncate(code, 0) }); err == nil {
+		t.Error("it is loaded")
 	}
 }
 
@@ -142,7 +183,6 @@ func TestDamagedCodeIsMadeAgain(t *testing.T) {
 		"a state that is text, with the sum that it needs": summed("state", text),
 		"an empty image, with the sum that it needs":       summed("image", func([]byte) []byte { return nil }),
 		"no native code":                                   func(t *testing.T, _, native string) { must(t, os.Remove(native)) },
-		"no native code nor its directory":                 func(t *testing.T, _, native string) { must(t, os.RemoveAll(filepath.Dir(native))) },
 		"native code under another name":                   func(t *testing.T, _, native string) { must(t, os.Rename(native, native+"0")) },
 		"another version's native code with the right sum": summed("native", func(b []byte) []byte { b[version+1] ^= 1; return b }),
 		"empty native code with the right sum":             summed("native", none),
@@ -175,7 +215,7 @@ func TestDamagedCodeIsMadeAgain(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "cache")
 			cached(t, dir, mod)
 			native := codeFile(t, dir)
-			spoil(t, filepath.Dir(filepath.Dir(native)), native)
+			spoil(t, filepath.Dir(native), native)
 			if answer, compiled, log := cached(t, dir, mod); answer != "ok" || compiled != 1 || !strings.Contains(log, "damaged") {
 				t.Errorf("answer %q, compiled %d times, log %q", answer, compiled, log)
 			}
@@ -190,11 +230,11 @@ func TestDamagedCodeIsMadeAgain(t *testing.T) {
 	t.Run("the entry of another module", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "cache")
 		cached(t, dir, mod)
-		entry := filepath.Dir(filepath.Dir(codeFile(t, dir)))
+		entry := filepath.Dir(codeFile(t, dir))
 		must(t, os.Rename(entry, filepath.Join(dir, "aside")))
 		other := probe(w.ToolOptions{Call: w.ReturnOK("other")})
 		cached(t, dir, other)
-		wrong := filepath.Dir(filepath.Dir(entryOf(t, dir, "aside")))
+		wrong := filepath.Dir(entryOf(t, dir, "aside"))
 		must(t, os.RemoveAll(wrong))
 		must(t, os.Rename(filepath.Join(dir, "aside"), wrong))
 		if answer, compiled, _ := cached(t, dir, other); answer != "other" || compiled != 1 {
@@ -225,11 +265,10 @@ func TestACacheThatOthersCouldWriteTo(t *testing.T) {
 		return func(t *testing.T, cache, code string) { must(t, os.Chmod(path(cache, code), mode)) }
 	}
 	whole := func(dir, _ string) string { return dir }
-	module := func(_, file string) string { return filepath.Dir(filepath.Dir(file)) }
-	engine := func(_, file string) string { return filepath.Dir(file) }
+	module := func(_, file string) string { return filepath.Dir(file) }
 	itself := func(_, file string) string { return file }
-	wasmOf := func(_, file string) string { return filepath.Join(filepath.Dir(filepath.Dir(file)), "module.wasm") }
-	sumsOf := func(_, file string) string { return filepath.Join(filepath.Dir(filepath.Dir(file)), "sums") }
+	wasmOf := func(_, file string) string { return filepath.Join(filepath.Dir(file), "module.wasm") }
+	sumsOf := func(_, file string) string { return filepath.Join(filepath.Dir(file), "sums") }
 	link := func(path func(dir, file string) string) func(*testing.T, string, string) {
 		return func(t *testing.T, cache, code string) {
 			from := path(cache, code)
@@ -245,7 +284,6 @@ func TestACacheThatOthersCouldWriteTo(t *testing.T) {
 	}{
 		"the directory is a symbolic link":               {link(whole), whole, "symbolic link; remove it"},
 		"the module's directory is a symbolic link":      {link(module), module, "symbolic link; remove it"},
-		"the engine's directory is a symbolic link":      {link(engine), engine, "symbolic link; remove it"},
 		"the code is a symbolic link":                    {link(itself), itself, "symbolic link; remove it"},
 		"the directory belongs to another user":          {chown(whole), whole, ""},
 		"the module's directory belongs to another user": {chown(module), module, ""},
@@ -253,7 +291,6 @@ func TestACacheThatOthersCouldWriteTo(t *testing.T) {
 		"the directory can be written to by everybody":   {chmod(0o707, whole), whole, "chmod -R go-rwx"},
 		"the directory can be written to by the group":   {chmod(0o770, whole), whole, "chmod -R go-rwx"},
 		"the module's directory can be written to":       {chmod(0o777, module), module, "chmod -R go-rwx"},
-		"the engine's directory can be written to":       {chmod(0o777, engine), engine, "chmod -R go-rwx"},
 		"the code can be written to":                     {chmod(0o666, itself), itself, "chmod -R go-rwx"},
 		"there is a FIFO": {func(t *testing.T, _, code string) {
 			must(t, os.Remove(code))

@@ -6,8 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tetratelabs/wazero"
@@ -17,6 +21,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/sandbox/native"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
@@ -142,17 +147,17 @@ func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
 	case errors.Is(err, errUntrusted):
 		return nil, err
 	case err == nil:
-		var c *compiled
-		if c, err = link(cache.path(cache.key), kept.code); err == nil {
-			var state *savedState
-			if state, err = kept.parse(); err == nil {
+		defer kept.closeNative()
+		var state *savedState
+		if state, err = kept.parse(); err == nil {
+			var c *compiled
+			if c, err = link(cache.path(cache.key), kept, state.Native); err == nil {
 				c.snap = state.snapshot(kept.image)
 				c.plain = state.Plain
 				return c, nil
 			}
-			_ = c.close()
 		}
-		kept.close()
+		kept.image.Close()
 	}
 	s.opts.Logger.Warn("compiled code was damaged and is made again", "module", mod.Name, "err", err)
 	if err := cache.remove(cache.key); err != nil {
@@ -203,7 +208,14 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 	case len(found.names) != 2 || !bytes.Equal(found.code, code):
 		return nil, fmt.Errorf("compile %s: the process that compiles left %q instead of native code", mod.Name, found.names)
 	}
-	c, err := link(dir, code)
+	name := ""
+	if mapsNative {
+		if name, found, err = found.align(dir); err != nil {
+			return nil, fmt.Errorf("compile %s: %w", mod.Name, err)
+		}
+	}
+	defer found.closeNative()
+	c, err := link(dir, found, name)
 	if err != nil {
 		return nil, fmt.Errorf("compile %s: what the process that compiles left cannot be loaded: %w", mod.Name, err)
 	}
@@ -211,63 +223,99 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 	if c.snap, why = s.newSnapshot(c, code); why != nil {
 		c.plain = printable([]byte(why.Error()))
 	}
-	switch {
-	case cache == nil:
+	if cache == nil {
 		return c, nil
-	case why == nil:
-		dir, found, err = s.shrink(ctx, mod, dir, code, found, c.snap)
-	case errors.Is(why, errNotReusable):
-		if err = writeState(dir, &savedState{Plain: c.plain}); err == nil {
-			found, err = inspect(dir, false)
-		}
-	default:
-		err = fmt.Errorf("initialise %s: %w", mod.Name, why) // perhaps it works the next time
 	}
-	if err == nil {
-		err = cache.put(dir, found)
-	}
-	if err != nil {
+	if err = s.keep(dir, name, c, why, cache); err != nil {
 		s.notKept(mod, err)
 		c.unkept = err
 	}
 	return c, nil
 }
 
-// shrink makes of the directory of a compiled module, which has a snapshot, one
-// that is loaded ten times faster: with the module's skeleton in its place,
-// under whose name the engine finds the native code, and the snapshot.
-func (s *Sandbox) shrink(ctx context.Context, mod *tool.Module, dir string, code []byte, found *contents, snap *snapshot) (string, *contents, error) {
-	m, err := wasm.Decode(code)
+// align puts the native code that the engine has written into a directory in a
+// file of ours. It returns what the engine calls it, and what there is now.
+func (c *contents) align(dir string) (name string, _ *contents, _ error) {
+	defer c.close()
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", nil, err
 	}
-	skeleton := wasm.Skeleton(m)
-	small := filepath.Join(dir, "skeleton")
-	if err := os.Mkdir(small, 0o700); err != nil {
+	defer root.Close()
+	theirs := c.names[slices.IndexFunc(c.names, func(name string) bool { return name != moduleFile })]
+	from, err := root.Open(theirs)
+	if err != nil {
 		return "", nil, err
 	}
-	if err := os.WriteFile(filepath.Join(small, moduleFile), skeleton, 0o600); err != nil {
+	defer from.Close()
+	to, err := root.OpenFile(nativeFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
 		return "", nil, err
 	}
-	// Compiling it tells the name that the engine has for it.
-	if err := s.fill(ctx, mod, small, skeleton); err != nil {
+	if err := errors.Join(native.Align(to, from), to.Close()); err != nil {
 		return "", nil, err
 	}
-	named, err := inspect(small, false)
+	first, _, _ := strings.Cut(theirs, "/")
+	if err := root.RemoveAll(first); err != nil {
+		return "", nil, err
+	}
+	found, err := inspect(dir, false)
+	return path.Base(theirs), found, err
+}
+
+// keep completes the directory of a module, of which the engine calls the code
+// by this name, and puts it into the cache. If the module has a snapshot it is
+// loaded ten times faster with its skeleton in its place. If it has none, why
+// tells the reason.
+func (s *Sandbox) keep(dir, name string, c *compiled, why error, cache *cache) error {
+	state := &savedState{Native: name, Plain: c.plain}
 	switch {
-	case err != nil:
-		return "", nil, err
-	case len(named.names) != 2 || !bytes.Equal(named.code, skeleton):
-		return "", nil, fmt.Errorf("compile %s: the process that compiles left %q instead of native code", mod.Name, named.names)
+	case why == nil:
+		if mapsNative { // the engine's own file it would not find by another module
+			var err error
+			if state.Native, err = shrink(filepath.Join(dir, moduleFile)); err != nil {
+				return err
+			}
+		}
+		if err := c.snap.save(state, dir); err != nil {
+			return err
+		}
+	case !errors.Is(why, errNotReusable):
+		return fmt.Errorf("initialise it: %w", why) // perhaps it works the next time
 	}
-	if err := os.Rename(filepath.Join(dir, found.native()), filepath.Join(small, named.native())); err != nil {
-		return "", nil, err
+	if err := state.write(dir); err != nil {
+		return err
 	}
-	if err := snap.save(small); err != nil {
-		return "", nil, err
+	found, err := inspect(dir, false)
+	if err != nil {
+		return err
 	}
-	found, err = inspect(small, false)
-	return small, found, err
+	defer found.close()
+	return cache.put(dir, found)
+}
+
+// shrink makes a module its skeleton, and returns what the engine calls the
+// code of that.
+func shrink(file string) (name string, _ error) {
+	code, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	m, err := wasm.Decode(code)
+	if err != nil {
+		return "", err
+	}
+	skeleton := wasm.Skeleton(m)
+	if err := os.WriteFile(file, skeleton, 0o600); err != nil {
+		return "", err
+	}
+	ctx := context.Background()
+	engine, asked := native.Cache("", nil)
+	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig(features).WithCompilationCache(engine))
+	if _, err := findCode(rt, skeleton); err != nil && asked() == "" {
+		return "", errors.Join(err, rt.Close(ctx), engine.Close(ctx))
+	}
+	return asked(), errors.Join(rt.Close(ctx), engine.Close(ctx))
 }
 
 // fill has a module compiled into the directory in which it lies.
@@ -293,29 +341,38 @@ func engineConfig(features api.CoreFeatures) wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)
 }
 
-// link loads the native code of a module from a directory. It compiles
-// nothing: with several workers the engine looks whether its context has ended
-// before each function, and this one has from the start.
-func link(dir string, code []byte) (*compiled, error) {
+// link loads the native code of a module from a directory; in a file of ours it
+// has this name.
+func link(dir string, found *contents, name string) (_ *compiled, err error) {
 	ctx := context.Background()
-	engine, err := wazero.NewCompilationCacheWithDir(dir)
-	if err != nil {
+	var engine wazero.CompilationCache
+	if mapsNative {
+		engine, _ = native.Cache(name, found.native)
+	} else if engine, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
 		return nil, err
 	}
 	rt, err := newRuntime(ctx, engineConfig(features).WithCompilationCache(engine))
 	if err != nil {
 		return nil, errors.Join(err, engine.Close(ctx))
 	}
-	ended, end := context.WithCancel(ctx)
+	module, err := findCode(rt, found.code)
+	if err != nil {
+		return nil, errors.Join(err, rt.Close(ctx), engine.Close(ctx))
+	}
+	return &compiled{minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
+}
+
+// findCode has an engine load the code of a module from its cache. It compiles
+// nothing: with several workers the engine looks whether its context has ended
+// before each function, and this one has from the start.
+func findCode(rt wazero.Runtime, code []byte) (wazero.CompiledModule, error) {
+	ended, end := context.WithCancel(context.Background())
 	end()
 	module, err := compileModule(experimental.WithCompilationWorkers(ended, 2), rt, code)
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("there is no native code for it")
 	}
-	if err != nil {
-		return nil, errors.Join(err, rt.Close(ctx), engine.Close(ctx))
-	}
-	return &compiled{minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
+	return module, err
 }
 
 // interpret makes a module ready for the interpreter. That is not done for
@@ -366,6 +423,8 @@ func minMemory(m wazero.CompiledModule) uint64 {
 
 func compileModule(ctx context.Context, rt wazero.Runtime, code []byte) (_ wazero.CompiledModule, err error) {
 	defer contain(&err)
+	// Of native code that is mapped the disk may be damaged, or the file cut off.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	return rt.CompileModule(ctx, code)
 }
 

@@ -68,7 +68,7 @@ func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error
 
 // Link loads native code from a directory.
 func Link(dir string, code []byte) error {
-	c, err := link(dir, code)
+	c, err := link(dir, &contents{code: code}, "")
 	if err != nil {
 		return err
 	}
@@ -123,9 +123,7 @@ func Sweep(dir string, now time.Time) error {
 	return err
 }
 
-var CacheKey, EngineVersion = cacheKey, engineVersion
-
-const WazeroVersion = wazeroVersion
+var CacheKey = cacheKey
 
 // Waiting is how many callers wait for a module.
 func Waiting(s *Sandbox, mod *tool.Module) int {
@@ -155,3 +153,33 @@ func Idle(s *Sandbox, mod *tool.Module) int {
 }
 
 var MostIdle = mostIdle
+
+// WithoutOurFiles makes native code stay in the files of the engine, as it does
+// where that takes none of ours, until it is called again.
+func WithoutOurFiles() (again func()) {
+	before := mapsNative
+	mapsNative = false
+	return func() { mapsNative = before }
+}
+
+// LinkAfter loads a module from its directory in a cache, after something has
+// happened to what was checked.
+func LinkAfter(dir string, happens func() error) error {
+	found, err := inspect(dir, true)
+	if err != nil {
+		return err
+	}
+	defer found.close()
+	state, err := found.parse()
+	if err != nil {
+		return err
+	}
+	if err := happens(); err != nil {
+		return err
+	}
+	c, err := link(dir, found, state.Native)
+	if err != nil {
+		return err
+	}
+	return c.close()
+}

@@ -104,17 +104,15 @@ const (
 )
 
 type savedState struct {
+	Native  string // what the engine calls the native code; "" where that is its own file
 	Globals []uint64
 	Random  int
-	Plain   string // why there is no snapshot; nothing else is there then
+	Plain   string // why there is no snapshot; Globals and an image are not there then
 }
 
-// save writes the snapshot into a directory.
-func (s *snapshot) save(dir string) error {
-	err := writeState(dir, &savedState{Globals: s.state, Random: s.random})
-	if err != nil {
-		return err
-	}
+// save puts the snapshot into what is saved, and its image into a directory.
+func (s *snapshot) save(state *savedState, dir string) error {
+	state.Globals, state.Random = s.state, s.random
 	f, err := os.OpenFile(filepath.Join(dir, imageFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -122,7 +120,7 @@ func (s *snapshot) save(dir string) error {
 	return errors.Join(s.image.Write(f), f.Close())
 }
 
-func writeState(dir string, s *savedState) error {
+func (s *savedState) write(dir string) error {
 	state, err := json.Marshal(s)
 	if err != nil {
 		return err

@@ -31,11 +31,11 @@ func cacheCases() []numbered {
 type entry struct{ dir, native string }
 
 func (t *trial) entry(cache string) (entry, error) {
-	natives, err := filepath.Glob(filepath.Join(cache, "*", "*", "*"))
+	natives, err := filepath.Glob(filepath.Join(cache, "*", "native"))
 	if err != nil || len(natives) != 1 {
 		return entry{}, notTried("the cache holds %q, %v", natives, err)
 	}
-	return entry{filepath.Dir(filepath.Dir(natives[0])), natives[0]}, nil
+	return entry{filepath.Dir(natives[0]), natives[0]}, nil
 }
 
 // poisonings has a module compiled, changes what the cache keeps of it, and
@@ -235,7 +235,7 @@ func replaced(name string, change func([]byte) []byte) error {
 	if err != nil {
 		return err
 	}
-	aside := filepath.Dir(filepath.Dir(filepath.Dir(name))) + ".aside"
+	aside := filepath.Dir(filepath.Dir(name)) + ".aside"
 	return errors.Join(os.WriteFile(aside, change(slices.Clone(b)), 0o600), os.Chtimes(aside, st.ModTime(), st.ModTime()), os.Rename(aside, name))
 }
 
@@ -254,7 +254,8 @@ func poison(b []byte) []byte {
 	at := headerEnd(b)
 	at += 8 * int(binary.LittleEndian.Uint32(b[at-4:]))
 	n := int(binary.LittleEndian.Uint64(b[at:]))
-	executable, sum := b[at+8:at+8+n], b[at+8+n:]
+	at = (at + 8 + 64<<10 - 1) &^ (64<<10 - 1) // where a page begins
+	executable, sum := b[at:at+n], b[at+n:]
 	if i := bytes.Index(executable, []byte("good")); i >= 0 {
 		copy(executable[i:], "evil")
 	} else if runtime.GOARCH == "amd64" {

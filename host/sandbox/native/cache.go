@@ -1,0 +1,101 @@
+package native
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"runtime/debug"
+	"sync"
+	"unsafe"
+
+	"github.com/tetratelabs/wazero"
+)
+
+// EngineVersion is the version in go.mod. In another one, look whether
+// [Supported] is still right: cache.fileCache holds a filecache.Cache, and
+// deserializeCompiledModule reads the code in one go into the memory that it is
+// run from.
+const EngineVersion = "v1.12.0"
+
+const (
+	enginePath = "github.com/tetratelabs/wazero"
+	ourPath    = "github.com/stockade-dev/stockade"
+)
+
+// Engine is the version of the engine in this program, with what it was
+// replaced by; EngineVersion if the program does not know.
+func Engine() string {
+	if version := engine(); version != "" {
+		return version
+	}
+	return EngineVersion
+}
+
+func engine() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == enginePath {
+			return fmt.Sprint(dep.Version, dep.Replace)
+		}
+	}
+	if info.Main.Path == ourPath { // a test of ours: these do not list what they are made of
+		return fmt.Sprint(EngineVersion, (*debug.Module)(nil))
+	}
+	return ""
+}
+
+// Supported says whether the engine takes a [Cache]. Where it is another one,
+// or the program does not know which, it has its own files.
+var Supported = sync.OnceValue(func() bool {
+	return engine() == fmt.Sprint(EngineVersion, (*debug.Module)(nil)) && field(wazero.NewCompilationCache()).IsValid()
+})
+
+// Cache makes a cache for the engine that holds this code under one name and
+// takes no other. The file has to stay open until the module is compiled; nil
+// is an empty cache. It panics where it is not Supported.
+//
+// Asked returns the name under which the engine has looked last, "" if it has
+// not: a hash of all of a module and of what the processor can do.
+func Cache(name string, f *File) (_ wazero.CompilationCache, asked func() string) {
+	files := &fileCache{name: name, f: f}
+	c := wazero.NewCompilationCache()
+	field(c).Set(reflect.ValueOf(files))
+	return c, func() string { return files.asked }
+}
+
+// field is where a cache of the engine has its files; not valid if it is not
+// what it should be.
+func field(c wazero.CompilationCache) reflect.Value {
+	v := reflect.ValueOf(c)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return reflect.Value{}
+	}
+	f := v.Elem().FieldByName("fileCache")
+	if !f.IsValid() || f.Kind() != reflect.Interface || !reflect.TypeFor[*fileCache]().Implements(f.Type()) {
+		return reflect.Value{}
+	}
+	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
+}
+
+// fileCache is the engine's internal/filecache.Cache.
+type fileCache struct {
+	name, asked string
+	f           *File
+}
+
+func (c *fileCache) Get(key [32]byte) (io.ReadCloser, bool, error) {
+	c.asked = hex.EncodeToString(key[:])
+	if c.f == nil || c.asked != c.name {
+		return nil, false, nil
+	}
+	return io.NopCloser(c.f.stream()), true, nil
+}
+
+func (c *fileCache) Add([32]byte, io.Reader) error { return errors.ErrUnsupported }
+
+func (c *fileCache) Delete([32]byte) error { return nil }

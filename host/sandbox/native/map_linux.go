@@ -1,0 +1,49 @@
+package native
+
+import (
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// mapInto puts the file's content from an offset on in the place of p, which is
+// a mapping of its own, and says whether that was possible. If not, p is as it
+// was.
+//
+// The mapping may be executed, as it has to be in the end: where the file
+// system or a security module does not want that it shows here.
+func mapInto(p []byte, f *os.File, offset int64) bool {
+	page := uintptr(os.Getpagesize())
+	to := unsafe.Pointer(unsafe.SliceData(p))
+	if len(p) == 0 || uintptr(to)%page != 0 || !local(f) {
+		return false
+	}
+	size := (uintptr(len(p)) + page - 1) / page * page
+	from, err := unix.MmapPtr(int(f.Fd()), offset, nil, size, unix.PROT_READ|unix.PROT_EXEC, unix.MAP_PRIVATE)
+	if err != nil {
+		return false
+	}
+	if _, err := unix.MremapPtr(from, size, to, size, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED); err != nil {
+		_ = unix.MunmapPtr(from, size)
+		return false
+	}
+	return true
+}
+
+// local says whether a file is on a file system of this machine: what another
+// machine cuts off, or no longer answers for, would end the process.
+func local(f *os.File) bool {
+	var st unix.Statfs_t
+	if unix.Fstatfs(int(f.Fd()), &st) != nil {
+		return false
+	}
+	switch uint32(st.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
+		unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.BCACHEFS_SUPER_MAGIC, zfs:
+		return true
+	}
+	return false
+}
+
+const zfs = 0x2fc12fc1

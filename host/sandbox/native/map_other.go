@@ -1,0 +1,7 @@
+//go:build !linux
+
+package native
+
+import "os"
+
+func mapInto([]byte, *os.File, int64) bool { return false }
