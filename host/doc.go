@@ -48,6 +48,7 @@
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
 //	sandbox/linear   linear memory that can be put back to an image
 //	sandbox/native   native code in files that are mapped
+//	sandbox/mapped   which files may be mapped
 //	sandbox/meter    the fuel account of a call: slices, budgets, deadline
 //	sandbox/fueltest the specification suites and fuzz tests of instrumented code
 //	selftest         attacks on the sandbox of this program, on the machine of its user

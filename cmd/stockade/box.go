@@ -21,14 +21,9 @@ func (a *app) sandbox() *sandbox.Sandbox {
 		return a.box
 	}
 	opts := a.sandboxOptions()
-	stages, end, err := stageDir(a.dirs.stages(), a.s.note)
-	if err != nil {
-		// Small changes fit into memory; what does not fails, and is not lost.
-		a.s.note("warning: what tools change is kept in memory until it is committed, 64 MiB at most: %v", err)
-	} else {
-		opts.StageDir = stages
-		a.onClose(end)
-	}
+	stages := newStages(a.dirs.stages(), a.s.note)
+	a.onClose(stages.close)
+	opts.StageDir = stages.dir
 	a.box = sandbox.New(opts)
 	a.onClose(a.box.Close)
 	return a.box
@@ -65,6 +60,14 @@ func (a *app) compileAhead(ctx context.Context, catalog *tool.Catalog) {
 			go func() { _ = box.Compile(ctx, e.Module) }() // a call of it says what is wrong
 		}
 		seen[e.Module] = true
+	}
+}
+
+// loadAhead loads a module that is about to be called, while the rest is made
+// ready. One that has to be compiled first waits for the call to be allowed.
+func (a *app) loadAhead(ctx context.Context, mod *tool.Module) {
+	if box := a.sandbox(); box.Kept(mod) {
+		go func() { _ = box.Compile(ctx, mod) }() // the call says what is wrong
 	}
 }
 

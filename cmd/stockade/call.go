@@ -55,6 +55,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	call := tool.Call{ID: "call_1", Tool: name, Caller: tool.CallerPerson, Cwd: a.work}
 	entry, ok := catalog.Find(name)
 	if ok {
+		a.loadAhead(ctx, entry.Module)
 		if call.Args, err = parseArgs(entry, args); err != nil {
 			return err
 		}

@@ -6,17 +6,43 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/gofrs/flock"
 
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// stageDir makes a directory for what the calls of this process change before
-// that is committed, and removes those of processes that are gone. end removes
-// it. Each directory has a lock beside it, held as long as its process lives.
-// note tells of what a process has left in the middle of its work.
-func stageDir(parent string, note func(format string, args ...any)) (dir string, end func() error, err error) {
+// stages is a directory for what the calls of this process change before that
+// is committed, made when the first one may. It has a lock beside it, held as
+// long as the process lives.
+type stages struct {
+	dir func() string // "" if there is none
+	end func() error
+}
+
+// newStages removes the directories of processes that are gone. note tells of
+// what one has left in the middle of its work.
+func newStages(parent string, note func(format string, args ...any)) *stages {
+	sweepStages(parent, note)
+	s := &stages{end: func() error { return nil }}
+	s.dir = sync.OnceValue(func() string {
+		dir, end, err := makeStages(parent)
+		if err != nil {
+			// Small changes fit into memory; what does not fails, and is not lost.
+			note("warning: what tools change is kept in memory until it is committed, 64 MiB at most: %v", err)
+			return ""
+		}
+		s.end = end
+		return dir
+	})
+	return s
+}
+
+// close removes the directory. No call may be running.
+func (s *stages) close() error { return s.end() }
+
+func makeStages(parent string) (dir string, end func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", nil, err
 	}
@@ -24,7 +50,6 @@ func stageDir(parent string, note func(format string, args ...any)) (dir string,
 	if err != nil {
 		return "", nil, err
 	}
-	sweepStages(parent, note)
 	dir = dirOfLock(held.Path())
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", nil, errors.Join(err, held.Unlock(), os.Remove(held.Path()))

@@ -22,11 +22,15 @@ func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
 		}
 	}
 	var said []string
-	_, end, err := stageDir(parent, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
-	if err != nil {
-		t.Fatal(err)
+	stages := newStages(parent, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+	if left, err := filepath.Glob(filepath.Join(parent, "*")); err != nil || len(left) != 2 {
+		t.Errorf("before anything is changed there are %v, %v", left, err)
 	}
-	if err := end(); err != nil {
+	dir := stages.dir()
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() || filepath.Dir(dir) != parent || stages.dir() != dir {
+		t.Errorf("changes are kept in %q: %v", dir, err)
+	}
+	if err := stages.close(); err != nil {
 		t.Error(err)
 	}
 	kept := filepath.Join(parent, "stage-2", ".stockade-stage-1", "moves")
@@ -38,5 +42,20 @@ func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
 	}
 	if left, err := filepath.Glob(filepath.Join(parent, "*")); err != nil || len(left) != 2 {
 		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+func TestWithoutAPlaceForThemChangesStayInMemory(t *testing.T) {
+	parent := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(parent, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	said := 0
+	stages := newStages(parent, func(string, ...any) { said++ })
+	if dir := stages.dir() + stages.dir(); dir != "" || said != 1 {
+		t.Errorf("changes are kept in %q, which was told %d times", dir, said)
+	}
+	if err := stages.close(); err != nil {
+		t.Error(err)
 	}
 }

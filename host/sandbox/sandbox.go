@@ -32,10 +32,11 @@ type Options struct {
 	// LargeModuleBytes to be compiled.
 	Large    bool
 	Services hostmod.Services
-	// StageDir is an existing directory of the user's own in which what calls
-	// change is kept until it is committed. It has to be on a disk with room
-	// for that. Empty: in memory, 64 MiB at most for each call.
-	StageDir string
+	// StageDir returns an existing directory of the user's own in which what
+	// calls change is kept until it is committed. It has to be on a disk with
+	// room for that. It is asked by each call that may write. Nil, or "": in
+	// memory, 64 MiB at most for each call.
+	StageDir func() string
 	// Journal returns what is told of everything that reaches a call from
 	// outside and of what it changes. Nil, or one that is nil: nobody is told.
 	Journal func(tool.Call) wasi.Journal

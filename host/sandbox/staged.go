@@ -23,7 +23,11 @@ func (s *Sandbox) stage(grant policy.Grant) (*wasi.Stage, error) {
 	}
 	for _, m := range grant.Mounts() {
 		if m.Write {
-			return wasi.NewStage(&wasi.StageOptions{Dir: s.opts.StageDir, Budget: s.stages})
+			dir := ""
+			if s.opts.StageDir != nil {
+				dir = s.opts.StageDir()
+			}
+			return wasi.NewStage(&wasi.StageOptions{Dir: dir, Budget: s.stages})
 		}
 	}
 	return nil, nil

@@ -39,7 +39,7 @@ func exists(name string) bool {
 
 func TestACallChangesNothingBeforeItsCommit(t *testing.T) {
 	stages := t.TempDir()
-	box := newBox(t, sandbox.Options{StageDir: stages})
+	box := newBox(t, sandbox.Options{StageDir: func() string { return stages }})
 	dir := t.TempDir()
 	made := filepath.Join(dir, "made")
 	j := writer(t, dir, ask{})
@@ -90,7 +90,7 @@ func TestACommitNeedsAGrantForTheSameCall(t *testing.T) {
 
 func TestACallThatFailsHasChangedNothing(t *testing.T) {
 	stages := t.TempDir()
-	box := newBox(t, sandbox.Options{StageDir: stages})
+	box := newBox(t, sandbox.Options{StageDir: func() string { return stages }})
 	dir := t.TempDir()
 	imports, body, segment := touch(filepath.Join(dir, "made"))
 	j := granted(t, probe(w.ToolOptions{Imports: imports, Call: code(body, w.Unreachable()), Data: []w.Segment{segment}}),

@@ -60,8 +60,9 @@ type Catalog struct {
 	names   []string
 }
 
-// NewCatalog lists the tools of the modules. A name that appears twice is an
-// error: one tool must never silently take the place of another.
+// NewCatalog lists the tools of the modules, whose manifests have been checked
+// (see [ParseManifest]). A name that appears twice is an error: one tool must
+// never silently take the place of another.
 func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
 	c := &Catalog{entries: map[string]*Entry{}}
 	for mod, manifest := range modules {
@@ -69,11 +70,7 @@ func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
 			if other, ok := c.entries[spec.Name]; ok {
 				return nil, fmt.Errorf("tool %q is in module %q and in module %q", spec.Name, other.Module.Name, mod.Name)
 			}
-			schema, err := CompileSchema(spec.Parameters)
-			if err != nil {
-				return nil, fmt.Errorf("tool %q: parameters: %w", spec.Name, err)
-			}
-			c.entries[spec.Name] = &Entry{Spec: spec, Schema: schema, Module: mod}
+			c.entries[spec.Name] = &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod}
 			c.names = append(c.names, spec.Name)
 		}
 	}

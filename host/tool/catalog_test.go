@@ -67,3 +67,21 @@ func TestNoToolTakesThePlaceOfAnother(t *testing.T) {
 		t.Error("two tools of one name in one module were accepted")
 	}
 }
+
+// A schema is compiled when it is needed. One that should have been refused
+// with its manifest lets no call through.
+func TestASchemaThatIsNone(t *testing.T) {
+	m := named("broken")
+	m.Tools[0].Parameters = json.RawMessage(`{"type":"array","properties":{"a":{"type":"string"}}}`)
+	c, err := NewCatalog(map[*Module]Manifest{{Name: "m"}: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, _ := c.Find("broken")
+	if args, err := e.Schema.Check(json.RawMessage(`{}`)); err == nil {
+		t.Errorf("it takes %s", args)
+	}
+	if e.Schema.HasProperty("a") || e.Schema.IsString("a") {
+		t.Error("it has properties")
+	}
+}

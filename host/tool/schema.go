@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -21,6 +22,10 @@ const maxArgsDepth = 64
 
 // Schema checks the arguments of one tool. It is safe for concurrent use.
 type Schema struct {
+	compiled func() (*compiledSchema, error)
+}
+
+type compiledSchema struct {
 	resolved *jsonschema.Resolved
 	raw      any // the schema as it was written
 	names    []string
@@ -31,6 +36,21 @@ type Schema struct {
 // CompileSchema prepares the JSON Schema of a tool's arguments. References to
 // other documents are refused: a schema must not make the host read anything.
 func CompileSchema(schema json.RawMessage) (*Schema, error) {
+	s := checkedSchema(schema)
+	if _, err := s.compiled(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// checkedSchema is a schema that has been compiled before, and is again when it
+// is needed: most processes call few of their tools. If it is none after all no
+// arguments fit it.
+func checkedSchema(schema json.RawMessage) *Schema {
+	return &Schema{sync.OnceValues(func() (*compiledSchema, error) { return compileSchema(schema) })}
+}
+
+func compileSchema(schema json.RawMessage) (*compiledSchema, error) {
 	if len(bytes.TrimSpace(schema)) == 0 {
 		return nil, errors.New("is missing; a tool without arguments has {\"type\":\"object\",\"properties\":{}}")
 	}
@@ -44,7 +64,7 @@ func CompileSchema(schema json.RawMessage) (*Schema, error) {
 	if s.Type != "object" {
 		return nil, fmt.Errorf("has type %q; arguments are an \"object\"", s.Type)
 	}
-	c := &Schema{}
+	c := &compiledSchema{}
 	if err := json.Unmarshal(schema, &c.raw); err != nil {
 		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
 	}
@@ -69,14 +89,24 @@ func CompileSchema(schema json.RawMessage) (*Schema, error) {
 }
 
 // HasProperty reports whether the schema names the argument.
-func (s *Schema) HasProperty(name string) bool { return slices.Contains(s.names, name) }
+func (s *Schema) HasProperty(name string) bool {
+	c, err := s.compiled()
+	return err == nil && slices.Contains(c.names, name)
+}
 
 // IsString reports whether the argument holds a string and nothing else.
-func (s *Schema) IsString(name string) bool { return slices.Contains(s.strings, name) }
+func (s *Schema) IsString(name string) bool {
+	c, err := s.compiled()
+	return err == nil && slices.Contains(c.strings, name)
+}
 
 // Check returns the arguments in canonical form (an object, compact, no
 // duplicate keys) or an error that tells the model what to change.
 func (s *Schema) Check(args json.RawMessage) (json.RawMessage, error) {
+	c, err := s.compiled()
+	if err != nil {
+		return nil, fmt.Errorf("the tool cannot be called: its schema %w", err)
+	}
 	if len(args) > MaxArgsBytes {
 		return nil, fmt.Errorf("arguments have %d bytes, more than the limit of %d", len(args), MaxArgsBytes)
 	}
@@ -100,18 +130,18 @@ func (s *Schema) Check(args json.RawMessage) (json.RawMessage, error) {
 	if !ok {
 		return nil, fmt.Errorf("arguments are %s; send a JSON object", valueWords(plain))
 	}
-	if s.closed {
+	if c.closed {
 		for _, name := range sortedKeys(obj) {
-			if !slices.Contains(s.names, name) { // before what is missing: a mistyped name is both
-				return nil, errors.New(unknown(place(name), name, s.names))
+			if !slices.Contains(c.names, name) { // before what is missing: a mistyped name is both
+				return nil, errors.New(unknown(place(name), name, c.names))
 			}
 		}
 	}
-	if err := checkEffort(s.raw, plain); err != nil {
+	if err := checkEffort(c.raw, plain); err != nil {
 		return nil, err
 	}
-	if err := s.resolved.Validate(plain); err != nil {
-		why := explain(s.raw, s.raw, "", plain)
+	if err := c.resolved.Validate(plain); err != nil {
+		why := explain(c.raw, c.raw, "", plain)
 		if why == "" {
 			why = "arguments do not fit the schema: " + shortError(err)
 		}

@@ -38,8 +38,9 @@ var table = map[string][]string{
 
 	"host/sandbox":          {"host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
 	"host/sandbox/abi":      {"host/tool", "host/policy"},
-	"host/sandbox/linear":   {},
-	"host/sandbox/native":   {},
+	"host/sandbox/linear":   {"host/sandbox/mapped"},
+	"host/sandbox/mapped":   {},
+	"host/sandbox/native":   {"host/sandbox/mapped"},
 	"host/sandbox/meter":    {"host/policy", "host/wasm/fuel"},
 	"host/sandbox/fueltest": {"host/wasm", "host/wasm/fuel", "host/sandbox/meter"},
 	"host/sandbox/wasi":     {"host/tool", "host/policy"},

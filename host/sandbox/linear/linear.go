@@ -11,7 +11,8 @@ import (
 // PageSize is that of the system's memory, not of WebAssembly's.
 var PageSize = os.Getpagesize()
 
-// Image is the content of a linear memory. It never changes.
+// Image is the content of a linear memory. It never changes, if the file that
+// it was loaded from does not.
 type Image struct {
 	bytes []byte // a read-only mapping where there are such
 	file  int    // on Linux; or -1
@@ -26,11 +27,19 @@ func NewImage(content []byte) (*Image, error) {
 	return newImage(content, (len(content)+PageSize-1)/PageSize*PageSize)
 }
 
-// Load copies the content of an image from a file of so many bytes, of which
-// nothing is read that is a hole.
+// Load makes an image of a file of so many bytes, which nobody may write to as
+// long as there is the image or a memory that began as it. It maps the file; on
+// file systems that it does not know it copies what is no hole.
 func Load(f *os.File, size int64) (*Image, error) {
 	if size <= 0 || size%int64(PageSize) != 0 || size > math.MaxInt32 {
 		return nil, fmt.Errorf("load an image: a file of %d bytes is none", size)
+	}
+	st, err := f.Stat()
+	if err == nil && st.Size() < size {
+		err = fmt.Errorf("its file has only %d of %d bytes", st.Size(), size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load an image: %w", err)
 	}
 	return load(f, int(size))
 }
@@ -59,7 +68,7 @@ func Reserve(limit uint64) (*Memory, error) {
 
 // Map returns a memory that begins as the image and can be limit bytes large.
 // It is reset with the best of [Methods].
-func (i *Image) Map(limit uint64) (*Memory, error) { return i.MapFor(Methods()[0], limit) }
+func (i *Image) Map(limit uint64) (*Memory, error) { return i.MapFor(best(), limit) }
 
 // MapFor is Map for a certain method, which must be one of [Methods].
 func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {

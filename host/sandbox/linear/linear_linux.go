@@ -6,10 +6,13 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/sandbox/mapped"
 )
 
 func reserve(size uint64) ([]byte, error) {
@@ -34,9 +37,26 @@ func newImage(content []byte, size int) (*Image, error) {
 	})
 }
 
-// load has the kernel copy what is no hole. Read into our own memory first,
-// each page would cost a fault.
+// load keeps the file open where it may be mapped.
 func load(f *os.File, size int) (*Image, error) {
+	if !mapped.Local(f) {
+		return copied(f, size)
+	}
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	runtime.KeepAlive(f)
+	if err != nil {
+		return nil, fmt.Errorf("load an image: %w", err)
+	}
+	i, err := mapImage(fd, size)
+	if err != nil {
+		_ = unix.Close(fd)
+	}
+	return i, err
+}
+
+// copied has the kernel copy what is no hole. Read into our own memory first,
+// each page would cost a fault.
+func copied(f *os.File, size int) (*Image, error) {
 	from := int(f.Fd())
 	return makeImage(size, func(to int) error {
 		err := extents(from, func(at, end int64) error {
@@ -88,11 +108,16 @@ func makeImage(size int, fill func(fd int) error) (_ *Image, err error) {
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
 		return nil, fmt.Errorf("seal an image: %w", err)
 	}
-	mapped, err := unix.Mmap(fd, 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
+	return mapImage(fd, size)
+}
+
+// mapImage makes an image of a file, which becomes its own.
+func mapImage(fd, size int) (*Image, error) {
+	b, err := unix.Mmap(fd, 0, size, unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("map an image: %w", err)
 	}
-	return &Image{bytes: mapped, file: fd}, nil
+	return &Image{bytes: b, file: fd}, nil
 }
 
 // extents finds what of a file is no hole.
@@ -173,15 +198,24 @@ var pagemap = sync.OnceValue(func() *os.File {
 
 // Methods are the ways to reset that work here, the fastest first. Each was
 // tried on a memory of its own.
-var Methods = sync.OnceValue(func() []Method {
-	var works []Method
+func Methods() []Method { return slices.Collect(working) }
+
+// best is the first of Methods. Trying all takes a millisecond.
+var best = sync.OnceValue(func() Method {
+	for m := range working {
+		return m
+	}
+	panic("linear: copying always works")
+})
+
+func working(yield func(Method) bool) {
 	for _, m := range []Method{MethodScan, MethodPagemap, MethodDrop} {
-		if try(m) == nil {
-			works = append(works, m)
+		if try(m) == nil && !yield(m) {
+			return
 		}
 	}
-	return append(works, MethodCopy)
-})
+	yield(MethodCopy)
+}
 
 // try resets a memory in which some pages were changed, in several places.
 func try(method Method) error {

@@ -38,6 +38,8 @@ func (i *Image) mapTo(region []byte) error {
 // Methods are the ways to reset that work here, the fastest first.
 func Methods() []Method { return []Method{MethodCopy} }
 
+func best() Method { return MethodCopy }
+
 func (m *Memory) reset() (int, error) { panic("linear: there is one method") }
 
 func (m *Memory) trim() error { return nil } // the image is copied: there is nothing to have it from

@@ -5,6 +5,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/sandbox/mapped"
 )
 
 // mapInto puts the file's content from an offset on in the place of p, which is
@@ -16,7 +18,7 @@ import (
 func mapInto(p []byte, f *os.File, offset int64) bool {
 	page := uintptr(os.Getpagesize())
 	to := unsafe.Pointer(unsafe.SliceData(p))
-	if len(p) == 0 || uintptr(to)%page != 0 || !local(f) {
+	if len(p) == 0 || uintptr(to)%page != 0 || !mapped.Local(f) {
 		return false
 	}
 	size := (uintptr(len(p)) + page - 1) / page * page
@@ -30,20 +32,3 @@ func mapInto(p []byte, f *os.File, offset int64) bool {
 	}
 	return true
 }
-
-// local says whether a file is on a file system of this machine: what another
-// machine cuts off, or no longer answers for, would end the process.
-func local(f *os.File) bool {
-	var st unix.Statfs_t
-	if unix.Fstatfs(int(f.Fd()), &st) != nil {
-		return false
-	}
-	switch uint32(st.Type) {
-	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
-		unix.TMPFS_MAGIC, unix.OVERLAYFS_SUPER_MAGIC, unix.BCACHEFS_SUPER_MAGIC, zfs:
-		return true
-	}
-	return false
-}
-
-const zfs = 0x2fc12fc1
