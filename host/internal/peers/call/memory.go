@@ -46,7 +46,7 @@ func (s *setup) measureMemory() (map[string]memoryResult, error) {
 
 // private asks a process of its own.
 func (s *setup) private(probe string, j job) (m map[string]int, err error) {
-	cmd := exec.Command(probe, "memory", s.cache, s.files[j.name], s.dir, j.arguments(s.dir))
+	cmd := exec.Command(probe, "memory", s.cache, s.files[j.name], s.calls[j.name].Module.Digest, s.dir, j.arguments(s.dir))
 	cmd.Stderr = os.Stderr
 	output, err := cmd.Output()
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *setup) measureStarts(rounds int) (*startResults, error) {
 	}
 	c := s.calls["small"]
 	nothing := command(probe, "nothing")
-	first := command(probe, "first", s.cache, s.files["small"], s.dir, string(c.Call.Args))
+	first := command(probe, "first", s.cache, s.files["small"], c.Module.Digest, s.dir, string(c.Call.Args))
 	r := &startResults{}
 	for round := range rounds {
 		bench.Progress("round %d of %d: starts", round+1, rounds)

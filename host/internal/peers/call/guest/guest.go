@@ -4,8 +4,6 @@ package guest
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,26 +31,42 @@ func FromFile(file, dir, args string) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, _, _ := strings.Cut(filepath.Base(file), ".")
-	return New(name, code, dir, args)
+	return New(nameOf(file), code, dir, args)
 }
 
 // New is FromFile for the bytes of a module.
 func New(name string, code []byte, dir, args string) (*Call, error) {
-	sum := sha256.Sum256(code)
-	mod := &tool.Module{
-		Name: name, Digest: hex.EncodeToString(sum[:]), Bytes: int64(len(code)),
-		Origin: tool.OriginFile, Path: name + ".wasm", Read: func() ([]byte, error) { return code, nil },
+	return ofModule(tool.ModuleOf(name, tool.OriginFile, name+".wasm", code), dir, args)
+}
+
+// Installed is FromFile for a module whose digest is known, as it is of one
+// that is installed: it is not read before it has to be compiled.
+func Installed(file, digest, dir, args string) (*Call, error) {
+	st, err := os.Stat(file)
+	if err != nil {
+		return nil, err
 	}
+	return ofModule(&tool.Module{
+		Name: nameOf(file), Digest: digest, Bytes: st.Size(), Origin: tool.OriginFile, Path: file,
+		Read: func() ([]byte, error) { return os.ReadFile(file) },
+	}, dir, args)
+}
+
+func nameOf(file string) string {
+	name, _, _ := strings.Cut(filepath.Base(file), ".")
+	return name
+}
+
+func ofModule(mod *tool.Module, dir, args string) (*Call, error) {
 	schema, err := tool.CompileSchema(json.RawMessage(`{"type":"object"}`))
 	if err != nil {
 		return nil, err
 	}
 	entry := &tool.Entry{
-		Spec:   tool.Spec{Definition: tool.Definition{Name: name}, Capabilities: tool.Capabilities{Files: tool.FilesRead}},
+		Spec:   tool.Spec{Definition: tool.Definition{Name: mod.Name}, Capabilities: tool.Capabilities{Files: tool.FilesRead}},
 		Schema: schema, Module: mod,
 	}
-	call := tool.Call{ID: "call-1", Tool: name, Args: json.RawMessage(args), Cwd: dir}
+	call := tool.Call{ID: "call-1", Tool: mod.Name, Args: json.RawMessage(args), Cwd: dir}
 	decision := policy.New(policy.Options{Mounts: []policy.Mount{{Host: dir}}}).Decide(call, entry)
 	var grant policy.Grant
 	if decision.Effect() == policy.Ask {

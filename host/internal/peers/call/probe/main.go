@@ -4,8 +4,8 @@
 // this program and not the benchmark because that carries its peers along.
 //
 //	probe nothing
-//	probe first CACHE MODULE DIR ARGS
-//	probe memory CACHE MODULE DIR ARGS
+//	probe first CACHE MODULE DIGEST DIR ARGS
+//	probe memory CACHE MODULE DIGEST DIR ARGS
 //
 // nothing ends at once; first makes a call, whose code is in the cache, and
 // ends; memory prints as JSON what it had at which time.
@@ -36,10 +36,10 @@ func run(args []string) error {
 	if len(args) == 1 && args[0] == "nothing" {
 		return nil
 	}
-	if len(args) != 5 {
+	if len(args) != 6 {
 		return errors.New("see the comment of this command")
 	}
-	call, err := guest.FromFile(args[2], args[3], args[4])
+	call, err := guest.Installed(args[2], args[3], args[4], args[5])
 	if err != nil {
 		return err
 	}
