@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
@@ -21,9 +22,9 @@ import (
 // Leaky is one instance that is used for one call after another and never put
 // back: what isolation is compared with.
 type Leaky struct {
-	s  *Sandbox
-	c  *compiled
-	sl *slot
+	s   *Sandbox
+	mod *tool.Module
+	sl  *slot
 }
 
 func NewLeaky(ctx context.Context, s *Sandbox, mod *tool.Module, limits policy.Limits) (*Leaky, error) {
@@ -32,36 +33,49 @@ func NewLeaky(ctx context.Context, s *Sandbox, mod *tool.Module, limits policy.L
 		return nil, err
 	}
 	sl, err := s.newSlot(ctx, c, c.snap, limits.MemoryBytes)
-	return &Leaky{s, c, sl}, err
+	return &Leaky{s, mod, sl}, err
 }
 
 func (l *Leaky) Close() { l.sl.close() }
 
-// Call is the inside of Run. Its guest gets what that of a Run gets.
+// Call is Run, but for what keeps its calls apart: its guest gets no seed of its
+// own, waits in no pool, and is not put back.
 func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (json.RawMessage, error) {
+	if err := grant.Check(call, l.mod.Digest); err != nil {
+		return nil, err
+	}
+	if _, err := l.s.load(ctx, l.mod); err != nil {
+		return nil, err
+	}
+	if stage, err := l.s.stage(grant); stage != nil || err != nil {
+		return nil, errors.Join(errors.New("a call that may write is not measured"), err)
+	}
+	start := time.Now()
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
+	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd, Services: l.s.opts.Services}
 	inst := l.s.newInstance(ctx, grant, limits)
 	defer inst.account.Close()
 	if err := inst.openWorld(grant, nil); err != nil {
 		return nil, err
 	}
 	defer inst.world.Close()
+	host.Files = inst.files
 	inst.mod, inst.memory = l.sl.mod, l.sl.memory
 	if err := inst.account.Attach(inst.mod); err != nil {
 		return nil, err
 	}
-	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd}
 	out, toolErr, err := inst.callTool(hostmod.WithCall(ctx, host), call)
+	result, err := judge(verdict{ctx: ctx, call: call, limits: limits, inst: inst, host: host, out: out, toolErr: toolErr, err: err})
+	result.Usage.Start, result.Usage.Duration = start, time.Since(start)
 	switch {
 	case err != nil:
 		return nil, err
-	case toolErr != nil:
-		return nil, errors.New(toolErr.Message)
+	case result.Err != nil:
+		return nil, errors.New(result.Summary())
 	}
-	output, _ := toolOutput(out)
-	return output, nil
+	return result.Output, nil
 }
 
 // FillPool makes so many calls at once, each in an instance of its own, and

@@ -25,8 +25,8 @@ func BenchmarkIsolation(b *testing.B) {
 		var fresh, reused []time.Duration
 		for b.Loop() {
 			start := time.Now()
-			if r := j.mustRun(b, box); r.Err != nil {
-				b.Fatal(r.Err)
+			if r, _, err := box.Run(b.Context(), j.grant, j.mod, j.call, nil); err != nil || r.Err != nil {
+				b.Fatal(err, r.Err)
 			}
 			fresh = append(fresh, time.Since(start))
 			start = time.Now()
