@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,5 +84,25 @@ func TestASchemaThatIsNone(t *testing.T) {
 	}
 	if e.Schema.HasProperty("a") || e.Schema.IsString("a") {
 		t.Error("it has properties")
+	}
+}
+
+// BenchmarkFiftyTools is what a process that calls none of its tools spends on
+// them: reading what their modules say of themselves, and listing them.
+func BenchmarkFiftyTools(b *testing.B) {
+	manifest := []byte(manifest(bashTool))
+	for b.Loop() {
+		modules := map[*Module]Manifest{}
+		for i := range 50 {
+			var m Manifest
+			if err := json.Unmarshal(manifest, &m); err != nil {
+				b.Fatal(err)
+			}
+			m.Tools[0].Name = fmt.Sprint("tool", i)
+			modules[&Module{Name: m.Tools[0].Name}] = m
+		}
+		if _, err := NewCatalog(modules); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
