@@ -17,6 +17,8 @@ type Past struct {
 	Turn     int // the last one; 0 in a new session
 	// Fuel is what all calls have used so far, by tool.
 	Fuel map[string]uint64
+	// Calls is how many there were, by tool.
+	Calls map[string]int
 
 	calls []string // ids of all calls, those that are no part of Messages too
 }
@@ -26,7 +28,7 @@ type Past struct {
 // a result, as after a crash, gets one that says so. Events whose body has
 // been deleted are left out.
 func History(events iter.Seq2[session.Event, error]) (Past, error) {
-	past := Past{Fuel: map[string]uint64{}}
+	past := Past{Fuel: map[string]uint64{}, Calls: map[string]int{}}
 	tools := map[string]string{} // by call
 	var open []string            // ids of the calls of this step, in order
 	names := map[string]string{}
@@ -55,6 +57,7 @@ func History(events iter.Seq2[session.Event, error]) (Past, error) {
 			var intent session.Intent
 			if json.Unmarshal(e.Body, &intent) == nil {
 				tools[e.Call] = intent.Tool
+				past.Calls[intent.Tool]++
 			}
 		case session.TypeToolResult:
 			past.Fuel[tools[e.Call]] += fuelUsed(m)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -35,7 +36,7 @@ type Recorder interface {
 	Emit(d session.Draft)
 }
 
-// Options wires a dispatcher. All fields are needed but the last two.
+// Options wires a dispatcher. All fields are needed but the last three.
 type Options struct {
 	Catalog  *tool.Catalog
 	Policy   *policy.Policy
@@ -47,6 +48,8 @@ type Options struct {
 	Remember func(policy.Rule) error
 	// Spent is the fuel that the session has used before, by tool.
 	Spent map[string]uint64
+	// Calls is how many calls of each tool the session has made before.
+	Calls map[string]int
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.
@@ -55,12 +58,14 @@ type Dispatcher struct {
 	catalog atomic.Pointer[tool.Catalog]
 	seen    seen
 	fuel    *fuel
+	counts  counts
 }
 
 // New returns a dispatcher.
 func New(opts Options) *Dispatcher {
 	d := &Dispatcher{
 		opts: opts, seen: seen{hashes: map[string]string{}}, fuel: newFuel(opts.Policy.Limits(), opts.Spent),
+		counts: newCounts(opts.Calls),
 	}
 	d.catalog.Store(opts.Catalog)
 	return d
@@ -69,8 +74,15 @@ func New(opts Options) *Dispatcher {
 // SetCatalog replaces the tools; calls that are under way keep theirs.
 func (d *Dispatcher) SetCatalog(c *tool.Catalog) { d.catalog.Store(c) }
 
-// Definitions returns what the model sees of the tools.
-func (d *Dispatcher) Definitions() []tool.Definition { return d.catalog.Load().Definitions() }
+// Definitions returns what the model sees of the tools: not those of which every
+// call of its would be denied.
+func (d *Dispatcher) Definitions() []tool.Definition {
+	catalog := d.catalog.Load()
+	return slices.DeleteFunc(catalog.Definitions(), func(def tool.Definition) bool {
+		entry, ok := catalog.Find(def.Name)
+		return !ok || d.opts.Policy.Hides(entry, tool.CallerAgent)
+	})
+}
 
 // Call carries out one call. Everything that can go wrong with the call is a
 // failed result, recorded like any other; an error means that the host or the
@@ -89,6 +101,7 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 		return c.finish(ctx, *refusal)
 	}
 	c.enter(StateEvaluatingPolicy)
+	c.call.Earlier = d.counts.take(entry.Name)
 	decision := d.opts.Policy.Decide(c.call, entry)
 	// A call that only changes files runs before it is decided, on a stage.
 	decide := c.decide
@@ -100,6 +113,7 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 		return tool.Result{}, err
 	}
 	if refusal != nil {
+		d.counts.give(entry.Name)
 		return c.finish(ctx, *refusal)
 	}
 	if err := c.intend(ctx, grant, entry); err != nil {
@@ -216,7 +230,7 @@ func (c *carry) ask(ctx context.Context, decision policy.Decision, question poli
 func (c *carry) decision(d policy.Decision) session.Decision {
 	return session.Decision{
 		Tool: c.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
-		Rule: d.Rule(), Source: string(d.Source()), Reason: d.Reason(),
+		Rule: d.Rule(), Source: string(d.Source()), Origin: d.Origin(), Reason: d.Reason(),
 	}
 }
 
@@ -225,8 +239,14 @@ func denied(name string, decision policy.Decision, answer policy.Answer) tool.Re
 	if decision.Effect() == policy.Ask {
 		r.Err.Message = fmt.Sprintf("%s was denied: %s, and the answer was no (%s)", name, decision.Reason(), answer.By)
 	}
-	r.Err.Rule = decision.Rule()
-	r.Err.Allow = decision.AllowFlag()
+	x := decision.Explain()
+	r.Err.Rule, r.Err.Allow = x.Rule, x.Allow
+	if data, err := json.Marshal(x); err == nil {
+		r.Err.Denial = data
+	}
+	if decision.Effect() == policy.Deny {
+		r.Err.Message += "; " + x.Change
+	}
 	r.Err.Hint = "do not try again in another way; say what you wanted to do and let the person decide"
 	return r
 }
@@ -238,7 +258,7 @@ func (c *carry) remember(decision policy.Decision, scope policy.Scope) {
 	if err != nil {
 		return // once, or a scope that the question did not offer: holds once
 	}
-	if scope == policy.ScopeAlways && c.d.opts.Remember != nil {
+	if (scope == policy.ScopeAlways || scope == policy.ScopeProject) && c.d.opts.Remember != nil {
 		if err := c.d.opts.Remember(rule); err != nil {
 			c.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the answer holds for this session only: %v", err)})
 		}

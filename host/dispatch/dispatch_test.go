@@ -528,7 +528,7 @@ func TestAnAnswerHoldsAsLongAsItSays(t *testing.T) {
 			if d := w.policy.Decide(aCall(c.tool, c.args), find(t, w, c.tool)); d.Effect() != c.again {
 				t.Errorf("the next call: %s", d.Effect())
 			}
-			if len(remembered) != c.remembered || c.remembered == 1 && (remembered[0].Tool != c.tool || remembered[0].Module != "builtin") {
+			if len(remembered) != c.remembered || c.remembered == 1 && (remembered[0].Tool != c.tool || remembered[0].Bound.Module != "builtin") {
 				t.Errorf("remembered %+v", remembered)
 			}
 			if warned != c.warned {

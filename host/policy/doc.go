@@ -7,6 +7,16 @@
 // reads mounted directories is safe, because the mount is the grant; one that
 // writes is medium; one that starts a process is high.
 //
+// Rules come in layers: administrator, user, project, environment, flags. What
+// all of them permit together is the [Ceiling]; layers meet in [Narrow] and none
+// widens another. A rule that allows is an answer: it counts only for a question
+// that the ceiling leaves. A rule speaks of a tool, of conditions on its
+// arguments ([Condition]), of risk and of the caller. Deny wins over ask, and ask
+// over allow; what cannot be told from the words of a call never allows, and
+// asks where a rule denies. Rules see names, not files.
+//
+// A remembered answer is bound to what it was given for ([Binding]).
+//
 // A Grant comes from a Decision that allows, or from one that asks and an
 // approval that has been recorded. It names one call: this module, these
 // arguments, these mounts, these limits, this command. The sandbox and the

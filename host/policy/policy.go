@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -14,8 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Options says what the user has opened and answered. Its zero value opens
-// nothing.
+// Options says what the user has opened and answered, and what each layer
+// permits. Its zero value opens nothing, and has no ceiling.
 type Options struct {
 	Mounts []Mount
 	// Masked names directories that no guest sees, also where a mount holds
@@ -25,6 +24,15 @@ type Options struct {
 	Limits Limits
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
+	// Layers are what the administrator, the user, the project, the environment
+	// and the flags say. Together they are the ceiling: Mounts, Limits and Rules
+	// count as far as it permits.
+	Layers []Layer
+	// Project is the directory of the workspace, in which answers of scope
+	// "project" hold. Empty: there are none.
+	Project string
+	// Tier says how far a process is confined. Zero: not at all.
+	Tier Tier
 }
 
 // Policy decides calls. It is safe for concurrent use.
@@ -33,67 +41,44 @@ type Policy struct {
 	masked     []string
 	limits     Limits
 	confirmAll bool
+	ceiling    Ceiling
+	project    string
+	tier       Tier
+	bindings   sync.Map // *tool.Entry to Binding
 
 	mu    sync.RWMutex
 	rules []Rule
 	index index // of rules
 }
 
-// index finds the rules that could speak of a call, so that thousands of
-// remembered answers cost nothing. What they say is decided by [Rule.matches].
-type index struct {
-	byText map[ruleKey][]int
-	args   map[string][]string // of each tool, those that rules narrow
-}
-
-type ruleKey struct{ tool, arg, value string }
-
-func (x *index) add(i int, r Rule) {
-	k := ruleKey{r.Tool, r.Arg, r.Value}
-	if k.arg == "" {
-		k.value = ""
-	} else if !slices.Contains(x.args[r.Tool], r.Arg) {
-		x.args[r.Tool] = append(x.args[r.Tool], r.Arg)
-	}
-	x.byText[k] = append(x.byText[k], i)
-}
-
-// find yields the positions of the rules for a tool and these arguments.
-func (x *index) find(name string, args *arguments) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for _, i := range x.byText[ruleKey{tool: name}] {
-			if !yield(i) {
-				return
-			}
-		}
-		for _, arg := range x.args[name] {
-			value, ok := args.text(arg)
-			if !ok {
-				continue
-			}
-			for _, i := range x.byText[ruleKey{name, arg, value}] {
-				if !yield(i) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // New returns a policy with these options, which it copies.
 func New(opts Options) *Policy {
+	ceiling := Meet(opts.Layers)
 	p := &Policy{
-		mounts:     slices.Clone(opts.Mounts),
 		masked:     slices.Clone(opts.Masked),
-		limits:     opts.Limits.withDefaults(),
+		limits:     opts.Limits.withDefaults().under(ceiling.Limits),
 		confirmAll: opts.ConfirmAll,
-		index:      index{byText: map[ruleKey][]int{}, args: map[string][]string{}},
+		ceiling:    ceiling,
+		project:    opts.Project,
+		tier:       opts.Tier,
+		index:      newIndex(),
 	}
-	for _, r := range opts.Rules {
+	for _, m := range opts.Mounts {
+		if m, ok, _ := ceiling.PermitsMount(m); ok {
+			p.mounts = append(p.mounts, m)
+		}
+	}
+	for _, h := range ceiling.Hidden {
+		p.masked = append(p.masked, h.Value)
+	}
+	for _, r := range slices.Concat(ceiling.Rules, opts.Rules, answers(opts.Layers)) {
 		p.Add(r)
 	}
 	return p
 }
+
+// Ceiling is what all layers permit together.
+func (p *Policy) Ceiling() Ceiling { return p.ceiling }
 
 // Limits are those of every call, the defaults filled in.
 func (p *Policy) Limits() Limits { return p.limits }
@@ -108,7 +93,10 @@ type Decision struct {
 	risk   Risk
 	rule   string
 	source Source
+	origin string
 	reason string
+	floor  bool   // it asks whatever anybody has answered
+	stale  []Rule // that would have answered, had nothing changed
 }
 
 // Effect is allow, ask or deny.
@@ -127,57 +115,122 @@ func (d Decision) Source() Source { return d.source }
 // Reason explains the decision in one clause.
 func (d Decision) Reason() string { return d.reason }
 
-func (d Decision) args() *arguments { return &arguments{raw: d.call.Args} }
+// Origin is where that rule is written, such as FILE:LINE; empty where its
+// source says it.
+func (d Decision) Origin() string { return d.origin }
 
-// AllowRule is the smallest rule that would allow the call.
-func (d Decision) AllowRule() Rule {
-	r := Rule{Effect: Allow, Tool: d.entry.Name}
-	if arg := d.entry.Capabilities.Exec; arg != "" {
-		r.Arg = arg
-		r.Value, _ = d.args().str(arg)
-	}
-	return r
-}
-
-// AllowFlag is what a person adds to the command line to allow the call.
-func (d Decision) AllowFlag() string { return "--allow " + shellQuote(d.AllowRule().String()) }
-
-// shellQuote makes one word for a POSIX shell.
-func shellQuote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=") == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
+func (d Decision) args() *arguments { return &arguments{raw: d.call.Args, cwd: d.call.Cwd} }
 
 // Decide says what happens to a call whose arguments fit the schema. A rule
 // that denies wins over every rule that allows; where no rule speaks, the risk
-// decides.
+// decides. It looks at nothing but what it is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
-	d.rule = "risk " + d.risk.String()
-
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	best := -1
-	args := d.args()
-	for i := range p.index.find(entry.Name, args) {
-		if r := &p.rules[i]; !r.matches(args, entry) {
-			continue
-		} else if best < 0 || r.Effect < p.rules[best].Effect { // deny < ask < allow
-			best = i
-		}
-	}
-	if best >= 0 {
-		r := p.rules[best]
-		d.effect, d.rule, d.source = r.Effect, r.String(), r.Source
-		d.reason = fmt.Sprintf("the %s rule %q says %s", r.Source, r, r.Effect)
+	if p.bounded(&d) {
 		return d
 	}
+	p.ruled(&d)
+	if d.effect == Allow && len(p.ceiling.Confirm) > 0 {
+		d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
+		d.floor = true
+	}
+	return d
+}
+
+// by makes a bound of a layer decide.
+func (d *Decision) by(effect Effect, from From, rule, reason string) {
+	d.effect, d.rule, d.source, d.origin, d.reason = effect, rule, from.Source, from.Origin, reason
+}
+
+// bounded decides what the ceiling forbids whatever the rules say.
+func (p *Policy) bounded(d *Decision) bool {
+	mod, c := d.entry.Module, &p.ceiling
+	facts := moduleFacts{mod.Origin == tool.OriginBuiltin, mod.Digest, mod.Signer, mod.Namespace}
+	if ok, why, from := c.mayRun(facts); !ok {
+		d.by(Deny, from, "modules", why)
+		return true
+	}
+	if d.entry.Capabilities.Exec != "" && c.MinTier != nil && int64(p.tier) < c.MinTier.Value {
+		d.by(Deny, c.MinTier.From, "bash.min_tier", fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier, c.MinTier.Value))
+		return true
+	}
+	return false
+}
+
+// ruled decides by the rules and, where none speaks, by the risk.
+func (p *Policy) ruled(d *Decision) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	best, bestEffect, bestTruth := -1, Allow, yes
+	args := d.args()
+	p.index.find(d.entry.Name, args, func(i int) {
+		r := &p.rules[i]
+		if best >= 0 && (r.Effect > bestEffect || i == best) {
+			return // it could not win
+		}
+		t := r.matches(p, &d.call, args, d.entry, d.risk)
+		if t == no || t == unsure && r.Effect == Allow {
+			return
+		}
+		if r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+			if r.Effect == Allow {
+				d.stale = append(d.stale, *r)
+			}
+			return
+		}
+		effect := r.Effect
+		if t == unsure {
+			effect = Ask
+		}
+		if best < 0 || effect < bestEffect || effect == bestEffect && rank(r.Source) < rank(p.rules[best].Source) {
+			best, bestEffect, bestTruth = i, effect, t
+		}
+	})
+	if best < 0 {
+		p.byRisk(d)
+		return
+	}
+	r := &p.rules[best]
+	d.effect, d.rule, d.source, d.origin, d.floor = bestEffect, r.String(), r.Source, r.Origin, bestEffect != Allow
+	var b strings.Builder
+	b.WriteString("the ")
+	b.WriteString(string(r.Source))
+	b.WriteString(" rule ")
+	b.WriteString(strconv.Quote(d.rule))
+	b.WriteString(" says ")
+	b.WriteString(r.Effect.String())
+	if bestTruth == unsure {
+		b.WriteString(", and that it does not speak of this call cannot be told from its words")
+	}
+	if r.Why != "" {
+		b.WriteString(": ")
+		b.WriteString(r.Why)
+	}
+	d.reason = b.String()
+}
+
+// rank is the place of a source in the order of authority.
+func rank(s Source) int {
+	if i := slices.Index(authority, s); i >= 0 {
+		return i
+	}
+	return len(authority)
+}
+
+func (p *Policy) holds(b *Binding, e *tool.Entry) bool {
+	now, ok := p.bindings.Load(e)
+	if !ok {
+		now, _ = p.bindings.LoadOrStore(e, Bind(e))
+	}
+	return b.changed(now.(Binding)) == nil
+}
+
+func (p *Policy) byRisk(d *Decision) {
+	d.rule = "risk " + d.risk.String()
 	switch {
 	case d.risk == RiskSafe && !p.confirmAll:
 		d.effect, d.reason = Allow, "it only reads what is mounted"
-		if entry.Capabilities.Files == tool.FilesNone {
+		if d.entry.Capabilities.Files == tool.FilesNone {
 			d.reason = "it reaches nothing outside itself"
 		}
 	case d.risk == RiskSafe:
@@ -187,7 +240,34 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	default:
 		d.effect, d.reason = Ask, "it starts a process"
 	}
-	return d
+}
+
+// Hides reports whether no call of a tool by this caller can come to anything,
+// whatever its arguments: such a tool need not be shown.
+func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
+	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, risk: RiskOf(entry.Capabilities)}
+	if p.bounded(&d) {
+		return true
+	}
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, of := range []string{entry.Name, AnyTool} {
+		for _, i := range p.index.plain[of] {
+			r := &p.rules[i]
+			if r.Effect == Deny && len(r.Where) == 0 && r.After == 0 && r.Turn == 0 && (r.Bound.Module == "" || p.holds(&r.Bound, entry)) &&
+				r.matches(p, &d.call, d.args(), entry, d.risk) == yes {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Rules lists the rules in force, the newest last.
+func (p *Policy) Rules() []Rule {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return slices.Clone(p.rules)
 }
 
 // Question is what a person is asked.
@@ -202,8 +282,9 @@ type Question struct {
 	Changes string // what it would change, as a diff; empty when the call was not tried yet
 	Warning string // what the person should know before answering
 	Scopes  []Scope
-	Rule    string // what answering "session" or "always" would allow, in words
-	Allow   string // the flag that would have allowed it
+	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
+	Changed []Change         // since a question about this tool was answered for good
+	Allow   string           // the flag that would have allowed it; empty if none would
 }
 
 // Unconfined is the warning that goes with every command until the jail
@@ -214,32 +295,58 @@ const Unconfined = "bash is not confined yet: this command runs with all your ri
 func (d Decision) Question() Question {
 	q := Question{
 		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.AllowFlag(),
-		Scopes: []Scope{ScopeOnce},
+		Scopes: []Scope{ScopeOnce}, Changed: d.changes(),
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().str(arg)
 		q.Says, _ = d.args().str("description")
-		q.Warning = Unconfined
-		return q // a process that nothing confines is asked for every time
+		if d.policy != nil && d.policy.tier == TierNone {
+			q.Warning = Unconfined
+		}
 	}
-	if d.rememberable() {
-		q.Scopes = append(q.Scopes, ScopeSession, ScopeAlways)
-		q.Rule = fmt.Sprintf("every call of %s of %s, in any workspace; always is kept in allow.toml", d.entry.Name, moduleWords(d.entry.Module))
+	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
+		r, err := d.RuleFor(scope)
+		if err != nil {
+			continue
+		}
+		if q.Rules == nil {
+			q.Rules = map[Scope]string{}
+		}
+		q.Scopes = append(q.Scopes, scope)
+		q.Rules[scope] = r.InWords()
 	}
 	return q
 }
 
-func moduleWords(m *tool.Module) string {
-	if m.Origin == tool.OriginBuiltin {
-		return "the built-in module " + m.Name
+func (d Decision) changes() []Change {
+	var out []Change
+	for _, r := range d.stale {
+		out = append(out, Change{r.String(), r.Bound, Bind(d.entry)})
 	}
-	return "the module " + ModuleID(m)
+	return out
 }
 
-// rememberable: what asks, is no process, and was not decided by a rule. A rule
-// that asks wins over one that allows, so it asks every time.
-func (d Decision) rememberable() bool {
-	return d.policy != nil && d.effect == Ask && d.source == SourceDefault && d.entry.Capabilities.Exec == ""
+// rememberable: what asks, and was not decided by a rule. A rule that asks wins
+// over one that allows, so it asks every time. Of a process, it is the one
+// program that it names, confined.
+func (d Decision) rememberable() error {
+	switch {
+	case d.policy == nil:
+		return errors.New("nothing was decided")
+	case d.effect != Ask || d.source != SourceDefault:
+		return errors.New("an answer here holds once: a rule or a setting asks every time")
+	case d.entry.Capabilities.Exec == "":
+		return nil
+	case d.policy.tier == TierNone:
+		return errors.New("an answer for a command holds once: nothing confines the command yet")
+	}
+	text, _ := d.args().str(d.entry.Capabilities.Exec)
+	if line := parseCommand(text); !line.literal {
+		return errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
+	} else if RunsOthers(line.commands[0]) {
+		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.commands[0][0])
+	}
+	return nil
 }
 
 // Answer is what a person said to a [Question].
@@ -294,29 +401,43 @@ func (d Decision) Rehearse() (Grant, error) {
 // OnlyChanges reports whether the changes are all that asks: the same call
 // would be allowed if it changed nothing.
 func (d Decision) OnlyChanges() bool {
-	return d.CanRehearse() && d.source == SourceDefault && !d.policy.confirmAll
+	return d.CanRehearse() && d.source == SourceDefault && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
 }
 
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
 // scope that the question did not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
-	source := map[Scope]Source{ScopeSession: SourceSession, ScopeAlways: SourceUser}[scope]
+	if err := d.rememberable(); err != nil {
+		return Rule{}, err
+	}
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Bound: Bind(d.entry), Source: SourceUser}
 	switch {
-	case d.policy == nil:
-		return Rule{}, errors.New("nothing was decided")
-	case d.entry.Capabilities.Exec != "":
-		return Rule{}, errors.New("an answer for a command holds once: nothing confines the command yet")
-	case source == "" || !d.rememberable():
+	case scope == ScopeTurn && d.call.Turn > 0:
+		r.Turn, r.Source = d.call.Turn, SourceSession
+	case scope == ScopeSession:
+		r.Source = SourceSession
+	case scope == ScopeProject && d.policy.project != "":
+		r.Project = d.policy.project
+	case scope == ScopeAlways:
+	default:
 		return Rule{}, fmt.Errorf("an answer of scope %q makes no rule here", scope)
 	}
-	return Rule{Effect: Allow, Tool: d.entry.Name, Module: ModuleID(d.entry.Module), Source: source}, nil
+	if arg := d.entry.Capabilities.Exec; arg != "" {
+		text, _ := d.args().str(arg)
+		c, err := literalCommand(arg, parseCommand(text).commands[0])
+		if err != nil {
+			return Rule{}, err
+		}
+		r.Where = []Condition{c}
+	}
+	return r, nil
 }
 
 // Add makes a rule hold from now on.
 func (p *Policy) Add(r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.index.add(len(p.rules), r)
+	p.index.add(len(p.rules), &r)
 	p.rules = append(p.rules, r)
 }
 

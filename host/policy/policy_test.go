@@ -271,7 +271,7 @@ func TestRules(t *testing.T) {
 	file := func(digest string) *tool.Module {
 		return &tool.Module{Name: "m", Digest: digest, Origin: tool.OriginFile}
 	}
-	bound := func(r Rule, module string) Rule { r.Module = module; return r }
+	bound := func(r Rule, module string) Rule { r.Bound.Module = module; return r }
 	write, bash := rule(t, "w", SourceUser), rule(t, "bash(command=make test)", SourceFlag)
 	for name, c := range map[string]struct {
 		rules []Rule
@@ -462,7 +462,7 @@ func TestQuestions(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				if r.Tool != c.tool || r.Module != "builtin" || r.Effect != Allow {
+				if r.Tool != c.tool || r.Bound.Module != "builtin" || r.Effect != Allow {
 					t.Errorf("scope %q: rule %+v", s, r)
 				}
 				p2 := New(Options{ConfirmAll: true})
@@ -507,7 +507,7 @@ func TestAllowFlagSurvivesAShell(t *testing.T) {
 			t.Fatalf("%q: %v", command, err)
 		}
 		words := strings.Split(string(out), "\x00")
-		if len(words) != 3 || words[0] != "--allow" || words[1] != d.AllowRule().String() {
+		if len(words) != 3 || words[0] != "--allow" || words[1] != d.answer().String() {
 			t.Errorf("%q became %q", command, words)
 			continue
 		}
@@ -516,7 +516,7 @@ func TestAllowFlagSurvivesAShell(t *testing.T) {
 			t.Errorf("%q: %v", command, err)
 			continue
 		}
-		for source, want := range map[Source]Effect{SourceFlag: Allow, SourceUser: Ask, SourceSession: Ask, SourceSettings: Ask} {
+		for source, want := range map[Source]Effect{SourceFlag: Allow, SourceUser: Ask, SourceSession: Ask, SourceAdmin: Ask} {
 			r.Source = source // a process is started by what was said for this run, never by what was remembered
 			if got := New(Options{Rules: []Rule{r}}).Decide(call("bash", string(args)), entry(t, "bash", execs)); got.Effect() != want {
 				t.Errorf("%q: a rule of %s says %s, want %s", command, source, got.Effect(), want)
@@ -529,54 +529,98 @@ func TestAllowFlagSurvivesAShell(t *testing.T) {
 }
 
 func TestParseRule(t *testing.T) {
-	for text, want := range map[string]Rule{
-		"ls":                       {Tool: "ls", Effect: Allow},
-		"bash(command=make test)":  {Tool: "bash", Arg: "command", Value: "make test", Effect: Allow},
-		"bash(command=)":           {Tool: "bash", Arg: "command", Effect: Allow},
-		"bash(command=f(x)=(y))":   {Tool: "bash", Arg: "command", Value: "f(x)=(y)", Effect: Allow},
-		"bash(command= a\n)":       {Tool: "bash", Arg: "command", Value: " a\n", Effect: Allow},
-		"bash(command=')":          {Tool: "bash", Arg: "command", Value: "'", Effect: Allow},
-		"":                         {},
-		" ls":                      {},
-		"ls ":                      {},
-		"*":                        {},
-		"a/b":                      {},
-		"(":                        {},
-		"ls()":                     {},
-		"ls(":                      {},
-		"ls(path)":                 {},
-		"ls(=x)":                   {},
-		"ls(path=x":                {},
-		"ls(path=x) ":              {},
-		strings.Repeat("a", 65):    {},
-		"bash (command=make test)": {},
-		"\x00":                     {},
+	type want struct {
+		tool, arg string
+		kind      Kind
+		value     string
+	}
+	for text, want := range map[string]want{
+		"ls":                                {tool: "ls"},
+		"bash(command=make test)":           {"bash", "command", Is, "make test"},
+		"bash(command=)":                    {"bash", "command", Is, ""},
+		"bash(command=f(x)=(y))":            {"bash", "command", Is, "f(x)=(y)"},
+		"bash(command= a\n)":                {"bash", "command", Is, " a\n"},
+		"bash(command=path:/a)":             {"bash", "command", Is, "path:/a"},
+		"bash(command=')":                   {"bash", "command", Is, "'"},
+		"file_write(path:path=/work/**)":    {"file_write", "path", Path, "/work/**"},
+		"bash(words:command=ls ...)":        {"bash", "command", Words, "ls ..."},
+		"fetch(host:url=*.example.com)":     {"fetch", "url", Host, "*.example.com"},
+		"edit(path:/edits/*/path=/work/**)": {"edit", "/edits/*/path", Path, "/work/**"},
+		"grep(maximum:max_results=100)":     {"grep", "max_results", Maximum, "100"},
+		`grep(one_of:pattern=["a","b"])`:    {"grep", "pattern", OneOf, `["a","b"]`},
+		"grep(pattern:pattern=[a-z]+)":      {"grep", "pattern", Pattern, "[a-z]+"},
+		"grep(!pattern:pattern=[a-z]+)":     {"grep", "pattern", Pattern, "[a-z]+"},
+		"":                                  {},
+		" ls":                               {},
+		"ls ":                               {},
+		"*":                                 {},
+		"a/b":                               {},
+		"(":                                 {},
+		"ls()":                              {},
+		"ls(":                               {},
+		"ls(path)":                          {},
+		"ls(=x)":                            {},
+		"ls(path=x":                         {},
+		"ls(path=x) ":                       {},
+		"ls(glob:path=/x)":                  {},
+		"ls(:path=/x)":                      {},
+		"ls(path:=/x)":                      {},
+		"ls(path:path=x)":                   {},
+		"ls(host:url=*)":                    {},
+		"bash(words:command=a; b)":          {},
+		"bash(words:command=git *)":         {},
+		"bash(words:command=env ...)":       {},
+		"grep(pattern:pattern=()":           {},
+		"grep(maximum:n=many)":              {},
+		"grep(maximum:n=NaN)":               {},
+		"grep(one_of:n=null)":               {},
+		"grep(one_of:n=[1])":                {},
+		"ls(/a~=b)":                         {},
+		strings.Repeat("a", 65):             {},
+		"bash (command=make test)":          {},
+		"\x00":                              {},
 	} {
 		got, err := ParseRule(text)
-		if (err == nil) != (want != Rule{}) || got != want {
-			t.Errorf("%q: got %+v, %v", text, got, err)
+		if (err == nil) != (want.tool != "") {
+			t.Errorf("%q: got %v, %v", text, got, err)
+			continue
 		}
-		if err == nil && got.String() != text {
+		if err != nil {
+			continue
+		}
+		if got.Tool != want.tool || got.Effect != Allow || got.Source != "" || got.Bound != (Binding{}) || (len(got.Where) == 1) != (want.arg != "") ||
+			want.arg != "" && (got.Where[0].arg != want.arg || got.Where[0].kind != want.kind || got.Where[0].value != want.value) {
+			t.Errorf("%q is %+v", text, got)
+		}
+		if got.String() != text {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 }
 
 func FuzzParseRule(f *testing.F) {
-	for _, s := range []string{"ls", "bash(command=make test)", "bash(command=f(x)=(y))", "a(b=)", "a()", "a(b=c)d"} {
+	for _, s := range []string{
+		"ls", "bash(command=make test)", "bash(command=f(x)=(y))", "a(b=)", "a()", "a(b=c)d", "a(path:b=/x/**)", "a(host:b=*.x.y)",
+		"a(words:b=ls ... )", "a(!one_of:/b/*=[])", "a(maximum:b=1e3)", "a(pattern:b=x|y)",
+	} {
 		f.Add(s, "command", "value")
 	}
 	f.Fuzz(func(t *testing.T, text, arg, value string) {
 		if r, err := ParseRule(text); err == nil {
-			if r.String() != text || r.Effect != Allow || r.Module != "" || r.Source != "" || !tool.ValidName(r.Tool) {
-				t.Errorf("%q is %+v", text, r)
+			again, err := ParseRule(r.String())
+			if err != nil || again.String() != r.String() || r.Effect != Allow || r.Bound.Module != "" || r.Source != "" || !tool.ValidName(r.Tool) {
+				t.Errorf("%q is %+v, %v", text, r, err)
 			}
 		}
-		if arg == "" || strings.Contains(arg, "=") {
+		if arg == "" || len(arg) > 256 || strings.ContainsAny(arg, "=:!/") {
 			return
 		}
-		r := Rule{Effect: Allow, Tool: "t", Arg: arg, Value: value}
-		if got, err := ParseRule(r.String()); err != nil || got != r {
+		c, err := NewCondition(Is, arg, value, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Rule{Effect: Allow, Tool: "t", Where: []Condition{c}}
+		if got, err := ParseRule(r.String()); err != nil || len(got.Where) != 1 || got.Where[0].arg != arg || got.Where[0].value != value {
 			t.Errorf("%+v became %+v, %v", r, got, err)
 		}
 	})
@@ -593,11 +637,15 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 		var rules []Rule
 		for range rnd.IntN(6) {
 			r := Rule{
-				Effect: Effect(rnd.IntN(3)), Tool: pick("t", "u"), Arg: pick("", "", "command", "path", "timeout_seconds"),
-				Module: pick("", "", "builtin", "sha256:d1"), Source: SourceUser,
+				Effect: Effect(rnd.IntN(3)), Tool: pick("t", "u"),
+				Bound: Binding{Module: pick("", "", "builtin", "sha256:d1")}, Source: SourceFlag,
 			}
-			if r.Arg != "" {
-				r.Value = pick(values...)
+			if arg := pick("", "", "command", "path", "timeout_seconds"); arg != "" {
+				c, err := NewCondition(Is, arg, pick(values...), false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Where = []Condition{c}
 			}
 			rules = append(rules, r)
 		}
@@ -620,24 +668,24 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 
 		// The same again in the plainest words.
 		speaks := func(r Rule) bool {
-			if r.Tool != e.Name || r.Module != "" && r.Module != ModuleID(e.Module) {
+			if r.Tool != e.Name || r.Bound.Module != "" && r.Bound.Module != ModuleID(e.Module) {
 				return false
 			}
-			if r.Arg == "" {
+			if len(r.Where) == 0 {
 				return true
 			}
-			switch v := args[r.Arg].(type) {
+			switch v := args[r.Where[0].arg].(type) {
 			case string:
-				return v == r.Value
+				return v == r.Where[0].value
 			case json.RawMessage:
-				return string(v) == r.Value
+				return string(v) == r.Where[0].value
 			}
 			return false
 		}
 		denied, named := false, false
 		for _, r := range rules {
 			denied = denied || r.Effect == Deny && speaks(r)
-			named = named || r.Effect == Allow && r.Arg == e.Capabilities.Exec && speaks(r)
+			named = named || r.Effect == Allow && len(r.Where) == 1 && r.Where[0].arg == e.Capabilities.Exec && speaks(r)
 		}
 		if denied != (d.Effect() == Deny) {
 			t.Fatalf("%s for %s of %s with %+v", d.Effect(), data, e.Name, rules)
@@ -684,15 +732,32 @@ func TestDecisionsWhileRulesAreAdded(t *testing.T) {
 }
 
 // BenchmarkDecide: 500 rules that all speak of the called tool and of an
-// argument, of which none is about this command. Target: under 5 µs.
+// argument, of which none is about this call. Target: under 5 µs.
 func BenchmarkDecide(b *testing.B) {
-	for name, text := range map[string]string{"narrowed": "bash(command=make test %d)", "other": "tool_%d"} {
+	for name, c := range map[string]struct {
+		rule, args string
+		caps       tool.Capabilities
+	}{
+		"exact":          {"bash(command=make test %d)", `{"command":"make test 500"}`, execs},
+		"other":          {"tool_%d", `{"command":"make test 500"}`, execs},
+		"words":          {"bash(words:command=ls -l dir%d)", `{"command":"ls -l dir500"}`, execs},
+		"words and more": {"bash(words:command=ls -l dir%d ...)", `{"command":"ls -l dir500 x"}`, execs},
+		"paths":          {"bash(path:path=/work/dir%d/**)", `{"path":"src/dir500/a/b.go"}`, writes},
+		"hosts":          {"bash(host:path=*.host%d.example.com)", `{"path":"https://a.host500.example.com/x"}`, reads},
+		"denied words":   {"-bash(words:command=rm -r dir%d)", `{"command":"ls -l dir500"}`, execs},
+		"denied paths":   {"-bash(path:path=/work/dir%d/**)", `{"path":"src/dir500/a/b.go"}`, writes},
+	} {
 		b.Run(name, func(b *testing.B) {
 			var rules []Rule
 			for i := range 500 {
-				rules = append(rules, rule(b, fmt.Sprintf(text, i), SourceUser))
+				text, denies := strings.CutPrefix(fmt.Sprintf(c.rule, i), "-")
+				r := rule(b, text, SourceFlag)
+				if denies {
+					r.Effect = Deny
+				}
+				rules = append(rules, r)
 			}
-			p, e, c := New(Options{Rules: rules}), entry(b, "bash", execs), call("bash", `{"command":"make test 500"}`)
+			p, e, c := New(Options{Rules: rules}), entry(b, "bash", c.caps), call("bash", c.args)
 			b.ReportAllocs()
 			for b.Loop() {
 				p.Decide(c, e)

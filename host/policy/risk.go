@@ -59,6 +59,8 @@ type Scope string
 // The scopes.
 const (
 	ScopeOnce    Scope = "once"
+	ScopeTurn    Scope = "turn"
 	ScopeSession Scope = "session" // until this program ends
+	ScopeProject Scope = "project" // remembered, for one workspace
 	ScopeAlways  Scope = "always"  // remembered in a file that the user can read
 )

@@ -1,49 +1,86 @@
 package policy
 
 import (
-	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Source says where a rule comes from.
+// Source is the layer that a rule or a bound comes from.
 type Source string
 
-// The sources.
+// The sources. Each but the first four can only narrow what is left; what a
+// person answered, or says with --allow, answers a question within that.
 const (
-	SourceDefault  Source = "default"  // the risk of the tool decides
-	SourceFlag     Source = "flag"     // --allow
-	SourceSession  Source = "session"  // answered "session" at a prompt
-	SourceUser     Source = "user"     // answered "always" at a prompt, or written by the user
-	SourceSettings Source = "settings" // agent.toml
+	SourceDefault Source = "default" // the risk of the tool decides
+	SourceFlag    Source = "flag"    // --allow, --deny
+	SourceSession Source = "session" // answered "turn" or "session" at a prompt
+	SourceUser    Source = "user"    // answered "always" or "project" at a prompt, or written by the user
+	SourceAdmin   Source = "administrator"
+	SourceProject Source = "project"
+	SourceEnv     Source = "environment"
 )
 
-// Rule answers a question before it is asked.
+// authority is the order in which layers are named where several say the same.
+var authority = []Source{SourceAdmin, SourceUser, SourceProject, SourceEnv, SourceFlag, SourceSession, SourceDefault}
+
+// mayAllow: nobody but the user answers questions. An administrator's file
+// narrows, and so does what came with a project.
+func (s Source) mayAllow() bool {
+	return s == SourceUser || s == SourceFlag || s == SourceSession
+}
+
+// AnyTool is the name that a rule has for every tool. It cannot allow.
+const AnyTool = "*"
+
+// Rule answers a question before it is asked, or says that a call is not to be
+// made. A rule that denies wins over one that asks, and that over one that
+// allows.
 type Rule struct {
 	Effect Effect
-	Tool   string
-	// Arg and Value narrow the rule to calls whose argument Arg is exactly
-	// Value. Arg empty: any arguments.
-	Arg, Value string
-	// Module narrows the rule to one module: "builtin", or the digest of a
-	// file. Empty: any.
-	Module string
+	Tool   string // its name, or AnyTool
+	// Except are tools that a rule for AnyTool does not speak of.
+	Except []string
+	// Where narrows the rule to calls for which all of it holds. Empty: any.
+	Where []Condition
+	// Risks and Callers narrow it to those. Empty: any.
+	Risks   []Risk
+	Callers []tool.Caller
+	// After narrows it to calls of the tool after so many of it in the session.
+	// It is for rules that deny; 0 is no condition.
+	After int
+
+	// Bound is what the rule was made for; see [Binding].
+	Bound Binding
+	// Turn and Project are set in rules that hold only there. Turn is its
+	// number, Project the directory of the workspace.
+	Turn    int
+	Project string
+
 	Source Source
+	Origin string // where it is written: FILE:LINE; empty where the source says it
+	Why    string // what whoever wrote it says
 }
 
-// String gives the form that [ParseRule] reads.
+// String gives the form that [ParseRule] reads, if the rule has no more than one
+// condition and nothing else to it.
 func (r Rule) String() string {
-	if r.Arg == "" {
+	if len(r.Where) == 0 {
 		return r.Tool
 	}
-	return fmt.Sprintf("%s(%s=%s)", r.Tool, r.Arg, r.Value)
+	parts := make([]string, len(r.Where))
+	for i, c := range r.Where {
+		parts[i] = c.String()
+	}
+	return fmt.Sprintf("%s(%s)", r.Tool, strings.Join(parts, " and "))
 }
 
-// ParseRule reads TOOL or TOOL(ARGUMENT=VALUE). The value is taken to the
-// letter: no pattern, no quoting, up to the last parenthesis.
+// ParseRule reads TOOL or TOOL(CONDITION), see [ParseCondition]. The value goes
+// to the last parenthesis. The rule allows.
 func ParseRule(s string) (Rule, error) {
 	name, rest, narrowed := strings.Cut(s, "(")
 	r := Rule{Effect: Allow, Tool: name}
@@ -54,33 +91,141 @@ func ParseRule(s string) (Rule, error) {
 		return r, nil
 	}
 	inner, ok := strings.CutSuffix(rest, ")")
-	if ok {
-		r.Arg, r.Value, ok = strings.Cut(inner, "=")
-	}
-	if !ok || r.Arg == "" {
+	if !ok {
 		return Rule{}, fmt.Errorf("rule %q: want 'TOOL(ARGUMENT=VALUE)', for example 'bash(command=make test)'", s)
 	}
-	return r, nil
+	c, err := ParseCondition(inner)
+	if err != nil {
+		return Rule{}, fmt.Errorf("rule %q: %w", s, err)
+	}
+	r.Where = []Condition{c}
+	return r, r.Check()
 }
 
+// Check says what is wrong with a rule: one that allows must not be wider than
+// it reads.
+func (r Rule) Check() error {
+	switch {
+	case r.Tool != AnyTool && !tool.ValidName(r.Tool):
+		return fmt.Errorf("rule for %.80q: that is not the name of a tool", r.Tool)
+	case len(r.Except) > 0 && r.Tool != AnyTool:
+		return fmt.Errorf("rule %s: only a rule for %q has exceptions", r, AnyTool)
+	case r.After < 0 || r.After > 0 && r.Effect != Deny:
+		return fmt.Errorf("rule %s: a number of calls is for a rule that denies", r)
+	case r.Effect != Allow:
+		return nil
+	case r.Tool == AnyTool:
+		return errors.New("a rule that allows names its tool: none allows them all")
+	}
+	for _, c := range r.Where {
+		if c.arg == "" {
+			return fmt.Errorf("rule %s: a condition says nothing", r)
+		}
+		if c.kind == Words && !c.not && RunsOthers(c.words.words) && (c.words.more || slices.Contains(c.words.any, true)) {
+			return fmt.Errorf("rule %s: %s runs what its arguments say, so a rule for any of them allows everything; write the words to the letter", r, c.words.words[0])
+		}
+	}
+	return nil
+}
+
+// InWords says what the rule means, for a person who is to agree to it.
+func (r Rule) InWords() string {
+	var b strings.Builder
+	name := r.Tool
+	if name == AnyTool {
+		name = "any tool"
+	}
+	fmt.Fprintf(&b, "%s every call of %s", r.Effect, name)
+	if len(r.Except) > 0 {
+		fmt.Fprintf(&b, " but %s", strings.Join(r.Except, ", "))
+	}
+	if r.Bound.Module != "" {
+		fmt.Fprintf(&b, " of %s", r.Bound.words())
+	}
+	for i, c := range r.Where {
+		fmt.Fprintf(&b, "%s %s", map[bool]string{true: " where", false: " and"}[i == 0], c.InWords())
+	}
+	if len(r.Risks) > 0 {
+		fmt.Fprintf(&b, ", of risk %s", joined(r.Risks, Risk.String))
+	}
+	if len(r.Callers) > 0 {
+		fmt.Fprintf(&b, ", made by %s", joined(r.Callers, func(c tool.Caller) string { return string(c) }))
+	}
+	if r.After > 0 {
+		fmt.Fprintf(&b, ", after %d calls in a session", r.After)
+	}
+	switch {
+	case r.Turn > 0:
+		b.WriteString(", in this turn")
+	case r.Source == SourceSession:
+		b.WriteString(", until this program ends")
+	case r.Project != "":
+		fmt.Fprintf(&b, ", in the workspace %s", r.Project)
+	case r.Source == SourceUser:
+		b.WriteString(", in any workspace")
+	}
+	return b.String()
+}
+
+func joined[T any](list []T, words func(T) string) string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = words(v)
+	}
+	return strings.Join(out, " or ")
+}
+
+// remembered: the rule was kept beyond the run in which somebody wrote it.
+func (r *Rule) remembered() bool { return r.Effect == Allow && r.Source != SourceFlag }
+
 // matches reports whether the rule speaks of this call.
-func (r *Rule) matches(args *arguments, e *tool.Entry) bool {
-	if r.Tool != e.Name || r.Module != "" && r.Module != ModuleID(e.Module) {
-		return false
+func (r *Rule) matches(p *Policy, call *tool.Call, args *arguments, e *tool.Entry, risk Risk) truth {
+	switch {
+	case r.Tool != e.Name && r.Tool != AnyTool,
+		slices.Contains(r.Except, e.Name),
+		len(r.Risks) > 0 && !slices.Contains(r.Risks, risk),
+		len(r.Callers) > 0 && !slices.Contains(r.Callers, call.Caller),
+		r.After > 0 && call.Earlier < r.After,
+		r.Turn > 0 && call.Turn != r.Turn,
+		r.Project != "" && r.Project != p.project:
+		return no
+	case r.Effect == Allow && (!r.Source.mayAllow() && r.Source != "" || r.Tool == AnyTool):
+		return no
 	}
-	if r.Arg == "" {
-		// Whoever allows a tool that starts processes has to say which command:
-		// nothing confines the process yet.
-		return e.Capabilities.Exec == "" || r.Effect == Deny
+	if r.Effect == Allow && e.Capabilities.Exec != "" && !r.mayStart(p, e) {
+		return no
 	}
-	if exec := e.Capabilities.Exec; exec != "" && r.Effect == Allow && r.Source != SourceFlag {
-		return false // a remembered answer never starts a process, however it came into the file
+	out := yes
+	for i := range r.Where {
+		if out = min(out, r.Where[i].holds(args, r.Effect == Allow)); out == no {
+			return no
+		}
 	}
-	if exec := e.Capabilities.Exec; exec != "" && exec != r.Arg && r.Effect != Deny {
-		return false
+	return out
+}
+
+// mayStart: whoever allows a tool that starts processes says which command. As
+// long as nothing confines it, only for the run in which that is said; and a
+// program that runs others is never remembered.
+func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
+	named := false
+	for _, c := range r.Where {
+		if c.arg != e.Capabilities.Exec || c.not || c.kind != Is && c.kind != Words {
+			continue
+		}
+		named = true
+		if !r.remembered() {
+			continue
+		}
+		line := parseCommand(c.value)
+		if c.kind == Words {
+			line = commandLine{[][]string{c.words.words}, true}
+		}
+		if !line.plain() {
+			return false
+		}
 	}
-	value, ok := args.text(r.Arg)
-	return ok && value == r.Value
+	return named && (!r.remembered() || p.tier > TierNone)
 }
 
 // ModuleID is what a rule is bound to: "builtin", or the digest of a module
@@ -92,58 +237,36 @@ func ModuleID(m *tool.Module) string {
 	return "sha256:" + m.Digest
 }
 
-// arguments are those of one call, decoded when the first is asked for: many
-// rules may look at them, most calls meet none that does.
-type arguments struct {
-	raw     json.RawMessage
-	decoded bool
-	all     map[string]json.RawMessage
-
-	// The argument that text returned last: rules come in runs on the same one.
-	name, value string
-	there       bool
-}
-
-// get returns an argument as it was sent.
-func (a *arguments) get(name string) (json.RawMessage, bool) {
-	if !a.decoded {
-		a.decoded = true
-		if json.Unmarshal(a.raw, &a.all) != nil {
-			a.all = nil
+// Examples checks calls that a rule says it is about, and calls that it says it
+// is not about, each the arguments of one as JSON. They belong to the rule, so
+// that whoever changes it is told what else changes.
+func (r Rule) Examples(match, notMatch []string) error {
+	try := func(text string) (truth, error) {
+		args := json.RawMessage(text)
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(args, &object); err != nil || object == nil {
+			return no, fmt.Errorf("rule %s: the example %.200q is not a JSON object of arguments", r, text)
+		}
+		a := &arguments{raw: args, cwd: "/"}
+		out := yes
+		for i := range r.Where {
+			out = min(out, r.Where[i].holds(a, r.Effect == Allow))
+		}
+		return out, nil
+	}
+	for _, text := range match {
+		if t, err := try(text); err != nil {
+			return err
+		} else if t != yes {
+			return fmt.Errorf("rule %s: it does not match its example %s", r, text)
 		}
 	}
-	raw, ok := a.all[name]
-	return bytes.TrimSpace(raw), ok
-}
-
-// text returns an argument as rules write it: a string as it is, anything else
-// as JSON.
-func (a *arguments) text(name string) (string, bool) {
-	if a.decoded && name == a.name {
-		return a.value, a.there
+	for _, text := range notMatch {
+		if t, err := try(text); err != nil {
+			return err
+		} else if t == yes {
+			return fmt.Errorf("rule %s: it matches %s, which it says that it does not", r, text)
+		}
 	}
-	raw, there := a.get(name)
-	s, ok := str(raw)
-	if !ok {
-		s = string(raw)
-	}
-	a.name, a.value, a.there = name, s, there
-	return s, there
-}
-
-// str returns an argument that is a string, and nothing else.
-func (a *arguments) str(name string) (string, bool) {
-	raw, ok := a.get(name)
-	if !ok {
-		return "", false
-	}
-	return str(raw)
-}
-
-func str(raw json.RawMessage) (s string, ok bool) {
-	// null decodes into a string too, as the empty one.
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
-		return "", false
-	}
-	return s, true
+	return nil
 }

@@ -33,6 +33,7 @@ type Decision struct {
 	Risk   string       `json:"risk"`
 	Rule   string       `json:"rule"`
 	Source string       `json:"source"`
+	Origin string       `json:"origin,omitempty"` // where the rule is written
 	Reason string       `json:"reason"`
 	Answer *bool        `json:"answer,omitempty"` // what a person said, where policy asks
 	Scope  policy.Scope `json:"scope,omitempty"`

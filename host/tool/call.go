@@ -12,6 +12,7 @@ type Caller string
 const (
 	CallerAgent  Caller = "agent"  // the model, through the loop
 	CallerPerson Caller = "person" // `stockade call`
+	CallerMCP    Caller = "mcp"    // a client of the MCP server
 )
 
 // Call is one use of a tool.
@@ -24,6 +25,8 @@ type Call struct {
 
 	// Turn and Step say where in the session the call stands; 0 outside a turn.
 	Turn, Step int
+	// Earlier is how many calls of the tool came before it in the session.
+	Earlier int
 	// Limit is set on the last calls that a loop allows; the result carries it.
 	Limit string
 }

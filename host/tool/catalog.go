@@ -25,6 +25,9 @@ type Module struct {
 	Bytes  int64
 	Origin Origin
 	Path   string // where a person finds it; empty for a built-in module
+	// Signer is whose signature over the bytes was verified, and Namespace the
+	// name under which that signer publishes. Empty: nobody's was.
+	Signer, Namespace string
 	// Read returns the bytes. Whoever uses them checks them against Digest first.
 	Read func() ([]byte, error)
 }
@@ -43,6 +46,7 @@ type Entry struct {
 	Spec
 	Schema *Schema // of Spec.Parameters
 	Module *Module
+	ABI    string // the WIT package that the module says it was built for
 }
 
 // aliases are names that other systems gave to the same tools.
@@ -70,7 +74,7 @@ func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
 			if other, ok := c.entries[spec.Name]; ok {
 				return nil, fmt.Errorf("tool %q is in module %q and in module %q", spec.Name, other.Module.Name, mod.Name)
 			}
-			c.entries[spec.Name] = &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod}
+			c.entries[spec.Name] = &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod, ABI: manifest.ABI}
 			c.names = append(c.names, spec.Name)
 		}
 	}

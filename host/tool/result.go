@@ -57,6 +57,9 @@ type Error struct {
 	// A denial says which rule decided and what would allow the call.
 	Rule  string
 	Allow string
+	// Denial is the same as data, with the layer and the smallest change that
+	// would allow the call: see policy.Explanation.
+	Denial json.RawMessage
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -110,19 +113,20 @@ type successEnvelope struct {
 }
 
 type failureEnvelope struct {
-	Success      bool      `json:"tool_success"`
-	Error        string    `json:"error"`
-	Code         Code      `json:"error_code"`
-	Type         ErrorType `json:"error_type"`
-	Hint         string    `json:"hint,omitempty"`
-	Rule         string    `json:"rule,omitempty"`
-	Allow        string    `json:"allow,omitempty"`
-	ExitCode     *int      `json:"exit_code"`
-	Stdout       string    `json:"stdout"`
-	Stderr       string    `json:"stderr"`
-	LimitReached bool      `json:"limit_reached,omitempty"`
-	LimitMessage string    `json:"limit_message,omitempty"`
-	Metadata     metadata  `json:"metadata"`
+	Success      bool            `json:"tool_success"`
+	Error        string          `json:"error"`
+	Code         Code            `json:"error_code"`
+	Type         ErrorType       `json:"error_type"`
+	Hint         string          `json:"hint,omitempty"`
+	Rule         string          `json:"rule,omitempty"`
+	Allow        string          `json:"allow,omitempty"`
+	Denial       json.RawMessage `json:"denial,omitempty"`
+	ExitCode     *int            `json:"exit_code"`
+	Stdout       string          `json:"stdout"`
+	Stderr       string          `json:"stderr"`
+	LimitReached bool            `json:"limit_reached,omitempty"`
+	LimitMessage string          `json:"limit_message,omitempty"`
+	Metadata     metadata        `json:"metadata"`
 }
 
 // Envelope wraps the result, once, for every tool and every failure: it is
@@ -149,7 +153,7 @@ func (r Result) Envelope() json.RawMessage {
 		typ = InternalError
 	}
 	return marshal(failureEnvelope{
-		Error: r.Err.Message, Code: r.Err.Code, Type: typ, Hint: r.Err.Hint, Rule: r.Err.Rule, Allow: r.Err.Allow,
+		Error: r.Err.Message, Code: r.Err.Code, Type: typ, Hint: r.Err.Hint, Rule: r.Err.Rule, Allow: r.Err.Allow, Denial: r.Err.Denial,
 		ExitCode: r.Err.ExitCode, Stdout: r.Err.Stdout, Stderr: r.Err.Stderr,
 		LimitReached: r.LimitReached, LimitMessage: r.LimitMessage, Metadata: meta,
 	})

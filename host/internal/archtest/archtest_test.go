@@ -58,6 +58,8 @@ var table = map[string][]string{
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
 
+	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/tool"},
+
 	"host/internal/archtest": {},
 	"host/internal/nearest":  {},
 }
@@ -73,6 +75,7 @@ var behind = map[string]string{
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
 	"github.com/BurntSushi/toml":                       "host/config",
+	"mvdan.cc/sh/v3":                                   "host/policy",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "host/tool",
 	"github.com/aymanbagabas/go-udiff":                 "host/diff",

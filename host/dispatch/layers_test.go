@@ -1,0 +1,65 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"sync"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func TestADeniedToolIsNotShownToTheModel(t *testing.T) {
+	names := func(opts policy.Options) map[string]bool {
+		out := map[string]bool{}
+		for _, def := range New(newWorld(t, opts).options).Definitions() {
+			out[def.Name] = true
+		}
+		return out
+	}
+	all := names(policy.Options{})
+	left := names(policy.Options{Rules: []policy.Rule{{Effect: policy.Deny, Tool: "file_write"}}})
+	if !all["file_write"] || left["file_write"] || len(left) != len(all)-1 {
+		t.Errorf("of %v are shown %v", all, left)
+	}
+}
+
+func TestADenialCarriesItsFactsAsData(t *testing.T) {
+	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Deny, Tool: "file_write", Source: policy.SourceUser, Origin: "f:1"}}})
+	r, err := New(w.options).Call(t.Context(), aCall("file_write", `{}`))
+	if err != nil || r.Err == nil {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	var envelope struct {
+		Denial policy.Explanation `json:"denial"`
+	}
+	if err := json.Unmarshal(r.Envelope(), &envelope); err != nil {
+		t.Fatal(err)
+	}
+	if x := envelope.Denial; x.Effect != "deny" || x.Source != policy.SourceUser || x.Origin != "f:1" || x.Rule != "file_write" || x.Change == "" || x.Risk != "medium" {
+		t.Errorf("got %+v", x)
+	}
+}
+
+// Of many calls at once no more run than a session may have.
+func TestASessionHasNoMoreCallsThanItMay(t *testing.T) {
+	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Deny, Tool: "file_read", After: 5}}})
+	w.options.Calls = map[string]int{"file_read": 2}
+	d := New(w.options)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	ran := 0
+	for range 20 {
+		wg.Go(func() {
+			if r, err := d.Call(t.Context(), tool.Call{ID: "c", Tool: "file_read", Args: []byte(`{"path":"a"}`), Cwd: "/work"}); err == nil && r.Err == nil {
+				mu.Lock()
+				ran++
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if ran != 3 {
+		t.Errorf("%d ran, beside the 2 of before", ran)
+	}
+}

@@ -1,0 +1,279 @@
+package policy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Ceiling is what a layer permits at most. Its zero value permits everything.
+// Ceilings meet with [Narrow]; there is no operation that widens one.
+//
+// A list of lists is one list for each layer that has any, and whatever is
+// asked for has to be in all of them. An empty list permits nothing: "nobody
+// said anything" is having no list.
+type Ceiling struct {
+	Rules       []Rule // that deny or ask
+	Modules     []ModuleList
+	Directories []List // patterns of directories; each covers what is below
+	Hosts       []List // names of hosts, or *.NAME
+	Providers   []List // of models
+	BaseURLs    []List // of providers, to the letter; "" is the provider's own
+	Hidden      []Line // paths that no guest sees
+
+	// Limits are the most that a setting can be, by its key in agent.toml;
+	// durations in nanoseconds.
+	Limits map[string]Most
+
+	MinTier      *Most // the least tier that a process may run in
+	Signed       []Line
+	Confirm      []Line // every call asks
+	AuditExports []Line // directories into which each session is exported; "" asks for the log alone
+}
+
+// List is what one layer permits.
+type List struct {
+	Values []string // sorted
+	From   From
+}
+
+// Line is one value of one layer.
+type Line struct {
+	Value string
+	From  From
+}
+
+// Most is a number that one layer sets.
+type Most struct {
+	Value int64
+	From  From
+}
+
+// ModuleList is which modules one layer lets run, beside the built-in ones: any
+// that is in one of the lists.
+type ModuleList struct {
+	Digests, Signers, Namespaces []string // sorted; digests in hex
+	From                         From
+}
+
+// From says where a bound is written.
+type From struct {
+	Source Source
+	Origin string // FILE: KEY
+}
+
+func (f From) String() string { return strings.TrimSpace(string(f.Source) + " " + f.Origin) }
+
+// Narrow returns what both ceilings permit. It is commutative, associative and
+// idempotent, and its result permits nothing that either does not.
+func Narrow(a, b Ceiling) Ceiling { return meet(a, b) }
+
+// meet is [Narrow] of any number of ceilings.
+func meet(all ...Ceiling) Ceiling {
+	var c Ceiling
+	for _, o := range all {
+		c.Rules = append(c.Rules, o.Rules...)
+		c.Modules = append(c.Modules, o.Modules...)
+		c.Directories = append(c.Directories, o.Directories...)
+		c.Hosts = append(c.Hosts, o.Hosts...)
+		c.Providers = append(c.Providers, o.Providers...)
+		c.BaseURLs = append(c.BaseURLs, o.BaseURLs...)
+		c.Hidden = append(c.Hidden, o.Hidden...)
+		c.Limits = lowest(c.Limits, o.Limits)
+		c.MinTier = highest(c.MinTier, o.MinTier)
+		c.Signed = append(c.Signed, o.Signed...)
+		c.Confirm = append(c.Confirm, o.Confirm...)
+		c.AuditExports = append(c.AuditExports, o.AuditExports...)
+	}
+	c.Rules = normal(c.Rules, Rule.identity)
+	c.Modules = normal(c.Modules, func(l ModuleList) string {
+		return texts("", l.Digests) + texts("", l.Signers) + texts("", l.Namespaces) + texts(l.From.String())
+	})
+	for _, lists := range []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs} {
+		*lists = normal(*lists, func(l List) string { return texts("", l.Values) + texts(l.From.String()) })
+	}
+	for _, lines := range []*[]Line{&c.Hidden, &c.Signed, &c.Confirm, &c.AuditExports} {
+		*lines = normal(*lines, func(l Line) string { return texts(l.Value) + texts(l.From.String()) })
+	}
+	return c
+}
+
+// normal is sorted and holds nothing twice.
+func normal[T any](values []T, identity func(T) string) []T {
+	if len(values) < 2 {
+		return values
+	}
+	type keyed struct {
+		key string
+		v   T
+	}
+	all := make([]keyed, len(values))
+	for i, v := range values {
+		all[i] = keyed{identity(v), v}
+	}
+	slices.SortStableFunc(all, func(x, y keyed) int { return cmp.Compare(x.key, y.key) })
+	all = slices.CompactFunc(all, func(x, y keyed) bool { return x.key == y.key })
+	out := make([]T, len(all))
+	for i := range all {
+		out[i] = all[i].v
+	}
+	return out
+}
+
+// identity tells two rules apart.
+func (r Rule) identity() string {
+	where := make([]string, len(r.Where))
+	for i, c := range r.Where {
+		where[i] = c.String()
+	}
+	out := texts(r.Tool, r.Except, where) + texts(string(r.Source), []string{r.Origin, r.Why, r.Project, r.Bound.Module, r.Bound.ABI,
+		r.Bound.Description, r.Bound.Schema, r.Bound.Capabilities})
+	for _, n := range append([]int{int(r.Effect), r.After, r.Turn, len(r.Callers)}, asInts(r.Risks)...) {
+		out += strconv.Itoa(n) + " "
+	}
+	for _, c := range r.Callers {
+		out += texts(string(c))
+	}
+	return out
+}
+
+func asInts(risks []Risk) []int {
+	var out []int
+	for _, r := range risks {
+		out = append(out, int(r))
+	}
+	return out
+}
+
+// texts puts each text behind its length, so that no two lists read the same.
+func texts(first string, lists ...[]string) string {
+	var b strings.Builder
+	put := func(s string) {
+		b.WriteString(strconv.Itoa(len(s)))
+		b.WriteByte(':')
+		b.WriteString(s)
+	}
+	put(first)
+	for _, l := range lists {
+		b.WriteString(strconv.Itoa(len(l)))
+		b.WriteByte('[')
+		for _, s := range l {
+			put(s)
+		}
+	}
+	return b.String()
+}
+
+func lowest(a, b map[string]Most) map[string]Most {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	out := maps.Clone(a)
+	if out == nil {
+		out = map[string]Most{}
+	}
+	for k, v := range b {
+		if old, ok := out[k]; !ok || compareMost(v, old) < 0 {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func highest(a, b *Most) *Most {
+	switch {
+	case a == nil:
+		return b
+	case b == nil || a.Value > b.Value || a.Value == b.Value && compareMost(*a, *b) <= 0:
+		return a
+	}
+	return b
+}
+
+func compareMost(a, b Most) int {
+	return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.From.String(), b.From.String()))
+}
+
+// Permits reports whether a value is in each of the lists, and which layer says
+// no.
+func Permits(lists []List, value string) (bool, From) {
+	for _, l := range lists {
+		if !slices.Contains(l.Values, value) {
+			return false, l.From
+		}
+	}
+	return true, From{}
+}
+
+// PermitsHost reports whether the name of a host is permitted, and which layer
+// says no. What is not the name of a host is not, where there is any list.
+func (c Ceiling) PermitsHost(host string) (bool, From) {
+	name, ok := hostName(host)
+	for _, l := range c.Hosts {
+		if !ok || !slices.ContainsFunc(l.Values, func(v string) bool {
+			p, err := parseNamePattern(v)
+			return err == nil && p.match(name)
+		}) {
+			return false, l.From
+		}
+	}
+	return true, From{}
+}
+
+// PermitsMount returns the widest form of a mount that is permitted, and which
+// layer says no.
+func (c Ceiling) PermitsMount(m Mount) (Mount, bool, From) {
+	name := slashed(m.Host)
+	for _, l := range c.Directories {
+		seen, write := false, false
+		for _, v := range l.Values {
+			dir, readOnly := strings.CutSuffix(v, ":ro")
+			p, err := parsePathPattern(dir)
+			if err != nil || !p.covers(name) {
+				continue
+			}
+			seen, write = true, write || !readOnly
+		}
+		if !seen {
+			return Mount{}, false, l.From
+		}
+		m.Write = m.Write && write
+	}
+	return m, true, From{}
+}
+
+// covers reports whether the pattern matches a path or a directory above it.
+func (p pathPattern) covers(name string) bool {
+	segments := segmentsOf(name)
+	for n := len(segments); n >= 0; n-- {
+		if matchSegments(p.segments, segments[:n]) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayRun answers whether a module may run at all.
+func (c Ceiling) mayRun(m moduleFacts) (bool, string, From) {
+	if m.builtin {
+		return true, "", From{}
+	}
+	if len(c.Signed) > 0 && m.signer == "" {
+		return false, "the module is not signed", c.Signed[0].From
+	}
+	for _, l := range c.Modules {
+		if slices.Contains(l.Digests, m.digest) || m.signer != "" && slices.Contains(l.Signers, m.signer) ||
+			m.namespace != "" && m.signer != "" && slices.Contains(l.Namespaces, m.namespace) {
+			continue
+		}
+		return false, "the module is none of those that may run", l.From
+	}
+	return true, "", From{}
+}
+
+type moduleFacts struct {
+	builtin                   bool
+	digest, signer, namespace string
+}

@@ -1,0 +1,392 @@
+package policy
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+var combinations = flag.Int("combinations", 10_000, "random combinations of layers, rules and calls; `make test-layers` tries a million")
+
+// world makes random layers, answers and calls out of few words, so that they
+// meet often.
+type world struct{ *rand.Rand }
+
+var parsed = map[string]Condition{} // by their text; tests here do not run in parallel
+
+func (w world) pick(from ...string) string { return from[w.IntN(len(from))] }
+
+func (w world) some(from ...string) []string {
+	out := []string{}
+	for _, s := range from {
+		if w.IntN(3) == 0 {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (w world) condition() Condition {
+	text := w.pick("", "", "!") + w.pick(
+		"path=a", "path=/work/a", "path:path=/work/**", "path:path=/work/*/b", "path:path=/**", "path:path=/work/secret/**", "command=ls -l",
+		"words:command=ls ...", "words:command=ls -l", "words:command=rm ...", "host:url=*.example.com", "host:url=a.example.com",
+		`one_of:path=["a","b"]`, "maximum:limit=10", "pattern:path=[a-z]*", "path:/list/*=/work/**",
+	)
+	if c, ok := parsed[text]; ok {
+		return c
+	}
+	c, err := ParseCondition(text)
+	if err != nil {
+		panic(err)
+	}
+	parsed[text] = c
+	return c
+}
+
+func (w world) rule(source Source, effects ...Effect) Rule {
+	r := Rule{Effect: effects[w.IntN(len(effects))], Tool: w.pick("t", "u", AnyTool), Source: source}
+	if r.Effect == Allow && r.Tool == AnyTool {
+		r.Tool = "t"
+	}
+	for range w.IntN(3) {
+		r.Where = append(r.Where, w.condition())
+	}
+	if w.IntN(4) == 0 {
+		r.Risks = []Risk{Risk(w.IntN(3))}
+	}
+	if w.IntN(4) == 0 {
+		r.Callers = []tool.Caller{tool.Caller(w.pick("agent", "person", "mcp"))}
+	}
+	if w.IntN(6) == 0 && r.Effect == Deny {
+		r.After = 1 + w.IntN(3)
+	}
+	if w.IntN(6) == 0 && r.Tool == AnyTool {
+		r.Except = []string{w.pick("t", "u")}
+	}
+	return r
+}
+
+func (w world) ceiling(source Source) Ceiling {
+	var c Ceiling
+	from := From{source, w.pick("f: 1", "f: 2")}
+	for range w.IntN(3) {
+		c.Rules = append(c.Rules, w.rule(source, Deny, Ask))
+	}
+	if w.IntN(2) == 0 {
+		c.Directories = []List{{w.some("/work", "/work/*", "/data:ro", "/data", "/home/*/src"), from}}
+	}
+	if w.IntN(3) == 0 {
+		c.Hosts = []List{{w.some("a.example.com", "*.example.com", "b.org"), from}}
+	}
+	if w.IntN(3) == 0 {
+		c.Providers = []List{{w.some("openai", "offline"), from}}
+	}
+	if w.IntN(4) == 0 {
+		c.Modules = []ModuleList{{Digests: w.some("d1", "d2"), Signers: w.some("s"), Namespaces: w.some("n"), From: from}}
+	}
+	if w.IntN(6) == 0 {
+		c.Signed = []Line{{From: from}}
+	}
+	if w.IntN(5) == 0 {
+		c.Confirm = []Line{{From: from}}
+	}
+	if w.IntN(4) == 0 {
+		c.Hidden = []Line{{w.pick("/work/secret", "/data/x"), from}}
+	}
+	if w.IntN(4) == 0 {
+		c.MinTier = &Most{int64(w.IntN(4)), from}
+	}
+	for _, key := range []string{TimeoutKey, MemoryKey, FuelKey, OutputKey, BashTimeoutKey} {
+		if w.IntN(3) == 0 {
+			if c.Limits == nil {
+				c.Limits = map[string]Most{}
+			}
+			c.Limits[key] = Most{int64(1 + w.IntN(1_000_000_000_000)), from}
+		}
+	}
+	return Narrow(c, c)
+}
+
+func (w world) call() (tool.Call, *tool.Entry) {
+	e := entry0(w.pick("t", "u"), []tool.Capabilities{nothing, reads, writes, execs}[w.IntN(4)], tool.Origin(w.pick("builtin", "file")))
+	e.Module = &tool.Module{Name: "m", Digest: w.pick("d1", "d3"), Origin: e.Module.Origin, Signer: w.pick("", "s"), Namespace: w.pick("", "n")}
+	args := map[string]any{}
+	for name, values := range map[string][]any{
+		"path":    {"a", "/work/a", "/work/x/b", "/work/secret/k", "../work/secret/k", "/work/x/../secret", 7, nil, ""},
+		"command": {"ls -l", "ls -l x", "rm -r x", "ls; rm x", "env rm x", "ls $X", "/bin/rm x", "l\\s -l", `"rm" y`},
+		"url":     {"https://a.example.com/", "a.example.com", "https://evilexample.com", "b.org", "x\x00y"},
+		"limit":   {5, 10, 11, "11"},
+		"list":    {[]string{"/work/a", "/etc/passwd"}, []string{}, "x"},
+	} {
+		if w.IntN(3) > 0 {
+			args[name] = values[w.IntN(len(values))]
+		}
+	}
+	data, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	return tool.Call{ID: "c", Tool: e.Name, Args: data, Caller: tool.Caller(w.pick("agent", "person", "mcp")), Cwd: "/work", Earlier: w.IntN(4)}, e
+}
+
+// TestNoLayerWidensTheAdministrators: whatever the user, the project, the
+// environment and the flags say, hostile or not, a call may do at most what the
+// administrator permits. What that is, is said here again in the plainest words,
+// not with the code that is tested.
+func TestNoLayerWidensTheAdministrators(t *testing.T) {
+	w := world{rand.New(rand.NewPCG(7, 11))}
+	sources := []Source{SourceUser, SourceProject, SourceEnv, SourceFlag}
+	var allowed, denied, asked int
+	for n := range *combinations {
+		admin := w.ceiling(SourceAdmin)
+		layers := []Layer{{Source: SourceAdmin, Ceiling: admin}}
+		var rules []Rule
+		for _, s := range sources {
+			l := Layer{Source: s, Ceiling: w.ceiling(s)}
+			for range w.IntN(3) {
+				l.Answers = append(l.Answers, w.rule(s, Allow))
+			}
+			layers = append(layers, l)
+		}
+		for range w.IntN(3) {
+			rules = append(rules, w.rule(SourceFlag, Allow, Ask, Deny))
+		}
+		w.Shuffle(len(layers), func(i, j int) { layers[i], layers[j] = layers[j], layers[i] })
+		mounts := []Mount{{"/work", true}, {"/data", true}, {"/home/ada/src", true}, {"/etc", true}}
+		c, e := w.call()
+		p := New(Options{
+			Mounts: mounts, Rules: rules, Layers: layers, Tier: Tier(w.IntN(4)), ConfirmAll: w.IntN(4) == 0,
+			Limits: Limits{Timeout: time.Hour, MemoryBytes: 1 << 60, Fuel: 1 << 60, OutputBytes: 1 << 40, ExecTimeoutMax: time.Hour},
+		})
+		d := p.Decide(c, e)
+		switch d.Effect() {
+		case Allow:
+			allowed++
+		case Ask:
+			asked++
+		default:
+			denied++
+		}
+		fail := func(format string, args ...any) {
+			t.Helper()
+			t.Fatalf("combination %d: %s\nadministrator: %+v\ncall: %s %s by %s of %+v\ndecision: %s by %s %q: %s", n, fmt.Sprintf(format, args...), admin,
+				c.Tool, c.Args, c.Caller, e.Module, d.Effect(), d.Source(), d.Rule(), d.Reason())
+		}
+		if must := plainEffect(admin, c, e, p.tier); d.Effect() > must {
+			fail("the administrator permits at most %s", must)
+		}
+		if d.Effect() == Deny {
+			for _, f := range []func() (Grant, error){d.Grant, func() (Grant, error) { return d.Approve(Answer{Allow: true}, 1) }, d.Rehearse} {
+				if g, err := f(); err == nil || g.g != nil {
+					fail("a grant all the same")
+				}
+			}
+			continue
+		}
+		g, err := d.Grant()
+		if d.Effect() == Ask {
+			g, err = d.Approve(Answer{Allow: true, Scope: ScopeAlways}, 1)
+		}
+		if err != nil {
+			continue // no command
+		}
+		for _, m := range g.Mounts() {
+			for _, l := range admin.Directories {
+				if may := plainDirectory(l.Values, m.Host); may == "" || m.Write && may != "rw" {
+					fail("it is granted %s", m)
+				}
+			}
+		}
+		if e.Capabilities.Files != tool.FilesNone {
+			for _, h := range admin.Hidden {
+				if !slices.Contains(g.Masked(), h.Value) {
+					fail("it sees %s", h.Value)
+				}
+			}
+		}
+		l := g.Limits()
+		for key, got := range map[string]int64{
+			MemoryKey: int64(l.MemoryBytes), FuelKey: int64(l.Fuel), OutputKey: int64(l.OutputBytes), BashTimeoutKey: int64(l.ExecTimeout),
+		} {
+			if most, ok := admin.Limits[key]; ok && got > most.Value && (key != BashTimeoutKey || g.MayExec()) {
+				fail("%s is %d", key, got)
+			}
+		}
+		if most, ok := admin.Limits[TimeoutKey]; ok && !g.MayExec() && int64(l.Timeout) > most.Value {
+			fail("%s is %s", TimeoutKey, l.Timeout)
+		}
+	}
+	t.Logf("%d combinations: %d allowed, %d asked, %d denied", *combinations, allowed, asked, denied)
+	if *combinations >= 10_000 && min(allowed, asked, denied) < *combinations/100 {
+		t.Errorf("%d allowed, %d asked, %d denied: it says nothing about one of them", allowed, asked, denied)
+	}
+}
+
+// plainDirectory is "rw", "ro" or "" for a directory, by what one list says.
+func plainDirectory(values []string, dir string) string {
+	out := ""
+	for at := dir; ; at = path.Dir(at) {
+		for _, v := range values {
+			pattern, ro := strings.CutSuffix(v, ":ro")
+			if ok, err := path.Match(pattern, at); err == nil && ok {
+				if !ro {
+					return "rw"
+				}
+				out = "ro"
+			}
+		}
+		if at == "/" {
+			return out
+		}
+	}
+}
+
+// plainEffect is the most that the administrator's bounds let happen, as far as
+// the few words of these tests go.
+func plainEffect(c Ceiling, call tool.Call, e *tool.Entry, tier Tier) Effect {
+	builtin := e.Module.Origin == tool.OriginBuiltin
+	if !builtin && len(c.Signed) > 0 && e.Module.Signer == "" {
+		return Deny
+	}
+	for _, l := range c.Modules {
+		by := slices.Contains(l.Digests, e.Module.Digest) || e.Module.Signer == "s" && (len(l.Signers) > 0 || e.Module.Namespace == "n" && len(l.Namespaces) > 0)
+		if !builtin && !by {
+			return Deny
+		}
+	}
+	if e.Capabilities.Exec != "" && c.MinTier != nil && int64(tier) < c.MinTier.Value {
+		return Deny
+	}
+	most := Allow
+	if len(c.Confirm) > 0 {
+		most = Ask
+	}
+	var args map[string]any
+	_ = json.Unmarshal(call.Args, &args)
+	for _, r := range c.Rules {
+		if r.Tool != AnyTool && r.Tool != call.Tool || slices.Contains(r.Except, call.Tool) ||
+			len(r.Risks) > 0 && !slices.Contains(r.Risks, RiskOf(e.Capabilities)) || len(r.Callers) > 0 && !slices.Contains(r.Callers, call.Caller) ||
+			r.After > call.Earlier {
+			continue
+		}
+		certain := true
+		for _, cond := range r.Where {
+			certain = certain && plainlyHolds(cond.String(), args)
+		}
+		if certain {
+			most = min(most, r.Effect)
+		}
+	}
+	return most
+}
+
+// plainlyHolds says of a few conditions that they hold without doubt.
+func plainlyHolds(cond string, args map[string]any) bool {
+	file, _ := args["path"].(string)
+	command, _ := args["command"].(string)
+	url, _ := args["url"].(string)
+	limit, isNumber := args["limit"].(float64)
+	switch cond {
+	case "path=a":
+		return file == "a"
+	case "path=/work/a":
+		return file == "/work/a"
+	case "path:path=/**":
+		return file != ""
+	case "path:path=/work/**":
+		return file == "a" || strings.HasPrefix(file, "/work/")
+	case "path:path=/work/secret/**":
+		return file == "/work/secret/k"
+	case "!path:path=/work/secret/**":
+		return file == "a" || file == "/work/a" || file == "/work/x/b"
+	case "path:path=/work/*/b":
+		return file == "/work/x/b"
+	case "words:command=rm ...":
+		return slices.Contains([]string{"rm -r x", "ls; rm x", "/bin/rm x", `"rm" y`}, command)
+	case "words:command=ls ...", "words:command=ls -l":
+		return command == "ls -l" || command == `l\s -l` || cond != "words:command=ls -l" && strings.HasPrefix(command, "ls -l")
+	case "!words:command=ls ...":
+		return strings.HasPrefix(command, "rm") || command == "/bin/rm x"
+	case "host:url=*.example.com", "host:url=a.example.com":
+		return url == "a.example.com" || url == "https://a.example.com/"
+	case "!host:url=*.example.com", "!host:url=a.example.com":
+		return url == "https://evilexample.com" || url == "b.org"
+	case "maximum:limit=10":
+		return isNumber && limit <= 10
+	case "!maximum:limit=10":
+		return isNumber && limit > 10
+	}
+	return false
+}
+
+func TestNarrowIsAMeet(t *testing.T) {
+	w := world{rand.New(rand.NewPCG(3, 5))}
+	for range 3000 {
+		a, b, c := w.ceiling(SourceAdmin), w.ceiling(SourceUser), w.ceiling(SourceProject)
+		for name, pair := range map[string][2]Ceiling{
+			"commutative":        {Narrow(a, b), Narrow(b, a)},
+			"associative":        {Narrow(Narrow(a, b), c), Narrow(a, Narrow(b, c))},
+			"idempotent":         {Narrow(a, a), a},
+			"twice changes none": {Narrow(Narrow(a, b), b), Narrow(a, b)},
+			"nothing is neutral": {Narrow(a, Ceiling{}), a},
+		} {
+			if !reflect.DeepEqual(pair[0], pair[1]) {
+				t.Fatalf("%s: not the same\n%+v\n%+v", name, pair[0], pair[1])
+			}
+		}
+	}
+}
+
+func TestAnEmptyListPermitsNothing(t *testing.T) {
+	from := From{SourceAdmin, "f"}
+	c := Ceiling{
+		Directories: []List{{[]string{}, from}}, Hosts: []List{{nil, from}}, Providers: []List{{nil, from}}, Modules: []ModuleList{{From: from}},
+	}
+	if _, ok, _ := c.PermitsMount(Mount{Host: "/work"}); ok {
+		t.Error("a directory")
+	}
+	if ok, _ := c.PermitsHost("example.com"); ok {
+		t.Error("a host")
+	}
+	if ok, _ := Permits(c.Providers, "openai"); ok {
+		t.Error("a provider")
+	}
+	p := New(Options{Mounts: []Mount{{"/work", true}}, Layers: []Layer{{Source: SourceAdmin, Ceiling: c}}})
+	if g, err := p.Decide(call("r", `{}`), entry(t, "r", reads)).Grant(); err != nil || len(g.Mounts()) != 0 {
+		t.Errorf("granted %v, %v", g.Mounts(), err)
+	}
+	e := entry(t, "r", nothing)
+	e.Module = &tool.Module{Digest: "d", Origin: tool.OriginFile, Signer: "s", Namespace: "n"}
+	if d := p.Decide(call("r", `{}`), e); d.Effect() != Deny || d.Source() != SourceAdmin {
+		t.Errorf("a module: %s by %s", d.Effect(), d.Source())
+	}
+}
+
+// P18 of the attack suite, and the zero byte by which others were passed.
+func TestHostsAreComparedByWholeLabels(t *testing.T) {
+	c := Ceiling{Hosts: []List{{[]string{"*.example.com", "api.example.org"}, From{}}}}
+	for host, want := range map[string]bool{
+		"a.example.com": true, "A.Example.COM": true, "a.b.example.com": true, "a.example.com.": true, "api.example.org": true,
+		"example.com": false, "evilexample.com": false, "example.com.evil": false, "a.example.com.evil.org": false, "x.api.example.org": false,
+		".example.com": false, "a..example.com": false, "": false, "evil.org\x00.example.com": false, "evil.org%00.example.com": false,
+		"evil.org#.example.com": false, "evil.org/.example.com": false, "evil.org\n.example.com": false, "ａ.example.com": false, "-.example.com": false,
+	} {
+		if got, _ := c.PermitsHost(host); got != want {
+			t.Errorf("%q: %v", host, got)
+		}
+	}
+	for _, text := range []string{"*", "*.com", "a.*.com", "**.example.com", "*example.com", "", "*.", "exa mple.com", "example.com/x", "[::1]", "a\x00.com"} {
+		if p, err := parseNamePattern(text); err == nil {
+			t.Errorf("%q is the pattern %v", text, p)
+		}
+	}
+}

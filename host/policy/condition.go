@@ -1,0 +1,271 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind says how a [Condition] compares an argument with its value.
+type Kind string
+
+// The kinds. Except for Is, a kind is written before the argument, with a
+// colon: path:path=/work/**.
+const (
+	Is      Kind = ""        // equal: text to the letter, anything else as JSON
+	Path    Kind = "path"    // a path under a pattern, see [NewCondition]
+	Host    Kind = "host"    // a host, or a URL with one: NAME, or *.NAME
+	Words   Kind = "words"   // a command, by its literal words
+	Pattern Kind = "pattern" // a regular expression (RE2) over the whole value
+	OneOf   Kind = "one_of"  // a JSON array of texts, of which it is one
+	Maximum Kind = "maximum" // a number, which it does not exceed
+)
+
+var kinds = []Kind{Path, Host, Words, Pattern, OneOf, Maximum}
+
+// Condition narrows a rule to calls with a certain argument. It is made by
+// [NewCondition] or [ParseCondition] only; the zero value holds for no call.
+type Condition struct {
+	arg   string
+	kind  Kind
+	value string
+	not   bool
+
+	path  pathPattern
+	host  namePattern
+	words wordsPattern
+	re    *regexp.Regexp
+	oneOf []string
+	max   float64
+}
+
+// NewCondition makes a condition on an argument: the name of one, or a JSON
+// pointer ("/edits/0/path") into the arguments, in which a "*" stands for every
+// element or member. not turns it around.
+//
+// A path pattern is absolute; "*" stands for any letters of one segment, a
+// segment "**" for any number of segments. Words are separated as bash does, "*"
+// is any one word, and "..." at the end any more. Everything is compared
+// with case, but hosts.
+func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
+	c := Condition{arg: arg, kind: kind, value: value, not: not}
+	if arg == "" || len(arg) > 256 {
+		return Condition{}, fmt.Errorf("condition %.80q names no argument", arg)
+	}
+	if strings.HasPrefix(arg, "/") && strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(arg), "~") {
+		return Condition{}, fmt.Errorf("condition on %.80q: in a JSON pointer ~ is written ~0, and / is ~1", arg)
+	}
+	var err error
+	switch kind {
+	case Is:
+	case Path:
+		c.path, err = parsePathPattern(value)
+	case Host:
+		if c.host, err = parseNamePattern(value); err == nil {
+			c.value = c.host.String()
+		}
+	case Words:
+		c.words, err = parseWordsPattern(value)
+	case Pattern:
+		if len(value) > maxPattern {
+			err = fmt.Errorf("the pattern has more than %d bytes", maxPattern)
+		} else {
+			c.re, err = regexp.Compile(`\A(?:` + value + `)\z`)
+		}
+	case OneOf:
+		if err = json.Unmarshal([]byte(value), &c.oneOf); err != nil || value == "null" {
+			err = fmt.Errorf(`%.80q is not a list such as ["a","b"]`, value)
+		}
+	case Maximum:
+		if c.max, err = strconv.ParseFloat(value, 64); err != nil || c.max != c.max {
+			err = fmt.Errorf("%.80q is not a number", value)
+		}
+	default:
+		err = fmt.Errorf("there is no kind %.80q", kind)
+	}
+	if err != nil {
+		return Condition{}, fmt.Errorf("condition on %s: %w", arg, err)
+	}
+	return c, nil
+}
+
+// ParseCondition reads ARGUMENT=VALUE, KIND:ARGUMENT=VALUE, or either after a
+// "!", which turns it around. The value is taken as it is, up to the end. An
+// argument whose name holds a colon or begins with "!" is written as a JSON
+// pointer.
+func ParseCondition(s string) (Condition, error) {
+	rest, not := strings.CutPrefix(s, "!")
+	arg, value, ok := strings.Cut(rest, "=")
+	if !ok || arg == "" {
+		return Condition{}, fmt.Errorf("condition %.80q: want ARGUMENT=VALUE, or KIND:ARGUMENT=VALUE with one of the kinds %v", s, kinds)
+	}
+	kind := Is
+	if word, name, ok := strings.Cut(arg, ":"); ok && !strings.HasPrefix(arg, "/") {
+		kind, arg = Kind(word), name
+		if !slices.Contains(kinds, kind) {
+			return Condition{}, fmt.Errorf("condition %.80q: there is no kind %.40q; the kinds are %v", s, word, kinds)
+		}
+	}
+	return NewCondition(kind, arg, value, not)
+}
+
+// Arg is the argument: a name or a JSON pointer.
+func (c Condition) Arg() string { return c.arg }
+
+// Kind says how the argument is compared.
+func (c Condition) Kind() Kind { return c.kind }
+
+// String gives the form that [ParseCondition] reads.
+func (c Condition) String() string {
+	not, kind := "", ""
+	if c.not {
+		not = "!"
+	}
+	if c.kind != Is {
+		kind = string(c.kind) + ":"
+	}
+	return not + kind + c.arg + "=" + c.value
+}
+
+// InWords says what the condition means, for a person.
+func (c Condition) InWords() string {
+	is := "is"
+	if c.not {
+		is = "is not"
+	}
+	what := map[Kind]string{
+		Is: "%q", Path: "a path under the pattern %q", Host: "the host %q", Words: "the command %q",
+		Pattern: "all of the pattern %q", OneOf: "one of %s", Maximum: "at most %s",
+	}[c.kind]
+	return fmt.Sprintf("%s %s "+what, c.arg, is, c.value)
+}
+
+// truth is the answer of a condition. What cannot be told from the words of a
+// call never allows, and never escapes a rule that denies: it asks.
+type truth int
+
+const (
+	no truth = iota
+	unsure
+	yes
+)
+
+func (t truth) inverted() truth { return yes - t }
+
+// holds answers for a call. strict is how a rule that allows reads it: each of
+// several values has to fit, and a command or a path has to be one that is
+// certain. Any other rule is met by any of them.
+func (c *Condition) holds(args *arguments, strict bool) truth {
+	if c.arg == "" {
+		return unsure
+	}
+	values, ok := args.values(c.arg)
+	if !ok {
+		return c.missing(args, strict)
+	}
+	out := no
+	if strict {
+		out = yes
+	}
+	for i := range values {
+		// What is turned around is read the other way: a rule that denies all
+		// but one command wants to be certain that it is that one.
+		t := c.one(&values[i], args, strict != c.not)
+		if c.not {
+			t = t.inverted()
+		}
+		if strict {
+			out = min(out, t)
+		} else {
+			out = max(out, t)
+		}
+	}
+	if strict && len(values) == 0 {
+		return no
+	}
+	return out
+}
+
+// missing: an argument that is not there is nothing that a rule could have
+// meant, but for a path, which is the working directory then.
+func (c *Condition) missing(args *arguments, strict bool) truth {
+	if c.kind != Path || strict || c.not {
+		return no
+	}
+	name, sure := cleanPath("", args.cwd)
+	switch {
+	case !sure:
+		return unsure
+	case c.path.match(name):
+		return yes
+	}
+	return no
+}
+
+func (c *Condition) one(v *value, args *arguments, strict bool) truth {
+	truthOf := func(b bool) truth {
+		if b {
+			return yes
+		}
+		return no
+	}
+	switch c.kind {
+	case Is:
+		return truthOf(v.text == c.value)
+	case Pattern:
+		return truthOf(c.re.MatchString(v.text))
+	case OneOf:
+		return truthOf(v.isText && slices.Contains(c.oneOf, v.text))
+	case Maximum:
+		n, err := strconv.ParseFloat(v.text, 64)
+		return truthOf(err == nil && !v.isText && n <= c.max)
+	}
+	if !v.isText {
+		return unsure
+	}
+	switch c.kind {
+	case Path:
+		name, sure := v.path(args.cwd)
+		switch {
+		case name == "" || !sure && (strict || !c.path.match(name)):
+			return unsure
+		}
+		return truthOf(c.path.match(name))
+	case Host:
+		name, ok := v.host()
+		if !ok {
+			return unsure
+		}
+		return truthOf(c.host.match(name))
+	case Words:
+		return c.command(v.command(), strict)
+	}
+	return unsure
+}
+
+// command: a rule that allows wants the one command that is literal. Any other
+// rule looks into every part of the line for its program, and where the line
+// may hold more than is seen, is unsure.
+func (c *Condition) command(line *commandLine, strict bool) truth {
+	if strict {
+		switch {
+		case !line.literal:
+			return unsure
+		case c.words.match(line.commands[0], false):
+			return yes
+		}
+		return no
+	}
+	for _, words := range line.commands {
+		if c.words.match(words, true) {
+			return yes
+		}
+	}
+	if !line.plain() {
+		return unsure
+	}
+	return no
+}

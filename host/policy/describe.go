@@ -1,0 +1,81 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Bound is one thing that a layer says, for a person.
+type Bound struct {
+	Source Source `json:"source"`
+	Origin string `json:"origin,omitempty"` // where it is written
+	Effect string `json:"effect,omitempty"` // of a rule
+	Rule   string `json:"rule,omitempty"`   // its text
+	Words  string `json:"words"`            // what it means
+}
+
+// Describe lists what the layer says, its rules last.
+func (l Layer) Describe() []Bound {
+	var out []Bound
+	c := l.Ceiling
+	say := func(f From, format string, args ...any) {
+		out = append(out, Bound{Source: f.Source, Origin: f.Origin, Words: fmt.Sprintf(format, args...)})
+	}
+	lists := func(what string, lists []List) {
+		for _, l := range lists {
+			if len(l.Values) == 0 {
+				say(l.From, "no %s", what)
+			} else {
+				say(l.From, "no %s but %s", what, quoted(l.Values))
+			}
+		}
+	}
+	for _, l := range c.Confirm {
+		say(l.From, "every call asks first")
+	}
+	lists("directory", c.Directories)
+	for _, l := range c.Hidden {
+		say(l.From, "no tool sees %s", l.Value)
+	}
+	lists("host", c.Hosts)
+	lists("provider", c.Providers)
+	lists("address of a provider", c.BaseURLs)
+	for _, l := range c.Signed {
+		say(l.From, "no module without a verified signature")
+	}
+	for _, l := range c.Modules {
+		say(l.From, "no module but the built-in ones, of digest %s, signed by %s, in the namespace %s",
+			quoted(l.Digests), quoted(l.Signers), quoted(l.Namespaces))
+	}
+	if m := c.MinTier; m != nil {
+		say(m.From, "no process below tier %d", m.Value)
+	}
+	for _, l := range c.AuditExports {
+		say(l.From, "every session is exported to %q", l.Value)
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.Limits)) {
+		say(c.Limits[key].From, "%s is at most %d", key, c.Limits[key].Value)
+	}
+	for _, r := range slices.Concat(c.Rules, l.Answers) {
+		out = append(out, r.Describe())
+	}
+	return out
+}
+
+// Describe says what the rule is and means.
+func (r Rule) Describe() Bound {
+	return Bound{Source: r.Source, Origin: r.Origin, Effect: r.Effect.String(), Rule: r.String(), Words: r.InWords()}
+}
+
+func quoted(values []string) string {
+	if len(values) == 0 {
+		return "none"
+	}
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = fmt.Sprintf("%q", v)
+	}
+	return strings.Join(out, ", ")
+}

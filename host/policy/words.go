@@ -1,0 +1,268 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// commandLine is what a rule sees of a command: the simple commands in it, as
+// words, and whether that is all there is to know.
+type commandLine struct {
+	commands [][]string // the words that are literal, up to the first that is not
+	// literal: it is one simple command of literal words. Everything else
+	// (expansion, substitution, redirection, glob, assignment, pipeline, list,
+	// keyword) is not.
+	literal bool
+}
+
+// plain: the command starts the program that it names and, as far as anybody
+// can tell from here, no other.
+func (c commandLine) plain() bool { return c.literal && !RunsOthers(c.commands[0]) }
+
+const maxCommand = 64 << 10 // bytes; of a longer command nothing is known
+
+// parseCommand reads a command as bash does.
+func parseCommand(s string) commandLine {
+	if words, ok := simpleWords(s); ok {
+		return commandLine{[][]string{words}, true}
+	}
+	if len(s) > maxCommand || strings.ContainsRune(s, 0) {
+		return commandLine{}
+	}
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(s), "")
+	if err != nil {
+		return commandLine{}
+	}
+	var c commandLine
+	syntax.Walk(f, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok {
+			if words, _ := literalWords(call.Args); len(words) > 0 {
+				c.commands = append(c.commands, words)
+			}
+		}
+		return true
+	})
+	if len(f.Stmts) != 1 || len(f.Last) > 0 {
+		return c
+	}
+	st := f.Stmts[0]
+	call, ok := st.Cmd.(*syntax.CallExpr)
+	if !ok || st.Negated || st.Semicolon.IsValid() || st.Coprocess || len(st.Redirs) > 0 || len(st.Comments) > 0 || len(call.Assigns) > 0 {
+		return c
+	}
+	words, all := literalWords(call.Args)
+	c.literal = all && len(words) > 0
+	return c
+}
+
+// simpleWords splits a command in which nothing has a meaning for bash, which
+// most are. That it agrees with the parser is a fuzz test.
+func simpleWords(s string) ([]string, bool) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case c == ' ', c == '-', c == '_', c == '.', c == '/', c == ',', c == ':':
+		default:
+			return nil, false
+		}
+	}
+	words := strings.Fields(s)
+	if len(words) == 0 || len(s) > maxCommand || slices.Contains(keywords, words[0]) {
+		return nil, false
+	}
+	return words, true
+}
+
+// keywords begin something else than a simple command, or declare variables
+// that a later command reads.
+var keywords = []string{
+	"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "select", "function",
+	"time", "coproc", "declare", "local", "export", "readonly", "typeset", "nameref", "let",
+}
+
+// literalWords returns the words up to the first that bash would change, and
+// whether that is all of them.
+func literalWords(in []*syntax.Word) (words []string, all bool) {
+	for _, w := range in {
+		text, ok := literalWord(w)
+		if !ok {
+			return words, false
+		}
+		words = append(words, text)
+	}
+	return words, true
+}
+
+func literalWord(w *syntax.Word) (string, bool) {
+	var b strings.Builder
+	for i, part := range w.Parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			text, ok := unescape(part.Value, i == 0)
+			if !ok {
+				return "", false
+			}
+			b.WriteString(text)
+		case *syntax.SglQuoted:
+			if part.Dollar {
+				return "", false
+			}
+			b.WriteString(part.Value)
+		case *syntax.DblQuoted:
+			if part.Dollar {
+				return "", false
+			}
+			for _, p := range part.Parts {
+				lit, ok := p.(*syntax.Lit)
+				if !ok || strings.ContainsAny(lit.Value, "\\`$!") { // escapes differ within quotes: rare, so it asks
+					return "", false
+				}
+				b.WriteString(lit.Value)
+			}
+		default:
+			return "", false
+		}
+	}
+	return b.String(), true
+}
+
+// unescape takes the backslashes out of an unquoted literal. It fails where
+// bash would expand the word: a glob, a tilde, braces.
+func unescape(s string, first bool) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\':
+			if i++; i == len(s) || s[i] == '\n' {
+				return "", false
+			}
+			b.WriteByte(s[i])
+		case strings.IndexByte("*?[]{}~!^", c) >= 0 && (c != '~' || first && i == 0 || strings.ContainsAny(s, ":=")):
+			return "", false
+		case strings.IndexByte("+@", c) >= 0 && strings.Contains(s, "("): // extended globs
+			return "", false
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String(), true
+}
+
+// runners are programs that run what their arguments say. A rule about one of
+// them would be a rule about everything, so none is ever remembered.
+var runners = map[string]bool{}
+
+func init() {
+	for name := range strings.FieldsSeq(`
+		sh bash dash ash zsh ksh mksh fish csh tcsh busybox toybox pwsh powershell cmd
+		env command builtin exec eval source . time timeout nice ionice nohup setsid stdbuf chrt taskset
+		xargs parallel find fd watch entr strace ltrace gdb lldb valgrind perf script expect unbuffer
+		sudo doas su runuser pkexec chroot unshare nsenter setpriv capsh prlimit systemd-run flock at batch crontab
+		python perl ruby node nodejs deno bun php lua luajit tclsh wish awk gawk mawk nawk sed ed ex vi vim nvim emacs
+		R Rscript julia ghci runghc java jshell scala kotlin groovy erl elixir iex swift osascript dotnet mono go cargo rustc
+		git hg svn make gmake cmake ninja just task rake gradle mvn ant bazel npm npx yarn pnpm pip pipx uv uvx poetry conda
+		gem bundle composer docker podman kubectl helm ssh scp rsync sftp ftp telnet nc ncat socat curl wget tar zip
+		man less more tee dd ld gcc cc clang tcc trap export declare alias stockade wasmtime wasmer`) {
+		runners[name] = true
+	}
+}
+
+// RunsOthers reports whether the program of a command is an interpreter, a
+// wrapper or another program that runs what its arguments name: bash, env,
+// timeout, python3.12, /usr/bin/git. An empty command is one too.
+func RunsOthers(words []string) bool {
+	if len(words) == 0 || words[0] == "" {
+		return true
+	}
+	name := strings.TrimSuffix(strings.ToLower(path.Base(words[0])), ".exe")
+	if runners[name] || words[0] != name && runners[path.Base(words[0])] {
+		return true
+	}
+	// python3, python3.12, gcc-14, lua5.4
+	return runners[strings.TrimRight(name, "0123456789.-")]
+}
+
+// wordsPattern is a command of a rule: words to the letter, "*" for one word
+// whatever it is, and a last "..." for any more of them. The program is always
+// to the letter.
+type wordsPattern struct {
+	words   []string
+	any     []bool // of each word
+	more    bool
+	literal int // how many words come before the first star
+}
+
+func parseWordsPattern(s string) (wordsPattern, error) {
+	var p wordsPattern
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(s), "")
+	if err != nil || len(f.Stmts) != 1 || len(f.Last) > 0 || len(s) > maxPattern {
+		return p, fmt.Errorf("%.80q is not one command", s)
+	}
+	st := f.Stmts[0]
+	call, ok := st.Cmd.(*syntax.CallExpr)
+	if !ok || st.Negated || st.Semicolon.IsValid() || st.Coprocess || len(st.Redirs) > 0 || len(call.Assigns) > 0 {
+		return p, fmt.Errorf("%.80q is more than a program and its arguments", s)
+	}
+	for i, w := range call.Args {
+		if w.Lit() == "..." && i == len(call.Args)-1 && i > 0 {
+			p.more = true
+			break
+		}
+		isAny := w.Lit() == "*"
+		text, ok := literalWord(w)
+		if !ok && !isAny {
+			return p, fmt.Errorf("%.80q: word %d is not literal; * stands for a whole word, ... at the end for any more", s, i+1)
+		}
+		p.words, p.any = append(p.words, text), append(p.any, isAny)
+		if p.literal == i && !isAny {
+			p.literal++
+		}
+	}
+	if p.literal == 0 || p.words[0] == "" {
+		return p, errors.New("a command begins with its program, to the letter")
+	}
+	return p, nil
+}
+
+// match reports whether the pattern is about these words. The program may
+// stand there with or without its directory where that widens nothing.
+func (p wordsPattern) match(words []string, base bool) bool {
+	if len(words) < len(p.words) || len(words) > len(p.words) && !p.more {
+		return false
+	}
+	for i, w := range p.words {
+		switch {
+		case p.any[i], words[i] == w:
+		case i == 0 && base && path.Base(words[0]) == w:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// literalCommand is the condition that a command is exactly these words.
+func literalCommand(arg string, words []string) (Condition, error) {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if w == "..." || w == "*" {
+			quoted[i] = "'" + w + "'"
+			continue
+		}
+		q, err := syntax.Quote(w, syntax.LangPOSIX)
+		if err != nil {
+			return Condition{}, fmt.Errorf("word %d of the command cannot be written down: %w", i+1, err)
+		}
+		quoted[i] = q
+	}
+	c, err := NewCondition(Words, arg, strings.Join(quoted, " "), false)
+	if err == nil && !slices.Equal(c.words.words, words) {
+		err = errors.New("the command cannot be written down as a rule")
+	}
+	return c, err
+}

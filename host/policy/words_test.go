@@ -1,0 +1,342 @@
+package policy
+
+import (
+	"context"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Whatever bash would do more than start one program with these very words is
+// not literal: a rule about words does not allow it, it asks.
+func TestAnythingThatBashWouldExpandAsks(t *testing.T) {
+	allowed := rule(t, "bash(words:command=ls ...)", SourceFlag)
+	denied := deny(rule(t, "bash(words:command=rm ...)", SourceUser))
+	for command, want := range map[string]Effect{
+		"ls": Allow, "ls -l": Allow, "ls  -l  /tmp": Allow, `ls "a b"`: Allow, "ls 'a b'": Allow, `l\s -l`: Allow, `"ls" x`: Allow,
+		"lsx": Ask, "./ls": Ask, "/bin/ls": Ask, "ls;": Ask, "ls; id": Ask, "ls && id": Ask, "ls || id": Ask, "ls | sh": Ask, "ls &": Ask,
+		"ls\nid": Ask, "ls\n": Allow, "ls;\n": Ask, "ls $HOME": Ask, "ls ${X}": Ask, "ls $(id)": Ask, "ls `id`": Ask, `ls "$(id)"`: Ask, "ls <(id)": Ask,
+		"ls > f": Ask, "ls >> f": Ask, "ls 2>&1": Ask, "ls < f": Ask, "ls <<< x": Ask, "ls *": Ask, "ls ?": Ask, "ls [a]": Ask, "ls {a,b}": Ask,
+		"ls ~": Ask, "ls ~root": Ask, "ls x=~": Ask, "X=1 ls": Ask, "LD_PRELOAD=/x ls": Ask, "! ls": Ask, "(ls)": Ask, "{ ls; }": Ask,
+		"time ls": Ask, "if ls; then id; fi": Ask, "ls $'a\\nb'": Ask, `ls $"a"`: Ask, "ls # x": Ask, "ls \\\nid": Allow, "ls $((1))": Ask,
+		"f() { id; }; ls": Ask, "alias ls=id\nls": Ask, "ls \"a`id`\"": Ask, "ls !(a)": Ask, "ls @(a)": Ask, "ls ++(a)": Ask, "ls 'a": Ask, "": Ask,
+		"export X=1": Ask, "declare -x A=1": Ask, "[[ a ]]": Ask, "ls a\x00b": Ask, "coproc ls": Ask, "exec ls": Ask, "env ls": Ask,
+		"rm -r x": Deny, "/bin/rm x": Deny, "ls; rm x": Deny, "ls | rm x": Deny, "ls $(rm x)": Deny, `"rm" x`: Deny, `r\m x`: Deny, "(rm x)": Deny,
+		"if true; then rm x; fi": Deny, "rm x > f": Deny, "X=1 rm x": Deny, "ls & rm x": Deny,
+		"env rm x": Ask, "bash -c 'rm x'": Ask, "timeout 5 rm x": Ask, "xargs rm": Ask, "$R x": Ask, "r$M x": Ask, "eval rm": Ask, "busybox rm": Ask,
+	} {
+		args := `{"command":` + quoteJSON(command) + `}`
+		d := New(Options{Rules: []Rule{allowed, denied}}).Decide(call("bash", args), entry(t, "bash", execs))
+		if d.Effect() != want {
+			t.Errorf("%q: %s, want %s (%s)", command, d.Effect(), want, d.Reason())
+		}
+	}
+}
+
+// A flag that allows a command to the letter does not pass a rule that denies a
+// program and cannot tell whether the command starts it: a person is asked.
+func TestWhatARuleCannotTellIsAskedWhateverTheFlags(t *testing.T) {
+	denied := deny(rule(t, "bash(words:command=rm ...)", SourceAdmin))
+	for _, command := range []string{"env rm x", "bash -c 'rm x'", "$R x", "r$M x", "xargs rm", "ls $(r''m x)", "git status"} {
+		flagged := rule(t, "bash(command="+command+")", SourceFlag)
+		p := New(Options{Rules: []Rule{flagged}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
+		d := p.Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs))
+		if d.Effect() == Allow || d.Source() != SourceAdmin || d.AllowFlag() != "" {
+			t.Errorf("%q: %s by %s, with %q", command, d.Effect(), d.Source(), d.AllowFlag())
+		}
+		if g, err := d.Grant(); err == nil || g.g != nil {
+			t.Errorf("%q: granted without an answer", command)
+		}
+	}
+	// One that denies all but a command wants to be certain that it is that one.
+	only := deny(rule(t, "bash(!words:command=ls ...)", SourceAdmin))
+	for command, want := range map[string]Effect{"ls -l": Allow, "ls; rm x": Ask, "ls $(rm x)": Ask, "rm x": Deny, "/x/ls": Deny} {
+		flagged := rule(t, "bash(command="+command+")", SourceFlag)
+		if d := New(Options{Rules: []Rule{flagged, only}}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs)); d.Effect() != want {
+			t.Errorf("all but ls, %q: %s, want %s", command, d.Effect(), want)
+		}
+	}
+	elsewhere := deny(rule(t, "w(path:path=/work/secret/**)", SourceAdmin))
+	p := New(Options{Rules: []Rule{rule(t, "w", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{elsewhere}}}}})
+	for arg, want := range map[string]Effect{`"a"`: Allow, `"link/../k"`: Ask, `"secret/k"`: Deny, `"a\u0000b"`: Ask, `7`: Ask} {
+		if d := p.Decide(call("w", `{"path":`+arg+`}`), entry(t, "w", writes)); d.Effect() != want {
+			t.Errorf("%s: %s, want %s", arg, d.Effect(), want)
+		}
+	}
+}
+
+func quoteJSON(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ':
+			b.WriteString(`\u00` + string("0123456789abcdef"[r>>4]) + string("0123456789abcdef"[r&15]))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String() + `"`
+}
+
+// What a rule takes for the words of a command is what bash makes of it.
+func TestLiteralWordsAreWhatBashSees(t *testing.T) {
+	for _, command := range []string{
+		"echo a b", `echo "a b" c`, `echo 'x y'z"w"`, `echo a\ b`, `echo \*`, `echo a\"b`, `echo ''`, "echo  a   b ", "echo a,b:c/d.e-f_g", "echo a=b", `echo a\\b`,
+		"echo @ % + a@b", "echo é", `echo "a"'b'`, "echo a~b", "echo -- -n",
+	} {
+		line := parseCommand(command)
+		if !line.literal {
+			t.Errorf("%q is not literal", command)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		out, err := exec.CommandContext(ctx, "bash", "-c", `echo() { printf '%s\0' "$@"; }; `+command).Output()
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := strings.Join(line.commands[0][1:], "\x00") + "\x00"; string(out) != want {
+			t.Errorf("%q: bash sees %q, a rule %q", command, out, want)
+		}
+	}
+}
+
+// Interpreters and wrappers are never remembered, by whatever name they go.
+func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
+	for _, command := range []string{
+		"bash -c ls", "sh x", "env ls", "python x.py", "python3.12 x.py", "/usr/bin/python3 x", "git status", "timeout 5 ls", "nice ls", "xargs ls", "sudo ls",
+		"node x", "perl x", "find . -delete", "./bash x", "BASH x", "make", "npm run x", "nohup ls", "command ls", "busybox ls", "awk x", "ssh host", "",
+		"ls; id", "ls $X", "ls > f",
+	} {
+		p := New(Options{Tier: 2, Project: "/work"})
+		c := call("bash", `{"command":`+quoteJSON(command)+`}`)
+		c.Turn = 1
+		d := p.Decide(c, entry(t, "bash", execs))
+		for _, s := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
+			if r, err := d.RuleFor(s); err == nil {
+				t.Errorf("%q, %s: %v", command, s, r)
+			}
+		}
+		if got := d.Question().Scopes; !slices.Equal(got, []Scope{ScopeOnce}) {
+			t.Errorf("%q: offered %v", command, got)
+		}
+		// Nor does one that was written into a file count.
+		if r, err := ParseRule("bash(command=" + command + ")"); err == nil {
+			for _, source := range []Source{SourceUser, SourceSession} {
+				r.Source = source
+				if d := New(Options{Tier: 3, Rules: []Rule{r}}).Decide(c, entry(t, "bash", execs)); d.Effect() != Ask {
+					t.Errorf("%q, remembered by %s: %s", command, source, d.Effect())
+				}
+			}
+		}
+	}
+	// What starts one confined program is, to the letter.
+	p := New(Options{Tier: 2, Project: "/work"})
+	c := call("bash", `{"command":"wc -l 'a b' \"...\" '*'"}`)
+	d := p.Decide(c, entry(t, "bash", execs))
+	r, err := d.RuleFor(ScopeAlways)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ParseRule(r.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Source, again.Bound = SourceUser, r.Bound
+	for command, want := range map[string]Effect{
+		`wc -l "a b" '...' \*`: Allow, `wc -l 'a b' x y`: Ask, `wc -l 'a b' ... x`: Ask, `wc -l 'a b'`: Ask, `wc -l a b ... '*'`: Ask,
+	} {
+		c.Args = []byte(`{"command":` + quoteJSON(command) + `}`)
+		if d := New(Options{Tier: 2, Rules: []Rule{again}}).Decide(c, entry(t, "bash", execs)); d.Effect() != want {
+			t.Errorf("%s: %s by %s", command, d.Effect(), again)
+		}
+		if d := New(Options{Rules: []Rule{again}}).Decide(c, entry(t, "bash", execs)); d.Effect() != Ask {
+			t.Errorf("%s: %s although nothing confines it", command, d.Effect())
+		}
+	}
+}
+
+// P17: what stars stand for, case, slashes and dots.
+func TestPathPatterns(t *testing.T) {
+	for pattern, c := range map[string]struct{ yes, no string }{
+		"/work":         {"/work", "/ /work/a /WORK /workx /wor"},
+		"/work/*":       {"/work/a /work/.b /work/[x]", "/work /work/a/b /work/ /x"},
+		"/work/**":      {"/work /work/a /work/a/b/c", "/ /workx /Work/a /x/work/a"},
+		"/work/**/b":    {"/work/b /work/a/b /work/a/c/b", "/work /work/a /work/b/c /work/xb"},
+		"/work/*.go":    {"/work/a.go /work/.go /work/a.b.go", "/work/a.goo /work/x/a.go /work/go"},
+		"/work/a*b*c":   {"/work/abc /work/axxbyyc /work/abbcc", "/work/ab /work/acb /work/a/b/c"},
+		"/**":           {"/ /a /a/b", ""},
+		"/*":            {"/a", "/ /a/b"},
+		"/":             {"/", "/a"},
+		"/**/x/**":      {"/x /a/x /x/b /a/b/x/c/d", "/ /a /xx"},
+		"/work/[id]":    {"/work/[id]", "/work/i /work/d"},
+		"/work/{a,b}":   {"/work/{a,b}", "/work/a /work/b"},
+		"/work/a?":      {"/work/a?", "/work/ab"},
+		"/work/é":       {"/work/é", "/work/e"},
+		"/home/*/src/*": {"/home/a/src/b", "/home/src/b /home/a/b/src/c"},
+	} {
+		p, err := parsePathPattern(pattern)
+		if err != nil {
+			t.Errorf("%s: %v", pattern, err)
+			continue
+		}
+		for _, name := range strings.Fields(c.yes) {
+			if !p.match(strings.TrimSuffix(name, "/")) {
+				t.Errorf("%s does not match %s", pattern, name)
+			}
+		}
+		for _, name := range strings.Fields(c.no) {
+			if name != "/work/" && p.match(name) {
+				t.Errorf("%s matches %s", pattern, name)
+			}
+		}
+	}
+	for _, pattern := range []string{"", "work", "./work", "~/work", "/work/", "/work//a", "/work/../etc", "/work/./a", "/..", "/work/a**", "/work/**a", "/a\x00b", "\xff", "//", "C:", strings.Repeat("/a", 5000)} {
+		if p, err := parsePathPattern(pattern); err == nil {
+			t.Errorf("%.40q is the pattern %v", pattern, p)
+		}
+	}
+}
+
+func TestPathsOfArguments(t *testing.T) {
+	inside := rule(t, "w(path:path=/work/src/**)", SourceUser)
+	secret := deny(rule(t, "w(path:path=/work/secret/**)", SourceUser))
+	for arg, want := range map[string]Effect{
+		`"src/a"`: Allow, `"/work/src/a"`: Allow, `"./src//a/"`: Allow, `"src/./a"`: Allow, `"/work/src"`: Allow,
+		`"a"`: Ask, `"/etc/passwd"`: Ask, `"src/../src/a"`: Ask, `"src/../../etc/passwd"`: Ask, `"/work/srcx"`: Ask, `"SRC/a"`: Ask, `"src\u0000/../x"`: Ask,
+		`7`: Ask, `null`: Ask, `["src/a"]`: Ask, `""`: Ask, `"~/x"`: Ask,
+		`"secret/k"`: Deny, `"/work/secret"`: Deny, `"secret"`: Deny, `"./secret/"`: Deny, `"src/../secret/k"`: Deny, `"link/../secret/k"`: Deny,
+	} {
+		d := New(Options{Rules: []Rule{inside, secret}}).Decide(call("w", `{"path":`+arg+`}`), entry(t, "w", writes))
+		if d.Effect() != want {
+			t.Errorf("%s: %s, want %s (%s)", arg, d.Effect(), want, d.Reason())
+		}
+	}
+	// A tool that works where it stands when it is given no path is held too.
+	c := call("w", `{}`)
+	c.Cwd = "/work/secret/x"
+	if d := New(Options{Rules: []Rule{secret}}).Decide(c, entry(t, "w", writes)); d.Effect() != Deny {
+		t.Errorf("no path, in the directory: %s", d.Effect())
+	}
+	// Of several paths each has to fit, or any to be denied.
+	each, any := rule(t, "w(path:/list/*/p=/work/src/**)", SourceUser), deny(rule(t, "w(path:/list/*/p=/work/secret/**)", SourceUser))
+	for list, want := range map[string]Effect{
+		`[{"p":"src/a"},{"p":"src/b"}]`: Allow, `[{"p":"src/a"},{"p":"/etc/passwd"}]`: Ask, `[]`: Ask, `[{"p":"src/a"},{"p":"secret/k"}]`: Deny, `{"x":{"p":"secret/k"}}`: Deny,
+	} {
+		if d := New(Options{Rules: []Rule{each, any}}).Decide(call("w", `{"list":`+list+`}`), entry(t, "w", writes)); d.Effect() != want {
+			t.Errorf("%s: %s, want %s", list, d.Effect(), want)
+		}
+	}
+}
+
+// FuzzCommand: the short way through a plain command says what the parser says,
+// and what is literal parses again as itself.
+func FuzzCommand(f *testing.F) {
+	for _, s := range []string{"ls -l", "time ls", "a b/c:d", "export X", "ls $X", "a 'b c' \"d\"", "let a", "! a", "function f", "in x", "a\\b", "~ x", "a{b,c}"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, command string) {
+		if words, ok := simpleWords(command); ok {
+			file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
+			if err != nil || len(file.Stmts) != 1 {
+				t.Fatalf("%q: %v", command, err)
+			}
+			c, isCall := file.Stmts[0].Cmd.(*syntax.CallExpr)
+			if !isCall {
+				t.Fatalf("%q is %T", command, file.Stmts[0].Cmd)
+			}
+			if slow, all := literalWords(c.Args); !all || !slices.Equal(slow, words) || len(c.Assigns) > 0 {
+				t.Fatalf("%q is %q, and %q by the parser", command, words, slow)
+			}
+		}
+		line := parseCommand(command)
+		if !line.literal {
+			return
+		}
+		if c, err := literalCommand("command", line.commands[0]); err == nil {
+			if again := parseCommand(c.value); !again.literal && c.words.match(line.commands[0], false) && !strings.ContainsAny(c.value, `$"\!^*`) {
+				t.Fatalf("%q became %q, which is not literal", command, c.value)
+			}
+			if !c.words.match(line.commands[0], false) || c.words.more || slices.Contains(c.words.any, true) {
+				t.Fatalf("%q became %q", command, c.value)
+			}
+		}
+	})
+}
+
+// FuzzPathPattern: a pattern that parses matches itself without its stars, and
+// never a path outside of its literal beginning.
+func FuzzPathPattern(f *testing.F) {
+	for _, s := range []string{"/a/**", "/a/*/b", "/", "/**/x", "/a/b*c"} {
+		f.Add(s, "/a/b/c")
+	}
+	f.Fuzz(func(t *testing.T, pattern, arg string) {
+		p, err := parsePathPattern(pattern)
+		if err != nil {
+			return
+		}
+		name, sure := cleanPath(arg, "/work")
+		if name == "" || !sure {
+			return
+		}
+		if p.match(name) && p.literal != "" && name != p.literal && !strings.HasPrefix(name, p.literal+"/") {
+			t.Errorf("%q matches %q", pattern, name)
+		}
+		if plain := strings.NewReplacer("/**", "", "*", "x").Replace(pattern); plain != "" && !p.match(plain) {
+			t.Errorf("%q does not match %q", pattern, plain)
+		}
+		x := newIndex()
+		c, err := NewCondition(Path, "path", pattern, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.add(0, &Rule{Tool: "t", Where: []Condition{c}})
+		found := false
+		x.find("t", &arguments{raw: []byte(`{"path":` + quoteJSON(name) + `}`), cwd: "/"}, func(int) { found = true })
+		if p.match(name) && !found {
+			t.Errorf("%q matches %q, and the index does not find it", pattern, name)
+		}
+	})
+}
+
+// Callers, risks and numbers of calls narrow a rule, and deny wins.
+func TestRulesByCallerRiskAndCount(t *testing.T) {
+	mcp := Rule{Effect: Deny, Tool: AnyTool, Callers: []tool.Caller{tool.CallerMCP}, Except: []string{"r"}}
+	high := Rule{Effect: Deny, Tool: AnyTool, Risks: []Risk{RiskHigh}}
+	third := Rule{Effect: Deny, Tool: "r", After: 2}
+	for name, c := range map[string]struct {
+		tool    string
+		caps    tool.Capabilities
+		caller  tool.Caller
+		earlier int
+		want    Effect
+	}{
+		"an MCP client":          {"w", writes, tool.CallerMCP, 0, Deny},
+		"a tool that is spared":  {"r", reads, tool.CallerMCP, 0, Allow},
+		"the agent":              {"w", writes, tool.CallerAgent, 0, Ask},
+		"a person":               {"w", writes, tool.CallerPerson, 0, Ask},
+		"a process":              {"bash", execs, tool.CallerPerson, 0, Deny},
+		"the second call":        {"r", reads, tool.CallerAgent, 1, Allow},
+		"the third":              {"r", reads, tool.CallerAgent, 2, Deny},
+		"the third of another":   {"q", reads, tool.CallerAgent, 2, Allow},
+		"a caller nobody knows":  {"w", writes, "", 0, Ask},
+		"the hundredth of these": {"r", reads, tool.CallerPerson, 99, Deny},
+	} {
+		cl := call(c.tool, `{"command":"ls"}`)
+		cl.Caller, cl.Earlier = c.caller, c.earlier
+		rules := []Rule{mcp, high, third, rule(t, "bash(command=ls)", SourceFlag)}
+		if d := New(Options{Rules: rules}).Decide(cl, entry(t, c.tool, c.caps)); d.Effect() != c.want {
+			t.Errorf("%s: %s, want %s (%s)", name, d.Effect(), c.want, d.Reason())
+		}
+	}
+}
