@@ -79,6 +79,11 @@ SOAK ?= 1h
 soak: guests ## calls of all built-in tools for an hour (SOAK=1h), and nothing that grows
 	$(GO) test -run TestSoak -v -timeout 0 ./cmd/stockade -soak $(SOAK)
 
+.PHONY: test-layers
+COMBINATIONS ?= 1000000
+test-layers: ## COMBINATIONS (a million) random layers, rules and calls, none wider than the administrator's
+	$(GO) test -count 1 -v -run TestNoLayerWidens -timeout 1h ./host/policy -combinations $(COMBINATIONS)
+
 .PHONY: test-races
 RACES ?= 10000000
 test-races: ## exchange names while guests use them, RACES times (10000000) with openat2 and as often without
@@ -113,7 +118,7 @@ fmt: ## format the code
 
 .PHONY: generate
 generate: ## write the generated files again
-	$(GO) test ./host/config -update
+	$(GO) test ./host/config ./host/config/policyfile -update
 
 .PHONY: check
 check: ## everything that a change has to pass: format, vet, lint, tests, a clean tree

@@ -2,12 +2,15 @@ package config
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,16 +19,39 @@ import (
 
 // Answer is an "always" that a person answered to a question.
 type Answer struct {
-	Rule   string    `toml:"rule"`   // TOOL or TOOL(ARGUMENT=VALUE)
-	Module string    `toml:"module"` // "builtin" or "sha256:..."; the rule holds for this module only
-	Added  time.Time `toml:"added"`
+	Rule    string    `toml:"rule"`              // TOOL or TOOL(CONDITION)
+	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: in any
+	Added   time.Time `toml:"added"`
+	// What the rule was made for; when any of it changes it answers nothing.
+	Module       string `toml:"module"` // "builtin" or "sha256:..."
+	ABI          string `toml:"abi,omitempty"`
+	Description  string `toml:"description_sha256,omitempty"`
+	Schema       string `toml:"schema_sha256,omitempty"`
+	Capabilities string `toml:"capabilities_sha256,omitempty"`
+	Said         Said   `toml:"said"`
+}
+
+// Said is what a tool said of itself when the answer was given, so that a change
+// can be shown.
+type Said struct {
+	Description string `toml:"description"`
+	Schema      string `toml:"schema"`
+	AsksFor     string `toml:"asks_for"`
+}
+
+// ID is a short name for the answer, by which it can be removed. It depends on
+// the rule, the module and the project.
+func (a Answer) ID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", a.Rule, a.Module, a.Project))
+	return hex.EncodeToString(sum[:4])
 }
 
 type answersFile struct {
 	Allow []Answer `toml:"allow"`
 }
 
-const answersHead = `# What was answered with "always" at a prompt. Remove an entry to be asked again.
+const answersHead = `# What was answered with "always" or "project" at a prompt. "stockade policy show"
+# lists it; "stockade policy revoke" removes an entry, to be asked again.
 
 `
 
@@ -40,7 +66,7 @@ func LoadAnswers(path string) ([]Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseAnswers(path, data)
+	return ParseAnswers(path, data)
 }
 
 // readBounded reads a regular file, and no more of it than tells that it is too
@@ -61,12 +87,14 @@ func readBounded(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
 }
 
-func parseAnswers(path string, data []byte) ([]Answer, error) {
-	if len(data) > MaxFileBytes {
-		return nil, fmt.Errorf("%s: more than %d bytes", path, MaxFileBytes)
+// ParseAnswers is LoadAnswers of a file that has been read.
+func ParseAnswers(path string, data []byte) ([]Answer, error) {
+	src, err := Source(path, data)
+	if err != nil {
+		return nil, err
 	}
 	var f answersFile
-	meta, err := toml.Decode(string(data), &f)
+	meta, err := toml.Decode(src, &f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -95,12 +123,41 @@ func AddAnswer(path string, a Answer) error {
 	if err != nil {
 		return err
 	}
+	answers = slices.DeleteFunc(answers, func(old Answer) bool { // it is replaced
+		return old.Rule == a.Rule && old.Project == a.Project
+	})
+	return writeAnswers(path, append(answers, a))
+}
+
+// RemoveAnswers removes the answers that match and returns them.
+func RemoveAnswers(path string, match func(Answer) bool) ([]Answer, error) {
+	adding.Lock()
+	defer adding.Unlock()
+	answers, err := LoadAnswers(path)
+	if err != nil {
+		return nil, err
+	}
+	var keep, removed []Answer
+	for _, a := range answers {
+		if match(a) {
+			removed = append(removed, a)
+		} else {
+			keep = append(keep, a)
+		}
+	}
+	if removed == nil {
+		return nil, nil
+	}
+	return removed, writeAnswers(path, keep)
+}
+
+func writeAnswers(path string, answers []Answer) error {
 	buf := bytes.NewBufferString(answersHead)
-	if err := toml.NewEncoder(buf).Encode(answersFile{append(answers, a)}); err != nil {
+	if err := toml.NewEncoder(buf).Encode(answersFile{answers}); err != nil {
 		return err
 	}
-	if _, err := parseAnswers(path, buf.Bytes()); err != nil {
-		return fmt.Errorf("remember %q: %w", a.Rule, err)
+	if _, err := ParseAnswers(path, buf.Bytes()); err != nil {
+		return fmt.Errorf("write answers: %w", err)
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

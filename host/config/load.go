@@ -109,12 +109,9 @@ func load(path string, layer Layer, data []byte) (*File, error) {
 	fail := func(line int, format string, args ...any) error {
 		return &Error{Path: path, Line: line, What: fmt.Sprintf(format, args...)}
 	}
-	if len(data) > MaxFileBytes {
-		return nil, fail(0, "it has more than %d bytes", MaxFileBytes)
-	}
-	src := strings.TrimPrefix(string(data), "\ufeff") // else positions are off by the mark
-	if line, what := tooDeep(src); line > 0 {
-		return nil, fail(line, "%s", what)
+	src, err := Source(path, data)
+	if err != nil {
+		return nil, err
 	}
 	// Into Primitives, because only they lead back to a position; see line.
 	var top map[string]toml.Primitive
@@ -140,6 +137,9 @@ func load(path string, layer Layer, data []byte) (*File, error) {
 	}
 	return c.check()
 }
+
+// trimMark takes off the byte order mark, by which positions would be off.
+func trimMark(s string) string { return strings.TrimPrefix(s, "\ufeff") }
 
 // checker walks the keys of a decoded file.
 type checker struct {

@@ -1,0 +1,75 @@
+package policyfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Place is where a policy file is, and who may have written it.
+type Place struct {
+	Path string
+	// Root is the directory from which down to the file every directory is
+	// checked like the file, and no symbolic link is followed. Empty: only the
+	// file is checked, wherever links lead.
+	Root string
+	// Owner is the user whose file it must be, beside root; Anybody is not
+	// checked, neither are the permissions then.
+	Owner int
+}
+
+// Anybody is the owner of a file that may be anybody's, because it only
+// narrows.
+const Anybody = -1
+
+const root = 0
+
+// Administrator is the place of the administrator's file. It depends on the
+// system that the program was built for and on nothing else.
+func Administrator() Place { return administrator() }
+
+// Own is a place of the user who runs the program.
+func Own(path string) Place { return Place{Path: path, Owner: os.Getuid()} }
+
+// Read reads and checks the file. Where there is none, errors.Is(err,
+// fs.ErrNotExist) holds. The warnings are of what was left out.
+func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
+	data, err := p.Bytes()
+	if err != nil {
+		return policy.Layer{}, nil, err
+	}
+	return Parse(p.Path, source, data)
+}
+
+// Bytes returns what is in the file, after its owner and permissions were
+// checked on what is being read.
+func (p Place) Bytes() ([]byte, error) {
+	f, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, config.MaxFileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	return data, nil
+}
+
+// Refused is the error of a file that says nothing that may be believed.
+type Refused struct {
+	Path string // of the file, or of a directory above it
+	What string
+}
+
+func (e *Refused) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.What) }
+
+func refuse(path, format string, args ...any) error {
+	return &Refused{path, fmt.Sprintf(format, args...)}
+}
+
+var errPlace = errors.New("a policy file is named by an absolute path below the root that is checked")

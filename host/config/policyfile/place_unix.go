@@ -1,0 +1,99 @@
+//go:build unix
+
+package policyfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// open opens the file without waiting for anything and checks what it has
+// opened.
+func (p Place) open() (*os.File, error) {
+	dir := unix.AT_FDCWD
+	name := p.Path
+	flags := unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY
+	var above []*os.File
+	defer func() {
+		for _, f := range above {
+			f.Close()
+		}
+	}()
+	if p.Root != "" {
+		below, ok := strings.CutPrefix(path.Clean(p.Path), strings.TrimSuffix(path.Clean(p.Root), "/")+"/")
+		if !ok || !path.IsAbs(p.Root) {
+			return nil, errPlace
+		}
+		flags |= unix.O_NOFOLLOW
+		steps := append([]string{""}, strings.Split(below, "/")...)
+		name = steps[len(steps)-1]
+		at := p.Root
+		for _, step := range steps[:len(steps)-1] {
+			var fd int
+			var err error
+			if step == "" {
+				fd, err = unix.Open(p.Root, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+			} else {
+				at = path.Join(at, step)
+				fd, err = unix.Openat(dir, step, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+			}
+			if err != nil {
+				return nil, opening(at, err)
+			}
+			above = append(above, os.NewFile(uintptr(fd), at))
+			dir = fd
+		}
+	}
+	fd, err := unix.Openat(dir, name, flags, 0)
+	if err != nil {
+		return nil, opening(p.Path, err)
+	}
+	f := os.NewFile(uintptr(fd), p.Path)
+	err = p.check(f, p.Path, false)
+	for _, d := range above { // only now: without a file, nobody minds who owns them
+		if err == nil {
+			err = p.check(d, d.Name(), true)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func opening(name string, err error) error {
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) {
+		return refuse(name, "it is a symbolic link, or one is on the way to it; a policy is a file at its place")
+	}
+	return &fs.PathError{Op: "read policy", Path: name, Err: err}
+}
+
+// check looks at what is open, not at what has its name by now.
+func (p Place) check(f *os.File, name string, isDir bool) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return &fs.PathError{Op: "read policy", Path: name, Err: err}
+	}
+	mode := uint32(st.Mode)
+	if !isDir && mode&unix.S_IFMT != unix.S_IFREG {
+		return refuse(name, "it is not a regular file")
+	}
+	if p.Owner == Anybody {
+		return nil
+	}
+	switch {
+	case int(st.Uid) != p.Owner && st.Uid != root:
+		return refuse(name, "it belongs to user %d; only %d may own it", st.Uid, p.Owner)
+	case mode&0o022 != 0:
+		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w", mode&0o7777)
+	case p.Root != "" && !isDir && st.Nlink != 1:
+		return refuse(name, "it has %d names; a policy has one", st.Nlink)
+	}
+	return checkList(f, name)
+}

@@ -1,0 +1,185 @@
+//go:build unix
+
+package policyfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+const good = "[tools.bash]\nallow = false\n"
+
+// at makes DIR/etc/stockade/policy.toml below a root of the test's own. What is
+// root's there belongs to whoever runs the test.
+func at(t *testing.T) Place {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "etc/stockade"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := Place{Path: filepath.Join(dir, "etc/stockade/policy.toml"), Root: filepath.Join(dir, "etc"), Owner: os.Getuid()}
+	if err := os.WriteFile(p.Path, []byte(good), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestAGoodPolicyIsRead(t *testing.T) {
+	l, _, err := at(t).Read(policy.SourceAdmin)
+	if err != nil || len(l.Ceiling.Rules) != 1 {
+		t.Errorf("got %+v, %v", l, err)
+	}
+}
+
+// P03 and P04: a file that anybody else could have put there, or that leads
+// elsewhere, stops everything and says why.
+func TestAFileThatOthersCouldHaveWrittenIsRefused(t *testing.T) {
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(p *Place)
+		want   string
+	}{
+		"writable by all":        {func(p *Place) { must(os.Chmod(p.Path, 0o646)) }, "write to it"},
+		"writable by the group":  {func(p *Place) { must(os.Chmod(p.Path, 0o664)) }, "write to it"},
+		"a directory above that": {func(p *Place) { must(os.Chmod(filepath.Dir(p.Path), 0o777)) }, "write to it"},
+		"a sticky one above":     {func(p *Place) { must(os.Chmod(filepath.Dir(p.Path), 0o777|os.ModeSticky)) }, "write to it"},
+		"the root itself":        {func(p *Place) { must(os.Chmod(p.Root, 0o775)) }, "write to it"},
+		"another name":           {func(p *Place) { must(os.Link(p.Path, p.Path+".old")) }, "2 names"},
+		"a symbolic link": {func(p *Place) {
+			must(os.Rename(p.Path, p.Path+".real"))
+			must(os.Symlink(p.Path+".real", p.Path))
+		}, "symbolic link"},
+		"a link to nothing": {func(p *Place) {
+			must(os.Remove(p.Path))
+			must(os.Symlink("/nowhere", p.Path))
+		}, "symbolic link"},
+		"a link in place of the directory": {func(p *Place) {
+			dir := filepath.Dir(p.Path)
+			must(os.Rename(dir, dir+".real"))
+			must(os.Symlink(dir+".real", dir))
+		}, ""},
+		"a directory": {func(p *Place) {
+			must(os.Remove(p.Path))
+			must(os.Mkdir(p.Path, 0o755))
+		}, "not a regular file"},
+		"a pipe that nobody writes to": {func(p *Place) {
+			must(os.Remove(p.Path))
+			must(syscall.Mkfifo(p.Path, 0o644))
+		}, "not a regular file"},
+		"a file in place of the directory": {func(p *Place) {
+			must(os.RemoveAll(filepath.Dir(p.Path)))
+			must(os.WriteFile(filepath.Dir(p.Path), nil, 0o644))
+		}, ""},
+		"empty":  {func(p *Place) { must(os.WriteFile(p.Path, nil, 0o644)) }, "empty"},
+		"broken": {func(p *Place) { must(os.WriteFile(p.Path, []byte("[tools.bash"), 0o644)) }, ""},
+		"somebody else's": {func(p *Place) {
+			if os.Getuid() == 0 {
+				must(os.Chown(p.Path, 65534, 0))
+			} else {
+				p.Owner = 65533 // the file of whoever runs the test is somebody else's then
+			}
+		}, "belongs to user"},
+		"in somebody else's directory": {func(p *Place) {
+			if os.Getuid() == 0 {
+				must(os.Chown(filepath.Dir(p.Path), 65534, 0))
+			} else {
+				p.Owner = 65533
+			}
+		}, "belongs to user"},
+		"outside of its root": {func(p *Place) { p.Root = "/nowhere" }, "absolute"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := at(t)
+			c.change(&p)
+			l, _, err := p.Read(policy.SourceAdmin)
+			if err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			if len(l.Describe()) > 0 {
+				t.Errorf("it says %v", l.Describe())
+			}
+		})
+	}
+}
+
+func TestNoFileIsNoPolicy(t *testing.T) {
+	for name, remove := range map[string]func(Place) string{
+		"no file":      func(p Place) string { return p.Path },
+		"no directory": func(p Place) string { return filepath.Dir(p.Path) },
+	} {
+		p := at(t)
+		if err := os.RemoveAll(remove(p)); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := p.Read(policy.SourceAdmin); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// An own file can be a link, as in a collection of settings; who may write to
+// what it leads to still counts.
+func TestAnOwnFileCanBeALink(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "real"), filepath.Join(dir, "policy.toml")
+	if err := errors.Join(os.WriteFile(file, []byte(good), 0o600), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Own(link).Read(policy.SourceUser); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(file, 0o602); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Own(link).Read(policy.SourceUser); err == nil {
+		t.Error("it was read while others may write to it")
+	}
+}
+
+// P04 and P05: nothing that a user sets moves the place, and replacing the file
+// between the check and the read changes nothing, because both are of one
+// descriptor.
+func TestTheAdministratorsPlaceIsFixed(t *testing.T) {
+	want := Administrator()
+	dir := t.TempDir()
+	for _, name := range []string{"HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "STOCKADE_POLICY", "STOCKADE_CONFIG", "ProgramData", "ALLUSERSPROFILE", "PWD", "TMPDIR", "PREFIX", "SNAP", "APPDIR"} {
+		t.Setenv(name, dir)
+	}
+	t.Chdir(dir)
+	if got := Administrator(); got != want || got.Owner != root || got.Root != "/" || !filepath.IsAbs(got.Path) {
+		t.Errorf("got %+v, was %+v", got, want)
+	}
+	if runtime.GOOS == "linux" && want.Path != "/etc/stockade/policy.toml" {
+		t.Errorf("it is %s", want.Path)
+	}
+}
+
+func TestReplacingTheFileAfterItsCheckChangesNothing(t *testing.T) {
+	p := at(t)
+	f, err := p.open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := errors.Join(os.WriteFile(p.Path+".new", []byte("[tools.ls]\nallow = true\n"), 0o666), os.Rename(p.Path+".new", p.Path)); err != nil {
+		t.Fatal(err)
+	}
+	data := make([]byte, 100)
+	n, _ := f.Read(data)
+	if string(data[:n]) != good {
+		t.Errorf("read %q", data[:n])
+	}
+}

@@ -1,0 +1,219 @@
+package policyfile
+
+import (
+	"flag"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+var update = flag.Bool("update", false, "rewrite policy.toml at the root of the repository")
+
+const samplePath = "../../../policy.toml"
+
+func TestTheSampleIsUpToDate(t *testing.T) {
+	if *update {
+		if err := os.WriteFile(samplePath, []byte(Sample()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(samplePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Sample(), string(got)); diff != "" {
+		t.Errorf("policy.toml is stale; run make generate (-want +got):\n%s", diff)
+	}
+}
+
+// uncommented is the sample with every key set.
+func uncommented() string {
+	var b strings.Builder
+	for line := range strings.Lines(Sample()) {
+		if len(line) > 1 && line[0] == '#' && line[1] != ' ' {
+			line = line[1:]
+		}
+		b.WriteString(line)
+	}
+	return strings.ReplaceAll(b.String(), "\nrequired = false\n", "\nrequired = true\n")
+}
+
+func TestTheSampleSaysNothingUntilAKeyIsTakenIn(t *testing.T) {
+	if _, _, err := Parse("f", policy.SourceAdmin, []byte(Sample())); err == nil || !strings.Contains(err.Error(), "empty") {
+		t.Errorf("got %v", err)
+	}
+	l, _, err := Parse("f", policy.SourceAdmin, []byte(uncommented()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := l.Describe(); len(said) < 15 {
+		t.Errorf("it says %v", said)
+	}
+}
+
+// Every key of the structs is in the table and every key of the table in the
+// structs: nothing is read that is not documented.
+func TestEveryKeyIsDocumented(t *testing.T) {
+	documented := map[string]bool{}
+	for _, k := range keys {
+		documented[k.name] = true
+		if k.doc == "" || k.kind == "" || k.def == "" || k.example == "" {
+			t.Errorf("%s says too little", k.name)
+		}
+	}
+	var walk func(prefix string, typ reflect.Type)
+	walk = func(prefix string, typ reflect.Type) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			name := prefix + f.Tag.Get("toml")
+			ft := f.Type
+			if ft.Kind() == reflect.Pointer {
+				ft = ft.Elem()
+			}
+			switch {
+			case ft.Kind() == reflect.Struct:
+				walk(name+".", ft)
+			case ft.Kind() == reflect.Slice && ft.Elem().Kind() == reflect.Struct:
+				walk(name+".", ft.Elem())
+			case ft.Kind() == reflect.Map && ft.Elem() == reflect.TypeFor[toolRule]():
+				walk(name+".NAME.", ft.Elem())
+			case ft.Kind() == reflect.Map && ft.Elem() == reflect.TypeFor[argRule]():
+				walk(name+".ARGUMENT.", ft.Elem())
+			case ft.Kind() == reflect.Map: // limits, whose keys are those of agent.toml
+			case !documented[name]:
+				t.Errorf("%s is read and not documented", name)
+			default:
+				delete(documented, name)
+			}
+		}
+	}
+	walk("", reflect.TypeFor[file]())
+	for name := range documented {
+		t.Errorf("%s is documented and not read", name)
+	}
+	ref := Reference()
+	for _, k := range Keys() {
+		if !strings.Contains(ref, "`"+k+"`") {
+			t.Errorf("%s is not in the reference", k)
+		}
+	}
+}
+
+// Every key changes what the layer says: none is parsed and unused.
+func TestEveryKeyChangesTheCeiling(t *testing.T) {
+	for _, k := range all() {
+		if strings.HasPrefix(k.name, "rules.") || k.name == "audit.export" || k.name == "audit.required" {
+			continue // they need each other
+		}
+		table, word := head(k.name)
+		value := map[string]string{
+			"require_confirmation": "true", "modules.unsigned": "false", "bash.min_tier": "1", "tools.NAME.allow": "false",
+		}[k.name]
+		if value == "" {
+			value = k.example
+		}
+		l, _, err := Parse("f", policy.SourceAdmin, []byte(table+"\n"+word+" = "+value+"\n"))
+		if err != nil || len(l.Describe()) != 1 {
+			t.Errorf("%s = %s: %v, %v", k.name, value, l.Describe(), err)
+		}
+	}
+	l, _, err := Parse("f", policy.SourceAdmin, []byte("[audit]\nrequired = true\nexport = \"/x\"\n"))
+	if err != nil || len(l.Ceiling.AuditExports) != 1 || l.Ceiling.AuditExports[0].Value != "/x" {
+		t.Errorf("audit: %+v, %v", l, err)
+	}
+}
+
+// P03 and P17: what cannot be meant as it stands is an error, and says so.
+func TestWhatIsDoubtfulIsRefused(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"nothing":                        {"", "empty"},
+		"blanks and comments":            {"\n# nothing\n \n", "empty"},
+		"no TOML":                        {"= =", "expected"},
+		"JSON":                           {`{"tools": {}}`, ""},
+		"an unknown key":                 {"[tools.bash]\nalow = false\n", `unknown key "tools.bash.alow"`},
+		"an unknown table":               {"[tool.bash]\nallow = false\n", "unknown key"},
+		"a key twice":                    {"[bash]\nmin_tier = 1\nmin_tier = 0\n", ""},
+		"a type":                         {"[tools.bash]\nallow = \"no\"\n", ""},
+		"a tier":                         {"[bash]\nmin_tier = 4\n", "no tier"},
+		"a tool":                         {"[tools.'a b']\nallow = false\n", "not the name of a tool"},
+		"a Cyrillic tool":                {"[tools.'re\u0430d_file']\nallow = false\n", "not the name of a tool"},
+		"no calls":                       {"[tools.ls]\ncalls = 0\n", "allow = false"},
+		"a limit":                        {"[limits]\ntool_timeuot = \"3s\"\n", "did you mean"},
+		"a preference as a limit":        {"[limits.model]\nname = \"x\"\n", "no such limit"},
+		"a limit of no range":            {"[limits]\ntool_timeout = \"-3s\"\n", "out of range"},
+		"a directory with a slash":       {"[files]\ndirectories = [\"/work/\"]\n", "ends in a slash"},
+		"a directory with dots":          {"[files]\ndirectories = [\"/work/../etc\"]\n", "segment"},
+		"a relative directory":           {"[files]\ndirectories = [\"work\"]\n", "not absolute"},
+		"an empty directory":             {"[files]\ndirectories = [\"\"]\n", "empty"},
+		"a hidden pattern":               {"[files]\nhidden = [\"/work/*\"]\n", "without stars"},
+		"any host":                       {"[network]\nhosts = [\"*\"]\n", "star"},
+		"a top-level domain":             {"[network]\nhosts = [\"*.com\"]\n", "top-level"},
+		"a host in the middle":           {"[network]\nhosts = [\"a.*.com\"]\n", "star"},
+		"a digest":                       {"[modules]\ndigests = [\"sha256:12\"]\n", "64 hexadecimal"},
+		"an address with a key":          {"[models]\nbase_urls = [\"https://u:p@x/\"]\n", "not an address"},
+		"an export without requirement":  {"[audit]\nexport = \"/x\"\n", "required"},
+		"an argument that nobody bounds": {"[tools.ls.args.path]\n", "says nothing"},
+		"a pattern":                      {"[tools.ls.args]\npath = {pattern = \"(\"}\n", "error parsing"},
+		"an effect":                      {"[[rules]]\neffect = \"Deny\"\ntool = \"ls\"\n", "f:1: rule 1: effect"},
+		"a rule without a tool":          {"\n[[rules]]\neffect = \"deny\"\n", "f:2: rule 1"},
+		"an empty list of conditions":    {"[[rules]]\neffect = \"deny\"\ntool = \"ls\"\nwhere = []\n", "empty list"},
+		"an empty list of risks":         {"[[rules]]\neffect = \"ask\"\ntool = \"ls\"\nrisk = []\n", "empty list"},
+		"an empty list of callers":       {"[[rules]]\neffect = \"ask\"\ntool = \"ls\"\ncaller = []\n", "empty list"},
+		"a caller":                       {"[[rules]]\neffect = \"ask\"\ntool = \"ls\"\ncaller = [\"model\"]\n", "caller"},
+		"a risk":                         {"[[rules]]\neffect = \"ask\"\ntool = \"ls\"\nrisk = [\"low\"]\n", "risk"},
+		"a condition":                    {"[[rules]]\neffect = \"ask\"\ntool = \"ls\"\nwhere = [\"glob:path=/x\"]\n", "no kind"},
+		"an example that fails":          {"[[rules]]\neffect = \"deny\"\ntool = \"ls\"\nwhere = [\"path:path=/a/*\"]\nmatch = ['{\"path\":\"/a/b/c\"}']\n", "does not match its example"},
+		"a counterexample that fails":    {"[[rules]]\neffect = \"deny\"\ntool = \"ls\"\nwhere = [\"path:path=/a/**\"]\nnot_match = ['{\"path\":\"/a/b/c\"}']\n", "it matches"},
+		"an example that is no object":   {"[[rules]]\neffect = \"deny\"\ntool = \"ls\"\nmatch = ['[]']\n", "not a JSON object"},
+		"an administrator that allows":   {"[[rules]]\neffect = \"allow\"\ntool = \"ls\"\n", "answers no questions"},
+		"everything allowed":             {"[[rules]]\neffect = \"allow\"\ntool = \"*\"\n", "names its tool"},
+		"a bomb":                         {"a = " + strings.Repeat("[", 10_000), "no value is nested"},
+		"a novel":                        {"# " + strings.Repeat("x", config.MaxFileBytes), "more than"},
+		"no text":                        {"\xff\xfe", "UTF-8"},
+	} {
+		l, _, err := Parse("f", policy.SourceAdmin, []byte(c.in))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+		if len(l.Describe()) > 0 {
+			t.Errorf("%s: it says something all the same: %v", name, l.Describe())
+		}
+	}
+}
+
+func TestOnlyTheUsersFileAllows(t *testing.T) {
+	text := []byte("[[rules]]\neffect = \"allow\"\ntool = \"file_write\"\nwhere = [\"path:path=/work/**\"]\n")
+	for source, want := range map[policy.Source]int{policy.SourceUser: 1, policy.SourceProject: 0} {
+		l, warnings, err := Parse("f", source, text)
+		if err != nil || len(l.Answers) != want || (len(warnings) == 0) != (want == 1) || len(l.Ceiling.Rules) != 0 {
+			t.Errorf("%s: %+v, %v, %v", source, l, warnings, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(uncommented())
+	f.Add("[tools.bash]\nallow = false\n")
+	f.Add("[[rules]]\neffect = \"deny\"\ntool = \"*\"\nwhere = [\"!words:command=ls ...\"]\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		l, _, err := Parse("f", policy.SourceAdmin, []byte(text))
+		if err != nil {
+			if len(l.Describe()) > 0 {
+				t.Errorf("%v, and %v", err, l.Describe())
+			}
+			return
+		}
+		if len(l.Answers) > 0 {
+			t.Errorf("an administrator answers %v", l.Answers)
+		}
+		if n := policy.Narrow(l.Ceiling, l.Ceiling); !reflect.DeepEqual(n, l.Ceiling) {
+			t.Errorf("%+v is not itself", l.Ceiling)
+		}
+	})
+}
