@@ -32,7 +32,7 @@
 //	llm/openai       the OpenAI wire format, over go-openai
 //	llm/offline      the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest      the suite that every Model passes
-//	policy           pure rules → Decision; the only code that makes a Grant; default limits
+//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
 //	diff             what a call changes, as people read it
 //	dispatch         one call: find → check → decide → approve → record → run → commit → record
 //	agent            the loop; history assembly
@@ -57,6 +57,7 @@
 //	session/sqlite   the Store on SQLite, with group commit
 //	session/sessiontest  the suite that every Store passes
 //	config           agent.toml → typed values with source positions; imported by cmd only
+//	config/policyfile  policy.toml → a layer of the ceiling; who may have written it
 //	internal         archtest (the import table as a test), nearest
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic;
@@ -75,7 +76,9 @@
 // units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled. A host function lives in a host module. A mount is
 // configuration, a preopen is WASI. A session is a list of events. A tier says
-// how far the jail confines a process.
+// how far the jail confines a process. A layer is what one place (administrator,
+// user, project, environment, flags) says; the ceiling is what all layers permit
+// together. A rule has conditions; an answer is a rule that allows.
 //
 // # Imports
 //

@@ -118,13 +118,9 @@ func (t *terminal) Approve(ctx context.Context, q policy.Question) (policy.Answe
 		switch answer := strings.ToLower(strings.TrimSpace(line)); {
 		case answer == "y" || answer == "yes" || answer == "1" || answer == "once":
 			return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "terminal"}, nil
-		case answer == "s" || answer == "session":
-			if slices.Contains(q.Scopes, policy.ScopeSession) {
-				return policy.Answer{Allow: true, Scope: policy.ScopeSession, By: "terminal"}, nil
-			}
-		case answer == "a" || answer == "always":
-			if slices.Contains(q.Scopes, policy.ScopeAlways) {
-				return policy.Answer{Allow: true, Scope: policy.ScopeAlways, By: "terminal"}, nil
+		case scopeOf(answer) != "":
+			if scope := scopeOf(answer); slices.Contains(q.Scopes, scope) {
+				return policy.Answer{Allow: true, Scope: scope, By: "terminal"}, nil
 			}
 		case answer == "v" && folded:
 			t.ask(q, true)
@@ -175,10 +171,31 @@ func (t *terminal) ask(q policy.Question, all bool) (folded bool) {
 	if q.Warning != "" {
 		fmt.Fprintf(w, "  %s\n", style(t.color, styleRed, "warning: "+q.Warning))
 	}
-	if q.Rule != "" && len(q.Scopes) > 1 {
-		fmt.Fprintf(w, "  session and always allow: %s\n", oneLine(q.Rule))
+	for _, scope := range q.Scopes {
+		if words := q.Rules[scope]; words != "" {
+			kept := ""
+			if scope == policy.ScopeAlways || scope == policy.ScopeProject {
+				kept = "; kept, until `stockade policy revoke`"
+			}
+			fmt.Fprintf(w, "  %s: %s%s\n", scope, oneLine(words), kept)
+		}
+	}
+	for _, change := range q.Changed {
+		for _, line := range change.InWords() {
+			show("changed:", line)
+		}
 	}
 	return folded
+}
+
+// scopeOf is the scope that an answer of more than once names.
+func scopeOf(answer string) policy.Scope {
+	for _, scope := range []policy.Scope{policy.ScopeTurn, policy.ScopeSession, policy.ScopeProject, policy.ScopeAlways} {
+		if answer == string(scope) || answer == string(scope[:1]) {
+			return scope
+		}
+	}
+	return ""
 }
 
 // paint gives the rows of a diff behind bars the colours of one. What they
@@ -259,11 +276,10 @@ func gutter(text string, width int, all bool) (shown string, folded bool) {
 
 func choices(scopes []policy.Scope, folded bool) string {
 	out := "[y]es once"
-	if slices.Contains(scopes, policy.ScopeSession) {
-		out += ", [s]ession"
-	}
-	if slices.Contains(scopes, policy.ScopeAlways) {
-		out += ", [a]lways"
+	for _, scope := range scopes {
+		if scope != policy.ScopeOnce {
+			out += fmt.Sprintf(", [%s]%s", scope[:1], scope[1:])
+		}
 	}
 	if folded {
 		out += ", [v]iew all"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -70,7 +71,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(newLineReader(a.s.in)), nil)
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(newLineReader(a.s.in)), agent.Past{})
 	if err != nil {
 		return err
 	}
@@ -118,7 +119,7 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 		inner = names[0]
 	}
 	mounts, err := a.flagMounts()
-	return catalog, mounts, inner, err
+	return catalog, a.permitMounts(mounts), inner, err
 }
 
 // fileCatalog lists the tools of a module that is named by its path.
@@ -248,6 +249,9 @@ func resultError(name string, e *tool.Error) error {
 	switch e.Code {
 	case tool.CodeDenied:
 		end.code, end.hint = exitDenied, "--mount DIR, or DIR:ro, shows tools another directory"
+		if e.Denial != nil {
+			end.hint = "`stockade policy explain " + name + "` says which rule of which layer decides"
+		}
 		if e.Allow != "" {
 			end.hint = "to allow it: stockade call " + e.Allow + " ..."
 		}

@@ -47,11 +47,12 @@ func findDirs(env func(string) string) (dirs, error) {
 func (d dirs) masked() []string {
 	return []string{
 		d.config, d.data, d.state, d.cache,
-		d.agentTOML(), d.remembered(), d.sessions(), d.sessions() + "-wal", d.sessions() + "-shm",
+		d.agentTOML(), d.policyTOML(), d.remembered(), d.sessions(), d.sessions() + "-wal", d.sessions() + "-shm",
 	}
 }
 
 func (d dirs) agentTOML() string  { return filepath.Join(d.config, "agent.toml") }
+func (d dirs) policyTOML() string { return filepath.Join(d.config, "policy.toml") }
 func (d dirs) remembered() string { return filepath.Join(d.config, "allow.toml") }
 func (d dirs) sessions() string   { return filepath.Join(d.data, "sessions.db") }
 func (d dirs) stages() string     { return filepath.Join(d.state, "stages") }

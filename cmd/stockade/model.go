@@ -33,6 +33,9 @@ func (a *app) model() (llm.Model, string, error) {
 			provider = providerOpenAI
 		}
 	}
+	if err := a.permitModel(provider, base); err != nil {
+		return nil, "", err
+	}
 	opts := openai.Options{
 		Name: provider, APIKey: key, KeyEnv: keyEnv, BaseURL: base, Model: a.cfg.Model.Name,
 		StallTimeout: a.cfg.Model.StallTimeout,

@@ -287,9 +287,13 @@ type jsonEvent struct {
 func writeJSONEvent(s *stdio, e session.Event) error {
 	enc := json.NewEncoder(s.out)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(jsonEvent{
+	return enc.Encode(jsonOf(e))
+}
+
+func jsonOf(e session.Event) jsonEvent {
+	return jsonEvent{
 		Seq: e.Seq, Session: e.Session, Time: e.Time, Type: e.Type, Turn: e.Turn, Step: e.Step, Call: e.Call, Data: e.Body,
-	})
+	}
 }
 
 func firstLine(s string) string {

@@ -63,7 +63,8 @@ without a provider it uses a small offline model.
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, args []string) error { return runRoot(cmd, a, args) },
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Name() == "version" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" {
+			if cmd.Name() == "version" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" ||
+				cmd.Name() == "check" && cmd.Parent().Name() == "policy" { // also of the file that stops everything
 				return nil
 			}
 			return a.open()
@@ -80,7 +81,7 @@ without a provider it uses a small offline model.
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
 	addTurnFlags(root, a)
 	root.AddCommand(
-		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newSelftestCmd(a),
+		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a),
 		newVersionCmd(a),
 	)
 	for _, cmd := range append(commands(root), root) {

@@ -58,7 +58,8 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 // addGrantFlags adds the flags of the commands that run tools.
 func addGrantFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
-	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand: TOOL or 'TOOL(ARGUMENT=VALUE)', the value to the letter, no patterns; may be repeated")
+	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand, within what the policy permits: TOOL, 'TOOL(ARGUMENT=VALUE)' with the value to the letter, or 'TOOL(KIND:ARGUMENT=PATTERN)', see `stockade policy --help`; may be repeated")
+	f.StringArrayVar(&a.flags.deny, "deny", nil, "deny calls, in the form of --allow; may be repeated")
 	f.StringArrayVar(&a.flags.mounts, "mount", nil, "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
 }
 
@@ -125,7 +126,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, err
 	}
 	t := &turns{a: a, log: log, lines: newLineReader(a.s.in)}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(t.lines), past.Fuel)
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(t.lines), past)
 	if err != nil {
 		return nil, err
 	}

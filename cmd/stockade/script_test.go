@@ -14,6 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -22,6 +23,13 @@ import (
 // TestMain lets scripts run the real program: this test binary under its name.
 // Whatever its name, it is the program's child if it is started as that.
 func TestMain(m *testing.M) {
+	// The seam that a user of the program does not have: only this binary looks
+	// at the variable.
+	if dir := os.Getenv("TEST_ADMINISTRATOR"); dir != "" {
+		administrator = func() policyfile.Place {
+			return policyfile.Place{Path: filepath.Join(dir, "stockade", "policy.toml"), Root: dir, Owner: os.Getuid()}
+		}
+	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		os.Exit(program(os.Args[1:]))
 	}
@@ -50,6 +58,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", os.Getenv("PATH"))
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("GUESTS", built)
+			// Not the machine's own: a script has the policy that it writes.
+			env.Setenv("TEST_ADMINISTRATOR", filepath.Join(env.WorkDir, "etc"))
 			return os.Mkdir(home, 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

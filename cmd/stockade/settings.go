@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -57,28 +58,51 @@ func (a *app) loadConfig() error {
 		}
 	}
 	a.cfg = cfg
-	return nil
+	return a.loadLayers()
 }
 
-// remembered reads the answers "always".
+// remembered makes rules of the answers that were kept.
 func (a *app) remembered() ([]policy.Rule, error) {
-	answers, err := config.LoadAnswers(a.dirs.remembered())
+	answers, err := a.readAnswers()
 	if err != nil {
-		return nil, &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file, or remove it to be asked again"}
+		return nil, err
 	}
 	var rules []policy.Rule
 	for _, ans := range answers {
-		r, err := policy.ParseRule(ans.Rule)
+		r, err := answerRule(ans)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.dirs.remembered(), err)
+			return nil, &exitErr{code: exitUsage, message: fmt.Sprintf("%s: %v", a.dirs.remembered(), err), hint: "mend the file, or remove it to be asked again"}
 		}
-		r.Module, r.Source = ans.Module, policy.SourceUser
+		r.Origin = a.dirs.remembered() + ": " + ans.ID()
 		rules = append(rules, r)
 	}
 	return rules, nil
 }
 
-// remember keeps an answer "always".
+// unknownDigest is none: an answer of before the digests were kept is asked for
+// again.
+const unknownDigest = "unknown"
+
+func answerRule(ans config.Answer) (policy.Rule, error) {
+	r, err := policy.ParseRule(ans.Rule)
+	if err != nil {
+		return r, err
+	}
+	r.Project, r.Source = ans.Project, policy.SourceUser
+	r.Bound = policy.Binding{
+		Module: ans.Module, ABI: ans.ABI, Capabilities: ans.Capabilities,
+		Description: cmp.Or(ans.Description, unknownDigest), Schema: cmp.Or(ans.Schema, unknownDigest),
+		Said: policy.Said(ans.Said),
+	}
+	return r, nil
+}
+
+// remember keeps an answer "always" or "project".
 func (a *app) remember(r policy.Rule) error {
-	return config.AddAnswer(a.dirs.remembered(), config.Answer{Rule: r.String(), Module: r.Module, Added: time.Now().UTC().Truncate(time.Second)})
+	return config.AddAnswer(a.dirs.remembered(), config.Answer{
+		Rule: r.String(), Project: r.Project, Added: time.Now().UTC().Truncate(time.Second),
+		Module: r.Bound.Module, ABI: r.Bound.ABI,
+		Description: r.Bound.Description, Schema: r.Bound.Schema, Capabilities: r.Bound.Capabilities,
+		Said: config.Said(r.Bound.Said),
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
@@ -192,7 +193,7 @@ func (s *soaking) session(ctx context.Context) *dispatch.Dispatcher {
 	fatal(err)
 	st, err := s.a.store(ctx)
 	fatal(err)
-	d, err := s.a.dispatcher(catalog, mounts, session.NewLog(st, session.NewID(time.Now()), time.Now), yes{}, nil)
+	d, err := s.a.dispatcher(catalog, mounts, session.NewLog(st, session.NewID(time.Now()), time.Now), yes{}, agent.Past{})
 	fatal(err)
 	return d
 }

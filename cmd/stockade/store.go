@@ -16,7 +16,7 @@ import (
 )
 
 // store opens the sessions, and marks the calls that a crash has left open.
-func (a *app) store(ctx context.Context) (*sqlite.Store, error) {
+func (a *app) store(ctx context.Context) (session.Store, error) {
 	if a.sessions != nil {
 		return a.sessions, nil
 	}
@@ -26,9 +26,13 @@ func (a *app) store(ctx context.Context) (*sqlite.Store, error) {
 				hint: "sessions need a place to be kept: set HOME, or XDG_DATA_HOME and XDG_STATE_HOME, to a directory that can be written to"}
 		}
 	}
-	st, err := sqlite.Open(ctx, a.dirs.sessions(), nil)
+	db, err := sqlite.Open(ctx, a.dirs.sessions(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	st, err := newExporting(db, a.ceiling.AuditExports)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	a.onClose(st.Close)
 	a.sessions = st

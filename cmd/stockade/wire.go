@@ -20,7 +20,6 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/session"
-	"github.com/stockade-dev/stockade/host/session/sqlite"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -33,13 +32,16 @@ type app struct {
 	dirs  dirs
 	work  string // absolute path of the workspace
 
+	layers  []policy.Layer
+	ceiling policy.Ceiling // of all of them
+
 	// turn cancels the turn of a chat that is under way: an interrupt ends that
 	// before it ends the program.
 	turn atomic.Pointer[context.CancelCauseFunc]
 
 	screen   screen
 	box      *sandbox.Sandbox
-	sessions *sqlite.Store
+	sessions session.Store
 	closers  []func() error
 }
 
@@ -48,6 +50,7 @@ type globalFlags struct {
 	dir     string
 	mounts  []string
 	allow   []string
+	deny    []string
 	quiet   bool
 	verbose bool
 	json    bool
@@ -188,10 +191,15 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 			return nil, usageError("`stockade tool list` shows the tools", "--allow: there is no tool %q", r.Tool)
 		}
 		r.Tool = entry.Name
-		if r.Arg != "" && !entry.Schema.HasProperty(r.Arg) {
-			return nil, usageError(fmt.Sprintf("`stockade tool info %s` shows its arguments", r.Tool), "--allow: %s has no argument %q", r.Tool, r.Arg)
+		names := false
+		for _, c := range r.Where {
+			arg, _, _ := strings.Cut(strings.TrimPrefix(c.Arg(), "/"), "/")
+			if !entry.Schema.HasProperty(arg) {
+				return nil, usageError(fmt.Sprintf("`stockade tool info %s` shows its arguments", r.Tool), "--allow: %s has no argument %q", r.Tool, arg)
+			}
+			names = names || c.Arg() == entry.Capabilities.Exec
 		}
-		if exec := entry.Capabilities.Exec; exec != "" && r.Arg != exec {
+		if exec := entry.Capabilities.Exec; exec != "" && !names {
 			return nil, usageError(fmt.Sprintf("name the command: --allow '%s(%s=COMMAND)'", r.Tool, exec),
 				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
 		}
@@ -204,7 +212,8 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		ExecTimeout: a.cfg.Bash.Timeout, ExecOutputBytes: a.cfg.Bash.MaxOutput,
 	}
 	return policy.New(policy.Options{
-		Mounts: mounts, Masked: a.dirs.masked(), Rules: rules, Limits: limits, ConfirmAll: a.cfg.RequireConfirmation,
+		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, ConfirmAll: a.cfg.RequireConfirmation,
+		Layers: a.layers, Project: a.work,
 	}), nil
 }
 
@@ -255,18 +264,18 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 	for _, m := range flagged {
 		mounts = addMount(mounts, m)
 	}
-	return mounts, err
+	return a.permitMounts(mounts), err
 }
 
 // dispatcher puts the one door together.
-func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver, spent map[string]uint64) (*dispatch.Dispatcher, error) {
+func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver, past agent.Past) (*dispatch.Dispatcher, error) {
 	p, err := a.policy(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
 	return dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Remember: a.remember,
-		Spent: spent,
+		Spent: past.Fuel, Calls: past.Calls,
 	}), nil
 }
 

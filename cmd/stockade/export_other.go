@@ -1,0 +1,6 @@
+//go:build !unix
+
+package main
+
+// noFollow: there is no such flag here.
+const noFollow = 0

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// administrator is where the administrator's policy is. Nothing that a user of
+// the program can set changes it; tests put another function in its place.
+var administrator = policyfile.Administrator
+
+// denyVariable holds rules of the environment that deny, one a line.
+const denyVariable = "STOCKADE_DENY"
+
+// loadLayers reads what each layer permits. Whatever is wrong with any of them
+// stops the program: a policy that cannot be read must not be a missing one.
+func (a *app) loadLayers() error {
+	a.layers = nil
+	for _, l := range []struct {
+		place  policyfile.Place
+		source policy.Source
+		hint   string
+	}{
+		{administrator(), policy.SourceAdmin, "nothing runs until an administrator has mended it"},
+		{policyfile.Own(a.dirs.policyTOML()), policy.SourceUser, "mend the file, or move it away; `stockade policy check FILE` tells when it is good"},
+		{policyfile.Place{Path: projectPolicy(a.work), Owner: policyfile.Anybody}, policy.SourceProject, "mend the file, or move it away"},
+	} {
+		layer, warnings, err := l.place.Read(l.source)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return &exitErr{code: exitUsage, message: fmt.Sprintf("the policy of the %s: %v", l.source, err), hint: l.hint}
+		}
+		for _, w := range warnings {
+			a.s.note("warning: %s", w)
+		}
+		a.layers = append(a.layers, layer)
+	}
+	var lines []string
+	for line := range strings.Lines(a.s.env(denyVariable)) {
+		if line = strings.Trim(line, "\r\n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	for _, l := range []struct {
+		source policy.Source
+		name   string
+		rules  []string
+	}{{policy.SourceEnv, denyVariable, lines}, {policy.SourceFlag, "--deny", a.flags.deny}} {
+		layer := policy.Layer{Source: l.source}
+		for _, text := range l.rules {
+			r, err := policy.ParseRule(text)
+			if err != nil {
+				return usageError("", "%s: %v", l.name, err)
+			}
+			r.Effect, r.Source = policy.Deny, l.source
+			if l.source == policy.SourceEnv {
+				r.Origin = l.name
+			}
+			layer.Ceiling.Rules = append(layer.Ceiling.Rules, r)
+		}
+		if len(layer.Ceiling.Rules) > 0 {
+			a.layers = append(a.layers, layer)
+		}
+	}
+	a.ceiling = policy.Meet(a.layers)
+	return a.capSettings()
+}
+
+// projectPolicy is the policy that comes with a workspace.
+func projectPolicy(work string) string { return filepath.Join(work, ".stockade", "policy.toml") }
+
+// capSettings lowers what the configuration sets to what the layers permit.
+func (a *app) capSettings() error {
+	for key, most := range a.ceiling.Limits {
+		if _, err := a.cfg.Cap(key, most.Value, most.From.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// permitModel checks who would be asked, before anything is sent there.
+func (a *app) permitModel(provider, base string) error {
+	if ok, from := policy.Permits(a.ceiling.Providers, provider); !ok {
+		return &exitErr{code: exitDenied, message: fmt.Sprintf("the provider %q is not permitted: %s", provider, from),
+			hint: permitted(a.ceiling.Providers, "--provider ")}
+	}
+	if provider == providerOffline {
+		return nil // served by this process
+	}
+	if ok, from := policy.Permits(a.ceiling.BaseURLs, base); !ok {
+		name := fmt.Sprintf("the address %q of the provider", base)
+		if base == "" {
+			name = "the provider's own address"
+		}
+		return &exitErr{code: exitDenied, message: fmt.Sprintf("%s is not permitted: %s", name, from), hint: permitted(a.ceiling.BaseURLs, "model.base_url = ")}
+	}
+	return nil
+}
+
+// permitted names what one layer permits.
+func permitted(lists []policy.List, before string) string {
+	for _, l := range lists {
+		if len(l.Values) > 0 {
+			return "permitted: " + before + strings.Join(l.Values, ", "+before)
+		}
+	}
+	return ""
+}
+
+// permitMounts says which mounts the ceiling leaves out or narrows. It is the
+// policy that does so.
+func (a *app) permitMounts(mounts []policy.Mount) []policy.Mount {
+	var out []policy.Mount
+	for _, m := range mounts {
+		kept, ok, from := a.ceiling.PermitsMount(m)
+		switch {
+		case !ok:
+			a.s.note("warning: tools are not shown %s: %s", m.Host, from)
+			continue
+		case kept != m:
+			a.s.note("warning: tools can only read %s", m.Host)
+		}
+		out = append(out, kept)
+	}
+	return out
+}
+
+// ours is the configuration that no guest sees and that is no folder of ours.
+func (a *app) ours() []string {
+	return append(a.dirs.masked(), projectPolicy(a.work))
+}
+
+// readAnswers reads the remembered answers, if nobody else could have written
+// them.
+func (a *app) readAnswers() ([]config.Answer, error) {
+	data, err := policyfile.Own(a.dirs.remembered()).Bytes()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var answers []config.Answer
+	if err == nil {
+		answers, err = config.ParseAnswers(a.dirs.remembered(), data)
+	}
+	if err != nil {
+		return nil, &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file, or remove it to be asked again"}
+	}
+	return answers, nil
+}

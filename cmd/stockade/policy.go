@@ -1,0 +1,263 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+const policyHelp = `What tools may do is what every layer permits: the administrator's policy.toml,
+yours, the workspace's .stockade/policy.toml, STOCKADE_DENY, --deny. Each only
+narrows. What is left and asks a question is answered at the prompt, by an answer
+that was remembered, or by --allow, and never beyond that.
+
+A rule is TOOL or 'TOOL(CONDITION)'. A condition is one of
+
+  ARGUMENT=VALUE                   the value to the letter
+  path:ARGUMENT=/home/*/src/**     a path: * within one name, ** any number of names
+  host:ARGUMENT=*.example.com      a host, or an address with one
+  words:ARGUMENT='ls -l ...'       a command by its literal words: * any word, ... any more
+  pattern:ARGUMENT=[a-z]+          a regular expression over the whole value
+  one_of:ARGUMENT=["a","b"]        a list
+  maximum:ARGUMENT=100             a number
+
+and ARGUMENT a name, or a JSON pointer such as /edits/*/path. A rule for words
+never allows what bash would expand, nor more than one command.`
+
+func newPolicyCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "policy", Short: "What tools may do: show, explain, check, simulate, revoke", Long: policyHelp}
+	var caller, as string
+	var files []string
+	var defaults bool
+
+	show := &cobra.Command{
+		Use: "show", Short: "Show what each layer says and which answers are remembered", Args: cobra.NoArgs,
+		Example: "  stockade policy show\n  stockade policy show --json | jq '.[] | select(.source==\"administrator\")'\n" +
+			"  stockade policy show --defaults > policy.toml",
+		RunE: func(*cobra.Command, []string) error {
+			if defaults {
+				_, err := fmt.Fprint(a.s.out, policyfile.Sample())
+				return err
+			}
+			return runPolicyShow(a)
+		},
+	}
+	show.Flags().BoolVar(&defaults, "defaults", false, "print a policy.toml with every key and its default")
+	explain := &cobra.Command{
+		Use: "explain TOOL [JSON | ARGUMENT=VALUE...]", Short: "Say which rule of which layer decides about a call, and what would change it",
+		Long: `Decide about a call without making it, and say which rule of which layer decides,
+why, and the smallest change that would allow it. Nothing is asked or run.`,
+		Example: "  stockade policy explain bash command='make test'\n" +
+			"  stockade policy explain file_write path=src/main.go --caller mcp\n" +
+			"  stockade policy explain bash command=ls --allow 'bash(words:command=ls ...)'",
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return runPolicyExplain(a, caller, args[0], args[1:]) },
+	}
+	explain.Flags().StringVar(&caller, "caller", string(tool.CallerAgent), "who calls: agent, person or mcp")
+	check := &cobra.Command{
+		Use: "check FILE", Short: "Check a policy.toml without using it",
+		Long: `Check a policy.toml: its keys, values, rules and their examples. Where it is at the
+administrator's place, its owner, permissions and links are checked too. With
+--as, what an administrator's or a project's file may hold.`,
+		Example: "  stockade policy check policy.toml --as administrator\n  stockade policy check /etc/stockade/policy.toml",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return runPolicyCheck(a, as, args[0]) },
+	}
+	check.Flags().StringVar(&as, "as", string(policy.SourceUser), "whose file it would be: administrator, user or project")
+	simulate := &cobra.Command{
+		Use: "simulate [SESSION]", Short: "Decide the calls of a session again, under other rules",
+		Long: `Decide every call of a recorded session again, without making any, under the
+rules in force now, or with --policy under those of files in the place of your
+own policy.toml. Answers that were given at a prompt are not given again.`,
+		Example: "  stockade policy simulate last\n  stockade policy simulate last --policy stricter.toml\n  stockade policy simulate 01k --deny bash --json",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runPolicySimulate(cmd.Context(), a, sessionArg(args), files)
+		},
+	}
+	simulate.Flags().StringArrayVar(&files, "policy", nil, "a policy.toml in the place of your own; may be repeated")
+	revoke := &cobra.Command{
+		Use: "revoke ID|RULE...", Short: "Remove remembered answers, to be asked again",
+		Example: "  stockade policy show\n  stockade policy revoke 1c9f03ab\n  stockade policy revoke file_write",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return runPolicyRevoke(a, args) },
+	}
+	for _, c := range []*cobra.Command{show, explain, simulate} {
+		c.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+		addGrantFlags(c, a)
+	}
+	cmd.AddCommand(show, explain, check, simulate, revoke)
+	return cmd
+}
+
+// shownBound is a bound in the output of `policy show --json`.
+type shownBound struct {
+	policy.Bound
+	ID      string `json:"id,omitempty"` // of a remembered answer
+	Project string `json:"project,omitempty"`
+	Changed string `json:"changed,omitempty"` // what, since it was remembered; it answers nothing then
+}
+
+func runPolicyShow(a *app) error {
+	catalog, err := a.catalog()
+	if err != nil {
+		return err
+	}
+	answers, err := a.readAnswers()
+	if err != nil {
+		return err
+	}
+	out := []shownBound{}
+	for _, l := range a.layers {
+		for _, b := range l.Describe() {
+			out = append(out, shownBound{Bound: b})
+		}
+	}
+	for _, ans := range answers {
+		r, err := answerRule(ans)
+		if err != nil {
+			return err
+		}
+		s := shownBound{Bound: r.Describe(), ID: ans.ID(), Project: ans.Project}
+		if e, ok := catalog.Find(r.Tool); !ok {
+			s.Changed = "there is no such tool"
+		} else if parts := r.Bound.Changed(e); parts != nil {
+			s.Changed = strings.Join(parts, ", ")
+		}
+		out = append(out, s)
+	}
+	if a.flags.json {
+		return printJSON(a.s, out)
+	}
+	if len(out) == 0 {
+		a.s.note("no layer says anything, and nothing is remembered: the risk of a tool decides")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "LAYER\tID\tWHAT\tWHERE")
+	for _, s := range out {
+		words := s.Words
+		if s.Changed != "" {
+			words += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Source, s.ID, oneLine(words), oneLine(s.Origin))
+	}
+	return w.Flush()
+}
+
+func printJSON(s *stdio, v any) error {
+	enc := json.NewEncoder(s.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+func runPolicyExplain(a *app, caller, name string, args []string) error {
+	if !slices.Contains([]string{string(tool.CallerAgent), string(tool.CallerPerson), string(tool.CallerMCP)}, caller) {
+		return usageError("", "--caller is agent, person or mcp, not %q", caller)
+	}
+	catalog, err := a.catalog()
+	if err != nil {
+		return err
+	}
+	entry, ok := catalog.Find(name)
+	if !ok {
+		return usageError("`stockade tool list` shows the tools", "there is no tool %q", name)
+	}
+	data, err := parseArgs(entry, args)
+	if err != nil {
+		return err
+	}
+	mounts, err := a.workspaceMounts()
+	if err != nil {
+		return err
+	}
+	p, err := a.policy(catalog, mounts)
+	if err != nil {
+		return err
+	}
+	x := p.Decide(tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.work}, entry).Explain()
+	if a.flags.json {
+		return printJSON(a.s, x)
+	}
+	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
+	for _, row := range [][2]string{
+		{"decision", x.Effect}, {"risk", x.Risk}, {"rule", x.Rule}, {"layer", string(x.Source)}, {"where", x.Origin},
+		{"reason", x.Reason}, {"to change it", x.Change},
+	} {
+		if row[1] != "" {
+			fmt.Fprintf(w, "%s\t%s\n", row[0], oneLine(row[1]))
+		}
+	}
+	if p.Hides(entry, tool.CallerAgent) {
+		fmt.Fprintf(w, "the model\tdoes not see this tool\n")
+	}
+	return w.Flush()
+}
+
+func runPolicyCheck(a *app, as, name string) error {
+	source := policy.Source(as)
+	if !slices.Contains([]policy.Source{policy.SourceAdmin, policy.SourceUser, policy.SourceProject}, source) {
+		return usageError("", "--as is administrator, user or project, not %q", as)
+	}
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return err
+	}
+	place := policyfile.Place{Path: abs, Owner: policyfile.Anybody}
+	if fixed := administrator(); abs == fixed.Path {
+		place, source = fixed, policy.SourceAdmin
+	}
+	layer, warnings, err := place.Read(source)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return usageError("", "%s: there is no such file", name)
+	case err != nil:
+		return &exitErr{code: exitUsage, message: err.Error(), hint: "`stockade policy show --defaults` prints every key"}
+	}
+	for _, w := range warnings {
+		a.s.note("warning: %s", w)
+	}
+	bounds := layer.Describe()
+	for _, b := range bounds {
+		fmt.Fprintln(a.s.out, oneLine(b.Words))
+	}
+	a.s.note("%s is a good policy of the %s; it says %d things", name, source, len(bounds))
+	return nil
+}
+
+func runPolicyRevoke(a *app, what []string) error {
+	path := a.dirs.remembered()
+	if _, err := a.readAnswers(); err != nil { // also who else could have written it
+		return err
+	}
+	for _, word := range what {
+		removed, err := config.RemoveAnswers(path, func(ans config.Answer) bool { return ans.ID() == word || ans.Rule == word })
+		if err != nil {
+			return err
+		}
+		if removed == nil {
+			return usageError("`stockade policy show` lists what is remembered, with its id", "nothing remembered is %q", word)
+		}
+		for _, ans := range removed {
+			r, err := answerRule(ans)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(a.s.out, "revoked: %s\n", oneLine(r.InWords()))
+		}
+	}
+	return nil
+}
