@@ -17,7 +17,13 @@ type arguments struct {
 	decoded bool
 	all     map[string]json.RawMessage
 
-	looked map[string][]value // by the name or pointer
+	looked []lookedUp // few: a map would cost more
+}
+
+// lookedUp is what the name of an argument, or a pointer, has led to.
+type lookedUp struct {
+	arg    string
+	values []value // nil: nothing
 }
 
 // value is one argument, or a part of one.
@@ -71,8 +77,10 @@ func (a *arguments) get(name string) (json.RawMessage, bool) {
 // values returns what an argument, or a JSON pointer, names. More than one is
 // there only if a pointer has a star.
 func (a *arguments) values(arg string) ([]value, bool) {
-	if found, ok := a.looked[arg]; ok {
-		return found, found != nil
+	for i := range a.looked {
+		if a.looked[i].arg == arg {
+			return a.looked[i].values, a.looked[i].values != nil
+		}
 	}
 	var found []value
 	if pointer, ok := strings.CutPrefix(arg, "/"); ok {
@@ -87,10 +95,7 @@ func (a *arguments) values(arg string) ([]value, bool) {
 	} else if raw, ok := a.get(arg); ok {
 		found = []value{valueOf(raw)}
 	}
-	if a.looked == nil {
-		a.looked = map[string][]value{}
-	}
-	a.looked[arg] = found
+	a.looked = append(a.looked, lookedUp{arg, found})
 	return found, found != nil
 }
 
