@@ -74,10 +74,11 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.started(ctx, log, catalog, mounts); err != nil {
+	proposed, err := proposeCall(call)
+	if err != nil {
 		return err
 	}
-	if err := proposeCall(ctx, log, call); err != nil {
+	if _, err := a.started(ctx, log, catalog, mounts, proposed); err != nil {
 		return err
 	}
 	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
@@ -176,20 +177,17 @@ func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 	return text
 }
 
-// proposeCall records what was asked for, as the agent does for the model.
-func proposeCall(ctx context.Context, log *session.Log, call tool.Call) error {
+// proposeCall is the record of what was asked for, as the agent makes it for
+// the model.
+func proposeCall(call tool.Call) (session.Draft, error) {
 	data, err := json.Marshal(llm.CallData{
 		ID: call.ID, Type: "function", Function: llm.FunctionData{Name: call.Tool, Arguments: string(call.Args)},
 	})
 	if err != nil {
-		return err
+		return session.Draft{}, err
 	}
 	body, err := json.Marshal(llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary(call.Tool, string(call.Args)), Data: data})
-	if err != nil {
-		return err
-	}
-	_, err = log.Append(ctx, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})
-	return err
+	return session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body}, err
 }
 
 // showResult prints a result and returns how the program ends with it.

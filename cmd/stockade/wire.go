@@ -270,8 +270,9 @@ func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *sess
 	}), nil
 }
 
-// started is the first event of a new session.
-func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catalog, mounts []policy.Mount) (session.Event, error) {
+// started records the first event of a new session, and what comes right after
+// it: each record takes a write to the disk.
+func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catalog, mounts []policy.Mount, next ...session.Draft) (session.Event, error) {
 	body := session.Started{Program: version(), Workspace: a.work, Mounts: []string{}, Tools: catalog.Names()}
 	for _, m := range mounts {
 		body.Mounts = append(body.Mounts, m.String())
@@ -280,7 +281,7 @@ func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catal
 	if err != nil {
 		return session.Event{}, err
 	}
-	events, err := log.Append(ctx, session.Draft{Type: session.TypeSessionStarted, Body: data})
+	events, err := log.Append(ctx, append([]session.Draft{{Type: session.TypeSessionStarted, Body: data}}, next...)...)
 	if err != nil {
 		return session.Event{}, err
 	}
