@@ -54,6 +54,9 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	}
 	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd}
 	out, toolErr, err := inst.callTool(hostmod.WithCall(ctx, host), call)
+	if endErr := host.End(inst.account.Charge); err == nil {
+		err = endErr
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -81,7 +84,8 @@ func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Gr
 			break
 		}
 		host := &hostmod.Call{Grant: grant, Cwd: call.Cwd}
-		if _, _, err = inst.callTool(hostmod.WithCall(ctx, host), call); err != nil {
+		_, _, err = inst.callTool(hostmod.WithCall(ctx, host), call)
+		if err = errors.Join(err, host.End(inst.account.Charge)); err != nil {
 			break
 		}
 		inst.returned = true

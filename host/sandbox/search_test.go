@@ -20,7 +20,7 @@ import (
 func searches(file, pattern string, filesLen, patternLen int32) w.ToolOptions {
 	const patternAt = pathAt + 4096
 	return w.ToolOptions{
-		Imports: []w.Import{own("search", "lines", i32s(9)...)},
+		Imports: []w.Import{own("search", "begin", i32s(9)...), own("search", "collect", i32s(1)...)},
 		Data:    []w.Segment{{Offset: pathAt, Bytes: []byte(file)}, {Offset: patternAt, Bytes: []byte(pattern)}},
 		Call: code(
 			w.I32Const(pathAt), w.I32Const(filesLen), w.I32Const(patternAt), w.I32Const(patternLen),
@@ -29,10 +29,12 @@ func searches(file, pattern string, filesLen, patternLen int32) w.ToolOptions {
 				w.I32Const(resultA), w.I32Load8U(4), w.If(w.ReturnOK("invalid"), w.Return()),
 				w.ReturnOK("denied"), w.Return(),
 			),
+			w.I32Const(resultA), w.Call(1),
+			w.I32Const(resultA), w.I32Load8U(0), w.If(w.ReturnOK("not collected"), w.Return()),
 			w.I32Const(resultA), w.I32Load(8), w.If(w.ReturnOK("found"), w.Return()),
 			w.ReturnOK("nothing"),
 		),
-		Edit: importRealloc,
+		Edit: func(b *w.Builder) { b.ExportFunc("cabi_realloc", 2) },
 	}
 }
 
