@@ -17,7 +17,7 @@ const maxSearchNames = 1 << 20
 const maxSearchCount = 1 << 16
 
 var (
-	searchListResult  = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<list<option<listing>>, error>
+	searchListResult    = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<list<option<listing>>, error>
 	searchBeginResult   = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<_, error>
 	searchCollectResult = layout{size: 28, align: 4, payload: 4, errorText: 8} // result<found, error>
 )
