@@ -30,7 +30,7 @@ type searcher struct {
 	limit   int
 
 	batch      []batched // files that are still to be searched
-	batchBytes int       // of their names
+	batchNames []byte    // as the host wants them
 	batchSize  int       // how many there are to be
 	begun      []batched // files that the host searches
 	own        *lines.Scanner
@@ -54,8 +54,8 @@ type grepLine struct {
 // batched is a file in a directory. Most have no match and so no need for a
 // location of their own.
 type batched struct {
-	dir       location
-	name, abs string
+	dir  location // the file itself if it has no name
+	name string
 }
 
 func (b *batched) location() location {
@@ -68,11 +68,10 @@ func (b *batched) location() location {
 // add has a file searched, now or later. errEnough says that the limit is
 // reached and that there is at least one more match.
 func (s *searcher) add(ctx context.Context, dir location, name string) error {
-	b := batched{dir, name, dir.childPath(name)}
-	s.batch = append(s.batch, b)
-	s.batchBytes += len(b.abs) + 1
+	s.batch = append(s.batch, batched{dir, name})
+	s.batchNames = append(dir.appendChild(s.batchNames, name), 0)
 	s.batchSize = max(s.batchSize, firstBatch)
-	if len(s.batch) < s.batchSize && s.batchBytes < maxBatchNames {
+	if len(s.batch) < s.batchSize && len(s.batchNames) < maxBatchNames {
 		return nil
 	}
 	s.batchSize = min(2*s.batchSize, maxBatch)
@@ -88,7 +87,8 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	s.batch = append(s.batch, batched{dir: l, abs: l.abs})
+	s.batch = append(s.batch, batched{dir: l})
+	s.batchNames = append(append(s.batchNames, l.abs...), 0)
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
@@ -113,18 +113,14 @@ func (s *searcher) begin(ctx context.Context) error {
 	if err := s.collect(); err != nil {
 		return err
 	}
-	batch := s.batch
-	s.batch, s.batchBytes = before[:0], 0
+	batch, names := s.batch, s.batchNames
+	s.batch, s.batchNames = before[:0], names[:0]
 	if len(batch) == 0 {
 		return nil
 	}
 	if s.own == nil {
-		names := make([]string, len(batch))
-		for i := range batch {
-			names[i] = batch[i].abs
-		}
 		err := search.Begin(search.Query{
-			Files: names, Pattern: s.expr, Context: s.context, MaxChars: maxShownLine,
+			Names: names, Pattern: s.expr, Context: s.context, MaxChars: maxShownLine,
 			MaxMatches: s.limit - s.result.Count, MaxText: maxGrepOutput - s.out.Len(),
 		})
 		if err == nil {

@@ -75,7 +75,7 @@ var (
 
 // opener is a file system, or a view of one.
 type opener interface {
-	Open(name string, flag wasi.Flag) (wasi.Handle, wasi.Errno)
+	OpenContent(name string) (wasi.Content, wasi.Errno)
 }
 
 func newRun(fs opener, q *Query, p *lines.Pattern, pay Payer, over func() error) *run {
@@ -282,7 +282,7 @@ func (r *run) wanted() bool {
 func (r *run) take(t *task) error {
 	rest, at := t.found.Lines, 0
 	for _, f := range t.files {
-		if f.handle == nil || f.err != nil && f.err != errMore {
+		if f.content == nil || f.err != nil && f.err != errMore {
 			if err := r.over(); err != nil {
 				return err
 			}

@@ -25,10 +25,10 @@ type task struct {
 // file is one of them. Who carries out the task has the lower part until that
 // is done.
 type file struct {
-	index  int
-	handle *wasi.File // nil if it could not be opened
-	size   int64
-	paid   uint64 // before it is searched
+	index   int
+	content wasi.Content // nil if it could not be opened
+	size    int64
+	paid    uint64 // before it is searched
 
 	work lines.Work
 	err  error
@@ -42,22 +42,17 @@ func (r *run) open(first int, others bool) (*task, error) {
 	var bytes int64
 	for i := first; i < min(first+perTask, len(r.query.Files)) && bytes < taskBytes; i++ {
 		f := &file{index: i}
-		h, errno := r.fs.Open(r.query.Files[i], wasi.ReadOnly)
+		content, errno := r.fs.OpenContent(r.query.Files[i])
 		if errno == wasi.EMFILE && (others || len(t.files) > 0) {
 			break
 		}
 		units += costFile
 		if errno == 0 {
-			f.handle, _ = h.(*wasi.File)
-			if f.handle == nil {
-				h.Close() // a directory
-			} else {
-				_, f.size, _ = f.handle.Content()
-				f.paid = r.reading(uint64(min(f.size, paidAhead)))
-				units += f.paid
-				bytes += min(f.size, math.MaxInt64/perTask)
-				t.units += r.estimate(uint64(f.size))
-			}
+			f.content, f.size = content, content.Size()
+			f.paid = r.reading(uint64(min(f.size, paidAhead)))
+			units += f.paid
+			bytes += min(f.size, math.MaxInt64/perTask)
+			t.units += r.estimate(uint64(f.size))
 		}
 		t.files = append(t.files, f)
 	}
@@ -105,8 +100,8 @@ func (r *run) cost(f *file, w lines.Work) uint64 {
 
 func (t *task) close() {
 	for _, f := range t.files {
-		if f.handle != nil {
-			f.handle.Close()
+		if f.content != nil {
+			f.content.Close()
 		}
 	}
 }
@@ -163,15 +158,11 @@ func (r *run) carryOut(t *task, placed bool) {
 		return nil
 	}
 	for _, f = range t.files {
-		if f.handle == nil {
-			continue
-		}
-		content, _, ok := f.handle.Content()
-		if !ok {
+		if f.content == nil {
 			continue
 		}
 		known = 0
-		f.work, f.err = s.Scan(content, f.size)
+		f.work, f.err = s.Scan(f.content, f.size)
 		owe(f.work)
 		if f.err == errMore || f.err == errStopped || f.err == ErrSpent {
 			return

@@ -13,6 +13,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
@@ -93,6 +94,9 @@ func listing(names string, kinds []byte) Listing {
 // something is as much as it allows.
 type Query struct {
 	Files []string // absolute names
+	// Names are more of them, after Files: one text in which each is followed
+	// by a NUL. For thousands it takes less than Files.
+	Names []byte
 	// Pattern is an RE2 expression, of 1024 bytes at most, that is matched
 	// against each line without its ending, \n or \r\n, and the first MiB of
 	// it. Files with a NUL among the first 8000 bytes have no lines.
@@ -139,7 +143,11 @@ func Begin(q Query) error {
 	}
 	var f abi.Frame
 	defer f.Free()
-	filesPtr, filesLen := f.Text(join(q.Files))
+	files := unsafe.String(unsafe.SliceData(q.Names), len(q.Names)) // until Begin returns
+	if len(q.Files) > 0 {
+		files = join(q.Files) + files
+	}
+	filesPtr, filesLen := f.Text(files)
 	patternPtr, patternLen := f.Text(q.Pattern)
 	// result<_, error>: the case at 0; the error at 4.
 	ret, r := f.Area(16)

@@ -80,6 +80,9 @@ func TestLinesLowersAndLifts(t *testing.T) {
 	if diff := cmp.Diff(Query{Files: []string{"/a\x00/b\x00"}, Pattern: "p", Context: 1, MaxMatches: 2, MaxText: 3}, got); diff != "" {
 		t.Errorf("host got (-want +got):\n%s", diff)
 	}
+	if _, err := Lines(Query{Files: []string{"/a"}, Names: []byte("/b\x00/c\x00")}); err != nil || got.Files[0] != "/a\x00/b\x00/c\x00" {
+		t.Errorf("host got %q, %v", got.Files, err)
+	}
 	want := Found{Lines: []Line{{File: 1, Number: 1 << 33, Text: "ab", Matches: true}, {Number: 7, Text: "c", Cut: true}}, Failed: 5, More: true}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
