@@ -473,8 +473,9 @@ func differences(files map[string]string, readme string) (out []string) {
 	}
 	same("secrets.placeholder", secretsResult, of(result("secrets", "placeholder")))
 	same("search.list", searchListResult, of(result("search", "list")))
-	same("search.lines", searchLinesResult, of(result("search", "lines")))
-	found, at := types("search", "found"), searchLinesResult.payload
+	same("search.begin", searchBeginResult, of(result("search", "begin")))
+	same("search.collect", searchCollectResult, of(result("search", "collect")))
+	found, at := types("search", "found"), searchCollectResult.payload
 	for name, offset := range map[string]int{"lines": searchFoundLines, "text": searchFoundText, "failed": searchFoundFailed, "more": searchFoundMore} {
 		same("search found "+name, offset, at+found.field(name))
 	}
