@@ -81,7 +81,15 @@ func TestN02RedirectsAreDecidedAnew(t *testing.T) {
 		loose.wires.plug(public+":80", raw(t, func(conn net.Conn) {
 			fmt.Fprintf(conn, "HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n", to)
 		}).Addr())
-		resp, err := loose.Fetch(t.Context(), granted(t, policy.Limits{}, rules...), get("http://a.example/"))
+		grant := granted(t, policy.Limits{}, rules...)
+		resp, err := loose.Fetch(t.Context(), grant, get("http://a.example/"))
+		refused := 0
+		for _, account := range grant.Traffic() {
+			refused += account.Refused
+		}
+		if KindOf(err) == Denied && refused != 1 {
+			t.Errorf("a redirect to %q: %d refusals are on the account", to, refused)
+		}
 		if kind := KindOf(err); kind != Denied && kind != Protocol {
 			t.Errorf("a redirect to %q: %+v, %v", to, resp, err)
 		}

@@ -94,10 +94,15 @@ func (x *fetch) run(ctx context.Context) (*Response, error) {
 			return resp, err
 		}
 		if err := x.follow(resp.Status, location); err != nil {
+			x.grant.NoteRefused(x.decide()) // on the account of who sent the guest there
 			return nil, err
 		}
 	}
 	return nil, failf(Protocol, "more than %d redirects", maxRedirects)
+}
+
+func (x *fetch) decide() policy.NetDecision {
+	return x.grant.Network().Decide(x.target.host.String(), x.target.port, x.target.proto)
 }
 
 // follow makes the next request out of this one.
@@ -124,7 +129,7 @@ func (x *fetch) follow(status int, location string) error {
 // exchange makes one request, on a connection of its own: none is ever used
 // again under another decision. It returns where the answer redirects to.
 func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, err error) {
-	d := x.grant.Network().Decide(x.target.host.String(), x.target.port, x.target.proto)
+	d := x.decide()
 	start := time.Now()
 	var received counter
 	defer func() { x.log(ctx, d, start, received, resp, err) }()
