@@ -16,6 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -39,19 +40,21 @@ type app struct {
 
 	screen   screen
 	box      *sandbox.Sandbox
+	out      *egress.Egress
 	sessions *sqlite.Store
 	closers  []func() error
 }
 
 // globalFlags are the flags of every command.
 type globalFlags struct {
-	dir     string
-	mounts  []string
-	allow   []string
-	quiet   bool
-	verbose bool
-	json    bool
-	large   bool
+	dir      string
+	mounts   []string
+	allow    []string
+	allowNet []string
+	quiet    bool
+	verbose  bool
+	json     bool
+	large    bool
 
 	provider string
 	model    string
@@ -164,7 +167,8 @@ func (a *app) catalog() (*tool.Catalog, error) {
 	}
 	for mod, m := range modules {
 		m.Tools = slices.DeleteFunc(slices.Clone(m.Tools), func(s tool.Spec) bool {
-			return s.Capabilities.Exec != "" && !a.cfg.Tools.Exec || s.Capabilities.Files != tool.FilesNone && !a.cfg.Tools.FS
+			return s.Capabilities.Exec != "" && !a.cfg.Tools.Exec || s.Capabilities.Network != tool.NetworkNone && !a.cfg.Tools.Web ||
+				s.Capabilities.Files != tool.FilesNone && !a.cfg.Tools.FS
 		})
 		modules[mod] = m
 	}
@@ -202,9 +206,14 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		Timeout: a.cfg.ToolTimeout, MemoryBytes: uint64(a.cfg.ToolMemory), OutputBytes: a.cfg.MaxOutputSize,
 		Fuel: uint64(a.cfg.ToolFuel), ToolFuel: uint64(a.cfg.ToolFuelTotal), SessionFuel: uint64(a.cfg.SessionFuel),
 		ExecTimeout: a.cfg.Bash.Timeout, ExecOutputBytes: a.cfg.Bash.MaxOutput,
+		HTTPTimeout: a.cfg.Network.Timeout, HTTPRequests: a.cfg.Network.MaxRequests, HTTPResponseBytes: a.cfg.Network.MaxResponse,
+	}
+	hosts, err := a.netRules()
+	if err != nil {
+		return nil, err
 	}
 	return policy.New(policy.Options{
-		Mounts: mounts, Masked: a.dirs.masked(), Rules: rules, Limits: limits, ConfirmAll: a.cfg.RequireConfirmation,
+		Mounts: mounts, Masked: a.dirs.masked(), Rules: rules, Limits: limits, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
 	}), nil
 }
 

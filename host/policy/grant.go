@@ -50,6 +50,9 @@ type grant struct {
 	mayExec    bool
 	execDigest [32]byte
 	execUsed   atomic.Bool
+
+	network *Network // nil: none
+	traffic traffic
 }
 
 // Check returns nil if the grant is for this call of this module with these
@@ -122,6 +125,14 @@ func (g Grant) TakeExec(argv []string, dir string) error {
 		return errors.New("the approved command has run already; one approval is one run")
 	}
 	return nil
+}
+
+// Network says whom the call may talk to; nil is nobody.
+func (g Grant) Network() *Network {
+	if g.g == nil {
+		return nil
+	}
+	return g.g.network
 }
 
 // bashArgv is how a command line becomes a process.

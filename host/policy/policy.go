@@ -23,6 +23,8 @@ type Options struct {
 	Masked []string
 	Rules  []Rule
 	Limits Limits
+	// Network is whom tools that ask for the network may talk to; nil is nobody.
+	Network *Network
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
 }
@@ -32,6 +34,7 @@ type Policy struct {
 	mounts     []Mount
 	masked     []string
 	limits     Limits
+	network    *Network
 	confirmAll bool
 
 	mu    sync.RWMutex
@@ -86,6 +89,7 @@ func New(opts Options) *Policy {
 		mounts:     slices.Clone(opts.Mounts),
 		masked:     slices.Clone(opts.Masked),
 		limits:     opts.Limits.withDefaults(),
+		network:    opts.Network,
 		confirmAll: opts.ConfirmAll,
 		index:      index{byText: map[ruleKey][]int{}, args: map[string][]string{}},
 	}
@@ -144,7 +148,7 @@ func (d Decision) AllowFlag() string { return "--allow " + shellQuote(d.AllowRul
 
 // shellQuote makes one word for a POSIX shell.
 func shellQuote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=") == "" {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:") == "" {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -184,6 +188,8 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 		d.effect, d.reason = Ask, "require_confirmation is set"
 	case d.risk == RiskMedium:
 		d.effect, d.reason = Ask, "it changes files"
+	case entry.Capabilities.Exec == "":
+		d.effect, d.reason = Ask, "it reaches the network"
 	default:
 		d.effect, d.reason = Ask, "it starts a process"
 	}
@@ -210,6 +216,10 @@ type Question struct {
 // exists.
 const Unconfined = "bash is not confined yet: this command runs with all your rights, on all your files, with the network"
 
+// Exfiltrates is the warning that goes with every tool that reaches the
+// network.
+const Exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
+
 // Question puts an Ask into words.
 func (d Decision) Question() Question {
 	q := Question{
@@ -221,6 +231,9 @@ func (d Decision) Question() Question {
 		q.Says, _ = d.args().str("description")
 		q.Warning = Unconfined
 		return q // a process that nothing confines is asked for every time
+	}
+	if d.entry.Capabilities.Network != tool.NetworkNone {
+		q.Warning = Exfiltrates
 	}
 	if d.rememberable() {
 		q.Scopes = append(q.Scopes, ScopeSession, ScopeAlways)
@@ -276,7 +289,8 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 // the question can show what it changes: a call that reaches nothing but files,
 // whose changes are staged.
 func (d Decision) CanRehearse() bool {
-	return d.policy != nil && d.effect == Ask && d.entry.Capabilities.Files == tool.FilesWrite && d.entry.Capabilities.Exec == ""
+	c := d.entry.Capabilities
+	return d.policy != nil && d.effect == Ask && c.Files == tool.FilesWrite && c.Exec == "" && c.Network == tool.NetworkNone
 }
 
 // Rehearse gives what a call may do before the answer, see [Grant.Rehearsal].
@@ -331,6 +345,12 @@ func (d Decision) newGrant() (Grant, error) {
 		for _, m := range p.mounts {
 			m.Write = m.Write && caps.Files == tool.FilesWrite
 			g.mounts = append(g.mounts, m)
+		}
+	}
+	if caps.Network == tool.NetworkHTTP {
+		g.network = p.network
+		if g.network == nil {
+			g.network = NewNetwork(nil) // whose denials say what would open it
 		}
 	}
 	if caps.Exec != "" {

@@ -9,7 +9,7 @@ type Risk int
 const (
 	RiskSafe   Risk = iota // computes, or reads what is mounted
 	RiskMedium             // changes files in what is mounted
-	RiskHigh               // starts a process
+	RiskHigh               // starts a process, or reaches the network
 )
 
 func (r Risk) String() string {
@@ -25,7 +25,7 @@ func (r Risk) String() string {
 // RiskOf derives the risk of a tool from what it asks for.
 func RiskOf(c tool.Capabilities) Risk {
 	switch {
-	case c.Exec != "":
+	case c.Exec != "", c.Network != tool.NetworkNone:
 		return RiskHigh
 	case c.Files == tool.FilesNone, c.Files == tool.FilesRead:
 		return RiskSafe

@@ -19,6 +19,7 @@ const (
 	SourceSession  Source = "session"  // answered "session" at a prompt
 	SourceUser     Source = "user"     // answered "always" at a prompt, or written by the user
 	SourceSettings Source = "settings" // agent.toml
+	SourceAdmin    Source = "administrator"
 )
 
 // Rule answers a question before it is asked.

@@ -67,6 +67,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	hostErr = errors.Join(hostErr, err)
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)
+	result.Usage.Network = grant.Traffic()
 	if inst != nil {
 		result.Usage.FuelUsed = inst.account.Used()
 		if inst.memory != nil {

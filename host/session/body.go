@@ -49,6 +49,7 @@ type Intent struct {
 	Cwd         string   `json:"cwd"`
 	Mounts      []string `json:"mounts"` // PATH:ro or PATH:rw
 	Exec        bool     `json:"exec"`
+	Network     []string `json:"network,omitempty"`   // [not ][PROTOCOL://]HOST[:PORT]; what the call may reach
 	Rehearsal   bool     `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
 	TimeoutMS   int64    `json:"timeout_ms"`
 	MemoryBytes uint64   `json:"memory_limit_bytes"`

@@ -43,6 +43,7 @@ var ErrDenied = errors.New("denied")
 // Services are what the host functions stand on.
 type Services struct {
 	Exec Exec
+	HTTP HTTP
 }
 
 // Call is one call in progress, as the host functions see it. One guest uses

@@ -88,6 +88,12 @@ func RunsCommand(commandArg, timeoutArg string) Option {
 	}
 }
 
+// UsesNetwork asks for requests through package http, to the hosts that are
+// granted.
+func UsesNetwork() Option {
+	return func(e *entry) { e.Capabilities.Network = "http" }
+}
+
 // ReportsContent says that the result tells, in its field "sha256", the
 // SHA-256 in hex of the file that the argument pathArg names, as it is after
 // the call. The host notes it as seen by the conversation.
@@ -116,6 +122,7 @@ type capabilities struct {
 	Files       string `json:"files,omitempty"`
 	Exec        string `json:"exec,omitempty"`
 	ExecTimeout string `json:"exec_timeout,omitempty"`
+	Network     string `json:"network,omitempty"`
 }
 
 type content struct {
