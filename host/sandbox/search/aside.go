@@ -204,7 +204,12 @@ type later struct{ *run }
 // Pay takes note of it.
 func (l later) Pay(units uint64) error {
 	l.spent.Add(int64(units))
-	return l.afford()
+	if err := l.afford(); err != nil {
+		return err
+	}
+	<-places // to who waits for one: files that cannot be opened take time too
+	places <- struct{}{}
+	return nil
 }
 
 // Left is what the guest had when it was seen last.

@@ -268,3 +268,21 @@ func repeat(name string, n int) []string {
 	}
 	return out
 }
+
+// Who only opens files passes its place round too.
+func TestAPlaceIsPassedRoundWhileFilesAreOpened(t *testing.T) {
+	withPlaces(t, 1)
+	w := newWorld(t, nil, nil, map[string]string{"ws/f": "x\n"})
+	s, err := Begin(t.Context(), w.FS, Query{Files: repeat(w.names("missing")[0], 1_000_000), Pattern: "zebra", MaxMatches: 1}, &purse{left: math.MaxInt64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Abandon()
+	until(t, "something", func() bool { return s.run.spent.Load() > 0 })
+	places <- struct{}{}
+	done := s.run.spent.Load()
+	<-places
+	if done > asideUnits/2 {
+		t.Errorf("%d were done until somebody else had the place", done)
+	}
+}
