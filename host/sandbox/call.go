@@ -40,7 +40,8 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	if inst != nil {
 		host.Files = inst.files
 		defer func() {
-			hostErr = errors.Join(hostErr, inst.end(&c.pool, s.opts.Verify))
+			// The query has ended by now, except in a panic of ours.
+			hostErr = errors.Join(hostErr, host.End(inst.account.Charge), inst.end(&c.pool, s.opts.Verify))
 			s.watchIdle()
 		}()
 	}
