@@ -5,7 +5,7 @@
 // and answers with a [Decision]: allow, ask or deny. Risk follows from what
 // the tool can reach, never from what it says about itself: a tool that only
 // reads mounted directories is safe, because the mount is the grant; one that
-// writes is medium; one that starts a process is high.
+// writes or uses a secret is medium; one that starts a process is high.
 //
 // A Grant comes from a Decision that allows, or from one that asks and an
 // approval that has been recorded. It names one call: this module, these
