@@ -31,6 +31,7 @@ var table = map[string][]string{
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
 	"host/policy":               {"host/tool", "host/internal"},
 	"host/diff":                 {"host/tool"},
+	"host/secret":               {"host/tool"},
 
 	"host/session":             {"host/llm", "host/policy", "host/tool"},
 	"host/session/sqlite":      {"host/session"},
@@ -76,6 +77,8 @@ var behind = map[string]string{
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "host/tool",
 	"github.com/aymanbagabas/go-udiff":                 "host/diff",
+	"github.com/zalando/go-keyring":                    "host/secret",
+	"golang.org/x/crypto":                              "host/secret",
 	"database/sql":                                     "host/session/sqlite",
 	"net/http":                                         "host/llm",
 	"os/exec":                                          "host/jail",
