@@ -41,7 +41,8 @@ var ErrDenied = errors.New("denied")
 
 // Services are what the host functions stand on.
 type Services struct {
-	Exec Exec
+	Exec    Exec
+	Secrets Secrets
 }
 
 // Call is one call in progress, as the host functions see it. One guest uses
@@ -59,6 +60,8 @@ type Call struct {
 	hostCalls uint64
 	logBytes  int
 	reports   int
+
+	placeholders Placeholders // once they are asked for
 	// TimedOut is the outcome of the command if the command ran out of time:
 	// the call then counts as timed out whatever the guest makes of it.
 	TimedOut *Outcome
