@@ -237,7 +237,8 @@ func FuzzFile(f *testing.F) {
 			t.Errorf("it asks for %d KiB", h.kdf.memoryKiB)
 		}
 		text, err := open(key, h, data)
-		if err == nil && !bytes.Equal(data, good) && !bytes.Equal(data, pass) {
+		// Seeds are sealed anew in each process, so it is what they say that counts.
+		if err == nil && string(text) != `[{"name":"A","value":"abcd"}]` && string(text) != "[]" {
 			t.Errorf("%x is taken for ours and says %q", data, text)
 		}
 	})
