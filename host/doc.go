@@ -35,6 +35,7 @@
 //	policy           pure rules → Decision; the only code that makes a Grant; default limits; hosts, addresses and who may be reached
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
+//	secret           named secrets: keyring or encrypted file; placeholders of a call; the redactor
 //	dispatch         one call: find → check → decide → approve → record → run → commit → record
 //	agent            the loop; history assembly
 //	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine
@@ -75,9 +76,11 @@
 // phases of the WebAssembly specification. Fuel is what a guest consumes, in
 // units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled. A host function lives in a host module. A mount is
-// configuration, a preopen is WASI. A session is a list of events. A tier says
-// how far the jail confines a process. A host is a name or an address; a
-// Network is the rules that say which hosts may be reached.
+// configuration, a preopen is WASI. A secret has a value, which guests never
+// see, and in each call placeholders; to redact is to take values out. A
+// session is a list of events. A tier says how far the jail confines a process.
+// A host is a name or an address; a Network is the rules that say which hosts
+// may be reached.
 //
 // # Imports
 //

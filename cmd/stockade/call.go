@@ -62,6 +62,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	} else if call.Args, err = parseArgs(nil, args); err != nil {
 		return err
 	}
+	a.learnSecrets(ctx, catalog)
 	st, err := a.store(ctx)
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	}
 	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
 	defer log.Observe(func(e session.Event) {
-		if e.Type == session.TypeCallChanges || a.flags.verbose && e.Type != session.TypeToolResult {
+		if e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || a.flags.verbose && e.Type != session.TypeToolResult {
 			r.show(e)
 		}
 	})()

@@ -197,6 +197,9 @@ func asksFor(c tool.Capabilities) string {
 	if c.Network != tool.NetworkNone {
 		words = append(words, "requests to the hosts that are allowed")
 	}
+	for _, s := range c.Secrets {
+		words = append(words, "the secret "+s.String())
+	}
 	if len(words) == 0 {
 		return "nothing"
 	}

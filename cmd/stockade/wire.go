@@ -20,6 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -37,6 +38,10 @@ type app struct {
 	// turn cancels the turn of a chat that is under way: an interrupt ends that
 	// before it ends the program.
 	turn atomic.Pointer[context.CancelCauseFunc]
+
+	known   *secret.Redactor // takes secrets out of whatever leaves the process
+	secrets *secret.Vault
+	asked   atomic.Bool // no passphrase is asked for any more
 
 	screen   screen
 	box      *sandbox.Sandbox
@@ -199,6 +204,14 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 			return nil, usageError(fmt.Sprintf("name the command: --allow '%s(%s=COMMAND)'", r.Tool, exec),
 				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
 		}
+		if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
+			if len(names) == 0 {
+				return nil, usageError("", "--allow: %s uses no secrets", r.Tool)
+			}
+			r.Secrets = strings.Join(names, ",")
+			return nil, usageError(fmt.Sprintf("to allow it with them: --allow '%s'", r),
+				"--allow: %s uses these secrets: %s", r.Tool, strings.Join(names, ", "))
+		}
 		r.Source = policy.SourceFlag
 		rules = append(rules, r)
 	}
@@ -275,7 +288,7 @@ func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *sess
 	}
 	return dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Remember: a.remember,
-		Spent: spent,
+		Spent: spent, Redact: a.known,
 	}), nil
 }
 

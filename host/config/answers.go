@@ -16,7 +16,7 @@ import (
 
 // Answer is an "always" that a person answered to a question.
 type Answer struct {
-	Rule   string    `toml:"rule"`   // TOOL or TOOL(ARGUMENT=VALUE)
+	Rule   string    `toml:"rule"`   // TOOL or TOOL(ARGUMENT=VALUE), maybe " with SECRET,SECRET"
 	Module string    `toml:"module"` // "builtin" or "sha256:..."; the rule holds for this module only
 	Added  time.Time `toml:"added"`
 }

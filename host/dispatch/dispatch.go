@@ -35,7 +35,13 @@ type Recorder interface {
 	Emit(d session.Draft)
 }
 
-// Options wires a dispatcher. All fields are needed but the last two.
+// Redactor takes secrets out of what a call comes to; secret.Redactor is one.
+type Redactor interface {
+	Text(text string) string
+	JSON(data json.RawMessage) json.RawMessage
+}
+
+// Options wires a dispatcher. All fields are needed but the last three.
 type Options struct {
 	Catalog  *tool.Catalog
 	Policy   *policy.Policy
@@ -47,6 +53,9 @@ type Options struct {
 	Remember func(policy.Rule) error
 	// Spent is the fuel that the session has used before, by tool.
 	Spent map[string]uint64
+	// Redact takes secrets out of every result, before it is recorded and
+	// before anybody gets it. Nil: none are known.
+	Redact Redactor
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.
@@ -251,7 +260,7 @@ func (c *carry) intend(ctx context.Context, grant policy.Grant, entry *tool.Entr
 	body := session.Intent{
 		Tool: entry.Name, Caller: string(c.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
 		ArgsDigest: fmt.Sprintf("%x", c.call.ArgsDigest()), Cwd: c.call.Cwd, Mounts: []string{},
-		Exec: grant.MayExec(), Network: grant.Network().Rules(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
+		Secrets: tool.SecretNames(grant.Secrets()), Exec: grant.MayExec(), Network: grant.Network().Rules(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
 	}
 	for _, m := range grant.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())
@@ -262,6 +271,7 @@ func (c *carry) intend(ctx context.Context, grant policy.Grant, entry *tool.Entr
 
 // finish records the result.
 func (c *carry) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
+	result = c.redact(result)
 	if result.Err == nil {
 		result.Usage.OutputBytes = len(result.Output)
 	}
@@ -282,6 +292,24 @@ func (c *carry) finish(ctx context.Context, result tool.Result) (tool.Result, er
 	}
 	c.enter(StateCompleted)
 	return result, nil
+}
+
+// redact is the result without secrets: every way to a result leads through it.
+func (c *carry) redact(result tool.Result) tool.Result {
+	r := c.d.opts.Redact
+	if r == nil {
+		return result
+	}
+	if result.Err == nil {
+		result.Output = r.JSON(result.Output)
+		return result
+	}
+	clean := *result.Err
+	for _, text := range []*string{&clean.Message, &clean.Hint, &clean.Stdout, &clean.Stderr, &clean.Rule, &clean.Allow} {
+		*text = r.Text(*text)
+	}
+	result.Err = &clean
+	return result
 }
 
 // hostFault is what the model reads when the host is to blame. The details are

@@ -5,7 +5,8 @@
 // and answers with a [Decision]: allow, ask or deny. Risk follows from what
 // the tool can reach, never from what it says about itself: a tool that only
 // reads mounted directories is safe, because the mount is the grant; one that
-// writes is medium; one that starts a process or reaches the network is high.
+// writes or uses a secret is medium; one that starts a process or reaches the
+// network is high.
 //
 // [Network.Decide] is pure, too: it says whether a host, port and protocol may
 // be reached. [ParseHost] is the one parser of hosts; what it refuses is no host

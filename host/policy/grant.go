@@ -44,6 +44,7 @@ type grant struct {
 	mounts               []Mount
 	masked               []string
 	limits               Limits
+	secrets              []tool.Secret
 
 	rehearsal bool // whatever it changes is not to be kept
 
@@ -83,6 +84,23 @@ func (g Grant) Masked() []string {
 		return nil
 	}
 	return slices.Clone(g.g.masked)
+}
+
+// Secrets lists the secrets that the guest may have placeholders of, as its
+// tool asks for them.
+func (g Grant) Secrets() []tool.Secret {
+	if g.g == nil {
+		return nil
+	}
+	return cloneSecrets(g.g.secrets)
+}
+
+func cloneSecrets(secrets []tool.Secret) []tool.Secret {
+	out := slices.Clone(secrets)
+	for i := range out {
+		out[i].Hosts = slices.Clone(out[i].Hosts)
+	}
+	return out
 }
 
 // Limits bounds the call. The limits of the zero grant are zero.

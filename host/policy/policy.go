@@ -135,12 +135,17 @@ func (d Decision) args() *arguments { return &arguments{raw: d.call.Args} }
 
 // AllowRule is the smallest rule that would allow the call.
 func (d Decision) AllowRule() Rule {
-	r := Rule{Effect: Allow, Tool: d.entry.Name}
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames()}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		r.Arg = arg
 		r.Value, _ = d.args().str(arg)
 	}
 	return r
+}
+
+// secretNames are the secrets that the tool asks for, as a rule names them.
+func (d Decision) secretNames() string {
+	return strings.Join(tool.SecretNames(d.entry.Capabilities.Secrets), ",")
 }
 
 // AllowFlag is what a person adds to the command line to allow the call.
@@ -188,8 +193,16 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 		d.effect, d.reason = Ask, "require_confirmation is set"
 	case d.risk == RiskMedium:
 		d.effect, d.reason = Ask, "it changes files"
+		if names := d.secretNames(); names != "" && entry.Capabilities.Files != tool.FilesWrite {
+			d.reason = "it uses secrets: " + names
+		} else if names != "" {
+			d.reason = "it changes files and uses secrets: " + names
+		}
 	case entry.Capabilities.Exec == "":
 		d.effect, d.reason = Ask, "it reaches the network"
+		if names := d.secretNames(); names != "" {
+			d.reason += " and uses secrets: " + names
+		}
 	default:
 		d.effect, d.reason = Ask, "it starts a process"
 	}
@@ -205,6 +218,8 @@ type Question struct {
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
 	Says    string // what the caller says that the command does; its word, not a fact
+	// Secrets are those whose placeholders the tool would get; never a value.
+	Secrets []tool.Secret
 	Changes string // what it would change, as a diff; empty when the call was not tried yet
 	Warning string // what the person should know before answering
 	Scopes  []Scope
@@ -224,7 +239,7 @@ const Exfiltrates = "it can send whatever it is given, and whatever it reads, to
 func (d Decision) Question() Question {
 	q := Question{
 		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.AllowFlag(),
-		Scopes: []Scope{ScopeOnce},
+		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets),
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().str(arg)
@@ -238,6 +253,9 @@ func (d Decision) Question() Question {
 	if d.rememberable() {
 		q.Scopes = append(q.Scopes, ScopeSession, ScopeAlways)
 		q.Rule = fmt.Sprintf("every call of %s of %s, in any workspace; always is kept in allow.toml", d.entry.Name, moduleWords(d.entry.Module))
+		if names := d.secretNames(); names != "" {
+			q.Rule += ", with the secrets " + names + " and no others"
+		}
 	}
 	return q
 }
@@ -287,10 +305,12 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 
 // CanRehearse reports whether the call can be run before the answer, so that
 // the question can show what it changes: a call that reaches nothing but files,
-// whose changes are staged.
+// whose changes are staged. One that uses a secret reaches more, and waits for
+// the answer.
 func (d Decision) CanRehearse() bool {
 	c := d.entry.Capabilities
-	return d.policy != nil && d.effect == Ask && c.Files == tool.FilesWrite && c.Exec == "" && c.Network == tool.NetworkNone
+	return d.policy != nil && d.effect == Ask && c.Files == tool.FilesWrite &&
+		c.Exec == "" && c.Network == tool.NetworkNone && len(c.Secrets) == 0
 }
 
 // Rehearse gives what a call may do before the answer, see [Grant.Rehearsal].
@@ -323,7 +343,7 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 	case source == "" || !d.rememberable():
 		return Rule{}, fmt.Errorf("an answer of scope %q makes no rule here", scope)
 	}
-	return Rule{Effect: Allow, Tool: d.entry.Name, Module: ModuleID(d.entry.Module), Source: source}, nil
+	return Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Module: ModuleID(d.entry.Module), Source: source}, nil
 }
 
 // Add makes a rule hold from now on.
@@ -338,7 +358,7 @@ func (d Decision) newGrant() (Grant, error) {
 	p, caps := d.policy, d.entry.Capabilities
 	g := &grant{
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
-		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits,
+		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, secrets: cloneSecrets(caps.Secrets),
 	}
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked

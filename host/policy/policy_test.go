@@ -563,7 +563,7 @@ func TestParseRule(t *testing.T) {
 }
 
 func FuzzParseRule(f *testing.F) {
-	for _, s := range []string{"ls", "bash(command=make test)", "bash(command=f(x)=(y))", "a(b=)", "a()", "a(b=c)d"} {
+	for _, s := range []string{"ls", "bash(command=make test)", "bash(command=f(x)=(y))", "a(b=)", "a()", "a(b=c)d", "a with B,C", "a(b=c) with D"} {
 		f.Add(s, "command", "value")
 	}
 	f.Fuzz(func(t *testing.T, text, arg, value string) {

@@ -3,7 +3,9 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -29,6 +31,10 @@ type Rule struct {
 	// Arg and Value narrow the rule to calls whose argument Arg is exactly
 	// Value. Arg empty: any arguments.
 	Arg, Value string
+	// Secrets are the names of the secrets that the rule allows too, sorted and
+	// separated by commas. A rule that allows says nothing of a tool that asks
+	// for another one: an answer never covers more than was asked.
+	Secrets string
 	// Module narrows the rule to one module: "builtin", or the digest of a
 	// file. Empty: any.
 	Module string
@@ -37,15 +43,41 @@ type Rule struct {
 
 // String gives the form that [ParseRule] reads.
 func (r Rule) String() string {
-	if r.Arg == "" {
-		return r.Tool
+	text := r.Tool
+	if r.Arg != "" {
+		text = fmt.Sprintf("%s(%s=%s)", r.Tool, r.Arg, r.Value)
 	}
-	return fmt.Sprintf("%s(%s=%s)", r.Tool, r.Arg, r.Value)
+	if r.Secrets != "" {
+		text += with + r.Secrets
+	}
+	return text
 }
 
-// ParseRule reads TOOL or TOOL(ARGUMENT=VALUE). The value is taken to the
+// with stands between a rule and the secrets that it allows.
+const with = " with "
+
+// ParseRule reads TOOL or TOOL(ARGUMENT=VALUE), either with " with NAME,NAME"
+// behind it for the secrets that are allowed too. The value is taken to the
 // letter: no pattern, no quoting, up to the last parenthesis.
 func ParseRule(s string) (Rule, error) {
+	// A value ends with a parenthesis, which no name of a secret holds.
+	if i := strings.LastIndex(s, with); i >= 0 && !strings.HasSuffix(s, ")") {
+		r, err := ParseRule(s[:i])
+		if err != nil || r.Secrets != "" {
+			return Rule{}, errors.Join(err, fmt.Errorf("rule %q: want 'TOOL with SECRET,SECRET'", s))
+		}
+		names := strings.Split(s[i+len(with):], ",")
+		if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+			return Rule{}, fmt.Errorf("rule %q: the secrets are named once each, in the order of the alphabet", s)
+		}
+		for _, name := range names {
+			if !tool.ValidSecretName(name) {
+				return Rule{}, fmt.Errorf("rule %q: %q cannot be the name of a secret; want 'TOOL with SECRET,SECRET'", s, name)
+			}
+		}
+		r.Secrets = strings.Join(names, ",")
+		return r, nil
+	}
 	name, rest, narrowed := strings.Cut(s, "(")
 	r := Rule{Effect: Allow, Tool: name}
 	if !tool.ValidName(name) {
@@ -69,6 +101,9 @@ func (r *Rule) matches(args *arguments, e *tool.Entry) bool {
 	if r.Tool != e.Name || r.Module != "" && r.Module != ModuleID(e.Module) {
 		return false
 	}
+	if r.Effect == Allow && !r.allowsSecrets(e.Capabilities.Secrets) {
+		return false
+	}
 	if r.Arg == "" {
 		// Whoever allows a tool that starts processes has to say which command:
 		// nothing confines the process yet.
@@ -82,6 +117,15 @@ func (r *Rule) matches(args *arguments, e *tool.Entry) bool {
 	}
 	value, ok := args.text(r.Arg)
 	return ok && value == r.Value
+}
+
+// allowsSecrets reports whether the rule names every secret that a tool asks for.
+func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
+	if len(asked) == 0 {
+		return true
+	}
+	allowed := strings.Split(r.Secrets, ",")
+	return !slices.ContainsFunc(asked, func(s tool.Secret) bool { return !slices.Contains(allowed, s.Name) })
 }
 
 // ModuleID is what a rule is bound to: "builtin", or the digest of a module

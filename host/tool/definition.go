@@ -59,6 +59,9 @@ type Capabilities struct {
 	ExecTimeout string `json:"exec_timeout,omitempty"`
 	// Network is how it wants to reach other machines.
 	Network Network `json:"network,omitempty"`
+	// Secrets are those that the tool wants placeholders of, at most
+	// [MaxSecretsPerTool].
+	Secrets []Secret `json:"secrets,omitempty"`
 }
 
 // Content ties a tool to the content of one file, so that a model changes only
@@ -160,6 +163,9 @@ func (s *Spec) check() error {
 	}
 	if s.Capabilities.ExecTimeout != "" && s.Capabilities.Exec == "" {
 		return fmt.Errorf("%s: capability exec_timeout without exec", s.Name)
+	}
+	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
+		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ var table = map[string][]string{
 	"host/policy":               {"host/tool", "host/internal"},
 	"host/diff":                 {"host/tool"},
 	"host/egress":               {"host/policy"},
+	"host/secret":               {"host/tool"},
 
 	"host/session":             {"host/llm", "host/policy", "host/tool"},
 	"host/session/sqlite":      {"host/session"},
@@ -79,6 +80,8 @@ var behind = map[string]string{
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "host/tool",
 	"github.com/aymanbagabas/go-udiff":                 "host/diff",
+	"github.com/zalando/go-keyring":                    "host/secret",
+	"golang.org/x/crypto":                              "host/secret",
 	"database/sql":                                     "host/session/sqlite",
 	"net/http":                                         "host/llm host/egress",
 	"golang.org/x/net":                                 "host/policy host/egress", // names; and name servers in tests

@@ -42,8 +42,9 @@ var ErrDenied = errors.New("denied")
 
 // Services are what the host functions stand on.
 type Services struct {
-	Exec Exec
-	HTTP HTTP
+	Exec    Exec
+	HTTP    HTTP
+	Secrets Secrets
 }
 
 // Call is one call in progress, as the host functions see it. One guest uses
@@ -62,6 +63,8 @@ type Call struct {
 	hostCalls uint64
 	logBytes  int
 	reports   int
+
+	placeholders Placeholders // once they are asked for
 	// TimedOut is the outcome of the command if the command ran out of time:
 	// the call then counts as timed out whatever the guest makes of it.
 	TimedOut *Outcome
