@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm/openai"
@@ -89,15 +90,23 @@ func (a *app) reachProvider(opts *openai.Options) error {
 	return nil
 }
 
-// guestHTTP is the host function http on top of egress.
-type guestHTTP struct{ a *app }
+// guestHTTP is the host function http on top of egress, which is made when the
+// first guest makes a request: reading the certificate authorities takes
+// longer than most calls.
+type guestHTTP struct {
+	egress func() (*egress.Egress, error)
+}
 
 // Fetch implements hostmod.HTTP.
 func (h guestHTTP) Fetch(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
-	resp, err := h.a.out.Fetch(ctx, grant, egress.Request(req))
+	out, err := h.egress()
+	if err != nil {
+		return nil, &hostmod.HTTPError{Case: hostmod.HTTPDenied, Err: fmt.Errorf("the network is not configured: %w", err)}
+	}
+	resp, err := out.Fetch(ctx, grant, egress.Request(req))
 	if err == nil {
-		out := hostmod.HTTPResponse(*resp)
-		return &out, nil
+		answer := hostmod.HTTPResponse(*resp)
+		return &answer, nil
 	}
 	failure := &hostmod.HTTPError{Case: hostmod.HTTPProtocol, Err: err}
 	if e, ok := errors.AsType[*egress.Error](err); ok {
@@ -111,19 +120,5 @@ func (h guestHTTP) Fetch(ctx context.Context, grant policy.Grant, req hostmod.HT
 	return nil, failure
 }
 
-// noNetwork is the host function http when the configuration of the network is
-// wrong: nothing goes out, and the reason is told.
-type noNetwork struct{ err error }
-
-// Fetch implements hostmod.HTTP.
-func (n noNetwork) Fetch(context.Context, policy.Grant, hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
-	return nil, &hostmod.HTTPError{Case: hostmod.HTTPDenied, Err: fmt.Errorf("the network is not configured: %w", n.err)}
-}
-
 // guestNetwork is the service behind the host function http.
-func (a *app) guestNetwork() hostmod.HTTP {
-	if _, err := a.egress(); err != nil {
-		return noNetwork{err}
-	}
-	return guestHTTP{a}
-}
+func (a *app) guestNetwork() hostmod.HTTP { return guestHTTP{sync.OnceValues(a.egress)} }

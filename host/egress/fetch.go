@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,11 @@ type Request struct {
 	// MaxBytes is how much of the body is kept; of more, the beginning. 0, or more
 	// than the call's limit: an answer over that limit is an error.
 	MaxBytes int
+	// Fill returns the headers with what the guest may not see in them, or an
+	// error. What it changes is sent with this request, and with none that a
+	// redirect leads to. Authorization is sent only if Fill has changed it. Nil
+	// changes nothing.
+	Fill func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
 }
 
 // Response is the last answer, after all redirects.
@@ -63,6 +69,14 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req Request) (*R
 	if x.target, err = parseTarget(req.URL); err != nil {
 		return nil, fail(Invalid, err)
 	}
+	if req.Fill != nil {
+		if err := x.fill(req.Fill); err != nil {
+			return nil, fail(Denied, err)
+		}
+	}
+	if x.headers.Get("Authorization") != "" {
+		return nil, fail(Invalid, errors.New(`header "Authorization": it is for the host to set`))
+	}
 	if req.MaxBytes > 0 && req.MaxBytes <= x.keep {
 		x.keep, x.cuts = req.MaxBytes, true
 	}
@@ -82,6 +96,7 @@ type fetch struct {
 	target  target
 	method  string
 	headers http.Header
+	first   http.Header // with what Fill has changed; nil once that was sent
 	body    []byte
 	keep    int  // bytes of the answer's body
 	cuts    bool // rather than fail
@@ -101,12 +116,36 @@ func (x *fetch) run(ctx context.Context) (*Response, error) {
 	return nil, failf(Protocol, "more than %d redirects", maxRedirects)
 }
 
+// fill takes what was changed out of the headers that redirects get.
+func (x *fetch) fill(fill func(*url.URL, map[string][]string, []byte) (map[string][]string, error)) error {
+	filled, err := fill(x.target.url, x.headers.Clone(), x.body)
+	if err != nil {
+		return err
+	}
+	x.first = filled
+	for name, values := range x.headers {
+		if !slices.Equal(values, filled[name]) {
+			delete(x.headers, name)
+		}
+	}
+	return nil
+}
+
+// sent are the headers of the next request.
+func (x *fetch) sent() http.Header {
+	if x.first != nil {
+		return x.first
+	}
+	return x.headers
+}
+
 func (x *fetch) decide() policy.NetDecision {
 	return x.grant.Network().Decide(x.target.host.String(), x.target.port, x.target.proto)
 }
 
 // follow makes the next request out of this one.
 func (x *fetch) follow(status int, location string) error {
+	x.first = nil
 	next, err := x.target.redirect(location)
 	if err != nil {
 		return failf(Denied, "the redirect of %s is refused: %w", x.target.url.Host, err)
@@ -136,7 +175,7 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 	if err := d.Err(); err != nil {
 		return nil, "", fail(Denied, err)
 	}
-	if err := x.grant.TakeRequest(d, size(x.target, x.headers, x.body)); err != nil {
+	if err := x.grant.TakeRequest(d, size(x.target, x.sent(), x.body)); err != nil {
 		return nil, "", fail(Denied, err)
 	}
 	conn, err := x.e.open(ctx, d, nil)
@@ -186,7 +225,7 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 	if x.body == nil {
 		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
 	}
-	req.Header = x.headers.Clone()
+	req.Header = x.sent().Clone()
 	req.Header.Set("Accept-Encoding", "gzip") // or the transport would add it and decompress without our count
 	dialled := false
 	give := func(context.Context, string, string) (net.Conn, error) {

@@ -23,7 +23,6 @@ var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 // it goes, or what the connection becomes.
 var reservedHeaders = []string{
 	"accept-encoding", // what is decompressed has to be bounded
-	"authorization",   // secrets are injected by the host, for their own host only
 	"connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
 	"te", "trailer", "transfer-encoding", "upgrade",
 }

@@ -36,15 +36,10 @@ type Reader interface {
 // It ends with the call: no other table knows them. It is safe for concurrent
 // use.
 //
-// Whoever sends a request for the call does, in this order:
-//
-//   - [Host] of the request's URL, and its own check that the host is granted;
-//   - [Table.Refuse] of the URL, of the names of the headers, and of the body;
-//   - [Table.Header] of each header, and sends what that returns;
-//   - for each redirect it follows itself, [Table.Redirect] of the headers that
-//     the guest gave, never of those that were sent, and then all of this again
-//     for the new URL. A client that follows redirects by itself would carry
-//     values along.
+// Whoever sends a request for the call sends what [Table.Fill] makes of its
+// headers, after its own check that the host is granted, and follows redirects
+// with the headers that Fill has not changed: a client that follows them by
+// itself would carry values along.
 type Table struct {
 	granted map[string]tool.Secret
 	reader  Reader
@@ -193,21 +188,35 @@ func (t *Table) Refuse(what, text string) error {
 	return nil
 }
 
-// Redirect returns the headers for a request that a redirect leads to, from
-// those that the guest gave: all of them on the same host, and otherwise only
-// those without a placeholder, also where the secret is for the other host too.
-// It changes nothing that it is given.
-func (t *Table) Redirect(headers map[string][]string, from, to string) map[string][]string {
+// Fill returns the headers of a request with the values in the place of the
+// placeholders. ErrMisplaced if one is in the URL, in the body or in the name of
+// a header, is for another host or header, or if the request could be read on
+// its way. It changes nothing that it is given.
+func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error) {
+	if err := errors.Join(t.Refuse("URL", u.String()), t.Refuse("body", string(body))); err != nil {
+		return nil, err
+	}
 	out := maps.Clone(headers)
-	if from == to && from != "" {
-		return out
-	}
-	for name, values := range out {
-		if slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, Prefix) }) {
-			delete(out, name)
+	for name, values := range headers {
+		if err := t.Refuse("name of a header", name); err != nil {
+			return nil, err
 		}
+		if !slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, Prefix) }) {
+			continue
+		}
+		host, err := Host(u)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrMisplaced, err)
+		}
+		filled := make([]string, len(values))
+		for i, v := range values {
+			if filled[i], err = t.Header(host, name, v); err != nil {
+				return nil, err
+			}
+		}
+		out[name] = filled
 	}
-	return out
+	return out, nil
 }
 
 // Host returns the host of a URL in the form in which secrets are bound to

@@ -181,33 +181,50 @@ func TestPlaceholdersElsewhereAreRefused(t *testing.T) {
 	}
 }
 
-func TestRedirects(t *testing.T) {
-	table, p := call(t, tool.Secret{Name: "T"}, bound("T", "", "a.example", "b.example"))
-	headers := map[string][]string{"Accept": {"*/*"}, "Authorization": {"Bearer " + p}, "X-Many": {"a", p}}
-	want := map[string][]string{"Accept": {"*/*"}}
-	for _, to := range []string{"b.example", "a.example:8443", "evil.example", ""} { // also where the secret is for the other host
-		got := table.Redirect(headers, "a.example", to)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("to %q: %s", to, diff)
+func TestFill(t *testing.T) {
+	table, p := call(t, tool.Secret{Name: "T"}, bound("T", "", "a.example"))
+	parse := func(text string) *url.URL {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
 		}
-		for name, values := range got {
-			for _, v := range values {
-				filled, err := table.Header("b.example", name, v)
-				if err != nil {
-					t.Error(err)
-				}
-				clean(t, "after a redirect", filled, value)
-			}
-		}
+		return u
 	}
-	if diff := cmp.Diff(headers, table.Redirect(headers, "a.example", "a.example")); diff != "" {
-		t.Errorf("on the same host: %s", diff)
+	headers := map[string][]string{"Accept": {"*/*"}, "Authorization": {"Bearer " + p}}
+	got, err := table.Fill(parse("https://a.example/x"), headers, []byte("body"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(headers) != 3 {
+	if diff := cmp.Diff(map[string][]string{"Accept": {"*/*"}, "Authorization": {"Bearer " + value}}, got); diff != "" {
+		t.Error(diff)
+	}
+	if headers["Authorization"][0] != "Bearer "+p {
 		t.Error("the guest's headers were changed")
 	}
-	if got := table.Redirect(headers, "", ""); len(got) != 1 {
-		t.Errorf("hosts that nobody knows are the same: %v", got)
+	// Without a placeholder it is nobody's business where a request goes.
+	if got, err := table.Fill(parse("http://other.example/"), map[string][]string{"Accept": {"*/*"}}, nil); err != nil || len(got) != 1 {
+		t.Errorf("without a placeholder: %v, %v", got, err)
+	}
+	for name, c := range map[string]struct {
+		url     string
+		headers map[string][]string
+		body    string
+	}{
+		"another host":         {"https://b.example/", headers, ""},
+		"another port":         {"https://a.example:8443/", headers, ""},
+		"in the clear":         {"http://a.example/", headers, ""},
+		"in the URL":           {"https://a.example/?t=" + p, nil, ""},
+		"in the URL, escaped":  {"https://a.example/?t=" + strings.ReplaceAll(p, "-", "%2D"), nil, ""},
+		"in the body":          {"https://a.example/", nil, "x" + p},
+		"in the name":          {"https://a.example/", map[string][]string{"X-" + p: {"1"}}, ""},
+		"another header":       {"https://a.example/", map[string][]string{"X-Key": {p}}, ""},
+		"the second of a name": {"https://a.example/", map[string][]string{"X-Key": {"1", p}}, ""},
+		"one of nobody's":      {"https://a.example/", map[string][]string{"Authorization": {Prefix + strings.Repeat("a", 26)}}, ""},
+	} {
+		got, err := table.Fill(parse(c.url), c.headers, []byte(c.body))
+		if !errors.Is(err, ErrMisplaced) || got != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package hostmod
 import (
 	"context"
 	"errors"
+	"net/url"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -23,6 +24,9 @@ type HTTPRequest struct {
 	Body     []byte        // nil: none
 	Timeout  time.Duration // 0: not said
 	MaxBytes int           // 0: not said
+	// Fill puts the values of secrets in the place of their placeholders, for
+	// this URL and no other. Nil: the call has no placeholders.
+	Fill func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
 }
 
 // HTTPResponse is an answer.
@@ -94,6 +98,9 @@ func httpFetch(g *guest) error {
 	req, err := g.liftHTTPRequest()
 	if err != nil {
 		return err
+	}
+	if g.call.placeholders != nil {
+		req.Fill = g.call.placeholders.Fill
 	}
 	var resp *HTTPResponse
 	g.away(func() { resp, err = g.call.Services.HTTP.Fetch(g.ctx, g.call.Grant, req) })

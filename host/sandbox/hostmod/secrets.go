@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -15,23 +16,14 @@ type Secrets interface {
 }
 
 // Placeholders are those of one call: what stands for a value inside the guest,
-// and the only way from there to the value. Whoever sends a request for a guest
-// does it by these functions; in which order, secret.Table says. They are safe
-// for concurrent use.
+// and the only way from there to the value. They are safe for concurrent use.
 type Placeholders interface {
 	// Placeholder returns a text that stands for a secret. ErrDenied,
 	// ErrSecretMissing; the text of any other error is for the person.
 	Placeholder(ctx context.Context, name string) (string, error)
-	// Header returns a header's value with the values in the place of the
-	// placeholders, or an error if one of them is not for this host, in the
-	// normal form, or not for this header.
-	Header(host, name, value string) (string, error)
-	// Refuse returns an error if a part of a request that no value may be in
-	// holds a placeholder: the URL, the body, the name of a header.
-	Refuse(what, text string) error
-	// Redirect returns the guest's headers as they may be sent to where a
-	// redirect leads.
-	Redirect(headers map[string][]string, from, to string) map[string][]string
+	// Fill returns the headers of a request with the values in the place of
+	// placeholders, or an error if one is where no value may go.
+	Fill(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
 }
 
 // ErrSecretMissing is wrapped by Placeholders if nobody has set the secret.
