@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -259,10 +260,8 @@ func (k keeps) Placeholder(context.Context, string) (string, error) {
 	return k.text, k.err
 }
 
-func (k keeps) Header(string, string, string) (string, error) { return "", nil }
-func (k keeps) Refuse(string, string) error                   { return nil }
-func (k keeps) Redirect(h map[string][]string, _, _ string) map[string][]string {
-	return h
+func (k keeps) Fill(_ *url.URL, h map[string][]string, _ []byte) (map[string][]string, error) {
+	return h, nil
 }
 
 func marshal(t *testing.T, v any) string {
