@@ -89,6 +89,13 @@ RACES ?= 10000000
 test-races: ## exchange names while guests use them, RACES times (10000000) with openat2 and as often without
 	$(GO) test -count 1 -v -run TestExchangeOfDirectoryAndLink -timeout 12h ./host/sandbox/wasi -races $(RACES)
 
+# A session and a keyring of their own, in a home that is removed.
+.PHONY: test-keyring
+test-keyring: ## run the tests of secrets on a real Secret Service (needs dbus and gnome-keyring)
+	@$(GO) test -c -tags keyring -o bin/keyring.test ./host/secret
+	@home=$$(mktemp -d) && trap 'rm -rf "$$home"' EXIT && cd host/secret && HOME=$$home XDG_DATA_HOME=$$home dbus-run-session -- sh -c \
+	  'printf test | gnome-keyring-daemon --unlock --components=secrets >/dev/null && ../../bin/keyring.test -test.v -test.run TestRealKeyring'
+
 # Each chunk is a process of its own, in memory where the system has a place
 # for that: what the time goes to is the file system.
 .PHONY: test-sequences

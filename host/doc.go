@@ -3,7 +3,7 @@
 //
 // # The flow
 //
-//	prompt ─► agent ─► llm ─► llm/openai ─► network
+//	prompt ─► agent ─► llm ─► llm/openai ─► egress ─► network
 //	            │ tool.Call
 //	            ▼
 //	         dispatch ─► policy ─► Decision{Allow|Ask|Deny} ─► Grant      ◄─ stockade call (the same door)
@@ -11,7 +11,7 @@
 //	            ├─► session: call intended (durable before the effect)
 //	            ▼
 //	         sandbox ─ cache | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
-//	            │                                 hostmod.exec ─► jail ─► bash
+//	            │                                 hostmod.exec ─► jail ─► bash      hostmod.http ─► egress ─► network
 //	            │ tool.Result, policy.Staged
 //	            │            └ a call that only changes files is decided here, with a diff
 //	            ├─► session: call changes (durable before the commit) ─► commit
@@ -32,8 +32,10 @@
 //	llm/openai       the OpenAI wire format, over go-openai
 //	llm/offline      the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest      the suite that every Model passes
-//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
+//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached
+//	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
+//	secret           named secrets: keyring or encrypted file; placeholders of a call; the redactor
 //	dispatch         one call: find → check → decide → approve → record → run → commit → record
 //	agent            the loop; history assembly
 //	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine
@@ -75,16 +77,20 @@
 // phases of the WebAssembly specification. Fuel is what a guest consumes, in
 // units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled. A host function lives in a host module. A mount is
-// configuration, a preopen is WASI. A session is a list of events. A tier says
-// how far the jail confines a process. A layer is what one place (administrator,
-// user, project, environment, flags) says; the ceiling is what all layers permit
-// together. A rule has conditions; an answer is a rule that allows.
+// configuration, a preopen is WASI. A secret has a value, which guests never
+// see, and in each call placeholders; to redact is to take values out. A
+// session is a list of events. A tier says how far the jail confines a process.
+// A host is a name or an address; a Network is the rules that say which hosts
+// may be reached. A layer is what one place (administrator, user, project,
+// environment, flags) says; the ceiling is what all layers permit together. A
+// rule has conditions; an answer is a rule that allows.
 //
 // # Imports
 //
 // A package imports only what host/internal/archtest allows, which is also
 // where a new package is entered. agent and dispatch never import sandbox,
-// jail, sqlite or a provider; guests and sdk import nothing below host.
+// jail, sqlite or a provider; guests and sdk import nothing below host. Only
+// egress opens connections or asks a resolver.
 //
 // Why things are as they are is in RATIONALE.md.
 package host

@@ -17,6 +17,8 @@ import (
 
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // noTerminal answers no: nobody is there to be asked.
@@ -34,6 +36,7 @@ type terminal struct {
 	color  bool
 	width  int // columns
 	screen *screen
+	known  *secret.Redactor
 
 	mu sync.Mutex // one prompt at a time
 }
@@ -85,7 +88,7 @@ func (a *app) approver(lines *lineReader) dispatch.Approver {
 		if !a.s.interactive() {
 			return noTerminal{}
 		}
-		return &terminal{lines: lines, out: a.s.err, color: a.s.color, width: 80, screen: &a.screen} // a system without /dev/tty
+		return &terminal{lines: lines, out: a.s.err, color: a.s.color, width: 80, screen: &a.screen, known: a.known} // a system without /dev/tty
 	}
 	a.onClose(tty.Close)
 	if !a.s.inTTY {
@@ -95,7 +98,7 @@ func (a *app) approver(lines *lineReader) dispatch.Approver {
 	if err != nil || width < 40 {
 		width = 80
 	}
-	return &terminal{lines: lines, out: tty, color: a.s.colors(), width: width, screen: &a.screen}
+	return &terminal{lines: lines, out: messages{a.known.Writer(tty)}, color: a.s.colors(), width: width, screen: &a.screen, known: a.known}
 }
 
 // Approve implements dispatch.Approver.
@@ -106,6 +109,7 @@ func (t *terminal) Approve(ctx context.Context, q policy.Question) (policy.Answe
 		return policy.Answer{}, context.Cause(ctx)
 	}
 	defer t.screen.ask()()
+	q = redactQuestion(t.known, q)
 	moment := t.lines.discard()
 	folded := t.ask(q, false)
 	for {
@@ -168,6 +172,9 @@ func (t *terminal) ask(q policy.Question, all bool) (folded bool) {
 	} else {
 		show("arguments:", string(q.Call.Args))
 	}
+	for _, s := range q.Secrets {
+		fmt.Fprintf(w, "  secret: %s\n", oneLine(secretWords(s)))
+	}
 	if q.Warning != "" {
 		fmt.Fprintf(w, "  %s\n", style(t.color, styleRed, "warning: "+q.Warning))
 	}
@@ -196,6 +203,18 @@ func scopeOf(answer string) policy.Scope {
 		}
 	}
 	return ""
+}
+
+// secretWords says what a tool gets of a secret.
+func secretWords(s tool.Secret) string {
+	header, hosts := s.Header, strings.Join(s.Hosts, ", ")
+	if header == "" {
+		header = "the header that it is bound to, or " + secret.DefaultHeader
+	}
+	if hosts == "" {
+		hosts = "the hosts that it is bound to"
+	}
+	return fmt.Sprintf("%s, as a placeholder; the value goes to %s, in %s", s.Name, hosts, header)
 }
 
 // paint gives the rows of a diff behind bars the colours of one. What they

@@ -33,7 +33,7 @@ func (a *app) sandboxOptions() sandbox.Options {
 	return sandbox.Options{
 		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
 		Build: build(), Spawner: helperSpawner{}, Large: a.flags.large,
-		Services: hostmod.Services{Exec: jailExec{}},
+		Services: hostmod.Services{Exec: jailExec{}, HTTP: a.guestNetwork(), Secrets: hostSecrets{a}},
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet {
 				a.s.note("compiling %s (%s), once ...", m.Name, humanBytes(m.Bytes))

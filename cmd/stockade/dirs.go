@@ -10,8 +10,8 @@ import (
 // made before something is to be put there, and no guest sees any of them.
 type dirs struct {
 	config string // agent.toml, remembered answers
-	data   string // sessions
-	state  string // locks
+	data   string // sessions, secrets
+	state  string // stages, the key of the secrets
 	cache  string // compiled code
 }
 
@@ -48,6 +48,7 @@ func (d dirs) masked() []string {
 	return []string{
 		d.config, d.data, d.state, d.cache,
 		d.agentTOML(), d.policyTOML(), d.remembered(), d.sessions(), d.sessions() + "-wal", d.sessions() + "-shm",
+		d.secrets(), d.secretsKey(), d.keyringNames(),
 	}
 }
 
@@ -55,6 +56,13 @@ func (d dirs) agentTOML() string  { return filepath.Join(d.config, "agent.toml")
 func (d dirs) policyTOML() string { return filepath.Join(d.config, "policy.toml") }
 func (d dirs) remembered() string { return filepath.Join(d.config, "allow.toml") }
 func (d dirs) sessions() string   { return filepath.Join(d.data, "sessions.db") }
-func (d dirs) stages() string     { return filepath.Join(d.state, "stages") }
-func (d dirs) locks() string      { return filepath.Join(d.data, "locks") } // beside what they guard
-func (d dirs) compiled() string   { return filepath.Join(d.cache, "compiled") }
+
+// The file of secrets and its key are in two folders: a copy of one alone is
+// worth nothing.
+func (d dirs) secrets() string      { return filepath.Join(d.data, "secrets.sealed") }
+func (d dirs) secretsKey() string   { return filepath.Join(d.state, "secrets.key") }
+func (d dirs) keyringNames() string { return filepath.Join(d.data, "keyring.json") }
+
+func (d dirs) stages() string   { return filepath.Join(d.state, "stages") }
+func (d dirs) locks() string    { return filepath.Join(d.data, "locks") } // beside what they guard
+func (d dirs) compiled() string { return filepath.Join(d.cache, "compiled") }

@@ -68,6 +68,9 @@ func (a *app) model() (llm.Model, string, error) {
 	default:
 		return nil, "", usageError("the providers are: auto, openai, offline", "unknown provider %q", provider)
 	}
+	if err := a.reachProvider(&opts); err != nil {
+		return nil, "", err
+	}
 	return llm.Retry(openai.New(opts), &llm.RetryOptions{Attempts: a.cfg.Model.MaxAttempts}), provider, nil
 }
 

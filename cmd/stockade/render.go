@@ -114,6 +114,9 @@ func (r *renderer) endLine() {
 	if !r.atLineStart {
 		r.write("\n")
 	}
+	if err := r.s.flushOut(); err != nil && r.writeErr == nil {
+		r.writeErr = fmt.Errorf("write the answer: %w", err)
+	}
 }
 
 func (r *renderer) line(st, format string, args ...any) {

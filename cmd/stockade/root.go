@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/host/secret"
 )
 
 // Main runs the program and returns its exit code.
@@ -22,7 +25,8 @@ func Main(args []string, s *stdio) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a reader that left is an error of the write, not our end
 	defer close(signals)
 	defer signal.Stop(signals)
-	a := &app{s: s}
+	a := &app{s: s, known: new(secret.Redactor)}
+	s.redact(a.known)
 	go func() {
 		for s := range signals {
 			if turn := a.turn.Swap(nil); turn != nil && s == os.Interrupt {
@@ -38,7 +42,7 @@ func Main(args []string, s *stdio) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	a.close()
-	return int(report(s, ctx, err))
+	return int(report(s, ctx, errors.Join(err, s.flushOut())))
 }
 
 func newRootCmd(a *app) *cobra.Command {
@@ -81,7 +85,7 @@ without a provider it uses a small offline model.
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
 	addTurnFlags(root, a)
 	root.AddCommand(
-		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a),
+		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSecretCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a),
 		newVersionCmd(a),
 	)
 	for _, cmd := range append(commands(root), root) {

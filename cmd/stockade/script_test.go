@@ -68,6 +68,7 @@ func TestScripts(t *testing.T) {
 			"wasm":     writeWasm,
 			"terminal": dialogue,
 			"unserved": unserved,
+			"nowhere":  nowhere,
 		},
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireUniqueNames:  true,
@@ -155,6 +156,9 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 		"large": {MemoryMin: 512, Data: []wasmtest.Segment{{Offset: 1 << 16, Bytes: bytes.Repeat([]byte{1}, 17<<20)}}},
 		"echo":  {Call: wasmtest.EchoArgs()},
 		"error": {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
+	}
+	for name, m := range secretive() {
+		modules[name] = m
 	}
 	for _, c := range wasmtest.Hostile() {
 		modules[c.Name] = c.Options

@@ -17,6 +17,8 @@ type stdio struct {
 	in  *os.File
 	out io.Writer
 	err io.Writer
+	// flush writes what out holds back; nil: it holds back nothing.
+	flush func() error
 
 	inTTY, outTTY, errTTY bool
 	color                 bool // on stderr
@@ -35,6 +37,15 @@ func osStdio() *stdio {
 
 // colors reports whether a terminal is to be coloured.
 func (s *stdio) colors() bool { return s.env("NO_COLOR") == "" && s.env("TERM") != "dumb" }
+
+// flushOut writes what out holds back because it may be the beginning of a
+// secret.
+func (s *stdio) flushOut() error {
+	if s.flush == nil {
+		return nil
+	}
+	return s.flush()
+}
 
 // interactive reports whether a person can be asked.
 func (s *stdio) interactive() bool { return s.inTTY && s.errTTY }

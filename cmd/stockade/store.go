@@ -108,5 +108,7 @@ func (a *app) log(st session.Store, id string) (*session.Log, error) {
 		return nil, err
 	}
 	a.onClose(unlock)
-	return session.NewLog(st, id, time.Now), nil
+	log := session.NewLog(st, id, time.Now)
+	log.Redact(a.known)
+	return log, nil
 }

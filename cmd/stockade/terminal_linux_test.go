@@ -20,7 +20,8 @@ import (
 //
 // Each line of the file DIALOGUE is one thing to do: "? TEXT" waits until the
 // program shows the text, "< TEXT" types a line, "! TEXT" fails at the end if
-// the text was ever shown. Standard output goes to the file stdout.txt, so that
+// the text was ever shown. A file that begins with "~" is for a terminal that
+// shows what is typed. Standard output goes to the file stdout.txt, so that
 // only what a person is shown is on the terminal.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
@@ -40,6 +41,7 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.Dir = ts.MkAbs(".")
 	cmd.Env = environment(ts)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	ts.Check(setEcho(control, strings.HasPrefix(ts.ReadFile(args[1]), "~")))
 	err = cmd.Start()
 	_ = tty.Close() // the program has its own
 	ts.Check(err)
@@ -84,7 +86,7 @@ func environment(ts *testscript.TestScript) []string {
 	return env
 }
 
-// openTerminal makes a pseudo-terminal that does not echo.
+// openTerminal makes a pseudo-terminal.
 func openTerminal() (control *os.File, name string, err error) {
 	control, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -98,12 +100,18 @@ func openTerminal() (control *os.File, name string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
-	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return control, fmt.Sprintf("/dev/pts/%d", n), nil
+}
+
+func setEcho(control *os.File, on bool) error {
+	t, err := unix.IoctlGetTermios(int(control.Fd()), unix.TCGETS)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	t.Lflag &^= unix.ECHO
-	return control, fmt.Sprintf("/dev/pts/%d", n), unix.IoctlSetTermios(fd, unix.TCSETS, t)
+	if t.Lflag &^= unix.ECHO; on {
+		t.Lflag |= unix.ECHO
+	}
+	return unix.IoctlSetTermios(int(control.Fd()), unix.TCSETS, t)
 }
 
 // display is what a terminal has shown so far.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -182,13 +183,25 @@ func beginningWords(b sandbox.Beginning) string {
 }
 
 func asksFor(c tool.Capabilities) string {
-	switch {
-	case c.Exec != "":
-		return fmt.Sprintf("running the command in its argument %q", c.Exec)
-	case c.Files == tool.FilesWrite:
-		return "reading and changing files in the mounted directories"
-	case c.Files == tool.FilesRead:
-		return "reading files in the mounted directories"
+	var words []string
+	if c.Exec != "" {
+		words = append(words, fmt.Sprintf("running the command in its argument %q", c.Exec))
 	}
-	return "nothing"
+	switch {
+	case c.Exec != "": // which reaches all files
+	case c.Files == tool.FilesWrite:
+		words = append(words, "reading and changing files in the mounted directories")
+	case c.Files == tool.FilesRead:
+		words = append(words, "reading files in the mounted directories")
+	}
+	if c.Network != tool.NetworkNone {
+		words = append(words, "requests to the hosts that are allowed")
+	}
+	for _, s := range c.Secrets {
+		words = append(words, "the secret "+s.String())
+	}
+	if len(words) == 0 {
+		return "nothing"
+	}
+	return strings.Join(words, "; ")
 }

@@ -8,3 +8,13 @@ import (
 
 // flushInput drops what was typed on a terminal before now.
 func flushInput(tty *os.File) { _ = unix.IoctlSetInt(int(tty.Fd()), unix.TCFLSH, unix.TCIFLUSH) }
+
+// noEcho keeps a terminal from showing what is typed from now on.
+func noEcho(tty *os.File) error {
+	t, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
+	if err != nil {
+		return err
+	}
+	t.Lflag &^= unix.ECHO
+	return unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, t)
+}

@@ -16,9 +16,11 @@ import (
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -39,22 +41,28 @@ type app struct {
 	// before it ends the program.
 	turn atomic.Pointer[context.CancelCauseFunc]
 
+	known   *secret.Redactor // takes secrets out of whatever leaves the process
+	secrets *secret.Vault
+	asked   atomic.Bool // no passphrase is asked for any more
+
 	screen   screen
 	box      *sandbox.Sandbox
+	out      *egress.Egress
 	sessions session.Store
 	closers  []func() error
 }
 
 // globalFlags are the flags of every command.
 type globalFlags struct {
-	dir     string
-	mounts  []string
-	allow   []string
-	deny    []string
-	quiet   bool
-	verbose bool
-	json    bool
-	large   bool
+	dir      string
+	mounts   []string
+	allow    []string
+	allowNet []string
+	deny     []string
+	quiet    bool
+	verbose  bool
+	json     bool
+	large    bool
 
 	provider string
 	model    string
@@ -167,7 +175,8 @@ func (a *app) catalog() (*tool.Catalog, error) {
 	}
 	for mod, m := range modules {
 		m.Tools = slices.DeleteFunc(slices.Clone(m.Tools), func(s tool.Spec) bool {
-			return s.Capabilities.Exec != "" && !a.cfg.Tools.Exec || s.Capabilities.Files != tool.FilesNone && !a.cfg.Tools.FS
+			return s.Capabilities.Exec != "" && !a.cfg.Tools.Exec || s.Capabilities.Network != tool.NetworkNone && !a.cfg.Tools.Web ||
+				s.Capabilities.Files != tool.FilesNone && !a.cfg.Tools.FS
 		})
 		modules[mod] = m
 	}
@@ -203,6 +212,14 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 			return nil, usageError(fmt.Sprintf("name the command: --allow '%s(%s=COMMAND)'", r.Tool, exec),
 				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
 		}
+		if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
+			if len(names) == 0 {
+				return nil, usageError("", "--allow: %s uses no secrets", r.Tool)
+			}
+			r.Secrets = strings.Join(names, ",")
+			return nil, usageError(fmt.Sprintf("to allow it with them: --allow '%s'", r),
+				"--allow: %s uses these secrets: %s", r.Tool, strings.Join(names, ", "))
+		}
 		r.Source = policy.SourceFlag
 		rules = append(rules, r)
 	}
@@ -210,9 +227,14 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		Timeout: a.cfg.ToolTimeout, MemoryBytes: uint64(a.cfg.ToolMemory), OutputBytes: a.cfg.MaxOutputSize,
 		Fuel: uint64(a.cfg.ToolFuel), ToolFuel: uint64(a.cfg.ToolFuelTotal), SessionFuel: uint64(a.cfg.SessionFuel),
 		ExecTimeout: a.cfg.Bash.Timeout, ExecOutputBytes: a.cfg.Bash.MaxOutput,
+		HTTPTimeout: a.cfg.Network.Timeout, HTTPRequests: a.cfg.Network.MaxRequests, HTTPResponseBytes: a.cfg.Network.MaxResponse,
+	}
+	hosts, err := a.netRules()
+	if err != nil {
+		return nil, err
 	}
 	return policy.New(policy.Options{
-		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, ConfirmAll: a.cfg.RequireConfirmation,
+		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
 		Layers: a.layers, Project: a.work,
 	}), nil
 }
@@ -275,12 +297,13 @@ func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *sess
 	}
 	return dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Remember: a.remember,
-		Spent: past.Fuel, Calls: past.Calls,
+		Spent: past.Fuel, Calls: past.Calls, Redact: a.known,
 	}), nil
 }
 
-// started is the first event of a new session.
-func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catalog, mounts []policy.Mount) (session.Event, error) {
+// started records the first event of a new session, and what comes right after
+// it: each record takes a write to the disk.
+func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catalog, mounts []policy.Mount, next ...session.Draft) (session.Event, error) {
 	body := session.Started{Program: version(), Workspace: a.work, Mounts: []string{}, Tools: catalog.Names()}
 	for _, m := range mounts {
 		body.Mounts = append(body.Mounts, m.String())
@@ -289,7 +312,7 @@ func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catal
 	if err != nil {
 		return session.Event{}, err
 	}
-	events, err := log.Append(ctx, session.Draft{Type: session.TypeSessionStarted, Body: data})
+	events, err := log.Append(ctx, append([]session.Draft{{Type: session.TypeSessionStarted, Body: data}}, next...)...)
 	if err != nil {
 		return session.Event{}, err
 	}

@@ -60,10 +60,14 @@ func (l location) child(name string) location {
 
 // childPath is where an entry of the directory l is.
 func (l location) childPath(name string) string {
-	if os.IsPathSeparator(l.abs[len(l.abs)-1]) { // the root
-		return l.abs + name
+	return string(l.appendChild(make([]byte, 0, len(l.abs)+1+len(name)), name))
+}
+
+func (l location) appendChild(b []byte, name string) []byte {
+	if b = append(b, l.abs...); !os.IsPathSeparator(l.abs[len(l.abs)-1]) { // the root
+		b = append(b, os.PathSeparator)
 	}
-	return l.abs + string(os.PathSeparator) + name
+	return append(b, name...)
 }
 
 // shown is the path as a result prints it: quoted when it would break the

@@ -14,9 +14,10 @@ import (
 
 const (
 	// firstBatch and maxBatch are how many files are searched in one go: few
-	// at first, because most searches have enough soon.
+	// at first, because most searches have enough soon, and never so many that
+	// the host has nothing to do for long while they are being found.
 	firstBatch = 128
-	maxBatch   = 4096
+	maxBatch   = 1024
 	// maxBatchNames is how many bytes their names may have.
 	maxBatchNames = search.MaxNames / 2
 )
@@ -29,8 +30,9 @@ type searcher struct {
 	limit   int
 
 	batch      []batched // files that are still to be searched
-	batchBytes int       // of their names
+	batchNames []byte    // as the host wants them
 	batchSize  int       // how many there are to be
+	begun      []batched // files that the host searches
 	own        *lines.Scanner
 
 	out        strings.Builder
@@ -52,8 +54,8 @@ type grepLine struct {
 // batched is a file in a directory. Most have no match and so no need for a
 // location of their own.
 type batched struct {
-	dir       location
-	name, abs string
+	dir  location // the file itself if it has no name
+	name string
 }
 
 func (b *batched) location() location {
@@ -66,15 +68,14 @@ func (b *batched) location() location {
 // add has a file searched, now or later. errEnough says that the limit is
 // reached and that there is at least one more match.
 func (s *searcher) add(ctx context.Context, dir location, name string) error {
-	b := batched{dir, name, dir.childPath(name)}
-	s.batch = append(s.batch, b)
-	s.batchBytes += len(b.abs) + 1
+	s.batch = append(s.batch, batched{dir, name})
+	s.batchNames = append(dir.appendChild(s.batchNames, name), 0)
 	s.batchSize = max(s.batchSize, firstBatch)
-	if len(s.batch) < s.batchSize && s.batchBytes < maxBatchNames {
+	if len(s.batch) < s.batchSize && len(s.batchNames) < maxBatchNames {
 		return nil
 	}
 	s.batchSize = min(2*s.batchSize, maxBatch)
-	return s.flush(ctx)
+	return s.begin(ctx)
 }
 
 // one searches a single file, of which an error matters.
@@ -86,7 +87,8 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	s.batch = append(s.batch, batched{dir: l, abs: l.abs})
+	s.batch = append(s.batch, batched{dir: l})
+	s.batchNames = append(append(s.batchNames, l.abs...), 0)
 	if err := s.flush(ctx); err != nil {
 		return err
 	}
@@ -96,24 +98,34 @@ func (s *searcher) one(ctx context.Context, l location) error {
 	return nil
 }
 
-// flush searches the files that were added.
+// flush searches the files that were added, and waits for that.
 func (s *searcher) flush(ctx context.Context) error {
-	batch := s.batch
-	s.batch, s.batchBytes = s.batch[:0], 0
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	return s.collect()
+}
+
+// begin has the host search the files that were added while the walk goes on,
+// when it is done with those before them.
+func (s *searcher) begin(ctx context.Context) error {
+	before := s.begun
+	if err := s.collect(); err != nil {
+		return err
+	}
+	batch, names := s.batch, s.batchNames
+	s.batch, s.batchNames = before[:0], names[:0]
 	if len(batch) == 0 {
 		return nil
 	}
 	if s.own == nil {
-		names := make([]string, len(batch))
-		for i := range batch {
-			names[i] = batch[i].abs
-		}
-		found, err := search.Lines(search.Query{
-			Files: names, Pattern: s.expr, Context: s.context, MaxChars: maxShownLine,
+		err := search.Begin(search.Query{
+			Names: names, Pattern: s.expr, Context: s.context, MaxChars: maxShownLine,
 			MaxMatches: s.limit - s.result.Count, MaxText: maxGrepOutput - s.out.Len(),
 		})
 		if err == nil {
-			return s.take(batch, found)
+			s.begun = batch
+			return nil
 		}
 		if !errors.Is(err, search.ErrInvalid) && !errors.Is(err, search.ErrUnavailable) {
 			return err
@@ -136,13 +148,22 @@ func (s *searcher) flush(ctx context.Context) error {
 	return nil
 }
 
-// take prints what the host has found.
-func (s *searcher) take(batch []batched, found search.Found) error {
+// collect prints what the host has found.
+func (s *searcher) collect() error {
+	batch := s.begun
+	if len(batch) == 0 {
+		return nil
+	}
+	s.begun = nil
+	found, err := search.Collect()
+	if err != nil {
+		return err
+	}
 	last := -1
 	for _, l := range found.Lines {
 		if l.File != last {
 			last = l.File
-			s.begin(batch[last].location())
+			s.in(batch[last].location())
 		}
 		if err := s.line(l.Number, l.Text, l.Matches, l.Cut); err != nil {
 			return err
@@ -166,14 +187,14 @@ func (s *searcher) scan(l location) error {
 	if err != nil {
 		return err
 	}
-	s.begin(l)
+	s.in(l)
 	s.own.Emit = func(l lines.Line) error { return s.line(l.Number, string(l.Text), l.Matches, l.Cut) }
 	_, err = s.own.Scan(f, info.Size())
 	return err
 }
 
-// begin says that the lines which follow are of this file.
-func (s *searcher) begin(l location) {
+// in says that the lines which follow are of this file.
+func (s *searcher) in(l location) {
 	s.file, s.printed, s.after, s.before = l.shown(), 0, 0, s.before[:0]
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // versionControl holds the directories that are never searched: they are
-// large, and nobody means them.
+// large, and nobody means them. All of them are hidden.
 var versionControl = []string{".git", ".hg", ".svn", ".bzr"}
 
 // walker visits the files below a directory in the order of their names,
@@ -113,7 +113,7 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 func (w *walker) wants(prefix string, entry search.Entry, ignored ignoreDir) bool {
 	dir := entry.Type.IsDir()
 	switch {
-	case slices.Contains(versionControl, entry.Name), !w.hidden && entry.Name[0] == '.', ignored.ignores(entry.Name, dir):
+	case entry.Name[0] == '.' && (!w.hidden || slices.Contains(versionControl, entry.Name)), ignored.ignores(entry.Name, dir):
 		return false
 	}
 	return !dir || w.enter == nil || w.enter(prefix+entry.Name)

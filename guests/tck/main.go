@@ -31,7 +31,7 @@ func init() {
 	tool.Register("fail", "Returns the error that is asked for.", fail)
 	tool.Register("log", "Logs the text once at every level.", logAll)
 	tool.Register("host", "Calls every host function once and returns what came back.", host,
-		tool.ReadsFiles(), tool.RunsCommand("command", ""))
+		tool.ReadsFiles(), tool.RunsCommand("command", ""), tool.UsesNetwork())
 	tool.Register("alloc", "Allocates and frees memory, collects garbage and returns the size of the heap.", alloc)
 	tool.Register("context", "Returns what the call's context says.", callContext, tool.ReadsFiles())
 }
@@ -150,9 +150,16 @@ func host(ctx context.Context, in hostArgs) (hostResult, error) {
 	if in.Body != "" {
 		body = []byte(in.Body)
 	}
+	headers := []http.Header{{Name: "x-one", Value: "1"}, {Name: "x-empty"}}
+	placeholder, err := secrets.Placeholder(in.Secret)
+	note("placeholder", err)
+	out.Placeholder = placeholder
+	if err == nil {
+		headers = append(headers, http.Header{Name: "authorization", Value: "Bearer " + placeholder})
+	}
 	resp, err := http.Fetch(ctx, http.Request{
 		URL:      in.URL,
-		Headers:  []http.Header{{Name: "x-one", Value: "1"}, {Name: "x-empty"}},
+		Headers:  headers,
 		Body:     body,
 		Timeout:  5 * time.Second,
 		MaxBytes: 1 << 16,
@@ -172,9 +179,6 @@ func host(ctx context.Context, in hostArgs) (hostResult, error) {
 	out.Keys, err = kv.Keys("", 10)
 	note("keys", err)
 	note("delete", kv.Delete(in.Key))
-
-	out.Placeholder, err = secrets.Placeholder(in.Secret)
-	note("placeholder", err)
 
 	outcome, err := exec.Run(ctx, exec.Command{Argv: []string{"bash", "-c", in.Command}, Timeout: 10 * time.Second})
 	note("exec", err)

@@ -19,7 +19,7 @@ import (
 
 // Answer is an "always" that a person answered to a question.
 type Answer struct {
-	Rule    string    `toml:"rule"`              // TOOL or TOOL(CONDITION)
+	Rule    string    `toml:"rule"`              // TOOL or TOOL(CONDITION), maybe " with SECRET,SECRET"
 	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: in any
 	Added   time.Time `toml:"added"`
 	// What the rule was made for; when any of it changes it answers nothing.

@@ -22,7 +22,7 @@ var added = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func TestAnswersComeBackAsTheyWereGiven(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "allow.toml")
 	var want []Answer
-	for _, rule := range []string{"file_write", "bash(command=make test)", `a(b="'\)`, "a(b=x\ny\t\x1b\x00)", "a(b=é😀)", "a(b='''\"\"\")", "a(b=[[allow]]\nrule = \"bash\")"} {
+	for _, rule := range []string{"file_write", "bash(command=make test)", "t with A,B", "t(a=b) with A", `a(b="'\)`, "a(b=x\ny\t\x1b\x00)", "a(b=é😀)", "a(b='''\"\"\")", "a(b=[[allow]]\nrule = \"bash\")"} {
 		a := Answer{Rule: rule, Module: "builtin", Added: added}
 		if err := AddAnswer(path, a); err != nil {
 			t.Fatalf("%q: %v", rule, err)

@@ -24,9 +24,10 @@ type Config struct {
 	RequireConfirmation bool          // ask before every call, safe ones too; default false
 	SystemPrompt        string        // text added to the system prompt; default none
 
-	Tools  Tools
-	Bash   Bash
-	Mounts []Mount // directories beside the working directory; default none
+	Tools   Tools
+	Bash    Bash
+	Network Network
+	Mounts  []Mount // directories beside the working directory; default none
 
 	// sources tells which layer set a key; what is missing is a default.
 	sources map[string]string
@@ -46,12 +47,25 @@ type Model struct {
 type Tools struct {
 	FS   bool // files and directories
 	Exec bool // processes
+	Web  bool // the network
 }
 
 // Bash limits the bash tool.
 type Bash struct {
 	Timeout   time.Duration // of one command; default 30s, at most 300s
 	MaxOutput int           // bytes of output of one command; default 262144
+}
+
+// Network says whom tools may talk to, and how the network is reached.
+type Network struct {
+	Allow         []string      // rules as policy.ParseNetRule reads them; default none
+	Deny          []string      // the same, and they win; default none
+	Proxy         string        // URL of an HTTP proxy; default "", none
+	ProxyResolves bool          // the proxy gets names, and checks addresses itself; default false
+	CAFiles       []string      // absolute, or "~/...", in PEM, beside the system's; default none
+	Timeout       time.Duration // of one request of a tool; default 30s
+	MaxRequests   int           // of one tool call, redirects counted; default 100
+	MaxResponse   int           // bytes of one answer, as it comes and decompressed; default 8388608
 }
 
 // Mount is a directory that tools may see.

@@ -44,8 +44,17 @@ var samples = []sample{
 	{"model.max_attempts", "1", "1", func(c *Config) { c.Model.MaxAttempts = 1 }},
 	{"tools.fs", "false", "false", func(c *Config) { c.Tools.FS = false }},
 	{"tools.exec", "false", "0", func(c *Config) { c.Tools.Exec = false }},
+	{"tools.web", "false", "0", func(c *Config) { c.Tools.Web = false }},
 	{"bash.timeout", `"2s"`, "2s", func(c *Config) { c.Bash.Timeout = 2 * time.Second }},
 	{"bash.max_output", "2048", "2048", func(c *Config) { c.Bash.MaxOutput = 2048 }},
+	{"network.allow", `["a.example", "http://[::1]:80"]`, "a.example,http://[::1]:80", func(c *Config) { c.Network.Allow = []string{"a.example", "http://[::1]:80"} }},
+	{"network.deny", `["*.b.example"]`, "*.b.example", func(c *Config) { c.Network.Deny = []string{"*.b.example"} }},
+	{"network.proxy", `"http://proxy.example:3128"`, "http://proxy.example:3128", func(c *Config) { c.Network.Proxy = "http://proxy.example:3128" }},
+	{"network.proxy_resolves", "true", "1", func(c *Config) { c.Network.ProxyResolves = true }},
+	{"network.ca_files", `["/ca.pem", "~/ca.pem"]`, "/ca.pem,~/ca.pem", func(c *Config) { c.Network.CAFiles = []string{"/ca.pem", "~/ca.pem"} }},
+	{"network.timeout", `"5s"`, "5s", func(c *Config) { c.Network.Timeout = 5 * time.Second }},
+	{"network.max_requests", "7", "7", func(c *Config) { c.Network.MaxRequests = 7 }},
+	{"network.max_response", "2048", "2048", func(c *Config) { c.Network.MaxResponse = 2048 }},
 }
 
 var ignoreSources = cmpopts.IgnoreUnexported(Config{})
@@ -118,11 +127,21 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		})
 		t.Run(s.key+" from the environment", func(t *testing.T) {
 			c, warnings := mustMerge(t, nil, nil, map[string]string{k.env(): s.env})
-			check(t, c, warnings, "environment "+k.env())
+			if k.class != UserOnly {
+				check(t, c, warnings, "environment "+k.env())
+				return
+			}
+			if diff := cmp.Diff(Default(), c, ignoreSources); diff != "" {
+				t.Errorf("the environment set it (-want +got):\n%s", diff)
+			}
+			if len(warnings) != 1 || !strings.Contains(warnings[0].String(), "environment: "+k.env()+" is ignored") ||
+				!strings.Contains(warnings[0].String(), "set "+s.key+" in your own agent.toml") {
+				t.Errorf("warnings: %v", warnings)
+			}
 		})
 		t.Run(s.key+" from the project's file", func(t *testing.T) {
 			c, warnings := mustMerge(t, nil, mustLoad(t, Project, src), nil)
-			if k.class != Authority {
+			if k.class != Authority && k.class != UserOnly {
 				check(t, c, warnings, "project /project/agent.toml:2")
 				return
 			}
@@ -133,7 +152,11 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 				t.Fatalf("warnings: %v", warnings)
 			}
 			text := warnings[0].String()
-			for _, part := range []string{"/project/agent.toml:2: " + s.key + " is ignored", "your own agent.toml", k.env()} {
+			parts := []string{"/project/agent.toml:2: " + s.key + " is ignored", "your own agent.toml", k.env()}
+			if k.class == UserOnly {
+				parts[2] = "only a person"
+			}
+			for _, part := range parts {
 				if !strings.Contains(text, part) {
 					t.Errorf("warning %q does not hold %q", text, part)
 				}
@@ -160,11 +183,13 @@ func TestClassesAreAsDocumented(t *testing.T) {
 	want := map[Class][]string{
 		Authority:  {"system_prompt", "mounts", "model.provider", "model.base_url", "model.api_key_env"},
 		Preference: {"model.name"},
-		SwitchOff:  {"tools.fs", "tools.exec"},
+		SwitchOff:  {"tools.fs", "tools.exec", "tools.web"},
+		UserOnly:   {"network.allow", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		SwitchOn:   {"require_confirmation"},
 		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "max_output_size", "tool_timeout", "tool_memory",
 			"tool_memory_total", "tool_fuel", "tool_fuel_total", "session_fuel",
-			"history_char_budget", "model.stall_timeout", "model.max_attempts", "bash.timeout", "bash.max_output"},
+			"history_char_budget", "model.stall_timeout", "model.max_attempts", "bash.timeout", "bash.max_output",
+			"network.timeout", "network.max_requests", "network.max_response"},
 	}
 	got := make(map[Class][]string)
 	for _, k := range keys {
@@ -181,8 +206,9 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
 		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
 		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, HistoryCharBudget: 400000,
-		Tools: Tools{FS: true, Exec: true},
-		Bash:  Bash{Timeout: 30 * time.Second, MaxOutput: 262144},
+		Tools:   Tools{FS: true, Exec: true, Web: true},
+		Bash:    Bash{Timeout: 30 * time.Second, MaxOutput: 262144},
+		Network: Network{Timeout: 30 * time.Second, MaxRequests: 100, MaxResponse: 8 << 20},
 	}
 	got, warnings := mustMerge(t, nil, nil, nil)
 	if diff := cmp.Diff(want, got, ignoreSources); diff != "" || len(warnings) > 0 {

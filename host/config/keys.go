@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Class says what a project file may do to a key. User files, the environment
-// and flags may set any key.
+// Class says what a project file may do to a key. A user file may set any key,
+// and so may the environment and flags unless the key is [UserOnly].
 type Class int
 
 const (
@@ -22,6 +22,10 @@ const (
 	SwitchOff
 	// SwitchOn: a project file can only set it to true.
 	SwitchOn
+	// UserOnly decides who can be reached and who is believed. Only the user's
+	// file can set it: what sets variables for whoever enters a directory comes
+	// with the project, too.
+	UserOnly
 )
 
 // String says in a few words what a project file may do.
@@ -37,6 +41,8 @@ func (c Class) String() string {
 		return "switch: a project file can only turn it off"
 	case SwitchOn:
 		return "switch: a project file can only turn it on"
+	case UserOnly:
+		return "authority: only your own file can set it"
 	}
 	return "unknown class"
 }
@@ -119,6 +125,9 @@ var keys = []key{
 	field("tools.exec", boolean{}, "true", SwitchOff,
 		"Tools that start processes.",
 		func(c *Config) *bool { return &c.Tools.Exec }),
+	field("tools.web", boolean{}, "true", SwitchOff,
+		"Tools that reach the network.",
+		func(c *Config) *bool { return &c.Tools.Web }),
 
 	field("bash.timeout", duration{time.Second, 300 * time.Second}, "30s", Limit,
 		"How long a command of the bash tool may run when the call does not say; at most 300s.",
@@ -126,6 +135,31 @@ var keys = []key{
 	field("bash.max_output", integer{1024, 64 << 20, "bytes"}, "262144", Limit,
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
+
+	field("network.allow", list{"rules", 256, `["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`, checkRule}, "", UserOnly,
+		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,
+		func(c *Config) *[]string { return &c.Network.Allow }),
+	field("network.deny", list{"rules", 256, `["*.example.com"]`, checkRule}, "", UserOnly,
+		"Whom neither tools nor the program may talk to, in the same form; without a port, at any. It wins over everything that is allowed.",
+		func(c *Config) *[]string { return &c.Network.Deny }),
+	field("network.proxy", proxyURL{}, "", UserOnly,
+		"The HTTP proxy through which the internet is reached, such as \"http://proxy.example:3128\". Variables such as HTTPS_PROXY are not read.",
+		func(c *Config) *string { return &c.Network.Proxy }),
+	field("network.proxy_resolves", boolean{}, "false", UserOnly,
+		"When true, the proxy gets names instead of addresses, for networks where only the proxy can look them up. It then has to refuse private addresses itself.",
+		func(c *Config) *bool { return &c.Network.ProxyResolves }),
+	field("network.ca_files", list{"paths", 64, `["/etc/company/ca.pem"]`, checkPath}, "", UserOnly,
+		`Files with certificate authorities in PEM that are trusted beside the system's. A path is absolute or begins with "~/". SSL_CERT_FILE is not read.`,
+		func(c *Config) *[]string { return &c.Network.CAFiles }),
+	field("network.timeout", duration{time.Second, time.Hour}, "30s", Limit,
+		"How long one request of a tool may take, with its redirects.",
+		func(c *Config) *time.Duration { return &c.Network.Timeout }),
+	field("network.max_requests", integer{1, 10_000, ""}, "100", Limit,
+		"How many requests one tool call may make; each redirect counts.",
+		func(c *Config) *int { return &c.Network.MaxRequests }),
+	field("network.max_response", integer{1024, 64 << 20, "bytes"}, "8388608", Limit,
+		"How large the body of one answer to a tool may be, in bytes, as it comes and again when it is decompressed.",
+		func(c *Config) *int { return &c.Network.MaxResponse }),
 }
 
 // field makes a key whose value lives in one field of Config. That the kind

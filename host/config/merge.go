@@ -5,21 +5,26 @@ import (
 	"fmt"
 )
 
-// Warning is a setting of a project file that was ignored.
+// Warning is a setting of a project file, or of the environment, that was
+// ignored.
 type Warning struct {
-	Path string
-	Line int
+	Path string // "environment" if it does not come from a file
+	Line int    // 0 for a variable of the environment
 	Key  string
 	What string // why, and where to put it instead; without the key
 }
 
 func (w Warning) String() string {
+	if w.Line == 0 {
+		return fmt.Sprintf("%s: %s is ignored: %s", w.Path, w.Key, w.What)
+	}
 	return fmt.Sprintf("%s:%d: %s is ignored: %s", w.Path, w.Line, w.Key, w.What)
 }
 
 // Merge lays the files and the environment over the defaults: user, then
 // project, then the environment. Either file can be nil. What a project file
-// may not set is left out and becomes a Warning, in the order of [Keys].
+// may not set is left out and becomes a Warning, in the order of [Keys]; so does
+// what the environment may not set.
 //
 // Env is asked for STOCKADE_ and the key in upper case with '_' for '.', such
 // as STOCKADE_MODEL_NAME; nil is an empty environment, and an empty variable
@@ -58,6 +63,10 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 		if text == "" {
 			continue
 		}
+		if k.class == UserOnly {
+			warnings = append(warnings, Warning{Path: "environment", Key: k.env(), What: k.refusal(nil, "", user)})
+			continue
+		}
 		if err := c.Set(k.name, text, "environment "+k.env()); err != nil {
 			errs = append(errs, fmt.Errorf("environment variable %s: %w", k.env(), err))
 		}
@@ -79,6 +88,8 @@ func (k *key) refusal(old any, source string, user *File) string {
 		why = fmt.Sprintf("a project can only switch it off, and it is off (%s)", source)
 	case SwitchOn:
 		why = fmt.Sprintf("a project can only switch it on, and it is on (%s)", source)
+	case UserOnly:
+		return fmt.Sprintf("only a person decides who can be reached and who is believed; set %s in %s", k.name, where)
 	default:
 		why = "a project cannot decide who gets your data and what tools see"
 	}

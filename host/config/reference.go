@@ -20,8 +20,12 @@ column. What it may not set is ignored with a warning.
 	c := Default()
 	for i := range keys {
 		k := &keys[i]
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | `%s` | %s |\n",
-			k.name, cell(k.kind.String()), k.kind.format(k.get(&c)), cell(k.doc), k.env(), k.class)
+		env := "`" + k.env() + "`"
+		if k.class == UserOnly {
+			env = "ignored"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s | %s |\n",
+			k.name, cell(k.kind.String()), k.kind.format(k.get(&c)), cell(k.doc), env, k.class)
 	}
 	b.WriteString("\nDurations are numbers with a unit, such as `\"30s\"` or `\"2m\"`. In the environment, lists are separated by commas, and an\n" +
 		"empty variable counts as unset. The provider's key is never in a file: `model.api_key_env` names the variable that\n" +

@@ -36,7 +36,13 @@ type Recorder interface {
 	Emit(d session.Draft)
 }
 
-// Options wires a dispatcher. All fields are needed but the last three.
+// Redactor takes secrets out of what a call comes to; secret.Redactor is one.
+type Redactor interface {
+	Text(text string) string
+	JSON(data json.RawMessage) json.RawMessage
+}
+
+// Options wires a dispatcher. All fields are needed but the last four.
 type Options struct {
 	Catalog  *tool.Catalog
 	Policy   *policy.Policy
@@ -50,6 +56,9 @@ type Options struct {
 	Spent map[string]uint64
 	// Calls is how many calls of each tool the session has made before.
 	Calls map[string]int
+	// Redact takes secrets out of every result, before it is recorded and
+	// before anybody gets it. Nil: none are known.
+	Redact Redactor
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.
@@ -271,7 +280,7 @@ func (c *carry) intend(ctx context.Context, grant policy.Grant, entry *tool.Entr
 	body := session.Intent{
 		Tool: entry.Name, Caller: string(c.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
 		ArgsDigest: fmt.Sprintf("%x", c.call.ArgsDigest()), Cwd: c.call.Cwd, Mounts: []string{},
-		Exec: grant.MayExec(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
+		Secrets: tool.SecretNames(grant.Secrets()), Exec: grant.MayExec(), Network: grant.Network().Rules(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
 	}
 	for _, m := range grant.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())
@@ -282,6 +291,7 @@ func (c *carry) intend(ctx context.Context, grant policy.Grant, entry *tool.Entr
 
 // finish records the result.
 func (c *carry) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
+	result = c.redact(result)
 	if result.Err == nil {
 		result.Usage.OutputBytes = len(result.Output)
 	}
@@ -302,6 +312,27 @@ func (c *carry) finish(ctx context.Context, result tool.Result) (tool.Result, er
 	}
 	c.enter(StateCompleted)
 	return result, nil
+}
+
+// redact is the result without secrets: every way to a result leads through it.
+func (c *carry) redact(result tool.Result) tool.Result {
+	r := c.d.opts.Redact
+	if r == nil {
+		return result
+	}
+	if result.Err == nil {
+		result.Output = r.JSON(result.Output)
+		return result
+	}
+	clean := *result.Err
+	for _, text := range []*string{&clean.Message, &clean.Hint, &clean.Stdout, &clean.Stderr, &clean.Rule, &clean.Allow} {
+		*text = r.Text(*text)
+	}
+	if clean.Denial != nil {
+		clean.Denial = r.JSON(clean.Denial)
+	}
+	result.Err = &clean
+	return result
 }
 
 // hostFault is what the model reads when the host is to blame. The details are

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -154,7 +155,15 @@ func Asks(c tool.Capabilities) string {
 	if c.ExecTimeout != "" {
 		out = append(out, fmt.Sprintf("exec_timeout=%s", c.ExecTimeout))
 	}
-	if out == nil {
+	if c.Network != tool.NetworkNone {
+		out = append(out, fmt.Sprintf("network=%s", c.Network))
+	}
+	var secrets []string
+	for _, s := range c.Secrets {
+		secrets = append(secrets, "secret="+s.String())
+	}
+	slices.Sort(secrets)
+	if out = append(out, secrets...); out == nil {
 		return "nothing"
 	}
 	return strings.Join(out, " ")

@@ -128,7 +128,7 @@ func (r Rule) identity() string {
 	for i, c := range r.Where {
 		where[i] = c.String()
 	}
-	out := texts(r.Tool, r.Except, where) + texts(string(r.Source), []string{r.Origin, r.Why, r.Project, r.Bound.Module, r.Bound.ABI,
+	out := texts(r.Tool, r.Except, where) + texts(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Bound.Module, r.Bound.ABI,
 		r.Bound.Description, r.Bound.Schema, r.Bound.Capabilities})
 	for _, n := range append([]int{int(r.Effect), r.After, r.Turn, len(r.Callers)}, asInts(r.Risks)...) {
 		out += strconv.Itoa(n) + " "
@@ -220,6 +220,28 @@ func (c Ceiling) PermitsHost(host string) (bool, From) {
 		}
 	}
 	return true, From{}
+}
+
+// Narrows returns what is left of a network under the lists of hosts. In them a
+// name means what it means in a [NetRule], at any port and in any protocol: an
+// address that is not public has to be listed itself, also for a name that leads
+// to it. What cannot be the host of a connection is left out, and so permits
+// nothing.
+func (c Ceiling) Narrows(n *Network) *Network {
+	for _, l := range c.Hosts {
+		var rules []NetRule
+		for _, v := range l.Values {
+			if _, err := parseNamePattern(v); err != nil {
+				continue
+			}
+			r := NetRule{Effect: Allow, Source: l.From.Source}
+			if r.setHost(v) == nil {
+				rules = append(rules, r)
+			}
+		}
+		n = n.Under(l.From.Source, rules)
+	}
+	return n
 }
 
 // PermitsMount returns the widest form of a mount that is permitted, and which

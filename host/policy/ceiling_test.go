@@ -60,6 +60,9 @@ func (w world) rule(source Source, effects ...Effect) Rule {
 	for range w.IntN(3) {
 		r.Where = append(r.Where, w.condition())
 	}
+	if w.IntN(3) == 0 {
+		r.Secrets = "A"
+	}
 	if w.IntN(4) == 0 {
 		r.Risks = []Risk{Risk(w.IntN(3))}
 	}
@@ -117,7 +120,7 @@ func (w world) ceiling(source Source) Ceiling {
 }
 
 func (w world) call() (tool.Call, *tool.Entry) {
-	e := entry0(w.pick("t", "u"), []tool.Capabilities{nothing, reads, writes, execs}[w.IntN(4)], tool.Origin(w.pick("builtin", "file")))
+	e := entry0(w.pick("t", "u"), []tool.Capabilities{nothing, reads, writes, execs, networks, uses("A")}[w.IntN(6)], tool.Origin(w.pick("builtin", "file")))
 	e.Module = &tool.Module{Name: "m", Digest: w.pick("d1", "d3"), Origin: e.Module.Origin, Signer: w.pick("", "s"), Namespace: w.pick("", "n")}
 	args := map[string]any{}
 	for name, values := range map[string][]any{
@@ -145,6 +148,7 @@ func (w world) call() (tool.Call, *tool.Entry) {
 func TestNoLayerWidensTheAdministrators(t *testing.T) {
 	w := world{rand.New(rand.NewPCG(7, 11))}
 	sources := []Source{SourceUser, SourceProject, SourceEnv, SourceFlag}
+	network := NewNetwork(rulesOf(t, "a.example.com", "*.example.com", "example.com", "b.org", "evilexample.com", "10.0.0.1"))
 	var allowed, denied, asked int
 	for n := range *combinations {
 		admin := w.ceiling(SourceAdmin)
@@ -164,7 +168,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 		mounts := []Mount{{"/work", true}, {"/data", true}, {"/home/ada/src", true}, {"/etc", true}}
 		c, e := w.call()
 		p := New(Options{
-			Mounts: mounts, Rules: rules, Layers: layers, Tier: Tier(w.IntN(4)), ConfirmAll: w.IntN(4) == 0,
+			Mounts: mounts, Rules: rules, Layers: layers, Network: network, Tier: Tier(w.IntN(4)), ConfirmAll: w.IntN(4) == 0,
 			Limits: Limits{Timeout: time.Hour, MemoryBytes: 1 << 60, Fuel: 1 << 60, OutputBytes: 1 << 40, ExecTimeoutMax: time.Hour},
 		})
 		d := p.Decide(c, e)
@@ -212,6 +216,20 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 					fail("it sees %s", h.Value)
 				}
 			}
+		}
+		if (g.Network() != nil) != (e.Capabilities.Network != tool.NetworkNone) {
+			fail("its network is %v", g.Network())
+		}
+		for _, host := range []string{"a.example.com", "x.example.com", "example.com", "b.org", "evilexample.com", "10.0.0.1"} {
+			for _, l := range admin.Hosts {
+				if g.Network().Decide(host, 443, HTTPS).Err() == nil && !slices.Contains(l.Values, host) &&
+					(!slices.Contains(l.Values, "*.example.com") || !strings.HasSuffix(host, ".example.com")) {
+					fail("it may talk to %s", host)
+				}
+			}
+		}
+		if asked := e.Capabilities.Secrets; d.Effect() == Allow && len(asked) > 0 && !strings.HasSuffix(d.Rule(), " with A") {
+			fail("it gets %v", asked)
 		}
 		l := g.Limits()
 		for key, got := range map[string]int64{
@@ -388,5 +406,71 @@ func TestHostsAreComparedByWholeLabels(t *testing.T) {
 		if p, err := parseNamePattern(text); err == nil {
 			t.Errorf("%q is the pattern %v", text, p)
 		}
+	}
+}
+
+// TestTheListsOfHostsNarrowTheNetwork: a layer's hosts mean in a connection what
+// they mean in a rule of the network, and nothing that cannot be one.
+func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
+	user := NewNetwork(rulesOf(t, "a.example.com:*", "http://a.example.com", "b.a.example.com", "other.example", "10.1.2.3", "10.1.2.4", "127.0.0.1", "my.example.com"))
+	list := func(values ...string) List { return List{values, From{SourceAdmin, "f: network.hosts"}} }
+	for name, c := range map[string]struct {
+		lists []List
+		want  map[string]bool
+	}{
+		"nobody says anything": {nil, map[string]bool{"a.example.com": true, "other.example": true, "10.1.2.3": true, "localhost": true}},
+		"a name":               {[]List{list("a.example.com")}, map[string]bool{"a.example.com": true, "b.a.example.com": false, "other.example": false, "10.1.2.3": false}},
+		"capitals and a dot":   {[]List{list("A.Example.com.")}, map[string]bool{"a.example.com": true, "other.example": false}},
+		"all below a name":     {[]List{list("*.a.example.com")}, map[string]bool{"a.example.com": false, "b.a.example.com": true}},
+		"an address":           {[]List{list("10.1.2.3")}, map[string]bool{"10.1.2.3": true, "10.1.2.4": false, "a.example.com": false}},
+		"this machine":         {[]List{list("127.0.0.1")}, map[string]bool{"localhost": true, "127.0.0.1": true}},
+		"this machine by name": {[]List{list("localhost")}, map[string]bool{"localhost": false, "127.0.0.1": false}}, // as in a rule of the network
+		"nobody":               {[]List{list()}, map[string]bool{"a.example.com": false, "10.1.2.3": false, "localhost": false}},
+		"two lists":            {[]List{list("a.example.com", "other.example"), list("a.example.com")}, map[string]bool{"a.example.com": true, "other.example": false}},
+		// What is no host of a connection, or no pattern here, opens nothing.
+		"no host": {[]List{list("*.10.1.2.3", "my_host.example.com", "127.1", "10.0.0.0/8", "*", "*.com", "xn--a.example.com", "", "a.example.com:443", "https://a.example.com")},
+			map[string]bool{"10.1.2.3": false, "127.0.0.1": false, "a.example.com": false, "my.example.com": false}},
+	} {
+		p := New(Options{Network: user, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Hosts: c.lists}}}})
+		n := granted(t, p, call("get", "{}"), entry(t, "get", networks)).Network()
+		for host, want := range c.want {
+			err := n.Decide(host, 443, HTTPS).Err()
+			if (err == nil) != want {
+				t.Errorf("%s: %s: %v", name, host, err)
+			}
+			if denial := Denied(err); denial != nil && (denial.Source != SourceAdmin || denial.Grant != nil || !strings.Contains(denial.Error(), "administrator")) {
+				t.Errorf("%s: %s is denied by %s: %v", name, host, denial.Source, denial)
+			}
+		}
+		if err := n.Decide("a.example.com", 80, HTTP).Err(); (err == nil) != c.want["a.example.com"] {
+			t.Errorf("%s: another port and protocol: %v", name, err)
+		}
+	}
+	// The list of another layer is no less a list, and no flag goes beyond it.
+	for _, source := range []Source{SourceUser, SourceProject} {
+		ceiling := Ceiling{Hosts: []List{{[]string{"a.example.com"}, From{source, "f"}}}}
+		for _, host := range []string{"other.example", "10.1.2.3"} {
+			denial := Denied(ceiling.Narrows(user).Decide(host, 443, HTTPS).Err())
+			if denial == nil || denial.Source != source || denial.AllowFlag() != "" || !strings.Contains(denial.Error(), string(source)+"'s policy") {
+				t.Errorf("%s: %s: %v", source, host, denial)
+			}
+		}
+	}
+	c := Ceiling{Hosts: []List{list("a.example.com", "*.b.org"), list()}}
+	if got, want := c.Narrows(NewNetwork(rulesOf(t, "a.example.com", "not c.org"))).Rules(), []string{"a.example.com", "only a.example.com:* *.b.org:*", "only nothing", "not c.org"}; !slices.Equal(got, want) {
+		t.Errorf("the record has %q", got)
+	}
+	if n := c.Narrows(nil); n.Decide("a.example.com", 443, HTTPS).Err() == nil {
+		t.Error("a list opens a network that nobody has granted")
+	}
+}
+
+func TestLimitsOfTheNetworkHaveACeiling(t *testing.T) {
+	c := Ceiling{Limits: map[string]Most{
+		NetworkTimeoutKey: {Value: int64(time.Second)}, NetworkRequestsKey: {Value: 2}, NetworkResponseKey: {Value: 1 << 30},
+	}}
+	l := New(Options{Layers: []Layer{{Ceiling: c}}}).Limits()
+	if d := DefaultLimits(); l.HTTPTimeout != time.Second || l.HTTPRequests != 2 || l.HTTPResponseBytes != d.HTTPResponseBytes || l.HTTPSentBytes != d.HTTPSentBytes {
+		t.Errorf("%+v", l)
 	}
 }

@@ -15,16 +15,16 @@ type Kind string
 // The kinds. Except for Is, a kind is written before the argument, with a
 // colon: path:path=/work/**.
 const (
-	Is      Kind = ""        // equal: text to the letter, anything else as JSON
-	Path    Kind = "path"    // a path under a pattern, see [NewCondition]
-	Host    Kind = "host"    // a host, or a URL with one: NAME, or *.NAME
-	Words   Kind = "words"   // a command, by its literal words
-	Pattern Kind = "pattern" // a regular expression (RE2) over the whole value
-	OneOf   Kind = "one_of"  // a JSON array of texts, of which it is one
-	Maximum Kind = "maximum" // a number, which it does not exceed
+	Is       Kind = ""        // equal: text to the letter, anything else as JSON
+	Path     Kind = "path"    // a path under a pattern, see [NewCondition]
+	Hostname Kind = "host"    // a host, or a URL with one: NAME, or *.NAME
+	Words    Kind = "words"   // a command, by its literal words
+	Pattern  Kind = "pattern" // a regular expression (RE2) over the whole value
+	OneOf    Kind = "one_of"  // a JSON array of texts, of which it is one
+	Maximum  Kind = "maximum" // a number, which it does not exceed
 )
 
-var kinds = []Kind{Path, Host, Words, Pattern, OneOf, Maximum}
+var kinds = []Kind{Path, Hostname, Words, Pattern, OneOf, Maximum}
 
 // Condition narrows a rule to calls with a certain argument. It is made by
 // [NewCondition] or [ParseCondition] only; the zero value holds for no call.
@@ -63,7 +63,7 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	case Is:
 	case Path:
 		c.path, err = parsePathPattern(value)
-	case Host:
+	case Hostname:
 		if c.host, err = parseNamePattern(value); err == nil {
 			c.value = c.host.String()
 		}
@@ -137,7 +137,7 @@ func (c Condition) InWords() string {
 		is = "is not"
 	}
 	what := map[Kind]string{
-		Is: "%q", Path: "a path under the pattern %q", Host: "the host %q", Words: "the command %q",
+		Is: "%q", Path: "a path under the pattern %q", Hostname: "the host %q", Words: "the command %q",
 		Pattern: "all of the pattern %q", OneOf: "one of %s", Maximum: "at most %s",
 	}[c.kind]
 	return fmt.Sprintf("%s %s "+what, c.arg, is, c.value)
@@ -234,7 +234,7 @@ func (c *Condition) one(v *value, args *arguments, strict bool) truth {
 			return unsure
 		}
 		return truthOf(c.path.match(name))
-	case Host:
+	case Hostname:
 		name, ok := v.host()
 		if !ok {
 			return unsure

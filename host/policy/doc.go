@@ -5,7 +5,14 @@
 // and answers with a [Decision]: allow, ask or deny. Risk follows from what
 // the tool can reach, never from what it says about itself: a tool that only
 // reads mounted directories is safe, because the mount is the grant; one that
-// writes is medium; one that starts a process is high.
+// writes or uses a secret is medium; one that starts a process or reaches the
+// network is high.
+//
+// [Network.Decide] is pure, too: it says whether a host, port and protocol may
+// be reached. [ParseHost] is the one parser of hosts that are connected to; what it
+// refuses is no host to anybody. (A condition on an argument compares the name
+// that stands there, see [Hostname].) A name that is allowed is not yet an address that is: each
+// address has to pass [NetDecision.CheckAddr].
 //
 // Rules come in layers: administrator, user, project, environment, flags. What
 // all of them permit together is the [Ceiling]; layers meet in [Narrow] and none
@@ -19,6 +26,6 @@
 //
 // A Grant comes from a Decision that allows, or from one that asks and an
 // approval that has been recorded. It names one call: this module, these
-// arguments, these mounts, these limits, this command. The sandbox and the
+// arguments, these mounts, these limits, this command, this network. The sandbox and the
 // jail refuse to run without one.
 package policy

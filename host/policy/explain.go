@@ -61,7 +61,7 @@ func (d Decision) AllowRule() (Rule, bool) {
 
 // answer is the smallest rule about the call.
 func (d Decision) answer() Rule {
-	r := Rule{Effect: Allow, Tool: d.entry.Name, Source: SourceFlag}
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Source: SourceFlag}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		text, _ := d.args().str(arg)
 		name := arg
@@ -87,7 +87,7 @@ func (d Decision) AllowFlag() string {
 
 // shellQuote makes one word for a POSIX shell.
 func shellQuote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=") == "" {
+	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:") == "" {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"

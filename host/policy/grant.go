@@ -44,12 +44,16 @@ type grant struct {
 	mounts               []Mount
 	masked               []string
 	limits               Limits
+	secrets              []tool.Secret
 
 	rehearsal bool // whatever it changes is not to be kept
 
 	mayExec    bool
 	execDigest [32]byte
 	execUsed   atomic.Bool
+
+	network *Network // nil: none
+	traffic traffic
 }
 
 // Check returns nil if the grant is for this call of this module with these
@@ -80,6 +84,23 @@ func (g Grant) Masked() []string {
 		return nil
 	}
 	return slices.Clone(g.g.masked)
+}
+
+// Secrets lists the secrets that the guest may have placeholders of, as its
+// tool asks for them.
+func (g Grant) Secrets() []tool.Secret {
+	if g.g == nil {
+		return nil
+	}
+	return cloneSecrets(g.g.secrets)
+}
+
+func cloneSecrets(secrets []tool.Secret) []tool.Secret {
+	out := slices.Clone(secrets)
+	for i := range out {
+		out[i].Hosts = slices.Clone(out[i].Hosts)
+	}
+	return out
 }
 
 // Limits bounds the call. The limits of the zero grant are zero.
@@ -122,6 +143,14 @@ func (g Grant) TakeExec(argv []string, dir string) error {
 		return errors.New("the approved command has run already; one approval is one run")
 	}
 	return nil
+}
+
+// Network says whom the call may talk to; nil is nobody.
+func (g Grant) Network() *Network {
+	if g.g == nil {
+		return nil
+	}
+	return g.g.network
 }
 
 // bashArgv is how a command line becomes a process.

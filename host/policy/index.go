@@ -66,7 +66,7 @@ func (c *Condition) key() (string, bool) {
 		return c.value, true
 	case Path:
 		return c.path.literal, true
-	case Host:
+	case Hostname:
 		return c.host.name, true
 	case Words:
 		return strings.Join(c.words.words[:c.words.literal], "\x00"), true
@@ -123,7 +123,7 @@ func (x *index) findKeyed(key ruleKey, args *arguments, try func(int)) {
 				}
 				name = name[:cut]
 			}
-		case Host:
+		case Hostname:
 			name, ok := v.host()
 			if !ok {
 				x.each(x.all[key], try)

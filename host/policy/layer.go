@@ -42,6 +42,10 @@ const (
 	OutputKey      = "max_output_size"
 	BashTimeoutKey = "bash.timeout"
 	BashOutputKey  = "bash.max_output"
+
+	NetworkTimeoutKey  = "network.timeout"
+	NetworkRequestsKey = "network.max_requests"
+	NetworkResponseKey = "network.max_response"
 )
 
 // under returns the limits as far as a ceiling lets them reach.
@@ -54,6 +58,9 @@ func (l Limits) under(most map[string]Most) Limits {
 	lower(&l.OutputBytes, most, OutputKey)
 	lower(&l.ExecTimeoutMax, most, BashTimeoutKey)
 	lower(&l.ExecOutputBytes, most, BashOutputKey)
+	lower(&l.HTTPTimeout, most, NetworkTimeoutKey)
+	lower(&l.HTTPRequests, most, NetworkRequestsKey)
+	lower(&l.HTTPResponseBytes, most, NetworkResponseKey)
 	l.ExecTimeout = min(l.ExecTimeout, l.ExecTimeoutMax)
 	return l
 }

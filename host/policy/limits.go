@@ -17,6 +17,11 @@ type Limits struct {
 	ExecTimeout     time.Duration // of a command when the call does not say
 	ExecTimeoutMax  time.Duration // of a command, whatever the call says
 	ExecOutputBytes int           // of a command, head and tail together
+
+	HTTPTimeout       time.Duration // of one request with its redirects, whatever the call says
+	HTTPRequests      int           // of a call, each redirect counted
+	HTTPSentBytes     int           // of all requests of a call: URLs, headers and bodies
+	HTTPResponseBytes int           // of the body of a response, as it comes and again decompressed
 }
 
 // DefaultLimits are the limits of a call when nobody sets others.
@@ -33,6 +38,11 @@ func DefaultLimits() Limits {
 		ExecTimeout:     30 * time.Second,
 		ExecTimeoutMax:  300 * time.Second,
 		ExecOutputBytes: 256 << 10,
+
+		HTTPTimeout:       30 * time.Second,
+		HTTPRequests:      100,
+		HTTPSentBytes:     4 << 20,
+		HTTPResponseBytes: 8 << 20,
 	}
 }
 
@@ -53,6 +63,10 @@ func (l Limits) withDefaults() Limits {
 	set(&l.ExecTimeout, d.ExecTimeout)
 	set(&l.ExecTimeoutMax, d.ExecTimeoutMax)
 	set(&l.ExecOutputBytes, d.ExecOutputBytes)
+	set(&l.HTTPTimeout, d.HTTPTimeout)
+	set(&l.HTTPRequests, d.HTTPRequests)
+	set(&l.HTTPSentBytes, d.HTTPSentBytes)
+	set(&l.HTTPResponseBytes, d.HTTPResponseBytes)
 	l.ExecTimeout = min(l.ExecTimeout, l.ExecTimeoutMax)
 	return l
 }

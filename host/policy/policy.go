@@ -22,11 +22,13 @@ type Options struct {
 	Masked []string
 	Rules  []Rule
 	Limits Limits
+	// Network is whom tools that ask for the network may talk to; nil is nobody.
+	Network *Network
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
 	// Layers are what the administrator, the user, the project, the environment
-	// and the flags say. Together they are the ceiling: Mounts, Limits and Rules
-	// count as far as it permits.
+	// and the flags say. Together they are the ceiling: Mounts, Limits, Network
+	// and Rules count as far as it permits.
 	Layers []Layer
 	// Project is the directory of the workspace, in which answers of scope
 	// "project" hold. Empty: there are none.
@@ -40,6 +42,7 @@ type Policy struct {
 	mounts     []Mount
 	masked     []string
 	limits     Limits
+	network    *Network
 	confirmAll bool
 	ceiling    Ceiling
 	project    string
@@ -57,6 +60,7 @@ func New(opts Options) *Policy {
 	p := &Policy{
 		masked:     slices.Clone(opts.Masked),
 		limits:     opts.Limits.withDefaults().under(ceiling.Limits),
+		network:    ceiling.Narrows(opts.Network),
 		confirmAll: opts.ConfirmAll,
 		ceiling:    ceiling,
 		project:    opts.Project,
@@ -121,6 +125,11 @@ func (d Decision) Origin() string { return d.origin }
 
 func (d Decision) args() *arguments { return &arguments{raw: d.call.Args, cwd: d.call.Cwd} }
 
+// secretNames are the secrets that the tool asks for, as a rule names them.
+func (d Decision) secretNames() string {
+	return strings.Join(tool.SecretNames(d.entry.Capabilities.Secrets), ",")
+}
+
 // Decide says what happens to a call whose arguments fit the schema. A rule
 // that denies wins over every rule that allows; where no rule speaks, the risk
 // decides. It looks at nothing but what it is given.
@@ -170,6 +179,9 @@ func (p *Policy) ruled(d *Decision) {
 		}
 		t := r.matches(p, &d.call, args, d.entry, d.risk)
 		if t == no || t == unsure && r.Effect == Allow {
+			if p.outgrown(r, d, args) {
+				d.stale = append(d.stale, *r)
+			}
 			return
 		}
 		if r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
@@ -209,6 +221,17 @@ func (p *Policy) ruled(d *Decision) {
 	d.reason = b.String()
 }
 
+// outgrown reports whether a remembered answer would have spoken of the call if
+// the tool had not come to ask for another secret.
+func (p *Policy) outgrown(r *Rule, d *Decision, args *arguments) bool {
+	if r.Effect != Allow || r.Bound.Module == "" || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Bound, d.entry) {
+		return false
+	}
+	before := *r
+	before.Secrets = d.secretNames()
+	return before.matches(p, &d.call, args, d.entry, d.risk) == yes
+}
+
 // rank is the place of a source in the order of authority.
 func rank(s Source) int {
 	if i := slices.Index(authority, s); i >= 0 {
@@ -237,6 +260,16 @@ func (p *Policy) byRisk(d *Decision) {
 		d.effect, d.reason = Ask, "require_confirmation is set"
 	case d.risk == RiskMedium:
 		d.effect, d.reason = Ask, "it changes files"
+		if names := d.secretNames(); names != "" && d.entry.Capabilities.Files != tool.FilesWrite {
+			d.reason = "it uses secrets: " + names
+		} else if names != "" {
+			d.reason = "it changes files and uses secrets: " + names
+		}
+	case d.entry.Capabilities.Exec == "":
+		d.effect, d.reason = Ask, "it reaches the network"
+		if names := d.secretNames(); names != "" {
+			d.reason += " and uses secrets: " + names
+		}
 	default:
 		d.effect, d.reason = Ask, "it starts a process"
 	}
@@ -279,6 +312,8 @@ type Question struct {
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
 	Says    string // what the caller says that the command does; its word, not a fact
+	// Secrets are those whose placeholders the tool would get; never a value.
+	Secrets []tool.Secret
 	Changes string // what it would change, as a diff; empty when the call was not tried yet
 	Warning string // what the person should know before answering
 	Scopes  []Scope
@@ -291,11 +326,15 @@ type Question struct {
 // exists.
 const Unconfined = "bash is not confined yet: this command runs with all your rights, on all your files, with the network"
 
+// Exfiltrates is the warning that goes with every tool that reaches the
+// network.
+const Exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
+
 // Question puts an Ask into words.
 func (d Decision) Question() Question {
 	q := Question{
 		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.AllowFlag(),
-		Scopes: []Scope{ScopeOnce}, Changed: d.changes(),
+		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(),
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().str(arg)
@@ -303,6 +342,9 @@ func (d Decision) Question() Question {
 		if d.policy != nil && d.policy.tier == TierNone {
 			q.Warning = Unconfined
 		}
+	}
+	if q.Warning == "" && d.entry.Capabilities.Network != tool.NetworkNone {
+		q.Warning = Exfiltrates
 	}
 	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
 		r, err := d.RuleFor(scope)
@@ -381,9 +423,12 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 
 // CanRehearse reports whether the call can be run before the answer, so that
 // the question can show what it changes: a call that reaches nothing but files,
-// whose changes are staged.
+// whose changes are staged. One that uses a secret reaches more, and waits for
+// the answer.
 func (d Decision) CanRehearse() bool {
-	return d.policy != nil && d.effect == Ask && d.entry.Capabilities.Files == tool.FilesWrite && d.entry.Capabilities.Exec == ""
+	c := d.entry.Capabilities
+	return d.policy != nil && d.effect == Ask && c.Files == tool.FilesWrite &&
+		c.Exec == "" && c.Network == tool.NetworkNone && len(c.Secrets) == 0
 }
 
 // Rehearse gives what a call may do before the answer, see [Grant.Rehearsal].
@@ -410,7 +455,7 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 	if err := d.rememberable(); err != nil {
 		return Rule{}, err
 	}
-	r := Rule{Effect: Allow, Tool: d.entry.Name, Bound: Bind(d.entry), Source: SourceUser}
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Bound: Bind(d.entry), Source: SourceUser}
 	switch {
 	case scope == ScopeTurn && d.call.Turn > 0:
 		r.Turn, r.Source = d.call.Turn, SourceSession
@@ -445,13 +490,19 @@ func (d Decision) newGrant() (Grant, error) {
 	p, caps := d.policy, d.entry.Capabilities
 	g := &grant{
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
-		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits,
+		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, secrets: cloneSecrets(caps.Secrets),
 	}
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked
 		for _, m := range p.mounts {
 			m.Write = m.Write && caps.Files == tool.FilesWrite
 			g.mounts = append(g.mounts, m)
+		}
+	}
+	if caps.Network == tool.NetworkHTTP {
+		g.network = p.network
+		if g.network == nil {
+			g.network = NewNetwork(nil) // whose denials say what would open it
 		}
 	}
 	if caps.Exec != "" {

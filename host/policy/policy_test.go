@@ -544,7 +544,7 @@ func TestParseRule(t *testing.T) {
 		"bash(command=')":                   {"bash", "command", Is, "'"},
 		"file_write(path:path=/work/**)":    {"file_write", "path", Path, "/work/**"},
 		"bash(words:command=ls ...)":        {"bash", "command", Words, "ls ..."},
-		"fetch(host:url=*.example.com)":     {"fetch", "url", Host, "*.example.com"},
+		"fetch(host:url=*.example.com)":     {"fetch", "url", Hostname, "*.example.com"},
 		"edit(path:/edits/*/path=/work/**)": {"edit", "/edits/*/path", Path, "/work/**"},
 		"grep(maximum:max_results=100)":     {"grep", "max_results", Maximum, "100"},
 		`grep(one_of:pattern=["a","b"])`:    {"grep", "pattern", OneOf, `["a","b"]`},
@@ -601,7 +601,7 @@ func TestParseRule(t *testing.T) {
 func FuzzParseRule(f *testing.F) {
 	for _, s := range []string{
 		"ls", "bash(command=make test)", "bash(command=f(x)=(y))", "a(b=)", "a()", "a(b=c)d", "a(path:b=/x/**)", "a(host:b=*.x.y)",
-		"a(words:b=ls ... )", "a(!one_of:/b/*=[])", "a(maximum:b=1e3)", "a(pattern:b=x|y)",
+		"a(words:b=ls ... )", "a(!one_of:/b/*=[])", "a(maximum:b=1e3)", "a(pattern:b=x|y)", "a with B,C", "a(b=c) with D",
 	} {
 		f.Add(s, "command", "value")
 	}

@@ -8,8 +8,8 @@ type Risk int
 // The risks.
 const (
 	RiskSafe   Risk = iota // computes, or reads what is mounted
-	RiskMedium             // changes files in what is mounted
-	RiskHigh               // starts a process
+	RiskMedium             // changes files in what is mounted, or uses a secret
+	RiskHigh               // starts a process, or reaches the network
 )
 
 func (r Risk) String() string {
@@ -25,12 +25,12 @@ func (r Risk) String() string {
 // RiskOf derives the risk of a tool from what it asks for.
 func RiskOf(c tool.Capabilities) Risk {
 	switch {
-	case c.Exec != "":
+	case c.Exec != "", c.Network != tool.NetworkNone:
 		return RiskHigh
-	case c.Files == tool.FilesNone, c.Files == tool.FilesRead:
+	case (c.Files == tool.FilesNone || c.Files == tool.FilesRead) && len(c.Secrets) == 0:
 		return RiskSafe
 	}
-	return RiskMedium // writes, or asks for something that this version does not know
+	return RiskMedium // writes, uses a secret, or asks for something that this version does not know
 }
 
 // Effect is what a rule or a decision says. Its zero value denies.

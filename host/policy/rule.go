@@ -16,13 +16,14 @@ type Source string
 // The sources. Each but the first four can only narrow what is left; what a
 // person answered, or says with --allow, answers a question within that.
 const (
-	SourceDefault Source = "default" // the risk of the tool decides
-	SourceFlag    Source = "flag"    // --allow, --deny
-	SourceSession Source = "session" // answered "turn" or "session" at a prompt
-	SourceUser    Source = "user"    // answered "always" or "project" at a prompt, or written by the user
-	SourceAdmin   Source = "administrator"
-	SourceProject Source = "project"
-	SourceEnv     Source = "environment"
+	SourceDefault  Source = "default"  // the risk of the tool decides
+	SourceFlag     Source = "flag"     // --allow, --deny
+	SourceSession  Source = "session"  // answered "turn" or "session" at a prompt
+	SourceUser     Source = "user"     // answered "always" or "project" at a prompt, or written by the user
+	SourceSettings Source = "settings" // agent.toml
+	SourceAdmin    Source = "administrator"
+	SourceProject  Source = "project"
+	SourceEnv      Source = "environment"
 )
 
 // authority is the order in which layers are named where several say the same.
@@ -53,6 +54,10 @@ type Rule struct {
 	// After narrows it to calls of the tool after so many of it in the session.
 	// It is for rules that deny; 0 is no condition.
 	After int
+	// Secrets are the names of the secrets that the rule allows too, sorted and
+	// separated by commas. A rule that allows says nothing of a tool that asks
+	// for another one: an answer never covers more than was asked.
+	Secrets string
 
 	// Bound is what the rule was made for; see [Binding].
 	Bound Binding
@@ -69,19 +74,45 @@ type Rule struct {
 // String gives the form that [ParseRule] reads, if the rule has no more than one
 // condition and nothing else to it.
 func (r Rule) String() string {
-	if len(r.Where) == 0 {
-		return r.Tool
+	text := r.Tool
+	if len(r.Where) > 0 {
+		parts := make([]string, len(r.Where))
+		for i, c := range r.Where {
+			parts[i] = c.String()
+		}
+		text = fmt.Sprintf("%s(%s)", r.Tool, strings.Join(parts, " and "))
 	}
-	parts := make([]string, len(r.Where))
-	for i, c := range r.Where {
-		parts[i] = c.String()
+	if r.Secrets != "" {
+		text += with + r.Secrets
 	}
-	return fmt.Sprintf("%s(%s)", r.Tool, strings.Join(parts, " and "))
+	return text
 }
 
-// ParseRule reads TOOL or TOOL(CONDITION), see [ParseCondition]. The value goes
-// to the last parenthesis. The rule allows.
+// with stands between a rule and the secrets that it allows.
+const with = " with "
+
+// ParseRule reads TOOL or TOOL(CONDITION), see [ParseCondition], either with
+// " with NAME,NAME" behind it for the secrets that are allowed too. The value
+// goes to the last parenthesis. The rule allows.
 func ParseRule(s string) (Rule, error) {
+	// A value ends with a parenthesis, which no name of a secret holds.
+	if i := strings.LastIndex(s, with); i >= 0 && !strings.HasSuffix(s, ")") {
+		r, err := ParseRule(s[:i])
+		if err != nil || r.Secrets != "" {
+			return Rule{}, errors.Join(err, fmt.Errorf("rule %q: want 'TOOL with SECRET,SECRET'", s))
+		}
+		names := strings.Split(s[i+len(with):], ",")
+		if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
+			return Rule{}, fmt.Errorf("rule %q: the secrets are named once each, in the order of the alphabet", s)
+		}
+		for _, name := range names {
+			if !tool.ValidSecretName(name) {
+				return Rule{}, fmt.Errorf("rule %q: %q cannot be the name of a secret; want 'TOOL with SECRET,SECRET'", s, name)
+			}
+		}
+		r.Secrets = strings.Join(names, ",")
+		return r, nil
+	}
 	name, rest, narrowed := strings.Cut(s, "(")
 	r := Rule{Effect: Allow, Tool: name}
 	if !tool.ValidName(name) {
@@ -145,6 +176,9 @@ func (r Rule) InWords() string {
 	for i, c := range r.Where {
 		fmt.Fprintf(&b, "%s %s", map[bool]string{true: " where", false: " and"}[i == 0], c.InWords())
 	}
+	if r.Effect == Allow && r.Secrets != "" {
+		fmt.Fprintf(&b, ", with the secrets %s and no others", r.Secrets)
+	}
 	if len(r.Risks) > 0 {
 		fmt.Fprintf(&b, ", of risk %s", joined(r.Risks, Risk.String))
 	}
@@ -192,7 +226,7 @@ func (r *Rule) matches(p *Policy, call *tool.Call, args *arguments, e *tool.Entr
 	case r.Effect == Allow && (!r.Source.mayAllow() && r.Source != "" || r.Tool == AnyTool):
 		return no
 	}
-	if r.Effect == Allow && e.Capabilities.Exec != "" && !r.mayStart(p, e) {
+	if r.Effect == Allow && (!r.allowsSecrets(e.Capabilities.Secrets) || e.Capabilities.Exec != "" && !r.mayStart(p, e)) {
 		return no
 	}
 	out := yes
@@ -226,6 +260,15 @@ func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 		}
 	}
 	return named && (!r.remembered() || p.tier > TierNone)
+}
+
+// allowsSecrets reports whether the rule names every secret that a tool asks for.
+func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
+	if len(asked) == 0 {
+		return true
+	}
+	allowed := strings.Split(r.Secrets, ",")
+	return !slices.ContainsFunc(asked, func(s tool.Secret) bool { return !slices.Contains(allowed, s.Name) })
 }
 
 // ModuleID is what a rule is bound to: "builtin", or the digest of a module

@@ -67,7 +67,9 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 		return nil, err
 	}
 	out, toolErr, err := inst.callTool(hostmod.WithCall(ctx, host), call)
+	endErr := host.End(inst.account.Charge)
 	result, err := judge(verdict{ctx: ctx, call: call, limits: limits, inst: inst, host: host, out: out, toolErr: toolErr, err: err})
+	err = errors.Join(endErr, err)
 	result.Usage.Start, result.Usage.Duration = start, time.Since(start)
 	switch {
 	case err != nil:
@@ -95,7 +97,8 @@ func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Gr
 			break
 		}
 		host := &hostmod.Call{Grant: grant, Cwd: call.Cwd}
-		if _, _, err = inst.callTool(hostmod.WithCall(ctx, host), call); err != nil {
+		_, _, err = inst.callTool(hostmod.WithCall(ctx, host), call)
+		if err = errors.Join(err, host.End(inst.account.Charge)); err != nil {
 			break
 		}
 		inst.returned = true

@@ -55,7 +55,7 @@ var (
 // not admitted again. Code is for one kind of processor, down to its extensions.
 func cacheKey(digest, build string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", []string{
-		"layout 4", digest, build,
+		"layout 5", digest, build,
 		fmt.Sprint(fuel.Version, maxDepth, maxTableElements),
 		native.Engine(), fmt.Sprint(uint64(features), mapsNative),
 		runtime.GOOS, runtime.GOARCH, fmt.Sprint(cpu.X86, cpu.ARM64),

@@ -40,7 +40,8 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	if inst != nil {
 		host.Files = inst.files
 		defer func() {
-			hostErr = errors.Join(hostErr, inst.end(&c.pool, s.opts.Verify))
+			// The query has ended by now, except in a panic of ours.
+			hostErr = errors.Join(hostErr, host.End(inst.account.Charge), inst.end(&c.pool, s.opts.Verify))
 			s.watchIdle()
 		}()
 	}
@@ -51,6 +52,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	if err == nil {
 		out, toolErr, err = inst.callTool(hostmod.WithCall(ctx, host), call)
 		inst.returned = err == nil
+		hostErr = host.End(inst.account.Charge)
 	}
 	if report != nil && inst != nil && inst.output != nil && inst.output.buf.Len() > 0 {
 		report(tool.Progress{Level: "debug", Message: text(inst.output.buf.Bytes())})
@@ -59,12 +61,14 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	if errors.As(err, &engineErr) {
 		s.opts.Logger.Error("the engine failed", "tool", call.Tool, "call", call.ID, "err", err)
 	}
-	result, hostErr = judge(verdict{
+	result, err = judge(verdict{
 		ctx: ctx, call: call, limits: limits, inst: inst, host: host,
 		out: out, toolErr: toolErr, err: err,
 	})
+	hostErr = errors.Join(hostErr, err)
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)
+	result.Usage.Network = grant.Traffic()
 	if inst != nil {
 		result.Usage.FuelUsed = inst.account.Used()
 		if inst.memory != nil {

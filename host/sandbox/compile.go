@@ -207,6 +207,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 	case err != nil:
 		return nil, err
 	case len(found.names) != 2 || !bytes.Equal(found.code, code):
+		found.close()
 		return nil, fmt.Errorf("compile %s: the process that compiles left %q instead of native code", mod.Name, found.names)
 	}
 	name := ""
@@ -215,8 +216,8 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 			return nil, fmt.Errorf("compile %s: %w", mod.Name, err)
 		}
 	}
-	defer found.closeNative()
 	c, err := link(dir, found, name)
+	found.closeNative() // where open files cannot be moved
 	if err != nil {
 		return nil, fmt.Errorf("compile %s: what the process that compiles left cannot be loaded: %w", mod.Name, err)
 	}
@@ -291,7 +292,7 @@ func (s *Sandbox) keep(dir, name string, c *compiled, why error, cache *cache) e
 	if err != nil {
 		return err
 	}
-	defer found.close()
+	found.close() // where open files cannot be moved
 	return cache.put(dir, found)
 }
 

@@ -1,9 +1,12 @@
 package sandbox_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -178,12 +181,87 @@ func TestGoGuest(t *testing.T) {
 		}
 	})
 
+	t.Run("secrets", func(t *testing.T) {
+		wants := tool.Capabilities{Files: tool.FilesRead, Secrets: []tool.Secret{{Name: "TOKEN"}}}
+		for what, c := range map[string]struct {
+			caps    tool.Capabilities
+			name    string
+			keeper  keeper
+			nobody  bool
+			got     string
+			refusal string
+			told    string
+		}{
+			"granted":       {caps: wants, name: "TOKEN", keeper: keeper{text: "stockade-secret-x"}, got: "stockade-secret-x"},
+			"another":       {caps: wants, name: "OTHER", keeper: keeper{text: "no"}, refusal: "not granted"},
+			"not granted":   {caps: tool.Capabilities{Files: tool.FilesRead}, name: "TOKEN", keeper: keeper{text: "no"}, refusal: "not granted"},
+			"nobody has it": {caps: wants, name: "TOKEN", nobody: true, refusal: "not granted"},
+			"not set":       {caps: wants, name: "TOKEN", keeper: keeper{err: hostmod.ErrSecretMissing}, refusal: "secret is not set", told: "stockade secret set TOKEN"},
+			"refused":       {caps: wants, name: "TOKEN", keeper: keeper{err: fmt.Errorf("%w: bound elsewhere", hostmod.ErrDenied)}, refusal: "bound elsewhere"},
+			"broken":        {caps: wants, name: "TOKEN", keeper: keeper{err: errors.New("the key is in /home/ada")}, refusal: "the person is told why", told: "/home/ada"},
+		} {
+			dir := t.TempDir()
+			services := hostmod.Services{Secrets: &c.keeper}
+			if c.nobody {
+				services = hostmod.Services{}
+			}
+			box := newBox(t, sandbox.Options{Services: services})
+			args := marshal(t, map[string]string{"url": "https://example.com", "key": "k", "value": "v", "secret": c.name, "command": "true"})
+			var told []string
+			r, err := granted(t, mod, ask{tool: "host", args: args, caps: c.caps, cwd: dir, mounts: []policy.Mount{{Host: dir}}}).runTelling(t.Context(), box, func(p tool.Progress) { told = append(told, p.Message) })
+			if err != nil || r.Err != nil {
+				t.Fatalf("%s: %v, %s", what, err, r.Summary())
+			}
+			var out struct {
+				Placeholder string
+				Errors      map[string]string
+			}
+			if err := json.Unmarshal(r.Output, &out); err != nil {
+				t.Fatal(err)
+			}
+			if out.Placeholder != c.got || !strings.Contains(out.Errors["placeholder"], c.refusal) || strings.Contains(string(r.Output), "/home/ada") {
+				t.Errorf("%s: the guest gets %s", what, r.Output)
+			}
+			if !strings.Contains(strings.Join(told, "; "), c.told) {
+				t.Errorf("%s: the person is told %q", what, told)
+			}
+			if len(c.keeper.granted) != len(c.caps.Secrets) && c.got != "" || c.got == "" && c.keeper.err == nil && c.keeper.asked != 0 {
+				t.Errorf("%s: the keeper was asked %d times, with %v", what, c.keeper.asked, c.keeper.granted)
+			}
+		}
+	})
+
 	t.Run("its manifest", func(t *testing.T) {
 		m, err := box.Describe(t.Context(), mod)
 		if err != nil || m.Name != "tck" || len(m.Tools) != 7 {
 			t.Errorf("Describe says %+v, %v", m, err)
 		}
 	})
+}
+
+// keeper is a keeper of secrets that gives one answer.
+type keeper struct {
+	text string
+	err  error
+
+	granted []tool.Secret
+	asked   int
+}
+
+func (k *keeper) Placeholders(granted []tool.Secret) hostmod.Placeholders {
+	k.granted = granted
+	return keeps{k}
+}
+
+type keeps struct{ *keeper }
+
+func (k keeps) Placeholder(context.Context, string) (string, error) {
+	k.asked++
+	return k.text, k.err
+}
+
+func (k keeps) Fill(_ *url.URL, h map[string][]string, _ []byte) (map[string][]string, error) {
+	return h, nil
 }
 
 func marshal(t *testing.T, v any) string {

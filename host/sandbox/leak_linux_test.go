@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -30,6 +31,17 @@ func TestNothingIsLeft(t *testing.T) {
 		change(&o)
 		return o
 	}
+	sparse := filepath.Join(dir, "sparse")
+	mustWrite(t, sparse, strings.Repeat("x", 9000))
+	if err := os.Truncate(sparse, 1<<42); err != nil { // it takes hours to search
+		t.Fatal(err)
+	}
+	reads := a
+	reads.mounts, reads.caps = []policy.Mount{{Host: dir}}, tool.Capabilities{Files: tool.FilesRead}
+	spins := reads
+	spins.limits.Timeout = quick.Timeout / 10
+	poor := reads
+	poor.limits.Fuel = 2_000_000
 	spin := a
 	spin.limits.Timeout = quick.Timeout / 10
 	for _, c := range []struct {
@@ -44,6 +56,12 @@ func TestNothingIsLeft(t *testing.T) {
 			o.Edit = func(b *w.Builder) { b.Start(b.Func("", nil, nil, nil, open, open, w.Unreachable())) }
 		}), a},
 		{"a deadline with open files", with(func(o *w.ToolOptions) { o.Call = code(open, w.Spin()) }), spin},
+		{"a query left behind", begins(sparse, w.ReturnOK("ok")), reads},
+		{"a query left behind, on a stage", begins(filepath.Join(dir, "none"), w.ReturnOK("ok")), a},
+		{"a trap with a query", begins(sparse, w.Unreachable()), reads},
+		{"an exit with a query", begins(sparse, w.I32Const(0), w.Call(2)), reads},
+		{"a deadline with a query", begins(sparse, w.Spin()), spins},
+		{"no fuel with a query", begins(sparse, w.Spin()), poor},
 		{"no memory to start with", w.ToolOptions{MemoryMin: limit>>16 + 1}, a},
 		{"an import that is missing", w.ToolOptions{Imports: []w.Import{wasi("no_such")}}, a},
 	} {

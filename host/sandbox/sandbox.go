@@ -176,8 +176,8 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if err := grant.Check(call, mod.Digest); err != nil {
 		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
 	}
-	if grant.Rehearsal() && grant.MayExec() {
-		return tool.Result{}, nil, fmt.Errorf("run %s: a process cannot be rehearsed", call.Tool)
+	if grant.Rehearsal() && (grant.MayExec() || grant.Network() != nil) {
+		return tool.Result{}, nil, fmt.Errorf("run %s: a process cannot be rehearsed, and neither can a request", call.Tool)
 	}
 	c, err := s.load(ctx, mod)
 	if err != nil {

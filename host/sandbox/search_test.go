@@ -2,10 +2,14 @@ package sandbox_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,7 +24,7 @@ import (
 func searches(file, pattern string, filesLen, patternLen int32) w.ToolOptions {
 	const patternAt = pathAt + 4096
 	return w.ToolOptions{
-		Imports: []w.Import{own("search", "lines", i32s(9)...)},
+		Imports: []w.Import{own("search", "begin", i32s(9)...), own("search", "collect", i32s(1)...)},
 		Data:    []w.Segment{{Offset: pathAt, Bytes: []byte(file)}, {Offset: patternAt, Bytes: []byte(pattern)}},
 		Call: code(
 			w.I32Const(pathAt), w.I32Const(filesLen), w.I32Const(patternAt), w.I32Const(patternLen),
@@ -29,10 +33,137 @@ func searches(file, pattern string, filesLen, patternLen int32) w.ToolOptions {
 				w.I32Const(resultA), w.I32Load8U(4), w.If(w.ReturnOK("invalid"), w.Return()),
 				w.ReturnOK("denied"), w.Return(),
 			),
+			w.I32Const(resultA), w.Call(1),
+			w.I32Const(resultA), w.I32Load8U(0), w.If(w.ReturnOK("not collected"), w.Return()),
 			w.I32Const(resultA), w.I32Load(8), w.If(w.ReturnOK("found"), w.Return()),
 			w.ReturnOK("nothing"),
 		),
-		Edit: importRealloc,
+		Edit: func(b *w.Builder) { b.ExportFunc("cabi_realloc", 2) },
+	}
+}
+
+// begins is a module that begins to search a file and does something else then.
+// Function 1 is search.collect, and 2 is proc_exit.
+func begins(file string, then ...[]byte) w.ToolOptions {
+	o := searches(file, "zebra", int32(len(file)), 5)
+	o.Imports = append(o.Imports, w.Import{Module: "wasi_snapshot_preview1", Name: "proc_exit", Params: i32s(1)})
+	o.Edit = func(b *w.Builder) { b.ExportFunc("cabi_realloc", 3) }
+	o.Call = code(append([][]byte{beginQuery(file)}, then...)...)
+	return o
+}
+
+// beginQuery calls search.begin for what begins has in memory.
+func beginQuery(file string) []byte {
+	return code(
+		w.I32Const(pathAt), w.I32Const(int32(len(file))), w.I32Const(pathAt+4096), w.I32Const(5),
+		w.I32Const(0), w.I32Const(-1), w.I32Const(-1), w.I32Const(-1), w.I32Const(resultA), w.Call(0),
+	)
+}
+
+// One query at a time, and nothing is collected that was not begun. Whatever
+// comes of it, the guest pays for what was done.
+func TestQueriesTakeTurns(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, sparse := filepath.Join(dir, "f"), filepath.Join(dir, "sparse")
+	mustWrite(t, file, "zebra\n")
+	mustWrite(t, sparse, strings.Repeat("x", 9000))
+	if err := os.Truncate(sparse, 1<<42); err != nil {
+		t.Fatal(err)
+	}
+	collect := code(w.I32Const(resultA), w.Call(1))
+	answer := code( // ok, or the case of the error
+		w.I32Const(resultA), w.I32Load8U(0), w.If(
+			w.I32Const(resultA), w.I32Load8U(4), w.If(w.ReturnOK("invalid"), w.Return()),
+			w.ReturnOK("denied"), w.Return(),
+		),
+		w.ReturnOK("fine"),
+	)
+	a := ask{caps: tool.Capabilities{Files: tool.FilesRead}, mounts: []policy.Mount{{Host: dir}}, cwd: dir}
+	none := a
+	none.caps, none.mounts = tool.Capabilities{}, nil
+	first := begins(file)
+	first.Call = code(collect, answer)
+	for _, c := range []struct {
+		name   string
+		module w.ToolOptions
+		ask    ask
+		want   string
+	}{
+		{"begun and collected", begins(file, collect, answer), a, "fine"},
+		{"two begun", begins(sparse, beginQuery(sparse), answer), a, "invalid"},
+		{"one after the other", begins(file, collect, beginQuery(file), collect, answer), a, "fine"},
+		{"collected twice", begins(file, collect, collect, answer), a, "invalid"},
+		{"collected first", first, a, "invalid"},
+		{"not granted", begins(file, answer), none, "denied"},
+		{"not granted, collected", begins(file, collect, answer), none, "denied"},
+		{"a result outside of memory", begins(file, w.I32Const(-4), w.Call(1), answer), a, ""},
+		{"the second result outside of memory", begins(sparse, w.I32Const(pathAt), w.I32Const(9), w.I32Const(pathAt+4096), w.I32Const(5),
+			w.I32Const(0), w.I32Const(0), w.I32Const(0), w.I32Const(0), w.I32Const(-4), w.Call(0), answer), a, ""},
+	} {
+		r := granted(t, probe(c.module), c.ask).mustRun(t, box)
+		if c.want == "" && r.Err == nil || c.want != "" && !strings.Contains(output(t, r), c.want) {
+			t.Errorf("%s: %s, want %q", c.name, r.Summary(), c.want)
+		}
+	}
+	// The fuel is the same in every run, and what is left behind is paid for too.
+	var want uint64
+	job := granted(t, probe(begins(file, collect, answer)), a)
+	for run := range 50 {
+		if r := job.mustRun(t, box); run == 0 {
+			want = r.Usage.FuelUsed
+		} else if r.Usage.FuelUsed != want {
+			t.Errorf("run %d takes %d units of fuel, and %d before", run, r.Usage.FuelUsed, want)
+		}
+	}
+}
+
+// Ten calls that search without end do not hold up one that searches a little.
+func TestAShortSearchAmongLongOnes(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, sparse := filepath.Join(dir, "f"), filepath.Join(dir, "sparse")
+	mustWrite(t, file, "zebra\n")
+	mustWrite(t, sparse, strings.Repeat("x", 9000))
+	if err := os.Truncate(sparse, 1<<42); err != nil {
+		t.Fatal(err)
+	}
+	a := ask{caps: tool.Capabilities{Files: tool.FilesRead}, mounts: []policy.Mount{{Host: dir}}, cwd: dir}
+	a.limits = policy.Limits{MemoryBytes: 1 << 20, Timeout: time.Hour, Fuel: 1 << 50}
+	short := granted(t, probe(searches(file, "zebra", int32(len(file)), 5)), a)
+	short.mustRun(t, box)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var hogs sync.WaitGroup
+	for i := range 10 {
+		hog := granted(t, probe(begins(sparse, [][]byte{w.Spin(), code(w.I32Const(resultA), w.Call(1), w.ReturnOK("ok"))}[i%2])), a)
+		hogs.Go(func() { _, _ = hog.run(ctx, box) })
+	}
+	for end := time.Now().Add(time.Minute); sandbox.MemoryInUse(box) < 10<<16; runtime.Gosched() { // each has some pages
+		if time.Now().After(end) {
+			t.Fatal("they do not run")
+		}
+	}
+	var took []time.Duration
+	for range 20 {
+		start := time.Now()
+		if r := short.mustRun(t, box); !strings.Contains(output(t, r), "found") {
+			t.Error(r.Summary())
+		}
+		took = append(took, time.Since(start))
+	}
+	cancel()
+	hogs.Wait()
+	slices.Sort(took)
+	t.Logf("it takes %v, and %v at most", took[10], took[19])
+	if took[10] > 5*time.Second {
+		t.Error("it is held up")
 	}
 }
 

@@ -117,7 +117,8 @@ func (s *snapshot) save(state *savedState, dir string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.image.Write(f), f.Close())
+	// Nothing sums up its content, so a loss of power must not leave it empty.
+	return errors.Join(s.image.Write(f), f.Sync(), f.Close())
 }
 
 func (s *savedState) write(dir string) error {

@@ -46,6 +46,7 @@ type ask struct {
 	limits         policy.Limits
 	cwd            string
 	rehearsal      bool
+	network        []policy.NetRule
 }
 
 // quick are limits for guests that would never end by themselves.
@@ -75,7 +76,7 @@ func granted(tb testing.TB, mod *tool.Module, a ask) job {
 		Schema: schema, Module: mod,
 	}
 	call := tool.Call{ID: a.id, Tool: a.tool, Args: json.RawMessage(a.args), Cwd: a.cwd}
-	p := policy.New(policy.Options{Mounts: a.mounts, Limits: a.limits})
+	p := policy.New(policy.Options{Mounts: a.mounts, Limits: a.limits, Network: policy.NewNetwork(a.network)})
 	d := p.Decide(call, entry)
 	var grant policy.Grant
 	if a.rehearsal {

@@ -48,8 +48,10 @@ type Intent struct {
 	Digest      string   `json:"digest"` // sha256 of the module
 	ArgsDigest  string   `json:"args_sha256"`
 	Cwd         string   `json:"cwd"`
-	Mounts      []string `json:"mounts"` // PATH:ro or PATH:rw
+	Mounts      []string `json:"mounts"`            // PATH:ro or PATH:rw
+	Secrets     []string `json:"secrets,omitempty"` // names of those that it may have placeholders of
 	Exec        bool     `json:"exec"`
+	Network     []string `json:"network,omitempty"`   // [not ][PROTOCOL://]HOST[:PORT], and "only" with what a layer leaves of it; what the call may reach
 	Rehearsal   bool     `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
 	TimeoutMS   int64    `json:"timeout_ms"`
 	MemoryBytes uint64   `json:"memory_limit_bytes"`

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 )
@@ -16,7 +17,25 @@ type Log struct {
 	mu        sync.Mutex
 	observers map[int]func(Event)
 	nextID    int
+
+	redactor Redactor
+	deltas   func(piece string, last bool) string
+	lastPart Draft // the delta that was redacted last
 }
+
+// Redactor takes secrets out of what is recorded and shown; secret.Redactor is
+// one.
+type Redactor interface {
+	// JSON returns the same value without secrets.
+	JSON(data json.RawMessage) json.RawMessage
+	// Stream returns a function for a text that comes in pieces; what it holds
+	// back comes with the last one.
+	Stream() func(piece string, last bool) string
+}
+
+// Redact makes everything that is recorded and shown from now on pass through
+// r. It is called before the log is used.
+func (l *Log) Redact(r Redactor) { l.redactor, l.deltas = r, r.Stream() }
 
 // NewLog returns the log of the session with that id, which may be new.
 func NewLog(store Store, id string, now func() time.Time) *Log {
@@ -31,9 +50,13 @@ func (l *Log) ID() string { return l.id }
 func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	for i := range drafts {
 		drafts[i].Session = l.id
+		if l.redactor != nil {
+			drafts[i].Body = l.redactor.JSON(drafts[i].Body)
+		}
 	}
 	l.mu.Lock() // over the store too: observers see the events in the order of the log
 	defer l.mu.Unlock()
+	l.endDeltas()
 	events, err := l.store.Append(ctx, drafts...)
 	if err != nil {
 		return nil, err
@@ -46,10 +69,62 @@ func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 func (l *Log) Emit(d Draft) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	switch {
+	case l.redactor == nil:
+	case d.Type == TypeDelta:
+		if d = l.redactDelta(d); d.Body == nil {
+			return
+		}
+	default:
+		if d.Type == TypeRestart {
+			l.deltas("", true) // void, like the pieces before it
+		}
+		l.endDeltas()
+		d.Body = l.redactor.JSON(d.Body)
+	}
+	l.emit(d)
+}
+
+func (l *Log) emit(d Draft) {
 	l.show(Event{
 		Header: Header{Session: l.id, Time: l.now().UTC(), Type: d.Type, Turn: d.Turn, Step: d.Step, Call: d.Call},
 		Body:   d.Body,
 	})
+}
+
+// redactDelta redacts a piece of an answer, in which a secret may begin or end.
+// There is no body if all of it is held back. The lock is held.
+func (l *Log) redactDelta(d Draft) Draft {
+	var delta Delta
+	if json.Unmarshal(d.Body, &delta) != nil {
+		d.Body = l.redactor.JSON(d.Body)
+		return d
+	}
+	l.lastPart = d
+	text := l.deltas(delta.Text, false)
+	if text == delta.Text {
+		return d
+	}
+	return withText(d, text)
+}
+
+// endDeltas shows what was held back of an answer, before the event that comes
+// behind it. The lock is held.
+func (l *Log) endDeltas() {
+	if l.deltas == nil {
+		return
+	}
+	if d := withText(l.lastPart, l.deltas("", true)); d.Body != nil {
+		l.emit(d)
+	}
+}
+
+func withText(d Draft, text string) Draft {
+	d.Body = nil
+	if text != "" {
+		d.Body, _ = json.Marshal(Delta{Text: text}) // a string always encodes
+	}
+	return d
 }
 
 // Observe calls f for each event from now on, one at a time, until the

@@ -35,6 +35,17 @@ const (
 	FilesWrite Files = "write"
 )
 
+// Network says how much of the network a tool asks for.
+type Network string
+
+// The values of [Network]. The zero value asks for nothing.
+const (
+	NetworkNone Network = ""
+	// NetworkHTTP: requests that the host makes for the tool, to the hosts that
+	// are granted.
+	NetworkHTTP Network = "http"
+)
+
 // Capabilities is what a tool asks for beyond computing. The zero value asks
 // for nothing. Asking is not getting: only a policy.Grant gives.
 type Capabilities struct {
@@ -46,6 +57,11 @@ type Capabilities struct {
 	// ExecTimeout names the argument that holds the command's time limit in
 	// whole seconds, if there is one.
 	ExecTimeout string `json:"exec_timeout,omitempty"`
+	// Network is how it wants to reach other machines.
+	Network Network `json:"network,omitempty"`
+	// Secrets are those that the tool wants placeholders of, at most
+	// [MaxSecretsPerTool].
+	Secrets []Secret `json:"secrets,omitempty"`
 }
 
 // Content ties a tool to the content of one file, so that a model changes only
@@ -131,6 +147,9 @@ func (s *Spec) check() error {
 	if !slices.Contains([]Files{FilesNone, FilesRead, FilesWrite}, s.Capabilities.Files) {
 		return fmt.Errorf("%s: capability files is %q; it can be \"read\" or \"write\"", s.Name, s.Capabilities.Files)
 	}
+	if n := s.Capabilities.Network; n != NetworkNone && n != NetworkHTTP {
+		return fmt.Errorf("%s: capability network is %q; it can be \"http\"", s.Name, n)
+	}
 	for _, c := range []struct{ name, arg string }{{"exec", s.Capabilities.Exec}, {"exec_timeout", s.Capabilities.ExecTimeout}} {
 		if c.arg != "" && !schema.HasProperty(c.arg) {
 			return fmt.Errorf("%s: capability %s names the argument %.80q, which parameters does not have", s.Name, c.name, c.arg)
@@ -144,6 +163,9 @@ func (s *Spec) check() error {
 	}
 	if s.Capabilities.ExecTimeout != "" && s.Capabilities.Exec == "" {
 		return fmt.Errorf("%s: capability exec_timeout without exec", s.Name)
+	}
+	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
+		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -23,14 +24,14 @@ func TestParseManifest(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Capabilities{Exec: "command", ExecTimeout: "timeout_seconds"}
-	if m.Name != "m" || len(m.Tools) != 2 || m.Tools[0].Capabilities != want || m.Tools[1].Capabilities.Files != FilesRead {
+	if m.Name != "m" || len(m.Tools) != 2 || !reflect.DeepEqual(m.Tools[0].Capabilities, want) || m.Tools[1].Capabilities.Files != FilesRead {
 		t.Errorf("got %+v", m)
 	}
 }
 
 func TestAToolAsksForNothingUnlessItSaysSo(t *testing.T) {
 	m, err := ParseManifest([]byte(manifest(`{"name":"a","description":"d","parameters":{"type":"object"}}`)))
-	if err != nil || m.Tools[0].Capabilities != (Capabilities{}) {
+	if err != nil || !reflect.DeepEqual(m.Tools[0].Capabilities, Capabilities{}) {
 		t.Errorf("got %+v, %v", m, err)
 	}
 }

@@ -71,6 +71,16 @@ type Usage struct {
 	FuelUsed        uint64 // units of fuel; 0 when no guest ran
 	PeakMemoryBytes uint64 // linear memory; 0 when no guest ran
 	Start           time.Time
+	Network         []Traffic // by host; nil when none was asked for
+}
+
+// Traffic is what a call has exchanged with one host.
+type Traffic struct {
+	Host          string `json:"host"` // PROTOCOL://HOST:PORT
+	Requests      int    `json:"requests"`
+	SentBytes     int64  `json:"sent_bytes"`
+	ReceivedBytes int64  `json:"received_bytes"` // of bodies, as they came
+	Refused       int    `json:"refused,omitempty"`
 }
 
 // Result is what came of a call: Output, or Err.
@@ -97,11 +107,12 @@ func Text(text string) json.RawMessage {
 }
 
 type metadata struct {
-	ExecutionMS int64  `json:"execution_time_ms"`
-	DataBytes   int    `json:"data_size_bytes"`
-	Timestamp   int64  `json:"timestamp"` // start of the call, milliseconds since 1970
-	Fuel        uint64 `json:"fuel_used"`
-	PeakMemory  uint64 `json:"peak_memory_bytes"`
+	ExecutionMS int64     `json:"execution_time_ms"`
+	DataBytes   int       `json:"data_size_bytes"`
+	Timestamp   int64     `json:"timestamp"` // start of the call, milliseconds since 1970
+	Fuel        uint64    `json:"fuel_used"`
+	PeakMemory  uint64    `json:"peak_memory_bytes"`
+	Network     []Traffic `json:"network,omitempty"`
 }
 
 type successEnvelope struct {
@@ -137,6 +148,7 @@ func (r Result) Envelope() json.RawMessage {
 		DataBytes:   r.Usage.OutputBytes,
 		Fuel:        r.Usage.FuelUsed,
 		PeakMemory:  r.Usage.PeakMemoryBytes,
+		Network:     r.Usage.Network,
 	}
 	if !r.Usage.Start.IsZero() {
 		meta.Timestamp = r.Usage.Start.UnixMilli()

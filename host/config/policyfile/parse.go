@@ -291,7 +291,7 @@ func plainPath(s string) error {
 }
 
 func hostPattern(s string) error {
-	_, err := policy.NewCondition(policy.Host, "host", s, false)
+	_, err := policy.NewCondition(policy.Hostname, "host", s, false)
 	return err
 }
 
@@ -399,7 +399,7 @@ func (r *reader) argument(key, arg string, a argRule, deny func(string) policy.R
 		unless("under", policy.Path, *a.Under...)
 	}
 	if a.Hosts != nil {
-		unless("hosts", policy.Host, *a.Hosts...)
+		unless("hosts", policy.Hostname, *a.Hosts...)
 	}
 }
 

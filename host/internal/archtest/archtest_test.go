@@ -5,6 +5,7 @@ package archtest
 import (
 	"bytes"
 	"encoding/json"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"os/exec"
@@ -31,6 +32,8 @@ var table = map[string][]string{
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
 	"host/policy":               {"host/tool", "host/internal"},
 	"host/diff":                 {"host/tool"},
+	"host/egress":               {"host/policy"},
+	"host/secret":               {"host/tool"},
 
 	"host/session":             {"host/llm", "host/policy", "host/tool"},
 	"host/session/sqlite":      {"host/session"},
@@ -64,7 +67,8 @@ var table = map[string][]string{
 	"host/internal/nearest":  {},
 }
 
-// behind names the only package, or tree of packages, that may import a library.
+// behind names the only packages, or trees of packages, that may import a
+// library.
 var behind = map[string]string{
 	"github.com/tetratelabs/wazero": "host/sandbox",
 	// Its files follow links out of a mount, and its WASI keeps state in the
@@ -79,8 +83,11 @@ var behind = map[string]string{
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "host/tool",
 	"github.com/aymanbagabas/go-udiff":                 "host/diff",
+	"github.com/zalando/go-keyring":                    "host/secret",
+	"golang.org/x/crypto":                              "host/secret",
 	"database/sql":                                     "host/session/sqlite",
-	"net/http":                                         "host/llm",
+	"net/http":                                         "host/llm host/egress",
+	"golang.org/x/net":                                 "host/policy host/egress", // names; and name servers in tests
 	"os/exec":                                          "host/jail",
 	"log":                                              "nowhere",
 }
@@ -154,12 +161,74 @@ func TestLibrariesStayBehindTheirPackage(t *testing.T) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		for _, imp := range p.Imports {
 			for library, owner := range behind {
-				if (imp == library || strings.Contains(library, ".") && under(imp, library)) && !under(name, owner) {
+				if (imp == library || strings.Contains(library, ".") && under(imp, library)) &&
+					!slices.ContainsFunc(strings.Fields(owner), func(o string) bool { return under(name, o) }) {
 					t.Errorf("%s imports %s, which belongs to %s", name, imp, owner)
 				}
 			}
 		}
 	}
+}
+
+// dials lists what opens a connection or asks a resolver. Only egress may: what
+// goes around it goes around the policy.
+var dials = map[string][]string{
+	"net": {"Dial", "DialTimeout", "DialTCP", "DialUDP", "DialIP", "DialUnix", "Dialer", "Resolver", "DefaultResolver",
+		"LookupHost", "LookupIP", "LookupAddr", "LookupCNAME", "LookupMX", "LookupNS", "LookupPort", "LookupSRV", "LookupTXT",
+		"ResolveIPAddr", "ResolveTCPAddr", "ResolveUDPAddr"},
+	"net/http":   {"DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "ProxyFromEnvironment", "Transport"},
+	"crypto/tls": {"Dial", "DialWithDialer", "Dialer"},
+	"net/rpc":    {"Dial", "DialHTTP"},
+	"net/smtp":   {"Dial", "SendMail"},
+}
+
+func TestOnlyEgressDials(t *testing.T) {
+	found := 0
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		for _, file := range p.GoFiles {
+			path := filepath.Join(p.Dir, file)
+			f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, use := range uses(f) {
+				if name == "host/egress" {
+					found++
+				} else if name != "host/llm/llmtest" { // a server in memory, for tests
+					t.Errorf("%s uses %s; a connection is made by host/egress", path, use)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("nothing was found in host/egress either: the test does not work")
+	}
+}
+
+// uses lists what of dials a file names.
+func uses(f *ast.File) (out []string) {
+	imported := map[string]string{} // local name to path
+	for _, imp := range f.Imports {
+		path := strings.Trim(imp.Path.Value, `"`)
+		local := path[strings.LastIndexByte(path, '/')+1:]
+		if imp.Name != nil {
+			local = imp.Name.Name
+		}
+		imported[local] = path
+		if local == "." && dials[path] != nil {
+			out = append(out, "all of "+path)
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(dials[imported[x.Name]], sel.Sel.Name) {
+				out = append(out, imported[x.Name]+"."+sel.Sel.Name)
+			}
+		}
+		return true
+	})
+	return out
 }
 
 // TestPackagesSayWhatTheyAreFor holds every package to a package comment.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
 	"net"
 	"net/http"
@@ -200,6 +201,8 @@ func (f fault) network(err error, base *url.URL, begun bool) *llm.ProviderError 
 	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
 	_, isNotTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
+	case errors.Is(err, fs.ErrPermission): // by policy, whose words say what to do
+		e.Retryable = false
 	case errors.Is(err, syscall.ECONNREFUSED), strings.Contains(err.Error(), "refused"):
 		e.Message = "the connection to " + host + " was refused"
 		if isLoopback(base.Hostname()) {

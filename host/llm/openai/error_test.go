@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net"
 	"net/http"
@@ -187,13 +188,16 @@ func redirect(to string) *http.Response {
 	return r
 }
 
+// real goes to servers on loopback.
+var real = &http.Client{Transport: http.DefaultTransport}
+
 func TestRedirectsAreRefused(t *testing.T) {
 	asked := 0
 	thief := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
 	defer thief.Close()
 	front := httptest.NewServer(http.RedirectHandler(thief.URL, http.StatusTemporaryRedirect))
 	defer front.Close()
-	got := failure(t, New(Options{APIKey: llmtest.APIKey, BaseURL: front.URL + "/v1", Model: "m"}))
+	got := failure(t, New(Options{APIKey: llmtest.APIKey, BaseURL: front.URL + "/v1", Model: "m", HTTPClient: real}))
 	if got.Status != 307 || got.Retryable || !strings.Contains(got.Message, "refused") {
 		t.Errorf("got %+v", got)
 	}
@@ -229,16 +233,17 @@ func TestConnectionsThatFail(t *testing.T) {
 		hint      string
 		retryable bool
 	}{
-		{"refused by this machine", "http://" + closed.Addr().String() + "/v1", nil, "was refused", "the server is not running", false},
+		{"refused by this machine", "http://" + closed.Addr().String() + "/v1", real, "was refused", "the server is not running", false},
 		{"refused by another", "http://model.test/v1", dialError(refused), "was refused", "", true},
 		{"a name that does not exist", "http://model.test/v1", dialError(&net.DNSError{Err: "no such host", Name: "model.test", IsNotFound: true}), "the host model.test does not exist", "base URL", false},
 		{"a resolver that does not answer", "http://model.test/v1", dialError(&net.DNSError{Err: "timeout", IsTimeout: true}), "timeout", "", true},
-		{"a certificate that is not trusted", untrusted.URL, nil, "certificate", "not trusted", false},
-		{"https to a server without it", strings.Replace(plain.URL, "http:", "https:", 1), nil, "does not speak https", "http://", false},
+		{"a certificate that is not trusted", untrusted.URL, real, "certificate", "not trusted", false},
+		{"https to a server without it", strings.Replace(plain.URL, "http:", "https:", 1), real, "does not speak https", "http://", false},
+		{"a refusal by policy", "http://model.test/v1", dialError(fmt.Errorf("no connection to model.test: %w", fs.ErrPermission)), "no connection to model.test", "", false},
 		{"a connection that breaks", "http://model.test/v1", dialError(io.ErrUnexpectedEOF), "ended before an answer", "", true},
-		{"no scheme", "localhost:11434", nil, "base URL", "base URL", false},
-		{"another scheme", "ftp://model.test", nil, "base URL", "base URL", false},
-		{"no host", "https://", nil, "base URL", "base URL", false},
+		{"no scheme", "localhost:11434", real, "base URL", "base URL", false},
+		{"another scheme", "ftp://model.test", real, "base URL", "base URL", false},
+		{"no host", "https://", real, "base URL", "base URL", false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -37,7 +37,7 @@ type Options struct {
 	Name    string // of the provider, in errors; "openai"
 	APIKey  string // empty: no Authorization header is sent, which local servers accept
 	KeyEnv  string // environment variable that hints about the key name; "OPENAI_API_KEY"
-	BaseURL string // "https://api.openai.com/v1"
+	BaseURL string // [DefaultBaseURL]
 	Model   string // when a request names none
 
 	// StallTimeout is how long the server may be silent: before its answer
@@ -45,10 +45,14 @@ type Options struct {
 	StallTimeout time.Duration
 	// MaxStreamBytes bounds the answer, after decompression. 64 MiB.
 	MaxStreamBytes int64
-	// HTTPClient gives the transport. Nothing else of it is used: a Timeout
-	// would cut long answers, and redirects are always refused.
+	// HTTPClient gives the transport; without one nothing is sent, because whom
+	// a program talks to is not this package's to decide. Nothing else of it is
+	// used: a Timeout would cut long answers, and redirects are always refused.
 	HTTPClient *http.Client
 }
+
+// DefaultBaseURL is OpenAI's own.
+const DefaultBaseURL = "https://api.openai.com/v1"
 
 // String hides the key.
 func (o Options) String() string {
@@ -78,16 +82,13 @@ func New(opts Options) *Model {
 		opts.KeyEnv = "OPENAI_API_KEY"
 	}
 	if opts.BaseURL == "" {
-		opts.BaseURL = "https://api.openai.com/v1"
+		opts.BaseURL = DefaultBaseURL
 	}
 	if opts.StallTimeout <= 0 {
 		opts.StallTimeout = 60 * time.Second
 	}
 	if opts.MaxStreamBytes <= 0 {
 		opts.MaxStreamBytes = 64 << 20
-	}
-	if opts.HTTPClient == nil {
-		opts.HTTPClient = http.DefaultClient
 	}
 	return &Model{opts: opts, fault: fault{provider: opts.Name, key: opts.APIKey, keyEnv: opts.KeyEnv}}
 }
@@ -141,6 +142,9 @@ func (m *Model) stream(ctx context.Context, wire openai.ChatCompletionRequest, y
 }
 
 func (m *Model) checkOptions() error {
+	if m.opts.HTTPClient == nil || m.opts.HTTPClient.Transport == nil {
+		return m.refuse("there is no way to the network", "")
+	}
 	base, err := url.Parse(m.opts.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		// The text of the URL stays out: it may hold a password.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/search"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
@@ -41,7 +42,9 @@ var ErrDenied = errors.New("denied")
 
 // Services are what the host functions stand on.
 type Services struct {
-	Exec Exec
+	Exec    Exec
+	HTTP    HTTP
+	Secrets Secrets
 }
 
 // Call is one call in progress, as the host functions see it. One guest uses
@@ -56,12 +59,28 @@ type Call struct {
 	Log      func(level, message string)
 	Progress func(done uint64, total *uint64, note string)
 
+	search    *search.Search // that was begun and not collected
 	hostCalls uint64
 	logBytes  int
 	reports   int
+
+	placeholders Placeholders // once they are asked for
 	// TimedOut is the outcome of the command if the command ran out of time:
 	// the call then counts as timed out whatever the guest makes of it.
 	TimedOut *Outcome
+}
+
+// End ends what the guest has left behind, and waits for that. It is called
+// when the guest does not run any more and before Files is closed. What is owed
+// goes to charge. An error is a mistake of ours.
+func (c *Call) End(charge func(units uint64)) error {
+	if c.search == nil {
+		return nil
+	}
+	owed, err := c.search.Abandon()
+	c.search = nil
+	charge(owed)
+	return err
 }
 
 type callKey struct{}

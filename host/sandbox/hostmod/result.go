@@ -11,6 +11,8 @@ import (
 type record struct{ b []byte }
 
 func (r record) u8(at int, v uint8)   { r.b[at] = v }
+func (r record) u16(at int, v uint16) { binary.LittleEndian.PutUint16(r.b[at:], v) }
+func (r record) u64(at int, v uint64) { binary.LittleEndian.PutUint64(r.b[at:], v) }
 func (r record) u32(at int, v uint32) { binary.LittleEndian.PutUint32(r.b[at:], v) }
 
 func (r record) bool(at int, v bool) {

@@ -17,11 +17,12 @@ const maxSearchNames = 1 << 20
 const maxSearchCount = 1 << 16
 
 var (
-	searchListResult  = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<list<option<listing>>, error>
-	searchLinesResult = layout{size: 28, align: 4, payload: 4, errorText: 8} // result<found, error>
+	searchListResult    = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<list<option<listing>>, error>
+	searchBeginResult   = layout{size: 16, align: 4, payload: 4, errorText: 8} // result<_, error>
+	searchCollectResult = layout{size: 28, align: 4, payload: 4, errorText: 8} // result<found, error>
 )
 
-// Where the fields of found lie in searchLinesResult.
+// Where the fields of found lie in searchCollectResult.
 const (
 	searchFoundLines  = 4
 	searchFoundText   = 12
@@ -98,15 +99,18 @@ func searchList(g *guest) error {
 	return searchListResult.put(g, out, r)
 }
 
-// searchLines is search.lines.
+// searchBegin is search.begin.
 //
 // Parameters: files (pointer, length), pattern (pointer, length), context,
 // max-matches, max-text, max-chars, result pointer.
-func searchLines(g *guest) error {
+func searchBegin(g *guest) error {
 	out := g.u32(8)
-	fail := func(errorCase uint8, why string) error { return searchLinesResult.fail(g, out, errorCase, why) }
+	fail := func(errorCase uint8, why string) error { return searchBeginResult.fail(g, out, errorCase, why) }
 	if why := g.noFiles(); why != "" {
 		return fail(searchDenied, why)
+	}
+	if g.call.search != nil {
+		return fail(searchInvalid, "the result of another query was not collected yet")
 	}
 	files, why, err := g.names("files", 0)
 	if err != nil {
@@ -123,20 +127,36 @@ func searchLines(g *guest) error {
 		return err
 	}
 	limit := func(i int) int { return int(min(g.u32(i), 1<<30)) }
-	found, err := search.Lines(g.ctx, g.call.Files, search.Query{
+	g.call.search, err = search.Begin(g.ctx, g.call.Files, search.Query{
 		Files: files, Pattern: pattern,
 		Context: limit(4), MaxMatches: limit(5), MaxText: limit(6), MaxChars: limit(7),
 	}, g.payer())
-	if errors.Is(err, search.ErrSpent) {
-		if account := meter.From(g.ctx); account != nil {
-			return account.Exhaust()
-		}
-	}
 	if errors.Is(err, search.ErrPattern) {
 		return fail(searchInvalid, err.Error())
 	}
 	if err != nil {
-		return err
+		return g.spent(err)
+	}
+	return searchBeginResult.put(g, out, searchBeginResult.record())
+}
+
+// searchCollect is search.collect.
+//
+// Parameters: result pointer.
+func searchCollect(g *guest) error {
+	out := g.u32(0)
+	fail := func(errorCase uint8, why string) error { return searchCollectResult.fail(g, out, errorCase, why) }
+	if why := g.noFiles(); why != "" {
+		return fail(searchDenied, why)
+	}
+	s := g.call.search
+	if s == nil {
+		return fail(searchInvalid, "no query was begun")
+	}
+	g.call.search = nil
+	found, err := s.Collect()
+	if err != nil {
+		return g.spent(err)
 	}
 	list := record{make([]byte, len(found.Lines)*searchLineBytes)}
 	for i, l := range found.Lines {
@@ -147,7 +167,7 @@ func searchLines(g *guest) error {
 		list.bool(at+searchLineMatches, l.Matches)
 		list.bool(at+searchLineCut, l.Cut)
 	}
-	r := searchLinesResult.record()
+	r := searchCollectResult.record()
 	if err := r.list(g, searchFoundLines, list.b, searchLineBytes, 8); err != nil {
 		return err
 	}
@@ -156,7 +176,15 @@ func searchLines(g *guest) error {
 	}
 	r.u32(searchFoundFailed, uint32(found.Failed))
 	r.bool(searchFoundMore, found.More)
-	return searchLinesResult.put(g, out, r)
+	return searchCollectResult.put(g, out, r)
+}
+
+// spent is the end of a guest for which more was searched than it could pay.
+func (g *guest) spent(err error) error {
+	if account := meter.From(g.ctx); account != nil && errors.Is(err, search.ErrSpent) {
+		return account.Exhaust()
+	}
+	return err
 }
 
 // noFiles says why there is nothing to search, or is empty.

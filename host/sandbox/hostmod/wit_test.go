@@ -473,8 +473,9 @@ func differences(files map[string]string, readme string) (out []string) {
 	}
 	same("secrets.placeholder", secretsResult, of(result("secrets", "placeholder")))
 	same("search.list", searchListResult, of(result("search", "list")))
-	same("search.lines", searchLinesResult, of(result("search", "lines")))
-	found, at := types("search", "found"), searchLinesResult.payload
+	same("search.begin", searchBeginResult, of(result("search", "begin")))
+	same("search.collect", searchCollectResult, of(result("search", "collect")))
+	found, at := types("search", "found"), searchCollectResult.payload
 	for name, offset := range map[string]int{"lines": searchFoundLines, "text": searchFoundText, "failed": searchFoundFailed, "more": searchFoundMore} {
 		same("search found "+name, offset, at+found.field(name))
 	}
@@ -495,6 +496,13 @@ func differences(files map[string]string, readme string) (out []string) {
 	} {
 		same("exec outcome "+name, offset, at+outcome.field(name))
 	}
+	response, header := types("http", "response"), types("http", "header")
+	for name, offset := range map[string]int{
+		"status": httpStatus, "url": httpURL, "headers": httpHeaders, "body": httpBody, "truncated": httpTruncated,
+	} {
+		same("http response "+name, offset, httpResult.payload+response.field(name))
+	}
+	same("http header", []int{httpHeaderBytes, 0, httpHeaderValue}, []int{header.size(), header.field("name"), header.field("value")})
 
 	call, output, content := result("tools", "call"), types("types", "output"), types("types", "content")
 	same("result", []int{abi.ResultSize, abi.ResultPayload}, []int{call.size(), call.payload()})
@@ -539,7 +547,10 @@ func differences(files map[string]string, readme string) (out []string) {
 	order("search kind", types("search", "kind"), map[string]int{
 		"file": int(search.File), "directory": int(search.Directory), "link": int(search.Link), "other": int(search.Other),
 	})
-	denied("http", httpDenied)
+	order("http error", types("http", "error"), map[string]int{
+		"denied": int(HTTPDenied), "invalid": int(HTTPInvalid), "dns": int(HTTPDNS), "connect": int(HTTPConnect), "tls": int(HTTPTLS),
+		"timeout": int(HTTPTimeout), "too-large": int(HTTPTooLarge), "protocol": int(HTTPProtocol),
+	})
 	denied("kv", kvDenied)
 	denied("secrets", secretsDenied)
 	same("log levels", levels, types("log", "level").names)
@@ -550,6 +561,11 @@ func differences(files map[string]string, readme string) (out []string) {
 		"resource:record(uri:string title:option(string) mime:option(string)))", content)
 	same("output", "record(content:list("+content.String()+") structured:option(string))", output)
 	same("command", "record(argv:list(string) cwd:option(string) timeout-ms:u32 max-output:u32 merge-stderr:bool)", types("exec", "command"))
+	same("http header", "record(name:string value:string)", header)
+	same("http request", "record(method:string url:string headers:list("+header.String()+") body:option(list(u8)) timeout-ms:option(u32) max-bytes:option(u32))",
+		types("http", "request"))
+	same("http response", "record(status:u16 url:string headers:list("+header.String()+") body:list(u8) truncated:bool)", response)
+	same("http error", "variant(denied:string invalid:string dns:string connect:string tls:string timeout:_ too-large:u64 protocol:string)", types("http", "error"))
 	same("search error", "variant(denied:string invalid:string)", types("search", "error"))
 	same("query", "record(files:string pattern:string context:u32 max-matches:u32 max-text:u32 max-chars:u32)", types("search", "query"))
 	same("found", "record(lines:list(record(number:u64 file:u32 size:u32 matches:bool cut:bool)) text:string failed:u32 more:bool)", found)
@@ -601,6 +617,11 @@ func TestAChangeOfWITIsNoticed(t *testing.T) {
 		{"exec.wit", "denied(string), not-found(string)", "not-found(string), denied(string)"},
 		{"exec.wit", "failed(string)", "failed(u64)"},
 		{"http.wit", "too-large(u64)", "too-large(u32)"},
+		{"http.wit", "connect(string),\n    tls(string)", "tls(string),\n    connect(string)"},
+		{"http.wit", "name: string, value: string", "value: string, name: string"},
+		{"http.wit", "status: u16", "status: u32"},
+		{"http.wit", "truncated: bool", "truncated: u32"},
+		{"http.wit", "method: string,\n    url: string", "url: string,\n    method: string"},
 		{"http.wit", "denied(string),\n    invalid(string)", "invalid(string),\n    denied(string)"},
 		{"kv.wit", "denied(string), quota(u64)", "quota(u64), denied(string)"},
 		{"kv.wit", "quota(u64)", "quota(u32)"},

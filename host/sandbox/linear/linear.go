@@ -44,7 +44,8 @@ func Load(f *os.File, size int64) (*Image, error) {
 	return load(f, int(size))
 }
 
-// Write writes the image to an empty file. Pages of zeros become holes.
+// Write writes the image to an empty file. Pages of zeros become holes,
+// except where the file is in memory.
 func (i *Image) Write(f *os.File) error { return i.write(f) }
 
 // Bytes is the content. It must not be written to.

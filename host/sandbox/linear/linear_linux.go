@@ -145,6 +145,9 @@ func (i *Image) write(f *os.File) error {
 	if err := f.Truncate(int64(len(i.bytes))); err != nil {
 		return err
 	}
+	if err := takeRoom(f, int64(len(i.bytes))); err != nil {
+		return fmt.Errorf("write an image: %w", &os.PathError{Op: "fallocate", Path: f.Name(), Err: err})
+	}
 	err := extents(i.file, func(from, to int64) error {
 		_, err := f.WriteAt(i.bytes[from:to], from)
 		return err
@@ -153,6 +156,30 @@ func (i *Image) write(f *os.File) error {
 		return fmt.Errorf("write an image: %w", err)
 	}
 	return nil
+}
+
+// takeRoom takes the room of a whole file if that is in memory, as it may be
+// where the system does not tell. There, looking at a hole fills it too, and
+// ends the process if there is no room then.
+func takeRoom(f *os.File, size int64) error {
+	defer runtime.KeepAlive(f)
+	fd := int(f.Fd())
+	var st unix.Statfs_t
+	if err := unix.Fstatfs(fd, &st); err != nil {
+		return err
+	}
+	if t := uint32(st.Type); t != unix.TMPFS_MAGIC && t != unix.OVERLAYFS_SUPER_MAGIC {
+		return nil
+	}
+	for {
+		switch err := unix.Fallocate(fd, 0, 0, size); err {
+		case unix.EINTR:
+		case unix.EOPNOTSUPP, unix.ENOSYS: // it is not in memory
+			return nil
+		default:
+			return err
+		}
+	}
 }
 
 func allZero(b []byte) bool {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestLoadIsWhatWasWritten(t *testing.T) {
@@ -64,5 +66,48 @@ func TestLoadIsWhatWasWritten(t *testing.T) {
 	if short, err := Load(f, int64(len(content))); err == nil {
 		short.Close()
 		t.Error("a short file is an image")
+	}
+}
+
+// A page of a file in memory that is a hole takes room when it is looked at.
+// Where there is none left that ends the process.
+func TestToLookAtAnImageTakesNoRoom(t *testing.T) {
+	image, err := NewImage(append(make([]byte, 39*PageSize), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer image.Close()
+	fd, err := unix.MemfdCreate("file", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "file")
+	defer f.Close()
+	if err := image.Write(f); err != nil {
+		t.Fatal(err)
+	}
+	room := func() int64 {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Blocks
+	}
+	before := room()
+	loaded, err := Load(f, int64(40*PageSize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer loaded.Close()
+	m, err := loaded.Map(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if err := m.Verify(); err != nil { // looks at all pages of both
+		t.Error(err)
+	}
+	if after := room(); after != before {
+		t.Errorf("the file takes %d blocks, and took %d", after, before)
 	}
 }

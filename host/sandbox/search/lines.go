@@ -95,6 +95,15 @@ func (f *Found) add(q *Query, l Line, text []byte, matches *int) bool {
 // ErrPattern, ErrSpent, the end of ctx or what pay says; a file that cannot be read is
 // none.
 func Lines(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Found, error) {
+	r, err := prepare(ctx, fs, q, pay)
+	if err != nil {
+		return nil, err
+	}
+	return r.all()
+}
+
+// prepare makes a query ready to be carried out.
+func prepare(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*run, error) {
 	q.Context = clamp(q.Context, MaxContext)
 	q.MaxMatches = clamp(q.MaxMatches, MaxMatches)
 	q.MaxText = clamp(q.MaxText, MaxText)
@@ -112,7 +121,7 @@ func Lines(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Found, error)
 	if err := pay.Pay(costProgram * p.Steps()); err != nil {
 		return nil, err
 	}
-	return newRun(fs, &q, p, pay, overOf(ctx)).all()
+	return newRun(fs, &q, p, pay, overOf(ctx)), nil
 }
 
 func clamp(n, most int) int { return min(max(n, 0), most) }

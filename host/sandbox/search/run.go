@@ -2,10 +2,8 @@ package search
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -36,14 +34,16 @@ const (
 // turns: many searches at the same time share them.
 var places = make(chan struct{}, runtime.GOMAXPROCS(0)-1)
 
-// run is one search. The goroutine of the guest does everything but search,
-// and searches too when there is nothing else for it to do.
+// run is one search. One goroutine conducts it: it does everything but search,
+// and searches too when there is nothing else for it to do. That is the one of
+// the guest or, until the guest comes for the result, one of its own; see aside.
 type run struct {
-	fs      *wasi.FS
+	fs      opener
 	query   *Query
 	pattern *lines.Pattern
-	pay     Payer
 	over    func() error
+	aside   *aside // nil: the guest conducts it from the beginning
+	quit    chan struct{}
 
 	mu      sync.Mutex
 	changed *sync.Cond // waiting or ended is another
@@ -53,59 +53,54 @@ type run struct {
 	most    int // how many others there are at most
 	stopped atomic.Bool
 	workers sync.WaitGroup
-	owed    atomic.Int64 // for what was done and is not paid yet
+	owed    atomic.Int64 // for what was done of tasks that have not ended
+	spent   atomic.Int64 // for everything else that is not paid yet
 	left    atomic.Int64 // what there was to pay it with
+
+	// Of who conducts it:
+	pay     Payer
+	next    int // the first file that is not open yet
 	begun   []*task
 	units   uint64 // what these may cost, roughly
 	held    *task  // open, and too expensive to be begun before its turn
-
 	found   *Found
 	matches int
-}
-
-// task is some files that follow one another.
-type task struct {
-	files []*file
-	units uint64 // what it may cost, roughly
-	done  chan struct{}
-
-	// Who carries out the task has this until that is done.
-	found   Found // in all of its files
-	matches int
-	panic   any
-}
-
-// file is one of them. Who carries out the task has the lower part until that
-// is done.
-type file struct {
-	index  int
-	handle *wasi.File // nil if it could not be opened
-	size   int64
-	paid   uint64 // before it is searched
-
-	work lines.Work
-	err  error
 }
 
 var (
 	errStopped = errors.New("stopped")
 	errMore    = errors.New("more matches than wanted")
+	errAwaited = errors.New("the guest waits for the result")
 )
 
-func newRun(fs *wasi.FS, q *Query, p *lines.Pattern, pay Payer, over func() error) *run {
-	r := &run{fs: fs, query: q, pattern: p, pay: pay, over: over, most: cap(places), found: &Found{}}
+// opener is a file system, or a view of one.
+type opener interface {
+	OpenContent(name string) (wasi.Content, wasi.Errno)
+}
+
+func newRun(fs opener, q *Query, p *lines.Pattern, pay Payer, over func() error) *run {
+	r := &run{fs: fs, query: q, pattern: p, pay: pay, over: over, most: cap(places), found: &Found{}, quit: make(chan struct{})}
 	r.changed = sync.NewCond(&r.mu)
 	r.funds()
 	return r
 }
 
+// all searches while the guest waits.
 func (r *run) all() (*Found, error) {
 	defer r.end()
-	total := len(r.query.Files)
-	for range min(r.most, (total+perTask-1)/perTask-1) {
+	r.others()
+	return r.finish(r.search(len(r.query.Files)))
+}
+
+// others starts the goroutines that only search.
+func (r *run) others() {
+	for range min(r.most, (len(r.query.Files)+perTask-1)/perTask-1) {
 		r.workers.Go(r.work)
 	}
-	err := r.search(total)
+}
+
+// finish returns what was found, or why it is nothing. The guest waits.
+func (r *run) finish(err error) (*Found, error) {
 	if err != nil {
 		r.stopped.Store(true)
 	}
@@ -114,6 +109,11 @@ func (r *run) all() (*Found, error) {
 		if _, e := r.first(); err == nil && e != nil {
 			err = e
 			r.stopped.Store(true)
+		}
+	}
+	if r.spent.Load() > 0 {
+		if e := r.pay.Pay(0); err == nil {
+			err = e
 		}
 	}
 	if err == nil {
@@ -125,16 +125,20 @@ func (r *run) all() (*Found, error) {
 	return r.found, nil
 }
 
-// search takes the tasks in order until no more is wanted.
+// search takes the tasks in order until no more is wanted. It goes on where it
+// was left.
 func (r *run) search(total int) error {
-	for next := 0; next < total || r.held != nil || len(r.begun) > 0; {
-		if r.held == nil && next < total && len(r.begun) < ahead {
-			t, err := r.open(next, len(r.begun) > 0)
+	for r.next < total || r.held != nil || len(r.begun) > 0 {
+		if r.placed() && r.awaited() {
+			return errAwaited
+		}
+		if r.held == nil && r.next < total && len(r.begun) < ahead {
+			t, err := r.open(r.next, len(r.begun) > 0)
 			if err != nil {
 				return err
 			}
 			if t != nil {
-				next += len(t.files)
+				r.next += len(t.files)
 				r.held = t
 			}
 		}
@@ -158,7 +162,10 @@ func (r *run) search(total int) error {
 func (r *run) end() {
 	r.stopped.Store(true)
 	r.mu.Lock()
-	r.ended = true
+	if !r.ended {
+		r.ended = true
+		close(r.quit)
+	}
 	r.changed.Broadcast()
 	r.mu.Unlock()
 	r.workers.Wait()
@@ -168,82 +175,8 @@ func (r *run) end() {
 	if r.held != nil {
 		r.held.close()
 	}
-}
-
-// open opens the files of a task, and pays for what is sure to be read. If no
-// other file can be open at the same time and others are, it returns nothing.
-func (r *run) open(first int, others bool) (*task, error) {
-	t := &task{done: make(chan struct{})}
-	var units uint64
-	var bytes int64
-	for i := first; i < min(first+perTask, len(r.query.Files)) && bytes < taskBytes; i++ {
-		f := &file{index: i}
-		h, errno := r.fs.Open(r.query.Files[i], wasi.ReadOnly)
-		if errno == wasi.EMFILE && (others || len(t.files) > 0) {
-			break
-		}
-		units += costFile
-		if errno == 0 {
-			f.handle, _ = h.(*wasi.File)
-			if f.handle == nil {
-				h.Close() // a directory
-			} else {
-				_, f.size, _ = f.handle.Content()
-				f.paid = r.reading(uint64(min(f.size, paidAhead)))
-				units += f.paid
-				bytes += min(f.size, math.MaxInt64/perTask)
-				t.units += r.estimate(uint64(f.size))
-			}
-		}
-		t.files = append(t.files, f)
-	}
-	if len(t.files) == 0 {
-		return nil, nil
-	}
-	err := r.pay.Pay(units)
-	if err == nil {
-		err = r.over()
-	}
-	if err != nil {
-		t.close()
-		return nil, err
-	}
-	r.funds()
-	return t, nil
-}
-
-// paidAhead is how much of a file is paid for when it is opened.
-const paidAhead = 1 << 20
-
-// reading is what it costs to read so much and to look for the texts once.
-func (r *run) reading(bytes uint64) uint64 {
-	return bytes >> shiftRead * uint64(1+r.pattern.Needs())
-}
-
-// estimate is what it may cost to search so much: all of it is matched if
-// nothing is known to look for, and a small part of it otherwise.
-func (r *run) estimate(bytes uint64) uint64 {
-	bytes = min(bytes, math.MaxInt64/(costMatch+costStep*max(r.pattern.Steps(), 1))/2/perTask)
-	matched := bytes
-	if r.pattern.Needs() > 0 {
-		matched /= 16
-	}
-	return bytes + matched*(costMatch+costStep*r.pattern.Steps())
-}
-
-// cost is what is to be paid for a file when it has been searched, or until
-// now.
-func (r *run) cost(f *file, w lines.Work) uint64 {
-	units := w.Read>>shiftRead + w.Looked>>shiftRead + w.Vain*costVain +
-		w.Lines*costLine + w.Matched*(costMatch+costStep*r.pattern.Steps())
-	return units - min(units, f.paid)
-}
-
-func (t *task) close() {
-	for _, f := range t.files {
-		if f.handle != nil {
-			f.handle.Close()
-		}
+	if r.aside != nil {
+		r.aside.view.Close()
 	}
 }
 
@@ -275,8 +208,8 @@ func (r *run) first() (*task, error) {
 			err = f.err
 		}
 	}
+	r.owed.Add(-int64(units)) // first, so that nothing ever counts twice
 	paid := r.pay.Pay(units)
-	r.owed.Add(-int64(units))
 	r.funds()
 	if paid != nil {
 		return t, paid
@@ -284,8 +217,14 @@ func (r *run) first() (*task, error) {
 	return t, err
 }
 
-// funds takes note of what the guest can pay.
-func (r *run) funds() { r.left.Store(int64(min(r.pay.Left(), math.MaxInt64))) }
+// funds takes note of what the guest can pay, if it is the guest that asks.
+func (r *run) funds() {
+	if !r.placed() {
+		r.left.Store(leftOf(r.pay))
+	}
+}
+
+func leftOf(p Payer) int64 { return int64(min(p.Left(), math.MaxInt64)) }
 
 // wait carries out a task, or waits for who does: it is not held up by those
 // that come later.
@@ -297,7 +236,7 @@ func (r *run) wait(t *task) {
 	}
 	r.mu.Unlock()
 	if i >= 0 {
-		r.carryOut(t, false)
+		r.carryOut(t, r.placed())
 		return
 	}
 	select {
@@ -310,7 +249,11 @@ func (r *run) wait(t *task) {
 // work is what every other goroutine does, as long as it has a place.
 func (r *run) work() {
 	for r.wanted() {
-		places <- struct{}{}
+		select {
+		case places <- struct{}{}:
+		case <-r.quit:
+			return
+		}
 		r.mu.Lock()
 		var t *task
 		if len(r.waiting) > 0 {
@@ -335,78 +278,11 @@ func (r *run) wanted() bool {
 	return !r.ended
 }
 
-// scanners have a buffer that is as large as many files together.
-var scanners = sync.Pool{New: func() any { return &lines.Scanner{} }}
-
-// carryOut searches the files of a task. placed says that it has a place;
-// otherwise it is the goroutine of the guest.
-func (r *run) carryOut(t *task, placed bool) {
-	s := scanners.Get().(*lines.Scanner)
-	defer close(t.done)
-	defer func() {
-		// It would end the process in a goroutine of its own.
-		if p := recover(); p != nil {
-			t.panic = fmt.Sprintf("%v\n%s", p, debug.Stack())
-			return
-		}
-		s.Pattern, s.Check, s.Emit = nil, nil, nil
-		scanners.Put(s)
-	}()
-	s.Pattern, s.Context, s.Chars = r.pattern, r.query.Context, r.query.MaxChars
-	var f *file
-	var known uint64 // to be owed for f
-	owe := func(w lines.Work) int64 {
-		units := r.cost(f, w)
-		known, units = units, units-known
-		return r.owed.Add(int64(units))
-	}
-	s.Check = func() error {
-		owed := owe(s.Work())
-		switch {
-		case r.stopped.Load():
-			return errStopped
-		case owed > r.left.Load():
-			// It is paid for in any case, so that this is the end.
-			return ErrSpent
-		case !placed:
-			if err := r.pay.Yield(uint64(max(owed, 0))); err != nil {
-				return err
-			}
-		default:
-			<-places // to who waits for one
-			places <- struct{}{}
-		}
-		return r.over()
-	}
-	s.Emit = func(l lines.Line) error {
-		line := Line{l.Number, f.index, len(l.Text), l.Matches, l.Cut, l.Before}
-		if !t.found.add(r.query, line, l.Text, &t.matches) {
-			return errMore
-		}
-		return nil
-	}
-	for _, f = range t.files {
-		if f.handle == nil {
-			continue
-		}
-		content, _, ok := f.handle.Content()
-		if !ok {
-			continue
-		}
-		known = 0
-		f.work, f.err = s.Scan(content, f.size)
-		owe(f.work)
-		if f.err == errMore || f.err == errStopped || f.err == ErrSpent {
-			return
-		}
-	}
-}
-
 // take adds the result of a task to what was found.
 func (r *run) take(t *task) error {
 	rest, at := t.found.Lines, 0
 	for _, f := range t.files {
-		if f.handle == nil || f.err != nil && f.err != errMore {
+		if f.content == nil || f.err != nil && f.err != errMore {
 			if err := r.over(); err != nil {
 				return err
 			}
@@ -426,31 +302,3 @@ func (r *run) take(t *task) error {
 	}
 	return nil
 }
-
-// Payer is what a search has to do with the account of the guest. Its methods
-// are called on the goroutine of the guest.
-type Payer interface {
-	// Pay takes what the guest has to pay, and says whether it can.
-	Pay(units uint64) error
-	// Left is what it can pay.
-	Left() uint64
-	// Yield lets others have their turn. So much is going to be paid.
-	Yield(owed uint64) error
-	// Away waits, while others have the turn.
-	Away(wait func())
-}
-
-// Free is the account of who does not pay.
-type Free struct{}
-
-// Pay takes nothing.
-func (Free) Pay(uint64) error { return nil }
-
-// Left is without end.
-func (Free) Left() uint64 { return math.MaxUint64 }
-
-// Yield does nothing.
-func (Free) Yield(uint64) error { return nil }
-
-// Away waits.
-func (Free) Away(wait func()) { wait() }

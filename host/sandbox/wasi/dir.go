@@ -198,7 +198,11 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 		}
 		d.fs.limits.Fuel(costEntry)
 		if d.shows(e) {
-			e.Ino = d.m.ino(e.Ino, e.dev, join(d.shown, e.Name))
+			shown := ""
+			if e.Ino == 0 { // its number is made of its name
+				shown = join(d.shown, e.Name)
+			}
+			e.Ino = d.m.ino(e.Ino, e.dev, shown)
 			d.restage(&e.Dirent)
 			d.last, d.lastAt, d.at = e.Dirent, cookie, e.Next
 			return e.Dirent, true, 0

@@ -27,7 +27,10 @@ func clean(p string) (_ string, dir bool, _ Errno) {
 		return "", false, errOutside
 	}
 	last := p[strings.LastIndexByte(p, '/')+1:]
-	return path.Clean("/" + p), last == "" || last == "." || last == "..", 0
+	if p[0] != '/' {
+		p = "/" + p
+	}
+	return path.Clean(p), last == "" || last == "." || last == "..", 0
 }
 
 // Below returns the name of p, which is relative to the directory dir. Names

@@ -1,6 +1,7 @@
 package wasi
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -160,6 +161,48 @@ func (r *beneath) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, e
 	}
 	return os.NewFile(uintptr(fd), r.path(name)), nil
 }
+
+// openContent has no [os.File]: nobody waits for a file, and whoever opens it
+// this way closes it when nobody reads it any more.
+func (r *beneath) openContent(name string) (hostContent, int64, error) {
+	fd, err := r.look(name, unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	var st unix.Stat_t
+	_, err = again(func() (int, error) { return 0, unix.Fstat(fd, &st) })
+	switch {
+	case err != nil:
+	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+		err = unix.EISDIR
+	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+		err = unix.EACCES
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, 0, err
+	}
+	return descriptor(fd), st.Size, nil
+}
+
+// descriptor is an open file.
+type descriptor int
+
+func (d descriptor) ReadAt(p []byte, off int64) (done int, _ error) {
+	for done < len(p) {
+		n, err := again(func() (int, error) { return unix.Pread(int(d), p[done:], off+int64(done)) })
+		if err != nil {
+			return done, err
+		}
+		if n == 0 {
+			return done, io.EOF
+		}
+		done += n
+	}
+	return done, nil
+}
+
+func (d descriptor) Close() error { return unix.Close(int(d)) }
 
 // plain reports whether a name is one that the kernel looks up in the
 // directory itself, so that nothing can lead out if it is not followed.

@@ -1,11 +1,141 @@
 package wasi
 
-import "io"
+import (
+	"io"
+	"os"
+)
 
-// Content is the content of a file that was opened to be read, and its size at
-// that time. Any goroutine may read it as long as the guest waits and the file
-// is not closed by the one that opened it; the guest pays for nothing of that
-// yet. ok is false if the file was not opened to be read.
-func (f *File) Content() (r io.ReaderAt, size int64, ok bool) {
-	return f.body, f.size, f.reads
+// Content is the content of a regular file that is open, for a part of the host
+// that reads it for the guest. Any goroutine may read, as long as it is not
+// closed; the guest pays for nothing of that yet.
+type Content interface {
+	io.ReaderAt
+	// Size is how large it was when it was opened.
+	Size() int64
+	// Close may be called more than once.
+	Close()
+}
+
+// OpenContent is Open for what is only read, and is a file.
+func (f *FS) OpenContent(name string) (Content, Errno) {
+	h, errno := f.Open(name, ReadOnly)
+	if errno != 0 {
+		return nil, errno
+	}
+	file, ok := h.(*File)
+	if !ok {
+		h.Close()
+		return nil, EISDIR
+	}
+	return fileContent{file}, 0
+}
+
+// fileContent is what a file of the guest's holds.
+type fileContent struct{ *File }
+
+func (c fileContent) ReadAt(p []byte, off int64) (int, error) { return c.body.ReadAt(p, off) }
+func (c fileContent) Size() int64                             { return c.size }
+
+// View is another way to read the files of an FS, for one other goroutine. It
+// may be used while the guest uses the FS.
+type View struct {
+	fs *FS // with the same mounts
+	of *FS
+}
+
+// View returns a view, which is to be closed before f is. It can have as many
+// files open at the same time as it is given, at most maxOpen and at most half
+// of what f may still open: these are taken from f, so that what one of the two
+// can open does not depend on the other. What it costs goes to fuel.
+//
+// There is none if f has a stage or a journal, which serve one goroutine.
+func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {
+	if f.stage != nil || f.record != nil {
+		return nil, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, false
+	}
+	limits := f.limits
+	limits.Fuel = fuel
+	limits.MaxOpenFiles = min(maxOpen, (f.limits.MaxOpenFiles-f.opened+1)/2)
+	f.opened += limits.MaxOpenFiles
+	return &View{&FS{mounts: f.mounts, tree: f.tree, limits: limits}, f}, true
+}
+
+// Close ends the view, once. All that it opened is closed before: unlike an FS
+// it knows of none.
+func (v *View) Close() {
+	v.of.mu.Lock()
+	defer v.of.mu.Unlock()
+	v.of.opened -= v.fs.limits.MaxOpenFiles
+}
+
+// contentRoot is a root that opens a regular file at less than what an
+// [os.File] costs. It follows links, and waits for nobody.
+type contentRoot interface {
+	openContent(name string) (hostContent, int64, error)
+}
+
+type hostContent interface {
+	io.ReaderAt
+	io.Closer
+}
+
+// OpenContent is [FS.OpenContent].
+func (v *View) OpenContent(name string) (_ Content, errno Errno) {
+	p, errno := v.fs.at(name, followLink)
+	if errno != 0 {
+		return nil, errno
+	}
+	defer p.close()
+	if p.m == nil || p.slash {
+		return nil, EISDIR
+	}
+	if errno := v.fs.reserve(); errno != 0 {
+		return nil, errno
+	}
+	c := &viewContent{view: v}
+	if c.hostContent, c.size, errno = p.openContent(); errno != 0 {
+		v.fs.release(nil)
+		return nil, errno
+	}
+	return c, 0
+}
+
+// openContent opens a regular file.
+func (p *place) openContent() (hostContent, int64, Errno) {
+	if dir, ok := p.dir.(contentRoot); ok && !p.guarded() {
+		c, size, err := dir.openContent(p.name)
+		return c, size, errnoOf(err)
+	}
+	file, fi, errno := p.hold(os.O_RDONLY)
+	if errno == 0 && fi.IsDir() {
+		_ = file.Close()
+		errno = EISDIR
+	}
+	if errno != 0 {
+		return nil, 0, errno
+	}
+	return file, fi.Size(), 0
+}
+
+// viewContent is the content of a file that was opened through a view.
+type viewContent struct {
+	hostContent
+	view   *View
+	size   int64
+	closed bool
+}
+
+func (c *viewContent) Size() int64 { return c.size }
+
+func (c *viewContent) Close() {
+	if !c.closed {
+		c.closed = true
+		c.view.fs.release(nil)
+		_ = c.hostContent.Close()
+	}
 }

@@ -79,7 +79,9 @@ const (
 // Zero is the first. What a cookie that was never given leads to is the
 // kernel's affair: some entry of this directory, the end, or an error.
 func (e *entries) seek(f *os.File, cookie uint64) (passed uint64, _ error) {
-	e.rest = nil
+	if e.rest = nil; cookie == 0 && e.buf == nil {
+		return 0, nil // nothing was read yet
+	}
 	_, err := f.Seek(int64(cookie), io.SeekStart)
 	return 0, err
 }

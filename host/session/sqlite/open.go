@@ -124,13 +124,17 @@ func (s *Store) pragma(ctx context.Context, name string, value any) error {
 
 // version reads the version of the schema and refuses a file that is not ours,
 // or no longer. A file without anything in it has version 0.
-func (s *Store) version(ctx context.Context) (int, error) {
-	version, err := s.readVersion(ctx)
-	var foreign *OpenError
-	if errors.As(err, &foreign) && foreign.Err == nil {
-		// Another process may have made the schema between two of the reads.
-		return s.readVersion(ctx)
-	}
+func (s *Store) version(ctx context.Context) (version int, err error) {
+	// Who makes the file a new store has it for itself for a while.
+	err = patiently(ctx, s.busy, func() error {
+		version, err = s.readVersion(ctx)
+		var foreign *OpenError
+		if errors.As(err, &foreign) && foreign.Err == nil {
+			// Another process may have made the schema between two of the reads.
+			version, err = s.readVersion(ctx)
+		}
+		return err
+	})
 	return version, err
 }
 
@@ -168,7 +172,7 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	var mode string
-	if err := s.pragma(ctx, "journal_mode", &mode); err != nil {
+	if err := patiently(ctx, s.busy, func() error { return s.pragma(ctx, "journal_mode", &mode) }); err != nil {
 		return err
 	}
 	if mode != "wal" {
@@ -208,5 +212,5 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.exec(ctx, marks); err != nil {
 		return err
 	}
-	return s.exec(ctx, "COMMIT")
+	return patiently(ctx, s.busy, func() error { return s.exec(ctx, "COMMIT") })
 }

@@ -5,7 +5,8 @@ package search
 // The host's functions. Natively there is no host; tests of this package put
 // their own here.
 var (
-	hosted    = false
-	hostList  = func(dirsPtr, dirsLen, ret uint32) {}
-	hostLines = func(filesPtr, filesLen, patternPtr, patternLen, context, maxMatches, maxText, maxChars, ret uint32) {}
+	hosted      = false
+	hostList    = func(dirsPtr, dirsLen, ret uint32) {}
+	hostBegin   = func(filesPtr, filesLen, patternPtr, patternLen, context, maxMatches, maxText, maxChars, ret uint32) {}
+	hostCollect = func(ret uint32) {}
 )

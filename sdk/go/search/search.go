@@ -13,6 +13,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"github.com/stockade-dev/stockade/sdk/go/internal/abi"
 )
@@ -21,7 +22,8 @@ var (
 	// ErrDenied: no files were granted. It is fs.ErrPermission too.
 	ErrDenied = abi.Sentinel("search denied", fs.ErrPermission)
 	// ErrInvalid: the pattern is not valid RE2, or is too large for the host,
-	// or there are more than MaxNames bytes of names, or than 65536 of them.
+	// or there are more than MaxNames bytes of names, or than 65536 of them; or
+	// a search has to be collected first, or begun.
 	ErrInvalid = errors.New("search invalid")
 	// ErrUnavailable: there is no host. It is ErrUnsupported too.
 	ErrUnavailable = abi.Sentinel("search unavailable: the program does not run as a Stockade module", errors.ErrUnsupported)
@@ -92,6 +94,9 @@ func listing(names string, kinds []byte) Listing {
 // something is as much as it allows.
 type Query struct {
 	Files []string // absolute names
+	// Names are more of them, after Files: one text in which each is followed
+	// by a NUL. For thousands it takes less than Files.
+	Names []byte
 	// Pattern is an RE2 expression, of 1024 bytes at most, that is matched
 	// against each line without its ending, \n or \r\n, and the first MiB of
 	// it. Files with a NUL among the first 8000 bytes have no lines.
@@ -120,20 +125,51 @@ type Line struct {
 	Cut     bool // the line has more characters than Text
 }
 
-// Lines searches files.
+// Lines searches files, and waits for what is found.
 func Lines(q Query) (Found, error) {
+	if err := Begin(q); err != nil {
+		return Found{}, err
+	}
+	return Collect()
+}
+
+// Begin begins to search files, and returns. The host searches while the module
+// does something else, such as to find out what to search next. The result has
+// to be collected before the next search, also by Lines; if it never is, the
+// search ends with the call.
+func Begin(q Query) error {
+	if !hosted {
+		return ErrUnavailable
+	}
+	var f abi.Frame
+	defer f.Free()
+	files := unsafe.String(unsafe.SliceData(q.Names), len(q.Names)) // until Begin returns
+	if len(q.Files) > 0 {
+		files = join(q.Files) + files
+	}
+	filesPtr, filesLen := f.Text(files)
+	patternPtr, patternLen := f.Text(q.Pattern)
+	// result<_, error>: the case at 0; the error at 4.
+	ret, r := f.Area(16)
+	hostBegin(filesPtr, filesLen, patternPtr, patternLen,
+		clamp(q.Context), clamp(q.MaxMatches), clamp(q.MaxText), clamp(q.MaxChars), ret)
+	if r.Bool(0) {
+		return errorOf(r)
+	}
+	return nil
+}
+
+// Collect waits for what Begin has begun. The module pays for it here.
+func Collect() (Found, error) {
 	if !hosted {
 		return Found{}, ErrUnavailable
 	}
 	var f abi.Frame
 	defer f.Free()
-	filesPtr, filesLen := f.Text(join(q.Files))
-	patternPtr, patternLen := f.Text(q.Pattern)
 	// result<found, error>: the case at 0; at 4 the error, or found: the lines
 	// at 4, the text at 12, failed at 20 and more at 24.
 	ret, r := f.Area(28)
-	hostLines(filesPtr, filesLen, patternPtr, patternLen,
-		clamp(q.Context), clamp(q.MaxMatches), clamp(q.MaxText), clamp(q.MaxChars), ret)
+	hostCollect(ret)
 	if r.Bool(0) {
 		return Found{}, errorOf(r)
 	}

@@ -51,11 +51,13 @@ func TestListLiftsWhatTheHostLists(t *testing.T) {
 func TestLinesLowersAndLifts(t *testing.T) {
 	host(t)
 	var got Query
-	hostLines = func(filesPtr, filesLen, patternPtr, patternLen, context, maxMatches, maxText, maxChars, ret uint32) {
+	hostBegin = func(filesPtr, filesLen, patternPtr, patternLen, context, maxMatches, maxText, maxChars, ret uint32) {
 		got = Query{
 			Files: []string{string(abi.Take(filesPtr, filesLen))}, Pattern: string(abi.Take(patternPtr, patternLen)),
 			Context: int(context), MaxMatches: int(maxMatches), MaxText: int(maxText), MaxChars: int(maxChars),
 		}
+	}
+	hostCollect = func(ret uint32) {
 		r, f := abi.Record(abi.Take(ret, 28)), new(abi.Frame)
 		ptr, list := f.Area(48)
 		list.SetU64(0, 1<<33)
@@ -78,6 +80,9 @@ func TestLinesLowersAndLifts(t *testing.T) {
 	if diff := cmp.Diff(Query{Files: []string{"/a\x00/b\x00"}, Pattern: "p", Context: 1, MaxMatches: 2, MaxText: 3}, got); diff != "" {
 		t.Errorf("host got (-want +got):\n%s", diff)
 	}
+	if _, err := Lines(Query{Files: []string{"/a"}, Names: []byte("/b\x00/c\x00")}); err != nil || got.Files[0] != "/a\x00/b\x00/c\x00" {
+		t.Errorf("host got %q, %v", got.Files, err)
+	}
 	want := Found{Lines: []Line{{File: 1, Number: 1 << 33, Text: "ab", Matches: true}, {Number: 7, Text: "c", Cut: true}}, Failed: 5, More: true}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
@@ -99,10 +104,12 @@ func TestErrors(t *testing.T) {
 			r.SetPair(8)(new(abi.Frame).Text("because"))
 		}
 		hostList = func(_, _, ret uint32) { refuse(abi.Take(ret, 16)) }
-		hostLines = func(_, _, _, _, _, _, _, _, ret uint32) { refuse(abi.Take(ret, 28)) }
+		hostBegin = func(_, _, _, _, _, _, _, _, ret uint32) { refuse(abi.Take(ret, 16)) }
+		hostCollect = func(ret uint32) { refuse(abi.Take(ret, 28)) }
 		_, err := List("/")
 		_, also := Lines(Query{})
-		if !errors.Is(err, want) || !errors.Is(also, want) || err.Error() != want.Error()+": because" {
+		_, last := Collect()
+		if !errors.Is(err, want) || !errors.Is(also, want) || !errors.Is(last, want) || err.Error() != want.Error()+": because" {
 			t.Errorf("case %d is %v and %v", i, err, also)
 		}
 	}

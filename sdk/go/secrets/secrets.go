@@ -1,4 +1,5 @@
-// Package secrets names secrets without seeing them.
+// Package secrets names secrets without seeing them. A tool asks for them with
+// tool.UsesSecret.
 package secrets
 
 import (
@@ -18,8 +19,11 @@ var (
 )
 
 // Placeholder returns a text that stands for the named secret. The host
-// replaces it by the value in a request that package http sends to the host
-// that the secret is for, and nowhere else.
+// replaces it by the value in the one header that the secret is for, in a
+// request that package http sends to a host that the secret is for, and nowhere
+// else: in a URL, a body, another header or for another host it is an error.
+// Each call of Placeholder returns another text, which means nothing in another
+// call of the tool.
 func Placeholder(name string) (string, error) {
 	var f abi.Frame
 	defer f.Free()

@@ -45,6 +45,12 @@
 // os. It sees the directories that were granted, by their names on the host,
 // and nothing else; relative paths start at the caller's working directory.
 //
+// # Secrets
+//
+// A tool that asked for a secret with [UsesSecret] gets a placeholder of it from
+// package secrets and puts that into a header, such as "Bearer "+placeholder.
+// It never sees the value.
+//
 // # Results and errors
 //
 // A result that is a JSON object goes to the caller as it is; any other value

@@ -88,6 +88,25 @@ func RunsCommand(commandArg, timeoutArg string) Option {
 	}
 }
 
+// UsesNetwork asks for requests through package http, to the hosts that are
+// granted.
+func UsesNetwork() Option {
+	return func(e *entry) { e.Capabilities.Network = "http" }
+}
+
+// UsesSecret asks for a secret by its name: 1 to 64 letters, digits, '_' or '-',
+// the first a letter. The tool gets a placeholder from package secrets, and the
+// host puts the value in its place, in a request of package http to one of the
+// hosts and in the one header. A host is NAME or NAME:PORT, such as
+// "api.github.com"; 443 if there is no port. Without hosts, or with an empty
+// header, it is the person who says where the secret goes. A tool asks for at
+// most 16 secrets.
+func UsesSecret(name, header string, hosts ...string) Option {
+	return func(e *entry) {
+		e.Capabilities.Secrets = append(e.Capabilities.Secrets, secret{Name: name, Hosts: hosts, Header: header})
+	}
+}
+
 // ReportsContent says that the result tells, in its field "sha256", the
 // SHA-256 in hex of the file that the argument pathArg names, as it is after
 // the call. The host notes it as seen by the conversation.
@@ -116,6 +135,42 @@ type capabilities struct {
 	Files       string `json:"files,omitempty"`
 	Exec        string `json:"exec,omitempty"`
 	ExecTimeout string `json:"exec_timeout,omitempty"`
+	Network     string `json:"network,omitempty"`
+
+	Secrets []secret `json:"secrets,omitempty"`
+}
+
+type secret struct {
+	Name   string   `json:"name"`
+	Hosts  []string `json:"hosts,omitempty"`
+	Header string   `json:"header,omitempty"`
+}
+
+const maxSecrets = 16
+
+// checkSecrets finds the mistakes that need no rules for the names of hosts and
+// headers: the host knows those.
+func (c capabilities) checkSecrets() error {
+	if len(c.Secrets) > maxSecrets {
+		return fmt.Errorf("UsesSecret asks for %d secrets; a tool may have %d", len(c.Secrets), maxSecrets)
+	}
+	seen := map[string]bool{}
+	for _, s := range c.Secrets {
+		if !validName(s.Name) || strings.ContainsAny(s.Name[:1], "0123456789_-") {
+			return fmt.Errorf("UsesSecret: the name %q is not 1 to 64 letters, digits, '_' or '-', the first a letter", s.Name)
+		}
+		if lower := strings.ToLower(s.Name); seen[lower] {
+			return fmt.Errorf("UsesSecret asks for %q twice", s.Name)
+		} else {
+			seen[lower] = true
+		}
+		for _, h := range s.Hosts {
+			if h == "" || strings.ContainsAny(h, " /*@") {
+				return fmt.Errorf("UsesSecret: %q is not a host, NAME or NAME:PORT", h)
+			}
+		}
+	}
+	return nil
 }
 
 type content struct {
@@ -161,6 +216,9 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 	}
 	if e.Capabilities.ExecTimeout != "" && e.Capabilities.Exec == "" {
 		return nil, errors.New("RunsCommand without the argument that holds the command")
+	}
+	if err := e.Capabilities.checkSecrets(); err != nil {
+		return nil, err
 	}
 	if c := e.Content; c != nil && (!args.has(c.Path) || c.Hash != "" && !args.has(c.Hash)) {
 		return nil, fmt.Errorf("the content option names the arguments %q and %q, which %v does not have both", c.Path, c.Hash, in)

@@ -131,6 +131,10 @@ func TestRegistrationMistakes(t *testing.T) {
 		"decodes itself":          {entryOf[decoder]("x"), "decodes itself"},
 		"unknown command":         {entryOf[nested]("x", RunsCommand("command", "")), `names the argument "command"`},
 		"unknown timeout":         {entryOf[nested]("x", RunsCommand("deep", "t")), `names the argument "t"`},
+		"a secret's name":         {entryOf[nested]("x", UsesSecret("1A", "")), "UsesSecret: the name"},
+		"no secret's name":        {entryOf[nested]("x", UsesSecret("", "")), "UsesSecret: the name"},
+		"a secret twice":          {entryOf[nested]("x", UsesSecret("A", ""), UsesSecret("a", "X")), "twice"},
+		"a secret's host":         {entryOf[nested]("x", UsesSecret("A", "", "https://a.example/")), "not a host"},
 		"timeout alone":           {entryOf[nested]("x", RunsCommand("", "deep")), "without the argument"},
 	}
 	for name, tt := range tests {
@@ -390,6 +394,19 @@ func lift(ptr uint32) (kind string, text string) {
 		return "cancelled", ""
 	}
 	return Code(area.Case(4)).String(), area.Text(8)
+}
+
+func TestSecretsInTheManifest(t *testing.T) {
+	e, err := newEntry("x", "X.", func(context.Context, nested) (string, error) { return "", nil },
+		UsesSecret("TOKEN", "X-Key", "a.example", "b.example:8443"), UsesSecret("Other", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := encode(e.Capabilities)
+	want := `{"secrets":[{"name":"TOKEN","hosts":["a.example","b.example:8443"],"header":"X-Key"},{"name":"Other"}]}`
+	if string(got) != want || err != nil {
+		t.Errorf("got %s, %v", got, err)
+	}
 }
 
 func TestLower(t *testing.T) {

@@ -1,6 +1,9 @@
 package abi
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Frame owns the blocks that the guest makes for one call across the border:
 // the arguments of an import, or the value that an export returns. The zero
@@ -27,7 +30,15 @@ func (f *Frame) Bytes(b []byte) (ptr, size uint32) {
 // Text lowers a string. The host traps on text that is not UTF-8, so bytes
 // that are not become U+FFFD.
 func (f *Frame) Text(s string) (ptr, size uint32) {
-	return f.Bytes([]byte(strings.ToValidUTF8(s, "\uFFFD")))
+	if !utf8.ValidString(s) { // which is found out faster than what to do about it
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	if s == "" {
+		return maxAlign, 0
+	}
+	ptr, r := f.Area(uint32(len(s)))
+	copy(r, s)
+	return ptr, uint32(len(s))
 }
 
 // Texts lowers n strings that lie in a row: a list<string> with one for each

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+)
+
+// netRules are the user's: network.allow, network.deny and --allow-net.
+func (a *app) netRules() ([]policy.NetRule, error) {
+	var rules []policy.NetRule
+	for _, part := range []struct {
+		effect policy.Effect
+		texts  []string
+		key    string
+	}{{policy.Allow, a.cfg.Network.Allow, "network.allow"}, {policy.Deny, a.cfg.Network.Deny, "network.deny"}} {
+		for _, text := range part.texts {
+			r, err := policy.ParseNetRule(part.effect, text)
+			if err != nil {
+				return nil, usageError("mend "+part.key+" in "+a.cfg.Source(part.key), "%v", err)
+			}
+			r.Source = policy.SourceSettings
+			rules = append(rules, r)
+		}
+	}
+	for _, text := range a.flags.allowNet {
+		r, err := policy.ParseNetRule(policy.Allow, text)
+		if err != nil {
+			return nil, usageError("for example --allow-net api.example.com or --allow-net http://127.0.0.1:8080", "--allow-net: %v", err)
+		}
+		r.Source = policy.SourceFlag
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+// egress makes the one way out to the network.
+func (a *app) egress() (*egress.Egress, error) {
+	if a.out != nil {
+		return a.out, nil
+	}
+	opts := egress.Options{Proxy: a.cfg.Network.Proxy, ProxyResolves: a.cfg.Network.ProxyResolves, Logger: a.logger()}
+	for _, name := range a.cfg.Network.CAFiles {
+		if rest, ok := strings.CutPrefix(name, "~/"); ok {
+			name = filepath.Join(a.s.env("HOME"), rest)
+		}
+		pem, err := os.ReadFile(name)
+		if err != nil {
+			return nil, usageError("mend network.ca_files in "+a.cfg.Source("network.ca_files"), "certificate authorities: %v", err)
+		}
+		opts.Authorities = append(append(opts.Authorities, pem...), '\n')
+	}
+	out, err := egress.New(opts)
+	if err != nil {
+		return nil, usageError("mend network in "+a.dirs.agentTOML(), "%v", err)
+	}
+	a.out = out
+	return out, nil
+}
+
+// reachProvider gives the client of a model the way to its own host, whatever
+// it is, and to nobody else.
+func (a *app) reachProvider(opts *openai.Options) error {
+	base := opts.BaseURL
+	if base == "" {
+		base = openai.DefaultBaseURL
+	}
+	rules, err := a.netRules()
+	if err != nil {
+		return err
+	}
+	out, err := a.egress()
+	if err != nil {
+		return err
+	}
+	network, err := egress.ProviderNetwork(base, rules)
+	if err != nil {
+		return usageError("check model.base_url; `stockade config` shows where it comes from", "%v", err)
+	}
+	if opts.Name != providerOffline { // which this process serves
+		network = a.ceiling.Narrows(network)
+	}
+	opts.HTTPClient = out.Client(network)
+	return nil
+}
+
+// guestHTTP is the host function http on top of egress, which is made when the
+// first guest makes a request: reading the certificate authorities takes
+// longer than most calls.
+type guestHTTP struct {
+	egress func() (*egress.Egress, error)
+}
+
+// Fetch implements hostmod.HTTP.
+func (h guestHTTP) Fetch(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
+	out, err := h.egress()
+	if err != nil {
+		return nil, &hostmod.HTTPError{Case: hostmod.HTTPDenied, Err: fmt.Errorf("the network is not configured: %w", err)}
+	}
+	resp, err := out.Fetch(ctx, grant, egress.Request(req))
+	if err == nil {
+		answer := hostmod.HTTPResponse(*resp)
+		return &answer, nil
+	}
+	failure := &hostmod.HTTPError{Case: hostmod.HTTPProtocol, Err: err}
+	if e, ok := errors.AsType[*egress.Error](err); ok {
+		failure.Limit = uint64(e.Limit)
+		failure.Case = map[egress.Kind]uint8{
+			egress.Denied: hostmod.HTTPDenied, egress.Invalid: hostmod.HTTPInvalid, egress.DNS: hostmod.HTTPDNS,
+			egress.Connect: hostmod.HTTPConnect, egress.TLS: hostmod.HTTPTLS, egress.Timeout: hostmod.HTTPTimeout,
+			egress.TooLarge: hostmod.HTTPTooLarge, egress.Protocol: hostmod.HTTPProtocol,
+		}[e.Kind]
+	}
+	return nil, failure
+}
+
+// guestNetwork is the service behind the host function http.
+func (a *app) guestNetwork() hostmod.HTTP { return guestHTTP{sync.OnceValues(a.egress)} }

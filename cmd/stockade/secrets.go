@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"golang.org/x/term"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// vault is where secrets are kept. It opens nothing yet. anew lets a file that
+// is not there yet have a passphrase.
+func (a *app) vault(anew bool) *secret.Vault {
+	if a.secrets == nil {
+		a.secrets = secret.NewVault(secret.NewKeyring(a.dirs.keyringNames()), a.secretsFile(anew), a.known)
+	}
+	return a.secrets
+}
+
+func (a *app) secretsFile(anew bool) *secret.File {
+	return secret.NewFile(secret.FileOptions{
+		Path: a.dirs.secrets(), Key: a.dirs.secretsKey(), Passphrase: a.askPassphrase, NewPassphrase: anew,
+	})
+}
+
+// learnSecrets reads the secrets that the tools of a catalog ask for, so that
+// they are known before anything that may hold one is shown or recorded, and a
+// passphrase is asked for before a turn and not in the middle of one. Where no
+// tool asks for any, nothing is opened.
+func (a *app) learnSecrets(ctx context.Context, catalog *tool.Catalog) {
+	defer a.asked.Store(true)
+	seen := map[string]bool{} // names, and what was said
+	for _, name := range catalog.Names() {
+		e, _ := catalog.Find(name)
+		for _, s := range e.Capabilities.Secrets {
+			if seen[s.Name] {
+				continue
+			}
+			seen[s.Name] = true
+			_, err := a.vault(false).Get(ctx, s.Name)
+			if err != nil && !errors.Is(err, secret.ErrNotFound) && !seen[err.Error()] {
+				seen[err.Error()] = true // one reason can hold for all of them
+				a.s.note("warning: a secret cannot be read: %v", err)
+			}
+		}
+	}
+}
+
+// askPassphrase asks on the terminal, before turns only: in one, a question of
+// another kind may be open.
+func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
+	if a.flags.json || a.asked.Load() {
+		return nil, fmt.Errorf("%w: nobody can be asked now", secret.ErrUnavailable)
+	}
+	in, out := a.s.in, a.s.err
+	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+		defer tty.Close()
+		in, out = tty, tty
+	} else if !a.s.interactive() {
+		return nil, fmt.Errorf("%w: there is no terminal to ask on", secret.ErrUnavailable)
+	}
+	prompt := "passphrase of the secrets, which is not shown: "
+	if anew {
+		prompt = "new " + prompt
+	}
+	first, err := readHidden(ctx, in, out, prompt)
+	if err != nil || !anew {
+		return []byte(first), err
+	}
+	again, err := readHidden(ctx, in, out, "once more: ")
+	if err == nil && again != first {
+		err = errors.New("the two are not the same")
+	}
+	return []byte(first), err
+}
+
+// readHidden reads a line from a terminal that does not show it. However it
+// ends, the terminal shows again what is typed.
+func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) (string, error) {
+	fd := int(in.Fd())
+	state, err := term.GetState(fd)
+	if err != nil {
+		return "", err
+	}
+	// Before the prompt: who sees that may type at once.
+	if err := noEcho(in); err != nil {
+		return "", err
+	}
+	defer func() { _ = term.Restore(fd, state) }()
+	flushInput(in)
+	fmt.Fprint(out, prompt)
+	type line struct {
+		text []byte
+		err  error
+	}
+	lines := make(chan line, 1)
+	go func() { // a read from a terminal cannot be cancelled
+		text, err := term.ReadPassword(fd)
+		lines <- line{text, err}
+	}()
+	select {
+	case l := <-lines:
+		fmt.Fprintln(out)
+		return string(l.text), l.err
+	case <-ctx.Done():
+		fmt.Fprintln(out)
+		return "", context.Cause(ctx)
+	}
+}
+
+// hostSecrets is the host function secrets on top of the vault.
+type hostSecrets struct{ a *app }
+
+// Placeholders implements hostmod.Secrets.
+func (h hostSecrets) Placeholders(granted []tool.Secret) hostmod.Placeholders {
+	return placeholders{secret.NewTable(granted, h.a.vault(false))}
+}
+
+type placeholders struct{ *secret.Table }
+
+// Placeholder implements hostmod.Placeholders.
+func (p placeholders) Placeholder(ctx context.Context, name string) (string, error) {
+	text, err := p.Table.Placeholder(ctx, name)
+	switch {
+	case errors.Is(err, secret.ErrNotGranted):
+		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
+	case errors.Is(err, secret.ErrNotFound):
+		err = fmt.Errorf("%w: %w", hostmod.ErrSecretMissing, err)
+	}
+	return text, err
+}
+
+// redact makes everything that is printed pass through a redactor.
+func (s *stdio) redact(r *secret.Redactor) {
+	out := r.Writer(s.out)
+	s.out, s.flush = out, out.Flush
+	s.err = messages{r.Writer(s.err)}
+}
+
+// messages is a writer that gets whole messages: nothing of one is held back.
+type messages struct{ w *secret.Writer }
+
+func (m messages) Write(p []byte) (int, error) {
+	n, err := m.w.Write(p)
+	return n, errors.Join(err, m.w.Flush())
+}
+
+// redactQuestion takes secrets out of what a person is asked. What runs, and
+// what the answer is bound to, is the question's call as it was made.
+func redactQuestion(r *secret.Redactor, q policy.Question) policy.Question {
+	q.Call.Args = r.JSON(q.Call.Args)
+	for _, text := range []*string{&q.Reason, &q.Command, &q.Dir, &q.Says, &q.Changes, &q.Warning, &q.Allow} {
+		*text = r.Text(*text)
+	}
+	rules := map[policy.Scope]string{}
+	for scope, words := range q.Rules {
+		rules[scope] = r.Text(words)
+	}
+	q.Rules = rules
+	changed := slices.Clone(q.Changed)
+	for i := range changed {
+		c := &changed[i]
+		for _, text := range []*string{
+			&c.Rule, &c.Was.Said.Description, &c.Was.Said.Schema, &c.Was.Said.AsksFor,
+			&c.Now.Said.Description, &c.Now.Said.Schema, &c.Now.Said.AsksFor,
+		} {
+			*text = r.Text(*text)
+		}
+	}
+	q.Changed = changed
+	return q
+}

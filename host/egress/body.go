@@ -1,0 +1,85 @@
+package egress
+
+import (
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// errWire ends the reading of a body that is too large before it is
+// decompressed.
+var errWire = errors.New("the body is too large as it comes")
+
+// read reads the body, decompressed, of which it keeps so many bytes. What
+// comes over the wire is bounded on its own: compressed data can expand to
+// nothing, too.
+func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated bool, err error) {
+	limit := int64(x.grant.Limits().HTTPResponseBytes)
+	tooLarge := &Error{Kind: TooLarge, Limit: limit}
+	if !x.cuts && resp.ContentLength > limit {
+		return nil, false, tooLarge
+	}
+	received.r = resp.Body
+	wire := &bounded{r: received, left: limit}
+	r, err := decoded(resp, wire)
+	if err != nil {
+		return nil, false, x.broken(err, tooLarge)
+	}
+	body, err = io.ReadAll(io.LimitReader(r, int64(x.keep)+1))
+	switch {
+	case len(body) > x.keep && x.cuts:
+		return body[:x.keep:x.keep], true, nil
+	case len(body) > x.keep:
+		return nil, false, tooLarge
+	case err != nil:
+		return nil, false, x.broken(err, tooLarge)
+	}
+	return body, false, nil
+}
+
+func (x *fetch) broken(err error, tooLarge *Error) error {
+	if errors.Is(err, errWire) {
+		return tooLarge
+	}
+	return phase(Protocol, "read the answer of "+x.target.url.Host, err)
+}
+
+// decoded undoes the one coding that was asked for. Codings upon each other,
+// and others, are nobody's wish.
+func decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
+	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
+	switch coding {
+	case "", "identity":
+		return r, nil
+	case "gzip", "x-gzip":
+	default:
+		return nil, failf(Protocol, "the answer is coded as %q, and gzip was asked for", tooLong(coding, 60))
+	}
+	resp.Header.Del("Content-Encoding")
+	resp.Header.Del("Content-Length")
+	z, err := gzip.NewReader(r)
+	if errors.Is(err, io.EOF) {
+		return strings.NewReader(""), nil // the answer to HEAD, or 304
+	}
+	return z, err
+}
+
+// bounded fails where more comes than it lets through.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1] // one more shows that there is more
+	}
+	n, err := b.r.Read(p)
+	if int64(n) > b.left {
+		return int(b.left), errWire
+	}
+	b.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,84 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Client returns a client for the provider of the model: to the hosts of this
+// network, without redirects. Connections are kept and used again, by the same
+// client only. Time and size are for its user to bound.
+func (e *Egress) Client(network *policy.Network) *http.Client {
+	c := &client{network: network}
+	open := func(ctx context.Context, protocols []string) (net.Conn, error) {
+		// The decision about the request on whose behalf the transport dials; a
+		// connection is used again only for the same host, port and protocol.
+		d, ok := ctx.Value(decisionKey{}).(policy.NetDecision)
+		if !ok {
+			return nil, fail(Denied, errors.New("nothing was decided about this connection"))
+		}
+		return e.open(ctx, d, protocols)
+	}
+	c.next = &http.Transport{
+		Proxy:          nil,
+		DialContext:    func(ctx context.Context, _, _ string) (net.Conn, error) { return open(ctx, nil) },
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return open(ctx, []string{"h2", "http/1.1"}) },
+
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           4,
+		IdleConnTimeout:        90 * time.Second,
+		MaxResponseHeaderBytes: maxResponseHead,
+	}
+	return &http.Client{
+		Transport:     c,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+type decisionKey struct{}
+
+// client decides about each request before the transport sees it.
+type client struct {
+	network *policy.Network
+	next    *http.Transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
+	t, err := parseTarget(req.URL.String())
+	if err == nil && t.url.Host != req.URL.Host {
+		req = req.Clone(req.Context())
+		req.URL.Host = t.url.Host // in its one form, or the transport would make its own
+	}
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // as a RoundTripper has to
+		}
+		return nil, fail(Invalid, err)
+	}
+	d := c.network.Decide(t.host.String(), t.port, t.proto)
+	if err := d.Err(); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // as a RoundTripper has to
+		}
+		return nil, fail(Denied, err)
+	}
+	return c.next.RoundTrip(req.WithContext(context.WithValue(req.Context(), decisionKey{}, d)))
+}
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
+func (c *client) CloseIdleConnections() { c.next.CloseIdleConnections() }
+
+// ProviderNetwork is [policy.ProviderNetwork] for the provider at a base URL.
+func ProviderNetwork(base string, rules []policy.NetRule) (*policy.Network, error) {
+	t, err := parseTarget(base)
+	if err != nil {
+		return nil, err
+	}
+	return policy.ProviderNetwork(t.host, t.port, t.proto, rules), nil
+}

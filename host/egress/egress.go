@@ -1,0 +1,210 @@
+package egress
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Resolver looks up names; [net.Resolver] is one.
+type Resolver interface {
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+}
+
+// Options says how the network is reached. The zero value of each field is its
+// default.
+type Options struct {
+	// Proxy is the URL of an HTTP proxy, http or https, through which the
+	// internet is reached; empty is directly. What is not public (this machine,
+	// granted private addresses) is never asked of a proxy.
+	Proxy string
+	// ProxyResolves sends names to the proxy, for networks where nobody else can
+	// resolve them. Which address a name leads to is then the proxy's to check.
+	// By default, names are resolved and checked here, and the proxy gets the
+	// address.
+	ProxyResolves bool
+	// Authorities are certificates in PEM that are trusted beside the system's.
+	Authorities []byte
+
+	ResolveTimeout time.Duration // of one name; 5s
+	ConnectTimeout time.Duration // to one address; 5s
+	TLSTimeout     time.Duration // of a handshake, and of the proxy's answer; 10s
+	HeaderTimeout  time.Duration // from a guest's request to the head of the answer; 20s
+
+	Resolver Resolver // net.DefaultResolver
+	// Connect opens the connection to an address that has been checked; it is
+	// for tests. nil: TCP.
+	Connect func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
+	Logger  *slog.Logger // nil is silent
+}
+
+// maxAddresses is how many addresses of a name are looked at; a name that has
+// more is refused. maxAttempts of them are connected to, one after the other.
+const (
+	maxAddresses = 256
+	maxAttempts  = 8
+)
+
+// Egress is the way out.
+type Egress struct {
+	opts  Options // fixed at creation
+	proxy *proxy  // nil: none
+	roots func() (*x509.CertPool, error)
+}
+
+// New checks the options. It connects to nothing.
+func New(opts Options) (*Egress, error) {
+	for _, d := range []struct {
+		v   *time.Duration
+		def time.Duration
+	}{
+		{&opts.ResolveTimeout, 5 * time.Second}, {&opts.ConnectTimeout, 5 * time.Second},
+		{&opts.TLSTimeout, 10 * time.Second}, {&opts.HeaderTimeout, 20 * time.Second},
+	} {
+		if *d.v <= 0 {
+			*d.v = d.def
+		}
+	}
+	if opts.Resolver == nil {
+		opts.Resolver = net.DefaultResolver
+	}
+	if opts.Connect == nil {
+		opts.Connect = connect
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	e := &Egress{opts: opts}
+	var err error
+	if e.proxy, err = parseProxy(opts.Proxy); err != nil {
+		return nil, err
+	}
+	if len(opts.Authorities) > 0 && !x509.NewCertPool().AppendCertsFromPEM(opts.Authorities) {
+		return nil, errors.New("certificate authorities: there is no certificate in PEM")
+	}
+	// Reading them takes milliseconds, which a run without the network saves.
+	e.roots = sync.OnceValues(func() (*x509.CertPool, error) {
+		pool, err := systemRoots()
+		if err != nil {
+			return nil, fmt.Errorf("read the system's certificate authorities: %w", err)
+		}
+		pool.AppendCertsFromPEM(opts.Authorities)
+		return pool, nil
+	})
+	return e, nil
+}
+
+// Dial connects to what was decided on. The connection speaks no TLS yet.
+func (e *Egress) Dial(ctx context.Context, d policy.NetDecision) (net.Conn, error) {
+	if err := d.Err(); err != nil {
+		return nil, fail(Denied, err)
+	}
+	if e.proxy != nil && e.opts.ProxyResolves && d.Addresses() == nil {
+		return e.tunnel(ctx, d.Host().String(), d.Port())
+	}
+	addrs, err := e.resolve(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	var first error
+	for i, a := range addrs {
+		if i == maxAttempts || ctx.Err() != nil {
+			break
+		}
+		conn, err := e.reach(ctx, d, a)
+		if err == nil {
+			return conn, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	if first == nil {
+		first = phase(Connect, "connect to "+d.String(), context.Cause(ctx))
+	}
+	return nil, first
+}
+
+// reach connects to one address, directly or through the proxy. It asks policy
+// again: this is the last place before the connection.
+func (e *Egress) reach(ctx context.Context, d policy.NetDecision, a netip.Addr) (net.Conn, error) {
+	if err := d.CheckAddr(a); err != nil {
+		return nil, fail(Denied, err)
+	}
+	if e.proxy != nil && policy.Public(a) {
+		return e.tunnel(ctx, a.String(), d.Port())
+	}
+	return e.connect(ctx, "connect to "+d.String(), netip.AddrPortFrom(a, d.Port()))
+}
+
+func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.opts.ConnectTimeout)
+	defer cancel()
+	conn, err := e.opts.Connect(ctx, addr)
+	if err != nil {
+		return nil, phase(Connect, what, err)
+	}
+	return conn, nil
+}
+
+// resolve returns the addresses of a host, all of them checked. One that may
+// not be reached refuses the name: an honest name has none, and which of them
+// would be dialled is for whoever answers to choose.
+func (e *Egress) resolve(ctx context.Context, d policy.NetDecision) ([]netip.Addr, error) {
+	if addrs := d.Addresses(); addrs != nil {
+		return addrs, nil
+	}
+	addrs, err := e.lookup(ctx, d.Host().Name())
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range addrs {
+		if err := d.CheckAddr(a); err != nil {
+			return nil, fail(Denied, err)
+		}
+	}
+	return addrs, nil
+}
+
+// lookup asks for the addresses of a name, once.
+func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.opts.ResolveTimeout)
+	defer cancel()
+	found, err := e.opts.Resolver.LookupNetIP(ctx, "ip", absolute(name))
+	if err == nil && len(found) == 0 {
+		err = errors.New("it has no address")
+	}
+	if err == nil && len(found) > maxAddresses {
+		err = fmt.Errorf("it has %d addresses, more than %d", len(found), maxAddresses)
+	}
+	if err != nil {
+		return nil, phase(DNS, "resolve "+name, err)
+	}
+	var addrs []netip.Addr
+	for _, a := range found {
+		// The resolver of package net tells no difference between an IPv4 address
+		// and its mapped form, and a connection goes to the IPv4 address anyway.
+		addrs = append(addrs, a.Unmap())
+	}
+	return addrs, nil
+}
+
+// absolute keeps the resolver from trying a name below the domains of its own
+// network: a rule for example.com is none for example.com.corp.internal. A name
+// of one label is looked for there, as it is meant to be.
+func absolute(name string) string {
+	for i := range len(name) {
+		if name[i] == '.' {
+			return name + "."
+		}
+	}
+	return name
+}

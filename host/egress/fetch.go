@@ -1,0 +1,314 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Request is what a guest wants to be sent.
+type Request struct {
+	Method  string
+	URL     string // absolute, http or https
+	Headers [][2]string
+	Body    []byte        // nil: none
+	Timeout time.Duration // of the whole; 0, or more than the call's limit: that limit
+	// MaxBytes is how much of the body is kept; of more, the beginning. 0, or more
+	// than the call's limit: an answer over that limit is an error.
+	MaxBytes int
+	// Fill returns the headers with what the guest may not see in them, or an
+	// error. What it changes is sent with this request, and with none that a
+	// redirect leads to. Authorization is sent only if Fill has changed it. Nil
+	// changes nothing.
+	Fill func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
+}
+
+// Response is the last answer, after all redirects.
+type Response struct {
+	Status    int
+	URL       string
+	Headers   [][2]string // sorted by name
+	Body      []byte
+	Truncated bool
+}
+
+const (
+	maxRedirects      = 5
+	maxResponseHead   = 64 << 10 // bytes
+	maxResponseFields = 256
+)
+
+// Fetch makes a request under a grant: to the hosts of its network, within its
+// limits, and on its account. An answer of any status is no error. Errors are
+// [*Error] values. The request ends with ctx at the latest.
+func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req Request) (*Response, error) {
+	x := &fetch{e: e, grant: grant, method: req.Method, body: req.Body, keep: grant.Limits().HTTPResponseBytes}
+	if grant.Network() == nil {
+		return nil, fail(Denied, errors.New("the network is not granted to this call"))
+	}
+	if err := checkMethod(req.Method); err != nil {
+		return nil, fail(Invalid, err)
+	}
+	var err error
+	if x.headers, err = headers(req.Headers); err != nil {
+		return nil, fail(Invalid, err)
+	}
+	if x.headers.Get("User-Agent") == "" {
+		x.headers.Set("User-Agent", userAgent)
+	}
+	if x.target, err = parseTarget(req.URL); err != nil {
+		return nil, fail(Invalid, err)
+	}
+	if req.Fill != nil {
+		if err := x.fill(req.Fill); err != nil {
+			return nil, fail(Denied, err)
+		}
+	}
+	if x.headers.Get("Authorization") != "" {
+		return nil, fail(Invalid, errors.New(`header "Authorization": it is for the host to set`))
+	}
+	if req.MaxBytes > 0 && req.MaxBytes <= x.keep {
+		x.keep, x.cuts = req.MaxBytes, true
+	}
+	timeout := grant.Limits().HTTPTimeout
+	if req.Timeout > 0 {
+		timeout = min(timeout, req.Timeout)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return x.run(ctx)
+}
+
+// fetch is one request on its way through redirects.
+type fetch struct {
+	e       *Egress
+	grant   policy.Grant
+	target  target
+	method  string
+	headers http.Header
+	first   http.Header // with what Fill has changed; nil once that was sent
+	body    []byte
+	keep    int  // bytes of the answer's body
+	cuts    bool // rather than fail
+}
+
+func (x *fetch) run(ctx context.Context) (*Response, error) {
+	for range maxRedirects + 1 {
+		resp, location, err := x.exchange(ctx)
+		if err != nil || location == "" {
+			return resp, err
+		}
+		if err := x.follow(resp.Status, location); err != nil {
+			x.grant.NoteRefused(x.decide()) // on the account of who sent the guest there
+			return nil, err
+		}
+	}
+	return nil, failf(Protocol, "more than %d redirects", maxRedirects)
+}
+
+// fill takes what was changed out of the headers that redirects get.
+func (x *fetch) fill(fill func(*url.URL, map[string][]string, []byte) (map[string][]string, error)) error {
+	filled, err := fill(x.target.url, x.headers.Clone(), x.body)
+	if err != nil {
+		return err
+	}
+	x.first = filled
+	for name, values := range x.headers {
+		if !slices.Equal(values, filled[name]) {
+			delete(x.headers, name)
+		}
+	}
+	return nil
+}
+
+// sent are the headers of the next request.
+func (x *fetch) sent() http.Header {
+	if x.first != nil {
+		return x.first
+	}
+	return x.headers
+}
+
+func (x *fetch) decide() policy.NetDecision {
+	return x.grant.Network().Decide(x.target.host.String(), x.target.port, x.target.proto)
+}
+
+// follow makes the next request out of this one.
+func (x *fetch) follow(status int, location string) error {
+	x.first = nil
+	next, err := x.target.redirect(location)
+	if err != nil {
+		return failf(Denied, "the redirect of %s is refused: %w", x.target.url.Host, err)
+	}
+	keepsMethod := status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
+	if !keepsMethod && x.method != http.MethodHead && (x.method == http.MethodPost || status == http.StatusSeeOther) {
+		x.method, x.body = http.MethodGet, nil
+		x.headers.Del("Content-Type")
+	}
+	if !x.target.sameOrigin(next) {
+		if x.body != nil {
+			return failf(Denied, "the redirect of %s is refused: the body was not meant for %s", x.target.url.Host, next.url.Host)
+		}
+		x.headers = elsewhere(x.headers)
+	}
+	x.target = next
+	return nil
+}
+
+// exchange makes one request, on a connection of its own: none is ever used
+// again under another decision. It returns where the answer redirects to.
+func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, err error) {
+	d := x.decide()
+	start := time.Now()
+	var received counter
+	defer func() { x.log(ctx, d, start, received, resp, err) }()
+	if err := d.Err(); err != nil {
+		return nil, "", fail(Denied, err)
+	}
+	if err := x.grant.TakeRequest(d, size(x.target, x.sent(), x.body)); err != nil {
+		return nil, "", fail(Denied, err)
+	}
+	conn, err := x.e.open(ctx, d, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	defer conn.Close()
+
+	wire, err := x.send(ctx, conn)
+	if err != nil {
+		return nil, "", err
+	}
+	defer wire.Body.Close()
+	if err := checkHead(wire); err != nil {
+		return nil, "", err
+	}
+	if location, err = redirects(wire); err != nil {
+		return nil, "", err
+	}
+	if location != "" {
+		return &Response{Status: wire.StatusCode}, location, nil
+	}
+	resp = &Response{Status: wire.StatusCode, URL: x.target.url.String()}
+	resp.Body, resp.Truncated, err = x.read(wire, &received)
+	if err != nil {
+		return nil, "", err
+	}
+	resp.Headers = pairs(wire.Header)
+	return resp, "", nil
+}
+
+// open dials, and authenticates the server where the protocol has that.
+func (e *Egress) open(ctx context.Context, d policy.NetDecision, protocols []string) (net.Conn, error) {
+	conn, err := e.Dial(ctx, d)
+	if err != nil || d.Protocol() != policy.HTTPS {
+		return conn, err
+	}
+	return e.handshake(ctx, conn, d.Host(), protocols)
+}
+
+// send writes the request to a connection and reads the head of the answer.
+func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, x.method, x.target.url.String(), bytes.NewReader(x.body))
+	if err != nil {
+		return nil, fail(Invalid, err)
+	}
+	if x.body == nil {
+		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
+	}
+	req.Header = x.sent().Clone()
+	req.Header.Set("Accept-Encoding", "gzip") // or the transport would add it and decompress without our count
+	dialled := false
+	give := func(context.Context, string, string) (net.Conn, error) {
+		if dialled {
+			return nil, errors.New("the connection is used up")
+		}
+		dialled = true
+		return conn, nil
+	}
+	transport := &http.Transport{
+		Proxy: nil, DialContext: give, DialTLSContext: give,
+		DisableKeepAlives: true, DisableCompression: true,
+		ResponseHeaderTimeout: x.e.opts.HeaderTimeout, MaxResponseHeaderBytes: maxResponseHead,
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return nil, phase(Protocol, "request to "+x.target.url.Host, err)
+	}
+	return resp, nil
+}
+
+// checkHead refuses what a server has no business to send.
+func checkHead(resp *http.Response) error {
+	n := 0
+	for _, values := range resp.Header {
+		n += len(values)
+	}
+	switch {
+	case n > maxResponseFields:
+		return failf(Protocol, "the answer has %d headers, more than %d", n, maxResponseFields)
+	case resp.StatusCode == http.StatusSwitchingProtocols:
+		return failf(Protocol, "the server wants to speak another protocol")
+	}
+	return nil
+}
+
+// redirects returns where an answer wants its reader to go, or "".
+func redirects(resp *http.Response) (string, error) {
+	switch resp.StatusCode {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+	default:
+		return "", nil
+	}
+	all := resp.Header.Values("Location")
+	if len(all) > 1 {
+		return "", failf(Protocol, "the answer redirects to %d places", len(all))
+	}
+	return resp.Header.Get("Location"), nil
+}
+
+// pairs lists headers as a guest gets them: names in lower case, text only.
+func pairs(h http.Header) [][2]string {
+	out := [][2]string{}
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, v := range h[name] {
+			out = append(out, [2]string{strings.ToLower(name), strings.ToValidUTF8(v, "\uFFFD")})
+		}
+	}
+	return out
+}
+
+func (x *fetch) log(ctx context.Context, d policy.NetDecision, start time.Time, received counter, resp *Response, err error) {
+	x.grant.NoteReceived(d, received.n)
+	status := 0
+	if resp != nil {
+		status = resp.Status
+	}
+	if KindOf(err) == Denied {
+		x.grant.NoteRefused(d)
+	}
+	x.e.opts.Logger.InfoContext(ctx, "http request", "to", d.String(), "method", x.method, "status", status,
+		"bytes", received.n, "dur", time.Since(start), "err", err)
+}
+
+// counter counts what is read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,94 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// What Fill has put into the headers goes to where it was put for, and nowhere
+// that an answer leads to, not even on the same server.
+func TestWhatIsFilledInIsNotRedirected(t *testing.T) {
+	const value = "the-value"
+	fill := func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error) {
+		out := maps.Clone(headers)
+		for name, values := range out {
+			out[name] = slices.Clone(values)
+			for i, v := range values {
+				out[name][i] = strings.ReplaceAll(v, "PLACEHOLDER", value)
+			}
+		}
+		return out, nil
+	}
+	w := newWorld(t, names(map[string][]string{"a.example": {public}, "b.example": {"93.184.216.35"}}))
+	var seen []string
+	handler := func(rw http.ResponseWriter, r *http.Request) {
+		seen = append(seen, fmt.Sprint(r.Host, r.URL.Path, " ", r.Header.Get("Authorization"), " ", r.Header.Get("X-Key"), " ", r.Header.Get("X-Own")))
+		if to := r.URL.Query().Get("to"); to != "" {
+			rw.Header().Set("Location", to)
+			rw.WriteHeader(http.StatusTemporaryRedirect)
+		}
+	}
+	w.wires.plug(public+":443", secure(t, handler, "a.example").Listener.Addr())
+	w.wires.plug("93.184.216.35:443", secure(t, handler, "b.example").Listener.Addr())
+	grant := granted(t, policy.Limits{}, "a.example", "b.example")
+	for _, to := range []string{"", "/same", "https://b.example/other"} {
+		seen = nil
+		resp, err := w.Fetch(t.Context(), grant, Request{
+			Method: "GET", URL: "https://a.example/first?to=" + url.QueryEscape(to), Fill: fill,
+			Headers: [][2]string{{"Authorization", "Bearer PLACEHOLDER"}, {"X-Key", "PLACEHOLDER"}, {"X-Own", "mine"}},
+		})
+		if err != nil || resp.Status != http.StatusOK {
+			t.Fatalf("to %q: %+v, %v", to, resp, err)
+		}
+		want := []string{"a.example/first Bearer the-value the-value mine"}
+		switch to {
+		case "/same":
+			want = append(want, "a.example/same   mine")
+		case "https://b.example/other":
+			want = append(want, "b.example/other   ")
+		}
+		if !slices.Equal(seen, want) {
+			t.Errorf("to %q: the servers saw %q, want %q", to, seen, want)
+		}
+	}
+}
+
+// A request that may not be filled in is not sent, and one whose Authorization
+// is the guest's own neither.
+func TestWhatIsNotFilledInIsNotSent(t *testing.T) {
+	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
+	sent := 0
+	w.wires.plug(public+":443", secure(t, func(http.ResponseWriter, *http.Request) { sent++ }, "a.example").Listener.Addr())
+	grant := granted(t, policy.Limits{}, "a.example")
+	own := [][2]string{{"Authorization", "Bearer mine"}}
+	same := func(_ *url.URL, h map[string][]string, _ []byte) (map[string][]string, error) { return h, nil }
+	refuses := func(*url.URL, map[string][]string, []byte) (map[string][]string, error) {
+		return nil, errors.New("misplaced")
+	}
+	for name, c := range map[string]struct {
+		req  Request
+		kind Kind
+	}{
+		"refused":                {Request{Fill: refuses}, Denied},
+		"nothing to fill in":     {Request{Headers: own, Fill: same}, Invalid},
+		"nobody fills anything":  {Request{Headers: own}, Invalid},
+		"an empty Authorization": {Request{Headers: [][2]string{{"authorization", "  x"}}}, Invalid},
+	} {
+		c.req.Method, c.req.URL = "GET", "https://a.example/"
+		_, err := w.Fetch(t.Context(), grant, c.req)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != c.kind {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if sent != 0 || len(w.wires.all()) != 0 {
+		t.Errorf("%d requests were sent, and %d connections made", sent, len(w.wires.all()))
+	}
+}

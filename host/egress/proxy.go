@@ -1,0 +1,160 @@
+package egress
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// proxy is where a tunnel begins.
+type proxy struct {
+	host   policy.Host
+	port   uint16
+	secure bool // TLS to the proxy itself
+}
+
+// parseProxy reads [http[s]://]HOST:PORT. A password has no place in it.
+func parseProxy(s string) (*proxy, error) {
+	if s == "" {
+		return nil, nil
+	}
+	t, err := parseTarget(s)
+	if err != nil {
+		// The text of the URL stays out: it may hold a password.
+		return nil, errors.New("proxy: it is not a URL such as http://proxy.example:3128")
+	}
+	if t.url.Path != "" && t.url.Path != "/" || t.url.RawQuery != "" {
+		return nil, errors.New("proxy: its URL has a path")
+	}
+	return &proxy{host: t.host, port: t.port, secure: t.proto == policy.HTTPS}, nil
+}
+
+// maxProxyHead bounds the answer of a proxy, in bytes.
+const maxProxyHead = 16 << 10
+
+// tunnel asks the proxy for a connection to a host, by CONNECT whatever is
+// spoken in it: a request that the proxy understands would have it resolve the
+// name that stands in there.
+func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Conn, err error) {
+	conn, err := e.toProxy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = conn.Close() // it is of no use
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, e.opts.TLSTimeout)
+	defer cancel()
+	// Whatever ends the context ends the reading.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+
+	if e.proxy.secure {
+		if conn, err = e.handshake(ctx, conn, e.proxy.host, nil); err != nil {
+			return nil, err
+		}
+	}
+	target := net.JoinHostPort(host, strconv.Itoa(int(port)))
+	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n\r\n", target, target, userAgent); err != nil {
+		return nil, phase(Connect, "ask the proxy for "+target, err)
+	}
+	status, err := connectAnswer(conn)
+	switch {
+	case err != nil:
+		return nil, phase(Connect, "ask the proxy for "+target, err)
+	case status == http.StatusProxyAuthRequired:
+		return nil, failf(Connect, "the proxy wants a password for %s, which is not supported", target)
+	case status != http.StatusOK:
+		return nil, failf(Connect, "the proxy refuses %s with status %d", target, status)
+	case !stop():
+		return nil, phase(Connect, "ask the proxy for "+target, context.Cause(ctx))
+	}
+	return conn, nil
+}
+
+// toProxy connects to the proxy. Its addresses are not checked: it is where the
+// configuration says, and that is a private network as a rule.
+func (e *Egress) toProxy(ctx context.Context) (net.Conn, error) {
+	addrs := []netip.Addr{e.proxy.host.Addr()}
+	if !e.proxy.host.IsAddr() {
+		var err error
+		if addrs, err = e.lookup(ctx, e.proxy.host.Name()); err != nil {
+			return nil, err
+		}
+	}
+	var first error
+	for i, a := range addrs {
+		if i == maxAttempts {
+			break
+		}
+		conn, err := e.connect(ctx, "connect to the proxy "+e.proxy.host.String(), netip.AddrPortFrom(a, e.proxy.port))
+		if err == nil {
+			return conn, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// connectAnswer reads the head of the proxy's answer and not a byte more: what
+// follows belongs to the tunnel.
+func connectAnswer(r io.Reader) (status int, err error) {
+	var head []byte
+	for b := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); head = append(head, b[0]) {
+		if len(head) == maxProxyHead {
+			return 0, fmt.Errorf("its answer has a head of more than %d bytes", maxProxyHead)
+		}
+		if _, err := io.ReadFull(r, b); err != nil {
+			return 0, err
+		}
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(head)), &http.Request{Method: http.MethodConnect})
+	if err != nil {
+		return 0, errors.New("its answer is not HTTP")
+	}
+	_ = resp.Body.Close() // a tunnel has none
+	return resp.StatusCode, nil
+}
+
+// handshake makes a connection one to the host that it was meant for.
+func (e *Egress) handshake(ctx context.Context, conn net.Conn, host policy.Host, protocols []string) (net.Conn, error) {
+	roots, err := e.roots()
+	if err != nil {
+		_ = conn.Close() // it is of no use
+		return nil, fail(TLS, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.opts.TLSTimeout)
+	defer cancel()
+	secured := tls.Client(conn, &tls.Config{
+		ServerName: host.String(), RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: protocols,
+	})
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // it is of no use
+		return nil, phase(TLS, "authenticate "+host.String(), err)
+	}
+	return secured, nil
+}
+
+// tooLong keeps a text that others have written short.
+func tooLong(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

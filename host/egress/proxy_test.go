@@ -1,0 +1,190 @@
+package egress
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// tunnels is a proxy that connects to where the test says.
+type tunnels struct {
+	net.Listener
+	mu    sync.Mutex
+	asked []string
+}
+
+func newTunnels(t *testing.T, to map[string]net.Addr, config *tls.Config) *tunnels {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config != nil {
+		l = tls.NewListener(l, config)
+	}
+	p := &tunnels{Listener: l}
+	var done sync.WaitGroup
+	serve := func(conn net.Conn) {
+		defer conn.Close()
+		r := bufio.NewReader(conn)
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		p.asked = append(p.asked, req.Method+" "+req.RequestURI)
+		p.mu.Unlock()
+		target := to[req.RequestURI]
+		if req.Method != http.MethodConnect || target == nil {
+			fmt.Fprint(conn, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+			return
+		}
+		out, err := net.Dial("tcp", target.String())
+		if err != nil {
+			return
+		}
+		defer out.Close()
+		fmt.Fprint(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
+		var both sync.WaitGroup
+		both.Go(func() { _, _ = io.Copy(out, r); out.Close() })
+		both.Go(func() { _, _ = io.Copy(conn, out); conn.Close() })
+		both.Wait()
+	}
+	done.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			done.Go(func() { serve(conn) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); done.Wait() })
+	return p
+}
+
+func (p *tunnels) all() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.asked)
+}
+
+func TestTheProxy(t *testing.T) {
+	hello := func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "through") }
+	site, open := secure(t, hello, "a.example"), plain(t, hello)
+	here := plain(t, func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "here") })
+	zone := names(map[string][]string{"a.example": {public}, "private.example": {"127.0.0.1"}, "proxy.example": {"10.9.9.9"}})
+	for _, secured := range []bool{false, true} {
+		for _, resolves := range []bool{false, true} {
+			t.Run(fmt.Sprintf("secure %v, resolves %v", secured, resolves), func(t *testing.T) {
+				url, name := "http://proxy.example:3128", public
+				var config *tls.Config
+				if secured {
+					url = "https://proxy.example:3128"
+					config = &tls.Config{Certificates: []tls.Certificate{ca().issue(t, time.Now().Add(time.Hour), "proxy.example")}}
+				}
+				if resolves {
+					name = "a.example"
+				}
+				proxy := newTunnels(t, map[string]net.Addr{name + ":443": site.Listener.Addr(), name + ":80": open.Listener.Addr()}, config)
+				w := newWorld(t, zone, func(o *Options) { o.Proxy, o.ProxyResolves = url, resolves })
+				w.wires.plug("10.9.9.9:3128", proxy.Addr())
+				grant := granted(t, policy.Limits{}, "a.example", "http://a.example", "private.example", "http://"+here.Listener.Addr().String(), public)
+				for _, u := range []string{"https://a.example/", "http://a.example/"} {
+					resp, err := w.Fetch(t.Context(), grant, get(u))
+					if err != nil || string(resp.Body) != "through" {
+						t.Errorf("%s: %+v, %v", u, resp, err)
+					}
+				}
+				// What is not public is not the proxy's: it is dialled, or refused.
+				resp, err := w.Fetch(t.Context(), grant, get(here.URL))
+				if err != nil || string(resp.Body) != "here" {
+					t.Errorf("this machine: %+v, %v", resp, err)
+				}
+				_, err = w.Fetch(t.Context(), grant, get("https://private.example/"))
+				if want := map[bool]Kind{false: Denied, true: Connect}[resolves]; KindOf(err) != want {
+					t.Errorf("a name that leads to this machine: %v", err)
+				}
+				if _, err := w.Fetch(t.Context(), grant, get("https://169.254.169.254/")); KindOf(err) != Denied {
+					t.Errorf("a metadata service: %v", err)
+				}
+				want := []string{"CONNECT " + name + ":443", "CONNECT " + name + ":80"}
+				if resolves {
+					want = append(want, "CONNECT private.example:443")
+				}
+				if got := proxy.all(); !slices.Equal(got, want) {
+					t.Errorf("the proxy was asked for %v, want %v", got, want)
+				}
+				if n := w.dns.count("a.example"); resolves && n != 0 {
+					t.Errorf("the name was looked up %d times here", n)
+				}
+				for _, a := range w.wires.all() {
+					if text := a.String(); text != "10.9.9.9:3128" && text != here.Listener.Addr().String() {
+						t.Errorf("%s was dialled around the proxy", text)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestAHostileProxy: it gets no further than its head.
+func TestAHostileProxy(t *testing.T) {
+	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
+	for what, c := range map[string]struct {
+		f    func(net.Conn)
+		kind Kind
+	}{
+		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, Connect},
+		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, Connect},
+		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, Connect},
+		"says 200 and no end": {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n"); silent(conn) }, Timeout},
+		"says nothing":        {silent, Timeout},
+		"has a long head": {func(conn net.Conn) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"+strings.Repeat("x: y\r\n", 100_000))
+		}, Connect},
+		"speaks no HTTP": {func(conn net.Conn) { fmt.Fprint(conn, "SSH-2.0\r\n\r\n") }, Connect},
+		"hangs up":       {func(net.Conn) {}, Connect},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
+				o.Proxy, o.TLSTimeout = "http://10.9.9.9:3128", 100*time.Millisecond
+			})
+			w.wires.plug("10.9.9.9:3128", raw(t, c.f).Addr())
+			conn, err := w.Dial(t.Context(), d)
+			if conn != nil || KindOf(err) != c.kind {
+				t.Errorf("%v, %v", conn, err)
+			}
+		})
+	}
+	t.Run("speaks first in the tunnel", func(t *testing.T) {
+		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
+		w.wires.plug("10.9.9.9:3128", raw(t, func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n\r\nbanner") }).Addr())
+		conn, err := w.Dial(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if got, err := io.ReadAll(conn); string(got) != "banner" || err != nil {
+			t.Errorf("what follows the head is %q, %v", got, err)
+		}
+	})
+}
+
+func TestProxiesThatAreNone(t *testing.T) {
+	for _, url := range []string{"proxy:3128", "socks5://proxy:1080", "http://user:secret@proxy:3128", "http://proxy/path", "http://proxy?q", "http://127.1:3128", "file:///x"} {
+		if _, err := New(Options{Proxy: url}); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// userAgent is sent when a guest does not say who it is.
+const userAgent = "stockade"
+
+// Limits on the head of a request.
+const (
+	maxHeaders     = 64
+	maxHeaderBytes = 16 << 10
+)
+
+var methods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// reservedHeaders are the host's to set: they say where a message ends, to whom
+// it goes, or what the connection becomes.
+var reservedHeaders = []string{
+	"accept-encoding", // what is decompressed has to be bounded
+	"connection", "content-length", "expect", "host", "http2-settings", "keep-alive",
+	"te", "trailer", "transfer-encoding", "upgrade",
+}
+
+func checkMethod(method string) error {
+	if !slices.Contains(methods, method) {
+		return fmt.Errorf("method %.20q: the methods are %s", method, strings.Join(methods, ", "))
+	}
+	return nil
+}
+
+// headers checks a guest's headers: pairs of name and value.
+func headers(pairs [][2]string) (http.Header, error) {
+	out := http.Header{}
+	if len(pairs) > maxHeaders {
+		return nil, fmt.Errorf("%d headers, more than %d", len(pairs), maxHeaders)
+	}
+	size := 0
+	for _, p := range pairs {
+		name, value := strings.ToLower(p[0]), p[1]
+		if size += len(name) + len(value); size > maxHeaderBytes {
+			return nil, fmt.Errorf("the headers have more than %d bytes", maxHeaderBytes)
+		}
+		if err := checkHeader(name, value); err != nil {
+			return nil, fmt.Errorf("header %q: %w", tooLong(p[0], 60), err)
+		}
+		out.Add(name, value)
+	}
+	return out, nil
+}
+
+const tokenCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+
+func checkHeader(name, value string) error {
+	switch {
+	case name == "" || strings.Trim(name, tokenCharacters) != "":
+		return errors.New("its name is not a token")
+	case slices.Contains(reservedHeaders, name), strings.HasPrefix(name, "proxy-"), strings.HasPrefix(name, "sec-"):
+		return errors.New("it is for the host to set")
+	}
+	for i := range len(value) {
+		if c := value[i]; c < ' ' && c != '\t' || c >= 0x7f {
+			return errors.New("its value holds a control character, a line break or something that is not ASCII")
+		}
+	}
+	return nil
+}
+
+// elsewhere is what of a request's headers another server gets to see: a
+// redirect takes nothing along that was meant for the first.
+func elsewhere(h http.Header) http.Header {
+	out := http.Header{}
+	for _, name := range []string{"Accept", "Accept-Language", "User-Agent"} {
+		if v := h.Values(name); len(v) > 0 {
+			out[name] = v
+		}
+	}
+	return out
+}
+
+// size is what a request sends, in bytes: whatever a guest can put data into.
+func size(t target, h http.Header, body []byte) int64 {
+	n := len(t.url.String()) + len(body)
+	for name, values := range h {
+		for _, v := range values {
+			n += len(name) + len(v) + 4
+		}
+	}
+	return int64(n)
+}

@@ -1,0 +1,117 @@
+package egress
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// TestN16ServersThatAreNotBelieved: no request reaches them.
+func TestN16ServersThatAreNotBelieved(t *testing.T) {
+	hour := time.Now().Add(time.Hour)
+	with := func(c tls.Certificate) *tls.Config { return &tls.Config{Certificates: []tls.Certificate{c}} }
+	good := ca().issue(t, hour, "a.example")
+	for what, config := range map[string]*tls.Config{
+		"self-signed":                with(newAuthority("itself").issue(t, hour, "a.example")),
+		"expired":                    with(ca().issue(t, time.Now().Add(-time.Hour), "a.example")),
+		"for another name":           with(ca().issue(t, hour, "b.example")),
+		"for the address":            with(ca().issue(t, hour, public)),
+		"for a wildcard of two dots": with(ca().issue(t, hour, "*.a.example")),
+		"TLS 1.1":                    {Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11},
+		"TLS 1.0":                    {Certificates: []tls.Certificate{good}, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS10},
+		"RC4":                        {Certificates: []tls.Certificate{good}, MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_RC4_128_SHA}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			asked := 0
+			w := newWorld(t, names(map[string][]string{"a.example": {public}}))
+			server := secureWith(t, func(http.ResponseWriter, *http.Request) { asked++ }, config)
+			w.wires.plug(public+":443", server.Listener.Addr())
+			_, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/"))
+			if KindOf(err) != TLS || asked != 0 {
+				t.Errorf("%v, %d requests", err, asked)
+			}
+			answer, err := w.Client(network(t, "a.example")).Get("https://a.example/")
+			if err == nil {
+				answer.Body.Close()
+			}
+			if KindOf(err) != TLS || asked != 0 {
+				t.Errorf("the provider's client: %v, %d requests", err, asked)
+			}
+		})
+	}
+	t.Run("no TLS", func(t *testing.T) {
+		w := newWorld(t, names(map[string][]string{"a.example": {public}}))
+		w.wires.plug(public+":443", plain(t, func(http.ResponseWriter, *http.Request) { t.Error("a request arrived") }).Listener.Addr())
+		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); KindOf(err) != TLS {
+			t.Error(err)
+		}
+	})
+	t.Run("TLS 1.2 and 1.3 are", func(t *testing.T) {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			w := newWorld(t, names(map[string][]string{"a.example": {public}}))
+			server := secureWith(t, func(http.ResponseWriter, *http.Request) {}, &tls.Config{Certificates: []tls.Certificate{good}, MinVersion: version, MaxVersion: version})
+			w.wires.plug(public+":443", server.Listener.Addr())
+			if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestN12AuthoritiesComeFromTheConfiguration: not from SSL_CERT_FILE, which
+// crypto/x509 would follow.
+func TestN12AuthoritiesComeFromTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "ca.pem"), ca().pem, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", filepath.Join(dir, "ca.pem"))
+	t.Setenv("SSL_CERT_DIR", dir)
+	for given, want := range map[string]Kind{"": TLS, string(newAuthority("another").pem): TLS, string(ca().pem): 0} {
+		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Authorities = []byte(given) })
+		w.wires.plug(public+":443", secure(t, func(http.ResponseWriter, *http.Request) {}, "a.example").Listener.Addr())
+		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); KindOf(err) != want {
+			t.Errorf("%v, want kind %d", err, want)
+		}
+	}
+	if _, err := New(Options{Authorities: []byte("no certificate")}); err == nil {
+		t.Error("authorities that are none")
+	}
+}
+
+// TestN18HTTP2IsNotSpokenWithGuests' servers, so its floods have nothing to
+// flood; the server offers it.
+func TestN18HTTP2IsNotSpoken(t *testing.T) {
+	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.Proto) }))
+	server.EnableHTTP2 = true
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{ca().issue(t, time.Now().Add(time.Hour), "a.example")}}
+	server.StartTLS()
+	defer server.Close()
+	w.wires.plug(public+":443", server.Listener.Addr())
+	resp, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/"))
+	if err != nil || string(resp.Body) != "HTTP/1.1" {
+		t.Errorf("%+v, %v", resp, err)
+	}
+	answer, err := w.Client(network(t, "a.example")).Get("https://a.example/")
+	if err != nil || answer.ProtoMajor != 2 {
+		t.Errorf("the provider's client: %+v, %v", answer, err)
+	} else {
+		answer.Body.Close()
+	}
+}
+
+func TestErrorsAreOneLine(t *testing.T) {
+	err := failf(Protocol, "x%sy", strings.Repeat("\r\n\x1b[31m\u202e\xff", 500))
+	if text := err.Error(); strings.ContainsAny(text, "\r\n\x1b\u202e") || len([]rune(text)) > 600 || strings.ToValidUTF8(text, "?") != text {
+		t.Errorf("%q", text)
+	}
+}

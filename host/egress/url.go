@@ -1,0 +1,153 @@
+package egress
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// maxURLBytes bounds a URL: it is a way to send data out.
+const maxURLBytes = 8 << 10
+
+// target is a URL that was parsed, once, for everybody: what is decided on is
+// what is dialled, authenticated and asked for.
+type target struct {
+	proto policy.Protocol
+	host  policy.Host
+	port  uint16
+	url   *url.URL // with the host in its one form, and without a fragment
+}
+
+// parseTarget reads http[s]://HOST[:PORT][/...]. What two parsers could read in
+// two ways is refused: user names, backslashes, white space, control
+// characters, a host that is no host.
+func parseTarget(s string) (target, error) {
+	if len(s) > maxURLBytes {
+		return target{}, fmt.Errorf("URL: it has %d bytes, more than %d", len(s), maxURLBytes)
+	}
+	t, err := parseURL(s)
+	if err != nil {
+		return target{}, fmt.Errorf("URL %q: %w", tooLong(s, 200), err)
+	}
+	return t, nil
+}
+
+func parseURL(s string) (t target, err error) {
+	scheme, rest, ok := strings.Cut(s, "://")
+	switch scheme = strings.ToLower(scheme); {
+	case !ok || scheme != "http" && scheme != "https":
+		return t, errors.New("it does not begin with http:// or https://")
+	case scheme == "http":
+		t.proto, t.port = policy.HTTP, 80
+	default:
+		t.proto, t.port = policy.HTTPS, 443
+	}
+	authority, rest := rest, ""
+	if i := strings.IndexAny(authority, "/?#"); i >= 0 {
+		authority, rest = authority[:i], authority[i:]
+	}
+	if strings.ContainsRune(authority, '@') {
+		return t, errors.New("it has a user name before the host")
+	}
+	if err := checkReference(rest); err != nil {
+		return t, err
+	}
+	host, port, hasPort, err := splitAuthority(authority)
+	if err != nil {
+		return t, err
+	}
+	if hasPort {
+		if t.port, err = policy.ParsePort(port); err != nil {
+			return t, err
+		}
+	}
+	if t.host, err = policy.ParseHost(host); err != nil {
+		return t, err
+	}
+	rest, _, _ = strings.Cut(rest, "#") // a fragment is not sent
+	authority = t.authority()
+	t.url, err = url.Parse(string(t.proto) + "://" + authority + rest)
+	if err != nil || t.url.Host != authority || t.url.User != nil || t.url.Opaque != "" || t.url.Scheme != string(t.proto) {
+		return t, errors.New("what follows the host is not a path and a query")
+	}
+	return t, nil
+}
+
+// splitAuthority takes the port off a host. IPv6 stands in brackets, which it
+// keeps.
+func splitAuthority(s string) (host, port string, hasPort bool, err error) {
+	colon := strings.LastIndexByte(s, ':')
+	if strings.HasPrefix(s, "[") {
+		end := strings.IndexByte(s, ']')
+		switch {
+		case end == len(s)-1:
+			return s, "", false, nil
+		case end < 0 || s[end+1] != ':':
+			return "", "", false, errors.New("brackets hold an IPv6 address, and only a port can follow")
+		}
+		return s[:end+1], s[end+2:], true, nil
+	}
+	switch {
+	case colon < 0:
+		return s, "", false, nil
+	case strings.Count(s, ":") > 1:
+		return "", "", false, errors.New("an IPv6 address stands in brackets")
+	}
+	return s[:colon], s[colon+1:], true, nil
+}
+
+// checkReference refuses characters that have to be escaped in a URL and that
+// some program takes for something else.
+func checkReference(s string) error {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\\\"<>^`", c) >= 0 {
+			return fmt.Errorf("it holds %q, which has to be escaped", c)
+		}
+	}
+	return nil
+}
+
+// authority is the host in brackets if it needs them, and the port if it is
+// not the protocol's own.
+func (t target) authority() string {
+	own := t.proto == policy.HTTP && t.port == 80 || t.proto == policy.HTTPS && t.port == 443
+	switch {
+	case !own:
+		return net.JoinHostPort(t.host.String(), strconv.Itoa(int(t.port)))
+	case t.host.Addr().Is6():
+		return "[" + t.host.String() + "]"
+	}
+	return t.host.String()
+}
+
+// sameOrigin reports whether two targets are one server.
+func (t target) sameOrigin(u target) bool {
+	return t.proto == u.proto && t.host == u.host && t.port == u.port
+}
+
+// redirect returns where an answer sends its reader.
+func (t target) redirect(location string) (target, error) {
+	if len(location) > maxURLBytes {
+		return target{}, fmt.Errorf("it has %d bytes, more than %d", len(location), maxURLBytes)
+	}
+	if err := checkReference(location); err != nil {
+		return target{}, err
+	}
+	ref, err := url.Parse(location)
+	if err != nil {
+		return target{}, errors.New("it is not a URL")
+	}
+	next, err := parseTarget(t.url.ResolveReference(ref).String())
+	if err != nil {
+		return target{}, err
+	}
+	if t.proto == policy.HTTPS && next.proto != policy.HTTPS {
+		return target{}, errors.New("it leads from https to http")
+	}
+	return next, nil
+}

@@ -1,0 +1,364 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Network says which hosts may be talked to. It never changes; a nil Network
+// denies everything. What is not allowed is denied, and a rule that denies wins
+// over every rule that allows.
+//
+// It has layers, of which each has to allow: [Network.Under] adds one, so it
+// can only take away.
+type Network struct {
+	layers []netLayer
+	deny   []NetRule
+}
+
+type netLayer struct {
+	source Source
+	allow  []NetRule
+}
+
+// NewNetwork returns the network of these rules, which it copies.
+func NewNetwork(rules []NetRule) *Network {
+	return new(Network).Under(SourceSettings, rules)
+}
+
+// Under returns what is left of n when these rules have to allow, too: the
+// administrator's list, or what a tool has asked for. Source is whose they are.
+func (n *Network) Under(source Source, rules []NetRule) *Network {
+	if n == nil {
+		return nil
+	}
+	out := &Network{layers: slices.Clone(n.layers), deny: slices.Clone(n.deny)}
+	layer := netLayer{source: source}
+	for _, r := range rules {
+		if r.Effect == Allow {
+			layer.allow = append(layer.allow, r)
+		} else {
+			out.deny = append(out.deny, r)
+		}
+	}
+	out.layers = append(out.layers, layer)
+	return out
+}
+
+// ProviderNetwork returns the network of a client that talks to the one host
+// that the user has configured: that host, and wherever it leads on this machine
+// itself, where local models listen. Of the user's rules, those that deny hold,
+// and those that allow addresses, because a provider may live in a private
+// network. An administrator's list goes on top of it, with [Network.Under].
+func ProviderNetwork(host Host, port uint16, proto Protocol, rules []NetRule) *Network {
+	own := []NetRule{{Effect: Allow, Name: host.name, Port: port, Protocol: proto, Source: SourceSettings}}
+	if host.IsAddr() {
+		own[0].Prefix = netip.PrefixFrom(host.addr, host.addr.BitLen())
+	}
+	for _, p := range loopbackPrefixes {
+		own = append(own, NetRule{Effect: Allow, Prefix: p, Port: port, Protocol: proto, Source: SourceSettings})
+	}
+	for _, r := range rules {
+		if r.Effect != Allow || r.Prefix.IsValid() {
+			own = append(own, r)
+		}
+	}
+	return NewNetwork(own)
+}
+
+// Rules lists what the network consists of, for the record: the rules, and for
+// each layer under which they are "only" with what it leaves.
+func (n *Network) Rules() []string {
+	var out []string
+	if n == nil {
+		return nil
+	}
+	for i, l := range n.layers {
+		var texts []string
+		for _, r := range l.allow {
+			texts = append(texts, r.String())
+		}
+		switch {
+		case i == 0:
+			out = texts
+		case texts == nil:
+			out = append(out, "only nothing")
+		default:
+			out = append(out, "only "+strings.Join(texts, " "))
+		}
+	}
+	for _, r := range n.deny {
+		out = append(out, "not "+r.String())
+	}
+	return out
+}
+
+// NetDecision is the answer to one request for a connection. It is made by
+// [Network.Decide] only; its zero value denies. It allows a host as it is named:
+// each address that the name leads to has still to pass [NetDecision.CheckAddr].
+type NetDecision struct {
+	net    *Network
+	host   Host
+	port   uint16
+	proto  Protocol
+	addrs  []netip.Addr // known without a resolver
+	denial *NetDenial
+}
+
+// Decide says whether a host may be talked to. It looks at its arguments and at
+// the rules, and asks nobody: no resolver, no clock.
+func (n *Network) Decide(host string, port uint16, proto Protocol) NetDecision {
+	d := NetDecision{net: n, port: port, proto: proto}
+	h, err := ParseHost(host)
+	switch {
+	case err != nil:
+		return d.deny(host, NetDenial{Reason: err.Error()})
+	case port == 0:
+		return d.deny(host, NetDenial{Reason: "there is no port 0"})
+	case !proto.known():
+		return d.deny(host, NetDenial{Reason: fmt.Sprintf("the protocol %.20q is not spoken here", string(proto))})
+	}
+	d.host = h
+	if n == nil {
+		return d.deny(h.String(), NetDenial{Reason: "the network is not granted"})
+	}
+	switch {
+	case h.loopback():
+		return d.local()
+	case h.IsAddr():
+		return d.address()
+	}
+	for i := range n.deny {
+		if r := &n.deny[i]; r.speaks(port, proto) && r.matchesName(h.name) {
+			return d.deny(h.name, r.denies())
+		}
+	}
+	for _, l := range n.layers {
+		if !slices.ContainsFunc(l.allow, func(r NetRule) bool { return r.speaks(port, proto) && r.matchesName(h.name) }) {
+			return d.deny(h.name, l.lacks(d.exact()))
+		}
+	}
+	return d
+}
+
+// local decides about this machine under its own name: the grant is that of
+// the address, which needs no other.
+func (d NetDecision) local() NetDecision {
+	for i := range d.net.deny {
+		if r := &d.net.deny[i]; r.speaks(d.port, d.proto) && r.matchesName(d.host.name) {
+			return d.deny(d.host.name, r.denies())
+		}
+	}
+	var first *NetDenial
+	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
+		if denial := d.check(a); denial == nil {
+			d.addrs = append(d.addrs, a)
+		} else if first == nil {
+			first = denial
+		}
+	}
+	if len(d.addrs) == 0 {
+		return d.deny(d.host.name, *first)
+	}
+	return d
+}
+
+func (d NetDecision) address() NetDecision {
+	if denial := d.check(d.host.addr); denial != nil {
+		return d.deny(d.host.String(), *denial)
+	}
+	for _, l := range d.net.layers {
+		if !l.allowsAddr(d.host.addr, d.port, d.proto, 0) {
+			return d.deny(d.host.String(), l.lacks(d.exactAddr(d.host.addr)))
+		}
+	}
+	d.addrs = []netip.Addr{d.host.addr}
+	return d
+}
+
+// allowsAddr reports whether a rule of at least so many bits allows an address.
+func (l *netLayer) allowsAddr(a netip.Addr, port uint16, proto Protocol, bits int) bool {
+	return slices.ContainsFunc(l.allow, func(r NetRule) bool {
+		return r.Prefix.IsValid() && r.Prefix.Bits() >= bits && r.speaks(port, proto) && contains(r.Prefix, a)
+	})
+}
+
+// check is nil if an address may be reached in so far as it is an address.
+func (d NetDecision) check(a netip.Addr) *NetDenial {
+	for i := range d.net.deny {
+		if r := &d.net.deny[i]; r.Prefix.IsValid() && r.speaks(d.port, d.proto) && contains(r.Prefix, a) {
+			denial := r.denies()
+			denial.Addr = a
+			return &denial
+		}
+	}
+	for _, r := range rangesOf(a) {
+		for _, l := range d.net.layers {
+			// A rule that is wider than the range means something else: whoever
+			// writes 0.0.0.0/0 thinks of the internet.
+			if !l.allowsAddr(a, d.port, d.proto, r.prefix.Bits()) {
+				denial := l.lacks(d.exactAddr(a))
+				denial.Addr = a
+				denial.Reason = fmt.Sprintf("the address %s is %s (%s) and not granted by address", a, r.what, r.prefix)
+				switch l.source {
+				case SourceAdmin:
+					denial.Reason += " by the administrator"
+				case SourceUser, SourceProject:
+					denial.Reason += fmt.Sprintf(" by the %s's policy", l.source)
+				}
+				return &denial
+			}
+		}
+	}
+	if inner, ok := within(a); ok {
+		if denial := d.check(inner); denial != nil {
+			denial.Addr = a
+			return denial
+		}
+	}
+	return nil
+}
+
+// CheckAddr returns nil if the host may be reached at this address, or a
+// [*NetDenial]. Whoever resolves a name asks for each address, and connects to
+// no other.
+func (d NetDecision) CheckAddr(a netip.Addr) error {
+	if err := d.Err(); err != nil {
+		return err
+	}
+	text := d.host.String()
+	switch {
+	case !a.IsValid() || a.Zone() != "":
+		return d.deny(text, NetDenial{Reason: "the name leads to something that is no address, or has a zone"}).denial
+	case a.Is4In6():
+		a = a.Unmap() // that is where a connection to it goes
+	}
+	if len(d.addrs) > 0 && !slices.Contains(d.addrs, a) {
+		return d.deny(text, NetDenial{Addr: a, Reason: fmt.Sprintf("%s is another address", a)}).denial
+	}
+	if denial := d.check(a); denial != nil {
+		return d.deny(text, *denial).denial
+	}
+	return nil
+}
+
+// Err is nil if the host may be talked to, or a [*NetDenial].
+func (d NetDecision) Err() error {
+	switch {
+	case d.denial != nil:
+		return d.denial
+	case d.net == nil:
+		return &NetDenial{Reason: "nothing was decided"}
+	}
+	return nil
+}
+
+// String is PROTOCOL://HOST:PORT.
+func (d NetDecision) String() string {
+	host := d.host.String()
+	if d.denial != nil {
+		host = fmt.Sprintf("%.255s", d.denial.Host)
+	}
+	return fmt.Sprintf("%s://%s:%d", d.proto, bracketed(host), d.port)
+}
+
+func bracketed(host string) string {
+	if strings.Contains(host, ":") && !strings.HasPrefix(host, "[") {
+		return "[" + host + "]"
+	}
+	return host
+}
+
+// Host is who may be talked to.
+func (d NetDecision) Host() Host { return d.host }
+
+// Port is where.
+func (d NetDecision) Port() uint16 { return d.port }
+
+// Protocol is how.
+func (d NetDecision) Protocol() Protocol { return d.proto }
+
+// Addresses are those of a host that needs no resolver: an address, or this
+// machine. They are checked. Nil: the name has to be resolved.
+func (d NetDecision) Addresses() []netip.Addr { return slices.Clone(d.addrs) }
+
+func (d NetDecision) deny(host string, denial NetDenial) NetDecision {
+	denial.Host, denial.Port, denial.Protocol = host, d.port, d.proto
+	d.denial, d.addrs = &denial, nil
+	return d
+}
+
+// exact is the smallest rule that allows the host as it is named.
+func (d NetDecision) exact() NetRule {
+	return NetRule{Effect: Allow, Name: d.host.name, Port: d.port, Protocol: d.proto}
+}
+
+func (d NetDecision) exactAddr(a netip.Addr) NetRule {
+	return NetRule{Effect: Allow, Prefix: netip.PrefixFrom(a, a.BitLen()), Port: d.port, Protocol: d.proto}
+}
+
+func (r *NetRule) denies() NetDenial {
+	return NetDenial{Rule: r.String(), Source: r.Source, Reason: fmt.Sprintf("the %s rule %q denies it", r.Source, r)}
+}
+
+// lacks is the denial of a layer in which a rule is missing.
+func (l *netLayer) lacks(missing NetRule) NetDenial {
+	denial := NetDenial{Source: l.source, Reason: "no rule allows it"}
+	switch {
+	case l.source == SourceAdmin:
+		denial.Reason = "it is not on the administrator's list"
+	case l.source == SourceUser || l.source == SourceProject: // of policy.toml, beyond which no flag reaches
+		denial.Reason = fmt.Sprintf("it is not on the list of the %s's policy", l.source)
+	case missing.Prefix.IsValid() && missing.Prefix.Addr().Is4In6():
+	default:
+		denial.Grant = &missing
+	}
+	return denial
+}
+
+// NetDenial is a refusal, and what a person can do about it.
+type NetDenial struct {
+	Host     string
+	Port     uint16
+	Protocol Protocol
+	// Addr is the address that was refused; the zero Addr if it was the name.
+	Addr   netip.Addr
+	Rule   string // that denied; empty: none allowed
+	Source Source // of that rule, or of the list in which one is missing
+	Reason string // one clause
+	// Grant is the smallest rule that would allow what was refused. Nil: no rule
+	// of the user would.
+	Grant *NetRule
+}
+
+// Error says what was refused, why, and what would allow it.
+func (e *NetDenial) Error() string {
+	text := fmt.Sprintf("no connection to %s://%.300s:%d: %s", e.Protocol, bracketed(e.Host), e.Port, e.Reason)
+	if e.Host == "" {
+		text = "no connection: " + e.Reason
+	}
+	if e.Grant != nil {
+		text += "; " + e.AllowFlag() + " would allow it"
+	}
+	return text
+}
+
+// AllowFlag is what a person adds to the command line to allow it; empty if
+// nothing would.
+func (e *NetDenial) AllowFlag() string {
+	if e.Grant == nil {
+		return ""
+	}
+	return "--allow-net " + shellQuote(e.Grant.String())
+}
+
+// Denied returns the denial that an error wraps, or nil.
+func Denied(err error) *NetDenial {
+	if denial, ok := errors.AsType[*NetDenial](err); ok {
+		return denial
+	}
+	return nil
+}

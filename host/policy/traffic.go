@@ -1,0 +1,102 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// traffic is what a call has sent and received. Copies of a grant share it.
+type traffic struct {
+	mu       sync.Mutex // guards the rest
+	requests int
+	sent     int64
+	byHost   map[string]*tool.Traffic
+}
+
+// to returns the account of a host; mu is held. A host that was never allowed
+// costs the guest nothing, so there is a bound on them.
+func (t *traffic) to(host string) *tool.Traffic {
+	const most = 128
+	account := t.byHost[host]
+	if account == nil {
+		if len(t.byHost) >= most {
+			host = "others"
+		}
+		if t.byHost == nil {
+			t.byHost = map[string]*tool.Traffic{}
+		}
+		if account = t.byHost[host]; account == nil {
+			account = &tool.Traffic{Host: host}
+			t.byHost[host] = account
+		}
+	}
+	return account
+}
+
+// TakeRequest allows one HTTP request of so many bytes, its URL and headers
+// among them, to a host that was decided on. Each redirect is a request. The
+// account holds for the call, so copies of the grant share it.
+func (g Grant) TakeRequest(d NetDecision, bytes int64) error {
+	switch {
+	case g.g == nil:
+		return ErrNoGrant
+	case g.g.network == nil:
+		return errors.New("this call may not use the network")
+	case d.Err() != nil:
+		return d.Err()
+	}
+	t, limits := &g.g.traffic, g.g.limits
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.requests >= limits.HTTPRequests:
+		return fmt.Errorf("this call has made its %d requests", limits.HTTPRequests)
+	case bytes < 0 || t.sent+bytes > int64(limits.HTTPSentBytes):
+		return fmt.Errorf("this call may send %d bytes in all its requests", limits.HTTPSentBytes)
+	}
+	t.requests++
+	t.sent += bytes
+	account := t.to(d.String())
+	account.Requests++
+	account.SentBytes += bytes
+	return nil
+}
+
+// NoteReceived counts what came back.
+func (g Grant) NoteReceived(d NetDecision, bytes int64) {
+	if g.g != nil {
+		g.g.traffic.mu.Lock()
+		defer g.g.traffic.mu.Unlock()
+		g.g.traffic.to(d.String()).ReceivedBytes += bytes
+	}
+}
+
+// NoteRefused counts a host that was asked for in vain.
+func (g Grant) NoteRefused(d NetDecision) {
+	if g.g != nil {
+		g.g.traffic.mu.Lock()
+		defer g.g.traffic.mu.Unlock()
+		g.g.traffic.to(d.String()).Refused++
+	}
+}
+
+// Traffic lists what the call has sent and received so far, sorted by host.
+func (g Grant) Traffic() []tool.Traffic {
+	if g.g == nil {
+		return nil
+	}
+	t := &g.g.traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out []tool.Traffic
+	for _, account := range slices.SortedFunc(maps.Values(t.byHost), func(a, b *tool.Traffic) int { return strings.Compare(a.Host, b.Host) }) {
+		out = append(out, *account)
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package wasi
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// What can be read through a view is what can be read without one, for the same
+// fuel.
+func TestAViewShowsTheSameFiles(t *testing.T) {
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws := filepath.Join(base, "ws")
+	for name, text := range map[string]string{"ws/f": "inside", "ws/dir/f": "below", "ws/masked": "masked", "out": "outside", "ws/empty": ""} {
+		name = filepath.Join(base, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"link": "f", "out": "../out", "abs": "/etc/passwd", "alias": "masked", "up": "dir", "loop": "loop"} {
+		if err := os.Symlink(target, filepath.Join(ws, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, masked := range [][]string{nil, {filepath.Join(ws, "masked")}} {
+		var fuel, viewFuel uint64
+		f, err := NewWith([]policy.Mount{{Host: ws}}, masked, &Options{Limits: Limits{Fuel: func(u uint64) { fuel += u }}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, ok := f.View(4, func(u uint64) { viewFuel += u })
+		if !ok {
+			t.Fatal("there is no view")
+		}
+		guest := guestName(ws)
+		for _, name := range []string{
+			guest + "/f", guest + "/dir/f", guest + "/empty", guest + "/masked", guest + "/link", guest + "/out", guest + "/abs", guest + "/alias",
+			guest + "/up/f", guest + "/loop", guest + "/dir", guest + "/f/", guest + "/missing", guest + "/f/f", guest, "/", "", "f", "/etc/passwd",
+			guest + "/../out", guest + "/out/../f", "\x00", guest + "/" + strings.Repeat("x", 5000), guest + "/\xff", "/proc/self/environ",
+		} {
+			fuel, viewFuel = 0, 0
+			want, errno := read(f.OpenContent(name))
+			got, viewErrno := read(v.OpenContent(name))
+			if got != want || (viewErrno == 0) != (errno == 0) {
+				t.Errorf("%.99q: %q, %v through a view, and %q, %v", name, got, viewErrno, want, errno)
+			}
+			if errno == 0 && fuel != viewFuel {
+				t.Errorf("%.99q: %d units through a view, and %d", name, viewFuel, fuel)
+			}
+			if strings.Contains(got, "outside") || strings.Contains(got, "root") || len(masked) > 0 && strings.Contains(got, "masked") {
+				t.Errorf("%.99q: reads %q", name, got)
+			}
+		}
+		v.Close()
+		if err := f.Close(); err != nil || f.opened != 0 {
+			t.Errorf("%v, %d are open", err, f.opened)
+		}
+	}
+}
+
+func read(c Content, errno Errno) (string, Errno) {
+	if errno != 0 {
+		return "", errno
+	}
+	defer c.Close()
+	text, err := io.ReadAll(io.NewSectionReader(c, 0, c.Size()))
+	if err != nil {
+		return err.Error(), EIO
+	}
+	return string(text), 0
+}
+
+// The files of a view come out of those of the call, once and for all.
+func TestAViewHasFilesOfItsOwn(t *testing.T) {
+	ws := t.TempDir()
+	if err := os.WriteFile(filepath.Join(ws, "f"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := New([]policy.Mount{{Host: ws}}, nil, Limits{MaxOpenFiles: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	name := guestName(ws) + "/f"
+	fill := func(open func(string) (Content, Errno)) (all []Content) {
+		for {
+			c, errno := open(name)
+			if errno == EMFILE {
+				return all
+			}
+			if errno != 0 {
+				t.Fatal(errno)
+			}
+			all = append(all, c)
+		}
+	}
+	v, _ := f.View(100, func(uint64) {})
+	mine, theirs := fill(v.OpenContent), fill(f.OpenContent)
+	if len(mine) != 4 || len(theirs) != 3 {
+		t.Errorf("%d are open in the view, %d beside it", len(mine), len(theirs))
+	}
+	if none, ok := f.View(100, func(uint64) {}); !ok || len(fill(none.OpenContent)) != 0 {
+		t.Error("there are files where there are none")
+	}
+	for _, c := range mine {
+		c.Close()
+		c.Close()
+	}
+	if n := len(fill(f.OpenContent)); n != 0 {
+		t.Errorf("%d more can be opened while there is the view", n)
+	}
+	v.Close()
+	if n := len(fill(f.OpenContent)); n != 4 {
+		t.Errorf("%d more can be opened after it", n)
+	}
+	if _, ok := f.View(1, nil); !ok {
+		t.Error("there is no view")
+	}
+	_ = f.Close()
+	if _, ok := f.View(1, nil); ok {
+		t.Error("there is a view of what is closed")
+	}
+}

@@ -1,0 +1,280 @@
+package secret
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/crypto/chacha20poly1305"
+)
+
+// FileOptions says where the file is and what opens it.
+type FileOptions struct {
+	// Path is the file; Key is the file of its key, which is made with the
+	// first secret. They are best not in one folder: a copy of one alone, in a
+	// backup or a repository, is worth nothing.
+	Path, Key string
+	// Passphrase asks a person for the passphrase, twice if it is a new one. It
+	// is called once, when a file that has one is first opened. Nil: nobody can
+	// be asked.
+	Passphrase func(ctx context.Context, anew bool) ([]byte, error)
+	// NewPassphrase makes a file that is not there yet one with a passphrase
+	// instead of a key file.
+	NewPassphrase bool
+}
+
+// File keeps secrets in an encrypted file. It is safe for concurrent use;
+// processes that write wait for each other.
+type File struct {
+	opts FileOptions
+
+	mu     sync.Mutex
+	key    []byte // nil: not asked for yet
+	source byte
+	kdf    kdf
+}
+
+// NewFile returns a store. It reads nothing yet.
+func NewFile(opts FileOptions) *File { return &File{opts: opts} }
+
+// Name implements Store.
+func (*File) Name() string { return "file" }
+
+// Exists reports whether there is a file.
+func (f *File) Exists() bool {
+	_, err := os.Lstat(f.opts.Path)
+	return err == nil
+}
+
+// Get implements Store.
+func (f *File) Get(ctx context.Context, name string) (Record, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	records, err := f.read(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	if i := find(records, name); i >= 0 {
+		return records[i].record(), nil
+	}
+	return Record{}, fmt.Errorf("%q: %w", name, ErrNotFound)
+}
+
+// Names implements Store.
+func (f *File) Names(ctx context.Context) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	records, err := f.read(ctx)
+	var names []string
+	for _, r := range records {
+		names = append(names, r.Name)
+	}
+	return names, err
+}
+
+// Set implements Store.
+func (f *File) Set(ctx context.Context, r Record) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	return f.change(ctx, func(records []stored) ([]stored, error) {
+		if i := find(records, r.Name); i >= 0 {
+			records[i] = r.stored()
+			return records, nil
+		}
+		if len(records) >= MaxRecords {
+			return nil, fmt.Errorf("there are %d secrets, the most that are kept", len(records))
+		}
+		return append(records, r.stored()), nil
+	})
+}
+
+// Remove implements Store.
+func (f *File) Remove(ctx context.Context, name string) error {
+	return f.change(ctx, func(records []stored) ([]stored, error) {
+		i := find(records, name)
+		if i < 0 {
+			return nil, fmt.Errorf("%q: %w", name, ErrNotFound)
+		}
+		return slices.Delete(records, i, i+1), nil
+	})
+}
+
+func find(records []stored, name string) int {
+	return slices.IndexFunc(records, func(s stored) bool { return s.Name == name })
+}
+
+// change replaces the records while no other process does.
+func (f *File) change(ctx context.Context, edit func([]stored) ([]stored, error)) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	unlock, err := lockFile(ctx, f.opts.Path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	records, err := f.read(ctx)
+	if err != nil {
+		return err
+	}
+	if records, err = edit(records); err != nil {
+		return err
+	}
+	if err := f.begin(ctx); err != nil {
+		return err
+	}
+	slices.SortFunc(records, func(a, b stored) int { return strings.Compare(a.Name, b.Name) })
+	plaintext, err := json.Marshal(records)
+	if err != nil {
+		return err
+	}
+	sealed, err := seal(f.key, f.source, f.kdf, plaintext)
+	if err != nil {
+		return err
+	}
+	return writePrivate(f.opts.Path, sealed)
+}
+
+// read returns the records, sorted by name; none if there is no file.
+func (f *File) read(ctx context.Context) ([]stored, error) {
+	data, err := readPrivate(f.opts.Path, maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	records, err := f.open(ctx, data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.opts.Path, err)
+	}
+	return records, nil
+}
+
+func (f *File) open(ctx context.Context, data []byte) ([]stored, error) {
+	h, err := parseHeader(data)
+	if err != nil {
+		return nil, err
+	}
+	// Another process may have begun a new file with another key.
+	if f.key == nil || f.source != h.source || f.kdf != h.kdf {
+		key, err := f.keyFor(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		f.key, f.source, f.kdf = key, h.source, h.kdf
+	}
+	plaintext, err := open(f.key, h, data)
+	if err != nil {
+		f.key = nil
+		switch {
+		case errors.Is(err, ErrWrongKey) && h.source == sourcePassphrase:
+			return nil, fmt.Errorf("%w: this is not its passphrase", ErrWrongKey)
+		case errors.Is(err, ErrWrongKey):
+			return nil, fmt.Errorf("%w: %s is not the key that it was written with", ErrWrongKey, f.opts.Key)
+		}
+		return nil, err
+	}
+	var records []stored
+	if json.Unmarshal(plaintext, &records) != nil { // the error would quote what it could not read
+		return nil, fmt.Errorf("%w: it holds no records", ErrFormat)
+	}
+	return records, nil
+}
+
+func (f *File) keyFor(ctx context.Context, h header) ([]byte, error) {
+	if h.source == sourceKeyFile {
+		return f.readKey()
+	}
+	passphrase, err := f.ask(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return h.kdf.key(passphrase), nil
+}
+
+func (f *File) ask(ctx context.Context, anew bool) ([]byte, error) {
+	if f.opts.Passphrase == nil {
+		return nil, fmt.Errorf("%w: it has a passphrase, and there is no terminal to ask for it", ErrUnavailable)
+	}
+	passphrase, err := f.opts.Passphrase(ctx, anew)
+	if err != nil {
+		return nil, fmt.Errorf("ask for the passphrase: %w", err)
+	}
+	if len(passphrase) == 0 {
+		return nil, errors.New("the passphrase is empty")
+	}
+	return passphrase, nil
+}
+
+// begin finds the key of a file that is not there yet; the lock is held.
+func (f *File) begin(ctx context.Context) error {
+	if f.key != nil {
+		return nil
+	}
+	if f.opts.NewPassphrase {
+		passphrase, err := f.ask(ctx, true)
+		if err != nil {
+			return err
+		}
+		f.source, f.kdf = sourcePassphrase, newKDF()
+		f.key = f.kdf.key(passphrase)
+		return nil
+	}
+	key, err := f.readKey()
+	if errors.Is(err, fs.ErrNotExist) {
+		key, err = f.makeKey()
+	}
+	f.key, f.source, f.kdf = key, sourceKeyFile, kdf{}
+	return err
+}
+
+// The key file is one line of hex, so that it can be copied by hand.
+func (f *File) readKey() ([]byte, error) {
+	data, err := readPrivate(f.opts.Key, 1<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the key of the secrets is gone: %w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := hex.DecodeString(strings.TrimSpace(string(data)))
+	if err != nil || len(key) != chacha20poly1305.KeySize {
+		return nil, fmt.Errorf("%s: %w: it does not hold one key in hex", f.opts.Key, ErrDamaged)
+	}
+	return key, nil
+}
+
+// makeKey is durable before anything is encrypted with it.
+func (f *File) makeKey() ([]byte, error) {
+	key := make([]byte, chacha20poly1305.KeySize)
+	rand.Read(key)
+	if err := writePrivate(f.opts.Key, []byte(hex.EncodeToString(key)+"\n")); err != nil {
+		return nil, err
+	}
+	return key, nil
+}
+
+// lockFile keeps other processes from changing a file until unlock is called,
+// or this process ends.
+func lockFile(ctx context.Context, path string) (unlock func(), err error) {
+	if err := makeFolder(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	l := flock.New(path+".lock", flock.SetPermissions(0o600))
+	if _, err := l.TryLockContext(ctx, 20*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = l.Unlock() }, nil
+}

@@ -1,0 +1,245 @@
+package secret
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// kept makes a file that holds one secret and returns its folder.
+func kept(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := newTestFile(t, dir).Set(t.Context(), aRecord("TOKEN", "value-of-token")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestFilesArePrivateAndHoldNoValue(t *testing.T) {
+	dir := kept(t)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has the mode %v", path, info.Mode())
+		}
+		data, err := os.ReadFile(path)
+		clean(t, path, string(data), "value-of-token", "api.example.com")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAFileThatIsNotAsItWasWritten(t *testing.T) {
+	dir := kept(t)
+	path := filepath.Join(dir, "data", "s")
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, data []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := newTestFile(t, dir)
+		_, err := f.Get(t.Context(), "TOKEN")
+		if err == nil || errors.Is(err, ErrNotFound) || !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrWrongKey) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		clean(t, what, err.Error(), "value-of-token")
+		// Whoever writes now must not lose what is in it.
+		if err := f.Set(t.Context(), aRecord("NEW", "another-value")); err == nil {
+			t.Fatalf("%s: it was replaced", what)
+		}
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, data) {
+			t.Fatalf("%s: it was written to, %v", what, err)
+		}
+	}
+	for n := range good {
+		refused("cut short", good[:n])
+		changed := bytes.Clone(good)
+		changed[n] ^= 1
+		refused("changed", changed)
+	}
+	refused("longer", append(bytes.Clone(good), 0))
+	refused("of another kind", []byte("[secrets]\nTOKEN = 1\n"))
+	refused("of a newer version", bytes.Replace(good, []byte(" v1\n"), []byte(" v2\n"), 1))
+
+	if err := os.WriteFile(path, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := newTestFile(t, dir).Get(t.Context(), "TOKEN"); err != nil || r.Value.Reveal() != "value-of-token" {
+		t.Errorf("the file as it was: %v", err)
+	}
+}
+
+func TestTheWrongKey(t *testing.T) {
+	dir := kept(t)
+	key := filepath.Join(dir, "state", "k")
+	if err := os.WriteFile(key, []byte(strings.Repeat("00", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newTestFile(t, dir).Get(t.Context(), "TOKEN"); !errors.Is(err, ErrWrongKey) || !strings.Contains(err.Error(), key) {
+		t.Errorf("another key: %v", err)
+	}
+	if err := os.WriteFile(key, []byte("not hex"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := newTestFile(t, dir).Get(t.Context(), "TOKEN"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("no key: %v", err)
+	}
+	if err := os.Remove(key); err != nil {
+		t.Fatal(err)
+	}
+	f := newTestFile(t, dir)
+	if err := f.Set(t.Context(), aRecord("NEW", "another-value")); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "key of the secrets is gone") {
+		t.Errorf("the key is gone: %v", err)
+	}
+	if _, err := os.Stat(key); err == nil {
+		t.Error("another key was made, and what is in the file is lost")
+	}
+}
+
+func TestPassphrases(t *testing.T) {
+	dir, asked := t.TempDir(), 0
+	f := passphraseFile(dir, "correct horse", &asked)
+	for range 3 {
+		if err := f.Set(t.Context(), aRecord("TOKEN", "value-of-token")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("it was asked for %d times", asked)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "state", "k")); err == nil {
+		t.Error("there is a key file beside the passphrase")
+	}
+	_, err := passphraseFile(dir, "wrong horse", &asked).Get(t.Context(), "TOKEN")
+	if !errors.Is(err, ErrWrongKey) || !strings.Contains(err.Error(), "not its passphrase") {
+		t.Errorf("the wrong one: %v", err)
+	}
+	clean(t, "the wrong one", err.Error(), "wrong horse", "correct horse")
+	if _, err := newTestFile(t, dir).Get(t.Context(), "TOKEN"); !errors.Is(err, ErrUnavailable) {
+		t.Errorf("nobody to ask: %v", err)
+	}
+	refusing := NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), Passphrase: func(context.Context, bool) ([]byte, error) { return nil, fs.ErrClosed }})
+	if _, err := refusing.Get(t.Context(), "TOKEN"); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a person who does not answer: %v", err)
+	}
+	// A wrong one can be followed by the right one, in the same process.
+	answers := []string{"wrong", "correct horse"}
+	again := NewFile(FileOptions{Path: filepath.Join(dir, "data", "s"), Passphrase: func(context.Context, bool) ([]byte, error) {
+		next := answers[0]
+		answers = answers[1:]
+		return []byte(next), nil
+	}})
+	if _, err := again.Get(t.Context(), "TOKEN"); !errors.Is(err, ErrWrongKey) {
+		t.Error(err)
+	}
+	if r, err := again.Get(t.Context(), "TOKEN"); err != nil || r.Value.Reveal() != "value-of-token" {
+		t.Errorf("the right one behind the wrong one: %v", err)
+	}
+}
+
+// TestACrashLosesNothing stops a change at each of its steps, as far as that can
+// be seen from outside: whatever is left over, the old records are there.
+func TestACrashLosesNothing(t *testing.T) {
+	dir := kept(t)
+	data := filepath.Join(dir, "data")
+	// What a process leaves that was killed before the rename.
+	if err := os.WriteFile(filepath.Join(data, ".s-123"), []byte("half of a fi"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := newTestFile(t, dir).Get(t.Context(), "TOKEN"); err != nil || r.Value.Reveal() != "value-of-token" {
+		t.Errorf("%v", err)
+	}
+	// A folder in which nothing can be written: an error, and the old file.
+	before, err := os.ReadFile(filepath.Join(data, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writePrivate(filepath.Join(data, "s", "below"), []byte("x")); err == nil {
+		t.Error("a file is a folder")
+	}
+	if after, err := os.ReadFile(filepath.Join(data, "s")); err != nil || !bytes.Equal(before, after) {
+		t.Error("the file has changed")
+	}
+	// The key is there before the first file that needs it.
+	dir = t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "data", "s"), 0o700); err != nil { // no file can take its place
+		t.Fatal(err)
+	}
+	f := newTestFile(t, dir)
+	if err := f.Set(t.Context(), aRecord("TOKEN", "value-of-token")); err == nil {
+		t.Error("a directory was replaced")
+	}
+}
+
+func TestMaxRecords(t *testing.T) {
+	dir := t.TempDir()
+	f := newTestFile(t, dir)
+	err := f.change(t.Context(), func([]stored) ([]stored, error) {
+		var all []stored
+		for i := range MaxRecords {
+			all = append(all, aRecord("N"+strings.Repeat("x", i%60)+string(rune('a'+i/60)), "value-of-token").stored())
+		}
+		return all, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Set(t.Context(), aRecord("ONE_MORE", "value-of-token")); err == nil {
+		t.Error("there is no limit")
+	}
+}
+
+// FuzzFile: whatever is in the file, reading it ends, allocates little and says
+// that it is not ours.
+func FuzzFile(f *testing.F) {
+	key := bytes.Repeat([]byte{7}, 32)
+	good, err := seal(key, sourceKeyFile, kdf{}, []byte(`[{"name":"A","value":"abcd"}]`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	pass, err := seal(key, sourcePassphrase, newKDF(), []byte(`[]`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(pass)
+	f.Add(good[:headerBytes])
+	f.Add([]byte(magic))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, err := parseHeader(data)
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrFormat) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if h.kdf.memoryKiB > maxMemoryKiB && h.source == sourcePassphrase {
+			t.Errorf("it asks for %d KiB", h.kdf.memoryKiB)
+		}
+		text, err := open(key, h, data)
+		// Seeds are sealed anew in each process, so it is what they say that counts.
+		if err == nil && string(text) != `[{"name":"A","value":"abcd"}]` && string(text) != "[]" {
+			t.Errorf("%x is taken for ours and says %q", data, text)
+		}
+	})
+}

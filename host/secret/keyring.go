@@ -1,0 +1,198 @@
+package secret
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/zalando/go-keyring"
+)
+
+// service is the name under which a person finds our secrets in the keyring.
+const service = "stockade"
+
+// keyringWait is how long the keyring may take. It may have to ask a person for
+// its password first.
+const keyringWait = time.Minute
+
+// Keyring keeps secrets in the keyring of the operating system: the Secret
+// Service of a Linux desktop (over D-Bus), the Keychain of macOS (over its
+// program security), the Credential Manager of Windows. A keyring cannot be
+// asked what it holds, so the names, and nothing else, are in a file beside it.
+// It is safe for concurrent use.
+type Keyring struct {
+	index string
+	wait  time.Duration
+	ready func() error // why there is no keyring to speak to; nil if there may be
+}
+
+// NewKeyring returns a store whose names are in the file index.
+func NewKeyring(index string) *Keyring {
+	return &Keyring{index: index, wait: keyringWait, ready: keyringReachable}
+}
+
+// Name implements Store.
+func (*Keyring) Name() string { return "keyring" }
+
+// probe is the name of a secret that nobody can set.
+const probe = "-"
+
+// Available returns nil if the keyring answers, and otherwise an ErrUnavailable
+// that says why not.
+func (k *Keyring) Available(ctx context.Context) error {
+	_, err := k.ask(ctx, func() (string, error) { return keyring.Get(service, probe) })
+	if errors.Is(err, keyring.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Get implements Store.
+func (k *Keyring) Get(ctx context.Context, name string) (Record, error) {
+	names, err := k.Names(ctx)
+	if err != nil {
+		return Record{}, err
+	}
+	if !slices.Contains(names, name) {
+		return Record{}, fmt.Errorf("%q: %w", name, ErrNotFound)
+	}
+	text, err := k.ask(ctx, func() (string, error) { return keyring.Get(service, name) })
+	if errors.Is(err, keyring.ErrNotFound) {
+		return Record{}, fmt.Errorf("%q: %w in the keyring any more", name, ErrNotFound)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	r, err := decodeRecord([]byte(text))
+	if err == nil && r.Name != name {
+		err = fmt.Errorf("it is a record of %q", r.Name)
+	}
+	if err != nil {
+		return Record{}, fmt.Errorf("%q in the keyring: %w", name, err)
+	}
+	return r, nil
+}
+
+// Set implements Store.
+func (k *Keyring) Set(ctx context.Context, r Record) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	data, err := encodeRecord(r)
+	if err != nil {
+		return err
+	}
+	unlock, err := lockFile(ctx, k.index)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	names, err := k.Names(ctx)
+	if err != nil {
+		return err
+	}
+	// The name comes first: what is in the keyring must be known to be there.
+	if !slices.Contains(names, r.Name) {
+		if len(names) >= MaxRecords {
+			return fmt.Errorf("there are %d secrets, the most that are kept", len(names))
+		}
+		if err := k.writeNames(append(slices.Clone(names), r.Name)); err != nil {
+			return err
+		}
+	}
+	_, err = k.ask(ctx, func() (string, error) { return "", keyring.Set(service, r.Name, string(data)) })
+	if err != nil && !slices.Contains(names, r.Name) && !errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(err, k.writeNames(names)) // it was not there, and is not
+	}
+	if errors.Is(err, keyring.ErrSetDataTooBig) {
+		return fmt.Errorf("the value is too long for this keyring: %w", err)
+	}
+	return err
+}
+
+// Remove implements Store.
+func (k *Keyring) Remove(ctx context.Context, name string) error {
+	unlock, err := lockFile(ctx, k.index)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	names, err := k.Names(ctx)
+	if err != nil {
+		return err
+	}
+	i := slices.Index(names, name)
+	if i < 0 {
+		return fmt.Errorf("%q: %w", name, ErrNotFound)
+	}
+	_, err = k.ask(ctx, func() (string, error) { return "", keyring.Delete(service, name) })
+	if err != nil && !errors.Is(err, keyring.ErrNotFound) {
+		return err
+	}
+	return k.writeNames(slices.Delete(names, i, i+1))
+}
+
+// ask runs something that cannot be cancelled, and does not wait for it longer
+// than a person may take to type a password. What does not come back is left
+// behind until the program ends.
+func (k *Keyring) ask(ctx context.Context, f func() (string, error)) (string, error) {
+	if err := k.ready(); err != nil {
+		return "", fmt.Errorf("the keyring is %w: %w", ErrUnavailable, err)
+	}
+	type answer struct {
+		text string
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		text, err := f()
+		answers <- answer{text, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, k.wait)
+	defer cancel()
+	select {
+	case a := <-answers:
+		switch {
+		case a.err == nil, errors.Is(a.err, keyring.ErrNotFound), errors.Is(a.err, keyring.ErrSetDataTooBig):
+			return a.text, a.err
+		}
+		return "", fmt.Errorf("the keyring is %w: %w", ErrUnavailable, a.err)
+	case <-ctx.Done():
+		return "", fmt.Errorf("the keyring is %w: it has not answered: %w", ErrUnavailable, ctx.Err())
+	}
+}
+
+// names is the file of names.
+type names struct {
+	Version int      `json:"version"`
+	Names   []string `json:"names"`
+}
+
+// Names implements Store. It does not ask the keyring.
+func (k *Keyring) Names(context.Context) ([]string, error) {
+	data, err := readPrivate(k.index, maxFileBytes)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var n names
+	if err := json.Unmarshal(data, &n); err != nil || n.Version != 1 {
+		return nil, fmt.Errorf("%s: %w", k.index, ErrFormat)
+	}
+	return n.Names, nil
+}
+
+func (k *Keyring) writeNames(list []string) error {
+	slices.Sort(list)
+	data, err := json.Marshal(names{1, list})
+	if err != nil {
+		return err
+	}
+	return writePrivate(k.index, append(data, '\n'))
+}

@@ -1,0 +1,254 @@
+package secret
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"maps"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Prefix begins every placeholder. Behind it are 26 characters of chance.
+const Prefix = "stockade-secret-"
+
+// Errors of a table.
+var (
+	// ErrNotGranted: the call was not granted the secret.
+	ErrNotGranted = errors.New("is not granted to this call")
+	// ErrMisplaced: a placeholder is where no value may go. Nothing is replaced.
+	ErrMisplaced = errors.New("a placeholder of a secret is misplaced")
+)
+
+// Reader is where a table finds secrets; [Vault] is one.
+type Reader interface {
+	Get(ctx context.Context, name string) (Record, error)
+}
+
+// Table is the placeholders of one call, and the only way from one to a value.
+// It ends with the call: no other table knows them. It is safe for concurrent
+// use.
+//
+// Whoever sends a request for the call sends what [Table.Fill] makes of its
+// headers, after its own check that the host is granted, and follows redirects
+// with the headers that Fill has not changed: a client that follows them by
+// itself would carry values along.
+type Table struct {
+	granted map[string]tool.Secret
+	reader  Reader
+
+	mu sync.Mutex
+	by map[string]use // by placeholder
+}
+
+// use is what one placeholder stands for.
+type use struct {
+	name   string
+	value  Value
+	hosts  []string // normal; none: nowhere
+	header string
+}
+
+// NewTable returns the table of a call that was granted these secrets.
+func NewTable(granted []tool.Secret, reader Reader) *Table {
+	t := &Table{granted: map[string]tool.Secret{}, reader: reader, by: map[string]use{}}
+	for _, s := range granted {
+		t.granted[s.Name] = s
+	}
+	return t
+}
+
+// Placeholder returns a new text that stands for a secret in this call.
+// ErrNotGranted, ErrNotFound; other errors say why the secret could not be
+// read, for the person and not for the guest.
+func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
+	asked, ok := t.granted[name]
+	if !ok {
+		return "", fmt.Errorf("the secret %.80q %w", name, ErrNotGranted)
+	}
+	r, err := t.reader.Get(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	u, err := narrow(asked, r)
+	if err != nil {
+		return "", err
+	}
+	var random [16]byte
+	rand.Read(random[:]) // never fails: crypto/rand ends the process instead
+	placeholder := Prefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:]))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.by) >= maxPlaceholders {
+		return "", fmt.Errorf("%w: the call has asked for %d placeholders", ErrNotGranted, maxPlaceholders)
+	}
+	t.by[placeholder] = u
+	return placeholder, nil
+}
+
+// maxPlaceholders is how many a call may have.
+const maxPlaceholders = 1024
+
+// narrow says where a secret may go: where the person has bound it to and where
+// the tool has said that it wants it, if both have said something.
+func narrow(asked tool.Secret, r Record) (use, error) {
+	u := use{name: r.Name, value: r.Value, hosts: r.Hosts, header: r.Header}
+	switch {
+	case len(u.hosts) == 0:
+		u.hosts = asked.Hosts
+	case len(asked.Hosts) > 0:
+		u.hosts = slices.DeleteFunc(slices.Clone(u.hosts), func(h string) bool { return !slices.Contains(asked.Hosts, h) })
+		if len(u.hosts) == 0 {
+			return u, fmt.Errorf("the secret %q is bound to %s, and the tool wants it for %s: %w",
+				r.Name, strings.Join(r.Hosts, ", "), strings.Join(asked.Hosts, ", "), ErrNotGranted)
+		}
+	}
+	switch {
+	case u.header == "" && asked.Header == "":
+		u.header = DefaultHeader
+	case u.header == "":
+		u.header = asked.Header
+	case asked.Header != "" && !strings.EqualFold(u.header, asked.Header):
+		return u, fmt.Errorf("the secret %q is bound to the header %s, and the tool wants it in %s: %w",
+			r.Name, u.header, asked.Header, ErrNotGranted)
+	}
+	return u, nil
+}
+
+// Header returns the value of a header with its placeholders replaced, for a
+// request to a host in the form of [Host]. A value without a placeholder comes
+// back as it is. ErrMisplaced if a placeholder is unknown, is for another host
+// or is for another header: nothing is replaced then, and nothing is to be sent.
+func (t *Table) Header(host, name, value string) (string, error) {
+	if !strings.Contains(value, Prefix) {
+		return value, nil
+	}
+	normal, err := tool.NormalHost(host)
+	if err != nil || normal != host {
+		return "", fmt.Errorf("%w: the host %.80q is not in its normal form", ErrMisplaced, host)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(value, Prefix)
+		out.WriteString(before)
+		if !found {
+			break
+		}
+		// The text behind the prefix is as long as it is in every placeholder; what
+		// follows is the guest's again.
+		end := min(placeholderChance, len(rest))
+		u, ok := t.by[Prefix+rest[:end]]
+		switch {
+		case !ok:
+			return "", fmt.Errorf("%w: the header %.80q holds one that this call does not have", ErrMisplaced, name)
+		case !strings.EqualFold(name, u.header):
+			return "", fmt.Errorf("%w: the secret %s goes into the header %s, and not into %.80q", ErrMisplaced, u.name, u.header, name)
+		case !slices.Contains(u.hosts, host):
+			return "", fmt.Errorf("%w: the secret %s is %s, and not for %s", ErrMisplaced, u.name, forHosts(u.hosts), host)
+		}
+		out.WriteString(u.value.Reveal())
+		value = rest[end:]
+	}
+	filled := out.String()
+	if i := strings.IndexFunc(filled, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }); i >= 0 {
+		return "", fmt.Errorf("%w: with its value the header %.80q would hold a line end or another control character", ErrMisplaced, name)
+	}
+	return filled, nil
+}
+
+// placeholderChance is the length of what follows Prefix: 128 bits in base 32.
+const placeholderChance = 26
+
+func forHosts(hosts []string) string {
+	if len(hosts) == 0 {
+		return "bound to no host, neither by `stockade secret set --host` nor by the tool"
+	}
+	return "for " + strings.Join(hosts, ", ")
+}
+
+// Refuse returns ErrMisplaced if a part of a request in which no value may go
+// holds what begins like a placeholder, also percent-encoded. what names the
+// part.
+func (t *Table) Refuse(what, text string) error {
+	if strings.Contains(text, Prefix) {
+		return fmt.Errorf("%w: the %s holds one; it goes into a header", ErrMisplaced, what)
+	}
+	if plain, err := url.QueryUnescape(text); err == nil && strings.Contains(plain, Prefix) {
+		return fmt.Errorf("%w: the %s holds one, percent-encoded; it goes into a header", ErrMisplaced, what)
+	}
+	return nil
+}
+
+// Fill returns the headers of a request with the values in the place of the
+// placeholders. ErrMisplaced if one is in the URL, in the body or in the name of
+// a header, is for another host or header, or if the request could be read on
+// its way. It changes nothing that it is given.
+func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error) {
+	if err := errors.Join(t.Refuse("URL", u.String()), t.Refuse("body", string(body))); err != nil {
+		return nil, err
+	}
+	out := maps.Clone(headers)
+	for name, values := range headers {
+		if err := t.Refuse("name of a header", name); err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, Prefix) }) {
+			continue
+		}
+		host, err := Host(u)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrMisplaced, err)
+		}
+		filled := make([]string, len(values))
+		for i, v := range values {
+			if filled[i], err = t.Header(host, name, v); err != nil {
+				return nil, err
+			}
+		}
+		out[name] = filled
+	}
+	return out, nil
+}
+
+// Host returns the host of a URL in the form in which secrets are bound to
+// hosts: NAME, or NAME:PORT where the port is not 443. It refuses a URL whose
+// request could be read on its way, which is any but https, and http to this
+// machine.
+func Host(u *url.URL) (string, error) {
+	port := u.Port()
+	switch {
+	case u.User != nil:
+		return "", errors.New("the URL holds a user or a password")
+	case u.Scheme == "https":
+	case u.Scheme == "http" && port == "443":
+		return "", errors.New("no secret is sent over \"http\" to port 443") // the form of the host would be that of https
+	case u.Scheme == "http" && loopback(u.Hostname()):
+		if port == "" {
+			port = "80"
+		}
+	default:
+		return "", fmt.Errorf("no secret is sent over %.20q", u.Scheme)
+	}
+	name := u.Hostname()
+	if strings.Contains(name, ":") {
+		name = "[" + name + "]"
+	}
+	if port != "" {
+		name += ":" + port
+	}
+	return tool.NormalHost(name)
+}
+
+func loopback(name string) bool {
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback() || strings.EqualFold(name, "localhost")
+}

@@ -1,0 +1,156 @@
+package secret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Vault is the stores of one user together. A name is in one of them. It is
+// safe for concurrent use.
+type Vault struct {
+	keyring *Keyring
+	file    *File
+	known   *Redactor
+}
+
+// NewVault returns the stores as one. known is told of every value that is
+// read or set.
+func NewVault(keyring *Keyring, file *File, known *Redactor) *Vault {
+	return &Vault{keyring: keyring, file: file, known: known}
+}
+
+// holder returns the store that holds a name, nil if none does. It does not ask
+// the keyring, which may not be there: its list of names is enough.
+func (v *Vault) holder(ctx context.Context, name string) (Store, error) {
+	for _, s := range []Store{v.keyring, v.file} {
+		names, err := s.Names(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(names, name) {
+			return s, nil
+		}
+	}
+	return nil, nil
+}
+
+// Get returns a record; ErrNotFound if no store holds one. A record that is in
+// the keyring is not looked for in the file if the keyring does not answer.
+func (v *Vault) Get(ctx context.Context, name string) (Record, error) {
+	s, err := v.holder(ctx, name)
+	if err != nil {
+		return Record{}, err
+	}
+	if s == nil {
+		return Record{}, fmt.Errorf("%q: %w", name, ErrNotFound)
+	}
+	r, err := s.Get(ctx, name)
+	if err != nil {
+		return Record{}, fmt.Errorf("%q is kept in the %s: %w", name, s.Name(), err)
+	}
+	v.known.Add(r.Value.Reveal())
+	return r, nil
+}
+
+// Pick returns the store for a new secret: the one of that name, or, where name
+// is empty, the keyring, or the file if the keyring does not answer. why is
+// then the reason.
+func (v *Vault) Pick(ctx context.Context, name string) (s Store, why, err error) {
+	switch name {
+	case "file":
+		return v.file, nil, nil
+	case "keyring":
+		return v.keyring, nil, v.keyring.Available(ctx)
+	case "":
+		if why := v.keyring.Available(ctx); why != nil {
+			return v.file, why, nil
+		}
+		return v.keyring, nil, nil
+	}
+	return nil, nil, fmt.Errorf("there is no store %q; it is keyring or file", name)
+}
+
+// Set keeps a record in a store that Pick returned, and removes one of the same
+// name from the other. If the other cannot be reached, nothing changes.
+func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	v.known.Add(r.Value.Reveal())
+	old := false // the other store has one of that name
+	for _, store := range []Store{v.keyring, v.file} {
+		names, err := store.Names(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(names, func(n string) bool { return n != r.Name && strings.EqualFold(n, r.Name) })
+		if i >= 0 {
+			return fmt.Errorf("there is a secret %q, and some keyrings do not tell case apart", names[i])
+		}
+		old = old || store.Name() != s.Name() && slices.Contains(names, r.Name)
+	}
+	other := Store(v.file)
+	if s.Name() == v.file.Name() {
+		other = v.keyring
+		if old {
+			if err := v.keyring.Available(ctx); err != nil {
+				return fmt.Errorf("%q is kept in the keyring already, and cannot be replaced: %w", r.Name, err)
+			}
+		}
+	}
+	if err := s.Set(ctx, r); err != nil || !old {
+		return err
+	}
+	if err := other.Remove(ctx, r.Name); err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("it is kept in the %s, but the old one cannot be removed from the %s: %w", s.Name(), other.Name(), err)
+	}
+	return nil
+}
+
+// Remove forgets a secret, wherever it is. ErrNotFound.
+func (v *Vault) Remove(ctx context.Context, name string) (from string, err error) {
+	s, err := v.holder(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if s == nil {
+		return "", fmt.Errorf("%q: %w", name, ErrNotFound)
+	}
+	return s.Name(), s.Remove(ctx, name)
+}
+
+// Listed is what a list shows of a secret.
+type Listed struct {
+	Info
+	Store string `json:"store"`
+	// Problem says why the rest is not known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// List shows all secrets, sorted by name. One that cannot be read is listed all
+// the same.
+func (v *Vault) List(ctx context.Context) ([]Listed, error) {
+	var out []Listed
+	for _, s := range []Store{v.keyring, v.file} {
+		names, err := s.Names(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			l := Listed{Info: Info{Name: name}, Store: s.Name()}
+			r, err := s.Get(ctx, name)
+			if err != nil {
+				l.Problem = err.Error()
+			} else {
+				v.known.Add(r.Value.Reveal())
+				l.Info = r.Info
+			}
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}

@@ -1,0 +1,81 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// covers is a redactor that knows one word, and holds back what begins like it.
+type covers struct{ word string }
+
+func (c covers) JSON(data json.RawMessage) json.RawMessage {
+	return json.RawMessage(strings.ReplaceAll(string(data), c.word, "[redacted]"))
+}
+
+func (c covers) Stream() func(string, bool) string {
+	held := ""
+	return func(piece string, last bool) string {
+		held = strings.ReplaceAll(held+piece, c.word, "[redacted]")
+		out := held
+		if i := strings.LastIndexByte(held, c.word[0]); i >= 0 && !last && strings.HasPrefix(c.word, held[i:]) {
+			out = held[:i]
+		}
+		held = held[len(out):]
+		return out
+	}
+}
+
+// keeping is a store that keeps drafts.
+type keeping struct {
+	session.Store
+	drafts []session.Draft
+}
+
+func (k *keeping) Append(_ context.Context, drafts ...session.Draft) ([]session.Event, error) {
+	var out []session.Event
+	for _, d := range drafts {
+		k.drafts = append(k.drafts, d)
+		out = append(out, session.Seal(d, uint64(len(k.drafts)), time.Unix(0, 0), [32]byte{}, [32]byte{}))
+	}
+	return out, nil
+}
+
+func TestALogRecordsAndShowsNoSecret(t *testing.T) {
+	store := &keeping{}
+	log := session.NewLog(store, "s", time.Now)
+	log.Redact(covers{"hunter2"})
+	var shown []string
+	log.Observe(func(e session.Event) { shown = append(shown, string(e.Type)+" "+string(e.Body)) })
+
+	delta := func(text string) {
+		log.Emit(session.Draft{Type: session.TypeDelta, Turn: 1, Step: 2, Body: json.RawMessage(`{"text":"` + text + `"}`)})
+	}
+	delta("it is hun")
+	delta("ter2")
+	delta(", says hunt")
+	if _, err := log.Append(t.Context(), session.Draft{Type: session.TypeMessage, Body: json.RawMessage(`{"content":"it is hunter2"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	log.Emit(session.Draft{Type: session.TypeProgress, Body: json.RawMessage(`{"message":"hunter2"}`)})
+	delta("void hunt")
+	log.Emit(session.Draft{Type: session.TypeRestart, Body: json.RawMessage(`{"error":"hunter2"}`)})
+	delta("er2")
+	log.Emit(session.Draft{Type: session.TypeCallState, Body: json.RawMessage(`{"state":"x"}`)})
+	want := []string{
+		`delta {"text":"it is "}`, `delta {"text":"[redacted]"}`, `delta {"text":", says "}`, `delta {"text":"hunt"}`,
+		`message {"content":"it is [redacted]"}`, `progress {"message":"[redacted]"}`,
+		`delta {"text":"void "}`, `delta.restart {"error":"[redacted]"}`, `delta {"text":"er2"}`, `call.state {"state":"x"}`,
+	}
+	if !slices.Equal(shown, want) {
+		t.Errorf("it showed\n%s\nwant\n%s", strings.Join(shown, "\n"), strings.Join(want, "\n"))
+	}
+	if len(store.drafts) != 1 || strings.Contains(string(store.drafts[0].Body), "hunter2") {
+		t.Errorf("it recorded %s", store.drafts[0].Body)
+	}
+}

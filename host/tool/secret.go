@@ -1,0 +1,176 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Limits on what a tool may say about secrets.
+const (
+	MaxSecretsPerTool = 16
+	MaxHostsPerSecret = 16
+	maxHostBytes      = 253
+)
+
+// Secret is a named secret that a tool asks for. The tool never gets its value:
+// it gets a placeholder, which the host replaces in one header of a request to
+// one of the hosts.
+type Secret struct {
+	// Name is 1 to 64 letters, digits, '_' or '-', the first a letter; see
+	// [ValidSecretName].
+	Name string `json:"name"`
+	// Hosts are those that the secret is meant for, in the form of
+	// [NormalHost]. None: those that the person bound it to.
+	Hosts []string `json:"hosts,omitempty"`
+	// Header is the one header that may carry it. Empty: the one that the
+	// person named, or else Authorization.
+	Header string `json:"header,omitempty"`
+}
+
+// UnmarshalJSON is strict: what a tool asks for must not be guessed, and a key
+// that nobody reads may have been meant to narrow it.
+func (s *Secret) UnmarshalJSON(data []byte) error {
+	type plain Secret
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode((*plain)(s))
+}
+
+// String says what is asked for, in one line.
+func (s Secret) String() string {
+	text := s.Name
+	if s.Header != "" {
+		text += " in the header " + s.Header
+	}
+	if len(s.Hosts) > 0 {
+		text += " for " + strings.Join(s.Hosts, ", ")
+	}
+	return text
+}
+
+// SecretNames lists the names, sorted.
+func SecretNames(secrets []Secret) []string {
+	names := make([]string, len(secrets))
+	for i, s := range secrets {
+		names[i] = s.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
+var (
+	secretNameRE = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
+	headerRE     = regexp.MustCompile("^[a-zA-Z0-9!#$%&'*+.^_`|~-]{1,64}$")
+	labelRE      = regexp.MustCompile(`^[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?$`)
+)
+
+// ValidSecretName reports whether s may be the name of a secret.
+func ValidSecretName(s string) bool { return secretNameRE.MatchString(s) }
+
+// ValidHeaderName reports whether s may be the header that carries a secret: a
+// token of RFC 9110, at most 64 bytes, and none that says where a message goes
+// or how long it is.
+func ValidHeaderName(s string) bool {
+	switch strings.ToLower(s) {
+	case "host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer", "keep-alive":
+		return false
+	}
+	return headerRE.MatchString(s)
+}
+
+var errNoHost = errors.New("want NAME or NAME:PORT, for example api.github.com; no patterns, no https://")
+
+// NormalHost checks the name of a host and returns the one form in which hosts
+// are compared: NAME or NAME:PORT, in lower case, without the dot at the end and
+// without the port 443. It takes no pattern, no path and no characters beyond
+// ASCII (a name of others is written in its xn-- form).
+func NormalHost(s string) (string, error) {
+	if strings.ContainsAny(s, "/*@") {
+		return "", fmt.Errorf("host %.80q: %w", s, errNoHost)
+	}
+	name, port := s, ""
+	if i := strings.LastIndexByte(s, ':'); i >= 0 && (strings.HasSuffix(s[:i], "]") || strings.Count(s, ":") == 1) {
+		name, port = s[:i], s[i+1:]
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+			return "", fmt.Errorf("host %.80q: the port is not 1 to 65535", s)
+		}
+	}
+	host, err := normalName(name)
+	if err != nil {
+		return "", fmt.Errorf("host %.80q: %w", s, err)
+	}
+	if port == "" || port == "443" {
+		return host, nil
+	}
+	return host + ":" + port, nil
+}
+
+// normalName is the name without a port. An address of IPv6 is in brackets.
+func normalName(name string) (string, error) {
+	inner, bracketed := strings.CutPrefix(name, "[")
+	if bracketed {
+		inner = strings.TrimSuffix(inner, "]")
+		ip, err := netip.ParseAddr(inner)
+		if err != nil || !ip.Is6() || ip.Zone() != "" || name != "["+inner+"]" {
+			return "", errors.New("not an IPv6 address in brackets")
+		}
+		return "[" + ip.String() + "]", nil
+	}
+	host := strings.TrimSuffix(strings.ToLower(name), ".")
+	if host == "" || len(host) > maxHostBytes {
+		return "", fmt.Errorf("a host has 1 to %d characters", maxHostBytes)
+	}
+	for label := range strings.SplitSeq(host, ".") {
+		if !labelRE.MatchString(label) {
+			return "", errNoHost
+		}
+	}
+	return host, nil
+}
+
+// check holds a tool to the limits, and puts the hosts into their one form.
+func (s *Secret) check() error {
+	if !ValidSecretName(s.Name) {
+		return fmt.Errorf("the secret's name %.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", s.Name)
+	}
+	if len(s.Hosts) > MaxHostsPerSecret {
+		return fmt.Errorf("the secret %s names %d hosts, more than the limit of %d", s.Name, len(s.Hosts), MaxHostsPerSecret)
+	}
+	for i, h := range s.Hosts {
+		host, err := NormalHost(h)
+		if err != nil {
+			return fmt.Errorf("the secret %s: %w", s.Name, err)
+		}
+		s.Hosts[i] = host
+	}
+	if s.Header != "" && !ValidHeaderName(s.Header) {
+		return fmt.Errorf("the secret %s: %.80q cannot be a header that carries a secret", s.Name, s.Header)
+	}
+	return nil
+}
+
+func checkSecrets(secrets []Secret) error {
+	if len(secrets) > MaxSecretsPerTool {
+		return fmt.Errorf("%d secrets, more than the limit of %d", len(secrets), MaxSecretsPerTool)
+	}
+	seen := map[string]bool{}
+	for i := range secrets {
+		if err := secrets[i].check(); err != nil {
+			return err
+		}
+		// Some keyrings do not tell case apart.
+		if name := strings.ToLower(secrets[i].Name); seen[name] {
+			return fmt.Errorf("the secret %s is asked for twice", secrets[i].Name)
+		} else {
+			seen[name] = true
+		}
+	}
+	return nil
+}
