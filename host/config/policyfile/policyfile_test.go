@@ -13,9 +13,9 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-var update = flag.Bool("update", false, "rewrite policy.toml at the root of the repository")
+var update = flag.Bool("update", false, "rewrite policy.toml")
 
-const samplePath = "../../../policy.toml"
+const samplePath = "policy.toml"
 
 func TestTheSampleIsUpToDate(t *testing.T) {
 	if *update {

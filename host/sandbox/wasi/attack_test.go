@@ -515,6 +515,35 @@ func TestRenameAcrossMounts(t *testing.T) {
 	w.unchanged(before)
 }
 
+// A directory that cannot be replaced, because what is renamed is above it by
+// way of a link, stays the one that it was.
+func TestRenameThatFailsReplacesNothing(t *testing.T) {
+	w := newWorld(t)
+	if err := os.MkdirAll(w.path("ws/p/q/empty"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.link("ws/l", "p/q")
+	g := w.open(w.rw("ws"))
+	dir, errno := g.Open(g.name("ws/l/empty"), DirectoryOnly)
+	if errno != 0 {
+		t.Fatal(errno)
+	}
+	defer dir.Close()
+	if errno := g.Rename(g.name("ws/p"), g.name("ws/l/empty")); errno != EINVAL {
+		t.Errorf("a directory is below itself: %v", errno)
+	}
+	top, err := openRoot(w.path("ws"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	// With os.Root it is removed first, and made again.
+	want := map[bool]string{true: "[]", false: "[] ENOENT"}[top.replacesEmpty()]
+	if names := listing(dir.(*Dir)); names != want {
+		t.Errorf("the directory that was opened lists %s, want %s", names, want)
+	}
+}
+
 func TestSymlinkedMountIsFollowedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.link("name", "ws")

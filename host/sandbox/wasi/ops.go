@@ -368,8 +368,10 @@ func (f *FS) Rename(from, to string) (out Errno) {
 	case src.IsDir() && !dst.IsDir():
 		return ENOTDIR
 	case dst.IsDir() && a.staged():
+	case dst.IsDir() && b.filled():
+		return ENOTEMPTY
+	case dst.IsDir() && b.dir.replacesEmpty():
 	case dst.IsDir():
-		// Not every root replaces a directory.
 		if err := b.dir.Remove(b.name); err != nil {
 			return notEmpty(errnoOf(err))
 		}
@@ -388,9 +390,20 @@ func (f *FS) Rename(from, to string) (out Errno) {
 		}
 	}
 	if a.guarded() && a.dir != b.dir {
-		return errnoOf(renameBetween(a.dir, a.name, b.dir, b.name))
+		return notEmpty(errnoOf(renameBetween(a.dir, a.name, b.dir, b.name)))
 	}
 	return notEmpty(errnoOf(a.dir.Rename(a.name, b.name)))
+}
+
+// filled reports whether a directory is known not to be empty.
+func (p *place) filled() bool {
+	dir, err := p.dir.Open(p.name + "/.") // not a FIFO that has just taken its place
+	if err != nil {
+		return false // renaming will tell
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(1)
+	return len(names) > 0
 }
 
 // resemble gives a file the mode of the one whose place it takes, and its owner

@@ -31,8 +31,10 @@ type root interface {
 	Readlink(name string) (string, error)
 	Mkdir(name string, perm fs.FileMode) error
 	Remove(name string) error
-	// Rename may replace a directory that is empty, or refuse to.
 	Rename(oldName, newName string) error
+	// replacesEmpty says that Rename replaces a directory that is empty, and does
+	// not refuse to.
+	replacesEmpty() bool
 	// maxLinks is how many symbolic links a name may have.
 	maxLinks() int
 	Close() error

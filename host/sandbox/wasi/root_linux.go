@@ -317,6 +317,8 @@ func (r *beneath) Rename(oldName, newName string) error {
 	})
 }
 
+func (r *beneath) replacesEmpty() bool { return true }
+
 // again calls op until no signal interrupts it.
 func again(op func() (int, error)) (int, error) {
 	for {

@@ -21,3 +21,5 @@ func asRoot(r *os.Root, err error) (root, error) {
 
 // maxLinks is the limit in package os, which has no name there.
 func (osRoot) maxLinks() int { return 8 }
+
+func (osRoot) replacesEmpty() bool { return false }
