@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -155,13 +154,6 @@ func runPolicyShow(a *app) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Source, s.ID, oneLine(words), oneLine(s.Origin))
 	}
 	return w.Flush()
-}
-
-func printJSON(s *stdio, v any) error {
-	enc := json.NewEncoder(s.out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 func runPolicyExplain(a *app, caller, name string, args []string) error {

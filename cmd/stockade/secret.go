@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -174,10 +173,7 @@ func runSecretList(ctx context.Context, a *app) error {
 		if list == nil {
 			list = []secret.Listed{}
 		}
-		enc := json.NewEncoder(a.s.out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(list)
+		return printJSON(a.s, list)
 	}
 	if len(list) == 0 {
 		a.s.note("there are no secrets; `stockade secret set NAME` keeps one")

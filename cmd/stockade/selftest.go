@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -213,8 +212,5 @@ func attacksJSON(s *stdio, results []selftest.Result) error {
 			Mechanism: r.Mechanism, Detail: r.Detail, DurationMS: r.Duration.Milliseconds(),
 		})
 	}
-	enc := json.NewEncoder(s.out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return printJSON(s, out)
 }

@@ -84,10 +84,7 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 		for _, i := range infos {
 			out = append(out, sessionJSON{i.ID, i.Title, i.Started, i.Last, i.Turns, i.Calls, i.Events})
 		}
-		enc := json.NewEncoder(a.s.out)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(out)
+		return printJSON(a.s, out)
 	}
 	if len(infos) == 0 {
 		a.s.note("no sessions yet")

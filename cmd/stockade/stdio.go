@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
@@ -117,4 +118,12 @@ func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n     
 // oneLine is visible text without line ends.
 func oneLine(text string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(visible(text))
+}
+
+// printJSON prints a value for programs and for people.
+func printJSON(s *stdio, v any) error {
+	enc := json.NewEncoder(s.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }

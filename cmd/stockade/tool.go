@@ -133,10 +133,7 @@ func (t toolset) listJSON(s *stdio) error {
 			Capabilities: e.Capabilities, Module: e.Module.Name, Digest: e.Module.Digest, Parameters: e.Parameters,
 		})
 	}
-	enc := json.NewEncoder(s.out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(out)
+	return printJSON(s, out)
 }
 
 func (t toolset) info(ctx context.Context, a *app, name string) error {

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/internal/keydoc"
 )
 
 // Reference returns the manual's page on the keys, in Markdown.
@@ -25,16 +27,13 @@ column. What it may not set is ignored with a warning.
 			env = "ignored"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s | %s |\n",
-			k.name, cell(k.kind.String()), k.kind.format(k.get(&c)), cell(k.doc), env, k.class)
+			k.name, keydoc.Cell(k.kind.String()), k.kind.format(k.get(&c)), keydoc.Cell(k.doc), env, k.class)
 	}
 	b.WriteString("\nDurations are numbers with a unit, such as `\"30s\"` or `\"2m\"`. In the environment, lists are separated by commas, and an\n" +
 		"empty variable counts as unset. The provider's key is never in a file: `model.api_key_env` names the variable that\n" +
 		"holds it.\n")
 	return b.String()
 }
-
-// cell keeps a text within its cell of a table.
-func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 // Annotated returns an agent.toml that sets nothing and explains every key, each
 // commented out with its default.
@@ -59,23 +58,9 @@ func Annotated() string {
 			name = word
 		}
 		b.WriteByte('\n')
-		comment(&b, k.doc)
-		comment(&b, fmt.Sprintf("(%s; %s)", k.kind, k.class))
+		keydoc.Comment(&b, k.doc)
+		keydoc.Comment(&b, fmt.Sprintf("(%s; %s)", k.kind, k.class))
 		fmt.Fprintf(&b, "#%s = %s\n", name, k.kind.format(k.get(&c)))
 	}
 	return b.String()
-}
-
-// comment writes text as comment lines of at most 80 characters.
-func comment(b *strings.Builder, text string) {
-	const most = 80
-	line := "#"
-	for word := range strings.FieldsSeq(text) {
-		if len(line)+1+len(word) > most && line != "#" {
-			b.WriteString(line + "\n")
-			line = "#"
-		}
-		line += " " + word
-	}
-	b.WriteString(line + "\n")
 }

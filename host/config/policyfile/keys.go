@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/internal/keydoc"
 )
 
 // key is one setting of policy.toml. The table below is what the sample and the
@@ -138,8 +139,8 @@ func Sample() string {
 			table = at
 		}
 		b.WriteByte('\n')
-		comment(&b, k.doc)
-		comment(&b, fmt.Sprintf("(%s; default %s)", k.kind, k.def))
+		keydoc.Comment(&b, k.doc)
+		keydoc.Comment(&b, fmt.Sprintf("(%s; default %s)", k.kind, k.def))
 		fmt.Fprintf(&b, "#%s = %s\n", name, k.example)
 	}
 	return b.String()
@@ -168,23 +169,7 @@ func Reference() string {
 		"questions within what is left. An empty list permits nothing; a list that is not there is no bound.\n\n" +
 		"| key | type | default | what it does |\n|---|---|---|---|\n")
 	for _, k := range all() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.name, cell(k.kind), cell(k.def), cell(k.doc))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.name, keydoc.Cell(k.kind), keydoc.Cell(k.def), keydoc.Cell(k.doc))
 	}
 	return b.String()
-}
-
-func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
-
-// comment writes text as comment lines of at most 80 characters.
-func comment(b *strings.Builder, text string) {
-	const most = 80
-	line := "#"
-	for word := range strings.FieldsSeq(text) {
-		if len(line)+1+len(word) > most && line != "#" {
-			b.WriteString(line + "\n")
-			line = "#"
-		}
-		line += " " + word
-	}
-	b.WriteString(line + "\n")
 }

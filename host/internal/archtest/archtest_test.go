@@ -64,6 +64,7 @@ var table = map[string][]string{
 	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/tool"},
 
 	"host/internal/archtest": {},
+	"host/internal/keydoc":   {},
 	"host/internal/nearest":  {},
 }
 
