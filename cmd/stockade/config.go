@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
 )
 
@@ -32,7 +33,7 @@ func runConfig(a *app) error {
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KEY\tVALUE\tFROM")
 	for _, key := range config.Keys() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", key, oneLine(a.cfg.Value(key)), oneLine(a.cfg.Source(key)))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", key, terminal.Line(a.cfg.Value(key)), terminal.Line(a.cfg.Source(key)))
 	}
 	return w.Flush()
 }
