@@ -258,11 +258,11 @@ func (a *app) resultError(name string, e *tool.Error) error {
 		if e.Denial != nil {
 			end.hint = "`stockade policy explain " + name + "` says which rule of which layer decides"
 		}
-		if e.Allow != "" {
-			end.hint = "to allow it: stockade call " + e.Allow + " ..."
-		}
-		if a.unasked.take() != nil {
+		if a.unasked.take() != nil { // a person who said no knows how to say yes
 			end.code = exitUnasked
+			if e.Allow != "" {
+				end.hint = "to allow it: stockade call " + e.Allow + " ..."
+			}
 		}
 	case tool.CodeUnknownTool:
 		end.code, end.hint = exitUsage, e.Hint
