@@ -88,6 +88,18 @@ func TestWhatATurnShowsIsHarmless(t *testing.T) {
 	}
 }
 
+func TestWhatATurnShowsKeepsItsMarks(t *testing.T) {
+	const text = "Vie\u0323\u0302t \u26a0\ufe0f"
+	var out bytes.Buffer
+	r := newRenderer(&stdio{out: &out, err: &out, outTTY: true}, false, false)
+	for _, c := range text {
+		r.show(event(t, session.TypeDelta, session.Delta{Text: string(c)}))
+	}
+	if out.String() != text {
+		t.Errorf("in pieces it is %q", out.String())
+	}
+}
+
 // TestOneEventIsOneLine: nothing in an event ends a line for any reader.
 func TestOneEventIsOneLine(t *testing.T) {
 	lineEnds := []string{"\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"}

@@ -24,6 +24,9 @@ type person struct {
 	typed chan string
 	open  int // prompts that wait for a line
 	most  int
+
+	moment time.Time // of the last Discard
+	before string    // what was shown by then
 }
 
 func (p *person) Write(text []byte) (int, error) {
@@ -41,10 +44,21 @@ func (p *person) sees() string {
 	return p.shown.String()
 }
 
-func (p *person) Discard() time.Time { return time.Now() }
-
-func (p *person) After(ctx context.Context, _ time.Time) (string, error) {
+// Discard notes what was shown when what had been typed was dropped.
+func (p *person) Discard() time.Time {
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before = p.shown.String()
+	p.moment = time.Now()
+	return p.moment
+}
+
+func (p *person) After(ctx context.Context, moment time.Time) (string, error) {
+	p.mu.Lock()
+	if p.moment.IsZero() || !moment.Equal(p.moment) {
+		p.mu.Unlock()
+		return "", errors.New("what was typed before counts")
+	}
 	p.open++
 	p.most = max(p.most, p.open)
 	p.mu.Unlock()
@@ -287,6 +301,22 @@ func TestACallThatLeavesABatchEndsItsPrompt(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatWasTypedBeforeTheQuestionIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &person{}
+		w := asks(t.Context(), desk(p), question("one"))
+		p.sees()
+		if !strings.Contains(p.before, "| created one.txt") || strings.Contains(p.before, "Allow?") {
+			t.Errorf("when it was dropped, this was on the screen: %q", p.before)
+		}
+		p.typed <- "n"
+		synctest.Wait()
+		if !w.done || w.err != nil {
+			t.Errorf("%+v", w)
+		}
+	})
 }
 
 // broken is a terminal that cannot be written to.
