@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -28,8 +29,8 @@ type Request struct {
 	MaxBytes int
 	// Fill returns the headers with what the guest may not see in them, or an
 	// error. What it changes is sent with this request, and with none that a
-	// redirect leads to. Authorization is sent only if Fill has changed it. Nil
-	// changes nothing.
+	// redirect leads to. A header that it changes has one value. Authorization is
+	// sent only if Fill has changed it. Nil changes nothing.
 	Fill func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
 }
 
@@ -74,7 +75,7 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req Request) (*R
 			return nil, fail(Denied, err)
 		}
 	}
-	if x.headers.Get("Authorization") != "" {
+	if len(x.headers.Values("Authorization")) > 0 {
 		return nil, fail(Invalid, errors.New(`header "Authorization": it is for the host to set`))
 	}
 	if req.MaxBytes > 0 && req.MaxBytes <= x.keep {
@@ -124,9 +125,13 @@ func (x *fetch) fill(fill func(*url.URL, map[string][]string, []byte) (map[strin
 	}
 	x.first = filled
 	for name, values := range x.headers {
-		if !slices.Equal(values, filled[name]) {
-			delete(x.headers, name)
+		if slices.Equal(values, filled[name]) {
+			continue
 		}
+		if len(values) > 1 { // which of them a server goes by is for it to choose
+			return fmt.Errorf("header %q: with what the host fills in it is sent once", name)
+		}
+		delete(x.headers, name)
 	}
 	return nil
 }
