@@ -34,7 +34,8 @@ type Request struct {
 	Fill func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
 }
 
-// Response is the last answer, after all redirects.
+// Response is the last answer, after all redirects, without the secrets that
+// [Options].Redact knows.
 type Response struct {
 	Status    int
 	URL       string
@@ -151,6 +152,9 @@ func (x *fetch) decide() policy.NetDecision {
 // follow makes the next request out of this one.
 func (x *fetch) follow(status int, location string) error {
 	x.first = nil
+	if x.e.opts.Redact.Text(location) != location {
+		return failf(Denied, "the redirect of %s is refused: it holds a secret", x.target.url.Host)
+	}
 	next, err := x.target.redirect(location)
 	if err != nil {
 		return failf(Denied, "the redirect of %s is refused: %w", x.target.url.Host, err)
@@ -176,7 +180,10 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 	d := x.decide()
 	start := time.Now()
 	var received counter
-	defer func() { x.log(ctx, d, start, received, resp, err) }()
+	defer func() {
+		err = x.e.redactError(err)
+		x.log(ctx, d, start, received, resp, err)
+	}()
 	if err := d.Err(); err != nil {
 		return nil, "", fail(Denied, err)
 	}
@@ -203,12 +210,12 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 	if location != "" {
 		return &Response{Status: wire.StatusCode}, location, nil
 	}
-	resp = &Response{Status: wire.StatusCode, URL: x.target.url.String()}
+	resp = &Response{Status: wire.StatusCode, URL: x.e.opts.Redact.Text(x.target.url.String())}
 	resp.Body, resp.Truncated, err = x.read(wire, &received)
 	if err != nil {
 		return nil, "", err
 	}
-	resp.Headers = pairs(wire.Header)
+	resp.Headers = x.e.redactPairs(pairs(wire.Header))
 	return resp, "", nil
 }
 
