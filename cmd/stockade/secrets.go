@@ -34,9 +34,12 @@ func (a *app) secretsFile(anew bool) *secret.File {
 // learnSecrets reads the secrets that the tools of a catalog ask for, so that
 // they are known before anything that may hold one is shown or recorded, and a
 // passphrase is asked for before a turn and not in the middle of one. Where no
-// tool asks for any, nothing is opened.
+// tool asks for any, nothing is opened. The provider's key is a secret, too.
 func (a *app) learnSecrets(ctx context.Context, catalog *tool.Catalog) {
 	defer a.asked.Store(true)
+	if key := a.s.env(a.cfg.Model.APIKeyEnv); len(key) >= minKeyBytes {
+		a.known.Add(key)
+	}
 	seen := map[string]bool{} // names, and what was said
 	for _, name := range catalog.Names() {
 		e, _ := catalog.Find(name)
@@ -53,6 +56,10 @@ func (a *app) learnSecrets(ctx context.Context, catalog *tool.Catalog) {
 		}
 	}
 }
+
+// minKeyBytes is how long the key of a provider is at least. What is shorter is a
+// word for a local server, such as "ollama", and stands in ordinary text.
+const minKeyBytes = 12
 
 // askPassphrase asks on the terminal, before turns only: in one, a question of
 // another kind may be open.
