@@ -90,7 +90,8 @@ func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
 }
 
 // readHidden reads a line from a terminal that does not show it. However it
-// ends, the terminal shows again what is typed.
+// ends, the terminal shows again what is typed; what was pasted behind the line
+// is dropped, or the shell would show it and run it.
 func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) (string, error) {
 	fd := int(in.Fd())
 	state, err := term.GetState(fd)
@@ -101,7 +102,10 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	if err := noEcho(in); err != nil {
 		return "", err
 	}
-	defer func() { _ = term.Restore(fd, state) }()
+	defer func() {
+		flushInput(in)
+		_ = term.Restore(fd, state)
+	}()
 	flushInput(in)
 	fmt.Fprint(out, prompt)
 	type line struct {
