@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -131,6 +132,27 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	}
 	if q.Command != "curl -H "+value || !strings.Contains(string(q.Call.Args), value) {
 		t.Error("what runs was changed")
+	}
+}
+
+// An answer is kept in a file, with the command that it was given for.
+func TestNoSecretIsRemembered(t *testing.T) {
+	const value = "hunter2-hunter2"
+	a := netApp(t, func(*config.Network) {})
+	a.known = new(secret.Redactor)
+	a.known.Add(value)
+	for command, want := range map[string]bool{"echo " + value: false, "echo " + base64.StdEncoding.EncodeToString([]byte(value)): false, "echo hello": true} {
+		r, err := policy.ParseRule("bash(command=" + command + ")")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Effect, r.Bound = policy.Allow, policy.Binding{Module: "builtin", Description: "d", Schema: "s", Capabilities: "c"}
+		if err := a.remember(r); (err == nil) != want || err != nil && strings.Contains(err.Error(), value) {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+	if data, err := os.ReadFile(a.dirs.remembered()); err != nil || bytes.Contains(data, []byte(value)) || !bytes.Contains(data, []byte("echo hello")) {
+		t.Errorf("the file holds %s, %v", data, err)
 	}
 }
 
