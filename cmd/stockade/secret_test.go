@@ -165,6 +165,10 @@ func TestWhatIsPrintedIsRedacted(t *testing.T) {
 	known.Add(value)
 	s.note("cannot use %s", value)
 	s.hint("try %x", value)
+	for _, odd := range []string{"first line\nsecond line", "zero\u200bwidth", "bell\x07rings"} {
+		known.Add(odd)
+		s.note("cannot use %s", odd)
+	}
 	for _, piece := range []string{"it is hun", "ter2-hun", "ter2. hunt"} {
 		if _, err := s.out.Write([]byte(piece)); err != nil {
 			t.Fatal(err)
@@ -176,7 +180,7 @@ func TestWhatIsPrintedIsRedacted(t *testing.T) {
 	if got := stdout.String(); got != "it is [redacted]. hunt" {
 		t.Errorf("stdout: %q", got)
 	}
-	if got := stderr.String(); got != "stockade: cannot use [redacted]\nhint: try [redacted]\n" {
+	if got := stderr.String(); got != "stockade: cannot use [redacted]\nhint: try [redacted]\n"+strings.Repeat("stockade: cannot use [redacted]\n", 3) {
 		t.Errorf("stderr: %q", got)
 	}
 }

@@ -151,6 +151,7 @@ func (p placeholders) Placeholder(ctx context.Context, name string) (string, err
 
 // redact makes everything that is printed pass through a redactor.
 func (s *stdio) redact(r *secret.Redactor) {
+	s.known = r
 	out := r.Writer(s.out)
 	s.out, s.flush = out, out.Flush
 	s.err = messages{r.Writer(s.err)}
