@@ -136,7 +136,7 @@ func (r *renderer) rows(st, first, next, text string) {
 	if r.s.columns != nil {
 		columns = r.s.columns()
 	}
-	for _, row := range terminal.Fold(text, first, next, columns) {
+	for _, row := range terminal.Fold(r.s.known.Text(text), first, next, columns) {
 		fmt.Fprintln(r.s.err, terminal.Style(r.s.color, st, row))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/secret"
 )
 
 // stdio is what the program reads and writes, and all that it knows of the
@@ -22,6 +23,9 @@ type stdio struct {
 	err io.Writer
 	// flush writes what out holds back; nil: it holds back nothing.
 	flush func() error
+	// known takes secrets out of messages before they are laid out, which would
+	// hide one that holds a line end. Nil: none are known.
+	known *secret.Redactor
 
 	inTTY, outTTY, errTTY bool
 	color                 bool // on stderr
@@ -79,7 +83,7 @@ func (s *stdio) hint(format string, args ...any) {
 
 // message is not broken into rows: it may hold a command to copy.
 func (s *stdio) message(before, format string, args ...any) {
-	fmt.Fprintln(s.err, strings.Join(terminal.Fold(fmt.Sprintf(format, args...), before, hanging, 0), "\n"))
+	fmt.Fprintln(s.err, strings.Join(terminal.Fold(s.known.Text(fmt.Sprintf(format, args...)), before, hanging, 0), "\n"))
 }
 
 // hanging stands before each line of a message but the first, which so cannot

@@ -162,6 +162,7 @@ func (u *Queue) settle(ctx context.Context, batch []*asked, answer policy.Answer
 	}
 	for _, a := range batch {
 		a.answer, a.err = answer, err
+		a.answer.Question = a.q.ID
 		close(a.answered)
 	}
 	u.shown = nil

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -93,7 +94,7 @@ type waiting struct {
 
 func question(name string) policy.Question {
 	return policy.Question{
-		Tool: name, Risk: policy.RiskMedium, Reason: "it changes files", Changes: "created " + name + ".txt",
+		ID: sha256.Sum256([]byte(name)), Tool: name, Risk: policy.RiskMedium, Reason: "it changes files", Changes: "created " + name + ".txt",
 		Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Rules: map[policy.Scope]string{policy.ScopeAlways: "allow " + name},
 	}
 }
@@ -171,7 +172,7 @@ func TestWhatWaitsTogetherIsABatch(t *testing.T) {
 			p.typed <- answer
 			contains(t, p.sees(), "late (risk medium): Allow?")
 			for i, c := range calls {
-				if !c.done || c.err != nil || c.answer.Allow != allow || c.answer.Scope == policy.ScopeAlways {
+				if !c.done || c.err != nil || c.answer.Allow != allow || c.answer.Scope == policy.ScopeAlways || c.answer.Question != question([]string{"one", "two"}[i]).ID {
 					t.Errorf("call %d: %+v", i, c)
 				}
 			}
@@ -203,6 +204,7 @@ func TestABatchOneByOne(t *testing.T) {
 		p.typed <- "n"
 		synctest.Wait()
 		for i, want := range []policy.Answer{{Allow: true, Scope: policy.ScopeOnce, By: by}, {By: by}, {Allow: true, Scope: policy.ScopeAlways, By: by}} {
+			want.Question = question([]string{"one", "two", "three"}[i]).ID
 			if !calls[i].done || calls[i].answer != want {
 				t.Errorf("call %d: %+v", i, calls[i])
 			}
