@@ -98,3 +98,15 @@ func TestChoicesOfferOnlyWhatCounts(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestOrdinaryTextIsNotSuspect(t *testing.T) {
+	for _, text := range []string{
+		"go test ./... && echo done", "Grüße aus Köln", "кот и пёс", "\u03b7 \u03b3\u03ac\u03c4\u03b1", "世界.txt", "Vie\u0323\u0302t", "\u26a0\ufe0f careful",
+		"if a < b | c > d: return", "| a | table |", "a – б",
+	} {
+		var s suspect
+		if s.look(text); s.found != nil {
+			t.Errorf("%q: %q", text, s.found)
+		}
+	}
+}

@@ -37,7 +37,7 @@ func (s *suspect) look(text string) {
 			s.say("order", "it holds letters that are written from right to left: around them the order on the screen may not be the order of the text")
 		}
 	}
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r < utf8.RuneSelf }) {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !dressed(r) }) {
 		if posing(word) {
 			s.say("letters", "it holds letters that look like others: %s", escaped(word))
 		}
@@ -68,8 +68,8 @@ func posing(word string) bool {
 	latin, foreign, lookalikes, letters := false, false, 0, 0
 	for _, r := range word {
 		switch {
-		case r >= 0xFF01 && r <= 0xFF5E, r >= 0x1D400 && r <= 0x1D7FF, r >= 0x249C && r <= 0x24E9:
-			return true // a letter in another dress
+		case dressed(r):
+			return true
 		case unicode.Is(unicode.Latin, r):
 			latin = true
 		case unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu):
@@ -82,7 +82,14 @@ func posing(word string) bool {
 			lookalikes++
 		}
 	}
-	return latin && foreign || lookalikes > 0 && lookalikes == letters
+	// One such letter alone is a word of many languages.
+	return latin && foreign || lookalikes > 1 && lookalikes == letters
+}
+
+// dressed: an ASCII character in another form: full-width, mathematical, in a
+// circle or in brackets.
+func dressed(r rune) bool {
+	return r >= 0xFF01 && r <= 0xFF5E || r >= 0x1D400 && r <= 0x1D7FF || r >= 0x249C && r <= 0x24E9
 }
 
 // escaped is a word in ASCII, at most so much of it that it fits into a line.
