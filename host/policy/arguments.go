@@ -24,12 +24,18 @@ type arguments struct {
 type lookedUp struct {
 	arg    string
 	values []value // nil: nothing
+	// lacks: the pointer has led nowhere at some of the places where it was
+	// followed to.
+	lacks bool
 }
 
 // value is one argument, or a part of one.
 type value struct {
-	text   string // a string as it is, anything else as JSON
+	text   string // a string as it is, anything else as plain JSON
 	isText bool
+	// likely: its name differs in case from the one that was asked for. Many
+	// decoders take it for that one all the same.
+	likely bool
 
 	cleaned        string
 	sure, didPath  bool
@@ -64,89 +70,108 @@ func (v *value) command() *commandLine {
 
 // get returns an argument as it was sent.
 func (a *arguments) get(name string) (json.RawMessage, bool) {
+	raw, ok := a.object()[name]
+	return bytes.TrimSpace(raw), ok
+}
+
+func (a *arguments) object() map[string]json.RawMessage {
 	if !a.decoded {
 		a.decoded = true
 		if json.Unmarshal(a.raw, &a.all) != nil {
 			a.all = nil
 		}
 	}
-	raw, ok := a.all[name]
-	return bytes.TrimSpace(raw), ok
+	return a.all
 }
 
 // values returns what an argument, or a JSON pointer, names. More than one is
-// there only if a pointer has a star.
-func (a *arguments) values(arg string) ([]value, bool) {
+// there if a pointer has a star, or names differ in case alone.
+func (a *arguments) values(arg string) *lookedUp {
 	for i := range a.looked {
 		if a.looked[i].arg == arg {
-			return a.looked[i].values, a.looked[i].values != nil
+			return &a.looked[i]
 		}
 	}
-	var found []value
+	l := lookedUp{arg: arg}
 	if pointer, ok := strings.CutPrefix(arg, "/"); ok {
-		first, rest, more := strings.Cut(pointer, "/")
-		for _, raw := range a.top(unpoint(first)) {
-			if !more {
-				found = append(found, valueOf(raw))
-				continue
-			}
-			found = point(found, raw, rest)
-		}
-	} else if raw, ok := a.get(arg); ok {
-		found = []value{valueOf(raw)}
+		l.inObject(a.object(), pointer, false)
+	} else {
+		l.follow(named(a.object(), arg), "", false, false)
 	}
-	a.looked = append(a.looked, lookedUp{arg, found})
-	return found, found != nil
+	a.looked = append(a.looked, l)
+	return &a.looked[len(a.looked)-1]
 }
 
-func (a *arguments) top(name string) []json.RawMessage {
-	raw, ok := a.get(name)
-	switch {
-	case ok:
-		return []json.RawMessage{raw}
-	case name == "*":
-		return sortedValues(a.all)
-	}
-	return nil
+// member is a member of an object, or an element of a list.
+type member struct {
+	raw    json.RawMessage
+	likely bool // see value
 }
 
-// point follows the rest of a pointer.
-func point(found []value, raw json.RawMessage, pointer string) []value {
-	step, rest, more := strings.Cut(pointer, "/")
-	step = unpoint(step)
-	var next []json.RawMessage
-	var object map[string]json.RawMessage
-	var list []json.RawMessage
-	switch {
-	case json.Unmarshal(raw, &object) == nil && object != nil:
-		if v, ok := object[step]; ok {
-			next = append(next, v)
-		} else if step == "*" {
-			next = sortedValues(object)
-		}
-	case json.Unmarshal(raw, &list) == nil && list != nil:
-		if step == "*" {
-			next = list
-		} else if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(list) && strconv.Itoa(i) == step {
-			next = append(next, list[i])
-		}
-	}
-	for _, v := range next {
-		if more {
-			found = point(found, v, rest)
-		} else {
-			found = append(found, valueOf(v))
-		}
-	}
-	return found
+func (m member) value() value {
+	v := valueOf(m.raw)
+	v.likely = m.likely
+	return v
 }
 
-func sortedValues(object map[string]json.RawMessage) []json.RawMessage {
-	var out []json.RawMessage
-	for _, k := range slices.Sorted(maps.Keys(object)) {
-		out = append(out, object[k])
+// named are the members with that name, in whatever case.
+func named(object map[string]json.RawMessage, name string) []member {
+	var out []member
+	if raw, ok := object[name]; ok {
+		out = append(out, member{raw: raw})
+	}
+	for key, raw := range object {
+		if key != name && strings.EqualFold(key, name) {
+			out = append(out, member{raw, true})
+		}
 	}
 	return out
+}
+
+// inObject follows a pointer from an object. A star is every member, also
+// where one has that name.
+func (l *lookedUp) inObject(object map[string]json.RawMessage, pointer string, likely bool) {
+	step, rest, more := strings.Cut(pointer, "/")
+	if step != "*" {
+		l.follow(named(object, unpoint(step)), rest, more, likely)
+		return
+	}
+	var next []member
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		next = append(next, member{raw: object[key]})
+	}
+	l.follow(next, rest, more, likely)
+}
+
+func (l *lookedUp) inList(list []json.RawMessage, pointer string, likely bool) {
+	step, rest, more := strings.Cut(pointer, "/")
+	var next []member
+	for i, raw := range list {
+		if step == "*" || step == strconv.Itoa(i) {
+			next = append(next, member{raw: raw})
+		}
+	}
+	l.follow(next, rest, more, likely)
+}
+
+// follow goes on from each member, if there is more to the pointer.
+func (l *lookedUp) follow(next []member, pointer string, more, likely bool) {
+	l.lacks = l.lacks || len(next) == 0
+	for _, m := range next {
+		m.likely = m.likely || likely
+		var object map[string]json.RawMessage
+		var list []json.RawMessage
+		switch {
+		case !more:
+			l.values = append(l.values, m.value())
+		case json.Unmarshal(m.raw, &object) == nil:
+			l.inObject(object, pointer, m.likely)
+		case json.Unmarshal(m.raw, &list) == nil:
+			l.inList(list, pointer, m.likely)
+		default:
+			l.lacks = true
+		}
+	}
 }
 
 func unpoint(s string) string {
@@ -158,7 +183,7 @@ func valueOf(raw json.RawMessage) value {
 	if s, ok := str(raw); ok {
 		return value{text: s, isText: true}
 	}
-	return value{text: string(raw)}
+	return value{text: plainJSON(raw)}
 }
 
 // str returns an argument that is a string, and nothing else.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"strings"
 )
@@ -72,5 +73,17 @@ func hostOf(arg string) (string, bool) {
 		}
 		arg = u.Hostname()
 	}
-	return hostName(arg)
+	name, ok := hostName(arg)
+	return name, ok && !otherAddress(name)
+}
+
+// otherAddress reports whether a resolver may read a name as an address that
+// is usually written otherwise: 127.1, 0x7f000001, 017700000001.
+func otherAddress(name string) bool {
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x") {
+		return false
+	}
+	_, err := netip.ParseAddr(name)
+	return err != nil
 }

@@ -139,7 +139,7 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 		return d
 	}
 	p.ruled(&d)
-	if d.effect == Allow && len(p.ceiling.Confirm) > 0 {
+	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && !d.floor {
 		d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
 		d.floor = true
 	}
@@ -387,6 +387,8 @@ func (d Decision) rememberable() error {
 		return errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
 	} else if RunsOthers(line.commands[0]) {
 		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.commands[0][0])
+	} else if written(line.commands[0][0]) {
+		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.commands[0][0])
 	}
 	return nil
 }
