@@ -100,6 +100,8 @@ type Decision struct {
 	origin string
 	reason string
 	floor  bool   // it asks whatever anybody has answered
+	exact  bool   // a flag of this run allows the very command
+	danger string // what is regretted in the command; empty: nothing
 	stale  []Rule // that would have answered, had nothing changed
 }
 
@@ -132,7 +134,9 @@ func (d Decision) secretNames() string {
 
 // Decide says what happens to a call whose arguments fit the schema. A rule
 // that denies wins over every rule that allows; where no rule speaks, the risk
-// decides. It looks at nothing but what it is given.
+// decides. A command that is easily regretted asks where a rule allows it, but
+// for one that names it to the letter on the command line of this run. It looks
+// at nothing but what it is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if p.bounded(&d) {
@@ -143,7 +147,27 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 		d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
 		d.floor = true
 	}
+	d.regret()
 	return d
+}
+
+// regret asks about a command that is easily regretted, also where a rule
+// allows it.
+func (d *Decision) regret() {
+	if d.effect == Deny || d.entry.Capabilities.Exec == "" {
+		return
+	}
+	command, _ := d.args().str(d.entry.Capabilities.Exec)
+	if d.danger = strings.Join(dangers(command), ", "); d.danger == "" {
+		return
+	}
+	switch {
+	case d.effect == Ask:
+		d.reason += ", and " + d.danger
+	case !d.exact:
+		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.danger, d.rule)
+		d.by(Ask, From{Source: SourceDefault}, "dangerous command", reason)
+	}
 }
 
 // by makes a bound of a layer decide.
@@ -194,6 +218,7 @@ func (p *Policy) ruled(d *Decision) {
 		if t == unsure {
 			effect = Ask
 		}
+		d.exact = d.exact || effect == Allow && r.exact(d.entry.Capabilities.Exec)
 		if best < 0 || effect < bestEffect || effect == bestEffect && rank(r.Source) < rank(p.rules[best].Source) {
 			best, bestEffect, bestTruth = i, effect, t
 		}
@@ -387,6 +412,8 @@ func (d Decision) rememberable() error {
 		return errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
 	} else if RunsOthers(line.commands[0]) {
 		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.commands[0][0])
+	} else if d.danger != "" {
+		return fmt.Errorf("an answer for this command holds once: %s", d.danger)
 	} else if written(line.commands[0][0]) {
 		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.commands[0][0])
 	}

@@ -244,6 +244,12 @@ func (r *Rule) matches(p *Policy, call *tool.Call, args *arguments, e *tool.Entr
 	return out
 }
 
+// exact: the rule was given for this run and is the command in that argument to
+// the letter.
+func (r *Rule) exact(arg string) bool {
+	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c Condition) bool { return c.arg == arg && c.kind == Is && !c.not })
+}
+
 // mayStart: whoever allows a tool that starts processes says which command. As
 // long as nothing confines it, only for the run in which that is said; and a
 // program that runs others is never remembered.

@@ -202,7 +202,7 @@ func RunsOthers(words []string) bool {
 	if len(words) == 0 || words[0] == "" {
 		return true
 	}
-	name := strings.TrimSuffix(strings.ToLower(path.Base(words[0])), ".exe")
+	name := programName(words[0])
 	if runners[name] || words[0] != name && runners[path.Base(words[0])] {
 		return true
 	}
