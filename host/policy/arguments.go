@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // arguments are those of one call, decoded when the first is asked for: many
@@ -41,7 +42,8 @@ type value struct {
 	sure, didPath  bool
 	name           string
 	isHost, didURL bool
-	line           *commandLine
+	line           commandLine
+	didLine        bool
 }
 
 func (v *value) path(cwd string) (string, bool) {
@@ -61,11 +63,11 @@ func (v *value) host() (string, bool) {
 }
 
 func (v *value) command() *commandLine {
-	if v.line == nil {
-		line := parseCommand(v.text)
-		v.line = &line
+	if !v.didLine {
+		v.line = parseCommand(v.text)
+		v.didLine = true
 	}
-	return v.line
+	return &v.line
 }
 
 // get returns an argument as it was sent.
@@ -96,36 +98,10 @@ func (a *arguments) values(arg string) *lookedUp {
 	if pointer, ok := strings.CutPrefix(arg, "/"); ok {
 		l.inObject(a.object(), pointer, false)
 	} else {
-		l.follow(named(a.object(), arg), "", false, false)
+		l.named(a.object(), arg, "", false, false)
 	}
 	a.looked = append(a.looked, l)
 	return &a.looked[len(a.looked)-1]
-}
-
-// member is a member of an object, or an element of a list.
-type member struct {
-	raw    json.RawMessage
-	likely bool // see value
-}
-
-func (m member) value() value {
-	v := valueOf(m.raw)
-	v.likely = m.likely
-	return v
-}
-
-// named are the members with that name, in whatever case.
-func named(object map[string]json.RawMessage, name string) []member {
-	var out []member
-	if raw, ok := object[name]; ok {
-		out = append(out, member{raw: raw})
-	}
-	for key, raw := range object {
-		if key != name && strings.EqualFold(key, name) {
-			out = append(out, member{raw, true})
-		}
-	}
-	return out
 }
 
 // inObject follows a pointer from an object. A star is every member, also
@@ -133,44 +109,60 @@ func named(object map[string]json.RawMessage, name string) []member {
 func (l *lookedUp) inObject(object map[string]json.RawMessage, pointer string, likely bool) {
 	step, rest, more := strings.Cut(pointer, "/")
 	if step != "*" {
-		l.follow(named(object, unpoint(step)), rest, more, likely)
+		l.named(object, unpoint(step), rest, more, likely)
 		return
 	}
-	var next []member
+	l.lacks = l.lacks || len(object) == 0
 	for _, key := range slices.Sorted(maps.Keys(object)) {
-		next = append(next, member{raw: object[key]})
+		l.follow(object[key], rest, more, likely)
 	}
-	l.follow(next, rest, more, likely)
+}
+
+// named follows a pointer from the members with that name, in whatever case.
+func (l *lookedUp) named(object map[string]json.RawMessage, name, pointer string, more, likely bool) {
+	found := false
+	for key, raw := range object {
+		if key == name || strings.EqualFold(key, name) {
+			found = true
+			l.follow(raw, pointer, more, likely || key != name)
+		}
+	}
+	l.lacks = l.lacks || !found
 }
 
 func (l *lookedUp) inList(list []json.RawMessage, pointer string, likely bool) {
 	step, rest, more := strings.Cut(pointer, "/")
-	var next []member
+	found := false
 	for i, raw := range list {
 		if step == "*" || step == strconv.Itoa(i) {
-			next = append(next, member{raw: raw})
+			found = true
+			l.follow(raw, rest, more, likely)
 		}
 	}
-	l.follow(next, rest, more, likely)
+	l.lacks = l.lacks || !found
 }
 
-// follow goes on from each member, if there is more to the pointer.
-func (l *lookedUp) follow(next []member, pointer string, more, likely bool) {
-	l.lacks = l.lacks || len(next) == 0
-	for _, m := range next {
-		m.likely = m.likely || likely
-		var object map[string]json.RawMessage
-		var list []json.RawMessage
-		switch {
-		case !more:
-			l.values = append(l.values, m.value())
-		case json.Unmarshal(m.raw, &object) == nil:
-			l.inObject(object, pointer, m.likely)
-		case json.Unmarshal(m.raw, &list) == nil:
-			l.inList(list, pointer, m.likely)
-		default:
-			l.lacks = true
-		}
+// follow takes a value, or goes on into it, if there is more to the pointer.
+func (l *lookedUp) follow(raw json.RawMessage, pointer string, more, likely bool) {
+	if more {
+		l.into(raw, pointer, likely)
+		return
+	}
+	v := valueOf(raw)
+	v.likely = likely
+	l.values = append(l.values, v)
+}
+
+func (l *lookedUp) into(raw json.RawMessage, pointer string, likely bool) {
+	var object map[string]json.RawMessage
+	var list []json.RawMessage
+	switch {
+	case json.Unmarshal(raw, &object) == nil:
+		l.inObject(object, pointer, likely)
+	case json.Unmarshal(raw, &list) == nil:
+		l.inList(list, pointer, likely)
+	default:
+		l.lacks = true
 	}
 }
 
@@ -197,8 +189,16 @@ func (a *arguments) str(name string) (string, bool) {
 
 func str(raw json.RawMessage) (s string, ok bool) {
 	// null decodes into a string too, as the empty one.
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
-	return s, true
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return string(inner), true // most are what they read like; raw is JSON
+	}
+	return unquote(raw)
+}
+
+func unquote(raw json.RawMessage) (s string, ok bool) {
+	err := json.Unmarshal(raw, &s)
+	return s, err == nil
 }

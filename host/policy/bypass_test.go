@@ -14,7 +14,7 @@ func TestWhatBashReadsOtherwiseThanTheParserAsks(t *testing.T) {
 	allowed := []Rule{rule(t, "bash(words:command=ls ...)", SourceFlag), rule(t, "bash(words:command=ls 'a b')", SourceFlag)}
 	for _, command := range []string{
 		"ls \\\r\nid", "ls a\r\n", "ls a\rb", "ls 'a\r\n'", "ls \r", "\rls", "ls a\x01b", "ls \x7f", "ls a\vb", "ls\fx", "ls \x1b[2K", "ls a\x00b",
-		"ls " + strings.Repeat("$(", maxBrackets) + strings.Repeat(")", maxBrackets),
+		"ls '" + strings.Repeat("(", maxBrackets+1) + "'",
 	} {
 		d := New(Options{Rules: allowed}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs))
 		if d.Effect() != Ask {

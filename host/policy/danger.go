@@ -43,19 +43,31 @@ func init() {
 
 // regrettedWith are programs that are regretted with some of their arguments
 // only: any of the words, or a short option in a bundle of them.
-var regrettedWith = []struct{ programs, words, what string }{
-	{"chmod chown chgrp setfacl chattr", "-R --recursive", "changes who may use all that is below"},
-	{"find fd fdfind", "-delete", "deletes files"},
-	{"rsync", "--delete --delete-before --delete-during --delete-after --delete-excluded --remove-source-files", "deletes files"},
-	{"git", "clean", "deletes files"},
-	{"git", "--hard", "drops changes"},
-	{"git", "--force -f --force-with-lease --mirror --delete", "overwrites or deletes what is not in a commit of yours"},
-	{"docker podman", "prune rm rmi", "deletes containers, images or their files"},
-	{"kubectl oc", "delete drain", "deletes what a cluster runs"},
-	{"terraform tofu pulumi", "destroy", "deletes what it has set up"},
-	{"systemctl", "stop disable mask kill isolate poweroff reboot halt kexec", "stops services or the machine"},
-	{"crontab", "-r", "deletes all scheduled commands"},
-	{"tar", "--remove-files", "deletes files"},
+var regrettedWith = map[string][]wordRegretted{}
+
+type wordRegretted struct{ word, what string }
+
+func init() {
+	for _, r := range []struct{ programs, words, what string }{
+		{"chmod chown chgrp setfacl chattr", "-R --recursive", "changes who may use all that is below"},
+		{"find fd fdfind", "-delete", "deletes files"},
+		{"rsync", "--delete --delete-before --delete-during --delete-after --delete-excluded --remove-source-files", "deletes files"},
+		{"git", "clean", "deletes files"},
+		{"git", "--hard", "drops changes"},
+		{"git", "--force -f --force-with-lease --mirror --delete", "overwrites or deletes what is not in a commit of yours"},
+		{"docker podman", "prune rm rmi", "deletes containers, images or their files"},
+		{"kubectl oc", "delete drain", "deletes what a cluster runs"},
+		{"terraform tofu pulumi", "destroy", "deletes what it has set up"},
+		{"systemctl", "stop disable mask kill isolate poweroff reboot halt kexec", "stops services or the machine"},
+		{"crontab", "-r", "deletes all scheduled commands"},
+		{"tar", "--remove-files", "deletes files"},
+	} {
+		for name := range strings.FieldsSeq(r.programs) {
+			for word := range strings.FieldsSeq(r.words) {
+				regrettedWith[name] = append(regrettedWith[name], wordRegretted{word, r.what})
+			}
+		}
+	}
 }
 
 // wrappers are programs that start the command in their arguments, with the
@@ -81,9 +93,13 @@ func init() {
 
 // dangers says what is regretted in a command, each thing once: "rm deletes
 // files". It finds nothing in what is no command.
-func dangers(command string) []string {
+func (v *value) dangers() []string {
 	var s dangerScan
-	s.text(command, maxWithin)
+	if line := v.command(); line.literal {
+		s.command(line.commands[0], maxWithin)
+	} else {
+		s.text(v.text, maxWithin)
+	}
 	return s.found
 }
 
@@ -102,10 +118,6 @@ func (s *dangerScan) add(program, what string) {
 
 // text looks at every command in a line of bash, within so many others.
 func (s *dangerScan) text(line string, within int) {
-	if words, ok := simpleWords(line); ok {
-		s.command(words, within)
-		return
-	}
 	if len(line) > maxCommand || strings.Count(line, "(") > maxBrackets {
 		return
 	}
@@ -201,14 +213,9 @@ func (s *dangerScan) program(name string, args []string) {
 	if ok {
 		s.add(name, what)
 	}
-	for _, r := range regrettedWith {
-		if !slices.Contains(strings.Fields(r.programs), name) {
-			continue
-		}
-		for word := range strings.FieldsSeq(r.words) {
-			if slices.ContainsFunc(args, func(arg string) bool { return says(arg, word) }) {
-				s.add(name+" "+word, r.what)
-			}
+	for _, r := range regrettedWith[name] {
+		if slices.ContainsFunc(args, func(arg string) bool { return says(arg, r.word) }) {
+			s.add(name+" "+r.word, r.what)
 		}
 	}
 	switch {

@@ -7,6 +7,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
+func dangers(command string) []string {
+	v := value{text: command, isText: true}
+	return v.dangers()
+}
+
 func TestWhatIsRegretted(t *testing.T) {
 	for command, want := range map[string]string{ // what is found; "" is nothing
 		// By itself, in any writing.

@@ -142,26 +142,29 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	if p.bounded(&d) {
 		return d
 	}
-	p.ruled(&d)
+	args := d.args()
+	p.ruled(&d, args)
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && !d.floor {
 		d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
 		d.floor = true
 	}
-	d.regret()
+	d.regret(args)
 	return d
 }
 
 // regret asks about a command that is easily regretted, also where a rule
 // allows it.
-func (d *Decision) regret() {
+func (d *Decision) regret(args *arguments) {
 	if d.effect == Deny || d.entry.Capabilities.Exec == "" {
 		return
 	}
-	command, _ := d.args().str(d.entry.Capabilities.Exec)
-	if d.danger = strings.Join(dangers(command), ", "); d.danger == "" {
-		return
+	var found []string
+	for i, values := 0, args.values(d.entry.Capabilities.Exec).values; i < len(values); i++ {
+		found = append(found, values[i].dangers()...)
 	}
+	d.danger = strings.Join(found, ", ")
 	switch {
+	case d.danger == "":
 	case d.effect == Ask:
 		d.reason += ", and " + d.danger
 	case !d.exact:
@@ -191,11 +194,10 @@ func (p *Policy) bounded(d *Decision) bool {
 }
 
 // ruled decides by the rules and, where none speaks, by the risk.
-func (p *Policy) ruled(d *Decision) {
+func (p *Policy) ruled(d *Decision, args *arguments) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, yes
-	args := d.args()
 	p.index.find(d.entry.Name, args, func(i int) {
 		r := &p.rules[i]
 		if best >= 0 && (r.Effect > bestEffect || i == best) {
