@@ -20,7 +20,7 @@ import (
 //
 // Each line of the file DIALOGUE is one thing to do: "? TEXT" waits until the
 // program shows the text, "< TEXT" types a line, "! TEXT" fails at the end if
-// the text was ever shown. A file that begins with "~" is for a terminal that
+// the text was ever shown, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
 // shows what is typed. Standard output goes to the file stdout.txt, so that
 // only what a person is shown is on the terminal.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
@@ -60,6 +60,8 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 		case "<":
 			_, err := io.WriteString(control, text+"\n")
 			ts.Check(err)
+		case "KILL":
+			ts.Check(cmd.Process.Kill())
 		case "!":
 			never = append(never, text)
 		}
