@@ -221,6 +221,29 @@ func TestNothingIsOfferedWhereEveryCallAsks(t *testing.T) {
 	}
 }
 
+// A pattern is about the whole value, whatever brackets it holds, and neither it
+// nor a value makes a decision take long.
+func TestPatternsAreBounded(t *testing.T) {
+	for _, pattern := range []string{"a)|(?:b", "a)|(b", ")(", "((a{10}){10}){10}x{500}y{700}", "(?:a{1000}){2}", "(", "a{2001}", strings.Repeat("a", maxPattern+1), `\C`} {
+		if c, err := NewCondition(Pattern, "mode", pattern, false); err == nil {
+			t.Errorf("%.40q is the condition %.80v", pattern, c)
+		}
+	}
+	long := strings.Repeat("a", maxMatched+1)
+	for _, c := range []struct {
+		rule string
+		want Effect
+	}{{"w(pattern:mode=a*)", Ask}, {"w(!pattern:mode=b*)", Ask}} {
+		if d := New(Options{Rules: []Rule{rule(t, c.rule, SourceFlag)}}).Decide(call("w", `{"mode":"`+long+`"}`), entry(t, "w", writes)); d.Effect() != c.want {
+			t.Errorf("%s of a long value: %s", c.rule, d.Effect())
+		}
+		denied := deny(rule(t, c.rule, SourceFlag))
+		if d := New(Options{Rules: []Rule{denied}}).Decide(call("w", `{"mode":"`+long+`"}`), entry(t, "w", reads)); d.Effect() != Ask {
+			t.Errorf("%s denied, of a long value: %s", c.rule, d.Effect())
+		}
+	}
+}
+
 func TestPlainNumbers(t *testing.T) {
 	for in, want := range map[string]string{
 		"0": "0", "-0": "0", "0.0": "0", "0e9": "0", "1": "1", "10": "10", "1e1": "10", "1E+1": "10", "100e-1": "10", "1.50": "1.5", "-1.5e0": "-1.5", "15e-1": "1.5", "0.05": "0.05", "5e-2": "0.05",

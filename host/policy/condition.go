@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,11 +75,7 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	case Words:
 		c.words, err = parseWordsPattern(value)
 	case Pattern:
-		if len(value) > maxPattern {
-			err = fmt.Errorf("the pattern has more than %d bytes", maxPattern)
-		} else {
-			c.re, err = regexp.Compile(`\A(?:` + value + `)\z`)
-		}
+		c.re, err = compilePattern(value)
 	case OneOf:
 		if err = json.Unmarshal([]byte(value), &c.oneOf); err != nil || value == "null" {
 			err = fmt.Errorf(`%.80q is not a list such as ["a","b"]`, value)
@@ -94,6 +91,33 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 		return Condition{}, fmt.Errorf("condition on %s: %w", arg, err)
 	}
 	return c, nil
+}
+
+// Time and memory of a pattern grow with its program and with what it is held
+// against. A longer value is not known to match, nor not to.
+const (
+	maxProgram = 2000     // instructions
+	maxMatched = 64 << 10 // bytes
+)
+
+// compilePattern compiles a pattern over the whole of a value. What does not
+// compile without what we put around it is none: "a)|(?:b" would be.
+func compilePattern(s string) (*regexp.Regexp, error) {
+	if len(s) > maxPattern {
+		return nil, fmt.Errorf("the pattern has more than %d bytes", maxPattern)
+	}
+	tree, err := syntax.Parse(s, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if len(program.Inst) > maxProgram {
+		return nil, fmt.Errorf("the pattern %.40q is too large: its repetitions multiply", s)
+	}
+	return regexp.Compile(`\A(?:` + s + `)\z`)
 }
 
 // ParseCondition reads ARGUMENT=VALUE, KIND:ARGUMENT=VALUE, or either after a
@@ -231,6 +255,9 @@ func (c *Condition) one(v *value, args *arguments, strict bool) truth {
 	case Is:
 		return truthOf(v.text == c.value || !v.isText && v.text == c.plain)
 	case Pattern:
+		if len(v.text) > maxMatched {
+			return unsure
+		}
 		if holds := c.re.MatchString(v.text); holds || v.isText || !strings.HasPrefix(v.text, "{") && !strings.HasPrefix(v.text, "[") {
 			return truthOf(holds)
 		}
