@@ -104,6 +104,9 @@ func answerRule(ans config.Answer) (policy.Rule, error) {
 // remember keeps an answer "always" or "project", beside those that nobody else
 // could have written.
 func (a *app) remember(r policy.Rule) error {
+	if a.known.Text(r.String()) != r.String() {
+		return errors.New("the rule holds a secret, which is not written to a file")
+	}
 	if _, err := a.readAnswers(); err != nil {
 		return err
 	}

@@ -171,9 +171,9 @@ func TestPathsThatAreLeftOutAreTheWorkingDirectory(t *testing.T) {
 func TestAddressesInDisguise(t *testing.T) {
 	denied := deny(rule(t, "r(host:path=127.0.0.1)", SourceAdmin))
 	for url, want := range map[string]Effect{
-		"http://127.0.0.1/": Deny, "http://127.0.0.1:80/x": Deny, "http://127.0.0.1./": Deny, "127.0.0.1": Deny,
+		"http://127.0.0.1/": Deny, "http://127.0.0.1:80/x": Deny, "http://[::ffff:127.0.0.1]/": Deny, "127.0.0.1": Deny,
 		"http://127.1/": Ask, "http://2130706433/": Ask, "http://0x7f000001/": Ask, "http://0x7f.1/": Ask, "http://0177.0.0.1/": Ask, "http://127.0.0.01/": Ask, "http://017700000001/": Ask,
-		"http://[::ffff:127.0.0.1]/": Ask, "http://x@127.0.0.1/": Ask, "http://127.0.0.1\\@a.example/": Ask, "http://127.0.0.1%00.a.example/": Ask, "//127.0.0.1/": Ask,
+		"http://127.0.0.1./": Ask, "http://x@127.0.0.1/": Ask, "http://127.0.0.1\\@a.example/": Ask, "http://127.0.0.1%00.a.example/": Ask, "//127.0.0.1/": Ask,
 		"http:/127.0.0.1/": Ask, "127.0.0.1:80": Ask, " http://127.0.0.1/": Ask, "http://127。0。0。1/": Ask,
 		"http://a.example/": Allow, "http://10.0.0.1/": Allow, "http://1a.example/": Allow, "http://a.example/127.0.0.1": Allow,
 	} {
