@@ -123,6 +123,9 @@ func answerRule(ans config.Answer) (policy.Rule, error) {
 
 // remember keeps an answer "always" or "project".
 func (a *app) remember(r policy.Rule) error {
+	if a.known.Text(r.String()) != r.String() {
+		return errors.New("the rule holds a secret, which is not written to a file")
+	}
 	return config.AddAnswer(a.dirs.remembered(), config.Answer{
 		Rule: r.String(), Project: r.Project, Added: time.Now().UTC().Truncate(time.Second),
 		Module: r.Bound.Module, ABI: r.Bound.ABI,

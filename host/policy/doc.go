@@ -9,9 +9,9 @@
 // network is high.
 //
 // [Network.Decide] is pure, too: it says whether a host, port and protocol may
-// be reached. [ParseHost] is the one parser of hosts that are connected to; what it
-// refuses is no host to anybody. (A condition on an argument compares the name
-// that stands there, see [Hostname].) A name that is allowed is not yet an address that is: each
+// be reached. [ParseHost] is the one parser of hosts, of those that are connected
+// to, that rules and lists name and that stand in arguments; what it refuses is no
+// host to anybody. A name that is allowed is not yet an address that is: each
 // address has to pass [NetDecision.CheckAddr].
 //
 // Rules come in layers: administrator, user, project, environment, flags. What

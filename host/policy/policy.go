@@ -320,6 +320,11 @@ type Question struct {
 	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
 	Changed []Change         // since a question about this tool was answered for good
 	Allow   string           // the flag that would have allowed it; empty if none would
+
+	Module  string    // the digest of the tool's module
+	Session string    // these three by [Question.Put]
+	Asked   time.Time // when
+	ID      [32]byte  // of the question: what an answer has to name
 }
 
 // Unconfined is the warning that goes with every command until the jail
@@ -334,7 +339,7 @@ const Exfiltrates = "it can send whatever it is given, and whatever it reads, to
 func (d Decision) Question() Question {
 	q := Question{
 		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.AllowFlag(),
-		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(),
+		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(), Module: d.entry.Module.Digest,
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().str(arg)
@@ -393,9 +398,10 @@ func (d Decision) rememberable() error {
 
 // Answer is what a person said to a [Question].
 type Answer struct {
-	Allow bool
-	Scope Scope
-	By    string // "terminal", "no terminal", ...: goes into the record
+	Question [32]byte // the ID of the question that it is to
+	Allow    bool
+	Scope    Scope
+	By       string // "terminal", "no terminal", ...: goes into the record
 }
 
 // Grant gives what an allowing decision allows. It fails on any other.

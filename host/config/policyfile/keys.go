@@ -29,7 +29,7 @@ var keys = []key{
 	{"files.hidden", "list of paths", "none", `["/srv/payroll"]`,
 		"Files and directories that no tool sees, also where a mount holds them."},
 
-	{"network.hosts", `list of "NAME", "*.NAME" or an IPv4 address`, anything, `["api.example.com", "*.internal.example.com"]`,
+	{"network.hosts", `list of "NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`,
 		"Hosts that may be talked to. *.NAME is every name below NAME, and not NAME. An address that is not public has to be listed itself, also for a name that leads to it. An empty list permits none."},
 
 	{"models.providers", "list of words", anything, `["openai", "offline"]`,
