@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,11 +11,16 @@ import (
 
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // loadConfig reads agent.toml of the user and of the workspace, then the
-// environment, then the flags.
-func (a *app) loadConfig() error {
+// environment, then the flags. Where the command may ask, a person is asked about
+// a workspace's file that wants more than it may.
+func (a *app) loadConfig(ctx context.Context) error {
+	if err := a.dirs.outside(a.work); err != nil {
+		return err
+	}
 	load := func(path string, layer config.Layer) (*config.File, error) {
 		f, err := config.Load(path, layer)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +35,7 @@ func (a *app) loadConfig() error {
 	if err != nil {
 		return err
 	}
-	project, err := load(filepath.Join(a.work, "agent.toml"), config.Project)
+	project, err := load(projectFile(a.work), config.Project)
 	if err != nil {
 		return err
 	}
@@ -37,8 +43,24 @@ func (a *app) loadConfig() error {
 	if err != nil {
 		return &exitErr{code: exitUsage, message: err.Error()}
 	}
+	if len(project.Asks()) > 0 {
+		if project.Trusted, err = a.trusts(ctx, project); err != nil {
+			return err
+		}
+		if project.Trusted {
+			if cfg, warnings, err = config.Merge(user, project, a.s.env); err != nil {
+				return &exitErr{code: exitUsage, message: err.Error()}
+			}
+		}
+	}
+	a.waiting = nil
 	for _, w := range warnings {
-		a.s.note("warning: %s", w)
+		if w.Untrusted {
+			a.waiting = append(a.waiting, w)
+		}
+		if !w.Untrusted || a.trust != trustLeave {
+			a.s.note("warning: %s", w)
+		}
 	}
 	if base := a.s.env("OPENAI_BASE_URL"); base != "" && cfg.Source("model.base_url") == "default" {
 		if err := cfg.Set("model.base_url", base, "environment OPENAI_BASE_URL"); err != nil {
@@ -61,6 +83,9 @@ func (a *app) loadConfig() error {
 	return a.loadLayers()
 }
 
+// projectFile is the configuration that comes with a workspace.
+func projectFile(work string) string { return filepath.Join(work, "agent.toml") }
+
 // remembered makes rules of the answers that were kept.
 func (a *app) remembered() ([]policy.Rule, error) {
 	answers, err := a.readAnswers()
@@ -79,8 +104,8 @@ func (a *app) remembered() ([]policy.Rule, error) {
 	return rules, nil
 }
 
-// unknownDigest is none: an answer of before the digests were kept is asked for
-// again.
+// unknownDigest is none: an answer that does not say what it was given for is
+// asked for again.
 const unknownDigest = "unknown"
 
 func answerRule(ans config.Answer) (policy.Rule, error) {
@@ -90,17 +115,24 @@ func answerRule(ans config.Answer) (policy.Rule, error) {
 	}
 	r.Project, r.Source = ans.Project, policy.SourceUser
 	r.Bound = policy.Binding{
-		Module: ans.Module, ABI: ans.ABI, Capabilities: ans.Capabilities,
+		Module: ans.Module, ABI: ans.ABI, Capabilities: cmp.Or(ans.Capabilities, unknownDigest),
 		Description: cmp.Or(ans.Description, unknownDigest), Schema: cmp.Or(ans.Schema, unknownDigest),
 		Said: policy.Said(ans.Said),
+	}
+	if ans.Module == string(tool.OriginBuiltin) {
+		r.Bound.ABI = cmp.Or(ans.ABI, unknownDigest)
 	}
 	return r, nil
 }
 
-// remember keeps an answer "always" or "project".
+// remember keeps an answer "always" or "project", beside those that nobody else
+// could have written.
 func (a *app) remember(r policy.Rule) error {
 	if a.known.Text(r.String()) != r.String() {
 		return errors.New("the rule holds a secret, which is not written to a file")
+	}
+	if _, err := a.readAnswers(); err != nil {
+		return err
 	}
 	return config.AddAnswer(a.dirs.remembered(), config.Answer{
 		Rule: r.String(), Project: r.Project, Added: time.Now().UTC().Truncate(time.Second),

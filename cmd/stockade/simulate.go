@@ -132,7 +132,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			changed++
 			now += " *"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, terminal.Line(s.Tool), s.Was, now, s.Now.Source, clip(terminal.Line(s.Now.Rule), 80))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, terminal.Line(s.Tool), terminal.Line(s.Was), now, s.Now.Source, clip(terminal.Line(s.Now.Rule), 80))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -89,17 +88,9 @@ func readBounded(path string) ([]byte, error) {
 
 // ParseAnswers is LoadAnswers of a file that has been read.
 func ParseAnswers(path string, data []byte) ([]Answer, error) {
-	src, err := Source(path, data)
-	if err != nil {
-		return nil, err
-	}
 	var f answersFile
-	meta, err := toml.Decode(src, &f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return nil, fmt.Errorf("%s: unknown key %q", path, unknown[0])
+	if err := decodeAll(path, data, &f); err != nil {
+		return nil, err
 	}
 	for i, a := range f.Allow {
 		if a.Rule == "" || a.Module == "" {
@@ -159,18 +150,5 @@ func writeAnswers(path string, answers []Answer) error {
 	if _, err := ParseAnswers(path, buf.Bytes()); err != nil {
 		return fmt.Errorf("write answers: %w", err)
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(dir, ".allow-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(buf.Bytes())
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(tmp.Name(), path)
+	return replaceFile(path, buf.Bytes())
 }

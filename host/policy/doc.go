@@ -22,6 +22,9 @@
 // over allow; what cannot be told from the words of a call never allows, and
 // asks where a rule denies. Rules see names, not files.
 //
+// A command that is easily regretted asks even where a rule allows it, unless a
+// flag of this run holds it to the letter; that is a courtesy.
+//
 // A remembered answer is bound to what it was given for ([Binding]).
 //
 // A Grant comes from a Decision that allows, or from one that asks and an

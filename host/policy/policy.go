@@ -100,6 +100,8 @@ type Decision struct {
 	origin string
 	reason string
 	floor  bool   // it asks whatever anybody has answered
+	exact  bool   // a flag of this run allows the very command
+	danger string // what is regretted in the command; empty: nothing
 	stale  []Rule // that would have answered, had nothing changed
 }
 
@@ -132,18 +134,43 @@ func (d Decision) secretNames() string {
 
 // Decide says what happens to a call whose arguments fit the schema. A rule
 // that denies wins over every rule that allows; where no rule speaks, the risk
-// decides. It looks at nothing but what it is given.
+// decides. A command that is easily regretted asks where a rule allows it, but
+// for one that names it to the letter on the command line of this run. It looks
+// at nothing but what it is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if p.bounded(&d) {
 		return d
 	}
-	p.ruled(&d)
-	if d.effect == Allow && len(p.ceiling.Confirm) > 0 {
+	args := d.args()
+	p.ruled(&d, args)
+	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && !d.floor {
 		d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
 		d.floor = true
 	}
+	d.regret(args)
 	return d
+}
+
+// regret asks about a command that is easily regretted, also where a rule
+// allows it.
+func (d *Decision) regret(args *arguments) {
+	if d.effect == Deny || d.entry.Capabilities.Exec == "" {
+		return
+	}
+	var found []string
+	for i, values := 0, args.values(d.entry.Capabilities.Exec).values; i < len(values); i++ {
+		found = append(found, values[i].dangers()...)
+	}
+	d.danger = strings.Join(found, ", ")
+	switch {
+	case d.danger == "":
+	case d.effect == Ask:
+		d.reason += ", and " + d.danger
+	case !d.exact:
+		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.danger, d.rule)
+		d.by(Ask, From{Source: SourceDefault}, "dangerous command", reason)
+	}
 }
 
 // by makes a bound of a layer decide.
@@ -167,11 +194,10 @@ func (p *Policy) bounded(d *Decision) bool {
 }
 
 // ruled decides by the rules and, where none speaks, by the risk.
-func (p *Policy) ruled(d *Decision) {
+func (p *Policy) ruled(d *Decision, args *arguments) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, yes
-	args := d.args()
 	p.index.find(d.entry.Name, args, func(i int) {
 		r := &p.rules[i]
 		if best >= 0 && (r.Effect > bestEffect || i == best) {
@@ -194,6 +220,7 @@ func (p *Policy) ruled(d *Decision) {
 		if t == unsure {
 			effect = Ask
 		}
+		d.exact = d.exact || effect == Allow && r.exact(d.entry.Capabilities.Exec)
 		if best < 0 || effect < bestEffect || effect == bestEffect && rank(r.Source) < rank(p.rules[best].Source) {
 			best, bestEffect, bestTruth = i, effect, t
 		}
@@ -427,6 +454,10 @@ func (d Decision) rememberable() error {
 		return errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
 	} else if RunsOthers(line.commands[0]) {
 		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.commands[0][0])
+	} else if d.danger != "" {
+		return fmt.Errorf("an answer for this command holds once: %s", d.danger)
+	} else if written(line.commands[0][0]) {
+		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.commands[0][0])
 	}
 	return nil
 }

@@ -58,6 +58,14 @@ func (r Renderer) Batch(qs []Question) (text string, folded bool) {
 	return p.String(), p.folded
 }
 
+// Text is a text of others behind bars, for questions of another kind, all of it
+// or folded, and whether something was.
+func (r Renderer) Text(text string, all bool) (shown string, cut bool) {
+	p := page{r: r, all: all}
+	p.rows(field{lines: lines(text), fold: foldRows})
+	return p.String(), p.folded
+}
+
 // Choices is what can be answered to a question. It says once more what that is
 // about: the lines above may have scrolled away.
 func (r Renderer) Choices(q Question, folded bool) string {
@@ -153,6 +161,12 @@ type field struct {
 func lines(text string) []string { return strings.Split(text, "\n") }
 
 func (p *page) field(f field) {
+	p.line(f.style, "  ", f.title)
+	p.rows(f)
+}
+
+// rows writes a field without its title.
+func (p *page) rows(f field) {
 	text := strings.Join(f.lines, "\n")
 	p.look(text)
 	rows, cut := gutter(f.lines, p.r.width()), false
@@ -160,7 +174,6 @@ func (p *page) field(f field) {
 		rows, cut = folded(rows, text, f.fold, p.r.width())
 	}
 	p.folded = p.folded || cut
-	p.line(f.style, "  ", f.title)
 	style := ""
 	for _, r := range rows {
 		if f.paint && r.before == bar {
