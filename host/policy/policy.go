@@ -101,6 +101,9 @@ type Decision struct {
 	reason string
 	floor  bool   // it asks whatever anybody has answered
 	stale  []Rule // that would have answered, had nothing changed
+
+	reads, changed []specialPath // that need care, and an answer to this call alone
+	closed         bool          // it is denied because of a path
 }
 
 // Effect is allow, ask or deny.
@@ -132,7 +135,8 @@ func (d Decision) secretNames() string {
 
 // Decide says what happens to a call whose arguments fit the schema. A rule
 // that denies wins over every rule that allows; where no rule speaks, the risk
-// decides. It looks at nothing but what it is given.
+// decides. A call that names a file which looks like a secret asks all the same.
+// It looks at nothing but what it is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if p.bounded(&d) {
@@ -143,6 +147,7 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 		d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
 		d.floor = true
 	}
+	p.readsSecrets(&d)
 	return d
 }
 
@@ -330,6 +335,14 @@ const Unconfined = "bash is not confined yet: this command runs with all your ri
 // network.
 const Exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
 
+// Warn adds something that the person should know.
+func (q *Question) Warn(what string) {
+	if q.Warning != "" && what != "" {
+		q.Warning += "; "
+	}
+	q.Warning += what
+}
+
 // Question puts an Ask into words.
 func (d Decision) Question() Question {
 	q := Question{
@@ -346,6 +359,7 @@ func (d Decision) Question() Question {
 	if q.Warning == "" && d.entry.Capabilities.Network != tool.NetworkNone {
 		q.Warning = Exfiltrates
 	}
+	q.Warn(d.warning())
 	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
 		r, err := d.RuleFor(scope)
 		if err != nil {
@@ -377,6 +391,8 @@ func (d Decision) rememberable() error {
 		return errors.New("nothing was decided")
 	case d.effect != Ask || d.source != SourceDefault:
 		return errors.New("an answer here holds once: a rule or a setting asks every time")
+	case len(d.special()) > 0:
+		return errors.New("an answer about such a path holds once, for this call")
 	case d.entry.Capabilities.Exec == "":
 		return nil
 	case d.policy.tier == TierNone:
@@ -444,9 +460,10 @@ func (d Decision) Rehearse() (Grant, error) {
 }
 
 // OnlyChanges reports whether the changes are all that asks: the same call
-// would be allowed if it changed nothing.
+// would be allowed if it changed nothing. What a call has read that looks like
+// a secret is told only after an answer, as is that it has failed.
 func (d Decision) OnlyChanges() bool {
-	return d.CanRehearse() && d.source == SourceDefault && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
+	return d.CanRehearse() && d.source == SourceDefault && len(d.special()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
 }
 
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
@@ -494,6 +511,9 @@ func (d Decision) newGrant() (Grant, error) {
 	}
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked
+		for _, s := range d.reads {
+			g.paths.readable = append(g.paths.readable, s.path)
+		}
 		for _, m := range p.mounts {
 			m.Write = m.Write && caps.Files == tool.FilesWrite
 			g.mounts = append(g.mounts, m)
