@@ -111,6 +111,7 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 	}
 	c.enter(StateEvaluatingPolicy)
 	c.call.Earlier = d.counts.take(entry.Name)
+	c.call.Files = NamedFiles(d.opts.Policy, c.call, entry)
 	decision := d.opts.Policy.Decide(c.call, entry)
 	// A call that only changes files runs before it is decided, on a stage.
 	decide := c.decide
@@ -321,7 +322,7 @@ func (c *carry) redact(result tool.Result) tool.Result {
 		return result
 	}
 	if result.Err == nil {
-		result.Output = r.JSON(result.Output)
+		result.Output, result.Note = r.JSON(result.Output), r.Text(result.Note)
 		return result
 	}
 	clean := *result.Err

@@ -56,7 +56,9 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 			staged, result = nil, c.unmade(ctx, result, err)
 		}
 	}
-	if grant.Rehearsal() {
+	// Also of a call that was allowed: some changes are asked about each time.
+	decision, differs := decision.After(changes)
+	if grant.Rehearsal() || differs {
 		var refusal *tool.Result
 		var err error
 		if grant, refusal, err = c.decideTried(ctx, decision, result, changes); err != nil {
@@ -133,7 +135,7 @@ func (c *carry) decideTried(ctx context.Context, decision policy.Decision, resul
 	case len(changes) == 0:
 		question.Changes = "nothing"
 	case !all:
-		question.Warning = "there are more changes than are shown, and a yes is for all of them"
+		question.Warn("there are more changes than are shown, and a yes is for all of them")
 	}
 	return c.ask(ctx, decision, question)
 }
