@@ -3,6 +3,7 @@ package policy
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
@@ -59,6 +60,9 @@ func simple(name string) bool {
 // composed accents, characters that nobody sees, and the dots and blanks at the
 // end that Windows drops.
 func fold(name string) string {
+	if strings.IndexFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return trimmed(strings.ToLower(name))
+	}
 	name = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1

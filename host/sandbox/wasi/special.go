@@ -151,17 +151,18 @@ func (f *FS) mayMove(p *place, dir bool) Errno {
 // eachName refuses what has a special name, or had one before the guest moved
 // it. What the guest has made is its own.
 func (f *FS) eachName(p *place, find func(string) (policy.Special, bool)) Errno {
-	names := []string{p.real()}
 	if p.staged() && p.node != nil {
 		if p.node.origin == nil {
 			return 0
 		}
-		names = append(names, join(p.m.guest, p.node.origin.path()))
-	}
-	for _, name := range names {
+		name := join(p.m.guest, p.node.origin.path())
 		if s, ok := find(name); ok {
 			return f.refuse(p.m, name, s)
 		}
+	}
+	name := p.real()
+	if s, ok := find(name); ok {
+		return f.refuse(p.m, name, s)
 	}
 	return 0
 }
