@@ -41,6 +41,11 @@ run: build ## run the main job: a turn of the agent on the sample workspace
 test: guests ## run the tests
 	$(GO) test ./...
 
+.PHONY: build-others
+build-others: ## compile what reads the administrator's policy on macOS and Windows, where it was never run
+	CGO_ENABLED=0 GOOS=darwin $(GO) build ./host/config/policyfile
+	CGO_ENABLED=0 GOOS=windows $(GO) build ./host/config/policyfile
+
 .PHONY: test-race
 test-race: guests ## run the tests under the race detector
 	$(GO) test -race ./...

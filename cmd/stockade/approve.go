@@ -121,10 +121,10 @@ func (t *terminal) Approve(ctx context.Context, q policy.Question) (policy.Answe
 		}
 		switch answer := strings.ToLower(strings.TrimSpace(line)); {
 		case answer == "y" || answer == "yes" || answer == "1" || answer == "once":
-			return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "terminal"}, nil
+			return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce, By: "terminal"}, nil
 		case scopeOf(answer) != "":
 			if scope := scopeOf(answer); slices.Contains(q.Scopes, scope) {
-				return policy.Answer{Allow: true, Scope: scope, By: "terminal"}, nil
+				return policy.Answer{Question: q.ID, Allow: true, Scope: scope, By: "terminal"}, nil
 			}
 		case answer == "v" && folded:
 			t.ask(q, true)

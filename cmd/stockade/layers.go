@@ -57,11 +57,11 @@ func (a *app) loadLayers() error {
 	}{{policy.SourceEnv, denyVariable, lines}, {policy.SourceFlag, "--deny", a.flags.deny}} {
 		layer := policy.Layer{Source: l.source}
 		for _, text := range l.rules {
-			r, err := policy.ParseRule(text)
+			r, err := policy.ParseDenial(text)
 			if err != nil {
 				return usageError("", "%s: %v", l.name, err)
 			}
-			r.Effect, r.Source = policy.Deny, l.source
+			r.Source = l.source
 			if l.source == policy.SourceEnv {
 				r.Origin = l.name
 			}

@@ -48,7 +48,7 @@ func (a *app) egress() (*egress.Egress, error) {
 	if a.out != nil {
 		return a.out, nil
 	}
-	opts := egress.Options{Proxy: a.cfg.Network.Proxy, ProxyResolves: a.cfg.Network.ProxyResolves, Logger: a.logger()}
+	opts := egress.Options{Proxy: a.cfg.Network.Proxy, ProxyResolves: a.cfg.Network.ProxyResolves, Redact: a.known, Logger: a.logger()}
 	for _, name := range a.cfg.Network.CAFiles {
 		if rest, ok := strings.CutPrefix(name, "~/"); ok {
 			name = filepath.Join(a.s.env("HOME"), rest)

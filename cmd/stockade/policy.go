@@ -34,7 +34,9 @@ A rule is TOOL or 'TOOL(CONDITION)'. A condition is one of
   maximum:ARGUMENT=100             a number
 
 and ARGUMENT a name, or a JSON pointer such as /edits/*/path. A rule for words
-never allows what bash would expand, nor more than one command.`
+never allows what bash would expand, nor more than one command. A command that is
+easily regretted (rm, dd, mkfs, sudo, git reset --hard) asks even where a rule allows
+it, unless --allow holds it to the letter: a courtesy, and no protection.`
 
 func newPolicyCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "What tools may do: show, explain, check, simulate, revoke", Long: policyHelp}
@@ -172,6 +174,11 @@ func runPolicyExplain(a *app, caller, name string, args []string) error {
 	data, err := parseArgs(entry, args)
 	if err != nil {
 		return err
+	}
+	if checked, err := entry.Schema.Check(data); err == nil {
+		data = checked
+	} else {
+		a.s.note("warning: such a call is refused before anything is decided: %v", err)
 	}
 	mounts, err := a.workspaceMounts()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +70,8 @@ func TestScripts(t *testing.T) {
 			"terminal": dialogue,
 			"unserved": unserved,
 			"nowhere":  nowhere,
+			"site":     serveSite,
+			"asked":    asked,
 		},
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireUniqueNames:  true,
@@ -157,9 +160,8 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 		"echo":  {Call: wasmtest.EchoArgs()},
 		"error": {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
 	}
-	for name, m := range secretive() {
-		modules[name] = m
-	}
+	maps.Copy(modules, secretive())
+	maps.Copy(modules, fetching(ts.Getenv("SITE"), ts.Getenv("SITE_HOST")))
 	for _, c := range wasmtest.Hostile() {
 		modules[c.Name] = c.Options
 	}

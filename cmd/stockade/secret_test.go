@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -134,6 +135,27 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	}
 }
 
+// An answer is kept in a file, with the command that it was given for.
+func TestNoSecretIsRemembered(t *testing.T) {
+	const value = "hunter2-hunter2"
+	a := netApp(t, func(*config.Network) {})
+	a.known = new(secret.Redactor)
+	a.known.Add(value)
+	for command, want := range map[string]bool{"echo " + value: false, "echo " + base64.StdEncoding.EncodeToString([]byte(value)): false, "echo hello": true} {
+		r, err := policy.ParseRule("bash(command=" + command + ")")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Effect, r.Bound = policy.Allow, policy.Binding{Module: "builtin", Description: "d", Schema: "s", Capabilities: "c"}
+		if err := a.remember(r); (err == nil) != want || err != nil && strings.Contains(err.Error(), value) {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+	if data, err := os.ReadFile(a.dirs.remembered()); err != nil || bytes.Contains(data, []byte(value)) || !bytes.Contains(data, []byte("echo hello")) {
+		t.Errorf("the file holds %s, %v", data, err)
+	}
+}
+
 func TestWhatIsPrintedIsRedacted(t *testing.T) {
 	const value = "hunter2-hunter2"
 	var stdout, stderr bytes.Buffer
@@ -143,6 +165,10 @@ func TestWhatIsPrintedIsRedacted(t *testing.T) {
 	known.Add(value)
 	s.note("cannot use %s", value)
 	s.hint("try %x", value)
+	for _, odd := range []string{"first line\nsecond line", "zero\u200bwidth", "bell\x07rings"} {
+		known.Add(odd)
+		s.note("cannot use %s", odd)
+	}
 	for _, piece := range []string{"it is hun", "ter2-hun", "ter2. hunt"} {
 		if _, err := s.out.Write([]byte(piece)); err != nil {
 			t.Fatal(err)
@@ -154,7 +180,7 @@ func TestWhatIsPrintedIsRedacted(t *testing.T) {
 	if got := stdout.String(); got != "it is [redacted]. hunt" {
 		t.Errorf("stdout: %q", got)
 	}
-	if got := stderr.String(); got != "stockade: cannot use [redacted]\nhint: try [redacted]\n" {
+	if got := stderr.String(); got != "stockade: cannot use [redacted]\nhint: try [redacted]\n"+strings.Repeat("stockade: cannot use [redacted]\n", 3) {
 		t.Errorf("stderr: %q", got)
 	}
 }

@@ -34,9 +34,12 @@ func (a *app) secretsFile(anew bool) *secret.File {
 // learnSecrets reads the secrets that the tools of a catalog ask for, so that
 // they are known before anything that may hold one is shown or recorded, and a
 // passphrase is asked for before a turn and not in the middle of one. Where no
-// tool asks for any, nothing is opened.
+// tool asks for any, nothing is opened. The provider's key is a secret, too.
 func (a *app) learnSecrets(ctx context.Context, catalog *tool.Catalog) {
 	defer a.asked.Store(true)
+	if key := a.s.env(a.cfg.Model.APIKeyEnv); len(key) >= minKeyBytes {
+		a.known.Add(key)
+	}
 	seen := map[string]bool{} // names, and what was said
 	for _, name := range catalog.Names() {
 		e, _ := catalog.Find(name)
@@ -53,6 +56,10 @@ func (a *app) learnSecrets(ctx context.Context, catalog *tool.Catalog) {
 		}
 	}
 }
+
+// minKeyBytes is how long the key of a provider is at least. What is shorter is a
+// word for a local server, such as "ollama", and stands in ordinary text.
+const minKeyBytes = 12
 
 // askPassphrase asks on the terminal, before turns only: in one, a question of
 // another kind may be open.
@@ -83,7 +90,8 @@ func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
 }
 
 // readHidden reads a line from a terminal that does not show it. However it
-// ends, the terminal shows again what is typed.
+// ends, the terminal shows again what is typed; what was pasted behind the line
+// is dropped, or the shell would show it and run it.
 func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) (string, error) {
 	fd := int(in.Fd())
 	state, err := term.GetState(fd)
@@ -94,7 +102,10 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	if err := noEcho(in); err != nil {
 		return "", err
 	}
-	defer func() { _ = term.Restore(fd, state) }()
+	defer func() {
+		flushInput(in)
+		_ = term.Restore(fd, state)
+	}()
 	flushInput(in)
 	fmt.Fprint(out, prompt)
 	type line struct {
@@ -140,6 +151,7 @@ func (p placeholders) Placeholder(ctx context.Context, name string) (string, err
 
 // redact makes everything that is printed pass through a redactor.
 func (s *stdio) redact(r *secret.Redactor) {
+	s.known = r
 	out := r.Writer(s.out)
 	s.out, s.flush = out, out.Flush
 	s.err = messages{r.Writer(s.err)}

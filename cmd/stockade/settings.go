@@ -10,6 +10,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // loadConfig reads agent.toml of the user and of the workspace, then the
@@ -79,8 +80,8 @@ func (a *app) remembered() ([]policy.Rule, error) {
 	return rules, nil
 }
 
-// unknownDigest is none: an answer of before the digests were kept is asked for
-// again.
+// unknownDigest is none: an answer that does not say what it was given for is
+// asked for again.
 const unknownDigest = "unknown"
 
 func answerRule(ans config.Answer) (policy.Rule, error) {
@@ -90,15 +91,25 @@ func answerRule(ans config.Answer) (policy.Rule, error) {
 	}
 	r.Project, r.Source = ans.Project, policy.SourceUser
 	r.Bound = policy.Binding{
-		Module: ans.Module, ABI: ans.ABI, Capabilities: ans.Capabilities,
+		Module: ans.Module, ABI: ans.ABI, Capabilities: cmp.Or(ans.Capabilities, unknownDigest),
 		Description: cmp.Or(ans.Description, unknownDigest), Schema: cmp.Or(ans.Schema, unknownDigest),
 		Said: policy.Said(ans.Said),
+	}
+	if ans.Module == string(tool.OriginBuiltin) {
+		r.Bound.ABI = cmp.Or(ans.ABI, unknownDigest)
 	}
 	return r, nil
 }
 
-// remember keeps an answer "always" or "project".
+// remember keeps an answer "always" or "project", beside those that nobody else
+// could have written.
 func (a *app) remember(r policy.Rule) error {
+	if a.known.Text(r.String()) != r.String() {
+		return errors.New("the rule holds a secret, which is not written to a file")
+	}
+	if _, err := a.readAnswers(); err != nil {
+		return err
+	}
 	return config.AddAnswer(a.dirs.remembered(), config.Answer{
 		Rule: r.String(), Project: r.Project, Added: time.Now().UTC().Truncate(time.Second),
 		Module: r.Bound.Module, ABI: r.Bound.ABI,

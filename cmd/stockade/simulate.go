@@ -131,7 +131,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			changed++
 			now += " *"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, oneLine(s.Tool), s.Was, now, s.Now.Source, clip(oneLine(s.Now.Rule), 80))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, oneLine(s.Tool), oneLine(s.Was), now, s.Now.Source, clip(oneLine(s.Now.Rule), 80))
 	}
 	if err := w.Flush(); err != nil {
 		return err

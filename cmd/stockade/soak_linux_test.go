@@ -150,7 +150,7 @@ func (yes) Approve(_ context.Context, q policy.Question) (policy.Answer, error) 
 	if q.Command == "" && !strings.Contains(q.Changes, "@@") && !strings.Contains(q.Changes, "created") {
 		return policy.Answer{}, fmt.Errorf("the question shows no change: %q", q.Changes)
 	}
-	return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "soak"}, nil
+	return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce, By: "soak"}, nil
 }
 
 // calls makes calls until the time is up, in one session after another.

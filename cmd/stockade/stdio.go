@@ -10,6 +10,8 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
+
+	"github.com/stockade-dev/stockade/host/secret"
 )
 
 // stdio is what the program reads and writes, and all that it knows of the
@@ -20,6 +22,9 @@ type stdio struct {
 	err io.Writer
 	// flush writes what out holds back; nil: it holds back nothing.
 	flush func() error
+	// known takes secrets out of messages before they are laid out, which would
+	// hide one that holds a line end. Nil: none are known.
+	known *secret.Redactor
 
 	inTTY, outTTY, errTTY bool
 	color                 bool // on stderr
@@ -59,11 +64,15 @@ func (s *stdio) piped() bool {
 
 // note tells the person something that is not the result.
 func (s *stdio) note(format string, args ...any) {
-	fmt.Fprintf(s.err, "stockade: %s\n", indent(visible(fmt.Sprintf(format, args...))))
+	fmt.Fprintf(s.err, "stockade: %s\n", s.message(format, args))
 }
 
 func (s *stdio) hint(format string, args ...any) {
-	fmt.Fprintf(s.err, "hint: %s\n", indent(visible(fmt.Sprintf(format, args...))))
+	fmt.Fprintf(s.err, "hint: %s\n", s.message(format, args))
+}
+
+func (s *stdio) message(format string, args []any) string {
+	return indent(visible(s.known.Text(fmt.Sprintf(format, args...))))
 }
 
 // The styles.

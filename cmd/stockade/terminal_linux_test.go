@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"syscall"
+	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
@@ -20,7 +21,7 @@ import (
 //
 // Each line of the file DIALOGUE is one thing to do: "? TEXT" waits until the
 // program shows the text, "< TEXT" types a line, "! TEXT" fails at the end if
-// the text was ever shown. A file that begins with "~" is for a terminal that
+// the text was ever shown, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
 // shows what is typed. Standard output goes to the file stdout.txt, so that
 // only what a person is shown is on the terminal.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
@@ -60,6 +61,8 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 		case "<":
 			_, err := io.WriteString(control, text+"\n")
 			ts.Check(err)
+		case "KILL":
+			ts.Check(cmd.Process.Kill())
 		case "!":
 			never = append(never, text)
 		}
@@ -145,4 +148,53 @@ func (s *display) read() bool {
 	n, err := s.r.Read(buf)
 	s.all += strings.ReplaceAll(string(buf[:n]), "\r\n", "\n")
 	return err == nil
+}
+
+// typist writes to a terminal when it is asked, and waits until that is there to
+// be read.
+type typist struct {
+	control *os.File
+	tty     *os.File
+	text    string
+}
+
+func (t *typist) Write(p []byte) (int, error) {
+	if t.text == "" {
+		return len(p), nil
+	}
+	if _, err := io.WriteString(t.control, t.text); err != nil {
+		return 0, err
+	}
+	for n := 0; n < len(t.text); {
+		var err error
+		if n, err = waiting(t.tty); err != nil {
+			return 0, err
+		}
+	}
+	t.text = ""
+	return len(p), nil
+}
+
+// waiting is how many bytes can be read from a terminal.
+func waiting(tty *os.File) (int, error) { return unix.IoctlGetInt(int(tty.Fd()), unix.TIOCINQ) }
+
+// A key that is pasted with several lines is not given to the shell.
+func TestWhatIsPastedBehindASecretIsDropped(t *testing.T) {
+	control, name, err := openTerminal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer control.Close()
+	tty, err := os.OpenFile(name, os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tty.Close()
+	text, err := readHidden(t.Context(), tty, &typist{control, tty, "first line\nsecond line\n"}, "value: ")
+	if err != nil || text != "first line" {
+		t.Errorf("read %q, %v", text, err)
+	}
+	if n, err := waiting(tty); n != 0 || err != nil {
+		t.Errorf("%d bytes are left for whoever reads next, %v", n, err)
+	}
 }

@@ -296,7 +296,7 @@ func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *sess
 		return nil, err
 	}
 	return dispatch.New(dispatch.Options{
-		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Remember: a.remember,
+		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Session: log.ID(), Remember: a.remember,
 		Spent: past.Fuel, Calls: past.Calls, Redact: a.known,
 	}), nil
 }

@@ -26,8 +26,9 @@ type world struct {
 	t  testing.TB
 	mu sync.Mutex
 
-	trace  []string
-	events []session.Event
+	trace   []string
+	events  []session.Event
+	faulted bool // the last state says that the host is at fault
 
 	fail    map[session.Type]error // Append of this type fails
 	answer  func(ctx context.Context, q policy.Question) (policy.Answer, error)
@@ -55,6 +56,7 @@ func newWorld(t testing.TB, opts policy.Options) *world {
 				t.Error(err)
 			}
 			w.note("state " + s.State)
+			w.faulted = s.Fault
 		}
 	})
 	w.options = Options{Catalog: catalog(t), Policy: w.policy, Approver: approver{w}, Runner: runner{w}, Log: log}
@@ -219,8 +221,8 @@ func aCall(name, args string) tool.Call {
 }
 
 func yes(scope policy.Scope) func(context.Context, policy.Question) (policy.Answer, error) {
-	return func(context.Context, policy.Question) (policy.Answer, error) {
-		return policy.Answer{Allow: true, Scope: scope, By: "terminal"}, nil
+	return func(_ context.Context, q policy.Question) (policy.Answer, error) {
+		return policy.Answer{Question: q.ID, Allow: true, Scope: scope, By: "terminal"}, nil
 	}
 }
 
@@ -237,7 +239,7 @@ var (
 	// A call that changes files runs first, and is asked about with what it changes.
 	triedTrace = []string{"state evaluating_policy", "durable call.intended", "state executing", "rehearse"}
 	keptTrace  = slices.Concat(triedTrace, []string{"state awaiting_permission", "ask", "durable call.decision",
-		"durable call.changes", "commit", "drop", "durable tool_result", "state completed"})
+		"state executing", "durable call.changes", "commit", "drop", "durable tool_result", "state completed"})
 	droppedTrace = slices.Concat(triedTrace, []string{"state awaiting_permission", "ask", "durable call.decision",
 		"drop", "durable tool_result", "state completed"})
 )
@@ -315,8 +317,8 @@ func TestNothingRunsWhenTheRecordFails(t *testing.T) {
 				if !errors.Is(err, errDisk) {
 					t.Errorf("got %v", err)
 				}
-				if w.did("run") || w.did("state executing") || w.did("durable tool_result") || w.did("state completed") {
-					t.Errorf("it went on: %v", w.trace)
+				if w.did("run") || w.did("state executing") || !w.did("durable tool_result") {
+					t.Errorf("it went on, or its end is not recorded: %v", w.trace)
 				}
 				if typ == session.TypeDecision && remembered != 0 {
 					t.Error("an answer that is not in the record was remembered")
@@ -330,7 +332,7 @@ func TestAResultThatCannotBeRecordedIsAnError(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	w.fail[session.TypeToolResult] = errDisk
 	r, err := w.call(t.Context(), aCall("file_read", `{}`))
-	if !errors.Is(err, errDisk) || w.did("state completed") || r.Output == nil {
+	if !errors.Is(err, errDisk) || !w.faulted || r.Output == nil {
 		t.Errorf("got %+v, %v: %v", r, err, w.trace)
 	}
 	errHost := errors.New("cannot compile")
@@ -442,13 +444,19 @@ func TestAResultIsRecordedWhateverBecomesOfTheRun(t *testing.T) {
 func TestWhatIsRecordedSaysWhatWasDecidedAndWhatWillRun(t *testing.T) {
 	w := newWorld(t, policy.Options{Mounts: []policy.Mount{{Host: "/work", Write: true}}})
 	w.answer = yes(policy.ScopeOnce)
+	var question string
+	once := w.answer
+	w.answer = func(ctx context.Context, q policy.Question) (policy.Answer, error) {
+		question = fmt.Sprintf("%x", q.ID)
+		return once(ctx, q)
+	}
 	if _, err := w.call(t.Context(), aCall("write_file", ` {"path": "a"}`)); err != nil {
 		t.Fatal(err)
 	}
 	allowed := true
 	wantDecision := session.Decision{
 		Tool: "file_write", Effect: "ask", Risk: "medium", Rule: "risk medium", Source: "default", Reason: "it changes files",
-		Answer: &allowed, Scope: policy.ScopeOnce, By: "terminal",
+		Answer: &allowed, Scope: policy.ScopeOnce, By: "terminal", Question: question,
 	}
 	if diff := cmp.Diff(wantDecision, body[session.Decision](w, session.TypeDecision)); diff != "" {
 		t.Error(diff)

@@ -1,10 +1,16 @@
 // Package dispatch is the one door to every tool, for the agent and for
-// `stockade call` alike: [Dispatcher.Call] carries out one call and reads from
-// top to bottom as the security story.
+// `stockade call` alike. [Dispatcher.Start] begins a call and returns at once;
+// [Dispatcher.Call] waits for it. What a call goes through is in call.go, and
+// reads from top to bottom as the security story.
 //
-// A call is idle until it comes here, and then goes through the states
-// evaluating_policy, awaiting_permission (if policy asks), executing and
-// completed; each is shown as an event of the session. A call that is refused on the way goes to completed at
-// once. What was decided, who answered and that the call is about to run
-// are durable before it runs; its result is recorded whatever became of it.
+// A [Call] is a state machine: idle, evaluating_policy, awaiting_permission (if
+// policy asks), executing, completed. state.go holds the transitions; each is
+// shown as an event of the session, which is not stored. A call that is refused
+// on the way goes to completed at once. Whatever fails, is cancelled or crashes,
+// also in the tool, in the log or in who asks, a call is completed and returns.
+//
+// What was decided, who answered and that the call is about to run are durable
+// before it runs; its result is recorded whatever became of it. An answer counts
+// for the very question that was put, for [policy.AnswerExpires]; a no holds for
+// the turn.
 package dispatch

@@ -57,7 +57,7 @@ func contentPath(call tool.Call, entry *tool.Entry) (string, bool) {
 
 // checkSeen fills in the hash of the content that the model has seen, and
 // refuses a change of what it has not. A person may change what they like.
-func (c *carry) checkSeen(entry *tool.Entry) *tool.Result {
+func (c *Call) checkSeen(entry *tool.Entry) *tool.Result {
 	if c.call.Caller != tool.CallerAgent || entry.Content == nil || entry.Content.Hash == "" {
 		return nil
 	}

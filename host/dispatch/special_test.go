@@ -77,7 +77,7 @@ func TestChangesOfSpecialPaths(t *testing.T) {
 							t.Errorf("the question is %+v", q)
 						}
 						// More than once is no answer here.
-						return policy.Answer{Allow: allow, Scope: policy.ScopeAlways, By: "terminal"}, nil
+						return policy.Answer{Question: q.ID, Allow: allow, Scope: policy.ScopeAlways, By: "terminal"}, nil
 					}
 				}
 				r, err := w.call(t.Context(), aCall("file_write", `{"path":"`+path+`"}`))
@@ -154,7 +154,7 @@ func TestCallsThatNameSecretFiles(t *testing.T) {
 					if len(q.Scopes) != 1 || !strings.Contains(q.Warning, "looks like a secret") || q.Allow != c.flag {
 						t.Errorf("the question is %+v", q)
 					}
-					return policy.Answer{Allow: true, Scope: policy.ScopeSession}, nil
+					return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeSession}, nil
 				}
 			}
 			open := ""

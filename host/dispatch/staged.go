@@ -14,7 +14,7 @@ import (
 // rehearse gives a grant to run the call before it is decided: nothing of what
 // it changes is made, and nothing of what it says is told, before settle has
 // decided.
-func (c *carry) rehearse(_ context.Context, decision policy.Decision) (policy.Grant, *tool.Result, error) {
+func (c *Call) rehearse(decision policy.Decision) (policy.Grant, *tool.Result, error) {
 	grant, err := decision.Rehearse()
 	if err != nil {
 		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%v", err)
@@ -31,14 +31,14 @@ const (
 )
 
 // hold keeps what a rehearsed call says.
-func (c *carry) hold(p tool.Progress) {
+func (c *Call) hold(p tool.Progress) {
 	if c.heldBytes += len(p.Message); len(c.held) < maxHeld && c.heldBytes <= maxHeldBytes {
 		c.held = append(c.held, p)
 	}
 }
 
 // tell shows what was held.
-func (c *carry) tell() {
+func (c *Call) tell() {
 	c.rehearsing = false
 	for _, p := range c.held {
 		c.report(p)
@@ -48,7 +48,7 @@ func (c *carry) tell() {
 
 // settle makes what a call has changed, all or none, after asking about it if
 // that was put off. The result is the call's, unless it comes to nothing.
-func (c *carry) settle(ctx context.Context, decision policy.Decision, grant policy.Grant, result tool.Result, staged policy.Staged) (tool.Result, error) {
+func (c *Call) settle(ctx context.Context, decision policy.Decision, grant policy.Grant, result tool.Result, staged policy.Staged) (tool.Result, error) {
 	var changes []tool.Change
 	if staged != nil {
 		var err error
@@ -74,6 +74,9 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 	if result.Err != nil || len(changes) == 0 {
 		return result, nil
 	}
+	if c.State() == StateAwaitingPermission {
+		c.enter(StateExecuting) // what it has been given permission for
+	}
 	body, err := c.changes(changes)
 	if err != nil {
 		return c.unmade(ctx, result, err), nil
@@ -93,7 +96,7 @@ func (c *carry) settle(ctx context.Context, decision policy.Decision, grant poli
 }
 
 // unmade is the result of a call whose changes are not made, and why.
-func (c *carry) unmade(ctx context.Context, result tool.Result, err error) tool.Result {
+func (c *Call) unmade(ctx context.Context, result tool.Result, err error) tool.Result {
 	var r tool.Result
 	switch {
 	case errors.Is(err, policy.ErrChanged):
@@ -111,7 +114,7 @@ func (c *carry) unmade(ctx context.Context, result tool.Result, err error) tool.
 
 // drop ends what was staged. Whatever became of the call is decided by now: what
 // cannot be tidied up is the person's to know, and does not change the result.
-func (c *carry) drop(staged policy.Staged) {
+func (c *Call) drop(staged policy.Staged) {
 	if err := staged.Drop(); err != nil {
 		c.rehearsing = false
 		c.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what the call had staged could not be removed: %v", err)})
@@ -121,10 +124,13 @@ func (c *carry) drop(staged policy.Staged) {
 // decideTried decides about a call that has run on a stage. One that asks only
 // because it could change files, and has changed none, needs no answer: the
 // grant is the zero one then.
-func (c *carry) decideTried(ctx context.Context, decision policy.Decision, result tool.Result, changes []tool.Change) (policy.Grant, *tool.Result, error) {
+func (c *Call) decideTried(ctx context.Context, decision policy.Decision, result tool.Result, changes []tool.Change) (policy.Grant, *tool.Result, error) {
 	if len(changes) == 0 && decision.OnlyChanges() {
 		_, err := c.record(ctx, session.TypeDecision, c.decision(decision))
 		return policy.Grant{}, nil, err
+	}
+	if decision.Effect() != policy.Ask {
+		return c.conclude(ctx, decision, policy.Question{}, policy.Answer{})
 	}
 	question := decision.Question()
 	var all bool
@@ -147,7 +153,7 @@ const (
 
 // changes is what the log says of what is about to be changed. It fails if
 // that is not possible any more.
-func (c *carry) changes(changes []tool.Change) (session.Changes, error) {
+func (c *Call) changes(changes []tool.Change) (session.Changes, error) {
 	body := session.Changes{Tool: c.call.Tool, More: max(len(changes)-maxListed, 0)}
 	for _, change := range changes[:min(len(changes), maxListed)] {
 		before, err := logged(change.Before)

@@ -19,7 +19,7 @@ func TestThePersonIsShownWhatACallChanges(t *testing.T) {
 	var shown string
 	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
 		shown = q.Changes
-		return policy.Answer{Allow: true, Scope: policy.ScopeOnce}, nil
+		return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce}, nil
 	}
 	if r, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil || r.Err != nil {
 		t.Fatalf("got %+v, %v", r, err)

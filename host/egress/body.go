@@ -12,7 +12,8 @@ import (
 // decompressed.
 var errWire = errors.New("the body is too large as it comes")
 
-// read reads the body, decompressed, of which it keeps so many bytes. What
+// read reads the body, decompressed and without secrets, of which it keeps so
+// many bytes. What
 // comes over the wire is bounded on its own: compressed data can expand to
 // nothing, too.
 func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated bool, err error) {
@@ -22,21 +23,33 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 		return nil, false, tooLarge
 	}
 	received.r = resp.Body
-	wire := &bounded{r: received, left: limit}
+	ahead := 0
+	if x.cuts {
+		ahead = x.e.opts.Redact.Longest() // or a cut could split a secret
+	}
+	wire := &bounded{r: received, left: limit + int64(ahead)}
 	r, err := decoded(resp, wire)
 	if err != nil {
 		return nil, false, x.broken(err, tooLarge)
 	}
-	body, err = io.ReadAll(io.LimitReader(r, int64(x.keep)+1))
+	body, err = io.ReadAll(io.LimitReader(r, int64(x.keep+ahead)+1))
+	behind := max(len(body)-x.keep, 0)
 	switch {
-	case len(body) > x.keep && x.cuts:
-		return body[:x.keep:x.keep], true, nil
-	case len(body) > x.keep:
+	case behind > 0 && !x.cuts:
 		return nil, false, tooLarge
-	case err != nil:
+	case behind == 0 && err != nil:
 		return nil, false, x.broken(err, tooLarge)
+	case err != nil:
+		// It has broken off, perhaps in the middle of a secret. To leave out no more
+		// than what agrees with one would let a guest guess byte by byte.
+		behind = max(behind, ahead)
 	}
-	return body, false, nil
+	body = x.e.redactBody(body)
+	if len(body) > x.keep && !x.cuts {
+		return nil, false, tooLarge
+	}
+	kept := min(max(len(body)-behind, 0), x.keep)
+	return body[:kept:kept], kept < len(body), nil
 }
 
 func (x *fetch) broken(err error, tooLarge *Error) error {

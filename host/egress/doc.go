@@ -11,7 +11,8 @@
 // [Egress.Fetch] makes an HTTP request for a guest, under a policy.Grant: it
 // parses the URL once, decides each redirect anew, and bounds what is sent, what
 // comes back, what that becomes when it is decompressed, and the time of each
-// phase and of the whole. [Egress.Client] is for the provider of the model.
+// phase and of the whole; secrets that a server repeats are taken out of its
+// answer. [Egress.Client] is for the provider of the model.
 //
 // The environment is not read: no HTTP_PROXY, no SSL_CERT_FILE. A proxy and
 // further certificate authorities come with [Options], from the user's or the

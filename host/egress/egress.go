@@ -19,6 +19,13 @@ type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
+// Redactor takes secrets out of text; secret.Redactor is one.
+type Redactor interface {
+	Text(text string) string
+	// Longest is how many bytes it looks for at most; 0 if it knows no secret.
+	Longest() int
+}
+
 // Options says how the network is reached. The zero value of each field is its
 // default.
 type Options struct {
@@ -38,6 +45,10 @@ type Options struct {
 	ConnectTimeout time.Duration // to one address; 5s
 	TLSTimeout     time.Duration // of a handshake, and of the proxy's answer; 10s
 	HeaderTimeout  time.Duration // from a guest's request to the head of the answer; 20s
+
+	// Redact takes out of answers, before a guest gets them, what was filled into
+	// requests: a server may repeat it. Nil: nothing is.
+	Redact Redactor
 
 	Resolver Resolver // net.DefaultResolver
 	// Connect opens the connection to an address that has been checked; it is
@@ -78,6 +89,9 @@ func New(opts Options) (*Egress, error) {
 	}
 	if opts.Connect == nil {
 		opts.Connect = connect
+	}
+	if opts.Redact == nil {
+		opts.Redact = nothing{}
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

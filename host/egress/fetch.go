@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -28,12 +29,13 @@ type Request struct {
 	MaxBytes int
 	// Fill returns the headers with what the guest may not see in them, or an
 	// error. What it changes is sent with this request, and with none that a
-	// redirect leads to. Authorization is sent only if Fill has changed it. Nil
-	// changes nothing.
+	// redirect leads to. A header that it changes has one value. Authorization is
+	// sent only if Fill has changed it. Nil changes nothing.
 	Fill func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
 }
 
-// Response is the last answer, after all redirects.
+// Response is the last answer, after all redirects, without the secrets that
+// [Options].Redact knows.
 type Response struct {
 	Status    int
 	URL       string
@@ -74,7 +76,7 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req Request) (*R
 			return nil, fail(Denied, err)
 		}
 	}
-	if x.headers.Get("Authorization") != "" {
+	if len(x.headers.Values("Authorization")) > 0 {
 		return nil, fail(Invalid, errors.New(`header "Authorization": it is for the host to set`))
 	}
 	if req.MaxBytes > 0 && req.MaxBytes <= x.keep {
@@ -124,9 +126,13 @@ func (x *fetch) fill(fill func(*url.URL, map[string][]string, []byte) (map[strin
 	}
 	x.first = filled
 	for name, values := range x.headers {
-		if !slices.Equal(values, filled[name]) {
-			delete(x.headers, name)
+		if slices.Equal(values, filled[name]) {
+			continue
 		}
+		if len(values) > 1 { // which of them a server goes by is for it to choose
+			return fmt.Errorf("header %q: with what the host fills in it is sent once", name)
+		}
+		delete(x.headers, name)
 	}
 	return nil
 }
@@ -146,6 +152,9 @@ func (x *fetch) decide() policy.NetDecision {
 // follow makes the next request out of this one.
 func (x *fetch) follow(status int, location string) error {
 	x.first = nil
+	if x.e.opts.Redact.Text(location) != location {
+		return failf(Denied, "the redirect of %s is refused: it holds a secret", x.target.url.Host)
+	}
 	next, err := x.target.redirect(location)
 	if err != nil {
 		return failf(Denied, "the redirect of %s is refused: %w", x.target.url.Host, err)
@@ -171,7 +180,10 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 	d := x.decide()
 	start := time.Now()
 	var received counter
-	defer func() { x.log(ctx, d, start, received, resp, err) }()
+	defer func() {
+		err = x.e.redactError(err)
+		x.log(ctx, d, start, received, resp, err)
+	}()
 	if err := d.Err(); err != nil {
 		return nil, "", fail(Denied, err)
 	}
@@ -198,12 +210,12 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 	if location != "" {
 		return &Response{Status: wire.StatusCode}, location, nil
 	}
-	resp = &Response{Status: wire.StatusCode, URL: x.target.url.String()}
+	resp = &Response{Status: wire.StatusCode, URL: x.e.opts.Redact.Text(x.target.url.String())}
 	resp.Body, resp.Truncated, err = x.read(wire, &received)
 	if err != nil {
 		return nil, "", err
 	}
-	resp.Headers = pairs(wire.Header)
+	resp.Headers = x.e.redactPairs(pairs(wire.Header))
 	return resp, "", nil
 }
 

@@ -73,6 +73,16 @@ func TestWhatIsNotFilledInIsNotSent(t *testing.T) {
 	refuses := func(*url.URL, map[string][]string, []byte) (map[string][]string, error) {
 		return nil, errors.New("misplaced")
 	}
+	fills := func(_ *url.URL, h map[string][]string, _ []byte) (map[string][]string, error) {
+		h = maps.Clone(h)
+		for name, values := range h {
+			h[name] = strings.Split(strings.ReplaceAll(strings.Join(values, "\n"), "PLACEHOLDER", "the-value"), "\n")
+		}
+		return h, nil
+	}
+	two := func(first, second string) [][2]string {
+		return [][2]string{{"Authorization", first}, {"authorization", second}}
+	}
 	for name, c := range map[string]struct {
 		req  Request
 		kind Kind
@@ -80,7 +90,12 @@ func TestWhatIsNotFilledInIsNotSent(t *testing.T) {
 		"refused":                {Request{Fill: refuses}, Denied},
 		"nothing to fill in":     {Request{Headers: own, Fill: same}, Invalid},
 		"nobody fills anything":  {Request{Headers: own}, Invalid},
-		"an empty Authorization": {Request{Headers: [][2]string{{"authorization", "  x"}}}, Invalid},
+		"a blank before it":      {Request{Headers: [][2]string{{"authorization", "  x"}}}, Invalid},
+		"an empty Authorization": {Request{Headers: [][2]string{{"authorization", ""}}}, Invalid},
+		"behind an empty one":    {Request{Headers: two("", "Bearer mine"), Fill: same}, Invalid},
+		"before what is filled":  {Request{Headers: two("Bearer mine", "Bearer PLACEHOLDER"), Fill: fills}, Denied},
+		"behind what is filled":  {Request{Headers: two("Bearer PLACEHOLDER", "Bearer mine"), Fill: fills}, Denied},
+		"twice the same":         {Request{Headers: two("Bearer PLACEHOLDER", "Bearer PLACEHOLDER"), Fill: fills}, Denied},
 	} {
 		c.req.Method, c.req.URL = "GET", "https://a.example/"
 		_, err := w.Fetch(t.Context(), grant, c.req)

@@ -63,11 +63,6 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 
-	if e.proxy.secure {
-		if conn, err = e.handshake(ctx, conn, e.proxy.host, nil); err != nil {
-			return nil, err
-		}
-	}
 	target := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n\r\n", target, target, userAgent); err != nil {
 		return nil, phase(Connect, "ask the proxy for "+target, err)
@@ -86,8 +81,9 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 	return conn, nil
 }
 
-// toProxy connects to the proxy. Its addresses are not checked: it is where the
-// configuration says, and that is a private network as a rule.
+// toProxy connects to the proxy, and authenticates it if it speaks TLS. Its
+// addresses are not checked: it is where the configuration says, and that is a
+// private network as a rule.
 func (e *Egress) toProxy(ctx context.Context) (net.Conn, error) {
 	addrs := []netip.Addr{e.proxy.host.Addr()}
 	if !e.proxy.host.IsAddr() {
@@ -102,6 +98,9 @@ func (e *Egress) toProxy(ctx context.Context) (net.Conn, error) {
 			break
 		}
 		conn, err := e.connect(ctx, "connect to the proxy "+e.proxy.host.String(), netip.AddrPortFrom(a, e.proxy.port))
+		if err == nil && e.proxy.secure {
+			return e.handshake(ctx, conn, e.proxy.host, nil)
+		}
 		if err == nil {
 			return conn, nil
 		}

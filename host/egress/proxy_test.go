@@ -181,6 +181,38 @@ func TestAHostileProxy(t *testing.T) {
 	})
 }
 
+// TestAProxyThatIsNotAuthenticated: it is told nothing, and the program goes on.
+func TestAProxyThatIsNotAuthenticated(t *testing.T) {
+	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
+	other := newAuthority("another")
+	for what, c := range map[string]struct {
+		address func(*testing.T) net.Addr
+		kind    Kind
+	}{
+		"of another authority": {func(t *testing.T) net.Addr {
+			return newTunnels(t, nil, &tls.Config{Certificates: []tls.Certificate{other.issue(t, time.Now().Add(time.Hour), "proxy.example")}}).Addr()
+		}, TLS},
+		"of another name": {func(t *testing.T) net.Addr {
+			return newTunnels(t, nil, &tls.Config{Certificates: []tls.Certificate{ca().issue(t, time.Now().Add(time.Hour), "a.example")}}).Addr()
+		}, TLS},
+		"without TLS":  {func(t *testing.T) net.Addr { return newTunnels(t, nil, nil).Addr() }, TLS},
+		"says nothing": {func(t *testing.T) net.Addr { return raw(t, silent).Addr() }, Timeout},
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t, names(map[string][]string{"a.example": {public}, "proxy.example": {"10.9.9.9"}}), func(o *Options) {
+				if o.Proxy = "https://proxy.example:3128"; c.kind == Timeout {
+					o.TLSTimeout = 100 * time.Millisecond
+				}
+			})
+			w.wires.plug("10.9.9.9:3128", c.address(t))
+			conn, err := w.Dial(t.Context(), d)
+			if conn != nil || KindOf(err) != c.kind {
+				t.Errorf("%v, %v", conn, err)
+			}
+		})
+	}
+}
+
 func TestProxiesThatAreNone(t *testing.T) {
 	for _, url := range []string{"proxy:3128", "socks5://proxy:1080", "http://user:secret@proxy:3128", "http://proxy/path", "http://proxy?q", "http://127.1:3128", "file:///x"} {
 		if _, err := New(Options{Proxy: url}); err == nil || strings.Contains(err.Error(), "secret") {

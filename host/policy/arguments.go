@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // arguments are those of one call, decoded when the first is asked for: many
@@ -24,18 +25,25 @@ type arguments struct {
 type lookedUp struct {
 	arg    string
 	values []value // nil: nothing
+	// lacks: the pointer has led nowhere at some of the places where it was
+	// followed to.
+	lacks bool
 }
 
 // value is one argument, or a part of one.
 type value struct {
-	text   string // a string as it is, anything else as JSON
+	text   string // a string as it is, anything else as plain JSON
 	isText bool
+	// likely: its name differs in case from the one that was asked for. Many
+	// decoders take it for that one all the same.
+	likely bool
 
 	cleaned        string
 	sure, didPath  bool
 	name           string
 	isHost, didURL bool
-	line           *commandLine
+	line           commandLine
+	didLine        bool
 }
 
 func (v *value) path(cwd string) (string, bool) {
@@ -55,98 +63,107 @@ func (v *value) host() (string, bool) {
 }
 
 func (v *value) command() *commandLine {
-	if v.line == nil {
-		line := parseCommand(v.text)
-		v.line = &line
+	if !v.didLine {
+		v.line = parseCommand(v.text)
+		v.didLine = true
 	}
-	return v.line
+	return &v.line
 }
 
 // get returns an argument as it was sent.
 func (a *arguments) get(name string) (json.RawMessage, bool) {
+	raw, ok := a.object()[name]
+	return bytes.TrimSpace(raw), ok
+}
+
+func (a *arguments) object() map[string]json.RawMessage {
 	if !a.decoded {
 		a.decoded = true
 		if json.Unmarshal(a.raw, &a.all) != nil {
 			a.all = nil
 		}
 	}
-	raw, ok := a.all[name]
-	return bytes.TrimSpace(raw), ok
+	return a.all
 }
 
 // values returns what an argument, or a JSON pointer, names. More than one is
-// there only if a pointer has a star.
-func (a *arguments) values(arg string) ([]value, bool) {
+// there if a pointer has a star, or names differ in case alone.
+func (a *arguments) values(arg string) *lookedUp {
 	for i := range a.looked {
 		if a.looked[i].arg == arg {
-			return a.looked[i].values, a.looked[i].values != nil
+			return &a.looked[i]
 		}
 	}
-	var found []value
+	l := lookedUp{arg: arg}
 	if pointer, ok := strings.CutPrefix(arg, "/"); ok {
-		first, rest, more := strings.Cut(pointer, "/")
-		for _, raw := range a.top(unpoint(first)) {
-			if !more {
-				found = append(found, valueOf(raw))
-				continue
-			}
-			found = point(found, raw, rest)
-		}
-	} else if raw, ok := a.get(arg); ok {
-		found = []value{valueOf(raw)}
+		l.inObject(a.object(), pointer, false)
+	} else {
+		l.named(a.object(), arg, "", false, false)
 	}
-	a.looked = append(a.looked, lookedUp{arg, found})
-	return found, found != nil
+	a.looked = append(a.looked, l)
+	return &a.looked[len(a.looked)-1]
 }
 
-func (a *arguments) top(name string) []json.RawMessage {
-	raw, ok := a.get(name)
-	switch {
-	case ok:
-		return []json.RawMessage{raw}
-	case name == "*":
-		return sortedValues(a.all)
-	}
-	return nil
-}
-
-// point follows the rest of a pointer.
-func point(found []value, raw json.RawMessage, pointer string) []value {
+// inObject follows a pointer from an object. A star is every member, also
+// where one has that name.
+func (l *lookedUp) inObject(object map[string]json.RawMessage, pointer string, likely bool) {
 	step, rest, more := strings.Cut(pointer, "/")
-	step = unpoint(step)
-	var next []json.RawMessage
+	if step != "*" {
+		l.named(object, unpoint(step), rest, more, likely)
+		return
+	}
+	l.lacks = l.lacks || len(object) == 0
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		l.follow(object[key], rest, more, likely)
+	}
+}
+
+// named follows a pointer from the members with that name, in whatever case.
+func (l *lookedUp) named(object map[string]json.RawMessage, name, pointer string, more, likely bool) {
+	found := false
+	for key, raw := range object {
+		if key == name || strings.EqualFold(key, name) {
+			found = true
+			l.follow(raw, pointer, more, likely || key != name)
+		}
+	}
+	l.lacks = l.lacks || !found
+}
+
+func (l *lookedUp) inList(list []json.RawMessage, pointer string, likely bool) {
+	step, rest, more := strings.Cut(pointer, "/")
+	found := false
+	for i, raw := range list {
+		if step == "*" || step == strconv.Itoa(i) {
+			found = true
+			l.follow(raw, rest, more, likely)
+		}
+	}
+	l.lacks = l.lacks || !found
+}
+
+// follow takes a value, or goes on into it, if there is more to the pointer.
+func (l *lookedUp) follow(raw json.RawMessage, pointer string, more, likely bool) {
+	if more {
+		l.into(raw, pointer, likely)
+		return
+	}
+	v := valueOf(raw)
+	v.likely = likely
+	l.values = append(l.values, v)
+}
+
+func (l *lookedUp) into(raw json.RawMessage, pointer string, likely bool) {
 	var object map[string]json.RawMessage
 	var list []json.RawMessage
 	switch {
-	case json.Unmarshal(raw, &object) == nil && object != nil:
-		if v, ok := object[step]; ok {
-			next = append(next, v)
-		} else if step == "*" {
-			next = sortedValues(object)
-		}
-	case json.Unmarshal(raw, &list) == nil && list != nil:
-		if step == "*" {
-			next = list
-		} else if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(list) && strconv.Itoa(i) == step {
-			next = append(next, list[i])
-		}
+	case json.Unmarshal(raw, &object) == nil:
+		l.inObject(object, pointer, likely)
+	case json.Unmarshal(raw, &list) == nil:
+		l.inList(list, pointer, likely)
+	default:
+		l.lacks = true
 	}
-	for _, v := range next {
-		if more {
-			found = point(found, v, rest)
-		} else {
-			found = append(found, valueOf(v))
-		}
-	}
-	return found
-}
-
-func sortedValues(object map[string]json.RawMessage) []json.RawMessage {
-	var out []json.RawMessage
-	for _, k := range slices.Sorted(maps.Keys(object)) {
-		out = append(out, object[k])
-	}
-	return out
 }
 
 func unpoint(s string) string {
@@ -158,7 +175,7 @@ func valueOf(raw json.RawMessage) value {
 	if s, ok := str(raw); ok {
 		return value{text: s, isText: true}
 	}
-	return value{text: string(raw)}
+	return value{text: plainJSON(raw)}
 }
 
 // str returns an argument that is a string, and nothing else.
@@ -172,8 +189,16 @@ func (a *arguments) str(name string) (string, bool) {
 
 func str(raw json.RawMessage) (s string, ok bool) {
 	// null decodes into a string too, as the empty one.
-	if len(raw) == 0 || raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
+	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
 	}
-	return s, true
+	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+		return string(inner), true // most are what they read like; raw is JSON
+	}
+	return unquote(raw)
+}
+
+func unquote(raw json.RawMessage) (s string, ok bool) {
+	err := json.Unmarshal(raw, &s)
+	return s, err == nil
 }

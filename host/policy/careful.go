@@ -171,8 +171,8 @@ func (d Decision) namedRule() (Rule, bool) {
 		if guestPath(f.Path) != special[0].path {
 			continue
 		}
-		values, ok := d.args().values(f.Arg)
-		if !ok || len(values) != 1 {
+		values := d.args().values(f.Arg).values
+		if len(values) != 1 {
 			continue
 		}
 		c, err := NewCondition(Is, f.Arg, values[0].text, false)

@@ -18,7 +18,7 @@ type Ceiling struct {
 	Rules       []Rule // that deny or ask
 	Modules     []ModuleList
 	Directories []List // patterns of directories; each covers what is below
-	Hosts       []List // names of hosts, or *.NAME
+	Hosts       []List // hosts, or *.NAME
 	Providers   []List // of models
 	BaseURLs    []List // of providers, to the letter; "" is the provider's own
 	Hidden      []Line // paths that no guest sees
@@ -201,21 +201,6 @@ func compareMost(a, b Most) int {
 func Permits(lists []List, value string) (bool, From) {
 	for _, l := range lists {
 		if !slices.Contains(l.Values, value) {
-			return false, l.From
-		}
-	}
-	return true, From{}
-}
-
-// PermitsHost reports whether the name of a host is permitted, and which layer
-// says no. What is not the name of a host is not, where there is any list.
-func (c Ceiling) PermitsHost(host string) (bool, From) {
-	name, ok := hostName(host)
-	for _, l := range c.Hosts {
-		if !ok || !slices.ContainsFunc(l.Values, func(v string) bool {
-			p, err := parseNamePattern(v)
-			return err == nil && p.match(name)
-		}) {
 			return false, l.From
 		}
 	}

@@ -3,7 +3,9 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +42,7 @@ type Condition struct {
 	re    *regexp.Regexp
 	oneOf []string
 	max   float64
+	plain string // the value of Is as plain JSON
 }
 
 // NewCondition makes a condition on an argument: the name of one, or a JSON
@@ -49,7 +52,8 @@ type Condition struct {
 // A path pattern is absolute; "*" stands for any letters of one segment, a
 // segment "**" for any number of segments. Words are separated as bash does, "*"
 // is any one word, and "..." at the end any more. Everything is compared
-// with case, but hosts.
+// with case, but hosts; what is no text is compared by its value, not by how it
+// is spelled. An argument whose name differs from arg in case alone may be it.
 func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	c := Condition{arg: arg, kind: kind, value: value, not: not}
 	if arg == "" || len(arg) > 256 {
@@ -61,6 +65,7 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	var err error
 	switch kind {
 	case Is:
+		c.plain = plainJSON([]byte(value))
 	case Path:
 		c.path, err = parsePathPattern(value)
 	case Hostname:
@@ -70,17 +75,13 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	case Words:
 		c.words, err = parseWordsPattern(value)
 	case Pattern:
-		if len(value) > maxPattern {
-			err = fmt.Errorf("the pattern has more than %d bytes", maxPattern)
-		} else {
-			c.re, err = regexp.Compile(`\A(?:` + value + `)\z`)
-		}
+		c.re, err = compilePattern(value)
 	case OneOf:
 		if err = json.Unmarshal([]byte(value), &c.oneOf); err != nil || value == "null" {
 			err = fmt.Errorf(`%.80q is not a list such as ["a","b"]`, value)
 		}
 	case Maximum:
-		if c.max, err = strconv.ParseFloat(value, 64); err != nil || c.max != c.max {
+		if c.max, err = strconv.ParseFloat(value, 64); err != nil || math.IsNaN(c.max) || math.IsInf(c.max, 0) {
 			err = fmt.Errorf("%.80q is not a number", value)
 		}
 	default:
@@ -90,6 +91,33 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 		return Condition{}, fmt.Errorf("condition on %s: %w", arg, err)
 	}
 	return c, nil
+}
+
+// Time and memory of a pattern grow with its program and with what it is held
+// against. A longer value is not known to match, nor not to.
+const (
+	maxProgram = 2000     // instructions
+	maxMatched = 64 << 10 // bytes
+)
+
+// compilePattern compiles a pattern over the whole of a value. What does not
+// compile without what we put around it is none: "a)|(?:b" would be.
+func compilePattern(s string) (*regexp.Regexp, error) {
+	if len(s) > maxPattern {
+		return nil, fmt.Errorf("the pattern has more than %d bytes", maxPattern)
+	}
+	tree, err := syntax.Parse(s, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	program, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, err
+	}
+	if len(program.Inst) > maxProgram {
+		return nil, fmt.Errorf("the pattern %.40q is too large: its repetitions multiply", s)
+	}
+	return regexp.Compile(`\A(?:` + s + `)\z`)
 }
 
 // ParseCondition reads ARGUMENT=VALUE, KIND:ARGUMENT=VALUE, or either after a
@@ -162,9 +190,13 @@ func (c *Condition) holds(args *arguments, strict bool) truth {
 	if c.arg == "" {
 		return unsure
 	}
-	values, ok := args.values(c.arg)
-	if !ok {
+	found := args.values(c.arg)
+	values := found.values
+	switch {
+	case values == nil:
 		return c.missing(args, strict)
+	case strict && found.lacks:
+		return no
 	}
 	out := no
 	if strict {
@@ -177,14 +209,14 @@ func (c *Condition) holds(args *arguments, strict bool) truth {
 		if c.not {
 			t = t.inverted()
 		}
+		if values[i].likely {
+			t = min(t, unsure) // whether the tool takes it for the argument is not known
+		}
 		if strict {
 			out = min(out, t)
 		} else {
 			out = max(out, t)
 		}
-	}
-	if strict && len(values) == 0 {
-		return no
 	}
 	return out
 }
@@ -192,20 +224,27 @@ func (c *Condition) holds(args *arguments, strict bool) truth {
 // missing: an argument that is not there is nothing that a rule could have
 // meant, but for a path, which is the working directory then.
 func (c *Condition) missing(args *arguments, strict bool) truth {
-	if c.kind != Path || strict || c.not {
+	if c.kind != Path || strict {
 		return no
 	}
 	name, sure := cleanPath("", args.cwd)
 	switch {
 	case !sure:
 		return unsure
-	case c.path.match(name):
+	case c.path.match(name) != c.not:
 		return yes
 	}
 	return no
 }
 
+// one compares one value. What is of another type than the condition speaks of
+// does not fit it; where that would be to escape it, nobody can tell what the
+// tool makes of it.
 func (c *Condition) one(v *value, args *arguments, strict bool) truth {
+	other := unsure
+	if strict {
+		other = no
+	}
 	truthOf := func(b bool) truth {
 		if b {
 			return yes
@@ -214,14 +253,26 @@ func (c *Condition) one(v *value, args *arguments, strict bool) truth {
 	}
 	switch c.kind {
 	case Is:
-		return truthOf(v.text == c.value)
+		return truthOf(v.text == c.value || !v.isText && v.text == c.plain)
 	case Pattern:
-		return truthOf(c.re.MatchString(v.text))
+		if len(v.text) > maxMatched {
+			return unsure
+		}
+		if holds := c.re.MatchString(v.text); holds || v.isText || !strings.HasPrefix(v.text, "{") && !strings.HasPrefix(v.text, "[") {
+			return truthOf(holds)
+		}
+		return other
 	case OneOf:
-		return truthOf(v.isText && slices.Contains(c.oneOf, v.text))
+		if !v.isText {
+			return other
+		}
+		return truthOf(slices.Contains(c.oneOf, v.text))
 	case Maximum:
 		n, err := strconv.ParseFloat(v.text, 64)
-		return truthOf(err == nil && !v.isText && n <= c.max)
+		if v.isText || err != nil {
+			return other
+		}
+		return truthOf(n <= c.max)
 	}
 	if !v.isText {
 		return unsure

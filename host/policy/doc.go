@@ -9,9 +9,9 @@
 // network is high.
 //
 // [Network.Decide] is pure, too: it says whether a host, port and protocol may
-// be reached. [ParseHost] is the one parser of hosts that are connected to; what it
-// refuses is no host to anybody. (A condition on an argument compares the name
-// that stands there, see [Hostname].) A name that is allowed is not yet an address that is: each
+// be reached. [ParseHost] is the one parser of hosts, of those that are connected
+// to, that rules and lists name and that stand in arguments; what it refuses is no
+// host to anybody. A name that is allowed is not yet an address that is: each
 // address has to pass [NetDecision.CheckAddr].
 //
 // Rules come in layers: administrator, user, project, environment, flags. What
@@ -21,6 +21,9 @@
 // arguments ([Condition]), of risk and of the caller. Deny wins over ask, and ask
 // over allow; what cannot be told from the words of a call never allows, and
 // asks where a rule denies. Rules see names, not files.
+//
+// A command that is easily regretted asks even where a rule allows it, unless a
+// flag of this run holds it to the letter; that is a courtesy.
 //
 // A remembered answer is bound to what it was given for ([Binding]).
 //

@@ -1,36 +1,40 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 )
 
-// namePattern is a pattern over names of hosts: one name, or "*.NAME" for every
+// namePattern is a pattern over hosts: one name or address, or "*.NAME" for every
 // name below NAME, at any depth and without NAME itself. Labels are compared
-// whole, in lower case. Addresses are not its business.
+// whole.
 type namePattern struct {
-	name  string
+	name  string // as nameOf gives it
 	below bool
 }
 
 func parseNamePattern(s string) (namePattern, error) {
 	name, below := strings.CutPrefix(s, "*.")
-	name, ok := hostName(name)
-	switch {
-	case strings.Contains(s, "*") && (!below || strings.Contains(name, "*")):
+	if strings.Contains(name, "*") {
 		return namePattern{}, fmt.Errorf("%.80q: a star stands at the beginning, for whole labels: *.example.com", s)
-	case !ok:
-		return namePattern{}, fmt.Errorf("%.80q is not the name of a host: letters, digits and hyphens between dots", s)
-	case below && !strings.Contains(name, "."):
+	}
+	h, err := ParseHost(name)
+	switch {
+	case err != nil:
+		return namePattern{}, err
+	case below && h.IsAddr():
+		return namePattern{}, errors.New("nothing is below an address")
+	case below && !strings.Contains(h.name, "."):
 		return namePattern{}, fmt.Errorf("%.80q would match a whole top-level domain", s)
 	}
-	return namePattern{name, below}, nil
+	return namePattern{nameOf(h), below}, nil
 }
 
 func (p namePattern) match(name string) bool {
 	if p.below {
-		return strings.HasSuffix(name, "."+p.name) && len(name) > len(p.name)+1
+		return strings.HasSuffix(name, "."+p.name)
 	}
 	return name == p.name
 }
@@ -42,28 +46,16 @@ func (p namePattern) String() string {
 	return p.name
 }
 
-// hostName checks the characters before anything is compared: what a resolver
-// reads otherwise than we do is no name. A name without its last dot is the
-// same name.
-func hostName(s string) (string, bool) {
-	s = strings.TrimSuffix(strings.ToLower(s), ".")
-	if s == "" || len(s) > 253 {
-		return "", false
+// nameOf is a host as it is compared: an IPv4 address and the mapped form of it
+// are one machine.
+func nameOf(h Host) string {
+	if h.IsAddr() {
+		return h.addr.Unmap().String()
 	}
-	for label := range strings.SplitSeq(s, ".") {
-		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
-			return "", false
-		}
-		for i := range len(label) {
-			if c := label[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-				return "", false
-			}
-		}
-	}
-	return s, true
+	return h.name
 }
 
-// hostOf is the host that an argument names: a name, or a URL with one.
+// hostOf is the host that an argument names: a host, or a URL with one.
 func hostOf(arg string) (string, bool) {
 	if strings.Contains(arg, "/") {
 		u, err := url.Parse(arg)
@@ -72,5 +64,6 @@ func hostOf(arg string) (string, bool) {
 		}
 		arg = u.Hostname()
 	}
-	return hostName(arg)
+	h, err := ParseHost(arg)
+	return nameOf(h), err == nil
 }

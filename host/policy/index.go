@@ -88,8 +88,8 @@ func (x *index) find(name string, args *arguments, try func(int)) {
 }
 
 func (x *index) findKeyed(key ruleKey, args *arguments, try func(int)) {
-	values, ok := args.values(key.arg)
-	if !ok {
+	values := args.values(key.arg).values
+	if values == nil {
 		if key.kind == Path { // it is the working directory then
 			x.each(x.all[key], try)
 		}
@@ -97,7 +97,7 @@ func (x *index) findKeyed(key ruleKey, args *arguments, try func(int)) {
 	}
 	for i := range values {
 		v := &values[i]
-		if key.kind != Is && !v.isText {
+		if !v.isText { // it can be written in several ways, or is no path, host or command
 			x.each(x.all[key], try)
 			continue
 		}

@@ -100,6 +100,8 @@ type Decision struct {
 	origin string
 	reason string
 	floor  bool   // it asks whatever anybody has answered
+	exact  bool   // a flag of this run allows the very command
+	danger string // what is regretted in the command; empty: nothing
 	stale  []Rule // that would have answered, had nothing changed
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
@@ -135,20 +137,45 @@ func (d Decision) secretNames() string {
 
 // Decide says what happens to a call whose arguments fit the schema. A rule
 // that denies wins over every rule that allows; where no rule speaks, the risk
-// decides. A call that names a file which looks like a secret asks all the same.
-// It looks at nothing but what it is given.
+// decides. A command that is easily regretted asks where a rule allows it, but
+// for one that names it to the letter on the command line of this run; and so
+// does a call that names a file which looks like a secret, but for a rule that
+// names it too. It looks at nothing but what it is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if p.bounded(&d) {
 		return d
 	}
-	p.ruled(&d)
-	if d.effect == Allow && len(p.ceiling.Confirm) > 0 {
+	args := d.args()
+	p.ruled(&d, args)
+	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && !d.floor {
 		d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
 		d.floor = true
 	}
+	d.regret(args)
 	p.readsSecrets(&d)
 	return d
+}
+
+// regret asks about a command that is easily regretted, also where a rule
+// allows it.
+func (d *Decision) regret(args *arguments) {
+	if d.effect == Deny || d.entry.Capabilities.Exec == "" {
+		return
+	}
+	var found []string
+	for i, values := 0, args.values(d.entry.Capabilities.Exec).values; i < len(values); i++ {
+		found = append(found, values[i].dangers()...)
+	}
+	d.danger = strings.Join(found, ", ")
+	switch {
+	case d.danger == "":
+	case d.effect == Ask:
+		d.reason += ", and " + d.danger
+	case !d.exact:
+		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.danger, d.rule)
+		d.by(Ask, From{Source: SourceDefault}, "dangerous command", reason)
+	}
 }
 
 // by makes a bound of a layer decide.
@@ -172,11 +199,10 @@ func (p *Policy) bounded(d *Decision) bool {
 }
 
 // ruled decides by the rules and, where none speaks, by the risk.
-func (p *Policy) ruled(d *Decision) {
+func (p *Policy) ruled(d *Decision, args *arguments) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, yes
-	args := d.args()
 	p.index.find(d.entry.Name, args, func(i int) {
 		r := &p.rules[i]
 		if best >= 0 && (r.Effect > bestEffect || i == best) {
@@ -199,6 +225,7 @@ func (p *Policy) ruled(d *Decision) {
 		if t == unsure {
 			effect = Ask
 		}
+		d.exact = d.exact || effect == Allow && r.exact(d.entry.Capabilities.Exec)
 		if best < 0 || effect < bestEffect || effect == bestEffect && rank(r.Source) < rank(p.rules[best].Source) {
 			best, bestEffect, bestTruth = i, effect, t
 		}
@@ -325,6 +352,11 @@ type Question struct {
 	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
 	Changed []Change         // since a question about this tool was answered for good
 	Allow   string           // the flag that would have allowed it; empty if none would
+
+	Module  string    // the digest of the tool's module
+	Session string    // these three by [Question.Put]
+	Asked   time.Time // when
+	ID      [32]byte  // of the question: what an answer has to name
 }
 
 // Unconfined is the warning that goes with every command until the jail
@@ -347,7 +379,7 @@ func (q *Question) Warn(what string) {
 func (d Decision) Question() Question {
 	q := Question{
 		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.AllowFlag(),
-		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(),
+		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(), Module: d.entry.Module.Digest,
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().str(arg)
@@ -403,15 +435,20 @@ func (d Decision) rememberable() error {
 		return errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
 	} else if RunsOthers(line.commands[0]) {
 		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.commands[0][0])
+	} else if d.danger != "" {
+		return fmt.Errorf("an answer for this command holds once: %s", d.danger)
+	} else if written(line.commands[0][0]) {
+		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.commands[0][0])
 	}
 	return nil
 }
 
 // Answer is what a person said to a [Question].
 type Answer struct {
-	Allow bool
-	Scope Scope
-	By    string // "terminal", "no terminal", ...: goes into the record
+	Question [32]byte // the ID of the question that it is to
+	Allow    bool
+	Scope    Scope
+	By       string // "terminal", "no terminal", ...: goes into the record
 }
 
 // Grant gives what an allowing decision allows. It fails on any other.

@@ -94,10 +94,16 @@ const with = " with "
 // ParseRule reads TOOL or TOOL(CONDITION), see [ParseCondition], either with
 // " with NAME,NAME" behind it for the secrets that are allowed too. The value
 // goes to the last parenthesis. The rule allows.
-func ParseRule(s string) (Rule, error) {
+func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
+
+// ParseDenial reads what [ParseRule] does, of a rule that denies. It can be
+// about [AnyTool], and about any command.
+func ParseDenial(s string) (Rule, error) { return parseRule(s, Deny) }
+
+func parseRule(s string, effect Effect) (Rule, error) {
 	// A value ends with a parenthesis, which no name of a secret holds.
 	if i := strings.LastIndex(s, with); i >= 0 && !strings.HasSuffix(s, ")") {
-		r, err := ParseRule(s[:i])
+		r, err := parseRule(s[:i], effect)
 		if err != nil || r.Secrets != "" {
 			return Rule{}, errors.Join(err, fmt.Errorf("rule %q: want 'TOOL with SECRET,SECRET'", s))
 		}
@@ -114,8 +120,8 @@ func ParseRule(s string) (Rule, error) {
 		return r, nil
 	}
 	name, rest, narrowed := strings.Cut(s, "(")
-	r := Rule{Effect: Allow, Tool: name}
-	if !tool.ValidName(name) {
+	r := Rule{Effect: effect, Tool: name}
+	if !tool.ValidName(name) && (effect == Allow || name != AnyTool) {
 		return Rule{}, fmt.Errorf("rule %q: want TOOL or 'TOOL(ARGUMENT=VALUE)', for example 'bash(command=make test)'", s)
 	}
 	if !narrowed {
@@ -238,6 +244,12 @@ func (r *Rule) matches(p *Policy, call *tool.Call, args *arguments, e *tool.Entr
 	return out
 }
 
+// exact: the rule was given for this run and is the command in that argument to
+// the letter.
+func (r *Rule) exact(arg string) bool {
+	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c Condition) bool { return c.arg == arg && c.kind == Is && !c.not })
+}
+
 // mayStart: whoever allows a tool that starts processes says which command. As
 // long as nothing confines it, only for the run in which that is said; and a
 // program that runs others is never remembered.
@@ -255,7 +267,7 @@ func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 		if c.kind == Words {
 			line = commandLine{[][]string{c.words.words}, true}
 		}
-		if !line.plain() {
+		if !line.plain() || written(line.commands[0][0]) {
 			return false
 		}
 	}

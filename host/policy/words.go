@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -24,14 +25,28 @@ type commandLine struct {
 // can tell from here, no other.
 func (c commandLine) plain() bool { return c.literal && !RunsOthers(c.commands[0]) }
 
-const maxCommand = 64 << 10 // bytes; of a longer command nothing is known
+// Of a longer command, or one with more brackets, nothing is known: the
+// parser's stack grows with each of them.
+const (
+	maxCommand  = 64 << 10 // bytes
+	maxBrackets = 1000
+)
+
+// unlike reports whether bash and the parser may read a command differently. A
+// carriage return is a letter to bash, and a blank or nothing to the parser, so
+// that a backslash before the end of a line of Windows continues it for one and
+// not for the other. Bash uses some control characters as marks of its own.
+func unlike(s string) bool {
+	control := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == 0x7f }
+	return !utf8.ValidString(s) || strings.ContainsFunc(s, control)
+}
 
 // parseCommand reads a command as bash does.
 func parseCommand(s string) commandLine {
 	if words, ok := simpleWords(s); ok {
 		return commandLine{[][]string{words}, true}
 	}
-	if len(s) > maxCommand || strings.ContainsRune(s, 0) {
+	if len(s) > maxCommand || strings.Count(s, "(") > maxBrackets || unlike(s) {
 		return commandLine{}
 	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(s), "")
@@ -153,21 +168,29 @@ func unescape(s string, first bool) (string, bool) {
 	return b.String(), true
 }
 
-// runners are programs that run what their arguments say. A rule about one of
-// them would be a rule about everything, so none is ever remembered.
+// runners are programs that run what their arguments or a file beside them say.
+// A rule about one of them would be a rule about everything, so none is ever
+// remembered. Builtins of bash are among them that evaluate the subscript in the
+// name of a variable: test -v 'a[$(id)]'.
 var runners = map[string]bool{}
 
 func init() {
 	for name := range strings.FieldsSeq(`
-		sh bash dash ash zsh ksh mksh fish csh tcsh busybox toybox pwsh powershell cmd
-		env command builtin exec eval source . time timeout nice ionice nohup setsid stdbuf chrt taskset
-		xargs parallel find fd watch entr strace ltrace gdb lldb valgrind perf script expect unbuffer
-		sudo doas su runuser pkexec chroot unshare nsenter setpriv capsh prlimit systemd-run flock at batch crontab
-		python perl ruby node nodejs deno bun php lua luajit tclsh wish awk gawk mawk nawk sed ed ex vi vim nvim emacs
-		R Rscript julia ghci runghc java jshell scala kotlin groovy erl elixir iex swift osascript dotnet mono go cargo rustc
-		git hg svn make gmake cmake ninja just task rake gradle mvn ant bazel npm npx yarn pnpm pip pipx uv uvx poetry conda
-		gem bundle composer docker podman kubectl helm ssh scp rsync sftp ftp telnet nc ncat socat curl wget tar zip
-		man less more tee dd ld gcc cc clang tcc trap export declare alias stockade wasmtime wasmer`) {
+		sh bash rbash dash ash zsh ksh mksh fish csh tcsh busybox toybox pwsh powershell cmd
+		env command builtin exec eval source . time timeout nice ionice nohup setsid stdbuf chrt taskset numactl setarch linux32 linux64
+		xargs parallel find fd fdfind watch entr strace ltrace gdb lldb valgrind perf script expect unbuffer hyperfine rlwrap
+		sudo doas su sg newgrp runuser pkexec chroot unshare nsenter setpriv capsh prlimit systemd-run start-stop-daemon run-parts flock at batch crontab
+		bwrap firejail fakeroot proot dbus-run-session xvfb-run tmux screen ssh-agent chpst softlimit torsocks proxychains
+		python pypy ipython perl ruby irb node nodejs ts-node tsx deno bun php lua luajit tclsh wish awk gawk mawk nawk sed ed ex vi vim nvim view emacs nano
+		R Rscript julia ghc ghci runghc java jshell scala kotlin groovy erl elixir iex mix swift osascript dotnet mono go cargo rustc rustup
+		guile racket sbcl clisp ocaml clojure swipl octave gnuplot m4 dc zig nim dart crystal
+		git hg svn make gmake bmake cmake ninja meson just task rake gradle gradlew mvn mvnw ant bazel sbt lein npm npx yarn pnpm pip pipx pytest tox nox uv uvx poetry conda
+		gem bundle rails composer phpunit rspec jest mocha eslint prettier vite webpack rollup tsc pre-commit docker podman kubectl helm terraform ansible vagrant nix nix-shell
+		apt apt-get dpkg rpm yum dnf brew snap
+		ssh scp rsync sftp ftp telnet nc ncat socat curl wget tar cpio zip rg sort split tcpdump nmap openssl sqlite3 psql mysql mail mailx
+		man less more most tee dd ld ld.so gcc g++ cc c++ clang clang++ tcc as tex latex pdflatex gs ip install systemctl
+		trap export declare typeset local readonly let test printf read mapfile readarray unset wait getopts enable hash bind complete compgen fc alias
+		stockade wasmtime wasmer`) {
 		runners[name] = true
 	}
 }
@@ -179,12 +202,27 @@ func RunsOthers(words []string) bool {
 	if len(words) == 0 || words[0] == "" {
 		return true
 	}
-	name := strings.TrimSuffix(strings.ToLower(path.Base(words[0])), ".exe")
+	name := programName(words[0])
 	if runners[name] || words[0] != name && runners[path.Base(words[0])] {
+		return true
+	}
+	// The dynamic loader runs the program that it is given.
+	if strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld-musl") {
 		return true
 	}
 	// python3, python3.12, gcc-14, lua5.4
 	return runners[strings.TrimRight(name, "0123456789.-")]
+}
+
+// written reports whether the program is a file that somebody may have written
+// into a workspace: a rule about it would hold for whatever is written there
+// next. Programs of the system are named without a directory, or by one of its.
+func written(program string) bool {
+	if !strings.Contains(program, "/") {
+		return false
+	}
+	clean := path.Clean(program)
+	return !slices.ContainsFunc([]string{"/bin/", "/sbin/", "/usr/"}, func(dir string) bool { return strings.HasPrefix(clean, dir) })
 }
 
 // wordsPattern is a command of a rule: words to the letter, "*" for one word
@@ -200,7 +238,7 @@ type wordsPattern struct {
 func parseWordsPattern(s string) (wordsPattern, error) {
 	var p wordsPattern
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(s), "")
-	if err != nil || len(f.Stmts) != 1 || len(f.Last) > 0 || len(s) > maxPattern {
+	if err != nil || len(f.Stmts) != 1 || len(f.Last) > 0 || len(s) > maxPattern || unlike(s) {
 		return p, fmt.Errorf("%.80q is not one command", s)
 	}
 	st := f.Stmts[0]

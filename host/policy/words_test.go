@@ -93,6 +93,7 @@ func TestLiteralWordsAreWhatBashSees(t *testing.T) {
 	for _, command := range []string{
 		"echo a b", `echo "a b" c`, `echo 'x y'z"w"`, `echo a\ b`, `echo \*`, `echo a\"b`, `echo ''`, "echo  a   b ", "echo a,b:c/d.e-f_g", "echo a=b", `echo a\\b`,
 		"echo @ % + a@b", "echo é", `echo "a"'b'`, "echo a~b", "echo -- -n",
+		"echo a#b", "echo =id", "echo %1", "echo a$ $ b", `echo \~ '~' \$x`, "echo a \\\n b", "echo a\\\nb", "echo \"a\\\nb\"", "ec\\\nho a", "echo a\u0085b a\u00a0b a\u2028b", "echo 'a\nb'", "echo --x=y",
 	} {
 		line := parseCommand(command)
 		if !line.literal {

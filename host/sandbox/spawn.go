@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
@@ -117,8 +118,13 @@ func outOfMemory(stderr []byte) bool {
 			return true
 		}
 	}
-	return false
+	return collectorGotNothing.Match(stderr)
 }
+
+// collectorGotNothing matches how Go's collector ends when the system refuses
+// it memory: it uses the nil that it got, on a stack of the runtime's own, where
+// no code of a compiler runs.
+var collectorGotNothing = regexp.MustCompile(`^SIGSEGV: segmentation violation\nPC=\S+ m=\d+ sigcode=\d+ addr=0x0\n\ngoroutine 0 .*\nruntime\.`)
 
 // printable is the first line of what a child said, which may quote the
 // module, without anything that a terminal would not show.

@@ -45,9 +45,13 @@ func TestWhatAChildEndsWith(t *testing.T) {
 		"it says nothing":      {sandbox.Ended{Code: exit(65)}, []string{"it does not compile"}},
 		"all processor time is used": {sandbox.Ended{Signal: killed, CPU: 5 * time.Second},
 			[]string{"5s of processor time", "split its largest functions"}},
-		"Go gets no memory":     {sandbox.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: out of memory\n\nruntime stack:")}, []string{"1024 MiB of memory"}},
-		"Go gets no address":    {sandbox.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: cannot allocate memory\n")}, []string{"1024 MiB of memory"}},
-		"Go gets no thread":     {sandbox.Ended{Signal: exit(6), Stderr: []byte("runtime/cgo: pthread_create failed: Resource temporarily unavailable\n")}, []string{"of memory"}},
+		"Go gets no memory":  {sandbox.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: out of memory\n\nruntime stack:")}, []string{"1024 MiB of memory"}},
+		"Go gets no address": {sandbox.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: cannot allocate memory\n")}, []string{"1024 MiB of memory"}},
+		"Go gets no thread":  {sandbox.Ended{Signal: exit(6), Stderr: []byte("runtime/cgo: pthread_create failed: Resource temporarily unavailable\n")}, []string{"of memory"}},
+		"the collector gets none": {sandbox.Ended{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n\n" +
+			"goroutine 0 gp=0x2ea2a8d530e0 m=3 mp=0x2ea2a8da3008 [idle]:\nruntime.(*spanQueue).tryDrain(0x7fa100000400?)\n")}, []string{"1024 MiB of memory"}},
+		"C code crashes": {sandbox.Ended{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n" +
+			"signal arrived during cgo execution\n\ngoroutine 0 gp=0x2 m=3 mp=0x2 [idle]:\nruntime.x()\n")}, []string{"down (SIGSEGV"}},
 		"its code is too large": {sandbox.Ended{Code: exit(73)}, []string{"64 MiB of native code"}},
 		"it ends itself":        {sandbox.Ended{Code: exit(75), CPU: 5 * time.Second}, []string{"5s of processor time"}},
 		"it panics after long":  {sandbox.Ended{Code: exit(2), CPU: 5 * time.Second, Stderr: []byte("panic: BUG")}, []string{"down (panic: BUG)"}},

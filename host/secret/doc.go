@@ -12,7 +12,8 @@
 // has to hold for the table's caller is said there.
 //
 // Every value that was read in this process is told to a [Redactor], which
-// takes it, and its usual encodings, out of output, logs, events and errors.
+// takes it, and its usual encodings, out of output, logs, events and errors, and
+// out of what servers answer to guests.
 //
 // # What this protects against
 //

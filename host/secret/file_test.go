@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // kept makes a file that holds one secret and returns its folder.
@@ -205,6 +209,54 @@ func TestMaxRecords(t *testing.T) {
 	}
 	if err := f.Set(t.Context(), aRecord("ONE_MORE", "value-of-token")); err == nil {
 		t.Error("there is no limit")
+	}
+}
+
+// TestWhatCanBeWrittenCanBeRead: however records grow when they are written.
+func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
+	r := Record{Info: Info{Name: strings.Repeat("N", 64), Header: strings.Repeat("&", 64), Set: time.Now()}, Value: NewValue(strings.Repeat("\x01", MaxValueBytes))}
+	for i := range tool.MaxHostsPerSecret {
+		r.Hosts = append(r.Hosts, fmt.Sprintf("%s%02d:65535", strings.Repeat("a.", 125), i))
+	}
+	if err := r.Check(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := encodeRecord(r)
+	if err != nil || len(data)+100 > maxRecordBytes {
+		t.Errorf("a record has %d bytes, %v", len(data), err)
+	}
+	dir := t.TempDir()
+	f := newTestFile(t, dir)
+	many := make([]stored, MaxRecords)
+	for i := range many {
+		many[i] = r.stored()
+		many[i].Name = fmt.Sprintf("N%063d", i)
+	}
+	if err := f.change(t.Context(), func([]stored) ([]stored, error) { return many, nil }); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := newTestFile(t, dir).Names(t.Context()); len(names) != MaxRecords || err != nil {
+		t.Errorf("%d records are there, %v", len(names), err)
+	}
+}
+
+// TestAKeyIsNotDerivedAtAnyPrice: a file cannot ask for more work than this
+// program would, but for some room.
+func TestAKeyIsNotDerivedAtAnyPrice(t *testing.T) {
+	good := newKDF()
+	for what, change := range map[string]func(*kdf){
+		"passes": func(k *kdf) { k.passes = 17 }, "memory": func(k *kdf) { k.memoryKiB = 1 << 20 }, "all memory": func(k *kdf) { k.memoryKiB = 1<<32 - 1 },
+		"no passes": func(k *kdf) { k.passes = 0 }, "no lanes": func(k *kdf) { k.lanes = 0 }, "no memory": func(k *kdf) { k.memoryKiB = 0 },
+	} {
+		k := good
+		change(&k)
+		data, err := seal(make([]byte, 32), sourcePassphrase, k, []byte("[]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseHeader(data); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 

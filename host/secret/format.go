@@ -36,7 +36,10 @@ const (
 	sourceKeyFile    = 1
 	sourcePassphrase = 2
 
-	maxFileBytes = 4 << 20
+	// maxRecordBytes is how large a record can be as JSON, in which a character
+	// can take six bytes; what can be written can be read.
+	maxRecordBytes = 32 << 10
+	maxFileBytes   = headerBytes + MaxRecords*maxRecordBytes
 )
 
 // Errors of reading the file.
@@ -64,10 +67,11 @@ func newKDF() kdf {
 	return k
 }
 
-// Bounds on what a file may ask for: it is read before it is authenticated.
+// Bounds on what a file may ask for: it is read before it is authenticated, and
+// nothing can end the derivation of a key.
 const (
-	maxPasses    = 64
-	maxMemoryKiB = 1 << 20
+	maxPasses    = 16
+	maxMemoryKiB = 256 << 10
 )
 
 func (k kdf) key(passphrase []byte) []byte {

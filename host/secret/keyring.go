@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/zalando/go-keyring"
@@ -136,6 +137,11 @@ func (k *Keyring) Remove(ctx context.Context, name string) error {
 	return k.writeNames(slices.Delete(names, i, i+1))
 }
 
+// asking is held while the library is at work, which does not promise that it can
+// be asked from many sides. One question that gets no answer holds up the others
+// as the keyring itself would.
+var asking sync.Mutex
+
 // ask runs something that cannot be cancelled, and does not wait for it longer
 // than a person may take to type a password. What does not come back is left
 // behind until the program ends.
@@ -149,6 +155,8 @@ func (k *Keyring) ask(ctx context.Context, f func() (string, error)) (string, er
 	}
 	answers := make(chan answer, 1)
 	go func() {
+		asking.Lock()
+		defer asking.Unlock()
 		text, err := f()
 		answers <- answer{text, err}
 	}()

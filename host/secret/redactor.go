@@ -66,6 +66,15 @@ func (r *Redactor) Text(text string) string {
 	return string((&scanner{a: a}).feed(nil, []byte(text), true))
 }
 
+// Longest is how many bytes the longest form of a value has; 0 if nothing is
+// known. Whoever cuts a text looks so far beyond the cut.
+func (r *Redactor) Longest() int {
+	if a := r.automaton(); a != nil {
+		return a.longest
+	}
+	return 0
+}
+
 // Stream returns a function that is given a text in pieces and returns it in
 // others, without secrets, also those that are split between pieces. It holds
 // back what may be the beginning of one, and gives it out with the last piece.

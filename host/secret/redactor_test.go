@@ -364,3 +364,22 @@ func BenchmarkRedactor(b *testing.B) {
 		}
 	}
 }
+
+// Who cuts a text relies on it: nothing that is found is longer.
+func TestNoFormIsLongerThanTheLongest(t *testing.T) {
+	var none *Redactor
+	r := new(Redactor)
+	if none.Longest() != 0 || r.Longest() != 0 {
+		t.Errorf("who knows nothing looks for %d, %d bytes", none.Longest(), r.Longest())
+	}
+	longest := 0
+	for _, value := range []string{"plain-value", "\"quoted\"\n/é", "x\x01😀"} {
+		r.Add(value)
+		for _, form := range forms(value) {
+			longest = max(longest, len(form))
+		}
+		if r.Longest() != longest {
+			t.Errorf("with %q it is %d, want %d", value, r.Longest(), longest)
+		}
+	}
+}

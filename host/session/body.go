@@ -38,6 +38,8 @@ type Decision struct {
 	Answer *bool        `json:"answer,omitempty"` // what a person said, where policy asks
 	Scope  policy.Scope `json:"scope,omitempty"`
 	By     string       `json:"by,omitempty"`
+	// Question is the ID of what was asked, in hexadecimal, if something was.
+	Question string `json:"question,omitempty"`
 }
 
 // Intent is the body of call.intended: what is about to run.
@@ -129,4 +131,5 @@ type Restart struct {
 type CallState struct {
 	State string `json:"state"`
 	Tool  string `json:"tool"`
+	Fault bool   `json:"fault,omitempty"` // it is completed by a fault of the host, and maybe not recorded
 }

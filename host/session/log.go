@@ -1,10 +1,13 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"sync"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/llm"
 )
 
 // Log is one running session: it appends to a store and shows each event,
@@ -51,7 +54,7 @@ func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	for i := range drafts {
 		drafts[i].Session = l.id
 		if l.redactor != nil {
-			drafts[i].Body = l.redactor.JSON(drafts[i].Body)
+			drafts[i].Body = l.redact(drafts[i])
 		}
 	}
 	l.mu.Lock() // over the store too: observers see the events in the order of the log
@@ -63,6 +66,23 @@ func (l *Log) Append(ctx context.Context, drafts ...Draft) ([]Event, error) {
 	}
 	l.show(events...)
 	return events, nil
+}
+
+// redact takes secrets out of an event. The summary of a call whose arguments hold
+// one is made anew: it cuts them, and a piece of a secret is not known for one.
+func (l *Log) redact(d Draft) json.RawMessage {
+	body := l.redactor.JSON(d.Body)
+	var m llm.Message
+	var call llm.CallData
+	if d.Type != TypeToolCall || bytes.Equal(body, d.Body) || json.Unmarshal(body, &m) != nil || json.Unmarshal(m.Data, &call) != nil {
+		return body
+	}
+	m.Content = llm.CallSummary(call.Function.Name, call.Function.Arguments)
+	anew, err := json.Marshal(m)
+	if err != nil {
+		return body // not reached: it was JSON
+	}
+	return l.redactor.JSON(anew)
 }
 
 // Emit shows an event that is not stored.

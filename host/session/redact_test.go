@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
@@ -77,5 +78,41 @@ func TestALogRecordsAndShowsNoSecret(t *testing.T) {
 	}
 	if len(store.drafts) != 1 || strings.Contains(string(store.drafts[0].Body), "hunter2") {
 		t.Errorf("it recorded %s", store.drafts[0].Body)
+	}
+}
+
+// A summary shows the beginning of a long argument, and so a piece of a secret.
+func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
+	long := strings.Repeat("abcdefgh", 30)
+	for what, args := range map[string]string{
+		"longer than a summary": `{"key":"` + long + `"}`,
+		"at the cut":            `{"url":"https://` + strings.Repeat("x", 60) + long + `"}`,
+		"in a list":             `{"headers":["Bearer ` + long + `"]}`,
+		"no JSON":               `key ` + long,
+	} {
+		data, err := json.Marshal(llm.CallData{ID: "c", Type: "function", Function: llm.FunctionData{Name: "t", Arguments: args}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := json.Marshal(llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary("t", args), Data: data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := &keeping{}
+		log := session.NewLog(store, "s", time.Now)
+		log.Redact(covers{long})
+		var shown string
+		log.Observe(func(e session.Event) { shown += string(e.Body) })
+		if _, err := log.Append(t.Context(), session.Draft{Type: session.TypeToolCall, Call: "c", Body: body}); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{string(store.drafts[0].Body), shown} {
+			if strings.Contains(text, "abcdef") || !strings.Contains(text, "redacted") {
+				t.Errorf("%s: %s", what, text)
+			}
+		}
+		if m, ok := (session.Event{Header: session.Header{Type: session.TypeToolCall}, Body: store.drafts[0].Body}).Message(); !ok || !strings.HasPrefix(m.Content, "t(") {
+			t.Errorf("%s: the message is %+v, %v", what, m, ok)
+		}
 	}
 }

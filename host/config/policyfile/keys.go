@@ -29,7 +29,7 @@ var keys = []key{
 	{"files.hidden", "list of paths", "none", `["/srv/payroll"]`,
 		"Files and directories that no tool sees, also where a mount holds them."},
 
-	{"network.hosts", `list of "NAME", "*.NAME" or an IPv4 address`, anything, `["api.example.com", "*.internal.example.com"]`,
+	{"network.hosts", `list of "NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`,
 		"Hosts that may be talked to. *.NAME is every name below NAME, and not NAME. An address that is not public has to be listed itself, also for a name that leads to it. An empty list permits none."},
 
 	{"models.providers", "list of words", anything, `["openai", "offline"]`,
@@ -59,13 +59,13 @@ var keys = []key{
 	{"tools.NAME.calls", "integer, from 1", anything, "100",
 		"How many calls of the tool there may be in a session."},
 	{"tools.NAME.args.ARGUMENT.pattern", "regular expression (RE2)", anything, `"[a-z0-9._-]+"`,
-		"What the whole value of an argument has to match, if the argument is there. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\"."},
+		"What the whole value of an argument has to match, if the argument is there. A value of more than 64 KiB asks. A file holds at most 100 patterns. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\"."},
 	{"tools.NAME.args.ARGUMENT.one_of", "list of texts", anything, `["GET", "HEAD"]`,
 		"The values that an argument may have."},
 	{"tools.NAME.args.ARGUMENT.maximum", "number", anything, "2000.0",
 		"The most that a number may be."},
 	{"tools.NAME.args.ARGUMENT.under", "list of path patterns", anything, `["/home/*/src/**"]`,
-		"Patterns of which a path has to match one. ** stands for any number of directories, none included; * for letters of one name."},
+		"Patterns of which a path has to match one; where there is none, it is the working directory. ** stands for any number of directories, none included; * for letters of one name."},
 	{"tools.NAME.args.ARGUMENT.hosts", `list of "NAME" or "*.NAME"`, anything, `["*.example.com"]`,
 		"Hosts of which one has to be named, by itself or in an address."},
 

@@ -116,12 +116,38 @@ func Parse(path string, source policy.Source, data []byte) (policy.Layer, []stri
 	if len(meta.Keys()) == 0 {
 		return policy.Layer{}, nil, &config.Error{Path: path, What: "it is empty, and a policy that says nothing is more likely lost than meant; remove the file, or write require_confirmation = false"}
 	}
+	if n := f.patterns(); n > maxPatterns {
+		return policy.Layer{}, nil, &config.Error{Path: path, What: fmt.Sprintf("it has %d regular expressions, more than %d", n, maxPatterns)}
+	}
 	r := &reader{path: path, source: source, layer: policy.Layer{Source: source, Path: path}, lines: ruleLines(src)}
 	r.file(&f)
 	if len(r.errs) > 0 {
 		return policy.Layer{}, nil, errors.Join(r.errs...)
 	}
 	return r.layer, r.warnings, nil
+}
+
+// maxPatterns is how many regular expressions a file may hold, because each costs
+// memory and is held against calls. A project's file can be anybody's.
+const maxPatterns = 100
+
+func (f *file) patterns() int {
+	n := 0
+	for _, t := range f.Tools {
+		for _, a := range t.Args {
+			if a.Pattern != nil {
+				n++
+			}
+		}
+	}
+	for _, r := range f.Rules {
+		for _, text := range r.Where {
+			if strings.HasPrefix(strings.TrimPrefix(text, "!"), string(policy.Pattern)+":") {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 var ruleHead = regexp.MustCompile(`^\s*\[\[\s*rules\s*\]\]`)

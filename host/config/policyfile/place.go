@@ -15,7 +15,7 @@ type Place struct {
 	Path string
 	// Root is the directory from which down to the file every directory is
 	// checked like the file, and no symbolic link is followed. Empty: only the
-	// file is checked, wherever links lead.
+	// file and the directory of its name are checked, and links are followed.
 	Root string
 	// Owner is the user whose file it must be, beside root; Anybody is not
 	// checked, neither are the permissions then.

@@ -3,10 +3,12 @@
 package policyfile
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -49,13 +51,24 @@ func (p Place) open() (*os.File, error) {
 			dir = fd
 		}
 	}
+	if p.Root == "" && p.Owner != Anybody {
+		d, err := os.Open(filepath.Dir(p.Path))
+		if err != nil {
+			return nil, p.missing(err)
+		}
+		above = append(above, d)
+	}
 	fd, err := unix.Openat(dir, name, flags, 0)
 	if err != nil {
-		return nil, opening(p.Path, err)
+		err = opening(p.Path, err)
+		for _, d := range above { // whoever may write to one may have taken the file away
+			err = cmp.Or(p.check(d, d.Name(), true), err)
+		}
+		return nil, p.missing(err)
 	}
 	f := os.NewFile(uintptr(fd), p.Path)
 	err = p.check(f, p.Path, false)
-	for _, d := range above { // only now: without a file, nobody minds who owns them
+	for _, d := range above { // only now: where there is no directory of ours, nobody minds who owns those above
 		if err == nil {
 			err = p.check(d, d.Name(), true)
 		}
@@ -65,6 +78,26 @@ func (p Place) open() (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// missing tells a file that is not there from a link that leads nowhere: what
+// it led to was meant to hold.
+func (p Place) missing(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	name := p.Path
+	info, lerr := os.Lstat(name)
+	for lerr != nil && name != filepath.Dir(name) {
+		name = filepath.Dir(name)
+		info, lerr = os.Lstat(name)
+	}
+	if lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if _, serr := os.Stat(name); serr != nil {
+			return refuse(name, "it is a symbolic link that leads nowhere; mend the link, or remove it")
+		}
+	}
+	return err
 }
 
 func opening(name string, err error) error {
@@ -90,6 +123,8 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 	switch {
 	case int(st.Uid) != p.Owner && st.Uid != root:
 		return refuse(name, "it belongs to user %d; only %d may own it", st.Uid, p.Owner)
+	case p.Root == "" && isDir && mode&unix.S_ISVTX != 0:
+		// Nobody takes another's file away there.
 	case mode&0o022 != 0:
 		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w", mode&0o7777)
 	case p.Root != "" && !isDir && st.Nlink != 1:

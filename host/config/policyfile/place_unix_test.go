@@ -130,6 +130,65 @@ func TestNoFileIsNoPolicy(t *testing.T) {
 	}
 }
 
+// Where others can take a file away, that there is none says nothing; nor does a
+// link to nothing. A missing file must not open what the file had closed.
+func TestAFileThatOthersCouldHaveTakenAwayIsNotMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode fs.FileMode // of the directory
+		link string      // in place of the file
+		up   string      // in place of the directory
+		own  bool        // whether an own file stops
+		all  bool        // whether the administrator's does
+	}{
+		"nothing":                        {0o755, "", "", false, false},
+		"a directory that all can write": {0o777, "", "", true, true},
+		"one of a group":                 {0o775, "", "", true, true},
+		"a sticky one":                   {0o777 | fs.ModeSticky, "", "", false, true},
+		"a link to nothing":              {0o755, "/nowhere/policy.toml", "", true, true},
+		"a directory that leads nowhere": {0o755, "", "/nowhere", true, true},
+	} {
+		p := at(t)
+		dir := filepath.Dir(p.Path)
+		if err := errors.Join(os.Remove(p.Path), os.Chmod(dir, c.mode)); err != nil {
+			t.Fatal(err)
+		}
+		if c.link != "" {
+			if err := os.Symlink(c.link, p.Path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.up != "" {
+			if err := errors.Join(os.Remove(dir), os.Symlink(c.up, dir)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for kind, try := range map[string]struct {
+			place Place
+			stops bool
+		}{"administrator's": {p, c.all}, "own": {Own(p.Path), c.own}, "project's": {Place{Path: p.Path, Owner: Anybody}, c.link+c.up != ""}} {
+			if _, _, err := try.place.Read(policy.SourceUser); err == nil || errors.Is(err, fs.ErrNotExist) == try.stops {
+				t.Errorf("%s, %s: %v", name, kind, err)
+			}
+		}
+	}
+	// Through a link that leads somewhere there may be nothing.
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "real"), 0o700), os.Symlink("real", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Own(filepath.Join(dir, "link", "policy.toml")).Read(policy.SourceUser); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+	// A good file in a directory that others can write to could be another one soon.
+	p := at(t)
+	if err := os.Chmod(filepath.Dir(p.Path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Own(p.Path).Read(policy.SourceUser); err == nil {
+		t.Error("an own file was read from a directory that others can write to")
+	}
+}
+
 // An own file can be a link, as in a collection of settings; who may write to
 // what it leads to still counts.
 func TestAnOwnFileCanBeALink(t *testing.T) {

@@ -217,3 +217,17 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A project's file is anybody's: what it holds must not cost the memory of the
+// machine.
+func TestTheNumberOfPatternsIsBounded(t *testing.T) {
+	one := "[[rules]]\neffect = 'deny'\ntool = 'a'\nwhere = ['!pattern:a=x{500}']\n"
+	for n, want := range map[int]bool{maxPatterns: true, maxPatterns + 1: false} {
+		if _, _, err := Parse("p", policy.SourceProject, []byte(strings.Repeat(one, n))); (err == nil) != want {
+			t.Errorf("%d rules: %v", n, err)
+		}
+	}
+	if _, _, err := Parse("p", policy.SourceProject, []byte("[tools.a.args.b]\npattern = 'x'\n"+strings.Repeat(one, maxPatterns))); err == nil {
+		t.Error("the pattern of an argument is not counted")
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// site is a real HTTP server on loopback that repeats the header X-Key, behind
+// "got ", and counts. What is asked for /away is redirected to 127.0.0.2.
+type site struct{ asked atomic.Int64 }
+
+func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	s.asked.Add(1)
+	if r.URL.Path == "/away" {
+		http.Redirect(rw, r, strings.Replace("http://"+r.Host+"/", "127.0.0.1", "127.0.0.2", 1), http.StatusTemporaryRedirect)
+		return
+	}
+	fmt.Fprint(rw, "got ", r.Header.Get("X-Key"))
+}
+
+// sites is what serveSite has started for which test.
+var sites sync.Map
+
+// serveSite starts a site, and puts its URL into SITE and its host into SITE_HOST:
+//
+//	site
+func serveSite(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: site")
+	}
+	s := new(site)
+	server := httptest.NewServer(s)
+	ts.Defer(server.Close)
+	ts.Setenv("SITE", server.URL)
+	ts.Setenv("SITE_HOST", server.Listener.Addr().String())
+	sites.Store(ts, s)
+}
+
+// asked fails unless there were so many requests to the site:
+//
+//	asked N
+func asked(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: asked N")
+	}
+	s, ok := sites.Load(ts)
+	if !ok {
+		ts.Fatalf("there is no site")
+	}
+	if n := s.(*site).asked.Load(); fmt.Sprint(n) != args[0] {
+		ts.Fatalf("there were %d requests, want %s", n, args[0])
+	}
+}
+
+// fetching are modules whose tool gets a URL and returns the body of the answer,
+// or the text of the error. The second sends the secret TOKEN along, and leaves
+// out the first six characters: what a redactor does not look for behind it.
+func fetching(url, host string) map[string]wasmtest.ToolOptions {
+	const (
+		base                   = wasmtest.ScratchBase + 8192
+		header, token, answer  = base, base + 64, base + 128
+		method, name, key, at  = base + 256, base + 264, base + 272, base + 512
+		list                   = wasmtest.ScratchBase + 24
+		placeholder, fetch     = 0, 1
+		bodyAt, textAt, pieces = 28, 16, 4
+	)
+	join := func(pieces ...[]byte) []byte { return bytes.Join(pieces, nil) }
+	words := func(words ...uint32) (out []byte) {
+		for _, w := range words {
+			out = binary.LittleEndian.AppendUint32(out, w)
+		}
+		return out
+	}
+	params := func(n int) (types []wasmtest.ValType) {
+		for range n {
+			types = append(types, wasmtest.I32)
+		}
+		return types
+	}
+	// A pointer or length of the answer, of its body or of the text of its error.
+	part := func(offset uint32) []byte {
+		return join(wasmtest.I32Const(answer), wasmtest.I32Load(bodyAt+offset), wasmtest.I32Const(answer), wasmtest.I32Load(textAt+offset),
+			wasmtest.I32Const(answer), wasmtest.I32Load8U(0), wasmtest.I32Eqz(), wasmtest.Select())
+	}
+	call := func(headers, skip int32) []byte {
+		request := []int32{method, 3, at, int32(len(url)), header, headers, 0, 0, 0, 0, 0, 0, 0, answer}
+		var code []byte
+		for _, v := range request {
+			code = append(code, wasmtest.I32Const(v)...)
+		}
+		image := join(words(wasmtest.ResultOK, list, 1, 0, 0, 0), words(wasmtest.ContentText, 0, 0, 0, 0, 0, 0, 0, 0))
+		return join(code, wasmtest.Call(fetch), wasmtest.StoreBytes(wasmtest.ScratchBase, image),
+			wasmtest.I32Const(list), part(0), wasmtest.I32Const(skip), wasmtest.I32Add(), wasmtest.I32Store(pieces),
+			wasmtest.I32Const(list), part(4), wasmtest.I32Const(skip), wasmtest.I32Sub(), wasmtest.I32Store(pieces+4),
+			wasmtest.I32Const(wasmtest.ScratchBase))
+	}
+	withToken := join(wasmtest.I32Const(key), wasmtest.I32Const(5), wasmtest.I32Const(token), wasmtest.Call(placeholder),
+		wasmtest.I32Const(header), wasmtest.I32Const(token), wasmtest.I32Load(4), wasmtest.I32Store(8),
+		wasmtest.I32Const(header), wasmtest.I32Const(token), wasmtest.I32Load(8), wasmtest.I32Store(12))
+	options := func(secrets string, code []byte) wasmtest.ToolOptions {
+		return wasmtest.ToolOptions{
+			Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"probe","description":"A tool made for a test.",` +
+				`"parameters":{"type":"object"},"capabilities":{"network":"http"` + secrets + `}}]}`,
+			Call: code,
+			Data: []wasmtest.Segment{
+				{Offset: header, Bytes: words(name, 5)}, {Offset: method, Bytes: []byte("GET")}, {Offset: name, Bytes: []byte("X-Key")},
+				{Offset: key, Bytes: []byte("TOKEN")}, {Offset: at, Bytes: []byte(url)},
+			},
+			Imports: []wasmtest.Import{
+				{Module: "stockade:tool/secrets@0.1.0", Name: "placeholder", Params: params(3)},
+				{Module: "stockade:tool/http@0.1.0", Name: "fetch", Params: params(14)},
+			},
+			Edit: func(b *wasmtest.Builder) { b.ExportFunc("cabi_realloc", 2) },
+		}
+	}
+	return map[string]wasmtest.ToolOptions{
+		"fetching":            options("", call(0, 0)),
+		"fetching with TOKEN": options(`,"secrets":[{"name":"TOKEN","hosts":["`+host+`"],"header":"X-Key"}]`, join(withToken, call(1, 6))),
+	}
+}

@@ -1,0 +1,86 @@
+package dispatch
+
+import (
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// denials are the calls of the current turn to which a person has said no: the
+// same call asks no second time. Other arguments are another call. A call
+// outside of turns, which a person makes, is not remembered.
+type denials struct {
+	mu   sync.Mutex
+	turn int // the newest
+	of   map[denialKey]*denial
+}
+
+type denialKey struct {
+	tool, cwd string
+	caller    tool.Caller
+	args      [32]byte
+}
+
+type denial struct {
+	said   chan struct{} // closed when there is an answer
+	answer policy.Answer
+}
+
+// get returns the place of a call, nil if it has none. d.mu is held.
+func (d *denials) get(call tool.Call) *denial {
+	if call.Turn == 0 || call.Turn < d.turn {
+		return nil
+	}
+	if call.Turn > d.turn || d.of == nil {
+		d.turn, d.of = call.Turn, map[denialKey]*denial{}
+	}
+	key := denialKey{call.Tool, call.Cwd, call.Caller, call.ArgsDigest()}
+	if d.of[key] == nil {
+		d.of[key] = &denial{said: make(chan struct{})}
+	}
+	return d.of[key]
+}
+
+// add makes the answer no that to every call like this.
+func (d *denials) add(call tool.Call, answer policy.Answer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.get(call)
+	if at == nil {
+		return
+	}
+	select {
+	case <-at.said:
+	default:
+		at.answer = answer
+		at.answer.By += ", before in this turn"
+		close(at.said)
+	}
+}
+
+// find returns the answer no that was given to such a call before.
+func (d *denials) find(call tool.Call) (policy.Answer, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.get(call)
+	if at == nil {
+		return policy.Answer{}, false
+	}
+	select {
+	case <-at.said:
+		return at.answer, true
+	default:
+		return policy.Answer{}, false
+	}
+}
+
+// watch is closed when a person says no to such a call; nil if nobody can.
+func (d *denials) watch(call tool.Call) <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at := d.get(call); at != nil {
+		return at.said
+	}
+	return nil
+}

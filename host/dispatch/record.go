@@ -1,0 +1,111 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func (c *Call) intend(ctx context.Context, grant policy.Grant, entry *tool.Entry) error {
+	limits := grant.Limits()
+	body := session.Intent{
+		Tool: entry.Name, Caller: string(c.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
+		ArgsDigest: fmt.Sprintf("%x", c.call.ArgsDigest()), Cwd: c.call.Cwd, Mounts: []string{},
+		Secrets: tool.SecretNames(grant.Secrets()), Exec: grant.MayExec(), Network: grant.Network().Rules(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
+	}
+	for _, m := range grant.Mounts() {
+		body.Mounts = append(body.Mounts, m.String())
+	}
+	_, err := c.record(ctx, session.TypeCallIntended, body)
+	return err
+}
+
+// finish records the result, and returns it as it was recorded.
+func (c *Call) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
+	result = c.redact(result)
+	if result.Err == nil {
+		result.Usage.OutputBytes = len(result.Output)
+	}
+	if result.Usage.Start.IsZero() {
+		result.Usage.Start = time.Now()
+	}
+	result.LimitReached, result.LimitMessage = c.call.Limit != "", c.call.Limit
+	envelope := result.Envelope()
+	data, err := json.Marshal(llm.ResultData{
+		CallID: c.call.ID, Name: c.asked, Output: string(envelope), Success: result.Err == nil,
+	})
+	if err != nil {
+		return result, fmt.Errorf("record the result of %s: %w", c.call.Tool, err)
+	}
+	message := llm.Message{Kind: llm.ToolResult, Content: result.Summary(), Data: data}
+	if _, err := c.record(ctx, session.TypeToolResult, message); err != nil {
+		return result, err
+	}
+	return result, nil
+}
+
+// redact is the result without secrets: every way to a result leads through it.
+func (c *Call) redact(result tool.Result) tool.Result {
+	r := c.d.opts.Redact
+	if r == nil {
+		return result
+	}
+	if result.Err == nil {
+		result.Output, result.Note = r.JSON(result.Output), r.Text(result.Note)
+		return result
+	}
+	clean := *result.Err
+	for _, text := range []*string{&clean.Message, &clean.Hint, &clean.Stdout, &clean.Stderr, &clean.Rule, &clean.Allow} {
+		*text = r.Text(*text)
+	}
+	if clean.Denial != nil {
+		clean.Denial = r.JSON(clean.Denial)
+	}
+	result.Err = &clean
+	return result
+}
+
+// hostFault is what the model reads when the host is to blame. The details are
+// for the person, who gets the error.
+func hostFault(name string) tool.Result {
+	return tool.Failed(tool.CodeHost, tool.InternalError, "%s could not run: the host has a problem, which the user is told", name)
+}
+
+// record appends one event of this call and returns it. It does so also when
+// the caller has given up: no call goes unrecorded.
+func (c *Call) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return session.Event{}, fmt.Errorf("record %s: %w", typ, err)
+	}
+	events, err := c.d.opts.Log.Append(context.WithoutCancel(ctx), c.draft(typ, data))
+	if err != nil {
+		return session.Event{}, fmt.Errorf("record %s: %w", typ, err)
+	}
+	return events[0], nil
+}
+
+func (c *Call) draft(typ session.Type, body json.RawMessage) session.Draft {
+	return session.Draft{Type: typ, Turn: c.call.Turn, Step: c.call.Step, Call: c.call.ID, Body: body}
+}
+
+// report shows what the tool says while it runs.
+func (c *Call) report(r tool.Progress) {
+	if c.rehearsing {
+		c.hold(r)
+		return
+	}
+	c.show(session.TypeProgress, r)
+}
+
+func (c *Call) show(typ session.Type, body any) {
+	if data, err := json.Marshal(body); err == nil {
+		c.d.opts.Log.Emit(c.draft(typ, data))
+	}
+}

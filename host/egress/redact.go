@@ -1,0 +1,41 @@
+package egress
+
+import "errors"
+
+// nothing is a Redactor that knows no secret.
+type nothing struct{}
+
+func (nothing) Text(text string) string { return text }
+func (nothing) Longest() int            { return 0 }
+
+// redactError returns an error of this package without secrets in its text:
+// errors quote what a server has sent.
+func (e *Egress) redactError(err error) error {
+	f, ok := errors.AsType[*Error](err)
+	if !ok || f.Err == nil {
+		return err
+	}
+	text := f.Err.Error()
+	clean := e.opts.Redact.Text(text)
+	if clean == text {
+		return err
+	}
+	return fail(f.Kind, errors.New(clean))
+}
+
+// redactPairs takes secrets out of headers.
+func (e *Egress) redactPairs(pairs [][2]string) [][2]string {
+	for i := range pairs {
+		for j := range pairs[i] {
+			pairs[i][j] = e.opts.Redact.Text(pairs[i][j])
+		}
+	}
+	return pairs
+}
+
+func (e *Egress) redactBody(body []byte) []byte {
+	if e.opts.Redact.Longest() == 0 {
+		return body
+	}
+	return []byte(e.opts.Redact.Text(string(body)))
+}

@@ -1,0 +1,256 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// What bash and the parser of a rule read differently is no command that a rule
+// knows: a backslash before the line end of Windows continues the line for the
+// parser, and for bash the second line is a command of its own.
+func TestWhatBashReadsOtherwiseThanTheParserAsks(t *testing.T) {
+	allowed := []Rule{rule(t, "bash(words:command=ls ...)", SourceFlag), rule(t, "bash(words:command=ls 'a b')", SourceFlag)}
+	for _, command := range []string{
+		"ls \\\r\nid", "ls a\r\n", "ls a\rb", "ls 'a\r\n'", "ls \r", "\rls", "ls a\x01b", "ls \x7f", "ls a\vb", "ls\fx", "ls \x1b[2K", "ls a\x00b",
+		"ls '" + strings.Repeat("(", maxBrackets+1) + "'",
+	} {
+		d := New(Options{Rules: allowed}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs))
+		if d.Effect() != Ask {
+			t.Errorf("%q: %s (%s)", command, d.Effect(), d.Reason())
+		}
+		if line := parseCommand(command); line.literal {
+			t.Errorf("%q is literal: %q", command, line.commands)
+		}
+	}
+	for _, pattern := range []string{"ls a\r\n", "ls 'a\rb'", "ls \x01"} {
+		if c, err := NewCondition(Words, "command", pattern, false); err == nil {
+			t.Errorf("%q is the condition %v", pattern, c)
+		}
+	}
+}
+
+// Some builtins of bash evaluate the subscript in the name of a variable, and
+// the loader of programs is a program that runs others: a rule that denies rm
+// does not know what they start.
+func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
+	denied := deny(rule(t, "bash(words:command=rm ...)", SourceAdmin))
+	for _, command := range []string{
+		`\let 'a[$(rm x)]=1'`, `"let" 'a[$(rm x)]=1'`, `test -v 'a[$(rm x)]'`, `printf -v 'a[$(rm x)]' y`, `read 'a[$(rm x)]'`, `unset 'a[$(rm x)]'`,
+		`"typeset" 'a[$(rm x)]=1'`, `"readonly" 'a[$(rm x)]=1'`, `"local" 'a[$(rm x)]=1'`, `mapfile -C 'rm x' a`, `"wait" -p 'a[$(rm x)]'`, `enable -f x y`,
+		"/lib64/ld-linux-x86-64.so.2 /bin/rm x", "ld-musl-x86_64.so.1 /bin/rm x", "sort --compress-program=x f", "split --filter=x f", "rg --pre x y",
+		"rbash -c x", "setarch x86_64 rm x", "bwrap rm x", "tmux new rm", "pypy3 x", "start-stop-daemon x", "run-parts x", "m4 x", "g++ x", "apt-get x",
+	} {
+		p := New(Options{Rules: []Rule{rule(t, "bash(command="+command+")", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
+		if d := p.Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs)); d.Effect() == Allow {
+			t.Errorf("%q: %s (%s)", command, d.Effect(), d.Reason())
+		}
+		if words := parseCommand(command).commands[0]; !RunsOthers(words) {
+			t.Errorf("%q runs nothing else", words)
+		}
+	}
+}
+
+// A file of the workspace can be written anew after the answer.
+func TestAFileOfTheWorkspaceIsNeverRememberedAsAProgram(t *testing.T) {
+	for command, want := range map[string]bool{
+		"ls -l": true, "/bin/ls": true, "/usr/bin/ls x": true, "./check.sh": false, "scripts/check": false, "/work/check.sh": false, "/usr/../work/x": false, "../x": false,
+	} {
+		p := New(Options{Tier: 2, Project: "/work"})
+		c := call("bash", `{"command":`+quoteJSON(command)+`}`)
+		_, err := p.Decide(c, entry(t, "bash", execs)).RuleFor(ScopeAlways)
+		if (err == nil) != want {
+			t.Errorf("%q: %v", command, err)
+		}
+		kept := rule(t, "bash(words:command="+command+")", SourceUser)
+		if d := New(Options{Tier: 2, Rules: []Rule{kept}}).Decide(c, entry(t, "bash", execs)); (d.Effect() == Allow) != want {
+			t.Errorf("%q, written into a file: %s", command, d.Effect())
+		}
+	}
+}
+
+// Arguments that say what a rule is about in other letters, other types or other
+// places than the rule does.
+func TestArgumentsInDisguise(t *testing.T) {
+	const allows, denies = "allow ", "deny "
+	for _, c := range []struct {
+		rule, args string
+		want       Effect
+	}{
+		// One number has many spellings, and so has one list.
+		{denies + "w(limit=1000)", `{"limit":1000}`, Deny},
+		{denies + "w(limit=1000)", `{"limit":1e3}`, Deny},
+		{denies + "w(limit=1000)", `{"limit":1000.0}`, Deny},
+		{denies + "w(limit=1e3)", `{"limit":1000}`, Deny},
+		{denies + "w(limit=0.5)", `{"limit":5E-1}`, Deny},
+		{denies + "w(limit=0)", `{"limit":-0.0}`, Deny},
+		{denies + "w(limit=9007199254740993)", `{"limit":9007199254740992}`, Allow},
+		{denies + `w(list=["a","b"])`, `{"list":[ "\u0061", "b" ]}`, Deny},
+		{denies + `w(o={"a":1,"b":2})`, `{"o":{"b":2.0,"a":1}}`, Deny},
+		{denies + "w(limit=true)", `{"limit":true}`, Deny},
+		{denies + "w(pattern:limit=[0-9]{4})", `{"limit":1e3}`, Deny},
+		{allows + "w(limit=9007199254740993)", `{"limit":9007199254740992}`, Ask},
+		{allows + "w(limit=1000)", `{"limit":1000.0}`, Allow},
+		// A decoder that does not mind case takes PATH for path.
+		{denies + "w(path:path=/work/secret/**)", `{"path":"a","PATH":"secret/k"}`, Ask},
+		{denies + "w(path:path=/work/secret/**)", `{"Path":"secret/k"}`, Ask},
+		{denies + "w(mode=x)", `{"mode":"y","Mode":"x"}`, Ask},
+		{denies + "w(path:/list/*/p=/work/secret/**)", `{"list":[{"p":"a","P":"secret/k"}]}`, Ask},
+		{allows + "w(path:path=/work/src/**)", `{"path":"src/a","paTh":"/etc/x"}`, Ask},
+		{allows + "w(path:path=/work/src/**)", `{"path":"src/a","paTh":"src/a"}`, Ask},
+		{allows + "w(path:path=/work/src/**)", `{"PATH":"src/a"}`, Ask},
+		{allows + "w(mode=k)", `{"mode":"k"}`, Allow},
+		// A star is every member, also where one is called that.
+		{denies + "w(path:/list/*/p=/work/secret/**)", `{"list":{"*":{"p":"a"},"x":{"p":"secret/k"}}}`, Deny},
+		{denies + "w(path:/*=/work/secret/**)", `{"*":"a","path":"secret/k"}`, Deny},
+		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":{"*":{"p":"src/a"},"x":{"p":"/etc/passwd"}}}`, Ask},
+		// Each of several has to be there to fit.
+		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":[{"p":"src/a"},{"p":"src/b"}]}`, Allow},
+		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":[{"p":"src/a"},{}]}`, Ask},
+		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":[{"p":"src/a"},"/etc/passwd"]}`, Ask},
+		{allows + "w(path:/list/*/p=/work/src/**)", `{"list":[{"p":"src/a"},null]}`, Ask},
+		{allows + "w(path:/list/0=/work/src/**)", `{"list":["src/a"]}`, Allow},
+		{denies + "w(path:/list/00=/work/src/**)", `{"list":["src/a"]}`, Allow},
+		// What is of another type than a condition speaks of.
+		{denies + "w(maximum:limit=10)", `{"limit":"5"}`, Ask},
+		{denies + "w(maximum:limit=10)", `{"limit":5}`, Deny},
+		{denies + "w(!maximum:limit=10)", `{"limit":"50"}`, Deny},
+		{denies + "w(!maximum:limit=10)", `{"limit":1e1}`, Allow},
+		{denies + "w(!maximum:limit=10)", `{"limit":1e999}`, Deny},
+		{denies + "w(!maximum:limit=10)", `{"limit":[1]}`, Deny},
+		{denies + "w(!maximum:limit=10)", `{"limit":null}`, Deny},
+		{allows + "w(!maximum:limit=10)", `{"limit":"5"}`, Ask},
+		{allows + "w(!maximum:limit=10)", `{"limit":11}`, Allow},
+		{allows + `w(!one_of:mode=["delete"])`, `{"mode":["delete"]}`, Ask},
+		{allows + `w(!one_of:mode=["delete"])`, `{"mode":"list"}`, Allow},
+		{denies + `w(!one_of:mode=[])`, `{"mode":"list"}`, Deny},
+		{denies + `w(!one_of:mode=[])`, `{"mode":7}`, Deny},
+		{allows + "w(!pattern:mode=.*delete.*)", `{"mode":["\u0064elete"]}`, Ask},
+		{allows + "w(pattern:mode=a|b)", `{"mode":"a"}`, Allow},
+		{allows + "w(pattern:mode=a|b)", `{"mode":"xb"}`, Ask},
+		{allows + "w(pattern:mode=a|b)", `{"mode":"a\nb"}`, Ask},
+		{allows + "w(pattern:mode=(?m)^a$)", `{"mode":"a\nb"}`, Ask},
+	} {
+		text, denied := strings.CutPrefix(c.rule, denies)
+		parse, caps := ParseRule, writes // which ask
+		if denied {
+			parse, caps = ParseDenial, reads // which are allowed
+		}
+		r, err := parse(strings.TrimPrefix(text, allows))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Source = SourceFlag
+		d := New(Options{Rules: []Rule{r}}).Decide(call("w", c.args), entry(t, "w", caps))
+		if d.Effect() != c.want {
+			t.Errorf("%s with %s: %s, want %s (%s)", c.rule, c.args, d.Effect(), c.want, d.Reason())
+		}
+	}
+	for _, text := range []string{"w(maximum:limit=inf)", "w(maximum:limit=-Inf)", "w(maximum:limit=NaN)", "w(maximum:limit=1e999)"} {
+		if r, err := ParseRule(text); err == nil {
+			t.Errorf("%s is the rule %v, which bounds nothing", text, r)
+		}
+	}
+}
+
+// Whoever permits paths below some directories means the working directory
+// too, where a tool takes that for want of a path.
+func TestPathsThatAreLeftOutAreTheWorkingDirectory(t *testing.T) {
+	under := deny(rule(t, "r(!path:path=/work/src/**)", SourceAdmin))
+	for cwd, want := range map[string]Effect{"/work/src/x": Allow, "/work/src": Allow, "/work": Deny, "/etc": Deny} {
+		c := call("r", `{}`)
+		c.Cwd = cwd
+		if d := New(Options{Rules: []Rule{under}}).Decide(c, entry(t, "r", reads)); d.Effect() != want {
+			t.Errorf("in %s: %s, want %s", cwd, d.Effect(), want)
+		}
+	}
+}
+
+// An address that is written as no rule writes it is not known to be another.
+func TestAddressesInDisguise(t *testing.T) {
+	denied := deny(rule(t, "r(host:path=127.0.0.1)", SourceAdmin))
+	for url, want := range map[string]Effect{
+		"http://127.0.0.1/": Deny, "http://127.0.0.1:80/x": Deny, "http://[::ffff:127.0.0.1]/": Deny, "127.0.0.1": Deny,
+		"http://127.1/": Ask, "http://2130706433/": Ask, "http://0x7f000001/": Ask, "http://0x7f.1/": Ask, "http://0177.0.0.1/": Ask, "http://127.0.0.01/": Ask, "http://017700000001/": Ask,
+		"http://127.0.0.1./": Ask, "http://x@127.0.0.1/": Ask, "http://127.0.0.1\\@a.example/": Ask, "http://127.0.0.1%00.a.example/": Ask, "//127.0.0.1/": Ask,
+		"http:/127.0.0.1/": Ask, "127.0.0.1:80": Ask, " http://127.0.0.1/": Ask, "http://127。0。0。1/": Ask,
+		"http://a.example/": Allow, "http://10.0.0.1/": Allow, "http://1a.example/": Allow, "http://a.example/127.0.0.1": Allow,
+	} {
+		d := New(Options{Rules: []Rule{denied}}).Decide(call("r", `{"path":`+quoteJSON(url)+`}`), entry(t, "r", reads))
+		if d.Effect() != want {
+			t.Errorf("%s: %s, want %s", url, d.Effect(), want)
+		}
+	}
+}
+
+// A rule that denies may be about any command, and about any tool.
+func TestDenialsOfWhatMustNotBeAllowed(t *testing.T) {
+	for _, text := range []string{"bash(words:command=git ...)", "bash(words:command=env *)", "*", "*(path:path=/work/secret/**)"} {
+		r, err := ParseDenial(text)
+		if err != nil || r.Effect != Deny {
+			t.Errorf("%s: %v, %v", text, r, err)
+		}
+		if r, err := ParseRule(text); err == nil {
+			t.Errorf("%s allows: %v", text, r)
+		}
+	}
+	git, err := ParseDenial("bash(words:command=git ...)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New(Options{Rules: []Rule{git, rule(t, "bash(command=git push)", SourceFlag)}})
+	if d := p.Decide(call("bash", `{"command":"git push"}`), entry(t, "bash", execs)); d.Effect() != Deny {
+		t.Errorf("git push: %s", d.Effect())
+	}
+	for _, text := range []string{"", "(a=b)", "**", "a b", "*x", "bash(", "bash(command)", "w(nokind:a=b)"} {
+		if r, err := ParseDenial(text); err == nil {
+			t.Errorf("%q is the rule %v", text, r)
+		}
+	}
+}
+
+// Where every call asks, no answer is offered that would not count.
+func TestNothingIsOfferedWhereEveryCallAsks(t *testing.T) {
+	asks := Layer{Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Line{{From: From{SourceAdmin, "/etc/x: require_confirmation"}}}}}
+	for name, caps := range map[string]tool.Capabilities{"w": writes, "r": reads} {
+		d := New(Options{Layers: []Layer{asks}}).Decide(call(name, `{}`), entry(t, name, caps))
+		if q := d.Question(); d.Effect() != Ask || q.Allow != "" || len(q.Scopes) != 1 || d.Source() != SourceAdmin {
+			t.Errorf("%s: %s by %s, offered %q and %v", name, d.Effect(), d.Source(), q.Allow, q.Scopes)
+		}
+	}
+}
+
+// A pattern is about the whole value, whatever brackets it holds, and neither it
+// nor a value makes a decision take long.
+func TestPatternsAreBounded(t *testing.T) {
+	for _, pattern := range []string{"a)|(?:b", "a)|(b", ")(", "((a{10}){10}){10}x{500}y{700}", "(?:a{1000}){2}", "(", "a{2001}", strings.Repeat("a", maxPattern+1), `\C`} {
+		if c, err := NewCondition(Pattern, "mode", pattern, false); err == nil {
+			t.Errorf("%.40q is the condition %.80v", pattern, c)
+		}
+	}
+	long := strings.Repeat("a", maxMatched+1)
+	for _, c := range []struct {
+		rule string
+		want Effect
+	}{{"w(pattern:mode=a*)", Ask}, {"w(!pattern:mode=b*)", Ask}} {
+		if d := New(Options{Rules: []Rule{rule(t, c.rule, SourceFlag)}}).Decide(call("w", `{"mode":"`+long+`"}`), entry(t, "w", writes)); d.Effect() != c.want {
+			t.Errorf("%s of a long value: %s", c.rule, d.Effect())
+		}
+		denied := deny(rule(t, c.rule, SourceFlag))
+		if d := New(Options{Rules: []Rule{denied}}).Decide(call("w", `{"mode":"`+long+`"}`), entry(t, "w", reads)); d.Effect() != Ask {
+			t.Errorf("%s denied, of a long value: %s", c.rule, d.Effect())
+		}
+	}
+}
+
+func TestPlainNumbers(t *testing.T) {
+	for in, want := range map[string]string{
+		"0": "0", "-0": "0", "0.0": "0", "0e9": "0", "1": "1", "10": "10", "1e1": "10", "1E+1": "10", "100e-1": "10", "1.50": "1.5", "-1.5e0": "-1.5", "15e-1": "1.5", "0.05": "0.05", "5e-2": "0.05",
+		"12345678901234567890": "12345678901234567890", "1e41": "1e41", "10e40": "1e41", "1e-41": "1e-41", "-1e400": "-1e400", "1e99999999999999999999": "1e99999999999999999999",
+	} {
+		if got := plainNumber(in); got != want {
+			t.Errorf("%s is %s, want %s", in, got, want)
+		}
+	}
+}
