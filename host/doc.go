@@ -58,7 +58,7 @@
 //	session          events, the hash chain, the Store interface
 //	session/sqlite   the Store on SQLite, with group commit
 //	session/sessiontest  the suite that every Store passes
-//	config           agent.toml → typed values with source positions; imported by cmd only
+//	config           agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
 //	config/policyfile  policy.toml → a layer of the ceiling; who may have written it
 //	internal         archtest (the import table as a test), nearest
 //
@@ -83,8 +83,9 @@
 // A host is a name or an address; a Network is the rules that say which hosts
 // may be reached. A layer is what one place (administrator, user, project,
 // environment, flags) says; the ceiling is what all layers permit together. A
-// rule has conditions; an answer is a rule that allows. A path is special if it
-// is on the list of those that need care: closed, asked about, or secret.
+// rule has conditions; an answer is a rule that allows. A trust is a yes to one
+// content of one project file. A path is special if it is on the list of those
+// that need care: closed, asked about, or secret.
 //
 // # Imports
 //

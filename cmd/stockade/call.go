@@ -36,7 +36,7 @@ several tools, name one: MODULE.wasm:TOOL.
   stockade call --allow file_write file_write path=notes.txt content=hello
   stockade call ./greet.wasm name=Ada
   stockade call --mount "$PWD:ro" ./count.wasm:words path=README.md`,
-		Args: cobra.MinimumNArgs(1),
+		Args: cobra.MinimumNArgs(1), Annotations: trustAsk.annotation(),
 		RunE: func(cmd *cobra.Command, args []string) error { return runCall(cmd.Context(), a, args[0], args[1:]) },
 	}
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print the whole envelope as JSON; nobody is asked")

@@ -11,14 +11,19 @@ import (
 
 func newConfigCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "config", Short: "Show the settings in force and where each comes from", Args: cobra.NoArgs,
+		Use: "config", Short: "Show the settings in force and where each comes from", Args: cobra.ArbitraryArgs,
 		Long: `Show every setting with its value and where it comes from: the default, your
-agent.toml, the workspace's, or the environment. --defaults prints agent.toml
-with every key, its meaning and its default.`,
+agent.toml, the workspace's, or the environment; and what the workspace's asks
+for that waits until you trust it. --defaults prints agent.toml with every key,
+its meaning and its default.`,
 		Example: "  stockade config\n  mkdir -p ~/.config/stockade && stockade config --defaults > ~/.config/stockade/agent.toml",
 	}
 	defaults := cmd.Flags().Bool("defaults", false, "print an agent.toml with every key and its default")
-	cmd.RunE = func(*cobra.Command, []string) error {
+	cmd.AddCommand(newTrustCmds(a)...)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return unknownCommand(cmd, args[0])
+		}
 		if *defaults {
 			_, err := fmt.Fprint(a.s.out, config.Annotated())
 			return err
@@ -32,7 +37,13 @@ func runConfig(a *app) error {
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KEY\tVALUE\tFROM")
 	for _, key := range config.Keys() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", key, oneLine(a.cfg.Value(key)), oneLine(a.cfg.Source(key)))
+		from := a.cfg.Source(key)
+		for _, wait := range a.waiting {
+			if wait.Key == key {
+				from += fmt.Sprintf(" (%s:%d waits for trust)", wait.Path, wait.Line)
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", key, oneLine(a.cfg.Value(key)), oneLine(from))
 	}
 	return w.Flush()
 }

@@ -18,7 +18,7 @@ func TestModelServeServesAnyClient(t *testing.T) {
 	if err := os.WriteFile(script, []byte(`{"text":"Served from a script.","chunk_bytes":2}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=", "XDG_CACHE_HOME=")
+	env := append(os.Environ(), "HOME="+home, "TEST_ACCOUNT_HOME="+home, "XDG_CONFIG_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=", "XDG_CACHE_HOME=")
 	server := exec.CommandContext(t.Context(), "stockade", "model", "serve", "--script", script)
 	server.Env, server.Dir = env, home
 	out, err := server.StdoutPipe()

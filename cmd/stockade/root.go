@@ -66,12 +66,15 @@ without a provider it uses a small offline model.
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, args []string) error { return runRoot(cmd, a, args) },
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Name() == "version" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" ||
 				cmd.Name() == "check" && cmd.Parent().Name() == "policy" { // also of the file that stops everything
 				return nil
 			}
-			return a.open()
+			if cmd != cmd.Root() || len(args) == 0 || isPrompt(args) { // else it is a mistake, and nothing will run
+				a.trust = trustMode(cmd.Annotations[trustAnnotation])
+			}
+			return a.open(cmd.Context())
 		},
 	}
 	root.SetOut(a.s.out)
@@ -115,7 +118,7 @@ func usageArgs(cmd *cobra.Command) {
 			return nil
 		}
 	}
-	if cmd.HasParent() && cmd.HasSubCommands() {
+	if cmd.HasParent() && cmd.HasSubCommands() && cmd.RunE == nil {
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -143,13 +146,14 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	return usageError(hint, "unknown command %q", word)
 }
 
-// runRoot takes a prompt without the word run. One word is never a prompt: it
-// is more likely a mistyped command, and prompts go to somebody else's machine.
+// isPrompt tells a prompt without the word run from a command. One word is never
+// a prompt: it is more likely a mistyped command, and prompts go to somebody
+// else's machine.
+func isPrompt(args []string) bool { return len(args) == 1 && len(strings.Fields(args[0])) > 1 }
+
 func runRoot(cmd *cobra.Command, a *app, args []string) error {
 	switch {
-	case len(args) > 1:
-		return unknownCommand(cmd, args[0])
-	case len(args) == 1 && len(strings.Fields(args[0])) < 2:
+	case len(args) > 0 && !isPrompt(args):
 		return unknownCommand(cmd, args[0])
 	case len(args) == 0 && a.s.interactive():
 		return runChat(cmd.Context(), a, "")

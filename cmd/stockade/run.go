@@ -47,6 +47,7 @@ Standard input, when piped, is added to the prompt.
 
 // addTurnFlags adds the flags of the commands that ask a model.
 func addTurnFlags(cmd *cobra.Command, a *app) {
+	cmd.Annotations = trustAsk.annotation()
 	f := cmd.Flags()
 	f.BoolVar(&a.flags.json, "json", false, "print every event as one line of JSON on stdout; nobody is asked")
 	f.StringVar(&a.flags.provider, "provider", "", "auto, openai or offline (default: model.provider of the configuration)")

@@ -24,12 +24,15 @@ import (
 // TestMain lets scripts run the real program: this test binary under its name.
 // Whatever its name, it is the program's child if it is started as that.
 func TestMain(m *testing.M) {
-	// The seam that a user of the program does not have: only this binary looks
-	// at the variable.
+	// The seams that a user of the program does not have: only this binary looks
+	// at these variables.
 	if dir := os.Getenv("TEST_ADMINISTRATOR"); dir != "" {
 		administrator = func() policyfile.Place {
 			return policyfile.Place{Path: filepath.Join(dir, "stockade", "policy.toml"), Root: dir, Owner: os.Getuid()}
 		}
+	}
+	if home := os.Getenv("TEST_ACCOUNT_HOME"); home != "" {
+		accountHome = func() string { return home }
 	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		os.Exit(program(os.Args[1:]))
@@ -55,6 +58,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, ".home")
 			env.Setenv("HOME", home)
+			env.Setenv("TEST_ACCOUNT_HOME", home)
 			env.Setenv("XDG_CACHE_HOME", cache)
 			env.Setenv("PATH", os.Getenv("PATH"))
 			env.Setenv("NO_COLOR", "1")

@@ -67,13 +67,11 @@ func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
 	if a.flags.json || a.asked.Load() {
 		return nil, fmt.Errorf("%w: nobody can be asked now", secret.ErrUnavailable)
 	}
-	in, out := a.s.in, a.s.err
-	if tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
-		defer tty.Close()
-		in, out = tty, tty
-	} else if !a.s.interactive() {
+	in, out, done, ok := a.terminal()
+	if !ok {
 		return nil, fmt.Errorf("%w: there is no terminal to ask on", secret.ErrUnavailable)
 	}
+	defer done()
 	prompt := "passphrase of the secrets, which is not shown: "
 	if anew {
 		prompt = "new " + prompt
@@ -87,6 +85,16 @@ func (a *app) askPassphrase(ctx context.Context, anew bool) ([]byte, error) {
 		err = errors.New("the two are not the same")
 	}
 	return []byte(first), err
+}
+
+// terminal is where a person can be asked before turns. What is printed there
+// passes the redactor.
+func (a *app) terminal() (in *os.File, out io.Writer, done func(), ok bool) {
+	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	if err != nil {
+		return a.s.in, a.s.err, func() {}, a.s.interactive() // a system without /dev/tty
+	}
+	return tty, messages{a.known.Writer(tty)}, func() { _ = tty.Close() }, true
 }
 
 // readHidden reads a line from a terminal that does not show it. However it

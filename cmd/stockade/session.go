@@ -231,7 +231,7 @@ func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
 	}
 	a.s.note("going on in %s, where the session began", work)
 	a.work = work
-	return a.loadConfig()
+	return a.loadConfig(ctx)
 }
 
 func newAuditCmd(a *app) *cobra.Command {

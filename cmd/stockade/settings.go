@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,8 +15,12 @@ import (
 )
 
 // loadConfig reads agent.toml of the user and of the workspace, then the
-// environment, then the flags.
-func (a *app) loadConfig() error {
+// environment, then the flags. Where the command may ask, a person is asked about
+// a workspace's file that wants more than it may.
+func (a *app) loadConfig(ctx context.Context) error {
+	if err := a.dirs.outside(a.work); err != nil {
+		return err
+	}
 	load := func(path string, layer config.Layer) (*config.File, error) {
 		f, err := config.Load(path, layer)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +35,7 @@ func (a *app) loadConfig() error {
 	if err != nil {
 		return err
 	}
-	project, err := load(filepath.Join(a.work, "agent.toml"), config.Project)
+	project, err := load(projectFile(a.work), config.Project)
 	if err != nil {
 		return err
 	}
@@ -38,8 +43,24 @@ func (a *app) loadConfig() error {
 	if err != nil {
 		return &exitErr{code: exitUsage, message: err.Error()}
 	}
+	if len(project.Asks()) > 0 {
+		if project.Trusted, err = a.trusts(ctx, project); err != nil {
+			return err
+		}
+		if project.Trusted {
+			if cfg, warnings, err = config.Merge(user, project, a.s.env); err != nil {
+				return &exitErr{code: exitUsage, message: err.Error()}
+			}
+		}
+	}
+	a.waiting = nil
 	for _, w := range warnings {
-		a.s.note("warning: %s", w)
+		if w.Untrusted {
+			a.waiting = append(a.waiting, w)
+		}
+		if !w.Untrusted || a.trust != trustLeave {
+			a.s.note("warning: %s", w)
+		}
 	}
 	if base := a.s.env("OPENAI_BASE_URL"); base != "" && cfg.Source("model.base_url") == "default" {
 		if err := cfg.Set("model.base_url", base, "environment OPENAI_BASE_URL"); err != nil {
@@ -61,6 +82,9 @@ func (a *app) loadConfig() error {
 	a.cfg = cfg
 	return a.loadLayers()
 }
+
+// projectFile is the configuration that comes with a workspace.
+func projectFile(work string) string { return filepath.Join(work, "agent.toml") }
 
 // remembered makes rules of the answers that were kept.
 func (a *app) remembered() ([]policy.Rule, error) {

@@ -50,7 +50,7 @@ func TestSoak(t *testing.T) {
 	env := map[string]string{"HOME": home, "PATH": os.Getenv("PATH"), "NO_COLOR": "1"}
 	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}}
 	a.flags.dir, a.flags.quiet = t.TempDir(), true
-	if err := a.open(); err != nil {
+	if err := a.open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.close)

@@ -34,6 +34,9 @@ type app struct {
 	dirs  dirs
 	work  string // absolute path of the workspace
 
+	trust   trustMode
+	waiting []config.Warning // what the workspace's file is not trusted to set
+
 	layers  []policy.Layer
 	ceiling policy.Ceiling // of all of them
 
@@ -70,14 +73,14 @@ type globalFlags struct {
 }
 
 // open finds the workspace and reads the configuration.
-func (a *app) open() (err error) {
+func (a *app) open(ctx context.Context) (err error) {
 	if a.dirs, err = findDirs(a.s.env); err != nil {
 		return err
 	}
 	if a.work, err = workspace(a.flags.dir); err != nil {
 		return err
 	}
-	return a.loadConfig()
+	return a.loadConfig(ctx)
 }
 
 // workspace is the directory of -C, or the current one.

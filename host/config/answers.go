@@ -9,9 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -89,17 +87,9 @@ func readBounded(path string) ([]byte, error) {
 
 // ParseAnswers is LoadAnswers of a file that has been read.
 func ParseAnswers(path string, data []byte) ([]Answer, error) {
-	src, err := Source(path, data)
-	if err != nil {
-		return nil, err
-	}
 	var f answersFile
-	meta, err := toml.Decode(src, &f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if unknown := meta.Undecoded(); len(unknown) > 0 {
-		return nil, fmt.Errorf("%s: unknown key %q", path, unknown[0])
+	if err := decodeAll(path, data, &f); err != nil {
+		return nil, err
 	}
 	for i, a := range f.Allow {
 		if a.Rule == "" || a.Module == "" {
@@ -109,16 +99,16 @@ func ParseAnswers(path string, data []byte) ([]Answer, error) {
 	return f.Allow, nil
 }
 
-// adding is held from reading the old answers to replacing them.
-var adding sync.Mutex
-
 // AddAnswer adds an answer to the file, which it creates if need be, mode 0600.
 // The file is replaced as a whole, so a crash leaves the old one or the new one.
-// What could not be read back is not written. Answers that two goroutines add
-// at once are both kept; of two processes, the last one's.
+// What could not be read back is not written. Answers that are added at once, in
+// this process and in others, are all kept.
 func AddAnswer(path string, a Answer) error {
-	adding.Lock()
-	defer adding.Unlock()
+	unlock, err := lockKept(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	answers, err := LoadAnswers(path)
 	if err != nil {
 		return err
@@ -131,8 +121,11 @@ func AddAnswer(path string, a Answer) error {
 
 // RemoveAnswers removes the answers that match and returns them.
 func RemoveAnswers(path string, match func(Answer) bool) ([]Answer, error) {
-	adding.Lock()
-	defer adding.Unlock()
+	unlock, err := lockKept(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	answers, err := LoadAnswers(path)
 	if err != nil {
 		return nil, err
@@ -159,18 +152,5 @@ func writeAnswers(path string, answers []Answer) error {
 	if _, err := ParseAnswers(path, buf.Bytes()); err != nil {
 		return fmt.Errorf("write answers: %w", err)
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	tmp, err := os.CreateTemp(dir, ".allow-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(buf.Bytes())
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(tmp.Name(), path)
+	return replaceFile(path, buf.Bytes())
 }

@@ -127,7 +127,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		})
 		t.Run(s.key+" from the environment", func(t *testing.T) {
 			c, warnings := mustMerge(t, nil, nil, map[string]string{k.env(): s.env})
-			if k.class != UserOnly {
+			if !k.class.fileOnly() {
 				check(t, c, warnings, "environment "+k.env())
 				return
 			}
@@ -141,7 +141,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 		})
 		t.Run(s.key+" from the project's file", func(t *testing.T) {
 			c, warnings := mustMerge(t, nil, mustLoad(t, Project, src), nil)
-			if k.class != Authority && k.class != UserOnly {
+			if projectSets(k.class) {
 				check(t, c, warnings, "project /project/agent.toml:2")
 				return
 			}
@@ -152,9 +152,14 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 				t.Fatalf("warnings: %v", warnings)
 			}
 			text := warnings[0].String()
-			parts := []string{"/project/agent.toml:2: " + s.key + " is ignored", "your own agent.toml", k.env()}
-			if k.class == UserOnly {
-				parts[2] = "only a person"
+			parts := []string{"/project/agent.toml:2: " + s.key + " is ignored"}
+			switch {
+			case k.class.byTrust():
+				parts = append(parts, "you have not trusted this file as it is now", "`stockade config trust`")
+			case k.class == UserOnly:
+				parts = append(parts, "your own agent.toml", "only a person")
+			default:
+				parts = append(parts, "your own agent.toml", k.env())
 			}
 			for _, part := range parts {
 				if !strings.Contains(text, part) {
@@ -163,6 +168,12 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 			}
 		})
 	}
+}
+
+// projectSets reports whether an untrusted project file may set a key to
+// something stricter or different.
+func projectSets(c Class) bool {
+	return c == Preference || c == Limit || c == SwitchOff || c == SwitchOn
 }
 
 func countFields(typ reflect.Type) int {
@@ -181,10 +192,12 @@ func countFields(typ reflect.Type) int {
 
 func TestClassesAreAsDocumented(t *testing.T) {
 	want := map[Class][]string{
-		Authority:  {"system_prompt", "mounts", "model.provider", "model.base_url", "model.api_key_env"},
+		Authority:  {"system_prompt", "mounts", "model.provider", "model.base_url"},
+		Reach:      {"network.allow"},
+		Private:    {"model.api_key_env"},
 		Preference: {"model.name"},
 		SwitchOff:  {"tools.fs", "tools.exec", "tools.web"},
-		UserOnly:   {"network.allow", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
+		UserOnly:   {"network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		SwitchOn:   {"require_confirmation"},
 		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "max_output_size", "tool_timeout", "tool_memory",
 			"tool_memory_total", "tool_fuel", "tool_fuel_total", "session_fuel",
@@ -270,7 +283,7 @@ func TestAProjectCanOnlyNarrow(t *testing.T) {
 		{"leave tools off", "tools.exec = false", "tools.exec = false", "tools.exec", false, ""},
 		{"switch questions off", "require_confirmation = true", "require_confirmation = false", "require_confirmation", true, "only switch it on, and it is on"},
 		{"leave questions off", "", "require_confirmation = false", "require_confirmation", false, ""},
-		{"point to another server", "", "model.base_url = 'https://evil.example'", "model.base_url", "", "model.base_url is ignored: a project cannot decide"},
+		{"point to another server", "", "model.base_url = 'https://evil.example'", "model.base_url", "", "model.base_url is ignored: you have not trusted this file"},
 		{"take another key", "model.api_key_env = 'A'", "model.api_key_env = 'GITHUB_TOKEN'", "model.api_key_env", "A", "set it in /user/agent.toml"},
 		{"mount the home directory", "", "mounts = ['~']", "mounts", []Mount(nil), "mounts is ignored"},
 		{"repeat authority", "", "model.provider = 'auto'", "model.provider", "auto", "model.provider is ignored"},

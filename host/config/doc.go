@@ -8,12 +8,15 @@
 // A project file comes with a repository that somebody else may have written.
 // So each key has a [Class] that says what a project may do to it: a preference
 // it may set, a limit it may only lower, a switch it may only turn to the
-// stricter side, and authority (who is talked to, with which key, which
-// directories are shown) it may not touch. What a project file sets beyond
-// that is ignored, and the user is told ([Warning]).
+// stricter side. Authority (who is talked to, which directories are shown) it
+// gets only when a person has trusted it: exactly this content at exactly this
+// place ([Trust]). Which secret is used, what is refused and who is believed
+// is never a project's. What a project file sets beyond that is ignored, and the
+// user is told ([Warning]).
 //
 //	user, err := config.Load(userPath, config.User)       // fs.ErrNotExist: user is nil, go on
-//	project, err := config.Load("agent.toml", config.Project)
+//	project, err := config.Load("/work/agent.toml", config.Project)
+//	project.Trusted = trust.Covers(project)
 //	cfg, warnings, err := config.Merge(user, project, os.Getenv)
 //
 // One table in this package (keys.go) holds every key: its field, range, class

@@ -11,8 +11,8 @@ import (
 type Class int
 
 const (
-	// Authority decides who is talked to, with which key, and what tools can
-	// see. A project file cannot set it.
+	// Authority decides who is talked to, and what tools can see. A project file
+	// can set it once a person has trusted that file; see [Trust].
 	Authority Class = iota
 	// Preference changes taste, not reach. A project file can set it.
 	Preference
@@ -22,17 +22,23 @@ const (
 	SwitchOff
 	// SwitchOn: a project file can only set it to true.
 	SwitchOn
-	// UserOnly decides who can be reached and who is believed. Only the user's
-	// file can set it: what sets variables for whoever enters a directory comes
-	// with the project, too.
+	// Reach decides whom tools can reach. It is like [Authority], but not for the
+	// environment: what sets variables for whoever enters a directory comes with
+	// the project, too, and nobody is shown it.
+	Reach
+	// Private decides which of the user's secrets is used. A project file cannot
+	// set it, trusted or not.
+	Private
+	// UserOnly decides who is refused and who is believed. Only the user's file
+	// can set it.
 	UserOnly
 )
 
 // String says in a few words what a project file may do.
 func (c Class) String() string {
 	switch c {
-	case Authority:
-		return "authority: ignored in a project file"
+	case Authority, Reach:
+		return "authority: a project file can set it once you have trusted that file"
 	case Preference:
 		return "preference: a project file can set it"
 	case Limit:
@@ -41,11 +47,19 @@ func (c Class) String() string {
 		return "switch: a project file can only turn it off"
 	case SwitchOn:
 		return "switch: a project file can only turn it on"
+	case Private:
+		return "authority: never from a project file"
 	case UserOnly:
 		return "authority: only your own file can set it"
 	}
 	return "unknown class"
 }
+
+// byTrust reports whether trust in a project file lets it set the key.
+func (c Class) byTrust() bool { return c == Authority || c == Reach }
+
+// fileOnly reports whether the environment has no say.
+func (c Class) fileOnly() bool { return c == Reach || c == UserOnly }
 
 // key is one setting. The table below is the only place that knows it.
 type key struct {
@@ -94,7 +108,7 @@ var keys = []key{
 		"When true, every tool call asks first, the safe ones too.",
 		func(c *Config) *bool { return &c.RequireConfirmation }),
 	field("system_prompt", text{most: 64 << 10}, "", Authority,
-		"Text that is added to the system prompt: your words to the model, which a cloned project must not speak.",
+		"Text that is added to the system prompt: your words to the model, which a cloned project must not speak unasked.",
 		func(c *Config) *string { return &c.SystemPrompt }),
 	field("mounts", mounts{}, "", Authority,
 		`Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/".`,
@@ -109,7 +123,7 @@ var keys = []key{
 	field("model.base_url", baseURL{}, "", Authority,
 		"Where the provider is reached, such as \"http://localhost:11434/v1\". Empty means the provider's own address. It gets your key and your conversations.",
 		func(c *Config) *string { return &c.Model.BaseURL }),
-	field("model.api_key_env", variable{}, "OPENAI_API_KEY", Authority,
+	field("model.api_key_env", variable{}, "OPENAI_API_KEY", Private,
 		"The name of the environment variable that holds the provider's key. The key itself is never in a file.",
 		func(c *Config) *string { return &c.Model.APIKeyEnv }),
 	field("model.stall_timeout", duration{time.Second, time.Hour}, "60s", Limit,
@@ -136,7 +150,7 @@ var keys = []key{
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
 
-	field("network.allow", list{"rules", 256, `["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`, checkRule}, "", UserOnly,
+	field("network.allow", list{"rules", 256, `["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`, checkRule}, "", Reach,
 		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,
 		func(c *Config) *[]string { return &c.Network.Allow }),
 	field("network.deny", list{"rules", 256, `["*.example.com"]`, checkRule}, "", UserOnly,
@@ -201,8 +215,11 @@ func (k *key) env() string {
 func (k *key) parse(text string) (any, error) { return k.kind.parse(text) }
 
 // projectMay reports whether a project file may put v in the place of old.
-func (k *key) projectMay(old, v any) bool {
+// Trust opens what waits for it and nothing else: a limit is still only lowered.
+func (k *key) projectMay(old, v any, trusted bool) bool {
 	switch k.class {
+	case Authority, Reach:
+		return trusted
 	case Preference:
 		return true
 	case Limit:

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -44,8 +46,12 @@ func (l Layer) String() string {
 
 // File is what one agent.toml sets.
 type File struct {
-	Path  string // as it was given to Load
-	Layer Layer
+	Path   string // as it was given to Load
+	Layer  Layer
+	SHA256 string // of its bytes, in hex
+	// Trusted: a person has trusted a project's file with exactly this content.
+	// Load leaves it false.
+	Trusted bool
 
 	settings map[string]setting
 }
@@ -130,8 +136,9 @@ func load(path string, layer Layer, data []byte) (*File, error) {
 		}
 		tree[k] = v
 	}
+	sum := sha256.Sum256(data) // of what was parsed; the file is not read again
 	c := checker{
-		file: &File{Path: path, Layer: layer, settings: make(map[string]setting)},
+		file: &File{Path: path, Layer: layer, SHA256: hex.EncodeToString(sum[:]), settings: make(map[string]setting)},
 		src:  src, tree: tree, meta: &meta, top: top,
 		done: make(map[string]bool),
 	}

@@ -12,6 +12,8 @@ type Warning struct {
 	Line int    // 0 for a variable of the environment
 	Key  string
 	What string // why, and where to put it instead; without the key
+	// Untrusted: it would count if the file were trusted.
+	Untrusted bool
 }
 
 func (w Warning) String() string {
@@ -24,7 +26,8 @@ func (w Warning) String() string {
 // Merge lays the files and the environment over the defaults: user, then
 // project, then the environment. Either file can be nil. What a project file
 // may not set is left out and becomes a Warning, in the order of [Keys]; so does
-// what the environment may not set.
+// what the environment may not set. Whether it is trusted is for the caller to
+// have found out ([File.Trusted]).
 //
 // Env is asked for STOCKADE_ and the key in upper case with '_' for '.', such
 // as STOCKADE_MODEL_NAME; nil is an empty environment, and an empty variable
@@ -45,13 +48,17 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 		if !ok {
 			continue
 		}
-		if old := k.get(&c); !k.projectMay(old, s.value) {
+		if old := k.get(&c); !k.projectMay(old, s.value, project.Trusted) {
 			warnings = append(warnings, Warning{
-				Path: project.Path, Line: s.line, Key: k.name, What: k.refusal(old, c.Source(k.name), user),
+				Path: project.Path, Line: s.line, Key: k.name, What: k.refusal(old, c.Source(k.name), user), Untrusted: k.class.byTrust(),
 			})
 			continue
 		}
-		c.apply(k, s.value, project.source(s))
+		source := project.source(s)
+		if k.class.byTrust() {
+			source += ", trusted"
+		}
+		c.apply(k, s.value, source)
 	}
 	if env == nil {
 		return c, warnings, nil
@@ -63,8 +70,8 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 		if text == "" {
 			continue
 		}
-		if k.class == UserOnly {
-			warnings = append(warnings, Warning{Path: "environment", Key: k.env(), What: k.refusal(nil, "", user)})
+		if k.class.fileOnly() {
+			warnings = append(warnings, Warning{Path: "environment", Key: k.env(), What: k.fileRefusal(user)})
 			continue
 		}
 		if err := c.Set(k.name, text, "environment "+k.env()); err != nil {
@@ -76,10 +83,6 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 
 // refusal says why a project file's value was not taken and what to do.
 func (k *key) refusal(old any, source string, user *File) string {
-	where := "your own agent.toml"
-	if user != nil {
-		where = user.Path
-	}
 	var why string
 	switch k.class {
 	case Limit:
@@ -89,11 +92,26 @@ func (k *key) refusal(old any, source string, user *File) string {
 	case SwitchOn:
 		why = fmt.Sprintf("a project can only switch it on, and it is on (%s)", source)
 	case UserOnly:
-		return fmt.Sprintf("only a person decides who can be reached and who is believed; set %s in %s", k.name, where)
+		return k.fileRefusal(user)
+	case Private:
+		why = "no project decides which of your secrets is used"
 	default:
-		why = "a project cannot decide who gets your data and what tools see"
+		return "you have not trusted this file as it is now; `stockade config trust` shows what it asks for"
 	}
-	return fmt.Sprintf("%s; set it in %s or with %s", why, where, k.env())
+	return fmt.Sprintf("%s; set it in %s or with %s", why, ownFile(user), k.env())
+}
+
+// fileRefusal says why the environment's value was not taken, or that of a
+// project whatever a person thinks of it.
+func (k *key) fileRefusal(user *File) string {
+	return fmt.Sprintf("only a person decides who can be reached and who is believed; set %s in %s", k.name, ownFile(user))
+}
+
+func ownFile(user *File) string {
+	if user != nil {
+		return user.Path
+	}
+	return "your own agent.toml"
 }
 
 // setting returns what a file sets; a nil file sets nothing.

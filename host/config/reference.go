@@ -14,7 +14,8 @@ func Reference() string {
 
 Order: defaults, the user's ` + "`agent.toml`" + `, the project's ` + "`agent.toml`" + `, the environment, flags; later ones win. A
 project file can come with a repository that somebody else wrote, so what it may set depends on the key: see the last
-column. What it may not set is ignored with a warning.
+column. What it may not set is ignored with a warning. ` + "`stockade config trust`" + ` shows what a file asks for beyond that
+and lets it have it, with exactly this content.
 
 | key | type | default | what it does | environment | project file |
 |---|---|---|---|---|---|
@@ -23,7 +24,7 @@ column. What it may not set is ignored with a warning.
 	for i := range keys {
 		k := &keys[i]
 		env := "`" + k.env() + "`"
-		if k.class == UserOnly {
+		if k.class.fileOnly() {
 			env = "ignored"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s | %s | %s |\n",
@@ -44,6 +45,8 @@ func Annotated() string {
 # Yours: $XDG_CONFIG_HOME/stockade/agent.toml. A project's: ./agent.toml.
 # Later wins: defaults, user, project, environment, flags. A key's variable in
 # the environment is STOCKADE_ and its name: STOCKADE_MODEL_NAME for model.name.
+# What a project file may set stands with each key; ` + "`stockade config trust`" + ` shows
+# what one asks for.
 `)
 	table := ""
 	c := Default()

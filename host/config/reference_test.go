@@ -73,7 +73,7 @@ func TestTheReferenceHasARowForEveryKey(t *testing.T) {
 			}
 		}
 		env := k.env()
-		if k.class == UserOnly {
+		if k.class.fileOnly() {
 			env = "| ignored |"
 		}
 		for _, part := range []string{k.kind.String(), env, k.class.String()} {

@@ -184,31 +184,68 @@ var dials = map[string][]string{
 }
 
 func TestOnlyEgressDials(t *testing.T) {
+	onlyUsed(t, dials, "host/egress", "host/llm/llmtest") // the second is a server in memory, for tests
+}
+
+// starts lists what starts a process. Only the jail may, and it finds programs
+// by itself: LookPath asks PATH, which a repository can set for whoever enters it.
+var starts = map[string][]string{
+	"os/exec":               {"Command", "CommandContext", "Cmd"},
+	"os":                    {"StartProcess"},
+	"syscall":               {"Exec", "ForkExec", "StartProcess", "CreateProcess"},
+	"golang.org/x/sys/unix": {"Exec"},
+}
+
+func TestOnlyTheJailStartsProcesses(t *testing.T) {
+	onlyUsed(t, starts, "host/jail")
+}
+
+func TestNobodySearchesPATH(t *testing.T) {
+	for _, p := range list(t) {
+		for _, use := range usedBy(t, p, map[string][]string{"os/exec": {"LookPath"}}) {
+			t.Errorf("%s", use)
+		}
+	}
+}
+
+// onlyUsed holds names to the packages that may use them, the first of which
+// does.
+func onlyUsed(t *testing.T, names map[string][]string, owners ...string) {
+	t.Helper()
 	found := 0
 	for _, p := range list(t) {
 		name := strings.TrimPrefix(p.ImportPath, module)
-		for _, file := range p.GoFiles {
-			path := filepath.Join(p.Dir, file)
-			f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, use := range uses(f) {
-				if name == "host/egress" {
-					found++
-				} else if name != "host/llm/llmtest" { // a server in memory, for tests
-					t.Errorf("%s uses %s; a connection is made by host/egress", path, use)
-				}
+		for _, use := range usedBy(t, p, names) {
+			if name == owners[0] {
+				found++
+			} else if !slices.Contains(owners, name) {
+				t.Errorf("%s; that is for %s", use, owners[0])
 			}
 		}
 	}
 	if found == 0 {
-		t.Error("nothing was found in host/egress either: the test does not work")
+		t.Errorf("nothing was found in %s either: the test does not work", owners[0])
 	}
 }
 
-// uses lists what of dials a file names.
-func uses(f *ast.File) (out []string) {
+// usedBy lists what of names the files of a package use.
+func usedBy(t *testing.T, p pkg, names map[string][]string) (out []string) {
+	t.Helper()
+	for _, file := range p.GoFiles {
+		path := filepath.Join(p.Dir, file)
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, use := range uses(f, names) {
+			out = append(out, path+" uses "+use)
+		}
+	}
+	return out
+}
+
+// uses lists what of names, by import path, a file uses.
+func uses(f *ast.File, names map[string][]string) (out []string) {
 	imported := map[string]string{} // local name to path
 	for _, imp := range f.Imports {
 		path := strings.Trim(imp.Path.Value, `"`)
@@ -217,13 +254,13 @@ func uses(f *ast.File) (out []string) {
 			local = imp.Name.Name
 		}
 		imported[local] = path
-		if local == "." && dials[path] != nil {
+		if local == "." && names[path] != nil {
 			out = append(out, "all of "+path)
 		}
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
-			if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(dials[imported[x.Name]], sel.Sel.Name) {
+			if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(names[imported[x.Name]], sel.Sel.Name) {
 				out = append(out, imported[x.Name]+"."+sel.Sel.Name)
 			}
 		}

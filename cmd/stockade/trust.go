@@ -1,0 +1,337 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+)
+
+// trustMode is what a command does about a workspace's file that asks for more
+// than it may set.
+type trustMode string
+
+const (
+	trustWarn  trustMode = ""      // say what is ignored
+	trustAsk   trustMode = "ask"   // ask, where somebody can be asked
+	trustLeave trustMode = "leave" // nothing: the command is about it
+)
+
+// trustAnnotation holds the trustMode of a command.
+const trustAnnotation = "trust"
+
+func (m trustMode) annotation() map[string]string {
+	return map[string]string{trustAnnotation: string(m)}
+}
+
+// trusts reports whether a person has trusted the workspace's file as it is, or
+// does so now.
+func (a *app) trusts(ctx context.Context, project *config.File) (bool, error) {
+	was, err := a.trusted(project.Path)
+	if err != nil || was.Covers(project) {
+		return err == nil, err
+	}
+	if a.trust != trustAsk || a.flags.json {
+		return false, nil
+	}
+	in, out, done, ok := a.terminal()
+	if !ok {
+		return false, nil
+	}
+	defer done()
+	return a.askTrust(ctx, in, out, project, was)
+}
+
+// readTrust reads what was trusted, if nobody else could have written it.
+func (a *app) readTrust() ([]config.Trust, error) {
+	place := policyfile.Own(a.dirs.trusted())
+	data, err := place.Bytes()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var trusts []config.Trust
+	if err == nil {
+		trusts, err = config.ParseTrust(place.Path, data)
+	}
+	if err != nil {
+		return nil, &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file, or remove it to be asked again"}
+	}
+	return trusts, nil
+}
+
+// trusted is the trust in the file at a place, or the zero Trust, which covers
+// nothing.
+func (a *app) trusted(path string) (config.Trust, error) {
+	trusts, err := a.readTrust()
+	if i := slices.IndexFunc(trusts, func(t config.Trust) bool { return t.Path == path }); i >= 0 {
+		return trusts[i], err
+	}
+	return config.Trust{}, err
+}
+
+// askTrust shows what a file asks for and keeps a yes. The end of input is a no.
+func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *config.File, was config.Trust) (bool, error) {
+	width, _, err := term.GetSize(int(in.Fd()))
+	if err != nil || width < 40 {
+		width = 80
+	}
+	flushInput(in) // an answer must not be given before its question is seen
+	folded := showAsks(out, f, was, width, false)
+	for {
+		words := "[y]es, [n]o:"
+		if folded {
+			words = "[y]es, [v]iew all, [n]o:"
+		}
+		fmt.Fprint(out, style(a.s.colors(), styleBold, fmt.Sprintf("%s: trust this file as it is? %s ", oneLine(f.Path), words)))
+		line, err := readShown(ctx, in)
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		switch answer := strings.ToLower(strings.TrimSpace(line)); {
+		case answer == "y" || answer == "yes":
+			return true, a.keepTrust(f)
+		case answer == "n" || answer == "no":
+			return false, nil
+		case answer == "v" && folded:
+			showAsks(out, f, was, width, true)
+		}
+		// Anything else, an empty line too, is asked again.
+	}
+}
+
+func (a *app) keepTrust(f *config.File) error {
+	return config.AddTrust(a.dirs.trusted(), config.TrustIn(f, f.Path, time.Now().UTC().Truncate(time.Second)))
+}
+
+// showAsks says what a file asks for, and what of that is new since it was
+// trusted. It reports whether something was folded.
+func showAsks(w io.Writer, f *config.File, was config.Trust, width int, all bool) (folded bool) {
+	show := func(title, text string) {
+		rows, cut := gutter(text, width, all)
+		fmt.Fprintf(w, "  %s\n%s", title, rows)
+		folded = folded || cut
+	}
+	fmt.Fprintf(w, "\n%s asks for what only you can give:\n", oneLine(f.Path))
+	for _, ask := range f.Asks() {
+		show(fmt.Sprintf("%s, line %d:", ask.Key, f.Line(ask.Key)), ask.Value)
+		// Some letters look like others; in an address or a path that matters.
+		if ask.Key != "system_prompt" && strings.ContainsFunc(ask.Value, func(r rune) bool { return r > unicode.MaxASCII }) {
+			show("which holds letters beyond ASCII:", fmt.Sprintf("%+q", ask.Value))
+		}
+		fmt.Fprintf(w, "  %s\n", config.Describe(ask.Key))
+	}
+	if was.Path != "" {
+		changes := was.Changes(f.Asks())
+		if len(changes) == 0 {
+			changes = []string{"nothing of what it asks for; other parts of the file"}
+		}
+		show(fmt.Sprintf("changed since it was trusted (%s):", was.Added.Format(time.DateOnly)), strings.Join(changes, "\n"))
+	}
+	fmt.Fprintf(w, "  sha256 %s\n", f.SHA256)
+	return folded
+}
+
+// readShown reads a line from a terminal, and no more than that: what follows is
+// for whoever reads next.
+func readShown(ctx context.Context, in *os.File) (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	lines := make(chan line, 1)
+	go func() { // a read from a terminal cannot be cancelled
+		buf := make([]byte, 4096) // a terminal hands over one line at a time
+		n, err := in.Read(buf)
+		lines <- line{string(buf[:n]), err}
+	}()
+	select {
+	case l := <-lines:
+		return l.text, l.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+func newTrustCmds(a *app) []*cobra.Command {
+	var sum string
+	trust := &cobra.Command{
+		Use: "trust [FILE]", Short: "Show what a workspace's agent.toml asks for, and trust it as it is",
+		Long: `Show what the agent.toml of a workspace asks for beyond what a project may set,
+with its SHA-256, and ask whether it gets that. The yes is for this content at
+this place: when either changes, it is asked again. Never does a project get more
+than your policy.toml and the administrator's permit, raise a limit, choose the
+variable with your key, a proxy, or a certificate authority.
+
+--sha256 is for scripts: what is trusted is what was reviewed, or nothing.`,
+		Example: "  stockade config trust\n  stockade config trust ~/src/project/agent.toml\n" +
+			"  stockade config trust --sha256 \"$(sha256sum < reviewed.toml | cut -d' ' -f1)\" agent.toml",
+		Args: cobra.MaximumNArgs(1), Annotations: trustLeave.annotation(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := projectFile(a.work)
+			if len(args) > 0 {
+				name = args[0]
+			}
+			return runConfigTrust(cmd.Context(), a, name, sum)
+		},
+	}
+	trust.Flags().StringVar(&sum, "sha256", "", "trust the file if this is the SHA-256 of its content, without a question")
+	trusted := &cobra.Command{
+		Use: "trusted", Short: "List the files that were trusted", Args: cobra.NoArgs, Annotations: trustLeave.annotation(),
+		Example: "  stockade config trusted\n  stockade config trusted --json | jq '.[].path'",
+		RunE:    func(*cobra.Command, []string) error { return runConfigTrusted(a) },
+	}
+	trusted.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+	revoke := &cobra.Command{
+		Use: "revoke FILE...", Short: "Trust files no more, to be asked again", Args: cobra.MinimumNArgs(1), Annotations: trustLeave.annotation(),
+		Example: "  stockade config revoke agent.toml",
+		RunE:    func(_ *cobra.Command, args []string) error { return runConfigRevoke(a, args) },
+	}
+	return []*cobra.Command{trust, trusted, revoke}
+}
+
+func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
+	path, err := filePlace(name)
+	if err != nil {
+		return err
+	}
+	if filepath.Base(path) != filepath.Base(projectFile("")) {
+		return usageError("name the agent.toml of a workspace", "%s is no file that asks for anything", name)
+	}
+	f, err := config.Load(path, config.Project)
+	if errors.Is(err, fs.ErrNotExist) {
+		return usageError("name the agent.toml of a workspace", "%s: there is no such file", path)
+	}
+	if err != nil {
+		return &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file"}
+	}
+	was, err := a.trusted(path)
+	switch {
+	case err != nil:
+		return err
+	case len(f.Asks()) == 0:
+		a.s.note("%s asks for nothing that it may not set; there is nothing to trust", path)
+		return nil
+	case was.Covers(f):
+		a.s.note("%s is trusted as it is, since %s", path, was.Added.Format(time.DateOnly))
+		return nil
+	}
+	if sum != "" {
+		showAsks(a.s.err, f, was, 80, true)
+		if strings.ToLower(strings.TrimPrefix(sum, "sha256:")) != f.SHA256 {
+			return usageError("review it again: it is not what was reviewed", "%s has another content than the one of --sha256; it is not trusted", path)
+		}
+		return a.sayTrusted(f, a.keepTrust(f))
+	}
+	in, out, done, ok := a.terminal()
+	if !ok {
+		showAsks(a.s.err, f, was, 80, true)
+		return usageError(fmt.Sprintf("to trust exactly this content: stockade config trust --sha256 %s %s", f.SHA256, path), "there is no terminal to ask on")
+	}
+	defer done()
+	yes, err := a.askTrust(ctx, in, out, f, was)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		return &exitErr{code: exitDenied, message: path + " is not trusted"}
+	}
+	return a.sayTrusted(f, nil)
+}
+
+func (a *app) sayTrusted(f *config.File, err error) error {
+	if err == nil {
+		a.s.note("trusted: %s, sha256 %s", f.Path, f.SHA256)
+	}
+	return err
+}
+
+// filePlace is the name under which a file is trusted: links in the directory
+// are followed, as those to a workspace are, and that of the file is not.
+func filePlace(name string) (string, error) {
+	abs, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(resolve(filepath.Dir(abs)), filepath.Base(abs)), nil
+}
+
+// shownTrust is a trust in the output of `config trusted --json`.
+type shownTrust struct {
+	config.Trust
+	State string `json:"state"` // "holds", "changed", "gone" or "unreadable"
+}
+
+func runConfigTrusted(a *app) error {
+	trusts, err := a.readTrust()
+	if err != nil {
+		return err
+	}
+	out := []shownTrust{}
+	for _, t := range trusts {
+		s := shownTrust{t, "changed"}
+		switch f, err := config.Load(t.Path, config.Project); {
+		case errors.Is(err, fs.ErrNotExist):
+			s.State = "gone"
+		case err != nil:
+			s.State = "unreadable"
+		case t.Covers(f):
+			s.State = "holds"
+		}
+		out = append(out, s)
+	}
+	if a.flags.json {
+		return printJSON(a.s, out)
+	}
+	if len(out) == 0 {
+		a.s.note("no file was trusted")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FILE\tSTATE\tSINCE\tSHA256\tMAY SET")
+	for _, s := range out {
+		var names []string
+		for _, ask := range s.Asks {
+			names = append(names, ask.Key)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.12s\t%s\n", oneLine(s.Path), s.State, s.Added.Format(time.DateOnly), s.SHA256, oneLine(strings.Join(names, ", ")))
+	}
+	return w.Flush()
+}
+
+func runConfigRevoke(a *app, names []string) error {
+	if _, err := a.readTrust(); err != nil { // also who else could have written it
+		return err
+	}
+	for _, name := range names {
+		path, err := filePlace(name)
+		if err != nil {
+			return err
+		}
+		found, err := config.RemoveTrust(a.dirs.trusted(), path)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return usageError("`stockade config trusted` lists what is", "%s is not trusted", path)
+		}
+		fmt.Fprintf(a.s.out, "revoked: %s\n", oneLine(path))
+	}
+	return nil
+}

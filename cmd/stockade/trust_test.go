@@ -1,0 +1,201 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// bounds are what a policy.toml of the test says; nil lists are no bound.
+type bounds struct {
+	directories, hosts, urls []string
+	timeout                  int // seconds; 0 is no bound
+}
+
+func (b bounds) file() string {
+	var s strings.Builder
+	list := func(table, key string, values []string) {
+		if values != nil {
+			fmt.Fprintf(&s, "[%s]\n%s = [\"%s\"]\n", table, key, strings.Join(values, `", "`))
+		}
+	}
+	list("files", "directories", b.directories)
+	list("network", "hosts", b.hosts)
+	list("models", "base_urls", b.urls)
+	if b.timeout > 0 {
+		fmt.Fprintf(&s, "[limits]\ntool_timeout = \"%ds\"\n", b.timeout)
+	}
+	if s.Len() == 0 {
+		return "require_confirmation = true\n"
+	}
+	return s.String()
+}
+
+// directory says in other words than the policy's whether a directory may be
+// seen, and written to.
+func (b bounds) directory(dir string) (read, write bool) {
+	if b.directories == nil {
+		return true, true
+	}
+	for _, d := range b.directories {
+		d, readOnly := strings.CutSuffix(d, ":ro")
+		if dir == d || strings.HasPrefix(dir, d+"/") {
+			read, write = true, write || !readOnly
+		}
+	}
+	return read, write
+}
+
+func (b bounds) url(url string) bool { return b.urls == nil || slices.Contains(b.urls, url) }
+
+func (b bounds) host(host string) bool { return b.hosts == nil || slices.Contains(b.hosts, host) }
+
+// A project that is trusted asks for as much as it can. What comes of it is
+// never more than what the administrator and the user each permit.
+func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := func(name string) string { return filepath.Join(root, name) }
+	for _, dir := range []string{"etc", "home/.config/stockade", "work", "a/b", "c"} {
+		if err := os.MkdirAll(path(dir), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := administrator
+	t.Cleanup(func() { administrator = before })
+	administrator = func() policyfile.Place {
+		return policyfile.Place{Path: path("etc/policy.toml"), Root: path("etc"), Owner: os.Getuid()}
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dirs := []string{path("a"), path("a/b"), path("c")}
+	hosts := []string{"a.example", "b.example", "c.example"}
+	urls := []string{"https://a.example/v1", "https://b.example/v1"}
+
+	r := rand.New(rand.NewPCG(3, 4))
+	some := func(from []string, suffix string) []string {
+		var out []string
+		for _, s := range from {
+			switch r.IntN(3) {
+			case 0:
+				out = append(out, s)
+			case 1:
+				out = append(out, s+suffix)
+			}
+		}
+		return out
+	}
+	ceiling := func() bounds {
+		b := bounds{timeout: r.IntN(3) * 10, hosts: some(hosts, ""), urls: some(urls, "")}
+		if r.IntN(2) == 0 {
+			// The workspace too, which is not what this is about.
+			b.directories = append([]string{path("work")}, some(dirs, ":ro")...)
+		}
+		return b
+	}
+	seen := map[string]bool{}
+	for range 150 {
+		admin, user := ceiling(), ceiling()
+		mounts, allow, url := some(dirs, ":ro"), some(hosts, ""), urls[r.IntN(len(urls))]
+		mine := 1 + r.IntN(60)
+		write("etc/policy.toml", admin.file())
+		write("home/.config/stockade/policy.toml", user.file())
+		write("home/.config/stockade/agent.toml", fmt.Sprintf("tool_timeout = \"%ds\"\n", mine))
+		write("work/agent.toml", fmt.Sprintf("tool_timeout = \"1h\"\nmounts = [%s]\nnetwork.allow = [%s]\nmodel.base_url = %q\n",
+			quoted(mounts), quoted(allow), url))
+
+		var said strings.Builder
+		a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: &said, env: func(name string) string {
+			return map[string]string{"HOME": path("home")}[name]
+		}}}
+		a.flags.dir = path("work")
+		f, err := config.Load(path("work/agent.toml"), config.Project)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := config.AddTrust(path("home/.local/state/stockade/trust.toml"), config.TrustIn(f, f.Path, time.Unix(0, 0).UTC())); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(a.cfg.Source("model.base_url"), ", trusted") {
+			t.Fatalf("the file is not trusted: %s", &said)
+		}
+
+		got, err := a.workspaceMounts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range got {
+			for who, b := range map[string]bounds{"administrator": admin, "user": user} {
+				if read, write := b.directory(m.Host); !read || m.Write && !write {
+					t.Errorf("tools are shown %s, against the %s's %q", m, who, b.directories)
+				}
+			}
+			seen["mounted"] = seen["mounted"] || m.Host != a.work
+		}
+		for _, m := range mounts {
+			dir, _ := strings.CutSuffix(m, ":ro")
+			if !slices.ContainsFunc(got, func(g policy.Mount) bool { return g.Host == dir }) {
+				seen["not mounted"] = true
+			}
+		}
+
+		rules, err := a.netRules()
+		if err != nil {
+			t.Fatal(err)
+		}
+		network := a.ceiling.Narrows(policy.NewNetwork(rules))
+		for _, host := range hosts {
+			ok := network.Decide(host, 443, policy.HTTPS).Err() == nil
+			if ok && !(admin.host(host) && user.host(host) && slices.Contains(allow, host)) {
+				t.Errorf("%s may be talked to, against %q and %q", host, admin.hosts, user.hosts)
+			}
+			seen[fmt.Sprint("host ", ok)] = true
+		}
+		ok := a.permitModel("openai", a.cfg.Model.BaseURL) == nil
+		if ok && !(admin.url(url) && user.url(url)) {
+			t.Errorf("%s is asked, against %q and %q", url, admin.urls, user.urls)
+		}
+		seen[fmt.Sprint("model ", ok)] = true
+
+		most := mine
+		for _, b := range []bounds{admin, user} {
+			if b.timeout > 0 {
+				most = min(most, b.timeout)
+			}
+		}
+		if a.cfg.ToolTimeout > time.Duration(most)*time.Second {
+			t.Errorf("a call may take %s, against %d s", a.cfg.ToolTimeout, most)
+		}
+	}
+	for _, what := range []string{"mounted", "not mounted", "host true", "host false", "model true", "model false"} {
+		if !seen[what] {
+			t.Errorf("there was no case of %q", what)
+		}
+	}
+}
+
+func quoted(values []string) string {
+	var out []string
+	for _, v := range values {
+		out = append(out, fmt.Sprintf("%q", v))
+	}
+	return strings.Join(out, ", ")
+}
