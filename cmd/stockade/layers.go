@@ -22,7 +22,7 @@ const denyVariable = "STOCKADE_DENY"
 // loadLayers reads what each layer permits. Whatever is wrong with any of them
 // stops the program: a policy that cannot be read must not be a missing one.
 func (a *app) loadLayers() error {
-	a.layers = nil
+	a.layers = a.switches()
 	for _, l := range []struct {
 		place  policyfile.Place
 		source policy.Source
@@ -73,6 +73,24 @@ func (a *app) loadLayers() error {
 	}
 	a.ceiling = policy.Meet(a.layers)
 	return a.capSettings()
+}
+
+// switches is the layer of the settings that switch tools off.
+func (a *app) switches() []policy.Layer {
+	layer := policy.Layer{Source: policy.SourceSettings}
+	for _, s := range []struct {
+		key string
+		on  bool
+	}{{policy.ExecKey, a.cfg.Tools.Exec}, {policy.FilesKey, a.cfg.Tools.FS}, {policy.NetworkKey, a.cfg.Tools.Web}} {
+		if !s.on {
+			from := policy.From{Source: policy.SourceSettings, Origin: a.cfg.Source(s.key)}
+			layer.Ceiling.Off = append(layer.Ceiling.Off, policy.Line{Value: s.key, From: from})
+		}
+	}
+	if layer.Ceiling.Off == nil {
+		return nil
+	}
+	return []policy.Layer{layer}
 }
 
 // projectPolicy is the policy that comes with a workspace.

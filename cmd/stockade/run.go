@@ -135,7 +135,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, err
 	}
 	a.compileAhead(ctx, catalog)
-	t.dispatcher, t.tools = d, toolset{catalog}
+	t.dispatcher, t.tools = d, toolset{catalog, a.ceiling}
 	t.agent = a.newAgent(model, provider, d, log, past)
 	if id != "" {
 		return t, nil

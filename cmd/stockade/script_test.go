@@ -163,6 +163,9 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 		"large": {MemoryMin: 512, Data: []wasmtest.Segment{{Offset: 1 << 16, Bytes: bytes.Repeat([]byte{1}, 17<<20)}}},
 		"echo":  {Call: wasmtest.EchoArgs()},
 		"error": {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
+		// It may start a process, under a name of its own; it only says ran.
+		"starts": {Call: wasmtest.ReturnOK("ran"), Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"start","description":"A tool made for a test.",` +
+			`"parameters":{"type":"object","properties":{"command":{"type":"string"}}},"capabilities":{"exec":"command"}}]}`},
 	}
 	maps.Copy(modules, secretive())
 	maps.Copy(modules, fetching(ts.Getenv("SITE"), ts.Getenv("SITE_HOST")))

@@ -46,7 +46,7 @@ func newToolCmd(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				t := toolset{catalog}
+				t := toolset{catalog, a.ceiling}
 				for _, name := range catalog.Names() {
 					if inner == "" || inner == name {
 						if err := t.info(cmd.Context(), a, name); err != nil {
@@ -97,18 +97,32 @@ only with --large, and then every later call of it finds it compiled.`,
 }
 
 // toolset shows a catalog.
-type toolset struct{ catalog *tool.Catalog }
+type toolset struct {
+	catalog *tool.Catalog
+	ceiling policy.Ceiling
+}
 
 func newToolset(a *app) (toolset, error) {
 	catalog, err := a.catalog()
-	return toolset{catalog}, err
+	return toolset{catalog, a.ceiling}, err
+}
+
+// on lists the tools that are not switched off.
+func (t toolset) on() []*tool.Entry {
+	var out []*tool.Entry
+	for _, name := range t.catalog.Names() {
+		e, _ := t.catalog.Find(name)
+		if _, does := t.ceiling.SwitchedOff(e.Capabilities); does == "" {
+			out = append(out, e)
+		}
+	}
+	return out
 }
 
 func (t toolset) list(s *stdio) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
-	for _, name := range t.catalog.Names() {
-		e, _ := t.catalog.Find(name)
+	for _, e := range t.on() {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, policy.RiskOf(e.Capabilities), e.Module.Name, clip(terminal.Line(firstLine(e.Description)), 80))
 	}
 	return w.Flush()
@@ -127,8 +141,7 @@ type toolJSON struct {
 
 func (t toolset) listJSON(s *stdio) error {
 	out := []toolJSON{}
-	for _, name := range t.catalog.Names() {
-		e, _ := t.catalog.Find(name)
+	for _, e := range t.on() {
 		out = append(out, toolJSON{
 			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e.Capabilities).String(),
 			Capabilities: e.Capabilities, Module: e.Module.Name, Digest: e.Module.Digest, Parameters: e.Parameters,

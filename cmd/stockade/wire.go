@@ -172,18 +172,11 @@ func fileModule(name string) (*tool.Module, error) {
 	return tool.ModuleOf(strings.TrimSuffix(filepath.Base(name), ".wasm"), tool.OriginFile, name, code), nil
 }
 
-// catalog lists the tools that the configuration leaves on.
+// catalog lists the built-in tools. What a switch forbids is the policy's.
 func (a *app) catalog() (*tool.Catalog, error) {
 	modules, err := builtins()
 	if err != nil {
 		return nil, err
-	}
-	for mod, m := range modules {
-		m.Tools = slices.DeleteFunc(slices.Clone(m.Tools), func(s tool.Spec) bool {
-			return s.Capabilities.Exec != "" && !a.cfg.Tools.Exec || s.Capabilities.Network != tool.NetworkNone && !a.cfg.Tools.Web ||
-				s.Capabilities.Files != tool.FilesNone && !a.cfg.Tools.FS
-		})
-		modules[mod] = m
 	}
 	return tool.NewCatalog(modules)
 }

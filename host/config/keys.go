@@ -134,13 +134,13 @@ var keys = []key{
 		func(c *Config) *int { return &c.Model.MaxAttempts }),
 
 	field("tools.fs", boolean{}, "true", SwitchOff,
-		"Tools for files and directories.",
+		"Tools for files and directories. When false, no tool that asks for files runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.FS }),
 	field("tools.exec", boolean{}, "true", SwitchOff,
-		"Tools that start processes.",
+		"Tools that start processes. When false, no tool that may start one runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Exec }),
 	field("tools.web", boolean{}, "true", SwitchOff,
-		"Tools that reach the network.",
+		"Tools that reach the network. When false, no tool that asks for it runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Web }),
 
 	field("bash.timeout", duration{time.Second, 300 * time.Second}, "30s", Limit,

@@ -22,6 +22,7 @@ type Ceiling struct {
 	Providers   []List // of models
 	BaseURLs    []List // of providers, to the letter; "" is the provider's own
 	Hidden      []Line // paths that no guest sees
+	Off         []Line // [ExecKey], [FilesKey] or [NetworkKey]: no tool that asks for it
 
 	// Limits are the most that a setting can be, by its key in agent.toml;
 	// durations in nanoseconds.
@@ -81,6 +82,7 @@ func meet(all ...Ceiling) Ceiling {
 		c.Providers = append(c.Providers, o.Providers...)
 		c.BaseURLs = append(c.BaseURLs, o.BaseURLs...)
 		c.Hidden = append(c.Hidden, o.Hidden...)
+		c.Off = append(c.Off, o.Off...)
 		c.Limits = lowest(c.Limits, o.Limits)
 		c.MinTier = highest(c.MinTier, o.MinTier)
 		c.Signed = append(c.Signed, o.Signed...)
@@ -94,7 +96,7 @@ func meet(all ...Ceiling) Ceiling {
 	for _, lists := range []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs} {
 		*lists = normal(*lists, func(l List) string { return texts("", l.Values) + texts(l.From.String()) })
 	}
-	for _, lines := range []*[]Line{&c.Hidden, &c.Signed, &c.Confirm, &c.AuditExports} {
+	for _, lines := range []*[]Line{&c.Hidden, &c.Off, &c.Signed, &c.Confirm, &c.AuditExports} {
 		*lines = normal(*lines, func(l Line) string { return texts(l.Value) + texts(l.From.String()) })
 	}
 	return c

@@ -105,6 +105,9 @@ func (w world) ceiling(source Source) Ceiling {
 	if w.IntN(4) == 0 {
 		c.Hidden = []Line{{w.pick("/work/secret", "/data/x"), from}}
 	}
+	if w.IntN(6) == 0 {
+		c.Off = []Line{{w.pick(ExecKey, FilesKey, NetworkKey), from}}
+	}
 	if w.IntN(4) == 0 {
 		c.MinTier = &Most{int64(w.IntN(4)), from}
 	}

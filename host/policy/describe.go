@@ -39,6 +39,9 @@ func (l Layer) Describe() []Bound {
 	for _, l := range c.Hidden {
 		say(l.From, "no tool sees %s", l.Value)
 	}
+	for _, l := range c.Off {
+		say(l.From, "no tool that asks for what %s = false switches off", l.Value)
+	}
 	lists("host", c.Hosts)
 	lists("provider", c.Providers)
 	lists("address of a provider", c.BaseURLs)

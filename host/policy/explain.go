@@ -36,6 +36,8 @@ func (d Decision) Explain() Explanation {
 		x.Change = "change it by hand: no answer and no rule allows a tool to"
 	case d.effect == Ask && len(d.special()) > 0:
 		x.Change = "answer yes"
+	case d.source == SourceSettings:
+		x.Change = fmt.Sprintf("set %s = true: %s", d.rule, where)
 	case d.source == SourceAdmin:
 		x.Change = "only the administrator can: " + where
 	case d.effect == Ask && d.policy != nil && d.policy.confirmAll:

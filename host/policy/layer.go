@@ -2,7 +2,10 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Layer is what one place says: what it permits at most, and the questions that
@@ -47,6 +50,51 @@ const (
 	NetworkRequestsKey = "network.max_requests"
 	NetworkResponseKey = "network.max_response"
 )
+
+// The keys of agent.toml that switch off whatever asks for a capability.
+const (
+	ExecKey    = "tools.exec"
+	FilesKey   = "tools.fs"
+	NetworkKey = "tools.web"
+)
+
+// switchedOff says what a tool does that a switch forbids; empty if nothing. A
+// switch that is not known forbids everything.
+func switchedOff(key string, c tool.Capabilities) string {
+	switch {
+	case key == ExecKey && c.Exec == "", key == FilesKey && c.Files == tool.FilesNone, key == NetworkKey && c.Network == tool.NetworkNone:
+		return ""
+	case key == ExecKey:
+		return "it starts a process"
+	case key == FilesKey:
+		return "it reaches files"
+	case key == NetworkKey:
+		return "it reaches the network"
+	}
+	return "what that forbids is not known"
+}
+
+// SwitchedOff returns the first switch that forbids a tool which asks for that,
+// and what the tool does; an empty text if none forbids it.
+func (c Ceiling) SwitchedOff(asked tool.Capabilities) (off Line, does string) {
+	for _, off := range c.Off {
+		if does := switchedOff(off.Value, asked); does != "" {
+			return off, does
+		}
+	}
+	return Line{}, ""
+}
+
+// bashTool is the tool whose name stands for starting processes: whoever
+// forbids it without conditions forbids every tool that may start one.
+const bashTool = "bash"
+
+// forbidsProcesses reports whether no call of a tool that starts processes gets
+// past the rule.
+func (r *Rule) forbidsProcesses() bool {
+	return r.Effect == Deny && (r.Tool == bashTool || r.Tool == AnyTool && !slices.Contains(r.Except, bashTool)) &&
+		len(r.Where) == 0 && len(r.Risks) == 0 && len(r.Callers) == 0 && r.After == 0 && r.Turn == 0 && r.Bound.Module == "" && r.Project == ""
+}
 
 // under returns the limits as far as a ceiling lets them reach.
 func (l Limits) under(most map[string]Most) Limits {

@@ -195,6 +195,20 @@ func (p *Policy) bounded(d *Decision) bool {
 		d.by(Deny, c.MinTier.From, "bash.min_tier", fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier, c.MinTier.Value))
 		return true
 	}
+	if off, does := c.SwitchedOff(d.entry.Capabilities); does != "" {
+		d.by(Deny, off.From, off.Value, fmt.Sprintf("%s = false, and %s", off.Value, does))
+		return true
+	}
+	if d.entry.Capabilities.Exec == "" || d.entry.Name == bashTool { // of bash itself its rules speak
+		return false
+	}
+	for i := range c.Rules {
+		if r := &c.Rules[i]; r.Tool == bashTool && r.forbidsProcesses() {
+			d.by(Deny, From{Source: r.Source, Origin: r.Origin}, r.String(),
+				fmt.Sprintf("the %s rule %q says deny, which holds for every tool that starts a process", r.Source, r))
+			return true
+		}
+	}
 	return false
 }
 

@@ -55,7 +55,7 @@ var keys = []key{
 		"With audit.required: where each session is exported as lines of JSON, in a file of its own. The directory has to be there, and whoever runs stockade has to be able to make files in it."},
 
 	{"tools.NAME.allow", "boolean", "true", "true",
-		`When false, the tool is refused, and the model does not see it. The name "*" is every tool but those that say allow = true.`},
+		`When false, the tool is refused, and the model does not see it. The name "*" is every tool but those that say allow = true. For bash, every tool that may start a process is refused too, whatever its name and wherever its module comes from.`},
 	{"tools.NAME.calls", "integer, from 1", anything, "100",
 		"How many calls of the tool there may be in a session."},
 	{"tools.NAME.args.ARGUMENT.pattern", "regular expression (RE2)", anything, `"[a-z0-9._-]+"`,
