@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // administrator is where the administrator's policy is. Nothing that a user of
@@ -95,6 +97,32 @@ func (a *app) switches() []policy.Layer {
 
 // projectPolicy is the policy that comes with a workspace.
 func projectPolicy(work string) string { return filepath.Join(work, ".stockade", "policy.toml") }
+
+// checkNames looks for rules that speak of no call because of how something is
+// written: in a flag or a variable that is a mistake. A file may name tools of
+// modules that are not here, and is warned about.
+func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
+	known := []*tool.Catalog{catalog}
+	if builtin, err := a.catalog(); err == nil { // a build without tools has none to compare with
+		known = append(known, builtin)
+	}
+	for _, l := range a.layers {
+		for _, r := range slices.Concat(l.Ceiling.Rules, l.Answers) {
+			doubt := r.Doubt(policy.TierNone, known...)
+			switch {
+			case doubt == "":
+			case r.Source == policy.SourceFlag:
+				return 0, usageError("`stockade tool list` shows the tools", "--deny %s: %s", r, doubt)
+			case r.Source == policy.SourceEnv:
+				return 0, usageError("`stockade tool list` shows the tools", "%s: %s: %s", denyVariable, r, doubt)
+			default:
+				warned++
+				a.s.note("warning: %s: the rule %q: %s", r.Origin, r, doubt)
+			}
+		}
+	}
+	return warned, nil
+}
 
 // capSettings lowers what the configuration sets to what the layers permit.
 func (a *app) capSettings() error {

@@ -184,6 +184,9 @@ func (a *app) catalog() (*tool.Catalog, error) {
 // policy makes the policy of this run: the mounts, what was remembered and
 // what the flags answer.
 func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Policy, error) {
+	if _, err := a.checkNames(catalog); err != nil {
+		return nil, err
+	}
 	rules, err := a.remembered()
 	if err != nil {
 		return nil, err
@@ -197,7 +200,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		if !ok {
 			return nil, usageError("`stockade tool list` shows the tools", "--allow: there is no tool %q", r.Tool)
 		}
-		r.Tool = entry.Name
+		r.Tool, r.Source = entry.Name, policy.SourceFlag
 		names := false
 		for _, c := range r.Where {
 			arg, _, _ := strings.Cut(strings.TrimPrefix(c.Arg(), "/"), "/")
@@ -210,6 +213,9 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 			return nil, usageError(fmt.Sprintf("name the command: --allow '%s(%s=COMMAND)'", r.Tool, exec),
 				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
 		}
+		if doubt := r.Doubt(policy.TierNone, catalog); doubt != "" {
+			return nil, usageError("`stockade policy --help` shows the conditions", "--allow %s: %s", text, doubt)
+		}
 		if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
 			if len(names) == 0 {
 				return nil, usageError("", "--allow: %s uses no secrets", r.Tool)
@@ -218,7 +224,6 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 			return nil, usageError(fmt.Sprintf("to allow it with them: --allow '%s'", r),
 				"--allow: %s uses these secrets: %s", r.Tool, strings.Join(names, ", "))
 		}
-		r.Source = policy.SourceFlag
 		rules = append(rules, r)
 	}
 	limits := policy.Limits{

@@ -94,6 +94,15 @@ func (s *Schema) HasProperty(name string) bool {
 	return err == nil && slices.Contains(c.names, name)
 }
 
+// Properties names the arguments that the schema lists.
+func (s *Schema) Properties() []string {
+	c, err := s.compiled()
+	if err != nil {
+		return nil
+	}
+	return slices.Clone(c.names)
+}
+
 // IsString reports whether the argument holds a string and nothing else.
 func (s *Schema) IsString(name string) bool {
 	c, err := s.compiled()

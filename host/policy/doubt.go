@@ -1,0 +1,96 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/internal/nearest"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Doubt says why a rule, as it is written, speaks of no call or never counts;
+// empty if nothing of the kind is known. A tool or an argument counts as known
+// if one of the catalogs has it.
+func (r Rule) Doubt(tier Tier, known ...*tool.Catalog) string {
+	var entries []*tool.Entry
+	var names []string
+	for _, c := range known {
+		names = append(names, c.Names()...)
+		for _, name := range c.Names() {
+			if e, ok := c.Find(name); ok && (r.Tool == AnyTool || r.Tool == name) {
+				entries = append(entries, e)
+			}
+		}
+	}
+	if len(entries) == 0 {
+		for _, c := range known {
+			if e, ok := c.Find(r.Tool); ok {
+				return fmt.Sprintf("no tool of the name %q is known here; %q is what it is called in rules", r.Tool, e.Name)
+			}
+		}
+		return fmt.Sprintf("no tool of the name %q is known here%s", r.Tool, meant(r.Tool, names))
+	}
+	for _, name := range r.Except {
+		if !slices.Contains(names, name) {
+			return fmt.Sprintf("no tool of the name %q is known here%s", name, meant(name, names))
+		}
+	}
+	for _, c := range r.Where {
+		if doubt := c.doubt(r.Tool, entries); doubt != "" {
+			return doubt
+		}
+	}
+	if r.Effect == Allow && !slices.ContainsFunc(entries, func(e *tool.Entry) bool { return r.inert(tier, e.Capabilities) == "" }) {
+		return r.inert(tier, entries[0].Capabilities)
+	}
+	return ""
+}
+
+func (c Condition) doubt(name string, entries []*tool.Entry) string {
+	arg := c.arg
+	if pointer, ok := strings.CutPrefix(arg, "/"); ok {
+		step, _, _ := strings.Cut(pointer, "/")
+		if arg = unpoint(step); step == "*" {
+			return ""
+		}
+	}
+	var has []string
+	for _, e := range entries {
+		properties := e.Schema.Properties()
+		if len(properties) == 0 || slices.Contains(properties, arg) {
+			return "" // one that lists none may take any
+		}
+		has = append(has, properties...)
+	}
+	if name == AnyTool {
+		name = "any tool"
+	}
+	return fmt.Sprintf("%s has no argument %q%s", name, arg, meant(arg, has))
+}
+
+func meant(word string, known []string) string {
+	if near := nearest.Find(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
+
+// inert says why a rule that allows a tool never counts; empty if it does. What
+// it says of a command is all that there is, as long as nothing confines one.
+func (r *Rule) inert(tier Tier, asked tool.Capabilities) string {
+	if asked.Exec == "" || r.Effect != Allow {
+		return ""
+	}
+	named := slices.ContainsFunc(r.Where, func(c Condition) bool {
+		return c.arg == asked.Exec && !c.not && (c.kind == Is || c.kind == Words)
+	})
+	switch {
+	case !named:
+		return fmt.Sprintf("it never counts: a rule that allows a process names the command, with %s=COMMAND or words:%s=COMMAND, and no other condition does that",
+			asked.Exec, asked.Exec)
+	case r.remembered() && tier == TierNone:
+		return fmt.Sprintf("it does not count: nothing confines a process yet, so only --allow answers for one, for one run: --allow '%s(%s=COMMAND)'", r.Tool, asked.Exec)
+	}
+	return ""
+}
