@@ -199,10 +199,13 @@ func runPolicyExplain(a *app, caller, name string, args []string) error {
 		return printJSON(a.s, x)
 	}
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	for _, row := range [][2]string{
-		{"decision", x.Effect}, {"risk", x.Risk}, {"rule", x.Rule}, {"layer", string(x.Source)}, {"where", x.Origin},
-		{"reason", x.Reason}, {"to change it", x.Change},
-	} {
+	rows := [][2]string{
+		{"decision", x.Effect}, {"risk", x.Risk}, {"rule", x.Rule}, {"layer", string(x.Source)}, {"where", x.Origin}, {"reason", x.Reason},
+	}
+	for _, also := range x.Also {
+		rows = append(rows, [2]string{"so does", also.String()})
+	}
+	for _, row := range append(rows, [2]string{"to change it", x.Change}) {
 		if row[1] != "" {
 			fmt.Fprintf(w, "%s\t%s\n", row[0], terminal.Line(row[1]))
 		}

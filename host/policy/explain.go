@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,8 @@ type Explanation struct {
 	Source Source `json:"source"`           // the layer
 	Origin string `json:"origin,omitempty"` // where in it
 	Reason string `json:"reason"`
+	// Also are the other rules and bounds that decide the same.
+	Also []Decider `json:"also,omitempty"`
 	// Change is the smallest change that would allow the call, in words.
 	Change string `json:"change,omitempty"`
 	// Allow is the flag that would; empty where none does.
@@ -24,37 +27,78 @@ type Explanation struct {
 func (d Decision) Explain() Explanation {
 	x := Explanation{
 		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.rule, Source: d.source, Origin: d.origin, Reason: d.reason,
-		Allow: d.AllowFlag(),
+		Also: d.also, Allow: d.AllowFlag(),
 	}
-	where := d.origin
 	switch {
 	case d.effect == Allow:
-		return x
 	case x.Allow != "":
 		x.Change = "answer yes, or add " + x.Allow
 	case d.effect == Deny && d.closed:
 		x.Change = "change it by hand: no answer and no rule allows a tool to"
 	case d.effect == Ask && len(d.special()) > 0:
 		x.Change = "answer yes"
-	case d.source == SourceSettings:
-		x.Change = fmt.Sprintf("set %s = true: %s", d.rule, where)
-	case d.source == SourceAdmin:
-		x.Change = "only the administrator can: " + where
-	case d.effect == Ask && d.policy != nil && d.policy.confirmAll:
+	case d.effect == Ask && d.source == SourceDefault:
 		x.Change = "answer yes"
 	case d.effect == Ask:
-		x.Change = "answer yes; to be asked no more, take the rule away: " + where
-	case d.source == SourceFlag:
-		x.Change = "leave out --deny " + shellQuote(d.rule)
-	case where != "":
-		x.Change = "take it away: " + where
+		x.Change = "answer yes; " + d.unasked()
 	default:
-		x.Change = fmt.Sprintf("take the rule %q of the layer %s away", d.rule, d.source)
-	}
-	if d.effect == Ask && d.source == SourceAdmin {
-		x.Change = "answer yes; that it asks is the administrator's: " + where
+		x.Change = d.takeAway()
 	}
 	return x
+}
+
+// unasked says how not to be asked about such a call any more.
+func (d Decision) unasked() string {
+	if d.source == SourceAdmin {
+		return "that it asks is the administrator's: " + d.origin
+	}
+	without := d.policy.decide(d.call, d.entry, Allow)
+	switch {
+	case without.effect == Allow:
+		return "to be asked no more, " + d.takeAway()
+	case len(d.also) == 0:
+		return "without " + d.decider().String() + " it would ask all the same: " + without.reason
+	}
+	return "without the rules that ask it would ask all the same: " + without.reason
+}
+
+// takeAway says what to do about every rule and bound that decides.
+func (d Decision) takeAway() string {
+	change := []string{d.decider().takeAway()}
+	for _, o := range d.also {
+		if c := o.takeAway(); !slices.Contains(change, c) {
+			change = append(change, c)
+		}
+	}
+	return strings.Join(change, "; and ")
+}
+
+// String names the rule, its layer and where it is written.
+func (r Decider) String() string {
+	text := fmt.Sprintf("the %s rule %q", r.Source, r.Rule)
+	if r.Origin != "" {
+		text += ": " + r.Origin
+	}
+	return text
+}
+
+// takeAway says what to change so that the rule does not decide.
+func (r Decider) takeAway() string {
+	switch {
+	case r.Calls > 0 && r.Source == SourceAdmin:
+		return "begin another session; only the administrator can permit more calls: " + r.Origin
+	case r.Calls > 0:
+		return "begin another session, or permit more calls: " + r.Origin
+	case r.Source == SourceSettings:
+		return fmt.Sprintf("set %s = true: %s", r.Rule, r.Origin)
+	case r.Source == SourceAdmin:
+		return "only the administrator can: " + r.Origin
+	case r.Source == SourceFlag:
+		return "leave out --deny " + shellQuote(r.Rule)
+	case r.Origin != "":
+		return fmt.Sprintf("take the rule %q away: %s", r.Rule, r.Origin)
+	}
+	return fmt.Sprintf("take the rule %q of the layer %s away", r.Rule, r.Source)
 }
 
 // AllowRule is the smallest rule that would allow the call, if a rule can.

@@ -99,10 +99,13 @@ type Decision struct {
 	source Source
 	origin string
 	reason string
-	floor  bool   // it asks whatever anybody has answered
-	exact  bool   // a flag of this run allows the very command
-	danger string // what is regretted in the command; empty: nothing
-	stale  []Rule // that would have answered, had nothing changed
+	floor  bool      // it asks whatever anybody has answered
+	exact  bool      // a flag of this run allows the very command
+	danger string    // what is regretted in the command; empty: nothing
+	stale  []Rule    // that would have answered, had nothing changed
+	inert  []Rule    // that would have answered, if such rules counted
+	also   []Decider // that decide the same
+	calls  int       // so many are permitted, and used up
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
 	closed         bool          // it is denied because of a path
@@ -142,15 +145,35 @@ func (d Decision) secretNames() string {
 // does a call that names a file which looks like a secret, but for a rule that
 // names it too. It looks at nothing but what it is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
+	return p.decide(call, entry, Ask)
+}
+
+// decide leaves rules that ask out where least is Allow: to tell what would be
+// without them.
+func (p *Policy) decide(call tool.Call, entry *tool.Entry, least Effect) Decision {
 	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
-	if p.bounded(&d) {
+	if bounds := p.bounded(&d); len(bounds) > 0 {
+		ruled := d
+		p.ruled(&ruled, d.args(), Ask)
+		if ruled.effect == Deny {
+			bounds = append(bounds, slices.Concat([]Decider{ruled.decider()}, ruled.also)...)
+		}
+		d.also = bounds[1:]
 		return d
 	}
 	args := d.args()
-	p.ruled(&d, args)
-	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && !d.floor {
-		d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
-		d.floor = true
+	p.ruled(&d, args, least)
+	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
+		var confirm []Decider
+		for _, l := range p.ceiling.Confirm {
+			confirm = append(confirm, Decider{Rule: "require_confirmation", Source: l.From.Source, Origin: l.From.Origin})
+		}
+		if d.floor {
+			d.also = append(d.also, confirm...)
+		} else {
+			d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
+			d.also, d.floor = confirm[1:], true
+		}
 	}
 	d.regret(args)
 	p.readsSecrets(&d)
@@ -183,40 +206,49 @@ func (d *Decision) by(effect Effect, from From, rule, reason string) {
 	d.effect, d.rule, d.source, d.origin, d.reason = effect, rule, from.Source, from.Origin, reason
 }
 
-// bounded decides what the ceiling forbids whatever the rules say.
-func (p *Policy) bounded(d *Decision) bool {
+// bounded decides what the ceiling forbids whatever the rules say, and returns
+// every bound that does.
+func (p *Policy) bounded(d *Decision) []Decider {
 	mod, c := d.entry.Module, &p.ceiling
+	var out []Decider
+	deny := func(from From, rule, reason string) {
+		if out == nil {
+			d.by(Deny, from, rule, reason)
+		}
+		out = append(out, Decider{Rule: rule, Source: from.Source, Origin: from.Origin})
+	}
 	facts := moduleFacts{mod.Origin == tool.OriginBuiltin, mod.Digest, mod.Signer, mod.Namespace}
 	if ok, why, from := c.mayRun(facts); !ok {
-		d.by(Deny, from, "modules", why)
-		return true
+		deny(from, "modules", why)
 	}
-	if d.entry.Capabilities.Exec != "" && c.MinTier != nil && int64(p.tier) < c.MinTier.Value {
-		d.by(Deny, c.MinTier.From, "bash.min_tier", fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier, c.MinTier.Value))
-		return true
+	exec := d.entry.Capabilities.Exec != ""
+	if exec && c.MinTier != nil && int64(p.tier) < c.MinTier.Value {
+		deny(c.MinTier.From, "bash.min_tier", fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier, c.MinTier.Value))
 	}
-	if off, does := c.SwitchedOff(d.entry.Capabilities); does != "" {
-		d.by(Deny, off.From, off.Value, fmt.Sprintf("%s = false, and %s", off.Value, does))
-		return true
+	for _, off := range c.Off {
+		if does := switchedOff(off.Value, d.entry.Capabilities); does != "" {
+			deny(off.From, off.Value, fmt.Sprintf("%s = false, and %s", off.Value, does))
+		}
 	}
-	if d.entry.Capabilities.Exec == "" || d.entry.Name == bashTool { // of bash itself its rules speak
-		return false
+	if !exec || d.entry.Name == bashTool { // of bash itself its rules speak
+		return out
 	}
 	for i := range c.Rules {
 		if r := &c.Rules[i]; r.Tool == bashTool && r.forbidsProcesses() {
-			d.by(Deny, From{Source: r.Source, Origin: r.Origin}, r.String(),
+			deny(From{Source: r.Source, Origin: r.Origin}, r.String(),
 				fmt.Sprintf("the %s rule %q says deny, which holds for every tool that starts a process", r.Source, r))
-			return true
 		}
 	}
-	return false
+	return out
 }
 
-// ruled decides by the rules and, where none speaks, by the risk.
-func (p *Policy) ruled(d *Decision, args *arguments) {
+// ruled decides by the rules and, where none speaks, by the risk. Rules that ask
+// count unless least is Allow.
+func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, yes
+	var deciding []int // the rules of that effect, unless it allows
 	p.index.find(d.entry.Name, args, func(i int) {
 		r := &p.rules[i]
 		if best >= 0 && (r.Effect > bestEffect || i == best) {
@@ -226,6 +258,10 @@ func (p *Policy) ruled(d *Decision, args *arguments) {
 		if t == no || t == unsure && r.Effect == Allow {
 			if p.outgrown(r, d, args) {
 				d.stale = append(d.stale, *r)
+			}
+			if r.inert(p.tier, d.entry.Capabilities) != "" && r.speaks(p, &d.call, args, d.entry, d.risk) == yes &&
+				!slices.ContainsFunc(d.inert, func(o Rule) bool { return o.identity() == r.identity() }) {
+				d.inert = append(d.inert, *r)
 			}
 			return
 		}
@@ -239,6 +275,15 @@ func (p *Policy) ruled(d *Decision, args *arguments) {
 		if t == unsure {
 			effect = Ask
 		}
+		if effect == Ask && least == Allow {
+			return
+		}
+		if best >= 0 && effect < bestEffect {
+			deciding = nil
+		}
+		if effect != Allow && (best < 0 || effect <= bestEffect) && len(deciding) < maxDeciding && !slices.Contains(deciding, i) {
+			deciding = append(deciding, i)
+		}
 		d.exact = d.exact || effect == Allow && r.exact(d.entry.Capabilities.Exec)
 		if best < 0 || effect < bestEffect || effect == bestEffect && rank(r.Source) < rank(p.rules[best].Source) {
 			best, bestEffect, bestTruth = i, effect, t
@@ -246,17 +291,34 @@ func (p *Policy) ruled(d *Decision, args *arguments) {
 	})
 	if best < 0 {
 		p.byRisk(d)
+		for i := range d.inert {
+			r := &d.inert[i]
+			d.reason += fmt.Sprintf("; the %s rule %q (%s) would allow it: %s", r.Source, r, r.Origin, r.inert(p.tier, d.entry.Capabilities))
+		}
 		return
 	}
 	r := &p.rules[best]
-	d.effect, d.rule, d.source, d.origin, d.floor = bestEffect, r.String(), r.Source, r.Origin, bestEffect != Allow
+	for _, i := range deciding {
+		if i != best {
+			o := &p.rules[i]
+			d.also = append(d.also, Decider{o.String(), o.Source, o.Origin, o.After})
+		}
+	}
+	d.effect, d.rule, d.source, d.origin, d.floor, d.calls = bestEffect, r.String(), r.Source, r.Origin, bestEffect != Allow, r.After
 	var b strings.Builder
+	if r.After > 0 {
+		fmt.Fprintf(&b, "the calls of %s in this session are used up, %d of %d: ", d.entry.Name, r.After, r.After)
+	}
 	b.WriteString("the ")
 	b.WriteString(string(r.Source))
 	b.WriteString(" rule ")
 	b.WriteString(strconv.Quote(d.rule))
-	b.WriteString(" says ")
-	b.WriteString(r.Effect.String())
+	if r.After > 0 {
+		fmt.Fprintf(&b, " permits %d in a session", r.After)
+	} else {
+		b.WriteString(" says ")
+		b.WriteString(r.Effect.String())
+	}
 	if bestTruth == unsure {
 		b.WriteString(", and that it does not speak of this call cannot be told from its words")
 	}
@@ -277,6 +339,19 @@ func (p *Policy) outgrown(r *Rule, d *Decision, args *arguments) bool {
 	before.Secrets = d.secretNames()
 	return before.matches(p, &d.call, args, d.entry, d.risk) == yes
 }
+
+// maxDeciding is how many rules that decide the same are named.
+const maxDeciding = 20
+
+// Decider is a rule or a bound that decides a call.
+type Decider struct {
+	Rule   string `json:"rule"`
+	Source Source `json:"source"`
+	Origin string `json:"origin,omitempty"`
+	Calls  int    `json:"calls,omitempty"` // so many are permitted, and used up
+}
+
+func (d Decision) decider() Decider { return Decider{d.rule, d.source, d.origin, d.calls} }
 
 // rank is the place of a source in the order of authority.
 func rank(s Source) int {
@@ -325,7 +400,7 @@ func (p *Policy) byRisk(d *Decision) {
 // whatever its arguments: such a tool need not be shown.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, risk: RiskOf(entry.Capabilities)}
-	if p.bounded(&d) {
+	if len(p.bounded(&d)) > 0 {
 		return true
 	}
 	p.mu.RLock()

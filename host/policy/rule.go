@@ -218,8 +218,16 @@ func joined[T any](list []T, words func(T) string) string {
 // remembered: the rule was kept beyond the run in which somebody wrote it.
 func (r *Rule) remembered() bool { return r.Effect == Allow && r.Source != SourceFlag }
 
-// matches reports whether the rule speaks of this call.
+// matches reports whether the rule speaks of this call and counts.
 func (r *Rule) matches(p *Policy, call *tool.Call, args *arguments, e *tool.Entry, risk Risk) truth {
+	if r.Effect == Allow && e.Capabilities.Exec != "" && r.Tool == e.Name && !r.mayStart(p, e) {
+		return no
+	}
+	return r.speaks(p, call, args, e, risk)
+}
+
+// speaks reports whether the rule speaks of this call.
+func (r *Rule) speaks(p *Policy, call *tool.Call, args *arguments, e *tool.Entry, risk Risk) truth {
 	switch {
 	case r.Tool != e.Name && r.Tool != AnyTool,
 		slices.Contains(r.Except, e.Name),
@@ -232,7 +240,7 @@ func (r *Rule) matches(p *Policy, call *tool.Call, args *arguments, e *tool.Entr
 	case r.Effect == Allow && (!r.Source.mayAllow() && r.Source != "" || r.Tool == AnyTool):
 		return no
 	}
-	if r.Effect == Allow && (!r.allowsSecrets(e.Capabilities.Secrets) || e.Capabilities.Exec != "" && !r.mayStart(p, e)) {
+	if r.Effect == Allow && !r.allowsSecrets(e.Capabilities.Secrets) {
 		return no
 	}
 	out := yes
