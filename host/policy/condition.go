@@ -50,7 +50,7 @@ type Condition struct {
 // element or member. not turns it around.
 //
 // A path pattern is absolute; "*" stands for any letters of one segment, a
-// segment "**" for any number of segments. Words are separated as bash does, "*"
+// segment "**" for any number of segments; ?, [, ], {, } and \ are refused. Words are separated as bash does, "*"
 // is any one word, and "..." at the end any more. Everything is compared
 // with case, but hosts; what is no text is compared by its value, not by how it
 // is spelled. An argument whose name differs from arg in case alone may be it.

@@ -12,13 +12,17 @@ import (
 // it. Segments are compared one by one and case counts. "*" within a segment
 // stands for any run of characters of it, a segment "**" for any number of
 // whole segments, none included: "/a/**" is /a and everything below. Nothing
-// else is special.
+// else is special, and what is special elsewhere is refused.
 type pathPattern struct {
 	segments []string
 	literal  string // the path before the first segment with a star; "" is the root
 }
 
 const maxPattern = 4096 // bytes
+
+// foreign is what other patterns mean something by. Whoever writes it means
+// more than the letter, and a rule that denies would cover less than it reads.
+const foreign = `[]{}?\`
 
 func parsePathPattern(s string) (pathPattern, error) {
 	if err := checkPattern(s); err != nil {
@@ -40,6 +44,8 @@ func parsePathPattern(s string) (pathPattern, error) {
 			return pathPattern{}, fmt.Errorf("%.80q has two slashes next to each other", s)
 		case seg == "." || seg == "..":
 			return pathPattern{}, fmt.Errorf("%.80q has a segment %q: write the path that is meant", s, seg)
+		case strings.ContainsAny(seg, foreign):
+			return pathPattern{}, fmt.Errorf("%.80q: %q is not supported: only * (any letters of one name) and ** (any number of names) stand for others; write a rule for each path that is meant, or * for what such a letter of a name stands for", s, seg[strings.IndexAny(seg, foreign)])
 		case seg != "**" && strings.Contains(seg, "**"):
 			return pathPattern{}, fmt.Errorf("%.80q: ** is a segment of its own, as in /a/**/b", s)
 		}

@@ -180,9 +180,6 @@ func TestPathPatterns(t *testing.T) {
 		"/*":            {"/a", "/ /a/b"},
 		"/":             {"/", "/a"},
 		"/**/x/**":      {"/x /a/x /x/b /a/b/x/c/d", "/ /a /xx"},
-		"/work/[id]":    {"/work/[id]", "/work/i /work/d"},
-		"/work/{a,b}":   {"/work/{a,b}", "/work/a /work/b"},
-		"/work/a?":      {"/work/a?", "/work/ab"},
 		"/work/é":       {"/work/é", "/work/e"},
 		"/home/*/src/*": {"/home/a/src/b", "/home/src/b /home/a/b/src/c"},
 	} {
@@ -202,7 +199,8 @@ func TestPathPatterns(t *testing.T) {
 			}
 		}
 	}
-	for _, pattern := range []string{"", "work", "./work", "~/work", "/work/", "/work//a", "/work/../etc", "/work/./a", "/..", "/work/a**", "/work/**a", "/a\x00b", "\xff", "//", "C:", strings.Repeat("/a", 5000)} {
+	for _, pattern := range []string{"", "work", "./work", "~/work", "/work/", "/work//a", "/work/../etc", "/work/./a", "/..", "/work/a**", "/work/**a", "/a\x00b", "\xff", "//", "C:",
+		"/work/[id]", "/work/sr[ac]/**", "/work/{a,b}", "/work/a?", `/work/\*`, strings.Repeat("/a", 5000)} {
 		if p, err := parsePathPattern(pattern); err == nil {
 			t.Errorf("%.40q is the pattern %v", pattern, p)
 		}

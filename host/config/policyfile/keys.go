@@ -65,7 +65,7 @@ var keys = []key{
 	{"tools.NAME.args.ARGUMENT.maximum", "number", anything, "2000.0",
 		"The most that a number may be."},
 	{"tools.NAME.args.ARGUMENT.under", "list of path patterns", anything, `["/home/*/src/**"]`,
-		"Patterns of which a path has to match one; where there is none, it is the working directory. ** stands for any number of directories, none included; * for letters of one name."},
+		"Patterns of which a path has to match one; where there is none, it is the working directory. ** stands for any number of directories, none included; * for letters of one name. Other patterns (?, [ab], {a,b}) are refused."},
 	{"tools.NAME.args.ARGUMENT.hosts", `list of "NAME" or "*.NAME"`, anything, `["*.example.com"]`,
 		"Hosts of which one has to be named, by itself or in an address."},
 

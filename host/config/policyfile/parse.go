@@ -193,6 +193,9 @@ func (r *reader) file(f *file) {
 			if err := plainPath(name); err != nil {
 				r.fail("files.hidden", "%v", err)
 			}
+			if strings.ContainsAny(name, `[]{}?\`) {
+				r.warnings = append(r.warnings, fmt.Sprintf("%s: files.hidden: %q is the one path of exactly that name: no letter of it stands for others", r.path, name))
+			}
 			c.Hidden = append(c.Hidden, policy.Line{Value: name, From: r.from("files.hidden")})
 		}
 	}
