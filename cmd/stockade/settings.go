@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -21,8 +22,17 @@ func (a *app) loadConfig(ctx context.Context) error {
 	if err := a.dirs.outside(a.work); err != nil {
 		return err
 	}
-	load := func(path string, layer config.Layer) (*config.File, error) {
-		f, err := config.Load(path, layer)
+	// What a user's file may set, a project's may not: who could have written it
+	// matters there.
+	own := func(path string) (*config.File, error) {
+		data, err := policyfile.Own(path).Bytes()
+		if err != nil {
+			return nil, err
+		}
+		return config.Parse(path, config.User, data)
+	}
+	load := func(path string, read func(string) (*config.File, error)) (*config.File, error) {
+		f, err := read(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil
 		}
@@ -31,11 +41,11 @@ func (a *app) loadConfig(ctx context.Context) error {
 		}
 		return f, nil
 	}
-	user, err := load(a.dirs.agentTOML(), config.User)
+	user, err := load(a.dirs.agentTOML(), own)
 	if err != nil {
 		return err
 	}
-	project, err := load(projectFile(a.work), config.Project)
+	project, err := load(projectFile(a.work), func(path string) (*config.File, error) { return config.Load(path, config.Project) })
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@
 // is never a project's. What a project file sets beyond that is ignored, and the
 // user is told ([Warning]).
 //
-//	user, err := config.Load(userPath, config.User)       // fs.ErrNotExist: user is nil, go on
+//	user, err := config.Parse(userPath, config.User, data) // read by policyfile.Own(userPath).Bytes()
 //	project, err := config.Load("/work/agent.toml", config.Project)
 //	project.Trusted = trust.Covers(project)
 //	cfg, warnings, err := config.Merge(user, project, os.Getenv)

@@ -86,8 +86,12 @@ func Load(path string, layer Layer) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load(path, layer, data)
+	return Parse(path, layer, data)
 }
+
+// Parse is [Load] of what was read from the file already, by whoever checks who
+// could have written it.
+func Parse(path string, layer Layer, data []byte) (*File, error) { return load(path, layer, data) }
 
 func read(path string) ([]byte, error) {
 	// Before it is opened, because opening a pipe would wait for a writer.

@@ -94,7 +94,7 @@ func (r Decider) takeAway() string {
 	case r.Source == SourceAdmin:
 		return "only the administrator can: " + r.Origin
 	case r.Source == SourceFlag:
-		return "leave out --deny " + shellQuote(r.Rule)
+		return "leave out --deny " + ShellQuote(r.Rule)
 	case r.Origin != "":
 		return fmt.Sprintf("take the rule %q away: %s", r.Rule, r.Origin)
 	}
@@ -135,11 +135,11 @@ func (d Decision) AllowFlag() string {
 	if !ok {
 		return ""
 	}
-	return "--allow " + shellQuote(r.String())
+	return "--allow " + ShellQuote(r.String())
 }
 
-// shellQuote makes one word for a POSIX shell.
-func shellQuote(s string) string {
+// ShellQuote makes one word for a POSIX shell.
+func ShellQuote(s string) string {
 	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:") == "" {
 		return s
 	}

@@ -352,7 +352,7 @@ func (e *NetDenial) AllowFlag() string {
 	if e.Grant == nil {
 		return ""
 	}
-	return "--allow-net " + shellQuote(e.Grant.String())
+	return "--allow-net " + ShellQuote(e.Grant.String())
 }
 
 // Denied returns the denial that an error wraps, or nil.

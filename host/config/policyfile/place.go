@@ -55,7 +55,7 @@ func (p Place) Bytes() ([]byte, error) {
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, config.MaxFileBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("read policy: %w", err)
+		return nil, fmt.Errorf("read %s: %w", p.Path, err)
 	}
 	return data, nil
 }

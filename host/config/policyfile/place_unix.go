@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/policy"
 )
 
 // open opens the file without waiting for anything and checks what it has
@@ -94,7 +96,7 @@ func (p Place) missing(err error) error {
 	}
 	if lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if _, serr := os.Stat(name); serr != nil {
-			return refuse(name, "it is a symbolic link that leads nowhere; mend the link, or remove it")
+			return refuse(name, "it is a symbolic link that leads nowhere; mend the link, or remove it: rm %s", policy.ShellQuote(name))
 		}
 	}
 	return err
@@ -104,14 +106,14 @@ func opening(name string, err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) {
 		return refuse(name, "it is a symbolic link, or one is on the way to it; a policy is a file at its place")
 	}
-	return &fs.PathError{Op: "read policy", Path: name, Err: err}
+	return &fs.PathError{Op: "read", Path: name, Err: err}
 }
 
 // check looks at what is open, not at what has its name by now.
 func (p Place) check(f *os.File, name string, isDir bool) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return &fs.PathError{Op: "read policy", Path: name, Err: err}
+		return &fs.PathError{Op: "read", Path: name, Err: err}
 	}
 	mode := uint32(st.Mode)
 	if !isDir && mode&unix.S_IFMT != unix.S_IFREG {
@@ -122,11 +124,11 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 	}
 	switch {
 	case int(st.Uid) != p.Owner && st.Uid != root:
-		return refuse(name, "it belongs to user %d; only %d may own it", st.Uid, p.Owner)
+		return refuse(name, "it belongs to user %d; only %d may own it: look at what it holds, then, as root: chown %d %s", st.Uid, p.Owner, p.Owner, policy.ShellQuote(name))
 	case p.Root == "" && isDir && mode&unix.S_ISVTX != 0:
 		// Nobody takes another's file away there.
 	case mode&0o022 != 0:
-		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w", mode&0o7777)
+		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w %s", mode&0o7777, policy.ShellQuote(name))
 	case p.Root != "" && !isDir && st.Nlink != 1:
 		return refuse(name, "it has %d names; a policy has one", st.Nlink)
 	}

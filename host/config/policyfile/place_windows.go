@@ -47,12 +47,12 @@ func (p Place) open() (*os.File, error) {
 func openPlain(name string, flags uint32) (*os.File, error) {
 	wide, err := windows.UTF16PtrFromString(name)
 	if err != nil {
-		return nil, fmt.Errorf("read policy: %w", err)
+		return nil, fmt.Errorf("read: %w", err)
 	}
 	h, err := windows.CreateFile(wide, windows.GENERIC_READ|windows.READ_CONTROL, windows.FILE_SHARE_READ, nil,
 		windows.OPEN_EXISTING, windows.FILE_FLAG_OPEN_REPARSE_POINT|flags, 0)
 	if err != nil {
-		return nil, &os.PathError{Op: "read policy", Path: name, Err: err}
+		return nil, &os.PathError{Op: "read", Path: name, Err: err}
 	}
 	return os.NewFile(uintptr(h), name), nil
 }
@@ -64,7 +64,7 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 	h := windows.Handle(f.Fd())
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(h, &info); err != nil {
-		return &os.PathError{Op: "read policy", Path: name, Err: err}
+		return &os.PathError{Op: "read", Path: name, Err: err}
 	}
 	switch {
 	case info.FileAttributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0:
