@@ -144,6 +144,9 @@ func runPolicyShow(a *app) error {
 		}
 		out = append(out, s)
 	}
+	if unbound := a.ceiling.Unbound(policy.TierNone); unbound != "" {
+		a.s.note("warning: %s", unbound)
+	}
 	if a.flags.json {
 		return printJSON(a.s, out)
 	}
@@ -247,6 +250,10 @@ func runPolicyCheck(a *app, as, name string) error {
 			return err
 		}
 		warned += n
+	}
+	if unbound := layer.Ceiling.Unbound(policy.TierNone); unbound != "" {
+		a.s.note("warning: %s", unbound)
+		warned++
 	}
 	bounds := layer.Describe()
 	for _, b := range bounds {

@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -94,6 +95,25 @@ const bashTool = "bash"
 func (r *Rule) forbidsProcesses() bool {
 	return r.Effect == Deny && (r.Tool == bashTool || r.Tool == AnyTool && !slices.Contains(r.Except, bashTool)) &&
 		len(r.Where) == 0 && len(r.Risks) == 0 && len(r.Callers) == 0 && r.After == 0 && r.Turn == 0 && r.Bound.Module == "" && r.Project == ""
+}
+
+// Unbound says that what the ceiling permits of files does not bind processes,
+// where it permits them in that tier; empty if there is nothing to say.
+func (c Ceiling) Unbound(tier Tier) string {
+	if tier > TierNone || len(c.Directories)+len(c.Hidden) == 0 || c.MinTier != nil && c.MinTier.Value > int64(tier) ||
+		slices.ContainsFunc(c.Off, func(l Line) bool { return l.Value == ExecKey }) ||
+		slices.ContainsFunc(c.Rules, func(r Rule) bool { return r.forbidsProcesses() }) {
+		return ""
+	}
+	var keys []string
+	if len(c.Directories) > 0 {
+		keys = append(keys, "files.directories")
+	}
+	if len(c.Hidden) > 0 {
+		keys = append(keys, "files.hidden")
+	}
+	return fmt.Sprintf("%s: bash is not bound by this, because nothing confines processes yet: a command that is allowed reaches every file of the user's; "+
+		"to forbid bash, write [tools.bash] with allow = false", strings.Join(keys, ", "))
 }
 
 // under returns the limits as far as a ceiling lets them reach.

@@ -25,9 +25,9 @@ var keys = []key{
 		"When true, every call asks a person, and no remembered answer and no --allow counts."},
 
 	{"files.directories", `list of "PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`,
-		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none."},
+		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts is not bound by it, as long as nothing confines processes: forbid bash where it has to hold."},
 	{"files.hidden", "list of paths", "none", `["/srv/payroll"]`,
-		"Files and directories that no tool sees, also where a mount holds them."},
+		"Files and directories that no tool sees, also where a mount holds them. A process that bash starts sees them, as long as nothing confines processes: forbid bash where it has to hold."},
 
 	{"network.hosts", `list of "NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`,
 		"Hosts that may be talked to. *.NAME is every name below NAME, and not NAME. An address that is not public has to be listed itself, also for a name that leads to it. An empty list permits none."},
