@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/policy"
 )
 
 func newConfigCmd(a *app) *cobra.Command {
@@ -41,6 +42,11 @@ func runConfig(a *app) error {
 		for _, wait := range a.waiting {
 			if wait.Key == key {
 				from += fmt.Sprintf(" (%s:%d waits for trust)", wait.Path, wait.Line)
+			}
+		}
+		if key == "network.ca_files" {
+			for _, file := range policy.RouteOf(a.layers).CAFiles {
+				from += fmt.Sprintf(" (and %q of %s)", file.Value, file.From)
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", key, oneLine(a.cfg.Value(key)), oneLine(from))
