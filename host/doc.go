@@ -62,7 +62,9 @@
 //	config/policyfile  policy.toml → a layer of the ceiling; who may have written it
 //	internal         archtest (the import table as a test), nearest
 //
-// Beside host: cmd/stockade is parsing, terminal and wiring, without logic;
+// Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
+// internal/prompt, the questions and their queue, and internal/terminal, which
+// makes text of others harmless;
 // guests are the built-in tools; sdk is what a tool's author imports, and of
 // it sdk/go/lines, which finds lines that match, is the host's too; wit is the
 // source of truth of the ABI.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -53,7 +54,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	catalog, mounts, name, err := a.callTarget(ctx, name)
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && a.flags.json {
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
-		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", r.Envelope())
+		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(r.Envelope()))
 		return errors.Join(err, writeErr)
 	}
 	if err != nil {
@@ -78,7 +79,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(newLineReader(a.s.in)), agent.Past{})
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(terminal.NewLines(a.s.in)), agent.Past{})
 	if err != nil {
 		return err
 	}
@@ -203,12 +204,12 @@ func (a *app) showResult(name string, r tool.Result) error {
 	var end error
 	aside := ""
 	if r.Err != nil {
-		end = resultError(name, r.Err)
+		end = a.resultError(name, r.Err)
 	} else if aside = asideOf(r.Output); strings.HasPrefix(aside, "the command ended") {
 		end = &exitErr{code: exitToolFailed}
 	}
 	if a.flags.json {
-		if _, err := fmt.Fprintf(a.s.out, "%s\n", r.Envelope()); err != nil {
+		if _, err := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(r.Envelope())); err != nil {
 			return err
 		}
 		return end
@@ -216,14 +217,14 @@ func (a *app) showResult(name string, r tool.Result) error {
 	if r.Err != nil {
 		for _, text := range []string{r.Err.Stdout, r.Err.Stderr} {
 			if text = strings.TrimRight(text, "\n"); text != "" {
-				fmt.Fprintln(a.s.err, visible(a.lastLines(text)))
+				fmt.Fprintln(a.s.err, terminal.Visible(a.lastLines(text)))
 			}
 		}
 		return end
 	}
 	text := strings.TrimRight(outputText(r.Output), "\n")
 	if a.s.outTTY {
-		text = visible(text)
+		text = terminal.Visible(text)
 	}
 	if _, err := fmt.Fprintln(a.s.out, text); err != nil {
 		return err
@@ -249,7 +250,7 @@ func (a *app) lastLines(text string) string {
 }
 
 // resultError maps a failed result to the way the program ends.
-func resultError(name string, e *tool.Error) error {
+func (a *app) resultError(name string, e *tool.Error) error {
 	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s (%s)", e.Message, e.Code), hint: e.Hint}
 	switch e.Code {
 	case tool.CodeDenied:
@@ -257,8 +258,11 @@ func resultError(name string, e *tool.Error) error {
 		if e.Denial != nil {
 			end.hint = "`stockade policy explain " + name + "` says which rule of which layer decides"
 		}
-		if e.Allow != "" {
-			end.hint = "to allow it: stockade call " + e.Allow + " ..."
+		if a.unasked.take() != nil { // a person who said no knows how to say yes
+			end.code = exitUnasked
+			if e.Allow != "" {
+				end.hint = "to allow it: stockade call " + e.Allow + " ..."
+			}
 		}
 	case tool.CodeUnknownTool:
 		end.code, end.hint = exitUsage, e.Hint

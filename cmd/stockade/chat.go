@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 )
 
 func newChatCmd(a *app) *cobra.Command {
@@ -44,9 +46,9 @@ func runChat(ctx context.Context, a *app, id string) error {
 	}
 	for {
 		if a.s.inTTY {
-			fmt.Fprint(a.s.err, style(a.s.color, styleBold, "> "))
+			fmt.Fprint(a.s.err, terminal.Style(a.s.color, terminal.Bold, "> "))
 		}
-		line, err := t.lines.next(ctx)
+		line, err := t.lines.Next(ctx)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

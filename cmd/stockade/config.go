@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/policy"
 )
@@ -49,7 +50,7 @@ func runConfig(a *app) error {
 				from += fmt.Sprintf(" (and %q of %s)", file.Value, file.From)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", key, oneLine(a.cfg.Value(key)), oneLine(from))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", key, terminal.Line(a.cfg.Value(key)), terminal.Line(from))
 	}
 	return w.Flush()
 }

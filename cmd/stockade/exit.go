@@ -20,6 +20,7 @@ const (
 	exitToolFailed  exitCode = 4
 	exitProvider    exitCode = 5
 	exitLimit       exitCode = 6
+	exitUnasked     exitCode = 7
 	exitInterrupted exitCode = 130
 )
 
@@ -28,6 +29,8 @@ const exitHelp = `Exit codes:
   1 error                     4 call: the tool, or its command, failed
   2 usage or configuration    5 the provider failed
   3 call: denied              6 a limit was reached
+  7 a call was denied because it has to be asked about and nobody could be asked;
+    run: the model answered all the same, and the answer is on stdout
   130 interrupted`
 
 // exitErr ends the program with a code. An empty message prints nothing: what

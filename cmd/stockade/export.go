@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,14 +53,12 @@ func (x *exporting) Append(ctx context.Context, drafts ...session.Draft) ([]sess
 		return nil, err
 	}
 	for _, e := range events {
-		var line bytes.Buffer
-		enc := json.NewEncoder(&line)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(jsonOf(e)); err != nil {
+		line, err := jsonLine(e)
+		if err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}
 		for _, l := range x.to {
-			if err := x.write(filepath.Join(l.Value, e.Session+".jsonl"), line.Bytes()); err != nil {
+			if err := x.write(filepath.Join(l.Value, e.Session+".jsonl"), line); err != nil {
 				return nil, fmt.Errorf("export, which is required (%s): %w", l.From, err)
 			}
 		}

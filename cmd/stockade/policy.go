@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -154,7 +155,7 @@ func runPolicyShow(a *app) error {
 		if s.Changed != "" {
 			words += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Source, s.ID, oneLine(words), oneLine(s.Origin))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Source, s.ID, terminal.Line(words), terminal.Line(s.Origin))
 	}
 	return w.Flush()
 }
@@ -198,7 +199,7 @@ func runPolicyExplain(a *app, caller, name string, args []string) error {
 		{"reason", x.Reason}, {"to change it", x.Change},
 	} {
 		if row[1] != "" {
-			fmt.Fprintf(w, "%s\t%s\n", row[0], oneLine(row[1]))
+			fmt.Fprintf(w, "%s\t%s\n", row[0], terminal.Line(row[1]))
 		}
 	}
 	if p.Hides(entry, tool.CallerAgent) {
@@ -237,7 +238,7 @@ func runPolicyCheck(a *app, as, name string) error {
 	}
 	bounds := layer.Describe()
 	for _, b := range bounds {
-		fmt.Fprintln(a.s.out, oneLine(b.Words))
+		fmt.Fprintln(a.s.out, terminal.Line(b.Words))
 	}
 	a.s.note("%s is a good policy of the %s; it says %d things", name, source, len(bounds))
 	return nil
@@ -261,7 +262,7 @@ func runPolicyRevoke(a *app, what []string) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(a.s.out, "revoked: %s\n", oneLine(r.InWords()))
+			fmt.Fprintf(a.s.out, "revoked: %s\n", terminal.Line(r.InWords()))
 		}
 	}
 	return nil

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -22,18 +24,18 @@ type renderer struct {
 	quiet   bool
 	verbose bool
 
+	shown       terminal.Stream // the answer on a terminal
 	atLineStart bool            // of the answer on stdout
 	held        strings.Builder // the answer of this step, where stdout is no terminal
 	writeErr    error           // of stdout, the first
 	decisions   map[string]session.Decision
 	ended       session.TurnEnded
-	denied      map[string]string // flag that would have allowed a call -> tool
 }
 
 func newRenderer(s *stdio, quiet, verbose bool) *renderer {
 	return &renderer{
 		s: s, quiet: quiet, verbose: verbose, atLineStart: true,
-		decisions: map[string]session.Decision{}, denied: map[string]string{},
+		decisions: map[string]session.Decision{},
 	}
 }
 
@@ -50,21 +52,21 @@ func (r *renderer) show(e session.Event) {
 		if json.Unmarshal(e.Body, &d) == nil {
 			r.held.Reset() // void; a terminal has shown it already
 			r.endLine()
-			r.line(styleWarn, "stockade: %s; trying again", d.Error)
+			r.line(terminal.Yellow, "stockade: %s; trying again", d.Error)
 		}
 	case session.TypeStepEnded:
 		r.endLine()
 	case session.TypeToolCall:
 		r.endLine()
 		if m, ok := e.Message(); ok {
-			r.line(styleBold, "-> %s", m.Content)
+			r.line(terminal.Bold, "-> %s", m.Content)
 		}
 	case session.TypeDecision:
 		var d session.Decision
 		if json.Unmarshal(e.Body, &d) == nil {
 			r.decisions[e.Call] = d
 			if r.verbose {
-				r.line(styleDim, "   %s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
+				r.line(terminal.Dim, "   %s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
 			}
 		}
 	case session.TypeCallChanges:
@@ -75,7 +77,7 @@ func (r *renderer) show(e session.Event) {
 	case session.TypeProgress:
 		var p tool.Progress
 		if json.Unmarshal(e.Body, &p) == nil && p.Message != "" && (r.verbose || p.Level == "warn" || p.Level == "error") {
-			r.line(styleDim, "   %s", p.Message)
+			r.line(terminal.Dim, "   %s", p.Message)
 		}
 	case session.TypeToolResult:
 		if m, ok := e.Message(); ok {
@@ -94,7 +96,7 @@ func (r *renderer) answer(text string) {
 		r.held.WriteString(text)
 		return
 	}
-	r.write(visible(text))
+	r.write(r.shown.Visible(text))
 }
 
 func (r *renderer) write(text string) {
@@ -111,6 +113,7 @@ func (r *renderer) write(text string) {
 func (r *renderer) endLine() {
 	r.write(r.held.String())
 	r.held.Reset()
+	r.shown = terminal.Stream{}
 	if !r.atLineStart {
 		r.write("\n")
 	}
@@ -120,10 +123,22 @@ func (r *renderer) endLine() {
 }
 
 func (r *renderer) line(st, format string, args ...any) {
+	r.rows(st, "", hanging, fmt.Sprintf(format, args...))
+}
+
+// rows prints a text in rows that fit the terminal, so that no part of it can
+// stand where a line of ours would.
+func (r *renderer) rows(st, first, next, text string) {
 	if r.quiet {
 		return
 	}
-	fmt.Fprintln(r.s.err, style(r.s.color, st, indent(visible(fmt.Sprintf(format, args...)))))
+	columns := 0
+	if r.s.columns != nil {
+		columns = r.s.columns()
+	}
+	for _, row := range terminal.Fold(r.s.known.Text(text), first, next, columns) {
+		fmt.Fprintln(r.s.err, terminal.Style(r.s.color, st, row))
+	}
 }
 
 // envelope is what a result's envelope says, for showing it.
@@ -133,7 +148,6 @@ type envelope struct {
 	Error    string          `json:"error"`
 	Code     tool.Code       `json:"error_code"`
 	Hint     string          `json:"hint"`
-	Allow    string          `json:"allow"`
 	Stdout   string          `json:"stdout"`
 	Stderr   string          `json:"stderr"`
 	Metadata struct {
@@ -150,23 +164,20 @@ func (r *renderer) result(e session.Event, m llm.Message) {
 	if json.Unmarshal(m.Data, &data) != nil || json.Unmarshal([]byte(data.Output), &env) != nil {
 		return
 	}
-	if env.Code == tool.CodeDenied && env.Allow != "" {
-		r.denied[env.Allow] = data.Name
-	}
 	if env.Success {
 		r.preview(outputText(env.Result))
 		if aside := asideOf(env.Result); aside != "" {
-			r.line(styleDim, "   %s", aside)
+			r.line(terminal.Dim, "   %s", aside)
 		}
 	} else {
-		r.line(styleRed, "   %s: %s", env.Code, env.Error)
+		r.line(terminal.Red, "   %s: %s", env.Code, env.Error)
 		r.preview(env.Stdout)
 		r.preview(env.Stderr)
 		if env.Hint != "" && r.verbose {
-			r.line(styleDim, "   hint: %s", env.Hint)
+			r.line(terminal.Dim, "   hint: %s", env.Hint)
 		}
 	}
-	r.line(styleDim, "   = %s", cost(data.Name, env, r.decisions[e.Call]))
+	r.line(terminal.Dim, "   = %s", cost(data.Name, env, r.decisions[e.Call]))
 }
 
 // cost is the last line of a call: what it took and who allowed it.
@@ -230,10 +241,10 @@ func (r *renderer) preview(text string) {
 		lines = lines[:previewLines]
 	}
 	for _, l := range lines {
-		r.line("", "   | %s", clip(l, 200))
+		r.rows("", "   | ", "   : ", clip(l, 200))
 	}
 	if more > 0 {
-		r.line(styleDim, "   | ... %d more lines", more)
+		r.line(terminal.Dim, "   | ... %d more lines", more)
 	}
 }
 
@@ -288,9 +299,24 @@ type jsonEvent struct {
 }
 
 func writeJSONEvent(s *stdio, e session.Event) error {
-	enc := json.NewEncoder(s.out)
+	line, err := jsonLine(e)
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(line)
+	return err
+}
+
+// jsonLine is an event in one line, for whatever a reader takes for the end of
+// one.
+func jsonLine(e session.Event) ([]byte, error) {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(jsonOf(e))
+	if err := enc.Encode(jsonOf(e)); err != nil {
+		return nil, err
+	}
+	return terminal.JSON(line.Bytes()), nil
 }
 
 func jsonOf(e session.Event) jsonEvent {
@@ -310,9 +336,9 @@ const maxShownChanges = 8
 // changes lists what a call is about to change.
 func (r *renderer) changes(c session.Changes) {
 	for _, change := range c.Files[:min(len(c.Files), maxShownChanges)] {
-		r.line(styleDim, "   %s %s", change.Kind, clip(change.Path, 200))
+		r.line(terminal.Dim, "   %s %s", change.Kind, clip(change.Path, 200))
 	}
 	if more := len(c.Files) + c.More - maxShownChanges; more > 0 {
-		r.line(styleDim, "   and %d changes more", more)
+		r.line(terminal.Dim, "   and %d changes more", more)
 	}
 }

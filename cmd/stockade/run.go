@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/session"
@@ -93,7 +94,7 @@ type turns struct {
 	a     *app
 	agent *agent.Agent
 	log   *session.Log
-	lines *lineReader
+	lines *terminal.Lines
 
 	dispatcher *dispatch.Dispatcher
 	tools      toolset
@@ -128,7 +129,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &turns{a: a, log: log, lines: newLineReader(a.s.in)}
+	t := &turns{a: a, log: log, lines: terminal.NewLines(a.s.in)}
 	d, err := a.dispatcher(catalog, mounts, log, a.approver(t.lines), past)
 	if err != nil {
 		return nil, err
@@ -162,15 +163,19 @@ func (t *turns) run(ctx context.Context, prompt string) error {
 		if a.flags.json && e.Type != session.TypeTurnEnded {
 			continue
 		}
-		a.screen.show(func() { r.show(e) })
+		a.screen.Show(func() { r.show(e) })
 	}
 	if r.writeErr != nil {
 		return r.writeErr
 	}
-	for allow, name := range r.denied {
-		a.s.note("a call of %s was denied; to allow it: %s", name, oneLine(allow))
+	denied := a.unasked.take()
+	for _, c := range denied {
+		a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.change())
 	}
-	return endError(r.ended)
+	if err := endError(r.ended); err != nil || denied == nil {
+		return err
+	}
+	return &exitErr{code: exitUnasked}
 }
 
 // endError is how the program ends after a turn that did not end in an answer.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/secret"
@@ -112,22 +113,23 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	known := new(secret.Redactor)
 	known.Add(value)
 	q := policy.Question{
-		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, Command: "curl -H " + value, Dir: "/" + value, Says: value, Changes: "+" + value,
+		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, Command: "curl -H " + value, Dir: "/" + value, Says: value, Changes: "+" + value, Paths: []string{value}, Network: []string{value},
 		Warning: value, Rules: map[policy.Scope]string{policy.ScopeAlways: value}, Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Allow: value,
 		Changed: []policy.Change{{Rule: value, Was: policy.Binding{Description: "1", Schema: "1", Capabilities: "1", Said: policy.Said{Description: value, Schema: value, AsksFor: value}},
 			Now: policy.Binding{Description: "2", Schema: "2", Capabilities: "2", Said: policy.Said{Description: "x" + value, Schema: "x" + value, AsksFor: "x" + value}}}},
 	}
-	var out bytes.Buffer
-	term := &terminal{out: &out, width: 30, known: known} // narrow: a value would be broken over two rows
+	var out strings.Builder
+	narrow := prompt.Renderer{Width: 30} // a value would be broken over two rows
 	for _, q := range []policy.Question{q, {Call: q.Call, Changes: q.Changes}, {Call: q.Call}} {
-		term.ask(redactQuestion(known, q), true)
+		text, _ := narrow.Question(prompt.Question{Question: redactQuestion(known, q)}, true)
+		out.WriteString(text)
 	}
 	for _, part := range []string{value, "hunter2", value[:6]} {
 		if strings.Contains(out.String(), part) {
 			t.Errorf("the question shows %q:\n%s", part, out.String())
 		}
 	}
-	if !strings.Contains(out.String(), "changed:") || q.Rules[policy.ScopeAlways] != value || q.Changed[0].Rule != value {
+	if !strings.Contains(out.String(), "changed:") || q.Rules[policy.ScopeAlways] != value || q.Changed[0].Rule != value || q.Paths[0] != value || q.Network[0] != value {
 		t.Error("what changed is not shown, or was changed")
 	}
 	if q.Command != "curl -H "+value || !strings.Contains(string(q.Call.Args), value) {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/secret"
@@ -107,14 +108,14 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 		return "", err
 	}
 	// Before the prompt: who sees that may type at once.
-	if err := noEcho(in); err != nil {
+	if err := terminal.NoEcho(in); err != nil {
 		return "", err
 	}
 	defer func() {
-		flushInput(in)
+		terminal.FlushInput(in)
 		_ = term.Restore(fd, state)
 	}()
-	flushInput(in)
+	terminal.FlushInput(in)
 	fmt.Fprint(out, prompt)
 	type line struct {
 		text []byte
@@ -179,6 +180,12 @@ func redactQuestion(r *secret.Redactor, q policy.Question) policy.Question {
 	q.Call.Args = r.JSON(q.Call.Args)
 	for _, text := range []*string{&q.Reason, &q.Command, &q.Dir, &q.Says, &q.Changes, &q.Warning, &q.Allow} {
 		*text = r.Text(*text)
+	}
+	q.Paths, q.Network = slices.Clone(q.Paths), slices.Clone(q.Network)
+	for _, texts := range [][]string{q.Paths, q.Network} {
+		for i := range texts {
+			texts[i] = r.Text(texts[i])
+		}
 	}
 	rules := map[policy.Scope]string{}
 	for scope, words := range q.Rules {

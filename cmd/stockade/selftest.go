@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/selftest"
 )
@@ -167,11 +168,11 @@ func attacksTable(s *stdio, results []selftest.Result, took time.Duration, verbo
 		if !r.Pass {
 			says = r.Detail
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Name, verdict(r), oneLine(says))
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Name, verdict(r), terminal.Line(says))
 		if verbose {
 			fmt.Fprintf(w, "    %s %d ms.", r.Tries, r.Duration.Milliseconds())
 			if r.Pass && r.Detail != "" {
-				fmt.Fprintf(w, " %s.", oneLine(r.Detail))
+				fmt.Fprintf(w, " %s.", terminal.Line(r.Detail))
 			}
 			fmt.Fprintln(w)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 )
@@ -97,7 +98,7 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 		if title == "" && i.Turns == 0 {
 			title = "(stockade call)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, clip(oneLine(title), 60))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, clip(terminal.Line(title), 60))
 	}
 	return w.Flush()
 }
@@ -114,6 +115,9 @@ func runSessionShow(ctx context.Context, a *app, prefix string) error {
 	// Here the session is the result, so all of it goes to stdout.
 	page := *a.s
 	page.err, page.color = a.s.out, false
+	if !a.s.outTTY {
+		page.columns = nil
+	}
 	r := newRenderer(&page, false, a.flags.verbose)
 	for e, err := range st.Events(ctx, id, 0) {
 		if err != nil {
@@ -135,19 +139,19 @@ func runSessionShow(ctx context.Context, a *app, prefix string) error {
 func showPast(r *renderer, e session.Event) {
 	switch {
 	case e.Body == nil:
-		r.line(styleDim, "   (%s: deleted)", e.Type)
+		r.line(terminal.Dim, "   (%s: deleted)", e.Type)
 	case e.Type == session.TypeSessionStarted:
 		var s session.Started
 		if json.Unmarshal(e.Body, &s) == nil {
-			r.line(styleDim, "session %s, %s, %s in %s", e.Session, e.Time.Local().Format(time.DateTime), s.Program, s.Workspace)
-			r.line(styleDim, "mounts: %s", strings.Join(s.Mounts, " "))
+			r.line(terminal.Dim, "session %s, %s, %s in %s", e.Session, e.Time.Local().Format(time.DateTime), s.Program, s.Workspace)
+			r.line(terminal.Dim, "mounts: %s", strings.Join(s.Mounts, " "))
 		}
 	case e.Type == session.TypeTurnStarted:
 		var t session.TurnStarted
 		if json.Unmarshal(e.Body, &t) == nil {
 			r.line("", "")
 			r.line("", "[turn %d, %s] > %s", e.Turn, strings.TrimSpace(t.Provider+" "+t.Model), t.Prompt)
-			r.line(styleDim, "in %s", t.Workspace)
+			r.line(terminal.Dim, "in %s", t.Workspace)
 		}
 	case e.Type == session.TypeMessage:
 		if m, ok := e.Message(); ok && m.Kind == llm.Assistant {
@@ -158,11 +162,11 @@ func showPast(r *renderer, e session.Event) {
 	case e.Type == session.TypeDecision:
 		r.show(e)
 		if d := r.decisions[e.Call]; d.Answer != nil {
-			r.line(styleDim, "   asked (%s): %s", d.Reason, answerText(d))
+			r.line(terminal.Dim, "   asked (%s): %s", d.Reason, answerText(d))
 		}
 	case e.Type == session.TypeTurnEnded:
 		r.show(e)
-		r.line(styleDim, "turn ended: %s, %d steps, %d calls, %d ms%s", r.ended.Reason, r.ended.Steps, r.ended.Calls, r.ended.DurationMS, suffix(": ", r.ended.Error))
+		r.line(terminal.Dim, "turn ended: %s, %d steps, %d calls, %d ms%s", r.ended.Reason, r.ended.Steps, r.ended.Calls, r.ended.DurationMS, suffix(": ", r.ended.Error))
 	default:
 		r.show(e)
 	}

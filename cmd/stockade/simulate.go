@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"text/tabwriter"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -131,7 +132,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			changed++
 			now += " *"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, oneLine(s.Tool), oneLine(s.Was), now, s.Now.Source, clip(oneLine(s.Now.Rule), 80))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, terminal.Line(s.Tool), terminal.Line(s.Was), now, s.Now.Source, clip(terminal.Line(s.Now.Rule), 80))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -1,16 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"strings"
-	"unicode"
 
 	"golang.org/x/term"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/secret"
 )
 
@@ -28,7 +29,9 @@ type stdio struct {
 
 	inTTY, outTTY, errTTY bool
 	color                 bool // on stderr
-	env                   func(string) string
+	// columns is how wide the terminal of stderr is now; 0: it is none.
+	columns func() int
+	env     func(string) string
 }
 
 func osStdio() *stdio {
@@ -38,6 +41,13 @@ func osStdio() *stdio {
 		errTTY: term.IsTerminal(int(os.Stderr.Fd())),
 	}
 	s.color = s.errTTY && s.colors()
+	s.columns = func() int {
+		columns, _, err := term.GetSize(int(os.Stderr.Fd()))
+		if s.errTTY && (err != nil || columns <= 0) {
+			return 80
+		}
+		return columns
+	}
 	return s
 }
 
@@ -64,75 +74,31 @@ func (s *stdio) piped() bool {
 
 // note tells the person something that is not the result.
 func (s *stdio) note(format string, args ...any) {
-	fmt.Fprintf(s.err, "stockade: %s\n", s.message(format, args))
+	s.message("stockade: ", format, args...)
 }
 
 func (s *stdio) hint(format string, args ...any) {
-	fmt.Fprintf(s.err, "hint: %s\n", s.message(format, args))
+	s.message("hint: ", format, args...)
 }
 
-func (s *stdio) message(format string, args []any) string {
-	return indent(visible(s.known.Text(fmt.Sprintf(format, args...))))
+// message is not broken into rows: it may hold a command to copy.
+func (s *stdio) message(before, format string, args ...any) {
+	fmt.Fprintln(s.err, strings.Join(terminal.Fold(s.known.Text(fmt.Sprintf(format, args...)), before, hanging, 0), "\n"))
 }
 
-// The styles.
-const (
-	styleBold  = "1"
-	styleDim   = "2"
-	styleRed   = "31"
-	styleGreen = "32"
-	styleWarn  = "33"
-)
-
-func style(color bool, style, text string) string {
-	if !color {
-		return text
-	}
-	return "\x1b[" + style + "m" + text + "\x1b[0m"
-}
-
-// visible makes text harmless on a terminal: characters that move the cursor,
-// change colours, reorder text or do not show at all are replaced by their
-// code. Line ends and tabs stay.
-func visible(text string) string {
-	if strings.IndexFunc(text, hidden) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if hidden(r) {
-			fmt.Fprintf(&b, "<U+%04X>", r)
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// hidden reports whether a character does not show as what it is.
-func hidden(r rune) bool {
-	switch r {
-	case '\n', '\t':
-		return false
-	case 0x2800, 0x3164, 0xFFA0, 0x115F, 0x1160, unicode.ReplacementChar: // blank, though called printable
-		return true
-	}
-	return !unicode.IsPrint(r)
-}
-
-// indent keeps the lines of a text behind its first one from looking like
-// lines of ours.
-func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n     ") }
-
-// oneLine is visible text without line ends.
-func oneLine(text string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(visible(text))
-}
+// hanging stands before each line of a message but the first, which so cannot
+// look like a message of its own.
+const hanging = "     "
 
 // printJSON prints a value for programs and for people.
 func printJSON(s *stdio, v any) error {
-	enc := json.NewEncoder(s.out)
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := s.out.Write(terminal.JSON(out.Bytes()))
+	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -108,7 +109,7 @@ func (t toolset) list(s *stdio) error {
 	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
 	for _, name := range t.catalog.Names() {
 		e, _ := t.catalog.Find(name)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, policy.RiskOf(e.Capabilities), e.Module.Name, clip(oneLine(firstLine(e.Description)), 80))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, policy.RiskOf(e.Capabilities), e.Module.Name, clip(terminal.Line(firstLine(e.Description)), 80))
 	}
 	return w.Flush()
 }
@@ -163,7 +164,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	if indented, err := json.MarshalIndent(e.Parameters, "", "  "); err == nil {
 		pretty = indented
 	}
-	_, err = fmt.Fprintf(a.s.out, "\n%s\n\nArguments (JSON Schema):\n%s\n", visible(e.Description), visible(string(pretty)))
+	_, err = fmt.Fprintf(a.s.out, "\n%s\n\nArguments (JSON Schema):\n%s\n", terminal.Visible(e.Description), terminal.Visible(string(pretty)))
 	return err
 }
 

@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 )
@@ -89,14 +91,14 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 	if err != nil || width < 40 {
 		width = 80
 	}
-	flushInput(in) // an answer must not be given before its question is seen
+	terminal.FlushInput(in) // an answer must not be given before its question is seen
 	folded := showAsks(out, f, was, width, false)
 	for {
 		words := "[y]es, [n]o:"
 		if folded {
 			words = "[y]es, [v]iew all, [n]o:"
 		}
-		fmt.Fprint(out, style(a.s.colors(), styleBold, fmt.Sprintf("%s: trust this file as it is? %s ", oneLine(f.Path), words)))
+		fmt.Fprint(out, terminal.Style(a.s.colors(), terminal.Bold, fmt.Sprintf("%s: trust this file as it is? %s ", terminal.Line(f.Path), words)))
 		line, err := readShown(ctx, in)
 		if errors.Is(err, io.EOF) {
 			return false, nil
@@ -124,11 +126,11 @@ func (a *app) keepTrust(f *config.File) error {
 // trusted. It reports whether something was folded.
 func showAsks(w io.Writer, f *config.File, was config.Trust, width int, all bool) (folded bool) {
 	show := func(title, text string) {
-		rows, cut := gutter(text, width, all)
+		rows, cut := prompt.Renderer{Width: width}.Text(text, all)
 		fmt.Fprintf(w, "  %s\n%s", title, rows)
 		folded = folded || cut
 	}
-	fmt.Fprintf(w, "\n%s asks for what only you can give:\n", oneLine(f.Path))
+	fmt.Fprintf(w, "\n%s asks for what only you can give:\n", terminal.Line(f.Path))
 	for _, ask := range f.Asks() {
 		show(fmt.Sprintf("%s, line %d:", ask.Key, f.Line(ask.Key)), ask.Value)
 		// Some letters look like others; in an address or a path that matters.
@@ -310,7 +312,7 @@ func runConfigTrusted(a *app) error {
 		for _, ask := range s.Asks {
 			names = append(names, ask.Key)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.12s\t%s\n", oneLine(s.Path), s.State, s.Added.Format(time.DateOnly), s.SHA256, oneLine(strings.Join(names, ", ")))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%.12s\t%s\n", terminal.Line(s.Path), s.State, s.Added.Format(time.DateOnly), s.SHA256, terminal.Line(strings.Join(names, ", ")))
 	}
 	return w.Flush()
 }
@@ -331,7 +333,7 @@ func runConfigRevoke(a *app, names []string) error {
 		if !found {
 			return usageError("`stockade config trusted` lists what is", "%s is not trusted", path)
 		}
-		fmt.Fprintf(a.s.out, "revoked: %s\n", oneLine(path))
+		fmt.Fprintf(a.s.out, "revoked: %s\n", terminal.Line(path))
 	}
 	return nil
 }

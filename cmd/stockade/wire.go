@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/config"
@@ -48,7 +49,8 @@ type app struct {
 	secrets *secret.Vault
 	asked   atomic.Bool // no passphrase is asked for any more
 
-	screen   screen
+	screen   terminal.Screen
+	unasked  unasked
 	box      *sandbox.Sandbox
 	out      *egress.Egress
 	sessions session.Store

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/BurntSushi/toml"
@@ -100,16 +99,16 @@ func ParseAnswers(path string, data []byte) ([]Answer, error) {
 	return f.Allow, nil
 }
 
-// adding is held from reading the old answers to replacing them.
-var adding sync.Mutex
-
 // AddAnswer adds an answer to the file, which it creates if need be, mode 0600.
 // The file is replaced as a whole, so a crash leaves the old one or the new one.
-// What could not be read back is not written. Answers that two goroutines add
-// at once are both kept; of two processes, the last one's.
+// What could not be read back is not written. Answers that are added at once, in
+// this process and in others, are all kept.
 func AddAnswer(path string, a Answer) error {
-	adding.Lock()
-	defer adding.Unlock()
+	unlock, err := lockKept(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	answers, err := LoadAnswers(path)
 	if err != nil {
 		return err
@@ -122,8 +121,11 @@ func AddAnswer(path string, a Answer) error {
 
 // RemoveAnswers removes the answers that match and returns them.
 func RemoveAnswers(path string, match func(Answer) bool) ([]Answer, error) {
-	adding.Lock()
-	defer adding.Unlock()
+	unlock, err := lockKept(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
 	answers, err := LoadAnswers(path)
 	if err != nil {
 		return nil, err

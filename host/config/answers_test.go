@@ -36,13 +36,13 @@ func TestAnswersComeBackAsTheyWereGiven(t *testing.T) {
 			t.Fatalf("after %q: %s", rule, diff)
 		}
 	}
-	for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): fs.ModeDir | 0o700} {
+	for name, mode := range map[string]fs.FileMode{path: 0o600, path + ".lock": 0o600, filepath.Dir(path): fs.ModeDir | 0o700} {
 		if st, err := os.Stat(name); err != nil || st.Mode() != mode {
 			t.Errorf("%s: mode %v, %v; want %v", name, st.Mode(), err, mode)
 		}
 	}
 	entries, err := os.ReadDir(filepath.Dir(path))
-	if err != nil || len(entries) != 1 {
+	if err != nil || len(entries) != 2 { // and its lock
 		t.Errorf("something is left behind: %v, %v", entries, err)
 	}
 	if data, _ := os.ReadFile(path); !strings.HasPrefix(string(data), "# What was answered") {

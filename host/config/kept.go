@@ -1,12 +1,15 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/BurntSushi/toml"
+	"github.com/gofrs/flock"
 )
 
 // decodeAll decodes a file that this program keeps. Anything unknown in it is an
@@ -26,14 +29,29 @@ func decodeAll(path string, data []byte, into any) error {
 	return nil
 }
 
-// replaceFile writes a file that only its owner can read, and makes its
-// directory if need be. A crash leaves the old file or the new one.
-func replaceFile(path string, data []byte) error {
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+// lockTimeout is how long a change of such a file waits for another one.
+const lockTimeout = 10 * time.Second
+
+// lockKept keeps everybody else, in this process and in others, from changing a
+// file until unlock is called: who reads it to replace it must not bring back
+// what another has taken away meanwhile.
+func lockKept(path string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
 	}
-	tmp, err := os.CreateTemp(dir, ".new-*")
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	l := flock.New(path+".lock", flock.SetPermissions(0o600))
+	if _, err := l.TryLockContext(ctx, 5*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { _ = l.Unlock() }, nil
+}
+
+// replaceFile writes a file that only its owner can read. A crash leaves the
+// old file or the new one. Its lock is held.
+func replaceFile(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
 	if err != nil {
 		return err
 	}

@@ -131,8 +131,11 @@ func ParseTrust(path string, data []byte) ([]Trust, error) {
 // mode 0600. What was trusted at the same place before is not any more. It is
 // replaced as a whole, like that of [AddAnswer].
 func AddTrust(path string, t Trust) error {
-	adding.Lock()
-	defer adding.Unlock()
+	unlock, err := lockKept(path)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	trusts, err := loadTrust(path)
 	if err != nil {
 		return err
@@ -144,8 +147,11 @@ func AddTrust(path string, t Trust) error {
 // RemoveTrust takes trust in the file at a place back, and reports whether
 // there was any.
 func RemoveTrust(path, place string) (bool, error) {
-	adding.Lock()
-	defer adding.Unlock()
+	unlock, err := lockKept(path)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
 	trusts, err := loadTrust(path)
 	if err != nil {
 		return false, err

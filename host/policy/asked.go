@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // AnswerExpires is how long a question can be answered. It outlasts a lunch and
@@ -44,11 +46,15 @@ func (q Question) digest() (id [32]byte) {
 		binary.BigEndian.PutUint64(n[:], v)
 		h.Write(n[:])
 	}
-	for _, s := range []string{
-		q.Session, q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, q.Changes,
+	for _, list := range [][]string{
+		{q.Session, q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, q.Changes},
+		q.Paths, q.Network, tool.SecretNames(q.Secrets),
 	} {
-		put(uint64(len(s)))
-		h.Write([]byte(s))
+		put(uint64(len(list)))
+		for _, s := range list {
+			put(uint64(len(s)))
+			h.Write([]byte(s))
+		}
 	}
 	put(uint64(q.Call.Turn))
 	put(uint64(q.Call.Step))

@@ -53,6 +53,9 @@ func TestAnAnswerSettlesItsQuestionInTime(t *testing.T) {
 		"command":    func(q *Question) { q.Command = "ls -l" },
 		"its place":  func(q *Question) { q.Dir = "/v" },
 		"changes":    func(q *Question) { q.Changes = "+y" },
+		"paths":      func(q *Question) { q.Paths = []string{"/w/a"} },
+		"hosts":      func(q *Question) { q.Network = []string{"example.com"} },
+		"secrets":    func(q *Question) { q.Secrets = []tool.Secret{{Name: "A"}} },
 		"boundaries": func(q *Question) { q.Tool, q.Call.ID = "", "c1t" },
 	} {
 		other := put(change)

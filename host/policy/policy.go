@@ -339,6 +339,13 @@ type Question struct {
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
 	Says    string // what the caller says that the command does; its word, not a fact
+	// Paths are the files that the arguments name, where the tool says which
+	// arguments do: absolute and clean, as far as words can tell. Whoever shows
+	// them looks where they lead.
+	Paths []string
+	// Network is the rules about whom the call could reach, as in
+	// [Network.Rules]; nil unless the tool asks for the network.
+	Network []string
 	// Secrets are those whose placeholders the tool would get; never a value.
 	Secrets []tool.Secret
 	Changes string // what it would change, as a diff; empty when the call was not tried yet
@@ -378,6 +385,7 @@ func (d Decision) Question() Question {
 	if q.Warning == "" && d.entry.Capabilities.Network != tool.NetworkNone {
 		q.Warning = Exfiltrates
 	}
+	q.Paths, q.Network = d.paths(), d.reaches()
 	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
 		r, err := d.RuleFor(scope)
 		if err != nil {
@@ -390,6 +398,33 @@ func (d Decision) Question() Question {
 		q.Rules[scope] = r.InWords()
 	}
 	return q
+}
+
+// paths are the files that the arguments name.
+func (d Decision) paths() []string {
+	if d.entry.Content == nil {
+		return nil
+	}
+	text, ok := d.args().str(d.entry.Content.Path)
+	if !ok {
+		return nil
+	}
+	name, _ := cleanPath(text, d.call.Cwd)
+	if name == "" {
+		return nil // it is no path, and the tool will say so
+	}
+	return []string{name}
+}
+
+// reaches is the network that a grant would give, in words.
+func (d Decision) reaches() []string {
+	if d.policy == nil || d.entry.Capabilities.Network == tool.NetworkNone {
+		return nil
+	}
+	if rules := d.policy.network.Rules(); len(rules) > 0 {
+		return rules
+	}
+	return []string{"nobody: no rule allows a host"}
 }
 
 func (d Decision) changes() []Change {

@@ -733,6 +733,42 @@ func TestDecisionsWhileRulesAreAdded(t *testing.T) {
 
 // BenchmarkDecide: 500 rules that all speak of the called tool and of an
 // argument, of which none is about this call. Target: under 5 µs.
+func TestAQuestionNamesFilesAndHosts(t *testing.T) {
+	writer := entry(t, "w", writes)
+	writer.Content = &tool.Content{Path: "path"}
+	for args, want := range map[string][]string{
+		`{"path":"a.txt"}`:       {"/work/a.txt"},
+		`{"path":"sub/../../b"}`: {"/b"},
+		`{"path":"/etc/./x"}`:    {"/etc/x"},
+		`{"path":7}`:             nil,
+		`{}`:                     nil,
+		`{"path":"a\u0000b"}`:    nil,
+	} {
+		q := New(Options{}).Decide(call("w", args), writer).Question()
+		if !slices.Equal(q.Paths, want) || q.Network != nil {
+			t.Errorf("%s: paths %q, network %q", args, q.Paths, q.Network)
+		}
+	}
+	rule, err := ParseNetRule(Allow, "api.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	talker := entry(t, "n", tool.Capabilities{Network: tool.NetworkHTTP})
+	for _, c := range []struct {
+		network *Network
+		want    []string
+	}{
+		{NewNetwork([]NetRule{rule}), []string{"api.example.com"}},
+		{NewNetwork(nil), []string{"nobody: no rule allows a host"}},
+		{nil, []string{"nobody: no rule allows a host"}},
+	} {
+		q := New(Options{Network: c.network}).Decide(call("n", `{}`), talker).Question()
+		if !slices.Equal(q.Network, c.want) {
+			t.Errorf("the network is %q, want %q", q.Network, c.want)
+		}
+	}
+}
+
 func BenchmarkDecide(b *testing.B) {
 	for name, c := range map[string]struct {
 		rule, args string

@@ -1,0 +1,170 @@
+package prompt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Dialogue asks a person. It is used by one goroutine at a time. When the
+// context of a prompt ends, the prompt ends, says why, and returns the cause.
+type Dialogue interface {
+	// One asks about one call.
+	One(ctx context.Context, q policy.Question) (policy.Answer, error)
+	// Many asks about several calls at once.
+	Many(ctx context.Context, qs []policy.Question) (Verdict, error)
+}
+
+// Verdict is the answer to a batch. Its zero value allows nothing.
+type Verdict struct {
+	// Each: every call is asked about by itself. Otherwise Answer, which never
+	// holds for more than once, is for all of them.
+	Each   bool
+	Answer policy.Answer
+}
+
+// Queue asks about one thing at a time, in the order in which calls arrive.
+// Those that wait together are shown as a batch; what arrives after that is not
+// part of it. A call that is cancelled leaves at once, also while it is shown. It
+// implements dispatch.Approver and is safe for concurrent use.
+type Queue struct {
+	dialogue Dialogue
+	prompt   chan struct{} // held by who shows a prompt; holds one
+
+	mu      sync.Mutex
+	waiting []*asked // in order of arrival, also while they are shown
+	shown   []*asked
+	end     context.CancelCauseFunc // of the prompt that shows them
+}
+
+// asked is one call that waits for an answer.
+type asked struct {
+	q    policy.Question
+	each bool // its batch is to be asked about one by one; guarded by Queue.mu
+
+	answered chan struct{} // closed when what follows is set
+	answer   policy.Answer
+	err      error
+}
+
+// NewQueue returns a queue in front of a dialogue.
+func NewQueue(d Dialogue) *Queue { return &Queue{dialogue: d, prompt: make(chan struct{}, 1)} }
+
+// Approve implements dispatch.Approver. The prompts are shown by the calls that
+// wait, whichever comes first.
+func (u *Queue) Approve(ctx context.Context, q policy.Question) (policy.Answer, error) {
+	a := &asked{q: q, answered: make(chan struct{})}
+	u.mu.Lock()
+	u.waiting = append(u.waiting, a)
+	u.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { u.withdraw(a, context.Cause(ctx)) })()
+	defer func() { u.withdraw(a, context.Cause(ctx)) }()
+	for {
+		select {
+		case <-a.answered:
+			return a.answer, a.err
+		case <-ctx.Done():
+			return policy.Answer{}, context.Cause(ctx)
+		case u.prompt <- struct{}{}:
+		}
+		// Both may have happened while it waited for the prompt.
+		select {
+		case <-a.answered:
+		case <-ctx.Done():
+		default:
+			u.show(ctx)
+		}
+		<-u.prompt
+	}
+}
+
+// withdraw takes a call out of the queue, and ends the prompt that shows it.
+func (u *Queue) withdraw(a *asked, cause error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.waiting = slices.DeleteFunc(u.waiting, func(o *asked) bool { return o == a })
+	if slices.Contains(u.shown, a) {
+		u.end(&Withdrawn{Tool: a.q.Tool, Cause: cause})
+	}
+}
+
+// Withdrawn is the cause with which a prompt ends when a call that it shows is
+// cancelled.
+type Withdrawn struct {
+	Tool  string
+	Cause error
+}
+
+func (w *Withdrawn) Error() string {
+	return fmt.Sprintf("the call of %s does not wait any more: %v", name(w.Tool), w.Cause)
+}
+
+func (w *Withdrawn) Unwrap() error { return w.Cause }
+
+// show shows one prompt. Who calls it holds the prompt.
+func (u *Queue) show(ctx context.Context) {
+	batch, ctx, done := u.next(ctx)
+	defer done()
+	switch len(batch) {
+	case 0: // the last one has just been cancelled
+		return
+	case 1:
+		answer, err := u.dialogue.One(ctx, batch[0].q)
+		u.settle(ctx, batch, answer, err)
+		return
+	}
+	questions := make([]policy.Question, len(batch))
+	for i, a := range batch {
+		questions[i] = a.q
+	}
+	verdict, err := u.dialogue.Many(ctx, questions)
+	if err == nil && verdict.Each {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		for _, a := range batch {
+			a.each = true
+		}
+		return
+	}
+	verdict.Answer.Scope = policy.ScopeOnce
+	u.settle(ctx, batch, verdict.Answer, err)
+}
+
+// next is what is asked about next: the first that waits, and if nobody wants it
+// asked by itself, all that wait behind it. The context ends with any of them.
+func (u *Queue) next(ctx context.Context) ([]*asked, context.Context, func()) {
+	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx)) // each call's own end is seen to by withdraw
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	batch := slices.Clone(u.waiting)
+	if len(batch) > 1 && batch[0].each {
+		batch = batch[:1]
+	}
+	u.shown, u.end = batch, end
+	return batch, ctx, func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.shown, u.end = nil, nil
+		end(nil)
+	}
+}
+
+// settle gives everyone in a batch the answer. Where one of them was withdrawn
+// meanwhile nobody has one: what was shown is not what would be answered.
+func (u *Queue) settle(ctx context.Context, batch []*asked, answer policy.Answer, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	for _, a := range batch {
+		a.answer, a.err = answer, err
+		a.answer.Question = a.q.ID
+		close(a.answered)
+	}
+	u.shown = nil
+	u.waiting = slices.DeleteFunc(u.waiting, func(o *asked) bool { return slices.Contains(batch, o) })
+}

@@ -1,0 +1,109 @@
+package prompt
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+)
+
+// imitation is what looks like a question, a note or a message of ours.
+var imitation = regexp.MustCompile(`(?im)\ballow\?|\[y\]es|\[risk \w+\]|^ {4}[|:~] |^stockade: |<(?:tab>|newline>|\d+ blanks>|U\+|0x)|\d rows folded|\d times more\b`)
+
+// suspect looks for what a person does not see in a text, or sees as something
+// else, and says so. Each finding is in plain ASCII.
+type suspect struct {
+	found []string
+	seen  map[string]bool
+}
+
+// look goes through a text of others.
+func (s *suspect) look(text string) {
+	var shown terminal.Stream
+	for i, r := range text {
+		c := text[i:]
+		if _, n := utf8.DecodeRuneInString(c); n < len(c) {
+			c = c[:n]
+		}
+		switch code := shown.Visible(c); {
+		case code != c && strings.HasPrefix(code, "<0x"):
+			s.say("bytes", "it holds bytes that are no text; they are written like %s", code)
+		case code != c:
+			s.say("hidden", "it holds characters that do not show, or change how others do; they are written like %s", code)
+		case unicode.In(r, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko):
+			s.say("order", "it holds letters that are written from right to left: around them the order on the screen may not be the order of the text")
+		}
+	}
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !dressed(r) }) {
+		if posing(word) {
+			s.say("letters", "it holds letters that look like others: %s", escaped(word))
+		}
+	}
+	if imitation.MatchString(text) {
+		s.say("imitation", "it holds text that looks like this program's own; what stands behind a bar is never ours")
+	}
+}
+
+func (s *suspect) say(kind, format string, args ...any) {
+	if s.seen[kind] {
+		return
+	}
+	if s.seen == nil {
+		s.seen = map[string]bool{}
+	}
+	s.seen[kind] = true
+	s.found = append(s.found, fmt.Sprintf(format, args...))
+}
+
+// alike are letters of other scripts that look like Latin ones. A word of them
+// alone is flagged as well as a word that mixes.
+const alike = "аеорсухіјѕһԁԛԝѵгАВЕКМНОРСТУХІЈЅԌΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορτυχօսոցհզ"
+
+// posing reports whether a word mixes Latin letters with those of a script that
+// has look-alikes, or consists of look-alikes only.
+func posing(word string) bool {
+	latin, foreign, lookalikes, letters := false, false, 0, 0
+	for _, r := range word {
+		switch {
+		case dressed(r):
+			return true
+		case unicode.Is(unicode.Latin, r):
+			latin = true
+		case unicode.In(r, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu):
+			foreign = true
+		}
+		if unicode.IsLetter(r) {
+			letters++
+		}
+		if strings.ContainsRune(alike, r) {
+			lookalikes++
+		}
+	}
+	// One such letter alone is a word of many languages.
+	return latin && foreign || lookalikes > 1 && lookalikes == letters
+}
+
+// dressed: an ASCII character in another form: full-width, mathematical, in a
+// circle or in brackets.
+func dressed(r rune) bool {
+	return r >= 0xFF01 && r <= 0xFF5E || r >= 0x1D400 && r <= 0x1D7FF || r >= 0x249C && r <= 0x24E9
+}
+
+// escaped is a word in ASCII, at most so much of it that it fits into a line.
+func escaped(word string) string {
+	var b strings.Builder
+	for _, r := range word {
+		if b.Len() > 40 {
+			return b.String() + "..."
+		}
+		if r < 0x80 {
+			b.WriteRune(r)
+		} else {
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,32 @@
+package terminal
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// JSON is the same JSON in which every character that does not show, or that
+// some reader takes for the end of a line, is escaped, and every byte that is no
+// character is replaced. White space between values stays.
+func JSON(data []byte) []byte {
+	if bytes.IndexFunc(data, Hidden) < 0 {
+		return data
+	}
+	out := make([]byte, 0, len(data)+64)
+	for len(data) > 0 {
+		r, n := utf8.DecodeRune(data)
+		switch {
+		case !Hidden(r):
+			out = append(out, data[:n]...)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		data = data[n:]
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package terminal
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Fold makes a text visible in rows of at most so many columns, 0 for any. The
+// first begins with first, and each other one with next, so that none can look
+// like a line of somebody else.
+func Fold(text, first, next string, columns int) []string {
+	var out []string
+	for line := range strings.SplitSeq(Visible(text), "\n") {
+		rows := []string{line}
+		if columns > 0 {
+			rows = Rows(strings.ReplaceAll(line, "\t", "    "), max(columns-1-max(len(first), len(next)), 2))
+		}
+		for _, row := range rows {
+			out = append(out, first+row)
+			first = next
+		}
+	}
+	return out
+}
+
+// Rows breaks a visible line into rows of at most so many columns. A character
+// outside ASCII counts as two, because how wide it is depends on the terminal
+// and its fonts; marks stay with their character. No row is empty but that of
+// an empty line.
+func Rows(line string, columns int) []string {
+	var rows []string
+	start, used := 0, 0
+	for i := 0; i < len(line); {
+		end, width := cluster(line, i)
+		if used+width > columns && i > start {
+			rows, start, used = append(rows, line[start:i]), i, 0
+		}
+		i, used = end, used+width
+	}
+	return append(rows, line[start:])
+}
+
+// cluster is where the character at i ends, with the marks on it, and how many
+// columns it may take.
+func cluster(line string, i int) (end, width int) {
+	r, n := utf8.DecodeRuneInString(line[i:])
+	end, width = i+n, columnsOf(r)
+	for end < len(line) {
+		r, n := utf8.DecodeRuneInString(line[end:])
+		if !mark(r) {
+			break
+		}
+		end, width = end+n, width+columnsOf(r)
+	}
+	return end, width
+}
+
+func columnsOf(r rune) int {
+	if r < utf8.RuneSelf {
+		return 1
+	}
+	return 2
+}

@@ -1,0 +1,18 @@
+package terminal
+
+// The styles.
+const (
+	Bold   = "1"
+	Dim    = "2"
+	Red    = "31"
+	Green  = "32"
+	Yellow = "33"
+)
+
+// Style gives visible text a style, if there are colours.
+func Style(color bool, style, text string) string {
+	if !color || style == "" {
+		return text
+	}
+	return "\x1b[" + style + "m" + text + "\x1b[0m"
+}

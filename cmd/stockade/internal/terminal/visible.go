@@ -1,0 +1,102 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxMarks is how many marks a character can carry, as a letter of Vietnamese
+// does. More of them grow over the lines above and below.
+const maxMarks = 2
+
+// Visible makes text harmless on a terminal: a character that moves the cursor,
+// changes colours, reorders text or does not show is replaced by its code, such
+// as <U+001B>, and a byte that is no character by <0x9B>. Line ends and tabs
+// stay.
+func Visible(text string) string {
+	var s Stream
+	return s.Visible(text)
+}
+
+// Line is visible text in one line: line ends and tabs are \n and \t.
+func Line(text string) string {
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(Visible(text))
+}
+
+// Stream makes a text visible that comes in pieces, each of whole characters.
+// The zero value is at the beginning of a text.
+type Stream struct {
+	last  rune // that was shown; 0 is none
+	marks int  // on it
+}
+
+// Visible returns the next piece, see [Visible].
+func (s *Stream) Visible(text string) string {
+	if plain(text) {
+		if text != "" {
+			s.last, s.marks = rune(text[len(text)-1]), 0
+		}
+		return text
+	}
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, "<0x%02X>", text[i])
+			s.last, s.marks = 0, 0
+		case s.hides(r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+			s.last, s.marks = 0, 0 // no mark goes on a code
+		default:
+			b.WriteRune(r)
+			if mark(r) {
+				s.marks++
+			} else {
+				s.last, s.marks = r, 0
+			}
+		}
+	}
+	return b.String()
+}
+
+// plain: all of it is ASCII that shows.
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < ' ' || c > '~') && c != '\n' && c != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// hides reports whether a character does not show as what it is where it stands.
+func (s *Stream) hides(r rune) bool {
+	switch {
+	case r == emoji && unicode.Is(unicode.So, s.last) && s.marks == 0:
+		return false // as models write them
+	case Hidden(r):
+		return true
+	case mark(r):
+		return s.last <= ' ' || s.marks >= maxMarks
+	}
+	return false
+}
+
+// emoji is the variation selector that asks for the colourful form of a symbol.
+const emoji = 0xFE0F
+
+func mark(r rune) bool { return r >= 0x300 && unicode.In(r, unicode.Mn, unicode.Me) }
+
+// Hidden reports whether a character never shows as what it is: what is not
+// printable, and what is called so and yet leaves nothing or a blank behind.
+func Hidden(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case 0x2800, 0xFFFC, 0x16FE4, 0x1D159, unicode.ReplacementChar:
+		return true
+	}
+	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}

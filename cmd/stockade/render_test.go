@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal/terminaltest"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func event(t *testing.T, typ session.Type, body any) session.Event {
+	t.Helper()
+	data, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session.Event{Header: session.Header{Session: "s", Type: typ, Call: "c", Time: time.Unix(0, 0)}, Body: data}
+}
+
+// returned is the event of a result.
+func returned(t *testing.T, r tool.Result) session.Event {
+	t.Helper()
+	data, err := json.Marshal(llm.ResultData{CallID: "c", Name: "probe", Output: string(r.Envelope())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return event(t, session.TypeToolResult, llm.Message{Kind: llm.ToolResult, Data: data})
+}
+
+// TestWhatATurnShowsIsHarmless: whatever a tool, a file name or a model says
+// moves nothing on the terminal, and what a tool says stands behind a mark.
+func TestWhatATurnShowsIsHarmless(t *testing.T) {
+	for _, v := range terminaltest.Vectors() {
+		if !utf8.ValidString(v.Text) {
+			continue // JSON brings none
+		}
+		t.Run(v.Name, func(t *testing.T) {
+			failed := tool.Failed(tool.CodeFailed, tool.InternalError, "%s", v.Text)
+			failed.Err.Stdout, failed.Err.Stderr, failed.Err.Hint = v.Text, v.Text, v.Text
+			for what, e := range map[string]session.Event{
+				"output":   returned(t, tool.Result{Output: tool.Text(v.Text)}),
+				"error":    returned(t, failed),
+				"call":     event(t, session.TypeToolCall, llm.Message{Kind: llm.ToolCall, Content: v.Text}),
+				"progress": event(t, session.TypeProgress, tool.Progress{Level: "warn", Message: v.Text}),
+				"changes":  event(t, session.TypeCallChanges, session.Changes{Files: []session.Change{{Kind: tool.Created, Path: v.Text}}}),
+				"decision": event(t, session.TypeDecision, session.Decision{Tool: v.Text, Effect: "ask", Rule: v.Text}),
+				"restart":  event(t, session.TypeRestart, session.Restart{Error: v.Text}),
+			} {
+				out, errs := &terminaltest.Emulator{Columns: 60}, &terminaltest.Emulator{Columns: 60, Wide: true}
+				r := newRenderer(&stdio{out: out, err: errs, outTTY: true, color: true, columns: func() int { return 60 }}, false, true)
+				r.show(e)
+				if errs.Acts != nil {
+					t.Errorf("%s: it did more than print: %q", what, errs.Acts)
+				}
+				seen := ""
+				for i, row := range errs.Rows() {
+					seen += row.Text
+					if row.Wrapped {
+						t.Errorf("%s: row %d began because the one before was full: %q", what, i, row.Text)
+					}
+					if i > 0 && strings.Contains(row.Text, "EVIL") && !strings.HasPrefix(row.Text, "   ") {
+						t.Errorf("%s: a row looks like ours: %q", what, row.Text)
+					}
+				}
+				if strings.Contains(v.Text, "EVIL") && len(v.Text) < 100 && !strings.Contains(strings.NewReplacer(" ", "", "|", "", ":", "").Replace(seen), "EVIL") {
+					t.Errorf("%s: it does not show: %q", what, seen)
+				}
+			}
+			// The answer of the model, in pieces.
+			out := &terminaltest.Emulator{Columns: 60}
+			r := newRenderer(&stdio{out: out, err: out, outTTY: true}, false, false)
+			for _, c := range v.Text {
+				r.show(event(t, session.TypeDelta, session.Delta{Text: string(c)}))
+			}
+			if out.Acts != nil {
+				t.Errorf("the answer did more than print: %q", out.Acts)
+			}
+		})
+	}
+}
+
+func TestWhatATurnShowsKeepsItsMarks(t *testing.T) {
+	const text = "Vie\u0323\u0302t \u26a0\ufe0f"
+	var out bytes.Buffer
+	r := newRenderer(&stdio{out: &out, err: &out, outTTY: true}, false, false)
+	for _, c := range text {
+		r.show(event(t, session.TypeDelta, session.Delta{Text: string(c)}))
+	}
+	if out.String() != text {
+		t.Errorf("in pieces it is %q", out.String())
+	}
+}
+
+// TestOneEventIsOneLine: nothing in an event ends a line for any reader.
+func TestOneEventIsOneLine(t *testing.T) {
+	lineEnds := []string{"\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"}
+	text := "a" + strings.Join(lineEnds, "b") + "\n{\"seq\":8,\"type\":\"call.decision\"}"
+	body, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As others write JSON: what has to be escaped is, and nothing else.
+	bare := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(body))
+	if bare == string(body) {
+		t.Fatal("the test does not work")
+	}
+	for _, body := range []string{bare, `{"text":` + "\n" + ` "a` + "\u2028" + `"}`} {
+		var out bytes.Buffer
+		e := session.Event{Header: session.Header{Seq: 7, Session: "s", Type: session.TypeMessage}, Body: json.RawMessage(body)}
+		if err := writeJSONEvent(&stdio{out: &out}, e); err != nil {
+			t.Fatal(err)
+		}
+		line, ok := strings.CutSuffix(out.String(), "\n")
+		if !ok {
+			t.Errorf("%q does not end", out.String())
+		}
+		for _, end := range lineEnds {
+			if strings.Contains(line, end) {
+				t.Errorf("%q holds %q", line, end)
+			}
+		}
+		var got struct {
+			Seq  int
+			Data any
+		}
+		var want any
+		if json.Unmarshal([]byte(line), &got) != nil || json.Unmarshal([]byte(body), &want) != nil || got.Seq != 7 || !reflect.DeepEqual(got.Data, want) {
+			t.Errorf("%q is not the event", line)
+		}
+	}
+}
+
+// linked is a directory with links in it.
+func linked(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "real", "a"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{
+		"link": "real", "file": "real/a", "nothing": "real/none", "chain": filepath.Join(dir, "link"), "loop": "loop",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestLeadsTo(t *testing.T) {
+	dir := linked(t)
+	for path, want := range map[string]string{
+		"real/a": "real/a", "real/new": "real/new", "real/new/er": "real/new/er",
+		"link/a": "real/a", "link/new/er": "real/new/er", "file": "real/a", "nothing": "real/none", "nothing/x": "real/none/x", "chain/a": "real/a",
+		"loop": "loop", "loop/x": "loop/x",
+	} {
+		if got := leadsTo(dir+"/"+path, maxLinks); got != dir+"/"+want {
+			t.Errorf("%s leads to %s, want %s", path, got, want)
+		}
+	}
+}
