@@ -32,7 +32,7 @@
 //	llm/openai       the OpenAI wire format, over go-openai
 //	llm/offline      the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest      the suite that every Model passes
-//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached
+//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached; the paths that need care
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
 //	secret           named secrets: keyring or encrypted file; placeholders of a call; the redactor
@@ -87,7 +87,8 @@
 // environment, flags) says; the ceiling is what all layers permit together; the
 // route is the proxy and the certificate authorities to which the administrator
 // binds everybody. A rule has conditions; an answer is a rule that allows. A
-// trust is a yes to one content of one project file.
+// trust is a yes to one content of one project file. A path is special if it is
+// on the list of those that need care: closed, asked about, or secret.
 //
 // # Imports
 //

@@ -232,6 +232,9 @@ func (a *app) showResult(name string, r tool.Result) error {
 	if aside != "" {
 		a.s.note("%s", aside)
 	}
+	if r.Note != "" {
+		a.s.note("%s", r.Note)
+	}
 	if a.flags.verbose {
 		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), humanCount(r.Usage.FuelUsed), humanBytes(int64(r.Usage.PeakMemoryBytes)))
 	}

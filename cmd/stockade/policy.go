@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -189,7 +190,9 @@ func runPolicyExplain(a *app, caller, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	x := p.Decide(tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.work}, entry).Explain()
+	call := tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.work}
+	call.Files = dispatch.NamedFiles(p, call, entry)
+	x := p.Decide(call, entry).Explain()
 	if a.flags.json {
 		return printJSON(a.s, x)
 	}

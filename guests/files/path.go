@@ -95,7 +95,7 @@ func (l location) fault(op string, err error) error {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EFBIG):
 		return tool.IO("%s %s: no room: the disk is full, or the call has written as much as one call may", op, l.shown())
 	case tool.AsError(err).Code == tool.CodeDenied:
-		return tool.Denied("%s %s: not permitted: the path is outside the granted directories", op, l.shown())
+		return tool.Denied("%s %s: not permitted: the path is outside the granted directories, or needs more care than others", op, l.shown())
 	case errors.Is(err, fs.ErrNotExist):
 		return tool.NotFound("%s %s: no such file or directory%s", op, l.shown(), l.hint())
 	case errors.Is(err, syscall.ENOTDIR):

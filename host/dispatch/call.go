@@ -97,6 +97,7 @@ func (c *Call) carryOut(ctx context.Context) (tool.Result, error) {
 	}
 	c.enter(StateEvaluatingPolicy)
 	c.call.Earlier = c.d.counts.take(entry.Name)
+	c.call.Files = NamedFiles(c.d.opts.Policy, c.call, entry)
 	decision := c.d.opts.Policy.Decide(c.call, entry)
 	grant, refusal, err := c.decide(ctx, decision)
 	if err != nil {

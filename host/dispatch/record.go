@@ -57,7 +57,7 @@ func (c *Call) redact(result tool.Result) tool.Result {
 		return result
 	}
 	if result.Err == nil {
-		result.Output = r.JSON(result.Output)
+		result.Output, result.Note = r.JSON(result.Output), r.Text(result.Note)
 		return result
 	}
 	clean := *result.Err

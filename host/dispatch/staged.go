@@ -56,7 +56,9 @@ func (c *Call) settle(ctx context.Context, decision policy.Decision, grant polic
 			staged, result = nil, c.unmade(ctx, result, err)
 		}
 	}
-	if grant.Rehearsal() {
+	// Also of a call that was allowed: some changes are asked about each time.
+	decision, differs := decision.After(changes)
+	if grant.Rehearsal() || differs {
 		var refusal *tool.Result
 		var err error
 		if grant, refusal, err = c.decideTried(ctx, decision, result, changes); err != nil {
@@ -127,6 +129,9 @@ func (c *Call) decideTried(ctx context.Context, decision policy.Decision, result
 		_, err := c.record(ctx, session.TypeDecision, c.decision(decision))
 		return policy.Grant{}, nil, err
 	}
+	if decision.Effect() != policy.Ask {
+		return c.conclude(ctx, decision, policy.Question{}, policy.Answer{})
+	}
 	question := decision.Question()
 	var all bool
 	question.Changes, all = diff.Unified(ctx, changes, c.call.Cwd)
@@ -136,7 +141,7 @@ func (c *Call) decideTried(ctx context.Context, decision policy.Decision, result
 	case len(changes) == 0:
 		question.Changes = "nothing"
 	case !all:
-		question.Warning = "there are more changes than are shown, and a yes is for all of them"
+		question.Warn("there are more changes than are shown, and a yes is for all of them")
 	}
 	return c.ask(ctx, decision, question)
 }

@@ -32,6 +32,10 @@ func (d Decision) Explain() Explanation {
 		return x
 	case x.Allow != "":
 		x.Change = "answer yes, or add " + x.Allow
+	case d.effect == Deny && d.closed:
+		x.Change = "change it by hand: no answer and no rule allows a tool to"
+	case d.effect == Ask && len(d.special()) > 0:
+		x.Change = "answer yes"
 	case d.source == SourceAdmin:
 		x.Change = "only the administrator can: " + where
 	case d.effect == Ask && d.policy != nil && d.policy.confirmAll:
@@ -55,6 +59,9 @@ func (d Decision) Explain() Explanation {
 func (d Decision) AllowRule() (Rule, bool) {
 	if d.policy == nil || d.effect != Ask || d.floor {
 		return Rule{}, false
+	}
+	if len(d.special()) > 0 {
+		return d.namedRule()
 	}
 	return d.answer(), true
 }

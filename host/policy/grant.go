@@ -43,6 +43,7 @@ type grant struct {
 	cwd                  string
 	mounts               []Mount
 	masked               []string
+	paths                Paths
 	limits               Limits
 	secrets              []tool.Secret
 
@@ -84,6 +85,14 @@ func (g Grant) Masked() []string {
 		return nil
 	}
 	return slices.Clone(g.g.masked)
+}
+
+// Paths says what the guest may do with special paths inside a mount.
+func (g Grant) Paths() Paths {
+	if g.g == nil {
+		return Paths{}
+	}
+	return g.g.paths
 }
 
 // Secrets lists the secrets that the guest may have placeholders of, as its

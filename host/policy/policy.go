@@ -103,6 +103,9 @@ type Decision struct {
 	exact  bool   // a flag of this run allows the very command
 	danger string // what is regretted in the command; empty: nothing
 	stale  []Rule // that would have answered, had nothing changed
+
+	reads, changed []specialPath // that need care, and an answer to this call alone
+	closed         bool          // it is denied because of a path
 }
 
 // Effect is allow, ask or deny.
@@ -135,8 +138,9 @@ func (d Decision) secretNames() string {
 // Decide says what happens to a call whose arguments fit the schema. A rule
 // that denies wins over every rule that allows; where no rule speaks, the risk
 // decides. A command that is easily regretted asks where a rule allows it, but
-// for one that names it to the letter on the command line of this run. It looks
-// at nothing but what it is given.
+// for one that names it to the letter on the command line of this run; and so
+// does a call that names a file which looks like a secret, but for a rule that
+// names it too. It looks at nothing but what it is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if p.bounded(&d) {
@@ -149,6 +153,7 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 		d.floor = true
 	}
 	d.regret(args)
+	p.readsSecrets(&d)
 	return d
 }
 
@@ -339,9 +344,8 @@ type Question struct {
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
 	Says    string // what the caller says that the command does; its word, not a fact
-	// Paths are the files that the arguments name, where the tool says which
-	// arguments do: absolute and clean, as far as words can tell. Whoever shows
-	// them looks where they lead.
+	// Paths are the files that the arguments name, see [PathArgs]: absolute and
+	// clean, as far as words can tell. Whoever shows them looks where they lead.
 	Paths []string
 	// Network is the rules about whom the call could reach, as in
 	// [Network.Rules]; nil unless the tool asks for the network.
@@ -369,6 +373,14 @@ const Unconfined = "bash is not confined yet: this command runs with all your ri
 // network.
 const Exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
 
+// Warn adds something that the person should know.
+func (q *Question) Warn(what string) {
+	if q.Warning != "" && what != "" {
+		q.Warning += "; "
+	}
+	q.Warning += what
+}
+
 // Question puts an Ask into words.
 func (d Decision) Question() Question {
 	q := Question{
@@ -385,6 +397,7 @@ func (d Decision) Question() Question {
 	if q.Warning == "" && d.entry.Capabilities.Network != tool.NetworkNone {
 		q.Warning = Exfiltrates
 	}
+	q.Warn(d.warning())
 	q.Paths, q.Network = d.paths(), d.reaches()
 	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
 		r, err := d.RuleFor(scope)
@@ -400,20 +413,15 @@ func (d Decision) Question() Question {
 	return q
 }
 
-// paths are the files that the arguments name.
-func (d Decision) paths() []string {
-	if d.entry.Content == nil {
-		return nil
+// paths are the files that the arguments name, see [PathArgs].
+func (d Decision) paths() (names []string) {
+	for _, f := range PathArgs(d.call, d.entry) {
+		// What is no path the tool will say.
+		if name, _ := cleanPath(f.Path, d.call.Cwd); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	text, ok := d.args().str(d.entry.Content.Path)
-	if !ok {
-		return nil
-	}
-	name, _ := cleanPath(text, d.call.Cwd)
-	if name == "" {
-		return nil // it is no path, and the tool will say so
-	}
-	return []string{name}
+	return names
 }
 
 // reaches is the network that a grant would give, in words.
@@ -444,6 +452,8 @@ func (d Decision) rememberable() error {
 		return errors.New("nothing was decided")
 	case d.effect != Ask || d.source != SourceDefault:
 		return errors.New("an answer here holds once: a rule or a setting asks every time")
+	case len(d.special()) > 0:
+		return errors.New("an answer about such a path holds once, for this call")
 	case d.entry.Capabilities.Exec == "":
 		return nil
 	case d.policy.tier == TierNone:
@@ -516,9 +526,10 @@ func (d Decision) Rehearse() (Grant, error) {
 }
 
 // OnlyChanges reports whether the changes are all that asks: the same call
-// would be allowed if it changed nothing.
+// would be allowed if it changed nothing. What a call has read that looks like
+// a secret is told only after an answer, as is that it has failed.
 func (d Decision) OnlyChanges() bool {
-	return d.CanRehearse() && d.source == SourceDefault && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
+	return d.CanRehearse() && d.source == SourceDefault && len(d.special()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
 }
 
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
@@ -566,6 +577,9 @@ func (d Decision) newGrant() (Grant, error) {
 	}
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked
+		for _, s := range d.reads {
+			g.paths.readable = append(g.paths.readable, s.path)
+		}
 		for _, m := range p.mounts {
 			m.Write = m.Write && caps.Files == tool.FilesWrite
 			g.mounts = append(g.mounts, m)

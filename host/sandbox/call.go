@@ -68,6 +68,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 		out: out, toolErr: toolErr, err: err,
 	})
 	hostErr = errors.Join(hostErr, err)
+	if inst != nil && inst.files != nil {
+		result = careful(result, toolErr != nil, inst.files.Refused())
+	}
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)
 	result.Usage.Network = grant.Traffic()

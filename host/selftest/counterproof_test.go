@@ -52,6 +52,7 @@ func proofs() []proof {
 			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd
 			symlink-absolute symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times
 			symlink-dangling symlink-chain symlink-proc symlink-device symlink-target symlink-made symlink-moved
+			git-hook-planted own-configuration-planted secret-file-read
 			hard-link-made hard-link-write read-only-create read-only-truncate read-only-write nothing-mounted-read nothing-mounted-write
 			masked-read masked-write masked-moved masked-link symlink-exchanged descriptor-flood disk-quota huge-file
 			table-grow table-grow-slowly

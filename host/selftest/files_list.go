@@ -16,6 +16,7 @@ func fileAttacks() []Attack {
 		ro      = "mounted read-only"
 		masked  = "masked"
 		nothing = "nothing is mounted"
+		closed  = "a path that no tool changes"
 	)
 	at := func(t *trial, s *script, name string) place { return s.at(t.guest(name)) }
 	link := func(target, name string) func(*trial) error {
@@ -33,6 +34,10 @@ func fileAttacks() []Attack {
 	secret := func(t *trial) error { // what is masked: one that exists, and one that does not
 		return errors.Join(os.MkdirAll(t.host("ws/.config/stockade"), 0o700), os.Mkdir(t.host("ws/.cache"), 0o700),
 			t.write("ws/.config/stockade/agent.toml", t.canary))
+	}
+	repositories := func(t *trial) error {
+		return errors.Join(os.MkdirAll(t.host("ws/.git/hooks"), 0o700), t.write("ws/.git/config", "[core]"), t.link(".git", "ws/l"),
+			os.Mkdir(t.host("ws/bare"), 0o700), t.write("ws/bare/HEAD", "ref: refs/heads/main"), t.write("ws/bare/config", "[core]"))
 	}
 	maskedDirs := []string{"ws/.config/stockade", "ws/.cache/stockade"}
 
@@ -242,6 +247,39 @@ func fileAttacks() []Attack {
 				s.overwrite(at(t, s, "ws/l"), 0, "open ws/l for writing")
 				s.open(at(t, s, "ws/l"), oTruncate, mayRead, 0).refused("truncate ws/l")
 				s.utimes(at(t, s, "ws/l")).refused("set the times of ws/l")
+			}},
+		{name: "git-hook-planted", tries: "Make a git hook and git configuration, also by another name, and in a repository of another name.", by: closed,
+			plant: repositories,
+			try: func(t *trial, s *script) {
+				s.stat(at(t, s, "ws/l"), 0).must("see the link")
+				for _, n := range []string{".git/hooks/pre-commit", ".GIT/hooks/pre-commit", "l/hooks/pre-commit", "d/.git", ".gitmodules", "bare/config"} {
+					s.overwrite(at(t, s, "ws/"+n), oCreate, "create ws/"+n)
+				}
+				s.mkdir(at(t, s, "ws/d/.git")).refused("mkdir ws/d/.git")
+				s.rename(at(t, s, "ws/inside"), at(t, s, "ws/.git/hooks/pre-commit")).refused("move a file to a hook")
+				s.rename(at(t, s, "ws/.git"), at(t, s, "ws/moved")).refused("move ws/.git away")
+				s.unlink(at(t, s, "ws/.git/config")).refused("unlink ws/.git/config")
+			}},
+		{name: "own-configuration-planted", tries: "Make our own configuration in the workspace, where there is none.", by: closed,
+			try: func(t *trial, s *script) {
+				for _, n := range []string{"agent.toml", "Agent.TOML", "d/agent.toml"} {
+					s.overwrite(at(t, s, "ws/"+n), oCreate, "create ws/"+n)
+					s.rename(at(t, s, "ws/inside"), at(t, s, "ws/"+n)).refused("move a file to ws/" + n)
+				}
+				s.mkdir(at(t, s, "ws/.stockade")).refused("mkdir ws/.stockade")
+				s.rename(at(t, s, "ws/d"), at(t, s, "ws/.stockade")).refused("move a directory to ws/.stockade")
+			}},
+		{name: "secret-file-read", tries: "Read files of the workspace that look like secrets, also through a symbolic link and by another name.", by: "a file that looks like a secret",
+			plant: func(t *trial) error {
+				return errors.Join(t.write("ws/.env", t.canary), t.write("ws/d/id_rsa", t.canary), t.link("../.env", "ws/d/l"))
+			},
+			try: func(t *trial, s *script) {
+				s.stat(at(t, s, "ws/d/l"), 0).must("see the link")
+				for _, n := range []string{"ws/.env", "ws/d/id_rsa", "ws/d/l"} {
+					s.steal(at(t, s, n), "open "+n)
+				}
+				s.rename(at(t, s, "ws/.env"), at(t, s, "ws/moved")).refused("move ws/.env")
+				s.steal(at(t, s, "ws/moved"), "open ws/moved")
 			}},
 		{name: "preopen-replaced", tries: "Put another directory in the place of the root and open names below it.", by: outside,
 			try: func(t *trial, s *script) {

@@ -27,8 +27,17 @@ type Call struct {
 	Turn, Step int
 	// Earlier is how many calls of the tool came before it in the session.
 	Earlier int
+	// Files are those that exist and that arguments name, as far as dispatch has
+	// found out.
+	Files []NamedFile
 	// Limit is set on the last calls that a loop allows; the result carries it.
 	Limit string
+}
+
+// NamedFile is a regular file that an argument names.
+type NamedFile struct {
+	Arg  string // its name, or a JSON pointer
+	Path string // absolute, on the host, without links
 }
 
 // ArgsDigest identifies the arguments: what was approved is what runs.

@@ -88,7 +88,10 @@ type Result struct {
 	// Output is the tool's own result: one JSON object.
 	Output json.RawMessage
 	Err    *Error
-	Usage  Usage
+	// Note is what the host adds to a success that is not all of one, such as
+	// files that were not read; empty where there is nothing to add.
+	Note  string
+	Usage Usage
 	// LimitReached and LimitMessage tell the model that the loop stops here.
 	LimitReached bool
 	LimitMessage string
@@ -118,6 +121,7 @@ type metadata struct {
 type successEnvelope struct {
 	Success      bool            `json:"tool_success"`
 	Result       json.RawMessage `json:"result"`
+	Note         string          `json:"note,omitempty"`
 	LimitReached bool            `json:"limit_reached,omitempty"`
 	LimitMessage string          `json:"limit_message,omitempty"`
 	Metadata     metadata        `json:"metadata"`
@@ -158,7 +162,7 @@ func (r Result) Envelope() json.RawMessage {
 		if len(out) == 0 || !json.Valid(out) {
 			out = Text(string(out))
 		}
-		return marshal(successEnvelope{true, out, r.LimitReached, r.LimitMessage, meta})
+		return marshal(successEnvelope{true, out, r.Note, r.LimitReached, r.LimitMessage, meta})
 	}
 	typ := r.Err.Type
 	if typ == "" {

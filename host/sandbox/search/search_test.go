@@ -359,3 +359,18 @@ func TestAPanicOfAWorkerComesToTheGuest(t *testing.T) {
 	}()
 	_, _ = r.all()
 }
+
+// A file that looks like a secret is not searched, whatever leads to it, and
+// the rest is.
+func TestSecretFilesAreNotSearched(t *testing.T) {
+	w := newWorld(t, nil, nil, map[string]string{
+		"ws/.env": "hit\n", "ws/a": "hit\n", "ws/d/server.key": "hit\n", "ws/l": "->.env", "ws/self": "->.", "ws/.env.example": "hit\n",
+	})
+	lines, f := w.lines(t, Query{Files: w.names(".env", "a", "d/server.key", "l", "self/.env", "self/l", ".env.example"), Pattern: "hit", MaxMatches: 9, MaxText: MaxText, MaxChars: 9})
+	if len(lines) != 2 || f.Failed != 5 {
+		t.Errorf("found %v, and %d failed", lines, f.Failed)
+	}
+	if refused := w.Refused(); len(refused) != 2 {
+		t.Errorf("refused %v", refused)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/host/policy"
 )
 
 // Dir is an open directory: itself and its parent, the names that lead to
@@ -18,7 +20,10 @@ type Dir struct {
 	fixed   int      // so many of them stay; the others are staged
 	m       *mount   // nil for a synthetic directory, as are the rest
 	held    *held
-	trails  [][]string // guarded: the hidden things below
+	real    string         // of a writable mount: without links
+	barred  policy.Special // why it must not be changed
+	locked  bool           // that it must not
+	trails  [][]string     // guarded: the hidden things below
 	entries *entries
 	node    *node               // staged only
 	merged  map[string]struct{} // staged: the names that are listed first
@@ -66,6 +71,10 @@ const maxLeftOut = 64
 // a synthetic directory; the caller closes it on error.
 func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 	d := &Dir{fs: f, shown: p.shown, m: p.m, ino: hashIno(p.shown), node: p.node}
+	if p.m != nil && p.m.write {
+		d.barred, d.locked = f.barred(p, false)
+		d.real = p.real()
+	}
 	if p.m != nil {
 		d.ino = p.m.describe(fi, p.shown).Ino
 	}
@@ -252,6 +261,9 @@ func (d *Dir) shows(e hostEntry) bool {
 func (d *Dir) SetTimes(atim, mtim int64) Errno {
 	if d.m == nil || !d.m.write {
 		return errReadOnly
+	}
+	if d.locked {
+		return d.fs.refuse(d.m, d.real, d.barred)
 	}
 	d.fs.limits.Fuel(costSyscall)
 	if d.node != nil {

@@ -13,7 +13,10 @@
 // cannot be changed. A masked path is one that the guest must never reach,
 // although it lies inside a mount. A guarded mount is one that has a masked
 // path or another mount inside; only guarded mounts pay for the checks this
-// needs, see guard.go.
+// needs, see guard.go. A special path is one on the list of package policy, by
+// the name that the host has for it, see special.go: a closed one is not
+// changed, one that is to be asked about is changed on a stage only, and a
+// secret file is read only if [Options] names it.
 //
 // # Names
 //
@@ -31,7 +34,8 @@
 //
 // Errors of the host are passed on by name. Besides, a guest is told
 //
-//	EPERM         outside the granted directories, masked, or a symbolic link that
+//	EPERM         a special path, of which [FS.Refused] says why;
+//	              outside the granted directories, masked, or a symbolic link that
 //	              leads there, whether or not the host has something of that name;
 //	              creating links; renaming or removing a mount or what leads to a
 //	              masked path
@@ -76,7 +80,7 @@
 // the other end of a FIFO may notice it.
 //
 // A file with several hard links can be read: the other names cannot be
-// found. It cannot be changed. A guest creates no links. A handle that was
+// found, not even if one of them is that of a secret. It cannot be changed. A guest creates no links. A handle that was
 // opened inside a mount stays valid when the file is moved elsewhere by the
 // host, as everywhere on POSIX.
 //

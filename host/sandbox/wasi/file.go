@@ -3,6 +3,8 @@ package wasi
 import (
 	"math"
 	"os"
+
+	"github.com/stockade-dev/stockade/host/policy"
 )
 
 // File is an open regular file. The position is kept here and not by the
@@ -14,6 +16,9 @@ type File struct {
 	body          body
 	shown         string
 	reads, writes bool
+	real          string         // of a writable mount: without links
+	barred        policy.Special // why it must not be changed
+	locked        bool           // that it must not
 
 	at     int64
 	size   int64 // what this handle knows; others may have made the file longer
@@ -211,8 +216,11 @@ func (f *File) Sync() Errno {
 
 // SetTimes changes the times of the file, see [FS.SetTimes].
 func (f *File) SetTimes(atim, mtim int64) Errno {
-	if !f.m.write {
+	switch {
+	case !f.m.write:
 		return errReadOnly
+	case f.locked:
+		return f.fs.refuse(f.m, f.real, f.barred)
 	}
 	fi, errno := f.stat()
 	if errno != 0 {

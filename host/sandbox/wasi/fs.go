@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -20,11 +21,13 @@ import (
 // FS is what a guest sees of the host's files.
 type FS struct {
 	// Fixed at creation.
-	mounts []*mount            // the longest name first
-	tree   map[string][]string // "/" and each directory above a mount: the names in it that lead to one
-	limits Limits
-	stage  *Stage  // nil: what is written goes to the host at once
-	record Journal // nil: nobody is told
+	mounts  []*mount            // the longest name first
+	tree    map[string][]string // "/" and each directory above a mount: the names in it that lead to one
+	limits  Limits
+	stage   *Stage  // nil: what is written goes to the host at once
+	record  Journal // nil: nobody is told
+	paths   policy.Paths
+	refused *refusals // shared with views
 
 	written, created atomic.Int64
 
@@ -282,15 +285,18 @@ type place struct {
 	shown string // the absolute name the guest used
 	slash bool   // must be a directory
 
-	// In a guarded mount only:
+	// Where the name was walked only:
+	walked bool
+	rel    string      // of dir, below the mount
 	info   os.FileInfo // what the walk found under name; nil if nothing
 	trails [][]string  // the hidden things below dir
 	linked bool        // a symbolic link at the end of the name led here
 
-	// In a staged mount only, with the three above:
-	up    *node // the directory
-	node  *node // what is there; nil if nothing
 	fault Errno // why it was not found, unless there is just nothing
+
+	// In a staged mount only, with what is above but for the first two:
+	up   *node // the directory
+	node *node // what is there; nil if nothing
 }
 
 // close releases what the walk opened. It does nothing to the zero place.
@@ -309,8 +315,8 @@ const (
 	followLink
 )
 
-// at finds the place of a name. What last says is done here only in a guarded
-// mount, where nothing else may; elsewhere the root does it.
+// at finds the place of a name. What last says is done here only where the name
+// is walked, and nothing else may; elsewhere the root does it.
 func (f *FS) at(name string, last lastLink) (place, Errno) {
 	f.limits.Fuel(costPath)
 	shown, slash, errno := clean(name)
@@ -338,9 +344,13 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, up: m.layer.top, fault: errno}
 			}
 			return p, 0
-		case m.guard != nil:
+		case m.guard != nil || m.write:
 			p, steps, errno := m.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
-			f.limits.Fuel(uint64(steps) * costWalk)
+			f.limits.Fuel(max(uint64(steps)*costWalk, uint64(strings.Count(rel, "/"))*costName))
+			if errno != 0 && m.guard == nil {
+				// The host would not have been asked yet.
+				p, errno = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, walked: true, rel: ".", fault: errno}, 0
+			}
 			return p, errno
 		}
 		f.limits.Fuel(uint64(strings.Count(rel, "/")) * costName)
@@ -369,7 +379,8 @@ func (p *place) writable() Errno {
 	return 0
 }
 
-func (p *place) guarded() bool { return p.m.guard != nil }
+// guarded reports whether the name was walked, one name at a time.
+func (p *place) guarded() bool { return p.walked || p.staged() && p.m.guard != nil }
 
 // staged reports whether changes are made to a node. What the walk found is
 // known then, as it is in a guarded mount.
@@ -414,6 +425,8 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 	if p.guarded() {
 		// A link is at the place only if it was not to be followed.
 		switch {
+		case p.fault != 0:
+			return nil, nil, p.fault
 		case p.info == nil:
 			return nil, nil, ENOENT
 		case p.info.Mode().Type() == fs.ModeSymlink:
@@ -422,7 +435,7 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 			return nil, nil, errKind
 		}
 	}
-	file, err := p.dir.OpenFile(p.name, access|openNonblock, 0)
+	file, err := p.open(access | openNonblock)
 	if err != nil {
 		return nil, nil, errnoOf(err)
 	}
@@ -445,6 +458,18 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 		return nil, nil, errno
 	}
 	return file, fi, 0
+}
+
+// open opens what is at the place. A name that was not walked is ELOOP if it has
+// symbolic links, or if they cannot be told.
+func (p *place) open(flag int) (*os.File, error) {
+	if p.guarded() {
+		return p.dir.OpenFile(p.name, flag, 0)
+	}
+	if dir, ok := p.dir.(straight); ok {
+		return dir.openStraight(p.name, flag)
+	}
+	return nil, syscall.ELOOP
 }
 
 // holdToChange opens what is at the place in order to change what is known

@@ -30,6 +30,9 @@ type trail struct {
 }
 
 func (g *guard) hides(fi os.FileInfo) bool {
+	if g == nil {
+		return false
+	}
 	for _, h := range g.hidden {
 		if sameHostFile(h, fi) {
 			return true
@@ -41,6 +44,9 @@ func (g *guard) hides(fi os.FileInfo) bool {
 // from returns the trails that go on in a directory: those that start there,
 // and those of its parent that went through its name.
 func (g *guard) from(dir os.FileInfo, parent [][]string, name string) [][]string {
+	if g == nil {
+		return nil
+	}
 	var out [][]string
 	for _, t := range g.trails {
 		if sameHostFile(t.dir, dir) {
@@ -152,21 +158,23 @@ func split(p string) []string {
 // maxSteps bounds the work for one name: ".." in a symbolic link starts over.
 const maxSteps = 2 * MaxPath
 
-// walk finds rel in a guarded mount. Each directory is opened by its name in
+// walk finds rel where links matter. Each directory is opened by its name in
 // the one before, and what was opened must be what was seen there; so no
 // exchange of a directory for a symbolic link leads past the guard. It says how
 // many names it has looked at before the last one.
 func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps int, errno Errno) {
-	p = place{m: m, dir: m.root, name: ".", info: m.info, shown: shown, slash: slash}
+	p = place{m: m, dir: m.root, name: ".", info: m.info, shown: shown, slash: slash, walked: true, rel: "."}
+	var done []string // the names from the root of the mount to p.dir
 	defer func() {
 		if errno != 0 {
 			p.close()
 			p = place{}
+		} else if len(done) > 0 {
+			p.rel = strings.Join(done, "/")
 		}
 	}()
 	p.trails = m.guard.from(m.info, nil, "")
 	todo := split(rel)
-	var done []string // the names from the root of the mount to p.dir
 	links := 0
 	for ; len(todo) > 0; steps++ {
 		if steps > maxSteps {

@@ -71,7 +71,7 @@ func (l *layer) walk(rel, shown string, followLast, slash bool) (p place, steps 
 			}
 			return place{}, steps, errno
 		}
-		if g := l.m.guard; g != nil && n.origin != nil && g.hides(n.origin.info) {
+		if g := l.m.guard; n.origin != nil && g.hides(n.origin.info) {
 			return place{}, steps, errOutside
 		}
 		switch {
@@ -109,9 +109,6 @@ func (l *layer) walk(rel, shown string, followLast, slash bool) (p place, steps 
 }
 
 func (l *layer) trails(n *node, fi os.FileInfo, parent [][]string) [][]string {
-	if l.m.guard == nil {
-		return nil
-	}
 	return l.m.guard.from(fi, parent, n.name)
 }
 

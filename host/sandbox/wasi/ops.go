@@ -69,6 +69,9 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 		if p.slash {
 			return nil, EISDIR
 		}
+		if errno := f.mayChange(&p, false); errno != 0 {
+			return nil, errno
+		}
 	}
 	if errno := f.reserve(); errno != 0 {
 		return nil, errno
@@ -102,6 +105,11 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	errno = ENOENT
 	if !exclusive {
 		host, fi, errno = p.hold(how)
+		if errno == ELOOP && !p.guarded() {
+			if errno = f.walkAgain(&p, flag&NoFollow == 0 || p.slash); errno == 0 {
+				host, fi, errno = p.hold(how)
+			}
+		}
 	}
 	if errno == ENOENT && flag&Create != 0 {
 		host, fi, errno = f.create(&p, how)
@@ -127,6 +135,11 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	case flag&DirectoryOnly != 0:
 		return nil, ENOTDIR
 	}
+	if reads(flag) {
+		if errno := f.mayRead(&p); errno != 0 {
+			return nil, errno
+		}
+	}
 	if change {
 		if errno := single(host, fi); errno != 0 {
 			return nil, errno
@@ -143,6 +156,9 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	return f.newFile(&p, hostBody{host}, size, flag)
 }
 
+// reads reports whether a file is opened to read what it holds.
+func reads(flag Flag) bool { return flag&accessMask != WriteOnly && flag&Truncate == 0 }
+
 // newFile is an open file. The caller closes the body on error.
 func (f *FS) newFile(p *place, b body, size int64, flag Flag) (Handle, Errno) {
 	access := flag & accessMask
@@ -150,6 +166,10 @@ func (f *FS) newFile(p *place, b body, size int64, flag Flag) (Handle, Errno) {
 		fs: f, m: p.m, body: b, shown: p.shown, size: size,
 		reads:  access != WriteOnly,
 		writes: access != 0,
+	}
+	if p.m.write {
+		file.barred, file.locked = f.barred(p, false)
+		file.real = p.real()
 	}
 	if flag&Append != 0 {
 		if errno := file.SetAppend(true); errno != 0 {
@@ -178,6 +198,8 @@ func opened(d *Dir, errno Errno) (Handle, Errno) {
 // create makes a new file. It fails if there is anything under the name.
 func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	switch {
+	case p.fault != 0:
+		return nil, nil, p.fault
 	case p.guarded() && p.info != nil:
 		return nil, nil, EEXIST
 	case p.linked:
@@ -257,6 +279,9 @@ func (f *FS) Mkdir(name string) Errno {
 	if p.fault != 0 {
 		return p.fault
 	}
+	if errno := f.mayChange(&p, false); errno != 0 {
+		return errno
+	}
 	if p.staged() {
 		if errno := f.makeRoom(&p); errno != 0 {
 			return errno
@@ -288,6 +313,9 @@ func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 	}
 	defer p.close()
 	if errno := p.writable(); errno != 0 {
+		return errno
+	}
+	if errno := f.mayChange(&p, false); errno != 0 {
 		return errno
 	}
 	if !follow {
@@ -353,6 +381,14 @@ func (f *FS) Rename(from, to string) (out Errno) {
 	if (a.slash || b.slash) && !src.IsDir() {
 		return ENOTDIR
 	}
+	for _, p := range []*place{&a, &b} {
+		if errno := f.mayChange(p, src.IsDir()); errno != 0 {
+			return errno
+		}
+	}
+	if errno := f.mayMove(&a, src.IsDir()); errno != 0 {
+		return errno
+	}
 	if _, inside := below(a.shown, b.shown); inside && src.IsDir() && a.shown != b.shown {
 		return EINVAL
 	}
@@ -383,6 +419,9 @@ func (f *FS) Rename(from, to string) (out Errno) {
 	}
 	if a.staged() {
 		return a.m.layer.rename(&a, &b)
+	}
+	if b.fault != 0 {
+		return b.fault // its directory is missing
 	}
 	if dst != nil && dst.Mode().IsRegular() && src.Mode().IsRegular() {
 		if errno := a.resemble(dst); errno != 0 {
@@ -442,6 +481,9 @@ func (f *FS) remove(name string, dir bool) Errno {
 	}
 	if p.fixed() {
 		return errOutside
+	}
+	if errno := f.mayChange(&p, false); errno != 0 {
+		return errno
 	}
 	fi, errno := p.lstat()
 	switch {

@@ -15,6 +15,8 @@ type Options struct {
 	// Stage takes what the guest changes, instead of the host's files. It is
 	// used for one FS; a second one is an error. Nil: changes are made at once.
 	Stage *Stage
+	// Paths says which special paths the guest may read all the same.
+	Paths policy.Paths
 	// Journal is told what the guest reads and, if there is a stage, what a
 	// commit changes. Nil: nobody is told.
 	Journal Journal
@@ -30,11 +32,13 @@ func NewWith(mounts []policy.Mount, masked []string, opts *Options) (*FS, error)
 		return nil, fmt.Errorf("mount: %w", err)
 	}
 	f := &FS{
-		tree:   map[string][]string{"/": nil},
-		limits: limits,
-		stage:  opts.Stage,
-		record: opts.Journal,
-		open:   map[io.Closer]struct{}{},
+		tree:    map[string][]string{"/": nil},
+		limits:  limits,
+		stage:   opts.Stage,
+		record:  opts.Journal,
+		paths:   opts.Paths,
+		refused: &refusals{},
+		open:    map[io.Closer]struct{}{},
 	}
 	if f.stage != nil && f.stage.dir != "" {
 		masked = append(slices.Clip(masked), f.stage.dir)

@@ -115,9 +115,12 @@ func (r *beneath) look(name string, flags int, perm fs.FileMode) (int, error) {
 }
 
 func openat2(dir int, name string, flags int, perm fs.FileMode) (int, error) {
-	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Mode: uint64(perm), Resolve: resolve}
+	return openHow(dir, name, &unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Mode: uint64(perm), Resolve: resolve})
+}
+
+func openHow(dir int, name string, how *unix.OpenHow) (int, error) {
 	for try := 1; ; {
-		fd, err := unix.Openat2(dir, name, &how)
+		fd, err := unix.Openat2(dir, name, how)
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -129,6 +132,15 @@ func openat2(dir int, name string, flags int, perm fs.FileMode) (int, error) {
 		}
 		return fd, err
 	}
+}
+
+// lookStraight is look without following any link, not even on the way.
+func (r *beneath) lookStraight(name string, flags int) (int, error) {
+	if err := r.use(); err != nil {
+		return -1, err
+	}
+	defer r.done()
+	return openHow(r.fd, name, &unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_SYMLINKS})
 }
 
 func (r *beneath) OpenRoot(name string) (root, error) {
@@ -147,9 +159,19 @@ func (r *beneath) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, e
 	if flag&os.O_CREATE == 0 {
 		perm = 0 // anything else is an error
 	}
-	// What it is can be seen only when it is open. Until then a FIFO must not
-	// make the host wait, nor a terminal become its own.
 	fd, err := r.look(name, flag|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE, perm)
+	return r.file(name, flag, fd, err)
+}
+
+// openStraight is OpenFile for what exists, by a name without links.
+func (r *beneath) openStraight(name string, flag int) (*os.File, error) {
+	fd, err := r.lookStraight(name, flag|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE)
+	return r.file(name, flag, fd, err)
+}
+
+// file makes a file of what was opened. What it is can be seen only now. Until
+// then a FIFO must not make the host wait, nor a terminal become its own.
+func (r *beneath) file(name string, flag, fd int, err error) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
@@ -165,7 +187,7 @@ func (r *beneath) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, e
 // openContent has no [os.File]: nobody waits for a file, and whoever opens it
 // this way closes it when nobody reads it any more.
 func (r *beneath) openContent(name string) (hostContent, int64, error) {
-	fd, err := r.look(name, unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE, 0)
+	fd, err := r.lookStraight(name, unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE)
 	if err != nil {
 		return nil, 0, err
 	}

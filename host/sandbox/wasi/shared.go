@@ -62,7 +62,7 @@ func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {
 	limits.Fuel = fuel
 	limits.MaxOpenFiles = min(maxOpen, (f.limits.MaxOpenFiles-f.opened+1)/2)
 	f.opened += limits.MaxOpenFiles
-	return &View{&FS{mounts: f.mounts, tree: f.tree, limits: limits}, f}, true
+	return &View{&FS{mounts: f.mounts, tree: f.tree, limits: limits, paths: f.paths, refused: f.refused}, f}, true
 }
 
 // Close ends the view, once. All that it opened is closed before: unlike an FS
@@ -74,7 +74,7 @@ func (v *View) Close() {
 }
 
 // contentRoot is a root that opens a regular file at less than what an
-// [os.File] costs. It follows links, and waits for nobody.
+// [os.File] costs. It follows no link, which is ELOOP, and waits for nobody.
 type contentRoot interface {
 	openContent(name string) (hostContent, int64, error)
 }
@@ -98,7 +98,18 @@ func (v *View) OpenContent(name string) (_ Content, errno Errno) {
 		return nil, errno
 	}
 	c := &viewContent{view: v}
-	if c.hostContent, c.size, errno = p.openContent(); errno != 0 {
+	c.hostContent, c.size, errno = p.openContent()
+	if errno == ELOOP && !p.guarded() {
+		if errno = v.fs.walkAgain(&p, true); errno == 0 {
+			c.hostContent, c.size, errno = p.openContent()
+		}
+	}
+	if errno == 0 {
+		if errno = v.fs.mayRead(&p); errno != 0 {
+			_ = c.hostContent.Close()
+		}
+	}
+	if errno != 0 {
 		v.fs.release(nil)
 		return nil, errno
 	}

@@ -53,6 +53,11 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 		n.hold()
 		return opened(f.newDir(p, host, nodeInfo{n, live.live}))
 	}
+	if n.origin != nil && reads(flag) && flag&DirectoryOnly == 0 {
+		if errno := f.mayRead(p); errno != 0 {
+			return nil, errno
+		}
+	}
 	if n.origin != nil {
 		if host, live.live, errno = cur.openFile(n, flag, change); errno != 0 {
 			return nil, errno

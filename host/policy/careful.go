@@ -1,0 +1,233 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// guestPath is a path of the host as a guest has it, and [Paths].
+func guestPath(host string) string { return path.Clean("/" + filepath.ToSlash(host)) }
+
+// Refused says what became of a call that met a special path, and what can be
+// done.
+func (s Special) Refused(host string) string {
+	is := fmt.Sprintf("%q is %s: %s", host, s.What, s.Why)
+	switch s.Care {
+	case Closed:
+		return is + "; no tool changes it, and no rule allows one to; a person can by hand"
+	case Asked:
+		return is + "; only a call whose changes can be shown before they are made changes it"
+	}
+	return fmt.Sprintf("%q looks like a secret, %s: %s; it is read after a yes for this file, by a call that names it, such as file_read", host, s.What, s.Why)
+}
+
+// specialPath is a path of a call that is on the list.
+type specialPath struct {
+	path string // as a guest has it
+	Special
+}
+
+func (s specialPath) String() string { return fmt.Sprintf("%q, %s: %s", s.path, s.What, s.Why) }
+
+// readsSecrets makes the decision about a call that names files which look like
+// secrets. Only a rule that names the file has answered already. A tool that
+// replaces whole files does not read what it replaces, and is not let.
+func (p *Policy) readsSecrets(d *Decision) {
+	caps := d.entry.Capabilities
+	if caps.Files == tool.FilesNone || caps.Files == tool.FilesWrite && d.entry.Content != nil && d.entry.Content.Hash == "" {
+		return
+	}
+	answered := true
+	for _, file := range d.call.Files {
+		name := guestPath(file.Path)
+		s, secret := Paths{}.Read(name)
+		if !secret || !p.Sees(file.Path) {
+			continue
+		}
+		d.reads = append(d.reads, specialPath{name, s})
+		answered = answered && p.answered(d, name)
+	}
+	if len(d.reads) == 0 || d.effect == Deny || d.effect == Allow && answered {
+		return
+	}
+	reason := "it reads what looks like a secret: " + d.reads[0].String()
+	if d.effect == Ask {
+		d.reason += ", and " + reason
+		return
+	}
+	d.effect, d.rule, d.source, d.origin, d.reason = Ask, "secret "+d.reads[0].Pattern, SourceDefault, "", reason
+}
+
+// After is the decision when it is known what the call changes. differs says
+// that this makes another of it, also of one that was approved: what is closed
+// is denied, and what is to be asked about is asked about each time, unless a
+// rule names the file.
+func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
+	for _, c := range changes {
+		find := Paths{}.Change
+		if c.Kind == tool.Renamed && c.After != nil && c.After.Mode.IsDir() {
+			find = Paths{}.Move
+		}
+		for _, host := range []string{c.Path, c.From} {
+			if host == "" {
+				continue
+			}
+			name := guestPath(host)
+			s, special := find(name)
+			switch {
+			case !special:
+			case s.Care == Closed:
+				d.effect, d.rule, d.source, d.origin = Deny, "closed "+s.Pattern, SourceDefault, ""
+				d.reason, d.closed = "it changes "+specialPath{name, s}.String(), true
+				return d, true
+			case c.Kind == tool.DirectoryCreated && slices.ContainsFunc(changes, func(o tool.Change) bool { return strings.HasPrefix(guestPath(o.Path), name+"/") }):
+				// It comes with what is in it, which is asked about.
+			case !d.policy.answered(&d, name):
+				d.changed = append(d.changed, specialPath{name, s})
+			}
+		}
+	}
+	if len(d.changed) == 0 || d.effect == Deny {
+		return d, false
+	}
+	reason := "it changes " + d.changed[0].String()
+	if more := len(d.changed) - 1; more > 0 {
+		reason += fmt.Sprintf(", and %d more such paths", more)
+	}
+	if d.floor {
+		reason = d.reason + ", and " + reason
+	}
+	if d.effect == Allow {
+		d.effect, d.rule, d.source, d.origin = Ask, "asked "+d.changed[0].Pattern, SourceDefault, ""
+	}
+	d.reason = reason
+	return d, true
+}
+
+// answered reports whether a rule that allows the call names the file, without
+// links and patterns.
+func (p *Policy) answered(d *Decision, name string) (found bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	args := d.args()
+	p.index.find(d.entry.Name, args, func(i int) {
+		r := &p.rules[i]
+		if found || r.Effect != Allow || r.matches(p, &d.call, args, d.entry, d.risk) != yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+			return
+		}
+		for _, c := range r.Where {
+			if c.kind == Is && !c.not && guestPath(fromCwd(c.value, d.call.Cwd)) == name {
+				found = true
+			}
+		}
+	})
+	return found
+}
+
+func fromCwd(name, cwd string) string {
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(cwd, name)
+}
+
+// Sees reports whether a path of the host is in one of the mounts, by its name,
+// and not in what is masked there: nobody is asked about what no answer opens.
+func (p *Policy) Sees(host string) bool {
+	name := guestPath(host)
+	below := func(dir string) bool {
+		dir = guestPath(dir)
+		return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+	}
+	return slices.ContainsFunc(p.mounts, func(m Mount) bool { return below(m.Host) }) && !slices.ContainsFunc(p.masked, below)
+}
+
+// special lists the paths because of which the decision is about this call
+// alone.
+func (d Decision) special() []specialPath {
+	if len(d.changed) > 0 {
+		return d.changed
+	}
+	return d.reads
+}
+
+// namedRule is the rule that names the one special path, if an argument does.
+func (d Decision) namedRule() (Rule, bool) {
+	special := d.special()
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Source: SourceFlag}
+	if len(special) != 1 || len(d.changed) > 0 && len(d.reads) > 0 || d.entry.Capabilities.Exec != "" {
+		return r, false
+	}
+	for _, f := range PathArgs(d.call, d.entry) {
+		if guestPath(f.Path) != special[0].path {
+			continue
+		}
+		values := d.args().values(f.Arg).values
+		if len(values) != 1 {
+			continue
+		}
+		c, err := NewCondition(Is, f.Arg, values[0].text, false)
+		r.Where = []Condition{c}
+		return r, err == nil && r.Check() == nil
+	}
+	return r, false
+}
+
+// PathArgs lists the paths that arguments of a call name, as text: those of the
+// argument in which the tool says that it takes its file, and of all whose name
+// ends with path or file.
+func PathArgs(call tool.Call, entry *tool.Entry) []tool.NamedFile {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(call.Args, &args) != nil {
+		return nil
+	}
+	var out []tool.NamedFile
+	add := func(arg string, raw json.RawMessage) {
+		if s, ok := str(raw); ok && s != "" && len(out) < maxPathArgs {
+			out = append(out, tool.NamedFile{Arg: arg, Path: fromCwd(s, call.Cwd)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		end := strings.TrimSuffix(strings.ToLower(name), "s")
+		if !strings.HasSuffix(end, "path") && !strings.HasSuffix(end, "file") && (entry.Content == nil || entry.Content.Path != name) {
+			continue
+		}
+		var list []json.RawMessage
+		add(name, args[name])
+		if json.Unmarshal(args[name], &list) == nil {
+			for i, raw := range list {
+				add("/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)+"/"+strconv.Itoa(i), raw)
+			}
+		}
+	}
+	return out
+}
+
+// maxPathArgs is how many paths of a call are looked at.
+const maxPathArgs = 256
+
+// warning is what a person should know about the special paths of the call.
+func (d Decision) warning() string {
+	var all []string
+	for _, s := range d.changed {
+		all = append(all, "it changes "+strconv.Quote(s.path)+", "+s.What+": "+s.Why)
+	}
+	for _, s := range d.reads {
+		all = append(all, "what it reads goes to the provider, and "+strconv.Quote(s.path)+" looks like a secret, "+s.What)
+	}
+	if len(all) > maxWarned {
+		all = append(all[:maxWarned], fmt.Sprintf("and %d more such paths", len(all)-maxWarned))
+	}
+	return strings.Join(all, "; ")
+}
+
+// maxWarned is how many special paths a warning names.
+const maxWarned = 5

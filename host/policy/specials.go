@@ -1,0 +1,192 @@
+package policy
+
+// gitDir is where git keeps a repository, usually.
+const gitDir = ".git"
+
+// Why entries are on the list.
+const (
+	gitRuns    = "git runs what it names, as you"
+	ours       = "it decides what tools may do"
+	editorRuns = "the editor can run what it says"
+	agentRuns  = "an agent can run what it says"
+	shellRuns  = "every new shell runs it"
+	loginRuns  = "it is run when you log in"
+	toolRuns   = "a tool that you use runs what it names"
+	isKey      = "whoever has it can be you elsewhere"
+	hasTokens  = "it can hold passwords and tokens"
+)
+
+// specials is the one list of paths that need care. A pattern with a star at
+// its beginning has one name. RATIONALE says what is not here, and why.
+var specials = []Special{
+	// What git runs, or reads what to run from. The rest of .git is what a
+	// commit has to write.
+	{gitDir, Closed, "a git repository, or what leads to one", gitRuns},
+	{".git/hooks/**", Closed, "git hooks", gitRuns},
+	{".git/config", Closed, "the git configuration of a repository", gitRuns},
+	{".git/config.worktree", Closed, "the git configuration of a worktree", gitRuns},
+	{".git/commondir", Closed, "what leads to a git repository", gitRuns},
+	{".git/gitdir", Closed, "what leads to a git repository", gitRuns},
+	{".git/info/attributes", Closed, "the git attributes of a repository", gitRuns},
+	{".git/modules/**/hooks/**", Closed, "git hooks of a submodule", gitRuns},
+	{".git/modules/**/config", Closed, "the git configuration of a submodule", gitRuns},
+	{".git/worktrees/*/config.worktree", Closed, "the git configuration of a worktree", gitRuns},
+	{".git/worktrees/*/commondir", Closed, "what leads to a git repository", gitRuns},
+	{".git/worktrees/*/gitdir", Closed, "what leads to a git repository", gitRuns},
+	{".gitmodules", Closed, "the list of submodules", "git gets and checks out what it names"},
+
+	// Our own, in any workspace.
+	{"agent.toml", Closed, "our own configuration", ours},
+	{".stockade/**", Closed, "our own configuration", ours},
+
+	// With one, a directory is a git repository, with hooks and configuration.
+	{"HEAD", Asked, "what makes a directory a git repository", gitRuns},
+	{".gitconfig", Asked, "your git configuration", gitRuns},
+	{".config/git/**", Asked, "your git configuration", gitRuns},
+	{".husky/**", Asked, "git hooks", gitRuns},
+	{".githooks/**", Asked, "git hooks", gitRuns},
+	{".pre-commit-config.yaml", Asked, "git hooks", gitRuns},
+	{"lefthook.yml", Asked, "git hooks", gitRuns},
+	{".lefthook.yml", Asked, "git hooks", gitRuns},
+
+	{".vscode/**", Asked, "editor configuration", editorRuns},
+	{"*.code-workspace", Asked, "editor configuration", editorRuns},
+	{".idea/**", Asked, "editor configuration", editorRuns},
+	{".zed/**", Asked, "editor configuration", editorRuns},
+	{".fleet/**", Asked, "editor configuration", editorRuns},
+	{".devcontainer/**", Asked, "the configuration of a container for development", editorRuns},
+	{".devcontainer.json", Asked, "the configuration of a container for development", editorRuns},
+	{".vimrc", Asked, "editor configuration", editorRuns},
+	{".exrc", Asked, "editor configuration", editorRuns},
+	{".nvimrc", Asked, "editor configuration", editorRuns},
+	{".nvim.lua", Asked, "editor configuration", editorRuns},
+	{".config/nvim/**", Asked, "editor configuration", editorRuns},
+	{".vim/**", Asked, "editor configuration", editorRuns},
+	{".emacs", Asked, "editor configuration", editorRuns},
+	{".emacs.d/**", Asked, "editor configuration", editorRuns},
+	{".dir-locals.el", Asked, "editor configuration", editorRuns},
+	{".dir-locals-2.el", Asked, "editor configuration", editorRuns},
+
+	{".mcp.json", Asked, "agent configuration", agentRuns},
+	{".cursor/**", Asked, "agent configuration", agentRuns},
+	{".codex/**", Asked, "agent configuration", agentRuns},
+	{".gemini/**", Asked, "agent configuration", agentRuns},
+	{".opencode/**", Asked, "agent configuration", agentRuns},
+	{"opencode.json", Asked, "agent configuration", agentRuns},
+	{".continue/**", Asked, "agent configuration", agentRuns},
+	{".windsurf/**", Asked, "agent configuration", agentRuns},
+	{".roo/**", Asked, "agent configuration", agentRuns},
+	{".aider.conf.yml", Asked, "agent configuration", agentRuns},
+	// Not all of it: worktrees are kept in there.
+	{".claude.json", Asked, "agent configuration", agentRuns},
+	{".claude/settings*", Asked, "agent configuration", agentRuns},
+	{".claude/hooks/**", Asked, "agent configuration", agentRuns},
+	{".claude/commands/**", Asked, "agent configuration", agentRuns},
+	{".claude/agents/**", Asked, "agent configuration", agentRuns},
+	{".claude/skills/**", Asked, "agent configuration", agentRuns},
+	{".claude/plugins/**", Asked, "agent configuration", agentRuns},
+
+	{".bashrc", Asked, "shell configuration", shellRuns},
+	{".bash_profile", Asked, "shell configuration", shellRuns},
+	{".bash_login", Asked, "shell configuration", shellRuns},
+	{".bash_logout", Asked, "shell configuration", shellRuns},
+	{".bash_aliases", Asked, "shell configuration", shellRuns},
+	{".profile", Asked, "shell configuration", shellRuns},
+	{".zshrc", Asked, "shell configuration", shellRuns},
+	{".zshenv", Asked, "shell configuration", shellRuns},
+	{".zprofile", Asked, "shell configuration", shellRuns},
+	{".zlogin", Asked, "shell configuration", shellRuns},
+	{".zlogout", Asked, "shell configuration", shellRuns},
+	{".kshrc", Asked, "shell configuration", shellRuns},
+	{".cshrc", Asked, "shell configuration", shellRuns},
+	{".tcshrc", Asked, "shell configuration", shellRuns},
+	{".login", Asked, "shell configuration", shellRuns},
+	{".config/fish/**", Asked, "shell configuration", shellRuns},
+	{"Microsoft.PowerShell_profile.ps1", Asked, "shell configuration", shellRuns},
+	{".tmux.conf", Asked, "terminal configuration", shellRuns},
+	{".envrc", Asked, "what direnv runs in a directory", shellRuns},
+	{".xinitrc", Asked, "a program of your session", loginRuns},
+	{".xprofile", Asked, "a program of your session", loginRuns},
+	{".xsessionrc", Asked, "a program of your session", loginRuns},
+	{".pam_environment", Asked, "the environment of your session", loginRuns},
+	{".config/autostart/**", Asked, "programs of your session", loginRuns},
+	{".config/systemd/**", Asked, "services of your session", loginRuns},
+	{"LaunchAgents/**", Asked, "services of your session", loginRuns},
+	{".local/bin/**", Asked, "a program that is found by its name", shellRuns},
+	{".ssh/**", Asked, "configuration or keys of ssh", toolRuns},
+
+	{".npmrc", Asked, "the configuration of a package manager", toolRuns},
+	{".yarnrc", Asked, "the configuration of a package manager", toolRuns},
+	{".yarnrc.yml", Asked, "the configuration of a package manager", toolRuns},
+	{".pnpmfile.cjs", Asked, "the configuration of a package manager", toolRuns},
+	{".cargo/config", Asked, "the configuration of a package manager", toolRuns},
+	{".cargo/config.toml", Asked, "the configuration of a package manager", toolRuns},
+
+	// What looks like a secret. The name is enough: nothing is looked into.
+	{".env", Secret, "an environment file", hasTokens},
+	{".env.*", Secret, "an environment file", hasTokens},
+	{".env~*", Secret, "an environment file", hasTokens},
+	{"*.env", Secret, "an environment file", hasTokens},
+	{".envrc", Secret, "an environment file", hasTokens},
+	{".dev.vars", Secret, "an environment file", hasTokens},
+
+	{".ssh/**", Secret, "configuration or keys of ssh", isKey},
+	{".gnupg/**", Secret, "keys of GnuPG", isKey},
+	{"id_rsa*", Secret, "a private key", isKey},
+	{"id_dsa*", Secret, "a private key", isKey},
+	{"id_ecdsa*", Secret, "a private key", isKey},
+	{"id_ed25519*", Secret, "a private key", isKey},
+	{"*.pem", Secret, "a key or certificate", isKey},
+	{"*.key", Secret, "a private key", isKey},
+	{"*.p12", Secret, "a private key", isKey},
+	{"*.pfx", Secret, "a private key", isKey},
+	{"*.ppk", Secret, "a private key", isKey},
+	{"*.jks", Secret, "a store of keys", isKey},
+	{"*.keystore", Secret, "a store of keys", isKey},
+	{"*.kdbx", Secret, "a store of passwords", isKey},
+	{".password-store/**", Secret, "a store of passwords", isKey},
+
+	{".git/config", Secret, "the git configuration of a repository", hasTokens},
+	{".git-credentials", Secret, "passwords of git", hasTokens},
+	{".netrc", Secret, "passwords of servers", hasTokens},
+	{"_netrc", Secret, "passwords of servers", hasTokens},
+	{".pgpass", Secret, "passwords of databases", hasTokens},
+	{".my.cnf", Secret, "passwords of databases", hasTokens},
+	{".htpasswd", Secret, "passwords of a server", hasTokens},
+	{".npmrc", Secret, "the configuration of a package manager", hasTokens},
+	{".yarnrc.yml", Secret, "the configuration of a package manager", hasTokens},
+	{".pypirc", Secret, "the configuration of a package manager", hasTokens},
+	{"pip.conf", Secret, "the configuration of a package manager", hasTokens},
+	{".gem/credentials", Secret, "the configuration of a package manager", hasTokens},
+	{".cargo/credentials", Secret, "the configuration of a package manager", hasTokens},
+	{".cargo/credentials.toml", Secret, "the configuration of a package manager", hasTokens},
+	{".composer/auth.json", Secret, "the configuration of a package manager", hasTokens},
+	{".m2/settings.xml", Secret, "the configuration of a package manager", hasTokens},
+	{".gradle/gradle.properties", Secret, "the configuration of a package manager", hasTokens},
+	{".docker/config.json", Secret, "passwords of registries", hasTokens},
+	{".dockercfg", Secret, "passwords of registries", hasTokens},
+	{".dockerconfigjson", Secret, "passwords of registries", hasTokens},
+	{".kube/config", Secret, "keys of a cluster", isKey},
+	{"kubeconfig", Secret, "keys of a cluster", isKey},
+	{".aws/**", Secret, "keys of a cloud", isKey},
+	{".azure/**", Secret, "keys of a cloud", isKey},
+	{".config/gcloud/**", Secret, "keys of a cloud", isKey},
+	{".config/gh/**", Secret, "tokens of a forge", isKey},
+	{"service-account*", Secret, "keys of a cloud", isKey},
+	{"*.tfstate", Secret, "the state of Terraform", hasTokens},
+	{"*.tfstate.backup", Secret, "the state of Terraform", hasTokens},
+	{"*.tfvars", Secret, "values for Terraform", hasTokens},
+	{".vault-token", Secret, "a token", isKey},
+	{"credentials.json", Secret, "a file of credentials", isKey},
+	{"secrets.json", Secret, "a file of secrets", hasTokens},
+	{"secrets.toml", Secret, "a file of secrets", hasTokens},
+	{"secrets.yaml", Secret, "a file of secrets", hasTokens},
+	{"secrets.yml", Secret, "a file of secrets", hasTokens},
+	{".secrets", Secret, "a file of secrets", hasTokens},
+	{".codex/auth.json", Secret, "tokens of an agent", isKey},
+	{".gemini/oauth_creds.json", Secret, "tokens of an agent", isKey},
+	{".claude/.credentials.json", Secret, "tokens of an agent", isKey},
+	{".claude.json", Secret, "configuration of an agent", hasTokens},
+	{".bash_history", Secret, "what was typed in a shell", hasTokens},
+	{".zsh_history", Secret, "what was typed in a shell", hasTokens},
+}

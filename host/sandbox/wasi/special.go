@@ -1,0 +1,185 @@
+package wasi
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Special paths are those on the list of package policy. They are known by the
+// names that the host has for them, so a name is walked, or is looked up in a
+// way in which no symbolic link is followed.
+
+// Refusal is something that a guest was refused because its path is special.
+type Refusal struct {
+	Path    string // of the host
+	Special policy.Special
+}
+
+// maxRefusals is how many of an FS are remembered.
+const maxRefusals = 256
+
+// refusals are those of an FS and of its views.
+type refusals struct {
+	mu   sync.Mutex
+	list []Refusal
+	seen map[Refusal]bool
+}
+
+func (r *refusals) add(refused Refusal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.list) == maxRefusals || r.seen[refused] {
+		return
+	}
+	if r.seen == nil {
+		r.seen = map[Refusal]bool{}
+	}
+	r.seen[refused] = true
+	r.list = append(r.list, refused)
+}
+
+// Refused lists what the guest was refused because of its path, the first 256,
+// each path once for each entry of the list that it is on.
+func (f *FS) Refused() []Refusal {
+	f.refused.mu.Lock()
+	defer f.refused.mu.Unlock()
+	return append([]Refusal(nil), f.refused.list...)
+}
+
+// refuse takes note of a refusal. name is what the guest would call it.
+func (f *FS) refuse(m *mount, name string, s policy.Special) Errno {
+	host := name
+	if rel, inside := below(m.guest, name); inside {
+		host = filepath.Join(m.host, filepath.FromSlash(rel))
+	}
+	f.refused.add(Refusal{host, s})
+	return errOutside
+}
+
+// real is the absolute name of a place in which there is no symbolic link,
+// unless the place is one. Of a place that was not walked it is what the guest
+// has said.
+func (p *place) real() string {
+	switch {
+	case p.staged():
+		return join(join(p.m.guest, p.up.path()), p.name)
+	case p.walked:
+		return join(join(p.m.guest, p.rel), p.name)
+	}
+	return p.shown
+}
+
+// barred returns the entry because of which the guest may not change what is at
+// the place, or move a directory from there or to there. What has to be asked
+// about can be changed on a stage, where it is.
+func (f *FS) barred(p *place, moves bool) (policy.Special, bool) {
+	name := p.real()
+	find := f.paths.Change
+	if moves {
+		find = f.paths.Move
+	}
+	s, ok := find(name)
+	if ok && (s.Care == policy.Closed || !p.staged()) {
+		return s, true
+	}
+	for _, dir := range f.paths.Repository(name, moves) {
+		if p.hasHead(dir) {
+			return policy.RepositorySpecial, true
+		}
+	}
+	return policy.Special{}, false
+}
+
+// headName is the file by which git knows a repository.
+const headName = "HEAD"
+
+// hasHead reports whether the host has a HEAD in a directory above the place,
+// which is where git keeps a repository. That the guest has removed it is no
+// matter.
+func (p *place) hasHead(dir string) bool {
+	rel, inside := below(p.m.guest, dir)
+	if !inside {
+		// The mount is in the repository.
+		up := p.m.host
+		for at := p.m.guest; at != dir && at != "/"; at = path.Dir(at) {
+			up = filepath.Dir(up)
+		}
+		_, err := os.Lstat(filepath.Join(up, headName))
+		return err == nil
+	}
+	if p.staged() {
+		n := p.up
+		for n.parent != nil && join(p.m.guest, n.path()) != dir {
+			n = n.parent
+		}
+		if n.origin == nil {
+			return false // the guest has made it
+		}
+		rel = n.origin.path()
+	}
+	_, err := p.m.root.Lstat(path.Join(rel, headName))
+	return err == nil
+}
+
+// mayChange refuses to change what is at the place, or to move a directory from
+// there or to there.
+func (f *FS) mayChange(p *place, moves bool) Errno {
+	if s, barred := f.barred(p, moves); barred {
+		return f.refuse(p.m, p.real(), s)
+	}
+	return 0
+}
+
+// mayRead refuses the content of a file.
+func (f *FS) mayRead(p *place) Errno {
+	return f.eachName(p, f.paths.Read)
+}
+
+// mayMove refuses to take a file, or a directory, from the name by which it is
+// known that it has to be asked about.
+func (f *FS) mayMove(p *place, dir bool) Errno {
+	if dir {
+		return f.eachName(p, f.paths.Hold)
+	}
+	return f.mayRead(p)
+}
+
+// eachName refuses what has a special name, or had one before the guest moved
+// it. What the guest has made is its own.
+func (f *FS) eachName(p *place, find func(string) (policy.Special, bool)) Errno {
+	if p.staged() && p.node != nil {
+		if p.node.origin == nil {
+			return 0
+		}
+		name := join(p.m.guest, p.node.origin.path())
+		if s, ok := find(name); ok {
+			return f.refuse(p.m, name, s)
+		}
+	}
+	name := p.real()
+	if s, ok := find(name); ok {
+		return f.refuse(p.m, name, s)
+	}
+	return 0
+}
+
+// straight is a root that can open a file without following any link, which
+// is ELOOP then.
+type straight interface {
+	openStraight(name string, flag int) (*os.File, error)
+}
+
+// walkAgain walks to a place whose name has links, or may have some.
+func (f *FS) walkAgain(p *place, followLast bool) Errno {
+	rel, _ := below(p.m.guest, p.shown)
+	walked, steps, errno := p.m.walk(rel, p.shown, followLast, p.slash)
+	f.limits.Fuel(uint64(steps) * costWalk)
+	if errno == 0 {
+		*p = walked
+	}
+	return errno
+}
