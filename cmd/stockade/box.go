@@ -58,6 +58,9 @@ func (a *app) compileAhead(ctx context.Context, catalog *tool.Catalog) {
 	seen := map[*tool.Module]bool{}
 	for _, name := range catalog.Names() {
 		e, _ := catalog.Find(name)
+		if _, off := a.ceiling.SwitchedOff(e.Capabilities); off != "" {
+			continue
+		}
 		if !seen[e.Module] && !box.Kept(e.Module) {
 			go func() { _ = box.Compile(ctx, e.Module) }() // a call of it says what is wrong
 		}

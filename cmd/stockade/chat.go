@@ -102,7 +102,7 @@ func (t *turns) slash(ctx context.Context, line string) error {
 		}
 		t.dispatcher.SetCatalog(catalog)
 		t.tools = toolset{catalog, t.a.ceiling}
-		fmt.Fprintf(t.a.s.out, "Tools refreshed. %d tools available.\n", len(catalog.Names()))
+		fmt.Fprintf(t.a.s.out, "Tools refreshed. %d tools available.\n", len(t.tools.on()))
 	default:
 		return fmt.Errorf("unknown command %s; /help shows the commands", name)
 	}

@@ -458,3 +458,26 @@ func TestLimitsOfTheNetworkHaveACeiling(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 }
+
+// A switch is about what a tool asks for, whatever its name and its module, and
+// no rule opens what it closes.
+func TestASwitchForbidsWhatAsksForIt(t *testing.T) {
+	asked := map[string]tool.Capabilities{
+		ExecKey: execs, FilesKey: reads, NetworkKey: {Network: tool.NetworkHTTP}, "": nothing,
+	}
+	for _, off := range []string{ExecKey, FilesKey, NetworkKey, "tools.unheard_of"} {
+		p := New(Options{
+			Layers: []Layer{{Source: SourceSettings, Ceiling: Ceiling{Off: []Line{{off, From{SourceSettings, "f:1"}}}}}},
+			Rules:  []Rule{rule(t, "any", SourceFlag), rule(t, "any(command=ls)", SourceFlag)},
+		})
+		for key, caps := range asked {
+			e := entry(t, "any", caps)
+			e.Module.Origin = tool.OriginFile
+			d := p.Decide(call("any", `{"command":"ls"}`), e)
+			forbidden := off == key || off == "tools.unheard_of"
+			if (d.Effect() == Deny) != forbidden || p.Hides(e, tool.CallerAgent) != forbidden || forbidden && !strings.Contains(d.Reason(), off) {
+				t.Errorf("%s off, and a tool that %q is about: %s: %s", off, key, d.Effect(), d.Reason())
+			}
+		}
+	}
+}
