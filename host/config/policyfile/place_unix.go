@@ -109,6 +109,13 @@ func opening(name string, err error) error {
 	return &fs.PathError{Op: "read", Path: name, Err: err}
 }
 
+// private reports whether those who may write beside the owner are a group that
+// a user has alone, which is where many systems make files that it may write to
+// (umask 002). By convention it has the number of the user. root has none.
+func (p Place) private(st *unix.Stat_t, mode uint32) bool {
+	return p.Root == "" && p.Owner != root && int(st.Uid) == p.Owner && st.Gid == st.Uid && mode&0o002 == 0
+}
+
 // check looks at what is open, not at what has its name by now.
 func (p Place) check(f *os.File, name string, isDir bool) error {
 	var st unix.Stat_t
@@ -127,7 +134,7 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 		return refuse(name, "it belongs to user %d; only %d may own it: look at what it holds, then, as root: chown %d %s", st.Uid, p.Owner, p.Owner, policy.ShellQuote(name))
 	case p.Root == "" && isDir && mode&unix.S_ISVTX != 0:
 		// Nobody takes another's file away there.
-	case mode&0o022 != 0:
+	case mode&0o022 != 0 && !p.private(&st, mode):
 		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w %s", mode&0o7777, policy.ShellQuote(name))
 	case p.Root != "" && !isDir && st.Nlink != 1:
 		return refuse(name, "it has %d names; it has to have one", st.Nlink)

@@ -242,3 +242,43 @@ func TestReplacingTheFileAfterItsCheckChangesNothing(t *testing.T) {
 		t.Errorf("read %q", data[:n])
 	}
 }
+
+// A user's own files are often writable by a group that the user has alone. No
+// other group is one.
+func TestAGroupOfOneIsNobodyElse(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	const me = 4242
+	for name, c := range map[string]struct {
+		uid, gid  int
+		file, dir fs.FileMode
+		root, ok  bool
+	}{
+		"umask 002":              {me, me, 0o664, 0o775, false, true},
+		"all may write":          {me, me, 0o666, 0o775, false, false},
+		"all may replace it":     {me, me, 0o664, 0o777, false, false},
+		"another group":          {me, 100, 0o664, 0o755, false, false},
+		"another group's folder": {me, 100, 0o644, 0o775, false, false},
+		"another user's":         {me + 1, me + 1, 0o664, 0o755, false, false},
+		"root's":                 {0, 0, 0o664, 0o755, false, false},
+		"the administrator's":    {me, me, 0o664, 0o755, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := at(t)
+			dir := filepath.Dir(p.Path)
+			p.Owner = me
+			if !c.root {
+				p.Root = ""
+			} else if err := os.Chown(p.Root, me, me); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(os.Chown(p.Path, c.uid, c.gid), os.Chown(dir, me, c.gid), os.Chmod(p.Path, c.file), os.Chmod(dir, c.dir)); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := p.Read(policy.SourceUser); (err == nil) != c.ok {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
