@@ -92,7 +92,10 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	}
 	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
 	defer log.Observe(func(e session.Event) {
-		if e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || a.flags.verbose && e.Type != session.TypeToolResult {
+		switch {
+		case e.Type == session.TypeToolResult: // showResult prints the rest of it
+			r.changed(e)
+		case e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || a.flags.verbose:
 			r.show(e)
 		}
 	})()
