@@ -267,7 +267,7 @@ func (a *app) resultError(name string, e *tool.Error) error {
 		if a.unasked.take() != nil { // a person who said no knows how to say yes
 			end.code = exitUnasked
 			if e.Allow != "" {
-				end.hint = "to allow it: stockade call " + e.Allow + " ..."
+				end.hint = "to allow it: " + allowWords(e.Allow)
 			}
 		}
 	case tool.CodeUnknownTool:

@@ -60,7 +60,7 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 // addGrantFlags adds the flags of the commands that run tools.
 func addGrantFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
-	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand, within what the policy permits: TOOL, 'TOOL(ARGUMENT=VALUE)' with the value to the letter, or 'TOOL(KIND:ARGUMENT=PATTERN)', see `stockade policy --help`; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
+	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand, within what the policy permits: TOOL, 'TOOL(ARGUMENT=VALUE)' with the value to the letter, or 'TOOL(KIND:ARGUMENT=PATTERN)', see stockade policy --help; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
 	f.StringArrayVar(&a.flags.allowNet, "allow-net", nil, "let tools that ask for the network talk to a host: [http://]HOST[:PORT], https without more; may be repeated")
 	f.StringArrayVar(&a.flags.deny, "deny", nil, "deny calls, in the form of --allow; may be repeated")
 	f.StringArrayVar(&a.flags.mounts, "mount", nil, "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")

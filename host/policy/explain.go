@@ -3,6 +3,8 @@ package policy
 import (
 	"fmt"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/shellword"
 )
 
 // Explanation is a decision as data: what a denial carries, what the log keeps
@@ -43,7 +45,10 @@ func (d Decision) Explain() Explanation {
 	case d.effect == Ask:
 		x.Change = "answer yes; to be asked no more, take the rule away: " + where
 	case d.source == SourceFlag:
-		x.Change = "leave out --deny " + shellQuote(d.rule)
+		x.Change = "leave out --deny " + d.rule
+		if word, ok := shellword.Quote(d.rule); ok {
+			x.Change = "leave out --deny " + word
+		}
 	case where != "":
 		x.Change = "take it away: " + where
 	default:
@@ -83,19 +88,16 @@ func (d Decision) answer() Rule {
 }
 
 // AllowFlag is what a person adds to the command line to allow the call; empty
-// where no flag can.
+// where no flag can. It is for bash and zsh where the command holds what does not
+// show, and else for any shell.
 func (d Decision) AllowFlag() string {
 	r, ok := d.AllowRule()
 	if !ok {
 		return ""
 	}
-	return "--allow " + shellQuote(r.String())
-}
-
-// shellQuote makes one word for a POSIX shell.
-func shellQuote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:") == "" {
-		return s
+	word, ok := shellword.Quote(r.String())
+	if !ok {
+		return ""
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return "--allow " + word
 }

@@ -22,6 +22,7 @@ const module = "github.com/stockade-dev/stockade/"
 var table = map[string][]string{
 	"host":                      {},
 	"host/tool":                 {"host/internal"},
+	"host/shellword":            {},
 	"host/llm":                  {"host/tool"},
 	"host/llm/openai":           {"host/llm", "host/tool"},
 	"host/llm/offline":          {"host/llm", "host/tool"},
@@ -30,10 +31,10 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/tool", "host/internal"},
+	"host/policy":               {"host/tool", "host/shellword", "host/internal"},
 	"host/diff":                 {"host/tool"},
 	"host/egress":               {"host/policy"},
-	"host/secret":               {"host/tool"},
+	"host/secret":               {"host/tool", "host/shellword"},
 
 	"host/session":             {"host/llm", "host/policy", "host/tool"},
 	"host/session/sqlite":      {"host/session"},
