@@ -101,7 +101,7 @@ func (t *turns) slash(ctx context.Context, line string) error {
 			return err
 		}
 		t.dispatcher.SetCatalog(catalog)
-		t.tools = toolset{catalog}
+		t.tools = toolset{catalog: catalog}
 		fmt.Fprintf(t.a.s.out, "Tools refreshed. %d tools available.\n", len(catalog.Names()))
 	default:
 		return fmt.Errorf("unknown command %s; /help shows the commands", name)

@@ -71,6 +71,9 @@ without a provider it uses a small offline model.
 				cmd.Name() == "check" && cmd.Parent().Name() == "policy" { // also of the file that stops everything
 				return nil
 			}
+			if f := cmd.Flag("directory"); f.Changed && f.Value.String() == "" {
+				return usageError("-C names the directory to work in", "-C names no directory")
+			}
 			if cmd != cmd.Root() || len(args) == 0 || isPrompt(args) { // else it is a mistake, and nothing will run
 				a.trust = trustMode(cmd.Annotations[trustAnnotation])
 			}
@@ -138,9 +141,9 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	}
 	slices.Sort(names)
 	hint := "the commands are: " + strings.Join(names, ", ")
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+	if near := cmd.SuggestionsFor(word); word != "" && len(near) > 0 {
 		hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), near[0])
-	} else if !cmd.HasParent() {
+	} else if word != "" && !cmd.HasParent() {
 		hint = "a prompt is one argument of several words: stockade \"list files\"; or use: stockade run " + word
 	}
 	return usageError(hint, "unknown command %q", word)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -46,7 +47,7 @@ func newToolCmd(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				t := toolset{catalog}
+				t := toolset{catalog: catalog}
 				for _, name := range catalog.Names() {
 					if inner == "" || inner == name {
 						if err := t.info(cmd.Context(), a, name); err != nil {
@@ -97,11 +98,18 @@ only with --large, and then every later call of it finds it compiled.`,
 }
 
 // toolset shows a catalog.
-type toolset struct{ catalog *tool.Catalog }
+type toolset struct {
+	catalog *tool.Catalog
+	denied  map[string]policy.Source // by tool: the layer that denies it; nil: unknown
+}
 
 func newToolset(a *app) (toolset, error) {
 	catalog, err := a.catalog()
-	return toolset{catalog}, err
+	if err != nil {
+		return toolset{}, err
+	}
+	denied, err := a.deniedTools(catalog)
+	return toolset{catalog, denied}, err
 }
 
 func (t toolset) list(s *stdio) error {
@@ -109,9 +117,31 @@ func (t toolset) list(s *stdio) error {
 	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
 	for _, name := range t.catalog.Names() {
 		e, _ := t.catalog.Find(name)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, policy.RiskOf(e.Capabilities), e.Module.Name, clip(terminal.Line(firstLine(e.Description)), 80))
+		risk := policy.RiskOf(e.Capabilities).String()
+		if layer := t.denied[e.Name]; layer != "" {
+			risk = "denied (" + string(layer) + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, risk, e.Module.Name, clip(terminal.Line(firstLine(e.Description)), 80))
 	}
 	return w.Flush()
+}
+
+// deniedTools finds the tools of which no call of the model can come to anything,
+// and the layer that says so.
+func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Source, error) {
+	p, err := a.policy(catalog, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]policy.Source{}
+	for _, name := range catalog.Names() {
+		e, _ := catalog.Find(name)
+		if p.Hides(e, tool.CallerAgent) {
+			call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: tool.CallerAgent, Cwd: a.work}
+			out[e.Name] = p.Decide(call, e).Source()
+		}
+	}
+	return out, nil
 }
 
 // toolJSON is a tool in the output of `tool list --json`.
@@ -140,11 +170,7 @@ func (t toolset) listJSON(s *stdio) error {
 func (t toolset) info(ctx context.Context, a *app, name string) error {
 	e, ok := t.catalog.Find(name)
 	if !ok {
-		hint := "`stockade tool list` shows the tools"
-		if near := t.catalog.Nearest(name); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		return usageError(hint, "there is no tool %q", name)
+		return noTool(a, t.catalog, name)
 	}
 	beginning, err := a.sandbox().Beginning(ctx, e.Module)
 	if err != nil {
@@ -166,6 +192,59 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	}
 	_, err = fmt.Fprintf(a.s.out, "\n%s\n\nArguments (JSON Schema):\n%s\n", terminal.Visible(e.Description), terminal.Visible(string(pretty)))
 	return err
+}
+
+// maxShownName is how much of a name stands in a message.
+const maxShownName = 200
+
+// noTool says that there is no tool of a name, and why if there would be one.
+func noTool(a *app, catalog *tool.Catalog, name string) error {
+	if key := a.switchedOff(name); key != "" {
+		return usageError(fmt.Sprintf("set %s = true there", key), "the tool %s is switched off: %s is false (%s)", name, key, a.cfg.Source(key))
+	}
+	hint := "`stockade tool list` shows the tools"
+	if near := catalog.Nearest(name); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return usageError(hint, "there is no tool %q", clip(name, maxShownName))
+}
+
+// switchedOff is the key of the configuration that leaves a built-in tool out,
+// empty if none does.
+func (a *app) switchedOff(name string) string {
+	modules, err := builtins()
+	if err != nil {
+		return ""
+	}
+	for _, m := range modules {
+		for _, s := range m.Tools {
+			if s.Name == name {
+				return offKey(a.cfg.Tools, s.Capabilities)
+			}
+		}
+	}
+	return ""
+}
+
+// offKey is the first key that leaves out a tool with such capabilities.
+func offKey(on config.Tools, c tool.Capabilities) string {
+	switch {
+	case c.Exec != "" && !on.Exec:
+		return "tools.exec"
+	case c.Network != tool.NetworkNone && !on.Web:
+		return "tools.web"
+	case c.Files != tool.FilesNone && !on.FS:
+		return "tools.fs"
+	}
+	return ""
+}
+
+// plural is a number of things in words.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // beginningWords says what calls of a tool begin with, and so what they cost.

@@ -180,8 +180,7 @@ func (a *app) catalog() (*tool.Catalog, error) {
 	}
 	for mod, m := range modules {
 		m.Tools = slices.DeleteFunc(slices.Clone(m.Tools), func(s tool.Spec) bool {
-			return s.Capabilities.Exec != "" && !a.cfg.Tools.Exec || s.Capabilities.Network != tool.NetworkNone && !a.cfg.Tools.Web ||
-				s.Capabilities.Files != tool.FilesNone && !a.cfg.Tools.FS
+			return offKey(a.cfg.Tools, s.Capabilities) != ""
 		})
 		modules[mod] = m
 	}
@@ -202,7 +201,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		}
 		entry, ok := catalog.Find(r.Tool)
 		if !ok {
-			return nil, usageError("`stockade tool list` shows the tools", "--allow: there is no tool %q", r.Tool)
+			return nil, noTool(a, catalog, r.Tool)
 		}
 		r.Tool = entry.Name
 		names := false
@@ -252,8 +251,11 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 		if !readOnly {
 			host = strings.TrimSuffix(host, ":rw")
 		}
+		if host == "" {
+			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "--mount %q names no directory", spec)
+		}
 		dir, err := directory(host)
-		if err != nil || host == "" {
+		if err != nil {
 			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "--mount %s: %v", spec, err)
 		}
 		out = addMount(out, policy.Mount{Host: dir, Write: !readOnly})
