@@ -85,10 +85,11 @@
 // session is a list of events. A tier says how far the jail confines a process.
 // A host is a name or an address; a Network is the rules that say which hosts
 // may be reached. A layer is what one place (administrator, user, project,
-// environment, flags) says; the ceiling is what all layers permit together. A
-// rule has conditions; an answer is a rule that allows. A trust is a yes to one
-// content of one project file. A path is special if it is on the list of those
-// that need care: closed, asked about, or secret.
+// environment, flags) says; the ceiling is what all layers permit together; the
+// route is the proxy and the certificate authorities to which the administrator
+// binds everybody. A rule has conditions; an answer is a rule that allows. A
+// trust is a yes to one content of one project file. A path is special if it is
+// on the list of those that need care: closed, asked about, or secret.
 //
 // # Imports
 //

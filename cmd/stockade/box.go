@@ -12,6 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -34,7 +35,8 @@ func (a *app) sandboxOptions() sandbox.Options {
 	return sandbox.Options{
 		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
 		Build: build(), Spawner: helperSpawner{}, Large: a.flags.large,
-		Services: hostmod.Services{Exec: jailExec{}, HTTP: a.guestNetwork(), Secrets: hostSecrets{a}},
+		Services: hostmod.Services{Exec: jailExec{a.known}, HTTP: a.guestNetwork(), Secrets: hostSecrets{a}},
+		Redact:   a.known,
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet {
 				a.s.note("compiling %s (%s), once ...", m.Name, humanBytes(m.Bytes))
@@ -109,11 +111,11 @@ func (helperSpawner) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended,
 }
 
 // jailExec is the host function exec on top of the jail.
-type jailExec struct{}
+type jailExec struct{ known *secret.Redactor }
 
 // Run implements hostmod.Exec.
-func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
-	out, err := jail.Run(ctx, grant, jail.Command(cmd))
+func (e jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
+	out, err := jail.Run(ctx, grant, jail.Command(cmd), e.known)
 	switch {
 	case errors.Is(err, jail.ErrDenied):
 		// The guest says "denied" before it, too.

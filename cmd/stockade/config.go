@@ -8,6 +8,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/policy"
 )
 
 func newConfigCmd(a *app) *cobra.Command {
@@ -42,6 +43,11 @@ func runConfig(a *app) error {
 		for _, wait := range a.waiting {
 			if wait.Key == key {
 				from += fmt.Sprintf(" (%s:%d waits for trust)", wait.Path, wait.Line)
+			}
+		}
+		if key == "network.ca_files" {
+			for _, file := range policy.RouteOf(a.layers).CAFiles {
+				from += fmt.Sprintf(" (and %q of %s)", file.Value, file.From)
 			}
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", key, terminal.Line(a.cfg.Value(key)), terminal.Line(from))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/config"
@@ -72,7 +73,29 @@ func (a *app) loadLayers() error {
 		}
 	}
 	a.ceiling = policy.Meet(a.layers)
+	if err := a.bindRoute(); err != nil {
+		return err
+	}
 	return a.capSettings()
+}
+
+// bindRoute puts the administrator's proxy, where there is one, in the place of
+// what the user has set.
+func (a *app) bindRoute() error {
+	proxy := policy.RouteOf(a.layers).Proxy
+	if proxy == nil {
+		return nil
+	}
+	for _, s := range []struct{ key, value string }{{"network.proxy", proxy.URL}, {"network.proxy_resolves", strconv.FormatBool(proxy.Resolves)}} {
+		before, from := a.cfg.Value(s.key), a.cfg.Source(s.key)
+		if err := a.cfg.Set(s.key, s.value, proxy.From.String()); err != nil {
+			return err
+		}
+		if from != "default" && a.cfg.Value(s.key) != before {
+			a.s.note("warning: %s = %s (%s) is not used: the %s decides", s.key, before, from, proxy.From)
+		}
+	}
+	return nil
 }
 
 // projectPolicy is the policy that comes with a workspace.

@@ -49,6 +49,11 @@ func (a *app) egress() (*egress.Egress, error) {
 		return a.out, nil
 	}
 	opts := egress.Options{Proxy: a.cfg.Network.Proxy, ProxyResolves: a.cfg.Network.ProxyResolves, Redact: a.known, Logger: a.logger()}
+	authorities, err := readAuthorities(policy.RouteOf(a.layers))
+	if err != nil {
+		return nil, err
+	}
+	opts.Authorities = authorities
 	for _, name := range a.cfg.Network.CAFiles {
 		if rest, ok := strings.CutPrefix(name, "~/"); ok {
 			name = filepath.Join(a.s.env("HOME"), rest)
@@ -57,14 +62,45 @@ func (a *app) egress() (*egress.Egress, error) {
 		if err != nil {
 			return nil, usageError("mend network.ca_files in "+a.cfg.Source("network.ca_files"), "certificate authorities: %v", err)
 		}
-		opts.Authorities = append(append(opts.Authorities, pem...), '\n')
+		opts.Authorities = append(opts.Authorities, egress.Authorities{Name: name, PEM: pem})
 	}
 	out, err := egress.New(opts)
 	if err != nil {
-		return nil, usageError("mend network in "+a.dirs.agentTOML(), "%v", err)
+		return nil, usageError("`stockade config` shows where network.proxy and network.ca_files come from", "%v", err)
 	}
 	a.out = out
 	return out, nil
+}
+
+// readAuthorities reads the files that the administrator's policy names, of which
+// the same is asked as of that: whoever can write to one can read what is sent.
+func readAuthorities(route policy.Route) ([]egress.Authorities, error) {
+	var out []egress.Authorities
+	for _, file := range route.CAFiles {
+		pem, err := administrator().At(file.Value).Bytes()
+		if err != nil {
+			return nil, usageError("nothing reaches the network until an administrator has mended it", "certificate authorities of the %s: %v", file.From, err)
+		}
+		out = append(out, egress.Authorities{Name: file.Value, PEM: pem})
+	}
+	return out, nil
+}
+
+// checkRoute checks a route without taking it.
+func checkRoute(route policy.Route) error {
+	var opts egress.Options
+	if route.Proxy != nil {
+		opts.Proxy = route.Proxy.URL
+	}
+	authorities, err := readAuthorities(route)
+	if err != nil {
+		return err
+	}
+	opts.Authorities = authorities
+	if _, err := egress.New(opts); err != nil {
+		return usageError("", "%v", err)
+	}
+	return nil
 }
 
 // reachProvider gives the client of a model the way to its own host, whatever

@@ -75,7 +75,8 @@ why, and the smallest change that would allow it. Nothing is asked or run.`,
 	check := &cobra.Command{
 		Use: "check FILE", Short: "Check a policy.toml without using it",
 		Long: `Check a policy.toml: its keys, values, rules and their examples. Where it is at the
-administrator's place, its owner, permissions and links are checked too. With
+administrator's place, its owner, permissions and links are checked too, and the
+files of certificate authorities that it names. With
 --as, what an administrator's or a project's file may hold.`,
 		Example: "  stockade policy check policy.toml --as administrator\n  stockade policy check /etc/stockade/policy.toml",
 		Args:    cobra.ExactArgs(1),
@@ -228,6 +229,11 @@ func runPolicyCheck(a *app, as, name string) error {
 		return usageError("", "%s: there is no such file", name)
 	case err != nil:
 		return &exitErr{code: exitUsage, message: err.Error(), hint: "`stockade policy show --defaults` prints every key"}
+	}
+	if place == administrator() {
+		if err := checkRoute(layer.Route); err != nil {
+			return err
+		}
 	}
 	for _, w := range warnings {
 		a.s.note("warning: %s", w)

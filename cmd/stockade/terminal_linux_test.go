@@ -10,10 +10,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
 )
+
+// dialogueTimeout is far more than any dialogue takes.
+const dialogueTimeout = 2 * time.Minute
 
 // dialogue runs a program on a pseudo-terminal of its own, as a person would
 // sit at it, and has to end with a code:
@@ -49,6 +53,8 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	_ = tty.Close() // the program has its own
 	ts.Check(err)
 
+	// A dialogue that does not fit would wait for its program, and that for it.
+	defer time.AfterFunc(dialogueTimeout, func() { _ = cmd.Process.Kill() }).Stop()
 	shown := &display{r: control}
 	var never []string
 	for line := range strings.Lines(ts.ReadFile(args[1])) {

@@ -28,7 +28,7 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 		ahead = x.e.opts.Redact.Longest() // or a cut could split a secret
 	}
 	wire := &bounded{r: received, left: limit + int64(ahead)}
-	r, err := decoded(resp, wire)
+	r, err := x.decoded(resp, wire)
 	if err != nil {
 		return nil, false, x.broken(err, tooLarge)
 	}
@@ -61,14 +61,14 @@ func (x *fetch) broken(err error, tooLarge *Error) error {
 
 // decoded undoes the one coding that was asked for. Codings upon each other,
 // and others, are nobody's wish.
-func decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
-	coding := strings.ToLower(strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ",")))
-	switch coding {
+func (x *fetch) decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
+	coding := strings.TrimSpace(strings.Join(resp.Header.Values("Content-Encoding"), ","))
+	switch strings.ToLower(coding) {
 	case "", "identity":
 		return r, nil
 	case "gzip", "x-gzip":
 	default:
-		return nil, failf(Protocol, "the answer is coded as %q, and gzip was asked for", tooLong(coding, 60))
+		return nil, failf(Protocol, "the answer is coded as %q, and gzip was asked for", tooLong(x.e.opts.Redact.Text(coding), 60))
 	}
 	resp.Header.Del("Content-Encoding")
 	resp.Header.Del("Content-Length")

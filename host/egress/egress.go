@@ -38,8 +38,9 @@ type Options struct {
 	// By default, names are resolved and checked here, and the proxy gets the
 	// address.
 	ProxyResolves bool
-	// Authorities are certificates in PEM that are trusted beside the system's.
-	Authorities []byte
+	// Authorities are trusted beside the system's. A file of which anything cannot
+	// be read is an error.
+	Authorities []Authorities
 
 	ResolveTimeout time.Duration // of one name; 5s
 	ConnectTimeout time.Duration // to one address; 5s
@@ -101,8 +102,13 @@ func New(opts Options) (*Egress, error) {
 	if e.proxy, err = parseProxy(opts.Proxy); err != nil {
 		return nil, err
 	}
-	if len(opts.Authorities) > 0 && !x509.NewCertPool().AppendCertsFromPEM(opts.Authorities) {
-		return nil, errors.New("certificate authorities: there is no certificate in PEM")
+	var authorities []*x509.Certificate
+	for _, file := range opts.Authorities {
+		certs, err := file.parse()
+		if err != nil {
+			return nil, err
+		}
+		authorities = append(authorities, certs...)
 	}
 	// Reading them takes milliseconds, which a run without the network saves.
 	e.roots = sync.OnceValues(func() (*x509.CertPool, error) {
@@ -110,7 +116,9 @@ func New(opts Options) (*Egress, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the system's certificate authorities: %w", err)
 		}
-		pool.AppendCertsFromPEM(opts.Authorities)
+		for _, cert := range authorities {
+			pool.AddCert(cert)
+		}
 		return pool, nil
 	})
 	return e, nil

@@ -165,8 +165,20 @@ func TestAHostileProxy(t *testing.T) {
 			if conn != nil || KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
 			}
+			if got := w.wires.all(); len(got) != 1 || got[0].String() != "10.9.9.9:3128" {
+				t.Errorf("%v were dialled", got)
+			}
 		})
 	}
+	t.Run("is not there", func(t *testing.T) {
+		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
+		if conn, err := w.Dial(t.Context(), d); conn != nil || KindOf(err) != Connect {
+			t.Errorf("%v, %v", conn, err)
+		}
+		if got := w.wires.all(); len(got) != 1 || got[0].String() != "10.9.9.9:3128" {
+			t.Errorf("%v were dialled", got)
+		}
+	})
 	t.Run("speaks first in the tunnel", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
 		w.wires.plug("10.9.9.9:3128", raw(t, func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n\r\nbanner") }).Addr())

@@ -78,6 +78,25 @@ func TestWhatAServerRepeatsIsNotAnswered(t *testing.T) {
 	}
 }
 
+// What an error quotes of an answer is cut, and no piece of the value is left.
+func TestAnErrorQuotesNoPieceOfASecret(t *testing.T) {
+	const mixed = "Filled-In/Value+1"
+	for before := range 70 {
+		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
+			r := new(secret.Redactor)
+			r.Add(mixed)
+			o.Redact = r
+		})
+		w.wires.plug(public+":80", raw(t, func(conn net.Conn) {
+			fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Encoding: %s%s\r\n\r\n", strings.Repeat("x", before), mixed)
+		}).Addr())
+		_, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "http://a.example"), get("http://a.example/"))
+		if err == nil || !strings.Contains(err.Error(), "the answer is coded as") || strings.Contains(strings.ToLower(err.Error()), "fil") {
+			t.Errorf("behind %d letters: %v", before, err)
+		}
+	}
+}
+
 // A server that sends the value on in a redirect gets no help from us.
 func TestARedirectThatHoldsASecretIsRefused(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}, "b.example": {"93.184.216.35"}}), knowing)

@@ -208,7 +208,7 @@ type world struct {
 func newWorld(t testing.TB, zone func(string, int) []string, change ...func(*Options)) *world {
 	t.Helper()
 	w := &world{dns: newNameServer(t, zone), wires: newWires()}
-	opts := Options{Resolver: w.dns.Resolver, Connect: w.wires.connect, Authorities: ca().pem}
+	opts := Options{Resolver: w.dns.Resolver, Connect: w.wires.connect, Authorities: []Authorities{{"ca.pem", ca().pem}}}
 	for _, f := range change {
 		f(&opts)
 	}

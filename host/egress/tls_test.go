@@ -75,15 +75,39 @@ func TestN12AuthoritiesComeFromTheConfiguration(t *testing.T) {
 	}
 	t.Setenv("SSL_CERT_FILE", filepath.Join(dir, "ca.pem"))
 	t.Setenv("SSL_CERT_DIR", dir)
-	for given, want := range map[string]Kind{"": TLS, string(newAuthority("another").pem): TLS, string(ca().pem): 0} {
-		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Authorities = []byte(given) })
+	another, ours := Authorities{"another.pem", newAuthority("another").pem}, Authorities{"ca.pem", ca().pem}
+	for _, c := range []struct {
+		given []Authorities
+		want  Kind
+	}{{nil, TLS}, {[]Authorities{another}, TLS}, {[]Authorities{ours}, 0}, {[]Authorities{another, ours}, 0}} {
+		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Authorities = c.given })
 		w.wires.plug(public+":443", secure(t, func(http.ResponseWriter, *http.Request) {}, "a.example").Listener.Addr())
-		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); KindOf(err) != want {
-			t.Errorf("%v, want kind %d", err, want)
+		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); KindOf(err) != c.want {
+			t.Errorf("%v, want kind %d", err, c.want)
 		}
 	}
-	if _, err := New(Options{Authorities: []byte("no certificate")}); err == nil {
-		t.Error("authorities that are none")
+}
+
+// A file of which a part is not understood is refused, beside a good one too:
+// whoever wrote it meant all of it.
+func TestAuthoritiesThatCannotBeReadAreRefused(t *testing.T) {
+	good := string(ca().pem)
+	for name, text := range map[string]string{
+		"nothing":           "",
+		"no PEM":            "no certificate",
+		"half":              good[:len(good)/2],
+		"one, and half":     good + good[:len(good)/2],
+		"half, and one":     good[:len(good)/2] + "\n" + good,
+		"not a certificate": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+		"a key":             good + strings.ReplaceAll(good, "CERTIFICATE", "PRIVATE KEY"),
+	} {
+		_, err := New(Options{Authorities: []Authorities{{"good.pem", []byte(good)}, {"ca.pem", []byte(text)}}})
+		if err == nil || !strings.Contains(err.Error(), "ca.pem") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := New(Options{Authorities: []Authorities{{"ca.pem", []byte("# ours\n" + good + "\n# theirs\n" + good)}}}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -51,7 +51,7 @@ func RunHelper(ctx context.Context, h Helper) (HelperEnded, error) {
 	c.Args[0] = os.Args[0]
 	c.Dir = h.Dir
 	c.Env = []string{helperMark + "=1"}
-	stdout, stderr := newHeadTail(helperOutput), newHeadTail(helperOutput)
+	stdout, stderr := newHeadTail(helperOutput, nil), newHeadTail(helperOutput, nil)
 	c.Stdout, c.Stderr = stdout, stderr
 	if err := runGroup(c); err != nil {
 		return HelperEnded{}, fmt.Errorf("start this program again: %w", err)

@@ -5,9 +5,9 @@
 // ([Tier] 0). What it does hold to: it runs the approved command only, once,
 // with a fixed environment, a home and a temporary directory of its own that
 // vanish afterwards, no standard input and no open file of ours, a limit on
-// output, and a deadline after which its whole process group is killed; on
-// Linux its whole session, so that what a shell or timeout(1) puts into groups
-// of their own goes too.
+// output, from which known secrets are taken before it is cut, and a deadline
+// after which its whole process group is killed; on Linux its whole session, so
+// that what a shell or timeout(1) puts into groups of their own goes too.
 //
 // What escapes this: a process that starts a session of its own (setsid, a
 // daemon's double fork) outlives the command, and so does whatever it has asked
@@ -69,9 +69,16 @@ const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/
 // still read. A process that left the group can hold them open.
 const killGrace = 200 * time.Millisecond
 
+// Redactor takes secrets out of a text that comes in pieces; secret.Redactor is
+// one. What it holds back comes with the last piece.
+type Redactor interface {
+	Stream() func(piece string, last bool) string
+}
+
 // Run runs the command that the grant allows. A command that fails, is killed
-// or runs out of time is an Outcome; an error means that it was not started.
-func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) {
+// or runs out of time is an Outcome; an error means that it was not started. Its
+// output is redacted before it is cut; a nil redactor knows no secret.
+func Run(ctx context.Context, grant policy.Grant, cmd Command, redact Redactor) (Outcome, error) {
 	if err := grant.TakeExec(cmd.Argv, cmd.Dir); err != nil {
 		return Outcome{}, fmt.Errorf("%w: %w", ErrDenied, err)
 	}
@@ -114,7 +121,7 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) 
 		"PATH=" + path, "HOME=" + scratch, "TMPDIR=" + scratch, "PWD=" + cmd.Dir,
 		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
 	}
-	stdout, stderr := newHeadTail(maxOutput), newHeadTail(maxOutput)
+	stdout, stderr := newHeadTail(maxOutput, redact), newHeadTail(maxOutput, redact)
 	c.Stdout, c.Stderr = stdout, stderr
 	if cmd.MergeStderr {
 		c.Stderr = stdout // os/exec makes one pipe of equal writers
@@ -122,6 +129,8 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error) 
 	if err := runGroup(c); err != nil {
 		return Outcome{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
+	stdout.end()
+	stderr.end()
 	out := Outcome{
 		Stdout: stdout.bytes(), Stderr: stderr.bytes(),
 		Truncated: stdout.cut() || stderr.cut(),
@@ -189,9 +198,10 @@ func lookPath(name string) (string, error) {
 }
 
 // headTail keeps the first and the last half of its limit of what is written
-// to it, and never blocks the writer. Safe for concurrent use.
+// to it, without secrets, and never blocks the writer. Safe for concurrent use.
 type headTail struct {
 	mu    sync.Mutex
+	clean func(piece string, last bool) string // nil: nothing is to be taken out
 	half  int
 	head  []byte
 	tail  []byte // a ring once it is full
@@ -199,13 +209,37 @@ type headTail struct {
 	total int64
 }
 
-func newHeadTail(limit int) *headTail { return &headTail{half: max(limit/2, 1)} }
+func newHeadTail(limit int, redact Redactor) *headTail {
+	h := &headTail{half: max(limit/2, 1)}
+	if redact != nil {
+		h.clean = redact.Stream()
+	}
+	return h
+}
 
 func (h *headTail) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	n := len(p)
-	h.total += int64(n)
+	if h.clean != nil {
+		h.keep([]byte(h.clean(string(p), false)))
+	} else {
+		h.keep(p)
+	}
+	return len(p), nil
+}
+
+// end keeps what was held back.
+func (h *headTail) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.clean != nil {
+		h.keep([]byte(h.clean("", true)))
+	}
+}
+
+// keep is called with the lock held.
+func (h *headTail) keep(p []byte) {
+	h.total += int64(len(p))
 	if room := h.half - len(h.head); room > 0 {
 		room = min(room, len(p))
 		h.head = append(h.head, p[:room]...)
@@ -224,7 +258,6 @@ func (h *headTail) Write(p []byte) (int, error) {
 		h.at = (h.at + k) % h.half
 		p = p[k:]
 	}
-	return n, nil
 }
 
 func (h *headTail) cut() bool {

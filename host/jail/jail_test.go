@@ -49,7 +49,7 @@ func bash(dir, command string) Command {
 // run approves a command and runs it.
 func run(t *testing.T, dir, command string, limits policy.Limits) Outcome {
 	t.Helper()
-	out, err := Run(t.Context(), grantFor(t, dir, command, limits), bash(dir, command))
+	out, err := Run(t.Context(), grantFor(t, dir, command, limits), bash(dir, command), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 		"another directory name": {Argv: []string{"bash", "-c", good}, Dir: dir + "/."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Run(t.Context(), grantFor(t, dir, good, policy.Limits{}), cmd)
+			_, err := Run(t.Context(), grantFor(t, dir, good, policy.Limits{}), cmd, nil)
 			if !errors.Is(err, ErrDenied) {
 				t.Errorf("got %v", err)
 			}
@@ -102,7 +102,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Run(t.Context(), policy.Grant{}, bash(dir, good)); !errors.Is(err, ErrDenied) || !errors.Is(err, policy.ErrNoGrant) {
+	if _, err := Run(t.Context(), policy.Grant{}, bash(dir, good), nil); !errors.Is(err, ErrDenied) || !errors.Is(err, policy.ErrNoGrant) {
 		t.Errorf("the zero grant: %v", err)
 	}
 	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
@@ -118,10 +118,10 @@ func TestOneApprovalIsOneRun(t *testing.T) {
 	dir := t.TempDir()
 	command := "echo run >> log"
 	g := grantFor(t, dir, command, policy.Limits{})
-	if _, err := Run(t.Context(), g, bash(dir, command)); err != nil {
+	if _, err := Run(t.Context(), g, bash(dir, command), nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), g, bash(dir, command)); !errors.Is(err, ErrDenied) {
+	if _, err := Run(t.Context(), g, bash(dir, command), nil); !errors.Is(err, ErrDenied) {
 		t.Errorf("the second run: %v", err)
 	}
 	if log, _ := os.ReadFile(filepath.Join(dir, "log")); string(log) != "run\n" {
@@ -307,13 +307,13 @@ func TestExitCodesAndSignals(t *testing.T) {
 func TestStreams(t *testing.T) {
 	dir := t.TempDir()
 	command := "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
-	apart, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
+	apart, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command), nil)
 	if err != nil || string(apart.Stdout) != "out1\nout2\nout3\n" || string(apart.Stderr) != "err1\nerr2\nerr3\n" || apart.Truncated {
 		t.Errorf("apart: %s, %v", describe(apart), err)
 	}
 	cmd := bash(dir, command)
 	cmd.MergeStderr = true
-	merged, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), cmd)
+	merged, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), cmd, nil)
 	if err != nil || string(merged.Stdout) != "out1\nerr1\nout2\nerr2\nout3\nerr3\n" || len(merged.Stderr) != 0 {
 		t.Errorf("merged: %s, %v", describe(merged), err)
 	}
@@ -341,7 +341,7 @@ func TestACallCanLowerTheLimitsAndNotRaiseThem(t *testing.T) {
 	for asked, want := range map[int]int{0: 1000, 500: 500, 1 << 30: 1000, -1: 1000} {
 		cmd := bash(dir, command)
 		cmd.MaxOutput = asked
-		out, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{ExecOutputBytes: 1000}), cmd)
+		out, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{ExecOutputBytes: 1000}), cmd, nil)
 		if err != nil || len(out.Stdout) < want || len(out.Stdout) > want+100 {
 			t.Errorf("asked for %d: %d bytes, %v", asked, len(out.Stdout), err)
 		}
@@ -349,7 +349,7 @@ func TestACallCanLowerTheLimitsAndNotRaiseThem(t *testing.T) {
 	for asked, limit := range map[time.Duration]time.Duration{20 * time.Millisecond: time.Hour, time.Hour: 20 * time.Millisecond, -1: 20 * time.Millisecond} {
 		cmd := bash(dir, "sleep 1000")
 		cmd.Timeout = asked
-		out, err := Run(t.Context(), grantFor(t, dir, "sleep 1000", policy.Limits{ExecTimeout: limit, ExecTimeoutMax: limit}), cmd)
+		out, err := Run(t.Context(), grantFor(t, dir, "sleep 1000", policy.Limits{ExecTimeout: limit, ExecTimeoutMax: limit}), cmd, nil)
 		if err != nil || !out.TimedOut {
 			t.Errorf("asked for %v of %v: %s, %v", asked, limit, describe(out), err)
 		}
@@ -375,7 +375,7 @@ func TestHeadTail(t *testing.T) {
 	for _, limit := range []int{-5, 0, 1, 2, 3, 10, 64, 999, 1000} {
 		for _, chunk := range []int{1, 2, 3, 7, 31, 32, 33, 499, 500, 501, 1000, 5000} {
 			for _, n := range []int{0, 1, 2, 9, 10, 11, 63, 64, 65, 998, 999, 1000, 1001, 5000} {
-				h := newHeadTail(limit)
+				h := newHeadTail(limit, nil)
 				for rest := text[:n]; len(rest) > 0; {
 					k := min(chunk, len(rest))
 					if got, err := h.Write(rest[:k]); got != k || err != nil {
@@ -535,7 +535,7 @@ func endAtDeadline(t *testing.T, command string) {
 		_, _ = os.ReadFile(ready) // returns when the command has written to it
 		expire()
 	}()
-	out, err := Run(ctx, g, bash(dir, script))
+	out, err := Run(ctx, g, bash(dir, script), nil)
 	<-done
 	if err != nil {
 		t.Fatal(err)
@@ -580,7 +580,7 @@ func TestOutputUpToTheDeadlineIsKept(t *testing.T) {
 		expire()
 	}()
 	command := "echo partial; echo x > go; sleep 1000; :"
-	out, err := Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
+	out, err := Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command), nil)
 	if err != nil || !out.TimedOut || string(out.Stdout) != "partial\n" {
 		t.Errorf("got %s, %v", describe(out), err)
 	}
@@ -598,7 +598,7 @@ func TestACancelledCallEndsTheCommand(t *testing.T) {
 		cancel()
 	}()
 	command := "echo $$ >> pids; echo x > go; sleep 1000; touch mark"
-	out, err := Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
+	out, err := Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command), nil)
 	if err != nil || out.TimedOut || out.Signal == nil || *out.Signal != int(syscall.SIGKILL) {
 		t.Errorf("got %s, %v", describe(out), err)
 	}
@@ -612,7 +612,7 @@ func TestACallThatWasCancelledStartsNothing(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, grantFor(t, dir, "touch mark", policy.Limits{}), bash(dir, "touch mark")); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, grantFor(t, dir, "touch mark", policy.Limits{}), bash(dir, "touch mark"), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "mark")); !errors.Is(err, fs.ErrNotExist) {
@@ -644,7 +644,7 @@ func TestADirectoryThatIsNotThereIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, where := range map[string]string{"missing": filepath.Join(dir, "gone"), "a file": file} {
-		_, err := Run(t.Context(), grantFor(t, where, "true", policy.Limits{}), bash(where, "true"))
+		_, err := Run(t.Context(), grantFor(t, where, "true", policy.Limits{}), bash(where, "true"), nil)
 		if err == nil || !strings.Contains(err.Error(), "working directory") || !strings.Contains(err.Error(), where) || errors.Is(err, ErrNotFound) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -664,7 +664,7 @@ func TestALinkInPlaceOfTheDirectoryIsRefused(t *testing.T) {
 	if err := errors.Join(os.Rename(dir, dir+".old"), os.Symlink("evil", dir)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), g, bash(dir, "touch mark")); !errors.Is(err, ErrDenied) {
+	if _, err := Run(t.Context(), g, bash(dir, "touch mark"), nil); !errors.Is(err, ErrDenied) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(evil, "mark")); err == nil {

@@ -40,6 +40,16 @@ func (l Layer) Describe() []Bound {
 		say(l.From, "no tool sees %s", l.Value)
 	}
 	lists("host", c.Hosts)
+	if p := l.Route.Proxy; p != nil {
+		names := ""
+		if p.Resolves {
+			names = ", which gets names"
+		}
+		say(p.From, "the internet is reached through the proxy %q%s, and no other way", p.URL, names)
+	}
+	for _, f := range l.Route.CAFiles {
+		say(f.From, "the certificate authorities in %q are trusted", f.Value)
+	}
 	lists("provider", c.Providers)
 	lists("address of a provider", c.BaseURLs)
 	for _, l := range c.Signed {

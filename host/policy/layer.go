@@ -5,13 +5,15 @@ import (
 	"time"
 )
 
-// Layer is what one place says: what it permits at most, and the questions that
-// it answers. Only the user's and the flags' answer any.
+// Layer is what one place says: what it permits at most, the questions that it
+// answers, and how the network is reached. Only the user's and the flags' answer
+// any, and only the administrator's binds anybody to a route.
 type Layer struct {
 	Source  Source
 	Path    string // of its file, if it is one
 	Ceiling Ceiling
 	Answers []Rule // that allow
+	Route   Route
 }
 
 // Meet returns the ceiling of all layers together.

@@ -25,7 +25,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
 
-	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services}
+	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact}
 	if report != nil {
 		host.Log = func(level, text string) { report(tool.Progress{Level: level, Message: text}) }
 		host.Progress = func(done uint64, total *uint64, note string) {
@@ -50,19 +50,21 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 		toolErr *abi.ToolError
 	)
 	if err == nil {
-		out, toolErr, err = inst.callTool(hostmod.WithCall(ctx, host), call)
+		out, toolErr, err = inst.callTool(hostmod.WithCall(ctx, host), call, s.opts.Redact)
 		inst.returned = err == nil
 		hostErr = host.End(inst.account.Charge)
 	}
-	if report != nil && inst != nil && inst.output != nil && inst.output.buf.Len() > 0 {
-		report(tool.Progress{Level: "debug", Message: text(inst.output.buf.Bytes())})
+	if report != nil && inst != nil && inst.output != nil {
+		if said := inst.output.text(); said != "" {
+			report(tool.Progress{Level: "debug", Message: said})
+		}
 	}
 	var engineErr runtime.Error
 	if errors.As(err, &engineErr) {
 		s.opts.Logger.Error("the engine failed", "tool", call.Tool, "call", call.ID, "err", err)
 	}
 	result, err = judge(verdict{
-		ctx: ctx, call: call, limits: limits, inst: inst, host: host,
+		ctx: ctx, call: call, limits: limits, inst: inst, host: host, redact: s.opts.Redact,
 		out: out, toolErr: toolErr, err: err,
 	})
 	hostErr = errors.Join(hostErr, err)
@@ -82,7 +84,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 }
 
 // callTool lowers the arguments of tools#call, runs it and lifts its result.
-func (i *instance) callTool(ctx context.Context, call tool.Call) (*abi.Output, *abi.ToolError, error) {
+func (i *instance) callTool(ctx context.Context, call tool.Call, redact Redactor) (*abi.Output, *abi.ToolError, error) {
 	ctx = i.context(ctx)
 	defer i.account.Rest() // wherever it ends: lowering runs the guest too
 	alloc, err := abi.AllocatorOf(i.mod, abi.ExportRealloc)
@@ -120,7 +122,7 @@ func (i *instance) callTool(ctx context.Context, call tool.Call) (*abi.Output, *
 		return nil, nil, err
 	}
 	// The post-return function is not called: the instance ends here.
-	return abi.LiftCall(mem, ptr)
+	return abi.LiftCall(mem, ptr, redact)
 }
 
 // toolOutput makes one JSON object of what a tool returned.

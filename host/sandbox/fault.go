@@ -44,6 +44,7 @@ type verdict struct {
 	limits  policy.Limits
 	inst    *instance // nil or half-made when instantiation failed
 	host    *hostmod.Call
+	redact  Redactor
 	out     *abi.Output
 	toolErr *abi.ToolError
 	err     error
@@ -73,7 +74,7 @@ func judge(v verdict) (tool.Result, error) {
 		r.Err.Hint = "this is a fault of the module; report it to its author"
 		return r, nil
 	}
-	return tool.Result{Output: tool.Shorten(raw, v.limits.OutputBytes)}, nil
+	return tool.Result{Output: tool.Shorten(v.redact.JSON(raw), v.limits.OutputBytes)}, nil
 }
 
 // late reports whether a guest was ended by its deadline. The engine has exit
@@ -228,7 +229,7 @@ func (v verdict) said() string {
 	if v.inst == nil || v.inst.output == nil {
 		return ""
 	}
-	return text(v.inst.output.buf.Bytes())
+	return v.inst.output.text()
 }
 
 func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

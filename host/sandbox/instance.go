@@ -37,7 +37,7 @@ type instance struct {
 func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits policy.Limits) *instance {
 	account := meter.New(ctx, limits.Fuel, 0, grant.Budgets()...)
 	account.Under(s.turns)
-	return &instance{output: &capped{limit: limits.LogBytes}, account: account}
+	return &instance{output: &capped{limit: limits.LogBytes, clean: s.opts.Redact.Stream()}, account: account}
 }
 
 // open makes a guest that sees the mounts and nothing else: no environment, no
@@ -228,15 +228,27 @@ func (i *instance) invoke(ctx context.Context, export string, params ...uint64) 
 	return api.DecodeU32(out[0]), nil
 }
 
-// capped keeps the first bytes that are written to it and drops the rest.
+// capped keeps the first bytes that are written to it, without secrets, and
+// drops the rest.
 type capped struct {
 	limit int
+	clean func(piece string, last bool) string
 	buf   bytes.Buffer
 }
 
 func (c *capped) Write(p []byte) (int, error) {
-	if room := c.limit - c.buf.Len(); room > 0 {
-		c.buf.Write(p[:min(room, len(p))])
+	if c.buf.Len() < c.limit { // else nobody looks at it
+		c.keep(c.clean(string(p), false))
 	}
 	return len(p), nil
+}
+
+func (c *capped) keep(text string) {
+	c.buf.WriteString(text[:min(c.limit-c.buf.Len(), len(text))])
+}
+
+// text is what was kept; the guest writes no more.
+func (c *capped) text() string {
+	c.keep(c.clean("", true))
+	return text(c.buf.Bytes())
 }

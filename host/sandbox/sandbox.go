@@ -32,6 +32,9 @@ type Options struct {
 	// LargeModuleBytes to be compiled.
 	Large    bool
 	Services hostmod.Services
+	// Redact takes secrets out of what calls return and say, before any of that
+	// is cut. Nil: nothing is.
+	Redact Redactor
 	// StageDir returns an existing directory of the user's own in which what
 	// calls change is kept until it is committed. It has to be on a disk with
 	// room for that. It is asked by each call that may write. Nil, or "": in
@@ -90,6 +93,9 @@ const DefaultMemoryBytes = 2 << 30
 func New(opts Options) *Sandbox {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opts.Redact == nil {
+		opts.Redact = nothing{}
 	}
 	if opts.MemoryBytes == 0 {
 		opts.MemoryBytes = DefaultMemoryBytes

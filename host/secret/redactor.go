@@ -66,6 +66,26 @@ func (r *Redactor) Text(text string) string {
 	return string((&scanner{a: a}).feed(nil, []byte(text), true))
 }
 
+// Head returns the beginning of a text without secrets, at most limit bytes,
+// and whether that is all of it. It looks beyond what it returns, so that no
+// piece of a secret is left that is cut: at most Longest bytes, whatever the
+// text is. What it leaves out behind that does not depend on how the text ends;
+// it would tell whoever writes the text how a secret begins.
+func (r *Redactor) Head(text []byte, limit int) (head []byte, whole bool) {
+	a := r.automaton()
+	if a == nil {
+		return text[:min(len(text), limit)], len(text) <= limit
+	}
+	seen := text[:min(len(text), limit+a.longest)]
+	clean := (&scanner{a: a}).feed(nil, seen, true)
+	certain := len(clean)
+	if len(seen) < len(text) {
+		certain = max(certain-a.longest, 0)
+	}
+	kept := min(certain, limit)
+	return clean[:kept], kept == len(clean) && len(seen) == len(text)
+}
+
 // Longest is how many bytes the longest form of a value has; 0 if nothing is
 // known. Whoever cuts a text looks so far beyond the cut.
 func (r *Redactor) Longest() int {

@@ -36,7 +36,7 @@ func (helper) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error)
 type jailExec struct{}
 
 func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
-	out, err := jail.Run(ctx, grant, jail.Command(cmd))
+	out, err := jail.Run(ctx, grant, jail.Command(cmd), nil)
 	if errors.Is(err, jail.ErrDenied) {
 		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
 	}

@@ -32,6 +32,13 @@ var keys = []key{
 	{"network.hosts", `list of "NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`,
 		"Hosts that may be talked to. *.NAME is every name below NAME, and not NAME. An address that is not public has to be listed itself, also for a name that leads to it. An empty list permits none."},
 
+	{"network.proxy", "URL of a proxy, http or https", "not there: each user's own choice", `"http://proxy.example:3128"`,
+		"In the administrator's file only: the HTTP proxy through which tools and the client of the provider reach the internet. Nobody's own proxy is used then, and nobody goes without. What is not public is reached directly, if it is permitted."},
+	{"network.proxy_resolves", "boolean", "false", "false",
+		"With network.proxy: when true, the proxy gets names instead of addresses, and has to refuse private addresses itself."},
+	{"network.ca_files", "list of paths", "none", `["/etc/stockade/ca.pem"]`,
+		"In the administrator's file only: files with certificate authorities in PEM that are trusted beside the system's and each user's own. What holds for the administrator's file holds for them: they and every directory above belong to root and can be written by nobody else, and no link leads there. While one is not so, or is broken, nothing reaches the network."},
+
 	{"models.providers", "list of words", anything, `["openai", "offline"]`,
 		"Providers that may be asked."},
 	{"models.base_urls", "list of addresses", anything, `["https://llm.example.com/v1"]`,

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -41,7 +42,10 @@ type filesTable struct {
 }
 
 type networkTable struct {
-	Hosts *[]string `toml:"hosts"`
+	Hosts         *[]string `toml:"hosts"`
+	Proxy         *string   `toml:"proxy"`
+	ProxyResolves *bool     `toml:"proxy_resolves"`
+	CAFiles       *[]string `toml:"ca_files"`
 }
 
 type modelsTable struct {
@@ -198,6 +202,7 @@ func (r *reader) file(f *file) {
 	}
 	if t := f.Network; t != nil {
 		r.list(&c.Hosts, "network.hosts", t.Hosts, hostPattern)
+		r.route(t)
 	}
 	if t := f.Models; t != nil {
 		r.list(&c.Providers, "models.providers", t.Providers, word)
@@ -241,6 +246,49 @@ func (r *reader) list(to *[]policy.List, key string, values *[]string, check fun
 		}
 	}
 	*to = append(*to, policy.List{Values: slices.Sorted(slices.Values(*values)), From: r.from(key)})
+}
+
+// maxCAFiles is that of agent.toml.
+const maxCAFiles = 64
+
+// route reads how the network is reached. Whoever says that can read what goes
+// through it, so that a file which came with a project has no say, and the user's
+// place for it is agent.toml.
+func (r *reader) route(t *networkTable) {
+	for _, k := range []struct {
+		name string
+		set  bool
+	}{{"proxy", t.Proxy != nil}, {"proxy_resolves", t.ProxyResolves != nil}, {"ca_files", t.CAFiles != nil}} {
+		if k.set && r.source != policy.SourceAdmin {
+			r.fail("network."+k.name, "only the administrator binds others to it; your own is network.%s in your agent.toml", k.name)
+			return
+		}
+	}
+	if t.Proxy != nil {
+		scratch := config.Default()
+		err := scratch.Set("network.proxy", *t.Proxy, "")
+		if err == nil && *t.Proxy == "" {
+			err = errors.New("it is empty; leave it out to let everybody choose")
+		}
+		if err != nil {
+			r.fail("network.proxy", "%v", err)
+		}
+		r.layer.Route.Proxy = &policy.Proxy{URL: *t.Proxy, Resolves: t.ProxyResolves != nil && *t.ProxyResolves, From: r.from("network.proxy")}
+	} else if t.ProxyResolves != nil {
+		r.fail("network.proxy_resolves", "it says how network.proxy is asked, which is not there")
+	}
+	if t.CAFiles == nil {
+		return
+	}
+	if n := len(*t.CAFiles); n == 0 || n > maxCAFiles {
+		r.fail("network.ca_files", "it names %d files; name 1 to %d, or leave it out", n, maxCAFiles)
+	}
+	for _, name := range *t.CAFiles {
+		if !filepath.IsAbs(name) || filepath.Clean(name) != name || strings.ContainsRune(name, 0) {
+			r.fail("network.ca_files", "%.80q is not an absolute path without dots and a slash at its end", name)
+		}
+		r.layer.Route.CAFiles = append(r.layer.Route.CAFiles, policy.Line{Value: name, From: r.from("network.ca_files")})
+	}
 }
 
 func (r *reader) modules(t *modulesTable) {

@@ -35,6 +35,13 @@ func Administrator() Place { return administrator() }
 // Own is a place of the user who runs the program.
 func Own(path string) Place { return Place{Path: path, Owner: os.Getuid()} }
 
+// At is the place of another file that has to be like this one: one that a policy
+// names and that is trusted like it.
+func (p Place) At(path string) Place {
+	p.Path = path
+	return p
+}
+
 // Read reads and checks the file. Where there is none, errors.Is(err,
 // fs.ErrNotExist) holds. The warnings are of what was left out.
 func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
@@ -57,6 +64,9 @@ func (p Place) Bytes() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read policy: %w", err)
 	}
+	if len(data) > config.MaxFileBytes {
+		return nil, refuse(p.Path, "it has more than %d bytes", config.MaxFileBytes)
+	}
 	return data, nil
 }
 
@@ -72,4 +82,4 @@ func refuse(path, format string, args ...any) error {
 	return &Refused{path, fmt.Sprintf(format, args...)}
 }
 
-var errPlace = errors.New("a policy file is named by an absolute path below the root that is checked")
+var errPlace = errors.New("the file is named by an absolute path below the root that is checked")

@@ -102,7 +102,7 @@ func (p Place) missing(err error) error {
 
 func opening(name string, err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EMLINK) {
-		return refuse(name, "it is a symbolic link, or one is on the way to it; a policy is a file at its place")
+		return refuse(name, "it is a symbolic link, or one is on the way to it; it has to be a file at its place")
 	}
 	return &fs.PathError{Op: "read policy", Path: name, Err: err}
 }
@@ -128,7 +128,7 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 	case mode&0o022 != 0:
 		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w", mode&0o7777)
 	case p.Root != "" && !isDir && st.Nlink != 1:
-		return refuse(name, "it has %d names; a policy has one", st.Nlink)
+		return refuse(name, "it has %d names; it has to have one", st.Nlink)
 	}
 	return checkList(f, name)
 }

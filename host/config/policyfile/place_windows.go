@@ -68,13 +68,13 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 	}
 	switch {
 	case info.FileAttributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0:
-		return refuse(name, "it is a link; a policy is a file at its place")
+		return refuse(name, "it is a link; it has to be a file at its place")
 	case (info.FileAttributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0) != isDir:
 		return refuse(name, "it is not a regular file")
 	case p.Owner == Anybody:
 		return nil
 	case !isDir && p.Root != "" && info.NumberOfLinks != 1:
-		return refuse(name, "it has %d names; a policy has one", info.NumberOfLinks)
+		return refuse(name, "it has %d names; it has to have one", info.NumberOfLinks)
 	}
 	sd, err := windows.GetSecurityInfo(h, windows.SE_FILE_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {

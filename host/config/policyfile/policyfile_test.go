@@ -108,8 +108,8 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 // Every key changes what the layer says: none is parsed and unused.
 func TestEveryKeyChangesTheCeiling(t *testing.T) {
 	for _, k := range all() {
-		if strings.HasPrefix(k.name, "rules.") || k.name == "audit.export" || k.name == "audit.required" {
-			continue // they need each other
+		if strings.HasPrefix(k.name, "rules.") || k.name == "audit.export" || k.name == "audit.required" || k.name == "network.proxy_resolves" {
+			continue // they need others
 		}
 		table, word := head(k.name)
 		value := map[string]string{
@@ -126,6 +126,26 @@ func TestEveryKeyChangesTheCeiling(t *testing.T) {
 	l, _, err := Parse("f", policy.SourceAdmin, []byte("[audit]\nrequired = true\nexport = \"/x\"\n"))
 	if err != nil || len(l.Ceiling.AuditExports) != 1 || l.Ceiling.AuditExports[0].Value != "/x" {
 		t.Errorf("audit: %+v, %v", l, err)
+	}
+	l, _, err = Parse("f", policy.SourceAdmin, []byte("[network]\nproxy = \"http://p.example\"\nproxy_resolves = true\n"))
+	if err != nil || !l.Route.Proxy.Resolves || !strings.Contains(l.Describe()[0].Words, "gets names") {
+		t.Errorf("proxy_resolves: %+v, %v", l, err)
+	}
+}
+
+// Whoever names the proxy or an authority can read what is sent: nobody does so
+// for others but the administrator, not even by an empty or equal value.
+func TestOnlyTheAdministratorBindsARoute(t *testing.T) {
+	for _, text := range []string{
+		"proxy = \"http://p.example:3128\"", "proxy = \"\"", "proxy_resolves = true", "proxy_resolves = false", "ca_files = [\"/ca.pem\"]", "ca_files = []",
+		"hosts = []\nproxy = \"http://p.example\"\nproxy_resolves = true\nca_files = [\"/ca.pem\"]",
+	} {
+		for _, source := range []policy.Source{policy.SourceUser, policy.SourceProject} {
+			l, _, err := Parse("f", source, []byte("[network]\n"+text+"\n"))
+			if err == nil || !strings.Contains(err.Error(), "only the administrator") || l.Route.Proxy != nil || l.Route.CAFiles != nil {
+				t.Errorf("%s, %s: %+v, %v", source, text, l, err)
+			}
+		}
 	}
 }
 
@@ -155,6 +175,13 @@ func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 		"any host":                       {"[network]\nhosts = [\"*\"]\n", "star"},
 		"a top-level domain":             {"[network]\nhosts = [\"*.com\"]\n", "top-level"},
 		"a host in the middle":           {"[network]\nhosts = [\"a.*.com\"]\n", "star"},
+		"a proxy that is none":           {"[network]\nproxy = \"socks5://p.example\"\n", "not an http or https URL"},
+		"a proxy with a password":        {"[network]\nproxy = \"http://u:p@p.example\"\n", "secrets are never in a file"},
+		"no proxy":                       {"[network]\nproxy = \"\"\n", "it is empty"},
+		"a proxy that is not there":      {"[network]\nproxy_resolves = true\n", "not there"},
+		"no authorities":                 {"[network]\nca_files = []\n", "0 files"},
+		"authorities of somebody's home": {"[network]\nca_files = [\"~/ca.pem\"]\n", "not an absolute path"},
+		"authorities behind dots":        {"[network]\nca_files = [\"/etc/../tmp/ca.pem\"]\n", "not an absolute path"},
 		"a digest":                       {"[modules]\ndigests = [\"sha256:12\"]\n", "64 hexadecimal"},
 		"an address with a key":          {"[models]\nbase_urls = [\"https://u:p@x/\"]\n", "not an address"},
 		"an export without requirement":  {"[audit]\nexport = \"/x\"\n", "required"},

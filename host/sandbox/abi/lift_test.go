@@ -66,7 +66,7 @@ func FuzzLiftCall(f *testing.F) {
 	f.Fuzz(func(t *testing.T, start []byte, ptr uint32) {
 		mem := make([]byte, 1<<17)
 		copy(mem, start)
-		out, failure, err := LiftCall(memoryOf(mem), ptr)
+		out, failure, err := LiftCall(memoryOf(mem), ptr, nil)
 		if err == nil && (out == nil) == (failure == nil) {
 			t.Fatal("not exactly one of output and error")
 		}
@@ -126,7 +126,7 @@ func TestBadUTF8DoesNotLiftTheLimit(t *testing.T) {
 		result = append(result, words(wasmtest.ContentText, at, size-at, 0, 0, 0, 0, 0, 0)...)
 	}
 	copy(mem, result)
-	if out, _, err := LiftCall(memoryOf(mem), 0); err == nil {
+	if out, _, err := LiftCall(memoryOf(mem), 0, nil); err == nil {
 		sum := 0
 		for _, c := range out.Content {
 			sum += len(c.Text)
@@ -155,7 +155,7 @@ func TestPrefix(t *testing.T) {
 		{0, 0xffff_ffff, 5, "", true},
 		{10, 0xffff_ffff, 5, "", true},
 	} {
-		got, err := m.Prefix("text", c.ptr, c.n, c.limit)
+		got, err := m.Prefix("text", c.ptr, c.n, c.limit, nil)
 		if got != c.want || (err != nil) != c.fails {
 			t.Errorf("%d bytes at %d under %d: %q, %v", c.n, c.ptr, c.limit, got, err)
 		}

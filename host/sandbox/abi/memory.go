@@ -78,15 +78,27 @@ func (m Memory) String(what string, ptr, n uint32, limit int) (string, error) {
 	return strings.ToValidUTF8(string(b), "\uFFFD"), err
 }
 
+// Redactor takes secrets out of a text, of which it returns at most the first
+// limit bytes, and whether that is all; secret.Redactor is one.
+type Redactor interface {
+	Head(text []byte, limit int) (head []byte, whole bool)
+}
+
 // Prefix is String for texts that may be cut: of a longer one it copies limit
-// bytes and an ellipsis.
-func (m Memory) Prefix(what string, ptr, n uint32, limit int) (string, error) {
+// bytes and an ellipsis. It is without secrets, also at the cut; a nil redactor
+// knows none.
+func (m Memory) Prefix(what string, ptr, n uint32, limit int, redact Redactor) (string, error) {
 	b, err := m.view(what, ptr, n)
 	*m.moved += uint64(min(len(b), limit))
-	if len(b) <= limit {
-		return strings.ToValidUTF8(string(b), "\uFFFD"), err
+	head, whole := b[:min(len(b), limit)], len(b) <= limit
+	if redact != nil {
+		head, whole = redact.Head(b, limit)
 	}
-	return strings.ToValidUTF8(string(b[:limit]), "\uFFFD") + " ...", err
+	text := strings.ToValidUTF8(string(head), "\uFFFD")
+	if !whole {
+		text += " ..."
+	}
+	return text, err
 }
 
 // pair reads a pointer and a length.

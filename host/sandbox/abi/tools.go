@@ -87,8 +87,9 @@ func LiftDescribe(m Memory, ptr uint32, limit int) (string, error) {
 }
 
 // LiftCall lifts the result of tools#call. Exactly one of the first two
-// results is set unless the error is.
-func LiftCall(m Memory, ptr uint32) (*Output, *ToolError, error) {
+// results is set unless the error is. The message of the second is without
+// secrets.
+func LiftCall(m Memory, ptr uint32, redact Redactor) (*Output, *ToolError, error) {
 	b, err := m.aligned("result", ptr, ResultSize, 4)
 	if err != nil {
 		return nil, nil, err
@@ -98,13 +99,13 @@ func LiftCall(m Memory, ptr uint32) (*Output, *ToolError, error) {
 		out, err := liftOutput(m, b[ResultPayload:])
 		return out, nil, err
 	case 1:
-		te, err := liftError(m, b[ResultPayload:])
+		te, err := liftError(m, b[ResultPayload:], redact)
 		return nil, te, err
 	}
 	return nil, nil, faultf("result: discriminant %d", b[0])
 }
 
-func liftError(m Memory, b []byte) (*ToolError, error) {
+func liftError(m Memory, b []byte, redact Redactor) (*ToolError, error) {
 	te := &ToolError{Case: ErrorCase(b[0])}
 	switch {
 	case te.Case > Failed:
@@ -114,7 +115,7 @@ func liftError(m Memory, b []byte) (*ToolError, error) {
 	}
 	ptr, n := pair(b[ErrorPayload:])
 	var err error
-	te.Message, err = m.Prefix("error", ptr, n, maxMessageBytes)
+	te.Message, err = m.Prefix("error", ptr, n, maxMessageBytes, redact)
 	return te, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
@@ -58,6 +59,8 @@ type Call struct {
 	// Log takes the guest's messages; Progress its progress. Nil drops them.
 	Log      func(level, message string)
 	Progress func(done uint64, total *uint64, note string)
+	// Redact takes secrets out of both before they are cut; nil knows none.
+	Redact abi.Redactor
 
 	search    *search.Search // that was begun and not collected
 	hostCalls uint64

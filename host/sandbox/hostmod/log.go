@@ -17,7 +17,7 @@ func logLog(g *guest) error {
 	if int(level) >= len(levels) {
 		return &abi.Fault{What: fmt.Sprintf("level: discriminant %d", level)}
 	}
-	text, err := g.mem.Prefix("message", g.u32(1), g.u32(2), maxLogMessage)
+	text, err := g.mem.Prefix("message", g.u32(1), g.u32(2), maxLogMessage, g.redactor())
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ func progressReport(g *guest) error {
 	if err != nil {
 		return err
 	}
-	note, err := g.mem.Prefix("note", g.u32(3), g.u32(4), maxNote)
+	note, err := g.mem.Prefix("note", g.u32(3), g.u32(4), maxNote, g.redactor())
 	if err != nil {
 		return err
 	}

@@ -94,6 +94,14 @@ func (g *guest) option(what string, i int) (bool, error) {
 	}
 }
 
+// redactor is nil where nobody is told anything anyway.
+func (g *guest) redactor() abi.Redactor {
+	if g.call == nil {
+		return nil
+	}
+	return g.call.Redact
+}
+
 // u32 decodes a parameter. The upper half of a 32-bit value on the stack may
 // hold anything.
 func (g *guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }

@@ -1,0 +1,90 @@
+//go:build unix
+
+package jail
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/secret"
+)
+
+const value = "Zq7-Xk9_Wv3+Jh5/Ty1=Mn8"
+
+// known returns a redactor that knows the value, and two of its forms.
+func known() (*secret.Redactor, map[string]string) {
+	r := new(secret.Redactor)
+	r.Add(value)
+	return r, map[string]string{"plain": value, "base64": base64.StdEncoding.EncodeToString([]byte(value))}
+}
+
+// piece returns four bytes of a text that are in another.
+func piece(of string, in []byte) string {
+	for i := range len(of) - 3 {
+		if bytes.Contains(in, []byte(of[i:i+4])) {
+			return of[i : i+4]
+		}
+	}
+	return ""
+}
+
+func TestNoPieceOfASecretIsLeftWhereOutputIsCut(t *testing.T) {
+	r, forms := known()
+	for form, leak := range forms {
+		for _, chunk := range []int{1, 7, 1000} {
+			for before := range 120 {
+				for _, behind := range []int{0, 5, 200} {
+					h := newHeadTail(64, r)
+					for rest := []byte(strings.Repeat(".", before) + leak + strings.Repeat(",", behind)); len(rest) > 0; {
+						k := min(chunk, len(rest))
+						if n, err := h.Write(rest[:k]); n != k || err != nil {
+							t.Fatalf("wrote %d of %d: %v", n, k, err)
+						}
+						rest = rest[k:]
+					}
+					h.end()
+					if p := piece(leak, h.bytes()); p != "" {
+						t.Fatalf("%s, %d before, %d behind, in pieces of %d: %q is in %q", form, before, behind, chunk, p, h.bytes())
+					}
+				}
+			}
+		}
+	}
+	// What only looks like a beginning comes with the end.
+	h := newHeadTail(64, r)
+	fmt.Fprint(h, "so "+value[:8])
+	if h.end(); string(h.bytes()) != "so "+value[:8] {
+		t.Errorf("got %q", h.bytes())
+	}
+}
+
+func TestTheOutputOfACommandIsRedacted(t *testing.T) {
+	r, forms := known()
+	dir := t.TempDir()
+	for form, leak := range forms {
+		// In two writes, and so that a limit of 200 bytes cuts it in both streams.
+		script := fmt.Sprintf("printf '%%090d%s' 0; printf '%s%%0200d%s' 0; printf '%%090d%s%%0200d' 0 0 >&2", leak[:5], leak[5:], leak, leak)
+		for _, merged := range []bool{false, true} {
+			cmd := bash(dir, script)
+			cmd.MergeStderr = merged
+			out, err := Run(t.Context(), grantFor(t, dir, script, policy.Limits{ExecOutputBytes: 200}), cmd, r)
+			if err != nil || !out.Truncated {
+				t.Fatalf("%s, %v", describe(out), err)
+			}
+			if p := piece(leak, append(out.Stdout, out.Stderr...)); p != "" {
+				t.Errorf("%s, merged %v: %q is in %s", form, merged, p, describe(out))
+			}
+		}
+		script = "echo " + leak + "; sleep 1000"
+		limits := policy.Limits{ExecTimeout: 300 * time.Millisecond, ExecTimeoutMax: 300 * time.Millisecond}
+		out, err := Run(t.Context(), grantFor(t, dir, script, limits), bash(dir, script), r)
+		if err != nil || !out.TimedOut || piece(leak, out.Stdout) != "" {
+			t.Errorf("%s: %s, %v", form, describe(out), err)
+		}
+	}
+}
