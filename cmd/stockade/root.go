@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/secret"
 )
 
@@ -26,6 +28,8 @@ func Main(args []string, s *stdio) int {
 	defer close(signals)
 	defer signal.Stop(signals)
 	a := &app{s: s, known: new(secret.Redactor)}
+	out := &used{Writer: s.out}
+	s.out = out
 	s.redact(a.known)
 	go func() {
 		for s := range signals {
@@ -42,7 +46,43 @@ func Main(args []string, s *stdio) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	a.close()
-	return int(report(s, ctx, errors.Join(err, s.flushOut())))
+	err = errors.Join(err, s.flushOut())
+	if a.flags.json && !out.used {
+		err = errors.Join(err, jsonError(s, err), s.flushOut())
+	}
+	return int(report(s, ctx, err))
+}
+
+// used is a writer that knows whether anything was written.
+type used struct {
+	io.Writer
+	used bool
+}
+
+func (u *used) Write(p []byte) (int, error) {
+	u.used = true
+	return u.Writer.Write(p)
+}
+
+// jsonError prints what kept a command from printing anything else: who reads
+// JSON gets it for a mistake too.
+func jsonError(s *stdio, err error) error {
+	if err == nil {
+		return nil
+	}
+	line := struct {
+		Error string `json:"error"`
+		Hint  string `json:"hint,omitempty"`
+	}{Error: err.Error()}
+	if exit, ok := errors.AsType[*exitErr](err); ok {
+		line.Error, line.Hint = exit.message, exit.hint
+	}
+	data, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(append(terminal.JSON(data), '\n'))
+	return err
 }
 
 func newRootCmd(a *app) *cobra.Command {

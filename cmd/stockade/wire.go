@@ -201,7 +201,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		}
 		entry, ok := catalog.Find(r.Tool)
 		if !ok {
-			return nil, noTool(a, catalog, r.Tool)
+			return nil, usageError("`stockade tool list` shows the tools", "--allow: there is no tool %q", r.Tool)
 		}
 		r.Tool = entry.Name
 		names := false
