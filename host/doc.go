@@ -35,6 +35,7 @@
 //	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached; the paths that need care
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
+//	shellword        text as one word of a command line, to be copied
 //	secret           named secrets: keyring or encrypted file; placeholders of a call; the redactor
 //	dispatch         one call: find → check → decide → approve → record → run → commit → record
 //	agent            the loop; history assembly

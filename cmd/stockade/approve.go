@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/shellword"
 )
 
 // unasked answers no, where nobody is there to be asked, and keeps what it was
@@ -34,7 +36,22 @@ func (c unaskedCall) change() string {
 	if c.allow == "" {
 		return "no flag answers this question: run it where a person can"
 	}
-	return "to allow it: " + terminal.Line(c.allow)
+	return "to allow it: " + allowWords(c.allow)
+}
+
+// maxAllow is how long a flag is that a person would copy.
+const maxAllow = 500
+
+// allowWords is a flag to be copied, or where it is found if it is too long for
+// that.
+func allowWords(flag string) string {
+	switch {
+	case len(flag) > maxAllow:
+		return fmt.Sprintf("a flag of %d characters, in the field `allow` of what --json prints", len(flag))
+	case !shellword.Posix(flag):
+		return terminal.Line(flag) + " (for bash or zsh)"
+	}
+	return terminal.Line(flag)
 }
 
 // Approve implements dispatch.Approver.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/jail"
@@ -120,9 +121,20 @@ func (e jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Comma
 	out, err := jail.Run(ctx, grant, jail.Command(cmd), e.known)
 	switch {
 	case errors.Is(err, jail.ErrDenied):
-		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
+		// The guest says "denied" before it, too.
+		err = because{hostmod.ErrDenied, strings.TrimPrefix(err.Error(), jail.ErrDenied.Error()+": ")}
 	case errors.Is(err, jail.ErrNotFound):
 		err = fmt.Errorf("%w: %w", hostmod.ErrCommandNotFound, err)
 	}
 	return hostmod.Outcome(out), err
 }
+
+// because is an error of a kind, in other words.
+type because struct {
+	kind error
+	text string
+}
+
+func (b because) Error() string { return b.text }
+
+func (b because) Unwrap() error { return b.kind }

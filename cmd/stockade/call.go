@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -51,6 +54,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if a.s.env("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
+	typed := name
 	catalog, mounts, name, err := a.callTarget(ctx, name)
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && a.flags.json {
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
@@ -92,7 +96,10 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	}
 	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
 	defer log.Observe(func(e session.Event) {
-		if e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || a.flags.verbose && e.Type != session.TypeToolResult {
+		switch {
+		case e.Type == session.TypeToolResult: // showResult prints the rest of it
+			r.changed(e)
+		case e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || a.flags.verbose:
 			r.show(e)
 		}
 	})()
@@ -100,7 +107,16 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.showResult(name, result)
+	return a.showResult(request{entry, typed, args, call, mounts}, result)
+}
+
+// request is a call as it was typed, for what is said about its result.
+type request struct {
+	entry  *tool.Entry // nil: there is no such tool
+	name   string      // or the path of a module
+	args   []string
+	call   tool.Call
+	mounts []policy.Mount
 }
 
 // callTarget finds what to call: a built-in tool in the workspace, or a module
@@ -200,11 +216,11 @@ func proposeCall(call tool.Call) (session.Draft, error) {
 }
 
 // showResult prints a result and returns how the program ends with it.
-func (a *app) showResult(name string, r tool.Result) error {
+func (a *app) showResult(req request, r tool.Result) error {
 	var end error
 	aside := ""
 	if r.Err != nil {
-		end = a.resultError(name, r.Err)
+		end = a.resultError(req, r.Err)
 	} else if aside = asideOf(r.Output); strings.HasPrefix(aside, "the command ended") {
 		end = &exitErr{code: exitToolFailed}
 	}
@@ -253,28 +269,90 @@ func (a *app) lastLines(text string) string {
 }
 
 // resultError maps a failed result to the way the program ends.
-func (a *app) resultError(name string, e *tool.Error) error {
+func (a *app) resultError(req request, e *tool.Error) error {
 	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s (%s)", e.Message, e.Code), hint: e.Hint}
 	switch e.Code {
 	case tool.CodeDenied:
-		end.code, end.hint = exitDenied, "--mount DIR, or DIR:ro, shows tools another directory"
+		end.code, end.hint = exitDenied, a.mountHint(req)
 		if e.Denial != nil {
-			end.hint = "`stockade policy explain " + name + "` says which rule of which layer decides"
+			end.hint = a.explainHint(req)
 		}
 		if a.unasked.take() != nil { // a person who said no knows how to say yes
 			end.code = exitUnasked
 			if e.Allow != "" {
-				end.hint = "to allow it: stockade call " + e.Allow + " ..."
+				end.hint = "to allow it: " + allowWords(e.Allow)
 			}
 		}
 	case tool.CodeUnknownTool:
 		end.code, end.hint = exitUsage, e.Hint
 	case tool.CodeInvalidArgs:
-		end.code, end.hint = exitUsage, "`stockade tool info "+name+"` shows the arguments"
+		end.code, end.hint = exitUsage, "`stockade tool info "+req.name+"` shows the arguments"
 	case tool.CodeTimeout, tool.CodeMemory, tool.CodeFuel:
 		end.code = exitLimit
 	case tool.CodeCancelled:
 		end.code = exitInterrupted
 	}
 	return end
+}
+
+// explainHint is the command that explains this call and no other, if one can be
+// copied.
+func (a *app) explainHint(req request) string {
+	words := []string{"stockade", "policy", "explain", "--caller", string(req.call.Caller)}
+	for _, f := range []struct {
+		flag   string
+		values []string
+	}{
+		{"--mount", a.flags.mounts}, {"--allow", a.flags.allow}, {"--allow-net", a.flags.allowNet}, {"--deny", a.flags.deny},
+	} {
+		for _, v := range f.values {
+			words = append(words, f.flag, v)
+		}
+	}
+	if a.flags.dir != "" {
+		words = append(words, "-C", a.flags.dir)
+	}
+	words = append(append(words, req.name), req.args...)
+	for i, w := range words {
+		quoted, ok := shellword.Quote(w)
+		if !ok {
+			return ""
+		}
+		words[i] = quoted
+	}
+	line := strings.Join(words, " ")
+	if len(line) > maxAllow {
+		return "the field `denial` of what --json prints says which rule of which layer decides"
+	}
+	return "`" + line + "` says which rule of which layer decides"
+}
+
+// mountHint says how a directory is shown to tools, where that is what the call
+// lacks and the layers permit it.
+func (a *app) mountHint(req request) string {
+	if req.entry == nil {
+		return ""
+	}
+	for _, file := range policy.PathArgs(req.call, req.entry) {
+		path := file.Path
+		i := slices.IndexFunc(req.mounts, func(m policy.Mount) bool { return inDir(path, m.Host) })
+		dir := filepath.Dir(path)
+		if i >= 0 {
+			dir = req.mounts[i].Host
+		}
+		kept, ok, _ := a.ceiling.PermitsMount(policy.Mount{Host: dir, Write: true})
+		switch {
+		case i < 0 && ok:
+			return "--mount DIR, or DIR:ro, shows tools another directory"
+		case i >= 0 && !req.mounts[i].Write && kept.Write && slices.ContainsFunc(a.flags.mounts, func(m string) bool { return strings.HasSuffix(m, ":ro") }):
+			return "it is shown read-only; --mount DIR without :ro lets it be changed"
+		}
+	}
+	return ""
+}
+
+// inDir reports whether a path is a directory or in it.
+func inDir(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }

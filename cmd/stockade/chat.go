@@ -101,8 +101,8 @@ func (t *turns) slash(ctx context.Context, line string) error {
 			return err
 		}
 		t.dispatcher.SetCatalog(catalog)
-		t.tools = toolset{catalog, t.a.ceiling}
-		fmt.Fprintf(t.a.s.out, "Tools refreshed. %d tools available.\n", len(t.tools.on()))
+		t.tools = toolset{catalog: catalog, ceiling: t.a.ceiling}
+		fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
 	default:
 		return fmt.Errorf("unknown command %s; /help shows the commands", name)
 	}

@@ -28,7 +28,8 @@ const exitHelp = `Exit codes:
   0 run: the model answered, whatever became of its calls; call: the tool succeeded
   1 error                     4 call: the tool, or its command, failed
   2 usage or configuration    5 the provider failed
-  3 call: denied              6 a limit was reached
+  3 call: denied; also a provider that no layer permits, or a file not trusted
+  6 a limit was reached
   7 a call was denied because it has to be asked about and nobody could be asked;
     run: the model answered all the same, and the answer is on stdout
   130 interrupted`

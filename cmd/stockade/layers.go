@@ -150,8 +150,13 @@ func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
 // capSettings lowers what the configuration sets to what the layers permit.
 func (a *app) capSettings() error {
 	for key, most := range a.ceiling.Limits {
-		if _, err := a.cfg.Cap(key, most.Value, most.From.String()); err != nil {
+		from := a.cfg.Source(key)
+		capped, err := a.cfg.Cap(key, most.Value, most.From.String())
+		if err != nil {
 			return err
+		}
+		if capped && strings.HasPrefix(from, "flag ") {
+			a.s.note("warning: %s is lowered to %d: %s", strings.TrimPrefix(from, "flag "), most.Value, most.From)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,14 +60,16 @@ func newPolicyCmd(a *app) *cobra.Command {
 	}
 	show.Flags().BoolVar(&defaults, "defaults", false, "print a policy.toml with every key and its default")
 	explain := &cobra.Command{
-		Use: "explain TOOL [JSON | ARGUMENT=VALUE...]", Short: "Say which rule of which layer decides about a call, and what would change it",
+		Use: "explain TOOL|MODULE.wasm [JSON | ARGUMENT=VALUE...]", Short: "Say which rule of which layer decides about a call, and what would change it",
 		Long: `Decide about a call without making it, and say which rule of which layer decides,
 why, and the smallest change that would allow it. Nothing is asked or run.`,
 		Example: "  stockade policy explain bash command='make test'\n" +
 			"  stockade policy explain file_write path=src/main.go --caller mcp\n" +
 			"  stockade policy explain bash command=ls --allow 'bash(words:command=ls ...)'",
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return runPolicyExplain(a, caller, args[0], args[1:]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runPolicyExplain(cmd.Context(), a, caller, args[0], args[1:])
+		},
 	}
 	explain.Flags().StringVar(&caller, "caller", string(tool.CallerAgent), "who calls: agent, person or mcp")
 	check := &cobra.Command{
@@ -167,17 +170,17 @@ func runPolicyShow(a *app) error {
 	return w.Flush()
 }
 
-func runPolicyExplain(a *app, caller, name string, args []string) error {
+func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []string) error {
 	if !slices.Contains([]string{string(tool.CallerAgent), string(tool.CallerPerson), string(tool.CallerMCP)}, caller) {
 		return usageError("", "--caller is agent, person or mcp, not %q", caller)
 	}
-	catalog, err := a.catalog()
+	catalog, mounts, name, err := a.callTarget(ctx, name)
 	if err != nil {
 		return err
 	}
 	entry, ok := catalog.Find(name)
 	if !ok {
-		return usageError("`stockade tool list` shows the tools", "there is no tool %q", name)
+		return noTool(catalog, name)
 	}
 	data, err := parseArgs(entry, args)
 	if err != nil {
@@ -187,10 +190,6 @@ func runPolicyExplain(a *app, caller, name string, args []string) error {
 		data = checked
 	} else {
 		a.s.note("warning: such a call is refused before anything is decided: %v", err)
-	}
-	mounts, err := a.workspaceMounts()
-	if err != nil {
-		return err
 	}
 	p, err := a.policy(catalog, mounts)
 	if err != nil {
@@ -265,11 +264,12 @@ func runPolicyCheck(a *app, as, name string) error {
 	for _, b := range bounds {
 		fmt.Fprintln(a.s.out, terminal.Line(b.Words))
 	}
+	says := plural(len(bounds), "thing")
 	if warned > 0 {
-		a.s.note("%s can be used as a policy of the %s, with the warnings above; it says %d things", name, source, len(bounds))
+		a.s.note("%s can be used as a policy of the %s, with the warnings above; it says %s", name, source, says)
 		return nil
 	}
-	a.s.note("%s is a good policy of the %s; it says %d things", name, source, len(bounds))
+	a.s.note("%s is a good policy of the %s; it says %s", name, source, says)
 	return nil
 }
 

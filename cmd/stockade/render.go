@@ -29,13 +29,14 @@ type renderer struct {
 	held        strings.Builder // the answer of this step, where stdout is no terminal
 	writeErr    error           // of stdout, the first
 	decisions   map[string]session.Decision
+	announced   map[string]session.Changes // by call: what it is about to change
 	ended       session.TurnEnded
 }
 
 func newRenderer(s *stdio, quiet, verbose bool) *renderer {
 	return &renderer{
 		s: s, quiet: quiet, verbose: verbose, atLineStart: true,
-		decisions: map[string]session.Decision{},
+		decisions: map[string]session.Decision{}, announced: map[string]session.Changes{},
 	}
 }
 
@@ -72,7 +73,7 @@ func (r *renderer) show(e session.Event) {
 	case session.TypeCallChanges:
 		var c session.Changes
 		if json.Unmarshal(e.Body, &c) == nil {
-			r.changes(c)
+			r.announced[e.Call] = c
 		}
 	case session.TypeProgress:
 		var p tool.Progress
@@ -158,12 +159,17 @@ type envelope struct {
 	} `json:"metadata"`
 }
 
+func envelopeOf(m llm.Message) (data llm.ResultData, env envelope, ok bool) {
+	ok = json.Unmarshal(m.Data, &data) == nil && json.Unmarshal([]byte(data.Output), &env) == nil
+	return data, env, ok
+}
+
 func (r *renderer) result(e session.Event, m llm.Message) {
-	var data llm.ResultData
-	var env envelope
-	if json.Unmarshal(m.Data, &data) != nil || json.Unmarshal([]byte(data.Output), &env) != nil {
+	data, env, ok := envelopeOf(m)
+	if !ok {
 		return
 	}
+	r.changes(e.Call, env.Success)
 	if env.Success {
 		r.preview(outputText(env.Result))
 		if aside := asideOf(env.Result); aside != "" {
@@ -333,8 +339,22 @@ func firstLine(s string) string {
 // maxShownChanges is how many changes of a call are listed.
 const maxShownChanges = 8
 
-// changes lists what a call is about to change.
-func (r *renderer) changes(c session.Changes) {
+// changed lists what the call of a result has changed, and nothing else of it.
+func (r *renderer) changed(e session.Event) {
+	if m, ok := e.Message(); ok {
+		_, env, ok := envelopeOf(m)
+		r.changes(e.Call, ok && env.Success)
+	}
+}
+
+// changes lists what a call has changed. It was announced before it was done, and
+// comes to nothing if the call fails.
+func (r *renderer) changes(call string, done bool) {
+	c := r.announced[call]
+	delete(r.announced, call)
+	if !done {
+		return
+	}
 	for _, change := range c.Files[:min(len(c.Files), maxShownChanges)] {
 		r.line(terminal.Dim, "   %s %s", change.Kind, clip(change.Path, 200))
 	}

@@ -36,6 +36,32 @@ func returned(t *testing.T, r tool.Result) session.Event {
 	return event(t, session.TypeToolResult, llm.Message{Kind: llm.ToolResult, Data: data})
 }
 
+// TestChangesAreShownWhenTheyAreMade: what was announced and came to nothing is
+// not said to have happened.
+func TestChangesAreShownWhenTheyAreMade(t *testing.T) {
+	announced := event(t, session.TypeCallChanges, session.Changes{Files: []session.Change{{Kind: tool.Created, Path: "/w/a.txt"}}})
+	for name, c := range map[string]struct {
+		result tool.Result
+		shows  bool
+	}{
+		"made":     {tool.Result{Output: tool.Text("done")}, true},
+		"not kept": {tool.Failed(tool.CodeNotKept, tool.IOError, "read-only file system"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			r := newRenderer(&stdio{out: &out, err: &errs}, false, false)
+			r.show(announced)
+			if strings.Contains(errs.String(), "created") {
+				t.Errorf("it is shown before it is made: %s", &errs)
+			}
+			r.show(returned(t, c.result))
+			if got := strings.Contains(errs.String(), "created /w/a.txt"); got != c.shows {
+				t.Errorf("shown: %v\n%s", got, &errs)
+			}
+		})
+	}
+}
+
 // TestWhatATurnShowsIsHarmless: whatever a tool, a file name or a model says
 // moves nothing on the terminal, and what a tool says stands behind a mark.
 func TestWhatATurnShowsIsHarmless(t *testing.T) {
@@ -58,6 +84,9 @@ func TestWhatATurnShowsIsHarmless(t *testing.T) {
 				out, errs := &terminaltest.Emulator{Columns: 60}, &terminaltest.Emulator{Columns: 60, Wide: true}
 				r := newRenderer(&stdio{out: out, err: errs, outTTY: true, color: true, columns: func() int { return 60 }}, false, true)
 				r.show(e)
+				if what == "changes" {
+					r.show(returned(t, tool.Result{Output: tool.Text("done")}))
+				}
 				if errs.Acts != nil {
 					t.Errorf("%s: it did more than print: %q", what, errs.Acts)
 				}

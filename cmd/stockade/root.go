@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/secret"
 )
 
@@ -26,6 +28,8 @@ func Main(args []string, s *stdio) int {
 	defer close(signals)
 	defer signal.Stop(signals)
 	a := &app{s: s, known: new(secret.Redactor)}
+	out := &used{Writer: s.out}
+	s.out = out
 	s.redact(a.known)
 	go func() {
 		for s := range signals {
@@ -42,7 +46,43 @@ func Main(args []string, s *stdio) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	a.close()
-	return int(report(s, ctx, errors.Join(err, s.flushOut())))
+	err = errors.Join(err, s.flushOut())
+	if a.flags.json && !out.used {
+		err = errors.Join(err, jsonError(s, err), s.flushOut())
+	}
+	return int(report(s, ctx, err))
+}
+
+// used is a writer that knows whether anything was written.
+type used struct {
+	io.Writer
+	used bool
+}
+
+func (u *used) Write(p []byte) (int, error) {
+	u.used = true
+	return u.Writer.Write(p)
+}
+
+// jsonError prints what kept a command from printing anything else: who reads
+// JSON gets it for a mistake too.
+func jsonError(s *stdio, err error) error {
+	if err == nil {
+		return nil
+	}
+	line := struct {
+		Error string `json:"error"`
+		Hint  string `json:"hint,omitempty"`
+	}{Error: err.Error()}
+	if exit, ok := errors.AsType[*exitErr](err); ok {
+		line.Error, line.Hint = exit.message, exit.hint
+	}
+	data, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	_, err = s.out.Write(append(terminal.JSON(data), '\n'))
+	return err
 }
 
 func newRootCmd(a *app) *cobra.Command {
@@ -70,6 +110,9 @@ without a provider it uses a small offline model.
 			if cmd.Name() == "version" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" ||
 				cmd.Name() == "check" && cmd.Parent().Name() == "policy" { // also of the file that stops everything
 				return nil
+			}
+			if f := cmd.Flag("directory"); f.Changed && f.Value.String() == "" {
+				return usageError("-C names the directory to work in", "-C names no directory")
 			}
 			if cmd != cmd.Root() || len(args) == 0 || isPrompt(args) { // else it is a mistake, and nothing will run
 				a.trust = trustMode(cmd.Annotations[trustAnnotation])
@@ -138,9 +181,9 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	}
 	slices.Sort(names)
 	hint := "the commands are: " + strings.Join(names, ", ")
-	if near := cmd.SuggestionsFor(word); len(near) > 0 {
+	if near := cmd.SuggestionsFor(word); word != "" && len(near) > 0 {
 		hint = fmt.Sprintf("did you mean `%s %s`?", cmd.CommandPath(), near[0])
-	} else if !cmd.HasParent() {
+	} else if word != "" && !cmd.HasParent() {
 		hint = "a prompt is one argument of several words: stockade \"list files\"; or use: stockade run " + word
 	}
 	return usageError(hint, "unknown command %q", word)

@@ -60,7 +60,7 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 // addGrantFlags adds the flags of the commands that run tools.
 func addGrantFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
-	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand, within what the policy permits: TOOL, 'TOOL(ARGUMENT=VALUE)' with the value to the letter, or 'TOOL(KIND:ARGUMENT=PATTERN)', see `stockade policy --help`; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
+	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand, within what the policy permits: TOOL, 'TOOL(ARGUMENT=VALUE)' with the value to the letter, or 'TOOL(KIND:ARGUMENT=PATTERN)', see stockade policy --help; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
 	f.StringArrayVar(&a.flags.allowNet, "allow-net", nil, "let tools that ask for the network talk to a host: [http://]HOST[:PORT], https without more; may be repeated")
 	f.StringArrayVar(&a.flags.deny, "deny", nil, "deny calls, in the form of --allow; may be repeated")
 	f.StringArrayVar(&a.flags.mounts, "mount", nil, "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
@@ -135,7 +135,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, err
 	}
 	a.compileAhead(ctx, catalog)
-	t.dispatcher, t.tools = d, toolset{catalog, a.ceiling}
+	t.dispatcher, t.tools = d, toolset{catalog: catalog, ceiling: a.ceiling}
 	t.agent = a.newAgent(model, provider, d, log, past)
 	if id != "" {
 		return t, nil
@@ -172,20 +172,23 @@ func (t *turns) run(ctx context.Context, prompt string) error {
 	for _, c := range denied {
 		a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.change())
 	}
-	if err := endError(r.ended); err != nil || denied == nil {
+	if err := endError(a, r.ended); err != nil || denied == nil {
 		return err
 	}
 	return &exitErr{code: exitUnasked}
 }
 
 // endError is how the program ends after a turn that did not end in an answer.
-func endError(end session.TurnEnded) error {
+func endError(a *app, end session.TurnEnded) error {
 	switch end.Reason {
 	case session.EndAnswered:
 		return nil
 	case session.EndLimit:
-		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %d steps with tool calls", end.Steps-1),
-			hint: "raise it with --max-turns or max_tool_turns, or go on with `stockade session resume last`"}
+		hint := "raise it with --max-turns or max_tool_turns, or go on with `stockade session resume last`"
+		if most, ok := a.ceiling.Limits["max_tool_turns"]; ok && int64(a.cfg.MaxToolTurns) >= most.Value {
+			hint = fmt.Sprintf("no more is permitted: %s; go on with `stockade session resume last`", most.From)
+		}
+		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", plural(end.Steps-1, "step")), hint: hint}
 	case session.EndCut:
 		return &exitErr{code: exitLimit, message: "the provider cut the answer short (" + end.Limit + ")",
 			hint: "go on with `stockade session resume last \"go on\"`"}

@@ -118,18 +118,21 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	terminal.FlushInput(in)
 	fmt.Fprint(out, prompt)
 	type line struct {
-		text []byte
+		text string
 		err  error
 	}
 	lines := make(chan line, 1)
 	go func() { // a read from a terminal cannot be cancelled
-		text, err := term.ReadPassword(fd)
+		text, err := terminal.ReadHidden(in)
 		lines <- line{text, err}
 	}()
 	select {
 	case l := <-lines:
 		fmt.Fprintln(out)
-		return string(l.text), l.err
+		if errors.Is(l.err, io.EOF) {
+			l.err = errors.New("nothing was typed")
+		}
+		return l.text, l.err
 	case <-ctx.Done():
 		fmt.Fprintln(out)
 		return "", context.Cause(ctx)

@@ -279,7 +279,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s: the chain is broken after %d good events: %w", what, r.Events, err)
+		return fmt.Errorf("%s: the chain is broken after %s: %w", what, plural(int(r.Events), "good event"), err)
 	}
 	if !a.flags.json {
 		fmt.Fprintf(a.s.out, "%s: %d events, chain intact, head %x\n", what, r.Events, r.Head)

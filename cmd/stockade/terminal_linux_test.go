@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,7 +26,8 @@ const dialogueTimeout = 2 * time.Minute
 //
 // Each line of the file DIALOGUE is one thing to do: "? TEXT" waits until the
 // program shows the text, "< TEXT" types a line, "! TEXT" fails at the end if
-// the text was ever shown, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
+// the text was ever shown, "END" types the end of input, "CHANGE FILE" adds a
+// line to a file, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
 // shows what is typed. Standard output goes to the file stdout.txt, so that
 // only what a person is shown is on the terminal.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
@@ -67,6 +69,14 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 		case "<":
 			_, err := io.WriteString(control, text+"\n")
 			ts.Check(err)
+		case "END":
+			_, err := io.WriteString(control, "\x04")
+			ts.Check(err)
+		case "CHANGE":
+			f, err := os.OpenFile(ts.MkAbs(text), os.O_APPEND|os.O_WRONLY, 0)
+			ts.Check(err)
+			_, err = io.WriteString(f, "one line more\n")
+			ts.Check(errors.Join(err, f.Close()))
 		case "KILL":
 			ts.Check(cmd.Process.Kill())
 		case "!":

@@ -46,7 +46,7 @@ func newToolCmd(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				t := toolset{catalog, a.ceiling}
+				t := toolset{catalog: catalog, ceiling: a.ceiling}
 				for _, name := range catalog.Names() {
 					if inner == "" || inner == name {
 						if err := t.info(cmd.Context(), a, name); err != nil {
@@ -100,11 +100,16 @@ only with --large, and then every later call of it finds it compiled.`,
 type toolset struct {
 	catalog *tool.Catalog
 	ceiling policy.Ceiling
+	denied  map[string]policy.Source // by tool: the layer that denies it; nil: unknown
 }
 
 func newToolset(a *app) (toolset, error) {
 	catalog, err := a.catalog()
-	return toolset{catalog, a.ceiling}, err
+	if err != nil {
+		return toolset{}, err
+	}
+	denied, err := a.deniedTools(catalog)
+	return toolset{catalog, a.ceiling, denied}, err
 }
 
 // on lists the tools that are not switched off.
@@ -123,9 +128,31 @@ func (t toolset) list(s *stdio) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
 	for _, e := range t.on() {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, policy.RiskOf(e.Capabilities), e.Module.Name, clip(terminal.Line(firstLine(e.Description)), 80))
+		risk := policy.RiskOf(e.Capabilities).String()
+		if layer := t.denied[e.Name]; layer != "" {
+			risk = "denied (" + string(layer) + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, risk, e.Module.Name, clip(terminal.Line(firstLine(e.Description)), 80))
 	}
 	return w.Flush()
+}
+
+// deniedTools finds the tools of which no call of the model can come to anything,
+// and the layer that says so.
+func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Source, error) {
+	p, err := a.policy(catalog, nil)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]policy.Source{}
+	for _, name := range catalog.Names() {
+		e, _ := catalog.Find(name)
+		if p.Hides(e, tool.CallerAgent) {
+			call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: tool.CallerAgent, Cwd: a.work}
+			out[e.Name] = p.Decide(call, e).Source()
+		}
+	}
+	return out, nil
 }
 
 // toolJSON is a tool in the output of `tool list --json`.
@@ -153,11 +180,7 @@ func (t toolset) listJSON(s *stdio) error {
 func (t toolset) info(ctx context.Context, a *app, name string) error {
 	e, ok := t.catalog.Find(name)
 	if !ok {
-		hint := "`stockade tool list` shows the tools"
-		if near := t.catalog.Nearest(name); near != "" {
-			hint = fmt.Sprintf("did you mean %q?", near)
-		}
-		return usageError(hint, "there is no tool %q", name)
+		return noTool(t.catalog, name)
 	}
 	beginning, err := a.sandbox().Beginning(ctx, e.Module)
 	if err != nil {
@@ -179,6 +202,26 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	}
 	_, err = fmt.Fprintf(a.s.out, "\n%s\n\nArguments (JSON Schema):\n%s\n", terminal.Visible(e.Description), terminal.Visible(string(pretty)))
 	return err
+}
+
+// maxShownName is how much of a name stands in a message.
+const maxShownName = 200
+
+// noTool says that there is no tool of a name.
+func noTool(catalog *tool.Catalog, name string) error {
+	hint := "`stockade tool list` shows the tools"
+	if near := catalog.Nearest(name); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return usageError(hint, "there is no tool %q", clip(name, maxShownName))
+}
+
+// plural is a number of things in words.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // beginningWords says what calls of a tool begin with, and so what they cost.

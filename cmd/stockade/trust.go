@@ -113,8 +113,9 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 			return false, nil
 		case answer == "v" && folded:
 			showAsks(out, f, was, width, true)
+		default: // an empty line too
+			fmt.Fprintln(out, "that is no answer: type one of the letters in brackets, and Enter")
 		}
-		// Anything else, an empty line too, is asked again.
 	}
 }
 

@@ -250,8 +250,11 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 		if !readOnly {
 			host = strings.TrimSuffix(host, ":rw")
 		}
+		if host == "" {
+			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "--mount %q names no directory", spec)
+		}
 		dir, err := directory(host)
-		if err != nil || host == "" {
+		if err != nil {
 			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "--mount %s: %v", spec, err)
 		}
 		out = addMount(out, policy.Mount{Host: dir, Write: !readOnly})

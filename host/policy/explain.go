@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/shellword"
 )
 
 // Explanation is a decision as data: what a denial carries, what the log keeps
@@ -94,7 +96,10 @@ func (r Decider) takeAway() string {
 	case r.Source == SourceAdmin:
 		return "only the administrator can: " + r.Origin
 	case r.Source == SourceFlag:
-		return "leave out --deny " + ShellQuote(r.Rule)
+		if word, ok := shellword.Quote(r.Rule); ok {
+			return "leave out --deny " + word
+		}
+		return "leave out --deny " + r.Rule
 	case r.Origin != "":
 		return fmt.Sprintf("take the rule %q away: %s", r.Rule, r.Origin)
 	}
@@ -129,19 +134,16 @@ func (d Decision) answer() Rule {
 }
 
 // AllowFlag is what a person adds to the command line to allow the call; empty
-// where no flag can.
+// where no flag can. It is for bash and zsh where the command holds what does not
+// show, and else for any shell.
 func (d Decision) AllowFlag() string {
 	r, ok := d.AllowRule()
 	if !ok {
 		return ""
 	}
-	return "--allow " + ShellQuote(r.String())
-}
-
-// ShellQuote makes one word for a POSIX shell.
-func ShellQuote(s string) string {
-	if s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:") == "" {
-		return s
+	word, ok := shellword.Quote(r.String())
+	if !ok {
+		return ""
 	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return "--allow " + word
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/shellword"
 )
 
 // Network says which hosts may be talked to. It never changes; a nil Network
@@ -352,7 +354,8 @@ func (e *NetDenial) AllowFlag() string {
 	if e.Grant == nil {
 		return ""
 	}
-	return "--allow-net " + ShellQuote(e.Grant.String())
+	word, _ := shellword.Quote(e.Grant.String()) // a host has no NUL
+	return "--allow-net " + word
 }
 
 // Denied returns the denial that an error wraps, or nil.

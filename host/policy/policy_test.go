@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -502,7 +503,11 @@ func TestAllowFlagSurvivesAShell(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := New(Options{}).Decide(call("bash", string(args)), entry(t, "bash", execs))
-		out, err := exec.Command("sh", "-c", `printf '%s\0' `+d.AllowFlag()).Output()
+		shell := "bash"
+		if shellword.Posix(d.AllowFlag()) {
+			shell = "sh"
+		}
+		out, err := exec.Command(shell, "-c", `printf '%s\0' `+d.AllowFlag()).Output()
 		if err != nil {
 			t.Fatalf("%q: %v", command, err)
 		}

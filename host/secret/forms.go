@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf16"
+
+	"github.com/stockade-dev/stockade/host/shellword"
 )
 
 // forms returns the texts in which a value may appear, each once.
@@ -26,6 +28,11 @@ func forms(value string) [][]byte {
 	base64Forms(value, add)
 	percentForms(value, add)
 	jsonForms(value, add)
+	// As a flag to be copied has it, also as text in JSON.
+	for _, word := range []string{shellword.Escaped(value), shellword.Single(value)} {
+		add(word)
+		add(strings.ReplaceAll(word, `\`, `\\`))
+	}
 	return out
 }
 

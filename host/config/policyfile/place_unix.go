@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/shellword"
 )
 
 // open opens the file without waiting for anything and checks what it has
@@ -82,6 +82,12 @@ func (p Place) open() (*os.File, error) {
 	return f, nil
 }
 
+// quoted is a path as one word of a command line.
+func quoted(name string) string {
+	w, _ := shellword.Quote(name) // a path has no NUL
+	return w
+}
+
 // missing tells a file that is not there from a link that leads nowhere: what
 // it led to was meant to hold.
 func (p Place) missing(err error) error {
@@ -96,7 +102,7 @@ func (p Place) missing(err error) error {
 	}
 	if lerr == nil && info.Mode()&fs.ModeSymlink != 0 {
 		if _, serr := os.Stat(name); serr != nil {
-			return refuse(name, "it is a symbolic link that leads nowhere; mend the link, or remove it: rm %s", policy.ShellQuote(name))
+			return refuse(name, "it is a symbolic link that leads nowhere; mend the link, or remove it: rm %s", quoted(name))
 		}
 	}
 	return err
@@ -131,11 +137,11 @@ func (p Place) check(f *os.File, name string, isDir bool) error {
 	}
 	switch {
 	case int(st.Uid) != p.Owner && st.Uid != root:
-		return refuse(name, "it belongs to user %d; only %d may own it: look at what it holds, then, as root: chown %d %s", st.Uid, p.Owner, p.Owner, policy.ShellQuote(name))
+		return refuse(name, "it belongs to user %d; only %d may own it: look at what it holds, then, as root: chown %d %s", st.Uid, p.Owner, p.Owner, quoted(name))
 	case p.Root == "" && isDir && mode&unix.S_ISVTX != 0:
 		// Nobody takes another's file away there.
 	case mode&0o022 != 0 && !p.private(&st, mode):
-		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w %s", mode&0o7777, policy.ShellQuote(name))
+		return refuse(name, "others than its owner may write to it (mode %04o); take that away: chmod go-w %s", mode&0o7777, quoted(name))
 	case p.Root != "" && !isDir && st.Nlink != 1:
 		return refuse(name, "it has %d names; it has to have one", st.Nlink)
 	}

@@ -22,6 +22,7 @@ const module = "github.com/stockade-dev/stockade/"
 var table = map[string][]string{
 	"host":                      {},
 	"host/tool":                 {"host/internal"},
+	"host/shellword":            {},
 	"host/llm":                  {"host/tool"},
 	"host/llm/openai":           {"host/llm", "host/tool"},
 	"host/llm/offline":          {"host/llm", "host/tool"},
@@ -30,10 +31,10 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/tool", "host/internal"},
+	"host/policy":               {"host/tool", "host/shellword", "host/internal"},
 	"host/diff":                 {"host/tool"},
 	"host/egress":               {"host/policy"},
-	"host/secret":               {"host/tool"},
+	"host/secret":               {"host/tool", "host/shellword"},
 
 	"host/session":             {"host/llm", "host/policy", "host/tool"},
 	"host/session/sqlite":      {"host/session"},
@@ -61,7 +62,7 @@ var table = map[string][]string{
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
 
-	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/tool"},
+	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/shellword", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/keydoc":   {},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/sashabaranov/go-openai"
@@ -219,8 +220,10 @@ func report(phrases []phrase, cut bool, calls []done, limit string) string {
 			unclear = true
 			continue
 		}
-		if next < len(calls) && p.made(calls[next].call) {
-			next++
+		// Before it there may be a call that prepares it, as the read of a file that
+		// is edited does.
+		if i := slices.IndexFunc(calls[next:], func(d done) bool { return p.made(d.call) }); i >= 0 {
+			next += i + 1
 			continue
 		}
 		why := "none of the tools for it is offered (" + strings.Join(p.toolNames(), ", ") + ")"

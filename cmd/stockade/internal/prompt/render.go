@@ -69,6 +69,11 @@ func (r Renderer) Text(text string, all bool) (shown string, cut bool) {
 // Choices is what can be answered to a question. It says once more what that is
 // about: the lines above may have scrolled away.
 func (r Renderer) Choices(q Question, folded bool) string {
+	return r.ask(fmt.Sprintf("%s (risk %s): Allow?", name(q.Tool), q.Risk), choices(q, folded))
+}
+
+// choices are the answers to a question, each with its letter in brackets.
+func choices(q Question, folded bool) []string {
 	choices := []string{"[y]es once"}
 	for _, scope := range q.Scopes {
 		if scope := string(scope); scope != string(policy.ScopeOnce) && scope != "" {
@@ -78,18 +83,34 @@ func (r Renderer) Choices(q Question, folded bool) string {
 	if folded {
 		choices = append(choices, "[v]iew all")
 	}
-	return r.ask(fmt.Sprintf("%s (risk %s): Allow?", name(q.Tool), q.Risk), append(choices, "[n]o:"))
+	return append(choices, "[n]o")
 }
 
 // BatchChoices is what can be answered to a batch. together says whether one yes
 // can be for all of them.
 func (r Renderer) BatchChoices(qs []Question, together bool) string {
 	worst := slices.MaxFunc(qs, func(a, b Question) int { return int(a.Risk) - int(b.Risk) }).Risk
-	var choices []string
+	return r.ask(fmt.Sprintf("%d calls (the highest risk is %s): Allow?", len(qs), worst), batchChoices(together))
+}
+
+func batchChoices(together bool) []string {
+	choices := []string{"[o]ne by one", "[n]o to all"}
 	if together {
-		choices = []string{"[y]es to all once"}
+		return append([]string{"[y]es to all once"}, choices...)
 	}
-	return r.ask(fmt.Sprintf("%d calls (the highest risk is %s): Allow?", len(qs), worst), append(choices, "[o]ne by one", "[n]o to all:"))
+	return choices
+}
+
+// noAnswer says what could be answered to who has typed something else.
+func (r Renderer) noAnswer(choices []string) string {
+	letters := make([]string, len(choices))
+	for i, c := range choices {
+		letters[i] = c[1:2]
+	}
+	last := len(letters) - 1
+	p := page{r: r}
+	p.line("", "", fmt.Sprintf("that is no answer: type %s or %s, and Enter", strings.Join(letters[:last], ", "), letters[last]))
+	return p.String()
 }
 
 // ask is the line at the end of which the answer is typed. It is broken between
@@ -100,6 +121,8 @@ func (r Renderer) ask(what string, choices []string) string {
 	for i, c := range choices {
 		if i < len(choices)-1 {
 			c += ","
+		} else {
+			c += ":"
 		}
 		if len(row)+1+len(c)+2 > r.width() { // with the blank before the answer
 			rows, row = append(rows, row), "  "+c

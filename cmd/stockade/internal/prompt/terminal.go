@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -36,7 +37,7 @@ type Terminal struct {
 	Prepare func(policy.Question) Question
 }
 
-// One implements [Dialogue].
+// One implements [Dialogue]. The end of input is a no.
 func (t *Terminal) One(ctx context.Context, question policy.Question) (policy.Answer, error) {
 	defer t.Screen.Hold()()
 	q := t.Prepare(question)
@@ -63,12 +64,16 @@ func (t *Terminal) One(ctx context.Context, question policy.Question) (policy.An
 			}
 			// Anything else, an empty line too, is asked again: no key pressed by
 			// chance allows or denies.
+			err = d.write(r.noAnswer(choices(q, folded)))
 		}
+	}
+	if errors.Is(err, io.EOF) {
+		return policy.Answer{By: by}, d.write("\n")
 	}
 	return policy.Answer{}, err
 }
 
-// Many implements [Dialogue]. One yes is for all of them only if all of each of
+// Many implements [Dialogue]. The end of input is a no to all. One yes is for all of them only if all of each of
 // them is on the screen: nothing folded, and nothing that had to scroll away.
 func (t *Terminal) Many(ctx context.Context, questions []policy.Question) (Verdict, error) {
 	defer t.Screen.Hold()()
@@ -99,6 +104,10 @@ func (t *Terminal) Many(ctx context.Context, questions []policy.Question) (Verdi
 		case "o", "one":
 			return Verdict{Each: true}, nil
 		}
+		err = d.write(r.noAnswer(batchChoices(together)))
+	}
+	if errors.Is(err, io.EOF) {
+		return Verdict{Answer: policy.Answer{By: by}}, d.write("\n")
 	}
 	return Verdict{}, err
 }

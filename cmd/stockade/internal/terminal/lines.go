@@ -11,7 +11,9 @@ import (
 
 // Lines reads lines from a terminal or a pipe for whoever asks next: the prompt
 // of a chat, or a question in the middle of a turn. A read that nobody waits for
-// any more is handed to the next one who asks. It is safe for concurrent use.
+// any more is handed to the next one who asks. The end of input is an answer to
+// one who asks, once: on a terminal, more can be typed after it. It is safe for
+// concurrent use.
 type Lines struct {
 	in    *os.File
 	lines chan readLine
@@ -39,13 +41,14 @@ func (l *Lines) Discard() time.Time {
 	return time.Now()
 }
 
-// After returns the next line that was read at that moment or later.
+// After returns the next line that was read at that moment or later, or io.EOF
+// for an end of input then.
 func (l *Lines) After(ctx context.Context, moment time.Time) (string, error) {
 	l.start.Do(func() { go l.read() }) // ends with the program: a read from a terminal cannot be cancelled
 	for {
 		select {
 		case line := <-l.lines:
-			if line.err == nil && line.at.Before(moment) {
+			if line.at.Before(moment) {
 				continue
 			}
 			return line.text, line.err
@@ -59,19 +62,16 @@ func (l *Lines) read() {
 	r := bufio.NewReaderSize(l.in, 64<<10)
 	for {
 		// Lines that arrived together count as read when the first of them was.
+		_, err := r.Peek(1) // waits
 		at := time.Now()
-		if r.Buffered() == 0 {
-			_, _ = r.Peek(1) // waits; an error comes back below
-			at = time.Now()
-		}
-		for more := true; more; more = r.Buffered() > 0 {
-			text, err := r.ReadString('\n')
-			if text != "" {
+		for more := err == nil; more && err == nil; more = r.Buffered() > 0 {
+			var text string
+			if text, err = r.ReadString('\n'); text != "" {
 				l.lines <- readLine{text: strings.TrimRight(text, "\r\n"), at: at}
 			}
-			for err != nil {
-				l.lines <- readLine{err: err}
-			}
+		}
+		if err != nil {
+			l.lines <- readLine{err: err, at: at}
 		}
 	}
 }

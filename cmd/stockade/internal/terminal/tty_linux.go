@@ -1,6 +1,8 @@
 package terminal
 
 import (
+	"errors"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -9,12 +11,32 @@ import (
 // FlushInput drops what was typed on a terminal before now.
 func FlushInput(tty *os.File) { _ = unix.IoctlSetInt(int(tty.Fd()), unix.TCFLSH, unix.TCIFLUSH) }
 
-// NoEcho keeps a terminal from showing what is typed from now on.
+// NoEcho keeps a terminal from showing what is typed from now on, and makes it
+// give whole lines.
 func NoEcho(tty *os.File) error {
 	t, err := unix.IoctlGetTermios(int(tty.Fd()), unix.TCGETS)
 	if err != nil {
 		return err
 	}
 	t.Lflag &^= unix.ECHO
+	t.Lflag |= unix.ICANON | unix.ISIG
+	t.Iflag |= unix.ICRNL
 	return unix.IoctlSetTermios(int(tty.Fd()), unix.TCSETS, t)
+}
+
+// ReadHidden reads one line from a terminal after [NoEcho], and no byte more. It
+// fails with io.EOF if the input ends before anything was typed, for which
+// x/term waits twice or for ever.
+func ReadHidden(tty *os.File) (string, error) {
+	var line []byte
+	for next := make([]byte, 1); ; {
+		_, err := tty.Read(next)
+		switch {
+		case errors.Is(err, io.EOF) && len(line) > 0, err == nil && next[0] == '\n':
+			return string(line), nil
+		case err != nil:
+			return "", err
+		}
+		line = append(line, next[0])
+	}
 }
