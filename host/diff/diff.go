@@ -157,12 +157,12 @@ func numbers(c tool.Change) string {
 			s = fmt.Sprintf(" (%d bytes, before %d)", after.Size, before.Size)
 		}
 	case regular(after):
-		s = fmt.Sprintf(" (%d bytes)", after.Size)
+		s = " (" + bytesOf(after.Size) + ")"
 		if after.Mode&0o111 != 0 || after.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 			s += fmt.Sprintf(" (mode %v)", after.Mode)
 		}
 	case regular(before):
-		s = fmt.Sprintf(" (%d bytes)", before.Size)
+		s = " (" + bytesOf(before.Size) + ")"
 	}
 	if c.Before != nil && c.After != nil && c.Before.Mode != c.After.Mode {
 		s += fmt.Sprintf(" (mode %v, before %v)", c.After.Mode, c.Before.Mode)
@@ -192,4 +192,11 @@ func text(v *tool.Version) (string, error) {
 		return "", fmt.Errorf("it is not UTF-8 text")
 	}
 	return string(data), nil
+}
+
+func bytesOf(n int64) string {
+	if n == 1 {
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", n)
 }

@@ -203,8 +203,8 @@ func TestPlannerCarriesOutATurn(t *testing.T) {
 		calls: []string{`glob(pattern="*", path=".")`, `file_read(path="a")`},
 		says:  []string{"| not an envelope", `Not done: "run make", none of the tools for it is offered (bash)`},
 	}, {
-		name: "an edit is done with the read before it", prompt: "replace 'teh' with 'the' in a.txt then list files", offered: allTools,
-		calls:   []string{`file_read(path="a.txt")`, `file_edit(path="a.txt", old_string="teh", new_string="the", replace_all=true)`, `ls(path=".")`},
+		name: "an edit is done with the read before it", prompt: "replace 'one' with 'two' in a.txt then list files", offered: allTools,
+		calls:   []string{`file_read(path="a.txt")`, `file_edit(path="a.txt", old_string="one", new_string="two", replace_all=true)`, `ls(path=".")`},
 		saysNot: []string{"Not done"},
 	}, {
 		name: "no tools", prompt: "list files", calls: nil, says: []string{"It made no call", `Not done: "list files"`},
