@@ -15,7 +15,7 @@
 // user is told ([Warning]).
 //
 //	user, err := config.Parse(userPath, config.User, data) // read by policyfile.Own(userPath).Bytes()
-//	project, err := config.Load("/work/agent.toml", config.Project)
+//	project, err := config.Load("/home/u/ws/agent.toml", config.Project)
 //	project.Trusted = trust.Covers(project)
 //	cfg, warnings, err := config.Merge(user, project, os.Getenv)
 //

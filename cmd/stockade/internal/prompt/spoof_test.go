@@ -17,12 +17,12 @@ import (
 func plain() Question {
 	return Question{Question: policy.Question{
 		Call: tool.Call{Args: json.RawMessage(`{"path":"a"}`)}, Tool: "probe", Risk: policy.RiskHigh, Reason: "it starts a process",
-		Command: "make", Dir: "/work", Says: "builds", Warning: "it is not confined",
-		Paths: []string{"/work/a"}, Network: []string{"api.example.com"},
+		Command: "make", Dir: "/ws", Says: "builds", Warning: "it is not confined",
+		Paths: []string{"/ws/a"}, Network: []string{"api.example.com"},
 		Secrets: []tool.Secret{{Name: "TOKEN", Hosts: []string{"api.example.com"}, Header: "X-Key"}},
 		Scopes:  []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Rules: map[policy.Scope]string{policy.ScopeAlways: "allow it"},
 		Changed: []policy.Change{change("old", "new")},
-	}, LeadsTo: map[string]string{"/work/a": "/work/b"}}
+	}, LeadsTo: map[string]string{"/ws/a": "/ws/b"}}
 }
 
 func change(was, is string) policy.Change {
@@ -38,7 +38,7 @@ var fields = map[string]func(q *Question, text string){
 	"description":       func(q *Question, text string) { q.Says = text },
 	"warning":           func(q *Question, text string) { q.Warning = text },
 	"path":              func(q *Question, text string) { q.Paths, q.LeadsTo = []string{text}, nil },
-	"link":              func(q *Question, text string) { q.LeadsTo = map[string]string{"/work/a": text} },
+	"link":              func(q *Question, text string) { q.LeadsTo = map[string]string{"/ws/a": text} },
 	"host":              func(q *Question, text string) { q.Network = []string{text} },
 	"name of a secret":  func(q *Question, text string) { q.Secrets[0].Name = text },
 	"host of a secret":  func(q *Question, text string) { q.Secrets[0].Hosts = []string{text} },
