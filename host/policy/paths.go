@@ -35,9 +35,6 @@ type Special struct {
 	Why     string // what could happen, in one clause
 }
 
-// Specials is the list, as a copy.
-func Specials() []Special { return slices.Clone(specials) }
-
 // Paths says what a call may do with special paths. The zero value is the whole
 // list.
 type Paths struct {

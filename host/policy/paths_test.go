@@ -201,7 +201,7 @@ func TestOnlyTheFileThatWasAnsweredForIsRead(t *testing.T) {
 
 // Each entry is met by its own pattern, and says what it is about.
 func TestSpecialsMeetThemselves(t *testing.T) {
-	for _, s := range Specials() {
+	for _, s := range specials {
 		name := "/ws/" + strings.ReplaceAll(strings.TrimSuffix(s.Pattern, "/**"), "*", "x")
 		found := Paths{}.Change
 		if s.Care == Secret {
