@@ -424,114 +424,6 @@ func (p *Policy) Rules() []Rule {
 	return slices.Clone(p.rules)
 }
 
-// Question is what a person is asked.
-type Question struct {
-	Call    tool.Call
-	Tool    string
-	Risk    Risk
-	Reason  string
-	Command string // the exact command that would run; empty when none does
-	Dir     string // where it would run
-	Says    string // what the caller says that the command does; its word, not a fact
-	// Paths are the files that the arguments name, see [PathArgs]: absolute and
-	// clean, as far as words can tell. Whoever shows them looks where they lead.
-	Paths []string
-	// Network is the rules about whom the call could reach, as in
-	// [Network.Rules]; nil unless the tool asks for the network.
-	Network []string
-	// Secrets are those whose placeholders the tool would get; never a value.
-	Secrets []tool.Secret
-	Changes string // what it would change, as a diff; empty when the call was not tried yet
-	Warning string // what the person should know before answering
-	Scopes  []Scope
-	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
-	Changed []Change         // since a question about this tool was answered for good
-	Allow   string           // the flag that would have allowed it; empty if none would
-
-	Module  string    // the digest of the tool's module
-	Session string    // these three by [Question.Put]
-	Asked   time.Time // when
-	ID      [32]byte  // of the question: what an answer has to name
-}
-
-// Unconfined is the warning that goes with every command until the jail
-// exists.
-const Unconfined = "bash is not confined yet: this command runs with all your rights, on all your files, with the network"
-
-// Exfiltrates is the warning that goes with every tool that reaches the
-// network.
-const Exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
-
-// Warn adds something that the person should know.
-func (q *Question) Warn(what string) {
-	if q.Warning != "" && what != "" {
-		q.Warning += "; "
-	}
-	q.Warning += what
-}
-
-// Question puts an Ask into words.
-func (d Decision) Question() Question {
-	q := Question{
-		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.AllowFlag(),
-		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(), Module: d.entry.Module.Digest,
-	}
-	if arg := d.entry.Capabilities.Exec; arg != "" {
-		q.Command, _ = d.args().str(arg)
-		q.Says, _ = d.args().str("description")
-		if d.policy != nil && d.policy.tier == TierNone {
-			q.Warning = Unconfined
-		}
-	}
-	if q.Warning == "" && d.entry.Capabilities.Network != tool.NetworkNone {
-		q.Warning = Exfiltrates
-	}
-	q.Warn(d.warning())
-	q.Paths, q.Network = d.paths(), d.reaches()
-	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
-		r, err := d.RuleFor(scope)
-		if err != nil {
-			continue
-		}
-		if q.Rules == nil {
-			q.Rules = map[Scope]string{}
-		}
-		q.Scopes = append(q.Scopes, scope)
-		q.Rules[scope] = r.InWords()
-	}
-	return q
-}
-
-// paths are the files that the arguments name, see [PathArgs].
-func (d Decision) paths() (names []string) {
-	for _, f := range PathArgs(d.call, d.entry) {
-		// What is no path the tool will say.
-		if name, _ := cleanPath(f.Path, d.call.Cwd); name != "" && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// reaches is the network that a grant would give, in words.
-func (d Decision) reaches() []string {
-	if d.policy == nil || d.entry.Capabilities.Network == tool.NetworkNone {
-		return nil
-	}
-	if rules := d.policy.network.Rules(); len(rules) > 0 {
-		return rules
-	}
-	return []string{"nobody: no rule allows a host"}
-}
-
-func (d Decision) changes() []Change {
-	var out []Change
-	for _, r := range d.stale {
-		out = append(out, Change{r.String(), r.Bound, Bind(d.entry)})
-	}
-	return out
-}
-
 // rememberable: what asks, and was not decided by a rule. A rule that asks wins
 // over one that allows, so it asks every time. Of a process, it is the one
 // program that it names, confined.
@@ -559,14 +451,6 @@ func (d Decision) rememberable() error {
 		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.commands[0][0])
 	}
 	return nil
-}
-
-// Answer is what a person said to a [Question].
-type Answer struct {
-	Question [32]byte // the ID of the question that it is to
-	Allow    bool
-	Scope    Scope
-	By       string // "terminal", "no terminal", ...: goes into the record
 }
 
 // Grant gives what an allowing decision allows. It fails on any other.

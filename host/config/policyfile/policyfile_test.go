@@ -170,11 +170,11 @@ func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 		"a path in the style of others":  {"[tools.file_write.args.path]\nunder = [\"/w/{src,x}/**\"]\n", "only * (any letters of one name) and **"},
 		"a rule in the style of others":  {"[[rules]]\neffect = \"deny\"\ntool = \"ls\"\nwhere = [\"path:path=/w/s?c\"]\n", "not supported"},
 		"a directory in their style":     {"[files]\ndirectories = [\"/w/sr[ac]\"]\n", "not supported"},
-		"a directory with a slash":       {"[files]\ndirectories = [\"/work/\"]\n", "ends in a slash"},
-		"a directory with dots":          {"[files]\ndirectories = [\"/work/../etc\"]\n", "segment"},
+		"a directory with a slash":       {"[files]\ndirectories = [\"/ws/\"]\n", "ends in a slash"},
+		"a directory with dots":          {"[files]\ndirectories = [\"/ws/../etc\"]\n", "segment"},
 		"a relative directory":           {"[files]\ndirectories = [\"work\"]\n", "not absolute"},
 		"an empty directory":             {"[files]\ndirectories = [\"\"]\n", "empty"},
-		"a hidden pattern":               {"[files]\nhidden = [\"/work/*\"]\n", "without stars"},
+		"a hidden pattern":               {"[files]\nhidden = [\"/ws/*\"]\n", "without stars"},
 		"any host":                       {"[network]\nhosts = [\"*\"]\n", "star"},
 		"a top-level domain":             {"[network]\nhosts = [\"*.com\"]\n", "top-level"},
 		"a host in the middle":           {"[network]\nhosts = [\"a.*.com\"]\n", "star"},
@@ -218,7 +218,7 @@ func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 }
 
 func TestOnlyTheUsersFileAllows(t *testing.T) {
-	text := []byte("[[rules]]\neffect = \"allow\"\ntool = \"file_write\"\nwhere = [\"path:path=/work/**\"]\n")
+	text := []byte("[[rules]]\neffect = \"allow\"\ntool = \"file_write\"\nwhere = [\"path:path=/ws/**\"]\n")
 	for source, want := range map[policy.Source]int{policy.SourceUser: 1, policy.SourceProject: 0} {
 		l, warnings, err := Parse("f", source, text)
 		if err != nil || len(l.Answers) != want || (len(warnings) == 0) != (want == 1) || len(l.Ceiling.Rules) != 0 {

@@ -1,0 +1,180 @@
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Question is what a person is asked.
+type Question struct {
+	Call    tool.Call
+	Tool    string
+	Risk    Risk
+	Reason  string
+	Command string // the exact command that would run; empty when none does
+	Dir     string // where it would run
+	Says    string // what the caller says that the command does; its word, not a fact
+	// Paths are the files that the arguments name, see [PathArgs]: absolute and
+	// clean, as far as words can tell. Whoever shows them looks where they lead.
+	Paths []string
+	// Network is the rules about whom the call could reach, as in
+	// [Network.Rules]; nil unless the tool asks for the network.
+	Network []string
+	// Secrets are those whose placeholders the tool would get; never a value.
+	Secrets []tool.Secret
+	Changes string // what it would change, as a diff; empty when the call was not tried yet
+	Warning string // what the person should know before answering
+	Scopes  []Scope
+	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
+	Changed []Change         // since a question about this tool was answered for good
+	Allow   string           // the flag that would have allowed it; empty if none would
+
+	Module  string    // the digest of the tool's module
+	Session string    // these three by [Question.Put]
+	Asked   time.Time // when
+	ID      [32]byte  // of the question: what an answer has to name
+}
+
+// Unconfined is the warning that goes with every command until the jail
+// exists.
+const Unconfined = "bash is not confined yet: this command runs with all your rights, on all your files, with the network"
+
+// Exfiltrates is the warning that goes with every tool that reaches the
+// network.
+const Exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
+
+// Warn adds something that the person should know.
+func (q *Question) Warn(what string) {
+	if q.Warning != "" && what != "" {
+		q.Warning += "; "
+	}
+	q.Warning += what
+}
+
+// Question puts an Ask into words.
+func (d Decision) Question() Question {
+	q := Question{
+		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.AllowFlag(),
+		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(), Module: d.entry.Module.Digest,
+	}
+	if arg := d.entry.Capabilities.Exec; arg != "" {
+		q.Command, _ = d.args().str(arg)
+		q.Says, _ = d.args().str("description")
+		if d.policy != nil && d.policy.tier == TierNone {
+			q.Warning = Unconfined
+		}
+	}
+	if q.Warning == "" && d.entry.Capabilities.Network != tool.NetworkNone {
+		q.Warning = Exfiltrates
+	}
+	q.Warn(d.warning())
+	q.Paths, q.Network = d.paths(), d.reaches()
+	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
+		r, err := d.RuleFor(scope)
+		if err != nil {
+			continue
+		}
+		if q.Rules == nil {
+			q.Rules = map[Scope]string{}
+		}
+		q.Scopes = append(q.Scopes, scope)
+		q.Rules[scope] = r.InWords()
+	}
+	return q
+}
+
+// paths are the files that the arguments name, see [PathArgs].
+func (d Decision) paths() (names []string) {
+	for _, f := range PathArgs(d.call, d.entry) {
+		// What is no path the tool will say.
+		if name, _ := cleanPath(f.Path, d.call.Cwd); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// reaches is the network that a grant would give, in words.
+func (d Decision) reaches() []string {
+	if d.policy == nil || d.entry.Capabilities.Network == tool.NetworkNone {
+		return nil
+	}
+	if rules := d.policy.network.Rules(); len(rules) > 0 {
+		return rules
+	}
+	return []string{"nobody: no rule allows a host"}
+}
+
+func (d Decision) changes() []Change {
+	var out []Change
+	for _, r := range d.stale {
+		out = append(out, Change{r.String(), r.Bound, Bind(d.entry)})
+	}
+	return out
+}
+
+// Answer is what a person said to a [Question].
+type Answer struct {
+	Question [32]byte // the ID of the question that it is to
+	Allow    bool
+	Scope    Scope
+	By       string // "terminal", "no terminal", ...: goes into the record
+}
+
+// AnswerExpires is how long a question can be answered. It outlasts a lunch and
+// not a night, after which nobody remembers what the question was about.
+const AnswerExpires = time.Hour
+
+// Put makes the question one that can be answered: of this session, asked at
+// this moment. Its ID covers both, and all that would run.
+func (q Question) Put(session string, at time.Time) Question {
+	q.Session, q.Asked = session, at
+	q.ID = q.digest()
+	return q
+}
+
+// Settles returns nil if the answer is to this very question, in time. An
+// answer to any other call, to the same call of another session, or from
+// yesterday allows nothing.
+func (q Question) Settles(a Answer, now time.Time) error {
+	switch {
+	case q.Asked.IsZero():
+		return errors.New("the question was never put")
+	case a.Question != q.digest():
+		return errors.New("the answer is to another question")
+	case now.Before(q.Asked) || now.Sub(q.Asked) > AnswerExpires:
+		return fmt.Errorf("the question was not answered within %s", AnswerExpires)
+	}
+	return nil
+}
+
+// digest identifies what was asked. Each string is preceded by its length, so
+// no two questions share an encoding.
+func (q Question) digest() (id [32]byte) {
+	h := sha256.New()
+	var n [8]byte
+	put := func(v uint64) {
+		binary.BigEndian.PutUint64(n[:], v)
+		h.Write(n[:])
+	}
+	for _, list := range [][]string{
+		{q.Session, q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, q.Changes},
+		q.Paths, q.Network, tool.SecretNames(q.Secrets),
+	} {
+		put(uint64(len(list)))
+		for _, s := range list {
+			put(uint64(len(s)))
+			h.Write([]byte(s))
+		}
+	}
+	put(uint64(q.Call.Turn))
+	put(uint64(q.Call.Step))
+	put(uint64(q.Asked.UnixNano()))
+	return [32]byte(h.Sum(nil))
+}
