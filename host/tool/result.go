@@ -88,9 +88,13 @@ type Result struct {
 	// Output is the tool's own result: one JSON object.
 	Output json.RawMessage
 	Err    *Error
-	// Note is what the host adds to a success that is not all of one, such as
-	// files that were not read; empty where there is nothing to add.
-	Note  string
+	// Note is what the host adds: what a success leaves out, such as files that
+	// were not read, or that the model goes round in a circle. Empty where there
+	// is nothing to add.
+	Note string
+	// Times is how often the model has made this very call in this turn and come
+	// to this very result, this time counted; 0 where nobody counts.
+	Times int
 	Usage Usage
 	// LimitReached and LimitMessage tell the model that the loop stops here.
 	LimitReached bool
@@ -133,6 +137,7 @@ type failureEnvelope struct {
 	Code         Code            `json:"error_code"`
 	Type         ErrorType       `json:"error_type"`
 	Hint         string          `json:"hint,omitempty"`
+	Note         string          `json:"note,omitempty"`
 	Rule         string          `json:"rule,omitempty"`
 	Allow        string          `json:"allow,omitempty"`
 	Denial       json.RawMessage `json:"denial,omitempty"`
@@ -169,7 +174,7 @@ func (r Result) Envelope() json.RawMessage {
 		typ = InternalError
 	}
 	return marshal(failureEnvelope{
-		Error: r.Err.Message, Code: r.Err.Code, Type: typ, Hint: r.Err.Hint, Rule: r.Err.Rule, Allow: r.Err.Allow, Denial: r.Err.Denial,
+		Error: r.Err.Message, Code: r.Err.Code, Type: typ, Hint: r.Err.Hint, Note: r.Note, Rule: r.Err.Rule, Allow: r.Err.Allow, Denial: r.Err.Denial,
 		ExitCode: r.Err.ExitCode, Stdout: r.Err.Stdout, Stderr: r.Err.Stderr,
 		LimitReached: r.LimitReached, LimitMessage: r.LimitMessage, Metadata: meta,
 	})
