@@ -1,4 +1,5 @@
 # Pinned versions of tools that are no dependencies.
+jco           := @bytecodealliance/jco-transpile@0.15.0 @bytecodealliance/preview2-shim@0.26.0
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GO      ?= go
@@ -83,6 +84,13 @@ test-bombs: ## compile every hostile module, which takes a quarter of an hour
 SOAK ?= 1h
 soak: guests ## calls of all built-in tools for an hour (SOAK=1h), and nothing that grows
 	$(GO) test -run TestSoak -v -timeout 0 ./cmd/stockade -soak $(SOAK)
+
+.PHONY: test-wit
+test-wit: ## read wit/ with jco's parser and compare what it finds with the host (needs npm)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	  npm install --prefix "$$dir" --no-audit --no-fund --ignore-scripts --loglevel error $(jco) && \
+	  (cd "$$dir" && node --input-type=module - "$(CURDIR)/wit" dummy.wasm) <host/sandbox/hostmod/testdata/dummy.mjs && \
+	  $(GO) test -count 1 -tags jco -run TestJco ./host/sandbox/hostmod -dummy "$$dir/dummy.wasm"
 
 .PHONY: test-layers
 COMBINATIONS ?= 1000000
