@@ -92,6 +92,14 @@ test-wit: ## read wit/ with jco's parser and compare what it finds with the host
 	  (cd "$$dir" && node --input-type=module - "$(CURDIR)/wit" dummy.wasm) <host/sandbox/hostmod/testdata/dummy.mjs && \
 	  $(GO) test -count 1 -tags jco -run TestJco ./host/sandbox/hostmod -dummy "$$dir/dummy.wasm"
 
+# The commands are those of sdk/README.md.
+.PHONY: test-languages
+test-languages: guests ## build the modules of sdk/rust and sdk/c and call them (needs cargo, clang and wit-bindgen, see sdk/README.md)
+	cargo build --locked --manifest-path sdk/rust/Cargo.toml --target-dir bin/rust --release --target wasm32-unknown-unknown
+	wit-bindgen c --out-dir bin/c wit
+	clang --target=wasm32-wasi -mexec-model=reactor -Oz -s -Wall -Ibin/c -o bin/c/greet.wasm sdk/c/greet.c bin/c/tool_module.c bin/c/tool_module_component_type.o
+	$(GO) test -count 1 -run TestScripts ./cmd/stockade -scripts testdata/languages
+
 .PHONY: test-layers
 COMBINATIONS ?= 1000000
 test-layers: ## COMBINATIONS (a million) random layers, rules and calls, none wider than the administrator's
