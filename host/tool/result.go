@@ -199,10 +199,11 @@ func (r Result) Summary() string {
 	return fmt.Sprintf("ok, %d bytes in %d ms", r.Usage.OutputBytes, r.Usage.Duration.Milliseconds())
 }
 
-// Shorten returns the output, cut to about limit bytes if it is longer: a text
-// field "output" keeps its head and its tail around a line that says what was
-// cut; an output without one becomes text and is cut as a whole. The result is
-// at most an eighth longer than limit, or [minShortened] bytes if that is more.
+// Shorten returns the output, which is UTF-8, cut to about limit bytes if it is
+// longer: a text field "output" keeps its head and its tail around a line that
+// says what was cut; an output without one becomes text and is cut as a whole.
+// The result is at most an eighth longer than limit, or [minShortened] bytes if
+// that is more.
 func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	if len(output) <= limit {
 		return output
