@@ -186,7 +186,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	if err != nil {
 		return err
 	}
-	if checked, err := entry.Schema.Check(data); err == nil {
+	if checked, err := entry.Schema.Check(ctx, data); err == nil {
 		data = checked
 	} else {
 		a.s.note("warning: such a call is refused before anything is decided: %v", err)

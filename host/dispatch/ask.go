@@ -114,7 +114,7 @@ func (c *Call) conclude(ctx context.Context, decision policy.Decision, question 
 	}
 	switch {
 	case ctx.Err() != nil:
-		r := tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before it ran", c.call.Tool)
+		r := c.cancelled()
 		return policy.Grant{}, &r, nil
 	case decision.Effect() == policy.Allow:
 		grant, err = decision.Grant()

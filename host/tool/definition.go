@@ -120,9 +120,10 @@ func ParseManifest(data []byte) (Manifest, error) {
 		return m, fmt.Errorf("manifest: %d tools, more than the limit of %d", len(m.Tools), MaxToolsPerModule)
 	}
 	seen := make(map[string]bool, len(m.Tools))
+	patterns := newPatterns()
 	for i := range m.Tools {
 		spec := &m.Tools[i]
-		if err := spec.check(); err != nil {
+		if err := spec.check(patterns); err != nil {
 			return m, fmt.Errorf("manifest: tool %d: %w", i, err)
 		}
 		if seen[spec.Name] {
@@ -133,14 +134,14 @@ func ParseManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-func (s *Spec) check() error {
+func (s *Spec) check(p *patterns) error {
 	if !ValidName(s.Name) {
 		return fmt.Errorf("name %.80q is not 1 to 64 letters, digits, '_' or '-'", s.Name)
 	}
 	if s.Description == "" || len(s.Description) > MaxDescriptionBytes {
 		return fmt.Errorf("%s: description has %d bytes; it needs 1 to %d", s.Name, len(s.Description), MaxDescriptionBytes)
 	}
-	schema, err := CompileSchema(s.Parameters)
+	schema, err := p.schema(s.Parameters)
 	if err != nil {
 		return fmt.Errorf("%s: parameters: %w", s.Name, err)
 	}
