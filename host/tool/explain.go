@@ -12,16 +12,22 @@ import (
 // A fault says in one sentence which argument does not fit and what it wants:
 // words that a model can act on. It never repeats a long value.
 
-func (f *fault) String() string { return f.words(f.at.place()) }
+func (f *fault) String() string {
+	text := f.words(f.at.place())
+	for i, a := range f.alternatives {
+		text += fmt.Sprintf("; %d: %.300s", i+1, a.words(a.at.place()))
+	}
+	return text
+}
 
 func wrongType(n *node, value any, at *spot) *fault {
-	return &fault{at, func(where string) string {
+	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s is %s; it wants %s", where, valueWords(value), typeWords(n.types))
 	}}
 }
 
 func wrongChoice(c *choice, value any, at *spot) *fault {
-	return &fault{at, func(where string) string {
+	return &fault{at: at, words: func(where string) string {
 		const most = 32
 		var words, texts []string
 		for i, want := range c.values {
@@ -48,7 +54,7 @@ func wrongChoice(c *choice, value any, at *spot) *fault {
 }
 
 func noMatch(p *pattern, text string, at *spot) *fault {
-	return &fault{at, func(where string) string {
+	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s is %s; it wants text that matches the regular expression %.200q", where, valueWords(text), p.source)
 	}}
 }
@@ -58,7 +64,7 @@ var boundWords = map[string]string{
 }
 
 func outOfBounds(b bound, value any, at *spot) *fault {
-	return &fault{at, func(where string) string {
+	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s is %v; it wants %s %v", where, value, boundWords[b.keyword], b.limit)
 	}}
 }
@@ -71,40 +77,31 @@ func outside(i interval, n int, what string, at *spot) *fault {
 	case n >= i.least:
 		return nil
 	}
-	return &fault{at, func(where string) string {
+	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s has %d %s; it wants %s %d", where, n, what, words, limit)
 	}}
 }
 
 func twice(first, second int, at *spot) *fault {
-	return &fault{at, func(where string) string {
+	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s has the same item at %d and at %d; each may be there once", where, first, second)
 	}}
 }
 
 func excluded(value any, at *spot) *fault {
-	return &fault{at, func(where string) string {
+	return &fault{at: at, words: func(where string) string {
 		return fmt.Sprintf("%s is %s, which its schema excludes", where, valueWords(value))
 	}}
 }
 
-// noAlternative says why the first of the alternatives do not fit.
 func noAlternative(value any, at *spot, faults []*fault) *fault {
-	return &fault{at, func(where string) string {
-		const most = 4
-		text := fmt.Sprintf("%s is %s, which fits no alternative of its schema", where, valueWords(value))
-		for i, f := range faults {
-			if i == most {
-				return text + "; ..."
-			}
-			text += fmt.Sprintf("; %d: %.300s", i+1, f)
-		}
-		return text
+	return &fault{at: at, alternatives: faults, words: func(where string) string {
+		return fmt.Sprintf("%s is %s, which fits no alternative of its schema", where, valueWords(value))
 	}}
 }
 
 func missing(n *node, name string, at *spot) *fault {
-	return &fault{at.property(name), func(where string) string {
+	return &fault{at: at.property(name), words: func(where string) string {
 		want := ""
 		if sub := n.named[name]; sub != nil && len(sub.types) > 0 {
 			want = "; it wants " + typeWords(sub.types)
@@ -114,7 +111,7 @@ func missing(n *node, name string, at *spot) *fault {
 }
 
 func unknown(n *node, name string, at *spot) *fault {
-	return &fault{at.property(name), func(where string) string {
+	return &fault{at: at.property(name), words: func(where string) string {
 		if len(n.named) == 0 {
 			return "unknown " + where + "; there are no arguments here, send {}"
 		}

@@ -13,9 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// What a schema may take. The largest that we know of real tools have some
-// hundreds of schemas, and patterns of one kilobyte that compile to 1,200
-// instructions.
+// What a schema may take: far more than schemas that are in use, see RATIONALE.
 const (
 	maxNodes = 1 << 14
 	maxDepth = 1024 // of schemas below one another, through references too

@@ -300,6 +300,8 @@ func TestSchemasCannotKeepTheHostBusy(t *testing.T) {
 		"by alternatives that each are about all items": {
 			`{"type":"object","properties":{"a":{"anyOf":[` + strings.Repeat(`{"uniqueItems":true,"maxItems":0},{"enum":[[]]},{"contains":false},`, 200) + `false]}}}`,
 			list("0", 100_000)},
+		"by alternatives of alternatives of items": {
+			`{"type":"object","properties":{"a":{"contains":{"$ref":"#/$defs/n0"}}},"$defs":{` + fours(9) + `"n9":false}}`, list("0", 100)},
 		"by a pattern over a long text": {
 			`{"type":"object","properties":{"a":{"pattern":"` + strings.Repeat("(a|b|c)?", 100) + `$"}}}`,
 			`{"a":"` + strings.Repeat("x", 4<<20) + `"}`},
@@ -317,6 +319,32 @@ func TestSchemasCannotKeepTheHostBusy(t *testing.T) {
 				t.Errorf("got %.300v", err)
 			}
 		})
+	}
+}
+
+// fours is n schemas of which each has the next four times.
+func fours(n int) string {
+	var b strings.Builder
+	for i := range n {
+		next := fmt.Sprintf(`{"$ref":"#/$defs/n%d"}`, i+1)
+		fmt.Fprintf(&b, `"n%d":{"anyOf":[%s,%s,%s,%s]},`, i, next, next, next, next)
+	}
+	return b.String()
+}
+
+// Why something does not fit is told of the outermost alternatives, and not of
+// all that are within them.
+func TestReasonsDoNotMultiply(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{"a":{"$ref":"#/$defs/n0"}},"$defs":{`+fours(8)+`"n8":{"type":"string"}}}`)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := s.Check(t.Context(), json.RawMessage(`{"a":0}`))
+	runtime.ReadMemStats(&after)
+	if err == nil || len(err.Error()) > 1000 || strings.Count(err.Error(), "fits no alternative") != 5 {
+		t.Errorf("got %v", err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > 64<<20 {
+		t.Errorf("%d MB were allocated", took>>20)
 	}
 }
 

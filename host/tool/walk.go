@@ -44,8 +44,9 @@ func (w *walk) spend(n int) bool {
 // fault is what does not fit, and why in words. Nothing is put into words
 // before it is known that somebody reads them.
 type fault struct {
-	at    *spot
-	words func(where string) string
+	at           *spot
+	words        func(where string) string
+	alternatives []*fault // the first of those that did not fit either
 }
 
 // spot is a place in the arguments.
@@ -92,7 +93,7 @@ func (w *walk) check(n *node, value any, at *spot, depth int, outer *looked) *fa
 		return over
 	}
 	if n.never {
-		return &fault{at, func(where string) string { return where + " is not allowed here" }}
+		return &fault{at: at, words: func(where string) string { return where + " is not allowed here" }}
 	}
 	var own *looked
 	if w.leftovers {
@@ -156,29 +157,17 @@ func (w *walk) inPlace(n *node, value any, at *spot, depth int, own *looked) *fa
 		}
 	}
 	if n.any != nil {
-		var faults []*fault
-		for _, sub := range n.any { // each, for what they look at
-			if f := w.check(sub, value, at, depth+1, own); f != nil {
-				faults = append(faults, f)
-			}
-		}
-		if len(faults) == len(n.any) {
+		if fits, faults := w.alternatives(n.any, value, at, depth, own); fits == 0 {
 			return noAlternative(value, at, faults)
 		}
 	}
 	if n.one != nil {
-		var faults []*fault
-		for _, sub := range n.one {
-			if f := w.check(sub, value, at, depth+1, own); f != nil {
-				faults = append(faults, f)
-			}
-		}
-		switch len(n.one) - len(faults) {
+		switch fits, faults := w.alternatives(n.one, value, at, depth, own); fits {
 		case 0:
 			return noAlternative(value, at, faults)
 		case 1:
 		default:
-			return &fault{at, func(where string) string {
+			return &fault{at: at, words: func(where string) string {
 				return where + " fits several of the alternatives that the schema has for it; it must fit one only"
 			}}
 		}
@@ -198,13 +187,26 @@ func (w *walk) inPlace(n *node, value any, at *spot, depth int, own *looked) *fa
 	return nil
 }
 
-// chosen reports whether the value is in the list. What is longer than all that
-// is there is not made into JSON.
-func (w *walk) chosen(c *choice, value any) bool {
-	if !w.weigh(value) {
-		return false
+// alternatives counts those that fit; each is tried, for what it looks at. Of
+// those that do not, the first few say why.
+func (w *walk) alternatives(nodes []*node, value any, at *spot, depth int, own *looked) (fits int, faults []*fault) {
+	const most = 4
+	for _, sub := range nodes {
+		f := w.check(sub, value, at, depth+1, own)
+		switch {
+		case f == nil:
+			fits++
+		case len(faults) < most:
+			faults = append(faults, &fault{at: f.at, words: f.words}) // not why those within did not fit: they would multiply
+		}
 	}
-	if s, ok := value.(string); ok && len(s) > c.longest {
+	return fits, faults
+}
+
+// chosen reports whether the value is in the list. A text that is longer than
+// all that is there is not made into JSON.
+func (w *walk) chosen(c *choice, value any) bool {
+	if s, ok := value.(string); ok && len(s) > c.longest || !w.weigh(value) {
 		return false
 	}
 	return c.keys[string(marshal(value))]
