@@ -105,7 +105,7 @@ func (r *renderer) write(text string) {
 		return
 	}
 	if _, err := fmt.Fprint(r.s.out, text); err != nil && r.writeErr == nil {
-		r.writeErr = fmt.Errorf("write the answer: %w", err)
+		r.writeErr = err
 	}
 	r.atLineStart = strings.HasSuffix(text, "\n")
 }
@@ -119,7 +119,7 @@ func (r *renderer) endLine() {
 		r.write("\n")
 	}
 	if err := r.s.flushOut(); err != nil && r.writeErr == nil {
-		r.writeErr = fmt.Errorf("write the answer: %w", err)
+		r.writeErr = err
 	}
 }
 
