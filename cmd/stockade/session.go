@@ -153,6 +153,9 @@ func showPast(r *renderer, e session.Event) {
 	switch {
 	case e.Body == nil:
 		r.line(terminal.Dim, "   (%s: deleted)", e.Type)
+	case !readable(e):
+		r.line(terminal.Dim, "   (%s, which cannot be read:)", e.Type)
+		r.preview(string(e.Body))
 	case e.Type == session.TypeSessionStarted:
 		var s session.Started
 		if json.Unmarshal(e.Body, &s) == nil {
@@ -183,6 +186,35 @@ func showPast(r *renderer, e session.Event) {
 	default:
 		r.show(e)
 	}
+}
+
+// readable reports whether the body of an event is one of its type, as this
+// program makes it.
+func readable(e session.Event) bool {
+	var body any
+	switch e.Type {
+	case session.TypeToolResult:
+		m, ok := e.Message()
+		if ok {
+			_, _, ok = envelopeOf(m)
+		}
+		return ok
+	case session.TypeMessage, session.TypeToolCall:
+		body = new(llm.Message)
+	case session.TypeSessionStarted:
+		body = new(session.Started)
+	case session.TypeTurnStarted:
+		body = new(session.TurnStarted)
+	case session.TypeDecision:
+		body = new(session.Decision)
+	case session.TypeCallChanges:
+		body = new(session.Changes)
+	case session.TypeTurnEnded:
+		body = new(session.TurnEnded)
+	default:
+		return true // it is not shown
+	}
+	return json.Unmarshal(e.Body, body) == nil
 }
 
 func answerText(d session.Decision) string {
@@ -308,7 +340,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	v, err := sqlite.Verify(ctx, a.dirs.sessions(), strings.Join(args, ""))
 	what := "log"
 	if v.Session != "" {
-		what = "session " + v.Session
+		what = "session " + terminal.Line(v.Session)
 	}
 	head := fmt.Sprintf("%x", v.Head)
 	broken, isBroken := errors.AsType[*session.ChainError](err)
