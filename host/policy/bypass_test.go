@@ -40,6 +40,10 @@ func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
 		`\let 'a[$(rm x)]=1'`, `"let" 'a[$(rm x)]=1'`, `test -v 'a[$(rm x)]'`, `printf -v 'a[$(rm x)]' y`, `read 'a[$(rm x)]'`, `unset 'a[$(rm x)]'`,
 		`"typeset" 'a[$(rm x)]=1'`, `"readonly" 'a[$(rm x)]=1'`, `"local" 'a[$(rm x)]=1'`, `mapfile -C 'rm x' a`, `"wait" -p 'a[$(rm x)]'`, `enable -f x y`,
 		"/lib64/ld-linux-x86-64.so.2 /bin/rm x", "ld-musl-x86_64.so.1 /bin/rm x", "sort --compress-program=x f", "split --filter=x f", "rg --pre x y",
+		"choom -n 0 -- rm x", "choom -n 0 rm x", "i386 rm x", "x86_64 rm x", "linux32 rm x", "uname26 rm x", "/usr/bin/i386 rm x", "ppc64le rm x", "s390x rm x", "aarch64 rm x",
+		"uclampset -m 1 rm x", "coresched exec -- rm x", "pipesz -s 4096 -- rm x", "enosys -s x rm x", "runcon -t t rm x", "ifne rm x", "chronic rm x", "envdir d rm x",
+		"run0 rm x", "systemd-inhibit rm x", "switch_root / /bin/rm x", "scriptlive -I in -B out", "slogin host rm x", "ldd ./x", "sdiff --diff-program=x a b", "pcre2grep p f",
+		"ssh-keygen -D ./x.so", "ssh-add -s ./x.so", "ssh -I ./x.so host", "ssh -o PKCS11Provider=./x.so host", "pkcs11-tool --module ./x.so", "nm --plugin ./x.so f",
 		"rbash -c x", "setarch x86_64 rm x", "bwrap rm x", "tmux new rm", "pypy3 x", "start-stop-daemon x", "run-parts x", "m4 x", "g++ x", "apt-get x",
 	} {
 		p := New(Options{Rules: []Rule{rule(t, "bash(command="+command+")", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
