@@ -156,7 +156,7 @@ func (a *app) capSettings() error {
 			return err
 		}
 		if capped && strings.HasPrefix(from, "flag ") {
-			a.s.note("warning: %s is lowered to %d: %s", strings.TrimPrefix(from, "flag "), most.Value, most.From)
+			a.s.note("warning: %s is lowered to %s: %s", strings.TrimPrefix(from, "flag "), most, most.From)
 		}
 	}
 	return nil

@@ -112,9 +112,10 @@ own policy.toml. Answers that were given at a prompt are not given again.`,
 // shownBound is a bound in the output of `policy show --json`.
 type shownBound struct {
 	policy.Bound
-	ID      string `json:"id,omitempty"` // of a remembered answer
-	Project string `json:"project,omitempty"`
-	Changed string `json:"changed,omitempty"` // what, since it was remembered; it answers nothing then
+	ID        string `json:"id,omitempty"` // of a remembered answer
+	Project   string `json:"project,omitempty"`
+	Changed   string `json:"changed,omitempty"`   // what, since it was remembered; it answers nothing then
+	Elsewhere bool   `json:"elsewhere,omitempty"` // no built-in tool has its name
 }
 
 func runPolicyShow(a *app) error {
@@ -142,7 +143,7 @@ func runPolicyShow(a *app) error {
 		}
 		s := shownBound{Bound: r.Describe(), ID: ans.ID(), Project: ans.Project}
 		if e, ok := catalog.Find(r.Tool); !ok {
-			s.Changed = "there is no such tool"
+			s.Elsewhere = true
 		} else if parts := r.Bound.Changed(e); parts != nil {
 			s.Changed = strings.Join(parts, ", ")
 		}
@@ -164,6 +165,9 @@ func runPolicyShow(a *app) error {
 		words := s.Words
 		if s.Changed != "" {
 			words += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
+		}
+		if s.Elsewhere {
+			words += " (no built-in tool has this name: it counts if that module still has it)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Source, s.ID, terminal.Line(words), terminal.Line(s.Origin))
 	}

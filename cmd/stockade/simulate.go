@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,6 +26,9 @@ type simulated struct {
 	Now     policy.Explanation `json:"now"`
 	Changed bool               `json:"changed"`
 }
+
+// unknown is the effect of what cannot be decided.
+const unknown = "unknown"
 
 // pastCall is a call as the log has it.
 type pastCall struct {
@@ -108,7 +112,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 		}
 		entry, ok := catalog.Find(c.call.Tool)
 		if !ok {
-			s.Now = policy.Explanation{Effect: policy.Deny.String(), Reason: "there is no such tool here"}
+			s.Now = policy.Explanation{Effect: unknown, Reason: "it is no built-in tool: without its module it cannot be decided"}
 		} else {
 			c.call.Tool = entry.Name
 			c.call.Earlier = counts[entry.Name]
@@ -117,7 +121,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 				counts[entry.Name]++
 			}
 		}
-		s.Changed = s.Was != "" && s.Was != s.Now.Effect
+		s.Changed = ok && s.Was != "" && s.Was != s.Now.Effect
 		out = append(out, s)
 	}
 	if a.flags.json {
@@ -132,7 +136,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			changed++
 			now += " *"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, terminal.Line(s.Tool), terminal.Line(s.Was), now, s.Now.Source, clip(terminal.Line(s.Now.Rule), 80))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, terminal.Line(s.Tool), terminal.Line(s.Was), now, s.Now.Source, clip(terminal.Line(cmp.Or(s.Now.Rule, s.Now.Reason)), 80))
 	}
 	if err := w.Flush(); err != nil {
 		return err

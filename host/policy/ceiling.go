@@ -49,8 +49,11 @@ type Line struct {
 // Most is a number that one layer sets.
 type Most struct {
 	Value int64
+	Text  string // the number with its unit, for a person; empty where it has none
 	From  From
 }
+
+func (m Most) String() string { return cmp.Or(m.Text, strconv.FormatInt(m.Value, 10)) }
 
 // ModuleList is which modules one layer lets run, beside the built-in ones: any
 // that is in one of the lists.

@@ -109,14 +109,14 @@ func (w world) ceiling(source Source) Ceiling {
 		c.Off = []Line{{w.pick(ExecKey, FilesKey, NetworkKey), from}}
 	}
 	if w.IntN(4) == 0 {
-		c.MinTier = &Most{int64(w.IntN(4)), from}
+		c.MinTier = &Most{Value: int64(w.IntN(4)), From: from}
 	}
 	for _, key := range []string{TimeoutKey, MemoryKey, FuelKey, OutputKey, BashTimeoutKey} {
 		if w.IntN(3) == 0 {
 			if c.Limits == nil {
 				c.Limits = map[string]Most{}
 			}
-			c.Limits[key] = Most{int64(1 + w.IntN(1_000_000_000_000)), from}
+			c.Limits[key] = Most{Value: int64(1 + w.IntN(1_000_000_000_000)), From: from}
 		}
 	}
 	return Narrow(c, c)
