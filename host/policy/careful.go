@@ -71,6 +71,7 @@ func (p *Policy) readsSecrets(d *Decision) {
 // is denied, and what is to be asked about is asked about each time, unless a
 // rule names the file.
 func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
+	d.work = newWork()
 	for _, c := range changes {
 		find := Paths{}.Change
 		if c.Kind == tool.Renamed && c.After != nil && c.After.Mode.IsDir() {
@@ -118,8 +119,10 @@ func (p *Policy) answered(d *Decision, name string) (found bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	args := d.args()
-	p.index.find(d.entry.Name, args, func(i int) {
+	begin := func(i int) { args.work.begin(&p.rules[i]) }
+	p.index.find(d.entry.Name, args, begin, func(i int) {
 		r := &p.rules[i]
+		begin(i)
 		if found || r.Effect != Allow || r.matches(p, &d.call, args, d.entry, d.risk) != yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
 			return
 		}
@@ -129,6 +132,7 @@ func (p *Policy) answered(d *Decision, name string) (found bool) {
 			}
 		}
 	})
+	args.work.begin(nil)
 	return found
 }
 

@@ -93,6 +93,7 @@ type Decision struct {
 	call   tool.Call
 	entry  *tool.Entry
 
+	work   *work
 	effect Effect
 	risk   Risk
 	rule   string
@@ -131,7 +132,9 @@ func (d Decision) Reason() string { return d.reason }
 // source says it.
 func (d Decision) Origin() string { return d.origin }
 
-func (d Decision) args() *arguments { return &arguments{raw: d.call.Args, cwd: d.call.Cwd} }
+func (d Decision) args() *arguments {
+	return &arguments{raw: d.call.Args, cwd: d.call.Cwd, work: d.work}
+}
 
 // secretNames are the secrets that the tool asks for, as a rule names them.
 func (d Decision) secretNames() string {
@@ -151,7 +154,7 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 // decide leaves rules that ask out where least is Allow: to tell what would be
 // without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, least Effect) Decision {
-	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
+	d := Decision{policy: p, call: call, entry: entry, work: newWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if bounds := p.bounded(&d); len(bounds) > 0 {
 		ruled := d
 		p.ruled(&ruled, d.args(), Ask)
@@ -249,11 +252,13 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, yes
 	var deciding []int // the rules of that effect, unless it allows
-	p.index.find(d.entry.Name, args, func(i int) {
+	begin := func(i int) { args.work.begin(&p.rules[i]) }
+	p.index.find(d.entry.Name, args, begin, func(i int) {
 		r := &p.rules[i]
 		if best >= 0 && (r.Effect > bestEffect || i == best) {
 			return // it could not win
 		}
+		begin(i)
 		t := r.matches(p, &d.call, args, d.entry, d.risk)
 		if t == no || t == unsure && r.Effect == Allow {
 			if p.outgrown(r, d, args) {
@@ -289,6 +294,13 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 			best, bestEffect, bestTruth = i, effect, t
 		}
 	})
+	args.work.begin(nil)
+	if args.work.out && (best < 0 || bestEffect != Deny) {
+		top := args.work.top()
+		d.by(Deny, From{top.rule.Source, top.rule.Origin}, top.rule.String(),
+			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", maxWork, top))
+		return
+	}
 	if best < 0 {
 		p.byRisk(d)
 		for i := range d.inert {
@@ -321,6 +333,9 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 	}
 	if bestTruth == unsure {
 		b.WriteString(", and that it does not speak of this call cannot be told from its words")
+		if args.work.projectOut && r.Source == SourceProject {
+			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", maxProjectWork, args.work.mostProject)
+		}
 	}
 	if r.Why != "" {
 		b.WriteString(": ")
@@ -399,7 +414,7 @@ func (p *Policy) byRisk(d *Decision) {
 // Hides reports whether no call of a tool by this caller can come to anything,
 // whatever its arguments: such a tool need not be shown.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
-	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, risk: RiskOf(entry.Capabilities)}
+	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, work: newWork(), risk: RiskOf(entry.Capabilities)}
 	if len(p.bounded(&d)) > 0 {
 		return true
 	}
