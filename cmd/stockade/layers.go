@@ -202,7 +202,7 @@ func (a *app) permitMounts(mounts []policy.Mount) []policy.Mount {
 			a.s.note("warning: tools are not shown %s: %s", m.Host, from)
 			continue
 		case kept != m:
-			a.s.note("warning: tools can only read %s", m.Host)
+			a.s.note("warning: tools can only read %s: %s", m.Host, from)
 		}
 		out = append(out, kept)
 	}

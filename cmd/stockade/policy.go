@@ -201,7 +201,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	}
 	call := tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.work}
 	call.Files = dispatch.NamedFiles(p, call, entry)
-	x := p.Decide(call, entry).Explain()
+	x := p.Decide(call, entry).Foreseen().Explain()
 	if a.flags.json {
 		return printJSON(a.s, x)
 	}

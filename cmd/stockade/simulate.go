@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
@@ -36,19 +38,23 @@ type pastCall struct {
 	decision *session.Decision
 }
 
-// pastCalls reads the calls of a session, in their order.
-func pastCalls(ctx context.Context, st session.Store, id, work string) ([]*pastCall, error) {
-	var out []*pastCall
+// pastCalls reads the calls of a session, in their order, and the mounts that it
+// began with.
+func pastCalls(ctx context.Context, st session.Store, id, work string) (out []*pastCall, mounts []policy.Mount, _ error) {
 	byID := map[string]*pastCall{}
 	for e, err := range st.Events(ctx, id, 0) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		switch e.Type {
 		case session.TypeSessionStarted:
 			var s session.Started
 			if json.Unmarshal(e.Body, &s) == nil && s.Workspace != "" {
 				work = s.Workspace
+			}
+			for _, text := range s.Mounts {
+				dir, write := strings.CutSuffix(text, ":rw")
+				mounts = append(mounts, policy.Mount{Host: strings.TrimSuffix(dir, ":ro"), Write: write, Named: "the session"})
 			}
 		case session.TypeToolCall:
 			m, ok := e.Message()
@@ -76,7 +82,7 @@ func pastCalls(ctx context.Context, st session.Store, id, work string) ([]*pastC
 			}
 		}
 	}
-	return out, nil
+	return out, mounts, nil
 }
 
 func runPolicySimulate(ctx context.Context, a *app, prefix string, files []string) error {
@@ -91,7 +97,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	calls, err := pastCalls(ctx, st, id, a.work)
+	calls, mounts, err := pastCalls(ctx, st, id, a.work)
 	if err != nil {
 		return err
 	}
@@ -99,7 +105,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	p, err := a.policy(catalog, nil)
+	p, err := a.policy(catalog, mounts)
 	if err != nil {
 		return err
 	}
@@ -116,6 +122,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 		} else {
 			c.call.Tool = entry.Name
 			c.call.Earlier = counts[entry.Name]
+			c.call.Files = dispatch.NamedFiles(p, c.call, entry)
 			d := p.Decide(c.call, entry)
 			if s.Now = d.Explain(); d.Effect() != policy.Deny {
 				counts[entry.Name]++

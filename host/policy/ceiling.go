@@ -235,8 +235,8 @@ func (c Ceiling) Narrows(n *Network) *Network {
 }
 
 // PermitsMount returns the widest form of a mount that is permitted, and which
-// layer says no.
-func (c Ceiling) PermitsMount(m Mount) (Mount, bool, From) {
+// layer says no, to the mount or to changes in it.
+func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
 	name := slashed(m.Host)
 	for _, l := range c.Directories {
 		seen, write := false, false
@@ -251,9 +251,11 @@ func (c Ceiling) PermitsMount(m Mount) (Mount, bool, From) {
 		if !seen {
 			return Mount{}, false, l.From
 		}
-		m.Write = m.Write && write
+		if m.Write && !write {
+			m.Write, from = false, l.From
+		}
 	}
-	return m, true, From{}
+	return m, true, from
 }
 
 // covers reports whether the pattern matches a path or a directory above it.

@@ -16,6 +16,7 @@ import (
 type Mount struct {
 	Host  string // absolute and clean
 	Write bool
+	Named string // where, for a person: --mount DIR:ro
 }
 
 // ErrChanged is wrapped by the error of a commit that was refused, and has

@@ -109,7 +109,7 @@ type Decision struct {
 	calls  int       // so many are permitted, and used up
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
-	closed         bool          // it is denied because of a path
+	change         string        // what would change a decision that no rule makes
 }
 
 // Effect is allow, ask or deny.
@@ -146,7 +146,8 @@ func (d Decision) secretNames() string {
 // decides. A command that is easily regretted asks where a rule allows it, but
 // for one that names it to the letter on the command line of this run; and so
 // does a call that names a file which looks like a secret, but for a rule that
-// names it too. It looks at nothing but what it is given.
+// names it too. What could only fail is denied. It looks at nothing but what it
+// is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	return p.decide(call, entry, Ask)
 }
@@ -180,6 +181,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, least Effect) Decisio
 	}
 	d.regret(args)
 	p.readsSecrets(&d)
+	p.bar(&d, args)
 	return d
 }
 
