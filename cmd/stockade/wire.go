@@ -232,12 +232,18 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		ExecTimeout: a.cfg.Bash.Timeout, ExecOutputBytes: a.cfg.Bash.MaxOutput,
 		HTTPTimeout: a.cfg.Network.Timeout, HTTPRequests: a.cfg.Network.MaxRequests, HTTPResponseBytes: a.cfg.Network.MaxResponse,
 	}
+	set := map[string]string{}
+	for _, key := range config.LimitKeys() {
+		if from := a.cfg.Source(key); from != "default" {
+			set[key] = from
+		}
+	}
 	hosts, err := a.netRules()
 	if err != nil {
 		return nil, err
 	}
 	return policy.New(policy.Options{
-		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
+		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
 		Layers: a.layers, Project: a.work,
 	}), nil
 }

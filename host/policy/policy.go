@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -22,6 +23,9 @@ type Options struct {
 	Masked []string
 	Rules  []Rule
 	Limits Limits
+	// Set says where limits are set, by their key in agent.toml, for a person; not
+	// there: nowhere.
+	Set map[string]string
 	// Network is whom tools that ask for the network may talk to; nil is nobody.
 	Network *Network
 	// ConfirmAll asks before every call, safe ones too.
@@ -42,6 +46,7 @@ type Policy struct {
 	mounts     []Mount
 	masked     []string
 	limits     Limits
+	set        map[string]string
 	network    *Network
 	confirmAll bool
 	ceiling    Ceiling
@@ -60,6 +65,7 @@ func New(opts Options) *Policy {
 	p := &Policy{
 		masked:     slices.Clone(opts.Masked),
 		limits:     opts.Limits.withDefaults().under(ceiling.Limits),
+		set:        maps.Clone(opts.Set),
 		network:    ceiling.Narrows(opts.Network),
 		confirmAll: opts.ConfirmAll,
 		ceiling:    ceiling,
@@ -563,7 +569,7 @@ func (d Decision) newGrant() (Grant, error) {
 	p, caps := d.policy, d.entry.Capabilities
 	g := &grant{
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
-		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, secrets: cloneSecrets(caps.Secrets),
+		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, most: p.ceiling.Limits, set: p.set, secrets: cloneSecrets(caps.Secrets),
 	}
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked
