@@ -29,7 +29,7 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []tool.Name
 		var st fs.FileInfo
 		f.Path, st = lead(m.Host, f.Named)
 		f.Regular = st != nil && st.Mode().IsRegular()
-		f.InRepository = f.Path != "" && slices.ContainsFunc(policy.Paths{}.Repository(filepath.ToSlash(f.Path), false), func(dir string) bool {
+		f.InRepository = f.Path != "" && entry.Capabilities.Files == tool.FilesWrite && slices.ContainsFunc(policy.Paths{}.Repository(filepath.ToSlash(f.Path), false), func(dir string) bool {
 			_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 			return err == nil
 		})

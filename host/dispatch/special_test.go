@@ -251,9 +251,9 @@ func TestWhereArgumentsLead(t *testing.T) {
 		}
 	}
 	p := policy.New(policy.Options{Mounts: []policy.Mount{{Host: dir + "/ws", Write: true}}, Masked: []string{dir + "/ws/d/masked"}})
-	entry, ok := catalog(t).Find("file_read")
+	entry, ok := catalog(t).Find("file_write")
 	if !ok {
-		t.Fatal("no file_read")
+		t.Fatal("no file_write")
 	}
 	for path, want := range map[string]tool.NamedFile{
 		"a": {Path: "ws/a", Regular: true}, "to-a": {Path: "ws/a", Regular: true}, "to-d/b": {Path: "ws/d/b", Regular: true}, "up": {Path: "ws/a", Regular: true}, "d": {Path: "ws/d"}, ".": {Path: "ws"},
@@ -262,7 +262,7 @@ func TestWhereArgumentsLead(t *testing.T) {
 		"out": {}, "round": {}, "absolute": {}, "loop": {}, "../out/c": {}, "/etc/passwd": {}, "d/masked/x": {},
 		"bare/config": {Path: "ws/bare/config", InRepository: true}, "r/hooks/x": {Path: "ws/bare/hooks/x", InRepository: true}, "bare/objects/x": {Path: "ws/bare/objects/x"},
 	} {
-		call := aCall("file_read", `{"path":"`+path+`"}`)
+		call := aCall("file_write", `{"path":"`+path+`"}`)
 		call.Cwd = dir + "/ws"
 		if want.Path != "" {
 			want.Path = filepath.Join(dir, want.Path)

@@ -137,8 +137,12 @@ func (p *Policy) barNetwork(d *Decision, args *arguments) {
 		d.bar(From{Source: denial.Source}, "network", (&NetDenial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
 		return
 	}
-	if d.effect != Ask || !p.network.closed() {
-		return // who has allowed it may know that it needs nobody
+	if !p.network.closed() {
+		return
+	}
+	if d.effect == Allow { // whoever has allowed it may know that it needs nobody
+		d.reason += "; no host may be reached"
+		return
 	}
 	for _, l := range p.ceiling.Hosts {
 		if len(l.Values) == 0 {
