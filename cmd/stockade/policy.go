@@ -114,9 +114,10 @@ own policy.toml. Answers that were given at a prompt are not given again.
 // shownBound is a bound in the output of `policy show --json`.
 type shownBound struct {
 	policy.Bound
-	ID      string `json:"id,omitempty"` // of a remembered answer
-	Project string `json:"project,omitempty"`
-	Changed string `json:"changed,omitempty"` // what, since it was remembered; it answers nothing then
+	ID        string `json:"id,omitempty"` // of a remembered answer
+	Project   string `json:"project,omitempty"`
+	Changed   string `json:"changed,omitempty"`   // what, since it was remembered; it answers nothing then
+	Elsewhere bool   `json:"elsewhere,omitempty"` // no built-in tool has its name
 }
 
 func runPolicyShow(a *app) error {
@@ -144,7 +145,7 @@ func runPolicyShow(a *app) error {
 		}
 		s := shownBound{Bound: r.Describe(), ID: ans.ID(), Project: ans.Project}
 		if e, ok := catalog.Find(r.Tool); !ok {
-			s.Changed = "there is no such tool"
+			s.Elsewhere = true
 		} else if parts := r.Bound.Changed(e); parts != nil {
 			s.Changed = strings.Join(parts, ", ")
 		}
@@ -166,6 +167,9 @@ func runPolicyShow(a *app) error {
 		words := s.Words
 		if s.Changed != "" {
 			words += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
+		}
+		if s.Elsewhere {
+			words += " (no built-in tool has this name: it counts if that module still has it)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Source, s.ID, terminal.Line(words), terminal.Line(s.Origin))
 	}
@@ -199,7 +203,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	}
 	call := tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.work}
 	call.Files = dispatch.NamedFiles(p, call, entry)
-	x := p.Decide(call, entry).Explain()
+	x := p.Decide(call, entry).Foreseen().Explain()
 	if a.flags.json {
 		return printJSON(a.s, x)
 	}

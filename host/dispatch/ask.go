@@ -154,6 +154,9 @@ func denied(name string, decision policy.Decision, answer policy.Answer) tool.Re
 		r.Err.Message += "; " + x.Change
 	}
 	r.Err.Hint = "do not try again in another way; say what you wanted to do and let the person decide"
+	if decision.Rule() == policy.MountsRule {
+		r.Err.Hint = "name a path that tools are shown, or say what you wanted to do and let the person decide"
+	}
 	return r
 }
 
