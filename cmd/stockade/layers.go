@@ -204,6 +204,10 @@ func (a *app) permitMounts(mounts []policy.Mount) []policy.Mount {
 		case kept != m:
 			a.s.note("warning: tools can only read %s: %s", m.Host, from)
 		}
+		if m.Host == "/" && m.Host != a.work {
+			a.s.note("warning: / is mounted; every tool can read all that you can, but for /proc, /sys and /dev")
+			a.s.hint("mount the directories that tools need")
+		}
 		out = append(out, kept)
 	}
 	return out
