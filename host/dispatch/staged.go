@@ -53,7 +53,7 @@ func (c *Call) settle(ctx context.Context, decision policy.Decision, grant polic
 	if staged != nil {
 		var err error
 		if changes, err = staged.Changes(ctx); err != nil {
-			staged, result = nil, c.unmade(ctx, result, err)
+			staged, result = nil, c.unmade(ctx, grant, result, err)
 		}
 	}
 	// Also of a call that was allowed: some changes are asked about each time.
@@ -79,7 +79,7 @@ func (c *Call) settle(ctx context.Context, decision policy.Decision, grant polic
 	}
 	body, err := c.changes(ctx, changes)
 	if err != nil {
-		return c.unmade(ctx, result, err), nil
+		return c.unmade(ctx, grant, result, err), nil
 	}
 	if _, err := c.record(ctx, session.TypeCallChanges, body); err != nil {
 		return tool.Result{}, err
@@ -92,11 +92,11 @@ func (c *Call) settle(ctx context.Context, decision policy.Decision, grant polic
 		c.report(tool.Progress{Level: "warn", Message: err.Error()})
 		return result, nil
 	}
-	return c.unmade(ctx, result, err), nil
+	return c.unmade(ctx, grant, result, err), nil
 }
 
 // unmade is the result of a call whose changes are not made, and why.
-func (c *Call) unmade(ctx context.Context, result tool.Result, err error) tool.Result {
+func (c *Call) unmade(ctx context.Context, grant policy.Grant, result tool.Result, err error) tool.Result {
 	var r tool.Result
 	switch {
 	case errors.Is(err, policy.ErrChanged):
@@ -106,7 +106,8 @@ func (c *Call) unmade(ctx context.Context, result tool.Result, err error) tool.R
 		r = tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before its changes were made", c.call.Tool)
 	case errors.Is(err, context.DeadlineExceeded):
 		r = tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out while its changes were compared or written: %v", c.call.Tool, err)
-		r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind; change less in one call, or raise tool_timeout"
+		r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind; change less in one call" +
+			grant.Raise(policy.TimeoutKey, uint64(grant.Limits().Timeout))
 	default:
 		r = tool.Failed(tool.CodeNotKept, tool.IOError, "%s: its changes could not be made: %v", c.call.Tool, err)
 		r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind"
