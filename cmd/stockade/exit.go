@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/stockade-dev/stockade/host/session"
 )
@@ -22,6 +23,7 @@ const (
 	exitLimit       exitCode = 6
 	exitUnasked     exitCode = 7
 	exitInterrupted exitCode = 130
+	exitUnread      exitCode = 141 // what shells report of a program that SIGPIPE has ended
 )
 
 const exitHelp = `Exit codes:
@@ -32,7 +34,7 @@ const exitHelp = `Exit codes:
   6 a limit was reached
   7 a call was denied because it has to be asked about and nobody could be asked;
     run: the model answered all the same, and the answer is on stdout
-  130 interrupted`
+  130 interrupted             141 whoever read stdout left before its end`
 
 // exitErr ends the program with a code. An empty message prints nothing: what
 // there was to say has been said.
@@ -56,6 +58,13 @@ var errInterrupted = errors.New("interrupted")
 func report(s *stdio, ctx context.Context, err error) exitCode {
 	if err == nil {
 		return exitOK
+	}
+	if lost, ok := errors.AsType[*outputError](err); ok {
+		if errors.Is(lost, syscall.EPIPE) {
+			return exitUnread // without a word, as other programs
+		}
+		s.note("%v", lost)
+		return exitError
 	}
 	var exit *exitErr
 	if errors.As(err, &exit) {

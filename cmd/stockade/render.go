@@ -155,7 +155,7 @@ func (r *renderer) write(text string) {
 		return
 	}
 	if _, err := fmt.Fprint(r.s.out, text); err != nil && r.writeErr == nil {
-		r.writeErr = fmt.Errorf("write the answer: %w", err)
+		r.writeErr = err
 	}
 	r.atLineStart = strings.HasSuffix(text, "\n")
 }
@@ -169,7 +169,7 @@ func (r *renderer) endLine() {
 		r.write("\n")
 	}
 	if err := r.s.flushOut(); err != nil && r.writeErr == nil {
-		r.writeErr = fmt.Errorf("write the answer: %w", err)
+		r.writeErr = err
 	}
 }
 

@@ -157,7 +157,7 @@ func (t *turns) run(ctx context.Context, prompt string) error {
 		}
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
-				return fmt.Errorf("write: %w", err) // nobody reads any more: the turn is cancelled
+				return err // nobody reads any more: the turn is cancelled
 			}
 		}
 		if a.flags.json && e.Type != session.TypeTurnEnded {
