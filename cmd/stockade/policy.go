@@ -87,7 +87,9 @@ files of certificate authorities that it names. With
 		Use: "simulate [SESSION]", Short: "Decide the calls of a session again, under other rules",
 		Long: `Decide every call of a recorded session again, without making any, under the
 rules in force now, or with --policy under those of files in the place of your
-own policy.toml. Answers that were given at a prompt are not given again.`,
+own policy.toml. Answers that were given at a prompt are not given again.
+
+` + whatIsLast,
 		Example: "  stockade policy simulate last\n  stockade policy simulate last --policy stricter.toml\n  stockade policy simulate 01k --deny bash --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -27,7 +27,9 @@ func newSessionCmd(a *app) *cobra.Command {
 	show := &cobra.Command{
 		Use: "show [SESSION]", Short: "Show what happened in a session (default: the last)",
 		Long: `Show what happened in a session: prompts, calls, who allowed them, results,
-answers. SESSION is an id, the beginning of one, or "last".`,
+answers.
+
+` + whatIsLast,
 		Example: "  stockade session show\n  stockade session show 01k --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,7 +39,9 @@ answers. SESSION is an id, the beginning of one, or "last".`,
 	resume := &cobra.Command{
 		Use: "resume [SESSION] [PROMPT]", Short: "Go on with a session, with its whole conversation",
 		Long: `Go on with a session. With a prompt, run one turn; without one, start a chat.
-SESSION is an id, the beginning of one, or "last".`,
+SESSION is an id, the beginning of one, or "last": the conversation that began in
+this workspace (the current directory, or that of -C) and was last gone on with.
+Single calls (stockade call) are no conversation.`,
 		Example: "  stockade session resume last \"and now the tests\"\n  stockade session resume 01k",
 		Args:    cobra.MaximumNArgs(2),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runSessionResume(cmd.Context(), a, args) },
@@ -49,6 +53,10 @@ SESSION is an id, the beginning of one, or "last".`,
 	cmd.AddCommand(list, show, resume)
 	return cmd
 }
+
+// whatIsLast is said in the help of each command that looks at a session.
+const whatIsLast = `SESSION is an id, the beginning of one, or "last": the session that
+was added to last, in whatever directory, a single call (stockade call) too.`
 
 func sessionArg(args []string) string {
 	if len(args) == 0 {
@@ -66,6 +74,8 @@ type sessionJSON struct {
 	Turns   int       `json:"turns"`
 	Calls   int       `json:"calls"`
 	Events  int       `json:"events"`
+
+	Workspace string `json:"workspace,omitempty"` // where it began
 }
 
 func runSessionList(ctx context.Context, a *app, limit int) error {
@@ -83,7 +93,7 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 	if a.flags.json {
 		out := []sessionJSON{}
 		for _, i := range infos {
-			out = append(out, sessionJSON{i.ID, i.Title, i.Started, i.Last, i.Turns, i.Calls, i.Events})
+			out = append(out, sessionJSON{i.ID, i.Title, i.Started, i.Last, i.Turns, i.Calls, i.Events, i.Workspace})
 		}
 		return printJSON(a.s, out)
 	}
@@ -92,13 +102,14 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tLAST\tTURNS\tCALLS\tTITLE")
+	fmt.Fprintln(w, "SESSION\tLAST\tTURNS\tCALLS\tTITLE\tWORKSPACE")
 	for _, i := range infos {
 		title := i.Title
 		if title == "" && i.Turns == 0 {
 			title = "(stockade call)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, clip(terminal.Line(title), 60))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", terminal.Line(i.ID), i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls,
+			clip(terminal.Line(title), 60), terminal.Line(i.Workspace))
 	}
 	return w.Flush()
 }
@@ -187,7 +198,12 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	id, err := st.Resolve(ctx, sessionArg(args))
+	id := sessionArg(args)
+	if id == "last" {
+		id, err = lastConversation(ctx, st, a.work)
+	} else {
+		id, err = st.Resolve(ctx, id)
+	}
 	if err != nil {
 		return err
 	}
@@ -202,6 +218,22 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	return runTurn(ctx, a, id, prompt)
+}
+
+// lastConversation finds the one to go on with. What is typed next goes into it,
+// so it is none of another directory, whatever went on there since.
+func lastConversation(ctx context.Context, st session.Store, work string) (string, error) {
+	infos, err := st.Sessions(ctx) // newest first
+	if err != nil {
+		return "", err
+	}
+	for _, i := range infos {
+		if i.Turns > 0 && i.Workspace == work {
+			return i.ID, nil
+		}
+	}
+	return "", &exitErr{code: exitError, message: "there is no conversation in " + work + " yet",
+		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 
 // returnTo goes to the workspace in which the session began, unless -C names
@@ -241,7 +273,9 @@ func newAuditCmd(a *app) *cobra.Command {
 		Long: `Check every event and both links of each: to the event before it in the log
 and to the one before it in its session. An event that was changed, moved, added
 or removed is found. Events missing from the end of the whole log are not seen
-from within: keep the head that is printed, and compare.`,
+from within: keep the head that is printed, and compare.
+
+` + whatIsLast,
 		Example: "  stockade audit verify\n  stockade audit verify last",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runAuditVerify(cmd.Context(), a, args) },

@@ -29,6 +29,9 @@ type Info struct {
 	Title    string // first line of the first prompt; empty when there is none
 	Open     int    // calls that were intended and have no result
 	FirstSeq uint64
+	// Workspace is the directory in which it began; empty when its first body
+	// does not say, or has been deleted.
+	Workspace string
 }
 
 // OpenCall is a call that was intended and has no result.

@@ -197,10 +197,11 @@ func (s *Store) sessions(ctx context.Context) ([]session.Info, error) {
 		),
 		open AS (`+openCalls+`)
 		SELECT f.session, f.first, f.events, f.turns, f.calls, a.time, z.time,
-			(SELECT count(*) FROM open WHERE open.session = f.session), b.body
+			(SELECT count(*) FROM open WHERE open.session = f.session), s.body, b.body
 		FROM found f
 		JOIN events a ON a.seq = f.first
 		JOIN events z ON z.seq = f.last
+		LEFT JOIN bodies s ON s.seq = f.first
 		LEFT JOIN bodies b ON b.seq = f.turn
 		ORDER BY f.last DESC`)
 	if err != nil {
@@ -212,14 +213,18 @@ func (s *Store) sessions(ctx context.Context) ([]session.Info, error) {
 		var (
 			info          session.Info
 			started, last int64
-			body          []byte
+			first, turn   []byte
 		)
-		err := rows.Scan(&info.ID, &info.FirstSeq, &info.Events, &info.Turns, &info.Calls, &started, &last, &info.Open, &body)
+		err := rows.Scan(&info.ID, &info.FirstSeq, &info.Events, &info.Turns, &info.Calls, &started, &last, &info.Open, &first, &turn)
 		if err != nil {
 			return nil, err
 		}
 		info.Started, info.Last = time.Unix(0, started).UTC(), time.Unix(0, last).UTC()
-		info.Title = title(body)
+		info.Title = title(turn)
+		var began struct{ Workspace string }
+		if json.Unmarshal(first, &began) == nil {
+			info.Workspace = began.Workspace
+		}
 		infos = append(infos, info)
 	}
 	return infos, rows.Err()
