@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/session/sqlite"
 )
 
 // exitCode is what the program ends with.
@@ -81,6 +82,9 @@ func report(s *stdio, ctx context.Context, err error) exitCode {
 		return exitInterrupted
 	}
 	s.note("%v", err)
+	if e, ok := errors.AsType[*sqlite.OpenError](err); ok && e.Hint != "" {
+		s.hint("%s", e.Hint)
+	}
 	switch {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
 		s.hint("`stockade session list` shows the sessions")

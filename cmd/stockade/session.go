@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/session/sqlite"
 )
 
 func newSessionCmd(a *app) *cobra.Command {
@@ -272,8 +274,12 @@ func newAuditCmd(a *app) *cobra.Command {
 		Use: "verify [SESSION]", Short: "Check the hash chain of the whole log, or of one session",
 		Long: `Check every event and both links of each: to the event before it in the log
 and to the one before it in its session. An event that was changed, moved, added
-or removed is found. Events missing from the end of the whole log are not seen
-from within: keep the head that is printed, and compare.
+or removed is found, and so is a file whose tables, indexes or triggers are not
+the program's. Events missing from the end of the whole log are not seen from
+within: keep the head that is printed, and compare. A call that has no result is
+named: it still runs, or a crash or somebody who cut the log off ended it.
+
+Nothing is written, also not the results of calls that a crash has ended.
 
 ` + whatIsLast,
 		Example: "  stockade audit verify\n  stockade audit verify last",
@@ -285,37 +291,63 @@ from within: keep the head that is printed, and compare.
 	return cmd
 }
 
+// openCallJSON is a call without a result in the output of `audit verify --json`.
+type openCallJSON struct {
+	Session string `json:"session"`
+	Call    string `json:"call"`
+	Tool    string `json:"tool"`
+}
+
+// runAuditVerify opens the log without the store, which would first give open
+// calls a result: it looks at what is there.
 func runAuditVerify(ctx context.Context, a *app, args []string) error {
-	st, err := a.store(ctx)
-	if err != nil {
-		return err
+	v, err := sqlite.Verify(ctx, a.dirs.sessions(), strings.Join(args, ""))
+	what := "log"
+	if v.Session != "" {
+		what = "session " + v.Session
 	}
-	what, check := "log", func() (session.Report, error) { return session.VerifyStore(st.All(ctx)) }
-	if len(args) == 1 {
-		id, err := st.Resolve(ctx, args[0])
-		if err != nil {
-			return err
+	head := fmt.Sprintf("%x", v.Head)
+	broken, isBroken := errors.AsType[*session.ChainError](err)
+	if isBroken {
+		err = fmt.Errorf("%s: the chain is broken after %s: %w", what, plural(int(v.Events), "good event"), broken)
+	}
+	if v.Problems != nil {
+		found := fmt.Errorf("%s: the file is damaged or was tampered with: %s", what, strings.Join(v.Problems, "; "))
+		if err == nil && v.Events > 0 {
+			found = fmt.Errorf("%w (the chain of %s holds, head %s)", found, plural(int(v.Events), "event"), head)
 		}
-		what, check = "session "+id, func() (session.Report, error) { return session.VerifySession(st.Events(ctx, id, 0)) }
+		err = errors.Join(found, err)
 	}
-	r, err := check()
 	if a.flags.json {
-		out := map[string]any{"ok": err == nil, "events": r.Events, "deleted_bodies": r.Deleted, "head": fmt.Sprintf("%x", r.Head)}
+		open := []openCallJSON{}
+		for _, c := range v.Open {
+			open = append(open, openCallJSON{c.Session, c.Call, c.Name})
+		}
+		out := map[string]any{"ok": err == nil, "events": v.Events, "deleted_bodies": v.Deleted, "head": head, "open_calls": open}
+		if v.Problems != nil {
+			out["problems"] = v.Problems
+		}
 		if err != nil {
 			out["error"] = err.Error()
 		}
-		if encodeErr := json.NewEncoder(a.s.out).Encode(out); encodeErr != nil {
+		line, encodeErr := json.Marshal(out)
+		if encodeErr != nil {
 			return encodeErr
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s: the chain is broken after %s: %w", what, plural(int(r.Events), "good event"), err)
-	}
-	if !a.flags.json {
-		fmt.Fprintf(a.s.out, "%s: %d events, chain intact, head %x\n", what, r.Events, r.Head)
-		if r.Deleted > 0 {
-			fmt.Fprintf(a.s.out, "%d of them had their body deleted\n", r.Deleted)
+		if _, writeErr := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(line)); writeErr != nil {
+			return writeErr
 		}
+	}
+	if err != nil || a.flags.json {
+		return err
+	}
+	fmt.Fprintf(a.s.out, "%s: %d events, chain intact, head %s\n", what, v.Events, head)
+	if v.Deleted > 0 {
+		fmt.Fprintf(a.s.out, "%d of them had their body deleted\n", v.Deleted)
+	}
+	for _, c := range v.Open {
+		fmt.Fprintf(a.s.out, "a call of %s in session %s has no result: it runs, or was ended by a crash, or what followed was removed\n",
+			terminal.Line(c.Name), terminal.Line(c.Session))
 	}
 	return nil
 }

@@ -1,10 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -72,6 +76,9 @@ type Report struct {
 	Events  uint64 // verified
 	Deleted uint64 // of these, events whose body has been deleted
 	Head    [32]byte
+	// Open are the calls without a result: they still run, a crash ended them, or
+	// the events behind them were removed.
+	Open []OpenCall
 }
 
 // ChainError says where a chain is broken.
@@ -96,13 +103,14 @@ func VerifySession(events iter.Seq2[Event, error]) (Report, error) {
 	return verify(events, false)
 }
 
-func verify(events iter.Seq2[Event, error], whole bool) (Report, error) {
+func verify(events iter.Seq2[Event, error], whole bool) (r Report, err error) {
 	var (
-		r       Report
 		seq     uint64
 		prev    [32]byte
 		inChain = map[string][32]byte{}
+		open    = map[[2]string]Event{} // intents, by session and call
 	)
+	defer func() { r.Open = openCalls(open) }()
 	for e, err := range events {
 		if err != nil {
 			return r, err
@@ -127,6 +135,22 @@ func verify(events iter.Seq2[Event, error], whole bool) (Report, error) {
 		inChain[e.Session] = e.Hash
 		r.Events++
 		r.Head = e.Hash
+		switch call := [2]string{e.Session, e.Call}; e.Type {
+		case TypeCallIntended:
+			open[call] = e
+		case TypeToolResult:
+			delete(open, call)
+		}
 	}
 	return r, nil
+}
+
+func openCalls(intents map[[2]string]Event) []OpenCall {
+	var out []OpenCall
+	for _, e := range slices.SortedFunc(maps.Values(intents), func(a, b Event) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		var intent Intent
+		_ = json.Unmarshal(e.Body, &intent) // deleted: no name
+		out = append(out, OpenCall{Session: e.Session, Turn: e.Turn, Step: e.Step, Call: e.Call, Name: intent.Tool})
+	}
+	return out
 }
