@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +59,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	catalog, mounts, name, err := a.callTarget(ctx, name)
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && a.flags.json {
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
+		r.Usage.Start = time.Now()
 		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(r.Envelope()))
 		return errors.Join(err, writeErr)
 	}

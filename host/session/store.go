@@ -44,7 +44,8 @@ type OpenCall struct {
 	Turn    int
 	Step    int
 	Call    string
-	Name    string // the tool, when the body is still there
+	Time    time.Time // of the intent
+	Name    string    // the tool, when the body is still there
 }
 
 // Store keeps events. Implementations are safe for concurrent use, also by
@@ -150,7 +151,7 @@ func openCalls(intents map[[2]string]Event) []OpenCall {
 	for _, e := range slices.SortedFunc(maps.Values(intents), func(a, b Event) int { return cmp.Compare(a.Seq, b.Seq) }) {
 		var intent Intent
 		_ = json.Unmarshal(e.Body, &intent) // deleted: no name
-		out = append(out, OpenCall{Session: e.Session, Turn: e.Turn, Step: e.Step, Call: e.Call, Name: intent.Tool})
+		out = append(out, OpenCall{Session: e.Session, Turn: e.Turn, Step: e.Step, Call: e.Call, Time: e.Time, Name: intent.Tool})
 	}
 	return out
 }

@@ -278,7 +278,7 @@ func title(body []byte) string {
 // openCalls selects the intended calls without a result. Only a result that
 // comes later counts: providers use the same call ids again.
 const openCalls = `
-	SELECT i.seq, i.session, i.turn, i.step, i.call FROM events i INDEXED BY events_intended
+	SELECT i.seq, i.session, i.turn, i.step, i.call, i.time FROM events i INDEXED BY events_intended
 	WHERE i.type = 'call.intended' AND NOT EXISTS (
 		SELECT 1 FROM events r INDEXED BY events_type
 		WHERE r.session = i.session AND r.type = 'tool_result' AND r.call = i.call AND r.seq > i.seq)`
@@ -291,7 +291,7 @@ func (s *Store) OpenCalls(ctx context.Context) ([]session.OpenCall, error) {
 }
 
 func (s *Store) openCalls(ctx context.Context) ([]session.OpenCall, error) {
-	rows, err := s.readers.QueryContext(ctx, `SELECT o.session, o.turn, o.step, o.call, b.body
+	rows, err := s.readers.QueryContext(ctx, `SELECT o.session, o.turn, o.step, o.call, o.time, b.body
 		FROM (`+openCalls+`) o LEFT JOIN bodies b ON b.seq = o.seq ORDER BY o.seq`)
 	if err != nil {
 		return nil, err
@@ -301,11 +301,13 @@ func (s *Store) openCalls(ctx context.Context) ([]session.OpenCall, error) {
 	for rows.Next() {
 		var (
 			call session.OpenCall
+			at   int64
 			body []byte
 		)
-		if err := rows.Scan(&call.Session, &call.Turn, &call.Step, &call.Call, &body); err != nil {
+		if err := rows.Scan(&call.Session, &call.Turn, &call.Step, &call.Call, &at, &body); err != nil {
 			return nil, err
 		}
+		call.Time = time.Unix(0, at).UTC()
 		call.Name = toolName(body)
 		calls = append(calls, call)
 	}

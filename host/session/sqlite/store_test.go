@@ -252,7 +252,7 @@ BEGIN SELECT raise(ABORT, 'events are never removed'); END`, "", 3, 1},
 			if err != nil || v.Events != test.events || len(v.Open) != test.open {
 				t.Errorf("got %+v, %v", v, err)
 			}
-			if test.open > 0 && v.Open[0] != (session.OpenCall{Session: "a", Call: "c1", Name: "bash"}) {
+			if test.open > 0 && (v.Open[0].Session != "a" || v.Open[0].Call != "c1" || v.Open[0].Name != "bash" || v.Open[0].Time.IsZero()) {
 				t.Errorf("open is %+v", v.Open)
 			}
 			if found := strings.Join(v.Problems, "; "); (found == "") != (test.problem == "") || !strings.Contains(found, test.problem) {
