@@ -129,7 +129,7 @@ func (t *turns) fuel() error {
 		if name == "" {
 			name = "session"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Line(name), humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
 	}
 	return w.Flush()
 }

@@ -81,8 +81,12 @@ func (r *renderer) show(e session.Event) {
 	if r.keep(e) {
 		return
 	}
-	if e.Body == nil {
+	switch {
+	case e.Body == nil:
 		r.line(terminal.Dim, "   (%s: deleted)", e.Type)
+	case r.past && !readable(e):
+		r.line(terminal.Dim, "   (%s, which cannot be read:)", e.Type)
+		r.preview(string(e.Body))
 	}
 	switch e.Type {
 	case session.TypeDelta:

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -168,6 +169,7 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 	modules := map[string]wasmtest.ToolOptions{
 		"large": {MemoryMin: 512, Data: []wasmtest.Segment{{Offset: 1 << 16, Bytes: bytes.Repeat([]byte{1}, 17<<20)}}},
 		"echo":  {Call: wasmtest.EchoArgs()},
+		"deep":  {MemoryMin: 8, Call: wasmtest.ReturnStructured("", strings.Repeat("[", 9999)+strings.Repeat("]", 9999))},
 		"error": {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
 		// It may start a process, under a name of its own; it only says ran.
 		"starts": {Call: wasmtest.ReturnOK("ran"), Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"start","description":"A tool made for a test.",` +

@@ -152,7 +152,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string) error {
 // person saw without it then.
 func showPast(r *renderer, e session.Event) {
 	switch {
-	case e.Body == nil:
+	case e.Body == nil, !readable(e):
 		r.show(e)
 	case e.Type == session.TypeSessionStarted:
 		var s session.Started
@@ -179,6 +179,35 @@ func showPast(r *renderer, e session.Event) {
 	default:
 		r.show(e)
 	}
+}
+
+// readable reports whether the body of an event is one of its type, as this
+// program makes it.
+func readable(e session.Event) bool {
+	var body any
+	switch e.Type {
+	case session.TypeToolResult:
+		m, ok := e.Message()
+		if ok {
+			_, _, ok = envelopeOf(m)
+		}
+		return ok
+	case session.TypeMessage, session.TypeToolCall:
+		body = new(llm.Message)
+	case session.TypeSessionStarted:
+		body = new(session.Started)
+	case session.TypeTurnStarted:
+		body = new(session.TurnStarted)
+	case session.TypeDecision:
+		body = new(session.Decision)
+	case session.TypeCallChanges:
+		body = new(session.Changes)
+	case session.TypeTurnEnded:
+		body = new(session.TurnEnded)
+	default:
+		return true // it is not shown
+	}
+	return json.Unmarshal(e.Body, body) == nil
 }
 
 func answerText(d session.Decision) string {
@@ -304,7 +333,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 	v, err := sqlite.Verify(ctx, a.dirs.sessions(), strings.Join(args, ""))
 	what := "log"
 	if v.Session != "" {
-		what = "session " + v.Session
+		what = "session " + terminal.Line(v.Session)
 	}
 	head := fmt.Sprintf("%x", v.Head)
 	broken, isBroken := errors.AsType[*session.ChainError](err)

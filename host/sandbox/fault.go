@@ -68,9 +68,9 @@ func judge(v verdict) (tool.Result, error) {
 	case v.toolErr != nil:
 		return reported(v.toolErr, v.limits.OutputBytes), nil
 	}
-	raw, ok := toolOutput(v.out)
-	if !ok {
-		r := tool.Failed(tool.CodeBadABI, tool.ParseError, "%s returned a result that is not valid JSON", v.call.Tool)
+	raw, wrong := toolOutput(v.out)
+	if wrong != "" {
+		r := tool.Failed(tool.CodeBadABI, tool.ParseError, "%s returned a result that %s", v.call.Tool, wrong)
 		r.Err.Hint = "this is a fault of the module; report it to its author"
 		return r, nil
 	}
