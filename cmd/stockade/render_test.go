@@ -142,7 +142,9 @@ func TestWhatCannotBeReadIsShown(t *testing.T) {
 	}
 	for name, e := range events {
 		var out bytes.Buffer
-		showPast(newRenderer(&stdio{out: &out, err: &out}, false, false), e)
+		r := newRenderer(&stdio{out: &out, err: &out}, false, false)
+		r.past = true
+		showPast(r, e)
 		if got := out.String(); !strings.Contains(got, string(e.Type)+", which cannot be read") || !strings.Contains(got, string(e.Body[:5])) {
 			t.Errorf("%s: %q", name, got)
 		}

@@ -192,7 +192,7 @@ func (t *turns) endError(end session.TurnEnded) error {
 	case session.EndLimit:
 		if end.Limit == "repeated_calls" {
 			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", t.a.cfg.RepeatedCalls),
-				hint: "say it in other words: " + goOn}
+				hint: "say it in another way: " + goOn + "; `stockade session show " + t.log.ID() + "` shows what was tried"}
 		}
 		hint := "raise it with --max-turns or max_tool_turns, or " + goOn
 		if most, ok := t.a.ceiling.Limits["max_tool_turns"]; ok && int64(t.a.cfg.MaxToolTurns) >= most.Value {
