@@ -128,7 +128,7 @@ func (w *walker) list(dir location, prefix string, entries search.Listing, ignor
 			break
 		}
 		if entry.Type.IsDir() && w.wants(prefix, entry, ignored) {
-			names = append(names, dir.child(entry.Name).abs)
+			names = append(names, dir.childPath(entry.Name))
 		}
 	}
 	listings, err := search.List(names...)
