@@ -100,7 +100,7 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 		}
 		inner := ignore
 		if !w.gitignored && slices.ContainsFunc(below, isIgnoreFile) {
-			inner = loadIgnore(l.abs, ignore)
+			inner = readIgnore(l.abs, ignore)
 		}
 		if err := w.entries(ctx, l, prefix+entry.Name+"/", below, inner); err != nil {
 			return err
