@@ -129,6 +129,26 @@ func TestWhatATurnShowsKeepsItsMarks(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeReadIsShown: what is in the log, of another version maybe, is
+// not left out of what is shown of a session.
+func TestWhatCannotBeReadIsShown(t *testing.T) {
+	deep := returned(t, tool.Result{Output: json.RawMessage(`{"output":` + strings.Repeat("[", 9999) + strings.Repeat("]", 9999) + "}")})
+	events := map[string]session.Event{"a result that nests too deep": deep}
+	for _, typ := range []session.Type{
+		session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage, session.TypeToolCall, session.TypeDecision,
+		session.TypeCallChanges, session.TypeToolResult, session.TypeTurnEnded,
+	} {
+		events["not what it should be: "+string(typ)] = event(t, typ, []string{"other"})
+	}
+	for name, e := range events {
+		var out bytes.Buffer
+		showPast(newRenderer(&stdio{out: &out, err: &out}, false, false), e)
+		if got := out.String(); !strings.Contains(got, string(e.Type)+", which cannot be read") || !strings.Contains(got, string(e.Body[:5])) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // TestOneEventIsOneLine: nothing in an event ends a line for any reader.
 func TestOneEventIsOneLine(t *testing.T) {
 	lineEnds := []string{"\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"}
@@ -201,5 +221,48 @@ func TestLeadsTo(t *testing.T) {
 		if got := leadsTo(dir+"/"+path, maxLinks); got != dir+"/"+want {
 			t.Errorf("%s leads to %s, want %s", path, got, want)
 		}
+	}
+}
+
+// TestCallsAreShownWithTheirResults, in the order of the calls, whatever the
+// order in which they end, and whether they end.
+func TestCallsAreShownWithTheirResults(t *testing.T) {
+	of := func(e session.Event, call string) session.Event {
+		e.Call = call
+		return e
+	}
+	proposed := func(call string) session.Event {
+		return of(event(t, session.TypeToolCall, llm.Message{Kind: llm.ToolCall, Content: "probe " + call}), call)
+	}
+	result := func(call string) session.Event {
+		return of(returned(t, tool.Result{Output: tool.Text("of " + call)}), call)
+	}
+	warns := func(call string) session.Event {
+		return of(event(t, session.TypeProgress, tool.Progress{Level: "warn", Message: call + " warns"}), call)
+	}
+	ended := of(event(t, session.TypeTurnEnded, session.TurnEnded{Reason: session.EndCancelled}), "")
+	deleted := session.Event{Header: session.Header{Type: session.TypeToolResult, Call: "a"}}
+	for name, c := range map[string]struct {
+		events []session.Event
+		want   []string
+	}{
+		"in reverse":       {[]session.Event{proposed("a"), proposed("b"), proposed("c"), warns("c"), result("c"), result("b"), warns("a"), result("a")}, []string{"-> probe a", "a warns", "of a", "-> probe b", "of b", "-> probe c", "c warns", "of c"}},
+		"without results":  {[]session.Event{proposed("a"), proposed("b"), result("b"), ended}, []string{"-> probe a", "-> probe b", "of b"}},
+		"a deleted result": {[]session.Event{proposed("a"), proposed("b"), result("b"), deleted}, []string{"-> probe a", "deleted", "-> probe b", "of b"}},
+		"of an older step": {[]session.Event{result("x"), proposed("a"), result("a")}, []string{"of x", "-> probe a", "of a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var errs bytes.Buffer
+			r := newRenderer(&stdio{out: &errs, err: &errs}, false, false)
+			for _, e := range c.events {
+				r.show(e)
+			}
+			rest, ok := errs.String(), true
+			for _, want := range c.want {
+				if _, rest, ok = strings.Cut(rest, want); !ok {
+					t.Fatalf("%q does not come where it should:\n%s", want, &errs)
+				}
+			}
+		})
 	}
 }

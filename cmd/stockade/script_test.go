@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -42,6 +44,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
+var scriptDir = flag.String("scripts", "testdata/script", "the directory with the scripts to run")
+
 // TestScripts runs testdata/script. Each script has a home of its own; only
 // the cache of compiled code is shared, so that the guests are compiled once.
 func TestScripts(t *testing.T) {
@@ -54,7 +58,7 @@ func TestScripts(t *testing.T) {
 	}
 	cache := t.TempDir()
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: *scriptDir,
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, ".home")
 			env.Setenv("HOME", home)
@@ -165,10 +169,19 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 	modules := map[string]wasmtest.ToolOptions{
 		"large": {MemoryMin: 512, Data: []wasmtest.Segment{{Offset: 1 << 16, Bytes: bytes.Repeat([]byte{1}, 17<<20)}}},
 		"echo":  {Call: wasmtest.EchoArgs()},
+		"deep":  {MemoryMin: 8, Call: wasmtest.ReturnStructured("", strings.Repeat("[", 9999)+strings.Repeat("]", 9999))},
 		"error": {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
 		// It may start a process, under a name of its own; it only says ran.
 		"starts": {Call: wasmtest.ReturnOK("ran"), Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"start","description":"A tool made for a test.",` +
 			`"parameters":{"type":"object","properties":{"command":{"type":"string"}}},"capabilities":{"exec":"command"}}]}`},
+	}
+	// What a manifest says of its tool, before anything of the module has run.
+	for name, says := range map[string]string{
+		"mistyped": `"parameters":{"type":"object"},"capabilities":{"file":"read"}`,
+		"patterns": `"parameters":{"type":"object","properties":{"a":{"pattern":"` + strings.Repeat("(x{0,1000})", 1400) + `"}}}`,
+		"slow":     `"parameters":{"type":"object","properties":{"a":{"items":{"pattern":"(x?){900}"}}}}`,
+	} {
+		modules[name] = wasmtest.ToolOptions{Call: wasmtest.EchoArgs(), Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"probe","description":"A tool made for a test.",` + says + `}]}`}
 	}
 	maps.Copy(modules, secretive())
 	maps.Copy(modules, fetching(ts.Getenv("SITE"), ts.Getenv("SITE_HOST")))

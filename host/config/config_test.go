@@ -23,6 +23,7 @@ type sample struct {
 var samples = []sample{
 	{"max_tool_turns", "7", "7", func(c *Config) { c.MaxToolTurns = 7 }},
 	{"max_tool_calls_per_turn", "3", "3", func(c *Config) { c.MaxToolCallsPerTurn = 3 }},
+	{"repeated_calls", "3", "3", func(c *Config) { c.RepeatedCalls = 3 }},
 	{"max_output_size", "4_096", "4096", func(c *Config) { c.MaxOutputSize = 4096 }},
 	{"tool_timeout", `"1500ms"`, "1500ms", func(c *Config) { c.ToolTimeout = 1500 * time.Millisecond }},
 	{"tool_memory", "0x100000", "1048576", func(c *Config) { c.ToolMemory = 1 << 20 }},
@@ -156,7 +157,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 			switch {
 			case k.class.byTrust():
 				parts = append(parts, "you have not trusted this file as it is now", "`stockade config trust`")
-			case k.class == UserOnly:
+			case k.class.fileOnly():
 				parts = append(parts, "your own agent.toml", "only a person")
 			default:
 				parts = append(parts, "your own agent.toml", k.env())
@@ -192,14 +193,14 @@ func countFields(typ reflect.Type) int {
 
 func TestClassesAreAsDocumented(t *testing.T) {
 	want := map[Class][]string{
-		Authority:  {"system_prompt", "mounts", "model.provider", "model.base_url"},
-		Reach:      {"network.allow"},
+		Authority:  {"system_prompt", "model.provider", "model.base_url"},
+		Reach:      {"mounts", "network.allow"},
 		Private:    {"model.api_key_env"},
 		Preference: {"model.name"},
 		SwitchOff:  {"tools.fs", "tools.exec", "tools.web"},
 		UserOnly:   {"network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		SwitchOn:   {"require_confirmation"},
-		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "max_output_size", "tool_timeout", "tool_memory",
+		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "repeated_calls", "max_output_size", "tool_timeout", "tool_memory",
 			"tool_memory_total", "tool_fuel", "tool_fuel_total", "session_fuel",
 			"history_char_budget", "model.stall_timeout", "model.max_attempts", "bash.timeout", "bash.max_output",
 			"network.timeout", "network.max_requests", "network.max_response"},
@@ -216,7 +217,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 func TestDefaultsAreAsDocumented(t *testing.T) {
 	want := Config{
 		Model:        Model{Provider: "auto", APIKeyEnv: "OPENAI_API_KEY", StallTimeout: time.Minute, MaxAttempts: 4},
-		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
+		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, RepeatedCalls: 4, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
 		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
 		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, HistoryCharBudget: 400000,
 		Tools:   Tools{FS: true, Exec: true, Web: true},
@@ -235,7 +236,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 func TestLaterLayersWin(t *testing.T) {
 	user := mustLoad(t, User, "model.name = 'user'\ntool_timeout = '20s'\nmounts = ['/a', '/b']")
 	project := mustLoad(t, Project, "model.name = 'project'\ntool_timeout = '10s'")
-	env := map[string]string{"STOCKADE_MODEL_NAME": "environment", "STOCKADE_TOOL_TIMEOUT": "40s", "STOCKADE_MOUNTS": "/c"}
+	env := map[string]string{"STOCKADE_MODEL_NAME": "environment", "STOCKADE_TOOL_TIMEOUT": "40s"}
 
 	tests := []struct {
 		name          string
@@ -248,7 +249,7 @@ func TestLaterLayersWin(t *testing.T) {
 		{"no layer", nil, nil, nil, "", 30 * time.Second, nil},
 		{"user", user, nil, nil, "user", 20 * time.Second, []Mount{{Path: "/a"}, {Path: "/b"}}},
 		{"user and project", user, project, nil, "project", 10 * time.Second, []Mount{{Path: "/a"}, {Path: "/b"}}},
-		{"all", user, project, env, "environment", 40 * time.Second, []Mount{{Path: "/c"}}},
+		{"all", user, project, env, "environment", 40 * time.Second, []Mount{{Path: "/a"}, {Path: "/b"}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -284,7 +285,7 @@ func TestAProjectCanOnlyNarrow(t *testing.T) {
 		{"switch questions off", "require_confirmation = true", "require_confirmation = false", "require_confirmation", true, "only switch it on, and it is on"},
 		{"leave questions off", "", "require_confirmation = false", "require_confirmation", false, ""},
 		{"point to another server", "", "model.base_url = 'https://evil.example'", "model.base_url", "", "model.base_url is ignored: you have not trusted this file"},
-		{"take another key", "model.api_key_env = 'A'", "model.api_key_env = 'GITHUB_TOKEN'", "model.api_key_env", "A", "set it in /user/agent.toml"},
+		{"take another key", "model.api_key_env = 'A'", "model.api_key_env = 'GITHUB_TOKEN'", "model.api_key_env", "A", "which key is used; set model.api_key_env in /user/agent.toml"},
 		{"mount the home directory", "", "mounts = ['~']", "mounts", []Mount(nil), "mounts is ignored"},
 		{"repeat authority", "", "model.provider = 'auto'", "model.provider", "auto", "model.provider is ignored"},
 	}
@@ -313,8 +314,6 @@ func TestTheEnvironmentIsChecked(t *testing.T) {
 		"STOCKADE_BASH_TIMEOUT":        "301s",
 		"STOCKADE_MODEL_PROVIDER":      "opnai",
 		"STOCKADE_MODEL_BASE_URL":      "https://me:sk-secret@host/",
-		"STOCKADE_MODEL_API_KEY_ENV":   "sk-secret",
-		"STOCKADE_MOUNTS":              "/a,b",
 		"STOCKADE_MODEL_NAME":          "two\nlines",
 		"STOCKADE_TOOL_MEMORY":         "256MiB",
 		"STOCKADE_HISTORY_CHAR_BUDGET": "", // unset
@@ -332,7 +331,7 @@ func TestTheEnvironmentIsChecked(t *testing.T) {
 		t.Errorf("a key is repeated in\n%v", err)
 	}
 	for _, part := range []string{`"soon" is not a duration from 1s to 1h`, "out of range; write a whole number from 1 to 10000", "301s is out of range; write a duration from 1s to 300s",
-		`"opnai" is not one of "auto", "openai", "offline"`, `"b" is not an absolute path`} {
+		`"opnai" is not one of "auto", "openai", "offline"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is missing in\n%v", part, err)
 		}

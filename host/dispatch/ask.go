@@ -17,6 +17,7 @@ import (
 // has changed.
 func (c *Call) decide(ctx context.Context, decision policy.Decision) (policy.Grant, *tool.Result, error) {
 	if decision.Effect() != policy.Ask {
+		c.pass()
 		return c.conclude(ctx, decision, policy.Question{}, policy.Answer{})
 	}
 	if answer, ok := c.d.denials.find(c.call); ok {
@@ -74,7 +75,9 @@ func (c *Call) await(ctx context.Context, q policy.Question) (policy.Answer, err
 			}
 			replies <- r
 		}()
-		r.answer, r.err = c.d.opts.Approver.Approve(ctx, q)
+		wait := c.d.opts.Approver.Approve(ctx, q)
+		c.pass()
+		r.answer, r.err = wait()
 	}()
 	denied := c.d.denials.watch(c.call)
 	select {
@@ -111,7 +114,7 @@ func (c *Call) conclude(ctx context.Context, decision policy.Decision, question 
 	}
 	switch {
 	case ctx.Err() != nil:
-		r := tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before it ran", c.call.Tool)
+		r := c.cancelled()
 		return policy.Grant{}, &r, nil
 	case decision.Effect() == policy.Allow:
 		grant, err = decision.Grant()
@@ -151,6 +154,9 @@ func denied(name string, decision policy.Decision, answer policy.Answer) tool.Re
 		r.Err.Message += "; " + x.Change
 	}
 	r.Err.Hint = "do not try again in another way; say what you wanted to do and let the person decide"
+	if decision.Rule() == policy.MountsRule {
+		r.Err.Hint = "name a path that tools are shown, or say what you wanted to do and let the person decide"
+	}
 	return r
 }
 

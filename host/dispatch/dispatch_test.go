@@ -47,6 +47,9 @@ var errDisk = errors.New("no space left on device")
 
 func newWorld(t testing.TB, opts policy.Options) *world {
 	t.Helper()
+	if opts.Mounts == nil {
+		opts.Mounts = []policy.Mount{{Host: "/work", Write: true}}
+	}
 	w := &world{t: t, fail: map[session.Type]error{}, policy: policy.New(opts), changes: []tool.Change{aFile("new.txt", "hello\n")}}
 	log := session.NewLog(store{w: w}, "s", time.Now)
 	log.Observe(func(e session.Event) {
@@ -130,13 +133,15 @@ func (s store) Append(ctx context.Context, drafts ...session.Draft) ([]session.E
 
 type approver struct{ w *world }
 
-func (a approver) Approve(ctx context.Context, q policy.Question) (policy.Answer, error) {
+func (a approver) Approve(ctx context.Context, q policy.Question) func() (policy.Answer, error) {
 	a.w.note("ask")
-	if a.w.answer == nil {
-		a.w.t.Errorf("asked about %s", q.Tool)
-		return policy.Answer{}, nil
+	return func() (policy.Answer, error) {
+		if a.w.answer == nil {
+			a.w.t.Errorf("asked about %s", q.Tool)
+			return policy.Answer{}, nil
+		}
+		return a.w.answer(ctx, q)
 	}
-	return a.w.answer(ctx, q)
 }
 
 type runner struct{ w *world }

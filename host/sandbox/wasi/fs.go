@@ -131,6 +131,9 @@ func openMount(grant policy.Mount) (*mount, error) {
 	}
 	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root}
 	if m.info, err = root.Stat("."); err == nil {
+		err = root.admit(m.info)
+	}
+	if err == nil {
 		m.way, _, err = follow(grant.Host)
 	}
 	if err != nil {
@@ -159,7 +162,7 @@ func guestName(host string) string {
 
 // mask hides paths of the host from every mount they can be inside of.
 func (f *FS) mask(masked []string) error {
-	if len(masked) == 0 {
+	if len(f.mounts) == 0 {
 		return nil
 	}
 	// A file system mounted somewhere in a mount may show anything there,
@@ -170,6 +173,9 @@ func (f *FS) mask(masked []string) error {
 		if r, ok := m.root.(interface{ tellsInodes() bool }); ok && !crossed[i] && r.tellsInodes() {
 			m.inodesOf = hostStat(m.info).Dev
 		}
+	}
+	if err := f.hideSystem(crossed); err != nil {
+		return err
 	}
 	for _, p := range masked {
 		if err := checkHostPath(p); err != nil {
@@ -464,8 +470,9 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 		_ = file.Close()
 		return nil, nil, errnoOf(err)
 	}
-	errno := Errno(0)
+	errno := errnoOf(p.dir.admitFile(file, fi))
 	switch {
+	case errno != 0:
 	case !fi.Mode().IsRegular() && !fi.IsDir():
 		errno = errKind
 	case p.guarded() && !sameHostFile(fi, p.info):

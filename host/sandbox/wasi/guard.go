@@ -290,6 +290,9 @@ func openDir(dir root, name string) (root, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	fi, err := r.Stat(".")
+	if err == nil {
+		err = r.admit(fi)
+	}
 	if err != nil {
 		_ = r.Close()
 		return nil, nil, err

@@ -51,6 +51,7 @@ const (
 // for each directory of a guarded mount.
 type beneath struct {
 	name string // for errors
+	device
 
 	mu     sync.Mutex
 	fd     int
@@ -149,7 +150,7 @@ func (r *beneath) OpenRoot(name string) (root, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
-	return &beneath{name: r.path(name), fd: fd}, nil
+	return &beneath{name: r.path(name), device: r.device, fd: fd}, nil
 }
 
 func (r *beneath) path(name string) string { return r.name + "/" + name }
@@ -200,6 +201,8 @@ func (r *beneath) openContent(name string) (hostContent, os.FileInfo, error) {
 		err = unix.EISDIR
 	case !fi.Mode().IsRegular():
 		err = unix.EACCES
+	case device(st.Dev) != r.device:
+		err = askKernel(fd)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
