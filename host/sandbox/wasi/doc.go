@@ -79,6 +79,14 @@
 // decided on the opened handle. The open itself does not block, but whoever waits at
 // the other end of a FIFO may notice it.
 //
+// Many files or directories can be opened in a row, see [View.Contents] and
+// [FS.Dirs]. What leads to them is then looked up once, as a guest would find
+// it that opens the directory first: one that is moved meanwhile stays what it
+// is until the row ends. The files of a [View] in a guarded mount are opened
+// before it is looked at what they are. In a listing the inode number tells
+// which files are masked, where the file system is one that lists true ones
+// and no other is mounted inside; elsewhere each is looked at.
+//
 // A file with several hard links can be read: the other names cannot be
 // found, not even if one of them is that of a secret. It cannot be changed. A guest creates no links. A handle that was
 // opened inside a mount stays valid when the file is moved elsewhere by the
