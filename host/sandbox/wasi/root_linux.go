@@ -201,7 +201,7 @@ func (r *beneath) openContent(name string) (hostContent, os.FileInfo, error) {
 		err = unix.EISDIR
 	case !fi.Mode().IsRegular():
 		err = unix.EACCES
-	case device(st.Dev) != r.device:
+	case !r.holds(fi):
 		err = askKernel(fd)
 	}
 	if err != nil {
