@@ -43,6 +43,9 @@ func (g *guard) hides(fi os.FileInfo) bool {
 
 // hidesInode reports whether what has an inode number may be hidden.
 func (g *guard) hidesInode(ino uint64) bool {
+	if g == nil {
+		return false
+	}
 	for _, h := range g.hidden {
 		if hostStat(h).Ino == ino {
 			return true
