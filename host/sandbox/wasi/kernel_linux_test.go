@@ -103,6 +103,14 @@ func TestAMountOfTheKernelIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
+	if dir, err := os.MkdirTemp("/dev/shm", "wasi"); err == nil { // ordinary, although it is in /dev
+		defer os.RemoveAll(dir)
+		f, err := New([]policy.Mount{{Host: dir, Write: true}}, nil, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
 }
 
 // What the kernel shows stays hidden where else it is mounted, whole or as a
