@@ -72,7 +72,7 @@ func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 	m, seen := p.Sees(f.Named)
 	system := func(dir string) bool { return inDir(f.Named, dir) && (m.Host == dir || !inDir(m.Host, dir)) }
 	if slices.ContainsFunc(SystemDirs(), system) {
-		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is where the system shows its kernel and every process", f.Named), "no answer and no rule shows it to a tool")
+		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), "no answer and no rule shows it to a tool")
 		return
 	}
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
