@@ -127,14 +127,14 @@ func (c *commit) announce() error {
 		return nil
 	}
 	for _, ch := range c.all {
-		if err := c.ctx.Err(); err != nil {
-			return err
-		}
 		names := []string{ch.path}
 		if ch.kind == tool.Renamed {
 			names = append(names, ch.was.origin.path())
 		}
 		for i, rel := range names {
+			if err := c.ctx.Err(); err != nil {
+				return err
+			}
 			if err := c.begin("record", ch.l.hostPath(rel)); err != nil {
 				return err
 			}
