@@ -10,7 +10,7 @@
 //	            │            └ Ask ─► Approver: terminal, or no
 //	            ├─► session: call intended (durable before the effect)
 //	            ▼
-//	         sandbox ─ cache | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
+//	         sandbox ─ cache | prebuilt | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
 //	            │                                 hostmod.exec ─► jail ─► bash      hostmod.http ─► egress ─► network
 //	            │ tool.Result, policy.Staged
 //	            │            └ a call that only changes files is decided here, with a diff
