@@ -1,4 +1,5 @@
 # Pinned versions of tools that are no dependencies.
+jco           := @bytecodealliance/jco-transpile@0.15.0 @bytecodealliance/preview2-shim@0.26.0
 golangci_lint := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 GO      ?= go
@@ -85,6 +86,21 @@ SOAK ?= 1h
 soak: guests ## calls of all built-in tools for an hour (SOAK=1h), and nothing that grows
 	$(GO) test -run TestSoak -v -timeout 0 ./cmd/stockade -soak $(SOAK)
 
+.PHONY: test-wit
+test-wit: ## read wit/ with jco's parser and compare what it finds with the host (needs npm)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	  npm install --prefix "$$dir" --no-audit --no-fund --ignore-scripts --loglevel error $(jco) && \
+	  (cd "$$dir" && node --input-type=module - "$(CURDIR)/wit" dummy.wasm) <host/sandbox/hostmod/testdata/dummy.mjs && \
+	  $(GO) test -count 1 -tags jco -run TestJco ./host/sandbox/hostmod -dummy "$$dir/dummy.wasm"
+
+# The commands are those of sdk/README.md.
+.PHONY: test-languages
+test-languages: guests ## build the modules of sdk/rust and sdk/c and call them (needs cargo, clang and wit-bindgen, see sdk/README.md)
+	cargo build --locked --manifest-path sdk/rust/Cargo.toml --target-dir bin/rust --release --target wasm32-unknown-unknown
+	wit-bindgen c --out-dir bin/c wit
+	clang --target=wasm32-wasi -mexec-model=reactor -Oz -s -Wall -Ibin/c -o bin/c/greet.wasm sdk/c/greet.c bin/c/tool_module.c bin/c/tool_module_component_type.o
+	$(GO) test -count 1 -run TestScripts ./cmd/stockade -scripts testdata/languages
+
 .PHONY: test-layers
 COMBINATIONS ?= 1000000
 test-layers: ## COMBINATIONS (a million) random layers, rules and calls, none wider than the administrator's
@@ -117,9 +133,8 @@ test-sequences: ## compare staged writes with the model in SEQUENCES (a million)
 .PHONY: fuzz
 FUZZTIME ?= 30s
 fuzz: ## run each fuzz target for FUZZTIME (30s)
-	@for pkg in $$($(GO) list ./...); do \
-	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
-	    echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s $$pkg || exit 1; done; done
+	@grep -r '^func Fuzz' --include='*_test.go' . | sed -E 's|(.*)/[^/]*:func (Fuzz[^(]*).*|\1 \2|' | sort | while read -r pkg f; do \
+	  echo "$$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s $$pkg </dev/null || exit 1; done
 
 .PHONY: lint
 lint: ## run the linters

@@ -55,13 +55,13 @@ func allowWords(flag string) string {
 }
 
 // Approve implements dispatch.Approver.
-func (u *unasked) Approve(_ context.Context, q policy.Question) (policy.Answer, error) {
+func (u *unasked) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if c := (unaskedCall{q.Tool, q.Allow}); !slices.Contains(u.calls, c) {
 		u.calls = append(u.calls, c)
 	}
-	return policy.Answer{By: "no terminal to ask on"}, nil
+	return func() (policy.Answer, error) { return policy.Answer{By: "no terminal to ask on"}, nil }
 }
 
 // take returns the calls since it was called last.

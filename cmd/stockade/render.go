@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type renderer struct {
 	s       *stdio
 	quiet   bool
 	verbose bool
+	past    bool // what is shown is over: nobody has seen its questions
 
 	shown       terminal.Stream // the answer on a terminal
 	atLineStart bool            // of the answer on stdout
@@ -30,6 +32,7 @@ type renderer struct {
 	writeErr    error           // of stdout, the first
 	decisions   map[string]session.Decision
 	announced   map[string]session.Changes // by call: what it is about to change
+	calls       []*openCall                // of this step, those whose result is not shown yet
 	ended       session.TurnEnded
 }
 
@@ -40,8 +43,47 @@ func newRenderer(s *stdio, quiet, verbose bool) *renderer {
 	}
 }
 
+// openCall is a call whose result is not shown yet. Calls run at the same time,
+// and are shown one after the other, each with its result: the first is on the
+// screen, and what happens to the others is kept until it is their turn.
+type openCall struct {
+	id, line string
+	kept     []session.Event
+}
+
+// turnOf shows a call and what has happened to it.
+func (r *renderer) turnOf(c *openCall) {
+	r.line(terminal.Bold, "-> %s", c.line)
+	for _, e := range c.kept {
+		r.show(e)
+	}
+}
+
+// keep keeps an event of a call whose turn it is not.
+func (r *renderer) keep(e session.Event) bool {
+	i := slices.IndexFunc(r.calls, func(c *openCall) bool { return c.id == e.Call })
+	if i > 0 {
+		r.calls[i].kept = append(r.calls[i].kept, e)
+	}
+	return i > 0
+}
+
 // show renders one event.
 func (r *renderer) show(e session.Event) {
+	if m, ok := e.Message(); ok && e.Type == session.TypeToolCall {
+		r.endLine()
+		r.calls = append(r.calls, &openCall{id: e.Call, line: m.Content})
+		if len(r.calls) == 1 {
+			r.turnOf(r.calls[0])
+		}
+		return
+	}
+	if r.keep(e) {
+		return
+	}
+	if e.Body == nil {
+		r.line(terminal.Dim, "   (%s: deleted)", e.Type)
+	}
 	switch e.Type {
 	case session.TypeDelta:
 		var d session.Delta
@@ -57,17 +99,15 @@ func (r *renderer) show(e session.Event) {
 		}
 	case session.TypeStepEnded:
 		r.endLine()
-	case session.TypeToolCall:
-		r.endLine()
-		if m, ok := e.Message(); ok {
-			r.line(terminal.Bold, "-> %s", m.Content)
-		}
 	case session.TypeDecision:
 		var d session.Decision
 		if json.Unmarshal(e.Body, &d) == nil {
 			r.decisions[e.Call] = d
 			if r.verbose {
 				r.line(terminal.Dim, "   %s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
+			}
+			if r.past && d.Answer != nil {
+				r.line(terminal.Dim, "   asked (%s): %s", d.Reason, answerText(d))
 			}
 		}
 	case session.TypeCallChanges:
@@ -84,8 +124,18 @@ func (r *renderer) show(e session.Event) {
 		if m, ok := e.Message(); ok {
 			r.result(e, m)
 		}
+		if len(r.calls) > 0 && r.calls[0].id == e.Call {
+			if r.calls = r.calls[1:]; len(r.calls) > 0 {
+				r.turnOf(r.calls[0])
+			}
+		}
 	case session.TypeTurnEnded:
 		r.endLine()
+		for len(r.calls) > 0 { // without a result
+			if r.calls = r.calls[1:]; len(r.calls) > 0 {
+				r.turnOf(r.calls[0])
+			}
+		}
 		_ = json.Unmarshal(e.Body, &r.ended)
 	}
 }

@@ -203,3 +203,46 @@ func TestLeadsTo(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsAreShownWithTheirResults, in the order of the calls, whatever the
+// order in which they end, and whether they end.
+func TestCallsAreShownWithTheirResults(t *testing.T) {
+	of := func(e session.Event, call string) session.Event {
+		e.Call = call
+		return e
+	}
+	proposed := func(call string) session.Event {
+		return of(event(t, session.TypeToolCall, llm.Message{Kind: llm.ToolCall, Content: "probe " + call}), call)
+	}
+	result := func(call string) session.Event {
+		return of(returned(t, tool.Result{Output: tool.Text("of " + call)}), call)
+	}
+	warns := func(call string) session.Event {
+		return of(event(t, session.TypeProgress, tool.Progress{Level: "warn", Message: call + " warns"}), call)
+	}
+	ended := of(event(t, session.TypeTurnEnded, session.TurnEnded{Reason: session.EndCancelled}), "")
+	deleted := session.Event{Header: session.Header{Type: session.TypeToolResult, Call: "a"}}
+	for name, c := range map[string]struct {
+		events []session.Event
+		want   []string
+	}{
+		"in reverse":       {[]session.Event{proposed("a"), proposed("b"), proposed("c"), warns("c"), result("c"), result("b"), warns("a"), result("a")}, []string{"-> probe a", "a warns", "of a", "-> probe b", "of b", "-> probe c", "c warns", "of c"}},
+		"without results":  {[]session.Event{proposed("a"), proposed("b"), result("b"), ended}, []string{"-> probe a", "-> probe b", "of b"}},
+		"a deleted result": {[]session.Event{proposed("a"), proposed("b"), result("b"), deleted}, []string{"-> probe a", "deleted", "-> probe b", "of b"}},
+		"of an older step": {[]session.Event{result("x"), proposed("a"), result("a")}, []string{"of x", "-> probe a", "of a"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var errs bytes.Buffer
+			r := newRenderer(&stdio{out: &errs, err: &errs}, false, false)
+			for _, e := range c.events {
+				r.show(e)
+			}
+			rest, ok := errs.String(), true
+			for _, want := range c.want {
+				if _, rest, ok = strings.Cut(rest, want); !ok {
+					t.Fatalf("%q does not come where it should:\n%s", want, &errs)
+				}
+			}
+		})
+	}
+}

@@ -183,6 +183,10 @@ func endError(a *app, end session.TurnEnded) error {
 	case session.EndAnswered:
 		return nil
 	case session.EndLimit:
+		if end.Limit == "repeated_calls" {
+			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", a.cfg.RepeatedCalls),
+				hint: "say it in another way: `stockade session resume last \"...\"`; `stockade session show last` shows what was tried"}
+		}
 		hint := "raise it with --max-turns or max_tool_turns, or go on with `stockade session resume last`"
 		if most, ok := a.ceiling.Limits["max_tool_turns"]; ok && int64(a.cfg.MaxToolTurns) >= most.Value {
 			hint = fmt.Sprintf("no more is permitted: %s; go on with `stockade session resume last`", most.From)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -47,6 +48,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
+var scriptDir = flag.String("scripts", "testdata/script", "the directory with the scripts to run")
+
 // TestScripts runs testdata/script. Each script has a home of its own; only
 // the cache of compiled code is shared, so that the guests are compiled once.
 func TestScripts(t *testing.T) {
@@ -59,7 +62,7 @@ func TestScripts(t *testing.T) {
 	}
 	cache := t.TempDir()
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: *scriptDir,
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, ".home")
 			env.Setenv("HOME", home)

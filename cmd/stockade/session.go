@@ -119,6 +119,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string) error {
 		page.columns = nil
 	}
 	r := newRenderer(&page, false, a.flags.verbose)
+	r.past = true
 	for e, err := range st.Events(ctx, id, 0) {
 		if err != nil {
 			return err
@@ -139,7 +140,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string) error {
 func showPast(r *renderer, e session.Event) {
 	switch {
 	case e.Body == nil:
-		r.line(terminal.Dim, "   (%s: deleted)", e.Type)
+		r.show(e)
 	case e.Type == session.TypeSessionStarted:
 		var s session.Started
 		if json.Unmarshal(e.Body, &s) == nil {
@@ -158,11 +159,6 @@ func showPast(r *renderer, e session.Event) {
 			for line := range strings.SplitSeq(strings.TrimRight(m.Content, "\n"), "\n") {
 				r.line("", "< %s", line)
 			}
-		}
-	case e.Type == session.TypeDecision:
-		r.show(e)
-		if d := r.decisions[e.Call]; d.Answer != nil {
-			r.line(terminal.Dim, "   asked (%s): %s", d.Reason, answerText(d))
 		}
 	case e.Type == session.TypeTurnEnded:
 		r.show(e)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,10 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/dispatch"
-	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -45,15 +41,9 @@ func (u usage) String() string {
 // whole program around them, and sees that it holds no more at the end than
 // when it has warmed up.
 func TestSoak(t *testing.T) {
-	home, temp := t.TempDir(), t.TempDir()
+	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
-	env := map[string]string{"HOME": home, "PATH": os.Getenv("PATH"), "NO_COLOR": "1"}
-	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}}
-	a.flags.dir, a.flags.quiet = t.TempDir(), true
-	if err := a.open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(a.close)
+	a := testApp(t)
 	for i := range 20 {
 		if err := os.WriteFile(filepath.Join(a.work, fmt.Sprintf("file%d.txt", i)), []byte(content(i, 0)), 0o600); err != nil {
 			t.Fatal(err)
@@ -133,7 +123,7 @@ type soaking struct {
 
 // warmUp makes what is made once: the store, the sandbox, compiled modules.
 func (s *soaking) warmUp(ctx context.Context) {
-	d := s.session(ctx)
+	d := testSession(s.t, s.a)
 	for _, call := range []tool.Call{{Tool: "ls", Args: json.RawMessage(`{}`)}, {Tool: "bash", Args: json.RawMessage(`{"command":"true"}`)}} {
 		call.ID, call.Caller, call.Cwd = "call_warm_"+call.Tool, tool.CallerPerson, s.a.work
 		if r, err := d.Call(ctx, call); err != nil || r.Err != nil {
@@ -143,22 +133,12 @@ func (s *soaking) warmUp(ctx context.Context) {
 	s.end = time.Now().Add(*soak)
 }
 
-// yes answers every question, after looking at what it says.
-type yes struct{}
-
-func (yes) Approve(_ context.Context, q policy.Question) (policy.Answer, error) {
-	if q.Command == "" && !strings.Contains(q.Changes, "@@") && !strings.Contains(q.Changes, "created") {
-		return policy.Answer{}, fmt.Errorf("the question shows no change: %q", q.Changes)
-	}
-	return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce, By: "soak"}, nil
-}
-
 // calls makes calls until the time is up, in one session after another.
 func (s *soaking) calls(ctx context.Context, random *rand.Rand, worker int) {
 	var d *dispatch.Dispatcher
 	for i := 0; *soak > 0 && time.Now().Before(s.end) || *soak == 0 && i < soakShort; i++ {
 		if i%soakSession == 0 {
-			d = s.session(ctx)
+			d = testSession(s.t, s.a)
 		}
 		call, fails := s.call(random, worker)
 		call.ID, call.Caller, call.Cwd = fmt.Sprintf("call_%d_%d", worker, i), tool.CallerPerson, s.a.work
@@ -178,24 +158,6 @@ func (s *soaking) calls(ctx context.Context, random *rand.Rand, worker int) {
 		}
 		s.mu.Unlock()
 	}
-}
-
-func (s *soaking) session(ctx context.Context) *dispatch.Dispatcher {
-	fatal := func(err error) {
-		if err != nil {
-			s.t.Error(err)
-			runtime.Goexit()
-		}
-	}
-	catalog, err := s.a.catalog()
-	fatal(err)
-	mounts, err := s.a.workspaceMounts()
-	fatal(err)
-	st, err := s.a.store(ctx)
-	fatal(err)
-	d, err := s.a.dispatcher(catalog, mounts, session.NewLog(st, session.NewID(time.Now()), time.Now), yes{}, agent.Past{})
-	fatal(err)
-	return d
 }
 
 func content(i, version int) string {

@@ -330,6 +330,6 @@ func (a *app) newAgent(m llm.Model, provider string, tools agent.Tools, log *ses
 	return agent.New(agent.Options{
 		Model: m, Provider: provider, Name: a.cfg.Model.Name, Tools: tools, Log: log, Past: past,
 		System: systemPrompt(a.work, a.cfg.SystemPrompt), Cwd: a.work,
-		MaxSteps: a.cfg.MaxToolTurns, MaxCallsPerStep: a.cfg.MaxToolCallsPerTurn, HistoryChars: a.cfg.HistoryCharBudget,
+		MaxSteps: a.cfg.MaxToolTurns, MaxCallsPerStep: a.cfg.MaxToolCallsPerTurn, RepeatedCalls: a.cfg.RepeatedCalls, HistoryChars: a.cfg.HistoryCharBudget,
 	})
 }

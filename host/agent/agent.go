@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"regexp"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -18,14 +18,16 @@ import (
 // Tools is what the loop needs of the tools; the dispatcher has it.
 type Tools interface {
 	Definitions() []tool.Definition
-	// Call carries out one call and records it. An error ends the turn.
-	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+	// CallAll carries out the calls of one step, and records them. Their results
+	// are in the order of the calls; an error ends the turn.
+	CallAll(ctx context.Context, calls []tool.Call) ([]tool.Result, error)
 }
 
 // Defaults of [Options].
 const (
 	DefaultMaxSteps        = 50
 	DefaultMaxCallsPerStep = 15
+	DefaultRepeatedCalls   = 4
 	DefaultHistoryChars    = 400_000
 )
 
@@ -42,6 +44,7 @@ type Options struct {
 
 	MaxSteps        int // steps with tool calls in one turn
 	MaxCallsPerStep int // calls of one step that are carried out
+	RepeatedCalls   int // how often a call may come to the same result with nothing new between
 	HistoryChars    int // characters of the conversation that a request may hold
 }
 
@@ -62,6 +65,7 @@ func New(opts Options) *Agent {
 	}
 	def(&opts.MaxSteps, DefaultMaxSteps)
 	def(&opts.MaxCallsPerStep, DefaultMaxCallsPerStep)
+	def(&opts.RepeatedCalls, DefaultRepeatedCalls)
 	def(&opts.HistoryChars, DefaultHistoryChars)
 	a := &Agent{opts: opts, messages: opts.Past.Messages, turn: opts.Past.Turn, ids: map[string]bool{}}
 	for _, m := range a.messages {
@@ -120,12 +124,13 @@ type turn struct {
 	step  int
 	start time.Time
 	end   session.TurnEnded
+	stale map[string]int // by call: how often it was repeated since anything new has come of a step
 }
 
 // run runs one turn. Its error is one that could not be recorded.
 func (a *Agent) run(ctx context.Context, prompt string) error {
 	a.turn++
-	t := &turn{a: a, start: time.Now()}
+	t := &turn{a: a, start: time.Now(), stale: map[string]int{}}
 	err := t.begin(ctx, prompt)
 	for err == nil && t.end.Reason == "" {
 		err = t.next(ctx)
@@ -247,33 +252,30 @@ func (t *turn) propose(call *llm.CallData) draft {
 	return draft{session.TypeToolCall, call.ID, m}
 }
 
-// callAll carries out the calls of one step at the same time. Their results
-// enter the conversation in the order of the calls.
+// callAll carries out the calls of one step. Their results enter the
+// conversation in the order of the calls.
 func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	limit := ""
 	if t.step == t.a.opts.MaxSteps {
 		limit = fmt.Sprintf("Tool call limit reached (%d). Answer now with what you have.", t.a.opts.MaxSteps)
 	}
-	results := make([]tool.Result, len(calls))
-	errs := make([]error, len(calls))
-	var wg sync.WaitGroup
-	for i, c := range calls {
-		if i >= t.a.opts.MaxCallsPerStep {
-			results[i], errs[i] = t.refuse(ctx, c, limit)
-			continue
+	carriedOut := calls[:min(len(calls), t.a.opts.MaxCallsPerStep)]
+	toolCalls := make([]tool.Call, len(carriedOut))
+	for i, c := range carriedOut {
+		toolCalls[i] = tool.Call{
+			ID: c.ID, Tool: c.Function.Name, Args: json.RawMessage(c.Function.Arguments),
+			Caller: tool.CallerAgent, Cwd: t.a.opts.Cwd, Turn: t.a.turn, Step: t.step, Limit: limit,
 		}
-		wg.Go(func() {
-			results[i], errs[i] = t.a.opts.Tools.Call(ctx, tool.Call{
-				ID: c.ID, Tool: c.Function.Name, Args: json.RawMessage(c.Function.Arguments),
-				Caller: tool.CallerAgent, Cwd: t.a.opts.Cwd, Turn: t.a.turn, Step: t.step, Limit: limit,
-			})
-		})
 	}
-	wg.Wait()
+	results, err := t.a.opts.Tools.CallAll(ctx, toolCalls)
+	if err == nil && t.repeated(carriedOut, results) {
+		t.end.Reason, t.end.Limit = session.EndLimit, "repeated_calls"
+	}
+	for _, c := range calls[len(carriedOut):] {
+		refusal, recordErr := t.refuse(ctx, c, limit)
+		results, err = append(results, refusal), errors.Join(err, recordErr)
+	}
 	for i, c := range calls {
-		if errs[i] != nil && results[i].Err == nil && results[i].Output == nil {
-			results[i] = interrupted(c.Function.Name) // nothing came of it, and nothing is not a success
-		}
 		t.a.messages = append(t.a.messages, resultMessage(c.ID, c.Function.Name, results[i]))
 		t.end.Calls++
 		if results[i].Err != nil {
@@ -283,10 +285,30 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 			}
 		}
 	}
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return errors.Join(errs...)
+	return err
+}
+
+// repeated reports whether the model goes round in a circle: a call has come to
+// the same result as often as is permitted, and no call of these steps has come
+// to anything new.
+func (t *turn) repeated(calls []llm.CallData, results []tool.Result) bool {
+	if slices.ContainsFunc(results, func(r tool.Result) bool { return r.Times <= 1 }) {
+		clear(t.stale)
+		return false
+	}
+	step := map[string]bool{}
+	for _, c := range calls {
+		step[c.Function.Name+" "+c.Function.Arguments] = true
+	}
+	for call := range step {
+		if t.stale[call]++; t.stale[call]+1 >= t.a.opts.RepeatedCalls {
+			return true
+		}
+	}
+	return false
 }
 
 // refuse answers a call beyond the number that one step may have.

@@ -143,30 +143,31 @@ func calls(list ...string) reply {
 type tools struct {
 	log *session.Log
 	do  func(ctx context.Context, c tool.Call) (tool.Result, error)
-	mu  sync.Mutex
 	got []tool.Call
 }
 
 func (ts *tools) Definitions() []tool.Definition { return []tool.Definition{{Name: "ls"}} }
 
-func (ts *tools) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	ts.mu.Lock()
-	ts.got = append(ts.got, c)
-	ts.mu.Unlock()
-	r := tool.Result{Output: tool.Text(c.ID)}
+func (ts *tools) CallAll(ctx context.Context, calls []tool.Call) ([]tool.Result, error) {
+	ts.got = append(ts.got, calls...)
+	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, c := range calls {
+		wg.Go(func() { results[i], errs[i] = ts.call(ctx, c) })
+	}
+	wg.Wait()
+	return results, errors.Join(errs...)
+}
+
+func (ts *tools) call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	r, err := tool.Result{Output: tool.Text(c.ID)}, error(nil)
 	if ts.do != nil {
-		var err error
-		if r, err = ts.do(ctx, c); err != nil {
-			return r, err
-		}
+		r, err = ts.do(ctx, c)
 	}
 	r.LimitReached, r.LimitMessage = c.Limit != "", c.Limit
-	body, err := json.Marshal(resultMessage(c.ID, c.Tool, r))
-	if err != nil {
-		return r, err
-	}
-	_, err = ts.log.Append(context.WithoutCancel(ctx), session.Draft{Type: session.TypeToolResult, Turn: c.Turn, Step: c.Step, Call: c.ID, Body: body})
-	return r, err
+	body, jsonErr := json.Marshal(resultMessage(c.ID, c.Tool, r))
+	_, logErr := ts.log.Append(context.WithoutCancel(ctx), session.Draft{Type: session.TypeToolResult, Turn: c.Turn, Step: c.Step, Call: c.ID, Body: body})
+	return r, errors.Join(err, jsonErr, logErr)
 }
 
 // bench is an agent with everything that it needs.
@@ -311,10 +312,9 @@ func TestATurnWithoutTools(t *testing.T) {
 	b.checkHistory()
 }
 
-func TestCallsRunAtTheSameTimeAndAnswerInOrder(t *testing.T) {
+func TestResultsStandInTheOrderOfTheirCalls(t *testing.T) {
 	b := newBench(t, Options{}, calls("a ls {}", "b ls {}", "c ls {}"), text("done"))
-	// Each waits for the one behind it, so they end in reverse; one after the
-	// other they would wait for ever.
+	// Each waits for the one behind it, so they are recorded in reverse.
 	ended := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{}), "c": make(chan struct{}), "": make(chan struct{})}
 	close(ended[""])
 	behind := map[string]string{"a": "b", "b": "c", "c": ""}
@@ -614,7 +614,7 @@ func TestACallThatFailedInTheHostEndsTheTurnAndIsNoSuccess(t *testing.T) {
 	b := newBench(t, Options{}, calls("a ls {}", "b ls {}"), text("next turn"))
 	b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
 		if c.ID == "a" {
-			return tool.Result{}, errDisk // as when its decision could not be recorded
+			return tool.Failed(tool.CodeHost, tool.InternalError, "the host has a problem"), errDisk
 		}
 		return tool.Result{Output: tool.Text("fine")}, nil
 	}
@@ -622,7 +622,7 @@ func TestACallThatFailedInTheHostEndsTheTurnAndIsNoSuccess(t *testing.T) {
 	if end.Reason != session.EndError || !strings.Contains(end.Error, errDisk.Error()) || end.Failed != 1 {
 		t.Errorf("got %+v", end)
 	}
-	if diff := cmp.Diff([]string{"a  INTERRUPTED", "b fine"}, results(t, b.messages)); diff != "" {
+	if diff := cmp.Diff([]string{"a  HOST_FAULT", "b fine"}, results(t, b.messages)); diff != "" {
 		t.Error(diff)
 	}
 	b.checkHistory()
@@ -675,4 +675,57 @@ func TestIDsAreNoPlaceForText(t *testing.T) {
 		}
 	}
 	b.checkHistory()
+}
+
+// TestATurnThatGoesRoundInACircleEnds where the same calls come to the same
+// results, and nothing else does.
+func TestATurnThatGoesRoundInACircleEnds(t *testing.T) {
+	// A tool fails, or not, as its name says; "new" comes to another result each time.
+	for _, c := range []struct {
+		name  string
+		steps []string // calls of a step, by name; the last is repeated for ever
+		ends  int      // in this step; 0: it does not
+	}{
+		{"one call", []string{"same"}, 4},
+		{"three calls at once", []string{"same fails other"}, 4},
+		{"the same call three times at once", []string{"same same same"}, 4},
+		{"two calls in turn", []string{"same", "other", "same", "other", "same", "other", "same", "other", "new"}, 7},
+		{"after something else", []string{"other", "new", "same"}, 6},
+		{"results differ", []string{"new"}, 0},
+		{"a test that fails again beside an edit", []string{"new fails"}, 0},
+		{"a test that fails again after an edit", []string{"fails", "new", "fails", "new", "fails", "new", "fails", "new", "fails", "new"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var replies []reply
+			for i := range 12 {
+				var lines []string
+				for n, name := range strings.Fields(c.steps[min(i, len(c.steps)-1)]) {
+					lines = append(lines, fmt.Sprintf("c%d_%d %s {}", i, n, name))
+				}
+				replies = append(replies, calls(lines...))
+			}
+			b := newBench(t, Options{}, append(replies, text("done"))...)
+			times, counted := map[string]int{}, map[string]int{}
+			var mu sync.Mutex
+			b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				r := tool.Result{Output: tool.Text(c.Tool), Times: 1}
+				if c.Tool == "fails" {
+					r = tool.Failed(tool.CodeFailed, tool.InternalError, "no")
+				}
+				if counted[c.Tool] != c.Step && c.Tool != "new" {
+					counted[c.Tool] = c.Step
+					times[c.Tool]++
+				}
+				r.Times = max(times[c.Tool], 1)
+				return r, nil
+			}
+			_, end := b.run(t.Context(), "go")
+			if c.ends == 0 && end.Reason != session.EndAnswered || c.ends > 0 && (end.Limit != "repeated_calls" || end.Steps != c.ends) {
+				t.Errorf("got %+v", end)
+			}
+			b.checkHistory()
+		})
+	}
 }

@@ -1,8 +1,9 @@
 // Package agent is the loop: a prompt goes in, the model is asked step by step,
 // its tool calls are carried out and their results go back, until it answers.
 //
-// A turn is prompt to answer, a step one reply of the model. The calls of one
-// step run at the same time; their results go back in the order of the calls.
+// A turn is prompt to answer, a step one reply of the model. The results of its
+// calls go back in the order of the calls. A turn that makes the same calls again
+// and again, and comes to nothing new, is ended.
 // [Agent.Run] yields every event of the session as it happens: terminal, JSON
 // output and replay read the same stream. The conversation that a turn starts
 // from is made of the session's own events by [History].

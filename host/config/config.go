@@ -13,6 +13,7 @@ type Config struct {
 
 	MaxToolTurns        int           // steps of the model in one turn; default 50
 	MaxToolCallsPerTurn int           // tool calls in one step; default 15
+	RepeatedCalls       int           // the same call with the same result; default 4
 	MaxOutputSize       int           // bytes of a tool's result; default 1048576
 	ToolTimeout         time.Duration // of one tool call; default 30s
 	ToolMemory          int           // bytes of linear memory of one tool call; default 268435456

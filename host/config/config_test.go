@@ -23,6 +23,7 @@ type sample struct {
 var samples = []sample{
 	{"max_tool_turns", "7", "7", func(c *Config) { c.MaxToolTurns = 7 }},
 	{"max_tool_calls_per_turn", "3", "3", func(c *Config) { c.MaxToolCallsPerTurn = 3 }},
+	{"repeated_calls", "3", "3", func(c *Config) { c.RepeatedCalls = 3 }},
 	{"max_output_size", "4_096", "4096", func(c *Config) { c.MaxOutputSize = 4096 }},
 	{"tool_timeout", `"1500ms"`, "1500ms", func(c *Config) { c.ToolTimeout = 1500 * time.Millisecond }},
 	{"tool_memory", "0x100000", "1048576", func(c *Config) { c.ToolMemory = 1 << 20 }},
@@ -199,7 +200,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 		SwitchOff:  {"tools.fs", "tools.exec", "tools.web"},
 		UserOnly:   {"network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		SwitchOn:   {"require_confirmation"},
-		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "max_output_size", "tool_timeout", "tool_memory",
+		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "repeated_calls", "max_output_size", "tool_timeout", "tool_memory",
 			"tool_memory_total", "tool_fuel", "tool_fuel_total", "session_fuel",
 			"history_char_budget", "model.stall_timeout", "model.max_attempts", "bash.timeout", "bash.max_output",
 			"network.timeout", "network.max_requests", "network.max_response"},
@@ -216,7 +217,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 func TestDefaultsAreAsDocumented(t *testing.T) {
 	want := Config{
 		Model:        Model{Provider: "auto", APIKeyEnv: "OPENAI_API_KEY", StallTimeout: time.Minute, MaxAttempts: 4},
-		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
+		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, RepeatedCalls: 4, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
 		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
 		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, HistoryCharBudget: 400000,
 		Tools:   Tools{FS: true, Exec: true, Web: true},

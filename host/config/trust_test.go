@@ -24,6 +24,7 @@ import (
 var decided = map[string]struct{ may, value string }{
 	"max_tool_turns":          {"own", "a number"},
 	"max_tool_calls_per_turn": {"own", "a number"},
+	"repeated_calls":          {"own", "a number"},
 	"max_output_size":         {"own", "a number"},
 	"tool_timeout":            {"own", "a time"},
 	"tool_memory":             {"own", "a number"},

@@ -17,6 +17,7 @@ import (
 // has changed.
 func (c *Call) decide(ctx context.Context, decision policy.Decision) (policy.Grant, *tool.Result, error) {
 	if decision.Effect() != policy.Ask {
+		c.pass()
 		return c.conclude(ctx, decision, policy.Question{}, policy.Answer{})
 	}
 	if answer, ok := c.d.denials.find(c.call); ok {
@@ -74,7 +75,9 @@ func (c *Call) await(ctx context.Context, q policy.Question) (policy.Answer, err
 			}
 			replies <- r
 		}()
-		r.answer, r.err = c.d.opts.Approver.Approve(ctx, q)
+		wait := c.d.opts.Approver.Approve(ctx, q)
+		c.pass()
+		r.answer, r.err = wait()
 	}()
 	denied := c.d.denials.watch(c.call)
 	select {

@@ -14,8 +14,10 @@ import (
 
 // Call is one call on its way. Its methods are safe for concurrent use.
 type Call struct {
-	d    *Dispatcher
-	done chan struct{} // closed when result and err are final
+	d      *Dispatcher
+	passed chan struct{} // closed by pass when the call has put its question, or has none to put before it runs
+	pass   func()
+	done   chan struct{} // closed when result and err are final
 
 	mu    sync.Mutex
 	state State
@@ -58,6 +60,7 @@ var errCrash = errors.New("the host crashed")
 // crashes here ends this call, and neither the process nor the calls beside it.
 func (c *Call) drive(ctx context.Context) {
 	defer close(c.done)
+	defer c.pass()
 	c.result, c.err = hostFault(c.call.Tool), errCrash // until more is known
 	result, err := contain(func() (tool.Result, error) { return c.carryOut(ctx) })
 	if err != nil {

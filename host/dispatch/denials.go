@@ -13,13 +13,18 @@ import (
 type denials struct {
 	mu   sync.Mutex
 	turn int // the newest
-	of   map[denialKey]*denial
+	of   map[sameCall]*denial
 }
 
-type denialKey struct {
+// sameCall tells calls apart: two that share it are the same call.
+type sameCall struct {
 	tool, cwd string
 	caller    tool.Caller
 	args      [32]byte
+}
+
+func sameAs(call tool.Call) sameCall {
+	return sameCall{call.Tool, call.Cwd, call.Caller, call.ArgsDigest()}
 }
 
 type denial struct {
@@ -33,9 +38,9 @@ func (d *denials) get(call tool.Call) *denial {
 		return nil
 	}
 	if call.Turn > d.turn || d.of == nil {
-		d.turn, d.of = call.Turn, map[denialKey]*denial{}
+		d.turn, d.of = call.Turn, map[sameCall]*denial{}
 	}
-	key := denialKey{call.Tool, call.Cwd, call.Caller, call.ArgsDigest()}
+	key := sameAs(call)
 	if d.of[key] == nil {
 		d.of[key] = &denial{said: make(chan struct{})}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -19,12 +20,13 @@ type Runner interface {
 	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 
-// Approver asks a person. It may be called for several calls at once and
-// queues them itself. An answer carries the ID of its question; an error, a
-// panic, and an answer to anything else count as no. When ctx ends nobody waits
-// for the answer any more.
+// Approver asks a person. It may be called for several calls at once. Approve
+// puts the question behind those that wait and returns at once; wait returns its
+// answer. An answer carries the ID of its question; an error, a panic, and an
+// answer to anything else count as no. When ctx ends nobody waits for the answer
+// any more.
 type Approver interface {
-	Approve(ctx context.Context, q policy.Question) (policy.Answer, error)
+	Approve(ctx context.Context, q policy.Question) (wait func() (policy.Answer, error))
 }
 
 // Recorder is the session's log.
@@ -68,6 +70,7 @@ type Dispatcher struct {
 	fuel    *fuel
 	counts  counts
 	denials denials
+	repeats repeats
 }
 
 // New returns a dispatcher.
@@ -101,7 +104,8 @@ func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, err
 // Start begins to carry out one call, and does not wait for it: neither for a
 // person nor for the tool. The end of ctx cancels the call.
 func (d *Dispatcher) Start(ctx context.Context, call tool.Call) *Call {
-	c := &Call{d: d, call: call, asked: call.Tool, state: StateIdle, done: make(chan struct{})}
+	c := &Call{d: d, call: call, asked: call.Tool, state: StateIdle, passed: make(chan struct{}), done: make(chan struct{})}
+	c.pass = sync.OnceFunc(func() { close(c.passed) })
 	go c.drive(ctx)
 	return c
 }

@@ -130,13 +130,15 @@ func (s store) Append(ctx context.Context, drafts ...session.Draft) ([]session.E
 
 type approver struct{ w *world }
 
-func (a approver) Approve(ctx context.Context, q policy.Question) (policy.Answer, error) {
+func (a approver) Approve(ctx context.Context, q policy.Question) func() (policy.Answer, error) {
 	a.w.note("ask")
-	if a.w.answer == nil {
-		a.w.t.Errorf("asked about %s", q.Tool)
-		return policy.Answer{}, nil
+	return func() (policy.Answer, error) {
+		if a.w.answer == nil {
+			a.w.t.Errorf("asked about %s", q.Tool)
+			return policy.Answer{}, nil
+		}
+		return a.w.answer(ctx, q)
 	}
-	return a.w.answer(ctx, q)
 }
 
 type runner struct{ w *world }

@@ -1,6 +1,7 @@
 // Package dispatch is the one door to every tool, for the agent and for
 // `stockade call` alike. [Dispatcher.Start] begins a call and returns at once;
-// [Dispatcher.Call] waits for it. What a call goes through is in call.go, and
+// [Dispatcher.Call] waits for it, and [Dispatcher.CallAll] carries out those of
+// one reply, side by side where they only read. What a call goes through is in call.go, and
 // reads from top to bottom as the security story.
 //
 // A [Call] is a state machine: idle, evaluating_policy, awaiting_permission (if

@@ -28,7 +28,7 @@ func (c *Call) intend(ctx context.Context, grant policy.Grant, entry *tool.Entry
 
 // finish records the result, and returns it as it was recorded.
 func (c *Call) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
-	result = c.redact(result)
+	result = c.d.repeats.count(c.call, c.redact(result))
 	if result.Err == nil {
 		result.Usage.OutputBytes = len(result.Output)
 	}

@@ -85,8 +85,8 @@ func TestWhereACallIs(t *testing.T) {
 
 type approverFunc func(context.Context, policy.Question) (policy.Answer, error)
 
-func (f approverFunc) Approve(ctx context.Context, q policy.Question) (policy.Answer, error) {
-	return f(ctx, q)
+func (f approverFunc) Approve(ctx context.Context, q policy.Question) func() (policy.Answer, error) {
+	return func() (policy.Answer, error) { return f(ctx, q) }
 }
 
 // at has something happen in a state of a call, as soon as it is shown.

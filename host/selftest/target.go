@@ -171,8 +171,10 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 type yes struct{}
 
 // Approve implements dispatch.Approver.
-func (yes) Approve(_ context.Context, q policy.Question) (policy.Answer, error) {
-	return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce, By: "selftest"}, nil
+func (yes) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
+	return func() (policy.Answer, error) {
+		return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce, By: "selftest"}, nil
+	}
 }
 
 // recorder is a log that numbers what it is given, and listens.

@@ -88,9 +88,13 @@ type Result struct {
 	// Output is the tool's own result: one JSON object.
 	Output json.RawMessage
 	Err    *Error
-	// Note is what the host adds to a success that is not all of one, such as
-	// files that were not read; empty where there is nothing to add.
-	Note  string
+	// Note is what the host adds: what a success leaves out, such as files that
+	// were not read, or that the model goes round in a circle. Empty where there
+	// is nothing to add.
+	Note string
+	// Times is how often the model has made this very call in this turn and come
+	// to this very result, this time counted; 0 where nobody counts.
+	Times int
 	Usage Usage
 	// LimitReached and LimitMessage tell the model that the loop stops here.
 	LimitReached bool
@@ -133,6 +137,7 @@ type failureEnvelope struct {
 	Code         Code            `json:"error_code"`
 	Type         ErrorType       `json:"error_type"`
 	Hint         string          `json:"hint,omitempty"`
+	Note         string          `json:"note,omitempty"`
 	Rule         string          `json:"rule,omitempty"`
 	Allow        string          `json:"allow,omitempty"`
 	Denial       json.RawMessage `json:"denial,omitempty"`
@@ -169,7 +174,7 @@ func (r Result) Envelope() json.RawMessage {
 		typ = InternalError
 	}
 	return marshal(failureEnvelope{
-		Error: r.Err.Message, Code: r.Err.Code, Type: typ, Hint: r.Err.Hint, Rule: r.Err.Rule, Allow: r.Err.Allow, Denial: r.Err.Denial,
+		Error: r.Err.Message, Code: r.Err.Code, Type: typ, Hint: r.Err.Hint, Note: r.Note, Rule: r.Err.Rule, Allow: r.Err.Allow, Denial: r.Err.Denial,
 		ExitCode: r.Err.ExitCode, Stdout: r.Err.Stdout, Stderr: r.Err.Stderr,
 		LimitReached: r.LimitReached, LimitMessage: r.LimitMessage, Metadata: meta,
 	})
@@ -194,10 +199,11 @@ func (r Result) Summary() string {
 	return fmt.Sprintf("ok, %d bytes in %d ms", r.Usage.OutputBytes, r.Usage.Duration.Milliseconds())
 }
 
-// Shorten returns the output, cut to about limit bytes if it is longer: a text
-// field "output" keeps its head and its tail around a line that says what was
-// cut; an output without one becomes text and is cut as a whole. The result is
-// at most an eighth longer than limit, or [minShortened] bytes if that is more.
+// Shorten returns the output, which is UTF-8, cut to about limit bytes if it is
+// longer: a text field "output" keeps its head and its tail around a line that
+// says what was cut; an output without one becomes text and is cut as a whole.
+// The result is at most an eighth longer than limit, or [minShortened] bytes if
+// that is more.
 func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	if len(output) <= limit {
 		return output

@@ -191,9 +191,11 @@ func FuzzShorten(f *testing.F) {
 	f.Add(`{"output":"","big":"`+strings.Repeat("a", 300)+`"}`, 100)
 	f.Add(`{"output":"`+strings.Repeat(`\u0000`, 300)+`","n":1}`, 400)
 	f.Add(strings.Repeat("é\xff", 100), 90)
+	f.Add(`{"output":"","`+strings.Repeat("k", 35)+`":"`+strings.Repeat("a", 236)+"\xa3"+`"}`, 290)
 	f.Fuzz(func(t *testing.T, out string, limit int) {
 		if limit < 1<<30 {
-			checkShort(t, json.RawMessage(out), limit)
+			// What comes out of a guest has been made UTF-8.
+			checkShort(t, json.RawMessage(strings.ToValidUTF8(out, "\uFFFD")), limit)
 		}
 	})
 }

@@ -26,7 +26,7 @@ type Verdict struct {
 	Answer policy.Answer
 }
 
-// Queue asks about one thing at a time, in the order in which calls arrive.
+// Queue asks about one thing at a time, in the order in which questions arrive.
 // Those that wait together are shown as a batch; what arrives after that is not
 // part of it. A call that is cancelled leaves at once, also while it is shown. It
 // implements dispatch.Approver and is safe for concurrent use.
@@ -55,11 +55,16 @@ func NewQueue(d Dialogue) *Queue { return &Queue{dialogue: d, prompt: make(chan 
 
 // Approve implements dispatch.Approver. The prompts are shown by the calls that
 // wait, whichever comes first.
-func (u *Queue) Approve(ctx context.Context, q policy.Question) (policy.Answer, error) {
+func (u *Queue) Approve(ctx context.Context, q policy.Question) func() (policy.Answer, error) {
 	a := &asked{q: q, answered: make(chan struct{})}
 	u.mu.Lock()
 	u.waiting = append(u.waiting, a)
 	u.mu.Unlock()
+	return func() (policy.Answer, error) { return u.wait(ctx, a) }
+}
+
+// wait returns the answer, showing prompts until there is one.
+func (u *Queue) wait(ctx context.Context, a *asked) (policy.Answer, error) {
 	defer context.AfterFunc(ctx, func() { u.withdraw(a, context.Cause(ctx)) })()
 	defer func() { u.withdraw(a, context.Cause(ctx)) }()
 	for {

@@ -102,7 +102,7 @@ func question(name string) policy.Question {
 func asks(ctx context.Context, u *Queue, q policy.Question) *waiting {
 	w := &waiting{}
 	go func() {
-		w.answer, w.err = u.Approve(ctx, q)
+		w.answer, w.err = u.Approve(ctx, q)()
 		w.done = true
 	}()
 	synctest.Wait() // so that the order of arrival is known
@@ -351,7 +351,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 				if i%5 == 0 {
 					go cancel()
 				}
-				answers[i], _ = u.Approve(ctx, question("probe"))
+				answers[i], _ = u.Approve(ctx, question("probe"))()
 			})
 		}
 		done := make(chan struct{})

@@ -1,0 +1,52 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// CallAll carries out the calls of one reply, and returns their results in the
+// order of the calls. Calls that only read run at the same time. One that may
+// change files or start a process runs by itself: it sees what the calls before
+// it have done, and those after it see what it has done. Questions are put in
+// the order of the calls.
+//
+// Every call has a result. After an error, which is as in [Call.Wait], those
+// that have not begun are cancelled.
+func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call) ([]tool.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
+	started := make([]*Call, 0, len(calls))
+	next := 0 // the first whose result has not been taken
+	takeAll := func() {
+		for ; next < len(started); next++ {
+			if results[next], errs[next] = started[next].Wait(); errs[next] != nil {
+				cancel(errs[next])
+			}
+		}
+	}
+	for _, call := range calls {
+		alone := d.runsAlone(call.Tool)
+		if alone {
+			takeAll()
+		}
+		c := d.Start(ctx, call)
+		started = append(started, c)
+		if alone {
+			takeAll()
+		}
+		<-c.passed
+	}
+	takeAll()
+	return results, errors.Join(errs...)
+}
+
+// runsAlone reports whether no other call of a step may run beside a call of the
+// tool: what the one changes the other may look at.
+func (d *Dispatcher) runsAlone(name string) bool {
+	entry, ok := d.catalog.Load().Find(name)
+	return ok && (entry.Capabilities.Files == tool.FilesWrite || entry.Capabilities.Exec != "")
+}
