@@ -17,7 +17,7 @@ help: ## list the targets
 build: bin/stockade ## build the guests and the program into bin/stockade
 
 .PHONY: guests
-guests: guests/dist/index.json ## build the built-in tools to WebAssembly
+guests: guests/dist/index.json ## build the built-in tools to WebAssembly, and that to native code
 
 guest_sources := $(shell find guests sdk/go host/wasm host/sandbox host/tool cmd/stockade/internal/packguests -name '*.go' ! -name '*_test.go') wit go.mod
 
