@@ -210,7 +210,7 @@ func (p *pack) check() error {
 func (p *pack) unpack(c piece, to, spare []byte) error {
 	packed := spare[:c.Packed]
 	if _, err := p.content.ReadAt(packed, c.At); err != nil {
-		return fmt.Errorf("%v", err) // not the disk's
+		return errors.New(err.Error()) // not the disk's, which would be tried again without a cache
 	}
 	if crc32.Checksum(packed, castagnoli) != c.Sum {
 		return errors.New("its sum is another")
