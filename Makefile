@@ -66,7 +66,7 @@ bench-call: build ## what a call costs, next to a process of its own, Extism and
 	cd host/internal/peers && $(GO) run -tags bench ./call -rounds $(ROUNDS)
 
 .PHONY: bench-grep
-bench-grep: guests ## what a search of 20,000 files takes, next to ripgrep and a native program (needs ripgrep; ROUNDS=7)
+bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a native program (needs ripgrep; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./grep -rounds $(ROUNDS)
 
 .PHONY: bench-cost

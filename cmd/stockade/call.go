@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"runtime/debug"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +57,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	catalog, mounts, name, err := a.callTarget(ctx, name)
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && a.flags.json {
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
+		r.Usage.Start = time.Now()
 		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(r.Envelope()))
 		return errors.Join(err, writeErr)
 	}
@@ -107,16 +107,14 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	return a.showResult(request{entry, typed, args, call, mounts}, result)
+	return a.showResult(request{typed, args, call}, result)
 }
 
 // request is a call as it was typed, for what is said about its result.
 type request struct {
-	entry  *tool.Entry // nil: there is no such tool
-	name   string      // or the path of a module
-	args   []string
-	call   tool.Call
-	mounts []policy.Mount
+	name string // or the path of a module
+	args []string
+	call tool.Call
 }
 
 // callTarget finds what to call: a built-in tool in the workspace, or a module
@@ -273,7 +271,7 @@ func (a *app) resultError(req request, e *tool.Error) error {
 	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s (%s)", e.Message, e.Code), hint: e.Hint}
 	switch e.Code {
 	case tool.CodeDenied:
-		end.code, end.hint = exitDenied, a.mountHint(req)
+		end.code = exitDenied
 		if e.Denial != nil {
 			end.hint = a.explainHint(req)
 		}
@@ -325,34 +323,4 @@ func (a *app) explainHint(req request) string {
 		return "the field `denial` of what --json prints says which rule of which layer decides"
 	}
 	return "`" + line + "` says which rule of which layer decides"
-}
-
-// mountHint says how a directory is shown to tools, where that is what the call
-// lacks and the layers permit it.
-func (a *app) mountHint(req request) string {
-	if req.entry == nil {
-		return ""
-	}
-	for _, file := range policy.PathArgs(req.call, req.entry) {
-		path := file.Path
-		i := slices.IndexFunc(req.mounts, func(m policy.Mount) bool { return inDir(path, m.Host) })
-		dir := filepath.Dir(path)
-		if i >= 0 {
-			dir = req.mounts[i].Host
-		}
-		kept, ok, _ := a.ceiling.PermitsMount(policy.Mount{Host: dir, Write: true})
-		switch {
-		case i < 0 && ok:
-			return "--mount DIR, or DIR:ro, shows tools another directory"
-		case i >= 0 && !req.mounts[i].Write && kept.Write && slices.ContainsFunc(a.flags.mounts, func(m string) bool { return strings.HasSuffix(m, ":ro") }):
-			return "it is shown read-only; --mount DIR without :ro lets it be changed"
-		}
-	}
-	return ""
-}
-
-// inDir reports whether a path is a directory or in it.
-func inDir(path, dir string) bool {
-	rel, err := filepath.Rel(dir, path)
-	return err == nil && filepath.IsLocal(rel)
 }

@@ -17,7 +17,7 @@ func newChatCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk to the model in the terminal",
-		Long:  "Talk to the model, a line at a time. " + chatHelp,
+		Long:  "Talk to the model, a line at a time.\n\n" + chatHelp,
 		Example: `  stockade chat
   stockade chat --provider offline -C ~/src/project`,
 		Args: cobra.NoArgs,
@@ -27,7 +27,10 @@ func newChatCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-const chatHelp = `A line is a prompt, unless it is one of these:
+const chatHelp = `A line is a prompt, unless it begins with one of these words. Other words that
+begin with a slash are paths if they have a second one, and mistakes if not; a
+line that begins with a space is always a prompt.
+
   /tool         list the tools
   /tool NAME    show a tool with its full schema
   /fuel         show how much fuel the session and its tools have used, and have left
@@ -41,6 +44,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 	if err != nil {
 		return err
 	}
+	t.chat = true
 	if !a.flags.quiet {
 		a.s.note("session %s in %s; /help shows the commands", t.log.ID(), a.work)
 	}
@@ -55,12 +59,13 @@ func runChat(ctx context.Context, a *app, id string) error {
 		if err != nil {
 			return err
 		}
+		command := isCommand(line)
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "":
-		case line == "/quit" || line == "/exit":
+		case command && (line == "/quit" || line == "/exit"):
 			return nil
-		case strings.HasPrefix(line, "/"):
+		case command:
 			if err := t.slash(ctx, line); err != nil {
 				a.s.note("%v", err)
 			}
@@ -76,6 +81,12 @@ func runChat(ctx context.Context, a *app, id string) error {
 			report(a.s, ctx, err)
 		}
 	}
+}
+
+// isCommand tells a command of the chat, or a mistyped one, from a prompt.
+func isCommand(line string) bool {
+	word, _, _ := strings.Cut(line, " ")
+	return strings.HasPrefix(word, "/") && strings.Count(word, "/") == 1
 }
 
 // slash carries out a command of the chat itself.
@@ -104,7 +115,7 @@ func (t *turns) slash(ctx context.Context, line string) error {
 		t.tools = toolset{catalog: catalog, ceiling: t.a.ceiling}
 		fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
 	default:
-		return fmt.Errorf("unknown command %s; /help shows the commands", name)
+		return fmt.Errorf("unknown command %s; /help shows the commands, and a space before a line makes it a prompt", name)
 	}
 	return nil
 }
@@ -118,7 +129,7 @@ func (t *turns) fuel() error {
 		if name == "" {
 			name = "session"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", name, humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Line(name), humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
 	}
 	return w.Flush()
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/session/sqlite"
 )
 
 // exitCode is what the program ends with.
@@ -22,6 +24,7 @@ const (
 	exitLimit       exitCode = 6
 	exitUnasked     exitCode = 7
 	exitInterrupted exitCode = 130
+	exitUnread      exitCode = 141 // what shells report of a program that SIGPIPE has ended
 )
 
 const exitHelp = `Exit codes:
@@ -32,7 +35,7 @@ const exitHelp = `Exit codes:
   6 a limit was reached
   7 a call was denied because it has to be asked about and nobody could be asked;
     run: the model answered all the same, and the answer is on stdout
-  130 interrupted`
+  130 interrupted             141 whoever read stdout left before its end`
 
 // exitErr ends the program with a code. An empty message prints nothing: what
 // there was to say has been said.
@@ -57,6 +60,13 @@ func report(s *stdio, ctx context.Context, err error) exitCode {
 	if err == nil {
 		return exitOK
 	}
+	if lost, ok := errors.AsType[*outputError](err); ok {
+		if errors.Is(lost, syscall.EPIPE) {
+			return exitUnread // without a word, as other programs
+		}
+		s.note("%v", lost)
+		return exitError
+	}
 	var exit *exitErr
 	if errors.As(err, &exit) {
 		if exit.message != "" {
@@ -72,6 +82,9 @@ func report(s *stdio, ctx context.Context, err error) exitCode {
 		return exitInterrupted
 	}
 	s.note("%v", err)
+	if e, ok := errors.AsType[*sqlite.OpenError](err); ok && e.Hint != "" {
+		s.hint("%s", e.Hint)
+	}
 	switch {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
 		s.hint("`stockade session list` shows the sessions")

@@ -156,7 +156,7 @@ func (a *app) capSettings() error {
 			return err
 		}
 		if capped && strings.HasPrefix(from, "flag ") {
-			a.s.note("warning: %s is lowered to %d: %s", strings.TrimPrefix(from, "flag "), most.Value, most.From)
+			a.s.note("warning: %s is lowered to %s: %s", strings.TrimPrefix(from, "flag "), most, most.From)
 		}
 	}
 	return nil
@@ -202,7 +202,11 @@ func (a *app) permitMounts(mounts []policy.Mount) []policy.Mount {
 			a.s.note("warning: tools are not shown %s: %s", m.Host, from)
 			continue
 		case kept != m:
-			a.s.note("warning: tools can only read %s", m.Host)
+			a.s.note("warning: tools can only read %s: %s", m.Host, from)
+		}
+		if m.Host == "/" && m.Host != a.work {
+			a.s.note("warning: / is mounted; every tool can read all that you can, but for /proc, /sys and /dev")
+			a.s.hint("mount the directories that tools need")
 		}
 		out = append(out, kept)
 	}

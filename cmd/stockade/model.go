@@ -20,6 +20,11 @@ const (
 	providerOffline = "offline"
 )
 
+// providersKey is the variable for the provider's key that every client of it
+// reads. It goes with OPENAI_BASE_URL; any other variable was not meant for a
+// server that the environment names.
+const providersKey = "OPENAI_API_KEY"
+
 // model connects to the provider. It returns the name of the provider that
 // was chosen.
 func (a *app) model() (llm.Model, string, error) {
@@ -32,6 +37,11 @@ func (a *app) model() (llm.Model, string, error) {
 		if key != "" || base != "" {
 			provider = providerOpenAI
 		}
+	}
+	if from, ok := strings.CutPrefix(a.cfg.Source("model.base_url"), "environment "); ok && provider == providerOpenAI && key != "" && keyEnv != providersKey {
+		return nil, "", &exitErr{code: exitUsage,
+			message: fmt.Sprintf("the server is named by %s in the environment, and such a server gets no key but that of %s; model.api_key_env names %s", from, providersKey, keyEnv),
+			hint:    fmt.Sprintf("set model.base_url in %s, or unset %s", a.dirs.agentTOML(), from)}
 	}
 	if err := a.permitModel(provider, base); err != nil {
 		return nil, "", err

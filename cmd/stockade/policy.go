@@ -87,7 +87,9 @@ files of certificate authorities that it names. With
 		Use: "simulate [SESSION]", Short: "Decide the calls of a session again, under other rules",
 		Long: `Decide every call of a recorded session again, without making any, under the
 rules in force now, or with --policy under those of files in the place of your
-own policy.toml. Answers that were given at a prompt are not given again.`,
+own policy.toml. Answers that were given at a prompt are not given again.
+
+` + whatIsLast,
 		Example: "  stockade policy simulate last\n  stockade policy simulate last --policy stricter.toml\n  stockade policy simulate 01k --deny bash --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -112,9 +114,10 @@ own policy.toml. Answers that were given at a prompt are not given again.`,
 // shownBound is a bound in the output of `policy show --json`.
 type shownBound struct {
 	policy.Bound
-	ID      string `json:"id,omitempty"` // of a remembered answer
-	Project string `json:"project,omitempty"`
-	Changed string `json:"changed,omitempty"` // what, since it was remembered; it answers nothing then
+	ID        string `json:"id,omitempty"` // of a remembered answer
+	Project   string `json:"project,omitempty"`
+	Changed   string `json:"changed,omitempty"`   // what, since it was remembered; it answers nothing then
+	Elsewhere bool   `json:"elsewhere,omitempty"` // no built-in tool has its name
 }
 
 func runPolicyShow(a *app) error {
@@ -142,7 +145,7 @@ func runPolicyShow(a *app) error {
 		}
 		s := shownBound{Bound: r.Describe(), ID: ans.ID(), Project: ans.Project}
 		if e, ok := catalog.Find(r.Tool); !ok {
-			s.Changed = "there is no such tool"
+			s.Elsewhere = true
 		} else if parts := r.Bound.Changed(e); parts != nil {
 			s.Changed = strings.Join(parts, ", ")
 		}
@@ -165,6 +168,9 @@ func runPolicyShow(a *app) error {
 		if s.Changed != "" {
 			words += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
 		}
+		if s.Elsewhere {
+			words += " (no built-in tool has this name: it counts if that module still has it)"
+		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Source, s.ID, terminal.Line(words), terminal.Line(s.Origin))
 	}
 	return w.Flush()
@@ -186,7 +192,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	if err != nil {
 		return err
 	}
-	if checked, err := entry.Schema.Check(data); err == nil {
+	if checked, err := entry.Schema.Check(ctx, data); err == nil {
 		data = checked
 	} else {
 		a.s.note("warning: such a call is refused before anything is decided: %v", err)
@@ -197,7 +203,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	}
 	call := tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.work}
 	call.Files = dispatch.NamedFiles(p, call, entry)
-	x := p.Decide(call, entry).Explain()
+	x := p.Decide(call, entry).Foreseen().Explain()
 	if a.flags.json {
 		return printJSON(a.s, x)
 	}

@@ -81,8 +81,12 @@ func (r *renderer) show(e session.Event) {
 	if r.keep(e) {
 		return
 	}
-	if e.Body == nil {
+	switch {
+	case e.Body == nil:
 		r.line(terminal.Dim, "   (%s: deleted)", e.Type)
+	case r.past && !readable(e):
+		r.line(terminal.Dim, "   (%s, which cannot be read:)", e.Type)
+		r.preview(string(e.Body))
 	}
 	switch e.Type {
 	case session.TypeDelta:
@@ -155,7 +159,7 @@ func (r *renderer) write(text string) {
 		return
 	}
 	if _, err := fmt.Fprint(r.s.out, text); err != nil && r.writeErr == nil {
-		r.writeErr = fmt.Errorf("write the answer: %w", err)
+		r.writeErr = err
 	}
 	r.atLineStart = strings.HasSuffix(text, "\n")
 }
@@ -169,7 +173,7 @@ func (r *renderer) endLine() {
 		r.write("\n")
 	}
 	if err := r.s.flushOut(); err != nil && r.writeErr == nil {
-		r.writeErr = fmt.Errorf("write the answer: %w", err)
+		r.writeErr = err
 	}
 }
 

@@ -129,6 +129,28 @@ func TestWhatATurnShowsKeepsItsMarks(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeReadIsShown: what is in the log, of another version maybe, is
+// not left out of what is shown of a session.
+func TestWhatCannotBeReadIsShown(t *testing.T) {
+	deep := returned(t, tool.Result{Output: json.RawMessage(`{"output":` + strings.Repeat("[", 9999) + strings.Repeat("]", 9999) + "}")})
+	events := map[string]session.Event{"a result that nests too deep": deep}
+	for _, typ := range []session.Type{
+		session.TypeSessionStarted, session.TypeTurnStarted, session.TypeMessage, session.TypeToolCall, session.TypeDecision,
+		session.TypeCallChanges, session.TypeToolResult, session.TypeTurnEnded,
+	} {
+		events["not what it should be: "+string(typ)] = event(t, typ, []string{"other"})
+	}
+	for name, e := range events {
+		var out bytes.Buffer
+		r := newRenderer(&stdio{out: &out, err: &out}, false, false)
+		r.past = true
+		showPast(r, e)
+		if got := out.String(); !strings.Contains(got, string(e.Type)+", which cannot be read") || !strings.Contains(got, string(e.Body[:5])) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // TestOneEventIsOneLine: nothing in an event ends a line for any reader.
 func TestOneEventIsOneLine(t *testing.T) {
 	lineEnds := []string{"\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"}

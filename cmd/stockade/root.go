@@ -28,7 +28,7 @@ func Main(args []string, s *stdio) int {
 	defer close(signals)
 	defer signal.Stop(signals)
 	a := &app{s: s, known: new(secret.Redactor)}
-	out := &used{Writer: s.out}
+	out := &output{w: s.out, failed: cancel}
 	s.out = out
 	s.redact(a.known)
 	go func() {
@@ -50,19 +50,44 @@ func Main(args []string, s *stdio) int {
 	if a.flags.json && !out.used {
 		err = errors.Join(err, jsonError(s, err), s.flushOut())
 	}
-	return int(report(s, ctx, err))
+	code := report(s, ctx, err)
+	if out.err != nil && !errors.Is(err, out.err) { // who wrote did not look
+		code = report(s, ctx, out.err)
+	}
+	return int(code)
 }
 
-// used is a writer that knows whether anything was written.
-type used struct {
-	io.Writer
-	used bool
+// output is standard output. The first write that does not succeed ends the
+// program: nobody gets the result of what it would still do.
+type output struct {
+	w      io.Writer
+	failed context.CancelCauseFunc
+	used   bool // something was written, or was to be
+	err    error
 }
 
-func (u *used) Write(p []byte) (int, error) {
-	u.used = true
-	return u.Writer.Write(p)
+func (o *output) Write(p []byte) (int, error) {
+	o.used = true
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(p)
+	if err != nil {
+		o.err = &outputError{err}
+		o.failed(o.err)
+	}
+	return n, o.err
 }
+
+// outputError is why standard output takes no more.
+type outputError struct{ error }
+
+func (e *outputError) Unwrap() error { return e.error }
+
+// closedOutput stands for a standard output that was closed from the start.
+type closedOutput struct{}
+
+func (closedOutput) Write([]byte) (int, error) { return 0, errors.New("standard output is closed") }
 
 // jsonError prints what kept a command from printing anything else: who reads
 // JSON gets it for a mistake too.

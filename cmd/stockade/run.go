@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
@@ -95,6 +96,7 @@ type turns struct {
 	agent *agent.Agent
 	log   *session.Log
 	lines *terminal.Lines
+	chat  bool // the person can type what comes next
 
 	dispatcher *dispatch.Dispatcher
 	tools      toolset
@@ -156,7 +158,7 @@ func (t *turns) run(ctx context.Context, prompt string) error {
 		}
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
-				return fmt.Errorf("write: %w", err) // nobody reads any more: the turn is cancelled
+				return err // nobody reads any more: the turn is cancelled
 			}
 		}
 		if a.flags.json && e.Type != session.TypeTurnEnded {
@@ -171,35 +173,41 @@ func (t *turns) run(ctx context.Context, prompt string) error {
 	for _, c := range denied {
 		a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.change())
 	}
-	if err := endError(a, r.ended); err != nil || denied == nil {
+	if err := t.endError(r.ended); err != nil || denied == nil {
 		return err
 	}
 	return &exitErr{code: exitUnasked}
 }
 
 // endError is how the program ends after a turn that did not end in an answer.
-func endError(a *app, end session.TurnEnded) error {
+func (t *turns) endError(end session.TurnEnded) error {
+	goOn := "go on with `stockade session resume " + t.log.ID() + "`"
+	if t.chat {
+		goOn = "go on here"
+	}
 	switch end.Reason {
 	case session.EndAnswered:
 		return nil
 	case session.EndLimit:
 		if end.Limit == "repeated_calls" {
-			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", a.cfg.RepeatedCalls),
-				hint: "say it in another way: `stockade session resume last \"...\"`; `stockade session show last` shows what was tried"}
+			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", t.a.cfg.RepeatedCalls),
+				hint: "say it in another way: " + goOn + "; `stockade session show " + t.log.ID() + "` shows what was tried"}
 		}
-		hint := "raise it with --max-turns or max_tool_turns, or go on with `stockade session resume last`"
-		if most, ok := a.ceiling.Limits["max_tool_turns"]; ok && int64(a.cfg.MaxToolTurns) >= most.Value {
-			hint = fmt.Sprintf("no more is permitted: %s; go on with `stockade session resume last`", most.From)
+		hint := "raise it with --max-turns or max_tool_turns, or " + goOn
+		if most, ok := t.a.ceiling.Limits["max_tool_turns"]; ok && int64(t.a.cfg.MaxToolTurns) >= most.Value {
+			hint = fmt.Sprintf("no more is permitted: %s; %s", most.From, goOn)
 		}
 		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", plural(end.Steps-1, "step")), hint: hint}
 	case session.EndCut:
-		return &exitErr{code: exitLimit, message: "the provider cut the answer short (" + end.Limit + ")",
-			hint: "go on with `stockade session resume last \"go on\"`"}
+		if end.Limit == string(llm.FinishFilter) { // which would cut what follows too
+			goOn = "say it in other words: " + goOn
+		}
+		return &exitErr{code: exitLimit, message: "the provider cut the answer short (" + end.Limit + ")", hint: goOn}
 	case session.EndProvider:
 		return &exitErr{code: exitProvider, message: end.Error, hint: end.Hint}
 	case session.EndCancelled:
 		return &exitErr{code: exitInterrupted, message: "interrupted",
-			hint: "what was done is recorded: `stockade session show last`"}
+			hint: "what was done is recorded: `stockade session show " + t.log.ID() + "`"}
 	}
 	return errors.New(end.Error)
 }

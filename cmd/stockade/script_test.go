@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -173,10 +174,19 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 	modules := map[string]wasmtest.ToolOptions{
 		"large": {MemoryMin: 512, Data: []wasmtest.Segment{{Offset: 1 << 16, Bytes: bytes.Repeat([]byte{1}, 17<<20)}}},
 		"echo":  {Call: wasmtest.EchoArgs()},
+		"deep":  {MemoryMin: 8, Call: wasmtest.ReturnStructured("", strings.Repeat("[", 9999)+strings.Repeat("]", 9999))},
 		"error": {Call: wasmtest.ReturnError(wasmtest.ErrorNotFound, "nothing of that name")},
 		// It may start a process, under a name of its own; it only says ran.
 		"starts": {Call: wasmtest.ReturnOK("ran"), Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"start","description":"A tool made for a test.",` +
 			`"parameters":{"type":"object","properties":{"command":{"type":"string"}}},"capabilities":{"exec":"command"}}]}`},
+	}
+	// What a manifest says of its tool, before anything of the module has run.
+	for name, says := range map[string]string{
+		"mistyped": `"parameters":{"type":"object"},"capabilities":{"file":"read"}`,
+		"patterns": `"parameters":{"type":"object","properties":{"a":{"pattern":"` + strings.Repeat("(x{0,1000})", 1400) + `"}}}`,
+		"slow":     `"parameters":{"type":"object","properties":{"a":{"items":{"pattern":"(x?){900}"}}}}`,
+	} {
+		modules[name] = wasmtest.ToolOptions{Call: wasmtest.EchoArgs(), Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"probe","description":"A tool made for a test.",` + says + `}]}`}
 	}
 	maps.Copy(modules, secretive())
 	maps.Copy(modules, fetching(ts.Getenv("SITE"), ts.Getenv("SITE_HOST")))

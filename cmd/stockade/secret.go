@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/secret"
 )
 
@@ -192,7 +193,7 @@ func runSecretList(ctx context.Context, a *app) error {
 		if header == "" {
 			header = "as the tool says"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", l.Name, hosts, header, l.Store, set)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", terminal.Line(l.Name), terminal.Line(hosts), terminal.Line(header), l.Store, set)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/session/sqlite"
 )
 
 func newSessionCmd(a *app) *cobra.Command {
@@ -27,7 +29,9 @@ func newSessionCmd(a *app) *cobra.Command {
 	show := &cobra.Command{
 		Use: "show [SESSION]", Short: "Show what happened in a session (default: the last)",
 		Long: `Show what happened in a session: prompts, calls, who allowed them, results,
-answers. SESSION is an id, the beginning of one, or "last".`,
+answers.
+
+` + whatIsLast,
 		Example: "  stockade session show\n  stockade session show 01k --json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -37,7 +41,9 @@ answers. SESSION is an id, the beginning of one, or "last".`,
 	resume := &cobra.Command{
 		Use: "resume [SESSION] [PROMPT]", Short: "Go on with a session, with its whole conversation",
 		Long: `Go on with a session. With a prompt, run one turn; without one, start a chat.
-SESSION is an id, the beginning of one, or "last".`,
+SESSION is an id, the beginning of one, or "last": the conversation that began in
+this workspace (the current directory, or that of -C) and was last gone on with.
+Single calls (stockade call) are no conversation.`,
 		Example: "  stockade session resume last \"and now the tests\"\n  stockade session resume 01k",
 		Args:    cobra.MaximumNArgs(2),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runSessionResume(cmd.Context(), a, args) },
@@ -49,6 +55,10 @@ SESSION is an id, the beginning of one, or "last".`,
 	cmd.AddCommand(list, show, resume)
 	return cmd
 }
+
+// whatIsLast is said in the help of each command that looks at a session.
+const whatIsLast = `SESSION is an id, the beginning of one, or "last": the session that
+was added to last, in whatever directory, a single call (stockade call) too.`
 
 func sessionArg(args []string) string {
 	if len(args) == 0 {
@@ -66,6 +76,8 @@ type sessionJSON struct {
 	Turns   int       `json:"turns"`
 	Calls   int       `json:"calls"`
 	Events  int       `json:"events"`
+
+	Workspace string `json:"workspace,omitempty"` // where it began
 }
 
 func runSessionList(ctx context.Context, a *app, limit int) error {
@@ -83,7 +95,7 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 	if a.flags.json {
 		out := []sessionJSON{}
 		for _, i := range infos {
-			out = append(out, sessionJSON{i.ID, i.Title, i.Started, i.Last, i.Turns, i.Calls, i.Events})
+			out = append(out, sessionJSON{i.ID, i.Title, i.Started, i.Last, i.Turns, i.Calls, i.Events, i.Workspace})
 		}
 		return printJSON(a.s, out)
 	}
@@ -92,13 +104,14 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tLAST\tTURNS\tCALLS\tTITLE")
+	fmt.Fprintln(w, "SESSION\tLAST\tTURNS\tCALLS\tTITLE\tWORKSPACE")
 	for _, i := range infos {
 		title := i.Title
 		if title == "" && i.Turns == 0 {
 			title = "(stockade call)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\n", i.ID, i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls, clip(terminal.Line(title), 60))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", terminal.Line(i.ID), i.Last.Local().Format("2006-01-02 15:04:05"), i.Turns, i.Calls,
+			clip(terminal.Line(title), 60), terminal.Line(i.Workspace))
 	}
 	return w.Flush()
 }
@@ -139,7 +152,7 @@ func runSessionShow(ctx context.Context, a *app, prefix string) error {
 // person saw without it then.
 func showPast(r *renderer, e session.Event) {
 	switch {
-	case e.Body == nil:
+	case e.Body == nil, !readable(e):
 		r.show(e)
 	case e.Type == session.TypeSessionStarted:
 		var s session.Started
@@ -168,6 +181,35 @@ func showPast(r *renderer, e session.Event) {
 	}
 }
 
+// readable reports whether the body of an event is one of its type, as this
+// program makes it.
+func readable(e session.Event) bool {
+	var body any
+	switch e.Type {
+	case session.TypeToolResult:
+		m, ok := e.Message()
+		if ok {
+			_, _, ok = envelopeOf(m)
+		}
+		return ok
+	case session.TypeMessage, session.TypeToolCall:
+		body = new(llm.Message)
+	case session.TypeSessionStarted:
+		body = new(session.Started)
+	case session.TypeTurnStarted:
+		body = new(session.TurnStarted)
+	case session.TypeDecision:
+		body = new(session.Decision)
+	case session.TypeCallChanges:
+		body = new(session.Changes)
+	case session.TypeTurnEnded:
+		body = new(session.TurnEnded)
+	default:
+		return true // it is not shown
+	}
+	return json.Unmarshal(e.Body, body) == nil
+}
+
 func answerText(d session.Decision) string {
 	if !*d.Answer {
 		return "no, " + d.By
@@ -187,7 +229,12 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	id, err := st.Resolve(ctx, sessionArg(args))
+	id := sessionArg(args)
+	if id == "last" {
+		id, err = lastConversation(ctx, st, a.work)
+	} else {
+		id, err = st.Resolve(ctx, id)
+	}
 	if err != nil {
 		return err
 	}
@@ -202,6 +249,22 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 		return err
 	}
 	return runTurn(ctx, a, id, prompt)
+}
+
+// lastConversation finds the one to go on with. What is typed next goes into it,
+// so it is none of another directory, whatever went on there since.
+func lastConversation(ctx context.Context, st session.Store, work string) (string, error) {
+	infos, err := st.Sessions(ctx) // newest first
+	if err != nil {
+		return "", err
+	}
+	for _, i := range infos {
+		if i.Turns > 0 && i.Workspace == work {
+			return i.ID, nil
+		}
+	}
+	return "", &exitErr{code: exitError, message: "there is no conversation in " + work + " yet",
+		hint: "`stockade session list` shows those of all directories; `stockade session resume SESSION` goes on with one where it began"}
 }
 
 // returnTo goes to the workspace in which the session began, unless -C names
@@ -240,8 +303,14 @@ func newAuditCmd(a *app) *cobra.Command {
 		Use: "verify [SESSION]", Short: "Check the hash chain of the whole log, or of one session",
 		Long: `Check every event and both links of each: to the event before it in the log
 and to the one before it in its session. An event that was changed, moved, added
-or removed is found. Events missing from the end of the whole log are not seen
-from within: keep the head that is printed, and compare.`,
+or removed is found, and so is a file whose tables, indexes or triggers are not
+the program's. Events missing from the end of the whole log are not seen from
+within: keep the head that is printed, and compare. A call that has no result is
+named: it still runs, or a crash or somebody who cut the log off ended it.
+
+Nothing is written, also not the results of calls that a crash has ended.
+
+` + whatIsLast,
 		Example: "  stockade audit verify\n  stockade audit verify last",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return runAuditVerify(cmd.Context(), a, args) },
@@ -251,37 +320,63 @@ from within: keep the head that is printed, and compare.`,
 	return cmd
 }
 
+// openCallJSON is a call without a result in the output of `audit verify --json`.
+type openCallJSON struct {
+	Session string `json:"session"`
+	Call    string `json:"call"`
+	Tool    string `json:"tool"`
+}
+
+// runAuditVerify opens the log without the store, which would first give open
+// calls a result: it looks at what is there.
 func runAuditVerify(ctx context.Context, a *app, args []string) error {
-	st, err := a.store(ctx)
-	if err != nil {
-		return err
+	v, err := sqlite.Verify(ctx, a.dirs.sessions(), strings.Join(args, ""))
+	what := "log"
+	if v.Session != "" {
+		what = "session " + terminal.Line(v.Session)
 	}
-	what, check := "log", func() (session.Report, error) { return session.VerifyStore(st.All(ctx)) }
-	if len(args) == 1 {
-		id, err := st.Resolve(ctx, args[0])
-		if err != nil {
-			return err
+	head := fmt.Sprintf("%x", v.Head)
+	broken, isBroken := errors.AsType[*session.ChainError](err)
+	if isBroken {
+		err = fmt.Errorf("%s: the chain is broken after %s: %w", what, plural(int(v.Events), "good event"), broken)
+	}
+	if v.Problems != nil {
+		found := fmt.Errorf("%s: the file is damaged or was tampered with: %s", what, strings.Join(v.Problems, "; "))
+		if err == nil && v.Events > 0 {
+			found = fmt.Errorf("%w (the chain of %s holds, head %s)", found, plural(int(v.Events), "event"), head)
 		}
-		what, check = "session "+id, func() (session.Report, error) { return session.VerifySession(st.Events(ctx, id, 0)) }
+		err = errors.Join(found, err)
 	}
-	r, err := check()
 	if a.flags.json {
-		out := map[string]any{"ok": err == nil, "events": r.Events, "deleted_bodies": r.Deleted, "head": fmt.Sprintf("%x", r.Head)}
+		open := []openCallJSON{}
+		for _, c := range v.Open {
+			open = append(open, openCallJSON{c.Session, c.Call, c.Name})
+		}
+		out := map[string]any{"ok": err == nil, "events": v.Events, "deleted_bodies": v.Deleted, "head": head, "open_calls": open}
+		if v.Problems != nil {
+			out["problems"] = v.Problems
+		}
 		if err != nil {
 			out["error"] = err.Error()
 		}
-		if encodeErr := json.NewEncoder(a.s.out).Encode(out); encodeErr != nil {
+		line, encodeErr := json.Marshal(out)
+		if encodeErr != nil {
 			return encodeErr
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("%s: the chain is broken after %s: %w", what, plural(int(r.Events), "good event"), err)
-	}
-	if !a.flags.json {
-		fmt.Fprintf(a.s.out, "%s: %d events, chain intact, head %x\n", what, r.Events, r.Head)
-		if r.Deleted > 0 {
-			fmt.Fprintf(a.s.out, "%d of them had their body deleted\n", r.Deleted)
+		if _, writeErr := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(line)); writeErr != nil {
+			return writeErr
 		}
+	}
+	if err != nil || a.flags.json {
+		return err
+	}
+	fmt.Fprintf(a.s.out, "%s: %d events, chain intact, head %s\n", what, v.Events, head)
+	if v.Deleted > 0 {
+		fmt.Fprintf(a.s.out, "%d of them had their body deleted\n", v.Deleted)
+	}
+	for _, c := range v.Open {
+		fmt.Fprintf(a.s.out, "a call of %s in session %s has no result: it runs, or was ended by a crash, or what followed was removed\n",
+			terminal.Line(c.Name), terminal.Line(c.Session))
 	}
 	return nil
 }

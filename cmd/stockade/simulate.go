@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
@@ -26,25 +29,32 @@ type simulated struct {
 	Changed bool               `json:"changed"`
 }
 
+// unknown is the effect of what cannot be decided.
+const unknown = "unknown"
+
 // pastCall is a call as the log has it.
 type pastCall struct {
 	call     tool.Call
 	decision *session.Decision
 }
 
-// pastCalls reads the calls of a session, in their order.
-func pastCalls(ctx context.Context, st session.Store, id, work string) ([]*pastCall, error) {
-	var out []*pastCall
+// pastCalls reads the calls of a session, in their order, and the mounts that it
+// began with.
+func pastCalls(ctx context.Context, st session.Store, id, work string) (out []*pastCall, mounts []policy.Mount, _ error) {
 	byID := map[string]*pastCall{}
 	for e, err := range st.Events(ctx, id, 0) {
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		switch e.Type {
 		case session.TypeSessionStarted:
 			var s session.Started
 			if json.Unmarshal(e.Body, &s) == nil && s.Workspace != "" {
 				work = s.Workspace
+			}
+			for _, text := range s.Mounts {
+				dir, write := strings.CutSuffix(text, ":rw")
+				mounts = append(mounts, policy.Mount{Host: strings.TrimSuffix(dir, ":ro"), Write: write, Named: "the session"})
 			}
 		case session.TypeToolCall:
 			m, ok := e.Message()
@@ -72,7 +82,7 @@ func pastCalls(ctx context.Context, st session.Store, id, work string) ([]*pastC
 			}
 		}
 	}
-	return out, nil
+	return out, mounts, nil
 }
 
 func runPolicySimulate(ctx context.Context, a *app, prefix string, files []string) error {
@@ -87,7 +97,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	calls, err := pastCalls(ctx, st, id, a.work)
+	calls, mounts, err := pastCalls(ctx, st, id, a.work)
 	if err != nil {
 		return err
 	}
@@ -95,7 +105,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	p, err := a.policy(catalog, nil)
+	p, err := a.policy(catalog, mounts)
 	if err != nil {
 		return err
 	}
@@ -108,16 +118,17 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 		}
 		entry, ok := catalog.Find(c.call.Tool)
 		if !ok {
-			s.Now = policy.Explanation{Effect: policy.Deny.String(), Reason: "there is no such tool here"}
+			s.Now = policy.Explanation{Effect: unknown, Reason: "it is no built-in tool: without its module it cannot be decided"}
 		} else {
 			c.call.Tool = entry.Name
 			c.call.Earlier = counts[entry.Name]
+			c.call.Files = dispatch.NamedFiles(p, c.call, entry)
 			d := p.Decide(c.call, entry)
 			if s.Now = d.Explain(); d.Effect() != policy.Deny {
 				counts[entry.Name]++
 			}
 		}
-		s.Changed = s.Was != "" && s.Was != s.Now.Effect
+		s.Changed = ok && s.Was != "" && s.Was != s.Now.Effect
 		out = append(out, s)
 	}
 	if a.flags.json {
@@ -132,7 +143,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			changed++
 			now += " *"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, terminal.Line(s.Tool), terminal.Line(s.Was), now, s.Now.Source, clip(terminal.Line(s.Now.Rule), 80))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, terminal.Line(s.Tool), terminal.Line(s.Was), now, s.Now.Source, clip(terminal.Line(cmp.Or(s.Now.Rule, s.Now.Reason)), 80))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -40,6 +40,9 @@ func osStdio() *stdio {
 		inTTY: term.IsTerminal(int(os.Stdin.Fd())), outTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		errTTY: term.IsTerminal(int(os.Stderr.Fd())),
 	}
+	if stdoutClosed() {
+		s.out = closedOutput{}
+	}
 	s.color = s.errTTY && s.colors()
 	s.columns = func() int {
 		columns, _, err := term.GetSize(int(os.Stderr.Fd()))

@@ -87,7 +87,7 @@ only with --large, and then every later call of it finds it compiled.`,
 					failed = append(failed, err)
 					continue
 				}
-				fmt.Fprintf(a.s.out, "%s (%s) is compiled\n", mod.Path, humanBytes(mod.Bytes))
+				fmt.Fprintf(a.s.out, "%s (%s) is compiled\n", terminal.Line(mod.Path), humanBytes(mod.Bytes))
 			}
 			return errors.Join(failed...)
 		},
@@ -132,7 +132,7 @@ func (t toolset) list(s *stdio) error {
 		if layer := t.denied[e.Name]; layer != "" {
 			risk = "denied (" + string(layer) + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, risk, e.Module.Name, clip(terminal.Line(firstLine(e.Description)), 80))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, risk, terminal.Line(e.Module.Name), clip(terminal.Line(firstLine(e.Description)), 80))
 	}
 	return w.Flush()
 }
@@ -189,10 +189,10 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "tool\t%s\n", e.Name)
 	fmt.Fprintf(w, "risk\t%s\n", policy.RiskOf(e.Capabilities))
-	fmt.Fprintf(w, "asks for\t%s\n", asksFor(e.Capabilities))
-	fmt.Fprintf(w, "module\t%s (%s), %s\n", e.Module.Name, e.Module.Origin, humanBytes(e.Module.Bytes))
+	fmt.Fprintf(w, "asks for\t%s\n", terminal.Line(asksFor(e.Capabilities)))
+	fmt.Fprintf(w, "module\t%s (%s), %s\n", terminal.Line(e.Module.Name), e.Module.Origin, humanBytes(e.Module.Bytes))
 	fmt.Fprintf(w, "digest\tsha256:%s\n", e.Module.Digest)
-	fmt.Fprintf(w, "calls\t%s\n", beginningWords(beginning))
+	fmt.Fprintf(w, "calls\t%s\n", terminal.Line(beginningWords(beginning)))
 	if err := w.Flush(); err != nil {
 		return err
 	}

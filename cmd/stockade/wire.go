@@ -232,12 +232,18 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		ExecTimeout: a.cfg.Bash.Timeout, ExecOutputBytes: a.cfg.Bash.MaxOutput,
 		HTTPTimeout: a.cfg.Network.Timeout, HTTPRequests: a.cfg.Network.MaxRequests, HTTPResponseBytes: a.cfg.Network.MaxResponse,
 	}
+	set := map[string]string{}
+	for _, key := range config.LimitKeys() {
+		if from := a.cfg.Source(key); from != "default" {
+			set[key] = from
+		}
+	}
 	hosts, err := a.netRules()
 	if err != nil {
 		return nil, err
 	}
 	return policy.New(policy.Options{
-		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
+		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
 		Layers: a.layers, Project: a.work,
 	}), nil
 }
@@ -257,7 +263,7 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 		if err != nil {
 			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "--mount %s: %v", spec, err)
 		}
-		out = addMount(out, policy.Mount{Host: dir, Write: !readOnly})
+		out = addMount(out, policy.Mount{Host: dir, Write: !readOnly, Named: "--mount " + spec})
 	}
 	return out, nil
 }
@@ -265,7 +271,9 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 // addMount adds a mount. Of one that is named twice the narrower form holds.
 func addMount(mounts []policy.Mount, m policy.Mount) []policy.Mount {
 	if i := slices.IndexFunc(mounts, func(o policy.Mount) bool { return o.Host == m.Host }); i >= 0 {
-		mounts[i].Write = mounts[i].Write && m.Write
+		if mounts[i].Write {
+			mounts[i] = m
+		}
 		return mounts
 	}
 	return append(mounts, m)
@@ -286,7 +294,7 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 		if err != nil {
 			return nil, usageError("mend mounts in "+a.cfg.Source("mounts"), "mount %s: %v", m.Path, err)
 		}
-		mounts = addMount(mounts, policy.Mount{Host: dir, Write: !m.ReadOnly})
+		mounts = addMount(mounts, policy.Mount{Host: dir, Write: !m.ReadOnly, Named: "mounts in " + a.cfg.Source("mounts")})
 	}
 	flagged, err := a.flagMounts()
 	for _, m := range flagged {

@@ -37,12 +37,16 @@ type ignorePattern struct {
 
 // loadIgnore reads dir/.gitignore. It returns parent when there is none.
 func loadIgnore(dir string, parent *ignoreFile) *ignoreFile {
-	name := filepath.Join(dir, ".gitignore")
 	// Git does not follow a link here, and neither do we: it may lead anywhere.
-	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
+	if info, err := os.Lstat(filepath.Join(dir, ".gitignore")); err != nil || !info.Mode().IsRegular() {
 		return parent
 	}
-	f, err := os.Open(name)
+	return readIgnore(dir, parent)
+}
+
+// readIgnore is loadIgnore where it is known that there is one.
+func readIgnore(dir string, parent *ignoreFile) *ignoreFile {
+	f, err := os.Open(filepath.Join(dir, ".gitignore"))
 	if err != nil {
 		return parent
 	}

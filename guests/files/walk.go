@@ -100,7 +100,7 @@ func (w *walker) entries(ctx context.Context, dir location, prefix string, entri
 		}
 		inner := ignore
 		if !w.gitignored && slices.ContainsFunc(below, isIgnoreFile) {
-			inner = loadIgnore(l.abs, ignore)
+			inner = readIgnore(l.abs, ignore)
 		}
 		if err := w.entries(ctx, l, prefix+entry.Name+"/", below, inner); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (w *walker) list(dir location, prefix string, entries search.Listing, ignor
 			break
 		}
 		if entry.Type.IsDir() && w.wants(prefix, entry, ignored) {
-			names = append(names, dir.child(entry.Name).abs)
+			names = append(names, dir.childPath(entry.Name))
 		}
 	}
 	listings, err := search.List(names...)

@@ -69,12 +69,25 @@ func fileWrite(_ context.Context, in writeArgs) (writeResult, error) {
 	return out, nil
 }
 
-// create writes a new file and its directories.
+// create writes a new file and its directories. It makes the file under its own
+// name, so that a refusal is one of that name; the host keeps nothing of a call
+// that ends in the middle.
 func create(l location, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(l.abs), 0o777); err != nil {
 		return err
 	}
-	return replace(l, content, 0o666)
+	f, err := os.OpenFile(l.abs, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if errors.Is(err, fs.ErrExist) {
+		return replace(l, content, 0o666) // a link to nothing, or somebody was faster
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		os.Remove(l.abs)
+	}
+	return err
 }
 
 // replace puts a file in the place of what is there, complete or not at all,

@@ -315,7 +315,7 @@ func (t *turn) repeated(calls []llm.CallData, results []tool.Result) bool {
 func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.Result, error) {
 	r := tool.Failed(tool.CodeLimitReached, tool.ValidationFailed,
 		"not run: only the first %d calls of one reply are (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
-	r.Err.Hint = "call it again in your next reply"
+	r.Err.Hint, r.Usage.Start = "call it again in your next reply", time.Now()
 	if limit != "" {
 		r.Err.Hint, r.LimitReached, r.LimitMessage = "", true, limit
 	}

@@ -355,6 +355,16 @@ func TestCallsBeyondTheLimitOfAStepAreToldSo(t *testing.T) {
 			}
 		}
 	}
+	for e := range b.store.all() {
+		m, _ := e.Message()
+		if m.Kind != llm.ToolResult || !strings.Contains(string(m.Data), "LIMIT_REACHED") {
+			continue
+		}
+		envelope := decode[struct{ Metadata struct{ Timestamp int64 } }](t, []byte(decode[llm.ResultData](t, m.Data).Output))
+		if off := e.Time.Sub(time.UnixMilli(envelope.Metadata.Timestamp)); off < -time.Second || off > time.Minute {
+			t.Errorf("the result of %s is recorded at %v, and says %v", e.Call, e.Time, envelope.Metadata.Timestamp)
+		}
+	}
 	for _, c := range b.tools.got {
 		if slices.Contains([]string{"c", "d", "g"}, c.ID) {
 			t.Errorf("%s was carried out", c.ID)

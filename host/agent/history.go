@@ -180,7 +180,9 @@ func shortened(m llm.Message) llm.Message {
 
 // Interrupt records, for a call that has no result, that it was interrupted.
 func Interrupt(ctx context.Context, store session.Store, c session.OpenCall) error {
-	body, err := json.Marshal(orphaned(c.Call, c.Name))
+	r := interrupted(c.Name)
+	r.Usage.Start = c.Time
+	body, err := json.Marshal(resultMessage(c.Call, c.Name, r))
 	if err != nil {
 		return err
 	}

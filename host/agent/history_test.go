@@ -143,7 +143,7 @@ func TestHistoryTellsThatTheLogCannotBeRead(t *testing.T) {
 
 func TestInterruptRecordsAResultForACallWithoutOne(t *testing.T) {
 	s := &memory{}
-	open := session.OpenCall{Session: "s", Turn: 1, Step: 2, Call: "a", Name: "bash"}
+	open := session.OpenCall{Session: "s", Turn: 1, Step: 2, Call: "a", Time: time.UnixMilli(1705680000000), Name: "bash"}
 	if err := Interrupt(t.Context(), s, open); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,8 @@ func TestInterruptRecordsAResultForACallWithoutOne(t *testing.T) {
 	if !ok || e.Call != "a" || e.Turn != 1 || e.Step != 2 || e.Session != "s" || e.Type != session.TypeToolResult {
 		t.Errorf("got %+v", e)
 	}
-	if data := decode[llm.ResultData](t, m.Data); data.Success || data.Name != "bash" || !strings.Contains(data.Output, "whether it had any effect is not known") {
+	if data := decode[llm.ResultData](t, m.Data); data.Success || data.Name != "bash" || !strings.Contains(data.Output, "whether it had any effect is not known") ||
+		!strings.Contains(data.Output, `"timestamp":1705680000000,`) {
 		t.Errorf("got %+v", data)
 	}
 }

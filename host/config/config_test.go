@@ -157,7 +157,7 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 			switch {
 			case k.class.byTrust():
 				parts = append(parts, "you have not trusted this file as it is now", "`stockade config trust`")
-			case k.class == UserOnly:
+			case k.class.fileOnly():
 				parts = append(parts, "your own agent.toml", "only a person")
 			default:
 				parts = append(parts, "your own agent.toml", k.env())
@@ -193,8 +193,8 @@ func countFields(typ reflect.Type) int {
 
 func TestClassesAreAsDocumented(t *testing.T) {
 	want := map[Class][]string{
-		Authority:  {"system_prompt", "mounts", "model.provider", "model.base_url"},
-		Reach:      {"network.allow"},
+		Authority:  {"system_prompt", "model.provider", "model.base_url"},
+		Reach:      {"mounts", "network.allow"},
 		Private:    {"model.api_key_env"},
 		Preference: {"model.name"},
 		SwitchOff:  {"tools.fs", "tools.exec", "tools.web"},
@@ -236,7 +236,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 func TestLaterLayersWin(t *testing.T) {
 	user := mustLoad(t, User, "model.name = 'user'\ntool_timeout = '20s'\nmounts = ['/a', '/b']")
 	project := mustLoad(t, Project, "model.name = 'project'\ntool_timeout = '10s'")
-	env := map[string]string{"STOCKADE_MODEL_NAME": "environment", "STOCKADE_TOOL_TIMEOUT": "40s", "STOCKADE_MOUNTS": "/c"}
+	env := map[string]string{"STOCKADE_MODEL_NAME": "environment", "STOCKADE_TOOL_TIMEOUT": "40s"}
 
 	tests := []struct {
 		name          string
@@ -249,7 +249,7 @@ func TestLaterLayersWin(t *testing.T) {
 		{"no layer", nil, nil, nil, "", 30 * time.Second, nil},
 		{"user", user, nil, nil, "user", 20 * time.Second, []Mount{{Path: "/a"}, {Path: "/b"}}},
 		{"user and project", user, project, nil, "project", 10 * time.Second, []Mount{{Path: "/a"}, {Path: "/b"}}},
-		{"all", user, project, env, "environment", 40 * time.Second, []Mount{{Path: "/c"}}},
+		{"all", user, project, env, "environment", 40 * time.Second, []Mount{{Path: "/a"}, {Path: "/b"}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestAProjectCanOnlyNarrow(t *testing.T) {
 		{"switch questions off", "require_confirmation = true", "require_confirmation = false", "require_confirmation", true, "only switch it on, and it is on"},
 		{"leave questions off", "", "require_confirmation = false", "require_confirmation", false, ""},
 		{"point to another server", "", "model.base_url = 'https://evil.example'", "model.base_url", "", "model.base_url is ignored: you have not trusted this file"},
-		{"take another key", "model.api_key_env = 'A'", "model.api_key_env = 'GITHUB_TOKEN'", "model.api_key_env", "A", "set it in /user/agent.toml"},
+		{"take another key", "model.api_key_env = 'A'", "model.api_key_env = 'GITHUB_TOKEN'", "model.api_key_env", "A", "which key is used; set model.api_key_env in /user/agent.toml"},
 		{"mount the home directory", "", "mounts = ['~']", "mounts", []Mount(nil), "mounts is ignored"},
 		{"repeat authority", "", "model.provider = 'auto'", "model.provider", "auto", "model.provider is ignored"},
 	}
@@ -314,8 +314,6 @@ func TestTheEnvironmentIsChecked(t *testing.T) {
 		"STOCKADE_BASH_TIMEOUT":        "301s",
 		"STOCKADE_MODEL_PROVIDER":      "opnai",
 		"STOCKADE_MODEL_BASE_URL":      "https://me:sk-secret@host/",
-		"STOCKADE_MODEL_API_KEY_ENV":   "sk-secret",
-		"STOCKADE_MOUNTS":              "/a,b",
 		"STOCKADE_MODEL_NAME":          "two\nlines",
 		"STOCKADE_TOOL_MEMORY":         "256MiB",
 		"STOCKADE_HISTORY_CHAR_BUDGET": "", // unset
@@ -333,7 +331,7 @@ func TestTheEnvironmentIsChecked(t *testing.T) {
 		t.Errorf("a key is repeated in\n%v", err)
 	}
 	for _, part := range []string{`"soon" is not a duration from 1s to 1h`, "out of range; write a whole number from 1 to 10000", "301s is out of range; write a duration from 1s to 300s",
-		`"opnai" is not one of "auto", "openai", "offline"`, `"b" is not an absolute path`} {
+		`"opnai" is not one of "auto", "openai", "offline"`} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is missing in\n%v", part, err)
 		}

@@ -7,12 +7,12 @@ import (
 )
 
 // Class says what a project file may do to a key. A user file may set any key,
-// and so may the environment and flags unless the key is [UserOnly].
+// and so may flags; the environment may where the class does not say otherwise.
 type Class int
 
 const (
-	// Authority decides who is talked to, and what tools can see. A project file
-	// can set it once a person has trusted that file; see [Trust].
+	// Authority decides who is talked to, and with which words. A project file can
+	// set it once a person has trusted that file; see [Trust].
 	Authority Class = iota
 	// Preference changes taste, not reach. A project file can set it.
 	Preference
@@ -22,12 +22,12 @@ const (
 	SwitchOff
 	// SwitchOn: a project file can only set it to true.
 	SwitchOn
-	// Reach decides whom tools can reach. It is like [Authority], but not for the
-	// environment: what sets variables for whoever enters a directory comes with
-	// the project, too, and nobody is shown it.
+	// Reach decides whom tools can reach, and what they see. It is like [Authority],
+	// but not for the environment: what sets variables for whoever enters a
+	// directory comes with the project, too, and nobody is shown it.
 	Reach
 	// Private decides which of the user's secrets is used. A project file cannot
-	// set it, trusted or not.
+	// set it, trusted or not, and the environment cannot either.
 	Private
 	// UserOnly decides who is refused and who is believed. Only the user's file
 	// can set it.
@@ -59,7 +59,7 @@ func (c Class) String() string {
 func (c Class) byTrust() bool { return c == Authority || c == Reach }
 
 // fileOnly reports whether the environment has no say.
-func (c Class) fileOnly() bool { return c == Reach || c == UserOnly }
+func (c Class) fileOnly() bool { return c == Reach || c == Private || c == UserOnly }
 
 // key is one setting. The table below is the only place that knows it.
 type key struct {
@@ -113,8 +113,8 @@ var keys = []key{
 	field("system_prompt", text{most: 64 << 10}, "", Authority,
 		"Text that is added to the system prompt: your words to the model, which a cloned project must not speak unasked.",
 		func(c *Config) *string { return &c.SystemPrompt }),
-	field("mounts", mounts{}, "", Authority,
-		`Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/".`,
+	field("mounts", mounts{}, "", Reach,
+		`Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/". The flag --mount adds others.`,
 		func(c *Config) *[]Mount { return &c.Mounts }),
 
 	field("model.provider", choice{"auto", "openai", "offline"}, "auto", Authority,
@@ -124,10 +124,10 @@ var keys = []key{
 		"The name of the model. The provider openai needs one.",
 		func(c *Config) *string { return &c.Model.Name }),
 	field("model.base_url", baseURL{}, "", Authority,
-		"Where the provider is reached, such as \"http://localhost:11434/v1\". Empty means the provider's own address. It gets your key and your conversations.",
+		"Where the provider is reached, such as \"http://localhost:11434/v1\". Empty means the provider's own address. It gets your key and your conversations. From the environment (also OPENAI_BASE_URL, where no file says it), it gets no key but that of OPENAI_API_KEY.",
 		func(c *Config) *string { return &c.Model.BaseURL }),
 	field("model.api_key_env", variable{}, "OPENAI_API_KEY", Private,
-		"The name of the environment variable that holds the provider's key. The key itself is never in a file.",
+		"The name of the environment variable that holds the provider's key. The key itself is never in a file. No variable sets this name: one that did, beside one for model.base_url, would send any other to any server.",
 		func(c *Config) *string { return &c.Model.APIKeyEnv }),
 	field("model.stall_timeout", duration{time.Second, time.Hour}, "60s", Limit,
 		"How long the provider may be silent before the request counts as failed.",

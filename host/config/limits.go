@@ -20,17 +20,19 @@ func LimitKeys() []string {
 
 // Most checks the most that a key of class [Limit] may be, as the TOML decoder
 // returns it. The number is in the unit of the key; a duration is in
-// nanoseconds.
-func Most(name string, v any) (int64, error) {
+// nanoseconds, and as text for a person.
+func Most(name string, v any) (most int64, text string, err error) {
 	k := find(name)
 	if k == nil || k.class != Limit {
-		return 0, errors.New("it is not the key of a limit")
+		return 0, "", errors.New("it is not the key of a limit")
 	}
-	v, err := k.kind.fromTOML(v)
-	if err != nil {
-		return 0, err
+	if v, err = k.kind.fromTOML(v); err != nil {
+		return 0, "", err
 	}
-	return number(v), nil
+	if d, ok := v.(time.Duration); ok {
+		text = short(d)
+	}
+	return number(v), text, nil
 }
 
 func number(v any) int64 {

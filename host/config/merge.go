@@ -91,10 +91,8 @@ func (k *key) refusal(old any, source string, user *File) string {
 		why = fmt.Sprintf("a project can only switch it off, and it is off (%s)", source)
 	case SwitchOn:
 		why = fmt.Sprintf("a project can only switch it on, and it is on (%s)", source)
-	case UserOnly:
+	case UserOnly, Private:
 		return k.fileRefusal(user)
-	case Private:
-		why = "no project decides which of your secrets is used"
 	default:
 		return "you have not trusted this file as it is now; `stockade config trust` shows what it asks for"
 	}
@@ -104,7 +102,7 @@ func (k *key) refusal(old any, source string, user *File) string {
 // fileRefusal says why the environment's value was not taken, or that of a
 // project whatever a person thinks of it.
 func (k *key) fileRefusal(user *File) string {
-	return fmt.Sprintf("only a person decides who can be reached and who is believed; set %s in %s", k.name, ownFile(user))
+	return fmt.Sprintf("only a person decides who is reached and believed, what tools see and which key is used; set %s in %s", k.name, ownFile(user))
 }
 
 func ownFile(user *File) string {

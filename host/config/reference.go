@@ -62,7 +62,11 @@ func Annotated() string {
 		}
 		b.WriteByte('\n')
 		keydoc.Comment(&b, k.doc)
-		keydoc.Comment(&b, fmt.Sprintf("(%s; %s)", k.kind, k.class))
+		from := ""
+		if k.class.fileOnly() {
+			from = "; not from the environment"
+		}
+		keydoc.Comment(&b, fmt.Sprintf("(%s; %s%s)", k.kind, k.class, from))
 		fmt.Fprintf(&b, "#%s = %s\n", name, k.kind.format(k.get(&c)))
 	}
 	return b.String()

@@ -114,7 +114,7 @@ func (c *Call) conclude(ctx context.Context, decision policy.Decision, question 
 	}
 	switch {
 	case ctx.Err() != nil:
-		r := tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before it ran", c.call.Tool)
+		r := c.cancelled()
 		return policy.Grant{}, &r, nil
 	case decision.Effect() == policy.Allow:
 		grant, err = decision.Grant()
@@ -154,6 +154,9 @@ func denied(name string, decision policy.Decision, answer policy.Answer) tool.Re
 		r.Err.Message += "; " + x.Change
 	}
 	r.Err.Hint = "do not try again in another way; say what you wanted to do and let the person decide"
+	if decision.Rule() == policy.MountsRule {
+		r.Err.Hint = "name a path that tools are shown, or say what you wanted to do and let the person decide"
+	}
 	return r
 }
 

@@ -92,7 +92,7 @@ func (c *Call) carryOut(ctx context.Context) (tool.Result, error) {
 	if refusal != nil {
 		return *refusal, nil
 	}
-	if refusal := c.checkArgs(entry); refusal != nil {
+	if refusal := c.checkArgs(ctx, entry); refusal != nil {
 		return *refusal, nil
 	}
 	if refusal := c.checkSeen(entry); refusal != nil {
@@ -150,11 +150,23 @@ func (c *Call) find() (*tool.Entry, *tool.Result) {
 	return nil, &r
 }
 
-func (c *Call) checkArgs(entry *tool.Entry) *tool.Result {
-	args, err := entry.Schema.Check(c.call.Args)
+const maxHintSchema = 8 << 10 // bytes
+
+func (c *Call) cancelled() tool.Result {
+	return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before it ran", c.call.Tool)
+}
+
+func (c *Call) checkArgs(ctx context.Context, entry *tool.Entry) *tool.Result {
+	args, err := entry.Schema.Check(ctx, c.call.Args)
+	if err != nil && ctx.Err() != nil {
+		r := c.cancelled()
+		return &r
+	}
 	if err != nil {
 		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%s: %v", entry.Name, err)
-		r.Err.Hint = "the schema of the arguments is: " + string(entry.Parameters)
+		if len(entry.Parameters) <= maxHintSchema { // a longer one would only push out what the model knows
+			r.Err.Hint = "the schema of the arguments is: " + string(entry.Parameters)
+		}
 		return &r
 	}
 	c.call.Args = args

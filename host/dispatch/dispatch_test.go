@@ -47,6 +47,9 @@ var errDisk = errors.New("no space left on device")
 
 func newWorld(t testing.TB, opts policy.Options) *world {
 	t.Helper()
+	if opts.Mounts == nil {
+		opts.Mounts = []policy.Mount{{Host: "/work", Write: true}}
+	}
 	w := &world{t: t, fail: map[session.Type]error{}, policy: policy.New(opts), changes: []tool.Change{aFile("new.txt", "hello\n")}}
 	log := session.NewLog(store{w: w}, "s", time.Now)
 	log.Observe(func(e session.Event) {

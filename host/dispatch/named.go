@@ -1,33 +1,85 @@
 package dispatch
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// NamedFiles finds the regular files that the arguments of a call name, by way
-// of links too, for a policy to decide by. It opens none. That a name leads
-// elsewhere by the time when the call runs opens nothing: what the grant says is
-// compared with what is found then.
+// NamedFiles finds what the arguments of a call name, by way of links too, for a
+// policy to decide by. It opens nothing, and looks at nothing that no mount shows.
+// That a name leads elsewhere by the time when the call runs opens nothing: what
+// the grant says is compared with what is found then.
 func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []tool.NamedFile {
 	if entry.Capabilities.Files == tool.FilesNone {
 		return nil
 	}
-	var out []tool.NamedFile
-	for _, f := range policy.PathArgs(call, entry) {
-		if !p.Sees(f.Path) {
+	named := policy.PathArgs(call, entry)
+	for i := range named {
+		f := &named[i]
+		m, ok := p.Sees(f.Named)
+		if !ok {
 			continue
 		}
-		real, err := filepath.EvalSymlinks(f.Path)
-		if err != nil {
-			continue
-		}
-		if st, err := os.Lstat(real); err == nil && st.Mode().IsRegular() {
-			out = append(out, tool.NamedFile{Arg: f.Arg, Path: real})
-		}
+		var st fs.FileInfo
+		f.Path, st = lead(m.Host, f.Named)
+		f.Regular = st != nil && st.Mode().IsRegular()
+		f.InRepository = f.Path != "" && entry.Capabilities.Files == tool.FilesWrite && slices.ContainsFunc(policy.Paths{}.Repository(filepath.ToSlash(f.Path), false), func(dir string) bool {
+			_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+			return err == nil
+		})
 	}
-	return out
+	return named
+}
+
+// maxLinks is that of Linux.
+const maxLinks = 40
+
+// lead follows the links from a directory to a name below it, as the file system
+// of a guest does: none leads out of the directory, and none is absolute. It
+// returns the real name, also of what is not there, or an empty one.
+func lead(root, name string) (string, fs.FileInfo) {
+	rel, err := filepath.Rel(root, name)
+	if err != nil {
+		return "", nil
+	}
+	sep := string(filepath.Separator)
+	at, links := root, 0
+	st, err := os.Lstat(root)
+	for todo := strings.Split(rel, sep); len(todo) > 0; {
+		part := todo[0]
+		todo = todo[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			if at == root {
+				return "", nil
+			}
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, part)
+		if st, err = os.Lstat(next); err != nil {
+			return filepath.Join(append([]string{next}, todo...)...), nil
+		}
+		if st.Mode().Type() != fs.ModeSymlink {
+			at = next
+			continue
+		}
+		target, err := os.Readlink(next)
+		if links++; err != nil || links > maxLinks || filepath.IsAbs(target) {
+			return "", nil
+		}
+		todo = append(strings.Split(filepath.FromSlash(target), sep), todo...)
+	}
+	if err != nil {
+		return at, nil
+	}
+	return at, st
 }

@@ -169,7 +169,8 @@ func TestCallsThatNameSecretFiles(t *testing.T) {
 			call := aCall("file_read", `{"path":"`+c.path+`"}`)
 			call.Cwd = ws
 			r, err := w.call(t.Context(), call)
-			if err != nil || r.Err != nil || w.did("ask") != c.asked {
+			refused := strings.HasPrefix(name, "outside") // before it runs
+			if err != nil || (r.Err != nil) != refused || w.did("run") == refused || w.did("ask") != c.asked {
 				t.Errorf("asked %v: %+v, %v", w.did("ask"), r.Err, err)
 			}
 			want := ""
@@ -222,6 +223,56 @@ func TestATriedCallTellsNoSecret(t *testing.T) {
 			if strings.Contains(string(r.Envelope()), "swordfish") {
 				t.Errorf("told %s", r.Envelope())
 			}
+		}
+	}
+}
+
+// What a call names is found as the file system of a guest finds it: no link
+// leads out of a mount, nothing is looked at outside, and what is not there has a
+// place all the same.
+func TestWhereArgumentsLead(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ws/a", "ws/d/b", "ws/bare/HEAD", "out/c"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{
+		"ws/to-a": "a", "ws/to-d": "./d/", "ws/up": "d/../a", "ws/out": "../out/c", "ws/round": "../ws/a", "ws/absolute": dir + "/ws/a", "ws/dangling": "d/new", "ws/loop": "loop", "ws/r": "bare",
+	} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := policy.New(policy.Options{Mounts: []policy.Mount{{Host: dir + "/ws", Write: true}}, Masked: []string{dir + "/ws/d/masked"}})
+	entry, ok := catalog(t).Find("file_write")
+	if !ok {
+		t.Fatal("no file_write")
+	}
+	for path, want := range map[string]tool.NamedFile{
+		"a": {Path: "ws/a", Regular: true}, "to-a": {Path: "ws/a", Regular: true}, "to-d/b": {Path: "ws/d/b", Regular: true}, "up": {Path: "ws/a", Regular: true}, "d": {Path: "ws/d"}, ".": {Path: "ws"},
+		"to-d/../a": {Path: "ws/a", Regular: true}, // as text, before links
+		"new/x":     {Path: "ws/new/x"}, "dangling": {Path: "ws/d/new"}, "to-d/new": {Path: "ws/d/new"},
+		"out": {}, "round": {}, "absolute": {}, "loop": {}, "../out/c": {}, "/etc/passwd": {}, "d/masked/x": {},
+		"bare/config": {Path: "ws/bare/config", InRepository: true}, "r/hooks/x": {Path: "ws/bare/hooks/x", InRepository: true}, "bare/objects/x": {Path: "ws/bare/objects/x"},
+	} {
+		call := aCall("file_write", `{"path":"`+path+`"}`)
+		call.Cwd = dir + "/ws"
+		if want.Path != "" {
+			want.Path = filepath.Join(dir, want.Path)
+		}
+		want.Arg, want.Named = "path", filepath.Clean(filepath.Join(call.Cwd, path))
+		if filepath.IsAbs(path) {
+			want.Named = path
+		}
+		if diff := cmp.Diff([]tool.NamedFile{want}, NamedFiles(p, call, entry)); diff != "" {
+			t.Errorf("%s: %s", path, diff)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (c *Call) settle(ctx context.Context, decision policy.Decision, grant polic
 	if staged != nil {
 		var err error
 		if changes, err = staged.Changes(ctx); err != nil {
-			staged, result = nil, c.unmade(ctx, result, err)
+			staged, result = nil, c.unmade(ctx, grant, result, err)
 		}
 	}
 	// Also of a call that was allowed: some changes are asked about each time.
@@ -77,9 +77,9 @@ func (c *Call) settle(ctx context.Context, decision policy.Decision, grant polic
 	if c.State() == StateAwaitingPermission {
 		c.enter(StateExecuting) // what it has been given permission for
 	}
-	body, err := c.changes(changes)
+	body, err := c.changes(ctx, changes)
 	if err != nil {
-		return c.unmade(ctx, result, err), nil
+		return c.unmade(ctx, grant, result, err), nil
 	}
 	if _, err := c.record(ctx, session.TypeCallChanges, body); err != nil {
 		return tool.Result{}, err
@@ -92,11 +92,11 @@ func (c *Call) settle(ctx context.Context, decision policy.Decision, grant polic
 		c.report(tool.Progress{Level: "warn", Message: err.Error()})
 		return result, nil
 	}
-	return c.unmade(ctx, result, err), nil
+	return c.unmade(ctx, grant, result, err), nil
 }
 
 // unmade is the result of a call whose changes are not made, and why.
-func (c *Call) unmade(ctx context.Context, result tool.Result, err error) tool.Result {
+func (c *Call) unmade(ctx context.Context, grant policy.Grant, result tool.Result, err error) tool.Result {
 	var r tool.Result
 	switch {
 	case errors.Is(err, policy.ErrChanged):
@@ -104,6 +104,10 @@ func (c *Call) unmade(ctx context.Context, result tool.Result, err error) tool.R
 		r.Err.Hint = "somebody else changed files during the call; look at them again, then repeat the call"
 	case ctx.Err() != nil:
 		r = tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before its changes were made", c.call.Tool)
+	case errors.Is(err, context.DeadlineExceeded):
+		r = tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out while its changes were compared or written: %v", c.call.Tool, err)
+		r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind; change less in one call" +
+			grant.Raise(policy.TimeoutKey, uint64(grant.Limits().Timeout))
 	default:
 		r = tool.Failed(tool.CodeNotKept, tool.IOError, "%s: its changes could not be made: %v", c.call.Tool, err)
 		r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind"
@@ -149,18 +153,23 @@ func (c *Call) decideTried(ctx context.Context, decision policy.Decision, result
 const (
 	maxListed = 10_000   // changes in the log
 	maxHashed = 16 << 20 // bytes of a file whose content is hashed for the log
+	maxAll    = 1 << 30  // bytes that are hashed of all files
 )
 
 // changes is what the log says of what is about to be changed. It fails if
 // that is not possible any more.
-func (c *Call) changes(changes []tool.Change) (session.Changes, error) {
+func (c *Call) changes(ctx context.Context, changes []tool.Change) (session.Changes, error) {
 	body := session.Changes{Tool: c.call.Tool, More: max(len(changes)-maxListed, 0)}
+	left := int64(maxAll)
 	for _, change := range changes[:min(len(changes), maxListed)] {
-		before, err := logged(change.Before)
+		if err := ctx.Err(); err != nil {
+			return body, err
+		}
+		before, err := logged(change.Before, &left)
 		if err != nil { // the host's file is another one by now
 			return body, fmt.Errorf("%s: %w: %w", change.Path, policy.ErrChanged, err)
 		}
-		after, err := logged(change.After)
+		after, err := logged(change.After, &left)
 		if err != nil {
 			return body, fmt.Errorf("%s: %w", change.Path, err)
 		}
@@ -171,12 +180,14 @@ func (c *Call) changes(changes []tool.Change) (session.Changes, error) {
 	return body, nil
 }
 
-func logged(v *tool.Version) (*session.Version, error) {
+// logged hashes the content if it is small and left has room for it.
+func logged(v *tool.Version, left *int64) (*session.Version, error) {
 	if v == nil {
 		return nil, nil
 	}
 	out := &session.Version{Bytes: v.Size, Mode: v.Mode.String()}
-	if v.Mode.IsRegular() && v.Size <= maxHashed {
+	if v.Mode.IsRegular() && v.Size <= min(maxHashed, *left) {
+		*left -= v.Size
 		sum, err := v.SHA256()
 		if err != nil {
 			return nil, err

@@ -82,6 +82,8 @@ func TestWhatCannotBeCommittedIsTold(t *testing.T) {
 		"changed before the question": {changes: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeChanged},
 		"changed before the commit":   {commit: fmt.Errorf("a.txt: %w", policy.ErrChanged), code: tool.CodeChanged},
 		"no space":                    {commit: errDisk, code: tool.CodeNotKept},
+		"no time to compare":          {changes: context.DeadlineExceeded, code: tool.CodeTimeout},
+		"no time to commit":           {commit: fmt.Errorf("prepare a.txt: %w", context.DeadlineExceeded), code: tool.CodeTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}})
@@ -188,6 +190,30 @@ func TestAQuestionSaysThatNotAllIsShown(t *testing.T) {
 	}
 	if _, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil || q.Warning == "" {
 		t.Errorf("the question warns %q, %v", q.Warning, err)
+	}
+}
+
+// The log lists all that is changed, and hashes as much as does not take long.
+func TestTheLogHashesSoMuch(t *testing.T) {
+	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Allow, Tool: "file_write"}}})
+	const files = 2 * maxAll / maxHashed
+	w.changes = nil
+	for i := range files {
+		c := aFile(fmt.Sprint(i), "")
+		c.After.Size = maxHashed // so it says
+		w.changes = append(w.changes, c)
+	}
+	if _, err := w.call(t.Context(), aCall("file_write", `{}`)); err != nil {
+		t.Fatal(err)
+	}
+	hashed, listed := 0, body[session.Changes](w, session.TypeCallChanges).Files
+	for _, f := range listed {
+		if f.After.SHA256 != "" {
+			hashed++
+		}
+	}
+	if len(listed) != files || hashed != maxAll/maxHashed {
+		t.Errorf("%d of %d files are listed, %d with a hash", len(listed), files, hashed)
 	}
 }
 

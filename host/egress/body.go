@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -13,14 +14,14 @@ import (
 var errWire = errors.New("the body is too large as it comes")
 
 // read reads the body, decompressed and without secrets, of which it keeps so
-// many bytes. What
+// many bytes; redacted says that one was in it. What
 // comes over the wire is bounded on its own: compressed data can expand to
 // nothing, too.
-func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated bool, err error) {
+func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated, redacted bool, err error) {
 	limit := int64(x.grant.Limits().HTTPResponseBytes)
 	tooLarge := &Error{Kind: TooLarge, Limit: limit}
 	if !x.cuts && resp.ContentLength > limit {
-		return nil, false, tooLarge
+		return nil, false, false, tooLarge
 	}
 	received.r = resp.Body
 	ahead := 0
@@ -30,26 +31,28 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 	wire := &bounded{r: received, left: limit + int64(ahead)}
 	r, err := x.decoded(resp, wire)
 	if err != nil {
-		return nil, false, x.broken(err, tooLarge)
+		return nil, false, false, x.broken(err, tooLarge)
 	}
 	body, err = io.ReadAll(io.LimitReader(r, int64(x.keep+ahead)+1))
 	behind := max(len(body)-x.keep, 0)
 	switch {
 	case behind > 0 && !x.cuts:
-		return nil, false, tooLarge
+		return nil, false, false, tooLarge
 	case behind == 0 && err != nil:
-		return nil, false, x.broken(err, tooLarge)
+		return nil, false, false, x.broken(err, tooLarge)
 	case err != nil:
 		// It has broken off, perhaps in the middle of a secret. To leave out no more
 		// than what agrees with one would let a guest guess byte by byte.
 		behind = max(behind, ahead)
 	}
-	body = x.e.redactBody(body)
+	clean := x.e.redactBody(body)
+	redacted = !bytes.Equal(clean, body)
+	body = clean
 	if len(body) > x.keep && !x.cuts {
-		return nil, false, tooLarge
+		return nil, false, false, tooLarge
 	}
 	kept := min(max(len(body)-behind, 0), x.keep)
-	return body[:kept:kept], kept < len(body), nil
+	return body[:kept:kept], kept < len(body), redacted, nil
 }
 
 func (x *fetch) broken(err error, tooLarge *Error) error {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/textproto"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,13 +30,15 @@ type Request struct {
 	MaxBytes int
 	// Fill returns the headers with what the guest may not see in them, or an
 	// error. What it changes is sent with this request, and with none that a
-	// redirect leads to. A header that it changes has one value. Authorization is
-	// sent only if Fill has changed it. Nil changes nothing.
+	// redirect leads to. A header that it changes has one value, and no part of
+	// the answer is asked for then. Authorization is sent only if Fill has changed
+	// it. Nil changes nothing.
 	Fill func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
 }
 
 // Response is the last answer, after all redirects, without the secrets that
-// [Options].Redact knows.
+// [Options].Redact knows, and without the length and the digests of a body that
+// holds one, or may.
 type Response struct {
 	Status    int
 	URL       string
@@ -99,6 +102,8 @@ type fetch struct {
 	method  string
 	headers http.Header
 	first   http.Header // with what Fill has changed; nil once that was sent
+	filled  bool        // Fill has changed something
+	asked   int64       // the size of the first request, as the guest wrote it
 	body    []byte
 	keep    int  // bytes of the answer's body
 	cuts    bool // rather than fail
@@ -124,7 +129,7 @@ func (x *fetch) fill(fill func(*url.URL, map[string][]string, []byte) (map[strin
 	if err != nil {
 		return err
 	}
-	x.first = filled
+	x.first, x.asked = filled, size(x.target, x.headers, x.body)
 	for name, values := range x.headers {
 		if slices.Equal(values, filled[name]) {
 			continue
@@ -133,9 +138,26 @@ func (x *fetch) fill(fill func(*url.URL, map[string][]string, []byte) (map[strin
 			return fmt.Errorf("header %q: with what the host fills in it is sent once", name)
 		}
 		delete(x.headers, name)
+		x.filled = true
+	}
+	if !x.filled {
+		return nil
+	}
+	for _, name := range slicing {
+		if len(filled[textproto.CanonicalMIMEHeaderKey(name)]) > 0 {
+			return fmt.Errorf("header %q: with what the host fills in nothing is asked for in parts", name)
+		}
 	}
 	return nil
 }
+
+// slicing are the headers with which a guest would choose a part of an answer,
+// and a part of what was filled in is not known when a server repeats it.
+var slicing = []string{"if-range", "range", "request-range"}
+
+// aboutBody are the headers that tell of a body as it came. Where something was
+// taken out of it they would tell how long that was, or whether a guess is right.
+var aboutBody = []string{"Content-Digest", "Content-Length", "Content-Md5", "Content-Range", "Digest", "Repr-Digest"}
 
 // sent are the headers of the next request.
 func (x *fetch) sent() http.Header {
@@ -187,7 +209,11 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 	if err := d.Err(); err != nil {
 		return nil, "", fail(Denied, err)
 	}
-	if err := x.grant.TakeRequest(d, size(x.target, x.sent(), x.body)); err != nil {
+	sent := x.asked // what a guest can measure tells no length of what was filled in
+	if x.first == nil {
+		sent = size(x.target, x.headers, x.body)
+	}
+	if err := x.grant.TakeRequest(d, sent); err != nil {
 		return nil, "", fail(Denied, err)
 	}
 	conn, err := x.e.open(ctx, d, nil)
@@ -211,9 +237,15 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 		return &Response{Status: wire.StatusCode}, location, nil
 	}
 	resp = &Response{Status: wire.StatusCode, URL: x.e.opts.Redact.Text(x.target.url.String())}
-	resp.Body, resp.Truncated, err = x.read(wire, &received)
+	redacted := false
+	resp.Body, resp.Truncated, redacted, err = x.read(wire, &received)
 	if err != nil {
 		return nil, "", err
+	}
+	if redacted || x.filled { // a body that was not read to its end, or is none, may hold it too
+		for _, name := range aboutBody {
+			wire.Header.Del(name)
+		}
 	}
 	resp.Headers = x.e.redactPairs(pairs(wire.Header))
 	return resp, "", nil

@@ -95,6 +95,9 @@ func TestWhatIsNotFilledInIsNotSent(t *testing.T) {
 		"behind an empty one":    {Request{Headers: two("", "Bearer mine"), Fill: same}, Invalid},
 		"before what is filled":  {Request{Headers: two("Bearer mine", "Bearer PLACEHOLDER"), Fill: fills}, Denied},
 		"behind what is filled":  {Request{Headers: two("Bearer PLACEHOLDER", "Bearer mine"), Fill: fills}, Denied},
+		"in parts":               {Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"range", "bytes=0-9"}}, Fill: fills}, Denied},
+		"in parts, perhaps":      {Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"If-Range", "x"}}, Fill: fills}, Denied},
+		"in parts, as it was":    {Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"Request-Range", "bytes=0-9"}}, Fill: fills}, Denied},
 		"twice the same":         {Request{Headers: two("Bearer PLACEHOLDER", "Bearer PLACEHOLDER"), Fill: fills}, Denied},
 	} {
 		c.req.Method, c.req.URL = "GET", "https://a.example/"

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -9,11 +10,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 const repeated = "filled-in/value+1"
@@ -187,5 +190,107 @@ func TestLimitsHoldForWhatIsRedacted(t *testing.T) {
 	req.URL += "?" + strings.Repeat("x", 1000)
 	if resp, err = w.Fetch(t.Context(), grant, req); err != nil || !resp.Truncated || len(resp.Body) != 100 {
 		t.Errorf("a long answer: %+v, %v", resp, err)
+	}
+}
+
+// guest asks for things with a secret that the person has bound to a.example.
+type guest struct {
+	w           *world
+	grant       policy.Grant
+	table       *secret.Table
+	placeholder string
+}
+
+type shelf secret.Record
+
+func (s shelf) Get(context.Context, string) (secret.Record, error) { return secret.Record(s), nil }
+
+func newGuest(t *testing.T, handler http.HandlerFunc) *guest {
+	t.Helper()
+	w := newWorld(t, names(map[string][]string{"a.example": {public}}), knowing)
+	w.wires.plug(public+":443", secure(t, handler, "a.example").Listener.Addr())
+	info := secret.Info{Name: "T", Hosts: []string{"a.example"}}
+	table := secret.NewTable([]tool.Secret{{Name: "T"}}, shelf{info, secret.NewValue(repeated)})
+	placeholder, err := table.Placeholder(t.Context(), "T")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &guest{w, granted(t, policy.Limits{HTTPRequests: 1000}, "a.example"), table, placeholder}
+}
+
+func (g *guest) ask(t *testing.T, method string, headers ...[2]string) (*Response, error) {
+	return g.w.Fetch(t.Context(), g.grant, Request{Method: method, URL: "https://a.example/", Headers: headers, Fill: g.table.Fill})
+}
+
+// A server that repeats so many bytes of a header is no knife in the hands of a
+// guest: what stands beside the value is not for it to choose.
+func TestAGuestDoesNotCutASecret(t *testing.T) {
+	sent := 0
+	g := newGuest(t, func(rw http.ResponseWriter, r *http.Request) {
+		sent++
+		header := r.Header.Get("Authorization")
+		fmt.Fprint(rw, header[:min(len(header), 60)])
+	})
+	for n := range 70 {
+		pad := strings.Repeat("x", n)
+		for _, value := range []string{pad + g.placeholder, pad + " " + g.placeholder, "Bearer " + pad + g.placeholder, "Bearer " + pad + " " + g.placeholder, g.placeholder + pad} {
+			resp, err := g.ask(t, "GET", [2]string{"Authorization", value})
+			if err == nil && strings.Contains(string(resp.Body), repeated[:4]) {
+				t.Errorf("%d characters of padding: %q", n, resp.Body)
+			}
+		}
+	}
+	if sent != 3 { // the bare one twice, and one behind Bearer
+		t.Errorf("%d requests were sent", sent)
+	}
+}
+
+// The length and the digests of a body from which something was taken are
+// those of the whole.
+func TestTheLengthOfWhatWasTakenOutIsNotTold(t *testing.T) {
+	repeats := true
+	g := newGuest(t, func(rw http.ResponseWriter, r *http.Request) {
+		body := "hello"
+		if repeats {
+			body += repeated
+		}
+		for _, name := range []string{"Content-Digest", "Repr-Digest", "Digest", "Content-MD5"} {
+			rw.Header().Set(name, "x")
+		}
+		rw.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		rw.Header().Set("ETag", "y")
+		fmt.Fprint(rw, body)
+	})
+	with := [2]string{"Authorization", "Bearer " + g.placeholder}
+	for what, c := range map[string]struct {
+		method  string
+		headers [][2]string
+		repeats bool
+		told    int // of the five
+	}{
+		"with a secret":                      {"GET", [][2]string{with}, true, 0},
+		"with a secret, of which nothing is": {"GET", [][2]string{with}, false, 0},
+		"HEAD, with a secret":                {"HEAD", [][2]string{with}, true, 0},
+		"without, and one is there":          {"GET", nil, true, 0},
+		"without":                            {"GET", nil, false, 5},
+		"HEAD, without":                      {"HEAD", nil, false, 5},
+	} {
+		repeats = c.repeats
+		resp, err := g.ask(t, c.method, c.headers...)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		told, etag := 0, false
+		for _, h := range resp.Headers {
+			switch h[0] {
+			case "content-length", "content-digest", "repr-digest", "digest", "content-md5":
+				told++
+			case "etag":
+				etag = true
+			}
+		}
+		if told != c.told || !etag {
+			t.Errorf("%s: %q", what, resp.Headers)
+		}
 	}
 }

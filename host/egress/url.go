@@ -38,67 +38,21 @@ func parseTarget(s string) (target, error) {
 }
 
 func parseURL(s string) (t target, err error) {
-	scheme, rest, ok := strings.Cut(s, "://")
-	switch scheme = strings.ToLower(scheme); {
-	case !ok || scheme != "http" && scheme != "https":
-		return t, errors.New("it does not begin with http:// or https://")
-	case scheme == "http":
-		t.proto, t.port = policy.HTTP, 80
-	default:
-		t.proto, t.port = policy.HTTPS, 443
-	}
-	authority, rest := rest, ""
-	if i := strings.IndexAny(authority, "/?#"); i >= 0 {
-		authority, rest = authority[:i], authority[i:]
-	}
-	if strings.ContainsRune(authority, '@') {
-		return t, errors.New("it has a user name before the host")
+	origin, rest, err := policy.ParseOrigin(s)
+	if err != nil {
+		return t, err
 	}
 	if err := checkReference(rest); err != nil {
 		return t, err
 	}
-	host, port, hasPort, err := splitAuthority(authority)
-	if err != nil {
-		return t, err
-	}
-	if hasPort {
-		if t.port, err = policy.ParsePort(port); err != nil {
-			return t, err
-		}
-	}
-	if t.host, err = policy.ParseHost(host); err != nil {
-		return t, err
-	}
+	t.proto, t.host, t.port = origin.Protocol, origin.Host, origin.Port
 	rest, _, _ = strings.Cut(rest, "#") // a fragment is not sent
-	authority = t.authority()
+	authority := t.authority()
 	t.url, err = url.Parse(string(t.proto) + "://" + authority + rest)
 	if err != nil || t.url.Host != authority || t.url.User != nil || t.url.Opaque != "" || t.url.Scheme != string(t.proto) {
 		return t, errors.New("what follows the host is not a path and a query")
 	}
 	return t, nil
-}
-
-// splitAuthority takes the port off a host. IPv6 stands in brackets, which it
-// keeps.
-func splitAuthority(s string) (host, port string, hasPort bool, err error) {
-	colon := strings.LastIndexByte(s, ':')
-	if strings.HasPrefix(s, "[") {
-		end := strings.IndexByte(s, ']')
-		switch {
-		case end == len(s)-1:
-			return s, "", false, nil
-		case end < 0 || s[end+1] != ':':
-			return "", "", false, errors.New("brackets hold an IPv6 address, and only a port can follow")
-		}
-		return s[:end+1], s[end+2:], true, nil
-	}
-	switch {
-	case colon < 0:
-		return s, "", false, nil
-	case strings.Count(s, ":") > 1:
-		return "", "", false, errors.New("an IPv6 address stands in brackets")
-	}
-	return s[:colon], s[colon+1:], true, nil
 }
 
 // checkReference refuses characters that have to be escaped in a URL and that

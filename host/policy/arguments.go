@@ -15,6 +15,7 @@ import (
 type arguments struct {
 	raw     json.RawMessage
 	cwd     string
+	work    *work // what looking at them takes
 	decoded bool
 	all     map[string]json.RawMessage
 
@@ -28,6 +29,15 @@ type lookedUp struct {
 	// lacks: the pointer has led nowhere at some of the places where it was
 	// followed to.
 	lacks bool
+	// unknown: there was not enough work left to look.
+	unknown bool
+	work    *work
+}
+
+// take is [work.take]; without it nothing is known of the values.
+func (l *lookedUp) take(units int) bool {
+	l.unknown = l.unknown || !l.work.take(units)
+	return !l.unknown
 }
 
 // value is one argument, or a part of one.
@@ -89,12 +99,15 @@ func (a *arguments) object() map[string]json.RawMessage {
 // values returns what an argument, or a JSON pointer, names. More than one is
 // there if a pointer has a star, or names differ in case alone.
 func (a *arguments) values(arg string) *lookedUp {
+	if !a.work.take(1 + len(a.looked)/4) {
+		return &lookedUp{unknown: true}
+	}
 	for i := range a.looked {
 		if a.looked[i].arg == arg {
 			return &a.looked[i]
 		}
 	}
-	l := lookedUp{arg: arg}
+	l := lookedUp{arg: arg, work: a.work}
 	if pointer, ok := strings.CutPrefix(arg, "/"); ok {
 		l.inObject(a.object(), pointer, false)
 	} else {
@@ -121,6 +134,9 @@ func (l *lookedUp) inObject(object map[string]json.RawMessage, pointer string, l
 // named follows a pointer from the members with that name, in whatever case.
 func (l *lookedUp) named(object map[string]json.RawMessage, name, pointer string, more, likely bool) {
 	found := false
+	if !l.take(len(object)) {
+		return
+	}
 	for key, raw := range object {
 		if key == name || strings.EqualFold(key, name) {
 			found = true
@@ -148,6 +164,13 @@ func (l *lookedUp) follow(raw json.RawMessage, pointer string, more, likely bool
 		l.into(raw, pointer, likely)
 		return
 	}
+	cost := len(raw) / 8
+	if len(raw) > 0 && raw[0] != '"' {
+		cost = len(raw) * 16 // it is written anew
+	}
+	if !l.take(1 + cost) {
+		return
+	}
 	v := valueOf(raw)
 	v.likely = likely
 	l.values = append(l.values, v)
@@ -157,6 +180,7 @@ func (l *lookedUp) into(raw json.RawMessage, pointer string, likely bool) {
 	var object map[string]json.RawMessage
 	var list []json.RawMessage
 	switch {
+	case !l.take(len(raw) * 4):
 	case json.Unmarshal(raw, &object) == nil:
 		l.inObject(object, pointer, likely)
 	case json.Unmarshal(raw, &list) == nil:

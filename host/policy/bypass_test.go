@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -40,6 +41,10 @@ func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
 		`\let 'a[$(rm x)]=1'`, `"let" 'a[$(rm x)]=1'`, `test -v 'a[$(rm x)]'`, `printf -v 'a[$(rm x)]' y`, `read 'a[$(rm x)]'`, `unset 'a[$(rm x)]'`,
 		`"typeset" 'a[$(rm x)]=1'`, `"readonly" 'a[$(rm x)]=1'`, `"local" 'a[$(rm x)]=1'`, `mapfile -C 'rm x' a`, `"wait" -p 'a[$(rm x)]'`, `enable -f x y`,
 		"/lib64/ld-linux-x86-64.so.2 /bin/rm x", "ld-musl-x86_64.so.1 /bin/rm x", "sort --compress-program=x f", "split --filter=x f", "rg --pre x y",
+		"choom -n 0 -- rm x", "choom -n 0 rm x", "i386 rm x", "x86_64 rm x", "linux32 rm x", "uname26 rm x", "/usr/bin/i386 rm x", "ppc64le rm x", "s390x rm x", "aarch64 rm x",
+		"uclampset -m 1 rm x", "coresched exec -- rm x", "pipesz -s 4096 -- rm x", "enosys -s x rm x", "runcon -t t rm x", "ifne rm x", "chronic rm x", "envdir d rm x",
+		"run0 rm x", "systemd-inhibit rm x", "switch_root / /bin/rm x", "scriptlive -I in -B out", "slogin host rm x", "ldd ./x", "sdiff --diff-program=x a b", "pcre2grep p f",
+		"ssh-keygen -D ./x.so", "ssh-add -s ./x.so", "ssh -I ./x.so host", "ssh -o PKCS11Provider=./x.so host", "pkcs11-tool --module ./x.so", "nm --plugin ./x.so f",
 		"rbash -c x", "setarch x86_64 rm x", "bwrap rm x", "tmux new rm", "pypy3 x", "start-stop-daemon x", "run-parts x", "m4 x", "g++ x", "apt-get x",
 	} {
 		p := New(Options{Rules: []Rule{rule(t, "bash(command="+command+")", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
@@ -252,5 +257,73 @@ func TestPlainNumbers(t *testing.T) {
 		if got := plainNumber(in); got != want {
 			t.Errorf("%s is %s, want %s", in, got, want)
 		}
+	}
+}
+
+// What rules cost is counted. A project's file can make every call ask, and
+// neither make a decision slow nor hide what a higher layer says. Where the
+// whole is used up, nobody knows what the rules say, and that denies.
+func TestADecisionTakesBoundedWork(t *testing.T) {
+	heavy := func(source Source, pattern string, n int) Layer {
+		l := Layer{Source: source}
+		for i := range n {
+			r := deny(rule(t, "w(pattern:mode="+pattern+strings.Repeat("c", i)+")", source))
+			r.Origin = "/p/" + string(source) + ".toml:" + strings.Repeat("1", i%3+1)
+			l.Ceiling.Rules = append(l.Ceiling.Rules, r)
+		}
+		return l
+	}
+	names := Layer{Source: SourceProject} // each looks at another argument
+	for i := range 17_000 {
+		r := deny(rule(t, fmt.Sprintf("w(path:a%d=/a)", i), SourceProject))
+		names.Ceiling.Rules = append(names.Ceiling.Rules, r)
+	}
+	const long = `.*.*.*.*.*.*.*.*.*.*.*.*(\pL.*){200}b`
+	admin := Layer{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{deny(rule(t, "w(pattern:mode=a*)", SourceAdmin))}}}
+	flag := []Rule{rule(t, "w", SourceFlag)}
+	for name, c := range map[string]struct {
+		layers []Layer
+		tool   string
+		rules  []Rule
+		want   Effect
+		by     Source
+		says   []string
+		most   int
+	}{
+		"a project's":                        {layers: []Layer{heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take", "most for the project rule", "/p/project.toml:1"}, most: maxProjectWork},
+		"a project's, of another tool":       {layers: []Layer{heavy(SourceProject, long, 10)}, tool: "r", want: Allow, by: SourceDefault},
+		"a project's, where others deny":     {layers: []Layer{heavy(SourceProject, long, 10), admin}, rules: flag, want: Deny, by: SourceAdmin},
+		"a project's, of many arguments":     {layers: []Layer{names}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take"}, most: maxProjectWork},
+		"a project's, as many write them":    {layers: []Layer{heavy(SourceProject, "[a-z./-]+[.]go", 30)}, rules: flag, want: Allow, by: SourceFlag},
+		"the user's":                         {layers: []Layer{heavy(SourceUser, long, 10)}, rules: flag, want: Deny, by: SourceUser, says: []string{"units of work that a decision may", "most for the user rule", "/p/user.toml:1"}, most: maxWork},
+		"the user's, where others deny":      {layers: []Layer{heavy(SourceUser, long, 10), admin}, want: Deny},
+		"the administrator's":                {layers: []Layer{heavy(SourceAdmin, long, 10)}, rules: flag, want: Deny, by: SourceAdmin, most: maxWork},
+		"the user's, beside a project's":     {layers: []Layer{heavy(SourceUser, "x"+long, 3), heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject},
+		"an answer that cannot be looked at": {layers: []Layer{heavy(SourceUser, long, 10)}, rules: []Rule{rule(t, "w(pattern:mode=a*)", SourceUser)}, want: Deny},
+	} {
+		value := strings.Repeat("a", maxMatched) // of which one pattern takes more than the whole
+		if name == "a project's" || c.want == Allow || strings.Contains(name, "beside") {
+			value = value[:8<<10]
+		}
+		e := entry(t, "w", writes)
+		if c.tool != "" {
+			e = entry(t, c.tool, reads)
+		}
+		d := New(Options{Layers: c.layers, Rules: c.rules}).Decide(call(e.Name, `{"mode":"`+value+`","list":{"y":[1,2]}}`), e)
+		if d.Effect() != c.want || c.by != "" && d.Source() != c.by {
+			t.Errorf("%s: %s by %s, want %s by %s (%.300s)", name, d.Effect(), d.Source(), c.want, c.by, d.Reason())
+		}
+		for _, want := range c.says {
+			if !strings.Contains(d.Reason(), want) {
+				t.Errorf("%s: it does not say %q: %.600s", name, want, d.Reason())
+			}
+		}
+		if spent := maxWork - d.work.left; c.most > 0 && spent > c.most {
+			t.Errorf("%s: it took %d units", name, spent)
+		}
+	}
+	example := `{"mode":"` + strings.Repeat("a", maxMatched) + `"}`
+	if err := deny(rule(t, "w(pattern:mode="+long+")", SourceProject)).Examples(nil, []string{example}); err == nil || !strings.Contains(err.Error(), "too much work") {
+		t.Errorf("examples: %v", err)
 	}
 }

@@ -16,13 +16,16 @@ import (
 // guestPath is a path of the host as a guest has it, and [Paths].
 func guestPath(host string) string { return path.Clean("/" + filepath.ToSlash(host)) }
 
+// closedTo is what can be done about a closed path.
+const closedTo = "no tool changes it, and no rule allows one to; a person can by hand"
+
 // Refused says what became of a call that met a special path, and what can be
 // done.
 func (s Special) Refused(host string) string {
 	is := fmt.Sprintf("%q is %s: %s", host, s.What, s.Why)
 	switch s.Care {
 	case Closed:
-		return is + "; no tool changes it, and no rule allows one to; a person can by hand"
+		return is + "; " + closedTo
 	case Asked:
 		return is + "; only a call whose changes can be shown before they are made changes it"
 	}
@@ -49,7 +52,7 @@ func (p *Policy) readsSecrets(d *Decision) {
 	for _, file := range d.call.Files {
 		name := guestPath(file.Path)
 		s, secret := Paths{}.Read(name)
-		if !secret || !p.Sees(file.Path) {
+		if _, seen := p.Sees(file.Path); !secret || !seen || !file.Regular {
 			continue
 		}
 		d.reads = append(d.reads, specialPath{name, s})
@@ -71,6 +74,7 @@ func (p *Policy) readsSecrets(d *Decision) {
 // is denied, and what is to be asked about is asked about each time, unless a
 // rule names the file.
 func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
+	d.work = newWork()
 	for _, c := range changes {
 		find := Paths{}.Change
 		if c.Kind == tool.Renamed && c.After != nil && c.After.Mode.IsDir() {
@@ -86,7 +90,7 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			case !special:
 			case s.Care == Closed:
 				d.effect, d.rule, d.source, d.origin = Deny, "closed "+s.Pattern, SourceDefault, ""
-				d.reason, d.closed = "it changes "+specialPath{name, s}.String(), true
+				d.reason, d.change = "it changes "+specialPath{name, s}.String(), closedTo
 				return d, true
 			case c.Kind == tool.DirectoryCreated && slices.ContainsFunc(changes, func(o tool.Change) bool { return strings.HasPrefix(guestPath(o.Path), name+"/") }):
 				// It comes with what is in it, which is asked about.
@@ -112,14 +116,32 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 	return d, true
 }
 
+// Foreseen is the decision if the call changes every file that it names and may
+// change: what can be told without running it.
+func (d Decision) Foreseen() Decision {
+	if d.effect == Deny || d.entry.Capabilities.Files != tool.FilesWrite {
+		return d
+	}
+	var changes []tool.Change
+	for _, f := range d.call.Files {
+		if f.Path != "" && (d.entry.Content == nil || d.entry.Content.Path == f.Arg) {
+			changes = append(changes, tool.Change{Path: f.Path, Kind: tool.Modified})
+		}
+	}
+	d, _ = d.After(changes)
+	return d
+}
+
 // answered reports whether a rule that allows the call names the file, without
 // links and patterns.
 func (p *Policy) answered(d *Decision, name string) (found bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	args := d.args()
-	p.index.find(d.entry.Name, args, func(i int) {
+	begin := func(i int) { args.work.begin(&p.rules[i]) }
+	p.index.find(d.entry.Name, args, begin, func(i int) {
 		r := &p.rules[i]
+		begin(i)
 		if found || r.Effect != Allow || r.matches(p, &d.call, args, d.entry, d.risk) != yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
 			return
 		}
@@ -129,6 +151,7 @@ func (p *Policy) answered(d *Decision, name string) (found bool) {
 			}
 		}
 	})
+	args.work.begin(nil)
 	return found
 }
 
@@ -139,15 +162,22 @@ func fromCwd(name, cwd string) string {
 	return filepath.Join(cwd, name)
 }
 
-// Sees reports whether a path of the host is in one of the mounts, by its name,
-// and not in what is masked there: nobody is asked about what no answer opens.
-func (p *Policy) Sees(host string) bool {
-	name := guestPath(host)
-	below := func(dir string) bool {
-		dir = guestPath(dir)
-		return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
+// Sees returns the mount in which a path of the host is, by its name, unless it
+// is in what is masked there: nobody is asked about what no answer opens.
+func (p *Policy) Sees(host string) (m Mount, ok bool) {
+	for _, o := range p.mounts {
+		if inDir(host, o.Host) && len(o.Host) > len(m.Host) { // the innermost
+			m, ok = o, true
+		}
 	}
-	return slices.ContainsFunc(p.mounts, func(m Mount) bool { return below(m.Host) }) && !slices.ContainsFunc(p.masked, below)
+	masked := func(dir string) bool { return inDir(host, dir) }
+	return m, ok && !slices.ContainsFunc(p.masked, masked)
+}
+
+// inDir reports whether a path of the host is a directory or in it, by its name.
+func inDir(host, dir string) bool {
+	host, dir = guestPath(host), guestPath(dir)
+	return host == dir || strings.HasPrefix(host, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // special lists the paths because of which the decision is about this call
@@ -167,7 +197,7 @@ func (d Decision) namedRule() (Rule, bool) {
 		return r, false
 	}
 	for _, f := range PathArgs(d.call, d.entry) {
-		if guestPath(f.Path) != special[0].path {
+		if guestPath(f.Named) != special[0].path {
 			continue
 		}
 		values := d.args().values(f.Arg).values
@@ -192,7 +222,7 @@ func PathArgs(call tool.Call, entry *tool.Entry) []tool.NamedFile {
 	var out []tool.NamedFile
 	add := func(arg string, raw json.RawMessage) {
 		if s, ok := str(raw); ok && s != "" && len(out) < maxPathArgs {
-			out = append(out, tool.NamedFile{Arg: arg, Path: fromCwd(s, call.Cwd)})
+			out = append(out, tool.NamedFile{Arg: arg, Named: fromCwd(s, call.Cwd)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {

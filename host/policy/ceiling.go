@@ -49,8 +49,11 @@ type Line struct {
 // Most is a number that one layer sets.
 type Most struct {
 	Value int64
+	Text  string // the number with its unit, for a person; empty where it has none
 	From  From
 }
+
+func (m Most) String() string { return cmp.Or(m.Text, strconv.FormatInt(m.Value, 10)) }
 
 // ModuleList is which modules one layer lets run, beside the built-in ones: any
 // that is in one of the lists.
@@ -232,8 +235,8 @@ func (c Ceiling) Narrows(n *Network) *Network {
 }
 
 // PermitsMount returns the widest form of a mount that is permitted, and which
-// layer says no.
-func (c Ceiling) PermitsMount(m Mount) (Mount, bool, From) {
+// layer says no, to the mount or to changes in it.
+func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
 	name := slashed(m.Host)
 	for _, l := range c.Directories {
 		seen, write := false, false
@@ -248,9 +251,11 @@ func (c Ceiling) PermitsMount(m Mount) (Mount, bool, From) {
 		if !seen {
 			return Mount{}, false, l.From
 		}
-		m.Write = m.Write && write
+		if m.Write && !write {
+			m.Write, from = false, l.From
+		}
 	}
-	return m, true, From{}
+	return m, true, from
 }
 
 // covers reports whether the pattern matches a path or a directory above it.

@@ -109,14 +109,14 @@ func (w world) ceiling(source Source) Ceiling {
 		c.Off = []Line{{w.pick(ExecKey, FilesKey, NetworkKey), from}}
 	}
 	if w.IntN(4) == 0 {
-		c.MinTier = &Most{int64(w.IntN(4)), from}
+		c.MinTier = &Most{Value: int64(w.IntN(4)), From: from}
 	}
 	for _, key := range []string{TimeoutKey, MemoryKey, FuelKey, OutputKey, BashTimeoutKey} {
 		if w.IntN(3) == 0 {
 			if c.Limits == nil {
 				c.Limits = map[string]Most{}
 			}
-			c.Limits[key] = Most{int64(1 + w.IntN(1_000_000_000_000)), from}
+			c.Limits[key] = Most{Value: int64(1 + w.IntN(1_000_000_000_000)), From: from}
 		}
 	}
 	return Narrow(c, c)
@@ -168,7 +168,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 			rules = append(rules, w.rule(SourceFlag, Allow, Ask, Deny))
 		}
 		w.Shuffle(len(layers), func(i, j int) { layers[i], layers[j] = layers[j], layers[i] })
-		mounts := []Mount{{"/work", true}, {"/data", true}, {"/home/ada/src", true}, {"/etc", true}}
+		mounts := []Mount{{Host: "/work", Write: true}, {Host: "/data", Write: true}, {Host: "/home/ada/src", Write: true}, {Host: "/etc", Write: true}}
 		c, e := w.call()
 		p := New(Options{
 			Mounts: mounts, Rules: rules, Layers: layers, Network: network, Tier: Tier(w.IntN(4)), ConfirmAll: w.IntN(4) == 0,
@@ -381,7 +381,7 @@ func TestAnEmptyListPermitsNothing(t *testing.T) {
 	if ok, _ := Permits(c.Providers, "openai"); ok {
 		t.Error("a provider")
 	}
-	p := New(Options{Mounts: []Mount{{"/work", true}}, Layers: []Layer{{Source: SourceAdmin, Ceiling: c}}})
+	p := New(Options{Mounts: []Mount{{Host: "/work", Write: true}}, Layers: []Layer{{Source: SourceAdmin, Ceiling: c}}})
 	if g, err := p.Decide(call("r", `{}`), entry(t, "r", reads)).Grant(); err != nil || len(g.Mounts()) != 0 {
 		t.Errorf("granted %v, %v", g.Mounts(), err)
 	}
@@ -415,8 +415,12 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 		"no host": {[]List{list("*.10.1.2.3", "my_host.example.com", "127.1", "10.0.0.0/8", "*", "*.com", "xn--a.example.com", "", "a.example.com:443", "https://a.example.com")},
 			map[string]bool{"10.1.2.3": false, "127.0.0.1": false, "a.example.com": false, "my.example.com": false}},
 	} {
-		p := New(Options{Network: user, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Hosts: c.lists}}}})
-		n := granted(t, p, call("get", "{}"), entry(t, "get", networks)).Network()
+		p := New(Options{Network: user, Rules: []Rule{rule(t, "get", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Hosts: c.lists}}}})
+		g, err := p.Decide(call("get", "{}"), entry(t, "get", networks)).Grant()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := g.Network()
 		for host, want := range c.want {
 			err := n.Decide(host, 443, HTTPS).Err()
 			if (err == nil) != want {

@@ -40,6 +40,7 @@ type Condition struct {
 	host  namePattern
 	words wordsPattern
 	re    *regexp.Regexp
+	steps int // that re can take for a byte
 	oneOf []string
 	max   float64
 	plain string // the value of Is as plain JSON
@@ -75,7 +76,7 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	case Words:
 		c.words, err = parseWordsPattern(value)
 	case Pattern:
-		c.re, err = compilePattern(value)
+		c.re, c.steps, err = compilePattern(value)
 	case OneOf:
 		if err = json.Unmarshal([]byte(value), &c.oneOf); err != nil || value == "null" {
 			err = fmt.Errorf(`%.80q is not a list such as ["a","b"]`, value)
@@ -102,22 +103,23 @@ const (
 
 // compilePattern compiles a pattern over the whole of a value. What does not
 // compile without what we put around it is none: "a)|(?:b" would be.
-func compilePattern(s string) (*regexp.Regexp, error) {
+func compilePattern(s string) (re *regexp.Regexp, steps int, err error) {
 	if len(s) > maxPattern {
-		return nil, fmt.Errorf("the pattern has more than %d bytes", maxPattern)
+		return nil, 0, fmt.Errorf("the pattern has more than %d bytes", maxPattern)
 	}
 	tree, err := syntax.Parse(s, syntax.Perl)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	program, err := syntax.Compile(tree.Simplify())
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(program.Inst) > maxProgram {
-		return nil, fmt.Errorf("the pattern %.40q is too large: its repetitions multiply", s)
+		return nil, 0, fmt.Errorf("the pattern %.40q is too large: its repetitions multiply", s)
 	}
-	return regexp.Compile(`\A(?:` + s + `)\z`)
+	re, err = regexp.Compile(`\A(?:` + s + `)\z`)
+	return re, len(program.Inst), err
 }
 
 // ParseCondition reads ARGUMENT=VALUE, KIND:ARGUMENT=VALUE, or either after a
@@ -193,6 +195,8 @@ func (c *Condition) holds(args *arguments, strict bool) truth {
 	found := args.values(c.arg)
 	values := found.values
 	switch {
+	case found.unknown:
+		return unsure
 	case values == nil:
 		return c.missing(args, strict)
 	case strict && found.lacks:
@@ -203,6 +207,9 @@ func (c *Condition) holds(args *arguments, strict bool) truth {
 		out = yes
 	}
 	for i := range values {
+		if !args.work.take(c.cost(&values[i])) {
+			return unsure
+		}
 		// What is turned around is read the other way: a rule that denies all
 		// but one command wants to be certain that it is that one.
 		t := c.one(&values[i], args, strict != c.not)

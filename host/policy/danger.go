@@ -74,6 +74,7 @@ func init() {
 // number of their operands that come before it.
 var wrappers = map[string]int{
 	"timeout": 1, "taskset": 1, "chrt": 1, "flock": 1, "chroot": 1, "ssh": 1, "setarch": 1, "perf": 1,
+	"runcon": 1, "envdir": 1, "envuidgid": 1, "setuidgid": 1, "setlock": 1, "faketime": 1,
 }
 
 // shells take the command from one argument or, with none, from their standard
@@ -82,11 +83,12 @@ var shells = strings.Fields("sh bash rbash dash ash zsh ksh mksh fish csh tcsh")
 
 func init() {
 	for name := range strings.FieldsSeq(`env command builtin exec eval trap nohup nice ionice setsid stdbuf time xargs parallel watch entr strace ltrace
-		valgrind gdb unbuffer script hyperfine rlwrap busybox toybox systemd-run unshare nsenter setpriv capsh prlimit linux32 linux64 fakeroot firejail
+		valgrind gdb unbuffer script hyperfine rlwrap busybox toybox systemd-run unshare nsenter setpriv capsh prlimit choom uclampset coresched pipesz
+		enosys chronic ifne systemd-inhibit systemd-cat eatmydata cgexec fakeroot firejail
 		dbus-run-session xvfb-run torsocks proxychains start-stop-daemon sudo doas pkexec su runuser run0`) {
 		wrappers[name] = 0
 	}
-	for _, name := range shells {
+	for _, name := range slices.Concat(shells, personalities[1:]) {
 		wrappers[name] = 0
 	}
 }

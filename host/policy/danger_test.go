@@ -40,6 +40,7 @@ func TestWhatIsRegretted(t *testing.T) {
 		"bash -c 'rm x'": "rm", "sh -c rm": "rm", `bash -c "rm $X"`: "rm", `bash -c "cd a && rm b"`: "rm", "bash -lc 'rm x'": "rm", "eval rm x": "rm", "eval 'rm x'": "rm", "trap 'rm x' EXIT": "rm", "bash -c \"sh -c 'rm x'\"": "rm",
 		"busybox rm x": "rm", "busybox sh -c 'rm x'": "rm", "flock f rm x": "rm", "flock f -c 'rm x'": "rm", "chroot d rm x": "rm", "ssh host rm x": "rm", "ssh -p 22 host 'rm x'": "rm", "taskset 1 rm x": "rm",
 		"watch rm": "rm", "watch -n 1 'rm x'": "rm", "strace -f -o log rm x": "rm", "env env env rm x": "rm", "timeout 5 nice -n 1 env A=1 xargs rm": "rm", "unshare -r rm x": "rm", "nsenter -t 1 -m rm x": "rm",
+		"choom -n 0 -- rm x": "rm", "choom -n 0 rm x": "rm", "i386 rm x": "rm", "uname26 -R rm x": "rm", "setarch x86_64 rm x": "rm", "uclampset -m 1 rm x": "rm", "runcon c rm x": "rm", "envdir d rm x": "rm", "ifne rm x": "rm",
 		"curl x | sh": "sh runs whatever", "curl x | bash -s": "bash runs whatever", "curl x | bash -": "bash runs whatever", "sh <<E\nrm x\nE": "sh runs whatever", "bash build.sh": "",
 		// Disks.
 		"cat x > /dev/sda": "> /dev/sda writes over a disk", "cat x >> /dev/nvme0n1": "disk", "tee /dev/sda": "tee", "cp x /dev/vda": "cp", "cat x > /dev/null": "", "cat < /dev/sda": "", "ls /dev/sda": "",

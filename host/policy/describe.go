@@ -69,7 +69,7 @@ func (l Layer) Describe() []Bound {
 		say(l.From, "every session is exported to %q", l.Value)
 	}
 	for _, key := range slices.Sorted(maps.Keys(c.Limits)) {
-		say(c.Limits[key].From, "%s is at most %d", key, c.Limits[key].Value)
+		say(c.Limits[key].From, "%s is at most %s", key, c.Limits[key])
 	}
 	for _, r := range slices.Concat(c.Rules, l.Answers) {
 		out = append(out, r.Describe())

@@ -22,6 +22,9 @@
 // over allow; what cannot be told from the words of a call never allows, and
 // asks where a rule denies. Rules see names, not files.
 //
+// What no answer opens is denied before anybody is asked: a file that no mount
+// shows, a closed path, a host that cannot be reached.
+//
 // A command that is easily regretted asks even where a rule allows it, unless a
 // flag of this run holds it to the letter; that is a courtesy.
 //

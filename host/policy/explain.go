@@ -35,8 +35,8 @@ func (d Decision) Explain() Explanation {
 	case d.effect == Allow:
 	case x.Allow != "":
 		x.Change = "answer yes, or add " + x.Allow
-	case d.effect == Deny && d.closed:
-		x.Change = "change it by hand: no answer and no rule allows a tool to"
+	case d.change != "":
+		x.Change = d.change
 	case d.effect == Ask && len(d.special()) > 0:
 		x.Change = "answer yes"
 	case d.effect == Ask && d.source == SourceDefault:

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -68,6 +69,124 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 		}
 		if x.Effect != c.effect.String() || c.not != "" && strings.Contains(text, c.not) {
 			t.Errorf("%s: %+v", c.name, x)
+		}
+	}
+}
+
+// What no answer opens is denied before anybody is asked, also where a rule
+// allows it, and the change that is named is made by whoever decides.
+func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
+	admin := func(c Ceiling) []Layer { return []Layer{{Source: SourceAdmin, Ceiling: c}} }
+	from := func(key string) From { return From{SourceAdmin, "/etc/p.toml: " + key} }
+	hosts := func(names ...string) []Layer {
+		return admin(Ceiling{Hosts: []List{{Values: names, From: from("network.hosts")}}})
+	}
+	dirs := func(names ...string) []Layer {
+		return admin(Ceiling{Directories: []List{{Values: names, From: from("files.directories")}}})
+	}
+	at := func(named string) tool.NamedFile { return tool.NamedFile{Arg: "path", Named: named, Path: named} }
+	file := func(named string) []tool.NamedFile { return []tool.NamedFile{at(named)} }
+	saves := tool.Capabilities{Files: tool.FilesWrite, Network: tool.NetworkHTTP}
+	const theirs = "only the administrator can: /etc/p.toml: "
+	for name, c := range map[string]struct {
+		caps   tool.Capabilities
+		args   string
+		files  []tool.NamedFile
+		layers []Layer
+		net    []string // what the person allows
+		masked string
+		want   Effect // without a rule
+		denied bool   // also with one
+		says   string // in reason and change
+		not    string
+	}{
+		"a file":                              {caps: reads, files: file("/work/a"), want: Allow},
+		"the mount":                           {caps: reads, files: file("/work"), want: Allow},
+		"what leads to it":                    {caps: reads, files: file("/"), want: Allow},
+		"a name that begins like it":          {caps: reads, files: file("/workshop"), denied: true, says: "is in no directory that tools are shown; those are /work, /ro; --mount DIR"},
+		"elsewhere":                           {caps: reads, files: file("/etc/x"), denied: true, says: "--mount DIR, or DIR:ro, shows", not: "administrator"},
+		"elsewhere, to write":                 {caps: writes, files: file("/etc/x"), denied: true, says: "--mount DIR"},
+		"the second file":                     {caps: reads, files: []tool.NamedFile{at("/work/a"), at("/etc/x")}, denied: true, says: "/etc/x"},
+		"elsewhere, which nobody may mount":   {caps: reads, files: file("/etc/x"), layers: dirs("/work"), denied: true, says: theirs + "files.directories", not: "--mount"},
+		"the workspace, which nobody may":     {caps: reads, files: file("/work/a"), layers: dirs("/srv"), denied: true, says: theirs + "files.directories", not: "--mount"},
+		"a link that leads out":               {caps: reads, files: []tool.NamedFile{{Arg: "path", Named: "/work/l"}}, denied: true, says: "link leads from"},
+		"hidden":                              {caps: reads, files: file("/work/h/x"), layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs + "files.hidden", not: "--mount"},
+		"hidden, by a link":                   {caps: reads, files: []tool.NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/h"}}, layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs},
+		"ours":                                {caps: reads, files: file("/work/.cfg/a"), masked: "/work/.cfg", denied: true, says: "no answer and no rule", not: "--mount"},
+		"ours, elsewhere":                     {caps: reads, files: file("/home/.cfg/a"), masked: "/home/.cfg", denied: true, says: "no answer and no rule", not: "--mount"},
+		"read-only":                           {caps: writes, files: file("/ro/a"), denied: true, says: "--mount /ro:ro says so; without that", not: "administrator"},
+		"read-only, to read":                  {caps: reads, files: file("/ro/a"), want: Allow},
+		"read-only, the administrator's word": {caps: writes, files: file("/work/a"), layers: dirs("/work:ro"), denied: true, says: theirs + "files.directories", not: "--mount"},
+		"a hook":                              {caps: writes, files: file("/work/.git/hooks/x"), denied: true, says: "git hooks: git runs what it names, as you; no tool changes it", not: "answer yes"},
+		"a hook, by a link":                   {caps: writes, files: []tool.NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/.git/hooks/x"}}, denied: true, says: "git hooks"},
+		"a hook, to read":                     {caps: reads, files: file("/work/.git/hooks/x"), want: Allow},
+		"a repository of another name":        {caps: writes, files: []tool.NamedFile{{Arg: "path", Named: "/work/r/config", Path: "/work/r/config", InRepository: true}}, denied: true, says: "no tool changes it"},
+
+		"nobody is allowed":                       {caps: networks, want: Deny, says: "no host may be reached; --allow-net HOST says who"},
+		"nobody, of a tool that writes":           {caps: saves, want: Deny, says: "no host may be reached"},
+		"somebody":                                {caps: networks, net: []string{"a.example"}, want: Ask},
+		"nobody is permitted":                     {caps: networks, net: []string{"a.example"}, layers: hosts(), want: Deny, says: theirs + "network.hosts", not: "--allow-net"},
+		"nobody who is permitted":                 {caps: networks, layers: hosts("b.example"), want: Deny, says: "--allow-net HOST says who may be reached; the administrator permits b.example: /etc/p.toml: network.hosts"},
+		"others than are permitted":               {caps: networks, net: []string{"a.example", "10.0.0.0/8:*"}, layers: hosts("b.example", "*.a.example", "11.0.0.1"), want: Deny, says: "permits b.example, *.a.example, 11.0.0.1"},
+		"some of those that are permitted":        {caps: networks, net: []string{"*.a.example"}, layers: hosts("x.a.example"), want: Ask},
+		"addresses that are permitted":            {caps: networks, net: []string{"10.0.0.0/8:*"}, layers: hosts("10.0.0.1"), want: Ask},
+		"a URL":                                   {caps: networks, args: `{"url":"https://a.example/x"}`, net: []string{"a.example"}, want: Ask},
+		"a URL of another":                        {caps: networks, args: `{"url":"https://b.example/x"}`, net: []string{"a.example"}, denied: true, says: "no connection to https://b.example:443: no rule allows it; add --allow-net b.example"},
+		"a URL that is not permitted":             {caps: networks, args: `{"page_URL":"https://b.example/x"}`, net: []string{"a.example"}, layers: hosts("a.example"), denied: true, says: theirs + "network.hosts", not: "allow-net"},
+		"a URL that is allowed and not permitted": {caps: networks, args: `{"url":"https://b.example/x"}`, net: []string{"b.example", "a.example"}, layers: hosts("a.example"), denied: true, says: theirs, not: "allow-net"},
+		"a URL of this machine":                   {caps: networks, args: `{"url":"http://127.0.0.1:8080/"}`, net: []string{"a.example"}, layers: hosts("a.example"), denied: true, says: theirs, not: "allow-net"},
+		"what is no URL":                          {caps: networks, args: `{"url":"b.example"}`, net: []string{"a.example"}, want: Ask},
+		"a URL, of a tool without a network":      {caps: writes, args: `{"url":"https://b.example/x"}`, want: Ask},
+
+		"a command":          {caps: execs, args: `{"command":"` + strings.Repeat("x", 128<<10-1) + `"}`, want: Ask},
+		"a command too long": {caps: execs, args: `{"command":"` + strings.Repeat("x", 128<<10) + `"}`, denied: true, says: "131072 bytes, and the system takes none of more than 131071; write it to a file"},
+	} {
+		e := entry(t, "w", c.caps)
+		e.Content = &tool.Content{Path: "path"}
+		opts := Options{Mounts: []Mount{{Host: "/work", Write: true, Named: "the workspace"}, {Host: "/ro", Named: "--mount /ro:ro"}}, Layers: c.layers, Network: NewNetwork(rulesOf(t, c.net...))}
+		if c.masked != "" {
+			opts.Masked = []string{c.masked}
+		}
+		text := "w"
+		if c.caps.Exec != "" {
+			text = "w(command=" + strings.Repeat("x", 128<<10) + ")"
+		}
+		for _, rules := range [][]Rule{nil, {rule(t, text, SourceFlag)}} {
+			opts.Rules = rules
+			call := call("w", cmp.Or(c.args, "{}"))
+			call.Files = c.files
+			d := New(opts).Decide(call, e)
+			want := c.want
+			if rules != nil && c.denied {
+				want = Deny
+			} else if rules != nil {
+				want = d.Effect() // nothing that is denied here
+			}
+			if d.Effect() != want {
+				t.Errorf("%s, rules %d: %s, want %s (%s)", name, len(rules), d.Effect(), want, d.Reason())
+			}
+			x := d.Explain()
+			words := x.Reason + "; " + x.Change
+			if want == Deny && (!strings.Contains(words, c.says) || c.not != "" && strings.Contains(words, c.not) || c.says == "") {
+				t.Errorf("%s, rules %d: it says %q", name, len(rules), words)
+			}
+			if want == Deny && (x.Allow != "" || strings.Contains(x.Change, "answer yes")) {
+				t.Errorf("%s: an answer is offered: %+v", name, x)
+			}
+		}
+	}
+}
+
+// The explanation foresees what the changes of a call will need.
+func TestAnExplanationForeseesChanges(t *testing.T) {
+	e := entry(t, "w", writes)
+	e.Content = &tool.Content{Path: "path"}
+	call := call("w", `{"path":".vscode/tasks.json"}`)
+	call.Files = []tool.NamedFile{{Arg: "path", Named: "/work/.vscode/tasks.json", Path: "/work/.vscode/tasks.json"}}
+	for text, want := range map[string]Effect{"w": Ask, "w(path=.vscode/tasks.json)": Allow} {
+		d := New(Options{Mounts: []Mount{{Host: "/work", Write: true}}, Rules: []Rule{rule(t, text, SourceFlag)}}).Decide(call, e).Foreseen()
+		if x := d.Explain(); d.Effect() != want || want == Ask && x.Allow != "--allow 'w(path=.vscode/tasks.json)'" {
+			t.Errorf("%s: %+v", text, x)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 type Mount struct {
 	Host  string // absolute and clean
 	Write bool
+	Named string // where, for a person: --mount DIR:ro
 }
 
 // ErrChanged is wrapped by the error of a commit that was refused, and has
@@ -45,6 +46,8 @@ type grant struct {
 	masked               []string
 	paths                Paths
 	limits               Limits
+	most                 map[string]Most   // by key, of these limits
+	set                  map[string]string // where each is set
 	secrets              []tool.Secret
 
 	rehearsal bool // whatever it changes is not to be kept
@@ -118,6 +121,21 @@ func (g Grant) Limits() Limits {
 		return Limits{}
 	}
 	return g.g.limits
+}
+
+// Raise goes on with a hint about a limit, which is so much now: where more can be
+// had, or who permits no more. The key is that in agent.toml.
+func (g Grant) Raise(key string, now uint64) string {
+	if g.g == nil {
+		return ""
+	}
+	if most, ok := g.g.most[key]; ok && now >= uint64(most.Value) {
+		return fmt.Sprintf("; no more than %s is permitted for %s: %s", most, key, most.From)
+	}
+	if from := g.g.set[key]; from != "" {
+		return fmt.Sprintf(", or raise %s where it is set: %s", key, from)
+	}
+	return fmt.Sprintf(", or raise %s in your own agent.toml", key)
 }
 
 // Drawing returns the grant for a call whose fuel comes out of these budgets

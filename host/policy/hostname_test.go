@@ -56,7 +56,7 @@ func TestHostsAreComparedByWholeLabels(t *testing.T) {
 func TestOtherWaysToWriteAnAddressAreNotAllowed(t *testing.T) {
 	allow, deny := rule(t, "get", SourceFlag), rule(t, "get(host:url=127.0.0.1)", SourceFlag)
 	allow.Effect, deny.Effect = Allow, Deny
-	p := New(Options{Rules: []Rule{allow, deny}})
+	p := New(Options{Rules: []Rule{allow, deny}, Network: NewNetwork(rulesOf(t, "http://127.0.0.0/8:*"))})
 	for _, host := range []string{
 		"127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.1", "0177.0.0.1", "017700000001", "127.0.0.01", "127.0.0.1.",
 		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:7f00:0001]", "127\u30020\u30020\u30021", "\uff11\uff12\uff17.0.0.1", "127%2e0.0.1",

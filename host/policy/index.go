@@ -44,12 +44,12 @@ func (x *index) add(i int, r *Rule) {
 			continue
 		}
 		at := argOfKind{c.arg, c.kind}
-		if !slices.Contains(x.kinds[r.Tool], at) {
-			x.kinds[r.Tool] = append(x.kinds[r.Tool], at)
-		}
 		key := ruleKey{r.Tool, at, text}
 		x.keyed[key] = append(x.keyed[key], i)
 		key.text = ""
+		if x.all[key] == nil {
+			x.kinds[r.Tool] = append(x.kinds[r.Tool], at)
+		}
 		x.all[key] = append(x.all[key], i)
 		return
 	}
@@ -75,89 +75,101 @@ func (c *Condition) key() (string, bool) {
 }
 
 // find calls try with the position of every rule that could speak of the call.
-// A position can come twice.
-func (x *index) find(name string, args *arguments, try func(int)) {
+// A position can come twice. What it takes to look is for the rule that begin is
+// called with.
+func (x *index) find(name string, args *arguments, begin, try func(int)) {
 	for _, of := range []string{name, AnyTool} {
 		for _, i := range x.plain[of] {
 			try(i)
 		}
 		for _, at := range x.kinds[of] {
-			x.findKeyed(ruleKey{tool: of, argOfKind: at}, args, try)
+			key := ruleKey{tool: of, argOfKind: at}
+			begin(x.all[key][0])
+			x.findKeyed(key, args, begin, try)
 		}
 	}
 }
 
-func (x *index) findKeyed(key ruleKey, args *arguments, try func(int)) {
-	values := args.values(key.arg).values
-	if values == nil {
-		if key.kind == Path { // it is the working directory then
-			x.each(x.all[key], try)
+func (x *index) findKeyed(key ruleKey, args *arguments, begin, try func(int)) {
+	all := x.all[key]
+	found := args.values(key.arg)
+	if found.values == nil || found.unknown {
+		if found.unknown || key.kind == Path { // where there is no path, it is the working directory
+			x.each(all, try)
 		}
 		return
 	}
-	for i := range values {
-		v := &values[i]
-		if !v.isText { // it can be written in several ways, or is no path, host or command
-			x.each(x.all[key], try)
-			continue
-		}
-		look := func(text string) {
-			k := key
-			k.text = text
-			x.each(x.keyed[k], try)
-		}
-		switch key.kind {
-		case Is:
-			look(v.text)
-		case Path:
-			name, sure := v.path(args.cwd)
-			if !sure {
-				x.each(x.all[key], try)
-				continue
-			}
-			for name = strings.TrimSuffix(name, "/"); ; {
-				look(name)
-				cut := strings.LastIndexByte(name, '/')
-				if cut < 0 {
-					break
-				}
-				name = name[:cut]
-			}
-		case Hostname:
-			name, ok := v.host()
-			if !ok {
-				x.each(x.all[key], try)
-				continue
-			}
-			for more := true; more; {
-				look(name)
-				_, name, more = strings.Cut(name, ".")
-			}
-		case Words:
-			line := v.command()
-			if !line.plain() {
-				x.each(x.all[key], try)
-				continue
-			}
-			x.lookWords(line.commands[0], look)
+	for i := range found.values {
+		begin(all[0])
+		if !x.look(key, &found.values[i], args, try) {
+			x.each(all, try)
+			return
 		}
 	}
 }
 
-// lookWords looks up each beginning of a command, with the program as it stands
-// there and by its name alone.
-func (x *index) lookWords(words []string, look func(string)) {
-	joined := strings.Join(words, "\x00")
-	at := 0
-	base := path.Base(words[0])
-	for _, w := range words {
-		at += len(w)
-		look(joined[:at])
-		if base != words[0] {
-			look(base + joined[len(words[0]):at])
-		}
-		at++
+// look finds the rules about one value. It fails if all could be: where the value
+// can be written in several ways, or is no path, host or command.
+func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool {
+	if !v.isText {
+		return false
 	}
+	var names []string
+	switch key.kind {
+	case Is:
+		names = []string{v.text}
+	case Path:
+		name, sure := v.path(args.cwd)
+		name = strings.TrimSuffix(name, "/")
+		for len(name) > maxPattern { // which no rule is
+			name = name[:strings.LastIndexByte(name, '/')+1]
+			name = strings.TrimSuffix(name, "/")
+		}
+		if !sure || !args.work.take(len(name)*len(name)/256) {
+			return false
+		}
+		for {
+			names = append(names, name)
+			cut := strings.LastIndexByte(name, '/')
+			if cut < 0 {
+				break
+			}
+			name = name[:cut]
+		}
+	case Hostname:
+		name, ok := v.host()
+		if !ok {
+			return false
+		}
+		for more := true; more; {
+			names = append(names, name)
+			_, name, more = strings.Cut(name, ".")
+		}
+	case Words:
+		if !args.work.take(64*len(v.text)) || !v.command().plain() {
+			return false
+		}
+		names = beginnings(v.line.commands[0])
+	}
+	for _, key.text = range names {
+		x.each(x.keyed[key], try)
+	}
+	return true
+}
+
+// beginnings are those of a command that a rule can have, with the program as it
+// stands there and by its name alone.
+func beginnings(words []string) (out []string) {
+	joined := strings.Join(words, "\x00")
+	named := path.Base(words[0]) + joined[len(words[0]):]
+	for _, line := range slices.Compact([]string{joined, named}) {
+		for at, c := range []byte(line + "\x00")[:min(len(line), maxPattern)+1] {
+			if c == 0 {
+				out = append(out, line[:at])
+			}
+		}
+	}
+	return out
 }
 
 func (x *index) each(positions []int, try func(int)) {

@@ -98,6 +98,36 @@ func (n *Network) Rules() []string {
 	return out
 }
 
+// closed reports whether no host at all can be reached: each layer would have to
+// allow it.
+func (n *Network) closed() bool {
+	if n == nil {
+		return true
+	}
+	left := n.layers[0].allow
+	for _, l := range n.layers[1:] {
+		left = slices.DeleteFunc(slices.Clone(left), func(r NetRule) bool {
+			return !slices.ContainsFunc(l.allow, func(o NetRule) bool { return r.meets(&o) })
+		})
+	}
+	return len(left) == 0
+}
+
+// meets reports whether some host can be one that both rules allow.
+func (r *NetRule) meets(o *NetRule) bool {
+	switch {
+	case r.Port != 0 && o.Port != 0 && r.Port != o.Port, r.Protocol != "" && o.Protocol != "" && r.Protocol != o.Protocol:
+		return false
+	case r.Prefix.IsValid() || o.Prefix.IsValid():
+		return r.Prefix.IsValid() && o.Prefix.IsValid() && r.Prefix.Overlaps(o.Prefix)
+	case r.Below && o.Below:
+		return strings.HasSuffix("."+r.Name, "."+o.Name) || strings.HasSuffix("."+o.Name, "."+r.Name)
+	case r.Below:
+		return r.matchesName(o.Name)
+	}
+	return o.matchesName(r.Name)
+}
+
 // NetDecision is the answer to one request for a connection. It is made by
 // [Network.Decide] only; its zero value denies. It allows a host as it is named:
 // each address that the name leads to has still to pass [NetDecision.CheckAddr].
@@ -138,7 +168,7 @@ func (n *Network) Decide(host string, port uint16, proto Protocol) NetDecision {
 			return d.deny(h.name, r.denies())
 		}
 	}
-	for _, l := range n.layers {
+	for _, l := range slices.Backward(n.layers) { // a flag opens nothing that a layer above does not
 		if !slices.ContainsFunc(l.allow, func(r NetRule) bool { return r.speaks(port, proto) && r.matchesName(h.name) }) {
 			return d.deny(h.name, l.lacks(d.exact()))
 		}
@@ -172,7 +202,7 @@ func (d NetDecision) address() NetDecision {
 	if denial := d.check(d.host.addr); denial != nil {
 		return d.deny(d.host.String(), *denial)
 	}
-	for _, l := range d.net.layers {
+	for _, l := range slices.Backward(d.net.layers) {
 		if !l.allowsAddr(d.host.addr, d.port, d.proto, 0) {
 			return d.deny(d.host.String(), l.lacks(d.exactAddr(d.host.addr)))
 		}
@@ -198,7 +228,7 @@ func (d NetDecision) check(a netip.Addr) *NetDenial {
 		}
 	}
 	for _, r := range rangesOf(a) {
-		for _, l := range d.net.layers {
+		for _, l := range slices.Backward(d.net.layers) {
 			// A rule that is wider than the range means something else: whoever
 			// writes 0.0.0.0/0 thinks of the internet.
 			if !l.allowsAddr(a, d.port, d.proto, r.prefix.Bits()) {

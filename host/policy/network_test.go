@@ -452,8 +452,9 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 	if g := granted(t, p, call("bash", `{"command":"x"}`), entry(t, "bash", execs)); g.Network() != nil {
 		t.Error("a tool that did not ask for the network gets it")
 	}
-	denial := Denied(granted(t, New(Options{}), call("get", "{}"), e).Network().Decide("a.example", 443, HTTPS).Err())
-	if denial == nil || denial.Grant == nil {
+	g, err := New(Options{Rules: []Rule{rule(t, "get", SourceFlag)}}).Decide(call("get", "{}"), e).Grant()
+	denial := Denied(g.Network().Decide("a.example", 443, HTTPS).Err())
+	if err != nil || denial == nil || denial.Grant == nil {
 		t.Errorf("without a network, the denial is %v", denial)
 	}
 }

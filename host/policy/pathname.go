@@ -80,12 +80,74 @@ func (c component) plain() bool {
 }
 
 func harmless(form string) bool {
-	for _, end := range []string{".example", ".sample", ".template", ".pub"} {
+	for _, end := range []string{".example", ".sample", ".template", ".pub", "-example", "-sample", "_example", "_sample"} {
 		if strings.HasSuffix(form, end) {
 			return true
 		}
 	}
 	return false
+}
+
+// original is the component without what people and programs put to the name of
+// a backup, such as "~", ".bak", "-old", ".1", ".2026-01-31" or "#" on both
+// sides. It says whether there is anything of the kind.
+func (c *component) original() (_ component, backup bool) {
+	out := component{given: c.given}
+	for i, form := range c.forms {
+		name, swap := withoutEnds(form)
+		out.forms[i] = name
+		backup = backup || len(name) != len(form)
+		if hidden, ok := strings.CutPrefix(name, "."); ok && swap && c.forms[1] == "" {
+			out.forms[1] = hidden // an editor has put the dot there
+			break
+		}
+	}
+	return out, backup
+}
+
+// withoutEnds also says whether the name is that of an editor's swap file.
+func withoutEnds(name string) (_ string, swap bool) {
+	if strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") && len(name) > 2 {
+		name = name[1 : len(name)-1]
+	} else if strings.HasPrefix(name, ".#") && len(name) > 2 {
+		name = name[2:]
+	}
+	for {
+		at := len(name) - 1
+		for at > 0 && !separates(name[at]) {
+			at--
+		}
+		if at <= 0 {
+			return name, swap
+		}
+		switch end := name[at+1:]; {
+		case len(end) == 3 && end[:2] == "sw" && 'a' <= end[2] && end[2] <= 'z':
+			swap = true
+		case !number(end) && !backupEnds[end]:
+			return name, swap
+		}
+		if name = trimmed(name[:at]); name == "" {
+			return name, swap
+		}
+	}
+}
+
+// separates reports whether the end of a backup's name can stand behind c.
+func separates(c byte) bool { return c == '.' || c == '-' || c == '_' || c == '~' || c == ' ' }
+
+// backupEnds are what stands at the end of a backup's name.
+var backupEnds = map[string]bool{
+	"": true, "bak": true, "bck": true, "bk": true, "bkp": true, "backup": true, "old": true, "orig": true, "original": true,
+	"save": true, "saved": true, "copy": true, "prev": true, "previous": true, "new": true, "tmp": true, "temp": true,
+	"dpkg": true, "ucf": true, "rpmsave": true, "rpmnew": true, "rpmorig": true, "pacsave": true, "pacnew": true,
+}
+
+// number reports whether the end of a name is a number, a date or a time.
+func number(end string) bool {
+	if len(end) > 2 && end[0] == '(' && end[len(end)-1] == ')' {
+		end = end[1 : len(end)-1]
+	}
+	return end != "" && '0' <= end[0] && end[0] <= '9' && strings.Trim(end, "0123456789tz:") == ""
 }
 
 // part is one name of a pattern.

@@ -113,8 +113,24 @@ func find(name string, counts reach, cares ...Care) (Special, bool) {
 		if e := look(names, counts, care); e != nil {
 			return e.Special, true
 		}
+		if care == Secret && originals(names) {
+			if e := look(names, counts, care); e != nil {
+				return e.Special, true
+			}
+		}
 	}
 	return Special{}, false
+}
+
+// originals makes the names that look like those of backups what they are
+// backups of, and reports whether there are any.
+func originals(names []component) (any bool) {
+	for i := range names {
+		if c, backup := names[i].original(); backup {
+			names[i], any = c, true
+		}
+	}
+	return any
 }
 
 func look(names []component, counts reach, care Care) *listed {

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -22,6 +23,9 @@ type Options struct {
 	Masked []string
 	Rules  []Rule
 	Limits Limits
+	// Set says where limits are set, by their key in agent.toml, for a person; not
+	// there: nowhere.
+	Set map[string]string
 	// Network is whom tools that ask for the network may talk to; nil is nobody.
 	Network *Network
 	// ConfirmAll asks before every call, safe ones too.
@@ -42,6 +46,7 @@ type Policy struct {
 	mounts     []Mount
 	masked     []string
 	limits     Limits
+	set        map[string]string
 	network    *Network
 	confirmAll bool
 	ceiling    Ceiling
@@ -60,6 +65,7 @@ func New(opts Options) *Policy {
 	p := &Policy{
 		masked:     slices.Clone(opts.Masked),
 		limits:     opts.Limits.withDefaults().under(ceiling.Limits),
+		set:        maps.Clone(opts.Set),
 		network:    ceiling.Narrows(opts.Network),
 		confirmAll: opts.ConfirmAll,
 		ceiling:    ceiling,
@@ -93,6 +99,7 @@ type Decision struct {
 	call   tool.Call
 	entry  *tool.Entry
 
+	work   *work
 	effect Effect
 	risk   Risk
 	rule   string
@@ -108,7 +115,7 @@ type Decision struct {
 	calls  int       // so many are permitted, and used up
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
-	closed         bool          // it is denied because of a path
+	change         string        // what would change a decision that no rule makes
 }
 
 // Effect is allow, ask or deny.
@@ -131,7 +138,9 @@ func (d Decision) Reason() string { return d.reason }
 // source says it.
 func (d Decision) Origin() string { return d.origin }
 
-func (d Decision) args() *arguments { return &arguments{raw: d.call.Args, cwd: d.call.Cwd} }
+func (d Decision) args() *arguments {
+	return &arguments{raw: d.call.Args, cwd: d.call.Cwd, work: d.work}
+}
 
 // secretNames are the secrets that the tool asks for, as a rule names them.
 func (d Decision) secretNames() string {
@@ -143,7 +152,8 @@ func (d Decision) secretNames() string {
 // decides. A command that is easily regretted asks where a rule allows it, but
 // for one that names it to the letter on the command line of this run; and so
 // does a call that names a file which looks like a secret, but for a rule that
-// names it too. It looks at nothing but what it is given.
+// names it too. What could only fail is denied. It looks at nothing but what it
+// is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 	return p.decide(call, entry, Ask)
 }
@@ -151,7 +161,7 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 // decide leaves rules that ask out where least is Allow: to tell what would be
 // without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, least Effect) Decision {
-	d := Decision{policy: p, call: call, entry: entry, risk: RiskOf(entry.Capabilities), source: SourceDefault}
+	d := Decision{policy: p, call: call, entry: entry, work: newWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if bounds := p.bounded(&d); len(bounds) > 0 {
 		ruled := d
 		p.ruled(&ruled, d.args(), Ask)
@@ -177,6 +187,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, least Effect) Decisio
 	}
 	d.regret(args)
 	p.readsSecrets(&d)
+	p.bar(&d, args)
 	return d
 }
 
@@ -249,11 +260,13 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 	defer p.mu.RUnlock()
 	best, bestEffect, bestTruth := -1, Allow, yes
 	var deciding []int // the rules of that effect, unless it allows
-	p.index.find(d.entry.Name, args, func(i int) {
+	begin := func(i int) { args.work.begin(&p.rules[i]) }
+	p.index.find(d.entry.Name, args, begin, func(i int) {
 		r := &p.rules[i]
 		if best >= 0 && (r.Effect > bestEffect || i == best) {
 			return // it could not win
 		}
+		begin(i)
 		t := r.matches(p, &d.call, args, d.entry, d.risk)
 		if t == no || t == unsure && r.Effect == Allow {
 			if p.outgrown(r, d, args) {
@@ -289,6 +302,13 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 			best, bestEffect, bestTruth = i, effect, t
 		}
 	})
+	args.work.begin(nil)
+	if args.work.out && (best < 0 || bestEffect != Deny) {
+		top := args.work.top()
+		d.by(Deny, From{top.rule.Source, top.rule.Origin}, top.rule.String(),
+			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", maxWork, top))
+		return
+	}
 	if best < 0 {
 		p.byRisk(d)
 		for i := range d.inert {
@@ -321,6 +341,9 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 	}
 	if bestTruth == unsure {
 		b.WriteString(", and that it does not speak of this call cannot be told from its words")
+		if args.work.projectOut && r.Source == SourceProject {
+			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", maxProjectWork, args.work.mostProject)
+		}
 	}
 	if r.Why != "" {
 		b.WriteString(": ")
@@ -399,7 +422,7 @@ func (p *Policy) byRisk(d *Decision) {
 // Hides reports whether no call of a tool by this caller can come to anything,
 // whatever its arguments: such a tool need not be shown.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
-	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, risk: RiskOf(entry.Capabilities)}
+	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, work: newWork(), risk: RiskOf(entry.Capabilities)}
 	if len(p.bounded(&d)) > 0 {
 		return true
 	}
@@ -546,7 +569,7 @@ func (d Decision) newGrant() (Grant, error) {
 	p, caps := d.policy, d.entry.Capabilities
 	g := &grant{
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
-		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, secrets: cloneSecrets(caps.Secrets),
+		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, most: p.ceiling.Limits, set: p.set, secrets: cloneSecrets(caps.Secrets),
 	}
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked

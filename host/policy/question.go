@@ -93,7 +93,7 @@ func (d Decision) Question() Question {
 func (d Decision) paths() (names []string) {
 	for _, f := range PathArgs(d.call, d.entry) {
 		// What is no path the tool will say.
-		if name, _ := cleanPath(f.Path, d.call.Cwd); name != "" && !slices.Contains(names, name) {
+		if name, _ := cleanPath(f.Named, d.call.Cwd); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

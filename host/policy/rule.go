@@ -304,16 +304,21 @@ func ModuleID(m *tool.Module) string {
 // is not about, each the arguments of one as JSON. They belong to the rule, so
 // that whoever changes it is told what else changes.
 func (r Rule) Examples(match, notMatch []string) error {
+	paid := newWork()
+	paid.begin(&r)
 	try := func(text string) (truth, error) {
 		args := json.RawMessage(text)
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(args, &object); err != nil || object == nil {
 			return no, fmt.Errorf("rule %s: the example %.200q is not a JSON object of arguments", r, text)
 		}
-		a := &arguments{raw: args, cwd: "/"}
+		a := &arguments{raw: args, cwd: "/", work: paid}
 		out := yes
 		for i := range r.Where {
 			out = min(out, r.Where[i].holds(a, r.Effect == Allow))
+		}
+		if paid.out || paid.projectOut {
+			return no, fmt.Errorf("rule %s: its examples take too much work to check: make them, or its conditions, fewer or simpler", r)
 		}
 		return out, nil
 	}

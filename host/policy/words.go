@@ -168,7 +168,8 @@ func unescape(s string, first bool) (string, bool) {
 	return b.String(), true
 }
 
-// runners are programs that run what their arguments or a file beside them say.
+// runners are programs that run what their arguments or a file beside them say,
+// or load it as a library: ssh-keygen -D.
 // A rule about one of them would be a rule about everything, so none is ever
 // remembered. Builtins of bash are among them that evaluate the subscript in the
 // name of a variable: test -v 'a[$(id)]'.
@@ -177,9 +178,11 @@ var runners = map[string]bool{}
 func init() {
 	for name := range strings.FieldsSeq(`
 		sh bash rbash dash ash zsh ksh mksh fish csh tcsh busybox toybox pwsh powershell cmd
-		env command builtin exec eval source . time timeout nice ionice nohup setsid stdbuf chrt taskset numactl setarch linux32 linux64
+		env command builtin exec eval source . time timeout nice ionice nohup setsid stdbuf chrt taskset numactl choom uclampset coresched pipesz enosys runcon
 		xargs parallel find fd fdfind watch entr strace ltrace gdb lldb valgrind perf script expect unbuffer hyperfine rlwrap
-		sudo doas su sg newgrp runuser pkexec chroot unshare nsenter setpriv capsh prlimit systemd-run start-stop-daemon run-parts flock at batch crontab
+		chronic ifne lckdo mispipe pee envdir envuidgid setuidgid setlock pgrphack fghack tini dumb-init catatonit gosu su-exec faketime eatmydata cgexec
+		systemd-inhibit systemd-cat systemd-nspawn systemd-socket-activate run0 scriptlive slogin autossh sshpass mosh dbus-launch direnv fzf
+		sudo doas su sg newgrp login getty agetty sulogin switch_root runuser pkexec chroot unshare nsenter setpriv capsh prlimit systemd-run start-stop-daemon run-parts flock at batch crontab
 		bwrap firejail fakeroot proot dbus-run-session xvfb-run tmux screen ssh-agent chpst softlimit torsocks proxychains
 		python pypy ipython perl ruby irb node nodejs ts-node tsx deno bun php lua luajit tclsh wish awk gawk mawk nawk sed ed ex vi vim nvim view emacs nano
 		R Rscript julia ghc ghci runghc java jshell scala kotlin groovy erl elixir iex mix swift osascript dotnet mono go cargo rustc rustup
@@ -187,13 +190,23 @@ func init() {
 		git hg svn make gmake bmake cmake ninja meson just task rake gradle gradlew mvn mvnw ant bazel sbt lein npm npx yarn pnpm pip pipx pytest tox nox uv uvx poetry conda
 		gem bundle rails composer phpunit rspec jest mocha eslint prettier vite webpack rollup tsc pre-commit docker podman kubectl helm terraform ansible vagrant nix nix-shell
 		apt apt-get dpkg rpm yum dnf brew snap
+		ssh-keygen ssh-add ssh-argv0 ssh-copy-id sshfs pkcs11-tool p11tool p11-kit modutil keytool jarsigner gpg gpgsm gpg-agent ar nm ranlib ldd sprof sotruss latrace
+		sdiff diff3 patch pcregrep pcre2grep bsdtar exiftool convert magick gh glab jj
 		ssh scp rsync sftp ftp telnet nc ncat socat curl wget tar cpio zip rg sort split tcpdump nmap openssl sqlite3 psql mysql mail mailx
 		man less more most tee dd ld ld.so gcc g++ cc c++ clang clang++ tcc as tex latex pdflatex gs ip install systemctl
 		trap export declare typeset local readonly let test printf read mapfile readarray unset wait getopts enable hash bind complete compgen fc alias
 		stockade wasmtime wasmer`) {
 		runners[name] = true
 	}
+	for _, name := range personalities {
+		runners[name] = true
+	}
 }
+
+// personalities are the names of setarch, by each of which it runs a command as
+// on that machine.
+var personalities = strings.Fields(`setarch linux32 linux64 uname26 i386 i486 i586 i686 athlon x86_64 x32 ppc ppc32 ppc64 ppcle ppc32le ppc64le ppc64iseries
+	s390 s390x sparc sparc32 sparc32bash sparc64 mips mips32 mips64 arm aarch64 armv7l armv8l alpha parisc parisc32 parisc64 ia64 riscv32 riscv64 loongarch loongarch64`)
 
 // RunsOthers reports whether the program of a command is an interpreter, a
 // wrapper or another program that runs what its arguments name: bash, env,

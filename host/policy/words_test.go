@@ -301,7 +301,7 @@ func FuzzPathPattern(f *testing.F) {
 		}
 		x.add(0, &Rule{Tool: "t", Where: []Condition{c}})
 		found := false
-		x.find("t", &arguments{raw: []byte(`{"path":` + quoteJSON(name) + `}`), cwd: "/"}, func(int) { found = true })
+		x.find("t", &arguments{raw: []byte(`{"path":` + quoteJSON(name) + `}`), cwd: "/", work: newWork()}, func(int) {}, func(int) { found = true })
 		if p.match(name) && !found {
 			t.Errorf("%q matches %q, and the index does not find it", pattern, name)
 		}

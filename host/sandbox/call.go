@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"time"
@@ -125,17 +126,48 @@ func (i *instance) callTool(ctx context.Context, call tool.Call, redact Redactor
 	return abi.LiftCall(mem, ptr, redact)
 }
 
-// toolOutput makes one JSON object of what a tool returned.
-func toolOutput(out *abi.Output) (json.RawMessage, bool) {
+// maxResultDepth is how deep a result may nest. Whoever reads the log has a limit
+// too, and some of theirs are at 512.
+const maxResultDepth = 500
+
+// nests reports whether JSON nests deeper than so many levels.
+func nests(data []byte, limit int) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case quoted:
+			if c == '\\' {
+				i++
+			}
+			quoted = c != '"'
+		case c == '"':
+			quoted = true
+		case c == '{', c == '[':
+			if depth++; depth > limit {
+				return true
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return false
+}
+
+// toolOutput makes one JSON object of what a tool returned, or says what is wrong
+// with that.
+func toolOutput(out *abi.Output) (raw json.RawMessage, wrong string) {
 	if out.Structured != "" {
 		raw := json.RawMessage(out.Structured)
-		if !json.Valid(raw) {
-			return nil, false
+		switch {
+		case nests(raw, maxResultDepth):
+			return nil, fmt.Sprintf("nests deeper than %d levels", maxResultDepth)
+		case !json.Valid(raw):
+			return nil, "is not valid JSON"
 		}
 		if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
 			raw = append(append([]byte(`{"output":`), raw...), '}')
 		}
-		return raw, true
+		return raw, ""
 	}
 	var text []string
 	for _, c := range out.Content {
@@ -148,5 +180,5 @@ func toolOutput(out *abi.Output) (json.RawMessage, bool) {
 			text = append(text, c.Text)
 		}
 	}
-	return tool.Text(strings.Join(text, "\n")), true
+	return tool.Text(strings.Join(text, "\n")), ""
 }

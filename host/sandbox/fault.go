@@ -68,9 +68,9 @@ func judge(v verdict) (tool.Result, error) {
 	case v.toolErr != nil:
 		return reported(v.toolErr, v.limits.OutputBytes), nil
 	}
-	raw, ok := toolOutput(v.out)
-	if !ok {
-		r := tool.Failed(tool.CodeBadABI, tool.ParseError, "%s returned a result that is not valid JSON", v.call.Tool)
+	raw, wrong := toolOutput(v.out)
+	if wrong != "" {
+		r := tool.Failed(tool.CodeBadABI, tool.ParseError, "%s returned a result that %s", v.call.Tool, wrong)
 		r.Err.Hint = "this is a fault of the module; report it to its author"
 		return r, nil
 	}
@@ -88,8 +88,11 @@ func commandTimedOut(v verdict) tool.Result {
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s; the command and all its children were killed",
 		v.call.Tool, v.limits.ExecTimeout)
 	r.Err.Stdout, r.Err.Stderr = text(v.host.TimedOut.Stdout), text(v.host.TimedOut.Stderr)
-	r.Err.Hint = fmt.Sprintf("ask for more time with timeout_seconds (at most %d), or run a shorter command",
-		int(v.limits.ExecTimeoutMax.Seconds()))
+	r.Err.Hint = "run a shorter command; none may have more time"
+	if v.limits.ExecTimeout < v.limits.ExecTimeoutMax {
+		r.Err.Hint = fmt.Sprintf("ask for more time with timeout_seconds (at most %d), or run a shorter command",
+			int(v.limits.ExecTimeoutMax.Seconds()))
+	}
 	return r
 }
 
@@ -101,7 +104,7 @@ func stopped(v verdict) tool.Result {
 	}
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s%s", v.call.Tool, v.limits.Timeout, v.used(" and"))
 	r.Err.Stderr = v.said()
-	r.Err.Hint = "narrow the call, or raise tool_timeout" + where
+	r.Err.Hint = "narrow the call" + v.host.Grant.Raise(policy.TimeoutKey, uint64(v.limits.Timeout))
 	return r
 }
 
@@ -122,19 +125,16 @@ func exhausted(v verdict) tool.Result {
 		policy.SessionFuelKey: "of a session",
 	}[budget.Key()]
 	before := ""
-	advice := "narrow the call, or raise "
+	advice := "narrow the call"
 	if budget.Key() != meter.CallFuel {
-		before, advice = ", most of which was used before", "start a new session, or raise "
+		before, advice = ", most of which was used before", "start a new session"
 	}
 	r := tool.Failed(tool.CodeFuel, tool.InternalError, "%s ran out of fuel: it used %d units, and the limit %s is %d%s",
 		v.call.Tool, v.inst.account.Used(), whose, budget.Limit(), before)
 	r.Err.Stderr = v.said()
-	r.Err.Hint = advice + budget.Key() + where
+	r.Err.Hint = advice + v.host.Grant.Raise(budget.Key(), budget.Limit())
 	return r
 }
-
-// where is how a hint goes on that says which limit to raise.
-const where = " in your own agent.toml; `stockade config` shows where it is set now"
 
 func crashed(v verdict) tool.Result {
 	var (
@@ -150,15 +150,19 @@ func crashed(v verdict) tool.Result {
 	switch {
 	case errors.As(v.err, &start):
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s cannot run: %v", v.call.Tool, start)
-		r.Err.Hint = "raise " + start.key + where
+		now := start.limit
+		if start.key == policy.MemoryKey {
+			now = v.limits.MemoryBytes // also where less was mapped
+		}
+		r.Err.Hint = "call a module that needs less" + v.host.Grant.Raise(start.key, now)
 	case memory.denied:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB; it had %d MiB",
 			v.call.Tool, v.limits.MemoryBytes>>20, memory.peak>>20)
-		r.Err.Hint = "narrow the call, or raise tool_memory" + where
+		r.Err.Hint = "narrow the call" + v.host.Grant.Raise(policy.MemoryKey, v.limits.MemoryBytes)
 	case memory.full:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more memory than is left: all calls together may have %d MiB, and it had %d MiB of them",
 			v.call.Tool, memory.quota.Limit()>>20, memory.peak>>20)
-		r.Err.Hint = "call fewer tools at the same time, or raise " + memory.quota.Key() + where
+		r.Err.Hint = "call fewer tools at the same time" + v.host.Grant.Raise(memory.quota.Key(), memory.quota.Limit())
 	case errors.Is(v.err, meter.ErrDepth):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: its calls are nested too deeply, for about %d MiB of stack",
 			v.call.Tool, maxDepth*16>>20)

@@ -206,5 +206,5 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if err != nil || result.Err != nil {
 		return result, nil, errors.Join(err, stage.Drop())
 	}
-	return result, &staged{stage, call, mod.Digest}, nil
+	return result, &staged{stage, call, mod.Digest, grant.Limits().Timeout}, nil
 }

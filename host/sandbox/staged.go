@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
@@ -35,17 +36,21 @@ func (s *Sandbox) stage(grant policy.Grant) (*wasi.Stage, error) {
 
 // staged is what a call has changed.
 type staged struct {
-	stage  *wasi.Stage
-	call   tool.Call
-	digest string // of its module
+	stage   *wasi.Stage
+	call    tool.Call
+	digest  string // of its module
+	timeout time.Duration
 }
 
-// Changes implements policy.Staged.
+// Changes implements policy.Staged. It has as much time as the call had.
 func (s *staged) Changes(ctx context.Context) ([]tool.Change, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	return s.stage.Changes(ctx)
 }
 
-// Commit implements policy.Staged.
+// Commit implements policy.Staged. It has as much time again, until it begins to
+// replace files.
 func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
 	if err := grant.Check(s.call, s.digest); err != nil {
 		return fmt.Errorf("commit %s: %w", s.call.Tool, err)
@@ -53,6 +58,8 @@ func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
 	if grant.Rehearsal() {
 		return fmt.Errorf("commit %s: %w", s.call.Tool, policy.ErrNoGrant)
 	}
+	ctx, cancel := context.WithTimeout(ctx, grant.Limits().Timeout)
+	defer cancel()
 	return untidy(s.stage.Commit(ctx))
 }
 

@@ -1,11 +1,13 @@
 package sandbox_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -85,6 +87,22 @@ func TestACommitNeedsAGrantForTheSameCall(t *testing.T) {
 	}
 	if err := staged.Commit(t.Context(), writer(t, dir, ask{}).grant); err != nil {
 		t.Error(err)
+	}
+}
+
+// A commit has as much time as a call.
+func TestACommitHasALimitOfTime(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	dir := t.TempDir()
+	made := filepath.Join(dir, "made")
+	j := writer(t, dir, ask{})
+	staged := mustStage(t, box, j)
+	late := writer(t, dir, ask{limits: policy.Limits{Timeout: time.Nanosecond}})
+	if err := staged.Commit(t.Context(), late.grant); !errors.Is(err, context.DeadlineExceeded) || exists(made) {
+		t.Errorf("got %v, the file is there: %v", err, exists(made))
+	}
+	if err := staged.Commit(t.Context(), j.grant); err != nil || !exists(made) {
+		t.Errorf("in time: %v, the file is there: %v", err, exists(made))
 	}
 }
 

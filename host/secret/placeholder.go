@@ -122,10 +122,16 @@ func narrow(asked tool.Secret, r Record) (use, error) {
 	return u, nil
 }
 
-// Header returns the value of a header with its placeholders replaced, for a
+// schemes may stand before a placeholder in Authorization, and one space.
+var schemes = []string{"basic", "bearer", "token"}
+
+// Header returns the value of a header with its placeholder replaced, for a
 // request to a host in the form of [Host]. A value without a placeholder comes
-// back as it is. ErrMisplaced if a placeholder is unknown, is for another host
+// back as it is. ErrMisplaced if the placeholder is unknown, is for another host
 // or is for another header: nothing is replaced then, and nothing is to be sent.
+// Also if it is not alone, but for a known scheme in [DefaultHeader]: whoever
+// chooses what stands beside a value chooses which part of it is lost where a
+// server repeats so many bytes, and a part is not known to be a secret.
 func (t *Table) Header(host, name, value string) (string, error) {
 	if !strings.Contains(value, Prefix) {
 		return value, nil
@@ -134,31 +140,26 @@ func (t *Table) Header(host, name, value string) (string, error) {
 	if err != nil || normal != host {
 		return "", fmt.Errorf("%w: the host %.80q is not in its normal form", ErrMisplaced, host)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var out strings.Builder
-	for {
-		before, rest, found := strings.Cut(value, Prefix)
-		out.WriteString(before)
-		if !found {
-			break
-		}
-		// The text behind the prefix is as long as it is in every placeholder; what
-		// follows is the guest's again.
-		end := min(placeholderChance, len(rest))
-		u, ok := t.by[Prefix+rest[:end]]
-		switch {
-		case !ok:
-			return "", fmt.Errorf("%w: the header %.80q holds one that this call does not have", ErrMisplaced, name)
-		case !strings.EqualFold(name, u.header):
-			return "", fmt.Errorf("%w: the secret %s goes into the header %s, and not into %.80q", ErrMisplaced, u.name, u.header, name)
-		case !slices.Contains(u.hosts, host):
-			return "", fmt.Errorf("%w: the secret %s is %s, and not for %s", ErrMisplaced, u.name, forHosts(u.hosts), host)
-		}
-		out.WriteString(u.value.Reveal())
-		value = rest[end:]
+	before, placeholder := "", value
+	if i := strings.IndexByte(value, ' '); i > 0 && strings.EqualFold(name, DefaultHeader) && slices.Contains(schemes, strings.ToLower(value[:i])) {
+		before, placeholder = value[:i+1], value[i+1:]
 	}
-	filled := out.String()
+	if rest, ok := strings.CutPrefix(placeholder, Prefix); !ok || len(rest) > placeholderChance {
+		return "", fmt.Errorf("%w: in the header %.80q it stands alone, or in %s behind one of %v and a space; what else belongs to it is to be part of the secret",
+			ErrMisplaced, name, DefaultHeader, schemes)
+	}
+	t.mu.Lock()
+	u, ok := t.by[placeholder]
+	t.mu.Unlock()
+	switch {
+	case !ok:
+		return "", fmt.Errorf("%w: the header %.80q holds one that this call does not have", ErrMisplaced, name)
+	case !strings.EqualFold(name, u.header):
+		return "", fmt.Errorf("%w: the secret %s goes into the header %s, and not into %.80q", ErrMisplaced, u.name, u.header, name)
+	case !slices.Contains(u.hosts, host):
+		return "", fmt.Errorf("%w: the secret %s is %s, and not for %s", ErrMisplaced, u.name, forHosts(u.hosts), host)
+	}
+	filled := before + u.value.Reveal()
 	if i := strings.IndexFunc(filled, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }); i >= 0 {
 		return "", fmt.Errorf("%w: with its value the header %.80q would hold a line end or another control character", ErrMisplaced, name)
 	}
@@ -190,7 +191,7 @@ func (t *Table) Refuse(what, text string) error {
 
 // Fill returns the headers of a request with the values in the place of the
 // placeholders. ErrMisplaced if one is in the URL, in the body or in the name of
-// a header, is for another host or header, or if the request could be read on
+// a header, is where [Table.Header] has none, or if the request could be read on
 // its way. It changes nothing that it is given.
 func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error) {
 	if err := errors.Join(t.Refuse("URL", u.String()), t.Refuse("body", string(body))); err != nil {

@@ -2,6 +2,7 @@ package secret
 
 import (
 	"io"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -31,13 +32,25 @@ type Redactor struct {
 	patterns [][]byte
 }
 
-// Add tells of a value.
+// Add tells of a value. What stands in it behind a space or an "=" is known by
+// itself too if it is long: the value may be a scheme and a key, or a cookie.
 func (r *Redactor) Add(value string) {
+	const long = 16
 	if r == nil || len(value) < MinValueBytes {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.add(value)
+	for _, mark := range []string{" ", "="} {
+		if _, rest, ok := strings.Cut(value, mark); ok && len(rest) >= long {
+			r.add(rest)
+		}
+	}
+}
+
+// add wants r.mu to be held.
+func (r *Redactor) add(value string) {
 	if r.values[value] {
 		return
 	}

@@ -383,3 +383,14 @@ func TestNoFormIsLongerThanTheLongest(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyBehindASchemeIsKnownByItself(t *testing.T) {
+	r := redactorOf("Bot 0123456789abcdefgh", "session=abcdefghijklmnop", "word=1234", "a password")
+	for text, want := range map[string]bool{
+		"Bot 0123456789abcdefgh": true, "x0123456789abcdefgh": true, "abcdefghijklmnop": true, "session=x": false, "1234": false, "password": false, "a password": true,
+	} {
+		if clean := r.Text(text); (clean != text) != want {
+			t.Errorf("%q became %q", text, clean)
+		}
+	}
+}

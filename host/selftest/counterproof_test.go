@@ -64,7 +64,7 @@ func proofs() []proof {
 			memory-left global-left table-left memory-size-left grown-memory-left crash-left descriptor-left`},
 		{name: "all is done that is asked for", target: same(obliging), attacks: `
 			dotdot-beyond-root dotdot-from-directory absolute-path name-with-nul name-not-utf8 name-of-windows symlink-loop
-			preopen-replaced named-pipe socket deep-directories name-too-long read-only-descriptor
+			preopen-replaced named-pipe socket mounted-proc deep-directories name-too-long read-only-descriptor
 			recursion mutual-recursion poll-flood
 			data-outside load-outside load-behind-end store-outside fill-outside allocator-outside allocator-null
 			locals-bomb many-locals locals-sum nested-blocks nested-loops loops-times-locals branches-bomb br-table-bomb large-function many-functions

@@ -3,6 +3,7 @@ package selftest
 import (
 	"fmt"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -22,6 +23,7 @@ type fileAttack struct {
 	by          string // what refuses it
 	grant       grants
 	mask        []string // what is masked
+	also        []string // what else of the host is mounted, read-only
 	plant       func(*trial) error
 	try         func(*trial, *script)
 	changes     bool // it may change things in ws
@@ -52,6 +54,9 @@ func (a fileAttack) run(t *trial) (string, error) {
 	}
 	for _, m := range a.mask {
 		g.Masked = append(g.Masked, t.host(m))
+	}
+	for _, dir := range a.also {
+		g.Mounts = append(g.Mounts, policy.Mount{Host: dir})
 	}
 	s := &script{}
 	content := s.control(t, a.grant)

@@ -37,7 +37,7 @@ func fileAttacks() []Attack {
 	}
 	repositories := func(t *trial) error {
 		return errors.Join(os.MkdirAll(t.host("ws/.git/hooks"), 0o700), t.write("ws/.git/config", "[core]"), t.link(".git", "ws/l"),
-			os.Mkdir(t.host("ws/bare"), 0o700), t.write("ws/bare/HEAD", "ref: refs/heads/main"), t.write("ws/bare/config", "[core]"))
+			os.MkdirAll(t.host("ws/bare/rebase-apply"), 0o700), os.Mkdir(t.host("ws/.git/rebase-merge"), 0o700), t.write("ws/bare/HEAD", "ref: refs/heads/main"), t.write("ws/bare/config", "[core]"))
 	}
 	maskedDirs := []string{"ws/.config/stockade", "ws/.cache/stockade"}
 
@@ -248,14 +248,15 @@ func fileAttacks() []Attack {
 				s.open(at(t, s, "ws/l"), oTruncate, mayRead, 0).refused("truncate ws/l")
 				s.utimes(at(t, s, "ws/l")).refused("set the times of ws/l")
 			}},
-		{name: "git-hook-planted", tries: "Make a git hook and git configuration, also by another name, and in a repository of another name.", by: closed,
+		{name: "git-hook-planted", tries: "Make a git hook, git configuration and the steps of a rebase, also by another name, and in a repository of another name.", by: closed,
 			plant: repositories,
 			try: func(t *trial, s *script) {
 				s.stat(at(t, s, "ws/l"), 0).must("see the link")
-				for _, n := range []string{".git/hooks/pre-commit", ".GIT/hooks/pre-commit", "l/hooks/pre-commit", "d/.git", ".gitmodules", "bare/config"} {
+				for _, n := range []string{".git/hooks/pre-commit", ".GIT/hooks/pre-commit", "l/hooks/pre-commit", "d/.git", ".gitmodules", "bare/config", ".git/rebase-merge/git-rebase-todo", "bare/rebase-apply/next"} {
 					s.overwrite(at(t, s, "ws/"+n), oCreate, "create ws/"+n)
 				}
 				s.mkdir(at(t, s, "ws/d/.git")).refused("mkdir ws/d/.git")
+				s.mkdir(at(t, s, "ws/.git/sequencer")).refused("mkdir ws/.git/sequencer")
 				s.rename(at(t, s, "ws/inside"), at(t, s, "ws/.git/hooks/pre-commit")).refused("move a file to a hook")
 				s.rename(at(t, s, "ws/.git"), at(t, s, "ws/moved")).refused("move ws/.git away")
 				s.unlink(at(t, s, "ws/.git/config")).refused("unlink ws/.git/config")
@@ -271,11 +272,11 @@ func fileAttacks() []Attack {
 			}},
 		{name: "secret-file-read", tries: "Read files of the workspace that look like secrets, also through a symbolic link and by another name.", by: "a file that looks like a secret",
 			plant: func(t *trial) error {
-				return errors.Join(t.write("ws/.env", t.canary), t.write("ws/d/id_rsa", t.canary), t.link("../.env", "ws/d/l"))
+				return errors.Join(t.write("ws/.env", t.canary), t.write("ws/d/id_rsa", t.canary), t.write("ws/d/x.key.bak", t.canary), t.link("../.env", "ws/d/l"))
 			},
 			try: func(t *trial, s *script) {
 				s.stat(at(t, s, "ws/d/l"), 0).must("see the link")
-				for _, n := range []string{"ws/.env", "ws/d/id_rsa", "ws/d/l"} {
+				for _, n := range []string{"ws/.env", "ws/d/id_rsa", "ws/d/x.key.bak", "ws/d/l"} {
 					s.steal(at(t, s, n), "open "+n)
 				}
 				s.rename(at(t, s, "ws/.env"), at(t, s, "ws/moved")).refused("move ws/.env")

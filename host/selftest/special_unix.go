@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// specialFileAttacks are those on files that are neither files nor directories.
+// specialFileAttacks are those on what is neither a file nor a directory, and on
+// what only looks like one.
 func specialFileAttacks() []fileAttack {
 	const special = "neither a file nor a directory"
 	opening := func(t *trial, s *script) {
@@ -28,5 +29,14 @@ func specialFileAttacks() []fileAttack {
 				l.(*net.UnixListener).SetUnlinkOnClose(false)
 				return l.Close()
 			}, try: opening},
+		{name: "mounted-proc", tries: "Read the environment and the memory of the host, and its devices, where everything is mounted.", by: "what shows the kernel", also: []string{"/"},
+			try: func(t *trial, s *script) {
+				for _, n := range []string{"proc/self/environ", "proc/thread-self/environ", "sys/kernel/uevent_seqnum", "dev/zero"} {
+					s.steal(s.at(n), "open /"+n)
+				}
+				s.overwrite(s.at("proc/self/mem"), 0, "open /proc/self/mem for writing")
+				s.openDir(s.at("proc/self/fd")).refused("open the directory /proc/self/fd")
+				s.stat(s.at("proc/self"), followLinks).refused("stat /proc/self")
+			}},
 	}
 }

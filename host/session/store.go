@@ -1,10 +1,14 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -29,6 +33,9 @@ type Info struct {
 	Title    string // first line of the first prompt; empty when there is none
 	Open     int    // calls that were intended and have no result
 	FirstSeq uint64
+	// Workspace is the directory in which it began; empty when its first body
+	// does not say, or has been deleted.
+	Workspace string
 }
 
 // OpenCall is a call that was intended and has no result.
@@ -37,7 +44,8 @@ type OpenCall struct {
 	Turn    int
 	Step    int
 	Call    string
-	Name    string // the tool, when the body is still there
+	Time    time.Time // of the intent
+	Name    string    // the tool, when the body is still there
 }
 
 // Store keeps events. Implementations are safe for concurrent use, also by
@@ -69,6 +77,9 @@ type Report struct {
 	Events  uint64 // verified
 	Deleted uint64 // of these, events whose body has been deleted
 	Head    [32]byte
+	// Open are the calls without a result: they still run, a crash ended them, or
+	// the events behind them were removed.
+	Open []OpenCall
 }
 
 // ChainError says where a chain is broken.
@@ -93,13 +104,14 @@ func VerifySession(events iter.Seq2[Event, error]) (Report, error) {
 	return verify(events, false)
 }
 
-func verify(events iter.Seq2[Event, error], whole bool) (Report, error) {
+func verify(events iter.Seq2[Event, error], whole bool) (r Report, err error) {
 	var (
-		r       Report
 		seq     uint64
 		prev    [32]byte
 		inChain = map[string][32]byte{}
+		open    = map[[2]string]Event{} // intents, by session and call
 	)
+	defer func() { r.Open = openCalls(open) }()
 	for e, err := range events {
 		if err != nil {
 			return r, err
@@ -124,6 +136,22 @@ func verify(events iter.Seq2[Event, error], whole bool) (Report, error) {
 		inChain[e.Session] = e.Hash
 		r.Events++
 		r.Head = e.Hash
+		switch call := [2]string{e.Session, e.Call}; e.Type {
+		case TypeCallIntended:
+			open[call] = e
+		case TypeToolResult:
+			delete(open, call)
+		}
 	}
 	return r, nil
+}
+
+func openCalls(intents map[[2]string]Event) []OpenCall {
+	var out []OpenCall
+	for _, e := range slices.SortedFunc(maps.Values(intents), func(a, b Event) int { return cmp.Compare(a.Seq, b.Seq) }) {
+		var intent Intent
+		_ = json.Unmarshal(e.Body, &intent) // deleted: no name
+		out = append(out, OpenCall{Session: e.Session, Turn: e.Turn, Step: e.Step, Call: e.Call, Time: e.Time, Name: intent.Tool})
+	}
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestVerifySound(t *testing.T) {
 		{"an empty store", session.VerifyStore, nil, session.Report{}},
 		{"an empty session", session.VerifySession, nil, session.Report{}},
 	} {
-		if got, err := test.verify(sequence(test.events)); got != test.want || err != nil {
+		if got, err := test.verify(sequence(test.events)); !reflect.DeepEqual(got, test.want) || err != nil {
 			t.Errorf("%s: got %+v, %v; want %+v", test.name, got, err, test.want)
 		}
 	}

@@ -79,7 +79,7 @@ func TestASchemaThatIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	e, _ := c.Find("broken")
-	if args, err := e.Schema.Check(json.RawMessage(`{}`)); err == nil {
+	if args, err := e.Schema.Check(t.Context(), json.RawMessage(`{}`)); err == nil {
 		t.Errorf("it takes %s", args)
 	}
 	if e.Schema.HasProperty("a") || e.Schema.IsString("a") {

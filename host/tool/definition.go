@@ -3,8 +3,12 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/internal/nearest"
 )
 
 // Definition is what the model sees of a tool.
@@ -107,6 +111,9 @@ func ParseManifest(data []byte) (Manifest, error) {
 	if err := checkDepth(data); err != nil { // a key given twice means one thing to us and another to whoever reads along
 		return m, fmt.Errorf("manifest: %w", err)
 	}
+	if err := checkKeys(data, reflect.TypeFor[Manifest]()); err != nil {
+		return m, fmt.Errorf("manifest: %w", err)
+	}
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, fmt.Errorf("manifest: %w", err)
 	}
@@ -120,9 +127,10 @@ func ParseManifest(data []byte) (Manifest, error) {
 		return m, fmt.Errorf("manifest: %d tools, more than the limit of %d", len(m.Tools), MaxToolsPerModule)
 	}
 	seen := make(map[string]bool, len(m.Tools))
+	patterns := newPatterns()
 	for i := range m.Tools {
 		spec := &m.Tools[i]
-		if err := spec.check(); err != nil {
+		if err := spec.check(patterns); err != nil {
 			return m, fmt.Errorf("manifest: tool %d: %w", i, err)
 		}
 		if seen[spec.Name] {
@@ -133,14 +141,14 @@ func ParseManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-func (s *Spec) check() error {
+func (s *Spec) check(p *patterns) error {
 	if !ValidName(s.Name) {
 		return fmt.Errorf("name %.80q is not 1 to 64 letters, digits, '_' or '-'", s.Name)
 	}
 	if s.Description == "" || len(s.Description) > MaxDescriptionBytes {
 		return fmt.Errorf("%s: description has %d bytes; it needs 1 to %d", s.Name, len(s.Description), MaxDescriptionBytes)
 	}
-	schema, err := CompileSchema(s.Parameters)
+	schema, err := p.schema(s.Parameters)
 	if err != nil {
 		return fmt.Errorf("%s: parameters: %w", s.Name, err)
 	}
@@ -166,6 +174,47 @@ func (s *Spec) check() error {
 	}
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
+	}
+	return nil
+}
+
+// checkKeys refuses a key that the type does not have, in another case too: a
+// capability under another name is not asked for, and nobody told; a key that
+// nobody reads may have been meant to narrow one.
+func checkKeys(data json.RawMessage, typ reflect.Type) error {
+	switch typ.Kind() {
+	case reflect.Pointer:
+		return checkKeys(data, typ.Elem())
+	case reflect.Slice:
+		var list []json.RawMessage
+		if typ.Elem().Kind() != reflect.Struct || json.Unmarshal(data, &list) != nil {
+			return nil // checked as a value
+		}
+		for i, e := range list {
+			if err := checkKeys(e, typ.Elem()); err != nil {
+				return fmt.Errorf("%d: %w", i, err)
+			}
+		}
+	case reflect.Struct:
+		var object map[string]json.RawMessage
+		if json.Unmarshal(data, &object) != nil {
+			return nil
+		}
+		known := map[string]reflect.Type{}
+		for _, f := range reflect.VisibleFields(typ) {
+			if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+				known[name] = f.Type
+			}
+		}
+		for _, key := range sortedKeys(object) {
+			if known[key] == nil {
+				names := sortedKeys(known)
+				return fmt.Errorf("unknown key %.80q%s; the keys here are: %s", key, nearest.Hint(key, names), strings.Join(names, ", "))
+			}
+			if err := checkKeys(object[key], known[key]); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
 	}
 	return nil
 }

@@ -47,6 +47,12 @@ func TestParseManifestRefuses(t *testing.T) {
 		"a module without a name":           {`{"tools":[` + bashTool + `]}`, `module name ""`},
 		"a module with a path for a name":   {`{"name":"../m","tools":[` + bashTool + `]}`, "module name"},
 		"a key twice":                       {`{"name":"m","name":"m","tools":[` + bashTool + `]}`, `key "name" twice`},
+		"a capability that there is not":    {aTool("a", "d", object, `{"file":"read"}`), `tools: 0: capabilities: unknown key "file" (did you mean "files"?); the keys here are: exec, exec_timeout, files, network, secrets`},
+		"a capability in another case":      {aTool("a", "d", object, `{"Files":"read"}`), `unknown key "Files" (did you mean "files"?)`},
+		"a key that secrets do not have":    {aTool("a", "d", object, `{"network":"http","secrets":[{"name":"A","hosts":["a.example"],"use":"b"}]}`), `secrets: 0: unknown key "use"`},
+		"capabilities by another name":      {manifest(strings.Replace(bashTool, `"capabilities"`, `"capabilites"`, 1)), `unknown key "capabilites" (did you mean "capabilities"?)`},
+		"content by another name":           {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","Hash":"argv"},"capabilities"`, 1)), `content: unknown key "Hash" (did you mean "hash"?)`},
+		"a key of its own":                  {`{"abi":"x","name":"m","tool":[]}`, `manifest: unknown key "tool" (did you mean "tools"?)`},
 		"capabilities twice":                {manifest(strings.Replace(bashTool, `"name"`, `"capabilities":{},"name"`, 1)), `key "capabilities" twice`},
 		"a bomb":                            {strings.Repeat(`{"a":`, 40_000), "nests deeper"},
 		"too many bytes":                    {`{"name":"` + strings.Repeat("x", MaxManifestBytes) + `"}`, "more than the limit"},
@@ -110,7 +116,7 @@ func FuzzParseManifest(f *testing.F) {
 			if exec := s.Capabilities.Exec; exec != "" && !schema.IsString(exec) {
 				t.Errorf("%s: exec %q", s.Name, exec)
 			}
-			_, _ = schema.Check(json.RawMessage(`{"a":[{"b":1}],"path":"x"}`))
+			_, _ = schema.Check(t.Context(), json.RawMessage(`{"a":[{"b":1}],"path":"x"}`))
 		}
 		if _, err := NewCatalog(map[*Module]Manifest{{Name: m.Name}: m}); err != nil {
 			t.Error(err)

@@ -2,15 +2,16 @@ package tool
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // MaxArgsBytes bounds the arguments of one call.
@@ -20,78 +21,78 @@ const MaxArgsBytes = 8 << 20
 // which a recursive validator would need an unusual stack.
 const maxArgsDepth = 64
 
+// maxArgsValues bounds how many values arguments hold, each of which takes a
+// hundred bytes however short it is.
+const maxArgsValues = 1 << 18
+
 // Schema checks the arguments of one tool. It is safe for concurrent use.
 type Schema struct {
 	compiled func() (*compiledSchema, error)
 }
 
 type compiledSchema struct {
-	resolved *jsonschema.Resolved
-	raw      any // the schema as it was written
-	names    []string
-	strings  []string // of names, those that hold a string
-	closed   bool
+	root      *node
+	leftovers bool
 }
 
-// CompileSchema prepares the JSON Schema of a tool's arguments. References to
-// other documents are refused: a schema must not make the host read anything.
+// CompileSchema prepares the JSON Schema of a tool's arguments, as drafts 7 and
+// 2020-12 have it. References to other documents are refused: a schema must not
+// make the host read anything.
 func CompileSchema(schema json.RawMessage) (*Schema, error) {
-	s := checkedSchema(schema)
-	if _, err := s.compiled(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return newPatterns().schema(schema)
+}
+
+// schema compiles one of several schemas whose patterns count together.
+func (p *patterns) schema(schema json.RawMessage) (*Schema, error) {
+	c, err := compileSchema(schema, p)
+	return &Schema{func() (*compiledSchema, error) { return c, err }}, err
 }
 
 // checkedSchema is a schema that has been compiled before, and is again when it
 // is needed: most processes call few of their tools. If it is none after all no
 // arguments fit it.
 func checkedSchema(schema json.RawMessage) *Schema {
-	return &Schema{sync.OnceValues(func() (*compiledSchema, error) { return compileSchema(schema) })}
+	return &Schema{sync.OnceValues(func() (*compiledSchema, error) { return compileSchema(schema, newPatterns()) })}
 }
 
-func compileSchema(schema json.RawMessage) (*compiledSchema, error) {
+func compileSchema(schema json.RawMessage, p *patterns) (*compiledSchema, error) {
 	if len(bytes.TrimSpace(schema)) == 0 {
 		return nil, errors.New("is missing; a tool without arguments has {\"type\":\"object\",\"properties\":{}}")
 	}
 	if err := checkDepth(schema); err != nil {
 		return nil, err
 	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(schema, &s); err != nil {
-		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
-	}
-	if s.Type != "object" {
-		return nil, fmt.Errorf("has type %q; arguments are an \"object\"", s.Type)
-	}
-	c := &compiledSchema{}
-	if err := json.Unmarshal(schema, &c.raw); err != nil {
-		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
-	}
-	if err := checkRefs(c.raw); err != nil {
-		return nil, err
-	}
-	resolved, err := s.Resolve(nil)
+	_, root, err := decode(schema)
 	if err != nil {
 		return nil, fmt.Errorf("is not a JSON Schema: %w", err)
 	}
-	c.resolved = resolved
-	for name, property := range s.Properties {
-		c.names = append(c.names, name)
-		if property.Type == "string" {
-			c.strings = append(c.strings, name)
+	top, _ := root.(map[string]any)
+	if top["type"] != "object" {
+		return nil, fmt.Errorf("has type %.80s; arguments are an \"object\"", marshal(top["type"]))
+	}
+	draft, _ := top["$schema"].(string)
+	c := &compiler{root: root, nodes: map[uintptr]*node{}, patterns: p, old: strings.Contains(draft, "//json-schema.org/draft-0")}
+	n, err := c.node(root)
+	if err != nil {
+		text := err.Error()
+		if most := 1000; len(text) > most { // the end says what is wrong, and where
+			text = "... " + strings.ToValidUTF8(text[len(text)-most:], "")
+		}
+		return nil, fmt.Errorf("is not a JSON Schema that tools may have: %s", text)
+	}
+	left := map[*node]bool{}
+	for _, n := range c.nodes {
+		if err := n.ends(left); err != nil {
+			return nil, err
 		}
 	}
-	slices.Sort(c.names)
-	raw := c.raw.(map[string]any) // its type is "object"
-	c.closed = raw["additionalProperties"] == false && raw["patternProperties"] == nil
-	return c, nil
+	return &compiledSchema{n, c.leftovers}, nil
 }
 
 // HasProperty reports whether the schema names the argument.
 func (s *Schema) HasProperty(name string) bool {
 	c, err := s.compiled()
-	return err == nil && slices.Contains(c.names, name)
+	return err == nil && c.root.named[name] != nil
 }
 
 // Properties names the arguments that the schema lists.
@@ -100,18 +101,21 @@ func (s *Schema) Properties() []string {
 	if err != nil {
 		return nil
 	}
-	return slices.Clone(c.names)
+	return sortedKeys(c.root.named)
 }
 
 // IsString reports whether the argument holds a string and nothing else.
 func (s *Schema) IsString(name string) bool {
 	c, err := s.compiled()
-	return err == nil && slices.Contains(c.strings, name)
+	if err != nil || c.root.named[name] == nil {
+		return false
+	}
+	return slices.Equal(c.root.named[name].types, []string{"string"})
 }
 
 // Check returns the arguments in canonical form (an object, compact, no
 // duplicate keys) or an error that tells the model what to change.
-func (s *Schema) Check(args json.RawMessage) (json.RawMessage, error) {
+func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 	c, err := s.compiled()
 	if err != nil {
 		return nil, fmt.Errorf("the tool cannot be called: its schema %w", err)
@@ -125,13 +129,7 @@ func (s *Schema) Check(args json.RawMessage) (json.RawMessage, error) {
 	if err := checkDepth(args); err != nil {
 		return nil, fmt.Errorf("the argument object %w", err)
 	}
-	var all any
-	dec := json.NewDecoder(bytes.NewReader(args))
-	dec.UseNumber()
-	if err := dec.Decode(&all); err != nil {
-		return nil, fmt.Errorf("arguments are not a JSON object: %w", err)
-	}
-	plain, err := plainNumbers(all)
+	all, plain, err := decode(args)
 	if err != nil {
 		return nil, err
 	}
@@ -139,22 +137,13 @@ func (s *Schema) Check(args json.RawMessage) (json.RawMessage, error) {
 	if !ok {
 		return nil, fmt.Errorf("arguments are %s; send a JSON object", valueWords(plain))
 	}
-	if c.closed {
-		for _, name := range sortedKeys(obj) {
-			if !slices.Contains(c.names, name) { // before what is missing: a mistyped name is both
-				return nil, errors.New(unknown(place(name), name, c.names))
-			}
-		}
-	}
-	if err := checkEffort(c.raw, plain); err != nil {
-		return nil, err
-	}
-	if err := c.resolved.Validate(plain); err != nil {
-		why := explain(c.raw, c.raw, "", plain)
-		if why == "" {
-			why = "arguments do not fit the schema: " + shortError(err)
-		}
-		return nil, errors.New(why)
+	w := &walk{ctx: ctx, left: maxEffort, leftovers: c.leftovers}
+	fault := w.check(c.root, plain, &spot{}, 0, nil)
+	switch {
+	case w.err != nil:
+		return nil, w.err
+	case fault != nil:
+		return nil, errors.New(fault.String())
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -165,29 +154,24 @@ func (s *Schema) Check(args json.RawMessage) (json.RawMessage, error) {
 	return bytes.TrimSpace(out.Bytes()), nil
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// decode reads a JSON value that has been checked, as it is and with numbers
+// that can be compared.
+func decode(data []byte) (all, plain any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	if err := dec.Decode(&all); err != nil {
+		return nil, nil, err
 	}
-	slices.Sort(keys)
-	return keys
+	plain, err = plainNumbers(all)
+	return all, plain, err
 }
 
-// shortError is the validator's text, which repeats whole values, cut.
-func shortError(err error) string {
-	const most = 300
-	text := strings.TrimPrefix(err.Error(), "validating root: ")
-	if len(text) > most {
-		return strings.ToValidUTF8(text[:most], "") + " ..."
-	}
-	return text
-}
-
-// plainNumbers turns json.Number, which the validator takes for a string,
-// into the number that it stands for. Integers beyond 2^53 keep their digits
-// in what the guest gets: only the copy that is validated is rounded. A number
-// beyond every float is refused: the validator would take it for 0.
+// plainNumbers turns each json.Number into the number that it stands for: an
+// int64, or a float64 for what is no whole number or too large. Integers keep
+// their digits in what the guest gets: only the copy that is checked is rounded.
+// A number beyond every float is refused.
 func plainNumbers(v any) (any, error) {
 	switch v := v.(type) {
 	case json.Number:
@@ -197,6 +181,9 @@ func plainNumbers(v any) (any, error) {
 		f, err := v.Float64()
 		if err != nil {
 			return nil, fmt.Errorf("the number %.40s is out of range", v)
+		}
+		if f == math.Trunc(f) && math.Abs(f) < 1<<63 {
+			return int64(f), nil
 		}
 		return f, nil
 	case map[string]any:
@@ -224,7 +211,8 @@ func plainNumbers(v any) (any, error) {
 }
 
 // checkDepth refuses text that is not one JSON value, repeats a key of one
-// object, or nests deeper than maxArgsDepth, without recursing itself.
+// object, nests deeper than maxArgsDepth or holds more than maxArgsValues,
+// without recursing itself.
 // Duplicate keys are refused because two parsers may pick different ones: the
 // policy would decide on the first and the guest act on the second.
 func checkDepth(data []byte) error {
@@ -235,9 +223,12 @@ func checkDepth(data []byte) error {
 	var stack []level
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()
-	values := 0
+	values, tokens := 0, 0
 	for {
 		tok, err := dec.Token()
+		if tokens++; tokens > 2*maxArgsValues { // of an object, each value has a key or an end
+			return fmt.Errorf("holds more than %d values", maxArgsValues)
+		}
 		if err == io.EOF {
 			if values != 1 || len(stack) != 0 {
 				return errors.New("is not one complete JSON value")

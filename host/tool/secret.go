@@ -1,8 +1,6 @@
 package tool
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -32,15 +30,6 @@ type Secret struct {
 	// Header is the one header that may carry it. Empty: the one that the
 	// person named, or else Authorization.
 	Header string `json:"header,omitempty"`
-}
-
-// UnmarshalJSON is strict: what a tool asks for must not be guessed, and a key
-// that nobody reads may have been meant to narrow it.
-func (s *Secret) UnmarshalJSON(data []byte) error {
-	type plain Secret
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	return dec.Decode((*plain)(s))
 }
 
 // String says what is asked for, in one line.

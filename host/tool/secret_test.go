@@ -42,8 +42,8 @@ func TestManifestsAskForSecrets(t *testing.T) {
 		`{"secrets":[{"name":"A","hosts":["https://a.example"]}]}`: "no https://",
 		`{"secrets":[{"name":"A","header":"Host"}]}`:               "cannot be a header",
 		`{"secrets":[{"name":"A","header":"a\r\nb"}]}`:             "cannot be a header",
-		`{"secrets":[{"name":"A","query":"token"}]}`:               "unknown field",
-		`{"secrets":[{"name":"A","value":"x"}]}`:                   "unknown field",
+		`{"secrets":[{"name":"A","query":"token"}]}`:               "unknown key",
+		`{"secrets":[{"name":"A","value":"x"}]}`:                   "unknown key",
 		`{"secrets":["A"]}`:                                        "cannot unmarshal",
 		`{"secrets":{"name":"A"}}`:                                 "cannot unmarshal",
 	} {

@@ -66,7 +66,7 @@ var keys = []key{
 	{"tools.NAME.calls", "integer, from 1", anything, "100",
 		"How many calls of the tool there may be in a session."},
 	{"tools.NAME.args.ARGUMENT.pattern", "regular expression (RE2)", anything, `"[a-z0-9._-]+"`,
-		"What the whole value of an argument has to match, if the argument is there. A value of more than 64 KiB asks. A file holds at most 100 patterns. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\"."},
+		"What the whole value of an argument has to match, if the argument is there. A value of more than 64 KiB asks. A file holds at most 100 patterns, and what all rules may take for one call is bounded: for those of a project's file the call asks then, else it is denied. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\"."},
 	{"tools.NAME.args.ARGUMENT.one_of", "list of texts", anything, `["GET", "HEAD"]`,
 		"The values that an argument may have."},
 	{"tools.NAME.args.ARGUMENT.maximum", "number", anything, "2000.0",

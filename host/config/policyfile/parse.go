@@ -339,7 +339,7 @@ func (r *reader) limits(key, prefix string, table map[string]any) {
 			r.fail(key+"."+name, "there is no such limit%s", nearest.Hint(full, config.LimitKeys()))
 			continue
 		}
-		most, err := config.Most(full, v)
+		most, text, err := config.Most(full, v)
 		if err != nil {
 			r.fail(key+"."+name, "%v", err)
 			continue
@@ -347,7 +347,7 @@ func (r *reader) limits(key, prefix string, table map[string]any) {
 		if r.layer.Ceiling.Limits == nil {
 			r.layer.Ceiling.Limits = map[string]policy.Most{}
 		}
-		r.layer.Ceiling.Limits[full] = policy.Most{Value: most, From: r.from(key + "." + name)}
+		r.layer.Ceiling.Limits[full] = policy.Most{Value: most, Text: text, From: r.from(key + "." + name)}
 	}
 }
 

@@ -74,6 +74,7 @@ type ServerOptions struct {
 type Server struct {
 	responder Responder
 	opts      ServerOptions // fixed at creation
+	made      time.Time
 
 	closing   chan struct{} // ends answers that would go on for ever
 	closeOnce sync.Once
@@ -85,7 +86,7 @@ type Server struct {
 
 // NewServer makes a server.
 func NewServer(responder Responder, opts *ServerOptions) *Server {
-	s := &Server{responder: responder, closing: make(chan struct{})}
+	s := &Server{responder: responder, closing: make(chan struct{}), made: time.Now()}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -166,7 +167,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeJSON(w, http.StatusOK, struct {
 				Object string         `json:"object"`
 				Data   []openai.Model `json:"data"`
-			}{"list", []openai.Model{{ID: s.opts.Model, Object: "model", OwnedBy: "stockade"}}})
+			}{"list", []openai.Model{{ID: s.opts.Model, Object: "model", CreatedAt: s.made.Unix(), OwnedBy: "stockade"}}})
 		}
 	default:
 		writeError(w, http.StatusNotFound, "unknown path "+r.URL.Path+"; there are /v1/chat/completions and /v1/models", "invalid_request_error", "")
@@ -340,10 +341,10 @@ func (s *Server) stream(req *Request, a Answer) []byte {
 		size = s.opts.ChunkBytes
 	}
 	var out bytes.Buffer
-	id := answerID(req)
+	id, now := answerID(req), time.Now().Unix()
 	event := func(choices []chunkChoice, usage *openai.Usage) {
 		out.WriteString("data: ")
-		out.Write(encode(chunk{ID: id, Object: "chat.completion.chunk", Model: s.modelName(req), Choices: choices, Usage: usage}))
+		out.Write(encode(chunk{ID: id, Object: "chat.completion.chunk", Created: now, Model: s.modelName(req), Choices: choices, Usage: usage}))
 		out.WriteString("\n\n")
 	}
 	send := func(d chunkDelta) { event([]chunkChoice{{Delta: d}}, nil) }
@@ -404,7 +405,7 @@ func (s *Server) whole(req *Request, a Answer) any {
 		Choices []choice     `json:"choices"`
 		Usage   openai.Usage `json:"usage"`
 	}{
-		ID: answerID(req), Object: "chat.completion", Model: s.modelName(req), Usage: a.usage(req),
+		ID: answerID(req), Object: "chat.completion", Created: time.Now().Unix(), Model: s.modelName(req), Usage: a.usage(req),
 		Choices: []choice{{
 			Message:      openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: a.Text, ToolCalls: calls},
 			FinishReason: a.finish(),
@@ -419,7 +420,7 @@ func (s *Server) modelName(req *Request) string {
 	return s.opts.Model
 }
 
-// answerID is the same for the same request: everything here can be repeated.
+// answerID is the same for the same request: all but the time can be repeated.
 func answerID(req *Request) string {
 	return fmt.Sprintf("chatcmpl-%x", sha256.Sum256(req.Body))[:9+24]
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -52,7 +53,7 @@ func do(t *testing.T, client *http.Client, req *http.Request) (int, string) {
 func TestServerSpeaksTheWireFormat(t *testing.T) {
 	line := `{"text":"Grüße","tool_calls":[{"id":"a","name":"x","arguments":{"p":1}},{"id":"b","name":"y","arguments":"{}"}],"chunk_bytes":4,"usage":{"input_tokens":3,"output_tokens":2}}`
 	client := llmtest.Serve(t, NewServer(script(t, line, line, line), nil))
-	const head = `{"id":"ID","object":"chat.completion.chunk","created":0,"model":"m","choices":[`
+	const head = `{"id":"ID","object":"chat.completion.chunk","created":TIME,"model":"m","choices":[`
 	chunk := func(delta, finish string) string {
 		return head + `{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
 	}
@@ -68,7 +69,7 @@ func TestServerSpeaksTheWireFormat(t *testing.T) {
 		chunk(`{}`, `"tool_calls"`),
 	}
 	usage := head[:len(head)-1] + `[],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":null,"completion_tokens_details":null}}`
-	whole := `{"id":"ID","object":"chat.completion","created":0,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Grüße",` +
+	whole := `{"id":"ID","object":"chat.completion","created":TIME,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"Grüße",` +
 		`"tool_calls":[{"id":"a","type":"function","function":{"name":"x","arguments":"{\"p\":1}"}},{"id":"b","type":"function","function":{"name":"y","arguments":"{}"}}]},` +
 		`"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,"prompt_tokens_details":null,"completion_tokens_details":null}}`
 	events := func(chunks ...string) string {
@@ -81,13 +82,20 @@ func TestServerSpeaksTheWireFormat(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			began := time.Now().Unix()
 			status, got := post(t, client, hello[:len(hello)-1]+tt.more, nil)
-			var first struct{ ID string }
+			var first struct {
+				ID      string
+				Created int64
+			}
 			if err := json.Unmarshal([]byte(strings.TrimPrefix(strings.SplitN(got, "\n", 2)[0], "data: ")), &first); err != nil || !strings.HasPrefix(first.ID, "chatcmpl-") {
 				t.Fatalf("id %q, %v in %s", first.ID, err, got)
 			}
-			if diff := cmp.Diff(tt.want, strings.ReplaceAll(got, first.ID, "ID")); diff != "" || status != 200 {
+			if diff := cmp.Diff(tt.want, strings.NewReplacer(first.ID, "ID", fmt.Sprintf(`"created":%d,`, first.Created), `"created":TIME,`).Replace(got)); diff != "" || status != 200 {
 				t.Errorf("status %d (-want +got):\n%s", status, diff)
+			}
+			if first.Created < began || first.Created > time.Now().Unix() {
+				t.Errorf("created at %d, and asked at %d", first.Created, began)
 			}
 		})
 	}
@@ -160,7 +168,7 @@ func TestServerKnowsItsPathsAndItsToken(t *testing.T) {
 			if req.Header == nil {
 				req.Header = make(http.Header)
 			}
-			if status, got := do(t, client, req); status != tt.status || !strings.Contains(got, tt.want) {
+			if status, got := do(t, client, req); status != tt.status || !strings.Contains(got, tt.want) || strings.Contains(got, `"created":0`) {
 				t.Errorf("got %d %s", status, got)
 			}
 		})

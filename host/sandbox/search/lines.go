@@ -3,9 +3,7 @@ package search
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/sdk/go/lines"
@@ -141,27 +139,8 @@ func overOf(ctx context.Context) func() error {
 	}
 }
 
-// parsing is what it takes to read an expression, beside costSource. Where case
-// is ignored, every character of a range is looked up, and the classes of
-// Unicode have hundreds of ranges.
+// parsing is what it takes to read an expression, beside costSource.
 func parsing(expr string) uint64 {
-	var units uint64
-	folds := false
-	for i := range len(expr) - 1 {
-		switch next := expr[i+1]; {
-		case expr[i] == '(' && next == '?':
-			flags := expr[i+2:]
-			end := strings.IndexFunc(flags, func(r rune) bool { return r != '-' && (r < 'A' || 'z' < r) })
-			folds = folds || strings.Contains(flags[:max(end, 0)], "i")
-		case expr[i] == '\\' && next|0x20 == 'p':
-			units += costClass
-		}
-	}
-	for i := range len(expr) - 1 {
-		// A range that ends with what is written as an escape can be large.
-		if next := expr[i+1]; folds && expr[i] == '-' && (next >= utf8.RuneSelf || next == '\\') {
-			units += costFold
-		}
-	}
-	return units
+	classes, folds := lines.Heavy(expr)
+	return costClass*uint64(classes) + costFold*uint64(folds)
 }

@@ -53,11 +53,8 @@ func List(ctx context.Context, fs *wasi.FS, dirs []string, pay Payer) ([]Listing
 	over := overOf(ctx)
 	var out []Listing
 	size := 0
-	for _, name := range dirs {
-		if size > maxListed {
-			break
-		}
-		l, err := list(fs, name, over)
+	for dir, errno := range fs.Dirs(dirs) {
+		l, err := list(dir, errno, over)
 		if err != nil {
 			return nil, err
 		}
@@ -68,19 +65,15 @@ func List(ctx context.Context, fs *wasi.FS, dirs []string, pay Payer) ([]Listing
 		if l.Missing {
 			l = Listing{Missing: true}
 		}
-		out = append(out, l)
+		if out = append(out, l); size > maxListed {
+			break
+		}
 	}
 	return out, over()
 }
 
-func list(fs *wasi.FS, name string, over func() error) (l Listing, _ error) {
-	h, errno := fs.Open(name, wasi.ReadOnly|wasi.DirectoryOnly)
+func list(dir *wasi.Dir, errno wasi.Errno, over func() error) (l Listing, _ error) {
 	if errno != 0 {
-		return Listing{Missing: true}, over()
-	}
-	defer h.Close()
-	dir, ok := h.(*wasi.Dir)
-	if !ok {
 		return Listing{Missing: true}, over()
 	}
 	cookie := uint64(0)

@@ -2,6 +2,7 @@ package search
 
 import (
 	"errors"
+	"iter"
 	"math"
 	"runtime"
 	"slices"
@@ -75,7 +76,7 @@ var (
 
 // opener is a file system, or a view of one.
 type opener interface {
-	OpenContent(name string) (wasi.Content, wasi.Errno)
+	Contents(names []string) iter.Seq2[wasi.Content, wasi.Errno]
 }
 
 func newRun(fs opener, q *Query, p *lines.Pattern, pay Payer, over func() error) *run {

@@ -40,9 +40,9 @@ func (r *run) open(first int, others bool) (*task, error) {
 	t := &task{done: make(chan struct{})}
 	var units uint64
 	var bytes int64
-	for i := first; i < min(first+perTask, len(r.query.Files)) && bytes < taskBytes; i++ {
-		f := &file{index: i}
-		content, errno := r.fs.OpenContent(r.query.Files[i])
+	names := r.query.Files[first:min(first+perTask, len(r.query.Files))]
+	for content, errno := range r.fs.Contents(names) {
+		f := &file{index: first + len(t.files)}
 		if errno == wasi.EMFILE && (others || len(t.files) > 0) {
 			break
 		}
@@ -54,7 +54,9 @@ func (r *run) open(first int, others bool) (*task, error) {
 			bytes += min(f.size, math.MaxInt64/perTask)
 			t.units += r.estimate(uint64(f.size))
 		}
-		t.files = append(t.files, f)
+		if t.files = append(t.files, f); bytes >= taskBytes {
+			break
+		}
 	}
 	if len(t.files) == 0 {
 		return nil, nil

@@ -292,22 +292,26 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 	defer listener.Close()
 	w.link("ws/l", "fifo")
 	w.dir("ws/masked")
+	special := []string{"ws/fifo", "ws/sock", "ws/l"}
+	if err := unix.Mknod(w.path("ws/zero"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))); err == nil { // as root
+		special = append(special, "ws/zero")
+	}
 	for _, tc := range []struct {
 		name string
 		fs   *guestFS
 	}{
-		{"plain", w.open(w.rw("ws"), policy.Mount{Host: "/dev", Write: true})},
-		{"guarded", w.openMasked([]string{"ws/masked"}, w.rw("ws"), policy.Mount{Host: "/dev", Write: true})},
+		{"plain", w.open(w.rw("ws"))},
+		{"guarded", w.openMasked([]string{"ws/masked"}, w.rw("ws"))},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := w.state()
-			for _, p := range []string{"ws/fifo", "ws/sock", "ws/l", "/dev/null", "/dev/zero"} {
+			for _, p := range special {
 				for _, flag := range []Flag{
 					ReadOnly, WriteOnly, ReadWrite, Truncate, Append,
 					Create | ReadWrite, DirectoryOnly, WriteOnly | DirectoryOnly,
 				} {
 					promptly(t, func() {
-						// Not try: reading /dev/zero would not end.
+						// Not try: reading zeros would not end.
 						f, errno := tc.fs.Open(tc.fs.name(p), flag)
 						if f != nil {
 							f.Close()

@@ -13,10 +13,8 @@ import (
 
 const bindWorld = "STOCKADE_TEST_BIND_WORLD"
 
-// TestMaskedDirectoryBehindABindMount runs itself again where it may mount: in
-// a user namespace, or as it is where there are none but it is root. Where
-// neither is possible, TestMaskedDirectoryStaysMaskedWhenRenamed is what shows
-// that a second name does not help.
+// Where nothing can be mounted, TestMaskedDirectoryStaysMaskedWhenRenamed is what
+// shows that a second name does not help.
 func TestMaskedDirectoryBehindABindMount(t *testing.T) {
 	if base := os.Getenv(bindWorld); base != "" {
 		behindBindMount(t, &world{t, base})
@@ -28,6 +26,13 @@ func TestMaskedDirectoryBehindABindMount(t *testing.T) {
 	w.dir("ws/bound")
 	w.dir("ws/above")
 	w.dir("again")
+	whereMountsArePossible(t, w)
+}
+
+// whereMountsArePossible runs the test again where it may mount: in a user
+// namespace, or as it is where there are none but it is root. The canary is in
+// its environment.
+func whereMountsArePossible(t *testing.T, w *world) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +46,7 @@ func TestMaskedDirectoryBehindABindMount(t *testing.T) {
 		{Cloneflags: syscall.CLONE_NEWNS},
 	} {
 		cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), bindWorld+"="+w.base)
+		cmd.Env = append(os.Environ(), bindWorld+"="+w.base, "STOCKADE_TEST_CANARY="+canary)
 		cmd.SysProcAttr = attr
 		out, err := cmd.CombinedOutput()
 		if bytes.Contains(out, []byte(bindDone)) && err == nil {
@@ -60,16 +65,25 @@ const (
 	bindRefused = "bind mounts: refused"
 )
 
-func behindBindMount(t *testing.T, w *world) {
-	bind := func(from, to string) {
-		t.Helper()
-		if err := unix.Mount(w.path(from), w.path(to), "", unix.MS_BIND, ""); err != nil {
-			t.Fatal(bindRefused, err)
-		}
+// bind shows a file or directory of the host under a name in the world, too.
+func (w *world) bind(from, to string) {
+	w.t.Helper()
+	if err := unix.Mount(from, w.path(to), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		w.t.Fatal(bindRefused, err)
 	}
+}
+
+// alone keeps what is mounted from being seen by others.
+func (w *world) alone() {
+	w.t.Helper()
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		t.Fatal(bindRefused, err)
+		w.t.Fatal(bindRefused, err)
 	}
+}
+
+func behindBindMount(t *testing.T, w *world) {
+	bind := func(from, to string) { w.bind(w.path(from), to) }
+	w.alone()
 	bind("out/secrets", "ws/bound")
 	bind("out", "ws/above")
 	bind("ws", "again")

@@ -15,6 +15,11 @@ const (
 	maxTreeBytes = 48 << 20 // of nodes that a guest makes or moves, with their names
 	nodeBytes    = 512      // about what a node takes
 	maxPathBytes = 16 << 20 // of the names of all changes
+
+	// What a commit may do. Each file is written, waits for the disk, and gets its
+	// name; also the log lists so many.
+	maxChanges        = 10_000
+	maxNewBytes int64 = 4 << 30 // of the files that are written anew, with what stays the same in them
 )
 
 // fits reports whether a name can be given to n, or to something new if n is

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -77,6 +78,38 @@ func TestTheNamesOfChangesAreBounded(t *testing.T) {
 		t.Error(err)
 	}
 	w.unchanged(before)
+}
+
+func TestAChangeSetIsBounded(t *testing.T) {
+	for name, change := range map[string]func(*guestFS){
+		"its files": func(g *guestFS) {
+			for i := range maxChanges + 1 {
+				g.write(fmt.Sprintf("ws/%d", i), "x")
+			}
+		},
+		"its bytes": func(g *guestFS) {
+			for i := range 4 { // of which the host writes all, and the guest a few
+				wantErrno(t, "write", g.try(fmt.Sprintf("ws/large%d", i), WriteOnly), 0)
+			}
+		},
+	} {
+		w := newWorld(t)
+		for i := range 4 {
+			w.file(fmt.Sprintf("ws/large%d", i), "")
+			if err := os.Truncate(w.path(fmt.Sprintf("ws/large%d", i)), maxNewBytes/4+1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g, s := w.openStaged(nil, nil, w.rw("ws"))
+		change(g)
+		s.before = func(op, path string) error { return fmt.Errorf("it was begun: %s %s", op, path) }
+		if changes, err := s.Changes(t.Context()); !errors.Is(err, errTooMuch) {
+			t.Errorf("%s: %d changes, %v", name, len(changes), err)
+		}
+		if err := s.Commit(t.Context()); !errors.Is(err, errTooMuch) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func TestChangesEndsWithItsContext(t *testing.T) {

@@ -43,14 +43,24 @@ type lister struct {
 	ctx       context.Context
 	out       []change
 	pathBytes int
+	newBytes  int64 // of files that a commit would write
 }
 
-// errTooMuch is of names that nobody could look through.
-var errTooMuch = errors.New("the names of what was changed are too long to be listed")
+// errTooMuch is of changes that take too long to be looked through and made.
+var errTooMuch = errors.New("these are too many changes for one call; divide them among several")
 
 func (s *lister) add(c change) error {
-	if s.pathBytes += len(c.path); s.pathBytes > maxPathBytes {
-		return errTooMuch
+	s.pathBytes += len(c.path)
+	if c.n != nil && c.n.data != nil && c.remade() {
+		s.newBytes += c.n.data.size
+	}
+	switch {
+	case len(s.out) == maxChanges:
+		return fmt.Errorf("%w: more than %d files and directories", errTooMuch, maxChanges)
+	case s.newBytes > maxNewBytes:
+		return fmt.Errorf("%w: files of more than %d GiB", errTooMuch, maxNewBytes>>30)
+	case s.pathBytes > maxPathBytes:
+		return fmt.Errorf("%w: names of more than %d MiB", errTooMuch, maxPathBytes>>20)
 	}
 	c.depth = strings.Count(c.path, "/")
 	s.out = append(s.out, c)

@@ -127,6 +127,9 @@ func (c *commit) announce() error {
 		return nil
 	}
 	for _, ch := range c.all {
+		if err := c.ctx.Err(); err != nil {
+			return err
+		}
 		names := []string{ch.path}
 		if ch.kind == tool.Renamed {
 			names = append(names, ch.was.origin.path())

@@ -319,23 +319,36 @@ func (w *world) outside() map[string]string {
 	return state
 }
 
+// Until names are exchanged the commit goes no step on, and puts everything
+// back. From then on it goes to its end.
 func TestACommitEndsWithItsContext(t *testing.T) {
-	w := newFull(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
-	everything(g)
-	before := w.settled()
-	ctx, cancel := context.WithCancel(t.Context())
-	s.before = func(op, _ string) error {
-		if op == "prepare" {
-			cancel()
+	for op, ends := range map[string]bool{"prepare": true, "record": true, "move aside": false, "put in place": false} {
+		w := newFull(t)
+		g, s := w.openStaged(nil, nil, w.rw("ws"))
+		s.record = &recorder{}
+		everything(g)
+		before := w.settled()
+		ctx, cancel := context.WithCancel(t.Context())
+		steps := 0
+		s.before = func(now, _ string) error {
+			if now == op {
+				cancel()
+			}
+			if ctx.Err() != nil {
+				steps++
+			}
+			return nil
 		}
-		return nil
-	}
-	if err := s.Commit(ctx); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	if diff := cmp.Diff(before, w.settled()); diff != "" {
-		t.Error(diff)
+		err := s.Commit(ctx)
+		same := cmp.Equal(before, w.settled())
+		switch {
+		case steps == 0:
+			t.Errorf("%s: there is no such step", op)
+		case ends && (!errors.Is(err, context.Canceled) || steps != 1 || !same):
+			t.Errorf("%s: %v, %d steps after the end, nothing changed: %v", op, err, steps-1, same)
+		case !ends && (err != nil || same):
+			t.Errorf("%s: %v, nothing changed: %v", op, err, same)
+		}
 	}
 }
 

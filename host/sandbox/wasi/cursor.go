@@ -134,6 +134,10 @@ func (c *cursor) open(n *node, access int) (*os.File, os.FileInfo, Errno) {
 		_ = file.Close()
 		return nil, nil, errReplaced
 	}
+	if err := c.root.admitFile(file, fi); err != nil {
+		_ = file.Close()
+		return nil, nil, errnoOf(err)
+	}
 	return file, fi, 0
 }
 

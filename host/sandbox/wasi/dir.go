@@ -1,6 +1,7 @@
 package wasi
 
 import (
+	"iter"
 	"os"
 	"path"
 	"slices"
@@ -253,6 +254,9 @@ func (d *Dir) shows(e hostEntry) bool {
 		return false
 	}
 	d.fs.limits.Fuel(costSyscall)
+	if e.Type != Directory && e.dev == d.m.inodesOf && !d.m.guard.hidesInode(e.Ino) {
+		return true
+	}
 	fi, err := d.held.root.Lstat(e.Name)
 	return err == nil && !d.m.guard.hides(fi)
 }
@@ -270,6 +274,36 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 		return d.setStagedTimes(atim, mtim)
 	}
 	return errnoOf(setTimes(d.held.file, atim, mtim))
+}
+
+// Dirs opens directories one after the other, and closes each when who lists it
+// goes on to the next. What leads to several of them is looked up once.
+func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
+	return func(yield func(*Dir, Errno) bool) {
+		f.descent = &descent{}
+		defer func() {
+			f.descent.close()
+			f.descent = nil
+		}()
+		for _, name := range names {
+			if !f.withDir(name, yield) {
+				return
+			}
+		}
+	}
+}
+
+func (f *FS) withDir(name string, do func(*Dir, Errno) bool) bool {
+	h, errno := f.Open(name, ReadOnly|DirectoryOnly)
+	if errno != 0 {
+		return do(nil, errno)
+	}
+	defer h.Close()
+	dir, ok := h.(*Dir)
+	if !ok {
+		return do(nil, ENOTDIR)
+	}
+	return do(dir, 0)
 }
 
 // Close closes the directory. It may be called more than once.

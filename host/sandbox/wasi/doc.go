@@ -35,8 +35,8 @@
 // Errors of the host are passed on by name. Besides, a guest is told
 //
 //	EPERM         a special path, of which [FS.Refused] says why;
-//	              outside the granted directories, masked, or a symbolic link that
-//	              leads there, whether or not the host has something of that name;
+//	              outside the granted directories, masked, on a file system that
+//	              shows the kernel and its processes, or a symbolic link that leads there, whether or not the host has something of that name;
 //	              creating links; renaming or removing a mount or what leads to a
 //	              masked path
 //	EROFS         a change of a read-only mount or of a synthetic directory
@@ -72,12 +72,20 @@
 // differs: with os.Root a name can have 8 symbolic links instead of 40, and
 // every directory that it goes through must be readable and not just
 // searchable. With openat2 a link with ".." can be EAGAIN where things are
-// renamed without pause, and the links of a mounted proc that are none are
-// ELOOP.
+// renamed without pause.
 //
-// Regular files and directories can be opened, nothing else; that is decided
-// on the opened handle. The open itself does not block, but whoever waits at
+// Regular files and directories can be opened, nothing else, and none that shows
+// the kernel and its processes, such as those of /proc, see kernel.go; both are
+// decided on the opened handle. The open itself does not block, but whoever waits at
 // the other end of a FIFO may notice it.
+//
+// Many files or directories can be opened in a row, see [View.Contents] and
+// [FS.Dirs]. What leads to them is then looked up once, as a guest would find
+// it that opens the directory first: one that is moved meanwhile stays what it
+// is until the row ends. The files of a [View] in a guarded mount are opened
+// before it is looked at what they are. In a listing the inode number tells
+// which files are masked, where the file system is one that lists true ones
+// and no other is mounted inside; elsewhere each is looked at.
 //
 // A file with several hard links can be read: the other names cannot be
 // found, not even if one of them is that of a secret. It cannot be changed. A guest creates no links. A handle that was

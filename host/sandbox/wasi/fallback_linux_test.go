@@ -90,7 +90,7 @@ func TestWithoutOpenat2(t *testing.T) {
 func TestRootOfTheHost(t *testing.T) {
 	w := newWorld(t)
 	m := w.open(w.rw("ws")).mounts[0]
-	_, fallback := m.root.(osRoot)
+	_, fallback := m.root.(*osRoot)
 	if want := os.Getenv(noOpenat2) != "" || !hasOpenat2(); fallback != want {
 		t.Errorf("the mount is a %T", m.root)
 	}

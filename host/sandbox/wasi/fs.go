@@ -28,6 +28,7 @@ type FS struct {
 	record  Journal // nil: nobody is told
 	paths   policy.Paths
 	refused *refusals // shared with views
+	descent *descent  // of a view, and while directories are listed; else nil
 
 	written, created atomic.Int64
 
@@ -46,8 +47,11 @@ type mount struct {
 	root  root
 	info  os.FileInfo // of root
 	guard *guard      // nil if nothing is hidden inside
-	way   []trail     // what the host's name goes through
-	layer *layer      // nil if it is not staged
+	// inodesOf is the device on which a file that is listed is the one that has
+	// the inode number in the list; zero if that is not known of any.
+	inodesOf uint64
+	way      []trail // what the host's name goes through
+	layer    *layer  // nil if it is not staged
 }
 
 // New opens the mounts. Each must be an existing directory under an absolute,
@@ -127,6 +131,9 @@ func openMount(grant policy.Mount) (*mount, error) {
 	}
 	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root}
 	if m.info, err = root.Stat("."); err == nil {
+		err = root.admit(m.info)
+	}
+	if err == nil {
 		m.way, _, err = follow(grant.Host)
 	}
 	if err != nil {
@@ -155,7 +162,7 @@ func guestName(host string) string {
 
 // mask hides paths of the host from every mount they can be inside of.
 func (f *FS) mask(masked []string) error {
-	if len(masked) == 0 {
+	if len(f.mounts) == 0 {
 		return nil
 	}
 	// A file system mounted somewhere in a mount may show anything there,
@@ -163,6 +170,12 @@ func (f *FS) mask(masked []string) error {
 	crossed := make([]bool, len(f.mounts))
 	for i, m := range f.mounts {
 		crossed[i] = holdsMountPoint(m.host)
+		if r, ok := m.root.(interface{ tellsInodes() bool }); ok && !crossed[i] && r.tellsInodes() {
+			m.inodesOf = hostStat(m.info).Dev
+		}
+	}
+	if err := f.hideSystem(crossed); err != nil {
+		return err
 	}
 	for _, p := range masked {
 		if err := checkHostPath(p); err != nil {
@@ -287,10 +300,13 @@ type place struct {
 
 	// Where the name was walked only:
 	walked bool
+	kept   bool        // a descent closes dir
 	rel    string      // of dir, below the mount
 	info   os.FileInfo // what the walk found under name; nil if nothing
 	trails [][]string  // the hidden things below dir
 	linked bool        // a symbolic link at the end of the name led here
+	unseen bool        // what is under name was not looked at, after so many steps
+	steps  int
 
 	fault Errno // why it was not found, unless there is just nothing
 
@@ -301,7 +317,7 @@ type place struct {
 
 // close releases what the walk opened. It does nothing to the zero place.
 func (p *place) close() {
-	if p.m != nil && p.dir != p.m.root {
+	if p.m != nil && p.dir != p.m.root && !p.kept {
 		_ = p.dir.Close()
 	}
 }
@@ -313,7 +329,13 @@ const (
 	keepLink   lastLink = iota // it stands for itself
 	keepUnless                 // it stands for itself unless a slash follows it
 	followLink
+	openLast // what has the name is not looked at before it is opened, where that is safe
 )
+
+// follows reports whether a link at the end is followed, if it is seen to be one.
+func (l lastLink) follows(slash bool) bool {
+	return l == followLink || l == openLast || l == keepUnless && slash
+}
 
 // at finds the place of a name. What last says is done here only where the name
 // is walked, and nothing else may; elsewhere the root does it.
@@ -333,7 +355,7 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 		case m.layer != nil && (f.isClosed() || m.layer.stage.ended()):
 			return place{}, EBADF
 		case m.layer != nil:
-			p, steps, errno := m.layer.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
+			p, steps, errno := m.layer.walk(rel, shown, last.follows(slash), slash)
 			if m.guard != nil {
 				f.limits.Fuel(uint64(steps) * costWalk)
 				return p, errno
@@ -345,8 +367,8 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 			}
 			return p, 0
 		case m.guard != nil || m.write:
-			p, steps, errno := m.walk(rel, shown, last == followLink || last == keepUnless && slash, slash)
-			f.limits.Fuel(max(uint64(steps)*costWalk, uint64(strings.Count(rel, "/"))*costName))
+			p, steps, errno := m.walk(rel, shown, last, slash, f.descent)
+			f.chargeWalk(steps, rel)
 			if errno != 0 && m.guard == nil {
 				// The host would not have been asked yet.
 				p, errno = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, walked: true, rel: ".", fault: errno}, 0
@@ -360,6 +382,10 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 		return place{}, errOutside
 	}
 	return place{shown: shown, slash: slash}, 0
+}
+
+func (f *FS) chargeWalk(steps int, rel string) {
+	f.limits.Fuel(max(uint64(steps)*costWalk, uint64(strings.Count(rel, "/"))*costName))
 }
 
 // entry finds a directory entry that is to be made, changed or removed. The
@@ -444,8 +470,9 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 		_ = file.Close()
 		return nil, nil, errnoOf(err)
 	}
-	errno := Errno(0)
+	errno := errnoOf(p.dir.admitFile(file, fi))
 	switch {
+	case errno != 0:
 	case !fi.Mode().IsRegular() && !fi.IsDir():
 		errno = errKind
 	case p.guarded() && !sameHostFile(fi, p.info):

@@ -41,6 +41,19 @@ func (g *guard) hides(fi os.FileInfo) bool {
 	return false
 }
 
+// hidesInode reports whether what has an inode number may be hidden.
+func (g *guard) hidesInode(ino uint64) bool {
+	if g == nil {
+		return false
+	}
+	for _, h := range g.hidden {
+		if hostStat(h).Ino == ino {
+			return true
+		}
+	}
+	return false
+}
+
 // from returns the trails that go on in a directory: those that start there,
 // and those of its parent that went through its name.
 func (g *guard) from(dir os.FileInfo, parent [][]string, name string) [][]string {
@@ -146,8 +159,9 @@ func passes(trails []trail, dir os.FileInfo) bool {
 
 // split returns the names in p, without empty ones and dots.
 func split(p string) []string {
-	var names []string
-	for name := range strings.SplitSeq(filepath.ToSlash(p), "/") {
+	p = filepath.ToSlash(p)
+	names := make([]string, 0, strings.Count(p, "/")+1)
+	for name := range strings.SplitSeq(p, "/") {
 		if name != "" && name != "." {
 			names = append(names, name)
 		}
@@ -161,8 +175,9 @@ const maxSteps = 2 * MaxPath
 // walk finds rel where links matter. Each directory is opened by its name in
 // the one before, and what was opened must be what was seen there; so no
 // exchange of a directory for a symbolic link leads past the guard. It says how
-// many names it has looked at before the last one.
-func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps int, errno Errno) {
+// many names it has looked at before the last one. The descent, if there is
+// one, has what the latest walk has opened.
+func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p place, steps int, errno Errno) {
 	p = place{m: m, dir: m.root, name: ".", info: m.info, shown: shown, slash: slash, walked: true, rel: "."}
 	var done []string // the names from the root of the mount to p.dir
 	defer func() {
@@ -175,6 +190,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps 
 	}()
 	p.trails = m.guard.from(m.info, nil, "")
 	todo := split(rel)
+	done = make([]string, 0, len(todo))
 	links := 0
 	for ; len(todo) > 0; steps++ {
 		if steps > maxSteps {
@@ -189,11 +205,23 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps 
 			// parent is looked up again rather than asked for.
 			todo = append(append([]string(nil), done[:len(done)-1]...), todo[1:]...)
 			p.close()
-			p.dir, p.info, p.trails, done = m.root, m.info, m.guard.from(m.info, nil, ""), nil
+			p.dir, p.kept, p.info, p.trails, done = m.root, false, m.info, m.guard.from(m.info, nil, ""), nil
 			continue
 		}
 		if ends(p.trails, name) {
 			return p, steps, errOutside
+		}
+		if len(done) > 0 && !p.kept {
+			d = nil // the rest is too deep, or somewhere else
+		}
+		if next, ok := d.known(m, len(done), name); ok && !last {
+			p.enter(next, true)
+			done, todo = append(done, name), todo[1:]
+			continue
+		}
+		if _, ok := p.dir.(contentRoot); ok && last && end == openLast {
+			p.name, p.info, p.unseen, p.steps = name, nil, true, steps
+			return p, steps, 0
 		}
 		fi, err := p.dir.Lstat(name)
 		if err != nil {
@@ -207,7 +235,7 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps 
 			return p, steps, errOutside
 		}
 		switch {
-		case fi.Mode().Type() == fs.ModeSymlink && (!last || followLast):
+		case fi.Mode().Type() == fs.ModeSymlink && (!last || end.follows(slash)):
 			if links++; links > m.root.maxLinks() {
 				return p, steps, ELOOP
 			}
@@ -230,22 +258,30 @@ func (m *mount) walk(rel, shown string, followLast, slash bool) (p place, steps 
 		case !fi.IsDir():
 			return p, steps, ENOTDIR
 		}
-		next, opened, err := openDir(p.dir, name)
-		if err != nil {
-			return p, steps, errnoOf(err)
+		next, kept := d.found(m, len(done), name, fi)
+		if !kept {
+			dir, opened, err := openDir(p.dir, name)
+			if err != nil {
+				return p, steps, errnoOf(err)
+			}
+			if !sameHostFile(fi, opened) {
+				_ = dir.Close()
+				return p, steps, errReplaced
+			}
+			next = descended{name, dir, opened, m.guard.from(opened, p.trails, name)}
+			kept = d.keep(m, len(done), next)
 		}
-		if !sameHostFile(fi, opened) {
-			_ = next.Close()
-			return p, steps, errReplaced
-		}
-		p.close()
-		p.trails = m.guard.from(opened, p.trails, name)
-		p.dir, p.info = next, opened
-		done = append(done, name)
-		todo = todo[1:]
+		p.enter(next, kept)
+		done, todo = append(done, name), todo[1:]
 	}
 	p.name = "." // the mount itself, or a symbolic link that ended in ".."
 	return p, steps, 0
+}
+
+// enter makes a directory the one that the next name is in.
+func (p *place) enter(next descended, kept bool) {
+	p.close()
+	p.dir, p.kept, p.info, p.trails = next.root, kept, next.info, next.trails
 }
 
 // openDir opens a directory in dir and says what it is.
@@ -257,6 +293,9 @@ func openDir(dir root, name string) (root, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	fi, err := r.Stat(".")
+	if err == nil {
+		err = r.admit(fi)
+	}
 	if err != nil {
 		_ = r.Close()
 		return nil, nil, err

@@ -7,7 +7,8 @@ import "fmt"
 type Limits struct {
 	// MaxOpenFiles is the number of files and directories open at the same
 	// time. More is EMFILE. Default 256. An open directory of a guarded mount
-	// takes two descriptors of the host, everything else one.
+	// takes two descriptors of the host, everything else one. Beside these, a
+	// view and a row of directories have up to 16 for what leads to them.
 	MaxOpenFiles int
 	// MaxWriteBytes is the sum of bytes written and of bytes by which files
 	// grew without being written. More is ENOSPC, and the write that would

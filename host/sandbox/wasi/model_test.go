@@ -63,7 +63,7 @@ func (m *model) find(name string, follow bool) (dir *modelNode, last string, n *
 		case n == nil:
 			return nil, "", nil, false, ENOENT
 		case n.kind == SymbolicLink && (!end || follow):
-			if links++; links > (osRoot{}).maxLinks() {
+			if links++; links > new(osRoot).maxLinks() {
 				return nil, "", nil, false, ELOOP
 			}
 			if n.target[0] == '/' {

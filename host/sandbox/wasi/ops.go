@@ -106,7 +106,7 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	if !exclusive {
 		host, fi, errno = p.hold(how)
 		if errno == ELOOP && !p.guarded() {
-			if errno = f.walkAgain(&p, flag&NoFollow == 0 || p.slash); errno == 0 {
+			if errno = f.walkAgain(&p, last); errno == 0 {
 				host, fi, errno = p.hold(how)
 			}
 		}

@@ -33,6 +33,11 @@ func clean(p string) (_ string, dir bool, _ Errno) {
 	return path.Clean(p), last == "" || last == "." || last == "..", 0
 }
 
+// isName reports whether a text is the name of an entry of a directory.
+func isName(name string) bool {
+	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00") && utf8.ValidString(name)
+}
+
 // Below returns the name of p, which is relative to the directory dir. Names
 // are put together as text: a directory that was moved since it was opened is
 // looked for where it was, and whatever has taken its place is found, with the

@@ -35,6 +35,12 @@ type root interface {
 	// replacesEmpty says that Rename replaces a directory that is empty, and does
 	// not refuse to.
 	replacesEmpty() bool
+	// admit refuses the directory if it is on a file system of the kernel. fi is
+	// what it is. It is asked before anything else, unless the directory is one
+	// that was admitted, opened again.
+	admit(fi os.FileInfo) error
+	// admitFile is admit for what was opened in the directory.
+	admitFile(f *os.File, fi os.FileInfo) error
 	// maxLinks is how many symbolic links a name may have.
 	maxLinks() int
 	Close() error

@@ -7,6 +7,7 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -50,6 +51,7 @@ const (
 // for each directory of a guarded mount.
 type beneath struct {
 	name string // for errors
+	device
 
 	mu     sync.Mutex
 	fd     int
@@ -148,7 +150,7 @@ func (r *beneath) OpenRoot(name string) (root, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
-	return &beneath{name: r.path(name), fd: fd}, nil
+	return &beneath{name: r.path(name), device: r.device, fd: fd}, nil
 }
 
 func (r *beneath) path(name string) string { return r.name + "/" + name }
@@ -186,25 +188,27 @@ func (r *beneath) file(name string, flag, fd int, err error) (*os.File, error) {
 
 // openContent has no [os.File]: nobody waits for a file, and whoever opens it
 // this way closes it when nobody reads it any more.
-func (r *beneath) openContent(name string) (hostContent, int64, error) {
+func (r *beneath) openContent(name string) (hostContent, os.FileInfo, error) {
 	fd, err := r.lookStraight(name, unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
-	var st unix.Stat_t
-	_, err = again(func() (int, error) { return 0, unix.Fstat(fd, &st) })
+	fi := &hostInfo{name: name}
+	_, err = again(func() (int, error) { return 0, syscall.Fstat(fd, &fi.sys) })
 	switch {
 	case err != nil:
-	case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+	case fi.IsDir():
 		err = unix.EISDIR
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
+	case !fi.Mode().IsRegular():
 		err = unix.EACCES
+	case !r.holds(fi):
+		err = askKernel(fd)
 	}
 	if err != nil {
 		_ = unix.Close(fd)
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return descriptor(fd), st.Size, nil
+	return descriptor(fd), fi, nil
 }
 
 // descriptor is an open file.
@@ -337,6 +341,21 @@ func (r *beneath) Rename(oldName, newName string) error {
 			return unix.Renameat(oldDir, oldLast, newDir, newLast)
 		})
 	})
+}
+
+// tellsInodes reports whether the file system lists the inode number that each
+// file has. One that lies over others may have another number there.
+func (r *beneath) tellsInodes() bool {
+	var st unix.Statfs_t
+	_, err := again(func() (int, error) { return 0, unix.Fstatfs(r.fd, &st) })
+	if err != nil {
+		return false
+	}
+	switch int64(st.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
+		return true
+	}
+	return false
 }
 
 func (r *beneath) replacesEmpty() bool { return true }

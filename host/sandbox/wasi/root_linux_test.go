@@ -165,3 +165,76 @@ func TestSoManyLinks(t *testing.T) {
 		wantErrno(t, what+", one more", g.try(fmt.Sprint("ws/l", most+1), ReadOnly), ELOOP)
 	}
 }
+
+// lookups counts what a root is asked to look up, and the roots below it too.
+type lookups struct {
+	*beneath
+	n *int
+}
+
+func (l lookups) Lstat(name string) (os.FileInfo, error) { *l.n++; return l.beneath.Lstat(name) }
+func (l lookups) Stat(name string) (os.FileInfo, error)  { *l.n++; return l.beneath.Stat(name) }
+
+func (l lookups) OpenRoot(name string) (root, error) {
+	*l.n++
+	r, err := l.beneath.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	return lookups{r.(*beneath), l.n}, nil
+}
+
+// The files of a directory are opened without looking up again what leads to
+// it, and listed without looking at each.
+func TestARowOfNamesIsLookedUpOnce(t *testing.T) {
+	if !hasOpenat2() {
+		return // nothing is spared then
+	}
+	w := newWorld(t)
+	const files = 50
+	var all []string
+	for i := range files {
+		w.file(fmt.Sprintf("ws/a/b/c/f%02d", i), "")
+	}
+	w.file("ws/masked", canary)
+	w.hardLink("ws/a/b/c/again", "ws/masked")
+	g := w.openMasked([]string{"ws/masked"}, w.ro("ws"))
+	if g.mounts[0].inodesOf == 0 {
+		t.Log("the file system of the test may list other inode numbers than files have")
+	}
+	for i := range files {
+		all = append(all, g.name(fmt.Sprintf("ws/a/b/c/f%02d", i)))
+	}
+	n := 0
+	g.mounts[0].root = lookups{g.mounts[0].root.(*beneath), &n}
+	v, ok := g.View(2, func(uint64) {})
+	if !ok {
+		t.Fatal("there is no view")
+	}
+	defer v.Close()
+	const directory = 3 // calls to look it up
+	for row, most := range []int{3 * directory, 3} {
+		n = 0
+		for c, errno := range v.Contents(all) {
+			if errno != 0 {
+				t.Fatal(errno)
+			}
+			c.Close()
+		}
+		if n > most {
+			t.Errorf("row %d: %d were looked up, want %d at most", row, n, most)
+		}
+	}
+	n = 0
+	for d, errno := range g.Dirs([]string{g.name("ws/a/b/c")}) {
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		if listed := names(t, d); len(listed) != files {
+			t.Errorf("lists %v", listed)
+		}
+	}
+	if most := 5 * directory; g.mounts[0].inodesOf != 0 && n > most {
+		t.Errorf("%d were looked up to list a directory, want %d at most", n, most)
+	}
+}

@@ -2,7 +2,10 @@ package wasi
 
 import (
 	"io"
+	"iter"
 	"os"
+	"path"
+	"strings"
 )
 
 // Content is the content of a regular file that is open, for a part of the host
@@ -28,6 +31,19 @@ func (f *FS) OpenContent(name string) (Content, Errno) {
 		return nil, EISDIR
 	}
 	return fileContent{file}, 0
+}
+
+// Contents opens files one after the other, as OpenContent does. Who goes on to
+// the next one soon has a directory looked up once for all files in it that
+// follow one another.
+func (f *FS) Contents(names []string) iter.Seq2[Content, Errno] {
+	return func(yield func(Content, Errno) bool) {
+		for _, name := range names {
+			if !yield(f.OpenContent(name)) {
+				return
+			}
+		}
+	}
 }
 
 // fileContent is what a file of the guest's holds.
@@ -62,12 +78,13 @@ func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {
 	limits.Fuel = fuel
 	limits.MaxOpenFiles = min(maxOpen, (f.limits.MaxOpenFiles-f.opened+1)/2)
 	f.opened += limits.MaxOpenFiles
-	return &View{&FS{mounts: f.mounts, tree: f.tree, limits: limits, paths: f.paths, refused: f.refused}, f}, true
+	return &View{&FS{mounts: f.mounts, tree: f.tree, limits: limits, paths: f.paths, refused: f.refused, descent: &descent{}}, f}, true
 }
 
 // Close ends the view, once. All that it opened is closed before: unlike an FS
 // it knows of none.
 func (v *View) Close() {
+	v.fs.descent.close()
 	v.of.mu.Lock()
 	defer v.of.mu.Unlock()
 	v.of.opened -= v.fs.limits.MaxOpenFiles
@@ -76,7 +93,7 @@ func (v *View) Close() {
 // contentRoot is a root that opens a regular file at less than what an
 // [os.File] costs. It follows no link, which is ELOOP, and waits for nobody.
 type contentRoot interface {
-	openContent(name string) (hostContent, int64, error)
+	openContent(name string) (hostContent, os.FileInfo, error)
 }
 
 type hostContent interface {
@@ -84,13 +101,54 @@ type hostContent interface {
 	io.Closer
 }
 
-// OpenContent is [FS.OpenContent].
-func (v *View) OpenContent(name string) (_ Content, errno Errno) {
-	p, errno := v.fs.at(name, followLink)
-	if errno != 0 {
-		return nil, errno
+// Contents is [FS.Contents].
+func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
+	return func(yield func(Content, Errno) bool) {
+		v.fs.descent.begin()
+		var p place
+		defer func() { p.close() }()
+		for _, name := range names {
+			errno := Errno(0)
+			if !v.fs.beside(&p, name) {
+				p.close()
+				p, errno = v.fs.at(name, openLast)
+			}
+			var c Content
+			if errno == 0 {
+				c, errno = v.openContent(&p)
+			}
+			if !yield(c, errno) {
+				return
+			}
+		}
 	}
-	defer p.close()
+}
+
+// OpenContent is [FS.OpenContent].
+func (v *View) OpenContent(name string) (c Content, errno Errno) {
+	for c, errno = range v.Contents([]string{name}) {
+	}
+	return c, errno
+}
+
+// beside makes p the place of a name, if that is all it takes: the directory is
+// the one that p is in, and what has the name is not looked at.
+func (f *FS) beside(p *place, name string) bool {
+	dir, last := path.Split(name)
+	if !p.unseen || p.slash || dir != p.shown[:strings.LastIndexByte(p.shown, '/')+1] {
+		return false
+	}
+	if !isName(last) || len(name) > MaxPath || ends(p.trails, last) {
+		return false
+	}
+	p.name, p.shown = last, name
+	rel, _ := below(p.m.guest, name)
+	f.limits.Fuel(costPath)
+	f.chargeWalk(p.steps, rel)
+	return true
+}
+
+func (v *View) openContent(p *place) (_ Content, errno Errno) {
 	if p.m == nil || p.slash {
 		return nil, EISDIR
 	}
@@ -99,13 +157,13 @@ func (v *View) OpenContent(name string) (_ Content, errno Errno) {
 	}
 	c := &viewContent{view: v}
 	c.hostContent, c.size, errno = p.openContent()
-	if errno == ELOOP && !p.guarded() {
-		if errno = v.fs.walkAgain(&p, true); errno == 0 {
+	if errno == ELOOP && p.straight() {
+		if errno = v.fs.walkAgain(p, followLink); errno == 0 {
 			c.hostContent, c.size, errno = p.openContent()
 		}
 	}
 	if errno == 0 {
-		if errno = v.fs.mayRead(&p); errno != 0 {
+		if errno = v.fs.mayRead(p); errno != 0 {
 			_ = c.hostContent.Close()
 		}
 	}
@@ -116,21 +174,33 @@ func (v *View) OpenContent(name string) (_ Content, errno Errno) {
 	return c, 0
 }
 
+// straight reports whether what is at the place was not looked at, and is to be
+// opened without following a link.
+func (p *place) straight() bool { return p.unseen || !p.guarded() }
+
 // openContent opens a regular file.
 func (p *place) openContent() (hostContent, int64, Errno) {
-	if dir, ok := p.dir.(contentRoot); ok && !p.guarded() {
-		c, size, err := dir.openContent(p.name)
-		return c, size, errnoOf(err)
+	dir, ok := p.dir.(contentRoot)
+	if !ok || !p.straight() {
+		file, fi, errno := p.hold(os.O_RDONLY)
+		if errno == 0 && fi.IsDir() {
+			_ = file.Close()
+			errno = EISDIR
+		}
+		if errno != 0 {
+			return nil, 0, errno
+		}
+		return file, fi.Size(), 0
 	}
-	file, fi, errno := p.hold(os.O_RDONLY)
-	if errno == 0 && fi.IsDir() {
-		_ = file.Close()
-		errno = EISDIR
+	c, fi, err := dir.openContent(p.name)
+	if err != nil {
+		return nil, 0, errnoOf(err)
 	}
-	if errno != 0 {
-		return nil, 0, errno
+	if p.m.guard.hides(fi) {
+		_ = c.Close()
+		return nil, 0, errOutside
 	}
-	return file, fi.Size(), 0
+	return c, fi.Size(), 0
 }
 
 // viewContent is the content of a file that was opened through a view.

@@ -174,11 +174,12 @@ type straight interface {
 }
 
 // walkAgain walks to a place whose name has links, or may have some.
-func (f *FS) walkAgain(p *place, followLast bool) Errno {
+func (f *FS) walkAgain(p *place, last lastLink) Errno {
 	rel, _ := below(p.m.guest, p.shown)
-	walked, steps, errno := p.m.walk(rel, p.shown, followLast, p.slash)
-	f.limits.Fuel(uint64(steps) * costWalk)
+	walked, steps, errno := p.m.walk(rel, p.shown, last, p.slash, f.descent)
+	f.limits.Fuel(uint64(steps-p.steps) * costWalk)
 	if errno == 0 {
+		p.close()
 		*p = walked
 	}
 	return errno

@@ -23,7 +23,7 @@ func plantSpecial(w *world) {
 	w.file("ws/real/config", "[core]")
 	w.dir("ws/real/hooks")
 	w.file("ws/.stockade/policy.toml", "")
-	w.file("ws/.config/git/config", "[core]")
+	w.file("ws/.config/fish/config.fish", "")
 	w.file("ws/.env", canary)
 	w.file("ws/.ssh/any", canary)
 	w.file("ws/agent.toml", "")
@@ -216,7 +216,7 @@ func TestAskedPathsAreChangedOnAStageOnly(t *testing.T) {
 		wantErrno(t, mode, g.Mkdir(g.name("ws/.vscode")), want)
 		wantErrno(t, mode, g.try("ws/.BASHRC", WriteOnly|Create), want)
 		wantErrno(t, mode, g.try("ws/d/HEAD", WriteOnly|Create), want)
-		wantErrno(t, mode, g.Rename(g.name("ws/.config/git"), g.name("ws/x")), want)
+		wantErrno(t, mode, g.Rename(g.name("ws/.config/fish"), g.name("ws/x")), want)
 		wantErrno(t, mode, g.Rename(g.name("ws/evil"), g.name("ws/.Codex")), want)
 		w.unchanged(before)
 		if stage != nil {

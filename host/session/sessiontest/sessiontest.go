@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -444,7 +445,7 @@ func sessions(t *testing.T, store session.Store) {
 	events := Append(t, store,
 		draft("old", session.TypeSessionStarted, "", `{}`),
 		draft("old", session.TypeTurnStarted, "", `{"prompt":"first prompt"}`),
-		draft("new", session.TypeSessionStarted, "", `{}`),
+		draft("new", session.TypeSessionStarted, "", `{"workspace":"/src"}`),
 		draft("old", session.TypeToolCall, "c1", `{}`),
 		draft("old", session.TypeToolCall, "c2", `{}`),
 		draft("old", session.TypeCallIntended, "c1", `{}`),
@@ -457,7 +458,7 @@ func sessions(t *testing.T, store session.Store) {
 	}
 	at := func(seq int) session.Header { return events[seq-1].Header }
 	want := []session.Info{
-		{ID: "new", Started: at(3).Time, Last: at(9).Time, Events: 2, FirstSeq: 3},
+		{ID: "new", Started: at(3).Time, Last: at(9).Time, Events: 2, FirstSeq: 3, Workspace: "/src"},
 		{ID: "gone", Started: at(8).Time, Last: at(8).Time, Events: 1, Turns: 1, FirstSeq: 8},
 		{ID: "old", Started: at(1).Time, Last: at(7).Time, Events: 6, Turns: 2, Calls: 2, Open: 1, Title: "first prompt", FirstSeq: 1},
 	}
@@ -523,11 +524,24 @@ func openCalls(t *testing.T, store session.Store) {
 		event("b", session.TypeCallIntended, 1, "c3", `null`),
 		event("a", session.TypeCallIntended, 2, "c1", `[]`), // a provider uses an id again
 	)
+	at := map[session.OpenCall]time.Time{}
+	for e, err := range store.All(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == session.TypeCallIntended {
+			at[session.OpenCall{Session: e.Session, Turn: e.Turn, Step: e.Step, Call: e.Call}] = e.Time
+		}
+	}
 	check := func(want ...session.OpenCall) {
 		t.Helper()
 		calls, err := store.OpenCalls(ctx)
 		if err != nil {
 			t.Fatal(err)
+		}
+		for i, c := range want {
+			c.Name = ""
+			want[i].Time = at[c]
 		}
 		if diff := cmp.Diff(want, calls); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

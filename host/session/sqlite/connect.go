@@ -29,25 +29,31 @@ type connector struct {
 	dsn string
 }
 
+// access is what a connection may do, in parameters of SQLite and of the driver.
+type access map[string]string
+
+// None creates: the file was created with the right mode before. A reader still
+// writes to the memory that all processes share.
+var (
+	toWrite = access{"mode": "rw", "_txlock": "immediate"}
+	toRead  = access{"mode": "rw", "_txlock": "deferred", "_query_only": "on"}
+)
+
 // newConnector returns the connector for the database at an absolute path.
-func newConnector(path string, write bool, busy time.Duration) connector {
+func newConnector(path string, may access, busy time.Duration) connector {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // a drive letter
 	}
 	params := url.Values{
-		// Never create: the file was created with the right mode before.
-		"mode":             {"rw"},
 		"_busy_timeout":    {fmt.Sprint(busy.Milliseconds())},
 		"_foreign_keys":    {"on"},
 		"_secure_delete":   {"on"},
 		"_synchronous":     {"FULL"},
-		"_txlock":          {"immediate"},
 		"_stmt_cache_size": {"32"},
 	}
-	if !write {
-		params.Set("_query_only", "on")
-		params.Set("_txlock", "deferred")
+	for name, value := range may {
+		params.Set(name, value)
 	}
 	// A path may hold '?' and '#', which only escaping keeps apart from the
 	// parameters.

@@ -40,6 +40,12 @@
 // FUSE is let through, because it cannot be told which kind it is. Never copy
 // the file without the files beside it that end in -wal and -shm.
 //
+// # Verifying
+//
+// [Verify] opens the file by itself, read-only and without making the files
+// beside it, and reads the tables in the order of their rows. What an index
+// leaves out, Events and OpenCalls do not see.
+//
 // What the hashes do not show is the removal of the newest events of the whole
 // store; for that, compare the head with one noted earlier.
 //

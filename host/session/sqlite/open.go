@@ -78,8 +78,8 @@ func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 		path:    path,
 		now:     o.Now,
 		busy:    o.BusyTimeout,
-		writers: sql.OpenDB(newConnector(path, true, 20*time.Millisecond)),
-		readers: sql.OpenDB(newConnector(path, false, o.BusyTimeout)), // connects when it is first used
+		writers: sql.OpenDB(newConnector(path, toWrite, 20*time.Millisecond)),
+		readers: sql.OpenDB(newConnector(path, toRead, o.BusyTimeout)), // connects when it is first used
 		wake:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 	}
@@ -99,20 +99,25 @@ func (s *Store) begin(ctx context.Context) error {
 	if err == nil {
 		err = s.migrate(ctx)
 	}
+	return openError(s.path, err)
+}
+
+// openError puts words to what keeps a store from being opened.
+func openError(path string, err error) error {
 	switch code(err) {
 	case codeNotADB:
 		return &OpenError{
-			Path: s.path, What: "it is not a session store, or its beginning is damaged",
+			Path: path, What: "it is not a session store, or its beginning is damaged",
 			Hint: "restore it from a copy, or move it away to begin a new store", Err: err,
 		}
 	case codeCorrupt:
 		return &OpenError{
-			Path: s.path, What: "it is damaged",
+			Path: path, What: "it is damaged",
 			Hint: "restore it from a copy, or move it away to begin a new store", Err: err,
 		}
 	}
 	if _, done := errors.AsType[*OpenError](err); err != nil && !done {
-		return &OpenError{Path: s.path, Err: err}
+		return &OpenError{Path: path, Err: err}
 	}
 	return err
 }
@@ -127,39 +132,39 @@ func (s *Store) pragma(ctx context.Context, name string, value any) error {
 func (s *Store) version(ctx context.Context) (version int, err error) {
 	// Who makes the file a new store has it for itself for a while.
 	err = patiently(ctx, s.busy, func() error {
-		version, err = s.readVersion(ctx)
+		version, err = readVersion(ctx, s.conn, s.path)
 		var foreign *OpenError
 		if errors.As(err, &foreign) && foreign.Err == nil {
 			// Another process may have made the schema between two of the reads.
-			version, err = s.readVersion(ctx)
+			version, err = readVersion(ctx, s.conn, s.path)
 		}
 		return err
 	})
 	return version, err
 }
 
-func (s *Store) readVersion(ctx context.Context) (int, error) {
+func readVersion(ctx context.Context, q querier, path string) (int, error) {
 	var id, version, tables int
-	if err := s.pragma(ctx, "application_id", &id); err != nil {
+	if err := q.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
 		return 0, err
 	}
-	if err := s.pragma(ctx, "user_version", &version); err != nil {
+	if err := q.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return 0, err
 	}
 	switch {
 	case id == applicationID && version > schemaVersion:
 		return 0, &OpenError{
-			Path: s.path, What: fmt.Sprintf("it has version %d and this program knows %d", version, schemaVersion),
+			Path: path, What: fmt.Sprintf("it has version %d and this program knows %d", version, schemaVersion),
 			Hint: "update stockade", Err: session.ErrNewer,
 		}
 	case id == applicationID && version > 0:
 		return version, nil
 	}
-	if err := s.conn.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
+	if err := q.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_schema").Scan(&tables); err != nil {
 		return 0, err
 	}
 	if id != 0 || version != 0 || tables != 0 {
-		return 0, &OpenError{Path: s.path, What: "it is a database of another program", Hint: "name another file"}
+		return 0, &OpenError{Path: path, What: "it is a database of another program", Hint: "name another file"}
 	}
 	return 0, nil
 }
@@ -200,11 +205,11 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	for v := version + 1; v <= schemaVersion; v++ {
-		statements, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", v))
+		statements, err := migration(v)
 		if err != nil {
 			return err
 		}
-		if err := s.exec(ctx, string(statements)); err != nil {
+		if err := s.exec(ctx, statements); err != nil {
 			return fmt.Errorf("bring the store to version %d: %w", v, err)
 		}
 	}
@@ -213,4 +218,10 @@ func (s *Store) migrate(ctx context.Context) error {
 		return err
 	}
 	return patiently(ctx, s.busy, func() error { return s.exec(ctx, "COMMIT") })
+}
+
+// migration returns the statements that lead to a version from the one before it.
+func migration(version int) (string, error) {
+	statements, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", version))
+	return string(statements), err
 }

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -19,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sessiontest"
@@ -126,6 +129,14 @@ func acknowledged(t *testing.T, out io.Reader, seen func(lines int)) map[uint64]
 // checkAfterCrash verifies the store and that the acknowledged events are in it.
 func checkAfterCrash(t *testing.T, path string, want map[uint64]string) {
 	t.Helper()
+	before := folder(t, path)
+	v, err := Verify(t.Context(), path, "")
+	if _, unborn := errors.AsType[*OpenError](err); err != nil && (!unborn || len(want) > 0) || v.Problems != nil || v.Events < uint64(len(want)) {
+		t.Errorf("verify: %d events, %v, %q", v.Events, err, v.Problems)
+	}
+	if diff := cmp.Diff(before, folder(t, path)); diff != "" {
+		t.Errorf("verifying changed the files: %s", diff)
+	}
 	checkIntegrity(t, path)
 	store, err := Open(t.Context(), path, nil)
 	if err != nil {
@@ -254,7 +265,23 @@ func TestManyProcessesAppend(t *testing.T) {
 			}
 		})
 	}
-	wg.Wait()
+	done := make(chan struct{})
+	go func() { wg.Wait(); close(done) }()
+	for verified, running := uint64(0), true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		v, err := Verify(t.Context(), path, "")
+		if _, unborn := errors.AsType[*OpenError](err); unborn && verified == 0 {
+			continue
+		}
+		if err != nil || v.Problems != nil || v.Events < verified {
+			t.Errorf("verify while others append: %d events, after %d before, %v, %q", v.Events, verified, err, v.Problems)
+		}
+		verified = v.Events
+	}
 	checkAfterCrash(t, path, want)
 	sessiontest.Verify(t, openAt(t, path), processes*100)
 }

@@ -28,21 +28,41 @@ const (
 // was the last when the iteration began. A damaged event is a
 // [session.ChainError].
 func (s *Store) Events(ctx context.Context, id string, after uint64) iter.Seq2[session.Event, error] {
-	return s.pages(ctx, selection{
-		last:  "SELECT coalesce(max(seq), 0) FROM events WHERE session = ?",
-		where: "e.session = ?",
-		args:  []any{id},
-	}, after)
+	return reader{q: s.readers}.session(ctx, id, after)
 }
 
 // All yields every event of the store, up to the one that was the last when
 // the iteration began. A damaged event is a [session.ChainError].
 func (s *Store) All(ctx context.Context) iter.Seq2[session.Event, error] {
-	return s.pages(ctx, selection{
+	return reader{q: s.readers}.all(ctx)
+}
+
+// querier is a database, a connection or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// reader reads events. Unless it may use indexes it reads the tables alone.
+type reader struct {
+	q       querier
+	indexed string // empty, or NOT INDEXED
+}
+
+func (r reader) session(ctx context.Context, id string, after uint64) iter.Seq2[session.Event, error] {
+	return r.pages(ctx, selection{
+		last:  "SELECT coalesce(max(seq), 0) FROM events " + r.indexed + " WHERE session = ?",
+		where: "e.session = ?",
+		args:  []any{id},
+	}, after)
+}
+
+func (r reader) all(ctx context.Context) iter.Seq2[session.Event, error] {
+	return r.pages(ctx, selection{
 		// No body is without its event. When damage hides the end of one
 		// table, the end of the other tells.
-		last: `SELECT max(coalesce((SELECT max(seq) FROM events), 0),
-			coalesce((SELECT max(seq) FROM bodies), 0))`,
+		last: `SELECT max(coalesce((SELECT max(seq) FROM events ` + r.indexed + `), 0),
+			coalesce((SELECT max(seq) FROM bodies ` + r.indexed + `), 0))`,
 		where: "true",
 	}, 0)
 }
@@ -55,16 +75,16 @@ type selection struct {
 }
 
 // pages yields the selected events behind a position.
-func (s *Store) pages(ctx context.Context, sel selection, after uint64) iter.Seq2[session.Event, error] {
+func (r reader) pages(ctx context.Context, sel selection, after uint64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		fail := func(err error) { yield(session.Event{}, reading(ctx, "events", err)) }
 		var last uint64
-		if err := s.readers.QueryRowContext(ctx, sel.last, sel.args...).Scan(&last); err != nil {
+		if err := r.q.QueryRowContext(ctx, sel.last, sel.args...).Scan(&last); err != nil {
 			fail(err)
 			return
 		}
 		for after < last {
-			page, err := s.page(ctx, sel, after, last)
+			page, err := r.page(ctx, sel, after, last)
 			for _, e := range page {
 				if err := context.Cause(ctx); err != nil {
 					fail(err)
@@ -94,11 +114,11 @@ func (s *Store) pages(ctx context.Context, sel selection, after uint64) iter.Seq
 
 // page reads the next selected events, those with after < seq <= last. With an
 // error come the events that were read before it.
-func (s *Store) page(ctx context.Context, sel selection, after, last uint64) ([]session.Event, error) {
+func (r reader) page(ctx context.Context, sel selection, after, last uint64) ([]session.Event, error) {
 	args := append(slices.Clone(sel.args), int64(after), int64(last), pageEvents)
-	rows, err := s.readers.QueryContext(ctx, `SELECT e.seq, e.session, e.time, e.type, e.turn, e.step, e.call,
+	rows, err := r.q.QueryContext(ctx, `SELECT e.seq, e.session, e.time, e.type, e.turn, e.step, e.call,
 			e.digest, e.prev, e.session_prev, e.hash, b.salt, b.body
-		FROM events e LEFT JOIN bodies b ON b.seq = e.seq
+		FROM events e `+r.indexed+` LEFT JOIN bodies b `+r.indexed+` ON b.seq = e.seq
 		WHERE `+sel.where+` AND e.seq > ? AND e.seq <= ? ORDER BY e.seq LIMIT ?`, args...)
 	if err != nil {
 		return nil, err
@@ -197,10 +217,11 @@ func (s *Store) sessions(ctx context.Context) ([]session.Info, error) {
 		),
 		open AS (`+openCalls+`)
 		SELECT f.session, f.first, f.events, f.turns, f.calls, a.time, z.time,
-			(SELECT count(*) FROM open WHERE open.session = f.session), b.body
+			(SELECT count(*) FROM open WHERE open.session = f.session), s.body, b.body
 		FROM found f
 		JOIN events a ON a.seq = f.first
 		JOIN events z ON z.seq = f.last
+		LEFT JOIN bodies s ON s.seq = f.first
 		LEFT JOIN bodies b ON b.seq = f.turn
 		ORDER BY f.last DESC`)
 	if err != nil {
@@ -212,14 +233,18 @@ func (s *Store) sessions(ctx context.Context) ([]session.Info, error) {
 		var (
 			info          session.Info
 			started, last int64
-			body          []byte
+			first, turn   []byte
 		)
-		err := rows.Scan(&info.ID, &info.FirstSeq, &info.Events, &info.Turns, &info.Calls, &started, &last, &info.Open, &body)
+		err := rows.Scan(&info.ID, &info.FirstSeq, &info.Events, &info.Turns, &info.Calls, &started, &last, &info.Open, &first, &turn)
 		if err != nil {
 			return nil, err
 		}
 		info.Started, info.Last = time.Unix(0, started).UTC(), time.Unix(0, last).UTC()
-		info.Title = title(body)
+		info.Title = title(turn)
+		var began struct{ Workspace string }
+		if json.Unmarshal(first, &began) == nil {
+			info.Workspace = began.Workspace
+		}
 		infos = append(infos, info)
 	}
 	return infos, rows.Err()
@@ -253,7 +278,7 @@ func title(body []byte) string {
 // openCalls selects the intended calls without a result. Only a result that
 // comes later counts: providers use the same call ids again.
 const openCalls = `
-	SELECT i.seq, i.session, i.turn, i.step, i.call FROM events i INDEXED BY events_intended
+	SELECT i.seq, i.session, i.turn, i.step, i.call, i.time FROM events i INDEXED BY events_intended
 	WHERE i.type = 'call.intended' AND NOT EXISTS (
 		SELECT 1 FROM events r INDEXED BY events_type
 		WHERE r.session = i.session AND r.type = 'tool_result' AND r.call = i.call AND r.seq > i.seq)`
@@ -266,7 +291,7 @@ func (s *Store) OpenCalls(ctx context.Context) ([]session.OpenCall, error) {
 }
 
 func (s *Store) openCalls(ctx context.Context) ([]session.OpenCall, error) {
-	rows, err := s.readers.QueryContext(ctx, `SELECT o.session, o.turn, o.step, o.call, b.body
+	rows, err := s.readers.QueryContext(ctx, `SELECT o.session, o.turn, o.step, o.call, o.time, b.body
 		FROM (`+openCalls+`) o LEFT JOIN bodies b ON b.seq = o.seq ORDER BY o.seq`)
 	if err != nil {
 		return nil, err
@@ -276,11 +301,13 @@ func (s *Store) openCalls(ctx context.Context) ([]session.OpenCall, error) {
 	for rows.Next() {
 		var (
 			call session.OpenCall
+			at   int64
 			body []byte
 		)
-		if err := rows.Scan(&call.Session, &call.Turn, &call.Step, &call.Call, &body); err != nil {
+		if err := rows.Scan(&call.Session, &call.Turn, &call.Step, &call.Call, &at, &body); err != nil {
 			return nil, err
 		}
+		call.Time = time.Unix(0, at).UTC()
 		call.Name = toolName(body)
 		calls = append(calls, call)
 	}
@@ -301,7 +328,7 @@ func toolName(body []byte) string {
 // Resolve completes the beginning of an id. An id that is also the beginning
 // of another means itself. "last" is the session that was appended to last.
 func (s *Store) Resolve(ctx context.Context, prefix string) (string, error) {
-	id, err := s.resolve(ctx, prefix)
+	id, err := reader{q: s.readers}.resolve(ctx, prefix)
 	switch {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
 		return "", fmt.Errorf("session %q: %w", prefix, err)
@@ -311,10 +338,10 @@ func (s *Store) Resolve(ctx context.Context, prefix string) (string, error) {
 	return id, nil
 }
 
-func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
-	one := func(query string, args ...any) (string, error) {
+func (r reader) resolve(ctx context.Context, prefix string) (string, error) {
+	one := func(what, where string, args ...any) (string, error) {
 		var id sql.NullString
-		err := s.readers.QueryRowContext(ctx, query, args...).Scan(&id)
+		err := r.q.QueryRowContext(ctx, "SELECT "+what+" FROM events "+r.indexed+" "+where, args...).Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
 			err = nil
 		}
@@ -324,7 +351,7 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 	case "":
 		return "", session.ErrNoSession
 	case "last":
-		id, err := one("SELECT session FROM events ORDER BY seq DESC LIMIT 1")
+		id, err := one("session", "ORDER BY seq DESC LIMIT 1")
 		if err == nil && id == "" {
 			err = session.ErrNoSession
 		}
@@ -332,14 +359,14 @@ func (s *Store) resolve(ctx context.Context, prefix string) (string, error) {
 	}
 	// Ids that begin so are neighbours in the order of ids, and the shortest
 	// comes first: two look-ups tell, however many there are.
-	first, err := one("SELECT min(session) FROM events WHERE session >= ?", prefix)
+	first, err := one("min(session)", "WHERE session >= ?", prefix)
 	if err != nil || first == prefix {
 		return first, err
 	}
 	if !strings.HasPrefix(first, prefix) {
 		return "", session.ErrNoSession
 	}
-	second, err := one("SELECT min(session) FROM events WHERE session > ?", first)
+	second, err := one("min(session)", "WHERE session > ?", first)
 	if err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sessiontest"
@@ -73,7 +76,9 @@ func execRaw(t testing.TB, db *sql.DB, statements string, args ...any) {
 func checkIntegrity(t testing.TB, path string) {
 	t.Helper()
 	var result string
-	if err := rawDB(t, path).QueryRow("PRAGMA integrity_check").Scan(&result); err != nil || result != "ok" {
+	db := rawDB(t, path)
+	defer db.Close()
+	if err := db.QueryRow("PRAGMA integrity_check").Scan(&result); err != nil || result != "ok" {
 		t.Fatalf("integrity check: %s, %v", result, err)
 	}
 }
@@ -187,7 +192,123 @@ func TestTamperingIsFound(t *testing.T) {
 			if e, ok := errors.AsType[*session.ChainError](err); !ok || e.Seq != test.seq {
 				t.Errorf("got %v, want a break at event %d", err, test.seq)
 			}
+			v, err := Verify(t.Context(), store.path, "")
+			if e, ok := errors.AsType[*session.ChainError](err); !ok || e.Seq != test.seq || v.Problems == nil {
+				t.Errorf("got %v and problems %q, want a break at event %d, and triggers that are missing", err, v.Problems, test.seq)
+			}
 		})
+	}
+}
+
+// forgeIndex makes an index over a part of a table look like the one that is its
+// name's: whoever reads through it does not see the rest.
+func forgeIndex(name, columns, where string) string {
+	return `CREATE TABLE original AS SELECT sql FROM sqlite_schema WHERE name = '` + name + `';
+		DROP INDEX ` + name + `; CREATE INDEX ` + name + ` ON ` + columns + ` WHERE ` + where + `; PRAGMA writable_schema = ON;
+		UPDATE sqlite_schema SET sql = (SELECT sql FROM original) WHERE name = '` + name + `'; DROP TABLE original; PRAGMA writable_schema = RESET`
+}
+
+func TestVerifyDoesNotBelieveTheFile(t *testing.T) {
+	intended := session.Draft{Session: "a", Type: session.TypeCallIntended, Call: "c1", Body: json.RawMessage(`{"tool":"bash"}`)}
+	for _, test := range []struct {
+		name, sql string
+		problem   string // what the one problem is about; empty: none
+		events    uint64 // of session a that are verified all the same
+		open      int
+	}{
+		{"as it was written", "", "", 4, 0},
+		{"an index over a part of the table", `DROP INDEX events_session;
+			CREATE INDEX events_session ON events (session, seq) WHERE seq NOT IN (4, 5)`, `index "events_session" is not as`, 4, 0},
+		{"and with the words of the whole one", forgeIndex("events_session", "events (session, seq)", "seq NOT IN (4, 5)"), "integrity check: ", 4, 0},
+		{"an index that hides open calls", `DROP TRIGGER events_no_delete; DELETE FROM bodies WHERE seq > 4; DELETE FROM events WHERE seq > 4;
+			CREATE TRIGGER events_no_delete BEFORE DELETE ON events
+BEGIN SELECT raise(ABORT, 'events are never removed'); END;` + forgeIndex("events_intended", "events (seq)", "type = 'none'"), "integrity check: ", 3, 1},
+		{"the end cut off", `DROP TRIGGER events_no_delete; DELETE FROM bodies WHERE seq > 4; DELETE FROM events WHERE seq > 4;
+			CREATE TRIGGER events_no_delete BEFORE DELETE ON events
+BEGIN SELECT raise(ABORT, 'events are never removed'); END`, "", 3, 1},
+		{"a trigger that swallows events", "CREATE TRIGGER swallow BEFORE INSERT ON events BEGIN SELECT raise(IGNORE); END", `trigger "swallow" is none`, 4, 0},
+		{"a trigger that is missing", "DROP TRIGGER events_no_update", `trigger "events_no_update" is missing`, 4, 0},
+		{"a trigger that does nothing", "DROP TRIGGER events_no_update; CREATE TRIGGER events_no_update BEFORE UPDATE ON events BEGIN SELECT 1; END",
+			`trigger "events_no_update" is not as`, 4, 0},
+		{"a view in the place of a table", `PRAGMA legacy_alter_table = ON; ALTER TABLE bodies RENAME TO kept;
+			CREATE VIEW bodies AS SELECT * FROM kept`, `view "bodies" is none`, 0, 0},
+		{"a view that never ends", `PRAGMA legacy_alter_table = ON; ALTER TABLE bodies RENAME TO kept;
+			CREATE VIEW bodies AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i AS seq, '' AS salt, '' AS body FROM n`,
+			`view "bodies" is none`, 0, 0},
+		{"a table more", "CREATE TABLE more (x)", `table "more" is none`, 4, 0},
+		{"a name that moves the cursor", "CREATE TABLE \"m\x1b[2Jore\" (x)", `table "m\x1b[2Jore" is none`, 4, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "sessions.db")
+			store := openAt(t, path)
+			sessiontest.Append(t, store, append(append(sessiontest.Drafts("a", 2), sessiontest.Drafts("b", 1)...), intended,
+				session.Draft{Session: "a", Type: session.TypeToolResult, Call: "c1", Body: json.RawMessage(`{}`)})...)
+			store.Close()
+			db := rawDB(t, path)
+			execRaw(t, db, test.sql)
+			db.Close()
+			before := folder(t, path)
+			v, err := Verify(t.Context(), path, "a")
+			if err != nil || v.Events != test.events || len(v.Open) != test.open {
+				t.Errorf("got %+v, %v", v, err)
+			}
+			if test.open > 0 && (v.Open[0].Session != "a" || v.Open[0].Call != "c1" || v.Open[0].Name != "bash" || v.Open[0].Time.IsZero()) {
+				t.Errorf("open is %+v", v.Open)
+			}
+			if found := strings.Join(v.Problems, "; "); (found == "") != (test.problem == "") || !strings.Contains(found, test.problem) {
+				t.Errorf("problems are %q, want %q", v.Problems, test.problem)
+			}
+			if diff := cmp.Diff(before, folder(t, path)); diff != "" {
+				t.Errorf("the files were changed: %s", diff)
+			}
+		})
+	}
+}
+
+// folder is what is in the folder of a store.
+func folder(t testing.TB, path string) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[filepath.Base(name)] = fmt.Sprintf("%d %x", len(content), sha256.Sum256(content))
+	}
+	return found
+}
+
+func TestVerifyWhereThereIsNothingToRead(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		files map[string]string
+		want  string
+	}{
+		{"no file", nil, "nothing was recorded yet, or it was removed"},
+		{"an empty file", map[string]string{"": ""}, "it is empty"},
+		{"no database", map[string]string{"": strings.Repeat("not a database ", 100)}, "not a session store"},
+		{"a log without its index", map[string]string{"": "x", "-wal": strings.Repeat("x", 33)}, "without the file -shm"},
+		{"a log without its database", map[string]string{"-wal": "x"}, "nothing was recorded yet, or it was removed"},
+	} {
+		path := filepath.Join(t.TempDir(), "sessions.db")
+		for suffix, content := range test.files {
+			if err := os.WriteFile(path+suffix, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := folder(t, path)
+		_, err := Verify(t.Context(), path, "")
+		if _, ok := errors.AsType[*OpenError](err); !ok || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", test.name, err, test.want)
+		}
+		if diff := cmp.Diff(before, folder(t, path)); diff != "" {
+			t.Errorf("%s: the files were changed: %s", test.name, diff)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -49,6 +50,30 @@ func Compile(expr string, limit int) (*Pattern, error) {
 	return p, nil
 }
 
+// Heavy counts what makes an expression large to read however short it is: classes
+// of Unicode, each some hundred ranges, and ranges that can be large where
+// case is ignored, in which every character is looked up.
+func Heavy(expr string) (classes, folds int) {
+	ignoresCase := false
+	for i := range len(expr) - 1 {
+		switch next := expr[i+1]; {
+		case expr[i] == '(' && next == '?':
+			flags := expr[i+2:]
+			end := strings.IndexFunc(flags, func(r rune) bool { return r != '-' && (r < 'A' || 'z' < r) })
+			ignoresCase = ignoresCase || strings.Contains(flags[:max(end, 0)], "i")
+		case expr[i] == '\\' && next|0x20 == 'p':
+			classes++
+		}
+	}
+	for i := range len(expr) - 1 {
+		// A range that ends with what is written as an escape can be large.
+		if next := expr[i+1]; ignoresCase && expr[i] == '-' && (next >= utf8.RuneSelf || next == '\\') {
+			folds++
+		}
+	}
+	return classes, folds
+}
+
 // size is how many instructions an expression compiles to at least, or more
 // than most.
 func size(re *syntax.Regexp, most uint64) uint64 {
@@ -82,6 +107,10 @@ func size(re *syntax.Regexp, most uint64) uint64 {
 
 // Steps is the number of instructions of the pattern.
 func (p *Pattern) Steps() uint64 { return p.steps }
+
+// MatchString reports whether the text holds a match. It takes the time of its
+// length times Steps at most, some nanoseconds each.
+func (p *Pattern) MatchString(text string) bool { return p.re.MatchString(text) }
 
 // Needs is how many texts are looked for in what is read.
 func (p *Pattern) Needs() int { return len(p.needs) }

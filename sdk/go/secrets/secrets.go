@@ -21,7 +21,10 @@ var (
 // Placeholder returns a text that stands for the named secret. The host
 // replaces it by the value in the one header that the secret is for, in a
 // request that package http sends to a host that the secret is for, and nowhere
-// else: in a URL, a body, another header or for another host it is an error.
+// else: in a URL, a body, another header or for another host it is an error. It
+// fills the header alone, or in Authorization stands behind "Bearer ", "Basic " or
+// "token "; what else belongs to it is part of the secret. Range may not be asked
+// for in such a request, and the length of its answer is not told.
 // Each call of Placeholder returns another text, which means nothing in another
 // call of the tool.
 func Placeholder(name string) (string, error) {

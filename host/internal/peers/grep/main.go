@@ -1,23 +1,26 @@
 //go:build bench
 
-// Command grep measures what it takes to search a source tree of 20,000 files
-// with the built-in tool, in the sandbox and with a grant, next to ripgrep and
-// to the tool's own code as a native program on one core.
+// Command grep measures what it takes to search a source tree of 20,000 files,
+// and as many files of one KiB, with the built-in tool, in the sandbox and with
+// a grant, next to ripgrep and to the tool's own code as a native program on one
+// core.
 //
 // Run it in host/internal/peers, on Linux, when the machine is otherwise idle,
-// after make guests; it needs ripgrep:
+// after make build; it needs ripgrep:
 //
 //	go run -tags bench ./grep [-rounds N] [-only names] [-json FILE]
 //
-// The names are those of the searches, such as literal or no-hit. The tree is
-// the source of Go, copied until there are enough files, with .gitignore files
-// and files that they exclude; it is made once, in bin/peers. Everything is in
-// the page cache when time is taken. All ways take turns, and a figure is the
-// ratio of two searches that were made one after the other: its median.
-// ripgrep and the native program are processes, and their start counts; ours is
-// a call in a process that runs, as it is for an agent. "noise" is our
-// search against itself: differences as small as that mean nothing. All have
-// to find the same lines.
+// The names are those of the searches, such as literal or small-no-hit. The
+// source tree is the source of Go, copied until there are enough files, with
+// .gitignore files and files that they exclude, and the small files are pieces
+// of it; both trees are made once, in bin/peers. Everything is in the page
+// cache when time is taken. All ways take turns, and a figure is the ratio of
+// two searches that were made one after the other: its median. ripgrep and the
+// native program are processes, and their start counts; ours is a call in a
+// process that runs, as it is for an agent, and "process" is stockade call,
+// with its record on the disk. In both a path is masked, as in every workspace.
+// "noise" is our search against itself: differences as small as that mean
+// nothing. All have to find the same lines.
 package main
 
 import (

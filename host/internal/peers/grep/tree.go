@@ -20,15 +20,34 @@ const (
 	// ignoredShare says that one file in so many is one that .gitignore
 	// excludes.
 	ignoredShare = 20
+	// smallBytes is how much each file of the small tree has.
+	smallBytes = 1 << 10
+	// smallDir is how many of them are in a directory.
+	smallDir = 100
 	// probe is where a NUL makes a file binary for our tool; for ripgrep it
 	// may be anywhere, so that files with a later one are left out.
 	probe = 8000
 )
 
-// makeTree makes the tree that is searched, unless it is there: the source of
+// makeSource makes a source tree, unless it is there: the source of
 // Go, as often as it takes to get so many files, with .gitignore files at the
 // top and in every tenth directory, and files that they exclude.
-func makeTree(dir string) error {
+func makeSource(dir string) error {
+	return makeTree(dir, func(t *tree) error {
+		if err := t.put(".gitignore", []byte("*.log\nbuild/\n/vendor/\n*.o\n.DS_Store\n")); err != nil {
+			return err
+		}
+		return t.fill(t.copy)
+	})
+}
+
+// makeSmall makes a tree of so many files of one KiB, which are pieces of the
+// source of Go, unless it is there.
+func makeSmall(dir string) error {
+	return makeTree(dir, func(t *tree) error { return t.fill(t.cut) })
+}
+
+func makeTree(dir string, fill func(*tree) error) error {
 	mark := filepath.Join(dir, ".git", "made")
 	want := fmt.Sprintf("%d files of %s\n", files, runtime.Version())
 	if have, err := os.ReadFile(mark); err == nil && string(have) == want {
@@ -39,17 +58,12 @@ func makeTree(dir string) error {
 		return err
 	}
 	t := &tree{dir: dir}
-	if err := t.put(".gitignore", []byte("*.log\nbuild/\n/vendor/\n*.o\n.DS_Store\n")); err != nil {
-		return err
-	}
 	// It is inside of this module, which it must not be a part of.
 	if err := t.put("go.mod", []byte("module tree\n")); err != nil {
 		return err
 	}
-	for n := 0; t.made < files; n++ {
-		if err := t.copy("part"+strconv.Itoa(n), filepath.Join(runtime.GOROOT(), "src")); err != nil {
-			return err
-		}
+	if err := fill(t); err != nil {
+		return err
 	}
 	return t.put(".git/made", []byte(want))
 }
@@ -57,6 +71,40 @@ func makeTree(dir string) error {
 type tree struct {
 	dir        string
 	made, dirs int
+}
+
+// fill takes the source of Go until there are enough files.
+func (t *tree) fill(take func(to, from string) error) error {
+	for n := 0; t.made < files; n++ {
+		if err := take("part"+strconv.Itoa(n), filepath.Join(runtime.GOROOT(), "src")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut cuts all files into pieces.
+func (t *tree) cut(to, from string) error {
+	return filepath.WalkDir(from, func(name string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if err != nil || bytes.IndexByte(data, 0) >= 0 {
+			return err
+		}
+		for ; len(data) >= smallBytes; data = data[smallBytes:] {
+			if t.made == files {
+				return filepath.SkipAll
+			}
+			piece := fmt.Sprintf("%03d/%05d.txt", t.made/smallDir, t.made)
+			if err := t.put(filepath.Join(to, piece), data[:smallBytes]); err != nil {
+				return err
+			}
+			t.made++
+		}
+		return nil
+	})
 }
 
 func (t *tree) copy(to, from string) error {

@@ -25,25 +25,29 @@ import (
 const (
 	ours    = "ours"
 	noise   = "noise"
+	process = "process"
 	ripgrep = "ripgrep"
 	native  = "native"
 )
 
-var ways = []string{ours, ripgrep, native, noise}
+var ways = []string{ours, ripgrep, native, process, noise}
 
 // search is what is searched for.
 type search struct {
 	Name       string
 	Pattern    string
 	IgnoreCase bool
+	Small      bool // in the small files
 }
 
 var searches = []search{
-	{"literal", "ErrUnexpectedEOF = ", false},
-	{"regexp", `func \(\w+ \*?\w+\) ServeHTTP\(\w+ `, false},
-	{"ignore-case", "deprecated: use net", true},
-	{"alternatives", `(panic|Fatalf)\("(unreachable|not reached)"`, false},
-	{"no-hit", "zebra crossing ahead", false},
+	{Name: "literal", Pattern: "ErrUnexpectedEOF = "},
+	{Name: "regexp", Pattern: `func \(\w+ \*?\w+\) ServeHTTP\(\w+ `},
+	{Name: "ignore-case", Pattern: "deprecated: use net", IgnoreCase: true},
+	{Name: "alternatives", Pattern: `(panic|Fatalf)\("(unreachable|not reached)"`},
+	{Name: "no-hit", Pattern: "zebra crossing ahead"},
+	{Name: "small-literal", Pattern: "ErrUnexpectedEOF = ", Small: true},
+	{Name: "small-no-hit", Pattern: "zebra crossing ahead", Small: true},
 }
 
 func (q search) args() []byte {
@@ -56,11 +60,14 @@ func (q search) args() []byte {
 
 // setup is what all searches share.
 type setup struct {
-	dir    string // that is searched
-	native string // the guest's code as a program of this machine
-	rg     string
-	box    *sandbox.Sandbox
-	code   []byte
+	source, small string // that are searched
+
+	native  string // the guest's code as a program of this machine
+	program string
+	home    string // of the program
+	rg      string
+	box     *sandbox.Sandbox
+	code    []byte
 }
 
 func setUp() (*setup, error) {
@@ -73,16 +80,22 @@ func setUp() (*setup, error) {
 	if s.code, err = os.ReadFile("../../../guests/dist/files.wasm"); err != nil {
 		return nil, fmt.Errorf("%w: run make guests", err)
 	}
-	if s.dir, err = filepath.Abs(filepath.Join(out, "grep-tree")); err != nil {
+	dir, err := filepath.Abs(out)
+	if err != nil {
 		return nil, err
 	}
-	s.native = filepath.Join(filepath.Dir(s.dir), "files-native")
+	s.source, s.small = filepath.Join(dir, "grep-tree"), filepath.Join(dir, "grep-small")
+	s.native, s.home = filepath.Join(dir, "files-native"), filepath.Join(dir, "grep-home")
+	s.program = filepath.Join(filepath.Dir(dir), "stockade")
+	if _, err := os.Stat(s.program); err != nil {
+		return nil, fmt.Errorf("%w: run make build", err)
+	}
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", s.native, "./guests/files")
 	cmd.Dir = "../../.."
 	if output, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build the native program: %w\n%s", err, output)
 	}
-	if err := makeTree(s.dir); err != nil {
+	if err := errors.Join(makeSource(s.source), makeSmall(s.small), os.MkdirAll(s.home, 0o700)); err != nil {
 		return nil, err
 	}
 	cache, err := guest.Cache(out)
@@ -98,7 +111,11 @@ type searcher func() ([]string, error)
 
 // ways makes the ways to carry out a search ready.
 func (s *setup) ways(q search) (map[string]searcher, error) {
-	call, err := guest.New("grep", s.code, s.dir, string(q.args()))
+	dir := s.source
+	if q.Small {
+		dir = s.small
+	}
+	call, err := guest.New("grep", s.code, dir, string(q.args()))
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +134,7 @@ func (s *setup) ways(q search) (map[string]searcher, error) {
 		s.note(q, r)
 		return linesOf(r.Output)
 	}
-	return map[string]searcher{ours: sandboxed, noise: sandboxed, ripgrep: s.ripgrep(q), native: s.nativeProgram(q)}, nil
+	return map[string]searcher{ours: sandboxed, noise: sandboxed, ripgrep: s.ripgrep(q, dir), native: s.nativeProgram(q, dir), process: s.process(q, dir)}, nil
 }
 
 // used is the fuel and the memory of our last search, by its name.
@@ -125,7 +142,7 @@ var used = map[string]tool.Usage{}
 
 func (s *setup) note(q search, r tool.Result) { used[q.Name] = r.Usage }
 
-func (s *setup) ripgrep(q search) searcher {
+func (s *setup) ripgrep(q search, dir string) searcher {
 	args := []string{"--no-config", "--no-ignore-global", "--no-ignore-exclude", "--no-heading", "--color=never", "-n"}
 	if q.IgnoreCase {
 		args = append(args, "-i")
@@ -133,7 +150,7 @@ func (s *setup) ripgrep(q search) searcher {
 	args = append(args, "-e", q.Pattern, ".")
 	return func() ([]string, error) {
 		cmd := exec.Command(s.rg, args...)
-		cmd.Dir = s.dir
+		cmd.Dir = dir
 		out, err := cmd.Output()
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.ExitCode() == 1 {
 			err = nil // no line matches
@@ -142,16 +159,35 @@ func (s *setup) ripgrep(q search) searcher {
 	}
 }
 
-func (s *setup) nativeProgram(q search) searcher {
+func (s *setup) nativeProgram(q search, dir string) searcher {
 	return func() ([]string, error) {
 		cmd := exec.Command(s.native)
-		cmd.Dir, cmd.Stdin, cmd.Stderr = s.dir, bytes.NewReader(q.args()), os.Stderr
+		cmd.Dir, cmd.Stdin, cmd.Stderr = dir, bytes.NewReader(q.args()), os.Stderr
 		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 		out, err := cmd.Output()
 		if err != nil {
 			return nil, err
 		}
 		return linesOf(out)
+	}
+}
+
+// process is our tool as a process: the program from its start.
+func (s *setup) process(q search, dir string) searcher {
+	return func() ([]string, error) {
+		cmd := exec.Command(s.program, "call", "--json", "grep", string(q.args()))
+		cmd.Dir, cmd.Env = dir, []string{"HOME=" + s.home}
+		out, err := cmd.Output()
+		if err != nil {
+			return nil, err
+		}
+		var envelope struct {
+			Result json.RawMessage `json:"result"`
+		}
+		if err := json.Unmarshal(out, &envelope); err != nil {
+			return nil, err
+		}
+		return linesOf(envelope.Result)
 	}
 }
 

@@ -66,6 +66,9 @@ const (
 	piece = 1 << 20
 
 	costIovec = 4
+	// costPart is what a buffer costs beside its bytes, unless it is empty: each is
+	// passed on and redacted by itself, and the deadline is looked at in between.
+	costPart = 200
 )
 
 // buffers returns the buffers of the list whose pointer and length are the
@@ -105,6 +108,7 @@ func (g guest) transfer(buffers [][]byte, do func([]byte) (int, wasi.Errno)) (ui
 			if i > 0 || start > 0 {
 				g.w.checkpoint()
 			}
+			g.w.charge(costPart)
 			part := b[start:min(len(b), start+piece)]
 			n, errno := do(part)
 			total += uint32(n)

@@ -67,7 +67,10 @@ func ofModule(mod *tool.Module, dir, args string) (*Call, error) {
 		Schema: schema, Module: mod,
 	}
 	call := tool.Call{ID: "call-1", Tool: mod.Name, Args: json.RawMessage(args), Cwd: dir}
-	decision := policy.New(policy.Options{Mounts: []policy.Mount{{Host: dir}}}).Decide(call, entry)
+	decision := policy.New(policy.Options{
+		Mounts: []policy.Mount{{Host: dir}},
+		Masked: []string{filepath.Join(dir, ".stockade", "policy.toml")}, // as in every workspace
+	}).Decide(call, entry)
 	var grant policy.Grant
 	if decision.Effect() == policy.Ask {
 		grant, err = decision.Approve(policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "benchmark"}, 1)

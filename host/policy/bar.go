@@ -1,0 +1,178 @@
+package policy
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// What no answer opens is denied before anybody is asked, as far as the words of
+// a call tell it: whoever says yes expects that the call succeeds. The file
+// system of a guest and the way to the network refuse the rest, and all of this
+// again.
+
+// MountsRule is the rule of a decision about a path that no mount shows.
+const MountsRule = "mounts"
+
+// bar denies a call that cannot succeed, whatever anybody answers.
+func (p *Policy) bar(d *Decision, args *arguments) {
+	if d.effect == Deny {
+		return
+	}
+	for _, f := range d.call.Files {
+		if p.barFile(d, f); d.effect == Deny {
+			return
+		}
+	}
+	if p.barNetwork(d, args); d.effect == Deny || d.entry.Capabilities.Exec == "" {
+		return
+	}
+	if command, _ := args.str(d.entry.Capabilities.Exec); len(command) > maxArgument {
+		d.bar(From{Source: SourceDefault}, "command", fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
+			"write it to a file, and call bash with that file")
+	}
+}
+
+// maxArgument is the longest argument of a program: Linux takes 128 KiB with the
+// byte at the end.
+const maxArgument = 128<<10 - 1
+
+// bar denies, and says what would change that.
+func (d *Decision) bar(from From, rule, reason, change string) {
+	d.by(Deny, from, rule, reason)
+	d.change, d.also = change, nil
+}
+
+// barFile denies a call because of a file that it names.
+func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
+	for _, h := range p.ceiling.Hidden {
+		if inDir(f.Named, h.Value) || f.Path != "" && inDir(f.Path, h.Value) {
+			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), Decider{Rule: "files.hidden", Source: h.From.Source, Origin: h.From.Origin}.takeAway())
+			return
+		}
+	}
+	masked := func(dir string) bool { return inDir(f.Named, dir) || f.Path != "" && inDir(f.Path, dir) }
+	if slices.ContainsFunc(p.masked, masked) {
+		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), "no answer and no rule shows it to a tool")
+		return
+	}
+	m, seen := p.Sees(f.Named)
+	writes := d.entry.Capabilities.Files == tool.FilesWrite
+	switch above := func(m Mount) bool { return inDir(m.Host, f.Named) }; {
+	case !seen && !writes && slices.ContainsFunc(p.mounts, above):
+		// What leads to a mount can be listed.
+	case !seen:
+		p.barUnseen(d, f)
+	case f.Path == "":
+		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Named, m.Host),
+			"name what it leads to, if tools are shown that")
+	case !writes:
+	case !m.Write && d.entry.Content != nil && d.entry.Content.Path == f.Arg:
+		_, _, from := p.ceiling.PermitsMount(Mount{Host: m.Host, Write: true})
+		reason := fmt.Sprintf("%q is in a directory that tools can only read", f.Named)
+		if from != (From{}) {
+			d.bar(from, "files.directories", reason, Decider{Rule: "files.directories", Source: from.Source, Origin: from.Origin}.takeAway())
+			return
+		}
+		d.bar(From{Source: SourceDefault}, MountsRule, reason, fmt.Sprintf("%s says so; without that tools can change what is in it", m.Named))
+	default:
+		s, special := Paths{}.Change(guestPath(f.Path))
+		closed := special && s.Care == Closed
+		if !closed && f.InRepository {
+			s, closed = RepositorySpecial, true
+		}
+		if closed {
+			d.bar(From{Source: SourceDefault}, "closed "+s.Pattern, "it changes "+specialPath{guestPath(f.Path), s}.String(), closedTo)
+		}
+	}
+}
+
+// barUnseen denies a call because of a file that is in no mount.
+func (p *Policy) barUnseen(d *Decision, f tool.NamedFile) {
+	var dirs []string
+	for _, m := range p.mounts {
+		dirs = append(dirs, m.Host)
+	}
+	reason := fmt.Sprintf("%q is in no directory that tools are shown", f.Named)
+	if dirs != nil {
+		reason += "; those are " + strings.Join(dirs, ", ")
+	}
+	if _, ok, from := p.ceiling.PermitsMount(Mount{Host: filepath.Dir(f.Named)}); !ok {
+		d.bar(from, "files.directories", reason, Decider{Rule: "files.directories", Source: from.Source, Origin: from.Origin}.takeAway())
+		return
+	}
+	d.bar(From{Source: SourceDefault}, MountsRule, reason, "--mount DIR, or DIR:ro, shows tools another directory")
+}
+
+// barNetwork denies a call because of a URL that it names, or where it would ask
+// and nobody can be reached.
+func (p *Policy) barNetwork(d *Decision, args *arguments) {
+	if d.entry.Capabilities.Network == tool.NetworkNone {
+		return
+	}
+	for _, url := range urlArgs(args) {
+		o, _, err := ParseOrigin(url)
+		if err != nil {
+			continue // the tool will say
+		}
+		net := p.network
+		if net == nil {
+			net = NewNetwork(nil)
+		}
+		denial := Denied(net.Decide(o.Host.String(), o.Port, o.Protocol).Err())
+		if denial == nil {
+			continue
+		}
+		change := "no flag opens it"
+		if flag := denial.AllowFlag(); flag != "" {
+			change = "add " + flag
+		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return l.From.Source == denial.Source }); i >= 0 && denial.Rule == "" {
+			change = p.ceiling.Hosts[i].decider().takeAway()
+		} else if denial.Rule != "" {
+			change = fmt.Sprintf("take the rule %q away", denial.Rule)
+		}
+		d.bar(From{Source: denial.Source}, "network", (&NetDenial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
+		return
+	}
+	if !p.network.closed() {
+		return
+	}
+	if d.effect == Allow { // whoever has allowed it may know that it needs nobody
+		d.reason += "; no host may be reached"
+		return
+	}
+	for _, l := range p.ceiling.Hosts {
+		if len(l.Values) == 0 {
+			d.bar(l.From, "network.hosts", "it reaches the network, and no host may be reached", l.decider().takeAway())
+			return
+		}
+	}
+	change := "--allow-net HOST says who may be reached"
+	for _, l := range p.ceiling.Hosts {
+		change += fmt.Sprintf("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin)
+	}
+	d.bar(From{Source: SourceSettings}, "network", "it reaches the network, and no host may be reached", change)
+}
+
+func (l List) decider() Decider {
+	return Decider{Rule: "network.hosts", Source: l.From.Source, Origin: l.From.Origin}
+}
+
+// urlArgs are the texts of arguments that are named like a URL.
+func urlArgs(args *arguments) []string {
+	var out []string
+	for name, raw := range args.object() {
+		end := strings.TrimSuffix(strings.ToLower(name), "s")
+		if !strings.HasSuffix(end, "url") && !strings.HasSuffix(end, "uri") {
+			continue
+		}
+		if s, ok := str(raw); ok {
+			out = append(out, s)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,199 @@
+package wasi
+
+import (
+	"os"
+	"path"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// everyWay opens mounts in every way in which a guest has them.
+func everyWay(w *world, hosts ...string) map[string]*guestFS {
+	var read, write []policy.Mount
+	for _, host := range hosts {
+		read = append(read, policy.Mount{Host: host})
+		write = append(write, policy.Mount{Host: host, Write: true})
+	}
+	staged, stage := w.openStaged(nil, nil, write...)
+	w.t.Cleanup(func() { stage.Drop() })
+	return map[string]*guestFS{"read": w.open(read...), "write": w.open(write...), "staged": staged}
+}
+
+// wantNothing wants a guest to get nothing of a file or directory, and to change
+// neither what it holds nor what is in it.
+func (g *guestFS) wantNothing(how, p string) {
+	g.w.t.Helper()
+	for _, flag := range []Flag{ReadOnly, WriteOnly, ReadWrite, WriteOnly | Truncate, ReadOnly | Truncate, DirectoryOnly, NoFollow} {
+		content, errno := g.content(p, flag)
+		if errno == 0 || content != "" {
+			g.w.t.Errorf("%s: open %s with flags %#x: %v and %d bytes", how, p, flag, errno, len(content))
+		}
+	}
+	if c, errno := g.OpenContent(g.name(p)); errno == 0 {
+		c.Close()
+		g.w.t.Errorf("%s: the content of %s was opened", how, p)
+	}
+	if v, ok := g.View(8, func(uint64) {}); ok {
+		if c, errno := v.OpenContent(g.name(p)); errno == 0 {
+			c.Close()
+			g.w.t.Errorf("%s: the content of %s was opened by a view", how, p)
+		}
+		v.Close()
+	}
+	in := g.name(p) + "/self"
+	for what, errno := range map[string]Errno{
+		"mkdir":     g.Mkdir(in + "/made"),
+		"rmdir":     g.Rmdir(in),
+		"set times": g.SetTimes(in, true, 1e9, 1e9),
+		"unlink":    g.Unlink(in + "/comm"),
+		"rename":    g.Rename(in, in+"-moved"),
+	} {
+		if errno == 0 {
+			g.w.t.Errorf("%s: %s below %s", how, what, p)
+		}
+	}
+}
+
+// A mount that holds everything shows neither processes nor the kernel.
+func TestAMountOfTheRootHasNoProc(t *testing.T) {
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	up := strings.Repeat("../", strings.Count(w.path("ws"), "/"))
+	w.link("ws/environ", up+"proc/self/environ")
+	w.link("ws/proc", up+"proc")
+	for how, g := range everyWay(w, "/") {
+		for _, p := range []string{
+			"/proc/self/environ", "/proc/thread-self/environ", "/proc/self/mem", "/proc/self/comm", "/proc/self/root/proc/self/environ",
+			"/proc", "/proc/self/fd", "/PROC/self/environ", "/sys/kernel/uevent_seqnum", "/sys", "/dev", "/dev/zero", "/dev/null", "ws/environ", "ws/proc/self/mem", "ws/proc",
+		} {
+			g.wantNothing(how, p)
+		}
+		for _, p := range []string{"/proc", "/proc/self", "/proc/self/exe", "/sys/kernel", "/dev/null"} {
+			if _, errno := g.Lstat(p); errno == 0 {
+				t.Errorf("%s: %s is seen", how, p)
+			}
+		}
+		for _, name := range g.list("/") {
+			if name == "proc" || name == "sys" || name == "dev" {
+				t.Errorf("%s: / lists %s", how, name)
+			}
+		}
+		if content, errno := g.content("ws/f.txt", ReadOnly); errno != 0 || content != "inside" {
+			t.Errorf("%s: an ordinary file: %v, %q", how, errno, content)
+		}
+	}
+	if now, _ := os.ReadFile("/proc/self/comm"); string(now) != string(comm) {
+		t.Errorf("the host is called %q now", now)
+	}
+}
+
+func TestAMountOfTheKernelIsRefused(t *testing.T) {
+	for _, host := range []string{"/proc", "/proc/self", "/proc/self/fd", "/sys", "/sys/kernel", "/dev", "/dev/pts"} {
+		if f, err := New([]policy.Mount{{Host: host}}, nil, Limits{}); err == nil {
+			f.Close()
+			t.Errorf("%s was mounted", host)
+		} else if !strings.Contains(err.Error(), "no tool is shown") && !os.IsNotExist(err) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if dir, err := os.MkdirTemp("/dev/shm", "wasi"); err == nil { // ordinary, although it is in /dev
+		defer os.RemoveAll(dir)
+		f, err := New([]policy.Mount{{Host: dir, Write: true}}, nil, Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+}
+
+// What the kernel shows stays hidden where else it is mounted, whole or as a
+// single file, and what is ordinary beside it does not.
+func TestProcBehindABindMount(t *testing.T) {
+	if base := os.Getenv(bindWorld); base != "" {
+		procBehindABindMount(t, &world{t, base})
+		return
+	}
+	w := newWorld(t)
+	w.dir("ws/p")
+	w.dir("ws/s")
+	w.dir("ws/self")
+	w.dir("ws/disk")
+	w.file("ws/environ", "")
+	w.file("ws/mem", "")
+	w.link("ws/l", "p/self/environ")
+	whereMountsArePossible(t, w)
+}
+
+func procBehindABindMount(t *testing.T, w *world) {
+	if environ, _ := os.ReadFile("/proc/self/environ"); !strings.Contains(string(environ), canary) {
+		t.Fatal("the canary is not in the environment")
+	}
+	w.alone()
+	w.bind("/proc", "ws/p")
+	w.bind("/sys", "ws/s")
+	w.bind("/proc/self", "ws/self")
+	w.bind("/proc/self/environ", "ws/environ")
+	w.bind("/proc/self/mem", "ws/mem")
+	if err := unix.Mount("tmpfs", w.path("ws/disk"), "tmpfs", 0, ""); err != nil {
+		t.Fatal(bindRefused, err)
+	}
+	w.file("ws/disk/d/f.txt", "ordinary")
+	for _, hosts := range [][]string{{w.path("ws")}, {"/"}} {
+		for how, g := range everyWay(w, hosts...) {
+			for _, p := range []string{"p", "p/self/environ", "p/self/mem", "p/1/environ", "self", "self/environ", "environ", "mem", "l", "s", "s/kernel/uevent_seqnum"} {
+				g.wantNothing(how+" "+hosts[0], path.Join("ws", p))
+			}
+			if content, errno := g.content("ws/disk/d/f.txt", ReadOnly); errno != 0 || content != "ordinary" {
+				t.Errorf("%s %s: an ordinary file: %v, %q", how, hosts[0], errno, content)
+			}
+			if how != "read" {
+				wantErrno(t, how, g.try("ws/disk/d/new-"+how, Create|WriteOnly), 0, EEXIST)
+			}
+		}
+	}
+	for _, p := range []string{"ws/p", "ws/self", "ws/s"} {
+		if f, err := New(mountsOf(w.ro(p)), nil, Limits{}); err == nil {
+			f.Close()
+			t.Errorf("%s was mounted", p)
+		}
+	}
+	t.Log(bindDone)
+}
+
+// The kernel is not asked about what is on the device of the directory. Of a
+// file that is closed it would be an error.
+func TestOneDeviceIsAskedAboutOnce(t *testing.T) {
+	w := newWorld(t)
+	m := w.open(w.ro("ws")).mounts[0]
+	dir, _, err := openDir(m.root, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	file, err := dir.Open("g.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fi, err := file.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file.Close()
+	if err := dir.admitFile(file, fi); err != nil {
+		t.Errorf("a file of the same device: %v", err)
+	}
+	elsewhere, err := os.Stat("/proc/self/environ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.admitFile(file, elsewhere); err == nil {
+		t.Error("a file of another device was not asked about")
+	}
+}

@@ -1,0 +1,260 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// Verified is what [Verify] found.
+type Verified struct {
+	session.Report
+	// Session is the id of the session that was verified; empty for the store.
+	Session string
+	// Problems says what is wrong with the file, whether or not the chain holds.
+	Problems []string
+}
+
+const (
+	maxProblems     = 20
+	maxProblemBytes = 300
+	maxVerifyTries  = 10
+)
+
+// Verify checks the store in the file at path: its schema, the file itself by
+// SQLite's own check, and every event, or those of the session that the prefix
+// names (see [Store.Resolve]). The error is a [session.ChainError] when an event
+// is not as it was written.
+//
+// Nothing is created, changed or repaired, also not beside the file, and no
+// index is believed: one that leaves events out would hide them. Other processes
+// may write meanwhile; what is checked is one state of the store.
+func Verify(ctx context.Context, path, prefix string) (Verified, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return Verified{}, fmt.Errorf("verify session store: %w", err)
+	}
+	if err := checkFolder(path, filepath.Dir(path)); err != nil {
+		return Verified{}, noStore(path, err)
+	}
+	var v Verified
+	for range maxVerifyTries {
+		if err := errors.Join(checkFile(path, path), checkBeside(path)); err != nil {
+			return Verified{}, noStore(path, err)
+		}
+		before := stateOf(path)
+		v, err = verify(ctx, path, prefix, before)
+		after := stateOf(path)
+		switch {
+		case context.Cause(ctx) != nil:
+			return Verified{}, reading(ctx, "events", context.Cause(ctx))
+		case before.logged() && (err == nil || after.index >= 0), before == after && !before.logged():
+			return v, err
+		case !before.logged(): // somebody began to write, whom the reading has not kept out
+			err = &OpenError{Path: path, What: "other processes open and close it all the time", Hint: "try again later"}
+		}
+		// Else the last process that had it open may be about to take log and index away.
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
+	return Verified{}, err
+}
+
+func noStore(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return &OpenError{Path: path, What: "there is none: nothing was recorded yet, or it was removed"}
+	}
+	return err
+}
+
+// state is how the files of a store stand. Sizes are -1 where there is no file.
+type state struct {
+	size, modified      int64
+	log, index, journal int64
+}
+
+func stateOf(path string) state {
+	size := func(suffix string) int64 {
+		info, err := os.Lstat(path + suffix)
+		if err != nil {
+			return -1
+		}
+		return info.Size()
+	}
+	s := state{size: size(""), log: size("-wal"), index: size("-shm"), journal: size("-journal")}
+	if info, err := os.Lstat(path); err == nil {
+		s.modified = info.ModTime().UnixNano()
+	}
+	return s
+}
+
+// logged reports whether there may be events in the write-ahead log: it is more
+// than its header.
+func (s state) logged() bool { return s.log > 32 }
+
+// verify is one try.
+func verify(ctx context.Context, path, prefix string, files state) (v Verified, err error) {
+	if files.logged() && files.index < 0 {
+		return v, &OpenError{
+			Path: path, What: "it has a write-ahead log without the file -shm that belongs to it",
+			Hint: fmt.Sprintf("an empty one is enough to read it: touch %s-shm", path),
+		}
+	}
+	// Without a log there is nothing to share with others, and SQLite needs no
+	// file beside this one. With one it reads the index that a process keeps, or
+	// makes its own in memory.
+	may := access{"mode": "ro", "immutable": "1"}
+	if files.logged() {
+		may = access{"mode": "ro", "readonly_shm": "1"}
+	}
+	db := sql.OpenDB(newConnector(path, may, DefaultBusyTimeout))
+	defer func() { err = errors.Join(err, db.Close()) }()
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return v, openError(path, err)
+	}
+	defer func() { err = errors.Join(err, tx.Rollback()) }()
+
+	version, err := readVersion(ctx, tx, path)
+	if err != nil {
+		return v, openError(path, err)
+	}
+	if version == 0 {
+		return v, &OpenError{Path: path, What: "it is empty: nothing was recorded yet, or all of it was removed"}
+	}
+	if files.journal >= 0 {
+		v.problem("%s-journal lies beside it, which the program leaves nowhere: SQLite may undo events with it", filepath.Base(path))
+	}
+	tables, err := v.checkSchema(ctx, tx, version)
+	if err != nil {
+		return v, openError(path, err)
+	}
+	if len(v.Problems) == 0 { // what others have added could make this last for ever
+		if err := v.checkFile(ctx, tx); err != nil {
+			return v, openError(path, err)
+		}
+	}
+	if !tables {
+		return v, nil
+	}
+	r := reader{tx, "NOT INDEXED"}
+	events, verify := r.all(ctx), session.VerifyStore
+	if prefix != "" {
+		if v.Session, err = r.resolve(ctx, prefix); err != nil {
+			return v, fmt.Errorf("session %q: %w", prefix, err)
+		}
+		events, verify = r.session(ctx, v.Session, 0), session.VerifySession
+	}
+	v.Report, err = verify(events)
+	return v, err
+}
+
+func (v *Verified) problem(format string, args ...any) {
+	text := strings.ToValidUTF8(fmt.Sprintf(format, args...), "\uFFFD")
+	switch n := len(v.Problems); {
+	case n < maxProblems:
+		v.Problems = append(v.Problems, fmt.Sprintf("%.*s", maxProblemBytes, text))
+	case n == maxProblems:
+		v.Problems = append(v.Problems, "there is more")
+	}
+}
+
+// checkFile is SQLite's own check: every page, every row against its table, and
+// every row against every index.
+func (v *Verified) checkFile(ctx context.Context, q querier) error {
+	rows, err := q.QueryContext(ctx, fmt.Sprintf("PRAGMA integrity_check(%d)", maxProblems))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return err
+		}
+		if line != "ok" {
+			v.problem("integrity check: %s", line)
+		}
+	}
+	return rows.Err()
+}
+
+// object is a table, index, trigger or view.
+type object struct{ kind, name, table, sql string }
+
+func objects(ctx context.Context, q querier) (map[object]int, error) {
+	rows, err := q.QueryContext(ctx, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema LIMIT 1000")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	found := map[object]int{}
+	for rows.Next() {
+		var o object
+		if err := rows.Scan(&o.kind, &o.name, &o.table, &o.sql); err != nil {
+			return nil, err
+		}
+		found[o]++
+	}
+	return found, rows.Err()
+}
+
+// checkSchema compares what the file holds with what the program makes, and
+// reports whether at least the tables are the program's.
+func (v *Verified) checkSchema(ctx context.Context, q querier, version int) (tables bool, err error) {
+	memory := sql.OpenDB(connector{":memory:"})
+	memory.SetMaxOpenConns(1) // each would be a database of its own
+	defer func() { err = errors.Join(err, memory.Close()) }()
+	for n := range version {
+		statements, err := migration(n + 1)
+		if err != nil {
+			return false, err
+		}
+		if _, err := memory.ExecContext(ctx, statements); err != nil {
+			return false, err
+		}
+	}
+	want, err := objects(ctx, memory)
+	if err != nil {
+		return false, err
+	}
+	found, err := objects(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	type name struct{ kind, name string }
+	ours, theirs := map[name]bool{}, map[name]bool{}
+	for o := range want {
+		ours[name{o.kind, o.name}] = true
+	}
+	for o, n := range found {
+		this := name{o.kind, o.name}
+		theirs[this] = true
+		switch {
+		case !ours[this]:
+			v.problem("%s %.80q is none of the program's", o.kind, o.name)
+		case n != want[o]:
+			v.problem("%s %.80q is not as the program makes it", o.kind, o.name)
+		}
+	}
+	tables = len(want) > 0
+	for o := range want {
+		if this := (name{o.kind, o.name}); !theirs[this] {
+			v.problem("%s %q is missing", o.kind, o.name)
+		}
+		tables = tables && (o.kind != "table" || found[o] == 1)
+	}
+	slices.Sort(v.Problems)
+	return tables, nil
+}

@@ -1,0 +1,475 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/sdk/go/lines"
+)
+
+// What a schema may take: far more than schemas that are in use, see RATIONALE.
+const (
+	maxNodes = 1 << 14
+	maxDepth = 1024 // of schemas below one another, through references too
+
+	maxPatternBytes = 16 << 10
+	maxProgram      = 10_000 // instructions of one pattern
+)
+
+// patterns are those of one manifest, of which each is compiled once. What they
+// take is counted together, because a manifest has room for thousands.
+type patterns struct {
+	compiled map[string]*lines.Pattern
+	source   int // what is left, in bytes
+	program  int // and in instructions: each takes some 200 bytes and as many nanoseconds
+}
+
+func newPatterns() *patterns {
+	return &patterns{compiled: map[string]*lines.Pattern{}, source: 64 << 10, program: 100_000}
+}
+
+// A class of Unicode is 13 KB in three bytes, and a range that ignores case
+// takes milliseconds, so they count as so many bytes of source.
+const (
+	classBytes = 200
+	foldBytes  = 4 << 10
+)
+
+func (p *patterns) compile(source string) (*lines.Pattern, error) {
+	if pattern := p.compiled[source]; pattern != nil {
+		return pattern, nil
+	}
+	if len(source) > maxPatternBytes {
+		return nil, fmt.Errorf("has %d bytes, more than the limit of %d", len(source), maxPatternBytes)
+	}
+	classes, folds := lines.Heavy(source)
+	if p.source -= len(source) + classBytes*classes + foldBytes*folds; p.source < 0 {
+		return nil, errors.New("is too much: the patterns of one module are too large together; let the tools check some values themselves")
+	}
+	pattern, err := lines.Compile(source, max(1, min(maxProgram, p.program)))
+	if errors.Is(err, lines.ErrTooLarge) {
+		return nil, fmt.Errorf("%.80q is too large, by itself or with the module's other patterns; repeat less, or say minLength and maxLength", source)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.program -= int(pattern.Steps())
+	p.compiled[source] = pattern
+	return pattern, nil
+}
+
+// node is one schema: its keywords, read and bounded. What it does not say
+// holds for every value.
+type node struct {
+	never bool // the schema false
+	ref   *node
+	types []string
+
+	choices []*choice // enum and const
+	bounds  []bound   // of numbers
+
+	length, items, properties, contained interval
+
+	pattern *pattern
+
+	all, any, one          []*node
+	not, when, then, other *node // other is "else"
+
+	prefix                   []*node // of the first items, one each
+	rest, contains, leftover *node   // leftover is "unevaluatedItems"
+	unique                   bool
+
+	named                         map[string]*node
+	matching                      []matching
+	more, names, leftoverProperty *node // additionalProperties, propertyNames, unevaluatedProperties
+	required                      []string
+	dependent                     []dependent
+}
+
+// interval bounds a number of things, both ends included.
+type interval struct{ least, most int }
+
+func (i interval) bounds() bool { return i != interval{0, math.MaxInt} }
+
+func newNode() *node {
+	all := interval{0, math.MaxInt}
+	return &node{length: all, items: all, properties: all, contained: interval{1, math.MaxInt}}
+}
+
+// bound is a keyword about numbers: an int64 or a float64.
+type bound struct {
+	keyword string
+	limit   any
+}
+
+// choice is a list of values of which one has to be there.
+type choice struct {
+	values  []any
+	keys    map[string]bool // the values as JSON in canonical form
+	longest int             // of the keys
+}
+
+type pattern struct {
+	source string
+	*lines.Pattern
+}
+
+type matching struct {
+	pattern
+	node *node
+}
+
+// dependent is what has to hold where a property is there.
+type dependent struct {
+	name     string
+	required []string
+	node     *node // nil: nothing more
+}
+
+// compiler reads a schema. Its maps are found again by their address, so each
+// is read once however many references there are to it.
+type compiler struct {
+	root     any
+	nodes    map[uintptr]*node
+	patterns *patterns
+	depth    int
+
+	old       bool // before the draft of 2019
+	leftovers bool // some schema asks for what others have not looked at
+}
+
+func (c *compiler) node(schema any) (*node, error) {
+	s, ok := schema.(map[string]any)
+	if !ok {
+		all, ok := schema.(bool)
+		if !ok {
+			return nil, errors.New("is not a schema: an object, true or false")
+		}
+		n := newNode()
+		n.never = !all
+		return n, nil
+	}
+	id := reflect.ValueOf(s).Pointer()
+	if n := c.nodes[id]; n != nil {
+		return n, nil
+	}
+	if len(c.nodes) == maxNodes {
+		return nil, fmt.Errorf("is one of more than %d schemas", maxNodes)
+	}
+	if c.depth++; c.depth > maxDepth {
+		return nil, fmt.Errorf("is more than %d schemas deep", maxDepth)
+	}
+	defer func() { c.depth-- }()
+	n := newNode()
+	c.nodes[id] = n
+	ref, ok := s["$ref"]
+	if ok && c.old { // before 2019 nothing counted beside it
+		return n, c.keyword(n, "$ref", ref)
+	}
+	_, tuple := s["items"].([]any)
+	for _, k := range sortedKeys(s) { // in order, so that the error is always the same one
+		if k == "additionalItems" && !tuple {
+			continue
+		}
+		if err := c.keyword(n, k, s[k]); err != nil {
+			return nil, fmt.Errorf("%.80q: %w", k, err)
+		}
+	}
+	return n, nil
+}
+
+// keyword reads one keyword. Those that say nothing about what is valid, and
+// unknown ones, are passed over, as the specification has it.
+func (c *compiler) keyword(n *node, k string, v any) (err error) {
+	switch k {
+	case "$id":
+		if c.depth > 1 {
+			return errors.New("stands below the top, which is not supported")
+		}
+	case "$dynamicRef", "$recursiveRef":
+		return errors.New("is not supported; use $ref")
+	case "$ref":
+		n.ref, err = c.reference(v)
+	case "$defs", "definitions":
+		_, err = c.named(v)
+	case "type":
+		n.types, err = types(v)
+	case "enum":
+		err = n.choose(v)
+	case "const":
+		err = n.choose([]any{v})
+	case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf":
+		if kind := kindOf(v); kind != "integer" && kind != "number" {
+			return errors.New("is not a number")
+		}
+		n.bounds = append(n.bounds, bound{k, v})
+	case "minLength":
+		n.length.least, err = whole(v)
+	case "maxLength":
+		n.length.most, err = whole(v)
+	case "minItems":
+		n.items.least, err = whole(v)
+	case "maxItems":
+		n.items.most, err = whole(v)
+	case "minProperties":
+		n.properties.least, err = whole(v)
+	case "maxProperties":
+		n.properties.most, err = whole(v)
+	case "minContains":
+		n.contained.least, err = whole(v)
+	case "maxContains":
+		n.contained.most, err = whole(v)
+	case "pattern":
+		n.pattern, err = c.pattern(v)
+	case "allOf":
+		n.all, err = c.list(v)
+	case "anyOf":
+		n.any, err = c.list(v)
+	case "oneOf":
+		n.one, err = c.list(v)
+	case "not":
+		n.not, err = c.node(v)
+	case "if":
+		n.when, err = c.node(v)
+	case "then":
+		n.then, err = c.node(v)
+	case "else":
+		n.other, err = c.node(v)
+	case "prefixItems":
+		n.prefix, err = c.list(v)
+	case "items":
+		if _, ok := v.([]any); ok { // one for each place, before 2020
+			n.prefix, err = c.list(v)
+		} else {
+			n.rest, err = c.node(v)
+		}
+	case "additionalItems":
+		n.rest, err = c.node(v)
+	case "contains":
+		n.contains, err = c.node(v)
+	case "unevaluatedItems":
+		c.leftovers = true
+		n.leftover, err = c.node(v)
+	case "uniqueItems":
+		var ok bool
+		if n.unique, ok = v.(bool); !ok {
+			return errors.New("is not true or false")
+		}
+	case "properties":
+		n.named, err = c.named(v)
+	case "patternProperties":
+		n.matching, err = c.matching(v)
+	case "additionalProperties":
+		n.more, err = c.node(v)
+	case "propertyNames":
+		n.names, err = c.node(v)
+	case "unevaluatedProperties":
+		c.leftovers = true
+		n.leftoverProperty, err = c.node(v)
+	case "required":
+		n.required, err = texts(v)
+	case "dependentRequired", "dependentSchemas", "dependencies":
+		err = c.dependent(n, v)
+	}
+	return err
+}
+
+func (c *compiler) list(v any) ([]*node, error) {
+	schemas, ok := v.([]any)
+	if !ok {
+		return nil, errors.New("is not a list of schemas")
+	}
+	nodes := make([]*node, len(schemas))
+	for i, s := range schemas {
+		var err error
+		if nodes[i], err = c.node(s); err != nil {
+			return nil, fmt.Errorf("%d: %w", i, err)
+		}
+	}
+	return nodes, nil
+}
+
+func (c *compiler) named(v any) (map[string]*node, error) {
+	schemas, ok := v.(map[string]any)
+	if !ok {
+		return nil, errors.New("is not an object of schemas")
+	}
+	nodes := make(map[string]*node, len(schemas))
+	for _, name := range sortedKeys(schemas) {
+		var err error
+		if nodes[name], err = c.node(schemas[name]); err != nil {
+			return nil, fmt.Errorf("%.80q: %w", name, err)
+		}
+	}
+	return nodes, nil
+}
+
+func (c *compiler) pattern(v any) (*pattern, error) {
+	source, ok := v.(string)
+	if !ok {
+		return nil, errors.New("is not a string")
+	}
+	compiled, err := c.patterns.compile(source)
+	return &pattern{source, compiled}, err
+}
+
+func (c *compiler) matching(v any) ([]matching, error) {
+	nodes, err := c.named(v)
+	if err != nil {
+		return nil, err
+	}
+	var out []matching
+	for _, source := range sortedKeys(nodes) {
+		p, err := c.pattern(source)
+		if err != nil {
+			return nil, fmt.Errorf("%.80q: %w", source, err)
+		}
+		out = append(out, matching{*p, nodes[source]})
+	}
+	return out, nil
+}
+
+func (c *compiler) dependent(n *node, v any) error {
+	m, ok := v.(map[string]any)
+	if !ok {
+		return errors.New("is not an object")
+	}
+	for _, name := range sortedKeys(m) {
+		d := dependent{name: name}
+		var err error
+		if _, ok := m[name].([]any); ok {
+			d.required, err = texts(m[name])
+		} else {
+			d.node, err = c.node(m[name])
+		}
+		if err != nil {
+			return fmt.Errorf("%.80q: %w", name, err)
+		}
+		n.dependent = append(n.dependent, d)
+	}
+	return nil
+}
+
+// reference finds the schema that "#" or "#/a/b" names.
+func (c *compiler) reference(v any) (*node, error) {
+	ref, _ := v.(string)
+	bad := fmt.Errorf("is %.80q; a reference is # or #/... and names a schema in the same document", ref)
+	fragment, ok := strings.CutPrefix(ref, "#")
+	if !ok || fragment != "" && fragment[0] != '/' {
+		return nil, bad
+	}
+	fragment, err := url.PathUnescape(fragment)
+	if err != nil {
+		return nil, bad
+	}
+	at := c.root
+	for i, key := range strings.Split(fragment, "/") {
+		if i == 0 {
+			continue // before the first slash
+		}
+		key = strings.ReplaceAll(strings.ReplaceAll(key, "~1", "/"), "~0", "~")
+		switch v := at.(type) {
+		case map[string]any:
+			at = v[key]
+		case []any:
+			n, err := strconv.Atoi(key)
+			if err != nil || n < 0 || n >= len(v) {
+				return nil, bad
+			}
+			at = v[n]
+		default:
+			return nil, bad
+		}
+	}
+	switch at.(type) {
+	case map[string]any, bool:
+		return c.node(at)
+	}
+	return nil, bad
+}
+
+// types reads the value of "type".
+func types(v any) ([]string, error) {
+	if name, ok := v.(string); ok {
+		v = []any{name}
+	}
+	names, err := texts(v)
+	for _, name := range names {
+		if typeArticles[name] == "" {
+			return nil, fmt.Errorf("is %.40q; the types are array, boolean, integer, null, number, object and string", name)
+		}
+	}
+	return names, err
+}
+
+// whole reads a number of things.
+func whole(v any) (int, error) {
+	n, ok := v.(int64)
+	if !ok || n < 0 {
+		return 0, errors.New("is not a whole number from 0")
+	}
+	return int(min(n, math.MaxInt)), nil
+}
+
+func texts(v any) ([]string, error) {
+	list, ok := v.([]any)
+	out := make([]string, len(list))
+	for i, e := range list {
+		if out[i], ok = e.(string); !ok {
+			break
+		}
+	}
+	if !ok {
+		return nil, errors.New("is not a list of strings")
+	}
+	return out, nil
+}
+
+// choose reads a list of values. What they are as JSON is kept, so that looking
+// for one does not take longer where there are many.
+func (n *node) choose(v any) error {
+	values, ok := v.([]any)
+	if !ok {
+		return errors.New("is not a list")
+	}
+	c := &choice{values: values, keys: make(map[string]bool, len(values))}
+	for _, v := range values {
+		key := string(marshal(v))
+		c.keys[key] = true
+		c.longest = max(c.longest, len(key))
+	}
+	n.choices = append(n.choices, c)
+	return nil
+}
+
+// ends says whether checking a value against the schema comes to an end: no
+// schema may lead back to itself without going down into the value.
+func (n *node) ends(left map[*node]bool) error {
+	if n == nil {
+		return nil
+	}
+	if done, entered := left[n]; entered {
+		if done {
+			return nil
+		}
+		return errors.New("refers to itself without end")
+	}
+	left[n] = false
+	next := slices.Concat([]*node{n.ref, n.not, n.when, n.then, n.other}, n.all, n.any, n.one)
+	for _, d := range n.dependent {
+		next = append(next, d.node)
+	}
+	for _, sub := range next {
+		if err := sub.ends(left); err != nil {
+			return err
+		}
+	}
+	left[n] = true
+	return nil
+}
