@@ -95,7 +95,7 @@ func logAll(_ context.Context, in textArgs) (string, error) {
 }
 
 type hostArgs struct {
-	URL     string `json:"url" desc:"What http.fetch requests."`
+	URL     string `json:"fetch" desc:"What http.fetch requests."`
 	Body    string `json:"body,omitempty" desc:"The request's body; none when absent."`
 	Key     string `json:"key" desc:"The key that the kv functions use."`
 	Value   string `json:"value" desc:"What kv.set stores."`

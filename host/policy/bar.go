@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -46,6 +47,15 @@ func (d *Decision) bar(from From, rule, reason, change string) {
 	d.change, d.also = change, nil
 }
 
+// SystemDirs are where a system shows its kernel and every process. No guest sees
+// them, whatever is mounted; what is mounted inside of one can be ordinary.
+func SystemDirs() []string {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	return []string{"/proc", "/sys", "/dev"}
+}
+
 // barFile denies a call because of a file that it names.
 func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 	for _, h := range p.ceiling.Hidden {
@@ -60,6 +70,11 @@ func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 		return
 	}
 	m, seen := p.Sees(f.Named)
+	system := func(dir string) bool { return inDir(f.Named, dir) && (m.Host == dir || !inDir(m.Host, dir)) }
+	if slices.ContainsFunc(SystemDirs(), system) {
+		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), "no answer and no rule shows it to a tool")
+		return
+	}
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
 	switch above := func(m Mount) bool { return inDir(m.Host, f.Named) }; {
 	case !seen && !writes && slices.ContainsFunc(p.mounts, above):

@@ -114,6 +114,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"hidden, by a link":                   {caps: reads, files: []tool.NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/h"}}, layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs},
 		"ours":                                {caps: reads, files: file("/work/.cfg/a"), masked: "/work/.cfg", denied: true, says: "no answer and no rule", not: "--mount"},
 		"ours, elsewhere":                     {caps: reads, files: file("/home/.cfg/a"), masked: "/home/.cfg", denied: true, says: "no answer and no rule", not: "--mount"},
+		"the kernel's":                        {caps: reads, files: file("/proc/self/environ"), denied: true, says: "no answer and no rule", not: "--mount"},
 		"read-only":                           {caps: writes, files: file("/ro/a"), denied: true, says: "--mount /ro:ro says so; without that", not: "administrator"},
 		"read-only, to read":                  {caps: reads, files: file("/ro/a"), want: Allow},
 		"read-only, the administrator's word": {caps: writes, files: file("/work/a"), layers: dirs("/work:ro"), denied: true, says: theirs + "files.directories", not: "--mount"},

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -114,22 +113,24 @@ func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool
 	if !v.isText {
 		return false
 	}
-	var names []string
+	look := func(text string) {
+		key.text = text
+		x.each(x.keyed[key], try)
+	}
 	switch key.kind {
 	case Is:
-		names = []string{v.text}
+		look(v.text)
 	case Path:
 		name, sure := v.path(args.cwd)
 		name = strings.TrimSuffix(name, "/")
 		for len(name) > maxPattern { // which no rule is
-			name = name[:strings.LastIndexByte(name, '/')+1]
-			name = strings.TrimSuffix(name, "/")
+			name = strings.TrimSuffix(name[:strings.LastIndexByte(name, '/')+1], "/")
 		}
 		if !sure || !args.work.take(len(name)*len(name)/256) {
 			return false
 		}
 		for {
-			names = append(names, name)
+			look(name)
 			cut := strings.LastIndexByte(name, '/')
 			if cut < 0 {
 				break
@@ -142,34 +143,33 @@ func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool
 			return false
 		}
 		for more := true; more; {
-			names = append(names, name)
+			look(name)
 			_, name, more = strings.Cut(name, ".")
 		}
 	case Words:
 		if !args.work.take(64*len(v.text)) || !v.command().plain() {
 			return false
 		}
-		names = beginnings(v.line.commands[0])
-	}
-	for _, key.text = range names {
-		x.each(x.keyed[key], try)
+		lookWords(v.line.commands[0], look)
 	}
 	return true
 }
 
-// beginnings are those of a command that a rule can have, with the program as it
-// stands there and by its name alone.
-func beginnings(words []string) (out []string) {
+// lookWords looks up each beginning of a command that a rule can have, with the
+// program as it stands there and by its name alone.
+func lookWords(words []string, look func(string)) {
 	joined := strings.Join(words, "\x00")
-	named := path.Base(words[0]) + joined[len(words[0]):]
-	for _, line := range slices.Compact([]string{joined, named}) {
-		for at, c := range []byte(line + "\x00")[:min(len(line), maxPattern)+1] {
-			if c == 0 {
-				out = append(out, line[:at])
+	beginnings := func(line string) {
+		for at := range min(len(line), maxPattern) + 1 {
+			if at == len(line) || line[at] == 0 {
+				look(line[:at])
 			}
 		}
 	}
-	return out
+	beginnings(joined)
+	if base := path.Base(words[0]); base != words[0] {
+		beginnings(base + joined[len(words[0]):])
+	}
 }
 
 func (x *index) each(positions []int, try func(int)) {

@@ -146,7 +146,7 @@ func TestGoGuest(t *testing.T) {
 
 	t.Run("every host function", func(t *testing.T) {
 		dir := t.TempDir()
-		args := marshal(t, map[string]string{"url": "https://example.com", "key": "k", "value": "v", "secret": "s",
+		args := marshal(t, map[string]string{"fetch": "https://example.com", "key": "k", "value": "v", "secret": "s",
 			"command": "echo out; echo err >&2; exit 3", "path": dir})
 		j := granted(t, mod, ask{tool: "host", args: args, cwd: dir, mounts: []policy.Mount{{Host: dir}},
 			caps: tool.Capabilities{Files: tool.FilesRead, Exec: "command"}})
@@ -206,7 +206,7 @@ func TestGoGuest(t *testing.T) {
 				services = hostmod.Services{}
 			}
 			box := newBox(t, sandbox.Options{Services: services})
-			args := marshal(t, map[string]string{"url": "https://example.com", "key": "k", "value": "v", "secret": c.name, "command": "true"})
+			args := marshal(t, map[string]string{"fetch": "https://example.com", "key": "k", "value": "v", "secret": c.name, "command": "true"})
 			var told []string
 			r, err := granted(t, mod, ask{tool: "host", args: args, caps: c.caps, cwd: dir, mounts: []policy.Mount{{Host: dir}}}).runTelling(t.Context(), box, func(p tool.Progress) { told = append(told, p.Message) })
 			if err != nil || r.Err != nil {

@@ -62,8 +62,11 @@ func newFetcher(t *testing.T) *fetcher {
 
 func (f *fetcher) fetch(t *testing.T, url, body string, rules ...policy.NetRule) (fetched, tool.Result) {
 	t.Helper()
+	if rules == nil { // where nobody can be reached, nothing is asked
+		rules = []policy.NetRule{{Effect: policy.Allow, Name: "a.example"}}
+	}
 	dir := t.TempDir()
-	args := marshal(t, map[string]string{"url": url, "body": body, "key": "k", "value": "v", "secret": "s", "command": "true"})
+	args := marshal(t, map[string]string{"fetch": url, "body": body, "key": "k", "value": "v", "secret": "s", "command": "true"})
 	r := granted(t, f.mod, ask{tool: "host", args: args, cwd: dir, mounts: []policy.Mount{{Host: dir}},
 		caps: tool.Capabilities{Files: tool.FilesRead, Network: tool.NetworkHTTP}, network: rules}).mustRun(t, f.box)
 	var out fetched

@@ -84,7 +84,7 @@ func TestASecretGoesToItsServerOnly(t *testing.T) {
 		{bound.URL + "/d?to=" + other.URL + "/e", "", []string{"bound/d " + with, "other/e "}},
 	} {
 		seen = nil
-		args := marshal(t, map[string]string{"url": c.url, "key": "k", "value": "v", "secret": "TOKEN", "command": "true"})
+		args := marshal(t, map[string]string{"fetch": c.url, "key": "k", "value": "v", "secret": "TOKEN", "command": "true"})
 		dir := t.TempDir()
 		r := granted(t, mod, ask{tool: "host", args: args, cwd: dir, mounts: []policy.Mount{{Host: dir}}, network: rules,
 			caps: tool.Capabilities{Files: tool.FilesRead, Network: tool.NetworkHTTP, Secrets: []tool.Secret{{Name: "TOKEN"}}}}).mustRun(t, box)

@@ -66,7 +66,7 @@ func outputAttacks() []Attack {
 		{"json-broken", "Return a structured value that is no JSON.", limits, withStructured(`{"a":`), tool.CodeBadABI, "not valid JSON"},
 		{"json-not-a-number", "Return numbers that JSON does not have.", limits, withStructured(`{"a":NaN,"b":Infinity}`), tool.CodeBadABI, "not valid JSON"},
 		{"json-nested", "Return JSON that is nested twenty thousand deep.", limits,
-			withStructured(strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)), tool.CodeBadABI, "not valid JSON"},
+			withStructured(strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)), tool.CodeBadABI, "nests deeper"},
 	} {
 		out = append(out, Attack{Name: a.name, Area: Output, Tries: a.tries, run: a.run})
 	}

@@ -3,7 +3,8 @@ package wasi
 import (
 	"errors"
 	"fmt"
-	"runtime"
+
+	"github.com/stockade-dev/stockade/host/policy"
 )
 
 // Some file systems hold no files: they show the kernel and every process. In
@@ -16,18 +17,10 @@ import (
 
 var errKernel = errors.New("it is on a file system that shows the kernel and its processes, which no tool is shown; leave this mount out")
 
-// systemDirs are hidden from every guest, by name and identity, as what is
-// masked is. What is mounted inside /dev can be an ordinary file system.
-func systemDirs() []string {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	return []string{"/proc", "/sys", "/dev"}
-}
-
-// hideSystem hides them, in the mounts that could show them.
+// hideSystem hides [policy.SystemDirs], by name and identity, as what is masked
+// is, in the mounts that could show them.
 func (f *FS) hideSystem(crossed []bool) error {
-	for _, p := range systemDirs() {
+	for _, p := range policy.SystemDirs() {
 		trails, end, err := follow(p)
 		if err != nil {
 			return fmt.Errorf("hide %s: %w", p, err)
