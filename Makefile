@@ -17,11 +17,12 @@ help: ## list the targets
 build: bin/stockade ## build the guests and the program into bin/stockade
 
 .PHONY: guests
-guests: guests/dist/index.json ## build the built-in tools to WebAssembly
+guests: guests/dist/index.json ## build the built-in tools to WebAssembly, and that to native code
 
-guest_sources := $(shell find guests sdk/go host/wasm host/sandbox host/tool -name '*.go' ! -name '*_test.go') wit go.mod
+guest_sources := $(shell find guests sdk/go host/wasm host/sandbox host/tool cmd/stockade/internal/packguests -name '*.go' ! -name '*_test.go') wit go.mod
 
-# The manifest of each module is written into it; index.json lists them.
+# The manifest of each module is written into it; index.json lists them. Their
+# native code, for this platform, is made beside them.
 guests/dist/index.json: $(guest_sources)
 	@rm -f guests/dist/*.wasm
 	@for g in $(GUESTS); do echo "guest $$g"; \
@@ -162,4 +163,4 @@ check: ## everything that a change has to pass: format, vet, lint, tests, a clea
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin guests/dist/*.wasm guests/dist/index.json
+	rm -rf bin guests/dist/*.wasm guests/dist/index.json guests/native/*/*

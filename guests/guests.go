@@ -5,13 +5,23 @@
 //
 //	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -trimpath -ldflags="-s -w"
 //
+// Beside them lies what the build has compiled them to, for the platform on
+// which it ran:
+//
+//	native/<GOOS>_<GOARCH>/<digest of the module>/...
+//
 // The built files are not committed. The package compiles without them; a
-// binary made that way has no built-in tools.
+// binary made that way has no built-in tools. One that is made for another
+// platform has no native code, and compiles its tools when they are first
+// called.
 package guests
 
 import (
 	"embed"
 	"encoding/json"
+	"io/fs"
+	"path"
+	"runtime"
 )
 
 // FS holds the directory dist: one *.wasm file for each built module, and the
@@ -45,4 +55,22 @@ func Index() ([]Module, error) {
 	var index []Module
 	err = json.Unmarshal(data, &index)
 	return index, err
+}
+
+// NativeDir is the directory for native code of the platform of this program.
+// There is none where such code is not embedded.
+func NativeDir() string { return "native/" + runtime.GOOS + "_" + runtime.GOARCH }
+
+// Native returns the directory with the native code of a module, nil if there
+// is none.
+func Native(digest string) fs.FS {
+	dir := path.Join(NativeDir(), digest)
+	if _, err := fs.Stat(native, dir); err != nil {
+		return nil
+	}
+	sub, err := fs.Sub(native, dir)
+	if err != nil {
+		return nil
+	}
+	return sub
 }

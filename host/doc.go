@@ -10,7 +10,7 @@
 //	            │            └ Ask ─► Approver: terminal, or no
 //	            ├─► session: call intended (durable before the effect)
 //	            ▼
-//	         sandbox ─ cache | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
+//	         sandbox ─ cache | prebuilt | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
 //	            │                                 hostmod.exec ─► jail ─► bash      hostmod.http ─► egress ─► network
 //	            │ tool.Result, policy.Staged
 //	            │            └ a call that only changes files is decided here, with a diff
@@ -79,7 +79,8 @@
 // Dispatch is carrying out one call. Module, compiled and instance are the
 // phases of the WebAssembly specification. Fuel is what a guest consumes, in
 // units of about one instruction; a budget is what it may. To admit is to say that a module
-// may be compiled. A host function lives in a host module. A mount is
+// may be compiled; prebuilt is native code that came with the program. A host
+// function lives in a host module. A mount is
 // configuration, a preopen is WASI. A secret has a value, which guests never
 // see, and in each call placeholders; to redact is to take values out. A
 // session is a list of events. A tier says how far the jail confines a process.

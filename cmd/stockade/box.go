@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -15,6 +16,9 @@ import (
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
+
+// prebuilt is the native code that this program was built with.
+var prebuilt = guests.Native
 
 // sandbox makes the sandbox. Compiling is shown, because it takes a second or
 // more for each module, once.
@@ -34,7 +38,7 @@ func (a *app) sandbox() *sandbox.Sandbox {
 func (a *app) sandboxOptions() sandbox.Options {
 	return sandbox.Options{
 		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
-		Build: build(), Spawner: helperSpawner{}, Large: a.flags.large,
+		Build: build(), Prebuilt: prebuilt, Spawner: helperSpawner{}, Large: a.flags.large,
 		Services: hostmod.Services{Exec: jailExec{a.known}, HTTP: a.guestNetwork(), Secrets: hostSecrets{a}},
 		Redact:   a.known,
 		Compiling: func(m *tool.Module) {
@@ -51,28 +55,10 @@ func (a *app) sandboxOptions() sandbox.Options {
 	}
 }
 
-// compileAhead compiles in the background what has not been compiled yet, so
-// that it is ready when the model asks for its first call. What is ready is not
-// touched: most sessions need few of the modules.
-func (a *app) compileAhead(ctx context.Context, catalog *tool.Catalog) {
-	box := a.sandbox()
-	seen := map[*tool.Module]bool{}
-	for _, name := range catalog.Names() {
-		e, _ := catalog.Find(name)
-		if _, off := a.ceiling.SwitchedOff(e.Capabilities); off != "" {
-			continue
-		}
-		if !seen[e.Module] && !box.Kept(e.Module) {
-			go func() { _ = box.Compile(ctx, e.Module) }() // a call of it says what is wrong
-		}
-		seen[e.Module] = true
-	}
-}
-
 // loadAhead loads a module that is about to be called, while the rest is made
 // ready. One that has to be compiled first waits for the call to be allowed.
 func (a *app) loadAhead(ctx context.Context, mod *tool.Module) {
-	if box := a.sandbox(); box.Kept(mod) {
+	if box := a.sandbox(); box.Ready(mod) {
 		go func() { _ = box.Compile(ctx, mod) }() // the call says what is wrong
 	}
 }

@@ -136,7 +136,6 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.compileAhead(ctx, catalog)
 	t.dispatcher, t.tools = d, toolset{catalog: catalog, ceiling: a.ceiling}
 	t.agent = a.newAgent(model, provider, d, log, past)
 	if id != "" {

@@ -36,7 +36,12 @@ func TestMain(m *testing.M) {
 	if home := os.Getenv("TEST_ACCOUNT_HOME"); home != "" {
 		accountHome = func() string { return home }
 	}
+	if os.Getenv("TEST_NOTHING_PREBUILT") != "" {
+		prebuilt = nil
+	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
+		// Beside the cache of its home, so that scripts see which there were.
+		_ = os.WriteFile("../../children", nil, 0o600)
 		os.Exit(program(os.Args[1:]))
 	}
 	testscript.Main(m, map[string]func(){

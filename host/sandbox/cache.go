@@ -54,12 +54,18 @@ var (
 // cacheKey names an entry. Build stands for what admits modules: an entry is
 // not admitted again. Code is for one kind of processor, down to its extensions.
 func cacheKey(digest, build string) string {
-	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", []string{
-		"layout 5", digest, build,
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", append(codeOf(digest), build, fmt.Sprint(cpu.X86, cpu.ARM64)))))
+}
+
+// codeOf is what the code of a module, and what its calls begin with, depends
+// on beside the processor.
+func codeOf(digest string) []string {
+	return []string{
+		"layout 5", digest,
 		fmt.Sprint(fuel.Version, maxDepth, maxTableElements),
 		native.Engine(), fmt.Sprint(uint64(features), mapsNative),
-		runtime.GOOS, runtime.GOARCH, fmt.Sprint(cpu.X86, cpu.ARM64),
-	})))
+		runtime.GOOS, runtime.GOARCH,
+	}
 }
 
 // mapsNative says that native code lies in a file of ours.

@@ -47,9 +47,12 @@ type compiled struct {
 	snap  *snapshot // what calls begin with; nil: each initialises its own instance
 	plain string    // why snap is nil
 	pool  pool
+
+	keeping sync.WaitGroup // until it is in the cache
 }
 
 func (c *compiled) close() error {
+	c.keeping.Wait()
 	ctx := context.Background()
 	c.pool.close()
 	if c.snap != nil {
@@ -62,14 +65,14 @@ func (c *compiled) close() error {
 	return err
 }
 
-// compile loads a module from the cache; what is not there is admitted,
-// compiled by a child and put there. A cache that cannot be trusted is an
-// error; one that cannot be written to is done without.
+// compile loads a module from the cache; what is not there is unpacked, or
+// admitted and compiled by a child, and put there. A cache that cannot be
+// trusted is an error; one that cannot be written to is done without.
 func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, error) {
 	if s.opts.Interpreter {
 		return s.interpret(ctx, mod)
 	}
-	cache, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
+	place, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
 	if errors.Is(err, errUntrusted) {
 		return nil, err
 	}
@@ -77,9 +80,34 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 	if err != nil {
 		s.notKept(mod, err)
 	}
-	defer cache.close()
-	if c, err := s.loadKept(cache, mod); c != nil || err != nil {
+	defer place.close()
+	if c, err := s.loadKept(place, mod); c != nil || err != nil {
 		return c, err
+	}
+	kept := func(ready func(*cache) (*compiled, error)) (*compiled, error) {
+		if place != nil {
+			c, err := ready(place)
+			if !ioFailed(err) && !errors.Is(err, errChild) {
+				return c, err
+			}
+			s.notKept(mod, err)
+			unkept = err
+		}
+		c, err := ready(nil)
+		if err == nil {
+			c.unkept = unkept
+		}
+		return c, err
+	}
+	if p, err := s.prebuilt(mod); p != nil || err != nil {
+		var c *compiled
+		if err == nil {
+			c, err = kept(func(cache *cache) (*compiled, error) { return s.unpack(mod, p, cache) })
+		}
+		if err == nil {
+			return c, nil
+		}
+		s.opts.Logger.Warn("the native code that this program was built with cannot be used and is made again", "module", mod.Name, "err", err)
 	}
 	if err := s.mayCompile(mod); err != nil {
 		return nil, err
@@ -89,19 +117,7 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 		return nil, err
 	}
 	return s.timed(mod, func() (*compiled, error) {
-		if cache != nil {
-			c, err := s.build(ctx, mod, a.code, cache)
-			if !ioFailed(err) && !errors.Is(err, errChild) {
-				return c, err
-			}
-			s.notKept(mod, err)
-			unkept = err
-		}
-		c, err := s.build(ctx, mod, a.code, nil)
-		if err == nil {
-			c.unkept = unkept
-		}
-		return c, err
+		return kept(func(cache *cache) (*compiled, error) { return s.build(ctx, mod, a.code, cache) })
 	})
 }
 
@@ -279,11 +295,19 @@ func (s *Sandbox) keep(dir, name string, c *compiled, why error, cache *cache) e
 				return err
 			}
 		}
+	case !errors.Is(why, errNotReusable):
+		return fmt.Errorf("initialise it: %w", why) // perhaps it works the next time
+	}
+	return c.store(dir, state, cache)
+}
+
+// store adds to a directory with a module and its native code what else has to
+// be in an entry, and makes it one.
+func (c *compiled) store(dir string, state *savedState, cache *cache) error {
+	if c.snap != nil {
 		if err := c.snap.save(state, dir); err != nil {
 			return err
 		}
-	case !errors.Is(why, errNotReusable):
-		return fmt.Errorf("initialise it: %w", why) // perhaps it works the next time
 	}
 	if err := state.write(dir); err != nil {
 		return err
@@ -311,10 +335,16 @@ func shrink(file string) (name string, _ error) {
 	if err := os.WriteFile(file, skeleton, 0o600); err != nil {
 		return "", err
 	}
+	return nameOf(skeleton)
+}
+
+// nameOf is what the engine calls the native code of a module, on this
+// processor.
+func nameOf(code []byte) (string, error) {
 	ctx := context.Background()
 	engine, asked := native.Cache("", nil)
 	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig(features).WithCompilationCache(engine))
-	if _, err := findCode(rt, skeleton); err != nil && asked() == "" {
+	if _, err := findCode(rt, code); err != nil && asked() == "" {
 		return "", errors.Join(err, rt.Close(ctx), engine.Close(ctx))
 	}
 	return asked(), errors.Join(rt.Close(ctx), engine.Close(ctx))
@@ -322,12 +352,12 @@ func shrink(file string) (name string, _ error) {
 
 // fill has a module compiled into the directory in which it lies.
 func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
-	workers := 2 // more would also need more memory
-	if mod.Origin == tool.OriginBuiltin {
-		workers = runtime.GOMAXPROCS(0)
-	}
 	if s.opts.Spawner != nil {
-		return s.spawn(ctx, mod, dir, s.job(int(mod.Bytes), workers))
+		job := s.job(int(mod.Bytes), 2) // more would also need more memory
+		if mod.Origin == tool.OriginBuiltin {
+			job = s.job(int(mod.Bytes), runtime.GOMAXPROCS(0)).unhurried()
+		}
+		return s.spawn(ctx, mod, dir, job)
 	}
 	err := compileInto(ctx, dir, code, features, 1) // a panic in a goroutine of the engine's could not be contained
 	if err != nil && !ioFailed(err) {

@@ -9,6 +9,7 @@
 //	compile   load native code from the cache, and fill that where it is not
 //	spawn     have a child do that, which can be stopped; and what became of it
 //	child     the child: limit itself, compile, end
+//	prebuilt  native code that is part of the program
 //	cache     native code on disk, and whether to believe it
 //	snapshot  what a module knows when it is initialised, with which calls begin
 //	slot      an instance that is put back to it after each call

@@ -30,16 +30,17 @@ func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	return err
 }
 
-// Kept reports whether a module is in the cache, as far as can be seen without
-// reading it.
-func (s *Sandbox) Kept(mod *tool.Module) bool {
-	c, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
-	if err != nil || c == nil {
-		return false
+// Ready reports whether a module need not be compiled, as far as can be seen
+// without reading what became of it.
+func (s *Sandbox) Ready(mod *tool.Module) bool {
+	if c, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build)); err == nil && c != nil {
+		defer c.close()
+		if _, err = c.root.Lstat(c.key); err == nil {
+			return true
+		}
 	}
-	defer c.close()
-	_, err = c.root.Lstat(c.key)
-	return err == nil
+	p, err := s.prebuilt(mod)
+	return p != nil && err == nil
 }
 
 // load returns the compiled module, compiling it once however many callers

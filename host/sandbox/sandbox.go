@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
@@ -25,6 +26,10 @@ type Options struct {
 	// Build names the build of the program. What another build has compiled is
 	// not used: that may have admitted what this one refuses.
 	Build string
+	// Prebuilt returns what [Sandbox.Pack] has made of the module with a digest,
+	// nil if there is nothing. It is trusted code, as trusted as this program.
+	// Nil: nothing was made of any.
+	Prebuilt func(digest string) fs.FS
 	// Spawner starts the process that compiles. Nil: only built-in modules are
 	// compiled, in this process.
 	Spawner Spawner

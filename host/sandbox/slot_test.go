@@ -83,11 +83,11 @@ func TestWhatIsKept(t *testing.T) {
 	}}, func(t *testing.T, mod *tool.Module) {
 		dir := filepath.Join(t.TempDir(), "cache")
 		box := newBox(t, sandbox.Options{CacheDir: dir})
-		if box.Kept(mod) {
+		if box.Ready(mod) {
 			t.Error("it is kept before it was compiled")
 		}
 		output(t, granted(t, mod, ask{}).mustRun(t, box))
-		if !box.Kept(mod) || box.Kept(probe(w.ToolOptions{MemoryMin: 9})) {
+		if !box.Ready(mod) || box.Ready(probe(w.ToolOptions{MemoryMin: 9})) {
 			t.Error("it is not kept, or another one is")
 		}
 		entries, err := filepath.Glob(filepath.Join(dir, "*", "*"))

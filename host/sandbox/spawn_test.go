@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -247,6 +249,39 @@ func TestWithoutASpawner(t *testing.T) {
 	// What was compiled in a child before needs no other.
 	output(t, granted(t, stranger, ask{}).mustRun(t, newBox(t, sandbox.Options{CacheDir: cache})))
 	output(t, granted(t, stranger, ask{}).mustRun(t, open()))
+}
+
+// TestABuiltInModuleHasTime: it is compiled also where that takes a thousand
+// times as long as on a common machine. A stranger's is not.
+func TestABuiltInModuleHasTime(t *testing.T) {
+	const long = 1000 * 5 * time.Second
+	var args []string
+	var wall time.Duration
+	box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+		args = c.Args
+		if end, ok := ctx.Deadline(); ok {
+			wall = time.Until(end)
+		}
+		return helper{}.Spawn(ctx, c)
+	})})
+	stranger, ours := probe(w.ToolOptions{}), probe(w.ToolOptions{Call: w.ReturnOK("ours")})
+	ours.Origin = tool.OriginBuiltin
+	var others [2][]string
+	for i, mod := range []*tool.Module{stranger, ours} {
+		output(t, granted(t, mod, ask{}).mustRun(t, box))
+		const cpu = 3
+		n, err := strconv.ParseInt(args[cpu], 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if patient := mod == ours; (time.Duration(n) >= long) != patient || (wall >= long) != patient {
+			t.Errorf("module %d may take %s of processor time, and live for %s", i, time.Duration(n), wall)
+		}
+		others[i] = args[cpu+1:]
+	}
+	if !slices.Equal(others[0], others[1]) {
+		t.Errorf("the other limits differ: %v, %v", others[0], others[1])
+	}
 }
 
 // TestALargeModuleTakesAPersonsWord: without it nothing is compiled.

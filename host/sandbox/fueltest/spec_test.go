@@ -1,7 +1,10 @@
 package fueltest
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -12,6 +15,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/stockade-dev/stockade/host/wasm"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
@@ -134,6 +138,33 @@ func TestSuitesPass(t *testing.T) {
 				t.Errorf("%s, %s: used %d fuel", s.name, w.name, n.fuel)
 			}
 		}
+	}
+}
+
+// TestVersionNamesWhatIsWritten: native code that is part of a program, or in a
+// cache, is used only by a program of the same fuel.Version. So that has to
+// change with what is written for any module of the suite.
+func TestVersionNamesWhatIsWritten(t *testing.T) {
+	const want = "3 077a4044d3e292d3"
+	files, err := filepath.Glob(filepath.Join(suitesDir(t), "v2", "testdata", "*.wasm"))
+	if err != nil || len(files) < 1000 {
+		t.Fatalf("%d modules, %v", len(files), err)
+	}
+	sum := sha256.New()
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := wasm.Decode(data)
+		if err != nil {
+			continue
+		}
+		code, err := fuel.Rewrite(m, fuel.Options{Depth: depth, TableElements: tables, MergeData: true})
+		fmt.Fprintf(sum, "%s %x %v\n", filepath.Base(file), code, err != nil)
+	}
+	if got := fmt.Sprintf("%d %x", fuel.Version, sum.Sum(nil)[:8]); got != want {
+		t.Errorf("the rewriting writes something else than it did: raise fuel.Version if it is still %.1s, and then put %q here", want, got)
 	}
 }
 

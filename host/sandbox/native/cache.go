@@ -38,15 +38,36 @@ func engine() string {
 	if !ok {
 		return ""
 	}
-	for _, dep := range info.Deps {
-		if dep.Path == enginePath {
-			return fmt.Sprint(dep.Version, dep.Replace)
-		}
+	if dep := dependency(info); dep != nil {
+		return fmt.Sprint(dep.Version, dep.Replace)
 	}
 	if info.Main.Path == ourPath { // a test of ours: these do not list what they are made of
 		return fmt.Sprint(EngineVersion, (*debug.Module)(nil))
 	}
 	return ""
+}
+
+func dependency(info *debug.BuildInfo) *debug.Module {
+	for _, dep := range info.Deps {
+		if dep.Path == enginePath {
+			return dep
+		}
+	}
+	return nil
+}
+
+// written is the version that the engine writes into its files, and that it
+// looks for there (its internal/version). It is not the whole truth in a test.
+func written() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if dep := dependency(info); dep != nil {
+			return dep.Version
+		}
+		if v := info.Main.Version; v != "" && v != "(devel)" {
+			return v
+		}
+	}
+	return "dev"
 }
 
 // Supported says whether the engine takes a [Cache]. Where it is another one,

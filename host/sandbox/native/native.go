@@ -81,6 +81,28 @@ func (f *File) Close() error { return f.f.Close() }
 // Rest is all of the file but the code, of which the engine checks a sum.
 func (f *File) Rest() []byte { return append(bytes.Clone(f.head), f.tail...) }
 
+// Parts are what a file is made of, for [Head] and the next program: all that
+// the engine wrote but its version, before the code and behind it, and the
+// code, which can be read until the File is closed.
+func (f *File) Parts() (head, tail []byte, code *io.SectionReader) {
+	return f.head[versionEnd(f.head):], f.tail, io.NewSectionReader(f.f, f.offset, f.size)
+}
+
+// Head is how a file begins of which a File had this part before its code, if
+// it was of the same engine; then where the code lies, and how much there is.
+func Head(part []byte) (head []byte, offset, size int64, _ error) {
+	version := written()
+	head = append([]byte(magic), byte(len(version)))
+	head = append(append(head, version...), part...)
+	read, size, err := readHead(bytes.NewReader(head))
+	if err == nil && len(read) != len(head) {
+		err = fmt.Errorf("%w: there is more than a head", errFormat)
+	}
+	return head, aligned(len(head)), size, err
+}
+
+func versionEnd(head []byte) int { return len(magic) + 1 + int(head[len(magic)]) }
+
 // Align makes a file of one that the engine has written.
 func Align(to, from *os.File) error {
 	head, size, err := readHead(from)

@@ -1,16 +1,20 @@
 // Command packguests finishes the built-in modules after the Go toolchain has
 // built them: it asks each for its manifest, in the sandbox, writes that into
 // the module as a custom section, and writes index.json, from which the program
-// lists its tools without touching WebAssembly.
+// lists its tools without touching WebAssembly. Where the program embeds native
+// code it compiles them for that.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -44,11 +48,62 @@ func pack(ctx context.Context, dir string) error {
 		}
 		index = append(index, e)
 	}
+	if err := compile(ctx, dir, index); err != nil {
+		return err
+	}
 	data, err := json.Marshal(index)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, guests.IndexFile), append(data, '\n'), 0o644)
+}
+
+// compile makes the native code of the modules in a directory, in the place of
+// all that was there.
+func compile(ctx context.Context, dir string, index []guests.Module) error {
+	out := filepath.Join(dir, "..", filepath.FromSlash(guests.NativeDir()))
+	before, err := os.ReadDir(out)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // this platform's is not embedded
+	}
+	for _, d := range before {
+		if d.IsDir() {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(out, d.Name())))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	cache, err := os.MkdirTemp("", "packguests-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(cache)
+	box := sandbox.New(sandbox.Options{CacheDir: cache})
+	defer box.Close()
+	errs := make([]error, len(index))
+	var wg sync.WaitGroup
+	for i, m := range index {
+		wg.Go(func() { errs[i] = compileOne(ctx, box, filepath.Join(dir, m.File), filepath.Join(out, m.Digest)) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func compileOne(ctx context.Context, box *sandbox.Sandbox, file, out string) error {
+	code, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	mod := module(file, code)
+	mod.Origin = tool.OriginBuiltin // which is compiled in this process
+	if err := os.Mkdir(out, 0o755); err != nil {
+		return err
+	}
+	if err := box.Pack(ctx, mod, out); err != nil {
+		return fmt.Errorf("compile %s: %w", file, err)
+	}
+	return nil
 }
 
 func packOne(ctx context.Context, box *sandbox.Sandbox, file string) (guests.Module, error) {

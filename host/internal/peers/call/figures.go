@@ -76,6 +76,7 @@ func (s *startResults) figures() []bench.Figure {
 		figure("same, and its first call", s.Ready, 0, ""),
 		figure("new process to first result", s.First, 12, over("a process that does nothing", s.First)),
 		figure("stockade call", s.Call, 25, over("stockade version", s.Call)),
+		figure("first stockade call in a new home", s.Home, 100, fmt.Sprintf("all of it; in a warm one %.1f ms", bench.MS(bench.Median(s.Call.Full)))),
 		figure("noise of a new process", s.NothingNoise, 0, ""),
 		// Tools cannot be installed yet.
 		{Name: "start with 50 installed tools", Missing: true, AtMost: 5, Unit: bench.Millis,

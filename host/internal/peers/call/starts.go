@@ -24,6 +24,7 @@ type startResults struct {
 	Ready difference // and of what its calls begin with
 	First difference // a process that makes a call, over one that does nothing
 	Call  difference // stockade call, over stockade version
+	Home  difference // stockade call in a home where nothing was compiled; all of it
 	// NothingNoise is a process that does nothing, over one that does.
 	NothingNoise difference
 }
@@ -65,11 +66,19 @@ func (s *setup) measureStarts(rounds int) (*startResults, error) {
 	if err != nil {
 		return nil, err
 	}
-	stockade, err := s.stockade()
+	stockade, err := s.stockade(filepath.Join(s.dir, "home"))
 	if err != nil {
 		return nil, err
 	}
+	if err := stockade("call", "ls")(); err != nil {
+		return nil, err
+	}
+	home := filepath.Join(s.dir, "new")
 	c := s.calls["small"]
+	inNewHome, err := s.stockade(home)
+	if err != nil {
+		return nil, err
+	}
 	nothing := command(probe, "nothing")
 	first := command(probe, "first", s.cache, s.files["small"], c.Module.Digest, s.dir, string(c.Call.Args))
 	r := &startResults{}
@@ -84,10 +93,15 @@ func (s *setup) measureStarts(rounds int) (*startResults, error) {
 				{&r.First, nothing, first},
 				{&r.NothingNoise, nothing, nothing},
 				{&r.Call, stockade("version"), stockade("call", "ls")},
+				{&r.Home, nil, inNewHome("call", "ls")},
 			} {
-				if m.full == nil {
+				switch m.d {
+				case &r.Load:
 					err = s.measureLoad(r)
-				} else {
+				case &r.Home:
+					err = emptyHome(home)
+				}
+				if err == nil && m.full != nil {
 					err = m.d.measure(m.base, m.full)
 				}
 				if err != nil {
@@ -96,7 +110,7 @@ func (s *setup) measureStarts(rounds int) (*startResults, error) {
 			}
 		}
 	}
-	for _, d := range []*difference{&r.Load, &r.Ready, &r.First, &r.NothingNoise, &r.Call} {
+	for _, d := range []*difference{&r.Load, &r.Ready, &r.First, &r.NothingNoise, &r.Call, &r.Home} {
 		d.evaluate()
 	}
 	return r, nil
@@ -123,7 +137,7 @@ func (s *setup) measureLoad(r *startResults) error {
 }
 
 // stockade returns what runs the program, in an environment of its own.
-func (s *setup) stockade() (func(args ...string) func() error, error) {
+func (s *setup) stockade(home string) (func(args ...string) func() error, error) {
 	file, err := filepath.Abs("../../../bin/stockade")
 	if err != nil {
 		return nil, err
@@ -131,20 +145,23 @@ func (s *setup) stockade() (func(args ...string) func() error, error) {
 	if _, err := os.Stat(file); err != nil {
 		return nil, fmt.Errorf("%w: run make build", err)
 	}
-	home := filepath.Join(s.dir, "home")
-	work := filepath.Join(home, "work")
-	if err := os.MkdirAll(work, 0o700); err != nil {
-		return nil, err
-	}
-	program := func(args ...string) func() error {
+	return func(args ...string) func() error {
 		return func() error {
-			cmd := exec.Command(file, append([]string{"-C", work}, args...)...)
+			cmd := exec.Command(file, append([]string{"-C", workOf(home)}, args...)...)
 			cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 			return done(cmd)
 		}
+	}, emptyHome(home)
+}
+
+func workOf(home string) string { return filepath.Join(home, "work") }
+
+// emptyHome makes a home of which nothing is left.
+func emptyHome(home string) error {
+	if err := os.RemoveAll(home); err != nil {
+		return err
 	}
-	bench.Progress("compile the built-in tools")
-	return program, program("call", "ls")()
+	return os.MkdirAll(workOf(home), 0o700)
 }
 
 func command(name string, args ...string) func() error {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// TestPrebuiltCodeIsThatOfThisSource: each built-in tool has native code where
+// that is embedded, and what this source makes of the smallest is the same to
+// the byte.
+func TestPrebuiltCodeIsThatOfThisSource(t *testing.T) {
+	const again = "; run `make guests`"
+	if _, err := os.Stat(filepath.Join("..", "..", "guests", filepath.FromSlash(guests.NativeDir()))); err != nil {
+		return // not on this platform
+	}
+	modules, err := builtins()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var smallest *tool.Module
+	for mod := range modules {
+		if prebuilt(mod.Digest) == nil {
+			t.Fatalf("%s has no native code%s", mod.Name, again)
+		}
+		if smallest == nil || mod.Bytes < smallest.Bytes {
+			smallest = mod
+		}
+	}
+	box := sandbox.New(sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Spawner: helperSpawner{}})
+	defer box.Close()
+	out := t.TempDir()
+	if err := box.Pack(t.Context(), smallest, out); err != nil {
+		t.Fatal(err)
+	}
+	err = fs.WalkDir(prebuilt(smallest.Digest), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		got, err := fs.ReadFile(prebuilt(smallest.Digest), name)
+		if err != nil {
+			return err
+		}
+		want, err := os.ReadFile(filepath.Join(out, name))
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s of %s is not what this source makes, %v%s", name, smallest.Name, err, again)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

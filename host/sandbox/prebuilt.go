@@ -1,0 +1,364 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pierrec/lz4/v4"
+
+	"github.com/stockade-dev/stockade/host/sandbox/linear"
+	"github.com/stockade-dev/stockade/host/sandbox/native"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// What a module was compiled to when the program was built is in two files.
+const (
+	packIndexFile   = "index"   // a packIndex, as JSON
+	packContentFile = "content" // the pieces that it lists
+)
+
+// packIndex says what is packed, and for whom.
+type packIndex struct {
+	Fit   string
+	Files map[string][]piece // one behind the other they are the file
+}
+
+// The packed files: the module, the state and the image are those of an entry
+// of the cache, the rest is [native.File.Parts].
+const (
+	packedHead = "head"
+	packedCode = "code"
+	packedTail = "tail"
+)
+
+// piece is at most pieceBytes, compressed by itself, so that all processors can
+// unpack.
+type piece struct {
+	At     int64  // in packContentFile
+	Packed int    // bytes there; as many as Bytes: not compressed
+	Bytes  int    // when unpacked
+	Sum    uint32 // CRC-32C of what is packed
+}
+
+const pieceBytes = 1 << 20
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// fit is what code that is part of the program depends on. That is less than in
+// the cache: of the processor only what the engine asks of it, and the build of
+// the program is its own.
+func fit(digest string) (string, error) {
+	machine, err := nameOf([]byte("\x00asm\x01\x00\x00\x00")) // of a module without anything
+	return fmt.Sprintf("%q", append(codeOf(digest), machine)), err
+}
+
+// Pack makes a module ready as Compile does, in a sandbox with a cache, and
+// writes what became of it into a directory, for [Options.Prebuilt]. The same
+// module gives the same bytes.
+func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error {
+	if err := s.Compile(ctx, mod); err != nil {
+		return err
+	}
+	cache, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
+	if err != nil {
+		return err
+	}
+	defer cache.close()
+	kept, err := cache.get()
+	if err != nil {
+		return err
+	}
+	defer kept.close()
+	if kept.native == nil || kept.image == nil {
+		return errors.New("it has no snapshot, or its native code is in the engine's own files")
+	}
+	fits, err := fit(mod.Digest)
+	if err != nil {
+		return err
+	}
+	head, tail, code := kept.native.Parts()
+	all, err := io.ReadAll(code)
+	if err != nil {
+		return err
+	}
+	index := packIndex{Fit: fits, Files: map[string][]piece{}}
+	var content []byte
+	for _, file := range []struct {
+		name string
+		data []byte
+	}{
+		{moduleFile, kept.code}, {stateFile, kept.state}, {imageFile, kept.image.Bytes()},
+		{packedHead, head}, {packedCode, all}, {packedTail, tail},
+	} {
+		for data := range slices.Chunk(file.data, pieceBytes) {
+			packed := make([]byte, lz4.CompressBlockBound(len(data)))
+			c := lz4.CompressorHC{Level: lz4.Level9}
+			n, err := c.CompressBlock(data, packed)
+			if err != nil {
+				return err
+			}
+			if packed = packed[:n]; n == 0 || n >= len(data) {
+				packed = data
+			}
+			index.Files[file.name] = append(index.Files[file.name],
+				piece{At: int64(len(content)), Packed: len(packed), Bytes: len(data), Sum: crc32.Checksum(packed, castagnoli)})
+			content = append(content, packed...)
+		}
+	}
+	data, err := json.Marshal(index)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, packIndexFile), data, 0o644),
+		os.WriteFile(filepath.Join(dir, packContentFile), content, 0o644))
+}
+
+// pack is what the program was built with of a module.
+type pack struct {
+	packIndex
+	content io.ReaderAt
+}
+
+// prebuilt opens what the program was built with of a module; nil if that is
+// nothing. It is an error if it is for something else than this program on this
+// machine.
+func (s *Sandbox) prebuilt(mod *tool.Module) (*pack, error) {
+	if s.opts.Prebuilt == nil {
+		return nil, nil
+	}
+	dir := s.opts.Prebuilt(mod.Digest)
+	if dir == nil {
+		return nil, nil
+	}
+	want, err := fit(mod.Digest)
+	if err != nil {
+		return nil, err
+	}
+	data, err := fs.ReadFile(dir, packIndexFile)
+	if err != nil {
+		return nil, err
+	}
+	p := &pack{}
+	if err := json.Unmarshal(data, &p.packIndex); err != nil {
+		return nil, err
+	}
+	if p.Fit != want {
+		return nil, errors.New("it is for another processor or another version of this program")
+	}
+	f, err := dir.Open(packContentFile)
+	if err != nil {
+		return nil, err
+	}
+	p.content, _ = f.(io.ReaderAt) // which embedded files are
+	if p.content == nil {
+		return nil, fmt.Errorf("%s cannot be read", packContentFile)
+	}
+	return p, nil
+}
+
+// pieces are those of a file, by where in it they are.
+func (p *pack) pieces(name string) iter.Seq2[int, piece] {
+	return func(yield func(int, piece) bool) {
+		at := 0
+		for _, c := range p.Files[name] {
+			if !yield(at, c) {
+				return
+			}
+			at += c.Bytes
+		}
+	}
+}
+
+// bytes is the size of a file.
+func (p *pack) bytes(name string) int {
+	n := 0
+	for at, c := range p.pieces(name) {
+		n = at + c.Bytes
+	}
+	return n
+}
+
+// check refuses sizes that no pack has.
+func (p *pack) check() error {
+	for name, pieces := range p.Files {
+		for _, c := range pieces {
+			if c.Bytes <= 0 || c.Bytes > pieceBytes || c.Packed <= 0 || c.Packed > c.Bytes {
+				return fmt.Errorf("%s: a piece of %d bytes of %d", name, c.Packed, c.Bytes)
+			}
+		}
+	}
+	if p.bytes(imageFile) > maxImage {
+		return fmt.Errorf("%s has %d bytes", imageFile, p.bytes(imageFile))
+	}
+	return nil
+}
+
+// unpack puts a piece into a slice of its size. Spare has room for any.
+func (p *pack) unpack(c piece, to, spare []byte) error {
+	packed := spare[:c.Packed]
+	if _, err := p.content.ReadAt(packed, c.At); err != nil {
+		return errors.New(err.Error()) // not the disk's, which would be tried again without a cache
+	}
+	if crc32.Checksum(packed, castagnoli) != c.Sum {
+		return errors.New("its sum is another")
+	}
+	if c.Packed == c.Bytes {
+		copy(to, packed)
+		return nil
+	}
+	n, err := lz4.UncompressBlock(packed, to)
+	if err == nil && n != c.Bytes {
+		err = fmt.Errorf("it has %d bytes, want %d", n, c.Bytes)
+	}
+	return err
+}
+
+// unpack loads what the program was built with of a module, and puts it into
+// the cache if there is one: from there it is loaded faster, and the memory
+// that it takes is that of all processes.
+func (s *Sandbox) unpack(mod *tool.Module, p *pack, cache *cache) (*compiled, error) {
+	dir, err := os.MkdirTemp(cache.place(), stagingPrefix+"*")
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	c, state, err := p.load(dir)
+	if err != nil || cache == nil {
+		_ = os.RemoveAll(dir)
+		return c, err
+	}
+	// The call need not wait for the disk.
+	c.keeping.Go(func() {
+		defer os.RemoveAll(dir) // of no effect once it is in the cache
+		cache, err := openCache(cache.dir, cache.key)
+		if err == nil {
+			defer cache.close()
+			err = c.store(dir, state, cache)
+		}
+		if err != nil {
+			s.notKept(mod, err)
+		}
+	})
+	return c, nil
+}
+
+// load loads the module after unpacking it into a directory.
+func (p *pack) load(dir string) (_ *compiled, _ *savedState, err error) {
+	found, err := p.unpackInto(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer found.closeNative()
+	defer func() {
+		if err != nil {
+			found.image.Close()
+		}
+	}()
+	state, err := found.parse()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := link(dir, found, state.Native)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.snap = state.snapshot(found.image)
+	return c, state, nil
+}
+
+// unpackInto writes the module and its native code into a directory, as they
+// are in an entry of the cache. It returns both, and what calls begin with.
+func (p *pack) unpackInto(dir string) (*contents, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	small := map[string][]byte{moduleFile: nil, stateFile: nil, packedHead: nil, packedTail: nil}
+	spare := make([]byte, pieceBytes)
+	for name := range small {
+		data := make([]byte, p.bytes(name))
+		small[name] = data
+		for at, c := range p.pieces(name) {
+			if err := p.unpack(c, data[at:][:c.Bytes], spare); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	head, offset, size, err := native.Head(small[packedHead])
+	if err != nil {
+		return nil, err
+	}
+	if int64(p.bytes(packedCode)) != size {
+		return nil, fmt.Errorf("%s has %d bytes, want %d", packedCode, p.bytes(packedCode), size)
+	}
+	if err := os.WriteFile(filepath.Join(dir, moduleFile), small[moduleFile], 0o600); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, nativeFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_, errHead := f.WriteAt(head, 0)
+	_, errTail := f.WriteAt(small[packedTail], offset+size)
+	image := make([]byte, p.bytes(imageFile))
+	var jobs []func(buf, spare []byte) error
+	for at, c := range p.pieces(imageFile) {
+		jobs = append(jobs, func(_, spare []byte) error { return p.unpack(c, image[at:][:c.Bytes], spare) })
+	}
+	for at, c := range p.pieces(packedCode) {
+		jobs = append(jobs, func(buf, spare []byte) error {
+			if err := p.unpack(c, buf[:c.Bytes], spare); err != nil {
+				return err
+			}
+			_, err := f.WriteAt(buf[:c.Bytes], offset+int64(at))
+			return err
+		})
+	}
+	if err := errors.Join(errHead, errTail, atOnce(jobs)); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	c := &contents{code: small[moduleFile], state: small[stateFile]}
+	if c.native, err = native.Open(f); err != nil {
+		return nil, err
+	}
+	if c.image, err = linear.NewImage(image); err != nil {
+		c.closeNative()
+		return nil, err
+	}
+	return c, nil
+}
+
+// atOnce does jobs on all processors, each with room for two pieces.
+func atOnce(jobs []func(buf, spare []byte) error) error {
+	var next atomic.Int64
+	errs := make([]error, runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for w := range errs {
+		wg.Go(func() {
+			buf, spare := make([]byte, pieceBytes), make([]byte, pieceBytes)
+			for errs[w] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(jobs) {
+					return
+				}
+				errs[w] = jobs[i](buf, spare)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
