@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -48,11 +47,6 @@ several tools, name one: MODULE.wasm:TOOL.
 }
 
 func runCall(ctx context.Context, a *app, name string, args []string) error {
-	// It ends before most garbage is worth collecting: a tenth of the time until
-	// the first result.
-	if a.s.env("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
 	typed := name
 	catalog, mounts, name, err := a.callTarget(ctx, name)
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && a.flags.json {

@@ -259,11 +259,13 @@ func TestCallsAreShownWithTheirResults(t *testing.T) {
 			for _, e := range c.events {
 				r.show(e)
 			}
-			rest, ok := errs.String(), true
+			rest := errs.String()
 			for _, want := range c.want {
-				if _, rest, ok = strings.Cut(rest, want); !ok {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
 					t.Fatalf("%q does not come where it should:\n%s", want, &errs)
 				}
+				rest = after
 			}
 		})
 	}

@@ -50,7 +50,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"a capability that there is not":    {aTool("a", "d", object, `{"file":"read"}`), `tools: 0: capabilities: unknown key "file" (did you mean "files"?); the keys here are: exec, exec_timeout, files, network, secrets`},
 		"a capability in another case":      {aTool("a", "d", object, `{"Files":"read"}`), `unknown key "Files" (did you mean "files"?)`},
 		"a key that secrets do not have":    {aTool("a", "d", object, `{"network":"http","secrets":[{"name":"A","hosts":["a.example"],"use":"b"}]}`), `secrets: 0: unknown key "use"`},
-		"capabilities by another name":      {manifest(strings.Replace(bashTool, `"capabilities"`, `"capabilites"`, 1)), `unknown key "capabilites" (did you mean "capabilities"?)`},
+		"capabilities by another name":      {manifest(strings.Replace(bashTool, `"capabilities"`, `"capabilties"`, 1)), `unknown key "capabilties" (did you mean "capabilities"?)`},
 		"content by another name":           {manifest(strings.Replace(bashTool, `"capabilities"`, `"content":{"path":"command","Hash":"argv"},"capabilities"`, 1)), `content: unknown key "Hash" (did you mean "hash"?)`},
 		"a key of its own":                  {`{"abi":"x","name":"m","tool":[]}`, `manifest: unknown key "tool" (did you mean "tools"?)`},
 		"capabilities twice":                {manifest(strings.Replace(bashTool, `"name"`, `"capabilities":{},"name"`, 1)), `key "capabilities" twice`},

@@ -28,6 +28,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -54,6 +55,7 @@ type measured struct {
 
 func main() {
 	guest.Compile()
+	debug.SetGCPercent(400) // as the program does
 	rounds := flag.Int("rounds", 7, "how often each search is made")
 	only := flag.String("only", "", "comma-separated patterns of what to search, such as 'literal,no-*'")
 	file := flag.String("json", "", "also write everything that was measured to this `file`")
