@@ -54,7 +54,7 @@ test-race: guests ## run the tests under the race detector
 
 .PHONY: bench
 bench: guests ## run the benchmarks of the stages
-	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/...
+	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/... ./cmd/stockade
 
 .PHONY: bench-fuel
 ROUNDS ?= 7
