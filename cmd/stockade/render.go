@@ -59,6 +59,13 @@ func (r *renderer) turnOf(c *openCall) {
 	}
 }
 
+// next ends the turn of the first call.
+func (r *renderer) next() {
+	if r.calls = r.calls[1:]; len(r.calls) > 0 {
+		r.turnOf(r.calls[0])
+	}
+}
+
 // keep keeps an event of a call whose turn it is not.
 func (r *renderer) keep(e session.Event) bool {
 	i := slices.IndexFunc(r.calls, func(c *openCall) bool { return c.id == e.Call })
@@ -129,16 +136,12 @@ func (r *renderer) show(e session.Event) {
 			r.result(e, m)
 		}
 		if len(r.calls) > 0 && r.calls[0].id == e.Call {
-			if r.calls = r.calls[1:]; len(r.calls) > 0 {
-				r.turnOf(r.calls[0])
-			}
+			r.next()
 		}
 	case session.TypeTurnEnded:
 		r.endLine()
 		for len(r.calls) > 0 { // without a result
-			if r.calls = r.calls[1:]; len(r.calls) > 0 {
-				r.turnOf(r.calls[0])
-			}
+			r.next()
 		}
 		_ = json.Unmarshal(e.Body, &r.ended)
 	}

@@ -14,9 +14,8 @@ import (
 var errWire = errors.New("the body is too large as it comes")
 
 // read reads the body, decompressed and without secrets, of which it keeps so
-// many bytes; redacted says that one was in it. What
-// comes over the wire is bounded on its own: compressed data can expand to
-// nothing, too.
+// many bytes; redacted says that one was in it. What comes over the wire is
+// bounded on its own: compressed data can expand to nothing, too.
 func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated, redacted bool, err error) {
 	limit := int64(x.grant.Limits().HTTPResponseBytes)
 	tooLarge := &Error{Kind: TooLarge, Limit: limit}

@@ -280,9 +280,11 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 // goes on to the next. What leads to several of them is looked up once.
 func (f *FS) Dirs(names []string) iter.Seq2[*Dir, Errno] {
 	return func(yield func(*Dir, Errno) bool) {
-		f.descent = &f.listed
-		f.descent.begin()
-		defer func() { f.descent = nil }()
+		f.descent = &descent{}
+		defer func() {
+			f.descent.close()
+			f.descent = nil
+		}()
 		for _, name := range names {
 			if !f.withDir(name, yield) {
 				return

@@ -36,7 +36,8 @@
 //
 //	EPERM         a special path, of which [FS.Refused] says why;
 //	              outside the granted directories, masked, on a file system that
-//	              shows the kernel and its processes, or a symbolic link that leads there, whether or not the host has something of that name;
+//	              shows the kernel and its processes, or a symbolic link that leads
+//	              there, whether or not the host has something of that name;
 //	              creating links; renaming or removing a mount or what leads to a
 //	              masked path
 //	EROFS         a change of a read-only mount or of a synthetic directory
@@ -76,8 +77,8 @@
 //
 // Regular files and directories can be opened, nothing else, and none that shows
 // the kernel and its processes, such as those of /proc, see kernel.go; both are
-// decided on the opened handle. The open itself does not block, but whoever waits at
-// the other end of a FIFO may notice it.
+// decided on the opened handle. The open itself does not block, but whoever
+// waits at the other end of a FIFO may notice it.
 //
 // Many files or directories can be opened in a row, see [View.Contents] and
 // [FS.Dirs]. What leads to them is then looked up once, as a guest would find

@@ -29,7 +29,6 @@ type FS struct {
 	paths   policy.Paths
 	refused *refusals // shared with views
 	descent *descent  // of a view, and while directories are listed; else nil
-	listed  descent   // to the directory that was listed last
 
 	written, created atomic.Int64
 
@@ -224,7 +223,6 @@ func (f *FS) Close() error {
 		errs = append(errs, c.Close())
 	}
 	f.open = nil
-	f.listed.close()
 	for _, m := range f.mounts {
 		errs = append(errs, m.root.Close())
 	}
