@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 func newCallCmd(a *app) *cobra.Command {
@@ -52,7 +53,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && a.flags.json {
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
 		r.Usage.Start = time.Now()
-		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(r.Envelope()))
+		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", visible.JSON(r.Envelope()))
 		return errors.Join(err, writeErr)
 	}
 	if err != nil {
@@ -217,7 +218,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 		end = &exitErr{code: exitToolFailed}
 	}
 	if a.flags.json {
-		if _, err := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(r.Envelope())); err != nil {
+		if _, err := fmt.Fprintf(a.s.out, "%s\n", visible.JSON(r.Envelope())); err != nil {
 			return err
 		}
 		return end

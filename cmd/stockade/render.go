@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/llm"
@@ -349,43 +347,13 @@ func humanCount(n uint64) string {
 	return fmt.Sprintf("%.1f %c", value, units[0])
 }
 
-// jsonEvent is one line of --json. It is a documented contract.
-type jsonEvent struct {
-	Seq     uint64          `json:"seq,omitempty"` // position in the log; absent for what is not stored
-	Session string          `json:"session"`
-	Time    time.Time       `json:"time"`
-	Type    session.Type    `json:"type"`
-	Turn    int             `json:"turn,omitempty"`
-	Step    int             `json:"step,omitempty"`
-	Call    string          `json:"call,omitempty"`
-	Data    json.RawMessage `json:"data"`
-}
-
 func writeJSONEvent(s *stdio, e session.Event) error {
-	line, err := jsonLine(e)
+	line, err := e.Line()
 	if err != nil {
 		return err
 	}
 	_, err = s.out.Write(line)
 	return err
-}
-
-// jsonLine is an event in one line, for whatever a reader takes for the end of
-// one.
-func jsonLine(e session.Event) ([]byte, error) {
-	var line bytes.Buffer
-	enc := json.NewEncoder(&line)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(jsonOf(e)); err != nil {
-		return nil, err
-	}
-	return terminal.JSON(line.Bytes()), nil
-}
-
-func jsonOf(e session.Event) jsonEvent {
-	return jsonEvent{
-		Seq: e.Seq, Session: e.Session, Time: e.Time, Type: e.Type, Turn: e.Turn, Step: e.Step, Call: e.Call, Data: e.Body,
-	}
 }
 
 func firstLine(s string) string {

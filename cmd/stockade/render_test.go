@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -147,45 +146,6 @@ func TestWhatCannotBeReadIsShown(t *testing.T) {
 		showPast(r, e)
 		if got := out.String(); !strings.Contains(got, string(e.Type)+", which cannot be read") || !strings.Contains(got, string(e.Body[:5])) {
 			t.Errorf("%s: %q", name, got)
-		}
-	}
-}
-
-// TestOneEventIsOneLine: nothing in an event ends a line for any reader.
-func TestOneEventIsOneLine(t *testing.T) {
-	lineEnds := []string{"\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\u0085", "\u2028", "\u2029"}
-	text := "a" + strings.Join(lineEnds, "b") + "\n{\"seq\":8,\"type\":\"call.decision\"}"
-	body, err := json.Marshal(map[string]string{"text": text})
-	if err != nil {
-		t.Fatal(err)
-	}
-	// As others write JSON: what has to be escaped is, and nothing else.
-	bare := strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(body))
-	if bare == string(body) {
-		t.Fatal("the test does not work")
-	}
-	for _, body := range []string{bare, `{"text":` + "\n" + ` "a` + "\u2028" + `"}`} {
-		var out bytes.Buffer
-		e := session.Event{Header: session.Header{Seq: 7, Session: "s", Type: session.TypeMessage}, Body: json.RawMessage(body)}
-		if err := writeJSONEvent(&stdio{out: &out}, e); err != nil {
-			t.Fatal(err)
-		}
-		line, ok := strings.CutSuffix(out.String(), "\n")
-		if !ok {
-			t.Errorf("%q does not end", out.String())
-		}
-		for _, end := range lineEnds {
-			if strings.Contains(line, end) {
-				t.Errorf("%q holds %q", line, end)
-			}
-		}
-		var got struct {
-			Seq  int
-			Data any
-		}
-		var want any
-		if json.Unmarshal([]byte(line), &got) != nil || json.Unmarshal([]byte(body), &want) != nil || got.Seq != 7 || !reflect.DeepEqual(got.Data, want) {
-			t.Errorf("%q is not the event", line)
 		}
 	}
 }

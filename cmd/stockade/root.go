@@ -15,8 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 // Main runs the program and returns its exit code.
@@ -105,14 +105,14 @@ func jsonError(s *stdio, err error) error {
 		Error string `json:"error"`
 		Hint  string `json:"hint,omitempty"`
 	}{Error: err.Error()}
-	if exit, ok := errors.AsType[*exitErr](err); ok {
+	if exit, ok := errors.AsType[*exitErr](worded(err)); ok {
 		line.Error, line.Hint = exit.message, exit.hint
 	}
 	data, err := json.Marshal(line)
 	if err != nil {
 		return err
 	}
-	_, err = s.out.Write(append(terminal.JSON(data), '\n'))
+	_, err = s.out.Write(append(visible.JSON(data), '\n'))
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 func newSessionCmd(a *app) *cobra.Command {
@@ -363,7 +364,7 @@ func runAuditVerify(ctx context.Context, a *app, args []string) error {
 		if encodeErr != nil {
 			return encodeErr
 		}
-		if _, writeErr := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(line)); writeErr != nil {
+		if _, writeErr := fmt.Fprintf(a.s.out, "%s\n", visible.JSON(line)); writeErr != nil {
 			return writeErr
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 // stdio is what the program reads and writes, and all that it knows of the
@@ -102,6 +103,6 @@ func printJSON(s *stdio, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return err
 	}
-	_, err := s.out.Write(terminal.JSON(out.Bytes()))
+	_, err := s.out.Write(visible.JSON(out.Bytes()))
 	return err
 }

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/session/export"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
 )
 
@@ -30,7 +28,7 @@ func (a *app) store(ctx context.Context) (session.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}
-	st, err := newExporting(db, a.ceiling.AuditExports)
+	st, err := export.New(db, a.ceiling.AuditExports)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -49,8 +47,8 @@ func (a *app) settle(ctx context.Context, st session.Store) error {
 	dead := map[string]bool{} // sessions whose process is gone
 	for _, c := range open {
 		if _, ok := dead[c.Session]; !ok {
-			unlock, err := a.lock(c.Session)
-			if err != nil && !errors.Is(err, errInUse) {
+			unlock, err := session.Lock(a.dirs.locks(), c.Session)
+			if err != nil && !errors.Is(err, session.ErrInUse) {
 				return err
 			}
 			if dead[c.Session] = err == nil; dead[c.Session] {
@@ -68,42 +66,13 @@ func (a *app) settle(ctx context.Context, st session.Store) error {
 	return nil
 }
 
-var errInUse = errors.New("the session is in use by another process")
-
-// lock keeps other processes out of a session. The lock goes with the process,
-// however that ends; unlock also removes its file.
-func (a *app) lock(id string) (unlock func() error, err error) {
-	if !session.ValidID(id) {
-		return nil, fmt.Errorf("session id %q is not one that stockade makes: the log was changed", id)
-	}
-	name := filepath.Join(a.dirs.locks(), id)
-	for {
-		l := flock.New(name)
-		ok, err := l.TryLock()
-		if err != nil {
-			return nil, fmt.Errorf("lock session %s: %w", id, err)
-		}
-		if !ok {
-			return nil, fmt.Errorf("session %s: %w", id, errInUse)
-		}
-		// Another process may have removed the file between our opening and our
-		// locking it; then the lock that counts is on a new file.
-		held, err := l.Stat()
-		there, statErr := os.Stat(name)
-		if err == nil && statErr == nil && os.SameFile(held, there) {
-			return func() error { return errors.Join(os.Remove(name), l.Unlock()) }, nil
-		}
-		_ = l.Unlock()
-	}
-}
-
 // log opens the log of a session, a new one where id is empty, and keeps
 // others out of it until the program ends.
 func (a *app) log(st session.Store, id string) (*session.Log, error) {
 	if id == "" {
 		id = session.NewID(time.Now())
 	}
-	unlock, err := a.lock(id)
+	unlock, err := session.Lock(a.dirs.locks(), id)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,9 @@ var table = map[string][]string{
 	"host/egress":               {"host/policy"},
 	"host/secret":               {"host/tool", "host/shellword"},
 
-	"host/session":             {"host/llm", "host/policy", "host/tool"},
+	"host/visible":             {},
+	"host/session":             {"host/llm", "host/policy", "host/tool", "host/visible"},
+	"host/session/export":      {"host/policy", "host/session"},
 	"host/session/sqlite":      {"host/session"},
 	"host/session/sessiontest": {"host/session"},
 

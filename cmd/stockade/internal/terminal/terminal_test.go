@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal/terminaltest"
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 func TestNothingIsPrintedWhileAQuestionIsOpen(t *testing.T) {
@@ -116,16 +117,16 @@ func TestJSONIsOneLineAndTheSame(t *testing.T) {
 			if json.Unmarshal(in, &want) != nil {
 				continue // control characters that JSON does not hold as they are
 			}
-			out := JSON(in)
+			out := visible.JSON(in)
 			if err := json.Unmarshal(out, &got); err != nil || got != want {
 				t.Errorf("%s: %q became %q (%v)", v.Name, want, got, err)
 			}
-			if i := strings.IndexFunc(string(out), Hidden); i >= 0 || !utf8.Valid(out) {
+			if i := strings.IndexFunc(string(out), visible.Hidden); i >= 0 || !utf8.Valid(out) {
 				t.Errorf("%s: %q holds what does not show", v.Name, out)
 			}
 		}
 	}
-	if got := string(JSON([]byte("{\"a\":\"\u2028\U000e0041\x9b\"}\n"))); got != `{"a":"\u2028\udb40\udc41\ufffd"}`+"\n" {
+	if got := string(visible.JSON([]byte("{\"a\":\"\u2028\U000e0041\x9b\"}\n"))); got != `{"a":"\u2028\udb40\udc41\ufffd"}`+"\n" {
 		t.Errorf("got %s", got)
 	}
 }

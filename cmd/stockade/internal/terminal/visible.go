@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/host/visible"
 )
 
 // maxMarks is how many marks a character can carry, as a letter of Vietnamese
@@ -76,7 +78,7 @@ func (s *Stream) hides(r rune) bool {
 	switch {
 	case r == emoji && unicode.Is(unicode.So, s.last) && s.marks == 0:
 		return false // as models write them
-	case Hidden(r):
+	case visible.Hidden(r):
 		return true
 	case mark(r):
 		return s.last <= ' ' || s.marks >= maxMarks
@@ -88,15 +90,3 @@ func (s *Stream) hides(r rune) bool {
 const emoji = 0xFE0F
 
 func mark(r rune) bool { return r >= 0x300 && unicode.In(r, unicode.Mn, unicode.Me) }
-
-// Hidden reports whether a character never shows as what it is: what is not
-// printable, and what is called so and yet leaves nothing or a blank behind.
-func Hidden(r rune) bool {
-	switch r {
-	case '\n', '\t':
-		return false
-	case 0x2800, 0xFFFC, 0x16FE4, 0x1D159, unicode.ReplacementChar:
-		return true
-	}
-	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
-}

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package export
 
 // noFollow: there is no such flag here.
 const noFollow = 0

@@ -1,4 +1,8 @@
-package main
+// Package export writes the events of a store also into directories of others, as
+// an administrator can require: a file for each session, a line for each event
+// (see [session.Event.Line]). What cannot be exported counts as not recorded, so
+// that no effect follows it.
+package export
 
 import (
 	"context"
@@ -11,9 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// exporting is a store whose events also go to the directories that the
-// administrator requires, a file for each session, a line for each event. What
-// cannot be exported counts as not recorded, so that no effect follows it.
+// exporting is a store whose events are exported.
 type exporting struct {
 	session.Store
 	to []policy.Line
@@ -22,17 +24,31 @@ type exporting struct {
 	files map[string]*os.File
 }
 
-// newExporting fails where an export is required and cannot be written.
-func newExporting(st session.Store, to []policy.Line) (session.Store, error) {
+// Error says that sessions have to be exported to a directory, and cannot be.
+type Error struct {
+	To  policy.Line
+	Err error
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("sessions have to be exported (%s), and cannot be: %v", e.To.From, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// New puts the export before a store. A line without a directory asks for the log
+// alone; where no line names one, the store is returned as it is. The error is an
+// *Error where one cannot be written to. To close what is returned closes the
+// store.
+func New(st session.Store, to []policy.Line) (session.Store, error) {
 	x := &exporting{Store: st, files: map[string]*os.File{}}
 	for _, l := range to {
 		if l.Value == "" {
-			continue // the log alone
+			continue
 		}
 		probe, err := os.CreateTemp(l.Value, ".stockade-*")
 		if err != nil {
-			return nil, &exitErr{code: exitError, message: fmt.Sprintf("sessions have to be exported (%s), and cannot be: %v", l.From, err),
-				hint: "no tool runs without the export; an administrator makes the directory and lets you make files in it"}
+			return nil, &Error{l, err}
 		}
 		_ = probe.Close()
 		_ = os.Remove(probe.Name())
@@ -53,7 +69,7 @@ func (x *exporting) Append(ctx context.Context, drafts ...session.Draft) ([]sess
 		return nil, err
 	}
 	for _, e := range events {
-		line, err := jsonLine(e)
+		line, err := e.Line()
 		if err != nil {
 			return nil, fmt.Errorf("export: %w", err)
 		}

@@ -1,8 +1,11 @@
-package terminal
+// Package visible knows which characters show as what they are, and writes JSON
+// in which each does.
+package visible
 
 import (
 	"bytes"
 	"fmt"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -29,4 +32,16 @@ func JSON(data []byte) []byte {
 		data = data[n:]
 	}
 	return out
+}
+
+// Hidden reports whether a character never shows as what it is: what is not
+// printable, and what is called so and yet leaves nothing or a blank behind.
+func Hidden(r rune) bool {
+	switch r {
+	case '\n', '\t':
+		return false
+	case 0x2800, 0xFFFC, 0x16FE4, 0x1D159, unicode.ReplacementChar:
+		return true
+	}
+	return !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

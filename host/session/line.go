@@ -1,0 +1,36 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/visible"
+)
+
+// line is the form of [Event.Line].
+type line struct {
+	Seq     uint64          `json:"seq,omitempty"` // position in the log; absent for what is not stored
+	Session string          `json:"session"`
+	Time    time.Time       `json:"time"`
+	Type    Type            `json:"type"`
+	Turn    int             `json:"turn,omitempty"`
+	Step    int             `json:"step,omitempty"`
+	Call    string          `json:"call,omitempty"`
+	Data    json.RawMessage `json:"data"`
+}
+
+// Line is the event as one line of JSON, for whatever a reader takes for the end
+// of one. It is a documented contract: of `--json`, and of exported sessions.
+func (e Event) Line() ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(line{
+		Seq: e.Seq, Session: e.Session, Time: e.Time, Type: e.Type, Turn: e.Turn, Step: e.Step, Call: e.Call, Data: e.Body,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return visible.JSON(out.Bytes()), nil
+}
