@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -105,37 +104,13 @@ func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bo
 			return columns, rows
 		},
 		Prepare: func(q policy.Question) prompt.Question {
-			out := prompt.Question{Question: redactQuestion(a.known, q), LeadsTo: map[string]string{}}
+			out := prompt.Question{Question: q.Redacted(a.known), LeadsTo: map[string]string{}}
 			for i, path := range q.Paths {
-				if to := leadsTo(path, maxLinks); to != path {
+				if to := resolve(path); to != path {
 					out.LeadsTo[out.Paths[i]] = a.known.Text(to)
 				}
 			}
 			return out
 		},
 	})
-}
-
-// maxLinks is how many symbolic links to nothing are followed, as a kernel does.
-const maxLinks = 40
-
-// leadsTo is where a path leads through symbolic links, also where what it names
-// is not there yet.
-func leadsTo(path string, links int) string {
-	rest := ""
-	for at := path; ; at = filepath.Dir(at) {
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, rest)
-		}
-		if target, err := os.Readlink(at); err == nil && links > 0 {
-			if !filepath.IsAbs(target) {
-				target = filepath.Join(filepath.Dir(at), target)
-			}
-			return leadsTo(filepath.Join(target, rest), links-1)
-		}
-		if at == filepath.Dir(at) {
-			return path
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/export"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
@@ -62,7 +63,31 @@ func worded(err error) error {
 		return &exitErr{code: exitError, message: e.Error(),
 			hint: "no tool runs without the export; an administrator makes the directory and lets you make files in it"}
 	}
+	if e, ok := errors.AsType[*policy.AnswerError](err); ok {
+		flag := "--allow"
+		if e.Fault == policy.FaultDoubt {
+			flag += " " + e.Rule
+		}
+		return usageError(answerHint(e), "%s: %s", flag, e.What)
+	}
 	return err
+}
+
+// answerHint says how --allow is to be used instead.
+func answerHint(e *policy.AnswerError) string {
+	switch {
+	case e.Fault == policy.FaultTool:
+		return "`stockade tool list` shows the tools"
+	case e.Fault == policy.FaultArgument:
+		return fmt.Sprintf("`stockade tool info %s` shows its arguments", e.Tool)
+	case e.Fault == policy.FaultWhole:
+		return fmt.Sprintf("name the command: --allow '%s'", e.Instead)
+	case e.Fault == policy.FaultDoubt:
+		return "`stockade policy --help` shows the conditions"
+	case e.Instead != "":
+		return fmt.Sprintf("to allow it with them: --allow '%s'", e.Instead)
+	}
+	return ""
 }
 
 // errInterrupted is the cause of a context that a signal ended.

@@ -173,14 +173,14 @@ func linked(t *testing.T) string {
 	return dir
 }
 
-func TestLeadsTo(t *testing.T) {
+func TestResolve(t *testing.T) {
 	dir := linked(t)
 	for path, want := range map[string]string{
 		"real/a": "real/a", "real/new": "real/new", "real/new/er": "real/new/er",
 		"link/a": "real/a", "link/new/er": "real/new/er", "file": "real/a", "nothing": "real/none", "nothing/x": "real/none/x", "chain/a": "real/a",
 		"loop": "loop", "loop/x": "loop/x",
 	} {
-		if got := leadsTo(dir+"/"+path, maxLinks); got != dir+"/"+want {
+		if got := resolve(dir + "/" + path); got != dir+"/"+want {
 			t.Errorf("%s leads to %s, want %s", path, got, want)
 		}
 	}

@@ -121,7 +121,7 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	var out strings.Builder
 	narrow := prompt.Renderer{Width: 30} // a value would be broken over two rows
 	for _, q := range []policy.Question{q, {Call: q.Call, Changes: q.Changes}, {Call: q.Call}} {
-		text, _ := narrow.Question(prompt.Question{Question: redactQuestion(known, q)}, true)
+		text, _ := narrow.Question(prompt.Question{Question: q.Redacted(known)}, true)
 		out.WriteString(text)
 	}
 	for _, part := range []string{value, "hunter2", value[:6]} {

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"golang.org/x/term"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -175,36 +173,4 @@ type messages struct{ w *secret.Writer }
 func (m messages) Write(p []byte) (int, error) {
 	n, err := m.w.Write(p)
 	return n, errors.Join(err, m.w.Flush())
-}
-
-// redactQuestion takes secrets out of what a person is asked. What runs, and
-// what the answer is bound to, is the question's call as it was made.
-func redactQuestion(r *secret.Redactor, q policy.Question) policy.Question {
-	q.Call.Args = r.JSON(q.Call.Args)
-	for _, text := range []*string{&q.Reason, &q.Command, &q.Dir, &q.Says, &q.Changes, &q.Warning, &q.Allow} {
-		*text = r.Text(*text)
-	}
-	q.Paths, q.Network = slices.Clone(q.Paths), slices.Clone(q.Network)
-	for _, texts := range [][]string{q.Paths, q.Network} {
-		for i := range texts {
-			texts[i] = r.Text(texts[i])
-		}
-	}
-	rules := map[policy.Scope]string{}
-	for scope, words := range q.Rules {
-		rules[scope] = r.Text(words)
-	}
-	q.Rules = rules
-	changed := slices.Clone(q.Changed)
-	for i := range changed {
-		c := &changed[i]
-		for _, text := range []*string{
-			&c.Rule, &c.Was.Said.Description, &c.Was.Said.Schema, &c.Was.Said.AsksFor,
-			&c.Now.Said.Description, &c.Now.Said.Schema, &c.Now.Said.AsksFor,
-		} {
-			*text = r.Text(*text)
-		}
-	}
-	q.Changed = changed
-	return q
 }

@@ -192,37 +192,9 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		return nil, err
 	}
 	for _, text := range a.flags.allow {
-		r, err := policy.ParseRule(text)
+		r, err := policy.ParseAnswer(text, catalog)
 		if err != nil {
-			return nil, usageError("", "--allow: %v", err)
-		}
-		entry, ok := catalog.Find(r.Tool)
-		if !ok {
-			return nil, usageError("`stockade tool list` shows the tools", "--allow: there is no tool %q", r.Tool)
-		}
-		r.Tool, r.Source = entry.Name, policy.SourceFlag
-		names := false
-		for _, c := range r.Where {
-			arg, _, _ := strings.Cut(strings.TrimPrefix(c.Arg(), "/"), "/")
-			if !entry.Schema.HasProperty(arg) {
-				return nil, usageError(fmt.Sprintf("`stockade tool info %s` shows its arguments", r.Tool), "--allow: %s has no argument %q", r.Tool, arg)
-			}
-			names = names || c.Arg() == entry.Capabilities.Exec
-		}
-		if exec := entry.Capabilities.Exec; exec != "" && !names {
-			return nil, usageError(fmt.Sprintf("name the command: --allow '%s(%s=COMMAND)'", r.Tool, exec),
-				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
-		}
-		if doubt := r.Doubt(policy.TierNone, catalog); doubt != "" {
-			return nil, usageError("`stockade policy --help` shows the conditions", "--allow %s: %s", text, doubt)
-		}
-		if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
-			if len(names) == 0 {
-				return nil, usageError("", "--allow: %s uses no secrets", r.Tool)
-			}
-			r.Secrets = strings.Join(names, ",")
-			return nil, usageError(fmt.Sprintf("to allow it with them: --allow '%s'", r),
-				"--allow: %s uses these secrets: %s", r.Tool, strings.Join(names, ", "))
+			return nil, err
 		}
 		rules = append(rules, r)
 	}

@@ -1,0 +1,45 @@
+package policy_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func TestAnswersGivenBeforehand(t *testing.T) {
+	spec := func(name string, c tool.Capabilities) tool.Spec {
+		return tool.Spec{Definition: tool.Definition{
+			Name: name, Parameters: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"},"command":{"type":"string"}}}`),
+		}, Capabilities: c}
+	}
+	catalog, err := tool.NewCatalog(map[*tool.Module]tool.Manifest{{}: {Tools: []tool.Spec{
+		spec("file_read", tool.Capabilities{Files: tool.FilesRead}), spec("bash", tool.Capabilities{Exec: "command"}),
+		spec("get", tool.Capabilities{Secrets: []tool.Secret{{Name: "TOKEN"}, {Name: "KEY"}}}),
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]policy.AnswerError{
+		"file_read(":               {Fault: policy.FaultForm},
+		"file_raed":                {Fault: policy.FaultTool},
+		"file_read(to=x)":          {Fault: policy.FaultArgument, Tool: "file_read"},
+		"bash":                     {Fault: policy.FaultWhole, Tool: "bash", Instead: "bash(command=COMMAND)"},
+		"bash(pattern:command=.*)": {Fault: policy.FaultDoubt, Tool: "bash"},
+		"get":                      {Fault: policy.FaultSecrets, Tool: "get", Instead: "get with KEY,TOKEN"},
+		"file_read with KEY":       {Fault: policy.FaultSecrets, Tool: "file_read"},
+	} {
+		_, err := policy.ParseAnswer(text, catalog)
+		e, ok := errors.AsType[*policy.AnswerError](err)
+		if !ok || e.Rule != text || e.Fault != want.Fault || e.Tool != want.Tool || e.Instead != want.Instead || e.What == "" {
+			t.Errorf("%s: %+v, %v", text, e, err)
+		}
+	}
+	// By the name that other systems gave to the tool.
+	r, err := policy.ParseAnswer("read_file(path=x)", catalog)
+	if err != nil || r.String() != "file_read(path=x)" || r.Source != policy.SourceFlag {
+		t.Errorf("%v, %v", r, err)
+	}
+}

@@ -1,0 +1,44 @@
+package policy
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Redactor takes secrets out of text; secret.Redactor is one.
+type Redactor interface {
+	Text(text string) string
+	JSON(data json.RawMessage) json.RawMessage
+}
+
+// Redacted is the question without secrets, for whoever shows it. What runs, and
+// what the answer is bound to, is the call of the question as it was put.
+func (q Question) Redacted(r Redactor) Question {
+	q.Call.Args = r.JSON(q.Call.Args)
+	for _, text := range []*string{&q.Reason, &q.Command, &q.Dir, &q.Says, &q.Changes, &q.Warning, &q.Allow} {
+		*text = r.Text(*text)
+	}
+	q.Paths, q.Network = slices.Clone(q.Paths), slices.Clone(q.Network)
+	for _, texts := range [][]string{q.Paths, q.Network} {
+		for i := range texts {
+			texts[i] = r.Text(texts[i])
+		}
+	}
+	rules := map[Scope]string{}
+	for scope, words := range q.Rules {
+		rules[scope] = r.Text(words)
+	}
+	q.Rules = rules
+	changed := slices.Clone(q.Changed)
+	for i := range changed {
+		c := &changed[i]
+		for _, text := range []*string{
+			&c.Rule, &c.Was.Said.Description, &c.Was.Said.Schema, &c.Was.Said.AsksFor,
+			&c.Now.Said.Description, &c.Now.Said.Schema, &c.Now.Said.AsksFor,
+		} {
+			*text = r.Text(*text)
+		}
+	}
+	q.Changed = changed
+	return q
+}
