@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/shellword"
@@ -115,9 +116,9 @@ type request struct {
 // callTarget finds what to call: a built-in tool in the workspace, or a module
 // by its path with nothing but what --mount shows.
 func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []policy.Mount, string, error) {
-	file, inner, isFile := splitModulePath(name)
+	file, inner, isFile := registry.SplitPath(name)
 	if !isFile {
-		catalog, err := a.catalog()
+		catalog, err := registry.Builtin()
 		if err != nil {
 			return nil, nil, "", err
 		}
@@ -142,24 +143,11 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 
 // fileCatalog lists the tools of a module that is named by its path.
 func (a *app) fileCatalog(ctx context.Context, file string) (*tool.Catalog, error) {
-	mod, err := fileModule(file)
+	mod, err := registry.File(file)
 	if err != nil {
 		return nil, usageError("name a tool (`stockade tool list`) or the path of a module", "%v", err)
 	}
-	manifest, err := a.sandbox().Describe(ctx, mod)
-	if err != nil {
-		return nil, err
-	}
-	return tool.NewCatalog(map[*tool.Module]tool.Manifest{mod: manifest})
-}
-
-// splitModulePath tells FILE.wasm and FILE.wasm:TOOL from the name of a tool.
-func splitModulePath(name string) (file, inner string, ok bool) {
-	file, inner, _ = strings.Cut(name, ".wasm:")
-	if inner != "" {
-		return file + ".wasm", inner, true
-	}
-	return name, "", strings.HasSuffix(name, ".wasm") || strings.ContainsAny(name, `/\`)
+	return registry.Catalog(ctx, a.sandbox(), mod)
 }
 
 // parseArgs makes JSON of the arguments of the command line.

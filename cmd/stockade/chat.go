@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/registry"
 )
 
 func newChatCmd(a *app) *cobra.Command {
@@ -107,7 +108,7 @@ func (t *turns) slash(ctx context.Context, line string) error {
 		return t.fuel()
 	case "/refresh":
 		fmt.Fprintln(t.a.s.out, "Refreshing tools...")
-		catalog, err := t.a.catalog()
+		catalog, err := registry.Builtin()
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/export"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
@@ -62,6 +63,9 @@ func worded(err error) error {
 	if e, ok := errors.AsType[*export.Error](err); ok {
 		return &exitErr{code: exitError, message: e.Error(),
 			hint: "no tool runs without the export; an administrator makes the directory and lets you make files in it"}
+	}
+	if errors.Is(err, registry.ErrNoBuiltin) {
+		return &exitErr{code: exitError, message: err.Error(), hint: "build it with `make build`"}
 	}
 	if e, ok := errors.AsType[*policy.AnswerError](err); ok {
 		flag := "--allow"

@@ -12,6 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -126,7 +127,7 @@ func projectPolicy(work string) string { return filepath.Join(work, ".stockade",
 // modules that are not here, and is warned about.
 func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
 	known := []*tool.Catalog{catalog}
-	if builtin, err := a.catalog(); err == nil { // a build without tools has none to compare with
+	if builtin, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
 		known = append(known, builtin)
 	}
 	for _, l := range a.layers {

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -121,7 +122,7 @@ type shownBound struct {
 }
 
 func runPolicyShow(a *app) error {
-	catalog, err := a.catalog()
+	catalog, err := registry.Builtin()
 	if err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func runPolicyCheck(a *app, as, name string) error {
 	}
 	a.layers = []policy.Layer{layer}
 	warned := len(warnings)
-	if catalog, err := a.catalog(); err == nil { // a build without tools has none to compare with
+	if catalog, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
 		n, err := a.checkNames(catalog)
 		if err != nil {
 			return err

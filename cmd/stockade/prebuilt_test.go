@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -20,12 +21,14 @@ func TestPrebuiltCodeIsThatOfThisSource(t *testing.T) {
 	if _, err := os.Stat(filepath.Join("..", "..", "guests", filepath.FromSlash(guests.NativeDir()))); err != nil {
 		return // not on this platform
 	}
-	modules, err := builtins()
+	catalog, err := registry.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var smallest *tool.Module
-	for mod := range modules {
+	for _, name := range catalog.Names() {
+		e, _ := catalog.Find(name)
+		mod := e.Module
 		if prebuilt(mod.Digest) == nil {
 			t.Fatalf("%s has no native code%s", mod.Name, again)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
@@ -104,7 +105,7 @@ type turns struct {
 
 // openTurns wires a session, a new one where id is empty.
 func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
-	catalog, err := a.catalog()
+	catalog, err := registry.Builtin()
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -101,7 +102,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	catalog, err := a.catalog()
+	catalog, err := registry.Builtin()
 	if err != nil {
 		return err
 	}

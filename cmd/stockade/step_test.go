@@ -16,6 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -41,7 +42,7 @@ func testSession(t testing.TB, a *app) *dispatch.Dispatcher {
 			runtime.Goexit()
 		}
 	}
-	catalog, err := a.catalog()
+	catalog, err := registry.Builtin()
 	fatal(err)
 	mounts, err := a.workspaceMounts()
 	fatal(err)

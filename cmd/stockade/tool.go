@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -38,7 +39,7 @@ func newToolCmd(a *app) *cobra.Command {
 		Example: "  stockade tool info grep\n  stockade tool info ./module.wasm",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if file, inner, ok := splitModulePath(args[0]); ok {
+			if file, inner, ok := registry.SplitPath(args[0]); ok {
 				catalog, _, _, err := a.callTarget(cmd.Context(), args[0])
 				if err != nil && inner == "" {
 					catalog, err = a.fileCatalog(cmd.Context(), file)
@@ -79,7 +80,7 @@ only with --large, and then every later call of it finds it compiled.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var failed []error
 			for _, file := range args {
-				mod, err := fileModule(file)
+				mod, err := registry.File(file)
 				if err == nil {
 					err = a.sandbox().Compile(cmd.Context(), mod)
 				}
@@ -104,7 +105,7 @@ type toolset struct {
 }
 
 func newToolset(a *app) (toolset, error) {
-	catalog, err := a.catalog()
+	catalog, err := registry.Builtin()
 	if err != nil {
 		return toolset{}, err
 	}

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/dispatch"
@@ -123,63 +120,6 @@ func (a *app) close() {
 }
 
 func (a *app) onClose(f func() error) { a.closers = append(a.closers, f) }
-
-// builtins lists the modules that are compiled into the program, from the
-// index that the build made, without touching WebAssembly.
-func builtins() (map[*tool.Module]tool.Manifest, error) {
-	index, err := guests.Index()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &exitErr{code: exitError, message: "this stockade was built without its tools", hint: "build it with `make build`"}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("built-in tools: %w", err)
-	}
-	out := map[*tool.Module]tool.Manifest{}
-	for _, g := range index {
-		var m tool.Manifest // checked when it was packed
-		if err := json.Unmarshal(g.Manifest, &m); err != nil {
-			return nil, fmt.Errorf("built-in tools: %s: %w", g.File, err)
-		}
-		out[&tool.Module{Name: m.Name, Digest: g.Digest, Bytes: g.Bytes, Origin: tool.OriginBuiltin, Read: g.Read}] = m
-	}
-	return out, nil
-}
-
-// fileModule reads a module by its path. The bytes that are hashed here are
-// the bytes that run: the file is not read again.
-func fileModule(name string) (*tool.Module, error) {
-	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", name) // before the open, which could wait for ever
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !st.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", name)
-	case st.Size() > sandbox.MaxModuleBytes:
-		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), sandbox.MaxModuleBytes)
-	}
-	code := make([]byte, st.Size())
-	if _, err := f.ReadAt(code, 0); err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return tool.ModuleOf(strings.TrimSuffix(filepath.Base(name), ".wasm"), tool.OriginFile, name, code), nil
-}
-
-// catalog lists the built-in tools. What a switch forbids is the policy's.
-func (a *app) catalog() (*tool.Catalog, error) {
-	modules, err := builtins()
-	if err != nil {
-		return nil, err
-	}
-	return tool.NewCatalog(modules)
-}
 
 // policy makes the policy of this run: the mounts, what was remembered and
 // what the flags answer.

@@ -18,9 +18,6 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// MaxModuleBytes is the size of the largest module that is read.
-const MaxModuleBytes = 64 << 20
-
 // RefusedError says why a module may not run.
 type RefusedError struct {
 	Module string
@@ -42,8 +39,8 @@ func admit(mod *tool.Module) (*admitted, error) {
 	refuse := func(format string, args ...any) (*admitted, error) {
 		return nil, &RefusedError{mod.Name, fmt.Sprintf(format, args...)}
 	}
-	if mod.Bytes > MaxModuleBytes {
-		return refuse("%d bytes, more than the limit of %d", mod.Bytes, MaxModuleBytes)
+	if mod.Bytes > tool.MaxModuleBytes {
+		return refuse("%d bytes, more than the limit of %d", mod.Bytes, tool.MaxModuleBytes)
 	}
 	code, err := mod.Read()
 	if err != nil {

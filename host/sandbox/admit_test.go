@@ -130,7 +130,7 @@ func TestModulesThatAreNotAdmitted(t *testing.T) {
 	}
 	t.Run("too large", func(t *testing.T) {
 		mod := module(good)
-		mod.Bytes = sandbox.MaxModuleBytes + 1
+		mod.Bytes = tool.MaxModuleBytes + 1
 		mod.Read = func() ([]byte, error) { t.Error("it was read"); return nil, nil }
 		r := granted(t, mod, ask{}).mustRun(t, newBox(t, sandbox.Options{}))
 		failure(t, r, tool.CodeNotAdmitted, tool.ValidationFailed, "limit")

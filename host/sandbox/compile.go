@@ -186,7 +186,7 @@ func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
 // mayCompile refuses what takes a person's word, or a protection that this
 // sandbox does not have.
 func (s *Sandbox) mayCompile(mod *tool.Module) error {
-	if mod.Bytes > MaxModuleBytes {
+	if mod.Bytes > tool.MaxModuleBytes {
 		return nil // which is refused for everybody
 	}
 	if mod.Bytes > LargeModuleBytes && !s.opts.Large {

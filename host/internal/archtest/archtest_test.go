@@ -37,6 +37,7 @@ var table = map[string][]string{
 	"host/secret":               {"host/tool", "host/shellword"},
 
 	"host/visible":             {},
+	"host/registry":            {"guests", "host/tool"},
 	"host/session":             {"host/llm", "host/policy", "host/tool", "host/visible"},
 	"host/session/export":      {"host/policy", "host/session"},
 	"host/session/sqlite":      {"host/session"},

@@ -1,0 +1,95 @@
+// Package registry finds the modules that hold tools: those that were built into
+// the program, and those that a person names by a path.
+//
+// [Builtin] lists the first without touching WebAssembly: their manifests are in
+// an index that the build made. [File] reads one of the others, and [Catalog]
+// asks it what it holds. Nothing here runs a tool, or trusts a module: what is
+// found is admitted by the sandbox and granted by the policy.
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// ErrNoBuiltin is returned by a program that was built without its tools.
+var ErrNoBuiltin = errors.New("this stockade was built without its tools")
+
+// Builtin lists the tools of the modules that are built into the program.
+func Builtin() (*tool.Catalog, error) {
+	index, err := guests.Index()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoBuiltin
+	}
+	if err != nil {
+		return nil, fmt.Errorf("built-in tools: %w", err)
+	}
+	modules := map[*tool.Module]tool.Manifest{}
+	for _, g := range index {
+		var m tool.Manifest // checked when it was packed
+		if err := json.Unmarshal(g.Manifest, &m); err != nil {
+			return nil, fmt.Errorf("built-in tools: %s: %w", g.File, err)
+		}
+		modules[&tool.Module{Name: m.Name, Digest: g.Digest, Bytes: g.Bytes, Origin: tool.OriginBuiltin, Read: g.Read}] = m
+	}
+	return tool.NewCatalog(modules)
+}
+
+// SplitPath tells FILE.wasm and FILE.wasm:TOOL from the name of a tool.
+func SplitPath(name string) (file, inner string, ok bool) {
+	file, inner, _ = strings.Cut(name, ".wasm:")
+	if inner != "" {
+		return file + ".wasm", inner, true
+	}
+	return name, "", strings.HasSuffix(name, ".wasm") || strings.ContainsAny(name, `/\`)
+}
+
+// File reads a module by its path. The bytes that are hashed here are the bytes
+// that run: the file is not read again.
+func File(name string) (*tool.Module, error) {
+	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", name) // before the open, which could wait for ever
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !st.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", name)
+	case st.Size() > tool.MaxModuleBytes:
+		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), tool.MaxModuleBytes)
+	}
+	code := make([]byte, st.Size())
+	if _, err := f.ReadAt(code, 0); err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return tool.ModuleOf(strings.TrimSuffix(filepath.Base(name), ".wasm"), tool.OriginFile, name, code), nil
+}
+
+// Describer says what a module holds; the sandbox is one.
+type Describer interface {
+	Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error)
+}
+
+// Catalog lists the tools of one module.
+func Catalog(ctx context.Context, d Describer, mod *tool.Module) (*tool.Catalog, error) {
+	manifest, err := d.Describe(ctx, mod)
+	if err != nil {
+		return nil, err
+	}
+	return tool.NewCatalog(map[*tool.Module]tool.Manifest{mod: manifest})
+}
