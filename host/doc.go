@@ -6,7 +6,7 @@
 //	prompt ─► agent ─► llm ─► llm/openai ─► egress ─► network
 //	            │ tool.Call
 //	            ▼
-//	         dispatch ─► policy ─► Decision{Allow|Ask|Deny} ─► Grant      ◄─ stockade call (the same door)
+//	         dispatch ─► policy ─► Decision{Allow|Ask|Deny} ─► Grant      ◄─ stockade call (the same way)
 //	            │            └ Ask ─► Approver: terminal, or no
 //	            ├─► session: call intended (durable before the effect)
 //	            ▼
@@ -27,6 +27,8 @@
 //
 // # The packages
 //
+//	door             one constructor for everything that makes calls: options in; tools, calls and turns out
+//	registry         where modules come from: built in, or named by a path
 //	tool             the vocabulary: Definition, Manifest, Call, Result and its envelope, Catalog
 //	llm              canonical messages, deltas, the Model interface, retries
 //	llm/openai       the OpenAI wire format, over go-openai
@@ -35,6 +37,7 @@
 //	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached; the paths that need care
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
+//	visible          which characters show, and JSON in which each does
 //	shellword        text as one word of a command line, to be copied
 //	secret           named secrets: keyring or encrypted file; placeholders of a call; the redactor
 //	dispatch         one call: find → check → decide → approve → record → run → commit → record
@@ -56,8 +59,9 @@
 //	sandbox/fueltest the specification suites and fuzz tests of instrumented code
 //	selftest         attacks on the sandbox of this program, on the machine of its user
 //	jail             processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
-//	session          events, the hash chain, the Store interface
+//	session          events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite   the Store on SQLite, with group commit
+//	session/export   a Store whose events also go to the directories that an administrator requires
 //	session/sessiontest  the suite that every Store passes
 //	config           agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
 //	config/policyfile  policy.toml → a layer of the ceiling; who may have written it
@@ -72,7 +76,8 @@
 //
 // # Words
 //
-// A turn is prompt to answer; a step is one reply of the model. A message is
+// A door is what the sessions of a process share. A turn is prompt to answer; a
+// step is one reply of the model. A message is
 // canonical and has a kind. A tool.Definition is what the model sees, a
 // tool.Manifest what a package asks for, a capability one thing that it asks
 // for. A policy.Decision is the answer, a policy.Grant what the guest gets.
@@ -96,8 +101,9 @@
 //
 // A package imports only what host/internal/archtest allows, which is also
 // where a new package is entered. agent and dispatch never import sandbox,
-// jail, sqlite or a provider; guests and sdk import nothing below host. Only
-// egress opens connections or asks a resolver.
+// jail, sqlite or a provider; guests and sdk import nothing below host. Nothing
+// under host imports door, which imports nearly all of it, and no configuration.
+// Only egress opens connections or asks a resolver.
 //
 // Why things are as they are is in RATIONALE.md.
 package host

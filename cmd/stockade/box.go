@@ -2,45 +2,25 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/guests"
-	"github.com/stockade-dev/stockade/host/jail"
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
-	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // prebuilt is the native code that this program was built with.
 var prebuilt = guests.Native
 
-// sandbox makes the sandbox. Compiling is shown, because it takes a second or
-// more for each module, once.
-func (a *app) sandbox() *sandbox.Sandbox {
-	if a.box != nil {
-		return a.box
-	}
-	opts := a.sandboxOptions()
-	stages := newStages(a.dirs.stages(), a.s.note)
-	a.onClose(stages.close)
-	opts.StageDir = stages.dir
-	a.box = sandbox.New(opts)
-	a.onClose(a.box.Close)
-	return a.box
-}
-
+// sandboxOptions are those of this program. Compiling is shown, because it takes a
+// second or more for each module, once.
 func (a *app) sandboxOptions() sandbox.Options {
 	return sandbox.Options{
 		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
-		Build: build(), Prebuilt: prebuilt, Spawner: helperSpawner{}, Large: a.flags.large,
-		Services: hostmod.Services{Exec: jailExec{a.known}, HTTP: a.guestNetwork(), Secrets: hostSecrets{a}},
-		Redact:   a.known,
+		Prebuilt: prebuilt, Spawner: door.Children{}, Large: a.flags.large,
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet {
 				a.s.note("compiling %s (%s), once ...", m.Name, humanBytes(m.Bytes))
@@ -51,14 +31,13 @@ func (a *app) sandboxOptions() sandbox.Options {
 				a.s.note("compiled %s in %.1f s", m.Name, d.Seconds())
 			}
 		},
-		Logger: a.logger(),
 	}
 }
 
 // loadAhead loads a module that is about to be called, while the rest is made
 // ready. One that has to be compiled first waits for the call to be allowed.
 func (a *app) loadAhead(ctx context.Context, mod *tool.Module) {
-	if box := a.sandbox(); box.Ready(mod) {
+	if box := a.door().Sandbox(); box.Ready(mod) {
 		go func() { _ = box.Compile(ctx, mod) }() // the call says what is wrong
 	}
 }
@@ -88,39 +67,3 @@ func (n notes) WithAttrs([]slog.Attr) slog.Handler { return n }
 
 // WithGroup implements slog.Handler.
 func (n notes) WithGroup(string) slog.Handler { return n }
-
-// helperSpawner starts the process that compiles on top of the jail.
-type helperSpawner struct{}
-
-// Spawn implements sandbox.Spawner.
-func (helperSpawner) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
-	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
-	ended, err := jail.RunHelper(ctx, jail.Helper(c))
-	return sandbox.Ended(ended), err
-}
-
-// jailExec is the host function exec on top of the jail.
-type jailExec struct{ known *secret.Redactor }
-
-// Run implements hostmod.Exec.
-func (e jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
-	out, err := jail.Run(ctx, grant, jail.Command(cmd), e.known)
-	switch {
-	case errors.Is(err, jail.ErrDenied):
-		// The guest says "denied" before it, too.
-		err = because{hostmod.ErrDenied, strings.TrimPrefix(err.Error(), jail.ErrDenied.Error()+": ")}
-	case errors.Is(err, jail.ErrNotFound):
-		err = fmt.Errorf("%w: %w", hostmod.ErrCommandNotFound, err)
-	}
-	return hostmod.Outcome(out), err
-}
-
-// because is an error of a kind, in other words.
-type because struct {
-	kind error
-	text string
-}
-
-func (b because) Error() string { return b.text }
-
-func (b because) Unwrap() error { return b.kind }

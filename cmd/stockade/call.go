@@ -11,8 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/agent"
-	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -70,36 +69,21 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	} else if call.Args, err = parseArgs(nil, args); err != nil {
 		return err
 	}
-	a.learnSecrets(ctx, catalog)
-	st, err := a.store(ctx)
+	s, err := a.openSession(ctx, catalog, mounts, terminal.NewLines(a.s.in), door.SessionOptions{})
 	if err != nil {
-		return err
-	}
-	log, err := a.log(st, "")
-	if err != nil {
-		return err
-	}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(terminal.NewLines(a.s.in)), agent.Past{})
-	if err != nil {
-		return err
-	}
-	proposed, err := proposeCall(call)
-	if err != nil {
-		return err
-	}
-	if _, err := a.started(ctx, log, catalog, mounts, proposed); err != nil {
 		return err
 	}
 	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
-	defer log.Observe(func(e session.Event) {
+	defer s.Log.Observe(func(e session.Event) {
 		switch {
+		case e.Type == session.TypeSessionStarted || e.Type == session.TypeToolCall: // as it was typed
 		case e.Type == session.TypeToolResult: // showResult prints the rest of it
 			r.changed(e)
 		case e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || a.flags.verbose:
 			r.show(e)
 		}
 	})()
-	result, err := d.Call(ctx, call)
+	result, err := s.Call(ctx, call)
 	if err != nil {
 		return err
 	}
@@ -138,7 +122,7 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 		inner = names[0]
 	}
 	mounts, err := a.flagMounts()
-	return catalog, a.permitMounts(mounts), inner, err
+	return catalog, a.warnMounts(mounts), inner, err
 }
 
 // fileCatalog lists the tools of a module that is named by its path.
@@ -147,7 +131,7 @@ func (a *app) fileCatalog(ctx context.Context, file string) (*tool.Catalog, erro
 	if err != nil {
 		return nil, usageError("name a tool (`stockade tool list`) or the path of a module", "%v", err)
 	}
-	return registry.Catalog(ctx, a.sandbox(), mod)
+	return registry.Catalog(ctx, a.door().Sandbox(), mod)
 }
 
 // parseArgs makes JSON of the arguments of the command line.
@@ -181,19 +165,6 @@ func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 		panic(err) // a string always encodes
 	}
 	return text
-}
-
-// proposeCall is the record of what was asked for, as the agent makes it for
-// the model.
-func proposeCall(call tool.Call) (session.Draft, error) {
-	data, err := json.Marshal(llm.CallData{
-		ID: call.ID, Type: "function", Function: llm.FunctionData{Name: call.Tool, Arguments: string(call.Args)},
-	})
-	if err != nil {
-		return session.Draft{}, err
-	}
-	body, err := json.Marshal(llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary(call.Tool, string(call.Args)), Data: data})
-	return session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body}, err
 }
 
 // showResult prints a result and returns how the program ends with it.

@@ -47,7 +47,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 	}
 	t.chat = true
 	if !a.flags.quiet {
-		a.s.note("session %s in %s; /help shows the commands", t.log.ID(), a.work)
+		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.work)
 	}
 	for {
 		if a.s.inTTY {
@@ -73,7 +73,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 		default:
 			turn, cancel := context.WithCancelCause(ctx)
 			a.turn.Store(&cancel)
-			err := t.run(turn, line)
+			err := t.show(turn, line)
 			a.turn.Store(nil)
 			cancel(nil)
 			if ctx.Err() != nil {
@@ -112,7 +112,7 @@ func (t *turns) slash(ctx context.Context, line string) error {
 		if err != nil {
 			return err
 		}
-		t.dispatcher.SetCatalog(catalog)
+		t.Tools.SetCatalog(catalog)
 		t.tools = toolset{catalog: catalog, ceiling: t.a.ceiling}
 		fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
 	default:
@@ -125,7 +125,7 @@ func (t *turns) slash(ctx context.Context, line string) error {
 func (t *turns) fuel() error {
 	w := tabwriter.NewWriter(t.a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FUEL\tUSED\tLEFT\tLIMIT")
-	for _, u := range t.dispatcher.Fuel() {
+	for _, u := range t.Tools.Fuel() {
 		name := u.Tool
 		if name == "" {
 			name = "session"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
@@ -59,6 +60,10 @@ func usageError(hint, format string, args ...any) error {
 func worded(err error) error {
 	if _, ok := errors.AsType[*exitErr](err); ok {
 		return err
+	}
+	if e, ok := errors.AsType[*door.PlaceError](err); ok {
+		return &exitErr{code: exitError, message: e.Error(),
+			hint: "sessions need a place to be kept: set HOME, or XDG_DATA_HOME and XDG_STATE_HOME, to a directory that can be written to"}
 	}
 	if e, ok := errors.AsType[*export.Error](err); ok {
 		return &exitErr{code: exitError, message: e.Error(),

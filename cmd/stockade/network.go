@@ -1,18 +1,12 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 
 	"github.com/stockade-dev/stockade/host/egress"
-	"github.com/stockade-dev/stockade/host/llm/openai"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 )
 
 // netRules are the user's: network.allow, network.deny and --allow-net.
@@ -45,9 +39,6 @@ func (a *app) netRules() ([]policy.NetRule, error) {
 
 // egress makes the one way out to the network.
 func (a *app) egress() (*egress.Egress, error) {
-	if a.out != nil {
-		return a.out, nil
-	}
 	opts := egress.Options{Proxy: a.cfg.Network.Proxy, ProxyResolves: a.cfg.Network.ProxyResolves, Redact: a.known, Logger: a.logger()}
 	authorities, err := readAuthorities(policy.RouteOf(a.layers))
 	if err != nil {
@@ -68,7 +59,6 @@ func (a *app) egress() (*egress.Egress, error) {
 	if err != nil {
 		return nil, usageError("`stockade config` shows where network.proxy and network.ca_files come from", "%v", err)
 	}
-	a.out = out
 	return out, nil
 }
 
@@ -102,62 +92,3 @@ func checkRoute(route policy.Route) error {
 	}
 	return nil
 }
-
-// reachProvider gives the client of a model the way to its own host, whatever
-// it is, and to nobody else.
-func (a *app) reachProvider(opts *openai.Options) error {
-	base := opts.BaseURL
-	if base == "" {
-		base = openai.DefaultBaseURL
-	}
-	rules, err := a.netRules()
-	if err != nil {
-		return err
-	}
-	out, err := a.egress()
-	if err != nil {
-		return err
-	}
-	network, err := egress.ProviderNetwork(base, rules)
-	if err != nil {
-		return usageError("check model.base_url; `stockade config` shows where it comes from", "%v", err)
-	}
-	if opts.Name != providerOffline { // which this process serves
-		network = a.ceiling.Narrows(network)
-	}
-	opts.HTTPClient = out.Client(network)
-	return nil
-}
-
-// guestHTTP is the host function http on top of egress, which is made when the
-// first guest makes a request: reading the certificate authorities takes
-// longer than most calls.
-type guestHTTP struct {
-	egress func() (*egress.Egress, error)
-}
-
-// Fetch implements hostmod.HTTP.
-func (h guestHTTP) Fetch(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
-	out, err := h.egress()
-	if err != nil {
-		return nil, &hostmod.HTTPError{Case: hostmod.HTTPDenied, Err: fmt.Errorf("the network is not configured: %w", err)}
-	}
-	resp, err := out.Fetch(ctx, grant, egress.Request(req))
-	if err == nil {
-		answer := hostmod.HTTPResponse(*resp)
-		return &answer, nil
-	}
-	failure := &hostmod.HTTPError{Case: hostmod.HTTPProtocol, Err: err}
-	if e, ok := errors.AsType[*egress.Error](err); ok {
-		failure.Limit = uint64(e.Limit)
-		failure.Case = map[egress.Kind]uint8{
-			egress.Denied: hostmod.HTTPDenied, egress.Invalid: hostmod.HTTPInvalid, egress.DNS: hostmod.HTTPDNS,
-			egress.Connect: hostmod.HTTPConnect, egress.TLS: hostmod.HTTPTLS, egress.Timeout: hostmod.HTTPTimeout,
-			egress.TooLarge: hostmod.HTTPTooLarge, egress.Protocol: hostmod.HTTPProtocol,
-		}[e.Kind]
-	}
-	return nil, failure
-}
-
-// guestNetwork is the service behind the host function http.
-func (a *app) guestNetwork() hostmod.HTTP { return guestHTTP{sync.OnceValues(a.egress)} }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/egress"
-	"github.com/stockade-dev/stockade/host/llm/openai"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -39,11 +38,15 @@ func netApp(t *testing.T, change func(*config.Network)) *app {
 
 func ask(t *testing.T, a *app, url string) (string, error) {
 	t.Helper()
-	opts := openai.Options{BaseURL: url}
-	if err := a.reachProvider(&opts); err != nil {
+	out, err := a.egress()
+	if err != nil {
 		return "", err
 	}
-	resp, err := opts.HTTPClient.Get(url)
+	network, err := egress.ProviderNetwork(url, nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := out.Client(network).Get(url)
 	if err != nil {
 		return "", err
 	}
@@ -136,13 +139,13 @@ func TestTheConfigurationIsTheNetworkOfTools(t *testing.T) {
 	for url, want := range map[string]uint8{
 		"https://c.example/": hostmod.HTTPDenied, "ftp://a.example/": hostmod.HTTPInvalid, here: hostmod.HTTPConnect,
 	} {
-		_, err := a.guestNetwork().Fetch(t.Context(), grant, hostmod.HTTPRequest{Method: "GET", URL: url})
+		_, err := a.door().SandboxOptions().Services.HTTP.Fetch(t.Context(), grant, hostmod.HTTPRequest{Method: "GET", URL: url})
 		if e, ok := errors.AsType[*hostmod.HTTPError](err); !ok || e.Case != want {
 			t.Errorf("%s: %v, want case %d", url, err, want)
 		}
 	}
 	a = netApp(t, func(n *config.Network) { n.CAFiles = []string{"/nowhere"} })
-	_, err = a.guestNetwork().Fetch(t.Context(), grant, hostmod.HTTPRequest{Method: "GET", URL: "https://a.example/"})
+	_, err = a.door().SandboxOptions().Services.HTTP.Fetch(t.Context(), grant, hostmod.HTTPRequest{Method: "GET", URL: "https://a.example/"})
 	if e, ok := errors.AsType[*hostmod.HTTPError](err); !ok || e.Case != hostmod.HTTPDenied || !strings.Contains(err.Error(), "/nowhere") {
 		t.Errorf("with a configuration that is wrong: %v", err)
 	}
@@ -155,35 +158,6 @@ func under(a *app, hosts ...string) *app {
 	}}}
 	a.ceiling = policy.Meet(a.layers)
 	return a
-}
-
-func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "model") }))
-	defer server.Close()
-	allowed := func(n *config.Network) { n.Allow = []string{server.URL} }
-	for _, c := range []struct {
-		hosts []string
-		want  bool
-	}{{[]string{"127.0.0.1"}, true}, {[]string{"models.example"}, false}, {[]string{"127.0.0.2"}, false}, {nil, false}} {
-		got, err := ask(t, under(netApp(t, allowed), c.hosts...), server.URL)
-		if denial := policy.Denied(err); c.want != (err == nil) || !c.want && (denial == nil || denial.Source != policy.SourceAdmin) {
-			t.Errorf("under %q: %q, %v", c.hosts, got, err)
-		}
-	}
-	got, err := ask(t, under(netApp(t, func(n *config.Network) { n.Allow = []string{"api.example"} }), "models.example"), "https://api.example/v1")
-	if denial := policy.Denied(err); denial == nil || denial.AllowFlag() != "" || !strings.Contains(err.Error(), "not on the administrator's list") {
-		t.Errorf("a name: %q, %v", got, err)
-	}
-	// The offline model is this process.
-	opts := openai.Options{Name: providerOffline, BaseURL: server.URL}
-	if err := under(netApp(t, func(*config.Network) {}), "models.example").reachProvider(&opts); err != nil {
-		t.Fatal(err)
-	}
-	resp, err := opts.HTTPClient.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
 }
 
 func TestTheAdministratorsHostsHoldForGuests(t *testing.T) {
@@ -211,7 +185,7 @@ func TestTheAdministratorsHostsHoldForGuests(t *testing.T) {
 		t.Error(err)
 	}
 	for _, url := range []string{"https://b.example/", "https://c.example/", "http://127.0.0.1:8080/"} {
-		_, err := a.guestNetwork().Fetch(t.Context(), grant, hostmod.HTTPRequest{Method: "GET", URL: url})
+		_, err := a.door().SandboxOptions().Services.HTTP.Fetch(t.Context(), grant, hostmod.HTTPRequest{Method: "GET", URL: url})
 		if e, ok := errors.AsType[*hostmod.HTTPError](err); !ok || e.Case != hostmod.HTTPDenied || !strings.Contains(err.Error(), "administrator") {
 			t.Errorf("%s: %v", url, err)
 		}

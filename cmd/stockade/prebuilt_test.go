@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -36,7 +37,7 @@ func TestPrebuiltCodeIsThatOfThisSource(t *testing.T) {
 			smallest = mod
 		}
 	}
-	box := sandbox.New(sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Spawner: helperSpawner{}})
+	box := sandbox.New(sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Spawner: door.Children{}})
 	defer box.Close()
 	out := t.TempDir()
 	if err := box.Pack(t.Context(), smallest, out); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/agent"
-	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
@@ -91,19 +91,16 @@ func readPrompt(s *stdio, args []string) (string, error) {
 	return prompt, nil
 }
 
-// turns is everything that the turns of one session need.
+// turns is a session in which a model is asked.
 type turns struct {
+	*door.Session
 	a     *app
-	agent *agent.Agent
-	log   *session.Log
 	lines *terminal.Lines
 	chat  bool // the person can type what comes next
-
-	dispatcher *dispatch.Dispatcher
-	tools      toolset
+	tools toolset
 }
 
-// openTurns wires a session, a new one where id is empty.
+// openTurns opens a session, a new one where id is empty.
 func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	catalog, err := registry.Builtin()
 	if err != nil {
@@ -113,47 +110,33 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.learnSecrets(ctx, catalog)
-	st, err := a.store(ctx)
+	provider, err := a.provider()
 	if err != nil {
 		return nil, err
 	}
-	var past agent.Past
-	log, err := a.log(st, id)
+	lines := terminal.NewLines(a.s.in)
+	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Provider: provider, Agent: agent.Options{
+		Name: a.cfg.Model.Name, System: door.SystemPrompt(a.work, a.cfg.SystemPrompt),
+		MaxSteps: a.cfg.MaxToolTurns, MaxCallsPerStep: a.cfg.MaxToolCallsPerTurn, RepeatedCalls: a.cfg.RepeatedCalls, HistoryChars: a.cfg.HistoryCharBudget,
+	}})
 	if err != nil {
-		return nil, err
+		return nil, a.modelError(err)
 	}
-	if id != "" {
-		if past, err = agent.History(st.Events(ctx, id, 0)); err != nil {
-			return nil, err
-		}
+	if s.Provider == door.ProviderOffline && !a.flags.quiet {
+		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 	}
-	model, provider, err := a.model()
-	if err != nil {
-		return nil, err
-	}
-	t := &turns{a: a, log: log, lines: terminal.NewLines(a.s.in)}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(t.lines), past)
-	if err != nil {
-		return nil, err
-	}
-	t.dispatcher, t.tools = d, toolset{catalog: catalog, ceiling: a.ceiling}
-	t.agent = a.newAgent(model, provider, d, log, past)
-	if id != "" {
-		return t, nil
-	}
-	e, err := a.started(ctx, log, catalog, mounts)
-	if err == nil && a.flags.json {
-		err = writeJSONEvent(a.s, e)
+	t := &turns{Session: s, a: a, lines: lines, tools: toolset{catalog: catalog, ceiling: a.ceiling}}
+	if a.flags.json && id == "" {
+		err = writeJSONEvent(a.s, s.Started)
 	}
 	return t, err
 }
 
-// run runs one turn and shows it.
-func (t *turns) run(ctx context.Context, prompt string) error {
+// show runs one turn and shows it.
+func (t *turns) show(ctx context.Context, prompt string) error {
 	a := t.a
 	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
-	for e, err := range t.agent.Run(ctx, prompt) {
+	for e, err := range t.Run(ctx, prompt) {
 		if err != nil {
 			return err
 		}
@@ -182,7 +165,7 @@ func (t *turns) run(ctx context.Context, prompt string) error {
 
 // endError is how the program ends after a turn that did not end in an answer.
 func (t *turns) endError(end session.TurnEnded) error {
-	goOn := "go on with `stockade session resume " + t.log.ID() + "`"
+	goOn := "go on with `stockade session resume " + t.Log.ID() + "`"
 	if t.chat {
 		goOn = "go on here"
 	}
@@ -192,7 +175,7 @@ func (t *turns) endError(end session.TurnEnded) error {
 	case session.EndLimit:
 		if end.Limit == "repeated_calls" {
 			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", t.a.cfg.RepeatedCalls),
-				hint: "say it in another way: " + goOn + "; `stockade session show " + t.log.ID() + "` shows what was tried"}
+				hint: "say it in another way: " + goOn + "; `stockade session show " + t.Log.ID() + "` shows what was tried"}
 		}
 		hint := "raise it with --max-turns or max_tool_turns, or " + goOn
 		if most, ok := t.a.ceiling.Limits["max_tool_turns"]; ok && int64(t.a.cfg.MaxToolTurns) >= most.Value {
@@ -208,7 +191,7 @@ func (t *turns) endError(end session.TurnEnded) error {
 		return &exitErr{code: exitProvider, message: end.Error, hint: end.Hint}
 	case session.EndCancelled:
 		return &exitErr{code: exitInterrupted, message: "interrupted",
-			hint: "what was done is recorded: `stockade session show " + t.log.ID() + "`"}
+			hint: "what was done is recorded: `stockade session show " + t.Log.ID() + "`"}
 	}
 	return errors.New(end.Error)
 }
@@ -219,5 +202,5 @@ func runTurn(ctx context.Context, a *app, id, prompt string) error {
 	if err != nil {
 		return err
 	}
-	return t.run(ctx, prompt)
+	return t.show(ctx, prompt)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
@@ -37,7 +38,7 @@ func TestMain(m *testing.M) {
 		accountHome = func() string { return home }
 	}
 	if os.Getenv("TEST_NOTHING_PREBUILT") != "" {
-		prebuilt = nil
+		prebuilt = func(string) fs.FS { return nil }
 	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		// Beside the cache of its home, so that scripts see which there were.

@@ -10,9 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/secret"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // vault is where secrets are kept. It opens nothing yet. anew lets a file that
@@ -29,36 +27,6 @@ func (a *app) secretsFile(anew bool) *secret.File {
 		Path: a.dirs.secrets(), Key: a.dirs.secretsKey(), Passphrase: a.askPassphrase, NewPassphrase: anew,
 	})
 }
-
-// learnSecrets reads the secrets that the tools of a catalog ask for, so that
-// they are known before anything that may hold one is shown or recorded, and a
-// passphrase is asked for before a turn and not in the middle of one. Where no
-// tool asks for any, nothing is opened. The provider's key is a secret, too.
-func (a *app) learnSecrets(ctx context.Context, catalog *tool.Catalog) {
-	defer a.asked.Store(true)
-	if key := a.s.env(a.cfg.Model.APIKeyEnv); len(key) >= minKeyBytes {
-		a.known.Add(key)
-	}
-	seen := map[string]bool{} // names, and what was said
-	for _, name := range catalog.Names() {
-		e, _ := catalog.Find(name)
-		for _, s := range e.Capabilities.Secrets {
-			if seen[s.Name] {
-				continue
-			}
-			seen[s.Name] = true
-			_, err := a.vault(false).Get(ctx, s.Name)
-			if err != nil && !errors.Is(err, secret.ErrNotFound) && !seen[err.Error()] {
-				seen[err.Error()] = true // one reason can hold for all of them
-				a.s.note("warning: a secret cannot be read: %v", err)
-			}
-		}
-	}
-}
-
-// minKeyBytes is how long the key of a provider is at least. What is shorter is a
-// word for a local server, such as "ollama", and stands in ordinary text.
-const minKeyBytes = 12
 
 // askPassphrase asks on the terminal, before turns only: in one, a question of
 // another kind may be open.
@@ -135,28 +103,6 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 		fmt.Fprintln(out)
 		return "", context.Cause(ctx)
 	}
-}
-
-// hostSecrets is the host function secrets on top of the vault.
-type hostSecrets struct{ a *app }
-
-// Placeholders implements hostmod.Secrets.
-func (h hostSecrets) Placeholders(granted []tool.Secret) hostmod.Placeholders {
-	return placeholders{secret.NewTable(granted, h.a.vault(false))}
-}
-
-type placeholders struct{ *secret.Table }
-
-// Placeholder implements hostmod.Placeholders.
-func (p placeholders) Placeholder(ctx context.Context, name string) (string, error) {
-	text, err := p.Table.Placeholder(ctx, name)
-	switch {
-	case errors.Is(err, secret.ErrNotGranted):
-		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
-	case errors.Is(err, secret.ErrNotFound):
-		err = fmt.Errorf("%w: %w", hostmod.ErrSecretMissing, err)
-	}
-	return text, err
 }
 
 // redact makes everything that is printed pass through a redactor.

@@ -74,7 +74,7 @@ func runSelftest(ctx context.Context, a *app, opts selftestOptions) (err error) 
 			err = fmt.Errorf("remove the scratch directory: %w", e)
 		}
 	}()
-	options := a.sandboxOptions()
+	options := a.door().SandboxOptions()
 	options.Compiling, options.Compiled, options.Logger = nil, nil, nil // what becomes of these modules is the result
 	target := selftest.NewSandbox(options, filepath.Join(scratch, "compiled"))
 	defer func() {

@@ -82,7 +82,7 @@ type sessionJSON struct {
 }
 
 func runSessionList(ctx context.Context, a *app, limit int) error {
-	st, err := a.store(ctx)
+	st, err := a.door().Store(ctx)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func runSessionList(ctx context.Context, a *app, limit int) error {
 }
 
 func runSessionShow(ctx context.Context, a *app, prefix string) error {
-	st, err := a.store(ctx)
+	st, err := a.door().Store(ctx)
 	if err != nil {
 		return err
 	}
@@ -226,7 +226,7 @@ func suffix(separator, s string) string {
 }
 
 func runSessionResume(ctx context.Context, a *app, args []string) error {
-	st, err := a.store(ctx)
+	st, err := a.door().Store(ctx)
 	if err != nil {
 		return err
 	}
@@ -295,6 +295,7 @@ func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
 	}
 	a.s.note("going on in %s, where the session began", work)
 	a.work = work
+	a.shut() // it was opened for another workspace
 	return a.loadConfig(ctx)
 }
 

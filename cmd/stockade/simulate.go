@@ -90,7 +90,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err := a.otherRules(files); err != nil {
 		return err
 	}
-	st, err := a.store(ctx)
+	st, err := a.door().Store(ctx)
 	if err != nil {
 		return err
 	}

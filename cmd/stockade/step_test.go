@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
-	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -25,7 +25,7 @@ import (
 func testApp(t testing.TB) *app {
 	t.Helper()
 	env := map[string]string{"HOME": t.TempDir(), "PATH": os.Getenv("PATH"), "NO_COLOR": "1"}
-	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}}
+	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}, known: new(secret.Redactor)}
 	a.flags.dir, a.flags.quiet = t.TempDir(), true
 	if err := a.open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -36,6 +36,7 @@ func testApp(t testing.TB) *app {
 
 // testSession is a new session of it, in which every question is answered yes.
 func testSession(t testing.TB, a *app) *dispatch.Dispatcher {
+	t.Helper()
 	fatal := func(err error) {
 		if err != nil {
 			t.Error(err)
@@ -46,11 +47,11 @@ func testSession(t testing.TB, a *app) *dispatch.Dispatcher {
 	fatal(err)
 	mounts, err := a.workspaceMounts()
 	fatal(err)
-	st, err := a.store(t.Context())
+	grants, err := a.grants(catalog, mounts)
 	fatal(err)
-	d, err := a.dispatcher(catalog, mounts, session.NewLog(st, session.NewID(time.Now()), time.Now), yes{}, agent.Past{})
+	s, err := a.door().Open(t.Context(), door.SessionOptions{Workspace: a.work, Catalog: catalog, Policy: grants, Approver: yes{}})
 	fatal(err)
-	return d
+	return s.Tools
 }
 
 // yes answers every question, after looking at what it says.

@@ -82,7 +82,7 @@ only with --large, and then every later call of it finds it compiled.`,
 			for _, file := range args {
 				mod, err := registry.File(file)
 				if err == nil {
-					err = a.sandbox().Compile(cmd.Context(), mod)
+					err = a.door().Sandbox().Compile(cmd.Context(), mod)
 				}
 				if err != nil {
 					failed = append(failed, err)
@@ -183,7 +183,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	if !ok {
 		return noTool(t.catalog, name)
 	}
-	beginning, err := a.sandbox().Beginning(ctx, e.Module)
+	beginning, err := a.door().Sandbox().Beginning(ctx, e.Module)
 	if err != nil {
 		return err
 	}

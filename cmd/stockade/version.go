@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"runtime/debug"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -16,18 +14,6 @@ func version() string {
 		return "stockade (devel)"
 	}
 	return "stockade " + info.Main.Version
-}
-
-// build names this build of the program: its version and, because a developer
-// builds many of one, the size and the time of its file.
-func build() string {
-	name := version()
-	if file, err := os.Executable(); err == nil {
-		if st, err := os.Stat(file); err == nil {
-			name += fmt.Sprintf(" %d %s", st.Size(), st.ModTime().UTC().Format(time.RFC3339Nano))
-		}
-	}
-	return name
 }
 
 func newVersionCmd(a *app) *cobra.Command {

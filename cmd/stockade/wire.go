@@ -2,24 +2,18 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/config"
-	"github.com/stockade-dev/stockade/host/dispatch"
-	"github.com/stockade-dev/stockade/host/egress"
-	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/secret"
-	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -46,12 +40,10 @@ type app struct {
 	secrets *secret.Vault
 	asked   atomic.Bool // no passphrase is asked for any more
 
-	screen   terminal.Screen
-	unasked  unasked
-	box      *sandbox.Sandbox
-	out      *egress.Egress
-	sessions session.Store
-	closers  []func() error
+	screen  terminal.Screen
+	unasked unasked
+	opened  *door.Door
+	closers []func() error
 }
 
 // globalFlags are the flags of every command.
@@ -87,30 +79,15 @@ func workspace(dir string) (string, error) {
 	if dir == "" {
 		dir = "."
 	}
-	abs, err := directory(dir)
+	abs, err := door.Directory(dir)
 	if err != nil {
 		return "", usageError("-C names the directory to work in", "workspace: %v", err)
 	}
 	return abs, nil
 }
 
-// directory is the name of a directory without symbolic links: the one under
-// which guests see it.
-func directory(name string) (string, error) {
-	abs, err := filepath.Abs(name)
-	if err == nil {
-		abs, err = filepath.EvalSymlinks(abs)
-	}
-	if err != nil {
-		return "", err
-	}
-	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
-		return "", fmt.Errorf("%s is not a directory", abs)
-	}
-	return abs, nil
-}
-
 func (a *app) close() {
+	a.shut()
 	for _, f := range slices.Backward(a.closers) {
 		if err := f(); err != nil {
 			a.s.note("close: %v", err)
@@ -119,22 +96,45 @@ func (a *app) close() {
 	a.closers = nil
 }
 
+// door is where calls are made. What was opened for another configuration is
+// closed first, see [app.shut].
+func (a *app) door() *door.Door {
+	if a.opened == nil {
+		a.opened = door.New(door.Options{
+			Program: version(), Layers: a.layers, Sandbox: a.sandboxOptions(), Stages: a.dirs.stages(), Sessions: a.dirs.sessions(),
+			Egress: a.egress, Secrets: a.vault(false), Known: a.known, Note: a.s.note, Logger: a.logger(),
+		})
+	}
+	return a.opened
+}
+
+// shut closes what was opened for calls; it is opened anew when it is needed.
+func (a *app) shut() {
+	if a.opened == nil {
+		return
+	}
+	if err := a.opened.Close(); err != nil {
+		a.s.note("close: %v", err)
+	}
+	a.opened = nil
+}
+
 func (a *app) onClose(f func() error) { a.closers = append(a.closers, f) }
 
-// policy makes the policy of this run: the mounts, what was remembered and
+// grants are what this run opens and answers: the mounts, what was remembered and
 // what the flags answer.
-func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Policy, error) {
+func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Options, error) {
 	if _, err := a.checkNames(catalog); err != nil {
-		return nil, err
+		return policy.Options{}, err
 	}
 	rules, err := a.remembered()
 	if err != nil {
-		return nil, err
+		return policy.Options{}, err
 	}
 	for _, text := range a.flags.allow {
 		r, err := policy.ParseAnswer(text, catalog)
 		if err != nil {
-			return nil, err
+			return policy.Options{}, err
 		}
 		rules = append(rules, r)
 	}
@@ -151,44 +151,55 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		}
 	}
 	hosts, err := a.netRules()
+	return policy.Options{
+		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
+		Project: a.work,
+	}, err
+}
+
+// policy makes the policy of this run.
+func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Policy, error) {
+	opts, err := a.grants(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
-	return policy.New(policy.Options{
-		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
-		Layers: a.layers, Project: a.work,
-	}), nil
+	return a.door().Policy(opts)
 }
 
-// flagMounts are the directories of --mount: DIR, DIR:rw or DIR:ro.
+// flagMounts are the directories of --mount.
 func (a *app) flagMounts() ([]policy.Mount, error) {
 	var out []policy.Mount
 	for _, spec := range a.flags.mounts {
-		host, readOnly := strings.CutSuffix(spec, ":ro")
-		if !readOnly {
-			host = strings.TrimSuffix(host, ":rw")
-		}
-		if host == "" {
-			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "--mount %q names no directory", spec)
-		}
-		dir, err := directory(host)
+		m, err := door.ParseMount(spec)
 		if err != nil {
-			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "--mount %s: %v", spec, err)
+			what := fmt.Sprintf("--mount %s: %v", spec, err)
+			if errors.Is(err, door.ErrNoDirectory) {
+				what = fmt.Sprintf("--mount %q %v", spec, err)
+			}
+			return nil, usageError("a mount is DIR or DIR:rw, or DIR:ro to keep it from being changed", "%s", what)
 		}
-		out = addMount(out, policy.Mount{Host: dir, Write: !readOnly, Named: "--mount " + spec})
+		m.Named = "--mount " + spec
+		out = append(out, m)
 	}
 	return out, nil
 }
 
-// addMount adds a mount. Of one that is named twice the narrower form holds.
-func addMount(mounts []policy.Mount, m policy.Mount) []policy.Mount {
-	if i := slices.IndexFunc(mounts, func(o policy.Mount) bool { return o.Host == m.Host }); i >= 0 {
-		if mounts[i].Write {
-			mounts[i] = m
+// warnMounts says which mounts the ceiling leaves out or narrows.
+func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
+	for _, m := range policy.Narrowest(mounts) {
+		switch kept, ok, from := a.ceiling.PermitsMount(m); {
+		case !ok:
+			a.s.note("warning: tools are not shown %s: %s", m.Host, from)
+			continue
+		case kept != m:
+			a.s.note("warning: tools can only read %s: %s", m.Host, from)
 		}
-		return mounts
+		if m.Host == "/" && m.Host != a.work {
+			a.s.note("warning: / is mounted; every tool can read all that you can, but for /proc, /sys and /dev")
+			a.s.hint("mount the directories that tools need")
+		}
 	}
-	return append(mounts, m)
+	return mounts
 }
 
 // workspaceMounts are the workspace and whatever else the user mounts.
@@ -202,54 +213,26 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 		if rest, ok := strings.CutPrefix(m.Path, "~"); ok {
 			m.Path = filepath.Join(a.s.env("HOME"), rest)
 		}
-		dir, err := directory(m.Path)
+		dir, err := door.Directory(m.Path)
 		if err != nil {
 			return nil, usageError("mend mounts in "+a.cfg.Source("mounts"), "mount %s: %v", m.Path, err)
 		}
-		mounts = addMount(mounts, policy.Mount{Host: dir, Write: !m.ReadOnly, Named: "mounts in " + a.cfg.Source("mounts")})
+		mounts = append(mounts, policy.Mount{Host: dir, Write: !m.ReadOnly, Named: "mounts in " + a.cfg.Source("mounts")})
 	}
 	flagged, err := a.flagMounts()
-	for _, m := range flagged {
-		mounts = addMount(mounts, m)
-	}
-	return a.permitMounts(mounts), err
+	return a.warnMounts(append(mounts, flagged...)), err
 }
 
-// dispatcher puts the one door together.
-func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver, past agent.Past) (*dispatch.Dispatcher, error) {
-	p, err := a.policy(catalog, mounts)
+// openSession opens a session for calls in the workspace.
+func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []policy.Mount, lines *terminal.Lines, opts door.SessionOptions) (*door.Session, error) {
+	grants, err := a.grants(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
-	return dispatch.New(dispatch.Options{
-		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Session: log.ID(), Remember: a.remember,
-		Spent: past.Fuel, Calls: past.Calls, Redact: a.known,
-	}), nil
-}
-
-// started records the first event of a new session, and what comes right after
-// it: each record takes a write to the disk.
-func (a *app) started(ctx context.Context, log *session.Log, catalog *tool.Catalog, mounts []policy.Mount, next ...session.Draft) (session.Event, error) {
-	body := session.Started{Program: version(), Workspace: a.work, Mounts: []string{}, Tools: catalog.Names()}
-	for _, m := range mounts {
-		body.Mounts = append(body.Mounts, m.String())
-	}
-	data, err := json.Marshal(body)
-	if err != nil {
-		return session.Event{}, err
-	}
-	events, err := log.Append(ctx, append([]session.Draft{{Type: session.TypeSessionStarted, Body: data}}, next...)...)
-	if err != nil {
-		return session.Event{}, err
-	}
-	return events[0], nil
-}
-
-// newAgent wires the loop.
-func (a *app) newAgent(m llm.Model, provider string, tools agent.Tools, log *session.Log, past agent.Past) *agent.Agent {
-	return agent.New(agent.Options{
-		Model: m, Provider: provider, Name: a.cfg.Model.Name, Tools: tools, Log: log, Past: past,
-		System: systemPrompt(a.work, a.cfg.SystemPrompt), Cwd: a.work,
-		MaxSteps: a.cfg.MaxToolTurns, MaxCallsPerStep: a.cfg.MaxToolCallsPerTurn, RepeatedCalls: a.cfg.RepeatedCalls, HistoryChars: a.cfg.HistoryCharBudget,
-	})
+	opts.Workspace, opts.Catalog, opts.Policy, opts.Remember, opts.Approver = a.work, catalog, grants, a.remember, a.approver(lines)
+	d := a.door()
+	d.Know(a.s.env(a.cfg.Model.APIKeyEnv)) // also where no model is asked
+	s, err := d.Open(ctx, opts)
+	a.asked.Store(true)
+	return s, err
 }

@@ -1,4 +1,4 @@
-// Package dispatch is the one door to every tool, for the agent and for
+// Package dispatch is the one way to every tool, for the agent and for
 // `stockade call` alike. [Dispatcher.Start] begins a call and returns at once;
 // [Dispatcher.Call] waits for it, and [Dispatcher.CallAll] carries out those of
 // one reply, side by side where they only read. What a call goes through is in call.go, and

@@ -73,7 +73,7 @@ func New(opts Options) *Policy {
 		tier:       opts.Tier,
 		index:      newIndex(),
 	}
-	for _, m := range opts.Mounts {
+	for _, m := range Narrowest(opts.Mounts) {
 		if m, ok, _ := ceiling.PermitsMount(m); ok {
 			p.mounts = append(p.mounts, m)
 		}

@@ -22,6 +22,9 @@ func NewVault(keyring *Keyring, file *File, known *Redactor) *Vault {
 	return &Vault{keyring: keyring, file: file, known: known}
 }
 
+// Known is the redactor that knows every value that was read or set.
+func (v *Vault) Known() *Redactor { return v.known }
+
 // holder returns the store that holds a name, nil if none does. It does not ask
 // the keyring, which may not be there: its list of names is enough.
 func (v *Vault) holder(ctx context.Context, name string) (Store, error) {

@@ -64,6 +64,8 @@ var table = map[string][]string{
 	"host/dispatch": {"host/diff", "host/tool", "host/policy", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
+	"host/door": {"guests", "host/agent", "host/dispatch", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/registry",
+		"host/sandbox", "host/sandbox/hostmod", "host/sandbox/wasi", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/tool"},
 
 	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/shellword", "host/tool"},
 

@@ -1,0 +1,264 @@
+package door
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/agent"
+	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/session/export"
+	"github.com/stockade-dev/stockade/host/session/sqlite"
+)
+
+// Options says what the sessions of a process share. The zero value of each field
+// is its default.
+type Options struct {
+	// Program is the name and the version of the program, for the record. Empty:
+	// those of the main module.
+	Program string
+	// Layers are what the administrator, the user, the project, the environment
+	// and the flags permit, in all sessions. None: there is no ceiling.
+	Layers []policy.Layer
+	// Sandbox says how modules are compiled and run. Services, Redact, StageDir and
+	// Build are filled in, and so are Prebuilt, with the native code of the built-in
+	// tools, and Logger, where they are nil. Without a Spawner, of which [Children]
+	// is one, modules of others are not compiled.
+	Sandbox sandbox.Options
+	// Stages is a directory for what calls change before that is committed. Empty:
+	// in memory, 64 MiB at most for each call.
+	Stages string
+	// Sessions is the file with the log. It is made where it is missing, and its
+	// locks are beside it. Empty: a temporary one, which is removed by Close.
+	Sessions string
+	// Egress makes the way out to the network, when it is first needed. Nil: no
+	// proxy, and the authorities of the system.
+	Egress func() (*egress.Egress, error)
+	// Secrets is where secrets are kept. Nil: there are none.
+	Secrets *secret.Vault
+	// Known takes secrets out of whatever is recorded, shown or sent. Nil: that of
+	// Secrets, or a new one.
+	Known *secret.Redactor
+	// Note tells a person of something that is no result. Nil: nobody is told.
+	Note   func(format string, args ...any)
+	Logger *slog.Logger // nil: silent
+}
+
+// Door is what the sessions of a process share. It is safe for concurrent use.
+type Door struct {
+	opts    Options // fixed at creation
+	ceiling policy.Ceiling
+	egress  func() (*egress.Egress, error)
+
+	mu       sync.Mutex // held also while something is opened
+	box      *sandbox.Sandbox
+	store    session.Store
+	locks    string   // the directory of the locks, once the store is open
+	own      []string // what no tool is shown: our own files
+	sessions map[*Session]bool
+	closers  []func() error
+}
+
+// New makes a door. It opens nothing, and reports nothing: options that cannot work
+// are the error of what needs them.
+func New(opts Options) *Door {
+	opts.Program = cmp.Or(opts.Program, mainModule())
+	switch {
+	case opts.Known != nil:
+	case opts.Secrets != nil:
+		opts.Known = opts.Secrets.Known()
+	default:
+		opts.Known = new(secret.Redactor)
+	}
+	if opts.Note == nil {
+		opts.Note = func(string, ...any) {}
+	}
+	d := &Door{opts: opts, ceiling: policy.Meet(opts.Layers), sessions: map[*Session]bool{}}
+	if opts.Egress == nil {
+		opts.Egress = func() (*egress.Egress, error) {
+			return egress.New(egress.Options{Redact: opts.Known, Logger: opts.Logger})
+		}
+	}
+	d.egress = sync.OnceValues(opts.Egress)
+	d.hide(opts.Stages, opts.Sandbox.CacheDir)
+	return d
+}
+
+// hide keeps files of the door out of the sight of tools.
+func (d *Door) hide(names ...string) {
+	for _, name := range names {
+		if name != "" && !slices.Contains(d.own, name) {
+			d.own = append(d.own, name)
+		}
+	}
+}
+
+func mainModule() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Path != "" {
+		return info.Main.Path + " " + info.Main.Version
+	}
+	return "unknown"
+}
+
+// Close closes the sessions and whatever they share. No call may be running. The
+// door can be used again, and opens what it needs anew.
+func (d *Door) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var errs []error
+	for s := range d.sessions {
+		errs = append(errs, s.end())
+	}
+	clear(d.sessions)
+	for _, f := range slices.Backward(d.closers) {
+		errs = append(errs, f())
+	}
+	d.closers, d.box, d.store = nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// Sandbox is where modules run. It reads and compiles nothing yet.
+func (d *Door) Sandbox() *sandbox.Sandbox {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.box != nil {
+		return d.box
+	}
+	opts := d.SandboxOptions()
+	if d.opts.Stages != "" {
+		stages := newStages(d.opts.Stages, d.opts.Note)
+		d.closers = append(d.closers, stages.close)
+		opts.StageDir = stages.dir
+	}
+	d.box = sandbox.New(opts)
+	d.closers = append(d.closers, d.box.Close)
+	return d.box
+}
+
+// SandboxOptions are those of [Door.Sandbox] but for StageDir, for a sandbox that
+// is like it and on its own.
+func (d *Door) SandboxOptions() sandbox.Options {
+	opts := d.opts.Sandbox
+	opts.Build, opts.Redact = build(d.opts.Program), d.opts.Known
+	opts.Services = hostmod.Services{Exec: jailExec{d.opts.Known}, HTTP: guestHTTP{d.egress}}
+	if d.opts.Secrets != nil {
+		opts.Services.Secrets = hostSecrets{d.opts.Secrets}
+	}
+	if opts.Prebuilt == nil {
+		opts.Prebuilt = guests.Native
+	}
+	if opts.Logger == nil {
+		opts.Logger = d.opts.Logger
+	}
+	return opts
+}
+
+// build names this build of a program: its version and, because a developer builds
+// many of one, the size and the time of its file.
+func build(program string) string {
+	if file, err := os.Executable(); err == nil {
+		if st, err := os.Stat(file); err == nil {
+			program += fmt.Sprintf(" %d %s", st.Size(), st.ModTime().UTC().Format(time.RFC3339Nano))
+		}
+	}
+	return program
+}
+
+// Policy makes a policy under the layers of the door, which leaves out what the
+// door itself keeps on disk.
+func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
+	if opts.Layers != nil {
+		return nil, errors.New("layers are those of the door: they hold for all of its sessions")
+	}
+	opts.Layers = d.opts.Layers
+	d.mu.Lock()
+	opts.Masked = slices.Concat(opts.Masked, d.own)
+	d.mu.Unlock()
+	return policy.New(opts), nil
+}
+
+// PlaceError says that there is no place in which sessions could be kept.
+type PlaceError struct{ Err error }
+
+func (e *PlaceError) Error() string { return e.Err.Error() }
+
+func (e *PlaceError) Unwrap() error { return e.Err }
+
+// Store is the log of all sessions, exported as the layers require. When it is
+// opened, the calls that a crash has left open get a result that says so. The
+// error may be a *PlaceError, an *export.Error or a *sqlite.OpenError.
+func (d *Door) Store(ctx context.Context) (session.Store, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.store != nil {
+		return d.store, nil
+	}
+	name := d.opts.Sessions
+	if name == "" {
+		dir, err := os.MkdirTemp("", "stockade-sessions-")
+		if err != nil {
+			return nil, &PlaceError{err}
+		}
+		d.closers = append(d.closers, func() error { return os.RemoveAll(dir) })
+		name = filepath.Join(dir, "sessions.db")
+	}
+	d.locks = filepath.Join(filepath.Dir(name), "locks") // beside what they guard
+	d.hide(name, name+"-wal", name+"-shm", d.locks)
+	if err := os.MkdirAll(d.locks, 0o700); err != nil {
+		return nil, &PlaceError{err}
+	}
+	db, err := sqlite.Open(ctx, name, nil)
+	if err != nil {
+		return nil, fmt.Errorf("sessions: %w", err)
+	}
+	st, err := export.New(db, d.ceiling.AuditExports)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	d.closers = append(d.closers, st.Close)
+	d.store = st
+	return st, d.settle(ctx, st)
+}
+
+// settle gives each call that was intended and has no result one that says so,
+// unless the process that runs it is still alive.
+func (d *Door) settle(ctx context.Context, st session.Store) error {
+	open, err := st.OpenCalls(ctx)
+	if err != nil || len(open) == 0 {
+		return err
+	}
+	dead := map[string]bool{} // sessions whose process is gone
+	for _, c := range open {
+		if _, ok := dead[c.Session]; !ok {
+			unlock, err := session.Lock(d.locks, c.Session)
+			if err != nil && !errors.Is(err, session.ErrInUse) {
+				return err
+			}
+			if dead[c.Session] = err == nil; dead[c.Session] {
+				defer func() { _ = unlock() }()
+			}
+		}
+		if !dead[c.Session] {
+			continue
+		}
+		if err := agent.Interrupt(ctx, st, c); err != nil {
+			return err
+		}
+		d.opts.Note("a call of %s in session %s was interrupted; its result is recorded as such", c.Name, c.Session)
+	}
+	return nil
+}

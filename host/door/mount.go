@@ -1,0 +1,44 @@
+package door
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Directory is the name of a directory without symbolic links: the one under
+// which guests see it.
+func Directory(name string) (string, error) {
+	abs, err := filepath.Abs(name)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return "", err
+	}
+	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
+		return "", fmt.Errorf("%s is not a directory", abs)
+	}
+	return abs, nil
+}
+
+// ErrNoDirectory is the error of a mount that names none.
+var ErrNoDirectory = errors.New("names no directory")
+
+// ParseMount reads DIR or DIR:rw, which tools can write to, and DIR:ro, which they
+// can read. The directory is there, and is named without symbolic links.
+func ParseMount(text string) (policy.Mount, error) {
+	name, readOnly := strings.CutSuffix(text, ":ro")
+	if !readOnly {
+		name = strings.TrimSuffix(name, ":rw")
+	}
+	if name == "" {
+		return policy.Mount{}, ErrNoDirectory
+	}
+	dir, err := Directory(name)
+	return policy.Mount{Host: dir, Write: !readOnly, Named: text}, err
+}

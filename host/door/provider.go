@@ -1,0 +1,155 @@
+package door
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/agent"
+	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/llm/offline"
+	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// The providers.
+const (
+	ProviderAuto    = "auto"    // openai if there is a key or an address, offline otherwise
+	ProviderOpenAI  = "openai"  // and whatever speaks its API
+	ProviderOffline = "offline" // a small planner in this process, for demonstrations
+)
+
+// Provider is where a model is.
+type Provider struct {
+	Name string // one of the constants
+	// Client says how it is reached; Name, HTTPClient and, of the offline model, the
+	// rest are filled in.
+	Client openai.Options
+	Retry  llm.RetryOptions
+	// Rules are the user's for the network: what they deny is denied to the provider
+	// too, whose own host needs no rule.
+	Rules []policy.NetRule
+}
+
+// ModelError says why no model can be asked.
+type ModelError struct {
+	Fault ModelFault
+	What  string
+	// Permitted is what a layer permits instead; nothing is known where it is empty.
+	Permitted []string
+}
+
+func (e *ModelError) Error() string { return e.What }
+
+// ModelFault is what is wrong with a provider.
+type ModelFault int
+
+// The faults.
+const (
+	FaultProvider  ModelFault = iota // there is no such provider
+	FaultKey                         // it needs a key
+	FaultName                        // it needs the name of a model
+	FaultAddress                     // its address cannot be used
+	FaultDenied                      // a layer does not permit the provider
+	FaultDeniedURL                   // a layer does not permit its address
+)
+
+// connect makes the model of a provider, after asking the layers, and before
+// anything is sent.
+func (s *Session) connect(opts *agent.Options, p Provider) error {
+	if p.Name == ProviderAuto {
+		p.Name = ProviderOffline
+		if p.Client.APIKey != "" || p.Client.BaseURL != "" {
+			p.Name = ProviderOpenAI
+		}
+	}
+	err := s.door.permits(p.Name)
+	if err == nil && p.Name != ProviderOffline { // which this process serves
+		err = s.door.permitsURL(p.Client.BaseURL)
+	}
+	if err != nil {
+		return err
+	}
+	p.Client.Name = p.Name
+	switch p.Name {
+	case ProviderOpenAI:
+		if p.Client.APIKey == "" && p.Client.BaseURL == "" {
+			return &ModelError{Fault: FaultKey, What: "no API key: " + p.Client.KeyEnv + " is not set"}
+		}
+		if p.Client.Model == "" {
+			return &ModelError{Fault: FaultName, What: "no model is named"}
+		}
+	case ProviderOffline:
+		// The offline model is served over the real wire format and read by the real
+		// client, so that a turn with it exercises everything that a turn with a
+		// provider does.
+		token := rand.Text()
+		server := offline.NewServer(offline.Planner{}, &offline.ServerOptions{Token: token})
+		url, err := server.Start("127.0.0.1:0")
+		if err != nil {
+			return fmt.Errorf("offline model: %w", err)
+		}
+		s.closers = append(s.closers, func() error { return server.Close(context.Background()) })
+		p.Client.APIKey, p.Client.BaseURL, p.Client.Model = token, url, "offline"
+	default:
+		return &ModelError{Fault: FaultProvider, What: fmt.Sprintf("unknown provider %q", p.Name)}
+	}
+	if err := s.door.reach(&p.Client, p.Rules); err != nil {
+		return err
+	}
+	opts.Model, opts.Provider, s.Provider = llm.Retry(openai.New(p.Client), &p.Retry), p.Name, p.Name
+	return nil
+}
+
+// permits asks the layers whether a provider may be asked.
+func (d *Door) permits(provider string) error {
+	return denied(FaultDenied, fmt.Sprintf("the provider %q", provider), provider, d.ceiling.Providers)
+}
+
+// permitsURL asks them about its address; empty is its own.
+func (d *Door) permitsURL(base string) error {
+	what := fmt.Sprintf("the address %q of the provider", base)
+	if base == "" {
+		what = "the provider's own address"
+	}
+	return denied(FaultDeniedURL, what, base, d.ceiling.BaseURLs)
+}
+
+// denied is the error of what is not in all of the lists; nil if it is.
+func denied(fault ModelFault, what, value string, lists []policy.List) error {
+	ok, from := policy.Permits(lists, value)
+	if ok {
+		return nil
+	}
+	e := &ModelError{Fault: fault, What: fmt.Sprintf("%s is not permitted: %s", what, from)}
+	for _, l := range lists {
+		if len(l.Values) > 0 {
+			e.Permitted = l.Values
+			break
+		}
+	}
+	return e
+}
+
+// reach gives the client of a model the way to its own host, whatever it is, and
+// to nobody else.
+func (d *Door) reach(opts *openai.Options, rules []policy.NetRule) error {
+	base := opts.BaseURL
+	if base == "" {
+		base = openai.DefaultBaseURL
+	}
+	out, err := d.egress()
+	if err != nil {
+		return err
+	}
+	network, err := egress.ProviderNetwork(base, rules)
+	if err != nil {
+		return &ModelError{Fault: FaultAddress, What: err.Error()}
+	}
+	if opts.Name != ProviderOffline { // which this process serves
+		network = d.ceiling.Narrows(network)
+	}
+	opts.HTTPClient = out.Client(network)
+	return nil
+}

@@ -1,0 +1,64 @@
+package door
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/llm/openai"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// under is a door with an administrator's list of hosts.
+func under(hosts ...string) *Door {
+	return New(Options{Layers: []policy.Layer{{Source: policy.SourceAdmin, Ceiling: policy.Ceiling{
+		Hosts: []policy.List{{Values: hosts, From: policy.From{Source: policy.SourceAdmin, Origin: "policy.toml: network.hosts"}}},
+	}}}})
+}
+
+// get asks a provider through the client that it has.
+func get(d *Door, opts openai.Options, rules ...policy.NetRule) (string, error) {
+	if err := d.reach(&opts, rules); err != nil {
+		return "", err
+	}
+	resp, err := opts.HTTPClient.Get(opts.BaseURL)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return string(body), err
+}
+
+func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "model") }))
+	defer server.Close()
+	allowed, err := policy.ParseNetRule(policy.Allow, server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		hosts []string
+		want  bool
+	}{{[]string{"127.0.0.1"}, true}, {[]string{"models.example"}, false}, {[]string{"127.0.0.2"}, false}, {nil, false}} {
+		got, err := get(under(c.hosts...), openai.Options{BaseURL: server.URL}, allowed)
+		if denial := policy.Denied(err); c.want != (err == nil) || !c.want && (denial == nil || denial.Source != policy.SourceAdmin) {
+			t.Errorf("under %q: %q, %v", c.hosts, got, err)
+		}
+	}
+	name, err := policy.ParseNetRule(policy.Allow, "api.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := get(under("models.example"), openai.Options{BaseURL: "https://api.example/v1"}, name)
+	if denial := policy.Denied(err); denial == nil || denial.AllowFlag() != "" || !strings.Contains(err.Error(), "not on the administrator's list") {
+		t.Errorf("a name: %q, %v", got, err)
+	}
+	// The offline model is this process.
+	if got, err := get(under("models.example"), openai.Options{Name: ProviderOffline, BaseURL: server.URL}); err != nil || got != "model" {
+		t.Errorf("the offline model: %q, %v", got, err)
+	}
+}
