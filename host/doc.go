@@ -33,6 +33,7 @@
 //	llm/offline      the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest      the suite that every Model passes
 //	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached; the paths that need care
+//	effect           the vocabulary of what is done outside of the sandbox: a process, a request, a secret that is used; and how each fails
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
 //	shellword        text as one word of a command line, to be copied

@@ -1,18 +1,15 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm/openai"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 )
 
 // netRules are the user's: network.allow, network.deny and --allow-net.
@@ -129,35 +126,5 @@ func (a *app) reachProvider(opts *openai.Options) error {
 	return nil
 }
 
-// guestHTTP is the host function http on top of egress, which is made when the
-// first guest makes a request: reading the certificate authorities takes
-// longer than most calls.
-type guestHTTP struct {
-	egress func() (*egress.Egress, error)
-}
-
-// Fetch implements hostmod.HTTP.
-func (h guestHTTP) Fetch(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
-	out, err := h.egress()
-	if err != nil {
-		return nil, &hostmod.HTTPError{Case: hostmod.HTTPDenied, Err: fmt.Errorf("the network is not configured: %w", err)}
-	}
-	resp, err := out.Fetch(ctx, grant, egress.Request(req))
-	if err == nil {
-		answer := hostmod.HTTPResponse(*resp)
-		return &answer, nil
-	}
-	failure := &hostmod.HTTPError{Case: hostmod.HTTPProtocol, Err: err}
-	if e, ok := errors.AsType[*egress.Error](err); ok {
-		failure.Limit = uint64(e.Limit)
-		failure.Case = map[egress.Kind]uint8{
-			egress.Denied: hostmod.HTTPDenied, egress.Invalid: hostmod.HTTPInvalid, egress.DNS: hostmod.HTTPDNS,
-			egress.Connect: hostmod.HTTPConnect, egress.TLS: hostmod.HTTPTLS, egress.Timeout: hostmod.HTTPTimeout,
-			egress.TooLarge: hostmod.HTTPTooLarge, egress.Protocol: hostmod.HTTPProtocol,
-		}[e.Kind]
-	}
-	return nil, failure
-}
-
 // guestNetwork is the service behind the host function http.
-func (a *app) guestNetwork() hostmod.HTTP { return guestHTTP{sync.OnceValues(a.egress)} }
+func (a *app) guestNetwork() effect.HTTP { return egress.Later(sync.OnceValues(a.egress)) }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -137,28 +136,6 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 		fmt.Fprintln(out)
 		return "", context.Cause(ctx)
 	}
-}
-
-// hostSecrets is the host function secrets on top of the vault.
-type hostSecrets struct{ a *app }
-
-// Placeholders implements hostmod.Secrets.
-func (h hostSecrets) Placeholders(granted []tool.Secret) hostmod.Placeholders {
-	return placeholders{secret.NewTable(granted, h.a.vault(false))}
-}
-
-type placeholders struct{ *secret.Table }
-
-// Placeholder implements hostmod.Placeholders.
-func (p placeholders) Placeholder(ctx context.Context, name string) (string, error) {
-	text, err := p.Table.Placeholder(ctx, name)
-	switch {
-	case errors.Is(err, secret.ErrNotGranted):
-		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
-	case errors.Is(err, secret.ErrNotFound):
-		err = fmt.Errorf("%w: %w", hostmod.ErrSecretMissing, err)
-	}
-	return text, err
 }
 
 // redact makes everything that is printed pass through a redactor.

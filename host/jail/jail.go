@@ -26,40 +26,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
 // Tier says how far processes are confined; 0 is not at all.
 const Tier = 0
-
-// Errors that callers tell apart.
-var (
-	// ErrDenied is returned for anything but the approved command.
-	ErrDenied = errors.New("denied")
-	// ErrNotFound is returned when there is no such program.
-	ErrNotFound = errors.New("command not found")
-)
-
-// Command is a process to start.
-type Command struct {
-	Argv []string
-	Dir  string // absolute
-	// Timeout and MaxOutput lower the grant's limits; 0 leaves them as they are.
-	Timeout   time.Duration
-	MaxOutput int // bytes of each stream that are kept, half of them from its end
-	// MergeStderr sends both streams to Stdout in the order of writing.
-	MergeStderr bool
-}
-
-// Outcome is what became of it.
-type Outcome struct {
-	Code      *int // nil when a signal ended the process
-	Signal    *int
-	TimedOut  bool
-	Stdout    []byte
-	Stderr    []byte
-	Truncated bool
-}
 
 // path is the PATH of every command: where systems keep their programs, and
 // nothing that a workspace or the caller's environment can choose.
@@ -75,12 +47,17 @@ type Redactor interface {
 	Stream() func(piece string, last bool) string
 }
 
-// Run runs the command that the grant allows. A command that fails, is killed
-// or runs out of time is an Outcome; an error means that it was not started. Its
-// output is redacted before it is cut; a nil redactor knows no secret.
-func Run(ctx context.Context, grant policy.Grant, cmd Command, redact Redactor) (Outcome, error) {
+// Jail starts the processes of tools. Its zero value is ready, and knows no
+// secret. It is safe for concurrent use.
+type Jail struct {
+	// Redact takes secrets out of output before that is cut.
+	Redact Redactor
+}
+
+// Run implements [effect.Exec].
+func (j Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.Ended, error) {
 	if err := grant.TakeExec(cmd.Argv, cmd.Dir); err != nil {
-		return Outcome{}, fmt.Errorf("%w: %w", ErrDenied, err)
+		return effect.Ended{}, &effect.Error{Kind: effect.Denied, Err: err}
 	}
 	limits := grant.Limits()
 	timeout := limits.ExecTimeout
@@ -93,22 +70,23 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command, redact Redactor) 
 	}
 	program, err := lookPath(cmd.Argv[0])
 	if err != nil {
-		return Outcome{}, err
+		return effect.Ended{}, err
 	}
 	// With a process group to set up, os/exec reports a missing directory as a
 	// missing program.
 	if st, err := os.Stat(cmd.Dir); err != nil {
-		return Outcome{}, fmt.Errorf("start %s: working directory: %w", cmd.Argv[0], err)
+		return effect.Ended{}, fmt.Errorf("start %s: working directory: %w", cmd.Argv[0], err)
 	} else if !st.IsDir() {
-		return Outcome{}, fmt.Errorf("start %s: working directory: %s is not a directory", cmd.Argv[0], cmd.Dir)
+		return effect.Ended{}, fmt.Errorf("start %s: working directory: %s is not a directory", cmd.Argv[0], cmd.Dir)
 	}
 	// The directory was approved by its name; a link in its place leads elsewhere.
 	if real, err := filepath.EvalSymlinks(cmd.Dir); err != nil || real != cmd.Dir {
-		return Outcome{}, fmt.Errorf("%w: the directory %s is not what it was when the command was approved", ErrDenied, cmd.Dir)
+		return effect.Ended{}, &effect.Error{Kind: effect.Denied,
+			Err: fmt.Errorf("the directory %s is not what it was when the command was approved", cmd.Dir)}
 	}
 	scratch, err := os.MkdirTemp("", "stockade-exec-")
 	if err != nil {
-		return Outcome{}, err
+		return effect.Ended{}, err
 	}
 	defer removeTree(scratch)
 
@@ -121,23 +99,28 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command, redact Redactor) 
 		"PATH=" + path, "HOME=" + scratch, "TMPDIR=" + scratch, "PWD=" + cmd.Dir,
 		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
 	}
-	stdout, stderr := newHeadTail(maxOutput, redact), newHeadTail(maxOutput, redact)
+	stdout, stderr := newHeadTail(maxOutput, j.Redact), newHeadTail(maxOutput, j.Redact)
 	c.Stdout, c.Stderr = stdout, stderr
 	if cmd.MergeStderr {
 		c.Stderr = stdout // os/exec makes one pipe of equal writers
 	}
 	if err := runGroup(c); err != nil {
-		return Outcome{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
+		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
 	stdout.end()
 	stderr.end()
-	out := Outcome{
-		Stdout: stdout.bytes(), Stderr: stderr.bytes(),
-		Truncated: stdout.cut() || stderr.cut(),
-		TimedOut:  errors.Is(ctx.Err(), context.DeadlineExceeded),
-	}
-	out.Code, out.Signal = status(c.ProcessState)
+	out := endOf(c.ProcessState, stdout, stderr)
+	out.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	return out, nil
+}
+
+func endOf(p *os.ProcessState, stdout, stderr *headTail) effect.Ended {
+	out := effect.Ended{
+		CPU:    p.UserTime() + p.SystemTime(),
+		Stdout: stdout.bytes(), Stderr: stderr.bytes(), Truncated: stdout.cut() || stderr.cut(),
+	}
+	out.Code, out.Signal = status(p)
+	return out
 }
 
 // runGroup starts a process in a group of its own and waits for its end, with
@@ -194,7 +177,7 @@ func lookPath(name string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%w: %s (looked in %s)", ErrNotFound, name, path)
+	return "", &effect.Error{Kind: effect.NotFound, Err: fmt.Errorf("command not found: %s (looked in %s)", name, path)}
 }
 
 // headTail keeps the first and the last half of its limit of what is written

@@ -18,8 +18,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 )
 
-// ChildCommand is the word behind which this program is the process that
-// compiles: whoever makes a Spawner passes what follows it to [CompileChild].
+// ChildCommand is the first argument of the process that compiles: a program that
+// was started with it passes the others to [CompileChild], and does nothing else.
 const ChildCommand = "compile-child"
 
 // What a child ends with. A program of Go that crashes ends with 2.

@@ -193,7 +193,7 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 		return &RefusedError{mod.Name, fmt.Sprintf(
 			"it has %d bytes; above %d MiB a module is compiled only if a person asks for it: stockade tool compile --large", mod.Bytes, LargeModuleBytes>>20)}
 	}
-	if s.opts.Spawner == nil && mod.Origin != tool.OriginBuiltin {
+	if s.opts.Spawn == nil && mod.Origin != tool.OriginBuiltin {
 		return &RefusedError{mod.Name, "it is not compiled: this program has no process of its own for that, which could be stopped; " +
 			"only built-in modules are compiled without"}
 	}
@@ -352,7 +352,7 @@ func nameOf(code []byte) (string, error) {
 
 // fill has a module compiled into the directory in which it lies.
 func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
-	if s.opts.Spawner != nil {
+	if s.opts.Spawn != nil {
 		job := s.job(int(mod.Bytes), 2) // more would also need more memory
 		if mod.Origin == tool.OriginBuiltin {
 			job = s.job(int(mod.Bytes), runtime.GOMAXPROCS(0)).unhurried()

@@ -2,58 +2,20 @@ package hostmod
 
 import (
 	"context"
-	"errors"
-	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// Exec starts the one process that a grant allows.
-type Exec interface {
-	Run(ctx context.Context, grant policy.Grant, cmd Command) (Outcome, error)
-}
-
-// Command is what exec.run asks for.
-type Command struct {
-	Argv        []string
-	Dir         string // absolute
-	Timeout     time.Duration
-	MaxOutput   int // bytes of each stream
-	MergeStderr bool
-}
-
-// Outcome is what became of a process.
-type Outcome struct {
-	Code      *int // exit status, unless a signal ended the process
-	Signal    *int
-	TimedOut  bool
-	Stdout    []byte
-	Stderr    []byte
-	Truncated bool
-}
-
-// ErrCommandNotFound is returned by Exec when there is no such program.
-var ErrCommandNotFound = errors.New("command not found")
-
-// ErrDenied is wrapped by a service that refuses.
-var ErrDenied = errors.New("denied")
-
-// Services are what the host functions stand on.
-type Services struct {
-	Exec    Exec
-	HTTP    HTTP
-	Secrets Secrets
-}
-
 // Call is one call in progress, as the host functions see it. One guest uses
 // it from one goroutine.
 type Call struct {
 	Grant    policy.Grant
 	Cwd      string
-	Services Services
+	Services effect.Services
 	// Files is the file system of the call; nil is none.
 	Files *wasi.FS
 	// Log takes the guest's messages; Progress its progress. Nil drops them.
@@ -67,10 +29,10 @@ type Call struct {
 	logBytes  int
 	reports   int
 
-	placeholders Placeholders // once they are asked for
+	placeholders effect.Placeholders // once they are asked for
 	// TimedOut is the outcome of the command if the command ran out of time:
 	// the call then counts as timed out whatever the guest makes of it.
-	TimedOut *Outcome
+	TimedOut *effect.Ended
 }
 
 // End ends what the guest has left behind, and waits for that. It is called

@@ -4,5 +4,6 @@
 // A host function acts for the [Call] that travels in the context of the
 // guest's call; without one, as while a module initialises, every function
 // refuses. What a function can reach is decided by the Call's grant and by the
-// [Services] behind it; a service that is nil is not granted to anybody.
+// services behind it; one that is nil is granted to nobody. How a service fails
+// is said in package effect, and which case of the WIT error that is, here.
 package hostmod
