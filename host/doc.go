@@ -37,7 +37,8 @@
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
 //	shellword        text as one word of a command line, to be copied
-//	secret           named secrets: keyring or encrypted file; placeholders of a call; the redactor
+//	secret           named secrets: keyring or encrypted file; placeholders of a call
+//	redact           takes secrets out of what leaves the process
 //	dispatch         one call: find → check → decide → approve → record → run → commit → record
 //	agent            the loop; history assembly
 //	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // Main runs the program and returns its exit code.
@@ -33,7 +33,7 @@ func Main(args []string, s *stdio) int {
 	if s.env("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	a := &app{s: s, known: new(secret.Redactor)}
+	a := &app{s: s, known: new(redact.Redactor)}
 	out := &output{w: s.out, failed: cancel}
 	s.out = out
 	s.redact(a.known)

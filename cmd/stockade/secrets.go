@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -139,7 +140,7 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 }
 
 // redact makes everything that is printed pass through a redactor.
-func (s *stdio) redact(r *secret.Redactor) {
+func (s *stdio) redact(r *redact.Redactor) {
 	s.known = r
 	out := r.Writer(s.out)
 	s.out, s.flush = out, out.Flush
@@ -147,7 +148,7 @@ func (s *stdio) redact(r *secret.Redactor) {
 }
 
 // messages is a writer that gets whole messages: nothing of one is held back.
-type messages struct{ w *secret.Writer }
+type messages struct{ w *redact.Writer }
 
 func (m messages) Write(p []byte) (int, error) {
 	n, err := m.w.Write(p)
@@ -156,7 +157,7 @@ func (m messages) Write(p []byte) (int, error) {
 
 // redactQuestion takes secrets out of what a person is asked. What runs, and
 // what the answer is bound to, is the question's call as it was made.
-func redactQuestion(r *secret.Redactor, q policy.Question) policy.Question {
+func redactQuestion(r *redact.Redactor, q policy.Question) policy.Question {
 	q.Call.Args = r.JSON(q.Call.Args)
 	for _, text := range []*string{&q.Reason, &q.Command, &q.Dir, &q.Says, &q.Changes, &q.Warning, &q.Allow} {
 		*text = r.Text(*text)

@@ -20,6 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
@@ -45,7 +46,7 @@ type app struct {
 	// before it ends the program.
 	turn atomic.Pointer[context.CancelCauseFunc]
 
-	known   *secret.Redactor // takes secrets out of whatever leaves the process
+	known   *redact.Redactor // takes secrets out of whatever leaves the process
 	secrets *secret.Vault
 	asked   atomic.Bool // no passphrase is asked for any more
 

@@ -13,18 +13,12 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // Resolver looks up names; [net.Resolver] is one.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-}
-
-// Redactor takes secrets out of text; secret.Redactor is one.
-type Redactor interface {
-	Text(text string) string
-	// Longest is how many bytes it looks for at most; 0 if it knows no secret.
-	Longest() int
 }
 
 // Options says how the network is reached. The zero value of each field is its
@@ -50,7 +44,7 @@ type Options struct {
 
 	// Redact takes out of answers, before a guest gets them, what was filled into
 	// requests: a server may repeat it. Nil: nothing is.
-	Redact Redactor
+	Redact *redact.Redactor
 
 	Resolver Resolver // net.DefaultResolver
 	// Connect opens the connection to an address that has been checked; it is
@@ -91,9 +85,6 @@ func New(opts Options) (*Egress, error) {
 	}
 	if opts.Connect == nil {
 		opts.Connect = connect
-	}
-	if opts.Redact == nil {
-		opts.Redact = nothing{}
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

@@ -6,12 +6,6 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 )
 
-// nothing is a Redactor that knows no secret.
-type nothing struct{}
-
-func (nothing) Text(text string) string { return text }
-func (nothing) Longest() int            { return 0 }
-
 // redactError returns an error of this package without secrets in its text:
 // errors quote what a server has sent.
 func (e *Egress) redactError(err error) error {

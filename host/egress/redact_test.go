@@ -16,6 +16,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -24,7 +25,7 @@ const repeated = "filled-in/value+1"
 
 // knowing is an option: the value is known to be a secret.
 func knowing(o *Options) {
-	r := new(secret.Redactor)
+	r := new(redact.Redactor)
 	r.Add(repeated)
 	o.Redact = r
 }
@@ -73,7 +74,7 @@ func TestWhatAServerRepeatsIsNotAnswered(t *testing.T) {
 				}
 				text += resp.URL + string(headers) + string(resp.Body)
 			}
-			found := new(secret.Redactor)
+			found := new(redact.Redactor)
 			found.Add(repeated)
 			if found.Text(text) != text {
 				t.Errorf("the value is in %s", text)
@@ -87,7 +88,7 @@ func TestAnErrorQuotesNoPieceOfASecret(t *testing.T) {
 	const mixed = "Filled-In/Value+1"
 	for before := range 70 {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
-			r := new(secret.Redactor)
+			r := new(redact.Redactor)
 			r.Add(mixed)
 			o.Redact = r
 		})
@@ -127,7 +128,7 @@ func TestARedirectThatHoldsASecretIsRefused(t *testing.T) {
 func TestACutTellsNothingOfASecret(t *testing.T) {
 	before, behind := strings.Repeat("b", 20), strings.Repeat("c", 400)
 	body := before + repeated + behind
-	clean := new(secret.Redactor)
+	clean := new(redact.Redactor)
 	clean.Add(repeated)
 	whole := clean.Text(body)
 	fetch := func(t *testing.T, head, body string, most int) string {
@@ -170,7 +171,7 @@ func TestACutTellsNothingOfASecret(t *testing.T) {
 // What stands in place of a short secret is longer than it is.
 func TestLimitsHoldForWhatIsRedacted(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
-		r := new(secret.Redactor)
+		r := new(redact.Redactor)
 		r.Add("1234")
 		o.Redact = r
 	})

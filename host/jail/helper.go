@@ -36,7 +36,7 @@ func RunHelper(ctx context.Context, dir string, args ...string) (effect.Ended, e
 	c.Args[0] = os.Args[0]
 	c.Dir = dir
 	c.Env = []string{helperMark + "=1"}
-	stdout, stderr := newHeadTail(helperOutput, nil), newHeadTail(helperOutput, nil)
+	stdout, stderr := newHeadTail(helperOutput), newHeadTail(helperOutput)
 	c.Stdout, c.Stderr = stdout, stderr
 	if err := runGroup(c); err != nil {
 		return effect.Ended{}, fmt.Errorf("start this program again: %w", err)

@@ -28,6 +28,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // Tier says how far processes are confined; 0 is not at all.
@@ -41,17 +42,11 @@ const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/
 // still read. A process that left the group can hold them open.
 const killGrace = 200 * time.Millisecond
 
-// Redactor takes secrets out of a text that comes in pieces; secret.Redactor is
-// one. What it holds back comes with the last piece.
-type Redactor interface {
-	Stream() func(piece string, last bool) string
-}
-
 // Jail starts the processes of tools. Its zero value is ready, and knows no
 // secret. It is safe for concurrent use.
 type Jail struct {
 	// Redact takes secrets out of output before that is cut.
-	Redact Redactor
+	Redact *redact.Redactor
 }
 
 // Run implements [effect.Exec].
@@ -99,16 +94,16 @@ func (j Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (
 		"PATH=" + path, "HOME=" + scratch, "TMPDIR=" + scratch, "PWD=" + cmd.Dir,
 		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
 	}
-	stdout, stderr := newHeadTail(maxOutput, j.Redact), newHeadTail(maxOutput, j.Redact)
-	c.Stdout, c.Stderr = stdout, stderr
+	stdout, stderr := newHeadTail(maxOutput), newHeadTail(maxOutput)
+	cleanOut, cleanErr := j.Redact.Writer(stdout), j.Redact.Writer(stderr)
+	c.Stdout, c.Stderr = cleanOut, cleanErr
 	if cmd.MergeStderr {
-		c.Stderr = stdout // os/exec makes one pipe of equal writers
+		c.Stderr = cleanOut // os/exec makes one pipe of equal writers
 	}
 	if err := runGroup(c); err != nil {
 		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
-	stdout.end()
-	stderr.end()
+	_, _ = cleanOut.Flush(), cleanErr.Flush() // what they write to takes everything
 	out := endOf(c.ProcessState, stdout, stderr)
 	out.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	return out, nil
@@ -181,10 +176,9 @@ func lookPath(name string) (string, error) {
 }
 
 // headTail keeps the first and the last half of its limit of what is written
-// to it, without secrets, and never blocks the writer. Safe for concurrent use.
+// to it, and never blocks the writer. It is safe for concurrent use.
 type headTail struct {
 	mu    sync.Mutex
-	clean func(piece string, last bool) string // nil: nothing is to be taken out
 	half  int
 	head  []byte
 	tail  []byte // a ring once it is full
@@ -192,36 +186,12 @@ type headTail struct {
 	total int64
 }
 
-func newHeadTail(limit int, redact Redactor) *headTail {
-	h := &headTail{half: max(limit/2, 1)}
-	if redact != nil {
-		h.clean = redact.Stream()
-	}
-	return h
-}
+func newHeadTail(limit int) *headTail { return &headTail{half: max(limit/2, 1)} }
 
 func (h *headTail) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.clean != nil {
-		h.keep([]byte(h.clean(string(p), false)))
-	} else {
-		h.keep(p)
-	}
-	return len(p), nil
-}
-
-// end keeps what was held back.
-func (h *headTail) end() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.clean != nil {
-		h.keep([]byte(h.clean("", true)))
-	}
-}
-
-// keep is called with the lock held.
-func (h *headTail) keep(p []byte) {
+	n := len(p)
 	h.total += int64(len(p))
 	if room := h.half - len(h.head); room > 0 {
 		room = min(room, len(p))
@@ -241,6 +211,7 @@ func (h *headTail) keep(p []byte) {
 		h.at = (h.at + k) % h.half
 		p = p[k:]
 	}
+	return n, nil
 }
 
 func (h *headTail) cut() bool {

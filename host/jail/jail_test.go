@@ -376,7 +376,7 @@ func TestHeadTail(t *testing.T) {
 	for _, limit := range []int{-5, 0, 1, 2, 3, 10, 64, 999, 1000} {
 		for _, chunk := range []int{1, 2, 3, 7, 31, 32, 33, 499, 500, 501, 1000, 5000} {
 			for _, n := range []int{0, 1, 2, 9, 10, 11, 63, 64, 65, 998, 999, 1000, 1001, 5000} {
-				h := newHeadTail(limit, nil)
+				h := newHeadTail(limit)
 				for rest := text[:n]; len(rest) > 0; {
 					k := min(chunk, len(rest))
 					if got, err := h.Write(rest[:k]); got != k || err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
@@ -85,7 +86,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 }
 
 // callTool lowers the arguments of tools#call, runs it and lifts its result.
-func (i *instance) callTool(ctx context.Context, call tool.Call, redact Redactor) (*abi.Output, *abi.ToolError, error) {
+func (i *instance) callTool(ctx context.Context, call tool.Call, known *redact.Redactor) (*abi.Output, *abi.ToolError, error) {
 	ctx = i.context(ctx)
 	defer i.account.Rest() // wherever it ends: lowering runs the guest too
 	alloc, err := abi.AllocatorOf(i.mod, abi.ExportRealloc)
@@ -123,7 +124,7 @@ func (i *instance) callTool(ctx context.Context, call tool.Call, redact Redactor
 		return nil, nil, err
 	}
 	// The post-return function is not called: the instance ends here.
-	return abi.LiftCall(mem, ptr, redact)
+	return abi.LiftCall(mem, ptr, known)
 }
 
 // maxResultDepth is how deep a result may nest. Whoever reads the log has a limit

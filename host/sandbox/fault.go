@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
@@ -44,7 +45,7 @@ type verdict struct {
 	limits  policy.Limits
 	inst    *instance // nil or half-made when instantiation failed
 	host    *hostmod.Call
-	redact  Redactor
+	redact  *redact.Redactor
 	out     *abi.Output
 	toolErr *abi.ToolError
 	err     error

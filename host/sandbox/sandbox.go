@@ -11,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -44,8 +45,8 @@ type Options struct {
 	Large    bool
 	Services effect.Services
 	// Redact takes secrets out of what calls return and say, before any of that
-	// is cut. Nil: nothing is.
-	Redact Redactor
+	// is cut.
+	Redact *redact.Redactor
 	// StageDir returns an existing directory of the user's own in which what
 	// calls change is kept until it is committed. It has to be on a disk with
 	// room for that. It is asked by each call that may write. Nil, or "": in
@@ -104,9 +105,6 @@ const DefaultMemoryBytes = 2 << 30
 func New(opts Options) *Sandbox {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Redact == nil {
-		opts.Redact = nothing{}
 	}
 	if opts.MemoryBytes == 0 {
 		opts.MemoryBytes = DefaultMemoryBytes

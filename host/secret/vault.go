@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -16,12 +17,12 @@ import (
 type Vault struct {
 	keyring *Keyring
 	file    *File
-	known   *Redactor
+	known   *redact.Redactor
 }
 
 // NewVault returns the stores as one. known is told of every value that is
 // read or set.
-func NewVault(keyring *Keyring, file *File, known *Redactor) *Vault {
+func NewVault(keyring *Keyring, file *File, known *redact.Redactor) *Vault {
 	return &Vault{keyring: keyring, file: file, known: known}
 }
 

@@ -34,15 +34,16 @@ var table = map[string][]string{
 	"host/policy":               {"host/tool", "host/shellword", "host/internal"},
 	"host/diff":                 {"host/tool"},
 	"host/effect":               {"host/tool", "host/policy"},
-	"host/egress":               {"host/effect", "host/policy"},
-	"host/secret":               {"host/effect", "host/tool", "host/shellword"},
+	"host/egress":               {"host/effect", "host/policy", "host/redact"},
+	"host/redact":               {"host/shellword"},
+	"host/secret":               {"host/effect", "host/redact", "host/tool"},
 
-	"host/session":             {"host/llm", "host/policy", "host/tool"},
+	"host/session":             {"host/llm", "host/policy", "host/redact", "host/tool"},
 	"host/session/sqlite":      {"host/session"},
 	"host/session/sessiontest": {"host/session"},
 
-	"host/sandbox":          {"host/effect", "host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
-	"host/sandbox/abi":      {"host/tool", "host/policy"},
+	"host/sandbox":          {"host/effect", "host/redact", "host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
+	"host/sandbox/abi":      {"host/redact"},
 	"host/sandbox/linear":   {"host/sandbox/mapped"},
 	"host/sandbox/mapped":   {},
 	"host/sandbox/native":   {"host/sandbox/mapped"},
@@ -54,12 +55,12 @@ var table = map[string][]string{
 
 	"host/sandbox/search": {"host/sandbox/wasi", "sdk/go/lines"},
 
-	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/effect", "host/tool", "host/policy"},
+	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/effect", "host/redact", "host/tool", "host/policy"},
 
 	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
-	"host/jail":     {"host/effect", "host/policy"},
-	"host/dispatch": {"host/diff", "host/tool", "host/policy", "host/session", "host/llm"},
+	"host/jail":     {"host/effect", "host/policy", "host/redact"},
+	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
 

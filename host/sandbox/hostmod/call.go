@@ -5,7 +5,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
@@ -21,8 +21,8 @@ type Call struct {
 	// Log takes the guest's messages; Progress its progress. Nil drops them.
 	Log      func(level, message string)
 	Progress func(done uint64, total *uint64, note string)
-	// Redact takes secrets out of both before they are cut; nil knows none.
-	Redact abi.Redactor
+	// Redact takes secrets out of both before they are cut.
+	Redact *redact.Redactor
 
 	search    *search.Search // that was begun and not collected
 	hostCalls uint64

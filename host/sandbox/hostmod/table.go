@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
@@ -95,7 +96,7 @@ func (g *guest) option(what string, i int) (bool, error) {
 }
 
 // redactor is nil where nobody is told anything anyway.
-func (g *guest) redactor() abi.Redactor {
+func (g *guest) redactor() *redact.Redactor {
 	if g.call == nil {
 		return nil
 	}
