@@ -27,7 +27,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
 
-	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact}
+	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact}
 	if report != nil {
 		host.Log = func(level, text string) { report(tool.Progress{Level: level, Message: text}) }
 		host.Progress = func(done uint64, total *uint64, note string) {
@@ -52,7 +52,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 		toolErr *abi.ToolError
 	)
 	if err == nil {
-		out, toolErr, err = inst.callTool(hostmod.WithCall(ctx, host), call, s.opts.Redact)
+		out, toolErr, err = inst.callTool(hostmod.WithWorld(ctx, host), call, s.opts.Redact)
 		inst.returned = err == nil
 		hostErr = host.End(inst.account.Charge)
 	}
@@ -71,7 +71,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	})
 	hostErr = errors.Join(hostErr, err)
 	if inst != nil && inst.files != nil {
-		result = careful(result, toolErr != nil, inst.files.Refused())
+		result = withRefused(result, toolErr != nil, inst.files.Refused())
 	}
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)

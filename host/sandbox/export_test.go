@@ -42,7 +42,7 @@ func Trim(s *Sandbox, passed time.Duration) { s.trim(time.Now().Add(passed)) }
 
 // Judge says what becomes of a call that ended with an error.
 func Judge(err error) (tool.Result, error) {
-	return judge(verdict{ctx: context.Background(), host: &hostmod.Call{}, err: err})
+	return judge(verdict{ctx: context.Background(), host: &hostmod.World{}, err: err})
 }
 
 // MemoryInUse is what all calls have together.

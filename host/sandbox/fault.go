@@ -44,7 +44,7 @@ type verdict struct {
 	call    tool.Call
 	limits  policy.Limits
 	inst    *instance // nil or half-made when instantiation failed
-	host    *hostmod.Call
+	host    *hostmod.World
 	redact  *redact.Redactor
 	out     *abi.Output
 	toolErr *abi.ToolError

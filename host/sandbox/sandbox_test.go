@@ -453,7 +453,7 @@ func TestACallInsideACall(t *testing.T) {
 	inner.Initialize, _ = runs(command)
 	inner.Call = nil
 	outer := granted(t, probe(w.ToolOptions{}), ask{args: string(args), caps: tool.Capabilities{Exec: "command"}, cwd: dir})
-	ctx := hostmod.WithCall(t.Context(), &hostmod.Call{Grant: outer.grant, Cwd: dir, Services: effect.Services{Exec: jail.Jail{}}})
+	ctx := hostmod.WithWorld(t.Context(), &hostmod.World{Grant: outer.grant, Cwd: dir, Services: effect.Services{Exec: jail.Jail{}}})
 	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.Jail{}}})
 	r, err := granted(t, probe(inner), ask{}).run(ctx, box)
 	if err != nil {

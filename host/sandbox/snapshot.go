@@ -19,6 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
+	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
@@ -31,6 +32,33 @@ type snapshot struct {
 	image  *linear.Image
 	state  []uint64 // of the globals, see stateOf
 	random int      // where in memory Go's generator of random numbers is; 0: not found
+}
+
+// SnapshotInfo says whether calls of a module begin with a snapshot.
+type SnapshotInfo struct {
+	// ImageBytes is the size of the snapshot: what the module has in memory when
+	// it is initialised, to which an instance is put back after each call. 0:
+	// each call makes an instance and initialises it.
+	ImageBytes int64
+	// Why there is no snapshot.
+	Why string
+	// Reseeded says that the generator of random numbers was found that the
+	// module's runtime has seeded when it was initialised, so that each call has
+	// a fresh one. What the module itself has drawn then is the same in all.
+	Reseeded bool
+}
+
+// Snapshot makes a module ready to run, as its first call would, and says what its
+// calls begin with.
+func (s *Sandbox) Snapshot(ctx context.Context, mod *tool.Module) (SnapshotInfo, error) {
+	c, err := s.load(ctx, mod)
+	switch {
+	case err != nil:
+		return SnapshotInfo{}, err
+	case c.snap == nil:
+		return SnapshotInfo{Why: c.plain}, nil
+	}
+	return SnapshotInfo{ImageBytes: int64(len(c.snap.image.Bytes())), Reseeded: c.snap.random != 0}, nil
 }
 
 // initTimeout is what a module gets to initialise. Its fuel and its memory are

@@ -42,11 +42,11 @@ func execRun(g *guest) error {
 	if err != nil {
 		return err
 	}
-	if why := g.denied(g.call != nil && g.call.Services.Exec != nil && g.call.Grant.MayExec(), "starting a process"); why != "" {
+	if why := g.denied(g.world != nil && g.world.Services.Exec != nil && g.world.Grant.MayExec(), "starting a process"); why != "" {
 		return fail(execDenied, why)
 	}
 	var ended effect.Ended
-	g.away(func() { ended, err = g.call.Services.Exec.Run(g.ctx, g.call.Grant, cmd) })
+	g.away(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
 	if err != nil {
 		errorCase, ok := execCases[effect.KindOf(err)]
 		if !ok {
@@ -55,7 +55,7 @@ func execRun(g *guest) error {
 		return fail(errorCase, err.Error())
 	}
 	if ended.TimedOut {
-		g.call.TimedOut = &ended
+		g.world.TimedOut = &ended
 	}
 	r := execResult.record()
 	r.optS32(execCode, ended.Code)
@@ -75,8 +75,8 @@ func (g *guest) liftCommand() (cmd effect.Command, err error) {
 	if cmd.Argv, err = g.mem.Strings("argv", g.u32(0), g.u32(1), maxArgvBytes); err != nil {
 		return cmd, err
 	}
-	if g.call != nil {
-		cmd.Dir = g.call.Cwd
+	if g.world != nil {
+		cmd.Dir = g.world.Cwd
 	}
 	given, err := g.option("cwd", 2)
 	if err != nil {

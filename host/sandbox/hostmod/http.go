@@ -55,7 +55,7 @@ const (
 // discriminant, value each), result pointer.
 func httpFetch(g *guest) error {
 	out := g.u32(13)
-	granted := g.call != nil && g.call.Services.HTTP != nil && g.call.Grant.Network() != nil
+	granted := g.world != nil && g.world.Services.HTTP != nil && g.world.Grant.Network() != nil
 	if why := g.denied(granted, "the network"); why != "" {
 		return httpResult.fail(g, out, httpDenied, why) // without looking at the request
 	}
@@ -63,11 +63,11 @@ func httpFetch(g *guest) error {
 	if err != nil {
 		return err
 	}
-	if g.call.placeholders != nil {
-		req.Fill = g.call.placeholders.Fill
+	if g.world.placeholders != nil {
+		req.Fill = g.world.placeholders.Fill
 	}
 	var resp *effect.Response
-	g.away(func() { resp, err = g.call.Services.HTTP.Fetch(g.ctx, g.call.Grant, req) })
+	g.away(func() { resp, err = g.world.Services.HTTP.Fetch(g.ctx, g.world.Grant, req) })
 	if err != nil {
 		return g.failHTTP(out, err)
 	}

@@ -19,14 +19,14 @@ func secretsPlaceholder(g *guest) error {
 		return err
 	}
 	what := fmt.Sprintf("the secret %.80q", name)
-	if why := g.denied(g.call != nil && g.call.mayUse(name), what); why != "" {
+	if why := g.denied(g.world != nil && g.world.mayUse(name), what); why != "" {
 		return secretsResult.fail(g, out, secretsDenied, why)
 	}
 	var text string
-	g.away(func() { text, err = g.call.Placeholders().Placeholder(g.ctx, name) })
+	g.away(func() { text, err = g.world.Placeholders().Placeholder(g.ctx, name) })
 	switch kind := effect.KindOf(err); {
 	case kind == effect.NotFound:
-		g.call.warn(fmt.Sprintf("%s is not set: stockade secret set %s", what, name))
+		g.world.warn(fmt.Sprintf("%s is not set: stockade secret set %s", what, name))
 		r := secretsResult.record() // this case has no text
 		r.u8(0, 1)
 		r.u8(secretsResult.payload, secretsMissing)
@@ -34,7 +34,7 @@ func secretsPlaceholder(g *guest) error {
 	case kind == effect.Denied:
 		return secretsResult.fail(g, out, secretsDenied, err.Error())
 	case err != nil:
-		g.call.warn(fmt.Sprintf("%s could not be read: %v", what, err))
+		g.world.warn(fmt.Sprintf("%s could not be read: %v", what, err))
 		return secretsResult.fail(g, out, secretsDenied, what+" could not be read; the person is told why")
 	}
 	r := secretsResult.record()
@@ -45,10 +45,10 @@ func secretsPlaceholder(g *guest) error {
 }
 
 // mayUse reports whether a secret is granted, and kept by somebody.
-func (c *Call) mayUse(name string) bool {
-	for _, s := range c.Grant.Secrets() {
+func (w *World) mayUse(name string) bool {
+	for _, s := range w.Grant.Secrets() {
 		if s.Name == name {
-			return c.Services.Secrets != nil
+			return w.Services.Secrets != nil
 		}
 	}
 	return false
@@ -56,16 +56,16 @@ func (c *Call) mayUse(name string) bool {
 
 // Placeholders are those of the call. Without Services.Secrets there are none,
 // and it is nil.
-func (c *Call) Placeholders() effect.Placeholders {
-	if c.placeholders == nil && c.Services.Secrets != nil {
-		c.placeholders = c.Services.Secrets.Placeholders(c.Grant.Secrets())
+func (w *World) Placeholders() effect.Placeholders {
+	if w.placeholders == nil && w.Services.Secrets != nil {
+		w.placeholders = w.Services.Secrets.Placeholders(w.Grant.Secrets())
 	}
-	return c.placeholders
+	return w.placeholders
 }
 
-func (c *Call) warn(message string) {
-	if c.Log != nil {
-		c.Log("warn", message)
+func (w *World) warn(message string) {
+	if w.Log != nil {
+		w.Log("warn", message)
 	}
 }
 

@@ -10,9 +10,10 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// Call is one call in progress, as the host functions see it. One guest uses
-// it from one goroutine.
-type Call struct {
+// World is what the guest of one call reaches through the host functions, and what
+// they keep of it; what it reaches through WASI is a preview1.World. One guest
+// uses it from one goroutine.
+type World struct {
 	Grant    policy.Grant
 	Cwd      string
 	Services effect.Services
@@ -30,32 +31,32 @@ type Call struct {
 	reports   int
 
 	placeholders effect.Placeholders // once they are asked for
-	// TimedOut is the outcome of the command if the command ran out of time:
-	// the call then counts as timed out whatever the guest makes of it.
+	// TimedOut is how the command ended if it ran out of time: the call then counts
+	// as timed out whatever the guest makes of it.
 	TimedOut *effect.Ended
 }
 
 // End ends what the guest has left behind, and waits for that. It is called
 // when the guest does not run any more and before Files is closed. What is owed
 // goes to charge. An error is a mistake of ours.
-func (c *Call) End(charge func(units uint64)) error {
-	if c.search == nil {
+func (w *World) End(charge func(units uint64)) error {
+	if w.search == nil {
 		return nil
 	}
-	owed, err := c.search.Abandon()
-	c.search = nil
+	owed, err := w.search.Abandon()
+	w.search = nil
 	charge(owed)
 	return err
 }
 
-type callKey struct{}
+type worldKey struct{}
 
-// WithCall returns a context in which the host functions act for c.
-func WithCall(ctx context.Context, c *Call) context.Context {
-	return context.WithValue(ctx, callKey{}, c)
+// WithWorld returns a context in which the host functions act in w.
+func WithWorld(ctx context.Context, w *World) context.Context {
+	return context.WithValue(ctx, worldKey{}, w)
 }
 
-func callFrom(ctx context.Context) *Call {
-	c, _ := ctx.Value(callKey{}).(*Call)
-	return c
+func worldFrom(ctx context.Context) *World {
+	w, _ := ctx.Value(worldKey{}).(*World)
+	return w
 }
