@@ -46,6 +46,7 @@
 //	wasm/wasmtest    an assembler for tests and for selftest, and a list of hostile modules
 //	wasm/wasmtest/oracle  a generator of modules and a reference interpreter, for tests
 //	sandbox          the only importer of wazero; its stages are its files
+//	sandbox/admit    may this module be compiled? static checks on its bytes, limits on its size, and the limits that the engine lacks added
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
 //	sandbox/search   many files listed or searched in one go, for a guest

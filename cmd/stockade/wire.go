@@ -22,6 +22,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -163,8 +164,8 @@ func fileModule(name string) (*tool.Module, error) {
 		return nil, err
 	case !st.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", name)
-	case st.Size() > sandbox.MaxModuleBytes:
-		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), sandbox.MaxModuleBytes)
+	case st.Size() > admit.MaxBytes:
+		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), admit.MaxBytes)
 	}
 	code := make([]byte, st.Size())
 	if _, err := f.ReadAt(code, 0); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -53,7 +54,7 @@ func BenchmarkAdmit(b *testing.B) {
 	each(b, func(b *testing.B, s subject) {
 		b.SetBytes(s.mod.Bytes)
 		for b.Loop() {
-			if err := sandbox.Admit(s.mod); err != nil {
+			if _, err := admit.Check(s.mod); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/cpu"
 
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
 	"github.com/stockade-dev/stockade/host/sandbox/native"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
@@ -62,7 +63,7 @@ func cacheKey(digest, build string) string {
 func codeOf(digest string) []string {
 	return []string{
 		"layout 5", digest,
-		fmt.Sprint(fuel.Version, maxDepth, maxTableElements),
+		fmt.Sprint(fuel.Version, admit.MaxDepth, admit.MaxTableElements),
 		native.Engine(), fmt.Sprint(uint64(features), mapsNative),
 		runtime.GOOS, runtime.GOARCH,
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/native"
@@ -27,10 +28,6 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
-
-// LargeModuleBytes is the size from which on a module is compiled only if a
-// person has asked for it, see Options.Large.
-const LargeModuleBytes = 16 << 20
 
 // features are what a module may use of the language.
 const features = api.CoreFeaturesV2
@@ -117,17 +114,16 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 		return nil, err
 	}
 	return s.timed(mod, func() (*compiled, error) {
-		return kept(func(cache *cache) (*compiled, error) { return s.build(ctx, mod, a.code, cache) })
+		return kept(func(cache *cache) (*compiled, error) { return s.build(ctx, mod, a.Code, cache) })
 	})
 }
 
-// admit is [admit], for one module at a time: it takes some ten times the
-// module's size in memory.
-func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admitted, error) {
+// admit is [admit.Check], for one module at a time: it takes much memory.
+func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admit.Module, error) {
 	select {
 	case s.admitting <- struct{}{}:
 		defer func() { <-s.admitting }()
-		return admit(mod)
+		return admit.Check(mod)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -186,16 +182,16 @@ func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
 // mayCompile refuses what takes a person's word, or a protection that this
 // sandbox does not have.
 func (s *Sandbox) mayCompile(mod *tool.Module) error {
-	if mod.Bytes > MaxModuleBytes {
+	if mod.Bytes > admit.MaxBytes {
 		return nil // which is refused for everybody
 	}
-	if mod.Bytes > LargeModuleBytes && !s.opts.Large {
-		return &RefusedError{mod.Name, fmt.Sprintf(
-			"it has %d bytes; above %d MiB a module is compiled only if a person asks for it: stockade tool compile --large", mod.Bytes, LargeModuleBytes>>20)}
+	if mod.Bytes > admit.LargeBytes && !s.opts.Large {
+		return admit.Refuse(mod, "it has %d bytes; above %d MiB a module is compiled only if a person asks for it: stockade tool compile --large",
+			mod.Bytes, admit.LargeBytes>>20)
 	}
 	if s.opts.Spawn == nil && mod.Origin != tool.OriginBuiltin {
-		return &RefusedError{mod.Name, "it is not compiled: this program has no process of its own for that, which could be stopped; " +
-			"only built-in modules are compiled without"}
+		return admit.Refuse(mod, "it is not compiled: this program has no process of its own for that, which could be stopped; "+
+			"only built-in modules are compiled without")
 	}
 	return nil
 }
@@ -361,7 +357,7 @@ func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code [
 	}
 	err := compileInto(ctx, dir, code, features, 1) // a panic in a goroutine of the engine's could not be contained
 	if err != nil && !ioFailed(err) {
-		return &RefusedError{mod.Name, "it does not compile: " + printable([]byte(err.Error()))}
+		return admit.Refuse(mod, "it does not compile: %s", printable([]byte(err.Error())))
 	}
 	return err
 }
@@ -422,10 +418,10 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 		if err := provide(ctx, rt); err != nil {
 			return nil, errors.Join(err, rt.Close(ctx))
 		}
-		module, err := compileModule(ctx, rt, a.code)
+		module, err := compileModule(ctx, rt, a.Code)
 		if err != nil {
 			_ = rt.Close(ctx)
-			return nil, &RefusedError{mod.Name, "it does not compile: " + printable([]byte(err.Error()))}
+			return nil, admit.Refuse(mod, "it does not compile: %s", printable([]byte(err.Error())))
 		}
 		return &compiled{minBytes: minMemory(module), runtime: rt, module: module, plain: "the interpreter runs it"}, nil
 	})
@@ -449,7 +445,7 @@ func minMemory(m wazero.CompiledModule) uint64 {
 	if !ok {
 		return 0
 	}
-	return uint64(memory.Min()) * wasmPage
+	return uint64(memory.Min()) << 16 // pages of WebAssembly
 }
 
 func compileModule(ctx context.Context, rt wazero.Runtime, code []byte) (_ wazero.CompiledModule, err error) {

@@ -3,8 +3,7 @@
 //
 // The stages of one call, each in its own file:
 //
-//	admit     may this module be compiled? (static checks on its bytes)
-//	          and add the limits that the engine lacks (package fuel)
+//	admit     may this module be compiled? (a package of its own)
 //	load      once for all who want the module
 //	compile   load native code from the cache, and fill that where it is not
 //	spawn     have a child do that, which can be stopped; and what became of it

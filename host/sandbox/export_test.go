@@ -6,17 +6,12 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
-	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // The stages, for the benchmarks.
-
-func Admit(mod *tool.Module) error {
-	_, err := admit(mod)
-	return err
-}
 
 func Load(s *Sandbox, mod *tool.Module) error {
 	_, err := s.load(context.Background(), mod)
@@ -106,11 +101,11 @@ const Slow = slow
 
 // Rewritten is the module as it is compiled.
 func Rewritten(mod *tool.Module) ([]byte, error) {
-	a, err := admit(mod)
+	a, err := admit.Check(mod)
 	if err != nil {
 		return nil, err
 	}
-	return a.code, nil
+	return a.Code, nil
 }
 
 // Sweep removes from a cache what is stale at a time.
@@ -137,9 +132,6 @@ func Waiting(s *Sandbox, mod *tool.Module) int {
 
 // SetMissingLimits says what this system cannot limit.
 func SetMissingLimits(s *Sandbox, missing string) { s.missing = missing }
-
-// Instrument checks and rewrites a module of any shape.
-func Instrument(m *wasm.Module) ([]byte, error) { return instrument(m) }
 
 // Idle is how many instances of a module wait for a call.
 func Idle(s *Sandbox, mod *tool.Module) int {

@@ -21,7 +21,7 @@ var errUnwanted = errors.New("nobody waits for the module any more")
 
 // Compile makes a module ready to run, as its first call would, and fails if
 // the next process will not find it ready. A module that may not run is a
-// [RefusedError].
+// [admit.RefusedError].
 func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	c, err := s.load(ctx, mod)
 	if err == nil && c.unkept != nil {

@@ -41,7 +41,7 @@ type Options struct {
 	// built-in modules are compiled, in this process.
 	Spawn func(ctx context.Context, dir string, args ...string) (effect.Ended, error)
 	// Large says that a person has asked for modules of more than
-	// LargeModuleBytes to be compiled.
+	// admit.LargeBytes to be compiled.
 	Large    bool
 	Services effect.Services
 	// Redact takes secrets out of what calls return and say, before any of that

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -235,7 +236,7 @@ func TestHostileModulesAreAskedForTheirManifest(t *testing.T) {
 			t.Parallel()
 			o.NoSection = true
 			_, err := box.Describe(t.Context(), probe(o))
-			if refusal, ok := errors.AsType[*sandbox.RefusedError](err); !ok || refusal.Module != "probe" {
+			if refusal, ok := errors.AsType[*admit.RefusedError](err); !ok || refusal.Module != "probe" {
 				t.Errorf("Describe says %v; want a refusal", err)
 			}
 		})
@@ -244,7 +245,7 @@ func TestHostileModulesAreAskedForTheirManifest(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := box.Describe(ctx, probe(w.ToolOptions{NoSection: true}))
-		if _, ok := errors.AsType[*sandbox.RefusedError](err); ok || !errors.Is(err, context.Canceled) {
+		if _, ok := errors.AsType[*admit.RefusedError](err); ok || !errors.Is(err, context.Canceled) {
 			t.Errorf("Describe says %v", err)
 		}
 	})

@@ -9,11 +9,12 @@ import (
 	"unicode"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // spent is a refusal that was dear to find out, and would be the same again.
-type spent struct{ *RefusedError }
+type spent struct{ *admit.RefusedError }
 
 func (e *spent) Unwrap() error { return e.RefusedError }
 
@@ -47,17 +48,16 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case code == childRefused:
-		return &spent{&RefusedError{mod.Name, "it does not compile: " + said}}
+		return &spent{admit.Refuse(mod, "it does not compile: %s", said)}
 	case code == childFailed:
 		return fmt.Errorf("%w: %s", errChild, said)
 	case limited.Err() != nil:
 		// Not for good: the machine may only have been busy.
-		return &RefusedError{mod.Name, fmt.Sprintf(
-			"it was not compiled: that took more than the limit of %s; try again when the machine has less to do", job.wall)}
+		return admit.Refuse(mod, "it was not compiled: that took more than the limit of %s; try again when the machine has less to do", job.wall)
 	}
 	took := s.tookTooMuch(mod, job, code, end)
-	return &spent{&RefusedError{mod.Name, fmt.Sprintf("it was not compiled: for its %d bytes that took %s; "+
-		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", job.bytes, took)}}
+	return &spent{admit.Refuse(mod, "it was not compiled: for its %d bytes that took %s; "+
+		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", job.bytes, took)}
 }
 
 // tookTooMuch says what a child has used up, or that it has crashed.

@@ -19,14 +19,15 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
 // refused is the refusal that an error has to be.
-func refused(t *testing.T, err error) *sandbox.RefusedError {
+func refused(t *testing.T, err error) *admit.RefusedError {
 	t.Helper()
-	var r *sandbox.RefusedError
+	var r *admit.RefusedError
 	if !errors.As(err, &r) {
 		t.Fatalf("the module is not refused: %v", err)
 	}
@@ -289,8 +290,8 @@ func TestABuiltInModuleHasTime(t *testing.T) {
 // TestALargeModuleTakesAPersonsWord: without it nothing is compiled.
 func TestALargeModuleTakesAPersonsWord(t *testing.T) {
 	large := w.Tool(w.ToolOptions{
-		Data:      []w.Segment{{Offset: dataAt, Bytes: make([]byte, sandbox.LargeModuleBytes)}},
-		MemoryMin: (dataAt + sandbox.LargeModuleBytes) >> 16,
+		Data:      []w.Segment{{Offset: dataAt, Bytes: make([]byte, admit.LargeBytes)}},
+		MemoryMin: (dataAt + admit.LargeBytes) >> 16,
 	})
 	j := granted(t, module(large), ask{})
 	box := newBox(t, sandbox.Options{Compiling: func(*tool.Module) { t.Error("it is compiled") }})
