@@ -52,6 +52,7 @@
 //	sandbox/search   many files listed or searched in one go, for a guest
 //	sandbox/wasi     the guest's files, on openat2 or os.Root, and the stage on which what it writes waits
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
+//	sandbox/codecache  native code on disk, and whether to believe it
 //	sandbox/linear   linear memory that can be put back to an image
 //	sandbox/native   native code in files that are mapped
 //	sandbox/mapped   which files may be mapped

@@ -16,6 +16,8 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 )
 
 // ChildCommand is the first argument of the process that compiles: a program that
@@ -125,7 +127,7 @@ func compileChild(args []string, out io.Writer) int {
 	}
 	var code []byte
 	if err == nil {
-		code, err = os.ReadFile(moduleFile)
+		code, err = os.ReadFile(codecache.ModuleFile)
 	}
 	if err != nil {
 		fmt.Fprintln(out, err)

@@ -9,7 +9,7 @@
 //	spawn     have a child do that, which can be stopped; and what became of it
 //	child     the child: limit itself, compile, end
 //	prebuilt  native code that is part of the program
-//	cache     native code on disk, and whether to believe it
+//	codecache native code on disk, and whether to believe it (a package of its own)
 //	snapshot  what a module knows when it is initialised, with which calls begin
 //	slot      an instance that is put back to it after each call
 //	instance  the guest of one call: files, clocks, memory with a limit

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -63,7 +64,7 @@ func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error
 
 // Link loads native code from a directory.
 func Link(dir string, code []byte) error {
-	c, err := link(dir, &contents{code: code}, "")
+	c, err := link(dir, &codecache.Contents{Code: code}, "")
 	if err != nil {
 		return err
 	}
@@ -110,10 +111,10 @@ func Rewritten(mod *tool.Module) ([]byte, error) {
 
 // Sweep removes from a cache what is stale at a time.
 func Sweep(dir string, now time.Time) error {
-	c, err := openCache(dir, cacheKey("", ""))
+	c, err := codecache.Open(dir, cacheKey("", ""))
 	if err == nil {
-		defer c.close()
-		c.sweep(now)
+		defer c.Close()
+		c.Sweep(now)
 	}
 	return err
 }
@@ -157,12 +158,12 @@ func WithoutOurFiles() (again func()) {
 // LinkAfter loads a module from its directory in a cache, after something has
 // happened to what was checked.
 func LinkAfter(dir string, happens func() error) error {
-	found, err := inspect(dir, true)
+	found, err := codecache.Inspect(dir, true)
 	if err != nil {
 		return err
 	}
-	defer found.close()
-	state, err := found.parse()
+	defer found.Close()
+	state, err := parseState(found)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -33,9 +34,9 @@ func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 // Ready reports whether a module need not be compiled, as far as can be seen
 // without reading what became of it.
 func (s *Sandbox) Ready(mod *tool.Module) bool {
-	if c, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build)); err == nil && c != nil {
-		defer c.close()
-		if _, err = c.root.Lstat(c.key); err == nil {
+	if c, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build)); err == nil && c != nil {
+		defer c.Close()
+		if c.Has() {
 			return true
 		}
 	}

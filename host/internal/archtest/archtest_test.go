@@ -42,15 +42,18 @@ var table = map[string][]string{
 	"host/session/sqlite":      {"host/session"},
 	"host/session/sessiontest": {"host/session"},
 
-	"host/sandbox":          {"host/effect", "host/redact", "host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
+	"host/sandbox":          {"host/effect", "host/redact", "host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
 	"host/sandbox/abi":      {"host/redact"},
-	"host/sandbox/admit":    {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/wasi/preview1"},
 	"host/sandbox/linear":   {"host/sandbox/mapped"},
 	"host/sandbox/mapped":   {},
 	"host/sandbox/native":   {"host/sandbox/mapped"},
 	"host/sandbox/meter":    {"host/policy", "host/wasm/fuel"},
 	"host/sandbox/fueltest": {"host/wasm", "host/wasm/fuel", "host/sandbox/meter"},
 	"host/sandbox/wasi":     {"host/tool", "host/policy"},
+
+	"host/sandbox/admit": {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/wasi/preview1"},
+
+	"host/sandbox/codecache": {"host/sandbox/linear", "host/sandbox/native"},
 
 	"host/sandbox/wasi/preview1": {"host/sandbox/abi", "host/sandbox/wasi"},
 
