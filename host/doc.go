@@ -35,11 +35,13 @@
 //	llm/offline      the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest      the suite that every Model passes
 //	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached; the paths that need care
+//	effect           the vocabulary of what is done outside of the sandbox: a process, a request, a secret that is used; and how each fails
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
 //	visible          which characters show, and JSON in which each does
 //	shellword        text as one word of a command line, to be copied
-//	secret           named secrets: keyring or encrypted file; placeholders of a call; the redactor
+//	secret           named secrets: keyring or encrypted file; placeholders of a call
+//	redact           takes secrets out of what leaves the process
 //	dispatch         one call: find → check → decide → approve → record → run → commit → record
 //	agent            the loop; history assembly
 //	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine
@@ -47,11 +49,13 @@
 //	wasm/wasmtest    an assembler for tests and for selftest, and a list of hostile modules
 //	wasm/wasmtest/oracle  a generator of modules and a reference interpreter, for tests
 //	sandbox          the only importer of wazero; its stages are its files
+//	sandbox/admit    may this module be compiled? static checks on its bytes, limits on its size, and the limits that the engine lacks added
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
 //	sandbox/search   many files listed or searched in one go, for a guest
 //	sandbox/wasi     the guest's files, on openat2 or os.Root, and the stage on which what it writes waits
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
+//	sandbox/codecache  native code on disk, and whether to believe it
 //	sandbox/linear   linear memory that can be put back to an image
 //	sandbox/native   native code in files that are mapped
 //	sandbox/mapped   which files may be mapped

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/guests"
-	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -20,7 +20,7 @@ var prebuilt = guests.Native
 func (a *app) sandboxOptions() sandbox.Options {
 	return sandbox.Options{
 		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
-		Prebuilt: prebuilt, Spawner: door.Children{}, Large: a.flags.large,
+		Prebuilt: prebuilt, Spawn: jail.RunHelper, Large: a.flags.large,
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet {
 				a.s.note("compiling %s (%s), once ...", m.Name, humanBytes(m.Bytes))

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
-	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -50,7 +50,7 @@ several tools, name one: MODULE.wasm:TOOL.
 func runCall(ctx context.Context, a *app, name string, args []string) error {
 	typed := name
 	catalog, mounts, name, err := a.callTarget(ctx, name)
-	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && a.flags.json {
+	if refused, ok := errors.AsType[*admit.RefusedError](err); ok && a.flags.json {
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
 		r.Usage.Start = time.Now()
 		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", visible.JSON(r.Envelope()))

@@ -15,7 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/visible"
 )
 
@@ -33,7 +33,7 @@ func Main(args []string, s *stdio) int {
 	if s.env("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	a := &app{s: s, known: new(secret.Redactor)}
+	a := &app{s: s, known: new(redact.Redactor)}
 	out := &output{w: s.out, failed: cancel}
 	s.out = out
 	s.redact(a.known)

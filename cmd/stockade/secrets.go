@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/secret"
 )
 
@@ -106,7 +107,7 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 }
 
 // redact makes everything that is printed pass through a redactor.
-func (s *stdio) redact(r *secret.Redactor) {
+func (s *stdio) redact(r *redact.Redactor) {
 	s.known = r
 	out := r.Writer(s.out)
 	s.out, s.flush = out, out.Flush
@@ -114,7 +115,7 @@ func (s *stdio) redact(r *secret.Redactor) {
 }
 
 // messages is a writer that gets whole messages: nothing of one is held back.
-type messages struct{ w *secret.Writer }
+type messages struct{ w *redact.Writer }
 
 func (m messages) Write(p []byte) (int, error) {
 	n, err := m.w.Write(p)

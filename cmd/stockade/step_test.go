@@ -16,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/registry"
-	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -25,7 +25,7 @@ import (
 func testApp(t testing.TB) *app {
 	t.Helper()
 	env := map[string]string{"HOME": t.TempDir(), "PATH": os.Getenv("PATH"), "NO_COLOR": "1"}
-	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}, known: new(secret.Redactor)}
+	a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: io.Discard, env: func(k string) string { return env[k] }}, known: new(redact.Redactor)}
 	a.flags.dir, a.flags.quiet = t.TempDir(), true
 	if err := a.open(t.Context()); err != nil {
 		t.Fatal(err)

@@ -183,7 +183,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	if !ok {
 		return noTool(t.catalog, name)
 	}
-	beginning, err := a.door().Sandbox().Beginning(ctx, e.Module)
+	snapshot, err := a.door().Sandbox().Snapshot(ctx, e.Module)
 	if err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	fmt.Fprintf(w, "asks for\t%s\n", terminal.Line(asksFor(e.Capabilities)))
 	fmt.Fprintf(w, "module\t%s (%s), %s\n", terminal.Line(e.Module.Name), e.Module.Origin, humanBytes(e.Module.Bytes))
 	fmt.Fprintf(w, "digest\tsha256:%s\n", e.Module.Digest)
-	fmt.Fprintf(w, "calls\t%s\n", terminal.Line(beginningWords(beginning)))
+	fmt.Fprintf(w, "calls\t%s\n", terminal.Line(snapshotWords(snapshot)))
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -225,8 +225,8 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// beginningWords says what calls of a tool begin with, and so what they cost.
-func beginningWords(b sandbox.Beginning) string {
+// snapshotWords says what calls of a tool begin with, and so what they cost.
+func snapshotWords(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
 		return "each begins with a new instance, which is slow: " + b.Why
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -36,7 +37,7 @@ type app struct {
 	// before it ends the program.
 	turn atomic.Pointer[context.CancelCauseFunc]
 
-	known   *secret.Redactor // takes secrets out of whatever leaves the process
+	known   *redact.Redactor // takes secrets out of whatever leaves the process
 	secrets *secret.Vault
 	asked   atomic.Bool // no passphrase is asked for any more
 

@@ -15,10 +15,12 @@ import (
 
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/agent"
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/export"
@@ -36,8 +38,9 @@ type Options struct {
 	Layers []policy.Layer
 	// Sandbox says how modules are compiled and run. Services, Redact, StageDir and
 	// Build are filled in, and so are Prebuilt, with the native code of the built-in
-	// tools, and Logger, where they are nil. Without a Spawner, of which [Children]
-	// is one, modules of others are not compiled.
+	// tools, and Logger, where they are nil. Without Spawn modules of others are not
+	// compiled. jail.RunHelper can be it in a program whose main function hands over
+	// to sandbox.CompileChild where its first argument is sandbox.ChildCommand.
 	Sandbox sandbox.Options
 	// Stages is a directory for what calls change before that is committed. Empty:
 	// in memory, 64 MiB at most for each call.
@@ -52,7 +55,7 @@ type Options struct {
 	Secrets *secret.Vault
 	// Known takes secrets out of whatever is recorded, shown or sent. Nil: that of
 	// Secrets, or a new one.
-	Known *secret.Redactor
+	Known *redact.Redactor
 	// Note tells a person of something that is no result. Nil: nobody is told.
 	Note   func(format string, args ...any)
 	Logger *slog.Logger // nil: silent
@@ -82,7 +85,7 @@ func New(opts Options) *Door {
 	case opts.Secrets != nil:
 		opts.Known = opts.Secrets.Known()
 	default:
-		opts.Known = new(secret.Redactor)
+		opts.Known = new(redact.Redactor)
 	}
 	if opts.Note == nil {
 		opts.Note = func(string, ...any) {}
@@ -154,9 +157,9 @@ func (d *Door) Sandbox() *sandbox.Sandbox {
 func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
 	opts.Build, opts.Redact = build(d.opts.Program), d.opts.Known
-	opts.Services = hostmod.Services{Exec: jailExec{d.opts.Known}, HTTP: guestHTTP{d.egress}}
+	opts.Services = effect.Services{Exec: jail.Jail{Redact: d.opts.Known}, HTTP: egress.Later(d.egress)}
 	if d.opts.Secrets != nil {
-		opts.Services.Secrets = hostSecrets{d.opts.Secrets}
+		opts.Services.Secrets = d.opts.Secrets
 	}
 	if opts.Prebuilt == nil {
 		opts.Prebuilt = guests.Native

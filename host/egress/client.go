@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -20,7 +21,7 @@ func (e *Egress) Client(network *policy.Network) *http.Client {
 		// connection is used again only for the same host, port and protocol.
 		d, ok := ctx.Value(decisionKey{}).(policy.NetDecision)
 		if !ok {
-			return nil, fail(Denied, errors.New("nothing was decided about this connection"))
+			return nil, fail(effect.Denied, errors.New("nothing was decided about this connection"))
 		}
 		return e.open(ctx, d, protocols)
 	}
@@ -59,14 +60,14 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close() // as a RoundTripper has to
 		}
-		return nil, fail(Invalid, err)
+		return nil, fail(effect.Invalid, err)
 	}
 	d := c.network.Decide(t.host.String(), t.port, t.proto)
 	if err := d.Err(); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // as a RoundTripper has to
 		}
-		return nil, fail(Denied, err)
+		return nil, fail(effect.Denied, err)
 	}
 	return c.next.RoundTrip(req.WithContext(context.WithValue(req.Context(), decisionKey{}, d)))
 }

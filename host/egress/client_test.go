@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -71,7 +72,7 @@ func TestTheProvidersClient(t *testing.T) {
 			t.Errorf("%s: %v", base, err)
 		}
 	}
-	if _, err := ask(provider(t, "https://private.example", "192.168.0.0/24"), "https://private.example"); KindOf(err) != Connect {
+	if _, err := ask(provider(t, "https://private.example", "192.168.0.0/24"), "https://private.example"); effect.KindOf(err) != effect.Connect {
 		t.Errorf("a private network that is granted: %v", err)
 	}
 	admin := api.Under(policy.SourceAdmin, rules(t, "models.example"))

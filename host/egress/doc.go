@@ -19,7 +19,7 @@
 // administrator's configuration.
 //
 // Whatever a guest, a name server, a proxy or an HTTP server sends is hostile.
-// Errors are [*Error] values; a refusal wraps a [*policy.NetDenial], which
+// Errors are [*effect.Error] values; a refusal wraps a [*policy.NetDenial], which
 // knows the smallest rule that would allow it. An Egress is safe for concurrent
 // use.
 package egress

@@ -11,19 +11,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // Resolver looks up names; [net.Resolver] is one.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-}
-
-// Redactor takes secrets out of text; secret.Redactor is one.
-type Redactor interface {
-	Text(text string) string
-	// Longest is how many bytes it looks for at most; 0 if it knows no secret.
-	Longest() int
 }
 
 // Options says how the network is reached. The zero value of each field is its
@@ -49,7 +44,7 @@ type Options struct {
 
 	// Redact takes out of answers, before a guest gets them, what was filled into
 	// requests: a server may repeat it. Nil: nothing is.
-	Redact Redactor
+	Redact *redact.Redactor
 
 	Resolver Resolver // net.DefaultResolver
 	// Connect opens the connection to an address that has been checked; it is
@@ -91,9 +86,6 @@ func New(opts Options) (*Egress, error) {
 	if opts.Connect == nil {
 		opts.Connect = connect
 	}
-	if opts.Redact == nil {
-		opts.Redact = nothing{}
-	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -127,7 +119,7 @@ func New(opts Options) (*Egress, error) {
 // Dial connects to what was decided on. The connection speaks no TLS yet.
 func (e *Egress) Dial(ctx context.Context, d policy.NetDecision) (net.Conn, error) {
 	if err := d.Err(); err != nil {
-		return nil, fail(Denied, err)
+		return nil, fail(effect.Denied, err)
 	}
 	if e.proxy != nil && e.opts.ProxyResolves && d.Addresses() == nil {
 		return e.tunnel(ctx, d.Host().String(), d.Port())
@@ -150,7 +142,7 @@ func (e *Egress) Dial(ctx context.Context, d policy.NetDecision) (net.Conn, erro
 		}
 	}
 	if first == nil {
-		first = phase(Connect, "connect to "+d.String(), context.Cause(ctx))
+		first = phase(effect.Connect, "connect to "+d.String(), context.Cause(ctx))
 	}
 	return nil, first
 }
@@ -159,7 +151,7 @@ func (e *Egress) Dial(ctx context.Context, d policy.NetDecision) (net.Conn, erro
 // again: this is the last place before the connection.
 func (e *Egress) reach(ctx context.Context, d policy.NetDecision, a netip.Addr) (net.Conn, error) {
 	if err := d.CheckAddr(a); err != nil {
-		return nil, fail(Denied, err)
+		return nil, fail(effect.Denied, err)
 	}
 	if e.proxy != nil && policy.Public(a) {
 		return e.tunnel(ctx, a.String(), d.Port())
@@ -172,7 +164,7 @@ func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) 
 	defer cancel()
 	conn, err := e.opts.Connect(ctx, addr)
 	if err != nil {
-		return nil, phase(Connect, what, err)
+		return nil, phase(effect.Connect, what, err)
 	}
 	return conn, nil
 }
@@ -190,7 +182,7 @@ func (e *Egress) resolve(ctx context.Context, d policy.NetDecision) ([]netip.Add
 	}
 	for _, a := range addrs {
 		if err := d.CheckAddr(a); err != nil {
-			return nil, fail(Denied, err)
+			return nil, fail(effect.Denied, err)
 		}
 	}
 	return addrs, nil
@@ -208,7 +200,7 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 		err = fmt.Errorf("it has %d addresses, more than %d", len(found), maxAddresses)
 	}
 	if err != nil {
-		return nil, phase(DNS, "resolve "+name, err)
+		return nil, phase(effect.DNS, "resolve "+name, err)
 	}
 	var addrs []netip.Addr
 	for _, a := range found {

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -65,18 +66,18 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 
 	target := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n\r\n", target, target, userAgent); err != nil {
-		return nil, phase(Connect, "ask the proxy for "+target, err)
+		return nil, phase(effect.Connect, "ask the proxy for "+target, err)
 	}
 	status, err := connectAnswer(conn)
 	switch {
 	case err != nil:
-		return nil, phase(Connect, "ask the proxy for "+target, err)
+		return nil, phase(effect.Connect, "ask the proxy for "+target, err)
 	case status == http.StatusProxyAuthRequired:
-		return nil, failf(Connect, "the proxy wants a password for %s, which is not supported", target)
+		return nil, failf(effect.Connect, "the proxy wants a password for %s, which is not supported", target)
 	case status != http.StatusOK:
-		return nil, failf(Connect, "the proxy refuses %s with status %d", target, status)
+		return nil, failf(effect.Connect, "the proxy refuses %s with status %d", target, status)
 	case !stop():
-		return nil, phase(Connect, "ask the proxy for "+target, context.Cause(ctx))
+		return nil, phase(effect.Connect, "ask the proxy for "+target, context.Cause(ctx))
 	}
 	return conn, nil
 }
@@ -136,7 +137,7 @@ func (e *Egress) handshake(ctx context.Context, conn net.Conn, host policy.Host,
 	roots, err := e.roots()
 	if err != nil {
 		_ = conn.Close() // it is of no use
-		return nil, fail(TLS, err)
+		return nil, fail(effect.TLS, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.opts.TLSTimeout)
 	defer cancel()
@@ -145,7 +146,7 @@ func (e *Egress) handshake(ctx context.Context, conn net.Conn, host policy.Host,
 	})
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close() // it is of no use
-		return nil, phase(TLS, "authenticate "+host.String(), err)
+		return nil, phase(effect.TLS, "authenticate "+host.String(), err)
 	}
 	return secured, nil
 }

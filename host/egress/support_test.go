@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -259,7 +260,7 @@ func granted(t testing.TB, limits policy.Limits, texts ...string) policy.Grant {
 	return g
 }
 
-func get(url string) Request { return Request{Method: "GET", URL: url} }
+func get(url string) effect.Request { return effect.Request{Method: "GET", URL: url} }
 
 // authority issues the certificates of the tests.
 type authority struct {

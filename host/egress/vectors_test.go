@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -66,7 +67,7 @@ func TestVectorsThatAreRefused(t *testing.T) {
 	grant := granted(t, policy.Limits{HTTPRequests: 1000}, vectorRules...)
 	for _, v := range vectors {
 		resp, err := w.Fetch(t.Context(), grant, get(v))
-		if kind := KindOf(err); kind != Denied && kind != Invalid {
+		if kind := effect.KindOf(err); kind != effect.Denied && kind != effect.Invalid {
 			t.Errorf("%s is answered with %+v, %v", v, resp, err)
 		}
 	}
@@ -87,7 +88,7 @@ func TestVectorsThatAreAllowed(t *testing.T) {
 		before := len(w.wires.all())
 		_, err := w.Fetch(t.Context(), grant, get(text))
 		dialled := w.wires.all()[before:]
-		if KindOf(err) != Connect || len(dialled) == 0 || !strings.Contains(fmt.Sprint(dialled), addr) {
+		if effect.KindOf(err) != effect.Connect || len(dialled) == 0 || !strings.Contains(fmt.Sprint(dialled), addr) {
 			t.Errorf("%s: %v, dialled %v; want %s", text, err, dialled, addr)
 		}
 	}

@@ -1,19 +1,14 @@
 package policy
 
 import (
-	"encoding/json"
 	"slices"
-)
 
-// Redactor takes secrets out of text; secret.Redactor is one.
-type Redactor interface {
-	Text(text string) string
-	JSON(data json.RawMessage) json.RawMessage
-}
+	"github.com/stockade-dev/stockade/host/redact"
+)
 
 // Redacted is the question without secrets, for whoever shows it. What runs, and
 // what the answer is bound to, is the call of the question as it was put.
-func (q Question) Redacted(r Redactor) Question {
+func (q Question) Redacted(r *redact.Redactor) Question {
 	q.Call.Args = r.JSON(q.Call.Args)
 	for _, text := range []*string{&q.Reason, &q.Command, &q.Dir, &q.Says, &q.Changes, &q.Warning, &q.Allow} {
 		*text = r.Text(*text)

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -70,8 +71,8 @@ func File(name string) (*tool.Module, error) {
 		return nil, err
 	case !st.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", name)
-	case st.Size() > tool.MaxModuleBytes:
-		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), tool.MaxModuleBytes)
+	case st.Size() > admit.MaxBytes:
+		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), admit.MaxBytes)
 	}
 	code := make([]byte, st.Size())
 	if _, err := f.ReadAt(code, 0); err != nil {

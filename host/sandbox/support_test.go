@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -119,8 +120,8 @@ func (j job) mustRun(tb testing.TB, box *sandbox.Sandbox) tool.Result {
 // newBox makes a sandbox that compiles in real children, unless a test says how.
 func newBox(tb testing.TB, opts sandbox.Options) *sandbox.Sandbox {
 	tb.Helper()
-	if opts.Spawner == nil {
-		opts.Spawner = helper{}
+	if opts.Spawn == nil {
+		opts.Spawn = jail.RunHelper
 	}
 	box := sandbox.New(opts)
 	tb.Cleanup(func() {

@@ -32,9 +32,6 @@ type Module struct {
 	Read func() ([]byte, error)
 }
 
-// MaxModuleBytes is the size of the largest module that is read.
-const MaxModuleBytes = 64 << 20
-
 // ModuleOf is the module with these bytes, which must not change any more.
 func ModuleOf(name string, origin Origin, path string, code []byte) *Module {
 	sum := sha256.Sum256(code)

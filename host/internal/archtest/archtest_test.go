@@ -31,20 +31,22 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/tool", "host/shellword", "host/internal"},
+	"host/policy":               {"host/redact", "host/tool", "host/shellword", "host/internal"},
 	"host/diff":                 {"host/tool"},
-	"host/egress":               {"host/policy"},
-	"host/secret":               {"host/tool", "host/shellword"},
+	"host/effect":               {"host/tool", "host/policy"},
+	"host/egress":               {"host/effect", "host/policy", "host/redact"},
+	"host/redact":               {"host/shellword"},
+	"host/secret":               {"host/effect", "host/redact", "host/tool"},
 
 	"host/visible":             {},
-	"host/registry":            {"guests", "host/tool"},
-	"host/session":             {"host/llm", "host/policy", "host/tool", "host/visible"},
+	"host/registry":            {"guests", "host/sandbox/admit", "host/tool"},
 	"host/session/export":      {"host/policy", "host/session"},
+	"host/session":             {"host/llm", "host/policy", "host/redact", "host/tool", "host/visible"},
 	"host/session/sqlite":      {"host/session"},
 	"host/session/sessiontest": {"host/session"},
 
-	"host/sandbox":          {"host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
-	"host/sandbox/abi":      {"host/tool", "host/policy"},
+	"host/sandbox":          {"host/effect", "host/redact", "host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
+	"host/sandbox/abi":      {"host/redact"},
 	"host/sandbox/linear":   {"host/sandbox/mapped"},
 	"host/sandbox/mapped":   {},
 	"host/sandbox/native":   {"host/sandbox/mapped"},
@@ -52,20 +54,24 @@ var table = map[string][]string{
 	"host/sandbox/fueltest": {"host/wasm", "host/wasm/fuel", "host/sandbox/meter"},
 	"host/sandbox/wasi":     {"host/tool", "host/policy"},
 
+	"host/sandbox/admit": {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/wasi/preview1"},
+
+	"host/sandbox/codecache": {"host/sandbox/linear", "host/sandbox/native"},
+
 	"host/sandbox/wasi/preview1": {"host/sandbox/abi", "host/sandbox/wasi"},
 
 	"host/sandbox/search": {"host/sandbox/wasi", "sdk/go/lines"},
 
-	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/tool", "host/policy"},
+	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/effect", "host/redact", "host/tool", "host/policy"},
 
 	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
-	"host/jail":     {"host/tool", "host/policy"},
-	"host/dispatch": {"host/diff", "host/tool", "host/policy", "host/session", "host/llm"},
+	"host/jail":     {"host/effect", "host/policy", "host/redact"},
+	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
-	"host/door": {"guests", "host/agent", "host/dispatch", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/registry",
-		"host/sandbox", "host/sandbox/hostmod", "host/sandbox/wasi", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/tool"},
+	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/redact", "host/registry",
+		"host/sandbox", "host/sandbox/wasi", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/tool"},
 
 	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/shellword", "host/tool"},
 

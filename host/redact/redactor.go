@@ -1,4 +1,4 @@
-package secret
+package redact
 
 import (
 	"io"
@@ -6,6 +6,10 @@ import (
 	"sync"
 	"sync/atomic"
 )
+
+// MinBytes is how long a value is at least. A shorter one could not be told from
+// ordinary text, so it could not be kept out of it either.
+const MinBytes = 4
 
 // Redactor takes secrets out of text. It knows the values that it was told of,
 // each in these forms:
@@ -19,11 +23,12 @@ import (
 //
 // It does not know a part of a value, a value with something in between (base64
 // that is broken into lines), one form inside another but for JSON, nor any
-// encoding that somebody makes up. A value of less than [MinValueBytes] is not
+// encoding that somebody makes up. A value of less than [MinBytes] is not
 // redacted.
 //
 // Time is linear in the text, whatever is in it and however many values are
-// known. The zero value knows nothing. It is safe for concurrent use.
+// known. The zero value knows no secret, and neither does a nil one. It is safe
+// for concurrent use.
 type Redactor struct {
 	a atomic.Pointer[automaton]
 
@@ -36,7 +41,7 @@ type Redactor struct {
 // itself too if it is long: the value may be a scheme and a key, or a cookie.
 func (r *Redactor) Add(value string) {
 	const long = 16
-	if r == nil || len(value) < MinValueBytes {
+	if r == nil || len(value) < MinBytes {
 		return
 	}
 	r.mu.Lock()

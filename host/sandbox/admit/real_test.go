@@ -1,4 +1,4 @@
-package sandbox_test
+package admit_test
 
 import (
 	"io/fs"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
@@ -22,7 +22,7 @@ func TestRealProgramsAreAdmitted(t *testing.T) {
 			t.Fatalf("build %s: %v\n%s", pkg, err, out)
 		}
 	}
-	places := []string{dir, filepath.Join("..", "..", "guests", "dist")}
+	places := []string{dir, filepath.Join("..", "..", "..", "guests", "dist")}
 	for _, module := range []string{"github.com/tetratelabs/wazero", "github.com/extism/go-sdk"} {
 		out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 		if err != nil {
@@ -42,7 +42,7 @@ func TestRealProgramsAreAdmitted(t *testing.T) {
 			}
 			m, err := wasm.Decode(data)
 			if err == nil {
-				_, err = sandbox.Instrument(m)
+				_, err = admit.Instrument(m)
 			}
 			if err != nil {
 				t.Errorf("%s: %v", strings.TrimPrefix(path, place), err)

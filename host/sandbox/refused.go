@@ -12,10 +12,10 @@ import (
 // maxTold is how many refusals are told with their reasons.
 const maxTold = 3
 
-// careful adds to a result what the guest was refused because of special paths:
+// withRefused adds to a result what the guest was refused because of special paths:
 // it gets an error number, which says nothing of that. gaveUp says that the
 // guest itself has reported that it failed.
-func careful(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result {
+func withRefused(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result {
 	if len(refused) == 0 {
 		return r
 	}

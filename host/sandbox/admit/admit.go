@@ -1,4 +1,12 @@
-package sandbox
+// Package admit says whether a module may be compiled: static checks on its bytes,
+// before anything of it runs or is compiled.
+//
+// A module is admitted if its bytes are those that its digest names, if it is a
+// module of the native ABI that imports nothing but what the host offers, and if
+// it is within limits on what compiling and instantiating it costs. What is
+// compiled then is not the module but what [Check] returns: the same code with the
+// limits that the engine lacks (package fuel).
+package admit
 
 import (
 	"crypto/sha256"
@@ -18,29 +26,40 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
+const (
+	// MaxBytes is the size of the largest module that is read.
+	MaxBytes = 64 << 20
+	// LargeBytes is the size from which on a module is compiled only if a person
+	// has asked for it. Some limits are higher for it.
+	LargeBytes = 16 << 20
+)
+
 // RefusedError says why a module may not run.
 type RefusedError struct {
 	Module string
 	Why    string
 }
 
-func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Module, e.Why) }
-
-// admitted is a module whose bytes have passed the static checks.
-type admitted struct {
-	code  []byte // what is compiled: the instrumented module
-	facts *wasm.Module
+// Refuse says in one sentence why a module may not run.
+func Refuse(mod *tool.Module, format string, args ...any) *RefusedError {
+	return &RefusedError{mod.Name, fmt.Sprintf(format, args...)}
 }
 
-// admit reads a module and checks, without compiling anything, that its bytes
-// are the ones that its digest names, that they are a module of the native ABI
-// and that it imports nothing but what the host offers.
-func admit(mod *tool.Module) (*admitted, error) {
-	refuse := func(format string, args ...any) (*admitted, error) {
-		return nil, &RefusedError{mod.Name, fmt.Sprintf(format, args...)}
-	}
-	if mod.Bytes > tool.MaxModuleBytes {
-		return refuse("%d bytes, more than the limit of %d", mod.Bytes, tool.MaxModuleBytes)
+func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Module, e.Why) }
+
+// Module is one that has passed the checks.
+type Module struct {
+	Code  []byte // what is compiled: the instrumented module
+	Facts *wasm.Module
+}
+
+// Check reads a module and checks it. A module that may not run is a
+// [RefusedError]; any other error says why it cannot be read. It takes some ten
+// times the module's size in memory.
+func Check(mod *tool.Module) (*Module, error) {
+	refuse := func(format string, args ...any) (*Module, error) { return nil, Refuse(mod, format, args...) }
+	if mod.Bytes > MaxBytes {
+		return refuse("%d bytes, more than the limit of %d", mod.Bytes, MaxBytes)
 	}
 	code, err := mod.Read()
 	if err != nil {
@@ -64,14 +83,12 @@ func admit(mod *tool.Module) (*admitted, error) {
 	if err := checkMemory(facts); err != nil {
 		return refuse("%v", err)
 	}
-	code, err = instrument(facts)
+	code, err = Instrument(facts)
 	if err != nil {
 		return refuse("%v", err)
 	}
-	return &admitted{code: code, facts: facts}, nil
+	return &Module{Code: code, Facts: facts}, nil
 }
-
-const wasmPage = 64 << 10
 
 func checkShape(m *wasm.Module) error {
 	shape := wasm.Classify(m)

@@ -1,4 +1,4 @@
-package sandbox
+package admit
 
 import (
 	"fmt"
@@ -23,16 +23,15 @@ const (
 	maxGlobals         = 1_000
 	maxGlobalsFuncs    = 5_000_000
 	maxTables          = 16
-	maxTableElements   = 1_000_000 // of all tables together, 8 bytes each
-	maxData            = 300_000   // segments before merging, of which Go has a hundred thousand
-	maxSegments        = 10_000    // of data and of elements, after merging
+	maxData            = 300_000 // segments before merging, of which Go has a hundred thousand
+	maxSegments        = 10_000  // of data and of elements, after merging
 	maxElementItems    = 256_000
 	maxCustomBytes     = 4 << 20
 	maxLocalsSum       = 1_000_000
 )
 
 // Limits of one function, or of a sum over functions if the name says so. In
-// a module over LargeModuleBytes they are some times higher.
+// a module over LargeBytes they are some times higher.
 const (
 	maxBodyBytes      = 256 << 10
 	maxLocals         = 4_000
@@ -49,9 +48,13 @@ const (
 	maxGlobalCallsSum = 4_000_000
 )
 
-// maxDepth bounds how deep calls are nested, in units of about 16 bytes of the
-// engine's stack: 16 MiB.
-const maxDepth = 1 << 20
+const (
+	// MaxDepth bounds how deep calls are nested, in units of about 16 bytes of the
+	// engine's stack: 16 MiB.
+	MaxDepth = 1 << 20
+	// MaxTableElements is how many all tables have together, 8 bytes each.
+	MaxTableElements = 1_000_000
+)
 
 // checkSize refuses what would cost the host too much before the first
 // instruction runs, where no deadline and no memory limit holds.
@@ -93,8 +96,8 @@ func checkSize(m *wasm.Module) error {
 		}
 		elements += t.Limits.Min // at most 2^32 each, so 16 of them cannot overflow
 	}
-	if elements > maxTableElements {
-		return fmt.Errorf("its tables start with %d elements, more than the limit of %d", elements, maxTableElements)
+	if elements > MaxTableElements {
+		return fmt.Errorf("its tables start with %d elements, more than the limit of %d", elements, MaxTableElements)
 	}
 	return nil
 }
@@ -110,14 +113,14 @@ func checkMemory(m *wasm.Module) error {
 	return nil
 }
 
-// instrument refuses what would take too long to compile, and returns the
-// module as it is compiled.
-func instrument(m *wasm.Module) ([]byte, error) {
+// Instrument refuses what would take too long to compile, and returns the module
+// as it is compiled. It is the part of [Check] that a module of any ABI can pass.
+func Instrument(m *wasm.Module) ([]byte, error) {
 	if err := checkSize(m); err != nil {
 		return nil, err
 	}
 	return fuel.Rewrite(m, fuel.Options{
-		Depth: maxDepth, TableElements: maxTableElements, MergeData: true, Segments: maxSegments,
+		Depth: MaxDepth, TableElements: MaxTableElements, MergeData: true, Segments: maxSegments,
 		Inspect: newInspector(m).function,
 	})
 }
@@ -137,7 +140,7 @@ func newInspector(m *wasm.Module) *inspector {
 // scaleOf is how many times higher some limits are for a module that only a
 // person lets in.
 func scaleOf(m *wasm.Module) int {
-	if len(m.Raw) > LargeModuleBytes {
+	if len(m.Raw) > LargeBytes {
 		return 16
 	}
 	return 1

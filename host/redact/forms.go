@@ -1,4 +1,4 @@
-package secret
+package redact
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ func forms(value string) [][]byte {
 	seen := map[string]bool{}
 	var out [][]byte
 	add := func(form string) {
-		if len(form) >= MinValueBytes && !seen[form] {
+		if len(form) >= MinBytes && !seen[form] {
 			seen[form] = true
 			out = append(out, []byte(form))
 		}

@@ -1,6 +1,6 @@
 //go:build darwin || freebsd || netbsd
 
-package sandbox
+package codecache
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package secret
+package redact
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ func TestHeadLeavesNoPieceOfASecret(t *testing.T) {
 	for _, v := range values[:4] {
 		r := redactorOf(v)
 		for form, leak := range leaks(v) {
-			if len(leak) < MinValueBytes {
+			if len(leak) < MinBytes {
 				continue
 			}
 			for _, text := range []string{
