@@ -32,7 +32,8 @@
 //	llm/openai       the OpenAI wire format, over go-openai
 //	llm/offline      the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest      the suite that every Model passes
-//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached; the paths that need care
+//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; the paths that need care
+//	policy/network   hosts, addresses, and who may be reached
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
 //	shellword        text as one word of a command line, to be copied

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // The attacks of a guest, by the numbers of the threat model. Each asserts what
@@ -23,7 +24,7 @@ func TestN01AHostThatIsNotOnTheListIsNotLookedUp(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "api.example.com", "93.184.216.35")
 	for _, url := range []string{"https://evil.test/", "https://data.evil.test/", "https://api.example.com.evil.test/", "http://api.example.com/", "https://" + public + "/"} {
 		_, err := w.Fetch(t.Context(), grant, get(url))
-		if KindOf(err) != Denied || policy.Denied(err) == nil {
+		if KindOf(err) != Denied || denialOf(err) == nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -150,7 +151,7 @@ func TestN03N06NamesThatLeadToThisMachine(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "http://*.example:*", "http://0.0.0.0/0:*", "http://[::/0]:*")
 	for i, a := range addrs {
 		_, err := w.Fetch(t.Context(), grant, get(fmt.Sprintf("http://n%d.example:%d/", i, trap.port())))
-		denial := policy.Denied(err)
+		denial := denialOf(err)
 		if KindOf(err) != Denied || denial == nil || !denial.Addr.IsValid() {
 			t.Errorf("a name that leads to %s: %v", a, err)
 		}
@@ -205,7 +206,7 @@ func TestN04Rebinding(t *testing.T) {
 // about the addresses, and nothing else: no name can get there.
 func TestTheCheckedAddressIsDialled(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public, "93.184.216.35", "2606:2800:220:1::1"}}))
-	if _, err := w.Dial(t.Context(), network(t, "a.example").Decide("a.example", 443, policy.HTTPS)); KindOf(err) != Connect {
+	if _, err := w.Dial(t.Context(), reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)); KindOf(err) != Connect {
 		t.Errorf("nothing answers: %v", err)
 	}
 	var got []string
@@ -218,10 +219,10 @@ func TestTheCheckedAddressIsDialled(t *testing.T) {
 	}
 	// One that the socket would be connected to in its place is refused.
 	trap := newTrap(t)
-	if _, err := w.Dial(t.Context(), policy.NetDecision{}); KindOf(err) != Denied {
+	if _, err := w.Dial(t.Context(), network.Decision{}); KindOf(err) != Denied {
 		t.Errorf("without a decision: %v", err)
 	}
-	d := network(t, "http://localhost:*", "http://127.0.0.1:1").Decide("localhost", trap.port(), policy.HTTP)
+	d := reaching(t, "http://localhost:*", "http://127.0.0.1:1").Decide("localhost", trap.port(), network.HTTP)
 	if _, err := w.Dial(t.Context(), d); KindOf(err) != Denied {
 		t.Errorf("another port of this machine: %v", err)
 	}
@@ -328,7 +329,7 @@ func TestN12TheEnvironmentIsIgnored(t *testing.T) {
 	if err != nil || string(resp.Body) != "direct" {
 		t.Errorf("%+v, %v", resp, err)
 	}
-	answer, err := w.Client(network(t, "a.example")).Get("https://a.example/")
+	answer, err := w.Client(reaching(t, "a.example")).Get("https://a.example/")
 	if err != nil || answer.StatusCode != 200 {
 		t.Errorf("%+v, %v", answer, err)
 	} else {
@@ -362,7 +363,7 @@ func TestAddressesAreFew(t *testing.T) {
 		lots[i] = netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)})
 	}
 	w := newWorld(t, nil, func(o *Options) { o.Resolver = fixed(lots) })
-	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
+	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	if _, err := w.Dial(t.Context(), d); KindOf(err) != DNS || len(w.wires.all()) != 0 {
 		t.Errorf("%d addresses: %v", len(lots), err)
 	}

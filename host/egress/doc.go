@@ -1,7 +1,7 @@
 // Package egress is the one way out to the network: whatever connects to
 // another machine does it here, after policy has decided.
 //
-//	decide    a policy.Network says whether this host, port and protocol may be
+//	decide    a network.Network says whether this host, port and protocol may be
 //	          reached; nothing is looked up before it has
 //	resolve   the name is looked up once; each address is checked, and one that
 //	          may not be reached refuses the whole name
@@ -19,7 +19,7 @@
 // administrator's configuration.
 //
 // Whatever a guest, a name server, a proxy or an HTTP server sends is hostile.
-// Errors are [*Error] values; a refusal wraps a [*policy.NetDenial], which
+// Errors are [*Error] values; a refusal wraps a [*network.Denial], which
 // knows the smallest rule that would allow it. An Egress is safe for concurrent
 // use.
 package egress

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // Resolver looks up names; [net.Resolver] is one.
@@ -125,7 +125,7 @@ func New(opts Options) (*Egress, error) {
 }
 
 // Dial connects to what was decided on. The connection speaks no TLS yet.
-func (e *Egress) Dial(ctx context.Context, d policy.NetDecision) (net.Conn, error) {
+func (e *Egress) Dial(ctx context.Context, d network.Decision) (net.Conn, error) {
 	if err := d.Err(); err != nil {
 		return nil, fail(Denied, err)
 	}
@@ -157,11 +157,11 @@ func (e *Egress) Dial(ctx context.Context, d policy.NetDecision) (net.Conn, erro
 
 // reach connects to one address, directly or through the proxy. It asks policy
 // again: this is the last place before the connection.
-func (e *Egress) reach(ctx context.Context, d policy.NetDecision, a netip.Addr) (net.Conn, error) {
+func (e *Egress) reach(ctx context.Context, d network.Decision, a netip.Addr) (net.Conn, error) {
 	if err := d.CheckAddr(a); err != nil {
 		return nil, fail(Denied, err)
 	}
-	if e.proxy != nil && policy.Public(a) {
+	if e.proxy != nil && network.Public(a) {
 		return e.tunnel(ctx, a.String(), d.Port())
 	}
 	return e.connect(ctx, "connect to "+d.String(), netip.AddrPortFrom(a, d.Port()))
@@ -180,7 +180,7 @@ func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) 
 // resolve returns the addresses of a host, all of them checked. One that may
 // not be reached refuses the name: an honest name has none, and which of them
 // would be dialled is for whoever answers to choose.
-func (e *Egress) resolve(ctx context.Context, d policy.NetDecision) ([]netip.Addr, error) {
+func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr, error) {
 	if addrs := d.Addresses(); addrs != nil {
 		return addrs, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // Request is what a guest wants to be sent.
@@ -167,7 +168,7 @@ func (x *fetch) sent() http.Header {
 	return x.headers
 }
 
-func (x *fetch) decide() policy.NetDecision {
+func (x *fetch) decide() network.Decision {
 	return x.grant.Network().Decide(x.target.host.String(), x.target.port, x.target.proto)
 }
 
@@ -252,9 +253,9 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 }
 
 // open dials, and authenticates the server where the protocol has that.
-func (e *Egress) open(ctx context.Context, d policy.NetDecision, protocols []string) (net.Conn, error) {
+func (e *Egress) open(ctx context.Context, d network.Decision, protocols []string) (net.Conn, error) {
 	conn, err := e.Dial(ctx, d)
-	if err != nil || d.Protocol() != policy.HTTPS {
+	if err != nil || d.Protocol() != network.HTTPS {
 		return conn, err
 	}
 	return e.handshake(ctx, conn, d.Host(), protocols)
@@ -332,7 +333,7 @@ func pairs(h http.Header) [][2]string {
 	return out
 }
 
-func (x *fetch) log(ctx context.Context, d policy.NetDecision, start time.Time, received counter, resp *Response, err error) {
+func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, received counter, resp *Response, err error) {
 	x.grant.NoteReceived(d, received.n)
 	status := 0
 	if resp != nil {

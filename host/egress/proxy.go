@@ -15,12 +15,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // proxy is where a tunnel begins.
 type proxy struct {
-	host   policy.Host
+	host   network.Host
 	port   uint16
 	secure bool // TLS to the proxy itself
 }
@@ -38,7 +38,7 @@ func parseProxy(s string) (*proxy, error) {
 	if t.url.Path != "" && t.url.Path != "/" || t.url.RawQuery != "" {
 		return nil, errors.New("proxy: its URL has a path")
 	}
-	return &proxy{host: t.host, port: t.port, secure: t.proto == policy.HTTPS}, nil
+	return &proxy{host: t.host, port: t.port, secure: t.proto == network.HTTPS}, nil
 }
 
 // maxProxyHead bounds the answer of a proxy, in bytes.
@@ -132,7 +132,7 @@ func connectAnswer(r io.Reader) (status int, err error) {
 }
 
 // handshake makes a connection one to the host that it was meant for.
-func (e *Egress) handshake(ctx context.Context, conn net.Conn, host policy.Host, protocols []string) (net.Conn, error) {
+func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host, protocols []string) (net.Conn, error) {
 	roots, err := e.roots()
 	if err != nil {
 		_ = conn.Close() // it is of no use

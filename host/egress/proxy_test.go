@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // tunnels is a proxy that connects to where the test says.
@@ -140,7 +141,7 @@ func TestTheProxy(t *testing.T) {
 
 // TestAHostileProxy: it gets no further than its head.
 func TestAHostileProxy(t *testing.T) {
-	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
+	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	for what, c := range map[string]struct {
 		f    func(net.Conn)
 		kind Kind
@@ -195,7 +196,7 @@ func TestAHostileProxy(t *testing.T) {
 
 // TestAProxyThatIsNotAuthenticated: it is told nothing, and the program goes on.
 func TestAProxyThatIsNotAuthenticated(t *testing.T) {
-	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
+	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	other := newAuthority("another")
 	for what, c := range map[string]struct {
 		address func(*testing.T) net.Addr

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // arguments are those of one call, decoded when the first is asked for: many
@@ -66,7 +68,7 @@ func (v *value) path(cwd string) (string, bool) {
 
 func (v *value) host() (string, bool) {
 	if !v.didURL {
-		v.name, v.isHost = hostOf(v.text)
+		v.name, v.isHost = network.HostOf(v.text)
 		v.didURL = true
 	}
 	return v.name, v.isHost

@@ -1,12 +1,14 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -129,30 +131,30 @@ func (p *Policy) barNetwork(d *Decision, args *arguments) {
 		return
 	}
 	for _, url := range urlArgs(args) {
-		o, _, err := ParseOrigin(url)
+		o, _, err := network.ParseOrigin(url)
 		if err != nil {
 			continue // the tool will say
 		}
 		net := p.network
 		if net == nil {
-			net = NewNetwork(nil)
+			net = network.New(nil)
 		}
-		denial := Denied(net.Decide(o.Host.String(), o.Port, o.Protocol).Err())
-		if denial == nil {
+		denial, denied := errors.AsType[*network.Denial](net.Decide(o.Host.String(), o.Port, o.Protocol).Err())
+		if !denied {
 			continue
 		}
 		change := "no flag opens it"
 		if flag := denial.AllowFlag(); flag != "" {
 			change = "add " + flag
-		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return l.From.Source == denial.Source }); i >= 0 && denial.Rule == "" {
+		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return string(l.From.Source) == denial.Source }); i >= 0 && denial.Rule == "" {
 			change = p.ceiling.Hosts[i].decider().takeAway()
 		} else if denial.Rule != "" {
 			change = fmt.Sprintf("take the rule %q away", denial.Rule)
 		}
-		d.bar(From{Source: denial.Source}, "network", (&NetDenial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
+		d.bar(From{Source: Source(denial.Source)}, "network", (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
 		return
 	}
-	if !p.network.closed() {
+	if !p.network.Closed() {
 		return
 	}
 	if d.effect == Allow { // whoever has allowed it may know that it needs nobody

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // Ceiling is what a layer permits at most. Its zero value permits everything.
@@ -213,23 +215,19 @@ func Permits(lists []List, value string) (bool, From) {
 }
 
 // Narrows returns what is left of a network under the lists of hosts. In them a
-// name means what it means in a [NetRule], at any port and in any protocol: an
-// address that is not public has to be listed itself, also for a name that leads
+// name means what it means in a [network.Rule], at any port and in any protocol:
+// an address that is not public has to be listed itself, also for a name that leads
 // to it. What cannot be the host of a connection is left out, and so permits
 // nothing.
-func (c Ceiling) Narrows(n *Network) *Network {
+func (c Ceiling) Narrows(n *network.Network) *network.Network {
 	for _, l := range c.Hosts {
-		var rules []NetRule
+		var rules []network.Rule
 		for _, v := range l.Values {
-			if _, err := parseNamePattern(v); err != nil {
-				continue
-			}
-			r := NetRule{Effect: Allow, Source: l.From.Source}
-			if r.setHost(v) == nil {
+			if r, err := network.ParseListed(v); err == nil {
 				rules = append(rules, r)
 			}
 		}
-		n = n.Under(l.From.Source, rules)
+		n = n.Under(string(l.From.Source), rules)
 	}
 	return n
 }

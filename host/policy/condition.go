@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // Kind says how a [Condition] compares an argument with its value.
@@ -37,7 +39,7 @@ type Condition struct {
 	not   bool
 
 	path  pathPattern
-	host  namePattern
+	host  network.Pattern
 	words wordsPattern
 	re    *regexp.Regexp
 	steps int // that re can take for a byte
@@ -70,7 +72,7 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	case Path:
 		c.path, err = parsePathPattern(value)
 	case Hostname:
-		if c.host, err = parseNamePattern(value); err == nil {
+		if c.host, err = network.ParsePattern(value); err == nil {
 			c.value = c.host.String()
 		}
 	case Words:
@@ -297,7 +299,7 @@ func (c *Condition) one(v *value, args *arguments, strict bool) truth {
 		if !ok {
 			return unsure
 		}
-		return truthOf(c.host.match(name))
+		return truthOf(c.host.Match(name))
 	case Words:
 		return c.command(v.command(), strict)
 	}

@@ -8,11 +8,7 @@
 // writes or uses a secret is medium; one that starts a process or reaches the
 // network is high.
 //
-// [Network.Decide] is pure, too: it says whether a host, port and protocol may
-// be reached. [ParseHost] is the one parser of hosts, of those that are connected
-// to, that rules and lists name and that stand in arguments; what it refuses is no
-// host to anybody. A name that is allowed is not yet an address that is: each
-// address has to pass [NetDecision.CheckAddr].
+// Who may be reached, package network says.
 //
 // Rules come in layers: administrator, user, project, environment, flags. What
 // all of them permit together is the [Ceiling]; layers meet in [Narrow] and none

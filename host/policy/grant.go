@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -56,7 +57,7 @@ type grant struct {
 	execDigest [32]byte
 	execUsed   atomic.Bool
 
-	network *Network // nil: none
+	network *network.Network // nil: none
 	traffic traffic
 }
 
@@ -173,7 +174,7 @@ func (g Grant) TakeExec(argv []string, dir string) error {
 }
 
 // Network says whom the call may talk to; nil is nobody.
-func (g Grant) Network() *Network {
+func (g Grant) Network() *network.Network {
 	if g.g == nil {
 		return nil
 	}

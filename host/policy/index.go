@@ -66,7 +66,7 @@ func (c *Condition) key() (string, bool) {
 	case Path:
 		return c.path.literal, true
 	case Hostname:
-		return c.host.name, true
+		return c.host.Name(), true
 	case Words:
 		return strings.Join(c.words.words[:c.words.literal], "\x00"), true
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -27,7 +28,7 @@ type Options struct {
 	// there: nowhere.
 	Set map[string]string
 	// Network is whom tools that ask for the network may talk to; nil is nobody.
-	Network *Network
+	Network *network.Network
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
 	// Layers are what the administrator, the user, the project, the environment
@@ -47,7 +48,7 @@ type Policy struct {
 	masked     []string
 	limits     Limits
 	set        map[string]string
-	network    *Network
+	network    *network.Network
 	confirmAll bool
 	ceiling    Ceiling
 	project    string
@@ -584,7 +585,7 @@ func (d Decision) newGrant() (Grant, error) {
 	if caps.Network == tool.NetworkHTTP {
 		g.network = p.network
 		if g.network == nil {
-			g.network = NewNetwork(nil) // whose denials say what would open it
+			g.network = network.New(nil) // whose denials say what would open it
 		}
 	}
 	if caps.Exec != "" {

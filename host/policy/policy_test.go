@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -736,8 +737,6 @@ func TestDecisionsWhileRulesAreAdded(t *testing.T) {
 	}
 }
 
-// BenchmarkDecide: 500 rules that all speak of the called tool and of an
-// argument, of which none is about this call. Target: under 5 µs.
 func TestAQuestionNamesFilesAndHosts(t *testing.T) {
 	writer := entry(t, "w", writes)
 	writer.Content = &tool.Content{Path: "path"}
@@ -754,17 +753,13 @@ func TestAQuestionNamesFilesAndHosts(t *testing.T) {
 			t.Errorf("%s: paths %q, network %q", args, q.Paths, q.Network)
 		}
 	}
-	rule, err := ParseNetRule(Allow, "api.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
 	talker := entry(t, "n", tool.Capabilities{Network: tool.NetworkHTTP})
 	for _, c := range []struct {
-		network *Network
+		network *network.Network
 		want    []string
 	}{
-		{NewNetwork([]NetRule{rule}), []string{"api.example.com"}},
-		{NewNetwork(nil), []string{"nobody: no rule allows a host"}},
+		{networkOf(t, "api.example.com"), []string{"api.example.com"}},
+		{network.New(nil), []string{"nobody: no rule allows a host"}},
 		{nil, []string{"nobody: no rule allows a host"}},
 	} {
 		q := New(Options{Network: c.network}).Decide(call("n", `{}`), talker).Question()
@@ -774,6 +769,8 @@ func TestAQuestionNamesFilesAndHosts(t *testing.T) {
 	}
 }
 
+// BenchmarkDecide: 500 rules that all speak of the called tool and of an
+// argument, of which none is about this call. Target: under 5 µs.
 func BenchmarkDecide(b *testing.B) {
 	for name, c := range map[string]struct {
 		rule, args string

@@ -24,7 +24,7 @@ type Question struct {
 	// clean, as far as words can tell. Whoever shows them looks where they lead.
 	Paths []string
 	// Network is the rules about whom the call could reach, as in
-	// [Network.Rules]; nil unless the tool asks for the network.
+	// [network.Network.Rules]; nil unless the tool asks for the network.
 	Network []string
 	// Secrets are those whose placeholders the tool would get; never a value.
 	Secrets []tool.Secret

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/secret"
@@ -65,9 +66,9 @@ func TestASecretGoesToItsServerOnly(t *testing.T) {
 	}
 	mod := module(code)
 	box := newBox(t, sandbox.Options{Services: hostmod.Services{HTTP: service, Secrets: keeper}})
-	var rules []policy.NetRule
+	var rules []network.Rule
 	for _, server := range []*httptest.Server{bound, other} {
-		rule, err := policy.ParseNetRule(policy.Allow, server.URL)
+		rule, err := network.ParseRule(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}

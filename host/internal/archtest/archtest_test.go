@@ -31,9 +31,10 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/tool", "host/shellword", "host/internal"},
+	"host/policy":               {"host/policy/network", "host/tool", "host/shellword", "host/internal"},
+	"host/policy/network":       {"host/shellword"},
 	"host/diff":                 {"host/tool"},
-	"host/egress":               {"host/policy"},
+	"host/egress":               {"host/policy", "host/policy/network"},
 	"host/secret":               {"host/tool", "host/shellword"},
 
 	"host/session":             {"host/llm", "host/policy", "host/tool"},
@@ -90,7 +91,7 @@ var behind = map[string]string{
 	"golang.org/x/crypto":                              "host/secret",
 	"database/sql":                                     "host/session/sqlite",
 	"net/http":                                         "host/llm host/egress",
-	"golang.org/x/net":                                 "host/policy host/egress", // names; and name servers in tests
+	"golang.org/x/net":                                 "host/policy/network host/egress", // names; and name servers in tests
 	"os/exec":                                          "host/jail",
 	"log":                                              "nowhere",
 }
