@@ -32,8 +32,9 @@
 //	llm/openai       the OpenAI wire format, over go-openai
 //	llm/offline      the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest      the suite that every Model passes
-//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; the paths that need care
+//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
 //	policy/network   hosts, addresses, and who may be reached
+//	policy/paths     paths by their names: the list of those that need care, and patterns
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it
 //	shellword        text as one word of a command line, to be copied

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // arguments are those of one call, decoded when the first is asked for: many
@@ -60,7 +61,7 @@ type value struct {
 
 func (v *value) path(cwd string) (string, bool) {
 	if !v.didPath {
-		v.cleaned, v.sure = cleanPath(v.text, cwd)
+		v.cleaned, v.sure = paths.Clean(v.text, cwd)
 		v.didPath = true
 	}
 	return v.cleaned, v.sure

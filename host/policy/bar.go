@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -49,36 +49,27 @@ func (d *Decision) bar(from From, rule, reason, change string) {
 	d.change, d.also = change, nil
 }
 
-// SystemDirs are where a system shows its kernel and every process. No guest sees
-// them, whatever is mounted; what is mounted inside of one can be ordinary.
-func SystemDirs() []string {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	return []string{"/proc", "/sys", "/dev"}
-}
-
 // barFile denies a call because of a file that it names.
 func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 	for _, h := range p.ceiling.Hidden {
-		if inDir(f.Named, h.Value) || f.Path != "" && inDir(f.Path, h.Value) {
+		if paths.In(f.Named, h.Value) || f.Path != "" && paths.In(f.Path, h.Value) {
 			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), Decider{Rule: "files.hidden", Source: h.From.Source, Origin: h.From.Origin}.takeAway())
 			return
 		}
 	}
-	masked := func(dir string) bool { return inDir(f.Named, dir) || f.Path != "" && inDir(f.Path, dir) }
+	masked := func(dir string) bool { return paths.In(f.Named, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	if slices.ContainsFunc(p.masked, masked) {
 		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), "no answer and no rule shows it to a tool")
 		return
 	}
 	m, seen := p.Sees(f.Named)
-	system := func(dir string) bool { return inDir(f.Named, dir) && (m.Host == dir || !inDir(m.Host, dir)) }
-	if slices.ContainsFunc(SystemDirs(), system) {
+	system := func(dir string) bool { return paths.In(f.Named, dir) && (m.Host == dir || !paths.In(m.Host, dir)) }
+	if slices.ContainsFunc(paths.SystemDirs(), system) {
 		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), "no answer and no rule shows it to a tool")
 		return
 	}
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
-	switch above := func(m Mount) bool { return inDir(m.Host, f.Named) }; {
+	switch above := func(m Mount) bool { return paths.In(m.Host, f.Named) }; {
 	case !seen && !writes && slices.ContainsFunc(p.mounts, above):
 		// What leads to a mount can be listed.
 	case !seen:
@@ -96,13 +87,13 @@ func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 		}
 		d.bar(From{Source: SourceDefault}, MountsRule, reason, fmt.Sprintf("%s says so; without that tools can change what is in it", m.Named))
 	default:
-		s, special := Paths{}.Change(guestPath(f.Path))
-		closed := special && s.Care == Closed
+		s, special := paths.Change(paths.Guest(f.Path))
+		closed := special && s.Care == paths.Closed
 		if !closed && f.InRepository {
-			s, closed = RepositorySpecial, true
+			s, closed = paths.RepositorySpecial, true
 		}
 		if closed {
-			d.bar(From{Source: SourceDefault}, "closed "+s.Pattern, "it changes "+specialPath{guestPath(f.Path), s}.String(), closedTo)
+			d.bar(From{Source: SourceDefault}, "closed "+s.Pattern, "it changes "+specialPath{paths.Guest(f.Path), s}.String(), paths.ClosedHint)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // Ceiling is what a layer permits at most. Its zero value permits everything.
@@ -235,13 +236,12 @@ func (c Ceiling) Narrows(n *network.Network) *network.Network {
 // PermitsMount returns the widest form of a mount that is permitted, and which
 // layer says no, to the mount or to changes in it.
 func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
-	name := slashed(m.Host)
 	for _, l := range c.Directories {
 		seen, write := false, false
 		for _, v := range l.Values {
 			dir, readOnly := strings.CutSuffix(v, ":ro")
-			p, err := parsePathPattern(dir)
-			if err != nil || !p.covers(name) {
+			p, err := paths.ParsePattern(dir)
+			if err != nil || !p.Covers(m.Host) {
 				continue
 			}
 			seen, write = true, write || !readOnly
@@ -254,17 +254,6 @@ func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
 		}
 	}
 	return m, true, from
-}
-
-// covers reports whether the pattern matches a path or a directory above it.
-func (p pathPattern) covers(name string) bool {
-	segments := segmentsOf(name)
-	for n := len(segments); n >= 0; n-- {
-		if matchSegments(p.segments, segments[:n]) {
-			return true
-		}
-	}
-	return false
 }
 
 // mayRun answers whether a module may run at all.

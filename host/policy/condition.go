@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // Kind says how a [Condition] compares an argument with its value.
@@ -38,7 +39,7 @@ type Condition struct {
 	value string
 	not   bool
 
-	path  pathPattern
+	path  paths.Pattern
 	host  network.Pattern
 	words wordsPattern
 	re    *regexp.Regexp
@@ -70,7 +71,7 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	case Is:
 		c.plain = plainJSON([]byte(value))
 	case Path:
-		c.path, err = parsePathPattern(value)
+		c.path, err = paths.ParsePattern(value)
 	case Hostname:
 		if c.host, err = network.ParsePattern(value); err == nil {
 			c.value = c.host.String()
@@ -99,6 +100,7 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 // Time and memory of a pattern grow with its program and with what it is held
 // against. A longer value is not known to match, nor not to.
 const (
+	maxPattern = 4096     // bytes
 	maxProgram = 2000     // instructions
 	maxMatched = 64 << 10 // bytes
 )
@@ -236,11 +238,11 @@ func (c *Condition) missing(args *arguments, strict bool) truth {
 	if c.kind != Path || strict {
 		return no
 	}
-	name, sure := cleanPath("", args.cwd)
+	name, sure := paths.Clean("", args.cwd)
 	switch {
 	case !sure:
 		return unsure
-	case c.path.match(name) != c.not:
+	case c.path.Match(name) != c.not:
 		return yes
 	}
 	return no
@@ -290,10 +292,10 @@ func (c *Condition) one(v *value, args *arguments, strict bool) truth {
 	case Path:
 		name, sure := v.path(args.cwd)
 		switch {
-		case name == "" || !sure && (strict || !c.path.match(name)):
+		case name == "" || !sure && (strict || !c.path.Match(name)):
 			return unsure
 		}
-		return truthOf(c.path.match(name))
+		return truthOf(c.path.Match(name))
 	case Hostname:
 		name, ok := v.host()
 		if !ok {

@@ -3,6 +3,8 @@ package policy
 import (
 	"path"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // index finds the rules that could speak of a call, so that thousands of
@@ -64,7 +66,7 @@ func (c *Condition) key() (string, bool) {
 	case Is:
 		return c.value, true
 	case Path:
-		return c.path.literal, true
+		return c.path.Literal(), true
 	case Hostname:
 		return c.host.Name(), true
 	case Words:
@@ -123,7 +125,7 @@ func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool
 	case Path:
 		name, sure := v.path(args.cwd)
 		name = strings.TrimSuffix(name, "/")
-		for len(name) > maxPattern { // which no rule is
+		for len(name) > paths.MaxPattern { // which no rule is
 			name = strings.TrimSuffix(name[:strings.LastIndexByte(name, '/')+1], "/")
 		}
 		if !sure || !args.work.take(len(name)*len(name)/256) {

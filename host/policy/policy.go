@@ -575,7 +575,7 @@ func (d Decision) newGrant() (Grant, error) {
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked
 		for _, s := range d.reads {
-			g.paths.readable = append(g.paths.readable, s.path)
+			g.opened = append(g.opened, s.path)
 		}
 		for _, m := range p.mounts {
 			m.Write = m.Write && caps.Files == tool.FilesWrite

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -93,7 +94,7 @@ func (d Decision) Question() Question {
 func (d Decision) paths() (names []string) {
 	for _, f := range PathArgs(d.call, d.entry) {
 		// What is no path the tool will say.
-		if name, _ := cleanPath(f.Named, d.call.Cwd); name != "" && !slices.Contains(names, name) {
+		if name, _ := paths.Clean(f.Named, d.call.Cwd); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

@@ -31,8 +31,9 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/policy/network", "host/tool", "host/shellword", "host/internal"},
+	"host/policy":               {"host/policy/network", "host/policy/paths", "host/tool", "host/shellword", "host/internal"},
 	"host/policy/network":       {"host/shellword"},
+	"host/policy/paths":         {},
 	"host/diff":                 {"host/tool"},
 	"host/egress":               {"host/policy", "host/policy/network"},
 	"host/secret":               {"host/tool", "host/shellword"},
@@ -41,14 +42,14 @@ var table = map[string][]string{
 	"host/session/sqlite":      {"host/session"},
 	"host/session/sessiontest": {"host/session"},
 
-	"host/sandbox":          {"host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
+	"host/sandbox":          {"host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
 	"host/sandbox/abi":      {"host/tool", "host/policy"},
 	"host/sandbox/linear":   {"host/sandbox/mapped"},
 	"host/sandbox/mapped":   {},
 	"host/sandbox/native":   {"host/sandbox/mapped"},
 	"host/sandbox/meter":    {"host/policy", "host/wasm/fuel"},
 	"host/sandbox/fueltest": {"host/wasm", "host/wasm/fuel", "host/sandbox/meter"},
-	"host/sandbox/wasi":     {"host/tool", "host/policy"},
+	"host/sandbox/wasi":     {"host/tool", "host/policy", "host/policy/paths"},
 
 	"host/sandbox/wasi/preview1": {"host/sandbox/abi", "host/sandbox/wasi"},
 
@@ -59,7 +60,7 @@ var table = map[string][]string{
 	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
 	"host/jail":     {"host/tool", "host/policy"},
-	"host/dispatch": {"host/diff", "host/tool", "host/policy", "host/session", "host/llm"},
+	"host/dispatch": {"host/diff", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
 

@@ -1,34 +1,36 @@
-package policy
+package paths
 
 import (
 	"errors"
 	"fmt"
-	"path"
 	"strings"
 	"unicode/utf8"
 )
 
-// pathPattern is a pattern over absolute paths, as rules and directories use
+// Pattern is a pattern over absolute paths, as rules and directories use
 // it. Segments are compared one by one and case counts. "*" within a segment
 // stands for any run of characters of it, a segment "**" for any number of
 // whole segments, none included: "/a/**" is /a and everything below. Nothing
 // else is special, and what is special elsewhere is refused.
-type pathPattern struct {
+type Pattern struct {
 	segments []string
-	literal  string // the path before the first segment with a star; "" is the root
+	literal  string // see Literal
 }
 
-const maxPattern = 4096 // bytes
+// MaxPattern is the longest pattern, in bytes.
+const MaxPattern = 4096
 
 // foreign is what other patterns mean something by. Whoever writes it means
 // more than the letter, and a rule that denies would cover less than it reads.
 const foreign = `[]{}?\`
 
-func parsePathPattern(s string) (pathPattern, error) {
+// ParsePattern refuses what is no absolute path, and what is special in the
+// patterns of others.
+func ParsePattern(s string) (Pattern, error) {
 	if err := checkPattern(s); err != nil {
-		return pathPattern{}, err
+		return Pattern{}, err
 	}
-	p := pathPattern{segments: strings.Split(s, "/")}
+	p := Pattern{segments: strings.Split(s, "/")}
 	if p.segments[0] == "" {
 		p.segments = p.segments[1:]
 	}
@@ -39,15 +41,15 @@ func parsePathPattern(s string) (pathPattern, error) {
 	for i, seg := range p.segments {
 		switch {
 		case seg == "" && i == len(p.segments)-1:
-			return pathPattern{}, fmt.Errorf("%.80q ends in a slash: write %s for the directory itself, or %s/** for it and all that is in it", s, strings.TrimRight(s, "/"), strings.TrimRight(s, "/"))
+			return Pattern{}, fmt.Errorf("%.80q ends in a slash: write %s for the directory itself, or %s/** for it and all that is in it", s, strings.TrimRight(s, "/"), strings.TrimRight(s, "/"))
 		case seg == "":
-			return pathPattern{}, fmt.Errorf("%.80q has two slashes next to each other", s)
+			return Pattern{}, fmt.Errorf("%.80q has two slashes next to each other", s)
 		case seg == "." || seg == "..":
-			return pathPattern{}, fmt.Errorf("%.80q has a segment %q: write the path that is meant", s, seg)
+			return Pattern{}, fmt.Errorf("%.80q has a segment %q: write the path that is meant", s, seg)
 		case strings.ContainsAny(seg, foreign):
-			return pathPattern{}, fmt.Errorf("%.80q: %q is not supported: only * (any letters of one name) and ** (any number of names) stand for others; write a rule for each path that is meant, or * for what such a letter of a name stands for", s, seg[strings.IndexAny(seg, foreign)])
+			return Pattern{}, fmt.Errorf("%.80q: %q is not supported: only * (any letters of one name) and ** (any number of names) stand for others; write a rule for each path that is meant, or * for what such a letter of a name stands for", s, seg[strings.IndexAny(seg, foreign)])
 		case seg != "**" && strings.Contains(seg, "**"):
-			return pathPattern{}, fmt.Errorf("%.80q: ** is a segment of its own, as in /a/**/b", s)
+			return Pattern{}, fmt.Errorf("%.80q: ** is a segment of its own, as in /a/**/b", s)
 		}
 		if literal == i && !strings.Contains(seg, "*") {
 			literal++
@@ -63,8 +65,8 @@ func checkPattern(s string) error {
 	switch {
 	case s == "":
 		return errors.New("the pattern is empty, which would match nothing")
-	case len(s) > maxPattern:
-		return fmt.Errorf("the pattern has more than %d bytes", maxPattern)
+	case len(s) > MaxPattern:
+		return fmt.Errorf("the pattern has more than %d bytes", MaxPattern)
 	case strings.ContainsRune(s, 0) || !utf8.ValidString(s):
 		return fmt.Errorf("%.80q is no path", s)
 	case !absolute(s):
@@ -73,14 +75,24 @@ func checkPattern(s string) error {
 	return nil
 }
 
-// absolute takes a path of Windows too, with slashes.
-func absolute(s string) bool {
-	return strings.HasPrefix(s, "/") || len(s) > 2 && s[1] == ':' && s[2] == '/' && (s[0]|0x20) >= 'a' && (s[0]|0x20) <= 'z'
+// Literal is the path before the first segment with a star; "" is the root.
+func (p Pattern) Literal() string { return p.literal }
+
+// Match takes a path that is absolute and clean, with slashes.
+func (p Pattern) Match(name string) bool {
+	return matchSegments(p.segments, segmentsOf(name))
 }
 
-// match reports whether the pattern covers a path that is absolute and clean.
-func (p pathPattern) match(name string) bool {
-	return matchSegments(p.segments, segmentsOf(name))
+// Covers reports whether the pattern matches a path of the host or a directory
+// above it.
+func (p Pattern) Covers(host string) bool {
+	segments := segmentsOf(slashed(host))
+	for n := len(segments); n >= 0; n-- {
+		if matchSegments(p.segments, segments[:n]) {
+			return true
+		}
+	}
+	return false
 }
 
 func segmentsOf(name string) []string {
@@ -137,21 +149,4 @@ func matchSegment(pattern, name string) bool {
 		}
 	}
 	return strings.Trim(pattern[i:], "*") == ""
-}
-
-// cleanPath is the path that an argument names, and whether the words alone
-// tell which that is: ".." after a symbolic link leads elsewhere than it reads.
-func cleanPath(arg, cwd string) (name string, sure bool) {
-	if strings.ContainsRune(arg, 0) || !utf8.ValidString(arg) {
-		return "", false
-	}
-	arg, cwd = slashed(arg), slashed(cwd)
-	sure = true
-	for seg := range strings.SplitSeq(arg, "/") {
-		sure = sure && seg != ".."
-	}
-	if !absolute(arg) {
-		arg = cwd + "/" + arg
-	}
-	return path.Clean(arg), sure
 }
