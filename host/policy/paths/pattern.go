@@ -128,25 +128,19 @@ func matchSegments(pattern, name []string) bool {
 	return i == len(pattern)
 }
 
+// matchSegment finds what stands between two stars at the first place: if the
+// rest does not fit there, it fits nowhere.
 func matchSegment(pattern, name string) bool {
-	if !strings.Contains(pattern, "*") {
-		return pattern == name
+	text, pattern, star := strings.Cut(pattern, "*")
+	if !star {
+		return text == name
 	}
-	i, j, star, mark := 0, 0, -1, 0
-	for j < len(name) {
-		switch {
-		case i < len(pattern) && pattern[i] == '*':
-			star, mark = i, j
-			i++
-		case i < len(pattern) && pattern[i] == name[j]:
-			i++
-			j++
-		case star >= 0:
-			mark++
-			i, j = star+1, mark
-		default:
-			return false
+	name, ok := strings.CutPrefix(name, text)
+	for ok {
+		if text, pattern, star = strings.Cut(pattern, "*"); !star {
+			return strings.HasSuffix(name, text)
 		}
+		_, name, ok = strings.Cut(name, text)
 	}
-	return strings.Trim(pattern[i:], "*") == ""
+	return false
 }
