@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
@@ -55,7 +56,7 @@ type value struct {
 	sure, didPath  bool
 	name           string
 	isHost, didURL bool
-	line           commandLine
+	line           command.Line
 	didLine        bool
 }
 
@@ -75,9 +76,9 @@ func (v *value) host() (string, bool) {
 	return v.name, v.isHost
 }
 
-func (v *value) command() *commandLine {
+func (v *value) command() *command.Line {
 	if !v.didLine {
-		v.line = parseCommand(v.text)
+		v.line = command.Parse(v.text)
 		v.didLine = true
 	}
 	return &v.line

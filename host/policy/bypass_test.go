@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -13,16 +14,16 @@ import (
 // parser, and for bash the second line is a command of its own.
 func TestWhatBashReadsOtherwiseThanTheParserAsks(t *testing.T) {
 	allowed := []Rule{rule(t, "bash(words:command=ls ...)", SourceFlag), rule(t, "bash(words:command=ls 'a b')", SourceFlag)}
-	for _, command := range []string{
+	for _, text := range []string{
 		"ls \\\r\nid", "ls a\r\n", "ls a\rb", "ls 'a\r\n'", "ls \r", "\rls", "ls a\x01b", "ls \x7f", "ls a\vb", "ls\fx", "ls \x1b[2K", "ls a\x00b",
-		"ls '" + strings.Repeat("(", maxBrackets+1) + "'",
+		"ls '" + strings.Repeat("(", 1001) + "'",
 	} {
-		d := New(Options{Rules: allowed}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs))
+		d := New(Options{Rules: allowed}).Decide(call("bash", `{"command":`+quoteJSON(text)+`}`), entry(t, "bash", execs))
 		if d.Effect() != Ask {
-			t.Errorf("%q: %s (%s)", command, d.Effect(), d.Reason())
+			t.Errorf("%q: %s (%s)", text, d.Effect(), d.Reason())
 		}
-		if line := parseCommand(command); line.literal {
-			t.Errorf("%q is literal: %q", command, line.commands)
+		if line := command.Parse(text); line.Literal {
+			t.Errorf("%q is literal: %q", text, line.Commands)
 		}
 	}
 	for _, pattern := range []string{"ls a\r\n", "ls 'a\rb'", "ls \x01"} {
@@ -37,7 +38,7 @@ func TestWhatBashReadsOtherwiseThanTheParserAsks(t *testing.T) {
 // does not know what they start.
 func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
 	denied := deny(rule(t, "bash(words:command=rm ...)", SourceAdmin))
-	for _, command := range []string{
+	for _, text := range []string{
 		`\let 'a[$(rm x)]=1'`, `"let" 'a[$(rm x)]=1'`, `test -v 'a[$(rm x)]'`, `printf -v 'a[$(rm x)]' y`, `read 'a[$(rm x)]'`, `unset 'a[$(rm x)]'`,
 		`"typeset" 'a[$(rm x)]=1'`, `"readonly" 'a[$(rm x)]=1'`, `"local" 'a[$(rm x)]=1'`, `mapfile -C 'rm x' a`, `"wait" -p 'a[$(rm x)]'`, `enable -f x y`,
 		"/lib64/ld-linux-x86-64.so.2 /bin/rm x", "ld-musl-x86_64.so.1 /bin/rm x", "sort --compress-program=x f", "split --filter=x f", "rg --pre x y",
@@ -47,11 +48,11 @@ func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
 		"ssh-keygen -D ./x.so", "ssh-add -s ./x.so", "ssh -I ./x.so host", "ssh -o PKCS11Provider=./x.so host", "pkcs11-tool --module ./x.so", "nm --plugin ./x.so f",
 		"rbash -c x", "setarch x86_64 rm x", "bwrap rm x", "tmux new rm", "pypy3 x", "start-stop-daemon x", "run-parts x", "m4 x", "g++ x", "apt-get x",
 	} {
-		p := New(Options{Rules: []Rule{rule(t, "bash(command="+command+")", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
-		if d := p.Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs)); d.Effect() == Allow {
-			t.Errorf("%q: %s (%s)", command, d.Effect(), d.Reason())
+		p := New(Options{Rules: []Rule{rule(t, "bash(command="+text+")", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
+		if d := p.Decide(call("bash", `{"command":`+quoteJSON(text)+`}`), entry(t, "bash", execs)); d.Effect() == Allow {
+			t.Errorf("%q: %s (%s)", text, d.Effect(), d.Reason())
 		}
-		if words := parseCommand(command).commands[0]; !RunsOthers(words) {
+		if words := command.Parse(text).Commands[0]; !command.RunsOthers(words) {
 			t.Errorf("%q runs nothing else", words)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
@@ -41,7 +42,7 @@ type Condition struct {
 
 	path  paths.Pattern
 	host  network.Pattern
-	words wordsPattern
+	words command.Pattern
 	re    *regexp.Regexp
 	steps int // that re can take for a byte
 	oneOf []string
@@ -77,7 +78,7 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 			c.value = c.host.String()
 		}
 	case Words:
-		c.words, err = parseWordsPattern(value)
+		c.words, err = command.ParsePattern(value)
 	case Pattern:
 		c.re, c.steps, err = compilePattern(value)
 	case OneOf:
@@ -311,22 +312,22 @@ func (c *Condition) one(v *value, args *arguments, strict bool) truth {
 // command: a rule that allows wants the one command that is literal. Any other
 // rule looks into every part of the line for its program, and where the line
 // may hold more than is seen, is unsure.
-func (c *Condition) command(line *commandLine, strict bool) truth {
+func (c *Condition) command(line *command.Line, strict bool) truth {
 	if strict {
 		switch {
-		case !line.literal:
+		case !line.Literal:
 			return unsure
-		case c.words.match(line.commands[0], false):
+		case c.words.Match(line.Commands[0], false):
 			return yes
 		}
 		return no
 	}
-	for _, words := range line.commands {
-		if c.words.match(words, true) {
+	for _, words := range line.Commands {
+		if c.words.Match(words, true) {
 			return yes
 		}
 	}
-	if !line.plain() {
+	if !line.Plain() {
 		return unsure
 	}
 	return no

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
@@ -70,7 +71,7 @@ func (c *Condition) key() (string, bool) {
 	case Hostname:
 		return c.host.Name(), true
 	case Words:
-		return strings.Join(c.words.words[:c.words.literal], "\x00"), true
+		return strings.Join(c.words.Literal(), "\x00"), true
 	}
 	return "", false
 }
@@ -149,10 +150,10 @@ func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool
 			_, name, more = strings.Cut(name, ".")
 		}
 	case Words:
-		if !args.work.take(64*len(v.text)) || !v.command().plain() {
+		if !args.work.take(64*len(v.text)) || !v.command().Plain() {
 			return false
 		}
-		lookWords(v.line.commands[0], look)
+		lookWords(v.line.Commands[0], look)
 	}
 	return true
 }
@@ -162,7 +163,7 @@ func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool
 func lookWords(words []string, look func(string)) {
 	joined := strings.Join(words, "\x00")
 	beginnings := func(line string) {
-		for at := range min(len(line), maxPattern) + 1 {
+		for at := range min(len(line), command.MaxPattern) + 1 {
 			if at == len(line) || line[at] == 0 {
 				look(line[:at])
 			}

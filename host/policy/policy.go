@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -200,7 +201,7 @@ func (d *Decision) regret(args *arguments) {
 	}
 	var found []string
 	for i, values := 0, args.values(d.entry.Capabilities.Exec).values; i < len(values); i++ {
-		found = append(found, values[i].dangers()...)
+		found = append(found, values[i].command().Dangers()...)
 	}
 	d.danger = strings.Join(found, ", ")
 	switch {
@@ -465,14 +466,16 @@ func (d Decision) rememberable() error {
 		return errors.New("an answer for a command holds once: nothing confines the command yet")
 	}
 	text, _ := d.args().str(d.entry.Capabilities.Exec)
-	if line := parseCommand(text); !line.literal {
+	line := command.Parse(text)
+	switch {
+	case !line.Literal:
 		return errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
-	} else if RunsOthers(line.commands[0]) {
-		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.commands[0][0])
-	} else if d.danger != "" {
+	case command.RunsOthers(line.Commands[0]):
+		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.Commands[0][0])
+	case d.danger != "":
 		return fmt.Errorf("an answer for this command holds once: %s", d.danger)
-	} else if written(line.commands[0][0]) {
-		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.commands[0][0])
+	case command.Written(line.Commands[0][0]):
+		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.Commands[0][0])
 	}
 	return nil
 }
@@ -549,7 +552,11 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		text, _ := d.args().str(arg)
-		c, err := literalCommand(arg, parseCommand(text).commands[0])
+		words, err := command.Quote(command.Parse(text).Commands[0])
+		if err != nil {
+			return Rule{}, err
+		}
+		c, err := NewCondition(Words, arg, words, false)
 		if err != nil {
 			return Rule{}, err
 		}

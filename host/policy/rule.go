@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -158,8 +159,8 @@ func (r Rule) Check() error {
 		if c.arg == "" {
 			return fmt.Errorf("rule %s: a condition says nothing", r)
 		}
-		if c.kind == Words && !c.not && RunsOthers(c.words.words) && (c.words.more || slices.Contains(c.words.any, true)) {
-			return fmt.Errorf("rule %s: %s runs what its arguments say, so a rule for any of them allows everything; write the words to the letter", r, c.words.words[0])
+		if c.kind == Words && !c.not && command.RunsOthers(c.words.Words()) && !c.words.Exact() {
+			return fmt.Errorf("rule %s: %s runs what its arguments say, so a rule for any of them allows everything; write the words to the letter", r, c.words.Words()[0])
 		}
 	}
 	return nil
@@ -271,11 +272,15 @@ func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 		if !r.remembered() {
 			continue
 		}
-		line := parseCommand(c.value)
-		if c.kind == Words {
-			line = commandLine{[][]string{c.words.words}, true}
+		words := c.words.Words()
+		if c.kind == Is {
+			line := command.Parse(c.value)
+			if !line.Literal {
+				return false
+			}
+			words = line.Commands[0]
 		}
-		if !line.plain() || written(line.commands[0][0]) {
+		if command.RunsOthers(words) || command.Written(words[0]) {
 			return false
 		}
 	}

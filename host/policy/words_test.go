@@ -1,14 +1,9 @@
 package policy
 
 import (
-	"context"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -87,30 +82,6 @@ func quoteJSON(s string) string {
 		}
 	}
 	return b.String() + `"`
-}
-
-// What a rule takes for the words of a command is what bash makes of it.
-func TestLiteralWordsAreWhatBashSees(t *testing.T) {
-	for _, command := range []string{
-		"echo a b", `echo "a b" c`, `echo 'x y'z"w"`, `echo a\ b`, `echo \*`, `echo a\"b`, `echo ''`, "echo  a   b ", "echo a,b:c/d.e-f_g", "echo a=b", `echo a\\b`,
-		"echo @ % + a@b", "echo é", `echo "a"'b'`, "echo a~b", "echo -- -n",
-		"echo a#b", "echo =id", "echo %1", "echo a$ $ b", `echo \~ '~' \$x`, "echo a \\\n b", "echo a\\\nb", "echo \"a\\\nb\"", "ec\\\nho a", "echo a\u0085b a\u00a0b a\u2028b", "echo 'a\nb'", "echo --x=y",
-	} {
-		line := parseCommand(command)
-		if !line.literal {
-			t.Errorf("%q is not literal", command)
-			continue
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		out, err := exec.CommandContext(ctx, "bash", "-c", `echo() { printf '%s\0' "$@"; }; `+command).Output()
-		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := strings.Join(line.commands[0][1:], "\x00") + "\x00"; string(out) != want {
-			t.Errorf("%q: bash sees %q, a rule %q", command, out, want)
-		}
-	}
 }
 
 // Interpreters and wrappers are never remembered, by whatever name they go.
@@ -197,41 +168,6 @@ func TestPathsOfArguments(t *testing.T) {
 			t.Errorf("%s: %s, want %s", list, d.Effect(), want)
 		}
 	}
-}
-
-// FuzzCommand: the short way through a plain command says what the parser says,
-// and what is literal parses again as itself.
-func FuzzCommand(f *testing.F) {
-	for _, s := range []string{"ls -l", "time ls", "a b/c:d", "export X", "ls $X", "a 'b c' \"d\"", "let a", "! a", "function f", "in x", "a\\b", "~ x", "a{b,c}"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, command string) {
-		if words, ok := simpleWords(command); ok {
-			file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
-			if err != nil || len(file.Stmts) != 1 {
-				t.Fatalf("%q: %v", command, err)
-			}
-			c, isCall := file.Stmts[0].Cmd.(*syntax.CallExpr)
-			if !isCall {
-				t.Fatalf("%q is %T", command, file.Stmts[0].Cmd)
-			}
-			if slow, all := literalWords(c.Args); !all || !slices.Equal(slow, words) || len(c.Assigns) > 0 {
-				t.Fatalf("%q is %q, and %q by the parser", command, words, slow)
-			}
-		}
-		line := parseCommand(command)
-		if !line.literal {
-			return
-		}
-		if c, err := literalCommand("command", line.commands[0]); err == nil {
-			if again := parseCommand(c.value); !again.literal && c.words.match(line.commands[0], false) && !strings.ContainsAny(c.value, `$"\!^*`) {
-				t.Fatalf("%q became %q, which is not literal", command, c.value)
-			}
-			if !c.words.match(line.commands[0], false) || c.words.more || slices.Contains(c.words.any, true) {
-				t.Fatalf("%q became %q", command, c.value)
-			}
-		}
-	})
 }
 
 // FuzzPathPattern: the index finds every path that a pattern matches.

@@ -80,7 +80,7 @@ func (c *Condition) cost(v *value) int {
 	case c.kind == Words && !v.didLine:
 		return 1 + n*64
 	case c.kind == Words:
-		return 1 + len(v.line.commands)*len(c.words.words)
+		return 1 + len(v.line.Commands)*len(c.words.Words())
 	}
 	return 1 + n/8 + len(c.oneOf)
 }

@@ -31,7 +31,8 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/policy/network", "host/policy/paths", "host/tool", "host/shellword", "host/internal"},
+	"host/policy":               {"host/policy/command", "host/policy/network", "host/policy/paths", "host/tool", "host/shellword", "host/internal"},
+	"host/policy/command":       {},
 	"host/policy/network":       {"host/shellword"},
 	"host/policy/paths":         {},
 	"host/diff":                 {"host/tool"},
@@ -83,7 +84,7 @@ var behind = map[string]string{
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
 	"github.com/BurntSushi/toml":                       "host/config",
-	"mvdan.cc/sh/v3":                                   "host/policy",
+	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "nowhere", // tests: the suite of JSON Schema
 	"github.com/pierrec/lz4/v4":                        "host/sandbox",
