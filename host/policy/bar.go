@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -21,7 +22,7 @@ import (
 const MountsRule = "mounts"
 
 // bar denies a call that cannot succeed, whatever anybody answers.
-func (p *Policy) bar(d *Decision, args *arguments) {
+func (p *Policy) bar(d *Decision, args *match.Arguments) {
 	if d.effect == Deny {
 		return
 	}
@@ -33,7 +34,7 @@ func (p *Policy) bar(d *Decision, args *arguments) {
 	if p.barNetwork(d, args); d.effect == Deny || d.entry.Capabilities.Exec == "" {
 		return
 	}
-	if command, _ := args.str(d.entry.Capabilities.Exec); len(command) > maxArgument {
+	if command, _ := args.Text(d.entry.Capabilities.Exec); len(command) > maxArgument {
 		d.bar(From{Source: SourceDefault}, "command", fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
 			"write it to a file, and call bash with that file")
 	}
@@ -117,7 +118,7 @@ func (p *Policy) barUnseen(d *Decision, f tool.NamedFile) {
 
 // barNetwork denies a call because of a URL that it names, or where it would ask
 // and nobody can be reached.
-func (p *Policy) barNetwork(d *Decision, args *arguments) {
+func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	if d.entry.Capabilities.Network == tool.NetworkNone {
 		return
 	}
@@ -170,14 +171,14 @@ func (l List) decider() Decider {
 }
 
 // urlArgs are the texts of arguments that are named like a URL.
-func urlArgs(args *arguments) []string {
+func urlArgs(args *match.Arguments) []string {
 	var out []string
-	for name, raw := range args.object() {
+	for name, raw := range args.Object() {
 		end := strings.TrimSuffix(strings.ToLower(name), "s")
 		if !strings.HasSuffix(end, "url") && !strings.HasSuffix(end, "uri") {
 			continue
 		}
-		if s, ok := str(raw); ok {
+		if s, ok := match.Text(raw); ok {
 			out = append(out, s)
 		}
 	}

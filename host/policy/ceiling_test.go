@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -22,7 +23,7 @@ var combinations = flag.Int("combinations", 10_000, "random combinations of laye
 // meet often.
 type world struct{ *rand.Rand }
 
-var parsed = map[string]Condition{} // by their text; tests here do not run in parallel
+var parsed = map[string]match.Condition{} // by their text; tests here do not run in parallel
 
 func (w world) pick(from ...string) string { return from[w.IntN(len(from))] }
 
@@ -36,7 +37,7 @@ func (w world) some(from ...string) []string {
 	return out
 }
 
-func (w world) condition() Condition {
+func (w world) condition() match.Condition {
 	text := w.pick("", "", "!") + w.pick(
 		"path=a", "path=/work/a", "path:path=/work/**", "path:path=/work/*/b", "path:path=/**", "path:path=/work/secret/**", "command=ls -l",
 		"words:command=ls ...", "words:command=ls -l", "words:command=rm ...", "host:url=*.example.com", "host:url=a.example.com",
@@ -45,7 +46,7 @@ func (w world) condition() Condition {
 	if c, ok := parsed[text]; ok {
 		return c
 	}
-	c, err := ParseCondition(text)
+	c, err := match.ParseCondition(text)
 	if err != nil {
 		panic(err)
 	}

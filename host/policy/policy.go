@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy/command"
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -58,7 +59,7 @@ type Policy struct {
 
 	mu    sync.RWMutex
 	rules []Rule
-	index index // of rules
+	index *match.Index // of rules
 }
 
 // New returns a policy with these options, which it copies.
@@ -73,7 +74,7 @@ func New(opts Options) *Policy {
 		ceiling:    ceiling,
 		project:    opts.Project,
 		tier:       opts.Tier,
-		index:      newIndex(),
+		index:      match.NewIndex(),
 	}
 	for _, m := range opts.Mounts {
 		if m, ok, _ := ceiling.PermitsMount(m); ok {
@@ -101,7 +102,7 @@ type Decision struct {
 	call   tool.Call
 	entry  *tool.Entry
 
-	work   *work
+	work   *match.Work
 	effect Effect
 	risk   Risk
 	rule   string
@@ -140,8 +141,8 @@ func (d Decision) Reason() string { return d.reason }
 // source says it.
 func (d Decision) Origin() string { return d.origin }
 
-func (d Decision) args() *arguments {
-	return &arguments{raw: d.call.Args, cwd: d.call.Cwd, work: d.work}
+func (d Decision) args() *match.Arguments {
+	return match.NewArguments(d.call.Args, d.call.Cwd, d.work)
 }
 
 // secretNames are the secrets that the tool asks for, as a rule names them.
@@ -163,7 +164,7 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
 // decide leaves rules that ask out where least is Allow: to tell what would be
 // without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, least Effect) Decision {
-	d := Decision{policy: p, call: call, entry: entry, work: newWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
+	d := Decision{policy: p, call: call, entry: entry, work: match.NewWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if bounds := p.bounded(&d); len(bounds) > 0 {
 		ruled := d
 		p.ruled(&ruled, d.args(), Ask)
@@ -195,13 +196,13 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, least Effect) Decisio
 
 // regret asks about a command that is easily regretted, also where a rule
 // allows it.
-func (d *Decision) regret(args *arguments) {
+func (d *Decision) regret(args *match.Arguments) {
 	if d.effect == Deny || d.entry.Capabilities.Exec == "" {
 		return
 	}
 	var found []string
-	for i, values := 0, args.values(d.entry.Capabilities.Exec).values; i < len(values); i++ {
-		found = append(found, values[i].command().Dangers()...)
+	for _, text := range args.Texts(d.entry.Capabilities.Exec) {
+		found = append(found, command.Parse(text).Dangers()...)
 	}
 	d.danger = strings.Join(found, ", ")
 	switch {
@@ -257,24 +258,21 @@ func (p *Policy) bounded(d *Decision) []Decider {
 
 // ruled decides by the rules and, where none speaks, by the risk. Rules that ask
 // count unless least is Allow.
-func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
+func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	best, bestEffect, bestTruth := -1, Allow, yes
+	best, bestEffect, bestTruth := -1, Allow, match.Yes
 	var deciding []int // the rules of that effect, unless it allows
-	begin := func(i int) { args.work.begin(&p.rules[i]) }
-	p.index.find(d.entry.Name, args, begin, func(i int) {
-		r := &p.rules[i]
+	p.candidates(d, args, func(i int, r *Rule) {
 		if best >= 0 && (r.Effect > bestEffect || i == best) {
 			return // it could not win
 		}
-		begin(i)
 		t := r.matches(p, &d.call, args, d.entry, d.risk)
-		if t == no || t == unsure && r.Effect == Allow {
+		if t == match.No || t == match.Unsure && r.Effect == Allow {
 			if p.outgrown(r, d, args) {
 				d.stale = append(d.stale, *r)
 			}
-			if r.inert(p.tier, d.entry.Capabilities) != "" && r.speaks(p, &d.call, args, d.entry, d.risk) == yes &&
+			if r.inert(p.tier, d.entry.Capabilities) != "" && r.speaks(p, &d.call, args, d.entry, d.risk) == match.Yes &&
 				!slices.ContainsFunc(d.inert, func(o Rule) bool { return o.identity() == r.identity() }) {
 				d.inert = append(d.inert, *r)
 			}
@@ -287,7 +285,7 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 			return
 		}
 		effect := r.Effect
-		if t == unsure {
+		if t == match.Unsure {
 			effect = Ask
 		}
 		if effect == Ask && least == Allow {
@@ -304,11 +302,10 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 			best, bestEffect, bestTruth = i, effect, t
 		}
 	})
-	args.work.begin(nil)
-	if args.work.out && (best < 0 || bestEffect != Deny) {
-		top := args.work.top()
-		d.by(Deny, From{top.rule.Source, top.rule.Origin}, top.rule.String(),
-			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", maxWork, top))
+	if most, out := d.work.Out(); out && (best < 0 || bestEffect != Deny) {
+		r := &p.rules[most]
+		d.by(Deny, From{r.Source, r.Origin}, r.String(),
+			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", match.MaxWork, r.tookMost()))
 		return
 	}
 	if best < 0 {
@@ -341,10 +338,10 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 		b.WriteString(" says ")
 		b.WriteString(r.Effect.String())
 	}
-	if bestTruth == unsure {
+	if bestTruth == match.Unsure {
 		b.WriteString(", and that it does not speak of this call cannot be told from its words")
-		if args.work.projectOut && r.Source == SourceProject {
-			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", maxProjectWork, args.work.mostProject)
+		if most, out := d.work.ProjectOut(); out && r.Source == SourceProject {
+			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", match.MaxProjectWork, p.rules[most].tookMost())
 		}
 	}
 	if r.Why != "" {
@@ -354,15 +351,32 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 	d.reason = b.String()
 }
 
+// candidates calls try with every rule that could speak of the call; p.mu is
+// held. One can come twice.
+func (p *Policy) candidates(d *Decision, args *match.Arguments, try func(int, *Rule)) {
+	begin := func(i int) { d.work.Begin(i, p.rules[i].Source == SourceProject) }
+	for _, of := range []string{d.entry.Name, AnyTool} {
+		p.index.Find(of, args, begin, func(i int) {
+			begin(i)
+			try(i, &p.rules[i])
+		})
+	}
+	d.work.End()
+}
+
+func (r *Rule) tookMost() string {
+	return fmt.Sprintf("most for the %s rule %.300q (%s)", r.Source, r, r.Origin)
+}
+
 // outgrown reports whether a remembered answer would have spoken of the call if
 // the tool had not come to ask for another secret.
-func (p *Policy) outgrown(r *Rule, d *Decision, args *arguments) bool {
+func (p *Policy) outgrown(r *Rule, d *Decision, args *match.Arguments) bool {
 	if r.Effect != Allow || r.Bound.Module == "" || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Bound, d.entry) {
 		return false
 	}
 	before := *r
 	before.Secrets = d.secretNames()
-	return before.matches(p, &d.call, args, d.entry, d.risk) == yes
+	return before.matches(p, &d.call, args, d.entry, d.risk) == match.Yes
 }
 
 // maxDeciding is how many rules that decide the same are named.
@@ -424,17 +438,17 @@ func (p *Policy) byRisk(d *Decision) {
 // Hides reports whether no call of a tool by this caller can come to anything,
 // whatever its arguments: such a tool need not be shown.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
-	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, work: newWork(), risk: RiskOf(entry.Capabilities)}
+	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, work: match.NewWork(), risk: RiskOf(entry.Capabilities)}
 	if len(p.bounded(&d)) > 0 {
 		return true
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, of := range []string{entry.Name, AnyTool} {
-		for _, i := range p.index.plain[of] {
+		for _, i := range p.index.Plain(of) {
 			r := &p.rules[i]
 			if r.Effect == Deny && len(r.Where) == 0 && r.After == 0 && r.Turn == 0 && (r.Bound.Module == "" || p.holds(&r.Bound, entry)) &&
-				r.matches(p, &d.call, d.args(), entry, d.risk) == yes {
+				r.matches(p, &d.call, d.args(), entry, d.risk) == match.Yes {
 				return true
 			}
 		}
@@ -465,7 +479,7 @@ func (d Decision) rememberable() error {
 	case d.policy.tier == TierNone:
 		return errors.New("an answer for a command holds once: nothing confines the command yet")
 	}
-	text, _ := d.args().str(d.entry.Capabilities.Exec)
+	text, _ := d.args().Text(d.entry.Capabilities.Exec)
 	line := command.Parse(text)
 	switch {
 	case !line.Literal:
@@ -551,16 +565,16 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 		return Rule{}, fmt.Errorf("an answer of scope %q makes no rule here", scope)
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
-		text, _ := d.args().str(arg)
+		text, _ := d.args().Text(arg)
 		words, err := command.Quote(command.Parse(text).Commands[0])
 		if err != nil {
 			return Rule{}, err
 		}
-		c, err := NewCondition(Words, arg, words, false)
+		c, err := match.NewCondition(match.Words, arg, words, false)
 		if err != nil {
 			return Rule{}, err
 		}
-		r.Where = []Condition{c}
+		r.Where = []match.Condition{c}
 	}
 	return r, nil
 }
@@ -569,7 +583,7 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 func (p *Policy) Add(r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.index.add(len(p.rules), &r)
+	p.index.Add(len(p.rules), r.Tool, r.Where)
 	p.rules = append(p.rules, r)
 }
 
@@ -597,14 +611,14 @@ func (d Decision) newGrant() (Grant, error) {
 	}
 	if caps.Exec != "" {
 		args := d.args()
-		command, ok := args.str(caps.Exec)
+		command, ok := args.Text(caps.Exec)
 		if !ok || command == "" {
 			return Grant{}, fmt.Errorf("grant %s: the argument %q holds no command", d.entry.Name, caps.Exec)
 		}
 		g.execDigest = execDigest(bashArgv(command), d.call.Cwd)
 		g.mayExec = true
 		timeout := p.limits.ExecTimeout
-		if raw, ok := args.get(caps.ExecTimeout); ok && string(raw) != "null" {
+		if raw, ok := args.Get(caps.ExecTimeout); ok && string(raw) != "null" {
 			seconds, err := strconv.ParseFloat(string(raw), 64)
 			if err != nil || seconds < 1 || seconds != math.Trunc(seconds) {
 				return Grant{}, fmt.Errorf("grant %s: %s is %.40s; it is a whole number of seconds, at least 1", d.entry.Name, caps.ExecTimeout, raw)

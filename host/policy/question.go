@@ -65,8 +65,8 @@ func (d Decision) Question() Question {
 		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(), Module: d.entry.Module.Digest,
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
-		q.Command, _ = d.args().str(arg)
-		q.Says, _ = d.args().str("description")
+		q.Command, _ = d.args().Text(arg)
+		q.Says, _ = d.args().Text("description")
 		if d.policy != nil && d.policy.tier == TierNone {
 			q.Warning = Unconfined
 		}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -54,7 +55,7 @@ func (p *Policy) readsSecrets(d *Decision) {
 // is denied, and what is to be asked about is asked about each time, unless a
 // rule names the file.
 func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
-	d.work = newWork()
+	d.work = match.NewWork()
 	for _, c := range changes {
 		find := paths.Change
 		if c.Kind == tool.Renamed && c.After != nil && c.After.Mode.IsDir() {
@@ -118,20 +119,16 @@ func (p *Policy) answered(d *Decision, name string) (found bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	args := d.args()
-	begin := func(i int) { args.work.begin(&p.rules[i]) }
-	p.index.find(d.entry.Name, args, begin, func(i int) {
-		r := &p.rules[i]
-		begin(i)
-		if found || r.Effect != Allow || r.matches(p, &d.call, args, d.entry, d.risk) != yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+	p.candidates(d, args, func(_ int, r *Rule) {
+		if found || r.Effect != Allow || r.matches(p, &d.call, args, d.entry, d.risk) != match.Yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
 			return
 		}
 		for _, c := range r.Where {
-			if c.kind == Is && !c.not && paths.Guest(paths.Absolute(c.value, d.call.Cwd)) == name {
+			if c.Kind() == match.Is && !c.Not() && paths.Guest(paths.Absolute(c.Value(), d.call.Cwd)) == name {
 				found = true
 			}
 		}
 	})
-	args.work.begin(nil)
 	return found
 }
 
@@ -167,12 +164,12 @@ func (d Decision) namedRule() (Rule, bool) {
 		if paths.Guest(f.Named) != special[0].path {
 			continue
 		}
-		values := d.args().values(f.Arg).values
-		if len(values) != 1 {
+		texts := d.args().Texts(f.Arg)
+		if len(texts) != 1 {
 			continue
 		}
-		c, err := NewCondition(Is, f.Arg, values[0].text, false)
-		r.Where = []Condition{c}
+		c, err := match.NewCondition(match.Is, f.Arg, texts[0], false)
+		r.Where = []match.Condition{c}
 		return r, err == nil && r.Check() == nil
 	}
 	return r, false
@@ -188,7 +185,7 @@ func PathArgs(call tool.Call, entry *tool.Entry) []tool.NamedFile {
 	}
 	var out []tool.NamedFile
 	add := func(arg string, raw json.RawMessage) {
-		if s, ok := str(raw); ok && s != "" && len(out) < maxPathArgs {
+		if s, ok := match.Text(raw); ok && s != "" && len(out) < maxPathArgs {
 			out = append(out, tool.NamedFile{Arg: arg, Named: paths.Absolute(s, call.Cwd)})
 		}
 	}
@@ -201,7 +198,7 @@ func PathArgs(call tool.Call, entry *tool.Entry) []tool.NamedFile {
 		add(name, args[name])
 		if json.Unmarshal(args[name], &list) == nil {
 			for i, raw := range list {
-				add("/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)+"/"+strconv.Itoa(i), raw)
+				add(match.Pointer(name, strconv.Itoa(i)), raw)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -168,30 +167,6 @@ func TestPathsOfArguments(t *testing.T) {
 			t.Errorf("%s: %s, want %s", list, d.Effect(), want)
 		}
 	}
-}
-
-// FuzzPathPattern: the index finds every path that a pattern matches.
-func FuzzPathPattern(f *testing.F) {
-	for _, s := range []string{"/a/**", "/a/*/b", "/", "/**/x", "/a/b*c"} {
-		f.Add(s, "/a/b/c")
-	}
-	f.Fuzz(func(t *testing.T, pattern, arg string) {
-		c, err := NewCondition(Path, "path", pattern, false)
-		if err != nil {
-			return
-		}
-		name, sure := paths.Clean(arg, "/work")
-		if name == "" || !sure {
-			return
-		}
-		x := newIndex()
-		x.add(0, &Rule{Tool: "t", Where: []Condition{c}})
-		found := false
-		x.find("t", &arguments{raw: []byte(`{"path":` + quoteJSON(name) + `}`), cwd: "/", work: newWork()}, func(int) {}, func(int) { found = true })
-		if c.path.Match(name) && !found {
-			t.Errorf("%q matches %q, and the index does not find it", pattern, name)
-		}
-	})
 }
 
 // Callers, risks and numbers of calls narrow a rule, and deny wins.

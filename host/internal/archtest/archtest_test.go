@@ -31,8 +31,9 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/policy/command", "host/policy/network", "host/policy/paths", "host/tool", "host/shellword", "host/internal"},
+	"host/policy":               {"host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/tool", "host/shellword", "host/internal"},
 	"host/policy/command":       {},
+	"host/policy/match":         {"host/policy/command", "host/policy/network", "host/policy/paths"},
 	"host/policy/network":       {"host/shellword"},
 	"host/policy/paths":         {},
 	"host/diff":                 {"host/tool"},
@@ -65,7 +66,7 @@ var table = map[string][]string{
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
 
-	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/shellword", "host/tool"},
+	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/keydoc":   {},

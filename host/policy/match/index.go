@@ -1,4 +1,4 @@
-package policy
+package match
 
 import (
 	"path"
@@ -8,15 +8,16 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// index finds the rules that could speak of a call, so that thousands of
-// remembered answers cost nothing. What they say is decided by [Rule.matches].
+// Index finds the rules that could speak of a call, so that thousands of
+// remembered answers cost nothing. It knows rules by their position, and never
+// says no for [Condition.Holds].
 //
 // A rule is filed under its tool and one key of one condition: the text of an
 // exact one, the part before the first star of a path or of a command, the name
 // of a host. A call is looked up under every key that its arguments can have:
 // each directory above a path, each beginning of a command. Where an argument
 // leaves a doubt, all rules about it are candidates.
-type index struct {
+type Index struct {
 	plain map[string][]int       // rules without such a condition, by tool
 	keyed map[ruleKey][]int      // the others
 	kinds map[string][]argOfKind // of each tool, what keyed rules look at
@@ -34,28 +35,30 @@ type ruleKey struct {
 	text string
 }
 
-func newIndex() index {
-	return index{map[string][]int{}, map[ruleKey][]int{}, map[string][]argOfKind{}, map[ruleKey][]int{}}
+// NewIndex returns an index without rules.
+func NewIndex() *Index {
+	return &Index{map[string][]int{}, map[ruleKey][]int{}, map[string][]argOfKind{}, map[ruleKey][]int{}}
 }
 
-func (x *index) add(i int, r *Rule) {
-	for j := range r.Where {
-		c := &r.Where[j]
+// Add files a rule about a tool, with these conditions.
+func (x *Index) Add(i int, tool string, where []Condition) {
+	for j := range where {
+		c := &where[j]
 		text, ok := c.key()
 		if !ok {
 			continue
 		}
 		at := argOfKind{c.arg, c.kind}
-		key := ruleKey{r.Tool, at, text}
+		key := ruleKey{tool, at, text}
 		x.keyed[key] = append(x.keyed[key], i)
 		key.text = ""
 		if x.all[key] == nil {
-			x.kinds[r.Tool] = append(x.kinds[r.Tool], at)
+			x.kinds[tool] = append(x.kinds[tool], at)
 		}
 		x.all[key] = append(x.all[key], i)
 		return
 	}
-	x.plain[r.Tool] = append(x.plain[r.Tool], i)
+	x.plain[tool] = append(x.plain[tool], i)
 }
 
 // key is what a rule with this condition is filed under.
@@ -76,23 +79,25 @@ func (c *Condition) key() (string, bool) {
 	return "", false
 }
 
-// find calls try with the position of every rule that could speak of the call.
-// A position can come twice. What it takes to look is for the rule that begin is
-// called with.
-func (x *index) find(name string, args *arguments, begin, try func(int)) {
-	for _, of := range []string{name, AnyTool} {
-		for _, i := range x.plain[of] {
-			try(i)
-		}
-		for _, at := range x.kinds[of] {
-			key := ruleKey{tool: of, argOfKind: at}
-			begin(x.all[key][0])
-			x.findKeyed(key, args, begin, try)
-		}
+// Plain are the positions of the rules about a tool that are filed under no
+// condition.
+func (x *Index) Plain(tool string) []int { return x.plain[tool] }
+
+// Find calls try with the position of every rule about a tool that could speak of
+// the call. A position can come twice. What it takes to look is for the rule that
+// begin is called with.
+func (x *Index) Find(tool string, args *Arguments, begin, try func(int)) {
+	for _, i := range x.plain[tool] {
+		try(i)
+	}
+	for _, at := range x.kinds[tool] {
+		key := ruleKey{tool: tool, argOfKind: at}
+		begin(x.all[key][0])
+		x.findKeyed(key, args, begin, try)
 	}
 }
 
-func (x *index) findKeyed(key ruleKey, args *arguments, begin, try func(int)) {
+func (x *Index) findKeyed(key ruleKey, args *Arguments, begin, try func(int)) {
 	all := x.all[key]
 	found := args.values(key.arg)
 	if found.values == nil || found.unknown {
@@ -112,7 +117,7 @@ func (x *index) findKeyed(key ruleKey, args *arguments, begin, try func(int)) {
 
 // look finds the rules about one value. It fails if all could be: where the value
 // can be written in several ways, or is no path, host or command.
-func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool {
+func (x *Index) look(key ruleKey, v *value, args *Arguments, try func(int)) bool {
 	if !v.isText {
 		return false
 	}
@@ -175,7 +180,7 @@ func lookWords(words []string, look func(string)) {
 	}
 }
 
-func (x *index) each(positions []int, try func(int)) {
+func (x *Index) each(positions []int, try func(int)) {
 	for _, i := range positions {
 		try(i)
 	}
