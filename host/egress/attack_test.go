@@ -206,7 +206,7 @@ func TestN04Rebinding(t *testing.T) {
 // about the addresses, and nothing else: no name can get there.
 func TestTheCheckedAddressIsDialled(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public, "93.184.216.35", "2606:2800:220:1::1"}}))
-	if _, err := w.Dial(t.Context(), reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)); KindOf(err) != Connect {
+	if _, err := w.dial(t.Context(), reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)); KindOf(err) != Connect {
 		t.Errorf("nothing answers: %v", err)
 	}
 	var got []string
@@ -219,11 +219,11 @@ func TestTheCheckedAddressIsDialled(t *testing.T) {
 	}
 	// One that the socket would be connected to in its place is refused.
 	trap := newTrap(t)
-	if _, err := w.Dial(t.Context(), network.Decision{}); KindOf(err) != Denied {
+	if _, err := w.dial(t.Context(), network.Decision{}); KindOf(err) != Denied {
 		t.Errorf("without a decision: %v", err)
 	}
 	d := reaching(t, "http://localhost:*", "http://127.0.0.1:1").Decide("localhost", trap.port(), network.HTTP)
-	if _, err := w.Dial(t.Context(), d); KindOf(err) != Denied {
+	if _, err := w.dial(t.Context(), d); KindOf(err) != Denied {
 		t.Errorf("another port of this machine: %v", err)
 	}
 }
@@ -362,17 +362,17 @@ func TestAddressesAreFew(t *testing.T) {
 	for i := range lots {
 		lots[i] = netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)})
 	}
-	w := newWorld(t, nil, func(o *Options) { o.Resolver = fixed(lots) })
+	w := newWorld(t, nil, func(o *Options) { o.resolver = fixed(lots) })
 	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
-	if _, err := w.Dial(t.Context(), d); KindOf(err) != DNS || len(w.wires.all()) != 0 {
+	if _, err := w.dial(t.Context(), d); KindOf(err) != DNS || len(w.wires.all()) != 0 {
 		t.Errorf("%d addresses: %v", len(lots), err)
 	}
-	w = newWorld(t, nil, func(o *Options) { o.Resolver = fixed(lots[:maxAddresses]) })
-	if _, err := w.Dial(t.Context(), d); KindOf(err) != Connect || len(w.wires.all()) != maxAttempts {
+	w = newWorld(t, nil, func(o *Options) { o.resolver = fixed(lots[:maxAddresses]) })
+	if _, err := w.dial(t.Context(), d); KindOf(err) != Connect || len(w.wires.all()) != maxAttempts {
 		t.Errorf("%d attempts: %v", len(w.wires.all()), err)
 	}
-	w = newWorld(t, nil, func(o *Options) { o.Resolver = fixed(nil) })
-	if _, err := w.Dial(t.Context(), d); KindOf(err) != DNS {
+	w = newWorld(t, nil, func(o *Options) { o.resolver = fixed(nil) })
+	if _, err := w.dial(t.Context(), d); KindOf(err) != DNS {
 		t.Errorf("no address: %v", err)
 	}
 }

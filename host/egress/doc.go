@@ -7,7 +7,6 @@
 //	          may not be reached refuses the whole name
 //	dial      an address that was checked is connected to, never the name
 //
-// [Egress.Dial] does these three for a connection of any protocol.
 // [Egress.Fetch] makes an HTTP request for a guest, under a policy.Grant: it
 // parses the URL once, decides each redirect anew, and bounds what is sent, what
 // comes back, what that becomes when it is decompressed, and the time of each

@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-// Resolver looks up names; [net.Resolver] is one.
-type Resolver interface {
+// resolver looks up names; [net.Resolver] is one.
+type resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 }
 
@@ -42,20 +42,20 @@ type Options struct {
 	// be read is an error.
 	Authorities []Authorities
 
-	ResolveTimeout time.Duration // of one name; 5s
-	ConnectTimeout time.Duration // to one address; 5s
-	TLSTimeout     time.Duration // of a handshake, and of the proxy's answer; 10s
-	HeaderTimeout  time.Duration // from a guest's request to the head of the answer; 20s
-
 	// Redact takes out of answers, before a guest gets them, what was filled into
 	// requests: a server may repeat it. Nil: nothing is.
 	Redact Redactor
 
-	Resolver Resolver // net.DefaultResolver
-	// Connect opens the connection to an address that has been checked; it is
-	// for tests. nil: TCP.
-	Connect func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
-	Logger  *slog.Logger // nil is silent
+	Logger *slog.Logger // nil is silent
+
+	// Only tests set the rest. Zero is the default that is named.
+	resolveTimeout time.Duration // of one name; 5s
+	connectTimeout time.Duration // to one address; 5s
+	tlsTimeout     time.Duration // of a handshake, and of the proxy's answer; 10s
+	headerTimeout  time.Duration // from a guest's request to the head of the answer; 20s
+	resolver       resolver      // net.DefaultResolver
+	// connect opens the connection to an address that has been checked; TCP.
+	connect func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 }
 
 // maxAddresses is how many addresses of a name are looked at; a name that has
@@ -78,18 +78,18 @@ func New(opts Options) (*Egress, error) {
 		v   *time.Duration
 		def time.Duration
 	}{
-		{&opts.ResolveTimeout, 5 * time.Second}, {&opts.ConnectTimeout, 5 * time.Second},
-		{&opts.TLSTimeout, 10 * time.Second}, {&opts.HeaderTimeout, 20 * time.Second},
+		{&opts.resolveTimeout, 5 * time.Second}, {&opts.connectTimeout, 5 * time.Second},
+		{&opts.tlsTimeout, 10 * time.Second}, {&opts.headerTimeout, 20 * time.Second},
 	} {
 		if *d.v <= 0 {
 			*d.v = d.def
 		}
 	}
-	if opts.Resolver == nil {
-		opts.Resolver = net.DefaultResolver
+	if opts.resolver == nil {
+		opts.resolver = net.DefaultResolver
 	}
-	if opts.Connect == nil {
-		opts.Connect = connect
+	if opts.connect == nil {
+		opts.connect = connect
 	}
 	if opts.Redact == nil {
 		opts.Redact = nothing{}
@@ -124,8 +124,8 @@ func New(opts Options) (*Egress, error) {
 	return e, nil
 }
 
-// Dial connects to what was decided on. The connection speaks no TLS yet.
-func (e *Egress) Dial(ctx context.Context, d network.Decision) (net.Conn, error) {
+// dial connects to what was decided on. The connection speaks no TLS yet.
+func (e *Egress) dial(ctx context.Context, d network.Decision) (net.Conn, error) {
 	if err := d.Err(); err != nil {
 		return nil, fail(Denied, err)
 	}
@@ -168,9 +168,9 @@ func (e *Egress) reach(ctx context.Context, d network.Decision, a netip.Addr) (n
 }
 
 func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.connectTimeout)
 	defer cancel()
-	conn, err := e.opts.Connect(ctx, addr)
+	conn, err := e.opts.connect(ctx, addr)
 	if err != nil {
 		return nil, phase(Connect, what, err)
 	}
@@ -198,9 +198,9 @@ func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr,
 
 // lookup asks for the addresses of a name, once.
 func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.ResolveTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.resolveTimeout)
 	defer cancel()
-	found, err := e.opts.Resolver.LookupNetIP(ctx, "ip", absolute(name))
+	found, err := e.opts.resolver.LookupNetIP(ctx, "ip", absolute(name))
 	if err == nil && len(found) == 0 {
 		err = errors.New("it has no address")
 	}

@@ -254,7 +254,7 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 
 // open dials, and authenticates the server where the protocol has that.
 func (e *Egress) open(ctx context.Context, d network.Decision, protocols []string) (net.Conn, error) {
-	conn, err := e.Dial(ctx, d)
+	conn, err := e.dial(ctx, d)
 	if err != nil || d.Protocol() != network.HTTPS {
 		return conn, err
 	}
@@ -283,7 +283,7 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 	transport := &http.Transport{
 		Proxy: nil, DialContext: give, DialTLSContext: give,
 		DisableKeepAlives: true, DisableCompression: true,
-		ResponseHeaderTimeout: x.e.opts.HeaderTimeout, MaxResponseHeaderBytes: maxResponseHead,
+		ResponseHeaderTimeout: x.e.opts.headerTimeout, MaxResponseHeaderBytes: maxResponseHead,
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {

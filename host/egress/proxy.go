@@ -57,7 +57,7 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 			_ = conn.Close() // it is of no use
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, e.opts.TLSTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.tlsTimeout)
 	defer cancel()
 	// Whatever ends the context ends the reading.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -138,7 +138,7 @@ func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host
 		_ = conn.Close() // it is of no use
 		return nil, fail(TLS, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.opts.TLSTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.tlsTimeout)
 	defer cancel()
 	secured := tls.Client(conn, &tls.Config{
 		ServerName: host.String(), RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: protocols,

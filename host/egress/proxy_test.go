@@ -159,10 +159,10 @@ func TestAHostileProxy(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
-				o.Proxy, o.TLSTimeout = "http://10.9.9.9:3128", 100*time.Millisecond
+				o.Proxy, o.tlsTimeout = "http://10.9.9.9:3128", 100*time.Millisecond
 			})
 			w.wires.plug("10.9.9.9:3128", raw(t, c.f).Addr())
-			conn, err := w.Dial(t.Context(), d)
+			conn, err := w.dial(t.Context(), d)
 			if conn != nil || KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
 			}
@@ -173,7 +173,7 @@ func TestAHostileProxy(t *testing.T) {
 	}
 	t.Run("is not there", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
-		if conn, err := w.Dial(t.Context(), d); conn != nil || KindOf(err) != Connect {
+		if conn, err := w.dial(t.Context(), d); conn != nil || KindOf(err) != Connect {
 			t.Errorf("%v, %v", conn, err)
 		}
 		if got := w.wires.all(); len(got) != 1 || got[0].String() != "10.9.9.9:3128" {
@@ -183,7 +183,7 @@ func TestAHostileProxy(t *testing.T) {
 	t.Run("speaks first in the tunnel", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
 		w.wires.plug("10.9.9.9:3128", raw(t, func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n\r\nbanner") }).Addr())
-		conn, err := w.Dial(t.Context(), d)
+		conn, err := w.dial(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,11 +214,11 @@ func TestAProxyThatIsNotAuthenticated(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, names(map[string][]string{"a.example": {public}, "proxy.example": {"10.9.9.9"}}), func(o *Options) {
 				if o.Proxy = "https://proxy.example:3128"; c.kind == Timeout {
-					o.TLSTimeout = 100 * time.Millisecond
+					o.tlsTimeout = 100 * time.Millisecond
 				}
 			})
 			w.wires.plug("10.9.9.9:3128", c.address(t))
-			conn, err := w.Dial(t.Context(), d)
+			conn, err := w.dial(t.Context(), d)
 			if conn != nil || KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
 			}

@@ -210,7 +210,7 @@ type world struct {
 func newWorld(t testing.TB, zone func(string, int) []string, change ...func(*Options)) *world {
 	t.Helper()
 	w := &world{dns: newNameServer(t, zone), wires: newWires()}
-	opts := Options{Resolver: w.dns.Resolver, Connect: w.wires.connect, Authorities: []Authorities{{"ca.pem", ca().pem}}}
+	opts := Options{resolver: w.dns.Resolver, connect: w.wires.connect, Authorities: []Authorities{{"ca.pem", ca().pem}}}
 	for _, f := range change {
 		f(&opts)
 	}
