@@ -30,7 +30,7 @@ type Explanation struct {
 func (d Decision) Explain() Explanation {
 	x := Explanation{
 		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.rule, Source: d.source, Origin: d.origin, Reason: d.reason,
-		Also: d.also, Allow: d.AllowFlag(),
+		Also: d.also, Allow: d.allowFlag(),
 	}
 	switch {
 	case d.effect == Allow:
@@ -107,8 +107,8 @@ func (r Decider) takeAway() string {
 	return fmt.Sprintf("take the rule %q of the layer %s away", r.Rule, r.Source)
 }
 
-// AllowRule is the smallest rule that would allow the call, if a rule can.
-func (d Decision) AllowRule() (Rule, bool) {
+// allowRule is the smallest rule that would allow the call, if a rule can.
+func (d Decision) allowRule() (Rule, bool) {
 	if d.policy == nil || d.effect != Ask || d.floor {
 		return Rule{}, false
 	}
@@ -134,11 +134,11 @@ func (d Decision) answer() Rule {
 	return r
 }
 
-// AllowFlag is what a person adds to the command line to allow the call; empty
+// allowFlag is what a person adds to the command line to allow the call; empty
 // where no flag can. It is for bash and zsh where the command holds what does not
 // show, and else for any shell.
-func (d Decision) AllowFlag() string {
-	r, ok := d.AllowRule()
+func (d Decision) allowFlag() string {
+	r, ok := d.allowRule()
 	if !ok {
 		return ""
 	}

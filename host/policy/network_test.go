@@ -43,7 +43,7 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 	e := entry(t, "get", networks)
 	d := p.Decide(call("get", "{}"), e)
 	q := d.Question()
-	if d.Effect() != Ask || d.Risk() != RiskHigh || d.Reason() != "it reaches the network" || q.Warning != Exfiltrates || len(q.Scopes) != 3 {
+	if d.Effect() != Ask || d.Risk() != RiskHigh || d.Reason() != "it reaches the network" || q.Warning != exfiltrates || len(q.Scopes) != 3 {
 		t.Errorf("it is %s, %s (%s), asked as %+v", d.Effect(), d.Risk(), d.Reason(), q)
 	}
 	if d.CanRehearse() {

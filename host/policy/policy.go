@@ -403,7 +403,7 @@ func rank(s Source) int {
 func (p *Policy) holds(b *Binding, e *tool.Entry) bool {
 	now, ok := p.bindings.Load(e)
 	if !ok {
-		now, _ = p.bindings.LoadOrStore(e, Bind(e))
+		now, _ = p.bindings.LoadOrStore(e, bind(e))
 	}
 	return b.changed(now.(Binding)) == nil
 }
@@ -552,7 +552,7 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 	if err := d.rememberable(); err != nil {
 		return Rule{}, err
 	}
-	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Bound: Bind(d.entry), Source: SourceUser}
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Bound: bind(d.entry), Source: SourceUser}
 	switch {
 	case scope == ScopeTurn && d.call.Turn > 0:
 		r.Turn, r.Source = d.call.Turn, SourceSession

@@ -506,10 +506,10 @@ func TestAllowFlagSurvivesAShell(t *testing.T) {
 		}
 		d := New(Options{}).Decide(call("bash", string(args)), entry(t, "bash", execs))
 		shell := "bash"
-		if shellword.Posix(d.AllowFlag()) {
+		if shellword.Posix(d.allowFlag()) {
 			shell = "sh"
 		}
-		out, err := exec.Command(shell, "-c", `printf '%s\0' `+d.AllowFlag()).Output()
+		out, err := exec.Command(shell, "-c", `printf '%s\0' `+d.allowFlag()).Output()
 		if err != nil {
 			t.Fatalf("%q: %v", command, err)
 		}
@@ -530,7 +530,7 @@ func TestAllowFlagSurvivesAShell(t *testing.T) {
 			}
 		}
 	}
-	if got := New(Options{}).Decide(call("w", `{}`), entry(t, "w", writes)).AllowFlag(); got != "--allow w" {
+	if got := New(Options{}).Decide(call("w", `{}`), entry(t, "w", writes)).allowFlag(); got != "--allow w" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -675,7 +675,7 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 
 		// The same again in the plainest words.
 		speaks := func(r Rule) bool {
-			if r.Tool != e.Name || r.Bound.Module != "" && r.Bound.Module != ModuleID(e.Module) {
+			if r.Tool != e.Name || r.Bound.Module != "" && r.Bound.Module != moduleID(e.Module) {
 				return false
 			}
 			if len(r.Where) == 0 {

@@ -46,9 +46,9 @@ type Question struct {
 // exists.
 const Unconfined = "bash is not confined yet: this command runs with all your rights, on all your files, with the network"
 
-// Exfiltrates is the warning that goes with every tool that reaches the
+// exfiltrates is the warning that goes with every tool that reaches the
 // network.
-const Exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
+const exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
 
 // Warn adds something that the person should know.
 func (q *Question) Warn(what string) {
@@ -61,7 +61,7 @@ func (q *Question) Warn(what string) {
 // Question puts an Ask into words.
 func (d Decision) Question() Question {
 	q := Question{
-		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.AllowFlag(),
+		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.allowFlag(),
 		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(), Module: d.entry.Module.Digest,
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
@@ -72,7 +72,7 @@ func (d Decision) Question() Question {
 		}
 	}
 	if q.Warning == "" && d.entry.Capabilities.Network != tool.NetworkNone {
-		q.Warning = Exfiltrates
+		q.Warning = exfiltrates
 	}
 	q.Warn(d.warning())
 	q.Paths, q.Network = d.paths(), d.reaches()
@@ -115,7 +115,7 @@ func (d Decision) reaches() []string {
 func (d Decision) changes() []Change {
 	var out []Change
 	for _, r := range d.stale {
-		out = append(out, Change{r.String(), r.Bound, Bind(d.entry)})
+		out = append(out, Change{r.String(), r.Bound, bind(d.entry)})
 	}
 	return out
 }

@@ -297,9 +297,9 @@ func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
 	return !slices.ContainsFunc(asked, func(s tool.Secret) bool { return !slices.Contains(allowed, s.Name) })
 }
 
-// ModuleID is what a rule is bound to: "builtin", or the digest of a module
+// moduleID is what a rule is bound to: "builtin", or the digest of a module
 // that came from elsewhere.
-func ModuleID(m *tool.Module) string {
+func moduleID(m *tool.Module) string {
 	if m.Origin == tool.OriginBuiltin {
 		return string(tool.OriginBuiltin)
 	}

@@ -90,7 +90,7 @@ func TestAnAnswerCoversNoOtherSecret(t *testing.T) {
 			t.Errorf("%s: %s", want, got.Effect())
 		}
 	}
-	if got := d.AllowFlag(); got != "--allow 't with A'" {
+	if got := d.allowFlag(); got != "--allow 't with A'" {
 		t.Errorf("the flag is %s", got)
 	}
 }
