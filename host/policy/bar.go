@@ -127,11 +127,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		if err != nil {
 			continue // the tool will say
 		}
-		net := p.network
-		if net == nil {
-			net = network.New(nil)
-		}
-		denial, denied := errors.AsType[*network.Denial](net.Decide(o.Host.String(), o.Port, o.Protocol).Err())
+		denial, denied := errors.AsType[*network.Denial](p.network.Decide(o.Host.String(), o.Port, o.Protocol).Err())
 		if !denied {
 			continue
 		}

@@ -50,7 +50,7 @@ type Policy struct {
 	masked     []string
 	limits     Limits
 	set        map[string]string
-	network    *network.Network
+	network    *network.Network // not nil
 	confirmAll bool
 	ceiling    Ceiling
 	project    string
@@ -75,6 +75,9 @@ func New(opts Options) *Policy {
 		project:    opts.Project,
 		tier:       opts.Tier,
 		index:      match.NewIndex(),
+	}
+	if p.network == nil {
+		p.network = network.New(nil) // whose denials say what would open it
 	}
 	for _, m := range opts.Mounts {
 		if m, ok, _ := ceiling.PermitsMount(m); ok {
@@ -605,9 +608,6 @@ func (d Decision) newGrant() (Grant, error) {
 	}
 	if caps.Network == tool.NetworkHTTP {
 		g.network = p.network
-		if g.network == nil {
-			g.network = network.New(nil) // whose denials say what would open it
-		}
 	}
 	if caps.Exec != "" {
 		args := d.args()
