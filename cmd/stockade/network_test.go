@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/llm/openai"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -164,12 +166,12 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 		want  bool
 	}{{[]string{"127.0.0.1"}, true}, {[]string{"models.example"}, false}, {[]string{"127.0.0.2"}, false}, {nil, false}} {
 		got, err := ask(t, under(netApp(t, allowed), c.hosts...), server.URL)
-		if denial := policy.Denied(err); c.want != (err == nil) || !c.want && (denial == nil || denial.Source != policy.SourceAdmin) {
+		if denial, _ := errors.AsType[*network.Denial](err); c.want != (err == nil) || !c.want && (denial == nil || denial.Source != string(policy.SourceAdmin)) {
 			t.Errorf("under %q: %q, %v", c.hosts, got, err)
 		}
 	}
 	got, err := ask(t, under(netApp(t, func(n *config.Network) { n.Allow = []string{"api.example"} }), "models.example"), "https://api.example/v1")
-	if denial := policy.Denied(err); denial == nil || denial.AllowFlag() != "" || !strings.Contains(err.Error(), "not on the administrator's list") {
+	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.AllowFlag() != "" || !strings.Contains(err.Error(), "not on the administrator's list") {
 		t.Errorf("a name: %q, %v", got, err)
 	}
 	// The offline model is this process.
@@ -205,7 +207,7 @@ func TestTheAdministratorsHostsHoldForGuests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := grant.Network().Decide("a.example", 443, policy.HTTPS).Err(); err != nil {
+	if err := grant.Network().Decide("a.example", 443, network.HTTPS).Err(); err != nil {
 		t.Error(err)
 	}
 	for _, url := range []string{"https://b.example/", "https://c.example/", "http://127.0.0.1:8080/"} {

@@ -20,6 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -245,7 +246,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		return nil, err
 	}
 	return policy.New(policy.Options{
-		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
+		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: network.New(hosts), ConfirmAll: a.cfg.RequireConfirmation,
 		Layers: a.layers, Project: a.work,
 	}), nil
 }
