@@ -34,7 +34,11 @@
 //	llm/openai       the OpenAI wire format, over go-openai
 //	llm/offline      the offline model: a planner and a scripted model, served over that wire format
 //	llm/llmtest      the suite that every Model passes
-//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached; the paths that need care
+//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
+//	policy/command   a command line in words, as bash reads it; what runs others; what is easily regretted
+//	policy/match     what rules say about the arguments of a call, held against them; what that takes
+//	policy/network   hosts, addresses, and who may be reached
+//	policy/paths     paths by their names: the list of those that need care, and patterns
 //	effect           the vocabulary of what is done outside of the sandbox: a process, a request, a secret that is used; and how each fails
 //	egress           the one way out to the network: decide, resolve once, dial what was checked
 //	diff             what a call changes, as people read it

@@ -7,31 +7,30 @@ import (
 
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // netRules are the user's: network.allow, network.deny and --allow-net.
-func (a *app) netRules() ([]policy.NetRule, error) {
-	var rules []policy.NetRule
+func (a *app) netRules() ([]network.Rule, error) {
+	var rules []network.Rule
 	for _, part := range []struct {
-		effect policy.Effect
-		texts  []string
-		key    string
-	}{{policy.Allow, a.cfg.Network.Allow, "network.allow"}, {policy.Deny, a.cfg.Network.Deny, "network.deny"}} {
+		parse func(string) (network.Rule, error)
+		texts []string
+		key   string
+	}{{network.ParseRule, a.cfg.Network.Allow, "network.allow"}, {network.ParseDenial, a.cfg.Network.Deny, "network.deny"}} {
 		for _, text := range part.texts {
-			r, err := policy.ParseNetRule(part.effect, text)
+			r, err := part.parse(text)
 			if err != nil {
 				return nil, usageError("mend "+part.key+" in "+a.cfg.Source(part.key), "%v", err)
 			}
-			r.Source = policy.SourceSettings
 			rules = append(rules, r)
 		}
 	}
 	for _, text := range a.flags.allowNet {
-		r, err := policy.ParseNetRule(policy.Allow, text)
+		r, err := network.ParseRule(text)
 		if err != nil {
 			return nil, usageError("for example --allow-net api.example.com or --allow-net http://127.0.0.1:8080", "--allow-net: %v", err)
 		}
-		r.Source = policy.SourceFlag
 		rules = append(rules, r)
 	}
 	return rules, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -180,7 +181,7 @@ func TestTheAdministratorsHostsHoldForGuests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := grant.Network().Decide("a.example", 443, policy.HTTPS).Err(); err != nil {
+	if err := grant.Network().Decide("a.example", 443, network.HTTPS).Err(); err != nil {
 		t.Error(err)
 	}
 	for _, url := range []string{"https://b.example/", "https://c.example/", "http://127.0.0.1:8080/"} {

@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -153,7 +154,7 @@ func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Optio
 	}
 	hosts, err := a.netRules()
 	return policy.Options{
-		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
+		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: network.New(hosts), ConfirmAll: a.cfg.RequireConfirmation,
 		Project: a.work,
 	}, err
 }

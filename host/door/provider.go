@@ -11,6 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/llm/openai"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // The providers.
@@ -29,7 +30,7 @@ type Provider struct {
 	Retry  llm.RetryOptions
 	// Rules are the user's for the network: what they deny is denied to the provider
 	// too, whose own host needs no rule.
-	Rules []policy.NetRule
+	Rules []network.Rule
 }
 
 // ModelError says why no model can be asked.
@@ -134,7 +135,7 @@ func denied(fault ModelFault, what, value string, lists []policy.List) error {
 
 // reach gives the client of a model the way to its own host, whatever it is, and
 // to nobody else.
-func (d *Door) reach(opts *openai.Options, rules []policy.NetRule) error {
+func (d *Door) reach(opts *openai.Options, rules []network.Rule) error {
 	base := opts.BaseURL
 	if base == "" {
 		base = openai.DefaultBaseURL
@@ -143,13 +144,13 @@ func (d *Door) reach(opts *openai.Options, rules []policy.NetRule) error {
 	if err != nil {
 		return err
 	}
-	network, err := egress.ProviderNetwork(base, rules)
+	own, err := egress.ProviderNetwork(base, rules)
 	if err != nil {
 		return &ModelError{Fault: FaultAddress, What: err.Error()}
 	}
 	if opts.Name != ProviderOffline { // which this process serves
-		network = d.ceiling.Narrows(network)
+		own = d.ceiling.Narrows(own)
 	}
-	opts.HTTPClient = out.Client(network)
+	opts.HTTPClient = out.Client(own)
 	return nil
 }

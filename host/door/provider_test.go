@@ -1,6 +1,7 @@
 package door
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/llm/openai"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // under is a door with an administrator's list of hosts.
@@ -20,7 +22,7 @@ func under(hosts ...string) *Door {
 }
 
 // get asks a provider through the client that it has.
-func get(d *Door, opts openai.Options, rules ...policy.NetRule) (string, error) {
+func get(d *Door, opts openai.Options, rules ...network.Rule) (string, error) {
 	if err := d.reach(&opts, rules); err != nil {
 		return "", err
 	}
@@ -36,7 +38,7 @@ func get(d *Door, opts openai.Options, rules ...policy.NetRule) (string, error) 
 func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "model") }))
 	defer server.Close()
-	allowed, err := policy.ParseNetRule(policy.Allow, server.URL)
+	allowed, err := network.ParseRule(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,16 +47,16 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 		want  bool
 	}{{[]string{"127.0.0.1"}, true}, {[]string{"models.example"}, false}, {[]string{"127.0.0.2"}, false}, {nil, false}} {
 		got, err := get(under(c.hosts...), openai.Options{BaseURL: server.URL}, allowed)
-		if denial := policy.Denied(err); c.want != (err == nil) || !c.want && (denial == nil || denial.Source != policy.SourceAdmin) {
+		if denial, _ := errors.AsType[*network.Denial](err); c.want != (err == nil) || !c.want && (denial == nil || denial.Source != string(policy.SourceAdmin)) {
 			t.Errorf("under %q: %q, %v", c.hosts, got, err)
 		}
 	}
-	name, err := policy.ParseNetRule(policy.Allow, "api.example")
+	name, err := network.ParseRule("api.example")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := get(under("models.example"), openai.Options{BaseURL: "https://api.example/v1"}, name)
-	if denial := policy.Denied(err); denial == nil || denial.AllowFlag() != "" || !strings.Contains(err.Error(), "not on the administrator's list") {
+	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.AllowFlag() != "" || !strings.Contains(err.Error(), "not on the administrator's list") {
 		t.Errorf("a name: %q, %v", got, err)
 	}
 	// The offline model is this process.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // The attacks of a guest, by the numbers of the threat model. Each asserts what
@@ -24,7 +25,7 @@ func TestN01AHostThatIsNotOnTheListIsNotLookedUp(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "api.example.com", "93.184.216.35")
 	for _, url := range []string{"https://evil.test/", "https://data.evil.test/", "https://api.example.com.evil.test/", "http://api.example.com/", "https://" + public + "/"} {
 		_, err := w.Fetch(t.Context(), grant, get(url))
-		if effect.KindOf(err) != effect.Denied || policy.Denied(err) == nil {
+		if effect.KindOf(err) != effect.Denied || denialOf(err) == nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -151,7 +152,7 @@ func TestN03N06NamesThatLeadToThisMachine(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "http://*.example:*", "http://0.0.0.0/0:*", "http://[::/0]:*")
 	for i, a := range addrs {
 		_, err := w.Fetch(t.Context(), grant, get(fmt.Sprintf("http://n%d.example:%d/", i, trap.port())))
-		denial := policy.Denied(err)
+		denial := denialOf(err)
 		if effect.KindOf(err) != effect.Denied || denial == nil || !denial.Addr.IsValid() {
 			t.Errorf("a name that leads to %s: %v", a, err)
 		}
@@ -206,7 +207,7 @@ func TestN04Rebinding(t *testing.T) {
 // about the addresses, and nothing else: no name can get there.
 func TestTheCheckedAddressIsDialled(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public, "93.184.216.35", "2606:2800:220:1::1"}}))
-	if _, err := w.Dial(t.Context(), network(t, "a.example").Decide("a.example", 443, policy.HTTPS)); effect.KindOf(err) != effect.Connect {
+	if _, err := w.dial(t.Context(), reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)); effect.KindOf(err) != effect.Connect {
 		t.Errorf("nothing answers: %v", err)
 	}
 	var got []string
@@ -219,11 +220,11 @@ func TestTheCheckedAddressIsDialled(t *testing.T) {
 	}
 	// One that the socket would be connected to in its place is refused.
 	trap := newTrap(t)
-	if _, err := w.Dial(t.Context(), policy.NetDecision{}); effect.KindOf(err) != effect.Denied {
+	if _, err := w.dial(t.Context(), network.Decision{}); effect.KindOf(err) != effect.Denied {
 		t.Errorf("without a decision: %v", err)
 	}
-	d := network(t, "http://localhost:*", "http://127.0.0.1:1").Decide("localhost", trap.port(), policy.HTTP)
-	if _, err := w.Dial(t.Context(), d); effect.KindOf(err) != effect.Denied {
+	d := reaching(t, "http://localhost:*", "http://127.0.0.1:1").Decide("localhost", trap.port(), network.HTTP)
+	if _, err := w.dial(t.Context(), d); effect.KindOf(err) != effect.Denied {
 		t.Errorf("another port of this machine: %v", err)
 	}
 }
@@ -329,7 +330,7 @@ func TestN12TheEnvironmentIsIgnored(t *testing.T) {
 	if err != nil || string(resp.Body) != "direct" {
 		t.Errorf("%+v, %v", resp, err)
 	}
-	answer, err := w.Client(network(t, "a.example")).Get("https://a.example/")
+	answer, err := w.Client(reaching(t, "a.example")).Get("https://a.example/")
 	if err != nil || answer.StatusCode != 200 {
 		t.Errorf("%+v, %v", answer, err)
 	} else {
@@ -362,17 +363,17 @@ func TestAddressesAreFew(t *testing.T) {
 	for i := range lots {
 		lots[i] = netip.AddrFrom4([4]byte{93, 184, byte(i >> 8), byte(i)})
 	}
-	w := newWorld(t, nil, func(o *Options) { o.Resolver = fixed(lots) })
-	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
-	if _, err := w.Dial(t.Context(), d); effect.KindOf(err) != effect.DNS || len(w.wires.all()) != 0 {
+	w := newWorld(t, nil, func(o *Options) { o.resolver = fixed(lots) })
+	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
+	if _, err := w.dial(t.Context(), d); effect.KindOf(err) != effect.DNS || len(w.wires.all()) != 0 {
 		t.Errorf("%d addresses: %v", len(lots), err)
 	}
-	w = newWorld(t, nil, func(o *Options) { o.Resolver = fixed(lots[:maxAddresses]) })
-	if _, err := w.Dial(t.Context(), d); effect.KindOf(err) != effect.Connect || len(w.wires.all()) != maxAttempts {
+	w = newWorld(t, nil, func(o *Options) { o.resolver = fixed(lots[:maxAddresses]) })
+	if _, err := w.dial(t.Context(), d); effect.KindOf(err) != effect.Connect || len(w.wires.all()) != maxAttempts {
 		t.Errorf("%d attempts: %v", len(w.wires.all()), err)
 	}
-	w = newWorld(t, nil, func(o *Options) { o.Resolver = fixed(nil) })
-	if _, err := w.Dial(t.Context(), d); effect.KindOf(err) != effect.DNS {
+	w = newWorld(t, nil, func(o *Options) { o.resolver = fixed(nil) })
+	if _, err := w.dial(t.Context(), d); effect.KindOf(err) != effect.DNS {
 		t.Errorf("no address: %v", err)
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // Client returns a client for the provider of the model: to the hosts of this
 // network, without redirects. Connections are kept and used again, by the same
 // client only. Time and size are for its user to bound.
-func (e *Egress) Client(network *policy.Network) *http.Client {
-	c := &client{network: network}
+func (e *Egress) Client(to *network.Network) *http.Client {
+	c := &client{network: to}
 	open := func(ctx context.Context, protocols []string) (net.Conn, error) {
 		// The decision about the request on whose behalf the transport dials; a
 		// connection is used again only for the same host, port and protocol.
-		d, ok := ctx.Value(decisionKey{}).(policy.NetDecision)
+		d, ok := ctx.Value(decisionKey{}).(network.Decision)
 		if !ok {
 			return nil, fail(effect.Denied, errors.New("nothing was decided about this connection"))
 		}
@@ -45,7 +45,7 @@ type decisionKey struct{}
 
 // client decides about each request before the transport sees it.
 type client struct {
-	network *policy.Network
+	network *network.Network
 	next    *http.Transport
 }
 
@@ -75,11 +75,11 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections is what http.Client.CloseIdleConnections calls.
 func (c *client) CloseIdleConnections() { c.next.CloseIdleConnections() }
 
-// ProviderNetwork is [policy.ProviderNetwork] for the provider at a base URL.
-func ProviderNetwork(base string, rules []policy.NetRule) (*policy.Network, error) {
+// ProviderNetwork is [network.ForProvider] for the provider at a base URL.
+func ProviderNetwork(base string, rules []network.Rule) (*network.Network, error) {
 	t, err := parseTarget(base)
 	if err != nil {
 		return nil, err
 	}
-	return policy.ProviderNetwork(t.host, t.port, t.proto, rules), nil
+	return network.ForProvider(t.host, t.port, t.proto, rules), nil
 }

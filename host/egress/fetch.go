@@ -16,6 +16,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 const (
@@ -150,7 +151,7 @@ func (x *fetch) sent() http.Header {
 	return x.headers
 }
 
-func (x *fetch) decide() policy.NetDecision {
+func (x *fetch) decide() network.Decision {
 	return x.grant.Network().Decide(x.target.host.String(), x.target.port, x.target.proto)
 }
 
@@ -235,9 +236,9 @@ func (x *fetch) exchange(ctx context.Context) (resp *effect.Response, location s
 }
 
 // open dials, and authenticates the server where the protocol has that.
-func (e *Egress) open(ctx context.Context, d policy.NetDecision, protocols []string) (net.Conn, error) {
-	conn, err := e.Dial(ctx, d)
-	if err != nil || d.Protocol() != policy.HTTPS {
+func (e *Egress) open(ctx context.Context, d network.Decision, protocols []string) (net.Conn, error) {
+	conn, err := e.dial(ctx, d)
+	if err != nil || d.Protocol() != network.HTTPS {
 		return conn, err
 	}
 	return e.handshake(ctx, conn, d.Host(), protocols)
@@ -265,7 +266,7 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 	transport := &http.Transport{
 		Proxy: nil, DialContext: give, DialTLSContext: give,
 		DisableKeepAlives: true, DisableCompression: true,
-		ResponseHeaderTimeout: x.e.opts.HeaderTimeout, MaxResponseHeaderBytes: maxResponseHead,
+		ResponseHeaderTimeout: x.e.opts.headerTimeout, MaxResponseHeaderBytes: maxResponseHead,
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
@@ -315,7 +316,7 @@ func pairs(h http.Header) [][2]string {
 	return out
 }
 
-func (x *fetch) log(ctx context.Context, d policy.NetDecision, start time.Time, received counter, resp *effect.Response, err error) {
+func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, received counter, resp *effect.Response, err error) {
 	x.grant.NoteReceived(d, received.n)
 	status := 0
 	if resp != nil {

@@ -145,13 +145,13 @@ func TestN13TimeIsBounded(t *testing.T) {
 		req    effect.Request
 		says   string
 	}{
-		"the name server": {zone: names(map[string][]string{"a.example": {"silence"}}), change: func(o *Options) { o.ResolveTimeout = short }, says: "resolve"},
+		"the name server": {zone: names(map[string][]string{"a.example": {"silence"}}), change: func(o *Options) { o.resolveTimeout = short }, says: "resolve"},
 		"the connection": {change: func(o *Options) {
-			o.ConnectTimeout = short
-			o.Connect = func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
+			o.connectTimeout = short
+			o.connect = func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) { <-ctx.Done(); return nil, ctx.Err() }
 		}, says: "connect"},
-		"the handshake":     {change: func(o *Options) { o.TLSTimeout = short }, req: get("https://a.example/"), says: "authenticate"},
-		"the head":          {change: func(o *Options) { o.HeaderTimeout = short }, says: "request"},
+		"the handshake":     {change: func(o *Options) { o.tlsTimeout = short }, req: get("https://a.example/"), says: "authenticate"},
+		"the head":          {change: func(o *Options) { o.headerTimeout = short }, says: "request"},
 		"the whole":         {limits: policy.Limits{HTTPTimeout: short}, says: "request"},
 		"the guest's limit": {req: effect.Request{Method: "GET", URL: "http://a.example/", Timeout: short}, says: "request"},
 		"the body, a byte at a time": {f: func(conn net.Conn) {

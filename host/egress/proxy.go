@@ -16,12 +16,12 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // proxy is where a tunnel begins.
 type proxy struct {
-	host   policy.Host
+	host   network.Host
 	port   uint16
 	secure bool // TLS to the proxy itself
 }
@@ -39,7 +39,7 @@ func parseProxy(s string) (*proxy, error) {
 	if t.url.Path != "" && t.url.Path != "/" || t.url.RawQuery != "" {
 		return nil, errors.New("proxy: its URL has a path")
 	}
-	return &proxy{host: t.host, port: t.port, secure: t.proto == policy.HTTPS}, nil
+	return &proxy{host: t.host, port: t.port, secure: t.proto == network.HTTPS}, nil
 }
 
 // maxProxyHead bounds the answer of a proxy, in bytes.
@@ -58,7 +58,7 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 			_ = conn.Close() // it is of no use
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, e.opts.TLSTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.tlsTimeout)
 	defer cancel()
 	// Whatever ends the context ends the reading.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -133,13 +133,13 @@ func connectAnswer(r io.Reader) (status int, err error) {
 }
 
 // handshake makes a connection one to the host that it was meant for.
-func (e *Egress) handshake(ctx context.Context, conn net.Conn, host policy.Host, protocols []string) (net.Conn, error) {
+func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host, protocols []string) (net.Conn, error) {
 	roots, err := e.roots()
 	if err != nil {
 		_ = conn.Close() // it is of no use
 		return nil, fail(effect.TLS, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.opts.TLSTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.tlsTimeout)
 	defer cancel()
 	secured := tls.Client(conn, &tls.Config{
 		ServerName: host.String(), RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: protocols,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // tunnels is a proxy that connects to where the test says.
@@ -141,7 +142,7 @@ func TestTheProxy(t *testing.T) {
 
 // TestAHostileProxy: it gets no further than its head.
 func TestAHostileProxy(t *testing.T) {
-	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
+	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	for what, c := range map[string]struct {
 		f    func(net.Conn)
 		kind effect.Kind
@@ -159,10 +160,12 @@ func TestAHostileProxy(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
-				o.Proxy, o.TLSTimeout = "http://10.9.9.9:3128", 100*time.Millisecond
+				if o.Proxy = "http://10.9.9.9:3128"; c.kind == effect.Timeout {
+					o.tlsTimeout = 100 * time.Millisecond
+				}
 			})
 			w.wires.plug("10.9.9.9:3128", raw(t, c.f).Addr())
-			conn, err := w.Dial(t.Context(), d)
+			conn, err := w.dial(t.Context(), d)
 			if conn != nil || effect.KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
 			}
@@ -173,7 +176,7 @@ func TestAHostileProxy(t *testing.T) {
 	}
 	t.Run("is not there", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
-		if conn, err := w.Dial(t.Context(), d); conn != nil || effect.KindOf(err) != effect.Connect {
+		if conn, err := w.dial(t.Context(), d); conn != nil || effect.KindOf(err) != effect.Connect {
 			t.Errorf("%v, %v", conn, err)
 		}
 		if got := w.wires.all(); len(got) != 1 || got[0].String() != "10.9.9.9:3128" {
@@ -183,7 +186,7 @@ func TestAHostileProxy(t *testing.T) {
 	t.Run("speaks first in the tunnel", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
 		w.wires.plug("10.9.9.9:3128", raw(t, func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n\r\nbanner") }).Addr())
-		conn, err := w.Dial(t.Context(), d)
+		conn, err := w.dial(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +199,7 @@ func TestAHostileProxy(t *testing.T) {
 
 // TestAProxyThatIsNotAuthenticated: it is told nothing, and the program goes on.
 func TestAProxyThatIsNotAuthenticated(t *testing.T) {
-	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
+	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	other := newAuthority("another")
 	for what, c := range map[string]struct {
 		address func(*testing.T) net.Addr
@@ -214,11 +217,11 @@ func TestAProxyThatIsNotAuthenticated(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, names(map[string][]string{"a.example": {public}, "proxy.example": {"10.9.9.9"}}), func(o *Options) {
 				if o.Proxy = "https://proxy.example:3128"; c.kind == effect.Timeout {
-					o.TLSTimeout = 100 * time.Millisecond
+					o.tlsTimeout = 100 * time.Millisecond
 				}
 			})
 			w.wires.plug("10.9.9.9:3128", c.address(t))
-			conn, err := w.Dial(t.Context(), d)
+			conn, err := w.dial(t.Context(), d)
 			if conn != nil || effect.KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
 			}

@@ -39,7 +39,7 @@ func TestN16ServersThatAreNotBelieved(t *testing.T) {
 			if effect.KindOf(err) != effect.TLS || asked != 0 {
 				t.Errorf("%v, %d requests", err, asked)
 			}
-			answer, err := w.Client(network(t, "a.example")).Get("https://a.example/")
+			answer, err := w.Client(reaching(t, "a.example")).Get("https://a.example/")
 			if err == nil {
 				answer.Body.Close()
 			}
@@ -126,7 +126,7 @@ func TestN18HTTP2IsNotSpoken(t *testing.T) {
 	if err != nil || string(resp.Body) != "HTTP/1.1" {
 		t.Errorf("%+v, %v", resp, err)
 	}
-	answer, err := w.Client(network(t, "a.example")).Get("https://a.example/")
+	answer, err := w.Client(reaching(t, "a.example")).Get("https://a.example/")
 	if err != nil || answer.ProtoMajor != 2 {
 		t.Errorf("the provider's client: %+v, %v", answer, err)
 	} else {

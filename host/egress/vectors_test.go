@@ -11,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // vectorRules are as wide as rules get.
@@ -105,7 +106,7 @@ func FuzzTarget(f *testing.F) {
 		text, _, _ := strings.Cut(v, " ")
 		f.Add(text, "//evil.test/")
 	}
-	wide := network(f, vectorRules...)
+	wide := reaching(f, vectorRules...)
 	f.Fuzz(func(t *testing.T, text, location string) {
 		target, err := parseTarget(text)
 		if err != nil {
@@ -114,14 +115,14 @@ func FuzzTarget(f *testing.F) {
 		checkTarget(t, wide, target)
 		if next, err := target.redirect(location); err == nil {
 			checkTarget(t, wide, next)
-			if target.proto == policy.HTTPS && next.proto != policy.HTTPS {
+			if target.proto == network.HTTPS && next.proto != network.HTTPS {
 				t.Errorf("%s leads from %s to %s", location, target.url, next.url)
 			}
 		}
 	})
 }
 
-func checkTarget(t *testing.T, n *policy.Network, target target) {
+func checkTarget(t *testing.T, n *network.Network, target target) {
 	t.Helper()
 	text := target.url.String()
 	again, err := parseTarget(text)
@@ -140,7 +141,7 @@ func checkTarget(t *testing.T, n *policy.Network, target target) {
 		return
 	}
 	for _, a := range d.Addresses() {
-		if !policy.Public(a) || d.CheckAddr(a) != nil {
+		if !network.Public(a) || d.CheckAddr(a) != nil {
 			t.Errorf("%s leads to %s", text, a)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
@@ -29,7 +30,7 @@ type Explanation struct {
 func (d Decision) Explain() Explanation {
 	x := Explanation{
 		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.rule, Source: d.source, Origin: d.origin, Reason: d.reason,
-		Also: d.also, Allow: d.AllowFlag(),
+		Also: d.also, Allow: d.allowFlag(),
 	}
 	switch {
 	case d.effect == Allow:
@@ -106,8 +107,8 @@ func (r Decider) takeAway() string {
 	return fmt.Sprintf("take the rule %q of the layer %s away", r.Rule, r.Source)
 }
 
-// AllowRule is the smallest rule that would allow the call, if a rule can.
-func (d Decision) AllowRule() (Rule, bool) {
+// allowRule is the smallest rule that would allow the call, if a rule can.
+func (d Decision) allowRule() (Rule, bool) {
 	if d.policy == nil || d.effect != Ask || d.floor {
 		return Rule{}, false
 	}
@@ -121,23 +122,23 @@ func (d Decision) AllowRule() (Rule, bool) {
 func (d Decision) answer() Rule {
 	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Source: SourceFlag}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
-		text, _ := d.args().str(arg)
+		text, _ := d.args().Text(arg)
 		name := arg
 		if strings.ContainsAny(arg, ":=!/~") {
-			name = "/" + strings.ReplaceAll(strings.ReplaceAll(arg, "~", "~0"), "/", "~1")
+			name = match.Pointer(arg)
 		}
-		if c, err := NewCondition(Is, name, text, false); err == nil {
-			r.Where = []Condition{c}
+		if c, err := match.NewCondition(match.Is, name, text, false); err == nil {
+			r.Where = []match.Condition{c}
 		}
 	}
 	return r
 }
 
-// AllowFlag is what a person adds to the command line to allow the call; empty
+// allowFlag is what a person adds to the command line to allow the call; empty
 // where no flag can. It is for bash and zsh where the command holds what does not
 // show, and else for any shell.
-func (d Decision) AllowFlag() string {
-	r, ok := d.AllowRule()
+func (d Decision) allowFlag() string {
+	r, ok := d.allowRule()
 	if !ok {
 		return ""
 	}

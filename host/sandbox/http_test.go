@@ -16,6 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -60,10 +61,10 @@ func newFetcher(t *testing.T) *fetcher {
 	return f
 }
 
-func (f *fetcher) fetch(t *testing.T, url, body string, rules ...policy.NetRule) (fetched, tool.Result) {
+func (f *fetcher) fetch(t *testing.T, url, body string, rules ...network.Rule) (fetched, tool.Result) {
 	t.Helper()
 	if rules == nil { // where nobody can be reached, nothing is asked
-		rules = []policy.NetRule{{Effect: policy.Allow, Name: "a.example"}}
+		rules = []network.Rule{{Allow: true, Name: "a.example"}}
 	}
 	dir := t.TempDir()
 	args := marshal(t, map[string]string{"fetch": url, "body": body, "key": "k", "value": "v", "secret": "s", "command": "true"})
@@ -97,7 +98,7 @@ func TestAGuestReachesTheServerThatIsGranted(t *testing.T) {
 	}
 	f := newFetcher(t)
 	f.service = out.Fetch
-	rule, err := policy.ParseNetRule(policy.Allow, server.URL)
+	rule, err := network.ParseRule(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

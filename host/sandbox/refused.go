@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -39,7 +39,7 @@ func refusals(refused []wasi.Refusal) string {
 	var parts []string
 	secrets := 0
 	for _, f := range refused {
-		if f.Special.Care == policy.Secret {
+		if f.Special.Care == paths.Secret {
 			secrets++
 		}
 		if len(parts) < maxTold {

@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -57,9 +58,9 @@ func TestASecretGoesToItsServerOnly(t *testing.T) {
 	}
 	mod := module(code)
 	box := newBox(t, sandbox.Options{Services: effect.Services{HTTP: out, Secrets: keeper}})
-	var rules []policy.NetRule
+	var rules []network.Rule
 	for _, server := range []*httptest.Server{bound, other} {
-		rule, err := policy.ParseNetRule(policy.Allow, server.URL)
+		rule, err := network.ParseRule(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -47,7 +48,7 @@ type ask struct {
 	limits         policy.Limits
 	cwd            string
 	rehearsal      bool
-	network        []policy.NetRule
+	network        []network.Rule
 }
 
 // quick are limits for guests that would never end by themselves.
@@ -77,7 +78,7 @@ func granted(tb testing.TB, mod *tool.Module, a ask) job {
 		Schema: schema, Module: mod,
 	}
 	call := tool.Call{ID: a.id, Tool: a.tool, Args: json.RawMessage(a.args), Cwd: a.cwd}
-	p := policy.New(policy.Options{Mounts: a.mounts, Limits: a.limits, Network: policy.NewNetwork(a.network)})
+	p := policy.New(policy.Options{Mounts: a.mounts, Limits: a.limits, Network: network.New(a.network)})
 	d := p.Decide(call, entry)
 	var grant policy.Grant
 	if a.rehearsal {

@@ -31,10 +31,14 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/redact", "host/tool", "host/shellword", "host/internal"},
+	"host/policy":               {"host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/redact", "host/tool", "host/shellword", "host/internal"},
+	"host/policy/command":       {},
+	"host/policy/match":         {"host/policy/command", "host/policy/network", "host/policy/paths"},
+	"host/policy/network":       {"host/shellword"},
+	"host/policy/paths":         {},
 	"host/diff":                 {"host/tool"},
 	"host/effect":               {"host/tool", "host/policy"},
-	"host/egress":               {"host/effect", "host/policy", "host/redact"},
+	"host/egress":               {"host/effect", "host/policy", "host/policy/network", "host/redact"},
 	"host/redact":               {"host/shellword"},
 	"host/secret":               {"host/effect", "host/redact", "host/tool"},
 
@@ -45,14 +49,14 @@ var table = map[string][]string{
 	"host/session/sqlite":      {"host/session"},
 	"host/session/sessiontest": {"host/session"},
 
-	"host/sandbox":          {"host/effect", "host/redact", "host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
+	"host/sandbox":          {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
 	"host/sandbox/abi":      {"host/redact"},
 	"host/sandbox/linear":   {"host/sandbox/mapped"},
 	"host/sandbox/mapped":   {},
 	"host/sandbox/native":   {"host/sandbox/mapped"},
 	"host/sandbox/meter":    {"host/policy", "host/wasm/fuel"},
 	"host/sandbox/fueltest": {"host/wasm", "host/wasm/fuel", "host/sandbox/meter"},
-	"host/sandbox/wasi":     {"host/tool", "host/policy"},
+	"host/sandbox/wasi":     {"host/tool", "host/policy", "host/policy/paths"},
 
 	"host/sandbox/admit": {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/wasi/preview1"},
 
@@ -67,13 +71,13 @@ var table = map[string][]string{
 	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
 	"host/jail":     {"host/effect", "host/policy", "host/redact"},
-	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/session", "host/llm"},
+	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
-	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/redact", "host/registry",
+	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/sandbox/wasi", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/tool"},
 
-	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/shellword", "host/tool"},
+	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/keydoc":   {},
@@ -92,7 +96,7 @@ var behind = map[string]string{
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
 	"github.com/BurntSushi/toml":                       "host/config",
-	"mvdan.cc/sh/v3":                                   "host/policy",
+	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "nowhere", // tests: the suite of JSON Schema
 	"github.com/pierrec/lz4/v4":                        "host/sandbox",
@@ -101,7 +105,7 @@ var behind = map[string]string{
 	"golang.org/x/crypto":                              "host/secret",
 	"database/sql":                                     "host/session/sqlite",
 	"net/http":                                         "host/llm host/egress",
-	"golang.org/x/net":                                 "host/policy host/egress", // names; and name servers in tests
+	"golang.org/x/net":                                 "host/policy/network host/egress", // names; and name servers in tests
 	"os/exec":                                          "host/jail",
 	"log":                                              "nowhere",
 }

@@ -1,6 +1,14 @@
-package policy
+// Package paths tells about a path of the host by its name alone: it opens
+// nothing.
+//
+// A special path is one on the list of those that need care, whatever a tool is
+// allowed: it is closed, asked about, or secret ([Care]). [Change], [Move], [Read]
+// and [Hold] say by which entry of the list. A [Pattern] is what rules and lists
+// of directories say about paths.
+package paths
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -35,37 +43,40 @@ type Special struct {
 	Why     string // what could happen, in one clause
 }
 
-// Paths says what a call may do with special paths. The zero value is the whole
-// list.
-type Paths struct {
-	readable []string
-}
-
 // Change returns the entry by which a path cannot simply be made, changed,
 // replaced or removed. Paths are absolute, with slashes, and are the names that
 // the host has: what a link leads to and not the link. Where several entries
 // speak of it, it is one of the most careful.
-func (p Paths) Change(name string) (Special, bool) {
+func Change(name string) (Special, bool) {
 	return find(name, on|inside, Closed, Asked)
 }
 
 // Move is Change for a directory that gets or loses this name: also where
 // something below it would need care.
-func (p Paths) Move(name string) (Special, bool) {
+func Move(name string) (Special, bool) {
 	return find(name, on|inside|leads, Closed, Asked)
 }
 
 // Read returns the entry by which the content of a file cannot simply be read.
-func (p Paths) Read(name string) (Special, bool) {
-	if len(p.readable) > 0 && slices.Contains(p.readable, name) {
+func Read(name string) (Special, bool) {
+	return find(name, on|inside, Secret)
+}
+
+// Opened are secret files that an answer has opened, by the names that the host
+// has.
+type Opened []string
+
+// Read is [Read] but for these files.
+func (o Opened) Read(name string) (Special, bool) {
+	if slices.Contains(o, name) {
 		return Special{}, false
 	}
-	return find(name, on|inside, Secret)
+	return Read(name)
 }
 
 // Hold is Read for a directory: something in it may be secret because it is in
 // there, and would not be under another name.
-func (p Paths) Hold(name string) (Special, bool) {
+func Hold(name string) (Special, bool) {
 	return find(name, inside|leads, Secret)
 }
 
@@ -75,7 +86,7 @@ func (p Paths) Hold(name string) (Special, bool) {
 // bare, of a submodule or behind a link.
 //
 // moves says that it is a directory that gets or loses this name.
-func (p Paths) Repository(name string, moves bool) []string {
+func Repository(name string, moves bool) []string {
 	counts := on | inside
 	if moves {
 		counts |= leads
@@ -92,8 +103,24 @@ func (p Paths) Repository(name string, moves bool) []string {
 	return out
 }
 
-// RepositorySpecial is the entry for what [Paths.Repository] speaks of.
+// RepositorySpecial is the entry for what [Repository] speaks of.
 var RepositorySpecial = Special{"HEAD/..", Closed, "a part of a git repository", gitRuns}
+
+// ClosedHint is what can be done about a closed path.
+const ClosedHint = "no tool changes it, and no rule allows one to; a person can by hand"
+
+// Refused says what became of a call that met a special path, and what can be
+// done.
+func (s Special) Refused(host string) string {
+	is := fmt.Sprintf("%q is %s: %s", host, s.What, s.Why)
+	switch s.Care {
+	case Closed:
+		return is + "; " + ClosedHint
+	case Asked:
+		return is + "; only a call whose changes can be shown before they are made changes it"
+	}
+	return fmt.Sprintf("%q looks like a secret, %s: %s; it is read after a yes for this file, by a call that names it, such as file_read", host, s.What, s.Why)
+}
 
 // reach says how a path stands to a pattern; zero is not at all. As a set, it
 // says which of that counts.

@@ -4,38 +4,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
-
-// guestPath is a path of the host as a guest has it, and [Paths].
-func guestPath(host string) string { return path.Clean("/" + filepath.ToSlash(host)) }
-
-// closedTo is what can be done about a closed path.
-const closedTo = "no tool changes it, and no rule allows one to; a person can by hand"
-
-// Refused says what became of a call that met a special path, and what can be
-// done.
-func (s Special) Refused(host string) string {
-	is := fmt.Sprintf("%q is %s: %s", host, s.What, s.Why)
-	switch s.Care {
-	case Closed:
-		return is + "; " + closedTo
-	case Asked:
-		return is + "; only a call whose changes can be shown before they are made changes it"
-	}
-	return fmt.Sprintf("%q looks like a secret, %s: %s; it is read after a yes for this file, by a call that names it, such as file_read", host, s.What, s.Why)
-}
 
 // specialPath is a path of a call that is on the list.
 type specialPath struct {
 	path string // as a guest has it
-	Special
+	paths.Special
 }
 
 func (s specialPath) String() string { return fmt.Sprintf("%q, %s: %s", s.path, s.What, s.Why) }
@@ -50,8 +31,8 @@ func (p *Policy) readsSecrets(d *Decision) {
 	}
 	answered := true
 	for _, file := range d.call.Files {
-		name := guestPath(file.Path)
-		s, secret := Paths{}.Read(name)
+		name := paths.Guest(file.Path)
+		s, secret := paths.Read(name)
 		if _, seen := p.Sees(file.Path); !secret || !seen || !file.Regular {
 			continue
 		}
@@ -74,25 +55,25 @@ func (p *Policy) readsSecrets(d *Decision) {
 // is denied, and what is to be asked about is asked about each time, unless a
 // rule names the file.
 func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
-	d.work = newWork()
+	d.work = match.NewWork()
 	for _, c := range changes {
-		find := Paths{}.Change
+		find := paths.Change
 		if c.Kind == tool.Renamed && c.After != nil && c.After.Mode.IsDir() {
-			find = Paths{}.Move
+			find = paths.Move
 		}
 		for _, host := range []string{c.Path, c.From} {
 			if host == "" {
 				continue
 			}
-			name := guestPath(host)
+			name := paths.Guest(host)
 			s, special := find(name)
 			switch {
 			case !special:
-			case s.Care == Closed:
+			case s.Care == paths.Closed:
 				d.effect, d.rule, d.source, d.origin = Deny, "closed "+s.Pattern, SourceDefault, ""
-				d.reason, d.change = "it changes "+specialPath{name, s}.String(), closedTo
+				d.reason, d.change = "it changes "+specialPath{name, s}.String(), paths.ClosedHint
 				return d, true
-			case c.Kind == tool.DirectoryCreated && slices.ContainsFunc(changes, func(o tool.Change) bool { return strings.HasPrefix(guestPath(o.Path), name+"/") }):
+			case c.Kind == tool.DirectoryCreated && slices.ContainsFunc(changes, func(o tool.Change) bool { return strings.HasPrefix(paths.Guest(o.Path), name+"/") }):
 				// It comes with what is in it, which is asked about.
 			case !d.policy.answered(&d, name):
 				d.changed = append(d.changed, specialPath{name, s})
@@ -138,46 +119,29 @@ func (p *Policy) answered(d *Decision, name string) (found bool) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	args := d.args()
-	begin := func(i int) { args.work.begin(&p.rules[i]) }
-	p.index.find(d.entry.Name, args, begin, func(i int) {
-		r := &p.rules[i]
-		begin(i)
-		if found || r.Effect != Allow || r.matches(p, &d.call, args, d.entry, d.risk) != yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+	p.candidates(d, args, func(_ int, r *Rule) {
+		if found || r.Effect != Allow || r.matches(p, &d.call, args, d.entry, d.risk) != match.Yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
 			return
 		}
 		for _, c := range r.Where {
-			if c.kind == Is && !c.not && guestPath(fromCwd(c.value, d.call.Cwd)) == name {
+			if c.Kind() == match.Is && !c.Not() && paths.Guest(paths.Absolute(c.Value(), d.call.Cwd)) == name {
 				found = true
 			}
 		}
 	})
-	args.work.begin(nil)
 	return found
-}
-
-func fromCwd(name, cwd string) string {
-	if filepath.IsAbs(name) {
-		return filepath.Clean(name)
-	}
-	return filepath.Join(cwd, name)
 }
 
 // Sees returns the mount in which a path of the host is, by its name, unless it
 // is in what is masked there: nobody is asked about what no answer opens.
 func (p *Policy) Sees(host string) (m Mount, ok bool) {
 	for _, o := range p.mounts {
-		if inDir(host, o.Host) && len(o.Host) > len(m.Host) { // the innermost
+		if paths.In(host, o.Host) && len(o.Host) > len(m.Host) { // the innermost
 			m, ok = o, true
 		}
 	}
-	masked := func(dir string) bool { return inDir(host, dir) }
+	masked := func(dir string) bool { return paths.In(host, dir) }
 	return m, ok && !slices.ContainsFunc(p.masked, masked)
-}
-
-// inDir reports whether a path of the host is a directory or in it, by its name.
-func inDir(host, dir string) bool {
-	host, dir = guestPath(host), guestPath(dir)
-	return host == dir || strings.HasPrefix(host, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // special lists the paths because of which the decision is about this call
@@ -197,15 +161,15 @@ func (d Decision) namedRule() (Rule, bool) {
 		return r, false
 	}
 	for _, f := range PathArgs(d.call, d.entry) {
-		if guestPath(f.Named) != special[0].path {
+		if paths.Guest(f.Named) != special[0].path {
 			continue
 		}
-		values := d.args().values(f.Arg).values
-		if len(values) != 1 {
+		texts := d.args().Texts(f.Arg)
+		if len(texts) != 1 {
 			continue
 		}
-		c, err := NewCondition(Is, f.Arg, values[0].text, false)
-		r.Where = []Condition{c}
+		c, err := match.NewCondition(match.Is, f.Arg, texts[0], false)
+		r.Where = []match.Condition{c}
 		return r, err == nil && r.Check() == nil
 	}
 	return r, false
@@ -221,8 +185,8 @@ func PathArgs(call tool.Call, entry *tool.Entry) []tool.NamedFile {
 	}
 	var out []tool.NamedFile
 	add := func(arg string, raw json.RawMessage) {
-		if s, ok := str(raw); ok && s != "" && len(out) < maxPathArgs {
-			out = append(out, tool.NamedFile{Arg: arg, Named: fromCwd(s, call.Cwd)})
+		if s, ok := match.Text(raw); ok && s != "" && len(out) < maxPathArgs {
+			out = append(out, tool.NamedFile{Arg: arg, Named: paths.Absolute(s, call.Cwd)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {
@@ -234,7 +198,7 @@ func PathArgs(call tool.Call, entry *tool.Entry) []tool.NamedFile {
 		add(name, args[name])
 		if json.Unmarshal(args[name], &list) == nil {
 			for i, raw := range list {
-				add("/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name)+"/"+strconv.Itoa(i), raw)
+				add(match.Pointer(name, strconv.Itoa(i)), raw)
 			}
 		}
 	}

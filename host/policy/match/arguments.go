@@ -1,4 +1,4 @@
-package policy
+package match
 
 import (
 	"bytes"
@@ -8,18 +8,28 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/stockade-dev/stockade/host/policy/command"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// arguments are those of one call, decoded when the first is asked for: many
+// Arguments are those of one call, decoded when the first is asked for: many
 // rules may look at them, most calls meet none that does.
-type arguments struct {
+type Arguments struct {
 	raw     json.RawMessage
 	cwd     string
-	work    *work // what looking at them takes
+	work    *Work // what looking at them takes
 	decoded bool
 	all     map[string]json.RawMessage
 
 	looked []lookedUp // few: a map would cost more
+}
+
+// NewArguments takes the arguments as they were sent, a JSON object, and the
+// working directory of the call.
+func NewArguments(raw json.RawMessage, cwd string, work *Work) *Arguments {
+	return &Arguments{raw: raw, cwd: cwd, work: work}
 }
 
 // lookedUp is what the name of an argument, or a pointer, has led to.
@@ -31,10 +41,10 @@ type lookedUp struct {
 	lacks bool
 	// unknown: there was not enough work left to look.
 	unknown bool
-	work    *work
+	work    *Work
 }
 
-// take is [work.take]; without it nothing is known of the values.
+// take is [Work.take]; without it nothing is known of the values.
 func (l *lookedUp) take(units int) bool {
 	l.unknown = l.unknown || !l.work.take(units)
 	return !l.unknown
@@ -52,13 +62,13 @@ type value struct {
 	sure, didPath  bool
 	name           string
 	isHost, didURL bool
-	line           commandLine
+	line           command.Line
 	didLine        bool
 }
 
 func (v *value) path(cwd string) (string, bool) {
 	if !v.didPath {
-		v.cleaned, v.sure = cleanPath(v.text, cwd)
+		v.cleaned, v.sure = paths.Clean(v.text, cwd)
 		v.didPath = true
 	}
 	return v.cleaned, v.sure
@@ -66,27 +76,28 @@ func (v *value) path(cwd string) (string, bool) {
 
 func (v *value) host() (string, bool) {
 	if !v.didURL {
-		v.name, v.isHost = hostOf(v.text)
+		v.name, v.isHost = network.HostOf(v.text)
 		v.didURL = true
 	}
 	return v.name, v.isHost
 }
 
-func (v *value) command() *commandLine {
+func (v *value) command() *command.Line {
 	if !v.didLine {
-		v.line = parseCommand(v.text)
+		v.line = command.Parse(v.text)
 		v.didLine = true
 	}
 	return &v.line
 }
 
-// get returns an argument as it was sent.
-func (a *arguments) get(name string) (json.RawMessage, bool) {
-	raw, ok := a.object()[name]
+// Get returns an argument as it was sent.
+func (a *Arguments) Get(name string) (json.RawMessage, bool) {
+	raw, ok := a.Object()[name]
 	return bytes.TrimSpace(raw), ok
 }
 
-func (a *arguments) object() map[string]json.RawMessage {
+// Object returns all arguments, by name.
+func (a *Arguments) Object() map[string]json.RawMessage {
 	if !a.decoded {
 		a.decoded = true
 		if json.Unmarshal(a.raw, &a.all) != nil {
@@ -98,7 +109,7 @@ func (a *arguments) object() map[string]json.RawMessage {
 
 // values returns what an argument, or a JSON pointer, names. More than one is
 // there if a pointer has a star, or names differ in case alone.
-func (a *arguments) values(arg string) *lookedUp {
+func (a *Arguments) values(arg string) *lookedUp {
 	if !a.work.take(1 + len(a.looked)/4) {
 		return &lookedUp{unknown: true}
 	}
@@ -109,9 +120,9 @@ func (a *arguments) values(arg string) *lookedUp {
 	}
 	l := lookedUp{arg: arg, work: a.work}
 	if pointer, ok := strings.CutPrefix(arg, "/"); ok {
-		l.inObject(a.object(), pointer, false)
+		l.inObject(a.Object(), pointer, false)
 	} else {
-		l.named(a.object(), arg, "", false, false)
+		l.named(a.Object(), arg, "", false, false)
 	}
 	a.looked = append(a.looked, l)
 	return &a.looked[len(a.looked)-1]
@@ -122,7 +133,7 @@ func (a *arguments) values(arg string) *lookedUp {
 func (l *lookedUp) inObject(object map[string]json.RawMessage, pointer string, likely bool) {
 	step, rest, more := strings.Cut(pointer, "/")
 	if step != "*" {
-		l.named(object, unpoint(step), rest, more, likely)
+		l.named(object, unescape(step), rest, more, likely)
 		return
 	}
 	l.lacks = l.lacks || len(object) == 0
@@ -190,28 +201,48 @@ func (l *lookedUp) into(raw json.RawMessage, pointer string, likely bool) {
 	}
 }
 
-func unpoint(s string) string {
+// Pointer is the JSON pointer to an argument, and on to an element of it.
+func Pointer(name string, steps ...string) string {
+	var b strings.Builder
+	for _, s := range append([]string{name}, steps...) {
+		b.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(s))
+	}
+	return b.String()
+}
+
+func unescape(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "~1", "/"), "~0", "~")
 }
 
 func valueOf(raw json.RawMessage) value {
 	raw = bytes.TrimSpace(raw)
-	if s, ok := str(raw); ok {
+	if s, ok := Text(raw); ok {
 		return value{text: s, isText: true}
 	}
 	return value{text: plainJSON(raw)}
 }
 
-// str returns an argument that is a string, and nothing else.
-func (a *arguments) str(name string) (string, bool) {
-	raw, ok := a.get(name)
+// Texts returns what an argument or a JSON pointer leads to: a string as it is,
+// anything else as JSON.
+func (a *Arguments) Texts(arg string) []string {
+	var out []string
+	for _, v := range a.values(arg).values {
+		out = append(out, v.text)
+	}
+	return out
+}
+
+// Text returns an argument that is a string, and nothing else.
+func (a *Arguments) Text(name string) (string, bool) {
+	raw, ok := a.Get(name)
 	if !ok {
 		return "", false
 	}
-	return str(raw)
+	return Text(raw)
 }
 
-func str(raw json.RawMessage) (s string, ok bool) {
+// Text returns a value of JSON that is a string, and nothing else.
+func Text(raw json.RawMessage) (s string, ok bool) {
 	// null decodes into a string too, as the empty one.
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false

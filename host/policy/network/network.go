@@ -1,7 +1,18 @@
-package policy
+// Package network says who may be reached.
+//
+// A [Host] is a name or an address, and [ParseHost] the one parser of hosts: of
+// those that are connected to, that rules and lists name and that stand in
+// arguments. What it refuses is no host to anybody. A [Rule] opens or closes a way
+// to hosts, a [Network] is all rules together.
+//
+// [Network.Decide] says whether a host, a port and a protocol may be reached. It is
+// pure: it asks no resolver. A name that is allowed is not yet an address that is:
+// whoever resolves it asks [Decision.CheckAddr] about each address, and connects to
+// no other. A refusal is a [*Denial], which knows the smallest rule that would allow
+// what was refused.
+package network
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -17,58 +28,68 @@ import (
 // It has layers, of which each has to allow: [Network.Under] adds one, so it
 // can only take away.
 type Network struct {
-	layers []netLayer
-	deny   []NetRule
+	layers []layer
+	deny   []Rule
 }
 
-type netLayer struct {
-	source Source
-	allow  []NetRule
+type layer struct {
+	source string
+	allow  []Rule
 }
 
-// NewNetwork returns the network of these rules, which it copies.
-func NewNetwork(rules []NetRule) *Network {
-	return new(Network).Under(SourceSettings, rules)
+// Whose layers they are, as far as a message differs. No flag adds to those of
+// the administrator, the user's policy and the project's.
+const (
+	settings      = "settings"
+	administrator = "administrator"
+	user          = "user"
+	project       = "project"
+)
+
+// New returns the network of these rules, which it copies.
+func New(rules []Rule) *Network {
+	return new(Network).Under(settings, rules)
 }
 
-// Under returns what is left of n when these rules have to allow, too: the
-// administrator's list, or what a tool has asked for. Source is whose they are.
-func (n *Network) Under(source Source, rules []NetRule) *Network {
+// Under returns what is left of n when these rules have to allow, too, such as
+// the administrator's list. Source is whose they are, in the word that a policy
+// has for it.
+func (n *Network) Under(source string, rules []Rule) *Network {
 	if n == nil {
 		return nil
 	}
 	out := &Network{layers: slices.Clone(n.layers), deny: slices.Clone(n.deny)}
-	layer := netLayer{source: source}
+	added := layer{source: source}
 	for _, r := range rules {
-		if r.Effect == Allow {
-			layer.allow = append(layer.allow, r)
+		if r.Allow {
+			added.allow = append(added.allow, r)
 		} else {
 			out.deny = append(out.deny, r)
 		}
 	}
-	out.layers = append(out.layers, layer)
+	out.layers = append(out.layers, added)
 	return out
 }
 
-// ProviderNetwork returns the network of a client that talks to the one host
+// ForProvider returns the network of a client that talks to the one host
 // that the user has configured: that host, and wherever it leads on this machine
 // itself, where local models listen. Of the user's rules, those that deny hold,
 // and those that allow addresses, because a provider may live in a private
 // network. An administrator's list goes on top of it, with [Network.Under].
-func ProviderNetwork(host Host, port uint16, proto Protocol, rules []NetRule) *Network {
-	own := []NetRule{{Effect: Allow, Name: host.name, Port: port, Protocol: proto, Source: SourceSettings}}
+func ForProvider(host Host, port uint16, proto Protocol, rules []Rule) *Network {
+	own := []Rule{{Allow: true, Name: host.name, Port: port, Protocol: proto}}
 	if host.IsAddr() {
 		own[0].Prefix = netip.PrefixFrom(host.addr, host.addr.BitLen())
 	}
 	for _, p := range loopbackPrefixes {
-		own = append(own, NetRule{Effect: Allow, Prefix: p, Port: port, Protocol: proto, Source: SourceSettings})
+		own = append(own, Rule{Allow: true, Prefix: p, Port: port, Protocol: proto})
 	}
 	for _, r := range rules {
-		if r.Effect != Allow || r.Prefix.IsValid() {
+		if !r.Allow || r.Prefix.IsValid() {
 			own = append(own, r)
 		}
 	}
-	return NewNetwork(own)
+	return New(own)
 }
 
 // Rules lists what the network consists of, for the record: the rules, and for
@@ -98,23 +119,23 @@ func (n *Network) Rules() []string {
 	return out
 }
 
-// closed reports whether no host at all can be reached: each layer would have to
+// Closed reports whether no host at all can be reached: each layer would have to
 // allow it.
-func (n *Network) closed() bool {
+func (n *Network) Closed() bool {
 	if n == nil {
 		return true
 	}
 	left := n.layers[0].allow
 	for _, l := range n.layers[1:] {
-		left = slices.DeleteFunc(slices.Clone(left), func(r NetRule) bool {
-			return !slices.ContainsFunc(l.allow, func(o NetRule) bool { return r.meets(&o) })
+		left = slices.DeleteFunc(slices.Clone(left), func(r Rule) bool {
+			return !slices.ContainsFunc(l.allow, func(o Rule) bool { return r.meets(&o) })
 		})
 	}
 	return len(left) == 0
 }
 
 // meets reports whether some host can be one that both rules allow.
-func (r *NetRule) meets(o *NetRule) bool {
+func (r *Rule) meets(o *Rule) bool {
 	switch {
 	case r.Port != 0 && o.Port != 0 && r.Port != o.Port, r.Protocol != "" && o.Protocol != "" && r.Protocol != o.Protocol:
 		return false
@@ -128,34 +149,34 @@ func (r *NetRule) meets(o *NetRule) bool {
 	return o.matchesName(r.Name)
 }
 
-// NetDecision is the answer to one request for a connection. It is made by
+// Decision is the answer to one request for a connection. It is made by
 // [Network.Decide] only; its zero value denies. It allows a host as it is named:
-// each address that the name leads to has still to pass [NetDecision.CheckAddr].
-type NetDecision struct {
+// each address that the name leads to has still to pass [Decision.CheckAddr].
+type Decision struct {
 	net    *Network
 	host   Host
 	port   uint16
 	proto  Protocol
 	addrs  []netip.Addr // known without a resolver
-	denial *NetDenial
+	denial *Denial
 }
 
 // Decide says whether a host may be talked to. It looks at its arguments and at
 // the rules, and asks nobody: no resolver, no clock.
-func (n *Network) Decide(host string, port uint16, proto Protocol) NetDecision {
-	d := NetDecision{net: n, port: port, proto: proto}
+func (n *Network) Decide(host string, port uint16, proto Protocol) Decision {
+	d := Decision{net: n, port: port, proto: proto}
 	h, err := ParseHost(host)
 	switch {
 	case err != nil:
-		return d.deny(host, NetDenial{Reason: err.Error()})
+		return d.deny(host, Denial{Reason: err.Error()})
 	case port == 0:
-		return d.deny(host, NetDenial{Reason: "there is no port 0"})
+		return d.deny(host, Denial{Reason: "there is no port 0"})
 	case !proto.known():
-		return d.deny(host, NetDenial{Reason: fmt.Sprintf("the protocol %.20q is not spoken here", string(proto))})
+		return d.deny(host, Denial{Reason: fmt.Sprintf("the protocol %.20q is not spoken here", string(proto))})
 	}
 	d.host = h
 	if n == nil {
-		return d.deny(h.String(), NetDenial{Reason: "the network is not granted"})
+		return d.deny(h.String(), Denial{Reason: "the network is not granted"})
 	}
 	switch {
 	case h.loopback():
@@ -169,7 +190,7 @@ func (n *Network) Decide(host string, port uint16, proto Protocol) NetDecision {
 		}
 	}
 	for _, l := range slices.Backward(n.layers) { // a flag opens nothing that a layer above does not
-		if !slices.ContainsFunc(l.allow, func(r NetRule) bool { return r.speaks(port, proto) && r.matchesName(h.name) }) {
+		if !slices.ContainsFunc(l.allow, func(r Rule) bool { return r.speaks(port, proto) && r.matchesName(h.name) }) {
 			return d.deny(h.name, l.lacks(d.exact()))
 		}
 	}
@@ -178,13 +199,13 @@ func (n *Network) Decide(host string, port uint16, proto Protocol) NetDecision {
 
 // local decides about this machine under its own name: the grant is that of
 // the address, which needs no other.
-func (d NetDecision) local() NetDecision {
+func (d Decision) local() Decision {
 	for i := range d.net.deny {
 		if r := &d.net.deny[i]; r.speaks(d.port, d.proto) && r.matchesName(d.host.name) {
 			return d.deny(d.host.name, r.denies())
 		}
 	}
-	var first *NetDenial
+	var first *Denial
 	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
 		if denial := d.check(a); denial == nil {
 			d.addrs = append(d.addrs, a)
@@ -198,7 +219,7 @@ func (d NetDecision) local() NetDecision {
 	return d
 }
 
-func (d NetDecision) address() NetDecision {
+func (d Decision) address() Decision {
 	if denial := d.check(d.host.addr); denial != nil {
 		return d.deny(d.host.String(), *denial)
 	}
@@ -212,14 +233,14 @@ func (d NetDecision) address() NetDecision {
 }
 
 // allowsAddr reports whether a rule of at least so many bits allows an address.
-func (l *netLayer) allowsAddr(a netip.Addr, port uint16, proto Protocol, bits int) bool {
-	return slices.ContainsFunc(l.allow, func(r NetRule) bool {
+func (l *layer) allowsAddr(a netip.Addr, port uint16, proto Protocol, bits int) bool {
+	return slices.ContainsFunc(l.allow, func(r Rule) bool {
 		return r.Prefix.IsValid() && r.Prefix.Bits() >= bits && r.speaks(port, proto) && contains(r.Prefix, a)
 	})
 }
 
 // check is nil if an address may be reached in so far as it is an address.
-func (d NetDecision) check(a netip.Addr) *NetDenial {
+func (d Decision) check(a netip.Addr) *Denial {
 	for i := range d.net.deny {
 		if r := &d.net.deny[i]; r.Prefix.IsValid() && r.speaks(d.port, d.proto) && contains(r.Prefix, a) {
 			denial := r.denies()
@@ -236,9 +257,9 @@ func (d NetDecision) check(a netip.Addr) *NetDenial {
 				denial.Addr = a
 				denial.Reason = fmt.Sprintf("the address %s is %s (%s) and not granted by address", a, r.what, r.prefix)
 				switch l.source {
-				case SourceAdmin:
+				case administrator:
 					denial.Reason += " by the administrator"
-				case SourceUser, SourceProject:
+				case user, project:
 					denial.Reason += fmt.Sprintf(" by the %s's policy", l.source)
 				}
 				return &denial
@@ -255,21 +276,21 @@ func (d NetDecision) check(a netip.Addr) *NetDenial {
 }
 
 // CheckAddr returns nil if the host may be reached at this address, or a
-// [*NetDenial]. Whoever resolves a name asks for each address, and connects to
+// [*Denial]. Whoever resolves a name asks for each address, and connects to
 // no other.
-func (d NetDecision) CheckAddr(a netip.Addr) error {
+func (d Decision) CheckAddr(a netip.Addr) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
 	text := d.host.String()
 	switch {
 	case !a.IsValid() || a.Zone() != "":
-		return d.deny(text, NetDenial{Reason: "the name leads to something that is no address, or has a zone"}).denial
+		return d.deny(text, Denial{Reason: "the name leads to something that is no address, or has a zone"}).denial
 	case a.Is4In6():
 		a = a.Unmap() // that is where a connection to it goes
 	}
 	if len(d.addrs) > 0 && !slices.Contains(d.addrs, a) {
-		return d.deny(text, NetDenial{Addr: a, Reason: fmt.Sprintf("%s is another address", a)}).denial
+		return d.deny(text, Denial{Addr: a, Reason: fmt.Sprintf("%s is another address", a)}).denial
 	}
 	if denial := d.check(a); denial != nil {
 		return d.deny(text, *denial).denial
@@ -277,19 +298,19 @@ func (d NetDecision) CheckAddr(a netip.Addr) error {
 	return nil
 }
 
-// Err is nil if the host may be talked to, or a [*NetDenial].
-func (d NetDecision) Err() error {
+// Err is nil if the host may be talked to, or a [*Denial].
+func (d Decision) Err() error {
 	switch {
 	case d.denial != nil:
 		return d.denial
 	case d.net == nil:
-		return &NetDenial{Reason: "nothing was decided"}
+		return &Denial{Reason: "nothing was decided"}
 	}
 	return nil
 }
 
 // String is PROTOCOL://HOST:PORT.
-func (d NetDecision) String() string {
+func (d Decision) String() string {
 	host := d.host.String()
 	if d.denial != nil {
 		host = fmt.Sprintf("%.255s", d.denial.Host)
@@ -305,44 +326,44 @@ func bracketed(host string) string {
 }
 
 // Host is who may be talked to.
-func (d NetDecision) Host() Host { return d.host }
+func (d Decision) Host() Host { return d.host }
 
 // Port is where.
-func (d NetDecision) Port() uint16 { return d.port }
+func (d Decision) Port() uint16 { return d.port }
 
 // Protocol is how.
-func (d NetDecision) Protocol() Protocol { return d.proto }
+func (d Decision) Protocol() Protocol { return d.proto }
 
 // Addresses are those of a host that needs no resolver: an address, or this
 // machine. They are checked. Nil: the name has to be resolved.
-func (d NetDecision) Addresses() []netip.Addr { return slices.Clone(d.addrs) }
+func (d Decision) Addresses() []netip.Addr { return slices.Clone(d.addrs) }
 
-func (d NetDecision) deny(host string, denial NetDenial) NetDecision {
+func (d Decision) deny(host string, denial Denial) Decision {
 	denial.Host, denial.Port, denial.Protocol = host, d.port, d.proto
 	d.denial, d.addrs = &denial, nil
 	return d
 }
 
 // exact is the smallest rule that allows the host as it is named.
-func (d NetDecision) exact() NetRule {
-	return NetRule{Effect: Allow, Name: d.host.name, Port: d.port, Protocol: d.proto}
+func (d Decision) exact() Rule {
+	return Rule{Allow: true, Name: d.host.name, Port: d.port, Protocol: d.proto}
 }
 
-func (d NetDecision) exactAddr(a netip.Addr) NetRule {
-	return NetRule{Effect: Allow, Prefix: netip.PrefixFrom(a, a.BitLen()), Port: d.port, Protocol: d.proto}
+func (d Decision) exactAddr(a netip.Addr) Rule {
+	return Rule{Allow: true, Prefix: netip.PrefixFrom(a, a.BitLen()), Port: d.port, Protocol: d.proto}
 }
 
-func (r *NetRule) denies() NetDenial {
-	return NetDenial{Rule: r.String(), Source: r.Source, Reason: fmt.Sprintf("the %s rule %q denies it", r.Source, r)}
+func (r *Rule) denies() Denial {
+	return Denial{Rule: r.String(), Source: settings, Reason: fmt.Sprintf("the %s rule %q denies it", settings, r)}
 }
 
 // lacks is the denial of a layer in which a rule is missing.
-func (l *netLayer) lacks(missing NetRule) NetDenial {
-	denial := NetDenial{Source: l.source, Reason: "no rule allows it"}
+func (l *layer) lacks(missing Rule) Denial {
+	denial := Denial{Source: l.source, Reason: "no rule allows it"}
 	switch {
-	case l.source == SourceAdmin:
+	case l.source == administrator:
 		denial.Reason = "it is not on the administrator's list"
-	case l.source == SourceUser || l.source == SourceProject: // of policy.toml, beyond which no flag reaches
+	case l.source == user || l.source == project:
 		denial.Reason = fmt.Sprintf("it is not on the list of the %s's policy", l.source)
 	case missing.Prefix.IsValid() && missing.Prefix.Addr().Is4In6():
 	default:
@@ -351,23 +372,23 @@ func (l *netLayer) lacks(missing NetRule) NetDenial {
 	return denial
 }
 
-// NetDenial is a refusal, and what a person can do about it.
-type NetDenial struct {
+// Denial is a refusal, and what a person can do about it.
+type Denial struct {
 	Host     string
 	Port     uint16
 	Protocol Protocol
 	// Addr is the address that was refused; the zero Addr if it was the name.
 	Addr   netip.Addr
 	Rule   string // that denied; empty: none allowed
-	Source Source // of that rule, or of the list in which one is missing
+	Source string // of that rule, or of the list in which one is missing
 	Reason string // one clause
 	// Grant is the smallest rule that would allow what was refused. Nil: no rule
 	// of the user would.
-	Grant *NetRule
+	Grant *Rule
 }
 
 // Error says what was refused, why, and what would allow it.
-func (e *NetDenial) Error() string {
+func (e *Denial) Error() string {
 	text := fmt.Sprintf("no connection to %s://%.300s:%d: %s", e.Protocol, bracketed(e.Host), e.Port, e.Reason)
 	if e.Host == "" {
 		text = "no connection: " + e.Reason
@@ -380,18 +401,10 @@ func (e *NetDenial) Error() string {
 
 // AllowFlag is what a person adds to the command line to allow it; empty if
 // nothing would.
-func (e *NetDenial) AllowFlag() string {
+func (e *Denial) AllowFlag() string {
 	if e.Grant == nil {
 		return ""
 	}
 	word, _ := shellword.Quote(e.Grant.String()) // a host has no NUL
 	return "--allow-net " + word
-}
-
-// Denied returns the denial that an error wraps, or nil.
-func Denied(err error) *NetDenial {
-	if denial, ok := errors.AsType[*NetDenial](err); ok {
-		return denial
-	}
-	return nil
 }

@@ -1,4 +1,4 @@
-package policy
+package paths
 
 import (
 	"strings"
@@ -251,8 +251,8 @@ func TestSpecialPaths(t *testing.T) {
 		"/ws/:":                              {},
 		"/ws/...":                            {},
 	} {
-		change, _ := Paths{}.Change(name)
-		read, _ := Paths{}.Read(name)
+		change, _ := Change(name)
+		read, _ := Read(name)
 		if change.Care != want.change || read.Care != want.read {
 			t.Errorf("%q: changed %q (%s) and read %q (%s); want %q and %q", name, change.Care, change.Pattern, read.Care, read.Pattern, want.change, want.read)
 		}
@@ -277,8 +277,8 @@ func TestWhatLeadsToSpecialPathsIsNotMoved(t *testing.T) {
 		"/ws/sub":             {},
 		"/ws/.CLAUDE/plugins": {Asked, ""},
 	} {
-		move, _ := Paths{}.Move(name)
-		hold, _ := Paths{}.Hold(name)
+		move, _ := Move(name)
+		hold, _ := Hold(name)
 		if move.Care != want.move || hold.Care != want.hold {
 			t.Errorf("%q: moved %q and held %q, want %q and %q", name, move.Care, hold.Care, want.move, want.hold)
 		}
@@ -295,14 +295,14 @@ func TestDirectoriesThatMayBeRepositories(t *testing.T) {
 		"/ws/x/info":                "",
 		"/config":                   "",
 	} {
-		if got := strings.Join(Paths{}.Repository(name, false), " "); got != want {
+		if got := strings.Join(Repository(name, false), " "); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }
 
 func TestOnlyTheFileThatWasAnsweredForIsRead(t *testing.T) {
-	p := Paths{readable: []string{"/ws/.env"}}
+	p := Opened{"/ws/.env"}
 	if _, care := p.Read("/ws/.env"); care {
 		t.Error("/ws/.env is not readable")
 	}
@@ -317,9 +317,9 @@ func TestOnlyTheFileThatWasAnsweredForIsRead(t *testing.T) {
 func TestSpecialsMeetThemselves(t *testing.T) {
 	for _, s := range specials {
 		name := "/ws/" + strings.ReplaceAll(strings.TrimSuffix(s.Pattern, "/**"), "*", "x")
-		found := Paths{}.Change
+		found := Change
 		if s.Care == Secret {
-			found = Paths{}.Read
+			found = Read
 			if strings.HasSuffix(s.Pattern, "/**") {
 				name += "/x"
 			}
@@ -341,7 +341,7 @@ func FuzzSpecialPaths(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, prefix string) {
 		check := func(name string) [4]Care {
 			var out [4]Care
-			for i, find := range []func(string) (Special, bool){Paths{}.Change, Paths{}.Move, Paths{}.Read, Paths{}.Hold} {
+			for i, find := range []func(string) (Special, bool){Change, Move, Read, Hold} {
 				s, ok := find(name)
 				if ok != (s.Care != "") {
 					t.Fatalf("%q: %v and %+v", name, ok, s)
@@ -374,7 +374,7 @@ func FuzzSpecialPaths(f *testing.F) {
 				t.Errorf("%q: %v, below %q %v", name, got, prefix, deeper)
 			}
 		}
-		if len(Paths{}.Repository(name, false)) > len(Paths{}.Repository(name, true)) {
+		if len(Repository(name, false)) > len(Repository(name, true)) {
 			t.Errorf("%q: fewer repositories for a move", name)
 		}
 	})

@@ -1,19 +1,23 @@
-package policy
+package match
 
 import (
 	"path"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/command"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// index finds the rules that could speak of a call, so that thousands of
-// remembered answers cost nothing. What they say is decided by [Rule.matches].
+// Index finds the rules that could speak of a call, so that thousands of
+// remembered answers cost nothing. It knows rules by their position, and never
+// says no for [Condition.Holds].
 //
 // A rule is filed under its tool and one key of one condition: the text of an
 // exact one, the part before the first star of a path or of a command, the name
 // of a host. A call is looked up under every key that its arguments can have:
 // each directory above a path, each beginning of a command. Where an argument
 // leaves a doubt, all rules about it are candidates.
-type index struct {
+type Index struct {
 	plain map[string][]int       // rules without such a condition, by tool
 	keyed map[ruleKey][]int      // the others
 	kinds map[string][]argOfKind // of each tool, what keyed rules look at
@@ -31,28 +35,30 @@ type ruleKey struct {
 	text string
 }
 
-func newIndex() index {
-	return index{map[string][]int{}, map[ruleKey][]int{}, map[string][]argOfKind{}, map[ruleKey][]int{}}
+// NewIndex returns an index without rules.
+func NewIndex() *Index {
+	return &Index{map[string][]int{}, map[ruleKey][]int{}, map[string][]argOfKind{}, map[ruleKey][]int{}}
 }
 
-func (x *index) add(i int, r *Rule) {
-	for j := range r.Where {
-		c := &r.Where[j]
+// Add files a rule about a tool, with these conditions.
+func (x *Index) Add(i int, tool string, where []Condition) {
+	for j := range where {
+		c := &where[j]
 		text, ok := c.key()
 		if !ok {
 			continue
 		}
 		at := argOfKind{c.arg, c.kind}
-		key := ruleKey{r.Tool, at, text}
+		key := ruleKey{tool, at, text}
 		x.keyed[key] = append(x.keyed[key], i)
 		key.text = ""
 		if x.all[key] == nil {
-			x.kinds[r.Tool] = append(x.kinds[r.Tool], at)
+			x.kinds[tool] = append(x.kinds[tool], at)
 		}
 		x.all[key] = append(x.all[key], i)
 		return
 	}
-	x.plain[r.Tool] = append(x.plain[r.Tool], i)
+	x.plain[tool] = append(x.plain[tool], i)
 }
 
 // key is what a rule with this condition is filed under.
@@ -64,32 +70,34 @@ func (c *Condition) key() (string, bool) {
 	case Is:
 		return c.value, true
 	case Path:
-		return c.path.literal, true
+		return c.path.Literal(), true
 	case Hostname:
-		return c.host.name, true
+		return c.host.Name(), true
 	case Words:
-		return strings.Join(c.words.words[:c.words.literal], "\x00"), true
+		return strings.Join(c.words.Literal(), "\x00"), true
 	}
 	return "", false
 }
 
-// find calls try with the position of every rule that could speak of the call.
-// A position can come twice. What it takes to look is for the rule that begin is
-// called with.
-func (x *index) find(name string, args *arguments, begin, try func(int)) {
-	for _, of := range []string{name, AnyTool} {
-		for _, i := range x.plain[of] {
-			try(i)
-		}
-		for _, at := range x.kinds[of] {
-			key := ruleKey{tool: of, argOfKind: at}
-			begin(x.all[key][0])
-			x.findKeyed(key, args, begin, try)
-		}
+// Plain are the positions of the rules about a tool that are filed under no
+// condition.
+func (x *Index) Plain(tool string) []int { return x.plain[tool] }
+
+// Find calls try with the position of every rule about a tool that could speak of
+// the call. A position can come twice. What it takes to look is for the rule that
+// begin is called with.
+func (x *Index) Find(tool string, args *Arguments, begin, try func(int)) {
+	for _, i := range x.plain[tool] {
+		try(i)
+	}
+	for _, at := range x.kinds[tool] {
+		key := ruleKey{tool: tool, argOfKind: at}
+		begin(x.all[key][0])
+		x.findKeyed(key, args, begin, try)
 	}
 }
 
-func (x *index) findKeyed(key ruleKey, args *arguments, begin, try func(int)) {
+func (x *Index) findKeyed(key ruleKey, args *Arguments, begin, try func(int)) {
 	all := x.all[key]
 	found := args.values(key.arg)
 	if found.values == nil || found.unknown {
@@ -109,7 +117,7 @@ func (x *index) findKeyed(key ruleKey, args *arguments, begin, try func(int)) {
 
 // look finds the rules about one value. It fails if all could be: where the value
 // can be written in several ways, or is no path, host or command.
-func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool {
+func (x *Index) look(key ruleKey, v *value, args *Arguments, try func(int)) bool {
 	if !v.isText {
 		return false
 	}
@@ -123,7 +131,7 @@ func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool
 	case Path:
 		name, sure := v.path(args.cwd)
 		name = strings.TrimSuffix(name, "/")
-		for len(name) > maxPattern { // which no rule is
+		for len(name) > paths.MaxPattern { // which no rule is
 			name = strings.TrimSuffix(name[:strings.LastIndexByte(name, '/')+1], "/")
 		}
 		if !sure || !args.work.take(len(name)*len(name)/256) {
@@ -147,10 +155,10 @@ func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool
 			_, name, more = strings.Cut(name, ".")
 		}
 	case Words:
-		if !args.work.take(64*len(v.text)) || !v.command().plain() {
+		if !args.work.take(64*len(v.text)) || !v.command().Plain() {
 			return false
 		}
-		lookWords(v.line.commands[0], look)
+		lookWords(v.line.Commands[0], look)
 	}
 	return true
 }
@@ -160,7 +168,7 @@ func (x *index) look(key ruleKey, v *value, args *arguments, try func(int)) bool
 func lookWords(words []string, look func(string)) {
 	joined := strings.Join(words, "\x00")
 	beginnings := func(line string) {
-		for at := range min(len(line), maxPattern) + 1 {
+		for at := range min(len(line), command.MaxPattern) + 1 {
 			if at == len(line) || line[at] == 0 {
 				look(line[:at])
 			}
@@ -172,7 +180,7 @@ func lookWords(words []string, look func(string)) {
 	}
 }
 
-func (x *index) each(positions []int, try func(int)) {
+func (x *Index) each(positions []int, try func(int)) {
 	for _, i := range positions {
 		try(i)
 	}

@@ -1,4 +1,4 @@
-package policy
+package network
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ func ParseOrigin(url string) (o Origin, rest string, err error) {
 		return o, "", err
 	}
 	if hasPort {
-		if o.Port, err = ParsePort(port); err != nil {
+		if o.Port, err = parsePort(port); err != nil {
 			return o, "", err
 		}
 	}

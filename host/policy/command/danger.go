@@ -1,4 +1,4 @@
-package policy
+package command
 
 import (
 	"fmt"
@@ -93,14 +93,14 @@ func init() {
 	}
 }
 
-// dangers says what is regretted in a command, each thing once: "rm deletes
+// Dangers says what is regretted in a command, each thing once: "rm deletes
 // files". It finds nothing in what is no command.
-func (v *value) dangers() []string {
+func (l Line) Dangers() []string {
 	var s dangerScan
-	if line := v.command(); line.literal {
-		s.command(line.commands[0], maxWithin)
+	if l.Literal {
+		s.command(l.Commands[0], maxWithin)
 	} else {
-		s.text(v.text, maxWithin)
+		s.text(l.text, maxWithin)
 	}
 	return s.found
 }

@@ -1,4 +1,4 @@
-package policy
+package network
 
 import (
 	"errors"
@@ -23,9 +23,9 @@ func (p Protocol) port() uint16 { return map[Protocol]uint16{HTTP: 80, HTTPS: 44
 
 func (p Protocol) known() bool { return p == HTTP || p == HTTPS || p == TCP }
 
-// NetRule opens or closes a way to hosts. Exactly one of Name and Prefix is set.
-type NetRule struct {
-	Effect Effect // Allow; anything else denies
+// Rule opens or closes a way to hosts. Exactly one of Name and Prefix is set.
+type Rule struct {
+	Allow bool // false: it denies
 	// Name matches the host of that name, in the form of [Host.Name]. With
 	// Below, it matches the hosts below that name and not the name itself.
 	Name  string
@@ -35,36 +35,50 @@ type NetRule struct {
 
 	Port     uint16   // 0: any
 	Protocol Protocol // empty: any
-	Source   Source
 }
 
-// ParseNetRule reads [PROTOCOL://]HOST[:PORT]. The protocol is http, https or
-// tcp. HOST is a name, "*." and a name for all that is below it, an address,
-// or a prefix such as 10.0.0.0/8; IPv6 before a port stands in brackets, also
-// with its length ([fd00::/8]:443). PORT is a number, or "*" for any.
-//
-// What is left out means the least: for a rule that allows https, at the port
-// of the protocol, which tcp does not have; for one that denies any.
-func ParseNetRule(effect Effect, s string) (NetRule, error) {
-	r, err := parseNetRule(effect, s)
-	if err != nil {
-		return NetRule{}, fmt.Errorf("network rule %.80q: %w", s, err)
+// ParseRule reads a rule that allows: [PROTOCOL://]HOST[:PORT]. The protocol is
+// http, https or tcp. HOST is a name, "*." and a name for all that is below it,
+// an address, or a prefix such as 10.0.0.0/8; IPv6 before a port stands in
+// brackets, also with its length ([fd00::/8]:443). PORT is a number, or "*" for
+// any. Without a protocol it is https, and without a port the one of the
+// protocol; tcp has none.
+func ParseRule(s string) (Rule, error) { return parseRule(s, true) }
+
+// ParseDenial reads a rule that denies, in the form of [ParseRule]. Without a
+// protocol or a port, it denies any.
+func ParseDenial(s string) (Rule, error) { return parseRule(s, false) }
+
+// ParseListed reads an entry of a list of hosts, in the form of [ParsePattern].
+// The rule allows any port and any protocol.
+func ParseListed(s string) (Rule, error) {
+	if _, err := ParsePattern(s); err != nil {
+		return Rule{}, err
+	}
+	r := Rule{Allow: true}
+	if err := r.setHost(s); err != nil {
+		return Rule{}, err
 	}
 	return r, nil
 }
 
-func parseNetRule(effect Effect, s string) (NetRule, error) {
-	if effect != Allow {
-		effect = Deny
+func parseRule(s string, allow bool) (Rule, error) {
+	r, err := readRule(s, allow)
+	if err != nil {
+		return Rule{}, fmt.Errorf("network rule %.80q: %w", s, err)
 	}
-	r := NetRule{Effect: effect}
+	return r, nil
+}
+
+func readRule(s string, allow bool) (Rule, error) {
+	r := Rule{Allow: allow}
 	rest := s
 	if proto, after, ok := strings.Cut(s, "://"); ok {
 		r.Protocol, rest = Protocol(proto), after
 		if !r.Protocol.known() {
 			return r, errors.New("the protocols are http, https and tcp")
 		}
-	} else if effect == Allow {
+	} else if allow {
 		r.Protocol = HTTPS
 	}
 	host, port, hasPort, err := splitRule(rest)
@@ -77,10 +91,10 @@ func parseNetRule(effect Effect, s string) (NetRule, error) {
 	switch {
 	case port == "*":
 	case hasPort:
-		if r.Port, err = ParsePort(port); err != nil {
+		if r.Port, err = parsePort(port); err != nil {
 			return r, err
 		}
-	case effect == Allow:
+	case allow:
 		if r.Port = r.Protocol.port(); r.Port == 0 {
 			return r, errors.New("tcp needs a port")
 		}
@@ -111,7 +125,7 @@ func splitRule(s string) (host, port string, hasPort bool, err error) {
 	return s, "", false, nil // more colons: a bare IPv6 address
 }
 
-func (r *NetRule) setHost(s string) error {
+func (r *Rule) setHost(s string) error {
 	if strings.Contains(s, "/") {
 		p, err := netip.ParsePrefix(s)
 		switch {
@@ -146,8 +160,8 @@ func (r *NetRule) setHost(s string) error {
 
 var errMapped = errors.New("write the IPv4 address that is within; the mapped form cannot be reached")
 
-// ParsePort reads the number of a port, from 1 to 65535, without leading zeros.
-func ParsePort(s string) (uint16, error) {
+// parsePort reads the number of a port, from 1 to 65535, without leading zeros.
+func parsePort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 || s[0] == '0' || s[0] == '+' {
 		return 0, fmt.Errorf("port %.20q is no number from 1 to 65535", s)
@@ -155,10 +169,10 @@ func ParsePort(s string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// String gives the shortest form that [ParseNetRule] reads.
-func (r NetRule) String() string {
+// String gives the shortest form that [ParseRule] or [ParseDenial] reads.
+func (r Rule) String() string {
 	var b strings.Builder
-	if r.Protocol != "" && (r.Effect != Allow || r.Protocol != HTTPS) {
+	if r.Protocol != "" && (!r.Allow || r.Protocol != HTTPS) {
 		b.WriteString(string(r.Protocol) + "://")
 	}
 	switch {
@@ -177,21 +191,21 @@ func (r NetRule) String() string {
 		b.WriteString(s)
 	}
 	switch {
-	case r.Port != 0 && (r.Effect != Allow || r.Port != r.Protocol.port()):
+	case r.Port != 0 && (!r.Allow || r.Port != r.Protocol.port()):
 		b.WriteString(":" + strconv.Itoa(int(r.Port)))
-	case r.Port == 0 && r.Effect == Allow:
+	case r.Port == 0 && r.Allow:
 		b.WriteString(":*")
 	}
 	return b.String()
 }
 
 // speaks reports whether the rule is about this port and protocol.
-func (r *NetRule) speaks(port uint16, proto Protocol) bool {
+func (r *Rule) speaks(port uint16, proto Protocol) bool {
 	return (r.Port == 0 || r.Port == port) && (r.Protocol == "" || r.Protocol == proto)
 }
 
 // matchesName compares whole labels: *.example.com is not evilexample.com.
-func (r *NetRule) matchesName(name string) bool {
+func (r *Rule) matchesName(name string) bool {
 	if r.Name == "" || r.Prefix.IsValid() {
 		return false
 	}

@@ -1,4 +1,10 @@
-package policy
+// Package match holds what rules say about the arguments of a call against them.
+//
+// A [Condition] is about one argument; whether it holds is a [Truth], because the
+// words of a call do not always tell. [Arguments] are those of one call, looked at
+// once for all rules, and an [Index] finds the rules whose conditions could hold.
+// What this takes is counted: [Work] is the account of one decision.
+package match
 
 import (
 	"encoding/json"
@@ -9,6 +15,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/command"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // Kind says how a [Condition] compares an argument with its value.
@@ -36,9 +46,9 @@ type Condition struct {
 	value string
 	not   bool
 
-	path  pathPattern
-	host  namePattern
-	words wordsPattern
+	path  paths.Pattern
+	host  network.Pattern
+	words command.Pattern
 	re    *regexp.Regexp
 	steps int // that re can take for a byte
 	oneOf []string
@@ -68,13 +78,13 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 	case Is:
 		c.plain = plainJSON([]byte(value))
 	case Path:
-		c.path, err = parsePathPattern(value)
+		c.path, err = paths.ParsePattern(value)
 	case Hostname:
-		if c.host, err = parseNamePattern(value); err == nil {
+		if c.host, err = network.ParsePattern(value); err == nil {
 			c.value = c.host.String()
 		}
 	case Words:
-		c.words, err = parseWordsPattern(value)
+		c.words, err = command.ParsePattern(value)
 	case Pattern:
 		c.re, c.steps, err = compilePattern(value)
 	case OneOf:
@@ -97,6 +107,7 @@ func NewCondition(kind Kind, arg, value string, not bool) (Condition, error) {
 // Time and memory of a pattern grow with its program and with what it is held
 // against. A longer value is not known to match, nor not to.
 const (
+	maxPattern = 4096     // bytes
 	maxProgram = 2000     // instructions
 	maxMatched = 64 << 10 // bytes
 )
@@ -145,8 +156,28 @@ func ParseCondition(s string) (Condition, error) {
 // Arg is the argument: a name or a JSON pointer.
 func (c Condition) Arg() string { return c.arg }
 
+// Name is the argument itself: of a JSON pointer, its first step. It fails where
+// that is any argument.
+func (c Condition) Name() (string, bool) {
+	pointer, ok := strings.CutPrefix(c.arg, "/")
+	if !ok {
+		return c.arg, true
+	}
+	step, _, _ := strings.Cut(pointer, "/")
+	return unescape(step), step != "*"
+}
+
 // Kind says how the argument is compared.
 func (c Condition) Kind() Kind { return c.kind }
+
+// Value is what it is compared with, as it is written.
+func (c Condition) Value() string { return c.value }
+
+// Not reports whether the condition is turned around.
+func (c Condition) Not() bool { return c.not }
+
+// Words are the pattern of a condition of the kind [Words].
+func (c Condition) Words() command.Pattern { return c.words }
 
 // String gives the form that [ParseCondition] reads.
 func (c Condition) String() string {
@@ -173,42 +204,43 @@ func (c Condition) InWords() string {
 	return fmt.Sprintf("%s %s "+what, c.arg, is, c.value)
 }
 
-// truth is the answer of a condition. What cannot be told from the words of a
+// Truth is the answer of a condition. What cannot be told from the words of a
 // call never allows, and never escapes a rule that denies: it asks.
-type truth int
+type Truth int
 
+// The answers. The smaller is the safer one for a rule that allows.
 const (
-	no truth = iota
-	unsure
-	yes
+	No Truth = iota
+	Unsure
+	Yes
 )
 
-func (t truth) inverted() truth { return yes - t }
+func (t Truth) inverted() Truth { return Yes - t }
 
-// holds answers for a call. strict is how a rule that allows reads it: each of
+// Holds answers for a call. strict is how a rule that allows reads it: each of
 // several values has to fit, and a command or a path has to be one that is
 // certain. Any other rule is met by any of them.
-func (c *Condition) holds(args *arguments, strict bool) truth {
+func (c *Condition) Holds(args *Arguments, strict bool) Truth {
 	if c.arg == "" {
-		return unsure
+		return Unsure
 	}
 	found := args.values(c.arg)
 	values := found.values
 	switch {
 	case found.unknown:
-		return unsure
+		return Unsure
 	case values == nil:
 		return c.missing(args, strict)
 	case strict && found.lacks:
-		return no
+		return No
 	}
-	out := no
+	out := No
 	if strict {
-		out = yes
+		out = Yes
 	}
 	for i := range values {
 		if !args.work.take(c.cost(&values[i])) {
-			return unsure
+			return Unsure
 		}
 		// What is turned around is read the other way: a rule that denies all
 		// but one command wants to be certain that it is that one.
@@ -217,7 +249,7 @@ func (c *Condition) holds(args *arguments, strict bool) truth {
 			t = t.inverted()
 		}
 		if values[i].likely {
-			t = min(t, unsure) // whether the tool takes it for the argument is not known
+			t = min(t, Unsure) // whether the tool takes it for the argument is not known
 		}
 		if strict {
 			out = min(out, t)
@@ -230,40 +262,40 @@ func (c *Condition) holds(args *arguments, strict bool) truth {
 
 // missing: an argument that is not there is nothing that a rule could have
 // meant, but for a path, which is the working directory then.
-func (c *Condition) missing(args *arguments, strict bool) truth {
+func (c *Condition) missing(args *Arguments, strict bool) Truth {
 	if c.kind != Path || strict {
-		return no
+		return No
 	}
-	name, sure := cleanPath("", args.cwd)
+	name, sure := paths.Clean("", args.cwd)
 	switch {
 	case !sure:
-		return unsure
-	case c.path.match(name) != c.not:
-		return yes
+		return Unsure
+	case c.path.Match(name) != c.not:
+		return Yes
 	}
-	return no
+	return No
 }
 
 // one compares one value. What is of another type than the condition speaks of
 // does not fit it; where that would be to escape it, nobody can tell what the
 // tool makes of it.
-func (c *Condition) one(v *value, args *arguments, strict bool) truth {
-	other := unsure
+func (c *Condition) one(v *value, args *Arguments, strict bool) Truth {
+	other := Unsure
 	if strict {
-		other = no
+		other = No
 	}
-	truthOf := func(b bool) truth {
+	truthOf := func(b bool) Truth {
 		if b {
-			return yes
+			return Yes
 		}
-		return no
+		return No
 	}
 	switch c.kind {
 	case Is:
 		return truthOf(v.text == c.value || !v.isText && v.text == c.plain)
 	case Pattern:
 		if len(v.text) > maxMatched {
-			return unsure
+			return Unsure
 		}
 		if holds := c.re.MatchString(v.text); holds || v.isText || !strings.HasPrefix(v.text, "{") && !strings.HasPrefix(v.text, "[") {
 			return truthOf(holds)
@@ -282,48 +314,48 @@ func (c *Condition) one(v *value, args *arguments, strict bool) truth {
 		return truthOf(n <= c.max)
 	}
 	if !v.isText {
-		return unsure
+		return Unsure
 	}
 	switch c.kind {
 	case Path:
 		name, sure := v.path(args.cwd)
 		switch {
-		case name == "" || !sure && (strict || !c.path.match(name)):
-			return unsure
+		case name == "" || !sure && (strict || !c.path.Match(name)):
+			return Unsure
 		}
-		return truthOf(c.path.match(name))
+		return truthOf(c.path.Match(name))
 	case Hostname:
 		name, ok := v.host()
 		if !ok {
-			return unsure
+			return Unsure
 		}
-		return truthOf(c.host.match(name))
+		return truthOf(c.host.Match(name))
 	case Words:
 		return c.command(v.command(), strict)
 	}
-	return unsure
+	return Unsure
 }
 
 // command: a rule that allows wants the one command that is literal. Any other
 // rule looks into every part of the line for its program, and where the line
 // may hold more than is seen, is unsure.
-func (c *Condition) command(line *commandLine, strict bool) truth {
+func (c *Condition) command(line *command.Line, strict bool) Truth {
 	if strict {
 		switch {
-		case !line.literal:
-			return unsure
-		case c.words.match(line.commands[0], false):
-			return yes
+		case !line.Literal:
+			return Unsure
+		case c.words.Match(line.Commands[0], false):
+			return Yes
 		}
-		return no
+		return No
 	}
-	for _, words := range line.commands {
-		if c.words.match(words, true) {
-			return yes
+	for _, words := range line.Commands {
+		if c.words.Match(words, true) {
+			return Yes
 		}
 	}
-	if !line.plain() {
-		return unsure
+	if !line.Plain() {
+		return Unsure
 	}
-	return no
+	return No
 }

@@ -1,4 +1,4 @@
-package policy
+package network
 
 import (
 	"net/netip"
@@ -146,15 +146,15 @@ func FuzzParseHost(f *testing.F) {
 // that can be allowed by prefixes as wide as they get.
 func wideNetwork(t testing.TB) *Network {
 	t.Helper()
-	var rules []NetRule
+	var rules []Rule
 	for _, text := range []string{"*.com:*", "*.example:*", "*.io:*", "0.0.0.0/0:*", "[::/0]:*", "http://0.0.0.0/0:*", "http://[::/0]:*", "http://*.com:*"} {
-		r, err := ParseNetRule(Allow, text)
+		r, err := ParseRule(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rules = append(rules, r)
 	}
-	return NewNetwork(rules)
+	return New(rules)
 }
 
 // special is what netip knows of addresses that are not the internet.

@@ -1,4 +1,4 @@
-package policy
+package paths
 
 // gitDir is where git keeps a repository, usually.
 const gitDir = ".git"
