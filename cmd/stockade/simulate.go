@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -12,11 +11,9 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
-	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // simulated is one call in the output of `policy simulate --json`.
@@ -33,59 +30,6 @@ type simulated struct {
 // unknown is the effect of what cannot be decided.
 const unknown = "unknown"
 
-// pastCall is a call as the log has it.
-type pastCall struct {
-	call     tool.Call
-	decision *session.Decision
-}
-
-// pastCalls reads the calls of a session, in their order, and the mounts that it
-// began with.
-func pastCalls(ctx context.Context, st session.Store, id, work string) (out []*pastCall, mounts []policy.Mount, _ error) {
-	byID := map[string]*pastCall{}
-	for e, err := range st.Events(ctx, id, 0) {
-		if err != nil {
-			return nil, nil, err
-		}
-		switch e.Type {
-		case session.TypeSessionStarted:
-			var s session.Started
-			if json.Unmarshal(e.Body, &s) == nil && s.Workspace != "" {
-				work = s.Workspace
-			}
-			for _, text := range s.Mounts {
-				dir, write := strings.CutSuffix(text, ":rw")
-				mounts = append(mounts, policy.Mount{Host: strings.TrimSuffix(dir, ":ro"), Write: write, Named: "the session"})
-			}
-		case session.TypeToolCall:
-			m, ok := e.Message()
-			var data llm.CallData
-			if !ok || json.Unmarshal(m.Data, &data) != nil {
-				continue // its body was deleted
-			}
-			p := &pastCall{call: tool.Call{
-				ID: e.Call, Tool: data.Function.Name, Args: json.RawMessage(data.Function.Arguments), Caller: tool.CallerAgent,
-				Cwd: work, Turn: e.Turn, Step: e.Step,
-			}}
-			if e.Turn == 0 {
-				p.call.Caller = tool.CallerPerson
-			}
-			out, byID[e.Call] = append(out, p), p
-		case session.TypeDecision:
-			var d session.Decision
-			if p := byID[e.Call]; p != nil && json.Unmarshal(e.Body, &d) == nil {
-				p.decision = &d
-			}
-		case session.TypeCallIntended:
-			var i session.Intent
-			if p := byID[e.Call]; p != nil && json.Unmarshal(e.Body, &i) == nil {
-				p.call.Cwd, p.call.Caller = i.Cwd, tool.Caller(i.Caller)
-			}
-		}
-	}
-	return out, mounts, nil
-}
-
 func runPolicySimulate(ctx context.Context, a *app, prefix string, files []string) error {
 	if err := a.otherRules(files); err != nil {
 		return err
@@ -98,7 +42,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	calls, mounts, err := pastCalls(ctx, st, id, a.work)
+	began, calls, err := session.Calls(st.Events(ctx, id, 0))
 	if err != nil {
 		return err
 	}
@@ -106,25 +50,29 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	p, err := a.policy(catalog, mounts)
+	p, err := a.policy(catalog, mountsOf(began))
 	if err != nil {
 		return err
 	}
 	out := []simulated{}
 	counts := map[string]int{}
-	for _, c := range calls {
-		s := simulated{Call: c.call.ID, Turn: c.call.Turn, Tool: c.call.Tool}
-		if c.decision != nil {
-			s.Was, s.Answer = c.decision.Effect, c.decision.Answer
+	for _, past := range calls {
+		c := past.Call
+		if c.Cwd == "" {
+			c.Cwd = a.work
 		}
-		entry, ok := catalog.Find(c.call.Tool)
+		s := simulated{Call: c.ID, Turn: c.Turn, Tool: c.Tool}
+		if past.Decision != nil {
+			s.Was, s.Answer = past.Decision.Effect, past.Decision.Answer
+		}
+		entry, ok := catalog.Find(c.Tool)
 		if !ok {
 			s.Now = policy.Explanation{Effect: unknown, Reason: "it is no built-in tool: without its module it cannot be decided"}
 		} else {
-			c.call.Tool = entry.Name
-			c.call.Earlier = counts[entry.Name]
-			c.call.Files = dispatch.NamedFiles(p, c.call, entry)
-			d := p.Decide(c.call, entry)
+			c.Tool = entry.Name
+			c.Earlier = counts[entry.Name]
+			c.Files = dispatch.NamedFiles(p, c, entry)
+			d := p.Decide(c, entry)
 			if s.Now = d.Explain(); d.Effect() != policy.Deny {
 				counts[entry.Name]++
 			}
@@ -144,13 +92,22 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			changed++
 			now += " *"
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].call.Turn, terminal.Line(s.Tool), terminal.Line(s.Was), now, s.Now.Source, clip(terminal.Line(cmp.Or(s.Now.Rule, s.Now.Reason)), 80))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", calls[i].Call.Turn, terminal.Line(s.Tool), terminal.Line(s.Was), now, s.Now.Source, clip(terminal.Line(cmp.Or(s.Now.Rule, s.Now.Reason)), 80))
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	a.s.note("%d calls, %d decided otherwise", len(out), changed)
 	return nil
+}
+
+// mountsOf are those that a session began with.
+func mountsOf(began session.Started) (mounts []policy.Mount) {
+	for _, text := range began.Mounts {
+		dir, write := strings.CutSuffix(text, ":rw")
+		mounts = append(mounts, policy.Mount{Host: strings.TrimSuffix(dir, ":ro"), Write: write, Named: "the session"})
+	}
+	return mounts
 }
 
 // otherRules puts files in the place of the user's own policy.
