@@ -20,6 +20,7 @@ import (
 
 // ChildCommand is the word behind which this program is the process that
 // compiles: whoever makes a Spawner passes what follows it to [CompileChild].
+// See RATIONALE, "Why is a module compiled in another process?"
 const ChildCommand = "compile-child"
 
 // What a child ends with. A program of Go that crashes ends with 2.

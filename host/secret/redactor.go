@@ -23,7 +23,8 @@ import (
 // redacted.
 //
 // Time is linear in the text, whatever is in it and however many values are
-// known. The zero value knows nothing. It is safe for concurrent use.
+// known. The zero value knows nothing. It is safe for concurrent use. See
+// RATIONALE, "Why a redactor of our own?"
 type Redactor struct {
 	a atomic.Pointer[automaton]
 
