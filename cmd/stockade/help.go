@@ -82,6 +82,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 			for _, t := range pages {
 				fmt.Fprintf(a.s.out, "  %-11s %s\n", t.name, t.short)
 			}
+			fmt.Fprintln(a.s.out, "\nIn a topic, [NAME] is another topic or a file of the repository.")
 		}
 	})
 	return help
