@@ -118,17 +118,20 @@
 // cmd/stockade chooses it by the name in model.provider.
 //
 // A host function: its interface in wit first. Then sandbox/hostmod, a file and
-// a line in its table; then sdk/go, and guests/tck, which calls it. A capability
-// that it needs is one more field of tool.Capabilities, which policy decides
-// about and the Grant carries.
+// a line in its table; then sdk/go, and guests/tck, which calls it. A test
+// compares names and signatures. If a tool has to ask for it, that is one more
+// field of tool.Capabilities; policy decides about it and the Grant carries it.
 //
-// A kind of module: wasm.Classify recognises it by its imports and exports.
-// sandbox admits it and calls it, with what it imports beside hostmod and
-// sandbox/wasi/preview1. dispatch and policy see a tool.Manifest and no kind.
+// A kind of module: wasm.Classify recognises it by its imports and exports. A
+// package below sandbox, like sandbox/abi and sandbox/hostmod, calls it and gives
+// it what it imports. dispatch and policy see a tool.Manifest and no kind.
 //
 // A front end: a package of cmd beside stockade, or a command of it. It makes a
 // tool.Call and gives it to dispatch, answers questions as an Approver, and reads
 // session events. It never reaches the sandbox by another way.
+//
+// An attack: the list of its area in selftest, and a target that lets it through
+// in the counter-proofs of its tests.
 //
 // A store: a package below session that passes session/sessiontest.
 //
