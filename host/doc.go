@@ -90,7 +90,8 @@
 // phases of the WebAssembly specification. Fuel is what a guest consumes, in
 // units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled; prebuilt is native code that came with the program. A host
-// function lives in a host module. A mount is
+// function lives in a host module. An effect is what is done for a guest outside
+// of its sandbox, by a service. What a guest reaches is its world. A mount is
 // configuration, a preopen is WASI. A secret has a value, which guests never
 // see, and in each call placeholders; to redact is to take values out. A
 // session is a list of events. A tier says how far the jail confines a process.
