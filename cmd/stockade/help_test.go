@@ -138,7 +138,7 @@ func stockadeCommands(t *testing.T, where, line string) (out [][]string) {
 		}
 		words, err := expand.Fields(nil, call.Args[1:]...)
 		if err != nil { // a command in a word
-			words, err = []string{}, nil
+			words = nil
 			for _, w := range call.Args[1:] {
 				words = append(words, w.Lit())
 			}

@@ -217,7 +217,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
 		}
 		if doubt := r.Doubt(policy.TierNone, catalog); doubt != "" {
-			return nil, usageError("`stockade policy --help` shows the conditions", "--allow %s: %s", text, doubt)
+			return nil, usageError("`stockade help policy` shows the conditions", "--allow %s: %s", text, doubt)
 		}
 		if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
 			if len(names) == 0 {
