@@ -28,9 +28,9 @@ func newCallCmd(a *app) *cobra.Command {
 		Long: `Run one tool and print its result. The arguments are one JSON object, or
 NAME=VALUE pairs that are given the types of the tool's schema.
 
-A path runs a module that is not installed, with nothing granted beyond the
-flags: it sees no directory that --mount does not show it. If the module holds
-several tools, name one: MODULE.wasm:TOOL.
+MODULE.wasm is a module by its path. It sees no directory but those that --mount
+names. If it holds several tools, name one: MODULE.wasm:TOOL. What happens to a
+call is in ` + "`stockade help calls`" + `.
 
 ` + exitHelp,
 		Example: `  stockade call ls

@@ -124,8 +124,8 @@ func newRootCmd(a *app) *cobra.Command {
 sandbox that shows it only the directories you mounted, under limits on time,
 instructions and memory, and every call is in a log that can be verified.
 
-Without arguments on a terminal it starts a chat. It needs no key to be tried:
-without a provider it uses a small offline model.
+Without arguments on a terminal it starts a chat. Without a provider it uses a
+small offline model, so that you can try it without a key.
 
 ` + exitHelp,
 		Example: `  stockade "list files then read README.md"
@@ -165,6 +165,9 @@ without a provider it uses a small offline model.
 		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSecretCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a),
 		newVersionCmd(a),
 	)
+	help := newHelpCmd(a, root)
+	root.SetHelpCommand(help)
+	root.AddCommand(help)
 	for _, cmd := range append(commands(root), root) {
 		cmd.SuggestionsMinimumDistance = 2
 		usageArgs(cmd)

@@ -18,7 +18,7 @@ import (
 )
 
 func newToolCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "tool", Short: "The tools: what there is, what each asks for"}
+	cmd := &cobra.Command{Use: "tool", Short: "The tools: what there is, what each asks for", Long: "List, show or compile tools. See `stockade help tools`, and `stockade help abi` to write one."}
 	list := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		Example: "  stockade tool list\n  stockade tool list --json | jq -r '.[].name'",
@@ -72,9 +72,9 @@ func newToolCompileCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "compile MODULE.wasm...", Short: "Check and compile modules ahead of their first call",
 		Long: `Check modules and compile them, so that their first call does not wait. Compiling
-happens in a process of its own with limits on time and memory that grow with the
-size of a module. One of more than 16 MiB, and of no more than 64 MiB, is compiled
-only with --large, and then every later call of it finds it compiled.`,
+happens in a process of its own. Its limits on time and memory grow with the size
+of the module. A module of 16 to 64 MiB is compiled only with --large. Later calls
+of it then find it compiled.`,
 		Example: "  stockade tool compile ./greet.wasm\n  stockade tool compile --large ./python.wasm",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -93,7 +93,7 @@ only with --large, and then every later call of it finds it compiled.`,
 			return errors.Join(failed...)
 		},
 	}
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "let modules of more than 16 MiB be compiled")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "compile modules of more than 16 MiB too")
 	return cmd
 }
 

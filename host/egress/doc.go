@@ -20,5 +20,5 @@
 // Whatever a guest, a name server, a proxy or an HTTP server sends is hostile.
 // Errors are [*effect.Error] values; a refusal wraps a [*network.Denial], which
 // knows the smallest rule that would allow it. An Egress is safe for concurrent
-// use.
+// use. See RATIONALE, "Why does one bad address refuse a name?"
 package egress

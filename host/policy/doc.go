@@ -25,8 +25,8 @@
 // A remembered answer is bound to what it was given for ([Binding]).
 //
 // What a decision looks at is in packages of its own, which know nothing of
-// decisions: command reads command lines, match holds conditions against
-// arguments, network says who may be reached, and paths which paths need care.
+// decisions: command reads command lines, match compares arguments with
+// conditions, network says who may be reached, and paths which paths need care.
 //
 // A Grant comes from a Decision that allows, or from one that asks and an
 // approval that has been recorded. It names one call: this module, these

@@ -28,7 +28,7 @@ const MinBytes = 4
 //
 // Time is linear in the text, whatever is in it and however many values are
 // known. The zero value knows no secret, and neither does a nil one. It is safe
-// for concurrent use.
+// for concurrent use. See RATIONALE, "Why a redactor of our own?"
 type Redactor struct {
 	a atomic.Pointer[automaton]
 

@@ -22,6 +22,7 @@ import (
 
 // ChildCommand is the first argument of the process that compiles: a program that
 // was started with it passes the others to [CompileChild], and does nothing else.
+// See RATIONALE, "Why is a module compiled in another process?"
 const ChildCommand = "compile-child"
 
 // What a child ends with. A program of Go that crashes ends with 2.

@@ -38,7 +38,8 @@ import (
 const features = api.CoreFeaturesV2
 
 // compiled is a module ready to be instantiated. Each has a runtime of its
-// own, so that closing it frees everything.
+// own, so that closing it frees everything. See RATIONALE, "Why a runtime for
+// each module?"
 type compiled struct {
 	minBytes uint64 // of linear memory
 	unkept   error  // why it is not in the cache, if it should be

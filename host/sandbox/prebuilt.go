@@ -59,7 +59,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // fit is what code that is part of the program depends on. That is less than in
 // the cache: of the processor only what the engine asks of it, and the build of
-// the program is its own.
+// the program is its own. See RATIONALE, "Why is native code part of the
+// program?"
 func fit(digest string) (string, error) {
 	machine, err := machine()
 	return fmt.Sprintf("%q", append(codeOf(digest), machine)), err

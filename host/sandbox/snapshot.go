@@ -28,7 +28,8 @@ import (
 // snapshot is what a guest knows right after its initialisation: its memory
 // and its globals. Every call of the module begins with it. Nothing was
 // mounted, granted or readable until then, the clocks stood still, and the
-// randomness was the same for everybody.
+// randomness was the same for everybody. See RATIONALE, "Why does every call
+// begin with a snapshot?"
 type snapshot struct {
 	image  *linear.Image
 	state  []uint64 // of the globals, see stateOf

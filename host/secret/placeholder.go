@@ -35,7 +35,8 @@ type Reader interface {
 // Whoever sends a request for the call sends what [Table.Fill] makes of its
 // headers, after its own check that the host is granted, and follows redirects
 // with the headers that Fill has not changed: a client that follows them by
-// itself would carry values along.
+// itself would carry values along. See RATIONALE, "Why does a guest get a
+// placeholder, and not the secret?"
 type Table struct {
 	granted map[string]tool.Secret
 	reader  Reader

@@ -1,9 +1,9 @@
-// Package match holds what rules say about the arguments of a call against them.
+// Package match compares the arguments of a call with what rules say about them.
 //
-// A [Condition] is about one argument; whether it holds is a [Truth], because the
-// words of a call do not always tell. [Arguments] are those of one call, looked at
-// once for all rules, and an [Index] finds the rules whose conditions could hold.
-// What this takes is counted: [Work] is the account of one decision.
+// A [Condition] is about one argument. Whether it holds is a [Truth], because the
+// words of a call do not always tell. [Arguments] are those of one call, decoded
+// once for all rules. An [Index] finds the rules whose conditions could hold. The
+// work that all this takes is counted: [Work] is the account of one decision.
 package match
 
 import (

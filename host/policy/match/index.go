@@ -9,8 +9,8 @@ import (
 )
 
 // Index finds the rules that could speak of a call, so that thousands of
-// remembered answers cost nothing. It knows rules by their position, and never
-// says no for [Condition.Holds].
+// remembered answers cost nothing. It knows rules by their position. What they say
+// of the call is for [Condition.Holds] to tell.
 //
 // A rule is filed under its tool and one key of one condition: the text of an
 // exact one, the part before the first star of a path or of a command, the name

@@ -19,7 +19,8 @@ const (
 )
 
 // specials is the one list of paths that need care. A pattern with a star at
-// its beginning has one name. RATIONALE says what is not here, and why.
+// its beginning has one name. For what is not here see RATIONALE, "Why are some
+// paths closed, and others asked about each time?"
 var specials = []Special{
 	// What git runs, or reads what to run from. The rest of .git is what a
 	// commit has to write.

@@ -83,7 +83,7 @@ func Check(mod *tool.Module) (*Module, error) {
 	if err := checkMemory(facts); err != nil {
 		return refuse("%v", err)
 	}
-	code, err = Instrument(facts)
+	code, err = instrument(facts)
 	if err != nil {
 		return refuse("%v", err)
 	}

@@ -1,4 +1,4 @@
-package admit_test
+package admit
 
 import (
 	"io/fs"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
@@ -42,7 +41,7 @@ func TestRealProgramsAreAdmitted(t *testing.T) {
 			}
 			m, err := wasm.Decode(data)
 			if err == nil {
-				_, err = admit.Instrument(m)
+				_, err = instrument(m)
 			}
 			if err != nil {
 				t.Errorf("%s: %v", strings.TrimPrefix(path, place), err)

@@ -113,9 +113,9 @@ func checkMemory(m *wasm.Module) error {
 	return nil
 }
 
-// Instrument refuses what would take too long to compile, and returns the module
-// as it is compiled. It is the part of [Check] that a module of any ABI can pass.
-func Instrument(m *wasm.Module) ([]byte, error) {
+// instrument refuses what would take too long to compile, and returns the module
+// as it is compiled. A module of any ABI can pass it.
+func instrument(m *wasm.Module) ([]byte, error) {
 	if err := checkSize(m); err != nil {
 		return nil, err
 	}
