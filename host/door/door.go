@@ -188,9 +188,14 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 		return nil, errors.New("layers are those of the door: they hold for all of its sessions")
 	}
 	opts.Layers = d.opts.Layers
+	opts.Masked = slices.Clone(opts.Masked)
 	d.mu.Lock()
-	opts.Masked = slices.Concat(opts.Masked, d.own)
-	d.mu.Unlock()
+	defer d.mu.Unlock()
+	for _, own := range d.own {
+		if !slices.Contains(opts.Masked, own) {
+			opts.Masked = append(opts.Masked, own)
+		}
+	}
 	return policy.New(opts), nil
 }
 

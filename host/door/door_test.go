@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
@@ -194,7 +195,8 @@ func TestWhatCannotBeOpened(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), "layers are those of the door")
 		}},
 		"no workspace":       {Options{}, SessionOptions{Workspace: blocked}, func(err error) bool { return err != nil }},
-		"no such session":    {Options{}, SessionOptions{Workspace: dir, ID: "../x"}, func(err error) bool { return err != nil }},
+		"no id of a session": {Options{}, SessionOptions{Workspace: dir, ID: "../x"}, func(err error) bool { return err != nil }},
+		"no such session":    {Options{}, SessionOptions{Workspace: dir, ID: session.NewID(time.Now())}, func(err error) bool { return errors.Is(err, session.ErrNoSession) }},
 		"no such provider":   {Options{}, model(Provider{Name: "x"}), modelFault(FaultProvider)},
 		"no key":             {Options{}, model(Provider{Name: ProviderOpenAI}), modelFault(FaultKey)},
 		"no name of a model": {Options{}, model(Provider{Name: ProviderAuto, Client: openai.Options{APIKey: "k"}}), modelFault(FaultName)},

@@ -68,7 +68,7 @@ type Session struct {
 }
 
 // Open opens a session. The error may be one of [Door.Store], a *[ModelError], or
-// wrap session.ErrInUse or registry.ErrNoBuiltin.
+// wrap session.ErrInUse, session.ErrNoSession or registry.ErrNoBuiltin.
 func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err error) {
 	if opts.Catalog == nil {
 		if opts.Catalog, err = registry.Builtin(); err != nil {
@@ -109,7 +109,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	s.Log.Redact(d.opts.Known)
 	var past agent.Past
 	if !isNew {
-		if past, err = agent.History(st.Events(ctx, opts.ID, 0)); err != nil {
+		if past, err = agent.History(begun(st.Events(ctx, opts.ID, 0))); err != nil {
 			return nil, err
 		}
 	}
@@ -147,6 +147,21 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	defer d.mu.Unlock()
 	d.sessions[s] = true
 	return s, nil
+}
+
+// begun are the events of a session that has some.
+func begun(events iter.Seq2[session.Event, error]) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		none := true
+		for e, err := range events {
+			if none = false; !yield(e, err) {
+				return
+			}
+		}
+		if none {
+			yield(session.Event{}, session.ErrNoSession)
+		}
+	}
 }
 
 // begin records the first event, or leaves that to the first call.
