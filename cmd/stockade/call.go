@@ -194,16 +194,9 @@ func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 	return text
 }
 
-// proposeCall is the record of what was asked for, as the agent makes it for
-// the model.
+// proposeCall is the record of what was asked for.
 func proposeCall(call tool.Call) (session.Draft, error) {
-	data, err := json.Marshal(llm.CallData{
-		ID: call.ID, Type: "function", Function: llm.FunctionData{Name: call.Tool, Arguments: string(call.Args)},
-	})
-	if err != nil {
-		return session.Draft{}, err
-	}
-	body, err := json.Marshal(llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary(call.Tool, string(call.Args)), Data: data})
+	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
 	return session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body}, err
 }
 

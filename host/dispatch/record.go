@@ -36,18 +36,8 @@ func (c *Call) finish(ctx context.Context, result tool.Result) (tool.Result, err
 		result.Usage.Start = time.Now()
 	}
 	result.LimitReached, result.LimitMessage = c.call.Limit != "", c.call.Limit
-	envelope := result.Envelope()
-	data, err := json.Marshal(llm.ResultData{
-		CallID: c.call.ID, Name: c.asked, Output: string(envelope), Success: result.Err == nil,
-	})
-	if err != nil {
-		return result, fmt.Errorf("record the result of %s: %w", c.call.Tool, err)
-	}
-	message := llm.Message{Kind: llm.ToolResult, Content: result.Summary(), Data: data}
-	if _, err := c.record(ctx, session.TypeToolResult, message); err != nil {
-		return result, err
-	}
-	return result, nil
+	_, err := c.record(ctx, session.TypeToolResult, llm.ResultMessage(c.call.ID, c.asked, result))
+	return result, err
 }
 
 // redact is the result without secrets: every way to a result leads through it.
