@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
@@ -77,7 +76,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(terminal.NewLines(a.s.in)), agent.Past{})
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(terminal.NewLines(a.s.in)))
 	if err != nil {
 		return err
 	}

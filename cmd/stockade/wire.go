@@ -304,14 +304,14 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 }
 
 // dispatcher puts the one door together.
-func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver, past agent.Past) (*dispatch.Dispatcher, error) {
+func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver) (*dispatch.Dispatcher, error) {
 	p, err := a.policy(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
 	return dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Session: log.ID(), Remember: a.remember,
-		Spent: past.Fuel, Calls: past.Calls, Redact: a.known,
+		Redact: a.known,
 	}), nil
 }
 

@@ -19,8 +19,9 @@ import (
 type Tools interface {
 	Definitions() []tool.Definition
 	// CallAll carries out the calls of one step, and records them. Their results
-	// are in the order of the calls; an error ends the turn.
-	CallAll(ctx context.Context, calls []tool.Call) ([]tool.Result, error)
+	// are in the order of the calls, each with limit for its LimitMessage; an error
+	// ends the turn.
+	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
 // Defaults of [Options].
@@ -241,10 +242,10 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	for i, c := range carriedOut {
 		toolCalls[i] = tool.Call{
 			ID: c.ID, Tool: c.Function.Name, Args: json.RawMessage(c.Function.Arguments),
-			Caller: tool.CallerAgent, Cwd: t.a.opts.Cwd, Turn: t.n, Step: t.step, Limit: limit,
+			Caller: tool.CallerAgent, Cwd: t.a.opts.Cwd, Turn: t.n, Step: t.step,
 		}
 	}
-	results, err := t.a.opts.Tools.CallAll(ctx, toolCalls)
+	results, err := t.a.opts.Tools.CallAll(ctx, toolCalls, limit)
 	if err == nil && t.repeated(carriedOut, results) {
 		t.end.Reason, t.end.Limit = session.EndLimit, "repeated_calls"
 	}
@@ -294,7 +295,7 @@ func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.R
 		"not run: only the first %d calls of one reply are (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
 	r.Err.Hint, r.Usage.Start = "call it again in your next reply", time.Now()
 	if limit != "" {
-		r.Err.Hint, r.LimitReached, r.LimitMessage = "", true, limit
+		r.Err.Hint, r.LimitMessage = "", limit
 	}
 	return r, t.record(ctx, draft{session.TypeToolResult, c.ID, llm.ResultMessage(c.ID, c.Function.Name, r)})
 }

@@ -148,23 +148,23 @@ type tools struct {
 
 func (ts *tools) Definitions() []tool.Definition { return []tool.Definition{{Name: "ls"}} }
 
-func (ts *tools) CallAll(ctx context.Context, calls []tool.Call) ([]tool.Result, error) {
+func (ts *tools) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
 	ts.got = append(ts.got, calls...)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
 	var wg sync.WaitGroup
 	for i, c := range calls {
-		wg.Go(func() { results[i], errs[i] = ts.call(ctx, c) })
+		wg.Go(func() { results[i], errs[i] = ts.call(ctx, c, limit) })
 	}
 	wg.Wait()
 	return results, errors.Join(errs...)
 }
 
-func (ts *tools) call(ctx context.Context, c tool.Call) (tool.Result, error) {
+func (ts *tools) call(ctx context.Context, c tool.Call, limit string) (tool.Result, error) {
 	r, err := tool.Result{Output: tool.Text(c.ID)}, error(nil)
 	if ts.do != nil {
 		r, err = ts.do(ctx, c)
 	}
-	r.LimitReached, r.LimitMessage = c.Limit != "", c.Limit
+	r.LimitMessage = limit
 	body, jsonErr := json.Marshal(llm.ResultMessage(c.ID, c.Tool, r))
 	_, logErr := ts.log.Append(context.WithoutCancel(ctx), session.Draft{Type: session.TypeToolResult, Turn: c.Turn, Step: c.Step, Call: c.ID, Body: body})
 	return r, errors.Join(err, jsonErr, logErr)
@@ -332,7 +332,7 @@ func TestResultsStandInTheOrderOfTheirCalls(t *testing.T) {
 		t.Errorf("got %+v", end)
 	}
 	for _, c := range b.tools.got {
-		if c.Tool != "ls" || string(c.Args) != "{}" || c.Cwd != "/work" || c.Turn != 1 || c.Step != 1 || c.Caller != tool.CallerAgent || c.Limit != "" {
+		if c.Tool != "ls" || string(c.Args) != "{}" || c.Cwd != "/work" || c.Turn != 1 || c.Step != 1 || c.Caller != tool.CallerAgent {
 			t.Errorf("called %+v", c)
 		}
 	}

@@ -15,11 +15,6 @@ import (
 // of it. Recorded events make it, those of the turns before as those of the turn
 // that runs: the log is what the model reads. The zero value is a new session.
 type Past struct {
-	// Fuel is what all calls have used so far, by tool.
-	Fuel map[string]uint64
-	// Calls is how many there were, by tool.
-	Calls map[string]int
-
 	messages []llm.Message
 	turn     int                    // the last one
 	ids      map[string]bool        // of all calls, those that are no part of messages too
@@ -32,24 +27,12 @@ type Past struct {
 // a result, as after a crash, gets one that says so. Events whose body has
 // been deleted are left out.
 func History(events iter.Seq2[session.Event, error]) (Past, error) {
-	past := Past{Fuel: map[string]uint64{}, Calls: map[string]int{}}
-	tools := map[string]string{} // by call
+	var past Past
 	for e, err := range events {
 		if err != nil {
 			return past, fmt.Errorf("read history: %w", err)
 		}
 		past.add(e)
-		m, _ := e.Message()
-		switch e.Type {
-		case session.TypeCallIntended:
-			var intent session.Intent
-			if json.Unmarshal(e.Body, &intent) == nil {
-				tools[e.Call] = intent.Tool
-				past.Calls[intent.Tool]++
-			}
-		case session.TypeToolResult:
-			past.Fuel[tools[e.Call]] += fuelUsed(m)
-		}
 	}
 	past.settle()
 	return past, nil
@@ -215,18 +198,4 @@ func shortenedCall(m llm.Message) llm.Message {
 		panic(err) // strings only
 	}
 	return m
-}
-
-// fuelUsed is what the result of a call says that it cost.
-func fuelUsed(m llm.Message) uint64 {
-	var data llm.ResultData
-	var envelope struct {
-		Metadata struct {
-			Fuel uint64 `json:"fuel_used"`
-		} `json:"metadata"`
-	}
-	if json.Unmarshal(m.Data, &data) != nil || json.Unmarshal([]byte(data.Output), &envelope) != nil {
-		return 0
-	}
-	return envelope.Metadata.Fuel
 }

@@ -259,28 +259,3 @@ func TestFitHolds(t *testing.T) {
 		}
 	}
 }
-
-// A session that goes on has used what its calls have used, a person's own
-// calls outside of turns too.
-func TestHistoryAddsUpTheFuelOfEachTool(t *testing.T) {
-	intended := func(turn int, call, name string) session.Event {
-		return event(turn, session.TypeCallIntended, call, session.Intent{Tool: name})
-	}
-	used := func(turn int, call string, units uint64) session.Event {
-		return event(turn, session.TypeToolResult, call,
-			llm.ResultMessage(call, "an alias", tool.Result{Output: tool.Text("ok"), Usage: tool.Usage{FuelUsed: units}}))
-	}
-	past, err := History(of(
-		said(1, llm.User, "hi"),
-		called(1, "a"), intended(1, "a", "ls"), used(1, "a", 100),
-		called(1, "b"), intended(1, "b", "grep"), used(1, "b", 7),
-		intended(0, "c", "ls"), used(0, "c", 20),
-		deleted(used(1, "a", 1000)),
-	))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if past.Fuel["ls"] != 120 || past.Fuel["grep"] != 7 {
-		t.Errorf("got %v", past.Fuel)
-	}
-}

@@ -255,7 +255,7 @@ func TestWhereArgumentsLead(t *testing.T) {
 	if !ok {
 		t.Fatal("no file_write")
 	}
-	for path, want := range map[string]tool.NamedFile{
+	for path, want := range map[string]policy.NamedFile{
 		"a": {Path: "ws/a", Regular: true}, "to-a": {Path: "ws/a", Regular: true}, "to-d/b": {Path: "ws/d/b", Regular: true}, "up": {Path: "ws/a", Regular: true}, "d": {Path: "ws/d"}, ".": {Path: "ws"},
 		"to-d/../a": {Path: "ws/a", Regular: true}, // as text, before links
 		"new/x":     {Path: "ws/new/x"}, "dangling": {Path: "ws/d/new"}, "to-d/new": {Path: "ws/d/new"},
@@ -271,7 +271,7 @@ func TestWhereArgumentsLead(t *testing.T) {
 		if filepath.IsAbs(path) {
 			want.Named = path
 		}
-		if diff := cmp.Diff([]tool.NamedFile{want}, NamedFiles(p, call, entry)); diff != "" {
+		if diff := cmp.Diff([]policy.NamedFile{want}, NamedFiles(p, call, entry)); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
 	}

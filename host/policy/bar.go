@@ -23,7 +23,7 @@ func (p *Policy) bar(d *Decision, args *arguments) {
 	if d.effect == Deny {
 		return
 	}
-	for _, f := range d.call.Files {
+	for _, f := range d.facts.Files {
 		if p.barFile(d, f); d.effect == Deny {
 			return
 		}
@@ -57,7 +57,7 @@ func SystemDirs() []string {
 }
 
 // barFile denies a call because of a file that it names.
-func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
+func (p *Policy) barFile(d *Decision, f NamedFile) {
 	for _, h := range p.ceiling.Hidden {
 		if inDir(f.Named, h.Value) || f.Path != "" && inDir(f.Path, h.Value) {
 			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), Decider{Rule: "files.hidden", Source: h.From.Source, Origin: h.From.Origin}.takeAway())
@@ -106,7 +106,7 @@ func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 }
 
 // barUnseen denies a call because of a file that is in no mount.
-func (p *Policy) barUnseen(d *Decision, f tool.NamedFile) {
+func (p *Policy) barUnseen(d *Decision, f NamedFile) {
 	var dirs []string
 	for _, m := range p.mounts {
 		dirs = append(dirs, m.Host)

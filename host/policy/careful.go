@@ -49,7 +49,7 @@ func (p *Policy) readsSecrets(d *Decision) {
 		return
 	}
 	answered := true
-	for _, file := range d.call.Files {
+	for _, file := range d.facts.Files {
 		name := guestPath(file.Path)
 		s, secret := Paths{}.Read(name)
 		if _, seen := p.Sees(file.Path); !secret || !seen || !file.Regular {
@@ -123,7 +123,7 @@ func (d Decision) Foreseen() Decision {
 		return d
 	}
 	var changes []tool.Change
-	for _, f := range d.call.Files {
+	for _, f := range d.facts.Files {
 		if f.Path != "" && (d.entry.Content == nil || d.entry.Content.Path == f.Arg) {
 			changes = append(changes, tool.Change{Path: f.Path, Kind: tool.Modified})
 		}
@@ -142,7 +142,7 @@ func (p *Policy) answered(d *Decision, name string) (found bool) {
 	p.index.find(d.entry.Name, args, begin, func(i int) {
 		r := &p.rules[i]
 		begin(i)
-		if found || r.Effect != Allow || r.matches(p, &d.call, args, d.entry, d.risk) != yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+		if found || r.Effect != Allow || r.matches(d, args) != yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
 			return
 		}
 		for _, c := range r.Where {
@@ -214,15 +214,15 @@ func (d Decision) namedRule() (Rule, bool) {
 // PathArgs lists the paths that arguments of a call name, as text: those of the
 // argument in which the tool says that it takes its file, and of all whose name
 // ends with path or file.
-func PathArgs(call tool.Call, entry *tool.Entry) []tool.NamedFile {
+func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(call.Args, &args) != nil {
 		return nil
 	}
-	var out []tool.NamedFile
+	var out []NamedFile
 	add := func(arg string, raw json.RawMessage) {
 		if s, ok := str(raw); ok && s != "" && len(out) < maxPathArgs {
-			out = append(out, tool.NamedFile{Arg: arg, Named: fromCwd(s, call.Cwd)})
+			out = append(out, NamedFile{Arg: arg, Named: fromCwd(s, call.Cwd)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {

@@ -54,7 +54,7 @@ func (d Decision) unasked() string {
 	if d.source == SourceAdmin {
 		return "that it asks is the administrator's: " + d.origin
 	}
-	without := d.policy.decide(d.call, d.entry, Allow)
+	without := d.policy.decide(d.call, d.entry, d.facts, Allow)
 	switch {
 	case without.effect == Allow:
 		return "to be asked no more, " + d.takeAway()

@@ -58,9 +58,7 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 			says:   []string{"the calls of file_read in this session are used up, 3 of 3", "begin another session, or permit more calls: p.toml: tools.file_read.calls"}, not: "says deny"},
 	} {
 		e := entry(t, c.tool, map[string]tool.Capabilities{"bash": execs, "file_write": writes, "file_read": reads}[c.tool])
-		call := call(c.tool, c.args)
-		call.Earlier = c.used
-		x := New(Options{Layers: c.layers}).Decide(call, e).Explain()
+		x := New(Options{Layers: c.layers}).Decide(call(c.tool, c.args), e, Facts{Earlier: c.used}).Explain()
 		text := x.Reason + "\n" + x.Change
 		for _, want := range c.says {
 			if !strings.Contains(text, want) {
@@ -84,14 +82,14 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	dirs := func(names ...string) []Layer {
 		return admin(Ceiling{Directories: []List{{Values: names, From: from("files.directories")}}})
 	}
-	at := func(named string) tool.NamedFile { return tool.NamedFile{Arg: "path", Named: named, Path: named} }
-	file := func(named string) []tool.NamedFile { return []tool.NamedFile{at(named)} }
+	at := func(named string) NamedFile { return NamedFile{Arg: "path", Named: named, Path: named} }
+	file := func(named string) []NamedFile { return []NamedFile{at(named)} }
 	saves := tool.Capabilities{Files: tool.FilesWrite, Network: tool.NetworkHTTP}
 	const theirs = "only the administrator can: /etc/p.toml: "
 	for name, c := range map[string]struct {
 		caps   tool.Capabilities
 		args   string
-		files  []tool.NamedFile
+		files  []NamedFile
 		layers []Layer
 		net    []string // what the person allows
 		masked string
@@ -106,12 +104,12 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"a name that begins like it":          {caps: reads, files: file("/workshop"), denied: true, says: "is in no directory that tools are shown; those are /work, /ro; --mount DIR"},
 		"elsewhere":                           {caps: reads, files: file("/etc/x"), denied: true, says: "--mount DIR, or DIR:ro, shows", not: "administrator"},
 		"elsewhere, to write":                 {caps: writes, files: file("/etc/x"), denied: true, says: "--mount DIR"},
-		"the second file":                     {caps: reads, files: []tool.NamedFile{at("/work/a"), at("/etc/x")}, denied: true, says: "/etc/x"},
+		"the second file":                     {caps: reads, files: []NamedFile{at("/work/a"), at("/etc/x")}, denied: true, says: "/etc/x"},
 		"elsewhere, which nobody may mount":   {caps: reads, files: file("/etc/x"), layers: dirs("/work"), denied: true, says: theirs + "files.directories", not: "--mount"},
 		"the workspace, which nobody may":     {caps: reads, files: file("/work/a"), layers: dirs("/srv"), denied: true, says: theirs + "files.directories", not: "--mount"},
-		"a link that leads out":               {caps: reads, files: []tool.NamedFile{{Arg: "path", Named: "/work/l"}}, denied: true, says: "link leads from"},
+		"a link that leads out":               {caps: reads, files: []NamedFile{{Arg: "path", Named: "/work/l"}}, denied: true, says: "link leads from"},
 		"hidden":                              {caps: reads, files: file("/work/h/x"), layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs + "files.hidden", not: "--mount"},
-		"hidden, by a link":                   {caps: reads, files: []tool.NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/h"}}, layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs},
+		"hidden, by a link":                   {caps: reads, files: []NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/h"}}, layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs},
 		"ours":                                {caps: reads, files: file("/work/.cfg/a"), masked: "/work/.cfg", denied: true, says: "no answer and no rule", not: "--mount"},
 		"ours, elsewhere":                     {caps: reads, files: file("/home/.cfg/a"), masked: "/home/.cfg", denied: true, says: "no answer and no rule", not: "--mount"},
 		"the kernel's":                        {caps: reads, files: file("/proc/self/environ"), denied: true, says: "no answer and no rule", not: "--mount"},
@@ -119,9 +117,9 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"read-only, to read":                  {caps: reads, files: file("/ro/a"), want: Allow},
 		"read-only, the administrator's word": {caps: writes, files: file("/work/a"), layers: dirs("/work:ro"), denied: true, says: theirs + "files.directories", not: "--mount"},
 		"a hook":                              {caps: writes, files: file("/work/.git/hooks/x"), denied: true, says: "git hooks: git runs what it names, as you; no tool changes it", not: "answer yes"},
-		"a hook, by a link":                   {caps: writes, files: []tool.NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/.git/hooks/x"}}, denied: true, says: "git hooks"},
+		"a hook, by a link":                   {caps: writes, files: []NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/.git/hooks/x"}}, denied: true, says: "git hooks"},
 		"a hook, to read":                     {caps: reads, files: file("/work/.git/hooks/x"), want: Allow},
-		"a repository of another name":        {caps: writes, files: []tool.NamedFile{{Arg: "path", Named: "/work/r/config", Path: "/work/r/config", InRepository: true}}, denied: true, says: "no tool changes it"},
+		"a repository of another name":        {caps: writes, files: []NamedFile{{Arg: "path", Named: "/work/r/config", Path: "/work/r/config", InRepository: true}}, denied: true, says: "no tool changes it"},
 
 		"nobody is allowed":                       {caps: networks, want: Deny, says: "no host may be reached; --allow-net HOST says who"},
 		"nobody, of a tool that writes":           {caps: saves, want: Deny, says: "no host may be reached"},
@@ -154,9 +152,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		}
 		for _, rules := range [][]Rule{nil, {rule(t, text, SourceFlag)}} {
 			opts.Rules = rules
-			call := call("w", cmp.Or(c.args, "{}"))
-			call.Files = c.files
-			d := New(opts).Decide(call, e)
+			d := New(opts).Decide(call("w", cmp.Or(c.args, "{}")), e, Facts{Files: c.files})
 			want := c.want
 			if rules != nil && c.denied {
 				want = Deny
@@ -183,9 +179,9 @@ func TestAnExplanationForeseesChanges(t *testing.T) {
 	e := entry(t, "w", writes)
 	e.Content = &tool.Content{Path: "path"}
 	call := call("w", `{"path":".vscode/tasks.json"}`)
-	call.Files = []tool.NamedFile{{Arg: "path", Named: "/work/.vscode/tasks.json", Path: "/work/.vscode/tasks.json"}}
+	facts := Facts{Files: []NamedFile{{Arg: "path", Named: "/work/.vscode/tasks.json", Path: "/work/.vscode/tasks.json"}}}
 	for text, want := range map[string]Effect{"w": Ask, "w(path=.vscode/tasks.json)": Allow} {
-		d := New(Options{Mounts: []Mount{{Host: "/work", Write: true}}, Rules: []Rule{rule(t, text, SourceFlag)}}).Decide(call, e).Foreseen()
+		d := New(Options{Mounts: []Mount{{Host: "/work", Write: true}}, Rules: []Rule{rule(t, text, SourceFlag)}}).Decide(call, e, facts).Foreseen()
 		if x := d.Explain(); d.Effect() != want || want == Ask && x.Allow != "--allow 'w(path=.vscode/tasks.json)'" {
 			t.Errorf("%s: %+v", text, x)
 		}

@@ -62,12 +62,12 @@ func TestOtherWaysToWriteAnAddressAreNotAllowed(t *testing.T) {
 		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:7f00:0001]", "127\u30020\u30020\u30021", "\uff11\uff12\uff17.0.0.1", "127%2e0.0.1",
 	} {
 		for _, url := range []string{"http://" + host + "/", "http://" + host + ":80/x?y"} {
-			if d := p.Decide(call("get", fmt.Sprintf(`{"url":%q}`, url)), entry(t, "get", networks)); d.Effect() == Allow {
+			if d := p.Decide(call("get", fmt.Sprintf(`{"url":%q}`, url)), entry(t, "get", networks), Facts{}); d.Effect() == Allow {
 				t.Errorf("%s is allowed: %s", url, d.Reason())
 			}
 		}
 	}
-	if d := p.Decide(call("get", `{"url":"http://127.0.0.2/"}`), entry(t, "get", networks)); d.Effect() != Allow {
+	if d := p.Decide(call("get", `{"url":"http://127.0.0.2/"}`), entry(t, "get", networks), Facts{}); d.Effect() != Allow {
 		t.Errorf("another address: %s, %s", d.Effect(), d.Reason())
 	}
 }

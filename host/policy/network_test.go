@@ -434,7 +434,7 @@ var networks = tool.Capabilities{Network: tool.NetworkHTTP}
 func TestToolsThatUseTheNetwork(t *testing.T) {
 	p := New(Options{Network: NewNetwork(rulesOf(t, "a.example"))})
 	e := entry(t, "get", networks)
-	d := p.Decide(call("get", "{}"), e)
+	d := p.Decide(call("get", "{}"), e, Facts{})
 	q := d.Question()
 	if d.Effect() != Ask || d.Risk() != RiskHigh || d.Reason() != "it reaches the network" || q.Warning != Exfiltrates || len(q.Scopes) != 3 {
 		t.Errorf("it is %s, %s (%s), asked as %+v", d.Effect(), d.Risk(), d.Reason(), q)
@@ -443,7 +443,7 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 		t.Error("it can run before the answer")
 	}
 	writer := entry(t, "save", tool.Capabilities{Files: tool.FilesWrite, Network: tool.NetworkHTTP})
-	if d := p.Decide(call("save", "{}"), writer); d.CanRehearse() || d.OnlyChanges() || RiskOf(writer.Capabilities) != RiskHigh {
+	if d := p.Decide(call("save", "{}"), writer, Facts{}); d.CanRehearse() || d.OnlyChanges() || RiskOf(writer.Capabilities) != RiskHigh {
 		t.Error("one that writes, too, can run before the answer")
 	}
 	if g := granted(t, p, call("get", "{}"), e); g.Network() == nil || g.Network().Decide("a.example", 443, HTTPS).Err() != nil {
@@ -452,7 +452,7 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 	if g := granted(t, p, call("bash", `{"command":"x"}`), entry(t, "bash", execs)); g.Network() != nil {
 		t.Error("a tool that did not ask for the network gets it")
 	}
-	g, err := New(Options{Rules: []Rule{rule(t, "get", SourceFlag)}}).Decide(call("get", "{}"), e).Grant()
+	g, err := New(Options{Rules: []Rule{rule(t, "get", SourceFlag)}}).Decide(call("get", "{}"), e, Facts{}).Grant()
 	denial := Denied(g.Network().Decide("a.example", 443, HTTPS).Err())
 	if err != nil || denial == nil || denial.Grant == nil {
 		t.Errorf("without a network, the denial is %v", denial)

@@ -93,11 +93,29 @@ func (p *Policy) Ceiling() Ceiling { return p.ceiling }
 // Limits are those of every call, the defaults filled in.
 func (p *Policy) Limits() Limits { return p.limits }
 
+// Facts is what is known of a call beside what its caller says.
+type Facts struct {
+	Earlier int         // calls of the tool that came before it in the session
+	Files   []NamedFile // that arguments name, see [PathArgs], with what was found out
+}
+
+// NamedFile is a file or directory that an argument names, there or not.
+type NamedFile struct {
+	Arg   string // its name, or a JSON pointer
+	Named string // absolute and clean, as words tell
+	// Path is where that is on the host, without links; empty where no mount
+	// shows it, or a link leads out of the mount.
+	Path         string
+	Regular      bool // it is there, and a regular file
+	InRepository bool // it belongs to a git repository that is not called .git
+}
+
 // Decision is the answer to one call. It is made by [Policy.Decide] only.
 type Decision struct {
 	policy *Policy
 	call   tool.Call
 	entry  *tool.Entry
+	facts  Facts
 
 	work   *work
 	effect Effect
@@ -154,14 +172,14 @@ func (d Decision) secretNames() string {
 // does a call that names a file which looks like a secret, but for a rule that
 // names it too. What could only fail is denied. It looks at nothing but what it
 // is given.
-func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
-	return p.decide(call, entry, Ask)
+func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision {
+	return p.decide(call, entry, facts, Ask)
 }
 
 // decide leaves rules that ask out where least is Allow: to tell what would be
 // without them.
-func (p *Policy) decide(call tool.Call, entry *tool.Entry, least Effect) Decision {
-	d := Decision{policy: p, call: call, entry: entry, work: newWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
+func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
+	d := Decision{policy: p, call: call, entry: entry, facts: facts, work: newWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if bounds := p.bounded(&d); len(bounds) > 0 {
 		ruled := d
 		p.ruled(&ruled, d.args(), Ask)
@@ -267,12 +285,12 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 			return // it could not win
 		}
 		begin(i)
-		t := r.matches(p, &d.call, args, d.entry, d.risk)
+		t := r.matches(d, args)
 		if t == no || t == unsure && r.Effect == Allow {
 			if p.outgrown(r, d, args) {
 				d.stale = append(d.stale, *r)
 			}
-			if r.inert(p.tier, d.entry.Capabilities) != "" && r.speaks(p, &d.call, args, d.entry, d.risk) == yes &&
+			if r.inert(p.tier, d.entry.Capabilities) != "" && r.speaks(d, args) == yes &&
 				!slices.ContainsFunc(d.inert, func(o Rule) bool { return o.identity() == r.identity() }) {
 				d.inert = append(d.inert, *r)
 			}
@@ -360,7 +378,7 @@ func (p *Policy) outgrown(r *Rule, d *Decision, args *arguments) bool {
 	}
 	before := *r
 	before.Secrets = d.secretNames()
-	return before.matches(p, &d.call, args, d.entry, d.risk) == yes
+	return before.matches(d, args) == yes
 }
 
 // maxDeciding is how many rules that decide the same are named.
@@ -432,7 +450,7 @@ func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 		for _, i := range p.index.plain[of] {
 			r := &p.rules[i]
 			if r.Effect == Deny && len(r.Where) == 0 && r.After == 0 && r.Turn == 0 && (r.Bound.Module == "" || p.holds(&r.Bound, entry)) &&
-				r.matches(p, &d.call, d.args(), entry, d.risk) == yes {
+				r.matches(&d, d.args()) == yes {
 				return true
 			}
 		}

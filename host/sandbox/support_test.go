@@ -77,7 +77,7 @@ func granted(tb testing.TB, mod *tool.Module, a ask) job {
 	}
 	call := tool.Call{ID: a.id, Tool: a.tool, Args: json.RawMessage(a.args), Cwd: a.cwd}
 	p := policy.New(policy.Options{Mounts: a.mounts, Limits: a.limits, Network: policy.NewNetwork(a.network)})
-	d := p.Decide(call, entry)
+	d := p.Decide(call, entry, policy.Facts{})
 	var grant policy.Grant
 	if a.rehearsal {
 		grant, err = d.Rehearse()

@@ -96,8 +96,7 @@ type Result struct {
 	// to this very result, this time counted; 0 where nobody counts.
 	Times int
 	Usage Usage
-	// LimitReached and LimitMessage tell the model that the loop stops here.
-	LimitReached bool
+	// LimitMessage tells the model that the loop stops here. Empty: it does not.
 	LimitMessage string
 }
 
@@ -167,7 +166,7 @@ func (r Result) Envelope() json.RawMessage {
 		if len(out) == 0 || !json.Valid(out) {
 			out = Text(string(out))
 		}
-		return marshal(successEnvelope{true, out, r.Note, r.LimitReached, r.LimitMessage, meta})
+		return marshal(successEnvelope{true, out, r.Note, r.LimitMessage != "", r.LimitMessage, meta})
 	}
 	typ := r.Err.Type
 	if typ == "" {
@@ -176,7 +175,7 @@ func (r Result) Envelope() json.RawMessage {
 	return marshal(failureEnvelope{
 		Error: r.Err.Message, Code: r.Err.Code, Type: typ, Hint: r.Err.Hint, Note: r.Note, Rule: r.Err.Rule, Allow: r.Err.Allow, Denial: r.Err.Denial,
 		ExitCode: r.Err.ExitCode, Stdout: r.Err.Stdout, Stderr: r.Err.Stderr,
-		LimitReached: r.LimitReached, LimitMessage: r.LimitMessage, Metadata: meta,
+		LimitReached: r.LimitMessage != "", LimitMessage: r.LimitMessage, Metadata: meta,
 	})
 }
 

@@ -266,7 +266,7 @@ func TestPlannerGoesOnInAConversation(t *testing.T) {
 
 func TestPlannerStopsAtTheLimitOfTheLoop(t *testing.T) {
 	limit := func(llm.CallData) string {
-		r := tool.Result{Output: tool.Text("a"), LimitReached: true, LimitMessage: "50 steps are over"}
+		r := tool.Result{Output: tool.Text("a"), LimitMessage: "50 steps are over"}
 		return string(r.Envelope())
 	}
 	got, answer := calls(turn(t, Planner{}, []llm.Message{user("list files then read a.txt")}, allTools, limit))
