@@ -76,7 +76,8 @@
 // canonical and has a kind. A tool.Definition is what the model sees, a
 // tool.Manifest what a package asks for, a capability one thing that it asks
 // for. A policy.Decision is the answer, a policy.Grant what the guest gets.
-// Dispatch is carrying out one call; a call on its way is pending. Module, compiled and instance are the
+// Dispatch is carrying out one call; a call on its way is pending. A tool.Hint
+// says what can be done about a failure, as data. Module, compiled and instance are the
 // phases of the WebAssembly specification. Fuel is what a guest consumes, in
 // units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled; prebuilt is native code that came with the program. A host

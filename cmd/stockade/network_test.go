@@ -171,7 +171,7 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 		}
 	}
 	got, err := ask(t, under(netApp(t, func(n *config.Network) { n.Allow = []string{"api.example"} }), "models.example"), "https://api.example/v1")
-	if denial := policy.Denied(err); denial == nil || denial.AllowFlag() != "" || !strings.Contains(err.Error(), "not on the administrator's list") {
+	if denial := policy.Denied(err); denial == nil || denial.Grant != nil || !strings.Contains(err.Error(), "not on the administrator's list") {
 		t.Errorf("a name: %q, %v", got, err)
 	}
 	// The offline model is this process.

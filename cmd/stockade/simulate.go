@@ -122,7 +122,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 		} else {
 			c.call.Tool = entry.Name
 			d := p.Decide(c.call, entry, policy.Facts{Earlier: counts[entry.Name], Files: dispatch.NamedFiles(p, c.call, entry)})
-			if s.Now = d.Explain(); d.Effect() != policy.Deny {
+			if s.Now = explained(d.Explain()); d.Effect() != policy.Deny {
 				counts[entry.Name]++
 			}
 		}

@@ -213,7 +213,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 			return nil, usageError(fmt.Sprintf("name the command: --allow '%s(%s=COMMAND)'", r.Tool, exec),
 				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
 		}
-		if doubt := r.Doubt(policy.TierNone, catalog); doubt != "" {
+		if doubt := inWords(r.Doubt(policy.TierNone, catalog)); doubt != "" {
 			return nil, usageError("`stockade policy --help` shows the conditions", "--allow %s: %s", text, doubt)
 		}
 		if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {

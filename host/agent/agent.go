@@ -293,9 +293,9 @@ func (t *turn) repeated(calls []llm.CallData, results []tool.Result) bool {
 func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.Result, error) {
 	r := tool.Failed(tool.CodeLimitReached, tool.ValidationFailed,
 		"not run: only the first %d calls of one reply are (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
-	r.Err.Hint, r.Usage.Start = "call it again in your next reply", time.Now()
+	r.Err.Hint, r.Usage.Start = tool.Advise("call it again in your next reply"), time.Now()
 	if limit != "" {
-		r.Err.Hint, r.LimitMessage = "", limit
+		r.Err.Hint, r.LimitMessage = nil, limit
 	}
 	return r, t.record(ctx, draft{session.TypeToolResult, c.ID, llm.ResultMessage(c.ID, c.Function.Name, r)})
 }

@@ -117,6 +117,9 @@ func (p *Pending) decided(d policy.Decision, answer *policy.Answer) session.Deci
 		Tool: p.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
 		Rule: d.Rule(), Source: string(d.Source()), Origin: d.Origin(), Reason: d.Reason(),
 	}
+	if d.Effect() == policy.Deny {
+		body.Change = d.Explain().Hint
+	}
 	if answer != nil && d.Effect() == policy.Ask {
 		body.Answer, body.Scope, body.By = &answer.Allow, answer.Scope, answer.By
 		if answer.Question != [32]byte{} {
@@ -137,11 +140,11 @@ func denied(name string, decision policy.Decision, answer policy.Answer) tool.Re
 		r.Err.Denial = data
 	}
 	if decision.Effect() == policy.Deny {
-		r.Err.Message += "; " + x.Change
+		r.Err.Change = x.Hint
 	}
-	r.Err.Hint = "do not try again in another way; say what you wanted to do and let the person decide"
+	r.Err.Hint = tool.Advise("do not try again in another way; say what you wanted to do and let the person decide")
 	if decision.Rule() == policy.MountsRule {
-		r.Err.Hint = "name a path that tools are shown, or say what you wanted to do and let the person decide"
+		r.Err.Hint = tool.Advise("name a path that tools are shown, or say what you wanted to do and let the person decide")
 	}
 	return r
 }

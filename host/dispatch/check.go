@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -30,9 +29,9 @@ func (p *Pending) find() (*tool.Entry, error) {
 	}
 	r := tool.Failed(tool.CodeUnknownTool, tool.NotFound, "there is no tool %.80q", p.call.Tool)
 	if near := catalog.Nearest(p.call.Tool); near != "" {
-		r.Err.Hint = fmt.Sprintf("did you mean %q?", near)
+		r.Err.Hint = tool.Advise("did you mean %q?", near)
 	} else {
-		r.Err.Hint = "the tools are: " + strings.Join(catalog.Names(), ", ")
+		r.Err.Hint = tool.Advise("the tools are: %s", strings.Join(catalog.Names(), ", "))
 	}
 	return nil, &refusal{r}
 }
@@ -47,7 +46,7 @@ func (p *Pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	if err != nil {
 		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%s: %v", entry.Name, err)
 		if len(entry.Parameters) <= maxHintSchema { // a longer one would only push out what the model knows
-			r.Err.Hint = "the schema of the arguments is: " + string(entry.Parameters)
+			r.Err.Hint = tool.Advise("the schema of the arguments is: %s", entry.Parameters)
 		}
 		return &refusal{r}
 	}

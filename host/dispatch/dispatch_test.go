@@ -288,7 +288,7 @@ func TestEachPathHasItsOrder(t *testing.T) {
 			if diff := cmp.Diff(c.want, w.trace); diff != "" {
 				t.Error(diff)
 			}
-			if c.code == "" && r.Err != nil || c.code != "" && (r.Err == nil || r.Err.Code != c.code || r.Err.Hint == "" && c.code != tool.CodeInvalidArgs) {
+			if c.code == "" && r.Err != nil || c.code != "" && (r.Err == nil || r.Err.Code != c.code || r.Err.Hint == nil && c.code != tool.CodeInvalidArgs) {
 				t.Errorf("got %+v", r.Err)
 			}
 			for _, e := range w.events {
@@ -491,7 +491,7 @@ func TestWhoSaidNoIsRecordedAndTold(t *testing.T) {
 	if d.Answer == nil || *d.Answer || d.By != "no terminal to ask on" || d.Scope != "" {
 		t.Errorf("recorded: %+v", d)
 	}
-	if r.Err.Rule != "risk high" || r.Err.Allow != "--allow 'bash(command=make test)'" || !strings.Contains(r.Err.Message, "no terminal to ask on") {
+	if r.Err.Rule != "risk high" || r.Err.Allow != "bash(command=make test)" || !strings.Contains(r.Err.Message, "no terminal to ask on") {
 		t.Errorf("told: %+v", r.Err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -51,7 +52,14 @@ func (p *Pending) redact(result tool.Result) tool.Result {
 		return result
 	}
 	clean := *result.Err
-	for _, text := range []*string{&clean.Message, &clean.Hint, &clean.Stdout, &clean.Stderr, &clean.Rule, &clean.Allow} {
+	for _, hint := range []*tool.Hint{&clean.Hint, &clean.Change} {
+		*hint = slices.Clone(*hint)
+		for i := range *hint {
+			part := &(*hint)[i]
+			part.Words, part.Key = r.Text(part.Words), r.Text(part.Key)
+		}
+	}
+	for _, text := range []*string{&clean.Message, &clean.Stdout, &clean.Stderr, &clean.Rule, &clean.Allow} {
 		*text = r.Text(*text)
 	}
 	if clean.Denial != nil {

@@ -69,7 +69,7 @@ func (p *Pending) checkSeen(entry *tool.Entry) error {
 	hash := p.d.seen.hash(path)
 	if hash == "" {
 		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", entry.Name, path)
-		r.Err.Hint = "read the file first, then call again"
+		r.Err.Hint = tool.Advise("read the file first, then call again")
 		return &refusal{r}
 	}
 	text, err := json.Marshal(hash)

@@ -101,22 +101,23 @@ func (p *Pending) commit(ctx context.Context, grant policy.Grant, staged policy.
 	return &refusal{p.unmade(ctx, grant, err)}
 }
 
+const notKept = "nothing of what the call changed is kept, unless the error names what is left behind"
+
 // unmade is the result of a call whose changes are not made, and why.
 func (p *Pending) unmade(ctx context.Context, grant policy.Grant, err error) tool.Result {
 	var r tool.Result
 	switch {
 	case errors.Is(err, policy.ErrChanged):
 		r = tool.Failed(tool.CodeChanged, tool.ValidationFailed, "%s has changed nothing: %v", p.call.Tool, err)
-		r.Err.Hint = "somebody else changed files during the call; look at them again, then repeat the call"
+		r.Err.Hint = tool.Advise("somebody else changed files during the call; look at them again, then repeat the call")
 	case ctx.Err() != nil:
 		r = tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before its changes were made", p.call.Tool)
 	case errors.Is(err, context.DeadlineExceeded):
 		r = tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out while its changes were compared or written: %v", p.call.Tool, err)
-		r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind; change less in one call" +
-			grant.Raise(policy.TimeoutKey, uint64(grant.Limits().Timeout))
+		r.Err.Hint = tool.Advise(notKept + "; change less in one call").And(grant.Raise(policy.TimeoutKey, uint64(grant.Limits().Timeout)))
 	default:
 		r = tool.Failed(tool.CodeNotKept, tool.IOError, "%s: its changes could not be made: %v", p.call.Tool, err)
-		r.Err.Hint = "nothing of what the call changed is kept, unless the error names what is left behind"
+		r.Err.Hint = tool.Advise(notKept)
 	}
 	return r
 }

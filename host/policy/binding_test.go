@@ -124,7 +124,7 @@ func TestWhatAnExplanationOffersWorks(t *testing.T) {
 		want   Explanation
 		change string
 	}{
-		"by risk":                 {Options{}, Explanation{Effect: "ask", Source: SourceDefault, Allow: "--allow w"}, "--allow w"},
+		"by risk":                 {Options{}, Explanation{Effect: "ask", Source: SourceDefault, Allow: "w"}, `add the rule "w"`},
 		"by the administrator":    {Options{Layers: []Layer{user, admin}, Rules: []Rule{flagged}}, Explanation{Effect: "deny", Source: SourceAdmin, Origin: "/etc/x:3"}, "only the administrator"},
 		"by the user":             {Options{Layers: []Layer{user}, Rules: []Rule{flagged}}, Explanation{Effect: "deny", Source: SourceUser, Origin: "u:1"}, "u:1"},
 		"asked by administrators": {Options{Layers: []Layer{asks}, Rules: []Rule{flagged}}, Explanation{Effect: "ask", Source: SourceAdmin, Origin: "/etc/x: require_confirmation"}, "administrator's"},
@@ -135,7 +135,7 @@ func TestWhatAnExplanationOffersWorks(t *testing.T) {
 			t.Errorf("%s: %+v", name, x)
 		}
 		if x.Allow != "" {
-			r := rule(t, strings.TrimPrefix(x.Allow, "--allow "), SourceFlag)
+			r := rule(t, x.Allow, SourceFlag)
 			c.opts.Rules = append(c.opts.Rules, r)
 			if d := New(c.opts).Decide(call("w", `{}`), e, Facts{}); d.Effect() != Allow {
 				t.Errorf("%s: with %s it is %s", name, x.Allow, d.Effect())

@@ -90,7 +90,7 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			case !special:
 			case s.Care == Closed:
 				d.effect, d.rule, d.source, d.origin = Deny, "closed "+s.Pattern, SourceDefault, ""
-				d.reason, d.change = "it changes "+specialPath{name, s}.String(), closedTo
+				d.reason, d.change = "it changes "+specialPath{name, s}.String(), tool.Advise(closedTo)
 				return d, true
 			case c.Kind == tool.DirectoryCreated && slices.ContainsFunc(changes, func(o tool.Change) bool { return strings.HasPrefix(guestPath(o.Path), name+"/") }):
 				// It comes with what is in it, which is asked about.

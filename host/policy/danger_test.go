@@ -99,7 +99,7 @@ func TestDangerousCommandsAskWhereARuleAllows(t *testing.T) {
 			t.Errorf("%s: it says %q", name, d.Reason())
 		}
 		q := d.Question()
-		if len(q.Scopes) != 1 || (q.Allow == "--allow 'bash(command=rm x)'") != (c.by == SourceDefault) {
+		if len(q.Scopes) != 1 || (q.Allow == "bash(command=rm x)") != (c.by == SourceDefault) {
 			t.Errorf("%s: offered %v and %q", name, q.Scopes, q.Allow)
 		}
 		if g, err := d.Grant(); err == nil || g.g != nil {

@@ -133,7 +133,7 @@ type Decision struct {
 	calls  int       // so many are permitted, and used up
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
-	change         string        // what would change a decision that no rule makes
+	change         tool.Hint     // what would change a decision that no rule makes
 }
 
 // Effect is allow, ask or deny.
@@ -290,7 +290,7 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 			if p.outgrown(r, d, args) {
 				d.stale = append(d.stale, *r)
 			}
-			if r.inert(p.tier, d.entry.Capabilities) != "" && r.speaks(d, args) == yes &&
+			if r.inert(p.tier, d.entry.Capabilities) != nil && r.speaks(d, args) == yes &&
 				!slices.ContainsFunc(d.inert, func(o Rule) bool { return o.identity() == r.identity() }) {
 				d.inert = append(d.inert, *r)
 			}

@@ -89,7 +89,7 @@ func TestAnAnswerCoversNoOtherSecret(t *testing.T) {
 			t.Errorf("%s: %s", want, got.Effect())
 		}
 	}
-	if got := d.AllowFlag(); got != "--allow 't with A'" {
+	if got := d.allow(); got != "t with A" {
 		t.Errorf("the flag is %s", got)
 	}
 }

@@ -47,8 +47,8 @@ func TestWhatARuleCannotTellIsAskedWhateverTheFlags(t *testing.T) {
 		flagged := rule(t, "bash(command="+command+")", SourceFlag)
 		p := New(Options{Rules: []Rule{flagged}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
 		d := p.Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs), Facts{})
-		if d.Effect() == Allow || d.Source() != SourceAdmin || d.AllowFlag() != "" {
-			t.Errorf("%q: %s by %s, with %q", command, d.Effect(), d.Source(), d.AllowFlag())
+		if d.Effect() == Allow || d.Source() != SourceAdmin || d.allow() != "" {
+			t.Errorf("%q: %s by %s, with %q", command, d.Effect(), d.Source(), d.allow())
 		}
 		if g, err := d.Grant(); err == nil || g.g != nil {
 			t.Errorf("%q: granted without an answer", command)

@@ -29,6 +29,11 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Module, e.Why) }
 
+// LargeError refuses a module that is compiled only if a person asks for it.
+type LargeError struct{ *RefusedError }
+
+func (e *LargeError) Unwrap() error { return e.RefusedError }
+
 // admitted is a module whose bytes have passed the static checks.
 type admitted struct {
 	code  []byte // what is compiled: the instrumented module

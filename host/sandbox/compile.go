@@ -190,8 +190,8 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 		return nil // which is refused for everybody
 	}
 	if mod.Bytes > LargeModuleBytes && !s.opts.Large {
-		return &RefusedError{mod.Name, fmt.Sprintf(
-			"it has %d bytes; above %d MiB a module is compiled only if a person asks for it: stockade tool compile --large", mod.Bytes, LargeModuleBytes>>20)}
+		return &LargeError{&RefusedError{mod.Name, fmt.Sprintf(
+			"it has %d bytes; above %d MiB a module is compiled only if a person asks for it", mod.Bytes, LargeModuleBytes>>20)}}
 	}
 	if s.opts.Spawner == nil && mod.Origin != tool.OriginBuiltin {
 		return &RefusedError{mod.Name, "it is not compiled: this program has no process of its own for that, which could be stopped; " +

@@ -155,11 +155,11 @@ func failure(tb testing.TB, r tool.Result, code tool.Code, typ tool.ErrorType, s
 	if r.Err.Code != code || r.Err.Type != typ {
 		tb.Errorf("code %s, type %s; want %s, %s: %s", r.Err.Code, r.Err.Type, code, typ, r.Err.Message)
 	}
-	if all := r.Err.Message + "; " + r.Err.Hint; !strings.Contains(all, says) {
+	if all := r.Err.Message + "; " + r.Err.Hint.String(); !strings.Contains(all, says) {
 		tb.Errorf("the failure does not say %q: %s", says, all)
 	}
 	ours := []tool.Code{tool.CodeTrap, tool.CodeTimeout, tool.CodeMemory, tool.CodeBadABI, tool.CodeNotAdmitted}
-	if r.Err.Hint == "" && slices.Contains(ours, code) { // the tool's own errors say it themselves
+	if r.Err.Hint == nil && slices.Contains(ours, code) { // the tool's own errors say it themselves
 		tb.Errorf("the failure does not say what to do: %s", r.Err.Message)
 	}
 }

@@ -35,6 +35,7 @@ func (c Call) ArgsDigest() [32]byte { return sha256.Sum256(c.Args) }
 type Progress struct {
 	Level   string  `json:"level,omitempty"` // of a message; empty for progress
 	Message string  `json:"message,omitempty"`
+	Hint    Hint    `json:"hint,omitempty"` // what the operator can do about it
 	Done    uint64  `json:"done,omitempty"`
 	Total   *uint64 `json:"total,omitempty"` // absent when unknown
 }

@@ -59,6 +59,9 @@ type Call struct {
 	// Log takes the guest's messages; Progress its progress. Nil drops them.
 	Log      func(level, message string)
 	Progress func(done uint64, total *uint64, note string)
+	// Unset takes the name of a secret that the guest asks for and nobody has set.
+	// Nil drops it.
+	Unset func(secret string)
 	// Redact takes secrets out of both before they are cut; nil knows none.
 	Redact abi.Redactor
 

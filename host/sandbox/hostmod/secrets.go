@@ -49,7 +49,9 @@ func secretsPlaceholder(g *guest) error {
 	g.away(func() { text, err = g.call.Placeholders().Placeholder(g.ctx, name) })
 	switch {
 	case errors.Is(err, ErrSecretMissing):
-		g.call.warn(fmt.Sprintf("%s is not set: stockade secret set %s", what, name))
+		if g.call.Unset != nil {
+			g.call.Unset(name)
+		}
 		r := secretsResult.record() // this case has no text
 		r.u8(0, 1)
 		r.u8(secretsResult.payload, secretsMissing)
