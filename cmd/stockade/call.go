@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -51,7 +50,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	catalog, mounts, name, err := a.callTarget(ctx, name)
 	if refused, ok := errors.AsType[*admit.RefusedError](err); ok && a.flags.json {
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
-		r.Usage.Start = time.Now()
+		r.Usage.Start, r.Err.Hint = time.Now(), tool.Advise("%s", refusedHint(err))
 		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(r.Envelope()))
 		return errors.Join(err, writeErr)
 	}
@@ -77,7 +76,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(terminal.NewLines(a.s.in)), agent.Past{})
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(terminal.NewLines(a.s.in)))
 	if err != nil {
 		return err
 	}
@@ -194,16 +193,9 @@ func typedValue(entry *tool.Entry, name, value string) json.RawMessage {
 	return text
 }
 
-// proposeCall is the record of what was asked for, as the agent makes it for
-// the model.
+// proposeCall is the record of what was asked for.
 func proposeCall(call tool.Call) (session.Draft, error) {
-	data, err := json.Marshal(llm.CallData{
-		ID: call.ID, Type: "function", Function: llm.FunctionData{Name: call.Tool, Arguments: string(call.Args)},
-	})
-	if err != nil {
-		return session.Draft{}, err
-	}
-	body, err := json.Marshal(llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary(call.Tool, string(call.Args)), Data: data})
+	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
 	return session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body}, err
 }
 
@@ -217,6 +209,14 @@ func (a *app) showResult(req request, r tool.Result) error {
 		end = &exitErr{code: exitToolFailed}
 	}
 	if a.flags.json {
+		if r.Err != nil {
+			said := *r.Err
+			said.Hint, said.Allow = tool.Advise("%s", inWords(r.Err.Hint)), allowFlag(r.Err.Allow)
+			if r.Err.Change != nil {
+				said.Change = tool.Advise("%s", inWords(r.Err.Change))
+			}
+			r.Err = &said
+		}
 		if _, err := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(r.Envelope())); err != nil {
 			return err
 		}
@@ -262,7 +262,7 @@ func (a *app) lastLines(text string) string {
 
 // resultError maps a failed result to the way the program ends.
 func (a *app) resultError(req request, e *tool.Error) error {
-	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s (%s)", e.Message, e.Code), hint: e.Hint}
+	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s%s (%s)", e.Message, suffix("; ", inWords(e.Change)), e.Code), hint: inWords(e.Hint)}
 	switch e.Code {
 	case tool.CodeDenied:
 		end.code = exitDenied
@@ -272,11 +272,11 @@ func (a *app) resultError(req request, e *tool.Error) error {
 		if a.unasked.take() != nil { // a person who said no knows how to say yes
 			end.code = exitUnasked
 			if e.Allow != "" {
-				end.hint = "to allow it: " + allowWords(e.Allow)
+				end.hint = "to allow it: " + allowWords(allowFlag(e.Allow))
 			}
 		}
 	case tool.CodeUnknownTool:
-		end.code, end.hint = exitUsage, e.Hint
+		end.code = exitUsage
 	case tool.CodeInvalidArgs:
 		end.code, end.hint = exitUsage, "`stockade tool info "+req.name+"` shows the arguments"
 	case tool.CodeTimeout, tool.CodeMemory, tool.CodeFuel:

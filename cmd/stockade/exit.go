@@ -79,6 +79,9 @@ func report(s *stdio, ctx context.Context, err error) exitCode {
 	if e, ok := errors.AsType[*sqlite.OpenError](err); ok && e.Hint != "" {
 		s.hint("%s", e.Hint)
 	}
+	if hint := refusedHint(err); hint != "" {
+		s.hint("%s", hint)
+	}
 	switch {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):
 		s.hint("`stockade session list` shows the sessions")

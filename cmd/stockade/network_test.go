@@ -125,7 +125,7 @@ func TestTheConfigurationIsTheNetworkOfTools(t *testing.T) {
 	}
 	entry := &tool.Entry{Spec: tool.Spec{Definition: tool.Definition{Name: "get"}, Capabilities: tool.Capabilities{Network: tool.NetworkHTTP}},
 		Schema: schema, Module: &tool.Module{}}
-	grant, err := p.Decide(tool.Call{Tool: "get", Args: []byte("{}")}, entry).Approve(policy.Answer{Allow: true}, 1)
+	grant, err := p.Decide(tool.Call{Tool: "get", Args: []byte("{}")}, entry, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 		}
 	}
 	got, err := ask(t, under(netApp(t, func(n *config.Network) { n.Allow = []string{"api.example"} }), "models.example"), "https://api.example/v1")
-	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.AllowFlag() != "" || !strings.Contains(err.Error(), "not on the administrator's list") {
+	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.Grant != nil || !strings.Contains(err.Error(), "not on the administrator's list") {
 		t.Errorf("a name: %q, %v", got, err)
 	}
 	// The offline model is this process.
@@ -203,7 +203,7 @@ func TestTheAdministratorsHostsHoldForGuests(t *testing.T) {
 	}
 	entry := &tool.Entry{Spec: tool.Spec{Definition: tool.Definition{Name: "get"}, Capabilities: tool.Capabilities{Network: tool.NetworkHTTP}},
 		Schema: schema, Module: &tool.Module{}}
-	grant, err := p.Decide(tool.Call{Tool: "get", Args: []byte("{}")}, entry).Approve(policy.Answer{Allow: true}, 1)
+	grant, err := p.Decide(tool.Call{Tool: "get", Args: []byte("{}")}, entry, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,9 +132,14 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, err
 	}
 	t := &turns{a: a, log: log, lines: terminal.NewLines(a.s.in)}
-	d, err := a.dispatcher(catalog, mounts, log, a.approver(t.lines), past)
+	d, err := a.dispatcher(catalog, mounts, log, a.approver(t.lines))
 	if err != nil {
 		return nil, err
+	}
+	if id != "" {
+		if err := d.Resume(st.Events(ctx, id, 0)); err != nil {
+			return nil, err
+		}
 	}
 	t.dispatcher, t.tools = d, toolset{catalog: catalog, ceiling: a.ceiling}
 	t.agent = a.newAgent(model, provider, d, log, past)

@@ -121,10 +121,8 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			s.Now = policy.Explanation{Effect: unknown, Reason: "it is no built-in tool: without its module it cannot be decided"}
 		} else {
 			c.call.Tool = entry.Name
-			c.call.Earlier = counts[entry.Name]
-			c.call.Files = dispatch.NamedFiles(p, c.call, entry)
-			d := p.Decide(c.call, entry)
-			if s.Now = d.Explain(); d.Effect() != policy.Deny {
+			d := p.Decide(c.call, entry, policy.Facts{Earlier: counts[entry.Name], Files: dispatch.NamedFiles(p, c.call, entry)})
+			if s.Now = explained(d.Explain()); d.Effect() != policy.Deny {
 				counts[entry.Name]++
 			}
 		}

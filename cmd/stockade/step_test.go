@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
@@ -47,7 +46,7 @@ func testSession(t testing.TB, a *app) *dispatch.Dispatcher {
 	fatal(err)
 	st, err := a.store(t.Context())
 	fatal(err)
-	d, err := a.dispatcher(catalog, mounts, session.NewLog(st, session.NewID(time.Now()), time.Now), yes{}, agent.Past{})
+	d, err := a.dispatcher(catalog, mounts, session.NewLog(st, session.NewID(time.Now()), time.Now), yes{})
 	fatal(err)
 	return d
 }
@@ -83,7 +82,7 @@ func BenchmarkFiveReads(b *testing.B) {
 			calls[i].ID, calls[i].Caller, calls[i].Cwd = fmt.Sprintf("call_%d", id), tool.CallerAgent, a.work
 		}
 		start := time.Now()
-		results, err := d.CallAll(context.Background(), calls)
+		results, err := d.CallAll(context.Background(), calls, "")
 		took := time.Since(start)
 		for _, r := range results {
 			if err != nil || r.Err != nil {

@@ -216,7 +216,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 			return nil, usageError(fmt.Sprintf("name the command: --allow '%s(%s=COMMAND)'", r.Tool, exec),
 				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
 		}
-		if doubt := r.Doubt(policy.TierNone, catalog); doubt != "" {
+		if doubt := inWords(r.Doubt(policy.TierNone, catalog)); doubt != "" {
 			return nil, usageError("`stockade help policy` shows the conditions", "--allow %s: %s", text, doubt)
 		}
 		if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
@@ -307,14 +307,14 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 }
 
 // dispatcher puts the one door together.
-func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver, past agent.Past) (*dispatch.Dispatcher, error) {
+func (a *app) dispatcher(catalog *tool.Catalog, mounts []policy.Mount, log *session.Log, approver dispatch.Approver) (*dispatch.Dispatcher, error) {
 	p, err := a.policy(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
 	return dispatch.New(dispatch.Options{
 		Catalog: catalog, Policy: p, Approver: approver, Runner: a.sandbox(), Log: log, Session: log.ID(), Remember: a.remember,
-		Spent: past.Fuel, Calls: past.Calls, Redact: a.known,
+		Redact: a.known,
 	}), nil
 }
 
