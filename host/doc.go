@@ -21,9 +21,9 @@
 //
 // Two promises are kept by the structure: no guest runs without a decision,
 // and no call goes unrecorded. Only policy can make a Grant; sandbox and jail
-// refuse to run without one for exactly this call; dispatch.Call is the only
-// caller of both, and reads from top to bottom as the security story. The Grant
-// of a rehearsal lets a call run on a stage, and commits nothing.
+// refuse to run without one for exactly this call; dispatch is the only
+// caller of both, and its call.go reads from top to bottom as the security story.
+// The Grant of a rehearsal lets a call run on a stage, and commits nothing.
 //
 // # The packages
 //
@@ -90,7 +90,8 @@
 // canonical and has a kind. A tool.Definition is what the model sees, a
 // tool.Manifest what a package asks for, a capability one thing that it asks
 // for. A policy.Decision is the answer, a policy.Grant what the guest gets.
-// Dispatch is carrying out one call. Module, compiled and instance are the
+// Dispatch is carrying out one call; a call on its way is pending. A tool.Hint
+// says what can be done about a failure, as data. Module, compiled and instance are the
 // phases of the WebAssembly specification. Fuel is what a guest consumes, in
 // units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled; prebuilt is native code that came with the program. A host

@@ -27,7 +27,7 @@ type unasked struct {
 // unaskedCall is a call that was denied for want of somebody to ask.
 type unaskedCall struct {
 	tool  string
-	allow string // the flag that would have allowed it; empty if none would
+	allow string // the rule that would have allowed it; empty if none would
 }
 
 // change says what would allow the call.
@@ -35,7 +35,7 @@ func (c unaskedCall) change() string {
 	if c.allow == "" {
 		return "no flag answers this question: run it where a person can"
 	}
-	return "to allow it: " + allowWords(c.allow)
+	return "to allow it: " + allowWords(allowFlag(c.allow))
 }
 
 // maxAllow is how long a flag is that a person would copy.

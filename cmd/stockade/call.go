@@ -52,7 +52,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	catalog, mounts, name, err := a.callTarget(ctx, name)
 	if refused, ok := errors.AsType[*admit.RefusedError](err); ok && a.flags.json {
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
-		r.Usage.Start = time.Now()
+		r.Usage.Start, r.Err.Hint = time.Now(), tool.Advise("%s", refusedHint(err))
 		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", visible.JSON(r.Envelope()))
 		return errors.Join(err, writeErr)
 	}
@@ -177,6 +177,14 @@ func (a *app) showResult(req request, r tool.Result) error {
 		end = &exitErr{code: exitToolFailed}
 	}
 	if a.flags.json {
+		if r.Err != nil {
+			said := *r.Err
+			said.Hint, said.Allow = tool.Advise("%s", inWords(r.Err.Hint)), allowFlag(r.Err.Allow)
+			if r.Err.Change != nil {
+				said.Change = tool.Advise("%s", inWords(r.Err.Change))
+			}
+			r.Err = &said
+		}
 		if _, err := fmt.Fprintf(a.s.out, "%s\n", visible.JSON(r.Envelope())); err != nil {
 			return err
 		}
@@ -222,7 +230,7 @@ func (a *app) lastLines(text string) string {
 
 // resultError maps a failed result to the way the program ends.
 func (a *app) resultError(req request, e *tool.Error) error {
-	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s (%s)", e.Message, e.Code), hint: e.Hint}
+	end := &exitErr{code: exitToolFailed, message: fmt.Sprintf("%s%s (%s)", e.Message, suffix("; ", inWords(e.Change)), e.Code), hint: inWords(e.Hint)}
 	switch e.Code {
 	case tool.CodeDenied:
 		end.code = exitDenied
@@ -232,11 +240,11 @@ func (a *app) resultError(req request, e *tool.Error) error {
 		if a.unasked.take() != nil { // a person who said no knows how to say yes
 			end.code = exitUnasked
 			if e.Allow != "" {
-				end.hint = "to allow it: " + allowWords(e.Allow)
+				end.hint = "to allow it: " + allowWords(allowFlag(e.Allow))
 			}
 		}
 	case tool.CodeUnknownTool:
-		end.code, end.hint = exitUsage, e.Hint
+		end.code = exitUsage
 	case tool.CodeInvalidArgs:
 		end.code, end.hint = exitUsage, "`stockade tool info "+req.name+"` shows the arguments"
 	case tool.CodeTimeout, tool.CodeMemory, tool.CodeFuel:

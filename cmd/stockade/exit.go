@@ -67,11 +67,10 @@ func worded(err error) error {
 		return &exitErr{code: exitError, message: err.Error(), hint: "build it with `make build`"}
 	}
 	if e, ok := errors.AsType[*policy.AnswerError](err); ok {
-		flag := "--allow"
 		if e.Fault == policy.FaultDoubt {
-			flag += " " + e.Rule
+			return usageError(answerHint(e), "--allow %s: %s", e.Rule, inWords(e.Doubt))
 		}
-		return usageError(answerHint(e), "%s: %s", flag, e.What)
+		return usageError(answerHint(e), "--allow: %s", e.What)
 	}
 	return err
 }
@@ -126,6 +125,9 @@ func report(s *stdio, ctx context.Context, err error) exitCode {
 	s.note("%v", err)
 	if e, ok := errors.AsType[*sqlite.OpenError](err); ok && e.Hint != "" {
 		s.hint("%s", e.Hint)
+	}
+	if hint := refusedHint(err); hint != "" {
+		s.hint("%s", hint)
 	}
 	switch {
 	case errors.Is(err, session.ErrNoSession), errors.Is(err, session.ErrAmbiguous):

@@ -250,9 +250,9 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 
 	call := section(t, "stockade call --json")
 	exit, text := 1, json.RawMessage(`{}`)
-	success := tool.Result{Output: text, Note: "n", LimitReached: true, LimitMessage: "m"}
+	success := tool.Result{Output: text, Note: "n", LimitMessage: "m"}
 	failure := success
-	failure.Err = &tool.Error{Hint: "h", Rule: "r", Allow: "a", Denial: text, ExitCode: &exit}
+	failure.Err = &tool.Error{Hint: tool.Advise("h"), Rule: "r", Allow: "a", Denial: text, ExitCode: &exit}
 	for _, r := range []tool.Result{success, failure} {
 		var envelope map[string]json.RawMessage
 		if err := json.Unmarshal(r.Envelope(), &envelope); err != nil {

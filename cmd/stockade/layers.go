@@ -132,7 +132,7 @@ func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
 	}
 	for _, l := range a.layers {
 		for _, r := range slices.Concat(l.Ceiling.Rules, l.Answers) {
-			doubt := r.Doubt(policy.TierNone, known...)
+			doubt := inWords(r.Doubt(policy.TierNone, known...))
 			switch {
 			case doubt == "":
 			case r.Source == policy.SourceFlag:

@@ -128,7 +128,7 @@ func TestTheConfigurationIsTheNetworkOfTools(t *testing.T) {
 	}
 	entry := &tool.Entry{Spec: tool.Spec{Definition: tool.Definition{Name: "get"}, Capabilities: tool.Capabilities{Network: tool.NetworkHTTP}},
 		Schema: schema, Module: &tool.Module{}}
-	grant, err := p.Decide(tool.Call{Tool: "get", Args: []byte("{}")}, entry).Approve(policy.Answer{Allow: true}, 1)
+	grant, err := p.Decide(tool.Call{Tool: "get", Args: []byte("{}")}, entry, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestTheAdministratorsHostsHoldForGuests(t *testing.T) {
 	}
 	entry := &tool.Entry{Spec: tool.Spec{Definition: tool.Definition{Name: "get"}, Capabilities: tool.Capabilities{Network: tool.NetworkHTTP}},
 		Schema: schema, Module: &tool.Module{}}
-	grant, err := p.Decide(tool.Call{Tool: "get", Args: []byte("{}")}, entry).Approve(policy.Answer{Allow: true}, 1)
+	grant, err := p.Decide(tool.Call{Tool: "get", Args: []byte("{}")}, entry, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

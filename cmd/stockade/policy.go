@@ -189,8 +189,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 		return err
 	}
 	call := tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.work}
-	call.Files = dispatch.NamedFiles(p, call, entry)
-	x := p.Decide(call, entry).Foreseen().Explain()
+	x := explained(p.Decide(call, entry, policy.Facts{Files: dispatch.NamedFiles(p, call, entry)}).Foreseen().Explain())
 	if a.flags.json {
 		return printJSON(a.s, x)
 	}

@@ -127,7 +127,7 @@ func (r *renderer) show(e session.Event) {
 	case session.TypeProgress:
 		var p tool.Progress
 		if json.Unmarshal(e.Body, &p) == nil && p.Message != "" && (r.verbose || p.Level == "warn" || p.Level == "error") {
-			r.line(terminal.Dim, "   %s", p.Message)
+			r.line(terminal.Dim, "   %s%s", p.Message, suffix(": ", inWords(p.Hint)))
 		}
 	case session.TypeToolResult:
 		if m, ok := e.Message(); ok {
@@ -225,6 +225,11 @@ func (r *renderer) result(e session.Event, m llm.Message) {
 		return
 	}
 	r.changes(e.Call, env.Success)
+	if change := r.decisions[e.Call].Change; change != nil { // the model knows no flags
+		if said, ok := strings.CutSuffix(env.Error, change.String()); ok {
+			env.Error = said + inWords(change)
+		}
+	}
 	if env.Success {
 		r.preview(outputText(env.Result))
 		if aside := asideOf(env.Result); aside != "" {

@@ -70,7 +70,7 @@ func TestWhatATurnShowsIsHarmless(t *testing.T) {
 		}
 		t.Run(v.Name, func(t *testing.T) {
 			failed := tool.Failed(tool.CodeFailed, tool.InternalError, "%s", v.Text)
-			failed.Err.Stdout, failed.Err.Stderr, failed.Err.Hint = v.Text, v.Text, v.Text
+			failed.Err.Stdout, failed.Err.Stderr, failed.Err.Hint = v.Text, v.Text, tool.Advise("%s", v.Text)
 			for what, e := range map[string]session.Event{
 				"output":   returned(t, tool.Result{Output: tool.Text(v.Text)}),
 				"error":    returned(t, failed),

@@ -70,10 +70,8 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 			s.Now = policy.Explanation{Effect: unknown, Reason: "it is no built-in tool: without its module it cannot be decided"}
 		} else {
 			c.Tool = entry.Name
-			c.Earlier = counts[entry.Name]
-			c.Files = dispatch.NamedFiles(p, c, entry)
-			d := p.Decide(c, entry)
-			if s.Now = d.Explain(); d.Effect() != policy.Deny {
+			d := p.Decide(c, entry, policy.Facts{Earlier: counts[entry.Name], Files: dispatch.NamedFiles(p, c, entry)})
+			if s.Now = explained(d.Explain()); d.Effect() != policy.Deny {
 				counts[entry.Name]++
 			}
 		}

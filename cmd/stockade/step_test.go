@@ -85,7 +85,7 @@ func BenchmarkFiveReads(b *testing.B) {
 			calls[i].ID, calls[i].Caller, calls[i].Cwd = fmt.Sprintf("call_%d", id), tool.CallerAgent, a.work
 		}
 		start := time.Now()
-		results, err := d.CallAll(context.Background(), calls)
+		results, err := d.CallAll(context.Background(), calls, "")
 		took := time.Since(start)
 		for _, r := range results {
 			if err != nil || r.Err != nil {

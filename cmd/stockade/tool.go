@@ -150,7 +150,7 @@ func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Source, erro
 		e, _ := catalog.Find(name)
 		if p.Hides(e, tool.CallerAgent) {
 			call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: tool.CallerAgent, Cwd: a.work}
-			out[e.Name] = p.Decide(call, e).Source()
+			out[e.Name] = p.Decide(call, e, policy.Facts{}).Source()
 		}
 	}
 	return out, nil

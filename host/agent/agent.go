@@ -19,8 +19,9 @@ import (
 type Tools interface {
 	Definitions() []tool.Definition
 	// CallAll carries out the calls of one step, and records them. Their results
-	// are in the order of the calls; an error ends the turn.
-	CallAll(ctx context.Context, calls []tool.Call) ([]tool.Result, error)
+	// are in the order of the calls, each with limit for its LimitMessage; an error
+	// ends the turn.
+	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
 // Defaults of [Options].
@@ -40,7 +41,7 @@ type Options struct {
 	Log      *session.Log
 	System   string // system prompt of a new session
 	Cwd      string // absolute; where the relative paths of calls start
-	Past     Past   // from [History], when a session is resumed
+	Past     Past   // from [History], when a session is resumed; the agent's own from then on
 
 	MaxSteps        int // steps with tool calls in one turn
 	MaxCallsPerStep int // calls of one step that are carried out
@@ -50,10 +51,8 @@ type Options struct {
 
 // Agent runs the turns of one session, one after the other.
 type Agent struct {
-	opts     Options
-	messages []llm.Message
-	turn     int
-	ids      map[string]bool // of calls, over the whole session
+	opts Options
+	past Past
 }
 
 // New returns an agent that goes on from opts.Past.
@@ -67,17 +66,7 @@ func New(opts Options) *Agent {
 	def(&opts.MaxCallsPerStep, DefaultMaxCallsPerStep)
 	def(&opts.RepeatedCalls, DefaultRepeatedCalls)
 	def(&opts.HistoryChars, DefaultHistoryChars)
-	a := &Agent{opts: opts, messages: opts.Past.Messages, turn: opts.Past.Turn, ids: map[string]bool{}}
-	for _, m := range a.messages {
-		var data llm.CallData
-		if m.Kind == llm.ToolCall && json.Unmarshal(m.Data, &data) == nil {
-			a.ids[data.ID] = true
-		}
-	}
-	for _, id := range opts.Past.calls {
-		a.ids[id] = true
-	}
-	return a
+	return &Agent{opts: opts, past: opts.Past}
 }
 
 // Run runs one turn and yields its events as they happen, stored ones when
@@ -91,6 +80,7 @@ func (a *Agent) Run(ctx context.Context, prompt string) iter.Seq2[session.Event,
 		events := make(chan session.Event)
 		gone := make(chan struct{}) // closed when nobody reads any more
 		stop := a.opts.Log.Observe(func(e session.Event) {
+			a.past.add(e) // what the model reads next
 			select {
 			case events <- e:
 			case <-gone:
@@ -121,6 +111,7 @@ var plainID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 // turn is the state of one turn.
 type turn struct {
 	a     *Agent
+	n     int // from 1
 	step  int
 	start time.Time
 	end   session.TurnEnded
@@ -129,8 +120,7 @@ type turn struct {
 
 // run runs one turn. Its error is one that could not be recorded.
 func (a *Agent) run(ctx context.Context, prompt string) error {
-	a.turn++
-	t := &turn{a: a, start: time.Now(), stale: map[string]int{}}
+	t := &turn{a: a, n: a.past.turn + 1, start: time.Now(), stale: map[string]int{}}
 	err := t.begin(ctx, prompt)
 	for err == nil && t.end.Reason == "" {
 		err = t.next(ctx)
@@ -143,13 +133,13 @@ func (a *Agent) run(ctx context.Context, prompt string) error {
 
 func (t *turn) begin(ctx context.Context, prompt string) error {
 	var drafts []draft
-	if len(t.a.messages) == 0 && t.a.opts.System != "" {
-		drafts = append(drafts, t.say(llm.Message{Kind: llm.System, Content: t.a.opts.System}))
+	if len(t.a.past.messages) == 0 && t.a.opts.System != "" {
+		drafts = append(drafts, message(llm.System, t.a.opts.System))
 	}
 	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name, Workspace: t.a.opts.Cwd}
 	drafts = append(drafts,
 		draft{session.TypeTurnStarted, "", started},
-		t.say(llm.Message{Kind: llm.User, Content: prompt}))
+		message(llm.User, prompt))
 	return t.record(ctx, drafts...)
 }
 
@@ -180,7 +170,7 @@ func (t *turn) next(ctx context.Context) error {
 // ask streams one reply and records it.
 func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 	start := time.Now()
-	req := llm.Request{Model: t.a.opts.Name, Messages: fit(t.a.messages, t.a.opts.HistoryChars)}
+	req := llm.Request{Model: t.a.opts.Name, Messages: fit(t.a.past.messages, t.a.opts.HistoryChars)}
 	if !last {
 		req.Tools = t.a.opts.Tools.Definitions()
 	}
@@ -190,7 +180,7 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 			err = assembler.Add(delta)
 		}
 		if err != nil {
-			return llm.Reply{}, errors.Join(err, t.keepPart(ctx, assembler.Reply()))
+			return llm.Reply{}, errors.Join(err, t.keepPart(ctx, assembler.Reply().Text))
 		}
 		if delta.Restart != nil {
 			t.show(session.TypeRestart, session.Restart{Error: delta.Restart.Error()})
@@ -206,10 +196,8 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		reply.Calls = nil
 	}
 	var drafts []draft
-	for _, m := range reply.Messages {
-		if m.Kind == llm.Assistant {
-			drafts = append(drafts, t.say(m))
-		}
+	if reply.Text != "" {
+		drafts = append(drafts, message(llm.Assistant, reply.Text))
 	}
 	for i := range reply.Calls {
 		drafts = append(drafts, t.propose(&reply.Calls[i]))
@@ -222,38 +210,28 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 
 // keepPart records what came of an answer that broke off. Calls that came with
 // it are not kept: their arguments may be cut.
-func (t *turn) keepPart(ctx context.Context, reply llm.Reply) error {
-	for _, m := range reply.Messages {
-		if m.Kind == llm.Assistant {
-			m.Data = json.RawMessage(`{"partial":true}`)
-			return t.record(ctx, t.say(m))
-		}
+func (t *turn) keepPart(ctx context.Context, text string) error {
+	if text == "" {
+		return nil
 	}
-	return nil
+	return t.record(ctx, draft{session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}})
 }
 
-// propose makes the message of a call. An id that the session has seen is
+// propose makes the event of a call. An id that the session has seen is
 // replaced: the log tells calls apart by it, and some models count from 1 in
 // each reply.
 func (t *turn) propose(call *llm.CallData) draft {
 	if !plainID.MatchString(call.ID) {
 		call.ID = "call" // headers are never deleted: they hold no text from a model
 	}
-	for base, n := call.ID, 2; t.a.ids[call.ID]; n++ {
+	for base, n := call.ID, 2; t.a.past.ids[call.ID]; n++ {
 		call.ID = fmt.Sprintf("%s_%d", base, n)
 	}
-	t.a.ids[call.ID] = true
-	data, err := json.Marshal(call)
-	if err != nil {
-		panic(err) // strings only
-	}
-	m := llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary(call.Function.Name, call.Function.Arguments), Data: data}
-	t.a.messages = append(t.a.messages, m)
-	return draft{session.TypeToolCall, call.ID, m}
+	t.a.past.take(call.ID)
+	return draft{session.TypeToolCall, call.ID, llm.CallMessage(*call)}
 }
 
-// callAll carries out the calls of one step. Their results enter the
-// conversation in the order of the calls.
+// callAll carries out the calls of one step.
 func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	limit := ""
 	if t.step == t.a.opts.MaxSteps {
@@ -264,10 +242,10 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 	for i, c := range carriedOut {
 		toolCalls[i] = tool.Call{
 			ID: c.ID, Tool: c.Function.Name, Args: json.RawMessage(c.Function.Arguments),
-			Caller: tool.CallerAgent, Cwd: t.a.opts.Cwd, Turn: t.a.turn, Step: t.step, Limit: limit,
+			Caller: tool.CallerAgent, Cwd: t.a.opts.Cwd, Turn: t.n, Step: t.step,
 		}
 	}
-	results, err := t.a.opts.Tools.CallAll(ctx, toolCalls)
+	results, err := t.a.opts.Tools.CallAll(ctx, toolCalls, limit)
 	if err == nil && t.repeated(carriedOut, results) {
 		t.end.Reason, t.end.Limit = session.EndLimit, "repeated_calls"
 	}
@@ -275,12 +253,12 @@ func (t *turn) callAll(ctx context.Context, calls []llm.CallData) error {
 		refusal, recordErr := t.refuse(ctx, c, limit)
 		results, err = append(results, refusal), errors.Join(err, recordErr)
 	}
-	for i, c := range calls {
-		t.a.messages = append(t.a.messages, resultMessage(c.ID, c.Function.Name, results[i]))
+	t.a.past.settle()
+	for _, r := range results {
 		t.end.Calls++
-		if results[i].Err != nil {
+		if r.Err != nil {
 			t.end.Failed++
-			if results[i].Err.Code == tool.CodeDenied {
+			if r.Err.Code == tool.CodeDenied {
 				t.end.Denied++
 			}
 		}
@@ -315,11 +293,11 @@ func (t *turn) repeated(calls []llm.CallData, results []tool.Result) bool {
 func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.Result, error) {
 	r := tool.Failed(tool.CodeLimitReached, tool.ValidationFailed,
 		"not run: only the first %d calls of one reply are (max_tool_calls_per_turn)", t.a.opts.MaxCallsPerStep)
-	r.Err.Hint, r.Usage.Start = "call it again in your next reply", time.Now()
+	r.Err.Hint, r.Usage.Start = tool.Advise("call it again in your next reply"), time.Now()
 	if limit != "" {
-		r.Err.Hint, r.LimitReached, r.LimitMessage = "", true, limit
+		r.Err.Hint, r.LimitMessage = nil, limit
 	}
-	return r, t.record(ctx, draft{session.TypeToolResult, c.ID, resultMessage(c.ID, c.Function.Name, r)})
+	return r, t.record(ctx, draft{session.TypeToolResult, c.ID, llm.ResultMessage(c.ID, c.Function.Name, r)})
 }
 
 // explain fills in why the turn ended with an error.
@@ -344,13 +322,13 @@ type draft struct {
 	body any
 }
 
-// say adds a message to the conversation and makes the event that records it.
-func (t *turn) say(m llm.Message) draft {
-	t.a.messages = append(t.a.messages, m)
-	return draft{session.TypeMessage, "", m}
+// message is the event of a text.
+func message(kind llm.Kind, text string) draft {
+	return draft{session.TypeMessage, "", llm.Message{Kind: kind, Content: text}}
 }
 
-// record appends events, all or none, also when the caller has given up.
+// record appends events, all or none, also when the caller has given up. What
+// they say enters the conversation by that, and in no other way.
 func (t *turn) record(ctx context.Context, drafts ...draft) error {
 	out := make([]session.Draft, len(drafts))
 	for i, d := range drafts {
@@ -358,7 +336,7 @@ func (t *turn) record(ctx context.Context, drafts ...draft) error {
 		if err != nil {
 			return fmt.Errorf("record %s: %w", d.typ, err)
 		}
-		out[i] = session.Draft{Type: d.typ, Turn: t.a.turn, Step: t.step, Call: d.call, Body: body}
+		out[i] = session.Draft{Type: d.typ, Turn: t.n, Step: t.step, Call: d.call, Body: body}
 	}
 	if _, err := t.a.opts.Log.Append(context.WithoutCancel(ctx), out...); err != nil {
 		return fmt.Errorf("record %s: %w", drafts[0].typ, err)
@@ -369,6 +347,6 @@ func (t *turn) record(ctx context.Context, drafts ...draft) error {
 // show emits an event that is not stored.
 func (t *turn) show(typ session.Type, body any) {
 	if data, err := json.Marshal(body); err == nil {
-		t.a.opts.Log.Emit(session.Draft{Type: typ, Turn: t.a.turn, Step: t.step, Body: data})
+		t.a.opts.Log.Emit(session.Draft{Type: typ, Turn: t.n, Step: t.step, Body: data})
 	}
 }

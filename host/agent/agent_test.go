@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -148,24 +149,24 @@ type tools struct {
 
 func (ts *tools) Definitions() []tool.Definition { return []tool.Definition{{Name: "ls"}} }
 
-func (ts *tools) CallAll(ctx context.Context, calls []tool.Call) ([]tool.Result, error) {
+func (ts *tools) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
 	ts.got = append(ts.got, calls...)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
 	var wg sync.WaitGroup
 	for i, c := range calls {
-		wg.Go(func() { results[i], errs[i] = ts.call(ctx, c) })
+		wg.Go(func() { results[i], errs[i] = ts.call(ctx, c, limit) })
 	}
 	wg.Wait()
 	return results, errors.Join(errs...)
 }
 
-func (ts *tools) call(ctx context.Context, c tool.Call) (tool.Result, error) {
+func (ts *tools) call(ctx context.Context, c tool.Call, limit string) (tool.Result, error) {
 	r, err := tool.Result{Output: tool.Text(c.ID)}, error(nil)
 	if ts.do != nil {
 		r, err = ts.do(ctx, c)
 	}
-	r.LimitReached, r.LimitMessage = c.Limit != "", c.Limit
-	body, jsonErr := json.Marshal(resultMessage(c.ID, c.Tool, r))
+	r.LimitMessage = limit
+	body, jsonErr := json.Marshal(llm.ResultMessage(c.ID, c.Tool, r))
 	_, logErr := ts.log.Append(context.WithoutCancel(ctx), session.Draft{Type: session.TypeToolResult, Turn: c.Turn, Step: c.Step, Call: c.ID, Body: body})
 	return r, errors.Join(err, jsonErr, logErr)
 }
@@ -242,16 +243,16 @@ func (b *bench) checkHistory() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	if diff := cmp.Diff(b.messages, past.Messages); diff != "" {
+	if diff := cmp.Diff(b.past.messages, past.messages); diff != "" {
 		b.t.Errorf("the log gives another conversation than the agent had: %s", diff)
 	}
-	if past.Turn != b.turn {
-		b.t.Errorf("the log stands at turn %d, the agent at %d", past.Turn, b.turn)
+	if past.turn != b.past.turn {
+		b.t.Errorf("the log stands at turn %d, the agent at %d", past.turn, b.past.turn)
 	}
 	if _, err := session.VerifyStore(b.store.all()); err != nil {
 		b.t.Error(err)
 	}
-	checkPairs(b.t, b.messages)
+	checkPairs(b.t, b.past.messages)
 }
 
 // checkPairs: each call has exactly one result, behind it and before anything
@@ -298,7 +299,7 @@ func TestATurnWithoutTools(t *testing.T) {
 		t.Errorf("got %+v", end)
 	}
 	wantMessages := []llm.Message{{Kind: llm.System, Content: "be brief"}, {Kind: llm.User, Content: "hi"}, {Kind: llm.Assistant, Content: "hello there"}}
-	if diff := cmp.Diff(wantMessages, b.messages); diff != "" {
+	if diff := cmp.Diff(wantMessages, b.past.messages); diff != "" {
 		t.Error(diff)
 	}
 	asked := b.model.asked[0]
@@ -332,7 +333,7 @@ func TestResultsStandInTheOrderOfTheirCalls(t *testing.T) {
 		t.Errorf("got %+v", end)
 	}
 	for _, c := range b.tools.got {
-		if c.Tool != "ls" || string(c.Args) != "{}" || c.Cwd != "/work" || c.Turn != 1 || c.Step != 1 || c.Caller != tool.CallerAgent || c.Limit != "" {
+		if c.Tool != "ls" || string(c.Args) != "{}" || c.Cwd != "/work" || c.Turn != 1 || c.Step != 1 || c.Caller != tool.CallerAgent {
 			t.Errorf("called %+v", c)
 		}
 	}
@@ -347,7 +348,7 @@ func TestCallsBeyondTheLimitOfAStepAreToldSo(t *testing.T) {
 		t.Error(diff)
 	}
 	// In the last step there is no next reply to call again in.
-	for _, m := range b.messages {
+	for _, m := range b.past.messages {
 		if m.Kind == llm.ToolResult {
 			data := decode[llm.ResultData](t, m.Data)
 			if data.CallID == "g" && (strings.Contains(data.Output, "next reply") || !strings.Contains(data.Output, `"limit_reached":true`)) {
@@ -399,7 +400,7 @@ func TestTheLastStepHasNoToolsAndEndsTheTurn(t *testing.T) {
 			if len(b.tools.got) != 2 {
 				t.Errorf("%d calls were carried out", len(b.tools.got))
 			}
-			if got := b.messages[len(b.messages)-1]; c.text != "" && got.Content != c.text {
+			if got := b.past.messages[len(b.past.messages)-1]; c.text != "" && got.Content != c.text {
 				t.Errorf("it ends with %+v", got)
 			}
 			b.checkHistory()
@@ -431,7 +432,7 @@ func TestWhyATurnEnds(t *testing.T) {
 				t.Error(diff)
 			}
 			got := ""
-			if last := b.messages[len(b.messages)-1]; last.Kind == llm.Assistant {
+			if last := b.past.messages[len(b.past.messages)-1]; last.Kind == llm.Assistant {
 				got = last.Content
 				if partial := string(last.Data) == `{"partial":true}`; partial != (end.Reason != session.EndCut) {
 					t.Errorf("partial: %v", partial)
@@ -451,8 +452,8 @@ func TestWhatCameBeforeARestartIsVoid(t *testing.T) {
 		{Text: "wrong"}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Restart: again}, {Text: "right"}, {Finish: llm.FinishStop},
 	}})
 	events, end := b.run(t.Context(), "go")
-	if end.Reason != session.EndAnswered || b.messages[1].Content != "right" || len(b.tools.got) != 0 {
-		t.Errorf("got %+v, %+v", end, b.messages)
+	if end.Reason != session.EndAnswered || b.past.messages[1].Content != "right" || len(b.tools.got) != 0 {
+		t.Errorf("got %+v, %+v", end, b.past.messages)
 	}
 	if !slices.ContainsFunc(events, func(e session.Event) bool {
 		return e.Type == session.TypeRestart && strings.Contains(string(e.Body), "overloaded")
@@ -473,7 +474,7 @@ func TestATurnIsCancelledWhileTheModelSpeaks(t *testing.T) {
 	if end.Reason != session.EndCancelled || end.Error != "interrupted by the user" {
 		t.Errorf("got %+v", end)
 	}
-	if last := b.messages[len(b.messages)-1]; last.Content != "half" || string(last.Data) != `{"partial":true}` {
+	if last := b.past.messages[len(b.past.messages)-1]; last.Content != "half" || string(last.Data) != `{"partial":true}` {
 		t.Errorf("kept %+v", last)
 	}
 	b.checkHistory()
@@ -495,7 +496,7 @@ func TestATurnIsCancelledWhileCallsRun(t *testing.T) {
 	if end.Reason != session.EndCancelled || end.Calls != 2 || end.Failed != 2 {
 		t.Errorf("got %+v", end)
 	}
-	if diff := cmp.Diff([]string{"a  TOOL_CANCELLED", "b  TOOL_CANCELLED"}, results(t, b.messages)); diff != "" {
+	if diff := cmp.Diff([]string{"a  TOOL_CANCELLED", "b  TOOL_CANCELLED"}, results(t, b.past.messages)); diff != "" {
 		t.Error(diff)
 	}
 	b.checkHistory()
@@ -587,7 +588,7 @@ func TestIDsThatRepeatAreMadeUnique(t *testing.T) {
 	}
 	b.tools.log.Append(t.Context(), session.Draft{Type: session.TypeToolResult, Call: "call_9", Body: json.RawMessage(`{}`)})
 	past, err := History(b.store.all())
-	if err != nil || len(past.Messages) != 0 || past.Turn != 2 {
+	if err != nil || len(past.messages) != 0 || past.turn != 2 {
 		t.Fatalf("got %+v, %v", past, err)
 	}
 	b2 := newBench(t, Options{Past: past}, calls("call_1 ls {}", "call_9 ls {}"), text("three"))
@@ -619,6 +620,33 @@ func TestTurnsOfOneSessionShareTheConversation(t *testing.T) {
 	b.checkHistory()
 }
 
+// The log is what the model reads: what is not recorded as it was said, the model
+// does not read as it was said.
+func TestTheModelReadsWhatIsRecorded(t *testing.T) {
+	b := newBench(t, Options{System: "no hunter2"}, calls("a ls {\"key\":\"hunter2\"}"), text("it is hunter2"), text("yes"))
+	known := new(redact.Redactor)
+	known.Add("hunter2")
+	b.opts.Log.Redact(known)
+	b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
+		return tool.Result{Output: c.Args}, nil
+	}
+	b.run(t.Context(), "what is hunter2?")
+	b.run(t.Context(), "sure?")
+	b.checkHistory()
+	asked := b.model.asked[2].Messages
+	for _, m := range asked {
+		if strings.Contains(m.Content+string(m.Data), "hunter2") {
+			t.Errorf("the model reads %s", m)
+		}
+	}
+	if want := "user:what is [redacted]? call:a result:a assistant:it is [redacted] user:sure?"; strings.Join(outline(t, asked[1:]), " ") != want {
+		t.Errorf("the model reads %s", outline(t, asked))
+	}
+	if string(b.tools.got[0].Args) != `{"key":"hunter2"}` {
+		t.Errorf("the tool gets %s", b.tools.got[0].Args)
+	}
+}
+
 func TestACallThatFailedInTheHostEndsTheTurnAndIsNoSuccess(t *testing.T) {
 	errDisk := errors.New("no space left on device")
 	b := newBench(t, Options{}, calls("a ls {}", "b ls {}"), text("next turn"))
@@ -632,7 +660,7 @@ func TestACallThatFailedInTheHostEndsTheTurnAndIsNoSuccess(t *testing.T) {
 	if end.Reason != session.EndError || !strings.Contains(end.Error, errDisk.Error()) || end.Failed != 1 {
 		t.Errorf("got %+v", end)
 	}
-	if diff := cmp.Diff([]string{"a  HOST_FAULT", "b fine"}, results(t, b.messages)); diff != "" {
+	if diff := cmp.Diff([]string{"a  HOST_FAULT", "b fine"}, results(t, b.past.messages)); diff != "" {
 		t.Error(diff)
 	}
 	b.checkHistory()

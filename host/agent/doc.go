@@ -5,6 +5,7 @@
 // calls go back in the order of the calls. A turn that makes the same calls again
 // and again, and comes to nothing new, is ended.
 // [Agent.Run] yields every event of the session as it happens: terminal, JSON
-// output and replay read the same stream. The conversation that a turn starts
-// from is made of the session's own events by [History].
+// output and replay read the same stream. The conversation is made of the events
+// that are recorded, as they are recorded, and by [History] when a session is
+// resumed: the log is what the model reads.
 package agent

@@ -11,16 +11,15 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Past is what a session's events say about where it stands.
+// Past is what has happened in a session, and the conversation that the model has
+// of it. Recorded events make it, those of the turns before as those of the turn
+// that runs: the log is what the model reads. The zero value is a new session.
 type Past struct {
-	Messages []llm.Message
-	Turn     int // the last one; 0 in a new session
-	// Fuel is what all calls have used so far, by tool.
-	Fuel map[string]uint64
-	// Calls is how many there were, by tool.
-	Calls map[string]int
-
-	calls []string // ids of all calls, those that are no part of Messages too
+	messages []llm.Message
+	turn     int                    // the last one
+	ids      map[string]bool        // of all calls, those that are no part of messages too
+	open     []llm.CallData         // the calls of this step, in order
+	results  map[string]llm.Message // of this step, by the id of the call
 }
 
 // History makes a conversation of a session's events. Results come in the
@@ -28,81 +27,74 @@ type Past struct {
 // a result, as after a crash, gets one that says so. Events whose body has
 // been deleted are left out.
 func History(events iter.Seq2[session.Event, error]) (Past, error) {
-	past := Past{Fuel: map[string]uint64{}, Calls: map[string]int{}}
-	tools := map[string]string{} // by call
-	var open []string            // ids of the calls of this step, in order
-	names := map[string]string{}
-	results := map[string]llm.Message{}
-	settle := func() {
-		for _, id := range open {
-			m, ok := results[id]
-			if !ok {
-				m = orphaned(id, names[id])
-			}
-			past.Messages = append(past.Messages, m)
-		}
-		open, results = nil, map[string]llm.Message{}
-	}
+	var past Past
 	for e, err := range events {
 		if err != nil {
 			return past, fmt.Errorf("read history: %w", err)
 		}
-		past.Turn = max(past.Turn, e.Turn)
-		if e.Call != "" && (len(past.calls) == 0 || past.calls[len(past.calls)-1] != e.Call) {
-			past.calls = append(past.calls, e.Call)
-		}
-		m, ok := e.Message()
-		switch e.Type {
-		case session.TypeCallIntended:
-			var intent session.Intent
-			if json.Unmarshal(e.Body, &intent) == nil {
-				tools[e.Call] = intent.Tool
-				past.Calls[intent.Tool]++
-			}
-		case session.TypeToolResult:
-			past.Fuel[tools[e.Call]] += fuelUsed(m)
-		}
-		// Calls outside a turn are a person's own, and no part of the conversation.
-		if !ok || e.Turn == 0 && m.Kind != llm.System {
-			continue
-		}
-		switch m.Kind {
-		case llm.ToolResult:
-			results[e.Call] = m
-		case llm.ToolCall:
-			if len(results) > 0 {
-				settle() // a new step without any text
-			}
-			var data llm.CallData
-			if json.Unmarshal(m.Data, &data) == nil {
-				open = append(open, e.Call)
-				names[e.Call] = data.Function.Name
-				past.Messages = append(past.Messages, m)
-			}
-		default:
-			settle()
-			past.Messages = append(past.Messages, m)
-		}
+		past.add(e)
 	}
-	settle()
+	past.settle()
 	return past, nil
 }
 
-// orphaned is the result of a call that never got one.
-func orphaned(id, name string) llm.Message {
-	return resultMessage(id, name, interrupted(name))
+// add takes an event into the past. One that is not stored changes nothing.
+func (p *Past) add(e session.Event) {
+	p.turn = max(p.turn, e.Turn)
+	if e.Call != "" {
+		p.take(e.Call)
+	}
+	m, ok := e.Message()
+	// Calls outside a turn are a person's own, and no part of the conversation.
+	if !ok || e.Turn == 0 && m.Kind != llm.System {
+		return
+	}
+	switch m.Kind {
+	case llm.ToolResult:
+		if p.results == nil {
+			p.results = map[string]llm.Message{}
+		}
+		p.results[e.Call] = m
+	case llm.ToolCall:
+		if len(p.results) > 0 {
+			p.settle() // a new step without any text
+		}
+		var call llm.CallData
+		if json.Unmarshal(m.Data, &call) == nil {
+			call.ID = e.Call
+			p.open = append(p.open, call)
+			p.messages = append(p.messages, m)
+		}
+	default:
+		p.settle()
+		p.messages = append(p.messages, m)
+	}
 }
 
+// settle ends a step: the results of its calls stand in the order of the calls,
+// and one that has none by now gets none any more.
+func (p *Past) settle() {
+	for _, call := range p.open {
+		m, ok := p.results[call.ID]
+		if !ok {
+			m = llm.ResultMessage(call.ID, call.Function.Name, interrupted(call.Function.Name))
+		}
+		p.messages = append(p.messages, m)
+	}
+	p.open, p.results = nil, nil
+}
+
+// take makes the id one that no other call of the session gets.
+func (p *Past) take(id string) {
+	if p.ids == nil {
+		p.ids = map[string]bool{}
+	}
+	p.ids[id] = true
+}
+
+// interrupted is the result of a call that never got one.
 func interrupted(name string) tool.Result {
 	return tool.Failed(tool.CodeInterrupted, tool.InternalError, "%s was interrupted; whether it had any effect is not known", name)
-}
-
-func resultMessage(id, name string, r tool.Result) llm.Message {
-	data, err := json.Marshal(llm.ResultData{CallID: id, Name: name, Output: string(r.Envelope()), Success: r.Err == nil})
-	if err != nil {
-		panic(err) // strings and a bool
-	}
-	return llm.Message{Kind: llm.ToolResult, Content: r.Summary(), Data: data}
 }
 
 // size is what a message adds to a request, in characters.
@@ -182,7 +174,7 @@ func shortened(m llm.Message) llm.Message {
 func Interrupt(ctx context.Context, store session.Store, c session.OpenCall) error {
 	r := interrupted(c.Name)
 	r.Usage.Start = c.Time
-	body, err := json.Marshal(resultMessage(c.Call, c.Name, r))
+	body, err := json.Marshal(llm.ResultMessage(c.Call, c.Name, r))
 	if err != nil {
 		return err
 	}
@@ -206,18 +198,4 @@ func shortenedCall(m llm.Message) llm.Message {
 		panic(err) // strings only
 	}
 	return m
-}
-
-// fuelUsed is what the result of a call says that it cost.
-func fuelUsed(m llm.Message) uint64 {
-	var data llm.ResultData
-	var envelope struct {
-		Metadata struct {
-			Fuel uint64 `json:"fuel_used"`
-		} `json:"metadata"`
-	}
-	if json.Unmarshal(m.Data, &data) != nil || json.Unmarshal([]byte(data.Output), &envelope) != nil {
-		return 0
-	}
-	return envelope.Metadata.Fuel
 }

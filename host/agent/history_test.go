@@ -31,12 +31,11 @@ func said(turn int, kind llm.Kind, text string) session.Event {
 }
 
 func called(turn int, id string) session.Event {
-	data, _ := json.Marshal(llm.CallData{ID: id, Type: "function", Function: llm.FunctionData{Name: "ls", Arguments: "{}"}})
-	return event(turn, session.TypeToolCall, id, llm.Message{Kind: llm.ToolCall, Content: "ls()", Data: data})
+	return event(turn, session.TypeToolCall, id, llm.CallMessage(llm.NewCall(id, "ls", "{}")))
 }
 
 func returned(turn int, id string) session.Event {
-	return event(turn, session.TypeToolResult, id, resultMessage(id, "ls", tool.Result{Output: tool.Text("of " + id)}))
+	return event(turn, session.TypeToolResult, id, llm.ResultMessage(id, "ls", tool.Result{Output: tool.Text("of " + id)}))
 }
 
 func deleted(e session.Event) session.Event {
@@ -95,7 +94,7 @@ func TestHistory(t *testing.T) {
 			said(1, llm.User, "q"), called(1, "a"), said(2, llm.User, "r"), said(2, llm.Assistant, "x"),
 		}, "user:q call:a interrupted:a user:r assistant:x", 2},
 		"a result that was found to be missing later": {[]session.Event{
-			said(1, llm.User, "q"), called(1, "a"), event(1, session.TypeToolResult, "a", orphaned("a", "ls")), said(2, llm.User, "r"),
+			said(1, llm.User, "q"), called(1, "a"), event(1, session.TypeToolResult, "a", llm.ResultMessage("a", "ls", interrupted("ls"))), said(2, llm.User, "r"),
 		}, "user:q call:a interrupted:a user:r", 2},
 		"a call whose text is deleted": {[]session.Event{
 			said(1, llm.User, "q"), deleted(called(1, "a")), called(1, "b"), returned(1, "a"), returned(1, "b"), said(1, llm.Assistant, "x"),
@@ -123,10 +122,10 @@ func TestHistory(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := strings.Join(outline(t, past.Messages), " "); got != c.want || past.Turn != c.turn {
-				t.Errorf("got  %s, turn %d\nwant %s, turn %d", got, past.Turn, c.want, c.turn)
+			if got := strings.Join(outline(t, past.messages), " "); got != c.want || past.turn != c.turn {
+				t.Errorf("got  %s, turn %d\nwant %s, turn %d", got, past.turn, c.want, c.turn)
 			}
-			checkPairs(t, past.Messages)
+			checkPairs(t, past.messages)
 		})
 	}
 }
@@ -168,7 +167,7 @@ func messages(turns ...int) []llm.Message {
 			name := fmt.Sprintf("c%d", id)
 			data, _ := json.Marshal(llm.CallData{ID: name})
 			out = append(out, llm.Message{Kind: llm.ToolCall, Data: data},
-				resultMessage(name, "ls", tool.Result{Output: tool.Text(strings.Repeat("x", 1000))}))
+				llm.ResultMessage(name, "ls", tool.Result{Output: tool.Text(strings.Repeat("x", 1000))}))
 		}
 		out = append(out, llm.Message{Kind: llm.Assistant, Content: fmt.Sprintf("answer %d", n)})
 	}
@@ -258,30 +257,5 @@ func TestFitHolds(t *testing.T) {
 				t.Fatalf("budget %d: %d characters, and message %d is whole", budget, total(got), i)
 			}
 		}
-	}
-}
-
-// A session that goes on has used what its calls have used, a person's own
-// calls outside of turns too.
-func TestHistoryAddsUpTheFuelOfEachTool(t *testing.T) {
-	intended := func(turn int, call, name string) session.Event {
-		return event(turn, session.TypeCallIntended, call, session.Intent{Tool: name})
-	}
-	used := func(turn int, call string, units uint64) session.Event {
-		return event(turn, session.TypeToolResult, call,
-			resultMessage(call, "an alias", tool.Result{Output: tool.Text("ok"), Usage: tool.Usage{FuelUsed: units}}))
-	}
-	past, err := History(of(
-		said(1, llm.User, "hi"),
-		called(1, "a"), intended(1, "a", "ls"), used(1, "a", 100),
-		called(1, "b"), intended(1, "b", "grep"), used(1, "b", 7),
-		intended(0, "c", "ls"), used(0, "c", 20),
-		deleted(used(1, "a", 1000)),
-	))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if past.Fuel["ls"] != 120 || past.Fuel["grep"] != 7 {
-		t.Errorf("got %v", past.Fuel)
 	}
 }

@@ -12,28 +12,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// decide turns a decision into a grant or a refusal, asking if it must. A call
-// that only changes files gets a grant to be rehearsed, and asks with what it
-// has changed.
-func (c *Call) decide(ctx context.Context, decision policy.Decision) (policy.Grant, *tool.Result, error) {
-	if decision.Effect() != policy.Ask {
-		c.pass()
-		return c.conclude(ctx, decision, policy.Question{}, policy.Answer{})
-	}
-	if answer, ok := c.d.denials.find(c.call); ok {
-		return c.conclude(ctx, decision, policy.Question{}, answer)
-	}
-	if decision.CanRehearse() {
-		return c.rehearse(decision)
-	}
-	return c.ask(ctx, decision, decision.Question())
-}
-
-// ask puts the question and takes the answer.
-func (c *Call) ask(ctx context.Context, decision policy.Decision, question policy.Question) (policy.Grant, *tool.Result, error) {
-	c.enter(StateAwaitingPermission)
-	question = question.Put(c.d.opts.Session, time.Now())
-	answer, err := c.await(ctx, question)
+// ask puts the question and takes the answer, which is no if there is none to this
+// very question.
+func (p *Pending) ask(ctx context.Context, question policy.Question) policy.Answer {
+	p.enter(StateAwaitingPermission)
+	question = question.Put(p.d.opts.Session, time.Now())
+	answer, err := p.await(ctx, question)
 	if err == nil && answer.Allow {
 		err = question.Settles(answer, time.Now())
 	}
@@ -41,9 +25,10 @@ func (c *Call) ask(ctx context.Context, decision policy.Decision, question polic
 	case err != nil:
 		answer = policy.Answer{By: err.Error()}
 	case !answer.Allow:
-		c.d.denials.add(c.call, answer)
+		p.d.denials.add(p.call, answer)
 	}
-	return c.conclude(ctx, decision, question, answer)
+	answer.Question = question.ID
+	return answer
 }
 
 var (
@@ -59,7 +44,7 @@ const patience = time.Second
 // await waits for the answer, and no longer than the call lives or the question
 // can be answered, nor when a person has said no to the same call meanwhile. It
 // does not depend on the approver for that.
-func (c *Call) await(ctx context.Context, q policy.Question) (policy.Answer, error) {
+func (p *Pending) await(ctx context.Context, q policy.Question) (policy.Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, policy.AnswerExpires, errExpired)
 	defer cancel()
 	type reply struct {
@@ -75,11 +60,11 @@ func (c *Call) await(ctx context.Context, q policy.Question) (policy.Answer, err
 			}
 			replies <- r
 		}()
-		wait := c.d.opts.Approver.Approve(ctx, q)
-		c.pass()
+		wait := p.d.opts.Approver.Approve(ctx, q)
+		p.pass()
 		r.answer, r.err = wait()
 	}()
-	denied := c.d.denials.watch(c.call)
+	denied := p.d.denials.watch(p.call)
 	select {
 	case r := <-replies:
 		return r.answer, r.err
@@ -92,52 +77,56 @@ func (c *Call) await(ctx context.Context, q policy.Question) (policy.Answer, err
 	case <-replies:
 	case <-time.After(patience):
 	}
-	if answer, ok := c.d.denials.find(c.call); ok && err == nil {
+	if answer, ok := p.d.denials.find(p.call); ok && err == nil {
 		return answer, nil
 	}
 	return policy.Answer{}, err
 }
 
 // conclude records what was decided and what was answered, and gives a grant or
-// a refusal. There is no grant that is not durable before.
-func (c *Call) conclude(ctx context.Context, decision policy.Decision, question policy.Question, answer policy.Answer) (grant policy.Grant, refusal *tool.Result, err error) {
-	body := c.decision(decision)
-	if decision.Effect() == policy.Ask {
-		body.Answer, body.Scope, body.By = &answer.Allow, answer.Scope, answer.By
-		if question.ID != [32]byte{} {
-			body.Question = fmt.Sprintf("%x", question.ID)
-		}
-	}
-	recorded, err := c.record(ctx, session.TypeDecision, body)
+// a refusal. There is no grant that is not durable before. The answer counts where
+// the decision is to ask.
+func (p *Pending) conclude(ctx context.Context, decision policy.Decision, answer policy.Answer) (grant policy.Grant, err error) {
+	p.pass()
+	recorded, err := p.record(ctx, session.TypeDecision, p.decided(decision, &answer))
 	if err != nil {
-		return policy.Grant{}, nil, err
+		return policy.Grant{}, err
 	}
 	switch {
 	case ctx.Err() != nil:
-		r := c.cancelled()
-		return policy.Grant{}, &r, nil
+		return policy.Grant{}, p.cancelled()
 	case decision.Effect() == policy.Allow:
 		grant, err = decision.Grant()
 	case decision.Effect() == policy.Ask && answer.Allow:
 		if grant, err = decision.Approve(answer, recorded.Seq); err == nil {
-			c.remember(decision, answer.Scope)
+			p.remember(decision, answer.Scope)
 		}
 	default:
-		r := denied(c.call.Tool, decision, answer)
-		return policy.Grant{}, &r, nil
+		return policy.Grant{}, &refusal{denied(p.call.Tool, decision, answer)}
 	}
 	if err != nil {
-		r := tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%v", err)
-		return policy.Grant{}, &r, nil
+		return policy.Grant{}, &refusal{tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%v", err)}
 	}
-	return grant, nil, nil
+	return grant, nil
 }
 
-func (c *Call) decision(d policy.Decision) session.Decision {
-	return session.Decision{
-		Tool: c.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
+// decided is what the log says of a decision, and of the answer where it asks;
+// nil: nobody was asked.
+func (p *Pending) decided(d policy.Decision, answer *policy.Answer) session.Decision {
+	body := session.Decision{
+		Tool: p.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
 		Rule: d.Rule(), Source: string(d.Source()), Origin: d.Origin(), Reason: d.Reason(),
 	}
+	if d.Effect() == policy.Deny {
+		body.Change = d.Explain().Hint
+	}
+	if answer != nil && d.Effect() == policy.Ask {
+		body.Answer, body.Scope, body.By = &answer.Allow, answer.Scope, answer.By
+		if answer.Question != [32]byte{} {
+			body.Question = fmt.Sprintf("%x", answer.Question)
+		}
+	}
+	return body
 }
 
 func denied(name string, decision policy.Decision, answer policy.Answer) tool.Result {
@@ -151,26 +140,26 @@ func denied(name string, decision policy.Decision, answer policy.Answer) tool.Re
 		r.Err.Denial = data
 	}
 	if decision.Effect() == policy.Deny {
-		r.Err.Message += "; " + x.Change
+		r.Err.Change = x.Hint
 	}
-	r.Err.Hint = "do not try again in another way; say what you wanted to do and let the person decide"
+	r.Err.Hint = tool.Advise("do not try again in another way; say what you wanted to do and let the person decide")
 	if decision.Rule() == policy.MountsRule {
-		r.Err.Hint = "name a path that tools are shown, or say what you wanted to do and let the person decide"
+		r.Err.Hint = tool.Advise("name a path that tools are shown, or say what you wanted to do and let the person decide")
 	}
 	return r
 }
 
 // remember makes the rule of an answer hold. A rule that cannot be kept on
 // disk holds for the session, and that is said.
-func (c *Call) remember(decision policy.Decision, scope policy.Scope) {
+func (p *Pending) remember(decision policy.Decision, scope policy.Scope) {
 	rule, err := decision.RuleFor(scope)
 	if err != nil {
 		return // once, or a scope that the question did not offer: holds once
 	}
-	if (scope == policy.ScopeAlways || scope == policy.ScopeProject) && c.d.opts.Remember != nil {
-		if err := c.d.opts.Remember(rule); err != nil {
-			c.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the answer holds for this session only: %v", err)})
+	if (scope == policy.ScopeAlways || scope == policy.ScopeProject) && p.d.opts.Remember != nil {
+		if err := p.d.opts.Remember(rule); err != nil {
+			p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the answer holds for this session only: %v", err)})
 		}
 	}
-	c.d.opts.Policy.Add(rule)
+	p.d.opts.Policy.Add(rule)
 }

@@ -1,36 +1,25 @@
 package dispatch
 
-import (
-	"maps"
-	"sync"
-)
+import "sync"
 
 // counts is how many calls of each tool a session has made. A call takes its
 // place before it is decided, so that of calls at the same time no two are the
 // last one, and gives it back if it is refused. A later call that was decided
 // meanwhile may have been refused for it, which errs on the narrow side.
 type counts struct {
-	mu     *sync.Mutex
+	mu     sync.Mutex
 	byTool map[string]int
 }
 
-func newCounts(before map[string]int) counts {
-	c := counts{mu: new(sync.Mutex), byTool: maps.Clone(before)}
-	if c.byTool == nil {
-		c.byTool = map[string]int{}
-	}
-	return c
-}
-
 // take returns how many calls came before this one.
-func (c counts) take(tool string) int {
+func (c *counts) take(tool string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.byTool[tool]++
 	return c.byTool[tool] - 1
 }
 
-func (c counts) give(tool string) {
+func (c *counts) give(tool string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.byTool[tool]--

@@ -59,6 +59,7 @@ func (d *denials) add(call tool.Call, answer policy.Answer) {
 	case <-at.said:
 	default:
 		at.answer = answer
+		at.answer.Question = [32]byte{} // the next call puts none
 		at.answer.By += ", before in this turn"
 		close(at.said)
 	}
@@ -68,8 +69,8 @@ func (d *denials) add(call tool.Call, answer policy.Answer) {
 func (d *denials) find(call tool.Call) (policy.Answer, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	at := d.get(call)
-	if at == nil {
+	at := d.of[sameAs(call)]
+	if at == nil || call.Turn != d.turn {
 		return policy.Answer{}, false
 	}
 	select {

@@ -47,10 +47,6 @@ type Options struct {
 	// Remember keeps the rule of an answer "always". Nil: such an answer holds
 	// for the session.
 	Remember func(policy.Rule) error
-	// Spent is the fuel that the session has used before, by tool.
-	Spent map[string]uint64
-	// Calls is how many calls of each tool the session has made before.
-	Calls map[string]int
 	// Redact takes secrets out of every result, before it is recorded and
 	// before anybody gets it. Nil: none are known.
 	Redact *redact.Redactor
@@ -67,11 +63,11 @@ type Dispatcher struct {
 	repeats repeats
 }
 
-// New returns a dispatcher.
+// New returns a dispatcher, for a new session unless [Dispatcher.Resume] follows.
 func New(opts Options) *Dispatcher {
 	d := &Dispatcher{
-		opts: opts, seen: seen{hashes: map[string]string{}}, fuel: newFuel(opts.Policy.Limits(), opts.Spent),
-		counts: newCounts(opts.Calls),
+		opts: opts, seen: seen{hashes: map[string]string{}}, fuel: newFuel(opts.Policy.Limits(), nil),
+		counts: counts{byTool: map[string]int{}},
 	}
 	d.catalog.Store(opts.Catalog)
 	return d
@@ -90,16 +86,23 @@ func (d *Dispatcher) Definitions() []tool.Definition {
 	})
 }
 
-// Call carries out one call and waits for what comes of it, see [Call.Wait].
+// Call carries out one call and waits for what comes of it, see [Pending.Wait].
 func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
 	return d.Start(ctx, call).Wait()
 }
 
 // Start begins to carry out one call, and does not wait for it: neither for a
 // person nor for the tool. The end of ctx cancels the call.
-func (d *Dispatcher) Start(ctx context.Context, call tool.Call) *Call {
-	c := &Call{d: d, call: call, asked: call.Tool, state: StateIdle, passed: make(chan struct{}), done: make(chan struct{})}
-	c.pass = sync.OnceFunc(func() { close(c.passed) })
-	go c.drive(ctx)
-	return c
+func (d *Dispatcher) Start(ctx context.Context, call tool.Call) *Pending {
+	return d.start(ctx, call, "")
+}
+
+func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *Pending {
+	p := &Pending{
+		d: d, call: call, asked: call.Tool, limit: limit, state: StateIdle,
+		passed: make(chan struct{}), done: make(chan struct{}),
+	}
+	p.pass = sync.OnceFunc(func() { close(p.passed) })
+	go p.drive(ctx)
+	return p
 }

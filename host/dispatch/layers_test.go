@@ -2,11 +2,9 @@ package dispatch
 
 import (
 	"encoding/json"
-	"sync"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 func TestADeniedToolIsNotShownToTheModel(t *testing.T) {
@@ -38,28 +36,5 @@ func TestADenialCarriesItsFactsAsData(t *testing.T) {
 	}
 	if x := envelope.Denial; x.Effect != "deny" || x.Source != policy.SourceUser || x.Origin != "f:1" || x.Rule != "file_write" || x.Change == "" || x.Risk != "medium" {
 		t.Errorf("got %+v", x)
-	}
-}
-
-// Of many calls at once no more run than a session may have.
-func TestASessionHasNoMoreCallsThanItMay(t *testing.T) {
-	w := newWorld(t, policy.Options{Rules: []policy.Rule{{Effect: policy.Deny, Tool: "file_read", After: 5}}})
-	w.options.Calls = map[string]int{"file_read": 2}
-	d := New(w.options)
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	ran := 0
-	for range 20 {
-		wg.Go(func() {
-			if r, err := d.Call(t.Context(), tool.Call{ID: "c", Tool: "file_read", Args: []byte(`{"path":"a"}`), Cwd: "/work"}); err == nil && r.Err == nil {
-				mu.Lock()
-				ran++
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	if ran != 3 {
-		t.Errorf("%d ran, beside the 2 of before", ran)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // policy to decide by. It opens nothing, and looks at nothing that no mount shows.
 // That a name leads elsewhere by the time when the call runs opens nothing: what
 // the grant says is compared with what is found then.
-func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []tool.NamedFile {
+func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.NamedFile {
 	if entry.Capabilities.Files == tool.FilesNone {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
@@ -12,47 +13,37 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-func (c *Call) intend(ctx context.Context, grant policy.Grant, entry *tool.Entry) error {
+func (p *Pending) intend(ctx context.Context, grant policy.Grant, entry *tool.Entry) error {
 	limits := grant.Limits()
 	body := session.Intent{
-		Tool: entry.Name, Caller: string(c.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
-		ArgsDigest: fmt.Sprintf("%x", c.call.ArgsDigest()), Cwd: c.call.Cwd, Mounts: []string{},
+		Tool: entry.Name, Caller: string(p.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
+		ArgsDigest: fmt.Sprintf("%x", p.call.ArgsDigest()), Cwd: p.call.Cwd, Mounts: []string{},
 		Secrets: tool.SecretNames(grant.Secrets()), Exec: grant.MayExec(), Network: grant.Network().Rules(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
 	}
 	for _, m := range grant.Mounts() {
 		body.Mounts = append(body.Mounts, m.String())
 	}
-	_, err := c.record(ctx, session.TypeCallIntended, body)
+	_, err := p.record(ctx, session.TypeCallIntended, body)
 	return err
 }
 
 // finish records the result, and returns it as it was recorded.
-func (c *Call) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
-	result = c.d.repeats.count(c.call, c.redact(result))
+func (p *Pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
+	result = p.d.repeats.count(p.call, p.redact(result))
 	if result.Err == nil {
 		result.Usage.OutputBytes = len(result.Output)
 	}
 	if result.Usage.Start.IsZero() {
 		result.Usage.Start = time.Now()
 	}
-	result.LimitReached, result.LimitMessage = c.call.Limit != "", c.call.Limit
-	envelope := result.Envelope()
-	data, err := json.Marshal(llm.ResultData{
-		CallID: c.call.ID, Name: c.asked, Output: string(envelope), Success: result.Err == nil,
-	})
-	if err != nil {
-		return result, fmt.Errorf("record the result of %s: %w", c.call.Tool, err)
-	}
-	message := llm.Message{Kind: llm.ToolResult, Content: result.Summary(), Data: data}
-	if _, err := c.record(ctx, session.TypeToolResult, message); err != nil {
-		return result, err
-	}
-	return result, nil
+	result.LimitMessage = p.limit
+	_, err := p.record(ctx, session.TypeToolResult, llm.ResultMessage(p.call.ID, p.asked, result))
+	return result, err
 }
 
 // redact is the result without secrets: every way to a result leads through it.
-func (c *Call) redact(result tool.Result) tool.Result {
-	r := c.d.opts.Redact
+func (p *Pending) redact(result tool.Result) tool.Result {
+	r := p.d.opts.Redact
 	if r == nil {
 		return result
 	}
@@ -61,7 +52,14 @@ func (c *Call) redact(result tool.Result) tool.Result {
 		return result
 	}
 	clean := *result.Err
-	for _, text := range []*string{&clean.Message, &clean.Hint, &clean.Stdout, &clean.Stderr, &clean.Rule, &clean.Allow} {
+	for _, hint := range []*tool.Hint{&clean.Hint, &clean.Change} {
+		*hint = slices.Clone(*hint)
+		for i := range *hint {
+			part := &(*hint)[i]
+			part.Words, part.Key = r.Text(part.Words), r.Text(part.Key)
+		}
+	}
+	for _, text := range []*string{&clean.Message, &clean.Stdout, &clean.Stderr, &clean.Rule, &clean.Allow} {
 		*text = r.Text(*text)
 	}
 	if clean.Denial != nil {
@@ -79,33 +77,33 @@ func hostFault(name string) tool.Result {
 
 // record appends one event of this call and returns it. It does so also when
 // the caller has given up: no call goes unrecorded.
-func (c *Call) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
+func (p *Pending) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
 	data, err := json.Marshal(body)
 	if err != nil {
 		return session.Event{}, fmt.Errorf("record %s: %w", typ, err)
 	}
-	events, err := c.d.opts.Log.Append(context.WithoutCancel(ctx), c.draft(typ, data))
+	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), p.draft(typ, data))
 	if err != nil {
 		return session.Event{}, fmt.Errorf("record %s: %w", typ, err)
 	}
 	return events[0], nil
 }
 
-func (c *Call) draft(typ session.Type, body json.RawMessage) session.Draft {
-	return session.Draft{Type: typ, Turn: c.call.Turn, Step: c.call.Step, Call: c.call.ID, Body: body}
+func (p *Pending) draft(typ session.Type, body json.RawMessage) session.Draft {
+	return session.Draft{Type: typ, Turn: p.call.Turn, Step: p.call.Step, Call: p.call.ID, Body: body}
 }
 
 // report shows what the tool says while it runs.
-func (c *Call) report(r tool.Progress) {
-	if c.rehearsing {
-		c.hold(r)
+func (p *Pending) report(r tool.Progress) {
+	if p.rehearsing {
+		p.hold(r)
 		return
 	}
-	c.show(session.TypeProgress, r)
+	p.show(session.TypeProgress, r)
 }
 
-func (c *Call) show(typ session.Type, body any) {
+func (p *Pending) show(typ session.Type, body any) {
 	if data, err := json.Marshal(body); err == nil {
-		c.d.opts.Log.Emit(c.draft(typ, data))
+		p.d.opts.Log.Emit(p.draft(typ, data))
 	}
 }

@@ -57,32 +57,31 @@ func contentPath(call tool.Call, entry *tool.Entry) (string, bool) {
 
 // checkSeen fills in the hash of the content that the model has seen, and
 // refuses a change of what it has not. A person may change what they like.
-func (c *Call) checkSeen(entry *tool.Entry) *tool.Result {
-	if c.call.Caller != tool.CallerAgent || entry.Content == nil || entry.Content.Hash == "" {
+func (p *Pending) checkSeen(entry *tool.Entry) error {
+	if p.call.Caller != tool.CallerAgent || entry.Content == nil || entry.Content.Hash == "" {
 		return nil
 	}
-	path, ok := contentPath(c.call, entry)
+	path, ok := contentPath(p.call, entry)
 	var args map[string]json.RawMessage
-	if !ok || json.Unmarshal(c.call.Args, &args) != nil || args[entry.Content.Hash] != nil {
+	if !ok || json.Unmarshal(p.call.Args, &args) != nil || args[entry.Content.Hash] != nil {
 		return nil // the tool has something to say about the path; a hash that is given is compared as it is
 	}
-	hash := c.d.seen.hash(path)
+	hash := p.d.seen.hash(path)
 	if hash == "" {
 		r := tool.Failed(tool.CodeUnseen, tool.ValidationFailed, "%s: this conversation has not seen the content of %s", entry.Name, path)
-		r.Err.Hint = "read the file first, then call again"
-		return &r
+		r.Err.Hint = tool.Advise("read the file first, then call again")
+		return &refusal{r}
 	}
 	text, err := json.Marshal(hash)
 	if err == nil {
 		args[entry.Content.Hash] = text
 		var filled []byte
 		if filled, err = json.Marshal(args); err == nil {
-			c.call.Args = filled
+			p.call.Args = filled
 		}
 	}
 	if err != nil {
-		r := tool.Failed(tool.CodeHost, tool.InternalError, "%s: %v", entry.Name, err)
-		return &r
+		return &refusal{tool.Failed(tool.CodeHost, tool.InternalError, "%s: %v", entry.Name, err)}
 	}
 	return nil
 }

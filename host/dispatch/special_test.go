@@ -132,15 +132,15 @@ func TestCallsThatNameSecretFiles(t *testing.T) {
 		"missing":           {path: "no/.env"},
 		"outside":           {path: "../out/.env"},
 		"outside by a link": {path: "out"},
-		"secret":            {path: ".env", asked: true, flag: "--allow 'file_read(path=.env)'"},
-		"a key":             {path: "id_rsa", asked: true, flag: "--allow 'file_read(path=id_rsa)'"},
-		"in full":           {path: ws + "/.env", asked: true, flag: "--allow 'file_read(path=" + ws + "/.env)'"},
+		"secret":            {path: ".env", asked: true, flag: "file_read(path=.env)"},
+		"a key":             {path: "id_rsa", asked: true, flag: "file_read(path=id_rsa)"},
+		"in full":           {path: ws + "/.env", asked: true, flag: "file_read(path=" + ws + "/.env)"},
 		"by a link":         {path: "README.md", asked: true},
 		"by a directory":    {path: "d/.env", asked: true},
-		"tool allowed":      {path: ".env", rule: "file_read", asked: true, flag: "--allow 'file_read(path=.env)'"},
+		"tool allowed":      {path: ".env", rule: "file_read", asked: true, flag: "file_read(path=.env)"},
 		"link allowed":      {path: "README.md", rule: "file_read(path=README.md)", asked: true},
-		"another allowed":   {path: ".env", rule: "file_read(path=id_rsa)", asked: true, flag: "--allow 'file_read(path=.env)'"},
-		"a pattern allowed": {path: ".env", rule: "file_read(path:path=/**)", asked: true, flag: "--allow 'file_read(path=.env)'"},
+		"another allowed":   {path: ".env", rule: "file_read(path=id_rsa)", asked: true, flag: "file_read(path=.env)"},
+		"a pattern allowed": {path: ".env", rule: "file_read(path:path=/**)", asked: true, flag: "file_read(path=.env)"},
 		"itself allowed":    {path: ".env", rule: "file_read(path=.env)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestWhereArgumentsLead(t *testing.T) {
 	if !ok {
 		t.Fatal("no file_write")
 	}
-	for path, want := range map[string]tool.NamedFile{
+	for path, want := range map[string]policy.NamedFile{
 		"a": {Path: "ws/a", Regular: true}, "to-a": {Path: "ws/a", Regular: true}, "to-d/b": {Path: "ws/d/b", Regular: true}, "up": {Path: "ws/a", Regular: true}, "d": {Path: "ws/d"}, ".": {Path: "ws"},
 		"to-d/../a": {Path: "ws/a", Regular: true}, // as text, before links
 		"new/x":     {Path: "ws/new/x"}, "dangling": {Path: "ws/d/new"}, "to-d/new": {Path: "ws/d/new"},
@@ -271,7 +271,7 @@ func TestWhereArgumentsLead(t *testing.T) {
 		if filepath.IsAbs(path) {
 			want.Named = path
 		}
-		if diff := cmp.Diff([]tool.NamedFile{want}, NamedFiles(p, call, entry)); diff != "" {
+		if diff := cmp.Diff([]policy.NamedFile{want}, NamedFiles(p, call, entry)); diff != "" {
 			t.Errorf("%s: %s", path, diff)
 		}
 	}

@@ -34,16 +34,16 @@ var transitions = map[State][]State{
 // enter goes to another state and shows it. That there is no such transition is
 // a fault of ours: it panics, which ends the call before it does what belongs
 // to that state.
-func (c *Call) enter(next State) {
-	c.mu.Lock()
-	from := c.state
+func (p *Pending) enter(next State) {
+	p.mu.Lock()
+	from := p.state
 	known := slices.Contains(transitions[from], next)
 	if known {
-		c.state = next
+		p.state = next
 	}
-	c.mu.Unlock()
+	p.mu.Unlock()
 	if !known {
 		panic(fmt.Sprintf("dispatch: a call cannot go from %s to %s", from, next))
 	}
-	c.show(session.TypeCallState, session.CallState{State: string(next), Tool: c.call.Tool, Fault: next == StateCompleted && c.err != nil})
+	p.show(session.TypeCallState, session.CallState{State: string(next), Tool: p.call.Tool, Fault: next == StateCompleted && p.err != nil})
 }

@@ -32,7 +32,7 @@ func TestEveryTransition(t *testing.T) {
 		for _, to := range states {
 			t.Run(fmt.Sprintf("%s %s", from, to), func(t *testing.T) {
 				w := newWorld(t, policy.Options{})
-				c := &Call{d: New(w.options), state: from}
+				c := &Pending{d: New(w.options), state: from}
 				_, err := contain(func() (tool.Result, error) { c.enter(to); return tool.Result{}, nil })
 				known := slices.Contains(ways, fmt.Sprintf("%s %s", from, to))
 				if known != (err == nil) || known != w.did("state "+string(to)) {
@@ -395,7 +395,7 @@ func TestANoAnswersTheSameCallThatWaits(t *testing.T) {
 		}
 	})
 	d := New(w.options)
-	var calls []*Call
+	var calls []*Pending
 	for i := range n {
 		c := aCall("bash", `{"command":"ls"}`)
 		c.ID = fmt.Sprint("c", i)

@@ -11,15 +11,16 @@ import (
 // order of the calls. Calls that only read run at the same time. One that may
 // change files or start a process runs by itself: it sees what the calls before
 // it have done, and those after it see what it has done. Questions are put in
-// the order of the calls.
+// the order of the calls. Each result says what limit says, so that the model
+// knows where the loop ends; empty: nothing.
 //
-// Every call has a result. After an error, which is as in [Call.Wait], those
+// Every call has a result. After an error, which is as in [Pending.Wait], those
 // that have not begun are cancelled.
-func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call) ([]tool.Result, error) {
+func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
-	started := make([]*Call, 0, len(calls))
+	started := make([]*Pending, 0, len(calls))
 	next := 0 // the first whose result has not been taken
 	takeAll := func() {
 		for ; next < len(started); next++ {
@@ -33,12 +34,12 @@ func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call) ([]tool.Res
 		if alone {
 			takeAll()
 		}
-		c := d.Start(ctx, call)
-		started = append(started, c)
+		p := d.start(ctx, call, limit)
+		started = append(started, p)
 		if alone {
 			takeAll()
 		}
-		<-c.passed
+		<-p.passed
 	}
 	takeAll()
 	return results, errors.Join(errs...)

@@ -51,7 +51,7 @@ func TestACallThatMayChangeSomethingRunsAlone(t *testing.T) {
 			trace = append(trace, fmt.Sprintf("%s %s %v-%v", c.ID, c.Tool, from.Minutes(), time.Since(begin).Minutes()))
 			return tool.Result{Output: tool.Text(c.ID)}, nil
 		}
-		results, err := New(w.options).CallAll(t.Context(), stepOf("file_read", "read_file", "file_write", "file_write", "bash", "file_read", "file_read"))
+		results, err := New(w.options).CallAll(t.Context(), stepOf("file_read", "read_file", "file_write", "file_write", "bash", "file_read", "file_read"), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestQuestionsAreInTheOrderOfTheCalls(t *testing.T) {
 		}
 	})
 	calls := stepOf(slices.Repeat([]string{"file_read"}, 20)...)
-	if _, err := New(w.options).CallAll(t.Context(), calls); err != nil {
+	if _, err := New(w.options).CallAll(t.Context(), calls, ""); err != nil {
 		t.Fatal(err)
 	}
 	for i, c := range calls {
@@ -118,7 +118,7 @@ func TestNothingBeginsAfterAFaultOfTheHostOrACancel(t *testing.T) {
 				fail(w, cancel)
 				return tool.Result{Output: tool.Text("done")}, nil
 			}
-			results, err := New(w.options).CallAll(ctx, stepOf("file_read", "bash", "file_read"))
+			results, err := New(w.options).CallAll(ctx, stepOf("file_read", "bash", "file_read"), "")
 			if (err != nil) != (name == "the log fails") {
 				t.Error(err)
 			}

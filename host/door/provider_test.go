@@ -56,7 +56,7 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := get(under("models.example"), openai.Options{BaseURL: "https://api.example/v1"}, name)
-	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.AllowFlag() != "" || !strings.Contains(err.Error(), "not on the administrator's list") {
+	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.Grant != nil || !strings.Contains(err.Error(), "not on the administrator's list") {
 		t.Errorf("a name: %q, %v", got, err)
 	}
 	// The offline model is this process.

@@ -129,8 +129,13 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	}
 	s.Tools = dispatch.New(dispatch.Options{
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, Session: opts.ID, Remember: opts.Remember,
-		Spent: past.Fuel, Calls: past.Calls, Redact: d.opts.Known,
+		Redact: d.opts.Known,
 	})
+	if !isNew {
+		if err := s.Tools.Resume(st.Events(ctx, opts.ID, 0)); err != nil {
+			return nil, err
+		}
+	}
 	if opts.Agent.Model != nil {
 		opts.Agent.Tools, opts.Agent.Log, opts.Agent.Past, opts.Agent.Cwd = s.Tools, s.Log, past, opts.Workspace
 		if opts.Agent.System == "" {
@@ -212,12 +217,12 @@ func (s *Session) end() error {
 // the call is a failed result; an error means that the host or the log is at
 // fault.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	proposed, err := propose(call)
+	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
 	if err != nil {
 		return tool.Result{}, err
 	}
 	s.mu.Lock()
-	_, err = s.Log.Append(ctx, append(s.first, proposed)...)
+	_, err = s.Log.Append(ctx, append(s.first, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})...)
 	if err == nil {
 		s.first = nil
 	}
@@ -226,19 +231,6 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 		return tool.Result{}, err
 	}
 	return s.Tools.Call(ctx, call)
-}
-
-// propose is the record of what was asked for, as the agent makes it for the
-// model.
-func propose(call tool.Call) (session.Draft, error) {
-	data, err := json.Marshal(llm.CallData{
-		ID: call.ID, Type: "function", Function: llm.FunctionData{Name: call.Tool, Arguments: string(call.Args)},
-	})
-	if err != nil {
-		return session.Draft{}, err
-	}
-	body, err := json.Marshal(llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary(call.Tool, string(call.Args)), Data: data})
-	return session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body}, err
 }
 
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run].

@@ -261,7 +261,7 @@ func granted(t testing.TB, limits policy.Limits, texts ...string) policy.Grant {
 		Schema: schema, Module: &tool.Module{Name: "m", Digest: "d", Origin: tool.OriginBuiltin},
 	}
 	p := policy.New(policy.Options{Network: reaching(t, texts...), Limits: limits})
-	g, err := p.Decide(tool.Call{ID: "c", Tool: "get", Args: json.RawMessage("{}")}, e).Approve(policy.Answer{Allow: true}, 1)
+	g, err := p.Decide(tool.Call{ID: "c", Tool: "get", Args: json.RawMessage("{}")}, e, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func grantFor(t testing.TB, dir, command string, limits policy.Limits) policy.Gr
 		Spec:   tool.Spec{Definition: tool.Definition{Name: "bash"}, Capabilities: tool.Capabilities{Exec: "command"}},
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
-	d := policy.New(policy.Options{Limits: limits}).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry)
+	d := policy.New(policy.Options{Limits: limits}).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
 	g, err := d.Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)

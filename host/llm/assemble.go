@@ -29,9 +29,7 @@ const (
 
 // Reply is one whole answer of a model.
 type Reply struct {
-	// Messages are the canonical messages: the text, if there is any, and
-	// then a tool_call for each of Calls.
-	Messages []Message
+	Text string
 	// Calls are in the order in which the model began them. Each has an id
 	// that no other call of the reply has, and arguments that are not empty.
 	Calls  []CallData
@@ -131,19 +129,14 @@ func (a *Assembler) tooMuch(format string, args ...any) error {
 // Reply returns what has come so far. Of a reply that is not complete (no
 // Finish) the calls must not be carried out: their arguments may be cut.
 func (a *Assembler) Reply() Reply {
-	r := Reply{Finish: a.finish, Usage: a.usage}
-	if len(a.text) > 0 {
-		r.Messages = append(r.Messages, Message{Kind: Assistant, Content: strings.ToValidUTF8(string(a.text), "\uFFFD")})
-	}
+	r := Reply{Text: strings.ToValidUTF8(string(a.text), "\uFFFD"), Finish: a.finish, Usage: a.usage}
 	a.nameCalls()
 	for _, c := range a.calls {
 		args := strings.ToValidUTF8(string(c.args), "\uFFFD")
 		if strings.TrimSpace(args) == "" {
 			args = "{}" // how models call a tool without arguments
 		}
-		data := CallData{ID: c.id, Type: "function", Function: FunctionData{Name: c.name, Arguments: args}}
-		r.Calls = append(r.Calls, data)
-		r.Messages = append(r.Messages, Message{Kind: ToolCall, Content: CallSummary(c.name, args), Data: encode(data)})
+		r.Calls = append(r.Calls, NewCall(c.id, c.name, args))
 	}
 	return r
 }

@@ -1,7 +1,6 @@
 package llm
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -12,19 +11,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAssemblerMakesCanonicalMessages(t *testing.T) {
+func TestAssemblerMakesAReply(t *testing.T) {
 	tests := []struct {
 		name   string
 		deltas []Delta
 		want   Reply
 	}{{
-		name:   "nothing is no message",
+		name:   "nothing is no text",
 		deltas: []Delta{{Finish: FinishStop}},
 		want:   Reply{Finish: FinishStop},
 	}, {
-		name:   "pieces of text are one message, the last usage counts",
+		name:   "pieces of text are one, the last usage counts",
 		deltas: []Delta{{Text: "Hel"}, {Text: "lo", Usage: &Usage{1, 1}}, {Finish: FinishStop, Usage: &Usage{10, 2}}},
-		want:   Reply{Messages: []Message{{Kind: Assistant, Content: "Hello"}}, Finish: FinishStop, Usage: Usage{10, 2}},
+		want:   Reply{Text: "Hello", Finish: FinishStop, Usage: Usage{10, 2}},
 	}, {
 		name: "calls are in order of first appearance, whatever their index",
 		deltas: []Delta{
@@ -35,11 +34,7 @@ func TestAssemblerMakesCanonicalMessages(t *testing.T) {
 			{Finish: FinishTools},
 		},
 		want: Reply{
-			Messages: []Message{
-				{Kind: Assistant, Content: "text comes first"},
-				{Kind: ToolCall, Content: `ls(path=".")`, Data: json.RawMessage(`{"id":"x","type":"function","function":{"name":"ls","arguments":"{\"path\":\".\"}"}}`)},
-				{Kind: ToolCall, Content: `glob(pattern="*")`, Data: json.RawMessage(`{"id":"y","type":"function","function":{"name":"glob","arguments":"{\"pattern\":\"*\"}"}}`)},
-			},
+			Text: "text comes first",
 			Calls: []CallData{
 				{"x", "function", FunctionData{"ls", `{"path":"."}`}},
 				{"y", "function", FunctionData{"glob", `{"pattern":"*"}`}},
@@ -53,9 +48,8 @@ func TestAssemblerMakesCanonicalMessages(t *testing.T) {
 			{Finish: FinishTools},
 		},
 		want: Reply{
-			Messages: []Message{{Kind: ToolCall, Content: `(unnamed)()`, Data: json.RawMessage(`{"id":"x","type":"function","function":{"name":"","arguments":"{}"}}`)}},
-			Calls:    []CallData{{"x", "function", FunctionData{"", "{}"}}},
-			Finish:   FinishTools,
+			Calls:  []CallData{{"x", "function", FunctionData{"", "{}"}}},
+			Finish: FinishTools,
 		},
 	}, {
 		name: "a restart voids what came before",
@@ -65,7 +59,7 @@ func TestAssemblerMakesCanonicalMessages(t *testing.T) {
 			{Text: "whole"},
 			{Finish: FinishStop},
 		},
-		want: Reply{Messages: []Message{{Kind: Assistant, Content: "whole"}}, Finish: FinishStop},
+		want: Reply{Text: "whole", Finish: FinishStop},
 	}}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -57,6 +57,25 @@ type ResultData struct {
 	Success bool   `json:"success"`
 }
 
+// NewCall returns the data of a call, whose arguments are JSON text.
+func NewCall(id, name, arguments string) CallData {
+	return CallData{ID: id, Type: "function", Function: FunctionData{Name: name, Arguments: arguments}}
+}
+
+// CallMessage is the message of a call: the only one there is, for whoever makes
+// the call.
+func CallMessage(call CallData) Message {
+	return Message{Kind: ToolCall, Content: CallSummary(call.Function.Name, call.Function.Arguments), Data: encode(call)}
+}
+
+// ResultMessage is the message of what has come of a call, and the only one there
+// is. The name is the one by which the caller has called the tool.
+func ResultMessage(callID, name string, r tool.Result) Message {
+	return Message{Kind: ToolResult, Content: r.Summary(), Data: encode(ResultData{
+		CallID: callID, Name: name, Output: string(r.Envelope()), Success: r.Err == nil,
+	})}
+}
+
 // Request is what a model is asked.
 type Request struct {
 	Model    string // empty: the provider's default

@@ -26,7 +26,7 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 	if d.effect == Deny {
 		return
 	}
-	for _, f := range d.call.Files {
+	for _, f := range d.facts.Files {
 		if p.barFile(d, f); d.effect == Deny {
 			return
 		}
@@ -36,7 +36,7 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 	}
 	if command, _ := args.Text(d.entry.Capabilities.Exec); len(command) > maxArgument {
 		d.bar(From{Source: SourceDefault}, "command", fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
-			"write it to a file, and call bash with that file")
+			tool.Advise("write it to a file, and call bash with that file"))
 	}
 }
 
@@ -45,13 +45,13 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 const maxArgument = 128<<10 - 1
 
 // bar denies, and says what would change that.
-func (d *Decision) bar(from From, rule, reason, change string) {
+func (d *Decision) bar(from From, rule, reason string, change tool.Hint) {
 	d.by(Deny, from, rule, reason)
 	d.change, d.also = change, nil
 }
 
 // barFile denies a call because of a file that it names.
-func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
+func (p *Policy) barFile(d *Decision, f NamedFile) {
 	for _, h := range p.ceiling.Hidden {
 		if paths.In(f.Named, h.Value) || f.Path != "" && paths.In(f.Path, h.Value) {
 			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), Decider{Rule: "files.hidden", Source: h.From.Source, Origin: h.From.Origin}.takeAway())
@@ -60,13 +60,13 @@ func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 	}
 	masked := func(dir string) bool { return paths.In(f.Named, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	if slices.ContainsFunc(p.masked, masked) {
-		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), "no answer and no rule shows it to a tool")
+		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
 	m, seen := p.Sees(f.Named)
 	system := func(dir string) bool { return paths.In(f.Named, dir) && (m.Host == dir || !paths.In(m.Host, dir)) }
 	if slices.ContainsFunc(paths.SystemDirs(), system) {
-		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), "no answer and no rule shows it to a tool")
+		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
@@ -77,7 +77,7 @@ func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 		p.barUnseen(d, f)
 	case f.Path == "":
 		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Named, m.Host),
-			"name what it leads to, if tools are shown that")
+			tool.Advise("name what it leads to, if tools are shown that"))
 	case !writes:
 	case !m.Write && d.entry.Content != nil && d.entry.Content.Path == f.Arg:
 		_, _, from := p.ceiling.PermitsMount(Mount{Host: m.Host, Write: true})
@@ -86,7 +86,7 @@ func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 			d.bar(from, "files.directories", reason, Decider{Rule: "files.directories", Source: from.Source, Origin: from.Origin}.takeAway())
 			return
 		}
-		d.bar(From{Source: SourceDefault}, MountsRule, reason, fmt.Sprintf("%s says so; without that tools can change what is in it", m.Named))
+		d.bar(From{Source: SourceDefault}, MountsRule, reason, tool.Advise("%s says so; without that tools can change what is in it", m.Named))
 	default:
 		s, special := paths.Change(paths.Guest(f.Path))
 		closed := special && s.Care == paths.Closed
@@ -94,13 +94,13 @@ func (p *Policy) barFile(d *Decision, f tool.NamedFile) {
 			s, closed = paths.RepositorySpecial, true
 		}
 		if closed {
-			d.bar(From{Source: SourceDefault}, "closed "+s.Pattern, "it changes "+specialPath{paths.Guest(f.Path), s}.String(), paths.ClosedHint)
+			d.bar(From{Source: SourceDefault}, "closed "+s.Pattern, "it changes "+specialPath{paths.Guest(f.Path), s}.String(), tool.Advise(paths.ClosedHint))
 		}
 	}
 }
 
 // barUnseen denies a call because of a file that is in no mount.
-func (p *Policy) barUnseen(d *Decision, f tool.NamedFile) {
+func (p *Policy) barUnseen(d *Decision, f NamedFile) {
 	var dirs []string
 	for _, m := range p.mounts {
 		dirs = append(dirs, m.Host)
@@ -113,7 +113,7 @@ func (p *Policy) barUnseen(d *Decision, f tool.NamedFile) {
 		d.bar(from, "files.directories", reason, Decider{Rule: "files.directories", Source: from.Source, Origin: from.Origin}.takeAway())
 		return
 	}
-	d.bar(From{Source: SourceDefault}, MountsRule, reason, "--mount DIR, or DIR:ro, shows tools another directory")
+	d.bar(From{Source: SourceDefault}, MountsRule, reason, tool.Do(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
 }
 
 // barNetwork denies a call because of a URL that it names, or where it would ask
@@ -131,13 +131,13 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		if !denied {
 			continue
 		}
-		change := "no flag opens it"
-		if flag := denial.AllowFlag(); flag != "" {
-			change = "add " + flag
+		change := tool.Advise("no rule opens it")
+		if denial.Grant != nil {
+			change = tool.Advise("add ").And(tool.Do(tool.HintAllowHost, denial.Grant.String()))
 		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return string(l.From.Source) == denial.Source }); i >= 0 && denial.Rule == "" {
 			change = p.ceiling.Hosts[i].decider().takeAway()
 		} else if denial.Rule != "" {
-			change = fmt.Sprintf("take the rule %q away", denial.Rule)
+			change = tool.Advise("take the rule %q away", denial.Rule)
 		}
 		d.bar(From{Source: Source(denial.Source)}, "network", (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
 		return
@@ -155,9 +155,9 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 			return
 		}
 	}
-	change := "--allow-net HOST says who may be reached"
+	change := tool.Do(tool.HintAllowHost, "").And(tool.Advise(" says who may be reached"))
 	for _, l := range p.ceiling.Hosts {
-		change += fmt.Sprintf("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin)
+		change = change.And(tool.Advise("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin))
 	}
 	d.bar(From{Source: SourceSettings}, "network", "it reaches the network, and no host may be reached", change)
 }

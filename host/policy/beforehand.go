@@ -11,8 +11,9 @@ import (
 type AnswerError struct {
 	Rule  string // as it was written
 	Fault AnswerFault
-	Tool  string // by its own name; empty if there is none, or if the rule cannot be read
-	What  string // is wrong, in words
+	Tool  string    // by its own name; empty if there is none, or if the rule cannot be read
+	What  string    // is wrong, in words
+	Doubt tool.Hint // what is wrong, of FaultDoubt; the words are the program's
 	// Instead is the rule that would do, with COMMAND in the place of a command;
 	// empty if none is known.
 	Instead string
@@ -60,8 +61,8 @@ func ParseAnswer(text string, catalog *tool.Catalog) (Rule, error) {
 	if exec := entry.Capabilities.Exec; exec != "" && !names {
 		return wrong(FaultWhole, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, exec), "%s cannot be allowed as a whole: %s", r.Tool, Unconfined)
 	}
-	if doubt := r.Doubt(TierNone, catalog); doubt != "" {
-		return wrong(FaultDoubt, "", "%s", doubt)
+	if doubt := r.Doubt(TierNone, catalog); doubt != nil {
+		return r, &AnswerError{Rule: text, Fault: FaultDoubt, Tool: r.Tool, What: doubt.String(), Doubt: doubt}
 	}
 	if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
 		if len(names) == 0 {

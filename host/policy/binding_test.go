@@ -43,13 +43,13 @@ func TestARememberedAnswerHoldsForWhatItWasGivenFor(t *testing.T) {
 	} {
 		for origin, want := range map[tool.Origin][]string{tool.OriginBuiltin: c.builtin, tool.OriginFile: c.file} {
 			old := fresh(origin)
-			r, err := New(Options{}).Decide(call("w", `{}`), old).RuleFor(ScopeAlways)
+			r, err := New(Options{}).Decide(call("w", `{}`), old, Facts{}).RuleFor(ScopeAlways)
 			if err != nil {
 				t.Fatal(err)
 			}
 			e := fresh(origin)
 			c.change(e)
-			d := New(Options{Rules: []Rule{r}}).Decide(call("w", `{"command":"ls"}`), e)
+			d := New(Options{Rules: []Rule{r}}).Decide(call("w", `{"command":"ls"}`), e, Facts{})
 			if got := r.Bound.Changed(e); !slices.Equal(got, want) {
 				t.Errorf("%s of %s: %v, want %v", name, origin, got, want)
 			}
@@ -77,7 +77,7 @@ func TestScopesHoldWhereTheySay(t *testing.T) {
 	e := entry(t, "w", writes)
 	c := call("w", `{}`)
 	c.Turn = 3
-	d := p.Decide(c, e)
+	d := p.Decide(c, e, Facts{})
 	if got := d.Question().Scopes; !slices.Equal(got, []Scope{ScopeOnce, ScopeTurn, ScopeSession, ScopeProject, ScopeAlways}) {
 		t.Errorf("offered %v", got)
 	}
@@ -94,8 +94,8 @@ func TestScopesHoldWhereTheySay(t *testing.T) {
 		next := c
 		next.Turn++
 		for i, got := range []Effect{
-			New(Options{Project: "/work", Rules: []Rule{r}}).Decide(c, e).Effect(), New(Options{Project: "/work", Rules: []Rule{r}}).Decide(next, e).Effect(),
-			New(Options{Project: "/else", Rules: []Rule{r}}).Decide(c, e).Effect(),
+			New(Options{Project: "/work", Rules: []Rule{r}}).Decide(c, e, Facts{}).Effect(), New(Options{Project: "/work", Rules: []Rule{r}}).Decide(next, e, Facts{}).Effect(),
+			New(Options{Project: "/else", Rules: []Rule{r}}).Decide(c, e, Facts{}).Effect(),
 		} {
 			if got != want[i] {
 				t.Errorf("%s, case %d: %s, want %s", scope, i, got, want[i])
@@ -106,7 +106,7 @@ func TestScopesHoldWhereTheySay(t *testing.T) {
 		t.Error("once makes a rule")
 	}
 	c.Turn = 0
-	if _, err := p.Decide(c, e).RuleFor(ScopeTurn); err == nil {
+	if _, err := p.Decide(c, e, Facts{}).RuleFor(ScopeTurn); err == nil {
 		t.Error("a rule for the turn of a call outside of any")
 	}
 }
@@ -124,20 +124,20 @@ func TestWhatAnExplanationOffersWorks(t *testing.T) {
 		want   Explanation
 		change string
 	}{
-		"by risk":                 {Options{}, Explanation{Effect: "ask", Source: SourceDefault, Allow: "--allow w"}, "--allow w"},
+		"by risk":                 {Options{}, Explanation{Effect: "ask", Source: SourceDefault, Allow: "w"}, `add the rule "w"`},
 		"by the administrator":    {Options{Layers: []Layer{user, admin}, Rules: []Rule{flagged}}, Explanation{Effect: "deny", Source: SourceAdmin, Origin: "/etc/x:3"}, "only the administrator"},
 		"by the user":             {Options{Layers: []Layer{user}, Rules: []Rule{flagged}}, Explanation{Effect: "deny", Source: SourceUser, Origin: "u:1"}, "u:1"},
 		"asked by administrators": {Options{Layers: []Layer{asks}, Rules: []Rule{flagged}}, Explanation{Effect: "ask", Source: SourceAdmin, Origin: "/etc/x: require_confirmation"}, "administrator's"},
 		"allowed by a flag":       {Options{Rules: []Rule{flagged}}, Explanation{Effect: "allow", Source: SourceFlag}, ""},
 	} {
-		x := New(c.opts).Decide(call("w", `{}`), e).Explain()
+		x := New(c.opts).Decide(call("w", `{}`), e, Facts{}).Explain()
 		if x.Effect != c.want.Effect || x.Source != c.want.Source || x.Origin != c.want.Origin || x.Allow != c.want.Allow || !strings.Contains(x.Change, c.change) || x.Rule == "" || x.Reason == "" {
 			t.Errorf("%s: %+v", name, x)
 		}
 		if x.Allow != "" {
-			r := rule(t, strings.TrimPrefix(x.Allow, "--allow "), SourceFlag)
+			r := rule(t, x.Allow, SourceFlag)
 			c.opts.Rules = append(c.opts.Rules, r)
-			if d := New(c.opts).Decide(call("w", `{}`), e); d.Effect() != Allow {
+			if d := New(c.opts).Decide(call("w", `{}`), e, Facts{}); d.Effect() != Allow {
 				t.Errorf("%s: with %s it is %s", name, x.Allow, d.Effect())
 			}
 		}

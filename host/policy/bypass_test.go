@@ -19,7 +19,7 @@ func TestWhatBashReadsOtherwiseThanTheParserAsks(t *testing.T) {
 		"ls \\\r\nid", "ls a\r\n", "ls a\rb", "ls 'a\r\n'", "ls \r", "\rls", "ls a\x01b", "ls \x7f", "ls a\vb", "ls\fx", "ls \x1b[2K", "ls a\x00b",
 		"ls '" + strings.Repeat("(", 1001) + "'",
 	} {
-		d := New(Options{Rules: allowed}).Decide(call("bash", `{"command":`+quoteJSON(text)+`}`), entry(t, "bash", execs))
+		d := New(Options{Rules: allowed}).Decide(call("bash", `{"command":`+quoteJSON(text)+`}`), entry(t, "bash", execs), Facts{})
 		if d.Effect() != Ask {
 			t.Errorf("%q: %s (%s)", text, d.Effect(), d.Reason())
 		}
@@ -50,7 +50,7 @@ func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
 		"rbash -c x", "setarch x86_64 rm x", "bwrap rm x", "tmux new rm", "pypy3 x", "start-stop-daemon x", "run-parts x", "m4 x", "g++ x", "apt-get x",
 	} {
 		p := New(Options{Rules: []Rule{rule(t, "bash(command="+text+")", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
-		if d := p.Decide(call("bash", `{"command":`+quoteJSON(text)+`}`), entry(t, "bash", execs)); d.Effect() == Allow {
+		if d := p.Decide(call("bash", `{"command":`+quoteJSON(text)+`}`), entry(t, "bash", execs), Facts{}); d.Effect() == Allow {
 			t.Errorf("%q: %s (%s)", text, d.Effect(), d.Reason())
 		}
 		if words := command.Parse(text).Commands[0]; !command.RunsOthers(words) {
@@ -66,12 +66,12 @@ func TestAFileOfTheWorkspaceIsNeverRememberedAsAProgram(t *testing.T) {
 	} {
 		p := New(Options{Tier: 2, Project: "/work"})
 		c := call("bash", `{"command":`+quoteJSON(command)+`}`)
-		_, err := p.Decide(c, entry(t, "bash", execs)).RuleFor(ScopeAlways)
+		_, err := p.Decide(c, entry(t, "bash", execs), Facts{}).RuleFor(ScopeAlways)
 		if (err == nil) != want {
 			t.Errorf("%q: %v", command, err)
 		}
 		kept := rule(t, "bash(words:command="+command+")", SourceUser)
-		if d := New(Options{Tier: 2, Rules: []Rule{kept}}).Decide(c, entry(t, "bash", execs)); (d.Effect() == Allow) != want {
+		if d := New(Options{Tier: 2, Rules: []Rule{kept}}).Decide(c, entry(t, "bash", execs), Facts{}); (d.Effect() == Allow) != want {
 			t.Errorf("%q, written into a file: %s", command, d.Effect())
 		}
 	}
@@ -149,7 +149,7 @@ func TestArgumentsInDisguise(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Source = SourceFlag
-		d := New(Options{Rules: []Rule{r}}).Decide(call("w", c.args), entry(t, "w", caps))
+		d := New(Options{Rules: []Rule{r}}).Decide(call("w", c.args), entry(t, "w", caps), Facts{})
 		if d.Effect() != c.want {
 			t.Errorf("%s with %s: %s, want %s (%s)", c.rule, c.args, d.Effect(), c.want, d.Reason())
 		}
@@ -168,7 +168,7 @@ func TestPathsThatAreLeftOutAreTheWorkingDirectory(t *testing.T) {
 	for cwd, want := range map[string]Effect{"/work/src/x": Allow, "/work/src": Allow, "/work": Deny, "/etc": Deny} {
 		c := call("r", `{}`)
 		c.Cwd = cwd
-		if d := New(Options{Rules: []Rule{under}}).Decide(c, entry(t, "r", reads)); d.Effect() != want {
+		if d := New(Options{Rules: []Rule{under}}).Decide(c, entry(t, "r", reads), Facts{}); d.Effect() != want {
 			t.Errorf("in %s: %s, want %s", cwd, d.Effect(), want)
 		}
 	}
@@ -184,7 +184,7 @@ func TestAddressesInDisguise(t *testing.T) {
 		"http:/127.0.0.1/": Ask, "127.0.0.1:80": Ask, " http://127.0.0.1/": Ask, "http://127。0。0。1/": Ask,
 		"http://a.example/": Allow, "http://10.0.0.1/": Allow, "http://1a.example/": Allow, "http://a.example/127.0.0.1": Allow,
 	} {
-		d := New(Options{Rules: []Rule{denied}}).Decide(call("r", `{"path":`+quoteJSON(url)+`}`), entry(t, "r", reads))
+		d := New(Options{Rules: []Rule{denied}}).Decide(call("r", `{"path":`+quoteJSON(url)+`}`), entry(t, "r", reads), Facts{})
 		if d.Effect() != want {
 			t.Errorf("%s: %s, want %s", url, d.Effect(), want)
 		}
@@ -207,7 +207,7 @@ func TestDenialsOfWhatMustNotBeAllowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := New(Options{Rules: []Rule{git, rule(t, "bash(command=git push)", SourceFlag)}})
-	if d := p.Decide(call("bash", `{"command":"git push"}`), entry(t, "bash", execs)); d.Effect() != Deny {
+	if d := p.Decide(call("bash", `{"command":"git push"}`), entry(t, "bash", execs), Facts{}); d.Effect() != Deny {
 		t.Errorf("git push: %s", d.Effect())
 	}
 	for _, text := range []string{"", "(a=b)", "**", "a b", "*x", "bash(", "bash(command)", "w(nokind:a=b)"} {
@@ -221,7 +221,7 @@ func TestDenialsOfWhatMustNotBeAllowed(t *testing.T) {
 func TestNothingIsOfferedWhereEveryCallAsks(t *testing.T) {
 	asks := Layer{Source: SourceAdmin, Ceiling: Ceiling{Confirm: []Line{{From: From{SourceAdmin, "/etc/x: require_confirmation"}}}}}
 	for name, caps := range map[string]tool.Capabilities{"w": writes, "r": reads} {
-		d := New(Options{Layers: []Layer{asks}}).Decide(call(name, `{}`), entry(t, name, caps))
+		d := New(Options{Layers: []Layer{asks}}).Decide(call(name, `{}`), entry(t, name, caps), Facts{})
 		if q := d.Question(); d.Effect() != Ask || q.Allow != "" || len(q.Scopes) != 1 || d.Source() != SourceAdmin {
 			t.Errorf("%s: %s by %s, offered %q and %v", name, d.Effect(), d.Source(), q.Allow, q.Scopes)
 		}
@@ -241,11 +241,11 @@ func TestPatternsAreBounded(t *testing.T) {
 		rule string
 		want Effect
 	}{{"w(pattern:mode=a*)", Ask}, {"w(!pattern:mode=b*)", Ask}} {
-		if d := New(Options{Rules: []Rule{rule(t, c.rule, SourceFlag)}}).Decide(call("w", `{"mode":"`+long+`"}`), entry(t, "w", writes)); d.Effect() != c.want {
+		if d := New(Options{Rules: []Rule{rule(t, c.rule, SourceFlag)}}).Decide(call("w", `{"mode":"`+long+`"}`), entry(t, "w", writes), Facts{}); d.Effect() != c.want {
 			t.Errorf("%s of a long value: %s", c.rule, d.Effect())
 		}
 		denied := deny(rule(t, c.rule, SourceFlag))
-		if d := New(Options{Rules: []Rule{denied}}).Decide(call("w", `{"mode":"`+long+`"}`), entry(t, "w", reads)); d.Effect() != Ask {
+		if d := New(Options{Rules: []Rule{denied}}).Decide(call("w", `{"mode":"`+long+`"}`), entry(t, "w", reads), Facts{}); d.Effect() != Ask {
 			t.Errorf("%s denied, of a long value: %s", c.rule, d.Effect())
 		}
 	}
@@ -299,7 +299,7 @@ func TestADecisionTakesBoundedWork(t *testing.T) {
 		if c.tool != "" {
 			e = entry(t, c.tool, reads)
 		}
-		d := New(Options{Layers: c.layers, Rules: c.rules}).Decide(call(e.Name, `{"mode":"`+value+`","list":{"y":[1,2]}}`), e)
+		d := New(Options{Layers: c.layers, Rules: c.rules}).Decide(call(e.Name, `{"mode":"`+value+`","list":{"y":[1,2]}}`), e, Facts{})
 		if d.Effect() != c.want || c.by != "" && d.Source() != c.by {
 			t.Errorf("%s: %s by %s, want %s by %s (%.300s)", name, d.Effect(), d.Source(), c.want, c.by, d.Reason())
 		}

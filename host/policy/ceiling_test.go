@@ -143,7 +143,7 @@ func (w world) call() (tool.Call, *tool.Entry) {
 	if err != nil {
 		panic(err)
 	}
-	return tool.Call{ID: "c", Tool: e.Name, Args: data, Caller: tool.Caller(w.pick("agent", "person", "mcp")), Cwd: "/work", Earlier: w.IntN(4)}, e
+	return tool.Call{ID: "c", Tool: e.Name, Args: data, Caller: tool.Caller(w.pick("agent", "person", "mcp")), Cwd: "/work"}, e
 }
 
 // TestNoLayerWidensTheAdministrators: whatever the user, the project, the
@@ -176,7 +176,8 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 			Mounts: mounts, Rules: rules, Layers: layers, Network: wide, Tier: Tier(w.IntN(4)), ConfirmAll: w.IntN(4) == 0,
 			Limits: Limits{Timeout: time.Hour, MemoryBytes: 1 << 60, Fuel: 1 << 60, OutputBytes: 1 << 40, ExecTimeoutMax: time.Hour},
 		})
-		d := p.Decide(c, e)
+		facts := Facts{Earlier: w.IntN(4)}
+		d := p.Decide(c, e, facts)
 		switch d.Effect() {
 		case Allow:
 			allowed++
@@ -190,7 +191,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 			t.Fatalf("combination %d: %s\nadministrator: %+v\ncall: %s %s by %s of %+v\ndecision: %s by %s %q: %s", n, fmt.Sprintf(format, args...), admin,
 				c.Tool, c.Args, c.Caller, e.Module, d.Effect(), d.Source(), d.Rule(), d.Reason())
 		}
-		if must := plainEffect(admin, c, e, p.tier); d.Effect() > must {
+		if must := plainEffect(admin, c, facts, e, p.tier); d.Effect() > must {
 			fail("the administrator permits at most %s", must)
 		}
 		if d.Effect() == Deny {
@@ -275,7 +276,7 @@ func plainDirectory(values []string, dir string) string {
 
 // plainEffect is the most that the administrator's bounds let happen, as far as
 // the few words of these tests go.
-func plainEffect(c Ceiling, call tool.Call, e *tool.Entry, tier Tier) Effect {
+func plainEffect(c Ceiling, call tool.Call, facts Facts, e *tool.Entry, tier Tier) Effect {
 	builtin := e.Module.Origin == tool.OriginBuiltin
 	if !builtin && len(c.Signed) > 0 && e.Module.Signer == "" {
 		return Deny
@@ -298,7 +299,7 @@ func plainEffect(c Ceiling, call tool.Call, e *tool.Entry, tier Tier) Effect {
 	for _, r := range c.Rules {
 		if r.Tool != AnyTool && r.Tool != call.Tool || slices.Contains(r.Except, call.Tool) ||
 			len(r.Risks) > 0 && !slices.Contains(r.Risks, RiskOf(e.Capabilities)) || len(r.Callers) > 0 && !slices.Contains(r.Callers, call.Caller) ||
-			r.After > call.Earlier {
+			r.After > facts.Earlier {
 			continue
 		}
 		certain := true
@@ -384,12 +385,12 @@ func TestAnEmptyListPermitsNothing(t *testing.T) {
 		t.Error("a provider")
 	}
 	p := New(Options{Mounts: []Mount{{Host: "/work", Write: true}}, Layers: []Layer{{Source: SourceAdmin, Ceiling: c}}})
-	if g, err := p.Decide(call("r", `{}`), entry(t, "r", reads)).Grant(); err != nil || len(g.Mounts()) != 0 {
+	if g, err := p.Decide(call("r", `{}`), entry(t, "r", reads), Facts{}).Grant(); err != nil || len(g.Mounts()) != 0 {
 		t.Errorf("granted %v, %v", g.Mounts(), err)
 	}
 	e := entry(t, "r", nothing)
 	e.Module = &tool.Module{Digest: "d", Origin: tool.OriginFile, Signer: "s", Namespace: "n"}
-	if d := p.Decide(call("r", `{}`), e); d.Effect() != Deny || d.Source() != SourceAdmin {
+	if d := p.Decide(call("r", `{}`), e, Facts{}); d.Effect() != Deny || d.Source() != SourceAdmin {
 		t.Errorf("a module: %s by %s", d.Effect(), d.Source())
 	}
 }
@@ -418,7 +419,7 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 			map[string]bool{"10.1.2.3": false, "127.0.0.1": false, "a.example.com": false, "my.example.com": false}},
 	} {
 		p := New(Options{Network: user, Rules: []Rule{rule(t, "get", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Hosts: c.lists}}}})
-		g, err := p.Decide(call("get", "{}"), entry(t, "get", networks)).Grant()
+		g, err := p.Decide(call("get", "{}"), entry(t, "get", networks), Facts{}).Grant()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -441,7 +442,7 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 		ceiling := Ceiling{Hosts: []List{{[]string{"a.example.com"}, From{source, "f"}}}}
 		for _, host := range []string{"other.example", "10.1.2.3"} {
 			denial := denialOf(ceiling.Narrows(user).Decide(host, 443, network.HTTPS).Err())
-			if denial == nil || denial.Source != string(source) || denial.AllowFlag() != "" || !strings.Contains(denial.Error(), string(source)+"'s policy") {
+			if denial == nil || denial.Source != string(source) || denial.Grant != nil || !strings.Contains(denial.Error(), string(source)+"'s policy") {
 				t.Errorf("%s: %s: %v", source, host, denial)
 			}
 		}
@@ -479,7 +480,7 @@ func TestASwitchForbidsWhatAsksForIt(t *testing.T) {
 		for key, caps := range asked {
 			e := entry(t, "any", caps)
 			e.Module.Origin = tool.OriginFile
-			d := p.Decide(call("any", `{"command":"ls"}`), e)
+			d := p.Decide(call("any", `{"command":"ls"}`), e, Facts{})
 			forbidden := off == key || off == "tools.unheard_of"
 			if (d.Effect() == Deny) != forbidden || p.Hides(e, tool.CallerAgent) != forbidden || forbidden && !strings.Contains(d.Reason(), off) {
 				t.Errorf("%s off, and a tool that %q is about: %s: %s", off, key, d.Effect(), d.Reason())

@@ -33,7 +33,7 @@ func TestDangerousCommandsAskWhereARuleAllows(t *testing.T) {
 		"an administrator who asks":        {[]Rule{exact}, []Layer{admin(asked)}, Ask, SourceAdmin},
 		"where every call asks":            {[]Rule{exact}, []Layer{confirm}, Ask, SourceAdmin},
 	} {
-		d := New(Options{Tier: 2, Rules: c.rules, Layers: c.layers}).Decide(call("bash", `{"command":"rm x"}`), entry(t, "bash", execs))
+		d := New(Options{Tier: 2, Rules: c.rules, Layers: c.layers}).Decide(call("bash", `{"command":"rm x"}`), entry(t, "bash", execs), Facts{})
 		if d.Effect() != c.want || d.Source() != c.by {
 			t.Errorf("%s: %s by %s, want %s by %s", name, d.Effect(), d.Source(), c.want, c.by)
 		}
@@ -44,7 +44,7 @@ func TestDangerousCommandsAskWhereARuleAllows(t *testing.T) {
 			t.Errorf("%s: it says %q", name, d.Reason())
 		}
 		q := d.Question()
-		if len(q.Scopes) != 1 || (q.Allow == "--allow 'bash(command=rm x)'") != (c.by == SourceDefault) {
+		if len(q.Scopes) != 1 || (q.Allow == "bash(command=rm x)") != (c.by == SourceDefault) {
 			t.Errorf("%s: offered %v and %q", name, q.Scopes, q.Allow)
 		}
 		if g, err := d.Grant(); err == nil || g.g != nil {
@@ -61,15 +61,15 @@ func TestDangerousCommandsAskWhereARuleAllows(t *testing.T) {
 				rules = append(rules, r)
 			}
 		}
-		d := New(Options{Rules: rules}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs))
+		d := New(Options{Rules: rules}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs), Facts{})
 		if d.Effect() != want {
 			t.Errorf("%q: %s, want %s (%s)", command, d.Effect(), want, d.Reason())
 		}
 		flag := rule(t, "bash(command="+command+")", SourceFlag)
-		if d := New(Options{Rules: append(rules, flag)}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs)); d.Effect() != Allow {
+		if d := New(Options{Rules: append(rules, flag)}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs), Facts{}); d.Effect() != Allow {
 			t.Errorf("%q, to the letter: %s (%s)", command, d.Effect(), d.Reason())
 		}
-		if d := New(Options{Rules: rules}).Decide(call("w", `{"command":`+quoteJSON(command)+`}`), entry(t, "w", tool.Capabilities{})); d.Effect() != Allow {
+		if d := New(Options{Rules: rules}).Decide(call("w", `{"command":`+quoteJSON(command)+`}`), entry(t, "w", tool.Capabilities{}), Facts{}); d.Effect() != Allow {
 			t.Errorf("%q is no command of a tool that starts none: %s", command, d.Reason())
 		}
 	}

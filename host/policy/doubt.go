@@ -10,9 +10,9 @@ import (
 )
 
 // Doubt says why a rule, as it is written, speaks of no call or never counts;
-// empty if nothing of the kind is known. A tool or an argument counts as known
+// nil if nothing of the kind is known. A tool or an argument counts as known
 // if one of the catalogs has it.
-func (r Rule) Doubt(tier Tier, known ...*tool.Catalog) string {
+func (r Rule) Doubt(tier Tier, known ...*tool.Catalog) tool.Hint {
 	var entries []*tool.Entry
 	var names []string
 	for _, c := range known {
@@ -26,25 +26,25 @@ func (r Rule) Doubt(tier Tier, known ...*tool.Catalog) string {
 	if len(entries) == 0 {
 		for _, c := range known {
 			if e, ok := c.Find(r.Tool); ok {
-				return fmt.Sprintf("no tool of the name %q is known here; %q is what it is called in rules", r.Tool, e.Name)
+				return tool.Advise("no tool of the name %q is known here; %q is what it is called in rules", r.Tool, e.Name)
 			}
 		}
-		return fmt.Sprintf("no tool of the name %q is known here%s", r.Tool, meant(r.Tool, names))
+		return tool.Advise("no tool of the name %q is known here%s", r.Tool, meant(r.Tool, names))
 	}
 	for _, name := range r.Except {
 		if !slices.Contains(names, name) {
-			return fmt.Sprintf("no tool of the name %q is known here%s", name, meant(name, names))
+			return tool.Advise("no tool of the name %q is known here%s", name, meant(name, names))
 		}
 	}
 	for _, c := range r.Where {
 		if doubt := doubted(c, r.Tool, entries); doubt != "" {
-			return doubt
+			return tool.Advise("%s", doubt)
 		}
 	}
-	if r.Effect == Allow && !slices.ContainsFunc(entries, func(e *tool.Entry) bool { return r.inert(tier, e.Capabilities) == "" }) {
+	if r.Effect == Allow && !slices.ContainsFunc(entries, func(e *tool.Entry) bool { return r.inert(tier, e.Capabilities) == nil }) {
 		return r.inert(tier, entries[0].Capabilities)
 	}
-	return ""
+	return nil
 }
 
 // doubted is [Rule.Doubt] for a condition.
@@ -74,21 +74,22 @@ func meant(word string, known []string) string {
 	return ""
 }
 
-// inert says why a rule that allows a tool never counts; empty if it does. What
+// inert says why a rule that allows a tool never counts; nil if it does. What
 // it says of a command is all that there is, as long as nothing confines one.
-func (r *Rule) inert(tier Tier, asked tool.Capabilities) string {
+func (r *Rule) inert(tier Tier, asked tool.Capabilities) tool.Hint {
 	if asked.Exec == "" || r.Effect != Allow {
-		return ""
+		return nil
 	}
 	named := slices.ContainsFunc(r.Where, func(c match.Condition) bool {
 		return c.Arg() == asked.Exec && !c.Not() && (c.Kind() == match.Is || c.Kind() == match.Words)
 	})
 	switch {
 	case !named:
-		return fmt.Sprintf("it never counts: a rule that allows a process names the command, with %s=COMMAND or words:%s=COMMAND, and no other condition does that",
+		return tool.Advise("it never counts: a rule that allows a process names the command, with %s=COMMAND or words:%s=COMMAND, and no other condition does that",
 			asked.Exec, asked.Exec)
 	case r.remembered() && tier == TierNone:
-		return fmt.Sprintf("it does not count: nothing confines a process yet, so only --allow answers for one, for one run: --allow '%s(%s=COMMAND)'", r.Tool, asked.Exec)
+		return tool.Advise("it does not count: nothing confines a process yet, so only ").And(tool.Do(tool.HintAllow, ""),
+			tool.Advise(" answers for one, for one run: "), tool.Do(tool.HintAllow, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, asked.Exec)))
 	}
-	return ""
+	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy/match"
-	"github.com/stockade-dev/stockade/host/shellword"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Explanation is a decision as data: what a denial carries, what the log keeps
@@ -22,7 +22,9 @@ type Explanation struct {
 	Also []Decider `json:"also,omitempty"`
 	// Change is the smallest change that would allow the call, in words.
 	Change string `json:"change,omitempty"`
-	// Allow is the flag that would; empty where none does.
+	// Hint is Change, not in words yet.
+	Hint tool.Hint `json:"-"`
+	// Allow is the rule that would; empty where none does.
 	Allow string `json:"allow,omitempty"`
 }
 
@@ -30,50 +32,51 @@ type Explanation struct {
 func (d Decision) Explain() Explanation {
 	x := Explanation{
 		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.rule, Source: d.source, Origin: d.origin, Reason: d.reason,
-		Also: d.also, Allow: d.allowFlag(),
+		Also: d.also, Allow: d.allow(),
 	}
 	switch {
 	case d.effect == Allow:
 	case x.Allow != "":
-		x.Change = "answer yes, or add " + x.Allow
-	case d.change != "":
-		x.Change = d.change
-	case d.effect == Ask && len(d.special()) > 0:
-		x.Change = "answer yes"
-	case d.effect == Ask && d.source == SourceDefault:
-		x.Change = "answer yes"
+		x.Hint = tool.Advise("answer yes, or add ").And(tool.Do(tool.HintAllow, x.Allow))
+	case d.change != nil:
+		x.Hint = d.change
+	case d.effect == Ask && (len(d.special()) > 0 || d.source == SourceDefault):
+		x.Hint = tool.Advise("answer yes")
 	case d.effect == Ask:
-		x.Change = "answer yes; " + d.unasked()
+		x.Hint = tool.Advise("answer yes; ").And(d.unasked())
 	default:
-		x.Change = d.takeAway()
+		x.Hint = d.takeAway()
 	}
+	x.Change = x.Hint.String()
 	return x
 }
 
 // unasked says how not to be asked about such a call any more.
-func (d Decision) unasked() string {
+func (d Decision) unasked() tool.Hint {
 	if d.source == SourceAdmin {
-		return "that it asks is the administrator's: " + d.origin
+		return tool.Advise("that it asks is the administrator's: %s", d.origin)
 	}
-	without := d.policy.decide(d.call, d.entry, Allow)
+	without := d.policy.decide(d.call, d.entry, d.facts, Allow)
 	switch {
 	case without.effect == Allow:
-		return "to be asked no more, " + d.takeAway()
+		return tool.Advise("to be asked no more, ").And(d.takeAway())
 	case len(d.also) == 0:
-		return "without " + d.decider().String() + " it would ask all the same: " + without.reason
+		return tool.Advise("without %s it would ask all the same: %s", d.decider(), without.reason)
 	}
-	return "without the rules that ask it would ask all the same: " + without.reason
+	return tool.Advise("without the rules that ask it would ask all the same: %s", without.reason)
 }
 
 // takeAway says what to do about every rule and bound that decides.
-func (d Decision) takeAway() string {
-	change := []string{d.decider().takeAway()}
+func (d Decision) takeAway() tool.Hint {
+	out := d.decider().takeAway()
+	said := []string{out.String()}
 	for _, o := range d.also {
-		if c := o.takeAway(); !slices.Contains(change, c) {
-			change = append(change, c)
+		if c := o.takeAway(); !slices.Contains(said, c.String()) {
+			said = append(said, c.String())
+			out = out.And(tool.Advise("; and "), c)
 		}
 	}
-	return strings.Join(change, "; and ")
+	return out
 }
 
 // String names the rule, its layer and where it is written.
@@ -86,36 +89,22 @@ func (r Decider) String() string {
 }
 
 // takeAway says what to change so that the rule does not decide.
-func (r Decider) takeAway() string {
+func (r Decider) takeAway() tool.Hint {
 	switch {
 	case r.Calls > 0 && r.Source == SourceAdmin:
-		return "begin another session; only the administrator can permit more calls: " + r.Origin
+		return tool.Advise("begin another session; only the administrator can permit more calls: %s", r.Origin)
 	case r.Calls > 0:
-		return "begin another session, or permit more calls: " + r.Origin
+		return tool.Advise("begin another session, or permit more calls: %s", r.Origin)
 	case r.Source == SourceSettings:
-		return fmt.Sprintf("set %s = true: %s", r.Rule, r.Origin)
+		return tool.Advise("set %s = true: %s", r.Rule, r.Origin)
 	case r.Source == SourceAdmin:
-		return "only the administrator can: " + r.Origin
+		return tool.Advise("only the administrator can: %s", r.Origin)
 	case r.Source == SourceFlag:
-		if word, ok := shellword.Quote(r.Rule); ok {
-			return "leave out --deny " + word
-		}
-		return "leave out --deny " + r.Rule
+		return tool.Advise("leave out ").And(tool.Do(tool.HintUndeny, r.Rule))
 	case r.Origin != "":
-		return fmt.Sprintf("take the rule %q away: %s", r.Rule, r.Origin)
+		return tool.Advise("take the rule %q away: %s", r.Rule, r.Origin)
 	}
-	return fmt.Sprintf("take the rule %q of the layer %s away", r.Rule, r.Source)
-}
-
-// allowRule is the smallest rule that would allow the call, if a rule can.
-func (d Decision) allowRule() (Rule, bool) {
-	if d.policy == nil || d.effect != Ask || d.floor {
-		return Rule{}, false
-	}
-	if len(d.special()) > 0 {
-		return d.namedRule()
-	}
-	return d.answer(), true
+	return tool.Advise("take the rule %q of the layer %s away", r.Rule, r.Source)
 }
 
 // answer is the smallest rule about the call.
@@ -134,17 +123,21 @@ func (d Decision) answer() Rule {
 	return r
 }
 
-// allowFlag is what a person adds to the command line to allow the call; empty
-// where no flag can. It is for bash and zsh where the command holds what does not
-// show, and else for any shell.
-func (d Decision) allowFlag() string {
-	r, ok := d.allowRule()
-	if !ok {
+// allow is the text of the smallest rule that would allow the call; empty where no
+// rule can, or none that could be typed.
+func (d Decision) allow() string {
+	if d.policy == nil || d.effect != Ask || d.floor {
 		return ""
 	}
-	word, ok := shellword.Quote(r.String())
-	if !ok {
-		return ""
+	r := d.answer()
+	if len(d.special()) > 0 {
+		var ok bool
+		if r, ok = d.namedRule(); !ok {
+			return ""
+		}
 	}
-	return "--allow " + word
+	if text := r.String(); !strings.Contains(text, "\x00") {
+		return text
+	}
+	return ""
 }

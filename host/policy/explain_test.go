@@ -37,10 +37,10 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 	}{
 		{name: "two denials", tool: "bash", args: `{"command":"ls"}`, effect: Deny,
 			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{denial("bash", SourceFlag, ""), denial("bash", SourceEnv, "STOCKADE_DENY")}}}},
-			says:   []string{`take the rule "bash" away: STOCKADE_DENY; and leave out --deny bash`}},
+			says:   []string{`take the rule "bash" away: STOCKADE_DENY; and leave out the denial of "bash" of this run`}},
 		{name: "a bound and a denial", tool: "bash", args: `{"command":"ls"}`, effect: Deny,
 			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{denial("bash", SourceFlag, "")}, Off: []Line{{ExecKey, From{SourceSettings, "environment"}}}}}},
-			says:   []string{"set tools.exec = true: environment; and leave out --deny bash"}},
+			says:   []string{`set tools.exec = true: environment; and leave out the denial of "bash" of this run`}},
 		{name: "a question that stays", tool: "file_write", args: `{"path":"a"}`, effect: Ask,
 			layers: []Layer{{Ceiling: Ceiling{Rules: []Rule{asks}}}},
 			says:   []string{`without the user rule "file_write": p.toml:1 it would ask all the same: it changes files`}, not: "asked no more"},
@@ -58,9 +58,7 @@ func TestAnExplanationNamesEverythingThatDecides(t *testing.T) {
 			says:   []string{"the calls of file_read in this session are used up, 3 of 3", "begin another session, or permit more calls: p.toml: tools.file_read.calls"}, not: "says deny"},
 	} {
 		e := entry(t, c.tool, map[string]tool.Capabilities{"bash": execs, "file_write": writes, "file_read": reads}[c.tool])
-		call := call(c.tool, c.args)
-		call.Earlier = c.used
-		x := New(Options{Layers: c.layers}).Decide(call, e).Explain()
+		x := New(Options{Layers: c.layers}).Decide(call(c.tool, c.args), e, Facts{Earlier: c.used}).Explain()
 		text := x.Reason + "\n" + x.Change
 		for _, want := range c.says {
 			if !strings.Contains(text, want) {
@@ -84,14 +82,14 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	dirs := func(names ...string) []Layer {
 		return admin(Ceiling{Directories: []List{{Values: names, From: from("files.directories")}}})
 	}
-	at := func(named string) tool.NamedFile { return tool.NamedFile{Arg: "path", Named: named, Path: named} }
-	file := func(named string) []tool.NamedFile { return []tool.NamedFile{at(named)} }
+	at := func(named string) NamedFile { return NamedFile{Arg: "path", Named: named, Path: named} }
+	file := func(named string) []NamedFile { return []NamedFile{at(named)} }
 	saves := tool.Capabilities{Files: tool.FilesWrite, Network: tool.NetworkHTTP}
 	const theirs = "only the administrator can: /etc/p.toml: "
 	for name, c := range map[string]struct {
 		caps   tool.Capabilities
 		args   string
-		files  []tool.NamedFile
+		files  []NamedFile
 		layers []Layer
 		net    []string // what the person allows
 		masked string
@@ -103,39 +101,39 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		"a file":                              {caps: reads, files: file("/work/a"), want: Allow},
 		"the mount":                           {caps: reads, files: file("/work"), want: Allow},
 		"what leads to it":                    {caps: reads, files: file("/"), want: Allow},
-		"a name that begins like it":          {caps: reads, files: file("/workshop"), denied: true, says: "is in no directory that tools are shown; those are /work, /ro; --mount DIR"},
-		"elsewhere":                           {caps: reads, files: file("/etc/x"), denied: true, says: "--mount DIR, or DIR:ro, shows", not: "administrator"},
-		"elsewhere, to write":                 {caps: writes, files: file("/etc/x"), denied: true, says: "--mount DIR"},
-		"the second file":                     {caps: reads, files: []tool.NamedFile{at("/work/a"), at("/etc/x")}, denied: true, says: "/etc/x"},
-		"elsewhere, which nobody may mount":   {caps: reads, files: file("/etc/x"), layers: dirs("/work"), denied: true, says: theirs + "files.directories", not: "--mount"},
-		"the workspace, which nobody may":     {caps: reads, files: file("/work/a"), layers: dirs("/srv"), denied: true, says: theirs + "files.directories", not: "--mount"},
-		"a link that leads out":               {caps: reads, files: []tool.NamedFile{{Arg: "path", Named: "/work/l"}}, denied: true, says: "link leads from"},
-		"hidden":                              {caps: reads, files: file("/work/h/x"), layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs + "files.hidden", not: "--mount"},
-		"hidden, by a link":                   {caps: reads, files: []tool.NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/h"}}, layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs},
-		"ours":                                {caps: reads, files: file("/work/.cfg/a"), masked: "/work/.cfg", denied: true, says: "no answer and no rule", not: "--mount"},
-		"ours, elsewhere":                     {caps: reads, files: file("/home/.cfg/a"), masked: "/home/.cfg", denied: true, says: "no answer and no rule", not: "--mount"},
-		"the kernel's":                        {caps: reads, files: file("/proc/self/environ"), denied: true, says: "no answer and no rule", not: "--mount"},
+		"a name that begins like it":          {caps: reads, files: file("/workshop"), denied: true, says: "is in no directory that tools are shown; those are /work, /ro; a mount shows"},
+		"elsewhere":                           {caps: reads, files: file("/etc/x"), denied: true, says: "a mount shows tools another directory", not: "administrator"},
+		"elsewhere, to write":                 {caps: writes, files: file("/etc/x"), denied: true, says: "a mount shows"},
+		"the second file":                     {caps: reads, files: []NamedFile{at("/work/a"), at("/etc/x")}, denied: true, says: "/etc/x"},
+		"elsewhere, which nobody may mount":   {caps: reads, files: file("/etc/x"), layers: dirs("/work"), denied: true, says: theirs + "files.directories", not: "a mount shows"},
+		"the workspace, which nobody may":     {caps: reads, files: file("/work/a"), layers: dirs("/srv"), denied: true, says: theirs + "files.directories", not: "a mount shows"},
+		"a link that leads out":               {caps: reads, files: []NamedFile{{Arg: "path", Named: "/work/l"}}, denied: true, says: "link leads from"},
+		"hidden":                              {caps: reads, files: file("/work/h/x"), layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs + "files.hidden", not: "a mount shows"},
+		"hidden, by a link":                   {caps: reads, files: []NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/h"}}, layers: admin(Ceiling{Hidden: []Line{{"/work/h", from("files.hidden")}}}), denied: true, says: theirs},
+		"ours":                                {caps: reads, files: file("/work/.cfg/a"), masked: "/work/.cfg", denied: true, says: "no answer and no rule", not: "a mount shows"},
+		"ours, elsewhere":                     {caps: reads, files: file("/home/.cfg/a"), masked: "/home/.cfg", denied: true, says: "no answer and no rule", not: "a mount shows"},
+		"the kernel's":                        {caps: reads, files: file("/proc/self/environ"), denied: true, says: "no answer and no rule", not: "a mount shows"},
 		"read-only":                           {caps: writes, files: file("/ro/a"), denied: true, says: "--mount /ro:ro says so; without that", not: "administrator"},
 		"read-only, to read":                  {caps: reads, files: file("/ro/a"), want: Allow},
-		"read-only, the administrator's word": {caps: writes, files: file("/work/a"), layers: dirs("/work:ro"), denied: true, says: theirs + "files.directories", not: "--mount"},
+		"read-only, the administrator's word": {caps: writes, files: file("/work/a"), layers: dirs("/work:ro"), denied: true, says: theirs + "files.directories", not: "a mount shows"},
 		"a hook":                              {caps: writes, files: file("/work/.git/hooks/x"), denied: true, says: "git hooks: git runs what it names, as you; no tool changes it", not: "answer yes"},
-		"a hook, by a link":                   {caps: writes, files: []tool.NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/.git/hooks/x"}}, denied: true, says: "git hooks"},
+		"a hook, by a link":                   {caps: writes, files: []NamedFile{{Arg: "path", Named: "/work/l", Path: "/work/.git/hooks/x"}}, denied: true, says: "git hooks"},
 		"a hook, to read":                     {caps: reads, files: file("/work/.git/hooks/x"), want: Allow},
-		"a repository of another name":        {caps: writes, files: []tool.NamedFile{{Arg: "path", Named: "/work/r/config", Path: "/work/r/config", InRepository: true}}, denied: true, says: "no tool changes it"},
+		"a repository of another name":        {caps: writes, files: []NamedFile{{Arg: "path", Named: "/work/r/config", Path: "/work/r/config", InRepository: true}}, denied: true, says: "no tool changes it"},
 
-		"nobody is allowed":                       {caps: networks, want: Deny, says: "no host may be reached; --allow-net HOST says who"},
+		"nobody is allowed":                       {caps: networks, want: Deny, says: "no host may be reached; a rule of the network says who"},
 		"nobody, of a tool that writes":           {caps: saves, want: Deny, says: "no host may be reached"},
 		"somebody":                                {caps: networks, net: []string{"a.example"}, want: Ask},
-		"nobody is permitted":                     {caps: networks, net: []string{"a.example"}, layers: hosts(), want: Deny, says: theirs + "network.hosts", not: "--allow-net"},
-		"nobody who is permitted":                 {caps: networks, layers: hosts("b.example"), want: Deny, says: "--allow-net HOST says who may be reached; the administrator permits b.example: /etc/p.toml: network.hosts"},
+		"nobody is permitted":                     {caps: networks, net: []string{"a.example"}, layers: hosts(), want: Deny, says: theirs + "network.hosts", not: "a rule of the network"},
+		"nobody who is permitted":                 {caps: networks, layers: hosts("b.example"), want: Deny, says: "a rule of the network says who may be reached; the administrator permits b.example: /etc/p.toml: network.hosts"},
 		"others than are permitted":               {caps: networks, net: []string{"a.example", "10.0.0.0/8:*"}, layers: hosts("b.example", "*.a.example", "11.0.0.1"), want: Deny, says: "permits b.example, *.a.example, 11.0.0.1"},
 		"some of those that are permitted":        {caps: networks, net: []string{"*.a.example"}, layers: hosts("x.a.example"), want: Ask},
 		"addresses that are permitted":            {caps: networks, net: []string{"10.0.0.0/8:*"}, layers: hosts("10.0.0.1"), want: Ask},
 		"a URL":                                   {caps: networks, args: `{"url":"https://a.example/x"}`, net: []string{"a.example"}, want: Ask},
-		"a URL of another":                        {caps: networks, args: `{"url":"https://b.example/x"}`, net: []string{"a.example"}, denied: true, says: "no connection to https://b.example:443: no rule allows it; add --allow-net b.example"},
-		"a URL that is not permitted":             {caps: networks, args: `{"page_URL":"https://b.example/x"}`, net: []string{"a.example"}, layers: hosts("a.example"), denied: true, says: theirs + "network.hosts", not: "allow-net"},
-		"a URL that is allowed and not permitted": {caps: networks, args: `{"url":"https://b.example/x"}`, net: []string{"b.example", "a.example"}, layers: hosts("a.example"), denied: true, says: theirs, not: "allow-net"},
-		"a URL of this machine":                   {caps: networks, args: `{"url":"http://127.0.0.1:8080/"}`, net: []string{"a.example"}, layers: hosts("a.example"), denied: true, says: theirs, not: "allow-net"},
+		"a URL of another":                        {caps: networks, args: `{"url":"https://b.example/x"}`, net: []string{"a.example"}, denied: true, says: `no connection to https://b.example:443: no rule allows it; add the rule "b.example" of the network`},
+		"a URL that is not permitted":             {caps: networks, args: `{"page_URL":"https://b.example/x"}`, net: []string{"a.example"}, layers: hosts("a.example"), denied: true, says: theirs + "network.hosts", not: "of the network"},
+		"a URL that is allowed and not permitted": {caps: networks, args: `{"url":"https://b.example/x"}`, net: []string{"b.example", "a.example"}, layers: hosts("a.example"), denied: true, says: theirs, not: "of the network"},
+		"a URL of this machine":                   {caps: networks, args: `{"url":"http://127.0.0.1:8080/"}`, net: []string{"a.example"}, layers: hosts("a.example"), denied: true, says: theirs, not: "of the network"},
 		"what is no URL":                          {caps: networks, args: `{"url":"b.example"}`, net: []string{"a.example"}, want: Ask},
 		"a URL, of a tool without a network":      {caps: writes, args: `{"url":"https://b.example/x"}`, want: Ask},
 
@@ -154,9 +152,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 		}
 		for _, rules := range [][]Rule{nil, {rule(t, text, SourceFlag)}} {
 			opts.Rules = rules
-			call := call("w", cmp.Or(c.args, "{}"))
-			call.Files = c.files
-			d := New(opts).Decide(call, e)
+			d := New(opts).Decide(call("w", cmp.Or(c.args, "{}")), e, Facts{Files: c.files})
 			want := c.want
 			if rules != nil && c.denied {
 				want = Deny
@@ -183,10 +179,10 @@ func TestAnExplanationForeseesChanges(t *testing.T) {
 	e := entry(t, "w", writes)
 	e.Content = &tool.Content{Path: "path"}
 	call := call("w", `{"path":".vscode/tasks.json"}`)
-	call.Files = []tool.NamedFile{{Arg: "path", Named: "/work/.vscode/tasks.json", Path: "/work/.vscode/tasks.json"}}
+	facts := Facts{Files: []NamedFile{{Arg: "path", Named: "/work/.vscode/tasks.json", Path: "/work/.vscode/tasks.json"}}}
 	for text, want := range map[string]Effect{"w": Ask, "w(path=.vscode/tasks.json)": Allow} {
-		d := New(Options{Mounts: []Mount{{Host: "/work", Write: true}}, Rules: []Rule{rule(t, text, SourceFlag)}}).Decide(call, e).Foreseen()
-		if x := d.Explain(); d.Effect() != want || want == Ask && x.Allow != "--allow 'w(path=.vscode/tasks.json)'" {
+		d := New(Options{Mounts: []Mount{{Host: "/work", Write: true}}, Rules: []Rule{rule(t, text, SourceFlag)}}).Decide(call, e, facts).Foreseen()
+		if x := d.Explain(); d.Effect() != want || want == Ask && x.Allow != "w(path=.vscode/tasks.json)" {
 			t.Errorf("%s: %+v", text, x)
 		}
 	}

@@ -126,18 +126,18 @@ func (g Grant) Limits() Limits {
 }
 
 // Raise goes on with a hint about a limit, which is so much now: where more can be
-// had, or who permits no more. The key is that in agent.toml.
-func (g Grant) Raise(key string, now uint64) string {
+// had, or who permits no more. The key is that of the limit in the settings.
+func (g Grant) Raise(key string, now uint64) tool.Hint {
 	if g.g == nil {
-		return ""
+		return nil
 	}
 	if most, ok := g.g.most[key]; ok && now >= uint64(most.Value) {
-		return fmt.Sprintf("; no more than %s is permitted for %s: %s", most, key, most.From)
+		return tool.Advise("; no more than %s is permitted for %s: %s", most, key, most.From)
 	}
 	if from := g.g.set[key]; from != "" {
-		return fmt.Sprintf(", or raise %s where it is set: %s", key, from)
+		return tool.Advise(", or raise %s where it is set: %s", key, from)
 	}
-	return fmt.Sprintf(", or raise %s in your own agent.toml", key)
+	return tool.Advise(", or raise %s in ", key).And(tool.Do(tool.HintSettings, ""))
 }
 
 // Drawing returns the grant for a call whose fuel comes out of these budgets

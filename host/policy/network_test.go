@@ -41,7 +41,7 @@ var networks = tool.Capabilities{Network: tool.NetworkHTTP}
 func TestToolsThatUseTheNetwork(t *testing.T) {
 	p := New(Options{Network: networkOf(t, "a.example")})
 	e := entry(t, "get", networks)
-	d := p.Decide(call("get", "{}"), e)
+	d := p.Decide(call("get", "{}"), e, Facts{})
 	q := d.Question()
 	if d.Effect() != Ask || d.Risk() != RiskHigh || d.Reason() != "it reaches the network" || q.Warning != exfiltrates || len(q.Scopes) != 3 {
 		t.Errorf("it is %s, %s (%s), asked as %+v", d.Effect(), d.Risk(), d.Reason(), q)
@@ -50,7 +50,7 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 		t.Error("it can run before the answer")
 	}
 	writer := entry(t, "save", tool.Capabilities{Files: tool.FilesWrite, Network: tool.NetworkHTTP})
-	if d := p.Decide(call("save", "{}"), writer); d.CanRehearse() || d.OnlyChanges() || RiskOf(writer.Capabilities) != RiskHigh {
+	if d := p.Decide(call("save", "{}"), writer, Facts{}); d.CanRehearse() || d.OnlyChanges() || RiskOf(writer.Capabilities) != RiskHigh {
 		t.Error("one that writes, too, can run before the answer")
 	}
 	if g := granted(t, p, call("get", "{}"), e); g.Network() == nil || g.Network().Decide("a.example", 443, network.HTTPS).Err() != nil {
@@ -59,7 +59,7 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 	if g := granted(t, p, call("bash", `{"command":"x"}`), entry(t, "bash", execs)); g.Network() != nil {
 		t.Error("a tool that did not ask for the network gets it")
 	}
-	g, err := New(Options{Rules: []Rule{rule(t, "get", SourceFlag)}}).Decide(call("get", "{}"), e).Grant()
+	g, err := New(Options{Rules: []Rule{rule(t, "get", SourceFlag)}}).Decide(call("get", "{}"), e, Facts{}).Grant()
 	denial := denialOf(g.Network().Decide("a.example", 443, network.HTTPS).Err())
 	if err != nil || denial == nil || denial.Grant == nil {
 		t.Errorf("without a network, the denial is %v", denial)
@@ -114,12 +114,12 @@ func TestOtherWaysToWriteAnAddressAreNotAllowed(t *testing.T) {
 		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[0:0:0:0:0:ffff:7f00:0001]", "127\u30020\u30020\u30021", "\uff11\uff12\uff17.0.0.1", "127%2e0.0.1",
 	} {
 		for _, url := range []string{"http://" + host + "/", "http://" + host + ":80/x?y"} {
-			if d := p.Decide(call("get", fmt.Sprintf(`{"url":%q}`, url)), entry(t, "get", networks)); d.Effect() == Allow {
+			if d := p.Decide(call("get", fmt.Sprintf(`{"url":%q}`, url)), entry(t, "get", networks), Facts{}); d.Effect() == Allow {
 				t.Errorf("%s is allowed: %s", url, d.Reason())
 			}
 		}
 	}
-	if d := p.Decide(call("get", `{"url":"http://127.0.0.2/"}`), entry(t, "get", networks)); d.Effect() != Allow {
+	if d := p.Decide(call("get", `{"url":"http://127.0.0.2/"}`), entry(t, "get", networks), Facts{}); d.Effect() != Allow {
 		t.Errorf("another address: %s, %s", d.Effect(), d.Reason())
 	}
 }

@@ -99,11 +99,29 @@ func (p *Policy) Ceiling() Ceiling { return p.ceiling }
 // Limits are those of every call, the defaults filled in.
 func (p *Policy) Limits() Limits { return p.limits }
 
+// Facts is what is known of a call beside what its caller says.
+type Facts struct {
+	Earlier int         // calls of the tool that came before it in the session
+	Files   []NamedFile // that arguments name, see [PathArgs], with what was found out
+}
+
+// NamedFile is a file or directory that an argument names, there or not.
+type NamedFile struct {
+	Arg   string // its name, or a JSON pointer
+	Named string // absolute and clean, as words tell
+	// Path is where that is on the host, without links; empty where no mount
+	// shows it, or a link leads out of the mount.
+	Path         string
+	Regular      bool // it is there, and a regular file
+	InRepository bool // it belongs to a git repository that is not called .git
+}
+
 // Decision is the answer to one call. It is made by [Policy.Decide] only.
 type Decision struct {
 	policy *Policy
 	call   tool.Call
 	entry  *tool.Entry
+	facts  Facts
 
 	work   *match.Work
 	effect Effect
@@ -121,7 +139,7 @@ type Decision struct {
 	calls  int       // so many are permitted, and used up
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
-	change         string        // what would change a decision that no rule makes
+	change         tool.Hint     // what would change a decision that no rule makes
 }
 
 // Effect is allow, ask or deny.
@@ -160,14 +178,14 @@ func (d Decision) secretNames() string {
 // does a call that names a file which looks like a secret, but for a rule that
 // names it too. What could only fail is denied. It looks at nothing but what it
 // is given.
-func (p *Policy) Decide(call tool.Call, entry *tool.Entry) Decision {
-	return p.decide(call, entry, Ask)
+func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision {
+	return p.decide(call, entry, facts, Ask)
 }
 
 // decide leaves rules that ask out where least is Allow: to tell what would be
 // without them.
-func (p *Policy) decide(call tool.Call, entry *tool.Entry, least Effect) Decision {
-	d := Decision{policy: p, call: call, entry: entry, work: match.NewWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
+func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
+	d := Decision{policy: p, call: call, entry: entry, facts: facts, work: match.NewWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if bounds := p.bounded(&d); len(bounds) > 0 {
 		ruled := d
 		p.ruled(&ruled, d.args(), Ask)
@@ -270,12 +288,12 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 		if best >= 0 && (r.Effect > bestEffect || i == best) {
 			return // it could not win
 		}
-		t := r.matches(p, &d.call, args, d.entry, d.risk)
+		t := r.matches(d, args)
 		if t == match.No || t == match.Unsure && r.Effect == Allow {
 			if p.outgrown(r, d, args) {
 				d.stale = append(d.stale, *r)
 			}
-			if r.inert(p.tier, d.entry.Capabilities) != "" && r.speaks(p, &d.call, args, d.entry, d.risk) == match.Yes &&
+			if r.inert(p.tier, d.entry.Capabilities) != nil && r.speaks(d, args) == match.Yes &&
 				!slices.ContainsFunc(d.inert, func(o Rule) bool { return o.identity() == r.identity() }) {
 				d.inert = append(d.inert, *r)
 			}
@@ -379,7 +397,7 @@ func (p *Policy) outgrown(r *Rule, d *Decision, args *match.Arguments) bool {
 	}
 	before := *r
 	before.Secrets = d.secretNames()
-	return before.matches(p, &d.call, args, d.entry, d.risk) == match.Yes
+	return before.matches(d, args) == match.Yes
 }
 
 // maxDeciding is how many rules that decide the same are named.
@@ -451,7 +469,7 @@ func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 		for _, i := range p.index.Plain(of) {
 			r := &p.rules[i]
 			if r.Effect == Deny && len(r.Where) == 0 && r.After == 0 && r.Turn == 0 && (r.Bound.Module == "" || p.holds(&r.Bound, entry)) &&
-				r.matches(p, &d.call, d.args(), entry, d.risk) == match.Yes {
+				r.matches(&d, d.args()) == match.Yes {
 				return true
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/network"
-	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -57,7 +55,7 @@ func ask(r Rule) Rule  { r.Effect = Ask; return r }
 // granted is a grant that was asked for and answered with yes.
 func granted(t testing.TB, p *Policy, c tool.Call, e *tool.Entry) Grant {
 	t.Helper()
-	g, err := p.Decide(c, e).Approve(Answer{Allow: true}, 1)
+	g, err := p.Decide(c, e, Facts{}).Approve(Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,9 +102,9 @@ func TestTheZeroDecisionGivesNoGrant(t *testing.T) {
 
 func TestOnlyARecordedYesToAQuestionGrants(t *testing.T) {
 	p := New(Options{Rules: []Rule{deny(rule(t, "denied", SourceUser))}})
-	asks := p.Decide(call("w", `{}`), entry(t, "w", writes))
-	allows := p.Decide(call("r", `{}`), entry(t, "r", reads))
-	denies := p.Decide(call("denied", `{}`), entry(t, "denied", reads))
+	asks := p.Decide(call("w", `{}`), entry(t, "w", writes), Facts{})
+	allows := p.Decide(call("r", `{}`), entry(t, "r", reads), Facts{})
+	denies := p.Decide(call("denied", `{}`), entry(t, "denied", reads), Facts{})
 	for name, c := range map[string]struct {
 		d        Decision
 		a        Answer
@@ -139,7 +137,7 @@ func TestOnlyARecordedYesToAQuestionGrants(t *testing.T) {
 
 func TestAGrantIsForOneCallOfOneModule(t *testing.T) {
 	c := call("r", `{"path":"a"}`)
-	g, err := New(Options{}).Decide(c, entry(t, "r", reads)).Grant()
+	g, err := New(Options{}).Decide(c, entry(t, "r", reads), Facts{}).Grant()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +235,7 @@ func TestOtherToolsStartNoProcess(t *testing.T) {
 
 func TestACommandIsAStringThatIsThere(t *testing.T) {
 	for _, args := range []string{`{}`, `{"command":""}`, `{"command":null}`, `{"command":["ls"]}`, `{"command":7}`, `{"Command":"ls"}`, `[]`, `{`, ``} {
-		g, err := New(Options{}).Decide(call("bash", args), entry(t, "bash", execs)).Approve(Answer{Allow: true}, 1)
+		g, err := New(Options{}).Decide(call("bash", args), entry(t, "bash", execs), Facts{}).Approve(Answer{Allow: true}, 1)
 		if err == nil || g.g != nil {
 			t.Errorf("%s: granted", args)
 		}
@@ -257,14 +255,14 @@ func TestRiskFollowsFromWhatAToolCanReach(t *testing.T) {
 		"reads and starts a process": {tool.Capabilities{Files: tool.FilesRead, Exec: "command"}, RiskHigh, Ask},
 		"asks for what nobody knows": {tool.Capabilities{Files: "everything"}, RiskMedium, Ask},
 	} {
-		d := New(Options{}).Decide(call("x", `{"command":"x"}`), entry(t, "x", c.caps))
+		d := New(Options{}).Decide(call("x", `{"command":"x"}`), entry(t, "x", c.caps), Facts{})
 		if RiskOf(c.caps) != c.want || d.Risk() != c.want || d.Effect() != c.then || d.Source() != SourceDefault || d.Reason() == "" {
 			t.Errorf("%s: risk %s, %s, %q", name, d.Risk(), d.Effect(), d.Reason())
 		}
 		if d.Rule() != "risk "+c.want.String() {
 			t.Errorf("%s: rule %q", name, d.Rule())
 		}
-		if d := New(Options{ConfirmAll: true}).Decide(call("x", `{}`), entry(t, "x", c.caps)); d.Effect() != Ask {
+		if d := New(Options{ConfirmAll: true}).Decide(call("x", `{}`), entry(t, "x", c.caps), Facts{}); d.Effect() != Ask {
 			t.Errorf("%s: ConfirmAll says %s", name, d.Effect())
 		}
 	}
@@ -322,7 +320,7 @@ func TestRules(t *testing.T) {
 			if c.mod != nil {
 				e.Module = c.mod
 			}
-			d := New(Options{Rules: c.rules}).Decide(c.call, e)
+			d := New(Options{Rules: c.rules}).Decide(c.call, e, Facts{})
 			if d.Effect() != c.want {
 				t.Errorf("got %s (%s), want %s", d.Effect(), d.Reason(), c.want)
 			}
@@ -348,7 +346,7 @@ func TestThePolicyKeepsItsOwnCopyOfTheOptions(t *testing.T) {
 	opts := Options{Mounts: []Mount{{Host: "/a"}}, Masked: []string{"/a/x"}, Rules: []Rule{deny(rule(t, "r", SourceUser))}}
 	p := New(opts)
 	opts.Mounts[0].Write, opts.Masked[0], opts.Rules[0].Effect = true, "", Allow
-	if d := p.Decide(call("r", `{}`), entry(t, "r", reads)); d.Effect() != Deny {
+	if d := p.Decide(call("r", `{}`), entry(t, "r", reads), Facts{}); d.Effect() != Deny {
 		t.Error("the rule changed")
 	}
 	g := granted(t, p, call("w", `{}`), entry(t, "w", writes))
@@ -410,7 +408,7 @@ func TestTheTimeLimitOfACommandStaysWithinThePolicy(t *testing.T) {
 			if args != "" {
 				args = `,"timeout_seconds":` + args
 			}
-			g, err := p.Decide(call("bash", `{"command":"x"`+args+`}`), entry(t, "bash", execs)).Approve(Answer{Allow: true}, 1)
+			g, err := p.Decide(call("bash", `{"command":"x"`+args+`}`), entry(t, "bash", execs), Facts{}).Approve(Answer{Allow: true}, 1)
 			if want == 0 {
 				if err == nil {
 					t.Errorf("granted with %v", g.Limits().ExecTimeout)
@@ -448,7 +446,7 @@ func TestQuestions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c2 := call(c.tool, `{"command":"make\ttest"}`)
-			d := p.Decide(c2, entry(t, c.tool, c.caps))
+			d := p.Decide(c2, entry(t, c.tool, c.caps), Facts{})
 			q := d.Question()
 			if !slices.Equal(q.Scopes, c.scopes) || q.Dir != "/work" || q.Tool != c.tool || q.Reason == "" {
 				t.Errorf("got %+v", q)
@@ -470,12 +468,12 @@ func TestQuestions(t *testing.T) {
 				}
 				p2 := New(Options{ConfirmAll: true})
 				p2.Add(r)
-				if d := p2.Decide(c2, entry(t, c.tool, c.caps)); d.Effect() != Allow || d.Source() != r.Source {
+				if d := p2.Decide(c2, entry(t, c.tool, c.caps), Facts{}); d.Effect() != Allow || d.Source() != r.Source {
 					t.Errorf("scope %q: the next call is decided with %s by %s", s, d.Effect(), d.Source())
 				}
 				other := entry(t, c.tool, c.caps)
 				other.Module = &tool.Module{Digest: "d2", Origin: tool.OriginFile}
-				if d := p2.Decide(c2, other); d.Effect() != Ask {
+				if d := p2.Decide(c2, other, Facts{}); d.Effect() != Ask {
 					t.Errorf("scope %q: the same tool of another module is decided with %s", s, d.Effect())
 				}
 			}
@@ -486,7 +484,7 @@ func TestQuestions(t *testing.T) {
 func TestNoRuleIsMadeOfWhatWasNotAsked(t *testing.T) {
 	p := New(Options{Rules: []Rule{deny(rule(t, "denied", SourceUser)), rule(t, "allowed", SourceUser)}})
 	for _, name := range []string{"denied", "allowed", "safe"} {
-		d := p.Decide(call(name, `{}`), entry(t, name, reads))
+		d := p.Decide(call(name, `{}`), entry(t, name, reads), Facts{})
 		for _, s := range []Scope{ScopeSession, ScopeAlways} {
 			if r, err := d.RuleFor(s); err == nil {
 				t.Errorf("%s, %s: %v", name, s, r)
@@ -495,7 +493,7 @@ func TestNoRuleIsMadeOfWhatWasNotAsked(t *testing.T) {
 	}
 }
 
-func TestAllowFlagSurvivesAShell(t *testing.T) {
+func TestTheRuleThatIsOfferedAllowsTheCall(t *testing.T) {
 	for _, command := range []string{
 		"make test", "plain", "", "echo 'it''s'", `echo "$HOME" \ $(id) ` + "`id`", "a\nb\n", "a;b|c&d>e<f", "*?[a]{b,c}~!#",
 		"'", "''", `\'`, "\t", "é€😀", "-n", "ends with )", "(", "a=b=c", "\x1b[31m", "%s\\n",
@@ -504,33 +502,20 @@ func TestAllowFlagSurvivesAShell(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := New(Options{}).Decide(call("bash", string(args)), entry(t, "bash", execs))
-		shell := "bash"
-		if shellword.Posix(d.allowFlag()) {
-			shell = "sh"
-		}
-		out, err := exec.Command(shell, "-c", `printf '%s\0' `+d.allowFlag()).Output()
-		if err != nil {
-			t.Fatalf("%q: %v", command, err)
-		}
-		words := strings.Split(string(out), "\x00")
-		if len(words) != 3 || words[0] != "--allow" || words[1] != d.answer().String() {
-			t.Errorf("%q became %q", command, words)
-			continue
-		}
-		r, err := ParseRule(words[1])
+		d := New(Options{}).Decide(call("bash", string(args)), entry(t, "bash", execs), Facts{})
+		r, err := ParseRule(d.allow())
 		if err != nil {
 			t.Errorf("%q: %v", command, err)
 			continue
 		}
 		for source, want := range map[Source]Effect{SourceFlag: Allow, SourceUser: Ask, SourceSession: Ask, SourceAdmin: Ask} {
 			r.Source = source // a process is started by what was said for this run, never by what was remembered
-			if got := New(Options{Rules: []Rule{r}}).Decide(call("bash", string(args)), entry(t, "bash", execs)); got.Effect() != want {
+			if got := New(Options{Rules: []Rule{r}}).Decide(call("bash", string(args)), entry(t, "bash", execs), Facts{}); got.Effect() != want {
 				t.Errorf("%q: a rule of %s says %s, want %s", command, source, got.Effect(), want)
 			}
 		}
 	}
-	if got := New(Options{}).Decide(call("w", `{}`), entry(t, "w", writes)).allowFlag(); got != "--allow w" {
+	if got := New(Options{}).Decide(call("w", `{}`), entry(t, "w", writes), Facts{}).allow(); got != "w" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -671,7 +656,7 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := call(e.Name, string(data))
-		d := New(Options{Rules: rules, ConfirmAll: rnd.IntN(2) == 0}).Decide(c, e)
+		d := New(Options{Rules: rules, ConfirmAll: rnd.IntN(2) == 0}).Decide(c, e, Facts{})
 
 		// The same again in the plainest words.
 		speaks := func(r Rule) bool {
@@ -727,13 +712,13 @@ func TestDecisionsWhileRulesAreAdded(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 200 {
-				p.Decide(call("w", `{}`), e)
+				p.Decide(call("w", `{}`), e, Facts{})
 				p.Add(Rule{Effect: Allow, Tool: "w"})
 			}
 		})
 	}
 	wg.Wait()
-	if d := p.Decide(call("w", `{}`), e); d.Effect() != Allow {
+	if d := p.Decide(call("w", `{}`), e, Facts{}); d.Effect() != Allow {
 		t.Errorf("got %s", d.Effect())
 	}
 }
@@ -749,7 +734,7 @@ func TestAQuestionNamesFilesAndHosts(t *testing.T) {
 		`{}`:                     nil,
 		`{"path":"a\u0000b"}`:    nil,
 	} {
-		q := New(Options{}).Decide(call("w", args), writer).Question()
+		q := New(Options{}).Decide(call("w", args), writer, Facts{}).Question()
 		if !slices.Equal(q.Paths, want) || q.Network != nil {
 			t.Errorf("%s: paths %q, network %q", args, q.Paths, q.Network)
 		}
@@ -763,7 +748,7 @@ func TestAQuestionNamesFilesAndHosts(t *testing.T) {
 		{network.New(nil), []string{"nobody: no rule allows a host"}},
 		{nil, []string{"nobody: no rule allows a host"}},
 	} {
-		q := New(Options{Network: c.network}).Decide(call("n", `{}`), talker).Question()
+		q := New(Options{Network: c.network}).Decide(call("n", `{}`), talker, Facts{}).Question()
 		if !slices.Equal(q.Network, c.want) {
 			t.Errorf("the network is %q, want %q", q.Network, c.want)
 		}
@@ -799,7 +784,7 @@ func BenchmarkDecide(b *testing.B) {
 			p, e, c := New(Options{Rules: rules}), entry(b, "bash", c.caps), call("bash", c.args)
 			b.ReportAllocs()
 			for b.Loop() {
-				p.Decide(c, e)
+				p.Decide(c, e, Facts{})
 			}
 		})
 	}

@@ -34,7 +34,7 @@ type Question struct {
 	Scopes  []Scope
 	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
 	Changed []Change         // since a question about this tool was answered for good
-	Allow   string           // the flag that would have allowed it; empty if none would
+	Allow   string           // the rule that would have allowed it; empty if none would
 
 	Module  string    // the digest of the tool's module
 	Session string    // these three by [Question.Put]
@@ -61,7 +61,7 @@ func (q *Question) Warn(what string) {
 // Question puts an Ask into words.
 func (d Decision) Question() Question {
 	q := Question{
-		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.allowFlag(),
+		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.allow(),
 		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(), Module: d.entry.Module.Digest,
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {

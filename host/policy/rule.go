@@ -220,24 +220,25 @@ func joined[T any](list []T, words func(T) string) string {
 // remembered: the rule was kept beyond the run in which somebody wrote it.
 func (r *Rule) remembered() bool { return r.Effect == Allow && r.Source != SourceFlag }
 
-// matches reports whether the rule speaks of this call and counts.
-func (r *Rule) matches(p *Policy, call *tool.Call, args *match.Arguments, e *tool.Entry, risk Risk) match.Truth {
-	if r.Effect == Allow && e.Capabilities.Exec != "" && r.Tool == e.Name && !r.mayStart(p, e) {
+// matches reports whether the rule speaks of the call that is decided, and counts.
+func (r *Rule) matches(d *Decision, args *match.Arguments) match.Truth {
+	if r.Effect == Allow && d.entry.Capabilities.Exec != "" && r.Tool == d.entry.Name && !r.mayStart(d.policy, d.entry) {
 		return match.No
 	}
-	return r.speaks(p, call, args, e, risk)
+	return r.speaks(d, args)
 }
 
-// speaks reports whether the rule speaks of this call.
-func (r *Rule) speaks(p *Policy, call *tool.Call, args *match.Arguments, e *tool.Entry, risk Risk) match.Truth {
+// speaks reports whether the rule speaks of the call that is decided.
+func (r *Rule) speaks(d *Decision, args *match.Arguments) match.Truth {
+	call, e := &d.call, d.entry
 	switch {
 	case r.Tool != e.Name && r.Tool != AnyTool,
 		slices.Contains(r.Except, e.Name),
-		len(r.Risks) > 0 && !slices.Contains(r.Risks, risk),
+		len(r.Risks) > 0 && !slices.Contains(r.Risks, d.risk),
 		len(r.Callers) > 0 && !slices.Contains(r.Callers, call.Caller),
-		r.After > 0 && call.Earlier < r.After,
+		r.After > 0 && d.facts.Earlier < r.After,
 		r.Turn > 0 && call.Turn != r.Turn,
-		r.Project != "" && r.Project != p.project:
+		r.Project != "" && r.Project != d.policy.project:
 		return match.No
 	case r.Effect == Allow && (!r.Source.mayAllow() && r.Source != "" || r.Tool == AnyTool):
 		return match.No

@@ -32,7 +32,7 @@ func TestAToolThatUsesASecretIsAskedAbout(t *testing.T) {
 		"writes files":  {tool.Capabilities{Files: tool.FilesWrite, Secrets: uses("A").Secrets}, RiskMedium, "it changes files and uses secrets: A"},
 		"runs commands": {tool.Capabilities{Exec: "command", Secrets: uses("A").Secrets}, RiskHigh, "it starts a process"},
 	} {
-		d := New(Options{}).Decide(call("t", `{"command":"ls"}`), entry(t, "t", c.caps))
+		d := New(Options{}).Decide(call("t", `{"command":"ls"}`), entry(t, "t", c.caps), Facts{})
 		if d.Effect() != Ask || d.Risk() != c.risk || d.Reason() != c.reason {
 			t.Errorf("%s: %s, risk %s, %q", what, d.Effect(), d.Risk(), d.Reason())
 		}
@@ -53,7 +53,7 @@ func TestAToolThatUsesASecretIsAskedAbout(t *testing.T) {
 // tool that comes to ask for another secret is asked about again.
 func TestAnAnswerCoversNoOtherSecret(t *testing.T) {
 	was := entry(t, "t", uses("A"))
-	d := New(Options{}).Decide(call("t", `{}`), was)
+	d := New(Options{}).Decide(call("t", `{}`), was, Facts{})
 	for _, scope := range []Scope{ScopeSession, ScopeAlways} {
 		remembered, err := d.RuleFor(scope)
 		if err != nil || remembered.Secrets != "A" || !strings.Contains(d.Question().Rules[scope], "of the built-in modules, with the secrets A and no others, ") {
@@ -70,7 +70,7 @@ func TestAnAnswerCoversNoOtherSecret(t *testing.T) {
 			"the same": {uses("A"), Allow}, "another": {uses("B"), Ask}, "one more": {uses("A", "B"), Ask}, "a longer name": {uses("AA"), Ask}, "another case": {uses("a"), Ask},
 		} {
 			p := New(Options{Rules: []Rule{kept}})
-			if got := p.Decide(call("t", `{}`), entry(t, "t", c.caps)); got.Effect() != c.want {
+			if got := p.Decide(call("t", `{}`), entry(t, "t", c.caps), Facts{}); got.Effect() != c.want {
 				t.Errorf("%s: %s", what, got.Effect())
 			}
 		}
@@ -79,19 +79,19 @@ func TestAnAnswerCoversNoOtherSecret(t *testing.T) {
 		"t": Ask, "t(path=a)": Ask, "t with B": Ask, "t with A": Allow, "t with A,B": Allow, "t(path=a) with A": Allow, "t(path=b) with A": Ask, "t with AB": Ask,
 	} {
 		p := New(Options{Rules: []Rule{rule(t, text, SourceFlag)}})
-		if got := p.Decide(call("t", `{"path":"a"}`), was); got.Effect() != want {
+		if got := p.Decide(call("t", `{"path":"a"}`), was, Facts{}); got.Effect() != want {
 			t.Errorf("%s: %s", text, got.Effect())
 		}
 	}
 	// A rule that denies or asks needs no names.
 	for want, r := range map[Effect]Rule{Deny: deny(rule(t, "t", SourceUser)), Ask: ask(rule(t, "t", SourceUser))} {
 		p := New(Options{Rules: []Rule{r, rule(t, "t with A", SourceUser)}})
-		if got := p.Decide(call("t", `{}`), was); got.Effect() != want {
+		if got := p.Decide(call("t", `{}`), was, Facts{}); got.Effect() != want {
 			t.Errorf("%s: %s", want, got.Effect())
 		}
 	}
-	if got := d.allowFlag(); got != "--allow 't with A'" {
-		t.Errorf("the flag is %s", got)
+	if got := d.allow(); got != "t with A" {
+		t.Errorf("the rule is %s", got)
 	}
 }
 

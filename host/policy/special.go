@@ -30,7 +30,7 @@ func (p *Policy) readsSecrets(d *Decision) {
 		return
 	}
 	answered := true
-	for _, file := range d.call.Files {
+	for _, file := range d.facts.Files {
 		name := paths.Guest(file.Path)
 		s, secret := paths.Read(name)
 		if _, seen := p.Sees(file.Path); !secret || !seen || !file.Regular {
@@ -71,7 +71,7 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			case !special:
 			case s.Care == paths.Closed:
 				d.effect, d.rule, d.source, d.origin = Deny, "closed "+s.Pattern, SourceDefault, ""
-				d.reason, d.change = "it changes "+specialPath{name, s}.String(), paths.ClosedHint
+				d.reason, d.change = "it changes "+specialPath{name, s}.String(), tool.Advise(paths.ClosedHint)
 				return d, true
 			case c.Kind == tool.DirectoryCreated && slices.ContainsFunc(changes, func(o tool.Change) bool { return strings.HasPrefix(paths.Guest(o.Path), name+"/") }):
 				// It comes with what is in it, which is asked about.
@@ -104,7 +104,7 @@ func (d Decision) Foreseen() Decision {
 		return d
 	}
 	var changes []tool.Change
-	for _, f := range d.call.Files {
+	for _, f := range d.facts.Files {
 		if f.Path != "" && (d.entry.Content == nil || d.entry.Content.Path == f.Arg) {
 			changes = append(changes, tool.Change{Path: f.Path, Kind: tool.Modified})
 		}
@@ -120,7 +120,7 @@ func (p *Policy) answered(d *Decision, name string) (found bool) {
 	defer p.mu.RUnlock()
 	args := d.args()
 	p.candidates(d, args, func(_ int, r *Rule) {
-		if found || r.Effect != Allow || r.matches(p, &d.call, args, d.entry, d.risk) != match.Yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+		if found || r.Effect != Allow || r.matches(d, args) != match.Yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
 			return
 		}
 		for _, c := range r.Where {
@@ -178,15 +178,15 @@ func (d Decision) namedRule() (Rule, bool) {
 // PathArgs lists the paths that arguments of a call name, as text: those of the
 // argument in which the tool says that it takes its file, and of all whose name
 // ends with path or file.
-func PathArgs(call tool.Call, entry *tool.Entry) []tool.NamedFile {
+func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 	var args map[string]json.RawMessage
 	if json.Unmarshal(call.Args, &args) != nil {
 		return nil
 	}
-	var out []tool.NamedFile
+	var out []NamedFile
 	add := func(arg string, raw json.RawMessage) {
 		if s, ok := match.Text(raw); ok && s != "" && len(out) < maxPathArgs {
-			out = append(out, tool.NamedFile{Arg: arg, Named: paths.Absolute(s, call.Cwd)})
+			out = append(out, NamedFile{Arg: arg, Named: paths.Absolute(s, call.Cwd)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(args)) {

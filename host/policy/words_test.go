@@ -27,7 +27,7 @@ func TestAnythingThatBashWouldExpandAsks(t *testing.T) {
 		"env rm x": Ask, "bash -c 'rm x'": Ask, "timeout 5 rm x": Ask, "xargs rm": Ask, "$R x": Ask, "r$M x": Ask, "eval rm": Ask, "busybox rm": Ask,
 	} {
 		args := `{"command":` + quoteJSON(command) + `}`
-		d := New(Options{Rules: []Rule{allowed, denied}}).Decide(call("bash", args), entry(t, "bash", execs))
+		d := New(Options{Rules: []Rule{allowed, denied}}).Decide(call("bash", args), entry(t, "bash", execs), Facts{})
 		if d.Effect() != want {
 			t.Errorf("%q: %s, want %s (%s)", command, d.Effect(), want, d.Reason())
 		}
@@ -41,9 +41,9 @@ func TestWhatARuleCannotTellIsAskedWhateverTheFlags(t *testing.T) {
 	for _, command := range []string{"env rm x", "bash -c 'rm x'", "$R x", "r$M x", "xargs rm", "ls $(r''m x)", "git status"} {
 		flagged := rule(t, "bash(command="+command+")", SourceFlag)
 		p := New(Options{Rules: []Rule{flagged}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
-		d := p.Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs))
-		if d.Effect() == Allow || d.Source() != SourceAdmin || d.allowFlag() != "" {
-			t.Errorf("%q: %s by %s, with %q", command, d.Effect(), d.Source(), d.allowFlag())
+		d := p.Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs), Facts{})
+		if d.Effect() == Allow || d.Source() != SourceAdmin || d.allow() != "" {
+			t.Errorf("%q: %s by %s, with %q", command, d.Effect(), d.Source(), d.allow())
 		}
 		if g, err := d.Grant(); err == nil || g.g != nil {
 			t.Errorf("%q: granted without an answer", command)
@@ -53,14 +53,14 @@ func TestWhatARuleCannotTellIsAskedWhateverTheFlags(t *testing.T) {
 	only := deny(rule(t, "bash(!words:command=ls ...)", SourceAdmin))
 	for command, want := range map[string]Effect{"ls -l": Allow, "ls; rm x": Ask, "ls $(rm x)": Ask, "rm x": Deny, "/x/ls": Deny} {
 		flagged := rule(t, "bash(command="+command+")", SourceFlag)
-		if d := New(Options{Rules: []Rule{flagged, only}}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs)); d.Effect() != want {
+		if d := New(Options{Rules: []Rule{flagged, only}}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs), Facts{}); d.Effect() != want {
 			t.Errorf("all but ls, %q: %s, want %s", command, d.Effect(), want)
 		}
 	}
 	elsewhere := deny(rule(t, "w(path:path=/work/secret/**)", SourceAdmin))
 	p := New(Options{Rules: []Rule{rule(t, "w", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{elsewhere}}}}})
 	for arg, want := range map[string]Effect{`"a"`: Allow, `"link/../k"`: Ask, `"secret/k"`: Deny, `"a\u0000b"`: Ask, `7`: Ask} {
-		if d := p.Decide(call("w", `{"path":`+arg+`}`), entry(t, "w", writes)); d.Effect() != want {
+		if d := p.Decide(call("w", `{"path":`+arg+`}`), entry(t, "w", writes), Facts{}); d.Effect() != want {
 			t.Errorf("%s: %s, want %s", arg, d.Effect(), want)
 		}
 	}
@@ -93,7 +93,7 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 		p := New(Options{Tier: 2, Project: "/work"})
 		c := call("bash", `{"command":`+quoteJSON(command)+`}`)
 		c.Turn = 1
-		d := p.Decide(c, entry(t, "bash", execs))
+		d := p.Decide(c, entry(t, "bash", execs), Facts{})
 		for _, s := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
 			if r, err := d.RuleFor(s); err == nil {
 				t.Errorf("%q, %s: %v", command, s, r)
@@ -106,7 +106,7 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 		if r, err := ParseRule("bash(command=" + command + ")"); err == nil {
 			for _, source := range []Source{SourceUser, SourceSession} {
 				r.Source = source
-				if d := New(Options{Tier: 3, Rules: []Rule{r}}).Decide(c, entry(t, "bash", execs)); d.Effect() != Ask {
+				if d := New(Options{Tier: 3, Rules: []Rule{r}}).Decide(c, entry(t, "bash", execs), Facts{}); d.Effect() != Ask {
 					t.Errorf("%q, remembered by %s: %s", command, source, d.Effect())
 				}
 			}
@@ -115,7 +115,7 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 	// What starts one confined program is, to the letter.
 	p := New(Options{Tier: 2, Project: "/work"})
 	c := call("bash", `{"command":"wc -l 'a b' \"...\" '*'"}`)
-	d := p.Decide(c, entry(t, "bash", execs))
+	d := p.Decide(c, entry(t, "bash", execs), Facts{})
 	r, err := d.RuleFor(ScopeAlways)
 	if err != nil {
 		t.Fatal(err)
@@ -129,10 +129,10 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 		`wc -l "a b" '...' \*`: Allow, `wc -l 'a b' x y`: Ask, `wc -l 'a b' ... x`: Ask, `wc -l 'a b'`: Ask, `wc -l a b ... '*'`: Ask,
 	} {
 		c.Args = []byte(`{"command":` + quoteJSON(command) + `}`)
-		if d := New(Options{Tier: 2, Rules: []Rule{again}}).Decide(c, entry(t, "bash", execs)); d.Effect() != want {
+		if d := New(Options{Tier: 2, Rules: []Rule{again}}).Decide(c, entry(t, "bash", execs), Facts{}); d.Effect() != want {
 			t.Errorf("%s: %s by %s", command, d.Effect(), again)
 		}
-		if d := New(Options{Rules: []Rule{again}}).Decide(c, entry(t, "bash", execs)); d.Effect() != Ask {
+		if d := New(Options{Rules: []Rule{again}}).Decide(c, entry(t, "bash", execs), Facts{}); d.Effect() != Ask {
 			t.Errorf("%s: %s although nothing confines it", command, d.Effect())
 		}
 	}
@@ -147,7 +147,7 @@ func TestPathsOfArguments(t *testing.T) {
 		`7`: Ask, `null`: Ask, `["src/a"]`: Ask, `""`: Ask, `"~/x"`: Ask,
 		`"secret/k"`: Deny, `"/work/secret"`: Deny, `"secret"`: Deny, `"./secret/"`: Deny, `"src/../secret/k"`: Deny, `"link/../secret/k"`: Deny,
 	} {
-		d := New(Options{Rules: []Rule{inside, secret}}).Decide(call("w", `{"path":`+arg+`}`), entry(t, "w", writes))
+		d := New(Options{Rules: []Rule{inside, secret}}).Decide(call("w", `{"path":`+arg+`}`), entry(t, "w", writes), Facts{})
 		if d.Effect() != want {
 			t.Errorf("%s: %s, want %s (%s)", arg, d.Effect(), want, d.Reason())
 		}
@@ -155,7 +155,7 @@ func TestPathsOfArguments(t *testing.T) {
 	// A tool that works where it stands when it is given no path is held too.
 	c := call("w", `{}`)
 	c.Cwd = "/work/secret/x"
-	if d := New(Options{Rules: []Rule{secret}}).Decide(c, entry(t, "w", writes)); d.Effect() != Deny {
+	if d := New(Options{Rules: []Rule{secret}}).Decide(c, entry(t, "w", writes), Facts{}); d.Effect() != Deny {
 		t.Errorf("no path, in the directory: %s", d.Effect())
 	}
 	// Of several paths each has to fit, or any to be denied.
@@ -163,7 +163,7 @@ func TestPathsOfArguments(t *testing.T) {
 	for list, want := range map[string]Effect{
 		`[{"p":"src/a"},{"p":"src/b"}]`: Allow, `[{"p":"src/a"},{"p":"/etc/passwd"}]`: Ask, `[]`: Ask, `[{"p":"src/a"},{"p":"secret/k"}]`: Deny, `{"x":{"p":"secret/k"}}`: Deny,
 	} {
-		if d := New(Options{Rules: []Rule{each, any}}).Decide(call("w", `{"list":`+list+`}`), entry(t, "w", writes)); d.Effect() != want {
+		if d := New(Options{Rules: []Rule{each, any}}).Decide(call("w", `{"list":`+list+`}`), entry(t, "w", writes), Facts{}); d.Effect() != want {
 			t.Errorf("%s: %s, want %s", list, d.Effect(), want)
 		}
 	}
@@ -193,9 +193,9 @@ func TestRulesByCallerRiskAndCount(t *testing.T) {
 		"the hundredth of these": {"r", reads, tool.CallerPerson, 99, Deny},
 	} {
 		cl := call(c.tool, `{"command":"ls"}`)
-		cl.Caller, cl.Earlier = c.caller, c.earlier
+		cl.Caller = c.caller
 		rules := []Rule{mcp, high, third, rule(t, "bash(command=ls)", SourceFlag)}
-		if d := New(Options{Rules: rules}).Decide(cl, entry(t, c.tool, c.caps)); d.Effect() != c.want {
+		if d := New(Options{Rules: rules}).Decide(cl, entry(t, c.tool, c.caps), Facts{Earlier: c.earlier}); d.Effect() != c.want {
 			t.Errorf("%s: %s, want %s (%s)", name, d.Effect(), c.want, d.Reason())
 		}
 	}

@@ -33,6 +33,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 		host.Progress = func(done uint64, total *uint64, note string) {
 			report(tool.Progress{Done: done, Total: total, Message: note})
 		}
+		host.Unset = func(secret string) {
+			report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", secret), Hint: tool.Do(tool.HintSetSecret, secret)})
+		}
 	}
 	world := &wasi.Options{Stage: stage}
 	if s.opts.Journal != nil {

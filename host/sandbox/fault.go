@@ -73,7 +73,7 @@ func judge(v verdict) (tool.Result, error) {
 	raw, wrong := toolOutput(v.out)
 	if wrong != "" {
 		r := tool.Failed(tool.CodeBadABI, tool.ParseError, "%s returned a result that %s", v.call.Tool, wrong)
-		r.Err.Hint = "this is a fault of the module; report it to its author"
+		r.Err.Hint = tool.Advise("this is a fault of the module; report it to its author")
 		return r, nil
 	}
 	return tool.Result{Output: tool.Shorten(v.redact.JSON(raw), v.limits.OutputBytes)}, nil
@@ -90,9 +90,9 @@ func commandTimedOut(v verdict) tool.Result {
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s; the command and all its children were killed",
 		v.call.Tool, v.limits.ExecTimeout)
 	r.Err.Stdout, r.Err.Stderr = text(v.host.TimedOut.Stdout), text(v.host.TimedOut.Stderr)
-	r.Err.Hint = "run a shorter command; none may have more time"
+	r.Err.Hint = tool.Advise("run a shorter command; none may have more time")
 	if v.limits.ExecTimeout < v.limits.ExecTimeoutMax {
-		r.Err.Hint = fmt.Sprintf("ask for more time with timeout_seconds (at most %d), or run a shorter command",
+		r.Err.Hint = tool.Advise("ask for more time with timeout_seconds (at most %d), or run a shorter command",
 			int(v.limits.ExecTimeoutMax.Seconds()))
 	}
 	return r
@@ -106,7 +106,7 @@ func stopped(v verdict) tool.Result {
 	}
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s%s", v.call.Tool, v.limits.Timeout, v.used(" and"))
 	r.Err.Stderr = v.said()
-	r.Err.Hint = "narrow the call" + v.host.Grant.Raise(policy.TimeoutKey, uint64(v.limits.Timeout))
+	r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(policy.TimeoutKey, uint64(v.limits.Timeout)))
 	return r
 }
 
@@ -134,7 +134,7 @@ func exhausted(v verdict) tool.Result {
 	r := tool.Failed(tool.CodeFuel, tool.InternalError, "%s ran out of fuel: it used %d units, and the limit %s is %d%s",
 		v.call.Tool, v.inst.account.Used(), whose, budget.Limit(), before)
 	r.Err.Stderr = v.said()
-	r.Err.Hint = advice + v.host.Grant.Raise(budget.Key(), budget.Limit())
+	r.Err.Hint = tool.Advise("%s", advice).And(v.host.Grant.Raise(budget.Key(), budget.Limit()))
 	return r
 }
 
@@ -156,33 +156,33 @@ func crashed(v verdict) tool.Result {
 		if start.key == policy.MemoryKey {
 			now = v.limits.MemoryBytes // also where less was mapped
 		}
-		r.Err.Hint = "call a module that needs less" + v.host.Grant.Raise(start.key, now)
+		r.Err.Hint = tool.Advise("call a module that needs less").And(v.host.Grant.Raise(start.key, now))
 	case memory.denied:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB; it had %d MiB",
 			v.call.Tool, v.limits.MemoryBytes>>20, memory.peak>>20)
-		r.Err.Hint = "narrow the call" + v.host.Grant.Raise(policy.MemoryKey, v.limits.MemoryBytes)
+		r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(policy.MemoryKey, v.limits.MemoryBytes))
 	case memory.full:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more memory than is left: all calls together may have %d MiB, and it had %d MiB of them",
 			v.call.Tool, memory.quota.Limit()>>20, memory.peak>>20)
-		r.Err.Hint = "call fewer tools at the same time" + v.host.Grant.Raise(memory.quota.Key(), memory.quota.Limit())
+		r.Err.Hint = tool.Advise("call fewer tools at the same time").And(v.host.Grant.Raise(memory.quota.Key(), memory.quota.Limit()))
 	case errors.Is(v.err, meter.ErrDepth):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: its calls are nested too deeply, for about %d MiB of stack",
 			v.call.Tool, admit.MaxDepth*16>>20)
-		r.Err.Hint = "the crash stayed inside the sandbox; other arguments, less deeply nested ones, may work"
+		r.Err.Hint = tool.Advise("the crash stayed inside the sandbox; other arguments, less deeply nested ones, may work")
 	case errors.As(v.err, &fault):
 		r = tool.Failed(tool.CodeBadABI, tool.InternalError, "%s: %s", v.call.Tool, fault)
-		r.Err.Hint = "this is a fault of the module; report it to its author"
+		r.Err.Hint = tool.Advise("this is a fault of the module; report it to its author")
 	case errors.Is(v.err, hostmod.ErrHostCalls):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s was stopped: more than %d calls into the host", v.call.Tool, v.limits.HostCalls)
-		r.Err.Hint = "narrow the call; if that does not help, this is a fault of the module"
+		r.Err.Hint = tool.Advise("narrow the call; if that does not help, this is a fault of the module")
 	case errors.As(v.err, &exit):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s ended itself with exit code %d instead of returning a result", v.call.Tool, exit.ExitCode())
 		code := int(exit.ExitCode())
 		r.Err.ExitCode = &code
-		r.Err.Hint = "stderr may say why; other arguments may work"
+		r.Err.Hint = tool.Advise("stderr may say why; other arguments may work")
 	default:
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: %s", v.call.Tool, firstLine(v.err.Error()))
-		r.Err.Hint = "the crash stayed inside the sandbox; other arguments may work"
+		r.Err.Hint = tool.Advise("the crash stayed inside the sandbox; other arguments may work")
 	}
 	r.Err.Stderr = v.said()
 	return r
@@ -222,7 +222,10 @@ func failedLoad(ctx context.Context, name string, err error) (tool.Result, error
 	switch {
 	case errors.As(err, &refused):
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%s cannot run: %v", name, refused)
-		r.Err.Hint = "`stockade tool info` shows what a module is and asks for"
+		r.Err.Hint = tool.Do(tool.HintModule, "")
+		if _, ok := errors.AsType[*admit.LargeError](err); ok {
+			r.Err.Hint = tool.Do(tool.HintLarge, "")
+		}
 		return r, nil
 	case ctx.Err() != nil:
 		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled", name), nil

@@ -123,7 +123,7 @@ func TestAGuestReachesTheServerThatIsGranted(t *testing.T) {
 		}
 	}
 	got, _ = f.fetch(t, unasked.URL, "", rule)
-	if want := "--allow-net " + unasked.URL + " would allow it"; !strings.Contains(got.Errors["fetch"], want) {
+	if want := `the rule "` + unasked.URL + `" of the network would allow it`; !strings.Contains(got.Errors["fetch"], want) {
 		t.Errorf("the denial is %q, want %q", got.Errors["fetch"], want)
 	}
 }

@@ -29,7 +29,7 @@ func withRefused(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result
 	failed := *r.Err
 	failed.Code, failed.Type = tool.CodeDenied, tool.PermissionDenied
 	failed.Message += "; " + refusals(refused)
-	failed.Hint = "do not try again in another way; say what you wanted to do and let the person decide"
+	failed.Hint = tool.Advise("do not try again in another way; say what you wanted to do and let the person decide")
 	r.Err = &failed
 	return r
 }

@@ -79,7 +79,7 @@ func granted(tb testing.TB, mod *tool.Module, a ask) job {
 	}
 	call := tool.Call{ID: a.id, Tool: a.tool, Args: json.RawMessage(a.args), Cwd: a.cwd}
 	p := policy.New(policy.Options{Mounts: a.mounts, Limits: a.limits, Network: network.New(a.network)})
-	d := p.Decide(call, entry)
+	d := p.Decide(call, entry, policy.Facts{})
 	var grant policy.Grant
 	if a.rehearsal {
 		grant, err = d.Rehearse()
@@ -157,11 +157,11 @@ func failure(tb testing.TB, r tool.Result, code tool.Code, typ tool.ErrorType, s
 	if r.Err.Code != code || r.Err.Type != typ {
 		tb.Errorf("code %s, type %s; want %s, %s: %s", r.Err.Code, r.Err.Type, code, typ, r.Err.Message)
 	}
-	if all := r.Err.Message + "; " + r.Err.Hint; !strings.Contains(all, says) {
+	if all := r.Err.Message + "; " + r.Err.Hint.String(); !strings.Contains(all, says) {
 		tb.Errorf("the failure does not say %q: %s", says, all)
 	}
 	ours := []tool.Code{tool.CodeTrap, tool.CodeTimeout, tool.CodeMemory, tool.CodeBadABI, tool.CodeNotAdmitted}
-	if r.Err.Hint == "" && slices.Contains(ours, code) { // the tool's own errors say it themselves
+	if r.Err.Hint == nil && slices.Contains(ours, code) { // the tool's own errors say it themselves
 		tb.Errorf("the failure does not say what to do: %s", r.Err.Message)
 	}
 }

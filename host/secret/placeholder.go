@@ -173,7 +173,7 @@ const placeholderChance = 26
 
 func forHosts(hosts []string) string {
 	if len(hosts) == 0 {
-		return "bound to no host, neither by `stockade secret set --host` nor by the tool"
+		return "bound to no host, neither by who has set it nor by the tool"
 	}
 	return "for " + strings.Join(hosts, ", ")
 }

@@ -141,7 +141,7 @@ func stopped(o Outcome, says string, codes ...tool.Code) (string, error) {
 	}
 	for _, c := range codes {
 		if e.Code == c {
-			if !strings.Contains(e.Message+"; "+e.Hint, says) {
+			if !strings.Contains(e.Message+"; "+e.Hint.String(), says) {
 				return "", notTried("something else stopped it: %s: %s", e.Code, e.Message)
 			}
 			return mechanism(e), nil

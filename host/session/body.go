@@ -28,13 +28,15 @@ type TurnStarted struct {
 
 // Decision is the body of call.decision.
 type Decision struct {
-	Tool   string       `json:"tool"`
-	Effect string       `json:"effect"` // what policy says: allow, ask, deny
-	Risk   string       `json:"risk"`
-	Rule   string       `json:"rule"`
-	Source string       `json:"source"`
-	Origin string       `json:"origin,omitempty"` // where the rule is written
-	Reason string       `json:"reason"`
+	Tool   string `json:"tool"`
+	Effect string `json:"effect"` // what policy says: allow, ask, deny
+	Risk   string `json:"risk"`
+	Rule   string `json:"rule"`
+	Source string `json:"source"`
+	Origin string `json:"origin,omitempty"` // where the rule is written
+	Reason string `json:"reason"`
+	// Change is what would allow a call that was denied, as data.
+	Change tool.Hint    `json:"change,omitempty"`
 	Answer *bool        `json:"answer,omitempty"` // what a person said, where policy asks
 	Scope  policy.Scope `json:"scope,omitempty"`
 	By     string       `json:"by,omitempty"`

@@ -68,8 +68,7 @@ func (l *Log) redact(d Draft) json.RawMessage {
 	if d.Type != TypeToolCall || bytes.Equal(body, d.Body) || json.Unmarshal(body, &m) != nil || json.Unmarshal(m.Data, &call) != nil {
 		return body
 	}
-	m.Content = llm.CallSummary(call.Function.Name, call.Function.Arguments)
-	anew, err := json.Marshal(m)
+	anew, err := json.Marshal(llm.CallMessage(call))
 	if err != nil {
 		return body // not reached: it was JSON
 	}

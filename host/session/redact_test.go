@@ -78,11 +78,7 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 		"in a list":             `{"headers":["Bearer ` + long + `"]}`,
 		"no JSON":               `key ` + long,
 	} {
-		data, err := json.Marshal(llm.CallData{ID: "c", Type: "function", Function: llm.FunctionData{Name: "t", Arguments: args}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := json.Marshal(llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary("t", args), Data: data})
+		body, err := json.Marshal(llm.CallMessage(llm.NewCall("c", "t", args)))
 		if err != nil {
 			t.Fatal(err)
 		}

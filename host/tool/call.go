@@ -15,7 +15,7 @@ const (
 	CallerMCP    Caller = "mcp"    // a client of the MCP server
 )
 
-// Call is one use of a tool.
+// Call is one use of a tool: what its caller says, and no more.
 type Call struct {
 	ID     string
 	Tool   string
@@ -25,23 +25,6 @@ type Call struct {
 
 	// Turn and Step say where in the session the call stands; 0 outside a turn.
 	Turn, Step int
-	// Earlier is how many calls of the tool came before it in the session.
-	Earlier int
-	// Files are those that arguments name, with what dispatch has found out.
-	Files []NamedFile
-	// Limit is set on the last calls that a loop allows; the result carries it.
-	Limit string
-}
-
-// NamedFile is a file or directory that an argument names, there or not.
-type NamedFile struct {
-	Arg   string // its name, or a JSON pointer
-	Named string // absolute and clean, as words tell
-	// Path is where that is on the host, without links; empty where no mount
-	// shows it, or a link leads out of the mount.
-	Path         string
-	Regular      bool // it is there, and a regular file
-	InRepository bool // it belongs to a git repository that is not called .git
 }
 
 // ArgsDigest identifies the arguments: what was approved is what runs.
@@ -52,6 +35,7 @@ func (c Call) ArgsDigest() [32]byte { return sha256.Sum256(c.Args) }
 type Progress struct {
 	Level   string  `json:"level,omitempty"` // of a message; empty for progress
 	Message string  `json:"message,omitempty"`
+	Hint    Hint    `json:"hint,omitempty"` // what the operator can do about it
 	Done    uint64  `json:"done,omitempty"`
 	Total   *uint64 `json:"total,omitempty"` // absent when unknown
 }

@@ -50,19 +50,26 @@ type Error struct {
 	Message  string
 	Code     Code
 	Type     ErrorType
-	Hint     string // what to do next, for a person
-	ExitCode *int   // of a process, if one ran
+	Hint     Hint // what to do next
+	ExitCode *int // of a process, if one ran
 	Stdout   string
 	Stderr   string
-	// A denial says which rule decided and what would allow the call.
-	Rule  string
-	Allow string
-	// Denial is the same as data, with the layer and the smallest change that
-	// would allow the call: see policy.Explanation.
+	// A denial says which rule decided, which one would allow the call, and what
+	// else would.
+	Rule   string
+	Allow  string
+	Change Hint
+	// Denial is the same as data, with the layer: see policy.Explanation.
 	Denial json.RawMessage
 }
 
-func (e *Error) Error() string { return e.Message }
+// Error is the message, and behind it what would allow a call that was denied.
+func (e *Error) Error() string {
+	if e.Change == nil {
+		return e.Message
+	}
+	return e.Message + "; " + e.Change.String()
+}
 
 // Usage is what a call cost.
 type Usage struct {
@@ -96,8 +103,7 @@ type Result struct {
 	// to this very result, this time counted; 0 where nobody counts.
 	Times int
 	Usage Usage
-	// LimitReached and LimitMessage tell the model that the loop stops here.
-	LimitReached bool
+	// LimitMessage tells the model that the loop stops here. Empty: it does not.
 	LimitMessage string
 }
 
@@ -167,16 +173,16 @@ func (r Result) Envelope() json.RawMessage {
 		if len(out) == 0 || !json.Valid(out) {
 			out = Text(string(out))
 		}
-		return marshal(successEnvelope{true, out, r.Note, r.LimitReached, r.LimitMessage, meta})
+		return marshal(successEnvelope{true, out, r.Note, r.LimitMessage != "", r.LimitMessage, meta})
 	}
 	typ := r.Err.Type
 	if typ == "" {
 		typ = InternalError
 	}
 	return marshal(failureEnvelope{
-		Error: r.Err.Message, Code: r.Err.Code, Type: typ, Hint: r.Err.Hint, Note: r.Note, Rule: r.Err.Rule, Allow: r.Err.Allow, Denial: r.Err.Denial,
+		Error: r.Err.Error(), Code: r.Err.Code, Type: typ, Hint: r.Err.Hint.String(), Note: r.Note, Rule: r.Err.Rule, Allow: r.Err.Allow, Denial: r.Err.Denial,
 		ExitCode: r.Err.ExitCode, Stdout: r.Err.Stdout, Stderr: r.Err.Stderr,
-		LimitReached: r.LimitReached, LimitMessage: r.LimitMessage, Metadata: meta,
+		LimitReached: r.LimitMessage != "", LimitMessage: r.LimitMessage, Metadata: meta,
 	})
 }
 
@@ -194,7 +200,7 @@ func marshal(v any) json.RawMessage {
 // Summary is the result in one line, for people.
 func (r Result) Summary() string {
 	if r.Err != nil {
-		return fmt.Sprintf("failed (%s): %s", r.Err.Code, r.Err.Message)
+		return fmt.Sprintf("failed (%s): %s", r.Err.Code, r.Err.Error())
 	}
 	return fmt.Sprintf("ok, %d bytes in %d ms", r.Usage.OutputBytes, r.Usage.Duration.Milliseconds())
 }

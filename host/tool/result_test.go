@@ -24,13 +24,13 @@ func TestEnvelopeIsAsDocumented(t *testing.T) {
 	usage := Usage{Duration: 3 * time.Millisecond, OutputBytes: 23, FuelUsed: 81234, PeakMemoryBytes: 3407872, Start: time.UnixMilli(1705680000000)}
 	for name, r := range map[string]Result{
 		"success":       {Output: json.RawMessage(`{"output":"a<b>\nb","count":2}`), Usage: usage},
-		"limit_reached": {Output: Text("a"), Usage: usage, LimitReached: true, LimitMessage: "Tool call limit reached (50). Answer now with what you have."},
-		"failure":       {Usage: usage, Err: &Error{Message: "read a.txt: no such file", Code: CodeFailed, Type: IOError, Hint: "use ls"}},
-		"failure_at_the_limit": {Usage: usage, LimitReached: true, LimitMessage: "Tool call limit reached (50).",
+		"limit_reached": {Output: Text("a"), Usage: usage, LimitMessage: "Tool call limit reached (50). Answer now with what you have."},
+		"failure":       {Usage: usage, Err: &Error{Message: "read a.txt: no such file", Code: CodeFailed, Type: IOError, Hint: Advise("use ls")}},
+		"failure_at_the_limit": {Usage: usage, LimitMessage: "Tool call limit reached (50).",
 			Err: &Error{Message: "not run", Code: CodeLimitReached, Type: ValidationFailed}},
 		"denial": {Err: &Error{
 			Message: "bash was denied: it starts a process, and the answer was no (terminal)", Code: CodeDenied, Type: PermissionDenied,
-			Hint: "do not try again in another way", Rule: "risk high", Allow: "--allow 'bash(command=make test)'",
+			Hint: Advise("do not try again in another way"), Rule: "risk high", Allow: "bash(command=make test)", Change: Advise("leave out ").And(Do(HintUndeny, "bash")),
 		}},
 		"timeout": {Usage: usage, Err: &Error{
 			Message: "Tool 'bash' timed out after 30s", Code: CodeTimeout, Stdout: "partial...\n", Stderr: "warning\n",
@@ -65,7 +65,7 @@ func TestEnvelopeIsJSONWhateverTheToolReturned(t *testing.T) {
 	for _, out := range []string{"", "{", "plain", "{} {}", "\xff\x00", `"` + "\xff" + `"`, deep, `{"a":1}`} {
 		for _, r := range []Result{
 			{Output: json.RawMessage(out)},
-			{Err: &Error{Message: out, Stdout: out, Stderr: out, Hint: out, Rule: out, Allow: out}, LimitReached: true, LimitMessage: out},
+			{Err: &Error{Message: out, Stdout: out, Stderr: out, Hint: Advise("%s", out), Change: Advise("%s", out), Rule: out, Allow: out}, LimitMessage: out},
 		} {
 			e := r.Envelope()
 			if !json.Valid(e) || bytes.ContainsRune(e, '\n') {

@@ -34,7 +34,7 @@ var table = map[string][]string{
 	"host/policy":               {"host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/redact", "host/tool", "host/shellword", "host/internal"},
 	"host/policy/command":       {},
 	"host/policy/match":         {"host/policy/command", "host/policy/network", "host/policy/paths"},
-	"host/policy/network":       {"host/shellword"},
+	"host/policy/network":       {"host/tool"},
 	"host/policy/paths":         {},
 	"host/diff":                 {"host/tool"},
 	"host/effect":               {"host/tool", "host/policy"},

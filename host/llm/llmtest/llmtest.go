@@ -179,43 +179,41 @@ type testCase struct {
 }
 
 var cases = []testCase{{
-	name:   "a text in many chunks is one message",
+	name:   "a text in many chunks is one reply",
 	script: []string{`{"text":"Grüße, 世界 <&>","chunk_bytes":1,"usage":{"input_tokens":11,"output_tokens":7}}`},
 	check: answers(llm.Reply{
-		Messages: []llm.Message{{Kind: llm.Assistant, Content: "Grüße, 世界 <&>"}},
-		Finish:   llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7},
+		Text:   "Grüße, 世界 <&>",
+		Finish: llm.FinishStop, Usage: llm.Usage{InputTokens: 11, OutputTokens: 7},
 	}),
 }, {
-	name:   "one call in many chunks is one message",
+	name:   "one call in many chunks is one reply",
 	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":{"pattern":"*.c","path":"src/"}}],"chunk_bytes":1,"usage":{}}`},
-	check:  answers(callsReply("", call("a", "glob", `{"pattern":"*.c","path":"src/"}`, `glob(pattern="*.c", path="src/")`))),
+	check:  answers(callsReply("", llm.NewCall("a", "glob", `{"pattern":"*.c","path":"src/"}`))),
 }, {
 	name: "two interleaved calls stay apart and in order",
 	script: []string{`{"text":"Both.","tool_calls":[{"id":"b","name":"glob","arguments":{"pattern":"*.c"}},` +
 		`{"id":"a","name":"file_read","arguments":{"path":"README.md","limit":3}}],"chunk_bytes":2,"usage":{}}`},
 	check: answers(callsReply("Both.",
-		call("b", "glob", `{"pattern":"*.c"}`, `glob(pattern="*.c")`),
-		call("a", "file_read", `{"path":"README.md","limit":3}`, `file_read(path="README.md", limit=3)`))),
+		llm.NewCall("b", "glob", `{"pattern":"*.c"}`),
+		llm.NewCall("a", "file_read", `{"path":"README.md","limit":3}`))),
 }, {
 	name:   "missing ids are made",
 	script: []string{`{"tool_calls":[{"name":"glob","arguments":{"pattern":"a"}},{"name":"glob","arguments":{"pattern":"b"}}],"usage":{}}`},
 	check: answers(callsReply("",
-		call("made_1", "glob", `{"pattern":"a"}`, `glob(pattern="a")`),
-		call("made_2", "glob", `{"pattern":"b"}`, `glob(pattern="b")`))),
+		llm.NewCall("made_1", "glob", `{"pattern":"a"}`),
+		llm.NewCall("made_2", "glob", `{"pattern":"b"}`))),
 }, {
 	name:   "malformed arguments are passed on as they are",
 	script: []string{`{"tool_calls":[{"id":"a","name":"glob","arguments":"{\"pattern\": \"*.c"}],"usage":{}}`},
-	check:  answers(callsReply("", call("a", "glob", `{"pattern": "*.c`, `glob("{\"pattern\": \"*.c")`))),
+	check:  answers(callsReply("", llm.NewCall("a", "glob", `{"pattern": "*.c`))),
 }, {
 	name:   "a call without arguments gets an empty object",
 	script: []string{`{"tool_calls":[{"id":"a","name":"list_tasks"}],"usage":{}}`},
-	check:  answers(callsReply("", call("a", "list_tasks", `{}`, `list_tasks()`))),
+	check:  answers(callsReply("", llm.NewCall("a", "list_tasks", `{}`))),
 }, {
 	name:   "an answer that is cut by its length says so",
 	script: []string{`{"text":"and so","finish":"length","usage":{}}`},
-	check: answers(llm.Reply{
-		Messages: []llm.Message{{Kind: llm.Assistant, Content: "and so"}}, Finish: llm.FinishLength,
-	}),
+	check:  answers(llm.Reply{Text: "and so", Finish: llm.FinishLength}),
 }, {
 	name:   "half a stream is an error that can be retried",
 	script: []string{`{"text":"This answer will never be whole, however long it gets.","chunk_bytes":4,"cut_after_bytes":900}`},
@@ -302,30 +300,8 @@ func fails(want llm.ProviderError) func(t *testing.T, reply llm.Reply, err error
 	}
 }
 
-type callMessage struct {
-	data    llm.CallData
-	message llm.Message
-}
-
-func call(id, name, arguments, summary string) callMessage {
-	data := llm.CallData{ID: id, Type: "function", Function: llm.FunctionData{Name: name, Arguments: arguments}}
-	encoded, err := json.Marshal(data)
-	if err != nil {
-		panic(err) // a struct of strings encodes
-	}
-	return callMessage{data, llm.Message{Kind: llm.ToolCall, Content: summary, Data: encoded}}
-}
-
-func callsReply(text string, calls ...callMessage) llm.Reply {
-	r := llm.Reply{Finish: llm.FinishTools}
-	if text != "" {
-		r.Messages = append(r.Messages, llm.Message{Kind: llm.Assistant, Content: text})
-	}
-	for _, c := range calls {
-		r.Messages = append(r.Messages, c.message)
-		r.Calls = append(r.Calls, c.data)
-	}
-	return r
+func callsReply(text string, calls ...llm.CallData) llm.Reply {
+	return llm.Reply{Text: text, Calls: calls, Finish: llm.FinishTools}
 }
 
 func retried(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
@@ -336,7 +312,7 @@ func retried(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	})
 	start := time.Now()
 	reply, err := Collect(t.Context(), t, llm.Retry(model, &llm.RetryOptions{Rand: func() float64 { return 0.5 }}), Request())
-	if err != nil || len(reply.Messages) != 1 || reply.Messages[0].Content != "whole" {
+	if err != nil || reply.Text != "whole" || reply.Calls != nil {
 		t.Errorf("got %+v, %v", reply, err)
 	}
 	if took, want := time.Since(start), 500*time.Millisecond+3*time.Second; took != want {
@@ -402,7 +378,7 @@ func concurrent(t *testing.T, newModel func(testing.TB, []string) llm.Model) {
 	for range n {
 		group.Go(func() {
 			reply, err := Collect(t.Context(), t, model, Request())
-			if err != nil || len(reply.Messages) != 2 || reply.Messages[0].Content != "one of many" {
+			if err != nil || reply.Text != "one of many" || len(reply.Calls) != 1 {
 				t.Errorf("got %+v, %v", reply, err)
 			}
 		})

@@ -110,12 +110,17 @@ func turn(t testing.TB, model llm.Model, messages []llm.Message, defs []tool.Def
 		if err != nil {
 			t.Fatal(err)
 		}
-		messages = append(messages, reply.Messages...)
+		if reply.Text != "" {
+			messages = append(messages, llm.Message{Kind: llm.Assistant, Content: reply.Text})
+		}
 		if len(reply.Calls) == 0 {
 			return messages
 		}
 		if len(reply.Calls) > 1 {
 			t.Errorf("%d calls in one step", len(reply.Calls))
+		}
+		for _, c := range reply.Calls {
+			messages = append(messages, llm.CallMessage(c))
 		}
 		for _, c := range reply.Calls {
 			data, _ := json.Marshal(llm.ResultData{CallID: c.ID, Name: c.Function.Name, Output: result(c)})
@@ -261,7 +266,7 @@ func TestPlannerGoesOnInAConversation(t *testing.T) {
 
 func TestPlannerStopsAtTheLimitOfTheLoop(t *testing.T) {
 	limit := func(llm.CallData) string {
-		r := tool.Result{Output: tool.Text("a"), LimitReached: true, LimitMessage: "50 steps are over"}
+		r := tool.Result{Output: tool.Text("a"), LimitMessage: "50 steps are over"}
 		return string(r.Envelope())
 	}
 	got, answer := calls(turn(t, Planner{}, []llm.Message{user("list files then read a.txt")}, allTools, limit))

@@ -40,8 +40,7 @@ func (s *wireSpy) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func callMsg(id, name, args string) llm.Message {
-	data, _ := json.Marshal(llm.CallData{ID: id, Type: "function", Function: llm.FunctionData{Name: name, Arguments: args}})
-	return llm.Message{Kind: llm.ToolCall, Content: llm.CallSummary(name, args), Data: data}
+	return llm.CallMessage(llm.NewCall(id, name, args))
 }
 
 func resultMsg(id, output string) llm.Message {
@@ -184,7 +183,7 @@ func TestMessagesOnTheWire(t *testing.T) {
 			spy := &wireSpy{next: opts.HTTPClient.Transport}
 			opts.HTTPClient = &http.Client{Transport: spy}
 			reply, err := llmtest.Collect(t.Context(), t, New(opts), llm.Request{Model: "m", Messages: tt.messages})
-			if err != nil || len(reply.Messages) != 1 || reply.Messages[0].Content != "ok" {
+			if err != nil || reply.Text != "ok" || reply.Calls != nil {
 				t.Fatalf("got %+v, %v", reply, err)
 			}
 			var sent struct{ Messages []any }

@@ -18,7 +18,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/shellword"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Network says which hosts may be talked to. It never changes; a nil Network
@@ -394,17 +394,7 @@ func (e *Denial) Error() string {
 		text = "no connection: " + e.Reason
 	}
 	if e.Grant != nil {
-		text += "; " + e.AllowFlag() + " would allow it"
+		text += "; " + tool.Do(tool.HintAllowHost, e.Grant.String()).String() + " would allow it"
 	}
 	return text
-}
-
-// AllowFlag is what a person adds to the command line to allow it; empty if
-// nothing would.
-func (e *Denial) AllowFlag() string {
-	if e.Grant == nil {
-		return ""
-	}
-	word, _ := shellword.Quote(e.Grant.String()) // a host has no NUL
-	return "--allow-net " + word
 }

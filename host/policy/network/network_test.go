@@ -89,10 +89,10 @@ func TestDecideAboutTheNetwork(t *testing.T) {
 	}{
 		{"api.example.com", 443, HTTPS, ""},
 		{"API.example.com.", 443, HTTPS, ""},
-		{"api.example.com", 80, HTTP, "no rule allows it; --allow-net http://api.example.com would"},
-		{"api.example.com", 443, HTTP, "--allow-net http://api.example.com:443 would"},
-		{"api.example.com", 22, HTTPS, "--allow-net api.example.com:22 would"},
-		{"api.example.com", 25, TCP, "--allow-net tcp://api.example.com:25 would"},
+		{"api.example.com", 80, HTTP, `no rule allows it; the rule "http://api.example.com" of the network would`},
+		{"api.example.com", 443, HTTP, `the rule "http://api.example.com:443" of the network would`},
+		{"api.example.com", 22, HTTPS, `the rule "api.example.com:22" of the network would`},
+		{"api.example.com", 25, TCP, `the rule "tcp://api.example.com:25" of the network would`},
 		{"api.example.com", 6379, HTTPS, "no rule"},
 		{"api.example.com", 9200, HTTP, "no rule"},
 		{"api.example.com", 0, HTTPS, "port 0"},
@@ -124,21 +124,21 @@ func TestDecideAboutTheNetwork(t *testing.T) {
 		{"8.8.8.8", 443, HTTPS, `rule "8.8.8.0/24" denies it`},
 		{"10.1.9.9", 443, HTTPS, ""},
 		{"10.1.2.3", 443, HTTPS, "denies it"},
-		{"10.2.0.1", 443, HTTPS, "10.2.0.1 is private (10.0.0.0/8) and not granted by address; --allow-net 10.2.0.1 would"},
-		{"10.1.9.9", 80, HTTP, "--allow-net http://10.1.9.9 would"},
+		{"10.2.0.1", 443, HTTPS, `10.2.0.1 is private (10.0.0.0/8) and not granted by address; the rule "10.2.0.1" of the network would`},
+		{"10.1.9.9", 80, HTTP, `the rule "http://10.1.9.9" of the network would`},
 		{"127.0.0.1", 8080, HTTP, ""},
 		{"127.0.0.1", 8081, HTTP, "loopback"},
 		{"127.0.0.2", 8080, HTTP, "loopback"},
-		{"[::1]", 8080, HTTP, "--allow-net 'http://[::1]:8080' would"},
+		{"[::1]", 8080, HTTP, `the rule "http://[::1]:8080" of the network would`},
 		{"169.254.169.254", 443, HTTPS, "metadata"},
 		{"0.0.0.0", 443, HTTPS, "this network"},
-		{"2606:4700::1111", 443, HTTPS, "no rule allows it; --allow-net '[2606:4700::1111]' would"},
+		{"2606:4700::1111", 443, HTTPS, `no rule allows it; the rule "[2606:4700::1111]" of the network would`},
 		{"::ffff:93.184.216.34", 443, HTTPS, "mapped"},
 		// This machine under its own name needs the address, and no resolver.
 		{"localhost", 8080, HTTP, ""},
 		{"Localhost.", 8080, HTTP, ""},
 		{"a.localhost", 8080, HTTP, ""},
-		{"localhost", 80, HTTP, "127.0.0.1 is loopback (127.0.0.0/8) and not granted by address; --allow-net http://127.0.0.1 would"},
+		{"localhost", 80, HTTP, `127.0.0.1 is loopback (127.0.0.0/8) and not granted by address; the rule "http://127.0.0.1" of the network would`},
 		{"localhost.example", 8080, HTTP, "no rule"},
 	} {
 		d := n.Decide(c.host, c.port, c.proto)
@@ -165,9 +165,9 @@ func TestWhereANameLeads(t *testing.T) {
 		"::ffff:10.0.0.5":        "", // a connection goes to the IPv4 address
 		"1.1.1.1":                "denies it",
 		"::ffff:1.1.1.1":         "denies it",
-		"10.0.0.6":               "--allow-net 10.0.0.6 would",
+		"10.0.0.6":               `the rule "10.0.0.6" of the network would`,
 		"::ffff:10.0.0.6":        "private",
-		"127.0.0.1":              "--allow-net 127.0.0.1 would", // granted at another port
+		"127.0.0.1":              `the rule "127.0.0.1" of the network would`, // granted at another port
 		"64:ff9b::93.184.216.34": "",
 		"64:ff9b::10.0.0.5":      "",
 		"64:ff9b::10.0.0.6":      "private",
@@ -284,8 +284,8 @@ func TestTheAdministratorsListIsACeiling(t *testing.T) {
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", host, err, want)
 		}
-		if denial := denialOf(err); denial != nil && strings.Contains(want, "administrator") && (denial.Grant != nil || denial.AllowFlag() != "") {
-			t.Errorf("%s: a user is told that %s would help", host, denial.AllowFlag())
+		if denial := denialOf(err); denial != nil && strings.Contains(want, "administrator") && denial.Grant != nil {
+			t.Errorf("%s: a user is told that %s would help", host, denial.Grant)
 		}
 	}
 	if user.Under(administrator, nil).Decide("a.example", 443, HTTPS).Err() == nil {

@@ -47,6 +47,11 @@ func Refuse(mod *tool.Module, format string, args ...any) *RefusedError {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Module, e.Why) }
 
+// LargeError refuses a module that is compiled only if a person asks for it.
+type LargeError struct{ *RefusedError }
+
+func (e *LargeError) Unwrap() error { return e.RefusedError }
+
 // Module is one that has passed the checks.
 type Module struct {
 	Code  []byte // what is compiled: the instrumented module

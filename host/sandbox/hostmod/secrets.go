@@ -26,7 +26,9 @@ func secretsPlaceholder(g *guest) error {
 	g.away(func() { text, err = g.world.Placeholders().Placeholder(g.ctx, name) })
 	switch kind := effect.KindOf(err); {
 	case kind == effect.NotFound:
-		g.world.warn(fmt.Sprintf("%s is not set: stockade secret set %s", what, name))
+		if g.world.Unset != nil {
+			g.world.Unset(name)
+		}
 		r := secretsResult.record() // this case has no text
 		r.u8(0, 1)
 		r.u8(secretsResult.payload, secretsMissing)

@@ -22,6 +22,9 @@ type World struct {
 	// Log takes the guest's messages; Progress its progress. Nil drops them.
 	Log      func(level, message string)
 	Progress func(done uint64, total *uint64, note string)
+	// Unset takes the name of a secret that the guest asks for and nobody has set.
+	// Nil drops it.
+	Unset func(secret string)
 	// Redact takes secrets out of both before they are cut.
 	Redact *redact.Redactor
 

@@ -70,7 +70,7 @@ func ofModule(mod *tool.Module, dir, args string) (*Call, error) {
 	decision := policy.New(policy.Options{
 		Mounts: []policy.Mount{{Host: dir}},
 		Masked: []string{filepath.Join(dir, ".stockade", "policy.toml")}, // as in every workspace
-	}).Decide(call, entry)
+	}).Decide(call, entry, policy.Facts{})
 	var grant policy.Grant
 	if decision.Effect() == policy.Ask {
 		grant, err = decision.Approve(policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "benchmark"}, 1)

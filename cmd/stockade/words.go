@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/shellword"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// inWords puts a hint into words, with the commands and flags of this program.
+func inWords(h tool.Hint) string {
+	return h.In(func(p tool.HintPart) string {
+		switch p.Code {
+		case tool.HintSettings:
+			return "your own agent.toml"
+		case tool.HintAllow:
+			if p.Key == "" {
+				return "--allow"
+			}
+			return asFlag("--allow", p.Key)
+		case tool.HintUndeny:
+			return asFlag("--deny", p.Key)
+		case tool.HintAllowHost:
+			if p.Key == "" {
+				return "--allow-net HOST"
+			}
+			return asFlag("--allow-net", p.Key)
+		case tool.HintMount:
+			return "--mount DIR, or DIR:ro,"
+		case tool.HintModule:
+			return "`stockade tool info` shows what a module is and asks for"
+		case tool.HintLarge:
+			return "`stockade tool compile --large` compiles it all the same"
+		case tool.HintSetSecret:
+			return "stockade secret set " + p.Key
+		}
+		return fmt.Sprintf("%s %s", p.Code, p.Key) // of a log that a newer version has written
+	})
+}
+
+// asFlag is a flag of the command line, to be copied. It is for bash and zsh where
+// the value holds what does not show, and else for any shell.
+func asFlag(name, value string) string {
+	word, ok := shellword.Quote(value)
+	if !ok {
+		word = value
+	}
+	return name + " " + word
+}
+
+// allowFlag is the flag that allows what a rule does; empty where there is no rule.
+func allowFlag(rule string) string {
+	if rule == "" {
+		return ""
+	}
+	return asFlag("--allow", rule)
+}
+
+// refusedHint is what can be done about a module that may not run; empty if
+// nothing is known.
+func refusedHint(err error) string {
+	if _, ok := errors.AsType[*admit.LargeError](err); ok {
+		return inWords(tool.Do(tool.HintLarge, ""))
+	}
+	return ""
+}
+
+// explained is an explanation in the words of this program.
+func explained(x policy.Explanation) policy.Explanation {
+	x.Change, x.Allow = inWords(x.Hint), allowFlag(x.Allow)
+	return x
+}

@@ -1,0 +1,50 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/session"
+)
+
+// Resume counts what a session has used before: the calls of each tool that have
+// run and their fuel, a person's own calls too. events are those of its log. It is
+// called before the first call.
+func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) error {
+	spent := map[string]uint64{}
+	tools := map[string]string{} // by call
+	for e, err := range events {
+		if err != nil {
+			return fmt.Errorf("read what the session has used: %w", err)
+		}
+		switch e.Type {
+		case session.TypeCallIntended:
+			var intent session.Intent
+			if json.Unmarshal(e.Body, &intent) == nil {
+				tools[e.Call] = intent.Tool
+				d.counts.take(intent.Tool)
+			}
+		case session.TypeToolResult:
+			spent[tools[e.Call]] += fuelUsed(e)
+		}
+	}
+	d.fuel = newFuel(d.opts.Policy.Limits(), spent)
+	return nil
+}
+
+// fuelUsed is what the result of a call says that it cost.
+func fuelUsed(e session.Event) uint64 {
+	m, _ := e.Message()
+	var data llm.ResultData
+	var envelope struct {
+		Metadata struct {
+			Fuel uint64 `json:"fuel_used"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(m.Data, &data) != nil || json.Unmarshal([]byte(data.Output), &envelope) != nil {
+		return 0
+	}
+	return envelope.Metadata.Fuel
+}
