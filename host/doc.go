@@ -60,6 +60,7 @@
 //	session/sqlite   the Store on SQLite, with group commit
 //	session/sessiontest  the suite that every Store passes
 //	config           agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
+//	config/keys      a file of TOML read by one table of its keys, and its sample written from it
 //	config/policyfile  policy.toml → a layer of the ceiling; who may have written it
 //	internal         archtest (the import table as a test), nearest
 //

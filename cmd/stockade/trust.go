@@ -138,7 +138,7 @@ func showAsks(w io.Writer, f *config.File, was config.Trust, width int, all bool
 		if ask.Key != "system_prompt" && strings.ContainsFunc(ask.Value, func(r rune) bool { return r > unicode.MaxASCII }) {
 			show("which holds letters beyond ASCII:", fmt.Sprintf("%+q", ask.Value))
 		}
-		fmt.Fprintf(w, "  %s\n", config.Describe(ask.Key))
+		fmt.Fprintf(w, "  %s\n", config.Key(ask.Key).Doc)
 	}
 	if was.Path != "" {
 		changes := was.Changes(f.Asks())

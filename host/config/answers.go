@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 // Answer is an "always" that a person answered to a question.
@@ -82,7 +84,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, MaxFileBytes+1))
+	return io.ReadAll(io.LimitReader(f, keys.MaxFileBytes+1))
 }
 
 // ParseAnswers is LoadAnswers of a file that has been read.

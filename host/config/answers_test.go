@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 var added = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -73,7 +75,7 @@ func TestAnswersThatAreNotUnderstoodAreRefusedAndKept(t *testing.T) {
 		"a number for a rule":  "[[allow]]\nrule = 1\nmodule = \"builtin\"\n",
 		"a table for a list":   "[allow]\nrule = \"a\"\nmodule = \"builtin\"\n",
 		"a key twice":          "[[allow]]\nrule = \"a\"\nrule = \"b\"\nmodule = \"builtin\"\n",
-		"too much":             entry + strings.Repeat("#", MaxFileBytes),
+		"too much":             entry + strings.Repeat("#", keys.MaxFileBytes),
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "allow.toml")
@@ -112,7 +114,7 @@ func TestWhatCouldNotBeReadBackIsNotWritten(t *testing.T) {
 	for name, a := range map[string]Answer{
 		"no rule":                {Module: "builtin", Added: added},
 		"no module":              {Rule: "a", Added: added},
-		"more than a file":       {Rule: "a(b=" + strings.Repeat("x", MaxFileBytes) + ")", Module: "builtin", Added: added},
+		"more than a file":       {Rule: "a(b=" + strings.Repeat("x", keys.MaxFileBytes) + ")", Module: "builtin", Added: added},
 		"a rule that is no text": {Rule: "a(b=\xff)", Module: "builtin", Added: added},
 	} {
 		t.Run(name, func(t *testing.T) {

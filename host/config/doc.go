@@ -19,9 +19,9 @@
 //	project.Trusted = trust.Covers(project)
 //	cfg, warnings, err := config.Merge(user, project, os.Getenv)
 //
-// One table in this package (keys.go) holds every key: its field, range, class
-// and text. Loading, the environment, [Annotated] (the agent.toml at the root
-// of the repository) and [Reference] (the manual's page) are driven by it.
+// One table in this package (keys.go) holds every key: its field, range, default,
+// class and text. Files, the environment and [Annotated] (the agent.toml at the
+// root of the repository) are driven by it, through package keys.
 //
 // Secrets are never in a file: model.api_key_env names the environment variable
 // that holds the provider's key, and this package does not read that variable.

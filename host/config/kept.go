@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
 	"github.com/gofrs/flock"
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 // decodeAll decodes a file that this program keeps. Anything unknown in it is an
 // error: what it was meant to say must not be guessed.
 func decodeAll(path string, data []byte, into any) error {
-	src, err := Source(path, data)
+	src, err := keys.Source(path, data)
 	if err != nil {
 		return err
 	}

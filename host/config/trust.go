@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/BurntSushi/toml"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 // Ask is a setting of a project file that counts only when a person has trusted
@@ -24,17 +26,17 @@ type Ask struct {
 // nothing.
 func (f *File) Asks() []Ask {
 	var asks []Ask
-	for i := range keys {
-		k := &keys[i]
+	for i := range table {
+		k := &table[i]
 		s, ok := f.setting(k)
 		if !ok || !k.class.byTrust() {
 			continue
 		}
-		value := k.kind.format(s.value)
-		if _, isText := k.kind.(text); isText {
+		value := keys.Format(s.value)
+		if k.Name == "system_prompt" {
 			value = s.value.(string)
 		}
-		asks = append(asks, Ask{k.name, value})
+		asks = append(asks, Ask{k.Name, value})
 	}
 	return asks
 }
@@ -47,14 +49,6 @@ func (f *File) Line(name string) int {
 		}
 	}
 	return 0
-}
-
-// Describe says what a key is for; "" for an unknown key.
-func Describe(name string) string {
-	if k := find(name); k != nil {
-		return k.doc
-	}
-	return ""
 }
 
 // Trust is a person's yes to a project file: to one content at one place.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 // What a project file may set is decided here once for every key: "own" without
@@ -60,11 +62,11 @@ var decided = map[string]struct{ may, value string }{
 // CVE-2025-61260 (Codex) and CVE-2026-21852 (Claude Code): a file of the
 // repository named programs that were started. No key of ours names one.
 func TestNoProjectKeyStartsAProcess(t *testing.T) {
-	for i := range keys {
-		k := &keys[i]
-		d, ok := decided[k.name]
+	for i := range table {
+		k := &table[i]
+		d, ok := decided[k.Name]
 		if !ok {
-			t.Errorf("%s: nobody has decided whether a project may set it, and with which trust", k.name)
+			t.Errorf("%s: nobody has decided whether a project may set it, and with which trust", k.Name)
 			continue
 		}
 		may := "never"
@@ -75,49 +77,49 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 			may = "trust"
 		}
 		if may != d.may {
-			t.Errorf("%s: a project may %q, decided was %q", k.name, may, d.may)
+			t.Errorf("%s: a project may %q, decided was %q", k.Name, may, d.may)
 		}
 		if may == "never" {
 			continue
 		}
 		// The kinds in which no command fits, and the texts that were looked at.
-		switch k.kind.(type) {
-		case integer, duration, boolean, choice, baseURL, mounts:
-		case text, list:
-			if k.name != "model.name" && k.name != "system_prompt" && k.name != "network.allow" {
-				t.Errorf("%s: %s could name a command", k.name, k.kind)
+		switch kind, _, _ := strings.Cut(k.Kind.String(), ","); kind {
+		case "integer", "duration", "boolean", `one of "auto"`, "URL", mounts.String():
+		case "string", rules("").String():
+			if k.Name != "model.name" && k.Name != "system_prompt" && k.Name != "network.allow" {
+				t.Errorf("%s: %s could name a command", k.Name, k.Kind)
 			}
 		default:
-			t.Errorf("%s: nobody has looked at the kind %s", k.name, k.kind)
+			t.Errorf("%s: nobody has looked at the kind %s", k.Name, k.Kind)
 		}
 		for _, word := range []string{"command", "cmd", "exec", "program", "binary", "script", "hook", "plugin", "module", "server", "shell", "run", "start", "env", "helper", "pager", "editor"} {
-			last := k.name[strings.LastIndexByte(k.name, '.')+1:]
+			last := k.Name[strings.LastIndexByte(k.Name, '.')+1:]
 			for part := range strings.SplitSeq(last, "_") {
-				if part == word && k.name != "tools.exec" { // a switch
-					t.Errorf("%s: a project may set what is called %q", k.name, word)
+				if part == word && k.Name != "tools.exec" { // a switch
+					t.Errorf("%s: a project may set what is called %q", k.Name, word)
 				}
 			}
 		}
 	}
-	if len(decided) != len(keys) {
-		t.Errorf("%d keys are decided, there are %d", len(decided), len(keys))
+	if len(decided) != len(table) {
+		t.Errorf("%d keys are decided, there are %d", len(decided), len(table))
 	}
 }
 
 // values of a key as a file can have them, strict and generous ones.
 func values(k *key) []string {
-	switch kind := k.kind.(type) {
-	case integer:
-		return []string{strconv.FormatInt(kind.min, 10), strconv.FormatInt(kind.max, 10), k.def}
-	case duration:
-		return []string{strconv.Quote(short(kind.min)), strconv.Quote(short(kind.max)), strconv.Quote(k.def)}
-	case boolean:
+	switch kind := k.Kind.(type) {
+	case keys.Integer:
+		return []string{strconv.FormatInt(kind.Min, 10), strconv.FormatInt(kind.Max, 10), k.Example}
+	case keys.Duration:
+		return []string{strconv.Quote(keys.Short(kind.Min)), strconv.Quote(keys.Short(kind.Max)), k.Example}
+	case keys.Boolean:
 		return []string{"true", "false"}
 	}
 	for _, s := range samples {
-		if s.key == k.name {
+		if s.key == k.Name {
 			c := Default()
-			return []string{s.toml, k.kind.format(k.get(&c))}
+			return []string{s.toml, keys.Format(k.get(&c))}
 		}
 	}
 	return nil
@@ -130,10 +132,10 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func() string {
 		var b strings.Builder
-		for i := range keys {
-			k := &keys[i]
+		for i := range table {
+			k := &table[i]
 			if v := values(k); r.IntN(3) > 0 {
-				fmt.Fprintf(&b, "%s = %s\n", k.name, v[r.IntN(len(v))])
+				fmt.Fprintf(&b, "%s = %s\n", k.Name, v[r.IntN(len(v))])
 			}
 		}
 		return b.String()
@@ -145,40 +147,40 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 		without, waiting := mustMerge(t, user, project, nil)
 		project.Trusted = true
 		with, refused := mustMerge(t, user, project, nil)
-		for i := range keys {
-			k := &keys[i]
+		for i := range table {
+			k := &table[i]
 			before, after := k.get(&without), k.get(&with)
-			set, sets := project.settings[k.name]
+			set, sets := project.settings[k.Name]
 			switch {
 			case !k.class.byTrust():
 				if !cmp.Equal(before, after) {
-					t.Fatalf("trust changed %s from %v to %v", k.name, before, after)
+					t.Fatalf("trust changed %s from %v to %v", k.Name, before, after)
 				}
 			case sets:
-				opened[k.name]++
-				if !cmp.Equal(after, set.value) || !strings.HasSuffix(with.Source(k.name), ", trusted") {
-					t.Fatalf("%s is %v from %s, want %v", k.name, after, with.Source(k.name), set.value)
+				opened[k.Name]++
+				if !cmp.Equal(after, set.value) || !strings.HasSuffix(with.Source(k.Name), ", trusted") {
+					t.Fatalf("%s is %v from %s, want %v", k.Name, after, with.Source(k.Name), set.value)
 				}
 				if !cmp.Equal(before, k.get(&alone)) {
-					t.Fatalf("without trust %s was set to %v", k.name, before)
+					t.Fatalf("without trust %s was set to %v", k.Name, before)
 				}
 			}
 			switch mine := k.get(&alone); k.class {
 			case Limit:
 				if number(after) > number(mine) {
-					t.Fatalf("%s was raised from %v to %v", k.name, mine, after)
+					t.Fatalf("%s was raised from %v to %v", k.Name, mine, after)
 				}
 			case SwitchOff:
 				if after == true && mine == false {
-					t.Fatalf("%s was turned on again", k.name)
+					t.Fatalf("%s was turned on again", k.Name)
 				}
 			case SwitchOn:
 				if after == false && mine == true {
-					t.Fatalf("%s was turned off", k.name)
+					t.Fatalf("%s was turned off", k.Name)
 				}
 			case Private, UserOnly:
 				if !cmp.Equal(after, mine) {
-					t.Fatalf("%s was set to %v", k.name, after)
+					t.Fatalf("%s was set to %v", k.Name, after)
 				}
 			}
 		}
@@ -197,9 +199,9 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 			t.Fatalf("%d settings wait, %d are asked for", n, len(asks))
 		}
 	}
-	for i := range keys {
-		if keys[i].class.byTrust() && opened[keys[i].name] == 0 {
-			t.Errorf("%s was never set", keys[i].name)
+	for i := range table {
+		if table[i].class.byTrust() && opened[table[i].Name] == 0 {
+			t.Errorf("%s was never set", table[i].Name)
 		}
 	}
 }
@@ -294,7 +296,7 @@ func TestTrustComesBackAsItWasGiven(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new", "trust.toml")
 	var want []Trust
 	for i, prompt := range []string{"", "one line", "two\nlines", "\t\x1b[2K\u202e\r", `"""'''\`, "é😀", "[[trust]]\npath = '/evil'"} {
-		f := mustLoad(t, Project, "system_prompt = "+quote(prompt)+"\nmounts = ['/data:ro']\n")
+		f := mustLoad(t, Project, "system_prompt = "+keys.Quote(prompt)+"\nmounts = ['/data:ro']\n")
 		trust := TrustIn(f, fmt.Sprintf("/ws%d/a \"b'\\c/agent.toml", i), added)
 		if err := AddTrust(path, trust); err != nil {
 			t.Fatalf("%q: %v", prompt, err)
@@ -356,7 +358,7 @@ func TestTrustThatIsNotUnderstoodIsRefusedAndKept(t *testing.T) {
 		"half a digest":     strings.Replace(entry, sum, sum[:32], 1),
 		"something else":    strings.Replace(entry, sum, strings.Repeat("*", 64), 1),
 		"an ask without it": entry + "[[trust.asks]]\nname = \"x\"\n",
-		"too much":          entry + strings.Repeat("#", MaxFileBytes),
+		"too much":          entry + strings.Repeat("#", keys.MaxFileBytes),
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "trust.toml")
@@ -394,4 +396,11 @@ func TestTrustAddedAtOnceIsAllKept(t *testing.T) {
 	if got, err := loadTrust(path); err != nil || len(got) != 8 {
 		t.Errorf("%d are trusted, %v", len(got), err)
 	}
+}
+
+func number(v any) int64 {
+	if d, ok := v.(time.Duration); ok {
+		return int64(d)
+	}
+	return int64(v.(int))
 }

@@ -60,12 +60,12 @@ var table = map[string][]string{
 	"host/jail":     {"host/tool", "host/policy"},
 	"host/dispatch": {"host/diff", "host/tool", "host/policy", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
-	"host/config":   {"host/internal"},
+	"host/config":   {"host/config/keys"},
 
-	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/shellword", "host/tool"},
+	"host/config/keys":       {"host/internal"},
+	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/shellword", "host/tool"},
 
 	"host/internal/archtest": {},
-	"host/internal/keydoc":   {},
 	"host/internal/nearest":  {},
 }
 
