@@ -59,9 +59,10 @@
 //	session          events, the hash chain, the Store interface
 //	session/sqlite   the Store on SQLite, with group commit
 //	session/sessiontest  the suite that every Store passes
-//	config           agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
+//	config           agent.toml → typed values with source positions
 //	config/keys      a file of TOML read by one table of its keys, and its sample written from it
 //	config/policyfile  policy.toml → a layer of the ceiling; who may have written it
+//	settings         what holds in a run: files, environment, flags; layers and their ceiling; trust, answers, our folders; imported by cmd only
 //	internal         archtest (the import table as a test), nearest
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with

@@ -17,30 +17,7 @@ import (
 
 // netRules are the user's: network.allow, network.deny and --allow-net.
 func (a *app) netRules() ([]policy.NetRule, error) {
-	var rules []policy.NetRule
-	for _, part := range []struct {
-		effect policy.Effect
-		texts  []string
-		key    string
-	}{{policy.Allow, a.cfg.Network.Allow, "network.allow"}, {policy.Deny, a.cfg.Network.Deny, "network.deny"}} {
-		for _, text := range part.texts {
-			r, err := policy.ParseNetRule(part.effect, text)
-			if err != nil {
-				return nil, usageError("mend "+part.key+" in "+a.cfg.Source(part.key), "%v", err)
-			}
-			r.Source = policy.SourceSettings
-			rules = append(rules, r)
-		}
-	}
-	for _, text := range a.flags.allowNet {
-		r, err := policy.ParseNetRule(policy.Allow, text)
-		if err != nil {
-			return nil, usageError("for example --allow-net api.example.com or --allow-net http://127.0.0.1:8080", "--allow-net: %v", err)
-		}
-		r.Source = policy.SourceFlag
-		rules = append(rules, r)
-	}
-	return rules, nil
+	return a.settings().NetRules(a.flags.allowNet)
 }
 
 // egress makes the one way out to the network.

@@ -10,13 +10,13 @@
 // it may set, a limit it may only lower, a switch it may only turn to the
 // stricter side. Authority (who is talked to, which directories are shown) it
 // gets only when a person has trusted it: exactly this content at exactly this
-// place ([Trust]). Which secret is used, what is refused and who is believed
+// place ([File.Trusted]). Which secret is used, what is refused and who is believed
 // is never a project's. What a project file sets beyond that is ignored, and the
 // user is told ([Warning]).
 //
 //	user, err := config.Parse(userPath, config.User, data) // read by policyfile.Own(userPath).Bytes()
 //	project, err := config.Load("/home/u/ws/agent.toml", config.Project)
-//	project.Trusted = trust.Covers(project)
+//	project.Trusted = trust.Covers(project) // see settings.Trust
 //	cfg, warnings, err := config.Merge(user, project, os.Getenv)
 //
 // One table in this package (keys.go) holds every key: its field, range, default,

@@ -14,7 +14,7 @@ type Class int
 
 const (
 	// Authority decides who is talked to, and with which words. A project file can
-	// set it once a person has trusted that file; see [Trust].
+	// set it once a person has trusted that file; see [File.Trusted].
 	Authority Class = iota
 	// Preference changes taste, not reach. A project file can set it.
 	Preference

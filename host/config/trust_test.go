@@ -4,7 +4,6 @@ package config
 
 import (
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -206,38 +205,6 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 	}
 }
 
-// "Approve once, exploit forever": trust in a folder outlived what was in it.
-func TestTrustIsInOneContent(t *testing.T) {
-	const src = "model.base_url = 'https://a.example'\n"
-	f := mustLoad(t, Project, src)
-	trust := TrustIn(f, f.Path, added)
-	if !trust.Covers(mustLoad(t, Project, src)) {
-		t.Error("it does not cover what was trusted")
-	}
-	for name, other := range map[string]string{
-		"another value":      "model.base_url = 'https://b.example'\n",
-		"one more setting":   src + "mounts = ['/']\n",
-		"one less":           "",
-		"a harmless setting": src + "max_tool_turns = 1\n",
-		"a comment":          src + "#",
-		"a line end":         src + "\n",
-		"a byte order mark":  "\ufeff" + src,
-	} {
-		if trust.Covers(mustLoad(t, Project, other)) {
-			t.Errorf("%s: it is covered, too", name)
-		}
-	}
-	// A later version of the program may find more in the same bytes.
-	more := trust
-	more.Asks = nil
-	if more.Covers(f) {
-		t.Error("what was never shown is covered")
-	}
-	if (Trust{}).Covers(&File{}) || (Trust{}).Covers(f) {
-		t.Error("no trust covers something")
-	}
-}
-
 // The digest is of the bytes that were parsed: the file is read once, so one that
 // is exchanged meanwhile is either the old one or the new one in both.
 func TestWhatIsHashedIsWhatIsParsed(t *testing.T) {
@@ -274,128 +241,6 @@ func TestWhatIsHashedIsWhatIsParsed(t *testing.T) {
 		}
 	}
 	wg.Wait()
-}
-
-func TestChangesAreSaidInWords(t *testing.T) {
-	trust := TrustIn(mustLoad(t, Project, "model.base_url = 'https://a.example'\nmounts = ['/data']\n"), "/p/agent.toml", added)
-	now := mustLoad(t, Project, "model.base_url = 'https://b.example'\nsystem_prompt = \"\"\"\nBe brief.\nOr not.\"\"\"\n")
-	want := []string{
-		"system_prompt was not asked for", "system_prompt is: Be brief.\nOr not.",
-		`mounts was: ["/data"]`, "mounts is no longer asked for",
-		`model.base_url was: "https://a.example"`, `model.base_url is: "https://b.example"`,
-	}
-	if diff := cmp.Diff(want, trust.Changes(now.Asks())); diff != "" {
-		t.Error(diff)
-	}
-	if got := trust.Changes(trust.Asks); got != nil {
-		t.Errorf("the same changed: %q", got)
-	}
-}
-
-func TestTrustComesBackAsItWasGiven(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "new", "trust.toml")
-	var want []Trust
-	for i, prompt := range []string{"", "one line", "two\nlines", "\t\x1b[2K\u202e\r", `"""'''\`, "é😀", "[[trust]]\npath = '/evil'"} {
-		f := mustLoad(t, Project, "system_prompt = "+keys.Quote(prompt)+"\nmounts = ['/data:ro']\n")
-		trust := TrustIn(f, fmt.Sprintf("/ws%d/a \"b'\\c/agent.toml", i), added)
-		if err := AddTrust(path, trust); err != nil {
-			t.Fatalf("%q: %v", prompt, err)
-		}
-		want = append(want, trust)
-		got, err := loadTrust(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("after %q: %s", prompt, diff)
-		}
-		if !got[i].Covers(f) {
-			t.Errorf("%q is not covered any more", prompt)
-		}
-	}
-	for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): fs.ModeDir | 0o700} {
-		if st, err := os.Stat(name); err != nil || st.Mode() != mode {
-			t.Errorf("%s: mode %v, %v; want %v", name, st.Mode(), err, mode)
-		}
-	}
-
-	// At one place one content is trusted.
-	again := want[0]
-	again.SHA256 = strings.Repeat("0", 64)
-	if err := AddTrust(path, again); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(append(want[1:], again), must(loadTrust(path))); diff != "" {
-		t.Error(diff)
-	}
-	if found, err := RemoveTrust(path, again.Path); !found || err != nil {
-		t.Errorf("remove: %v, %v", found, err)
-	}
-	if found, err := RemoveTrust(path, again.Path); found || err != nil {
-		t.Errorf("remove once more: %v, %v", found, err)
-	}
-	if diff := cmp.Diff(want[1:], must(loadTrust(path))); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-func TestTrustThatIsNotUnderstoodIsRefusedAndKept(t *testing.T) {
-	sum := strings.Repeat("0a", 32)
-	entry := "[[trust]]\npath = \"/a/agent.toml\"\nsha256 = \"" + sum + "\"\nadded = 2026-01-02T03:04:05Z\n"
-	for name, text := range map[string]string{
-		"garbage":           "\x00\xff",
-		"an unknown key":    entry + "always = true\n",
-		"a relative path":   strings.Replace(entry, "/a/", "a/", 1),
-		"no path":           strings.Replace(entry, "/a/agent.toml", "", 1),
-		"no digest":         strings.Replace(entry, sum, "", 1),
-		"half a digest":     strings.Replace(entry, sum, sum[:32], 1),
-		"something else":    strings.Replace(entry, sum, strings.Repeat("*", 64), 1),
-		"an ask without it": entry + "[[trust.asks]]\nname = \"x\"\n",
-		"too much":          entry + strings.Repeat("#", keys.MaxFileBytes),
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "trust.toml")
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := loadTrust(path); err == nil || got != nil || !strings.Contains(err.Error(), path) {
-				t.Errorf("got %v, %v", got, err)
-			}
-			if err := AddTrust(path, Trust{Path: "/b/agent.toml", SHA256: sum, Added: added}); err == nil {
-				t.Error("trust was added")
-			}
-			if _, err := RemoveTrust(path, "/a/agent.toml"); err == nil {
-				t.Error("trust was removed")
-			}
-			if after, _ := os.ReadFile(path); string(after) != text {
-				t.Error("the file was changed")
-			}
-		})
-	}
-}
-
-func TestTrustAddedAtOnceIsAllKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "trust.toml")
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			trust := Trust{Path: fmt.Sprintf("/%d/agent.toml", i), SHA256: strings.Repeat("0", 64), Added: time.Unix(0, 0).UTC()}
-			if err := AddTrust(path, trust); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if got, err := loadTrust(path); err != nil || len(got) != 8 {
-		t.Errorf("%d are trusted, %v", len(got), err)
-	}
 }
 
 func number(v any) int64 {

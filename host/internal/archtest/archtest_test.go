@@ -65,6 +65,8 @@ var table = map[string][]string{
 	"host/config/keys":       {"host/internal"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/shellword", "host/tool"},
 
+	"host/settings": {"host/config", "host/config/keys", "host/config/policyfile", "host/policy", "host/tool"},
+
 	"host/internal/archtest": {},
 	"host/internal/nearest":  {},
 }
@@ -80,7 +82,7 @@ var behind = map[string]string{
 	"github.com/tetratelabs/wazero/experimental/sysfs": "nowhere",
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
-	"github.com/BurntSushi/toml":                       "host/config",
+	"github.com/BurntSushi/toml":                       "host/config host/settings",
 	"mvdan.cc/sh/v3":                                   "host/policy",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "nowhere", // tests: the suite of JSON Schema
