@@ -125,7 +125,7 @@ func (c *Config) Set(key, text, source string) error {
 	if k == nil {
 		return fmt.Errorf("unknown key %q", key)
 	}
-	v, err := k.parse(text)
+	v, err := k.Kind.Parse(text)
 	if err != nil {
 		return err
 	}

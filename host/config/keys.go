@@ -75,40 +75,40 @@ type key struct {
 }
 
 var table = []key{
-	field("max_tool_turns", keys.Integer{Min: 1, Max: 10_000}, 50, Limit,
+	field("max_tool_turns", keys.Integer(1, 10_000, ""), 50, Limit,
 		"How many steps the model may take in one turn; a step is one answer of the model with the tool calls in it.",
 		func(c *Config) *int { return &c.MaxToolTurns }),
-	field("max_tool_calls_per_turn", keys.Integer{Min: 1, Max: 1000}, 15, Limit,
+	field("max_tool_calls_per_turn", keys.Integer(1, 1000, ""), 15, Limit,
 		"How many tools the model may call in one step.",
 		func(c *Config) *int { return &c.MaxToolCallsPerTurn }),
-	field("repeated_calls", keys.Integer{Min: 2, Max: 1000}, 4, Limit,
+	field("repeated_calls", keys.Integer(2, 1000, ""), 4, Limit,
 		"How often the model may make the same call and come to the same result, with nothing new between, before the turn ends. It is told from the second time on.",
 		func(c *Config) *int { return &c.RepeatedCalls }),
-	field("max_output_size", keys.Integer{Min: 1024, Max: 64 << 20, Unit: "bytes"}, 1048576, Limit,
+	field("max_output_size", keys.Integer(1024, 64<<20, "bytes"), 1048576, Limit,
 		"The largest result of a tool, in bytes. Of more, the head and the tail are kept.",
 		func(c *Config) *int { return &c.MaxOutputSize }),
-	field("tool_timeout", keys.Duration{Min: time.Second, Max: time.Hour}, 30*time.Second, Limit,
+	field("tool_timeout", keys.Duration(time.Second, time.Hour), 30*time.Second, Limit,
 		"How long one tool call may run. The commands of bash have their own limit, bash.timeout.",
 		func(c *Config) *time.Duration { return &c.ToolTimeout }),
-	field("tool_memory", keys.Integer{Min: 1 << 20, Max: 4 << 30, Unit: "bytes"}, 268435456, Limit,
+	field("tool_memory", keys.Integer(1<<20, 4<<30, "bytes"), 268435456, Limit,
 		"How much memory one tool call may use, in bytes.",
 		func(c *Config) *int { return &c.ToolMemory }),
-	field("tool_memory_total", keys.Integer{Min: 1 << 20, Max: 1 << 40, Unit: "bytes"}, 2147483648, Limit,
+	field("tool_memory_total", keys.Integer(1<<20, 1<<40, "bytes"), 2147483648, Limit,
 		"How much memory all tool calls that run at the same time may use together, in bytes.",
 		func(c *Config) *int { return &c.ToolMemoryTotal }),
-	field("tool_fuel", keys.Integer{Min: 1_000_000, Max: 1 << 60, Unit: "units"}, 50000000000, Limit,
+	field("tool_fuel", keys.Integer(1_000_000, 1<<60, "units"), 50000000000, Limit,
 		"How much fuel one tool call may use. A unit is about one instruction; a second of work is half to five thousand million of them.",
 		func(c *Config) *int { return &c.ToolFuel }),
-	field("tool_fuel_total", keys.Integer{Min: 1_000_000, Max: 1 << 60, Unit: "units"}, 2000000000000, Limit,
+	field("tool_fuel_total", keys.Integer(1_000_000, 1<<60, "units"), 2000000000000, Limit,
 		"How much fuel all calls of one tool may use in a session.",
 		func(c *Config) *int { return &c.ToolFuelTotal }),
-	field("session_fuel", keys.Integer{Min: 1_000_000, Max: 1 << 60, Unit: "units"}, 10000000000000, Limit,
+	field("session_fuel", keys.Integer(1_000_000, 1<<60, "units"), 10000000000000, Limit,
 		"How much fuel all tool calls may use in a session.",
 		func(c *Config) *int { return &c.SessionFuel }),
-	field("history_char_budget", keys.Integer{Min: 1000, Max: 100_000_000, Unit: "characters"}, 400000, Limit,
+	field("history_char_budget", keys.Integer(1000, 100_000_000, "characters"), 400000, Limit,
 		"How many characters of the conversation are sent to the model; older messages are left out first.",
 		func(c *Config) *int { return &c.HistoryCharBudget }),
-	field("require_confirmation", keys.Boolean{}, false, SwitchOn,
+	field("require_confirmation", keys.Boolean(), false, SwitchOn,
 		"When true, every tool call asks first, the safe ones too.",
 		func(c *Config) *bool { return &c.RequireConfirmation }),
 	field("system_prompt", text(64<<10, false), "", Authority,
@@ -134,27 +134,27 @@ var table = []key{
 	field("model.api_key_env", variable, "OPENAI_API_KEY", Private,
 		"The name of the environment variable that holds the provider's key. The key itself is never in a file. No variable sets this name: one that did, beside one for model.base_url, would send any other to any server.",
 		func(c *Config) *string { return &c.Model.APIKeyEnv }),
-	field("model.stall_timeout", keys.Duration{Min: time.Second, Max: time.Hour}, 60*time.Second, Limit,
+	field("model.stall_timeout", keys.Duration(time.Second, time.Hour), 60*time.Second, Limit,
 		"How long the provider may be silent before the request counts as failed.",
 		func(c *Config) *time.Duration { return &c.Model.StallTimeout }),
-	field("model.max_attempts", keys.Integer{Min: 1, Max: 20}, 4, Limit,
+	field("model.max_attempts", keys.Integer(1, 20, ""), 4, Limit,
 		"How often one request is tried, the first time included.",
 		func(c *Config) *int { return &c.Model.MaxAttempts }),
 
-	field("tools.fs", keys.Boolean{}, true, SwitchOff,
+	field("tools.fs", keys.Boolean(), true, SwitchOff,
 		"Tools for files and directories. When false, no tool that asks for files runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.FS }),
-	field("tools.exec", keys.Boolean{}, true, SwitchOff,
+	field("tools.exec", keys.Boolean(), true, SwitchOff,
 		"Tools that start processes. When false, no tool that may start one runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Exec }),
-	field("tools.web", keys.Boolean{}, true, SwitchOff,
+	field("tools.web", keys.Boolean(), true, SwitchOff,
 		"Tools that reach the network. When false, no tool that asks for it runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Web }),
 
-	field("bash.timeout", keys.Duration{Min: time.Second, Max: 300 * time.Second}, 30*time.Second, Limit,
+	field("bash.timeout", keys.Duration(time.Second, 300*time.Second), 30*time.Second, Limit,
 		"How long a command of the bash tool may run when the call does not say; at most 300s.",
 		func(c *Config) *time.Duration { return &c.Bash.Timeout }),
-	field("bash.max_output", keys.Integer{Min: 1024, Max: 64 << 20, Unit: "bytes"}, 262144, Limit,
+	field("bash.max_output", keys.Integer(1024, 64<<20, "bytes"), 262144, Limit,
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
 
@@ -167,19 +167,19 @@ var table = []key{
 	field("network.proxy", proxyURL, "", UserOnly,
 		"The HTTP proxy through which the internet is reached, such as \"http://proxy.example:3128\". Variables such as HTTPS_PROXY are not read. Where the administrator's policy names a proxy, that is used instead.",
 		func(c *Config) *string { return &c.Network.Proxy }),
-	field("network.proxy_resolves", keys.Boolean{}, false, UserOnly,
+	field("network.proxy_resolves", keys.Boolean(), false, UserOnly,
 		"When true, the proxy gets names instead of addresses, for networks where only the proxy can look them up. It then has to refuse private addresses itself.",
 		func(c *Config) *bool { return &c.Network.ProxyResolves }),
 	field("network.ca_files", paths, nil, UserOnly,
 		`Files with certificate authorities in PEM that are trusted beside the system's. A path is absolute or begins with "~/". SSL_CERT_FILE is not read. Those of the administrator's policy are trusted, too.`,
 		func(c *Config) *[]string { return &c.Network.CAFiles }),
-	field("network.timeout", keys.Duration{Min: time.Second, Max: time.Hour}, 30*time.Second, Limit,
+	field("network.timeout", keys.Duration(time.Second, time.Hour), 30*time.Second, Limit,
 		"How long one request of a tool may take, with its redirects.",
 		func(c *Config) *time.Duration { return &c.Network.Timeout }),
-	field("network.max_requests", keys.Integer{Min: 1, Max: 10_000}, 100, Limit,
+	field("network.max_requests", keys.Integer(1, 10_000, ""), 100, Limit,
 		"How many requests one tool call may make; each redirect counts.",
 		func(c *Config) *int { return &c.Network.MaxRequests }),
-	field("network.max_response", keys.Integer{Min: 1024, Max: 64 << 20, Unit: "bytes"}, 8388608, Limit,
+	field("network.max_response", keys.Integer(1024, 64<<20, "bytes"), 8388608, Limit,
 		"How large the body of one answer to a tool may be, in bytes, as it comes and again when it is decompressed.",
 		func(c *Config) *int { return &c.Network.MaxResponse }),
 }
@@ -195,13 +195,7 @@ func field[T any](name string, k keys.Kind, def T, class Class, doc string, at f
 }
 
 // fileKeys is the table as the reader of files takes it.
-var fileKeys = func() keys.Table {
-	out := make(keys.Table, len(table))
-	for i, k := range table {
-		out[i] = k.Key
-	}
-	return out
-}()
+var fileKeys = keys.TableOf(table, func(k key) keys.Key { return k.Key })
 
 // Keys returns the name of every key, in the order of the sample.
 func Keys() []string { return fileKeys.Names() }
@@ -225,11 +219,6 @@ func find(name string) *key {
 // env is the name of the environment variable: STOCKADE_MODEL_NAME for model.name.
 func (k *key) env() string {
 	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
-}
-
-// parse checks a value from the environment or from a flag.
-func (k *key) parse(text string) (any, error) {
-	return k.Kind.(interface{ Parse(string) (any, error) }).Parse(text)
 }
 
 // projectMay reports whether a project file may put v in the place of old.

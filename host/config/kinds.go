@@ -13,8 +13,8 @@ import (
 )
 
 // text is a string of at most that many bytes, of one line if line is set.
-func text(most int, line bool) keys.Text {
-	return keys.Text{What: fmt.Sprintf("string, at most %d bytes", most), Check: func(s string) error {
+func text(most int, line bool) keys.Kind {
+	return keys.Text(fmt.Sprintf("string, at most %d bytes", most), "a string in quotes", func(s string) error {
 		switch {
 		case len(s) > most:
 			return fmt.Errorf("it has %d bytes; at most %d are accepted", len(s), most)
@@ -22,7 +22,7 @@ func text(most int, line bool) keys.Text {
 			return errors.New("it holds a line break or another control character; write one line")
 		}
 		return nil
-	}}
+	})
 }
 
 const (
@@ -31,7 +31,7 @@ const (
 )
 
 // baseURL is an http or https address, or empty.
-var baseURL = keys.Text{What: "URL, http or https", Write: acceptedURL, Check: func(s string) error {
+var baseURL = keys.Text("URL, http or https", acceptedURL, func(s string) error {
 	u, err := address(s, acceptedURL)
 	switch {
 	case s == "" || err != nil:
@@ -42,10 +42,10 @@ var baseURL = keys.Text{What: "URL, http or https", Write: acceptedURL, Check: f
 		return errors.New("it has a query or a fragment; write " + acceptedURL)
 	}
 	return nil
-}}
+})
 
 // proxyURL is the address of a proxy, or empty.
-var proxyURL = keys.Text{What: "URL of a proxy, http or https", Write: acceptedProxy, Check: func(s string) error {
+var proxyURL = keys.Text("URL of a proxy, http or https", acceptedProxy, func(s string) error {
 	u, err := address(s, acceptedProxy)
 	switch {
 	case s == "" || err != nil:
@@ -56,7 +56,7 @@ var proxyURL = keys.Text{What: "URL of a proxy, http or https", Write: acceptedP
 		return errors.New("it has a path; write " + acceptedProxy)
 	}
 	return nil
-}}
+})
 
 // address reads an address that is not empty. The error does not repeat it:
 // people put keys and passwords into addresses.
@@ -74,41 +74,37 @@ func address(s, accepted string) (*url.URL, error) {
 var variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // variable is the name of an environment variable.
-var variable = keys.Text{
-	What:  "name of an environment variable",
-	Write: `the name of an environment variable, such as "OPENAI_API_KEY"`,
-	Check: func(s string) error {
-		if !variableRE.MatchString(s) {
-			// The value is not repeated: it may be a key.
-			return errors.New(`it is not the name of an environment variable; write a name such as "OPENAI_API_KEY", never the key itself`)
-		}
-		return nil
-	},
-}
+var variable = keys.Text("name of an environment variable", `the name of an environment variable, such as "OPENAI_API_KEY"`, func(s string) error {
+	if !variableRE.MatchString(s) {
+		// The value is not repeated: it may be a key.
+		return errors.New(`it is not the name of an environment variable; write a name such as "OPENAI_API_KEY", never the key itself`)
+	}
+	return nil
+})
 
 // rules are those of the network. What a rule means is left to policy; here it
 // only has to be a word.
-func rules(example string) keys.List {
-	return keys.List{What: "rules", Most: 256, Example: example, Check: func(s string) error {
+func rules(example string) keys.Kind {
+	return keys.List("rules", example, 256, func(s string) error {
 		if s == "" || len(s) > 512 || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == ',' }) {
 			return fmt.Errorf("%.80q: it is no rule; write one such as api.example.com or http://127.0.0.1:8080", s)
 		}
 		return nil
-	}}
+	})
 }
 
 // paths are names of files.
-var paths = keys.List{What: "paths", Most: 64, Example: `["/etc/company/ca.pem"]`, Check: func(s string) error {
+var paths = keys.List("paths", `["/etc/company/ca.pem"]`, 64, func(s string) error {
 	if strings.ContainsFunc(s, unicode.IsControl) || !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
 		return fmt.Errorf(`%.80q: it is not an absolute path; write one, or one that begins with "~/"`, s)
 	}
 	return nil
-}}
+})
 
 const readOnlySuffix = ":ro"
 
 // mounts are directories.
-var mounts = keys.List{What: `"PATH" or "PATH:ro"`, Most: 64, Example: `["/data", "~/notes:ro"]`, Check: func(s string) error {
+var mounts = keys.List(`"PATH" or "PATH:ro"`, `["/data", "~/notes:ro"]`, 64, func(s string) error {
 	path := parseMount(s).Path
 	switch {
 	case strings.ContainsFunc(path, unicode.IsControl):
@@ -119,7 +115,7 @@ var mounts = keys.List{What: `"PATH" or "PATH:ro"`, Most: 64, Example: `["/data"
 		return fmt.Errorf(`%.80q is not an absolute path; write one, or one that begins with "~/"`, s)
 	}
 	return nil
-}}
+})
 
 func parseMount(s string) Mount {
 	path, ro := strings.CutSuffix(s, readOnlySuffix)

@@ -82,14 +82,14 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 			continue
 		}
 		// The kinds in which no command fits, and the texts that were looked at.
-		switch kind, _, _ := strings.Cut(k.Kind.String(), ","); kind {
-		case "integer", "duration", "boolean", `one of "auto"`, "URL", mounts.String():
-		case "string", rules("").String():
+		switch kind, _, _ := strings.Cut(k.Kind.What, ","); kind {
+		case "integer", "duration", "boolean", `one of "auto"`, "URL", mounts.What:
+		case "string", rules("").What:
 			if k.Name != "model.name" && k.Name != "system_prompt" && k.Name != "network.allow" {
-				t.Errorf("%s: %s could name a command", k.Name, k.Kind)
+				t.Errorf("%s: %s could name a command", k.Name, k.Kind.What)
 			}
 		default:
-			t.Errorf("%s: nobody has looked at the kind %s", k.Name, k.Kind)
+			t.Errorf("%s: nobody has looked at the kind %s", k.Name, k.Kind.What)
 		}
 		for _, word := range []string{"command", "cmd", "exec", "program", "binary", "script", "hook", "plugin", "module", "server", "shell", "run", "start", "env", "helper", "pager", "editor"} {
 			last := k.Name[strings.LastIndexByte(k.Name, '.')+1:]
@@ -107,12 +107,15 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 
 // values of a key as a file can have them, strict and generous ones.
 func values(k *key) []string {
-	switch kind := k.Kind.(type) {
-	case keys.Integer:
-		return []string{strconv.FormatInt(kind.Min, 10), strconv.FormatInt(kind.Max, 10), k.Example}
-	case keys.Duration:
-		return []string{strconv.Quote(keys.Short(kind.Min)), strconv.Quote(keys.Short(kind.Max)), k.Example}
-	case keys.Boolean:
+	kind, bounds, _ := strings.Cut(k.Kind.What, ", ")
+	least, most, _ := strings.Cut(bounds, " to ")
+	most, _, _ = strings.Cut(most, " ")
+	switch kind {
+	case "integer":
+		return []string{least, most, k.Example}
+	case "duration":
+		return []string{strconv.Quote(least), strconv.Quote(most), k.Example}
+	case "boolean":
 		return []string{"true", "false"}
 	}
 	for _, s := range samples {

@@ -6,7 +6,7 @@
 // [Setting] is a key that a file sets. What comes of a setting is for the owner
 // of the table, who keeps it beside the key.
 //
-//	table := keys.Table{{Name: "model.name", Kind: keys.Text{}, Doc: "..."}, ...}
+//	table := keys.Table{{Name: "model.name", Kind: keys.Choice("a", "b"), Doc: "..."}, ...}
 //	file, err := table.Parse(path, data, nil)
 //	for _, s := range file.Settings { ... s.Key, s.Value, file.Line(s) ... }
 package keys
@@ -33,6 +33,15 @@ type Key struct {
 // Table is every key of a file, in the order of its sample. Keys of one TOML
 // table stand together.
 type Table []Key
+
+// TableOf is the table of the keys that a program keeps something else beside.
+func TableOf[K any](all []K, of func(K) Key) Table {
+	t := make(Table, len(all))
+	for i, k := range all {
+		t[i] = of(k)
+	}
+	return t
+}
 
 // Names are the names of the keys, as people write them: a list of tables
 // without its [].

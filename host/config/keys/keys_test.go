@@ -10,12 +10,12 @@ import (
 )
 
 var table = Table{
-	{Name: "name", Kind: Text{What: "text"}, Example: `""`, Doc: "A text."},
-	{Name: "server.port", Kind: Integer{Min: 1}, Example: "1", Doc: "A number."},
-	{Name: "tools.NAME.allow", Kind: Boolean{}, Example: "true", Doc: "A switch."},
-	{Name: "tools.NAME.args.ARGUMENT.maximum", Kind: Number{}, Example: "1.5", Doc: "A bound."},
+	{Name: "name", Kind: Text("text", "a text", nil), Example: `""`, Doc: "A text."},
+	{Name: "server.port", Kind: Integer(1, 0, ""), Example: "1", Doc: "A number."},
+	{Name: "tools.NAME.allow", Kind: Boolean(), Example: "true", Doc: "A switch."},
+	{Name: "tools.NAME.args.ARGUMENT.maximum", Kind: Number(), Example: "1.5", Doc: "A bound."},
 	{Name: "rules[].effect", Kind: Choice("deny", "ask"), Example: `"deny"`, Doc: "An effect."},
-	{Name: "rules[].where", Kind: List{What: "texts", Example: `["a"]`}, Example: `["a"]`, Doc: "Conditions."},
+	{Name: "rules[].where", Kind: List("texts", `["a"]`, 0, nil), Example: `["a"]`, Doc: "Conditions."},
 }
 
 func TestSettingsAreReadInTheOrderOfTheFile(t *testing.T) {

@@ -10,12 +10,188 @@ import (
 	"unicode"
 )
 
-// Kind is what values a key takes. Errors read on from "key: ".
-type Kind interface {
-	// FromTOML checks a value as the TOML decoder returns it.
-	FromTOML(v any) (any, error)
-	// String names the kind and its range for the sample.
-	String() string
+// Kind is what values a key takes. Its errors read on from "key: ".
+type Kind struct {
+	What  string                      // its name and range, for the sample
+	value func(any) (any, error)      // checks what the TOML decoder returns
+	parse func(s string) (any, error) // checks what is not from a file
+}
+
+// Parse checks a value that is not from a file. Commas are between the entries of
+// a list.
+func (k Kind) Parse(s string) (any, error) { return k.parse(s) }
+
+// Integer is an int from min to max, or from min where max is 0. Unit can be
+// empty.
+func Integer(min, max int64, unit string) Kind {
+	what, accepted := fmt.Sprintf("integer, from %d", min), fmt.Sprintf("a whole number from %d", min)
+	if max != 0 {
+		what, accepted = fmt.Sprintf("integer, %d to %d", min, max), fmt.Sprintf("%s to %d", accepted, max)
+	}
+	if unit != "" {
+		what, accepted = what+" "+unit, accepted+" ("+unit+")"
+	}
+	value := func(v any) (any, error) {
+		n, ok := v.(int64)
+		switch {
+		case !ok:
+			return nil, wrongType(v, accepted)
+		case n < min || max != 0 && n > max:
+			return nil, fmt.Errorf("%d is out of range; write %s", n, accepted)
+		case int64(int(n)) != n:
+			return nil, fmt.Errorf("%d does not fit into the integers of this machine", n)
+		}
+		return int(n), nil
+	}
+	return Kind{what, value, func(s string) (any, error) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		switch {
+		case errors.Is(err, strconv.ErrRange):
+			return nil, fmt.Errorf("%.40s is out of range; write %s", s, accepted)
+		case err != nil:
+			return nil, fmt.Errorf("%.40q is not %s", s, accepted)
+		}
+		return value(n)
+	}}
+}
+
+// Number is any float64, for files only. A whole number is one, too.
+func Number() Kind {
+	return Kind{What: "number", value: func(v any) (any, error) {
+		switch v := v.(type) {
+		case float64:
+			return v, nil
+		case int64:
+			return float64(v), nil
+		}
+		return nil, wrongType(v, "a number")
+	}}
+}
+
+// Boolean is a bool.
+func Boolean() Kind {
+	value := func(v any) (any, error) {
+		if _, ok := v.(bool); !ok {
+			return nil, wrongType(v, "true or false, without quotes")
+		}
+		return v, nil
+	}
+	return Kind{"boolean", value, func(s string) (any, error) {
+		switch s {
+		case "true", "1":
+			return true, nil
+		case "false", "0":
+			return false, nil
+		}
+		return nil, fmt.Errorf("%.40q is not true or false", s)
+	}}
+}
+
+// quoted is a kind of which a file holds a string. Write is what to write where
+// it holds something else.
+func quoted(what, write string, parse func(string) (any, error)) Kind {
+	return Kind{what, func(v any) (any, error) {
+		s, ok := v.(string)
+		if !ok {
+			return nil, wrongType(v, write)
+		}
+		return parse(s)
+	}, parse}
+}
+
+// Duration is a [time.Duration] from min to max, written as Go writes it.
+func Duration(min, max time.Duration) Kind {
+	within := Short(min) + " to " + Short(max)
+	accepted := fmt.Sprintf(`a duration from %s, such as "30s" or "2m"`, within)
+	return quoted("duration, "+within, accepted, func(s string) (any, error) {
+		d, err := time.ParseDuration(s)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%.40q is not %s", s, accepted)
+		case d < min || d > max:
+			return nil, fmt.Errorf("%s is out of range; write %s", Short(d), accepted)
+		}
+		return d, nil
+	})
+}
+
+// Short writes whole seconds as people do: "300s", not "5m0s".
+func Short(d time.Duration) string {
+	switch {
+	case d >= time.Hour && d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= time.Second && d%time.Second == 0:
+		return fmt.Sprintf("%ds", d/time.Second)
+	}
+	return d.String()
+}
+
+// Text is a string that passes a check; a nil check is none. Write is what to
+// write where it is no string.
+func Text(what, write string, check func(string) error) Kind {
+	return quoted(what, write, func(s string) (any, error) {
+		if check != nil {
+			if err := check(s); err != nil {
+				return nil, err
+			}
+		}
+		return s, nil
+	})
+}
+
+// Choice is one of a few words.
+func Choice(words ...string) Kind {
+	what := "one of " + listed(words)
+	return Text(what, what, OneOf(words...))
+}
+
+// OneOf is the check of [Choice].
+func OneOf(words ...string) func(string) error {
+	return func(s string) error {
+		if !slices.Contains(words, s) {
+			return fmt.Errorf("%.80q is not one of %s", s, listed(words))
+		}
+		return nil
+	}
+}
+
+// List is a []string of at most so many entries, 0 for any number, which all pass
+// a check. What names the entries, and so does the error of the check, which can
+// be nil. Example is for a person who writes something else.
+func List(what, example string, most int, check func(string) error) Kind {
+	all := func(entries []string) (any, error) {
+		if most > 0 && len(entries) > most {
+			return nil, fmt.Errorf("it has %d entries; at most %d are accepted", len(entries), most)
+		}
+		for _, e := range entries {
+			if check != nil {
+				if err := check(e); err != nil {
+					return nil, err
+				}
+			}
+		}
+		return entries, nil
+	}
+	return Kind{"list of " + what, func(v any) (any, error) {
+		values, ok := v.([]any)
+		if !ok {
+			return nil, wrongType(v, "a list such as "+example)
+		}
+		var entries []string
+		for i, e := range values {
+			s, ok := e.(string)
+			if !ok {
+				return nil, fmt.Errorf("entry %d is %s; write a list such as %s", i+1, typeName(e), example)
+			}
+			entries = append(entries, s)
+		}
+		return all(entries)
+	}, func(s string) (any, error) {
+		if s == "" {
+			return []string(nil), nil
+		}
+		return all(strings.Split(s, ","))
+	}}
 }
 
 // wrongType says what a TOML value is and what was wanted.
@@ -43,250 +219,20 @@ func typeName(v any) string {
 	return "of an unknown type"
 }
 
-// Integer is an int from Min to Max, or from Min where Max is 0. Unit can be
-// empty. Else is said where it is out of range.
-type Integer struct {
-	Min, Max   int64
-	Unit, Else string
-}
-
-func (k Integer) String() string { return strings.TrimSpace("integer, " + k.bounds() + " " + k.Unit) }
-
-func (k Integer) bounds() string {
-	if k.Max == 0 {
-		return fmt.Sprintf("from %d", k.Min)
-	}
-	return fmt.Sprintf("%d to %d", k.Min, k.Max)
-}
-
-func (k Integer) accepted() string {
-	s := "a whole number from " + strings.TrimPrefix(k.bounds(), "from ")
-	if k.Unit != "" {
-		s += " (" + k.Unit + ")"
-	}
-	if k.Else != "" {
-		s += "; " + k.Else
-	}
-	return s
-}
-
-// FromTOML implements [Kind].
-func (k Integer) FromTOML(v any) (any, error) {
-	n, ok := v.(int64)
-	if !ok {
-		return nil, wrongType(v, k.accepted())
-	}
-	if n < k.Min || k.Max != 0 && n > k.Max {
-		return nil, fmt.Errorf("%d is out of range; write %s", n, k.accepted())
-	}
-	if int64(int(n)) != n {
-		return nil, fmt.Errorf("%d does not fit into the integers of this machine", n)
-	}
-	return int(n), nil
-}
-
-// Parse checks a value that is not from a file.
-func (k Integer) Parse(text string) (any, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		if errors.Is(err, strconv.ErrRange) {
-			return nil, fmt.Errorf("%.40s is out of range; write %s", text, k.accepted())
-		}
-		return nil, fmt.Errorf("%.40q is not %s", text, k.accepted())
-	}
-	return k.FromTOML(n)
-}
-
-// Number is any float64. A whole number is one, too.
-type Number struct{}
-
-func (Number) String() string { return "number" }
-
-// FromTOML implements [Kind].
-func (Number) FromTOML(v any) (any, error) {
-	switch v := v.(type) {
-	case float64:
-		return v, nil
-	case int64:
-		return float64(v), nil
-	}
-	return nil, wrongType(v, "a number")
-}
-
-// Duration is a [time.Duration] from Min to Max, written as Go writes it.
-type Duration struct{ Min, Max time.Duration }
-
-func (k Duration) String() string {
-	return fmt.Sprintf("duration, %s to %s", Short(k.Min), Short(k.Max))
-}
-
-func (k Duration) accepted() string {
-	return fmt.Sprintf(`a duration from %s to %s, such as "30s" or "2m"`, Short(k.Min), Short(k.Max))
-}
-
-// FromTOML implements [Kind].
-func (k Duration) FromTOML(v any) (any, error) {
-	s, ok := v.(string)
-	if !ok {
-		return nil, wrongType(v, k.accepted())
-	}
-	return k.Parse(s)
-}
-
-// Parse checks a value that is not from a file.
-func (k Duration) Parse(text string) (any, error) {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return nil, fmt.Errorf("%.40q is not %s", text, k.accepted())
-	}
-	if d < k.Min || d > k.Max {
-		return nil, fmt.Errorf("%s is out of range; write %s", Short(d), k.accepted())
-	}
-	return d, nil
-}
-
-// Short writes whole seconds as people do: "300s", not "5m0s".
-func Short(d time.Duration) string {
-	switch {
-	case d >= time.Hour && d%time.Hour == 0:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	case d >= time.Second && d%time.Second == 0:
-		return fmt.Sprintf("%ds", d/time.Second)
-	}
-	return d.String()
-}
-
-// Boolean is a bool.
-type Boolean struct{}
-
-func (Boolean) String() string { return "boolean" }
-
-// FromTOML implements [Kind].
-func (Boolean) FromTOML(v any) (any, error) {
-	b, ok := v.(bool)
-	if !ok {
-		return nil, wrongType(v, "true or false, without quotes")
-	}
-	return b, nil
-}
-
-// Parse checks a value that is not from a file.
-func (Boolean) Parse(text string) (any, error) {
-	switch text {
-	case "true", "1":
-		return true, nil
-	case "false", "0":
-		return false, nil
-	}
-	return nil, fmt.Errorf("%.40q is not true or false", text)
-}
-
-// Text is a string.
-type Text struct {
-	What  string             // it is, for the sample
-	Write string             // where it is no string at all: what to write; empty: "a string in quotes"
-	Check func(string) error // nil: any will do
-}
-
-func (k Text) String() string { return k.What }
-
-// FromTOML implements [Kind].
-func (k Text) FromTOML(v any) (any, error) {
-	s, ok := v.(string)
-	switch {
-	case ok:
-		return k.Parse(s)
-	case k.Write != "":
-		return nil, wrongType(v, k.Write)
-	}
-	return nil, wrongType(v, "a string in quotes")
-}
-
-// Parse checks a value that is not from a file.
-func (k Text) Parse(s string) (any, error) {
-	if k.Check != nil {
-		if err := k.Check(s); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
-// Choice is one of a few words.
-func Choice(words ...string) Text {
-	list := quoted(words)
-	return Text{What: "one of " + list, Write: "one of " + list, Check: func(s string) error {
-		if !slices.Contains(words, s) {
-			return fmt.Errorf("%.80q is not one of %s", s, list)
-		}
-		return nil
-	}}
-}
-
-// List is a []string.
-type List struct {
-	What    string             // its entries are, for the sample
-	Example string             // as TOML, where it is no list of strings
-	Most    int                // entries; 0 is no bound
-	Check   func(string) error // of each entry, which the error names; nil: any will do
-}
-
-func (k List) String() string { return "list of " + k.What }
-
-// FromTOML implements [Kind].
-func (k List) FromTOML(v any) (any, error) {
-	values, ok := v.([]any)
-	if !ok {
-		return nil, wrongType(v, "a list such as "+k.Example)
-	}
-	entries := make([]string, len(values))
-	for i, e := range values {
-		if entries[i], ok = e.(string); !ok {
-			return nil, fmt.Errorf("entry %d is %s; write a list such as %s", i+1, typeName(e), k.Example)
-		}
-	}
-	return k.check(entries)
-}
-
-// Parse checks a value that is not from a file. Commas are between entries.
-func (k List) Parse(s string) (any, error) {
-	if s == "" {
-		return []string(nil), nil
-	}
-	return k.check(strings.Split(s, ","))
-}
-
-func (k List) check(entries []string) (any, error) {
-	if k.Most > 0 && len(entries) > k.Most {
-		return nil, fmt.Errorf("it has %d entries; at most %d are accepted", len(entries), k.Most)
-	}
-	for _, e := range entries {
-		if k.Check != nil {
-			if err := k.Check(e); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if len(entries) == 0 {
-		return []string(nil), nil
-	}
-	return entries, nil
-}
-
 // Format writes a value that a kind has returned as TOML.
 func Format(v any) string {
 	switch v := v.(type) {
 	case string:
 		return Quote(v)
 	case []string:
-		return "[" + quoted(v) + "]"
+		return "[" + listed(v) + "]"
 	case time.Duration:
 		return Quote(Short(v))
 	}
 	return fmt.Sprint(v)
 }
 
-func quoted(words []string) string {
+func listed(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		out[i] = Quote(w)

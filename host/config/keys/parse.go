@@ -40,7 +40,7 @@ type Setting struct {
 	Key   int      // its index; negative for a table, whose settings follow
 	Path  []string // its words, as the file has them
 	Index int      // of its table in a list of tables, from 0; -1 outside of one
-	Value any      // as the [Kind] returned it; nil for a table
+	Value any      // of the type of the [Kind]; nil for a table
 }
 
 // String is the key as messages name it.
@@ -100,13 +100,9 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 		}
 		return nil, &Error{Path: path, What: err.Error()}
 	}
-	tree := make(map[string]any, len(top))
-	for k, p := range top {
-		var v any
-		if err := meta.PrimitiveDecode(p, &v); err != nil {
-			return nil, &Error{Path: path, What: err.Error()}
-		}
-		tree[k] = v
+	var tree map[string]any
+	if _, err := toml.Decode(src, &tree); err != nil {
+		return nil, &Error{Path: path, What: err.Error()}
 	}
 	r := reader{
 		table: t, words: t.words(), unknown: unknown, done: make(map[string]bool),
@@ -153,7 +149,7 @@ func (r *reader) read(path []string, value any, index int) {
 	switch {
 	case s.Key >= 0:
 		r.done[name] = true
-		v, err := r.table[s.Key].Kind.FromTOML(value)
+		v, err := r.table[s.Key].Kind.value(value)
 		if err != nil {
 			r.fail(s, "%s: %v", s, err)
 			return

@@ -43,7 +43,7 @@ func (t Table) Sample(s Sample) string {
 		}
 		b.WriteByte('\n')
 		comment(&b, k.Doc)
-		comment(&b, fmt.Sprintf("(%s; %s)", k.Kind, s.Note(i)))
+		comment(&b, fmt.Sprintf("(%s; %s)", k.Kind.What, s.Note(i)))
 		fmt.Fprintf(&b, "#%s = %s\n", words[last], k.Example)
 	}
 	return b.String()

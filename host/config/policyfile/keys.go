@@ -18,7 +18,7 @@ type key struct {
 	keys.Key
 
 	def   string // the default in words, for the sample
-	apply func(*reader, setting) error
+	apply func(*reader, setting)
 }
 
 // setting is one that a file has.
@@ -40,11 +40,10 @@ var table = slices.Concat(ceilingKeys, limitKeys(), toolKeys, ruleKeys)
 var ceilingKeys = []key{
 	boolean("require_confirmation", false,
 		"When true, every call asks a person, and no remembered answer and no --allow counts.",
-		func(r *reader, s setting) error {
+		func(r *reader, s setting) {
 			if s.bool() {
 				r.layer.Ceiling.Confirm = []policy.Line{{From: s.from}}
 			}
-			return nil
 		}),
 
 	list("files.directories", `"PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`, directory,
@@ -57,16 +56,14 @@ var ceilingKeys = []key{
 	list("network.hosts", `"NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`, hostPattern,
 		"Hosts that may be talked to. *.NAME is every name below NAME, and not NAME. An address that is not public has to be listed itself, also for a name that leads to it. An empty list permits none.",
 		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Hosts })),
-	{
-		Key: keys.Key{Name: "network.proxy", Kind: config.Key("network.proxy").Kind, Example: `"http://proxy.example:3128"`,
-			Doc: "In the administrator's file only: the HTTP proxy through which tools and the client of the provider reach the internet. Nobody's own proxy is used then, and nobody goes without. What is not public is reached directly, if it is permitted."},
-		def: "not there: each user's own choice", apply: (*reader).proxy,
-	},
+	of("network.proxy", config.Key("network.proxy").Kind, "not there: each user's own choice", `"http://proxy.example:3128"`,
+		"In the administrator's file only: the HTTP proxy through which tools and the client of the provider reach the internet. Nobody's own proxy is used then, and nobody goes without. What is not public is reached directly, if it is permitted.",
+		(*reader).proxy),
 	boolean("network.proxy_resolves", false,
 		"With network.proxy: when true, the proxy gets names instead of addresses, and has to refuse private addresses itself.",
-		func(r *reader, s setting) error {
+		func(r *reader, s setting) {
 			r.resolves = &s
-			return r.forAdmin(s)
+			r.forAdmin(s)
 		}),
 	list("network.ca_files", "paths", "none", `["/etc/stockade/ca.pem"]`, cleanPath,
 		"In the administrator's file only: files with certificate authorities in PEM that are trusted beside the system's and each user's own. What holds for the administrator's file holds for them: they and every directory above belong to root and can be written by nobody else, and no link leads there. While one is not so, or is broken, nothing reaches the network.",
@@ -81,45 +78,40 @@ var ceilingKeys = []key{
 
 	boolean("modules.unsigned", true,
 		"When false, a module that carries no verified signature does not run; the built-in ones do. Nothing verifies signatures yet, so false refuses them all.",
-		func(r *reader, s setting) error {
+		func(r *reader, s setting) {
 			if !s.bool() {
 				r.layer.Ceiling.Signed = []policy.Line{{From: s.from}}
 			}
-			return nil
 		}),
 	list("modules.digests", "sha256:HEX", anything, `["sha256:`+strings.Repeat("0", 64)+`"]`, digest,
 		"Modules that may run beside the built-in ones, by their digest. With signers and namespaces one list: a module is to be in any of the three.",
-		func(r *reader, s setting) error {
+		func(r *reader, s setting) {
 			l := r.modules()
 			for _, d := range sorted(s.texts()) {
 				l.Digests = append(l.Digests, strings.TrimPrefix(d, "sha256:"))
 			}
-			return nil
 		}),
 	list("modules.signers", "words", anything, `["release@example.com"]`, word,
 		"Modules that may run, by who has signed them.",
-		func(r *reader, s setting) error { r.modules().Signers = sorted(s.texts()); return nil }),
+		func(r *reader, s setting) { r.modules().Signers = sorted(s.texts()) }),
 	list("modules.namespaces", "words", anything, `["example.com/tools"]`, word,
 		"Modules that may run, by the namespace in which their verified signer publishes.",
-		func(r *reader, s setting) error { r.modules().Namespaces = sorted(s.texts()); return nil }),
+		func(r *reader, s setting) { r.modules().Namespaces = sorted(s.texts()) }),
 
-	{
-		Key: keys.Key{Name: "bash.min_tier", Kind: keys.Integer{Max: int64(policy.MaxTier)}, Example: "0",
-			Doc: "The least tier of confinement in which a process may be started; where there is less, none is. Nothing confines processes yet, which is tier 0: anything higher refuses bash."},
-		def: "0", apply: func(r *reader, s setting) error {
+	of("bash.min_tier", keys.Integer(0, int64(policy.MaxTier), ""), "0", "0",
+		"The least tier of confinement in which a process may be started; where there is less, none is. Nothing confines processes yet, which is tier 0: anything higher refuses bash.",
+		func(r *reader, s setting) {
 			if s.int() > 0 {
 				r.layer.Ceiling.MinTier = &policy.Most{Value: int64(s.int()), From: s.from}
 			}
-			return nil
-		},
-	},
+		}),
 
 	boolean("audit.required", false,
 		"When true, no tool runs unless its session is recorded and, where audit.export names a directory, each event is also written there before its effect.",
-		func(r *reader, s setting) error { r.audited = s.bool(); return nil }),
+		func(r *reader, s setting) { r.audited = s.bool() }),
 	text("audit.export", "path of a directory", `"": the session log alone`, `"/var/log/stockade"`, orEmpty(plainPath),
 		"With audit.required: where each session is exported as lines of JSON, in a file of its own. The directory has to be there, and whoever runs stockade has to be able to make files in it.",
-		func(r *reader, s setting) error { r.export = &s; return nil }),
+		func(r *reader, s setting) { r.export = &s }),
 }
 
 // limitKeys are the limits of agent.toml.
@@ -136,39 +128,34 @@ var toolKeys = []key{
 	boolean("tools.NAME.allow", true,
 		`When false, the tool is refused, and the model does not see it. The name "*" is every tool but those that say allow = true. For bash, every tool that may start a process is refused too, whatever its name and wherever its module comes from.`,
 		(*reader).allow),
-	{
-		Key: keys.Key{Name: "tools.NAME.calls", Kind: keys.Integer{Min: 1, Else: "to have none, set allow = false"}, Example: "100",
-			Doc: "How many calls of the tool there may be in a session."},
-		def: anything, apply: func(r *reader, s setting) error {
+	of("tools.NAME.calls", keys.Integer(1, 0, ""), anything, "100",
+		"How many calls of the tool there may be in a session. To have none, set allow = false.",
+		func(r *reader, s setting) {
 			rule := r.denial(s)
 			rule.After = s.int()
-			return r.add(rule)
-		},
-	},
+			r.add(s, rule)
+		}),
 	text("tools.NAME.args.ARGUMENT.pattern", "regular expression (RE2)", anything, `"[a-z0-9._-]+"`, nil,
 		"What the whole value of an argument has to match, if the argument is there. A value of more than 64 KiB asks. A file holds at most 100 patterns, and what all rules may take for one call is bounded: for those of a project's file the call asks then, else it is denied. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\".",
-		func(r *reader, s setting) error {
-			if err := r.onePattern(); err != nil {
-				return err
+		func(r *reader, s setting) {
+			if r.onePattern(s) {
+				r.unless(s, policy.Pattern, s.text())
 			}
-			return r.unless(s, policy.Pattern, s.text())
 		}),
 	list("tools.NAME.args.ARGUMENT.one_of", "texts", anything, `["GET", "HEAD"]`, nil,
 		"The values that an argument may have.",
 		(*reader).oneOf),
-	{
-		Key: keys.Key{Name: "tools.NAME.args.ARGUMENT.maximum", Kind: keys.Number{}, Example: "2000.0",
-			Doc: "The most that a number may be."},
-		def: anything, apply: func(r *reader, s setting) error {
-			return r.unless(s, policy.Maximum, strconv.FormatFloat(s.Value.(float64), 'g', -1, 64))
-		},
-	},
+	of("tools.NAME.args.ARGUMENT.maximum", keys.Number(), anything, "2000.0",
+		"The most that a number may be.",
+		func(r *reader, s setting) {
+			r.unless(s, policy.Maximum, strconv.FormatFloat(s.Value.(float64), 'g', -1, 64))
+		}),
 	list("tools.NAME.args.ARGUMENT.under", "path patterns", anything, `["/home/*/src/**"]`, nil,
 		"Patterns of which a path has to match one; where there is none, it is the working directory. ** stands for any number of directories, none included; * for letters of one name. Other patterns (?, [ab], {a,b}) are refused.",
-		func(r *reader, s setting) error { return r.unless(s, policy.Path, s.texts()...) }),
+		func(r *reader, s setting) { r.unless(s, policy.Path, s.texts()...) }),
 	list("tools.NAME.args.ARGUMENT.hosts", `"NAME" or "*.NAME"`, anything, `["*.example.com"]`, nil,
 		"Hosts of which one has to be named, by itself or in an address.",
-		func(r *reader, s setting) error { return r.unless(s, policy.Hostname, s.texts()...) }),
+		func(r *reader, s setting) { r.unless(s, policy.Hostname, s.texts()...) }),
 }
 
 var (
@@ -178,33 +165,33 @@ var (
 )
 
 var ruleKeys = []key{
-	text("rules[].effect", `"deny" or "ask"; in your own file also "allow"`, "needed", `"deny"`, keys.Choice("allow", "ask", "deny").Check,
+	text("rules[].effect", `"deny" or "ask"; in your own file also "allow"`, "needed", `"deny"`, keys.OneOf("allow", "ask", "deny"),
 		"What happens to calls of which the rule speaks. Deny wins over ask, and ask over allow.",
-		func(r *reader, s setting) error { r.rule(s).effect = s.text(); return nil }),
+		func(r *reader, s setting) { r.rule(s).effect = s.text() }),
 	text("rules[].tool", "name", "needed", `"file_write"`, nil,
 		`The tool, or "*" for any.`,
-		func(r *reader, s setting) error { r.rule(s).Tool = s.text(); return nil }),
+		func(r *reader, s setting) { r.rule(s).Tool = s.text() }),
 	ruleList("where", "conditions", "any arguments", `["path:path=/home/*/src/**/migrations/**"]`, nil,
 		"Conditions that all hold: ARGUMENT=VALUE to the letter, or path:, host:, words: (of a command), pattern:, one_of: or maximum: before it, and ! before that to turn it around.",
 		(*reader).where),
-	ruleList("risk", `"safe", "medium", "high"`, "any", `["medium"]`, keys.Choice("safe", "medium", "high").Check,
+	ruleList("risk", `"safe", "medium", "high"`, "any", `["medium"]`, keys.OneOf("safe", "medium", "high"),
 		"The risk of the tool.",
-		func(r *reader, s setting) error { r.rule(s).Risks = meant(risks, s.texts()); return nil }),
-	ruleList("caller", `"agent", "person", "mcp"`, "any", `["agent", "mcp"]`, keys.Choice("agent", "person", "mcp").Check,
+		func(r *reader, s setting) { r.rule(s).Risks = meant(risks, s.texts()) }),
+	ruleList("caller", `"agent", "person", "mcp"`, "any", `["agent", "mcp"]`, keys.OneOf("agent", "person", "mcp"),
 		"Who makes the call.",
-		func(r *reader, s setting) error { r.rule(s).Callers = meant(callers, s.texts()); return nil }),
+		func(r *reader, s setting) { r.rule(s).Callers = meant(callers, s.texts()) }),
 	text("rules[].module", `"builtin" or sha256:HEX`, "any", `"builtin"`, module,
 		"The module that holds the tool.",
-		func(r *reader, s setting) error { r.rule(s).Bound.Module = moduleName(s.text()); return nil }),
+		func(r *reader, s setting) { r.rule(s).Bound.Module = moduleName(s.text()) }),
 	text("rules[].why", "text", `""`, `"migrations are written by the team that owns the database"`, nil,
 		"What the person and the model are told.",
-		func(r *reader, s setting) error { r.rule(s).Why = s.text(); return nil }),
+		func(r *reader, s setting) { r.rule(s).Why = s.text() }),
 	ruleList("match", "JSON objects", "none", `['{"path":"/home/ada/src/app/migrations/1.sql"}']`, nil,
 		"Arguments of calls of which the rule speaks, checked when the file is read.",
-		func(r *reader, s setting) error { r.rule(s).match = s.texts(); return nil }),
+		func(r *reader, s setting) { r.rule(s).match = s.texts() }),
 	ruleList("not_match", "JSON objects", "none", `['{"path":"/home/ada/src/app/main.go"}']`, nil,
 		"Arguments of calls of which it does not speak, checked when the file is read.",
-		func(r *reader, s setting) error { r.rule(s).notMatch = s.texts(); return nil }),
+		func(r *reader, s setting) { r.rule(s).notMatch = s.texts() }),
 }
 
 func meant[T any](meaning map[string]T, words []string) (out []T) {
@@ -214,46 +201,44 @@ func meant[T any](meaning map[string]T, words []string) (out []T) {
 	return out
 }
 
-func boolean(name string, def bool, doc string, apply func(*reader, setting) error) key {
+func of(name string, kind keys.Kind, def, example, doc string, apply func(*reader, setting)) key {
+	return key{keys.Key{Name: name, Kind: kind, Example: example, Doc: doc}, def, apply}
+}
+
+func boolean(name string, def bool, doc string, apply func(*reader, setting)) key {
 	words := strconv.FormatBool(def)
-	return key{keys.Key{Name: name, Kind: keys.Boolean{}, Example: words, Doc: doc}, words, apply}
+	return of(name, keys.Boolean(), words, words, doc, apply)
 }
 
-func text(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting) error) key {
-	return key{keys.Key{Name: name, Kind: keys.Text{What: what, Check: check}, Example: example, Doc: doc}, def, apply}
+func text(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
+	return of(name, keys.Text(what, "a string in quotes", check), def, example, doc, apply)
 }
 
-func list(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting) error) key {
-	return key{keys.Key{Name: name, Kind: keys.List{What: what, Example: example, Check: check}, Example: example, Doc: doc}, def, apply}
+func list(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
+	return of(name, keys.List(what, example, 0, check), def, example, doc, apply)
 }
 
 // ruleList makes a key of a rule, whose list holds something where it is there.
-func ruleList(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting) error) key {
-	return list("rules[]."+name, what, def, example, check, doc, func(r *reader, s setting) error {
+func ruleList(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
+	return list("rules[]."+name, what, def, example, check, doc, func(r *reader, s setting) {
 		if len(s.texts()) == 0 {
-			return errors.New("it is an empty list, which would mean none; leave it out to mean any")
+			r.fail(s, errors.New("it is an empty list, which would mean none; leave it out to mean any"))
+			return
 		}
-		return apply(r, s)
+		apply(r, s)
 	})
 }
 
 // bound makes a list a bound of the ceiling; an empty one permits nothing.
-func bound(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting) error {
-	return func(r *reader, s setting) error {
+func bound(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting) {
+	return func(r *reader, s setting) {
 		lists := of(&r.layer.Ceiling)
 		*lists = append(*lists, policy.List{Values: sorted(s.texts()), From: s.from})
-		return nil
 	}
 }
 
 // fileKeys is the table as the reader of files takes it.
-var fileKeys = func() keys.Table {
-	out := make(keys.Table, len(table))
-	for i, k := range table {
-		out[i] = k.Key
-	}
-	return out
-}()
+var fileKeys = keys.TableOf(table, func(k key) keys.Key { return k.Key })
 
 // Sample returns a policy.toml with every key commented out: with its default,
 // or, where the default is that there is no such bound, with an example.

@@ -1,7 +1,6 @@
 package policyfile
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +44,7 @@ func Parse(path string, source policy.Source, data []byte) (policy.Layer, []stri
 			break
 		}
 		at := setting{s, r.from(strings.Join(s.Path, "."))}
-		r.fail(at, r.read(at))
+		r.read(at)
 	}
 	r.finish()
 	if len(r.errs) > 0 {
@@ -94,27 +93,22 @@ func (r *reader) from(key string) policy.From {
 	return policy.From{Source: r.source, Origin: r.path + ": " + key}
 }
 
-func (r *reader) read(s setting) error {
-	switch s.Path[0] {
-	case "tools":
-		if ok, err := r.tool(s); !ok {
-			return err
-		}
-	case "rules":
-		if s.Key < 0 {
-			r.rules = append(r.rules, rule{at: s, Rule: policy.Rule{Source: r.source, Origin: r.path}})
-		}
+func (r *reader) read(s setting) {
+	if s.Path[0] == "tools" && !r.tool(s) {
+		return
 	}
-	if s.Key < 0 {
-		return nil
+	switch {
+	case s.Key >= 0:
+		table[s.Key].apply(r, s)
+	case s.Path[0] == "rules":
+		r.rules = append(r.rules, rule{at: s, Rule: policy.Rule{Source: r.source, Origin: r.path}})
 	}
-	return table[s.Key].apply(r, s)
 }
 
 // tool looks at the names in a key of tools, and reports whether they are good.
-func (r *reader) tool(s setting) (bool, error) {
+func (r *reader) tool(s setting) bool {
 	if len(s.Path) < 2 {
-		return true, nil
+		return true
 	}
 	name := s.Path[1]
 	good, before := r.checked[name]
@@ -122,7 +116,7 @@ func (r *reader) tool(s setting) (bool, error) {
 		good = name == policy.AnyTool || tool.ValidName(name)
 		r.checked[name] = good
 		if !good {
-			return false, fmt.Errorf("%.80q is not the name of a tool", name)
+			r.fail(s, fmt.Errorf("%.80q is not the name of a tool", name))
 		}
 	}
 	switch argument := strings.Join(s.Path[:min(4, len(s.Path))], "."); {
@@ -131,7 +125,7 @@ func (r *reader) tool(s setting) (bool, error) {
 	case len(s.Path) == 4:
 		r.args = append(r.args, s)
 	}
-	return good, nil
+	return good
 }
 
 // finish makes what takes several settings.
@@ -157,7 +151,7 @@ func (r *reader) finish() {
 	if s := r.others; s != nil {
 		rule := r.denial(*s)
 		rule.Except = sorted(r.except)
-		r.fail(*s, r.add(rule))
+		r.add(*s, rule)
 	}
 	for _, s := range r.args {
 		if !r.said[strings.Join(s.Path, ".")] {
@@ -165,48 +159,45 @@ func (r *reader) finish() {
 		}
 	}
 	for i := range r.rules {
-		r.fail(r.rules[i].at, r.addRule(&r.rules[i]))
+		r.addRule(&r.rules[i])
 	}
 	// In the order and form of every other ceiling.
 	*c = policy.Narrow(*c, *c)
 }
 
-func (r *reader) hide(s setting) error {
+func (r *reader) hide(s setting) {
 	for _, name := range s.texts() {
 		if strings.ContainsAny(name, `[]{}?\`) {
 			r.warnings = append(r.warnings, fmt.Sprintf("%s: files.hidden: %q is the one path of exactly that name: no letter of it stands for others", r.path, name))
 		}
 		r.layer.Ceiling.Hidden = append(r.layer.Ceiling.Hidden, policy.Line{Value: name, From: s.from})
 	}
-	return nil
 }
 
 // forAdmin refuses what says how the network is reached. Whoever says that can
 // read what goes through it, so that a file which came with a project has no
 // say, and the user's place for it is agent.toml.
-func (r *reader) forAdmin(s setting) error {
-	if r.source == policy.SourceAdmin {
-		return nil
+func (r *reader) forAdmin(s setting) bool {
+	if r.source != policy.SourceAdmin {
+		r.fail(s, fmt.Errorf("only the administrator binds others to it; your own is %s in your agent.toml", s))
 	}
-	return fmt.Errorf("only the administrator binds others to it; your own is %s in your agent.toml", s)
+	return r.source == policy.SourceAdmin
 }
 
-func (r *reader) proxy(s setting) error {
+func (r *reader) proxy(s setting) {
 	r.layer.Route.Proxy = &policy.Proxy{URL: s.text(), From: s.from}
-	if s.text() == "" {
-		return cmp.Or(r.forAdmin(s), errors.New("it is empty; leave it out to let everybody choose"))
+	if r.forAdmin(s) && s.text() == "" {
+		r.fail(s, errors.New("it is empty; leave it out to let everybody choose"))
 	}
-	return r.forAdmin(s)
 }
 
-func (r *reader) authorities(s setting) error {
-	if n := len(s.texts()); n == 0 || n > maxCAFiles {
-		return cmp.Or(r.forAdmin(s), fmt.Errorf("it names %d files; name 1 to %d, or leave it out", n, maxCAFiles))
+func (r *reader) authorities(s setting) {
+	if n := len(s.texts()); r.forAdmin(s) && (n == 0 || n > maxCAFiles) {
+		r.fail(s, fmt.Errorf("it names %d files; name 1 to %d, or leave it out", n, maxCAFiles))
 	}
 	for _, name := range s.texts() {
 		r.layer.Route.CAFiles = append(r.layer.Route.CAFiles, policy.Line{Value: name, From: s.from})
 	}
-	return r.forAdmin(s)
 }
 
 // modules is the one list of modules that a file makes.
@@ -218,7 +209,7 @@ func (r *reader) modules() *policy.ModuleList {
 	return &c.Modules[0]
 }
 
-func (r *reader) limit(s setting) error {
+func (r *reader) limit(s setting) {
 	most := policy.Most{From: s.from}
 	switch v := s.Value.(type) {
 	case int:
@@ -230,19 +221,17 @@ func (r *reader) limit(s setting) error {
 		r.layer.Ceiling.Limits = map[string]policy.Most{}
 	}
 	r.layer.Ceiling.Limits[strings.Join(s.Path[1:], ".")] = most
-	return nil
 }
 
-func (r *reader) allow(s setting) error {
+func (r *reader) allow(s setting) {
 	switch name := s.Path[1]; {
 	case !s.bool() && name == policy.AnyTool:
 		r.others = &s // until it is known which tools say otherwise
 	case !s.bool():
-		return r.add(r.denial(s))
+		r.add(s, r.denial(s))
 	case name != policy.AnyTool:
 		r.except = append(r.except, name)
 	}
-	return nil
 }
 
 // denial is a rule of what is said of a single tool: all of them deny.
@@ -251,7 +240,7 @@ func (r *reader) denial(s setting) policy.Rule {
 }
 
 // unless adds a rule that denies an argument which fits none of the values.
-func (r *reader) unless(s setting, kind policy.Kind, values ...string) error {
+func (r *reader) unless(s setting, kind policy.Kind, values ...string) {
 	rule := r.denial(s)
 	if len(values) == 0 { // an empty list: no value fits
 		kind, values = policy.OneOf, []string{"[]"}
@@ -259,82 +248,79 @@ func (r *reader) unless(s setting, kind policy.Kind, values ...string) error {
 	for _, v := range values {
 		c, err := policy.NewCondition(kind, s.Path[3], v, true)
 		if err != nil {
-			return err
+			r.fail(s, err)
+			return
 		}
 		rule.Where = append(rule.Where, c)
 	}
-	return r.add(rule)
+	r.add(s, rule)
 }
 
-func (r *reader) oneOf(s setting) error {
-	if len(s.texts()) == 0 {
-		return r.unless(s, policy.OneOf)
+func (r *reader) oneOf(s setting) {
+	values := s.texts()
+	if values == nil {
+		values = []string{} // which JSON has a list for
 	}
-	list, err := json.Marshal(s.texts())
+	list, err := json.Marshal(values)
 	if err != nil {
-		return err
+		r.fail(s, err)
+		return
 	}
-	return r.unless(s, policy.OneOf, string(list))
+	r.unless(s, policy.OneOf, string(list))
 }
 
 // add adds a rule that narrows.
-func (r *reader) add(rule policy.Rule) error {
-	if err := rule.Check(); err != nil {
-		return err
-	}
+func (r *reader) add(s setting, rule policy.Rule) {
+	r.fail(s, rule.Check())
 	r.layer.Ceiling.Rules = append(r.layer.Ceiling.Rules, rule)
-	return nil
 }
 
-// onePattern counts a regular expression before it is compiled.
-func (r *reader) onePattern() error {
+// onePattern counts a regular expression before it is compiled, and reports
+// whether it may be.
+func (r *reader) onePattern(s setting) bool {
 	if r.patterns++; r.patterns > maxPatterns {
-		return fmt.Errorf("the file has more than %d regular expressions", maxPatterns)
+		r.fail(s, fmt.Errorf("the file has more than %d regular expressions", maxPatterns))
 	}
-	return nil
+	return r.patterns <= maxPatterns
 }
 
 // rule is the one of whose table a setting is.
 func (r *reader) rule(s setting) *rule { return &r.rules[s.Index] }
 
-func (r *reader) where(s setting) error {
+func (r *reader) where(s setting) {
 	for _, text := range s.texts() {
-		if strings.HasPrefix(strings.TrimPrefix(text, "!"), string(policy.Pattern)+":") {
-			if err := r.onePattern(); err != nil {
-				return err
-			}
+		if strings.HasPrefix(strings.TrimPrefix(text, "!"), string(policy.Pattern)+":") && !r.onePattern(s) {
+			return
 		}
 		c, err := policy.ParseCondition(text)
 		if err != nil {
-			return err
+			r.fail(s, err)
+			return
 		}
 		r.rule(s).Where = append(r.rule(s).Where, c)
 	}
-	return nil
 }
 
-func (r *reader) addRule(rule *rule) error {
+func (r *reader) addRule(rule *rule) {
 	var ok bool
 	if rule.Effect, ok = effects[rule.effect]; !ok {
-		return errors.New(`it has no effect; that is "allow", "ask" or "deny"`)
+		r.fail(rule.at, errors.New(`it has no effect; that is "allow", "ask" or "deny"`))
+		return
 	}
 	if line := r.file.Line(rule.at.Setting); line > 0 {
 		rule.Origin = fmt.Sprintf("%s:%d", r.path, line)
 	}
-	if err := errors.Join(rule.Check(), rule.Examples(rule.match, rule.notMatch)); err != nil {
-		return err
-	}
+	r.fail(rule.at, errors.Join(rule.Check(), rule.Examples(rule.match, rule.notMatch)))
 	switch {
 	case rule.Effect != policy.Allow:
 		r.layer.Ceiling.Rules = append(r.layer.Ceiling.Rules, rule.Rule)
 	case r.source == policy.SourceUser:
 		r.layer.Answers = append(r.layer.Answers, rule.Rule)
 	case r.source == policy.SourceAdmin:
-		return errors.New("an administrator's file says what is permitted at most, and answers no questions: effect is \"deny\" or \"ask\"")
+		r.fail(rule.at, errors.New("an administrator's file says what is permitted at most, and answers no questions: effect is \"deny\" or \"ask\""))
 	default:
 		r.warnings = append(r.warnings, fmt.Sprintf("%s: the rule %q is ignored: only you can allow, with your own policy.toml or --allow", rule.Origin, rule.Rule))
 	}
-	return nil
 }
 
 func sorted(texts []string) []string { return slices.Sorted(slices.Values(texts)) }

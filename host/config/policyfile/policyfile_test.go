@@ -115,7 +115,7 @@ func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 		"a tier":                         {"[bash]\nmin_tier = 4\n", "4 is out of range"},
 		"a tool":                         {"[tools.'a b']\nallow = false\n", "not the name of a tool"},
 		"a Cyrillic tool":                {"[tools.'re\u0430d_file']\nallow = false\n", "not the name of a tool"},
-		"no calls":                       {"[tools.ls]\ncalls = 0\n", "allow = false"},
+		"no calls":                       {"[tools.ls]\ncalls = 0\n", "0 is out of range; write a whole number from 1"},
 		"a limit":                        {"[limits]\ntool_timeuot = \"3s\"\n", "did you mean"},
 		"a preference as a limit":        {"[limits.model]\nname = \"x\"\n", `unknown key "limits.model.name"`},
 		"a limit of no range":            {"[limits]\ntool_timeout = \"-3s\"\n", "out of range"},
