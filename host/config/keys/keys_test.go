@@ -16,6 +16,7 @@ var table = Table{
 	{Name: "tools.NAME.args.ARGUMENT.maximum", Kind: Number(), Example: "1.5", Doc: "A bound."},
 	{Name: "rules[].effect", Kind: Choice("deny", "ask"), Example: `"deny"`, Doc: "An effect."},
 	{Name: "rules[].where", Kind: List("texts", `["a"]`, 0, nil), Example: `["a"]`, Doc: "Conditions."},
+	{Name: "rules[].for.days", Kind: Integer(1, 0, ""), Example: "1", Doc: "A time."},
 }
 
 func TestSettingsAreReadInTheOrderOfTheFile(t *testing.T) {
@@ -32,6 +33,7 @@ effect = "ask"
 [[rules]]
 where = []
 effect = "deny"
+for.days = 2
 `), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -55,6 +57,8 @@ effect = "deny"
 		"9 [[rules]] 2: table = <nil>",
 		"11 [[rules]] 3: table = <nil>",
 		"11 [[rules]] 3: effect: rules[].effect = deny",
+		"11 [[rules]] 3: for: table = <nil>",
+		"11 [[rules]] 3: for.days: rules[].for.days = 2",
 		"11 [[rules]] 3: where: rules[].where = []",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -77,6 +81,8 @@ func TestMistakesNameTheirPlaceAndTheNearestKey(t *testing.T) {
 		"[rules]\neffect = 'ask'":                  "f:1: rules: it is a table; write [[rules]] and its keys below it",
 		"[[rules]]\n\n[[rules]]\neffct = 'a'":      `f:3: unknown key "rules.effct" (did you mean "rules.effect"?)`,
 		"[[rules]]\na.b = 1":                       `f:1: unknown key "rules.a"`,
+		"[[rules]]\nfor.dais = 1":                  `f:1: unknown key "rules.for.dais" (did you mean "rules.for.days"?)`,
+		"[[rules]]\nfor = 1":                       "f:1: [[rules]] 1: for: it is an integer; write a table: [rules.for] and its keys below it",
 		"rules = [{}, {effect = 'allow'}]":         `f: [[rules]] 2: effect: "allow" is not one of "deny", "ask"`,
 		"[[rules]]\n[[rules]]\nwhere = ['a', 1.5]": `f:2: [[rules]] 2: where: entry 2 is a float; write a list such as ["a"]`,
 	} {
@@ -131,6 +137,12 @@ func TestTheSampleShowsEveryKey(t *testing.T) {
 # Conditions.
 # (list of texts; note 3)
 #where = ["a"]
+
+#[rules.for]
+
+# A time.
+# (integer, from 1; note 4)
+#days = 1
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -28,29 +28,31 @@ type File struct {
 	// tables, which are in that of the alphabet.
 	Settings []Setting
 
-	path  string
-	src   string
-	meta  *toml.MetaData
-	top   map[string]toml.Primitive
-	heads map[string][]int // the lines on which the tables of a list begin
+	path string
+	src  string
+	meta *toml.MetaData
+	top  map[string]toml.Primitive
 }
 
 // Setting is a key that a file sets, or a table that it holds.
 type Setting struct {
 	Key   int      // its index; negative for a table, whose settings follow
 	Path  []string // its words, as the file has them
-	Index int      // of its table in a list of tables, from 0; -1 outside of one
 	Value any      // of the type of the [Kind]; nil for a table
+	Index int      // in a list of tables: of its table, from 0
+
+	list int // how many words name that list; 0 outside of one
+	line int // where its table begins there; 0 if it is not known
 }
 
 // String is the key as messages name it.
 func (s Setting) String() string {
-	if s.Index < 0 {
+	if s.list == 0 {
 		return toml.Key(s.Path).String()
 	}
-	name := fmt.Sprintf("[[%s]] %d", s.Path[0], s.Index+1)
-	if len(s.Path) > 1 {
-		name += ": " + toml.Key(s.Path[1:]).String()
+	name := fmt.Sprintf("[[%s]] %d", toml.Key(s.Path[:s.list]), s.Index+1)
+	if len(s.Path) > s.list {
+		name += ": " + toml.Key(s.Path[s.list:]).String()
 	}
 	return name
 }
@@ -106,11 +108,11 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 	}
 	r := reader{
 		table: t, words: t.words(), unknown: unknown, done: make(map[string]bool),
-		file: &File{path: path, src: src, meta: &meta, top: top, heads: make(map[string][]int)},
+		file: &File{path: path, src: src, meta: &meta, top: top},
 	}
 	for _, key := range meta.Keys() { // in the order of the file
 		if !r.above(key) {
-			r.read(key, lookup(tree, key), -1)
+			r.read(Setting{Path: key}, lookup(tree, key))
 		}
 		if len(r.errs) >= maxErrors {
 			break
@@ -142,13 +144,47 @@ func (r *reader) above(path toml.Key) bool {
 	return false
 }
 
-func (r *reader) read(path []string, value any, index int) {
-	s := Setting{Key: find(r.words, path), Path: path, Index: index}
-	name := toml.Key(path).String() // quotes what is no bare word, so "a.b" is not a.b
+func (r *reader) read(s Setting, value any) {
+	s.Key = find(r.words, s.Path)
+	name := toml.Key(s.Path).String() // quotes what is no bare word, so "a.b" is not a.b
 	fields, isTable := value.(map[string]any)
-	switch {
-	case s.Key >= 0:
-		r.done[name] = true
+	if isTable && (s.Key == aTable || s.Key == nothing && s.list == 0 && len(fields) > 0) {
+		if s.Key == aTable {
+			r.file.Settings = append(r.file.Settings, s)
+		}
+		if s.list > 0 { // else its keys follow; each is reported with its full name
+			r.fields(s, fields)
+		}
+		return
+	}
+	r.done[name] = true
+	switch s.Key {
+	case aTable:
+		r.fail(s, "%s: %v", s, wrongType(value, "a table: ["+name+"] and its keys below it"))
+	case aList:
+		tables, ok := listOfTables(value)
+		if !ok {
+			r.fail(s, "%s: %v", s, wrongType(value, "[["+name+"]] and its keys below it"))
+		}
+		heads := listHeads(r.file.src, name, len(tables))
+		for i, table := range tables {
+			s.Index, s.list = i, len(s.Path)
+			if heads != nil {
+				s.line = heads[i]
+			}
+			r.file.Settings = append(r.file.Settings, s)
+			r.fields(s, table)
+		}
+	case nothing:
+		help := ""
+		if r.unknown != nil {
+			help = r.unknown(s.Path)
+		}
+		if help == "" {
+			help = r.table.hint(s.Path)
+		}
+		r.fail(s, "unknown key %s%s", clip(name), help)
+	default:
 		v, err := r.table[s.Key].Kind.value(value)
 		if err != nil {
 			r.fail(s, "%s: %v", s, err)
@@ -156,41 +192,17 @@ func (r *reader) read(path []string, value any, index int) {
 		}
 		s.Value = v
 		r.file.Settings = append(r.file.Settings, s)
-	case s.Key == aTable && isTable:
-		r.file.Settings = append(r.file.Settings, s)
-	case s.Key == aTable:
-		r.done[name] = true
-		r.fail(s, "%s: %v", s, wrongType(value, "a table: ["+name+"] and its keys below it"))
-	case s.Key == aList:
-		r.done[name] = true
-		tables, ok := listOfTables(value)
-		if !ok {
-			r.fail(s, "%s: %v", s, wrongType(value, "[["+name+"]] and its keys below it"))
+	}
+}
+
+// fields reads the keys of a table in a list.
+func (r *reader) fields(table Setting, fields map[string]any) {
+	for _, word := range slices.Sorted(maps.Keys(fields)) {
+		if len(r.errs) < maxErrors {
+			s := table
+			s.Path = append(slices.Clone(table.Path), word)
+			r.read(s, fields[word])
 		}
-		r.file.heads[name] = listHeads(r.file.src, name, len(tables))
-		for i, table := range tables {
-			s.Index = i
-			r.file.Settings = append(r.file.Settings, s)
-			for _, word := range slices.Sorted(maps.Keys(table)) {
-				if len(r.errs) < maxErrors {
-					r.read(append(slices.Clone(path), word), table[word], i)
-				}
-			}
-		}
-	case isTable && len(fields) > 0 && index < 0:
-		// Its keys follow; each is reported with its full name.
-	default:
-		if index < 0 {
-			r.done[name] = true
-		}
-		help := ""
-		if r.unknown != nil {
-			help = r.unknown(path)
-		}
-		if help == "" {
-			help = r.table.hint(path)
-		}
-		r.fail(s, "unknown key %s%s", clip(name), help)
 	}
 }
 
@@ -255,11 +267,8 @@ func (*probe) UnmarshalTOML(any) error { return errProbe }
 // of tables it is that of the table's head. It looks through the file, so it is
 // for messages.
 func (f *File) Line(s Setting) int {
-	if s.Index >= 0 {
-		if lines := f.heads[s.Path[0]]; lines != nil {
-			return lines[s.Index]
-		}
-		return 0
+	if s.list > 0 {
+		return s.line
 	}
 	at := f.top
 	for i, k := range s.Path {

@@ -32,7 +32,7 @@ func (t Table) Sample(s Sample) string {
 		last := len(words) - 1
 		if at := strings.Join(words[:last], "."); at != table {
 			table = at
-			head := "[" + at + "]"
+			head := "[" + strings.ReplaceAll(at, "[]", "") + "]"
 			if list, ok := strings.CutSuffix(at, "[]"); ok {
 				head = "[[" + list + "]]"
 			}
