@@ -99,12 +99,12 @@ func TestAnswersThatAreNotUnderstoodAreRefusedAndKept(t *testing.T) {
 }
 
 func TestAnswersAreReadFromARegularFile(t *testing.T) {
-	for name, make := range map[string]func(string) error{
+	for name, create := range map[string]func(string) error{
 		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		d := Dirs{Config: t.TempDir()}
-		if err := make(d.AnswersFile()); err != nil {
+		if err := create(d.AnswersFile()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := d.Answers(); err == nil || !strings.Contains(err.Error(), "not a regular file") {
