@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -16,7 +18,22 @@ func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
 	if builtin, err := a.catalog(); err == nil { // a build without tools has none to compare with
 		known = append(known, builtin)
 	}
-	return a.settings().CheckNames(known...)
+	for _, l := range a.layers {
+		for _, r := range slices.Concat(l.Ceiling.Rules, l.Answers) {
+			doubt := r.Doubt(policy.TierNone, known...)
+			switch {
+			case doubt == "":
+			case r.Source == policy.SourceFlag:
+				return 0, usageError("`stockade tool list` shows the tools", "--deny %s: %s", r, doubt)
+			case r.Source == policy.SourceEnv:
+				return 0, usageError("`stockade tool list` shows the tools", "%s: %s: %s", settings.DenyVariable, r, doubt)
+			default:
+				warned++
+				a.s.note("warning: %s: the rule %q: %s", r.Origin, r, doubt)
+			}
+		}
+	}
+	return warned, nil
 }
 
 // permitModel checks who would be asked, before anything is sent there.

@@ -10,8 +10,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// denyVariable holds rules of the environment that deny, one a line.
-const denyVariable = "STOCKADE_DENY"
+// DenyVariable holds rules of the environment that deny, one a line.
+const DenyVariable = "STOCKADE_DENY"
 
 // loadLayers reads what each layer permits. Whatever is wrong with any of them
 // stops the program: a policy that cannot be read must not be a missing one.
@@ -43,7 +43,7 @@ func (s *Settings) loadLayers(o Options) error {
 		s.Layers = append(s.Layers, layer)
 	}
 	var lines []string
-	for line := range strings.Lines(o.Env(denyVariable)) {
+	for line := range strings.Lines(o.Env(DenyVariable)) {
 		if line = strings.Trim(line, "\r\n"); line != "" {
 			lines = append(lines, line)
 		}
@@ -52,7 +52,7 @@ func (s *Settings) loadLayers(o Options) error {
 		source policy.Source
 		name   string
 		rules  []string
-	}{{policy.SourceEnv, denyVariable, lines}, {policy.SourceFlag, "--deny", o.Deny}} {
+	}{{policy.SourceEnv, DenyVariable, lines}, {policy.SourceFlag, "--deny", o.Deny}} {
 		layer := policy.Layer{Source: l.source}
 		for _, text := range l.rules {
 			r, err := policy.ParseDenial(text)

@@ -1,33 +1,6 @@
 package settings
 
-import (
-	"slices"
-
-	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/tool"
-)
-
-// CheckNames looks for rules that speak of no call because of how something is
-// written: in a flag or a variable that is a mistake. A file may name tools of
-// modules that are in none of the catalogs, and is warned about.
-func (s *Settings) CheckNames(known ...*tool.Catalog) (warned int, err error) {
-	for _, l := range s.Layers {
-		for _, r := range slices.Concat(l.Ceiling.Rules, l.Answers) {
-			doubt := r.Doubt(policy.TierNone, known...)
-			switch {
-			case doubt == "":
-			case r.Source == policy.SourceFlag:
-				return 0, mistake("`stockade tool list` shows the tools", "--deny %s: %s", r, doubt)
-			case r.Source == policy.SourceEnv:
-				return 0, mistake("`stockade tool list` shows the tools", "%s: %s: %s", denyVariable, r, doubt)
-			default:
-				warned++
-				s.warn("", "%s: the rule %q: %s", r.Origin, r, doubt)
-			}
-		}
-	}
-	return warned, nil
-}
+import "github.com/stockade-dev/stockade/host/policy"
 
 // NetRules are the user's: network.allow, network.deny, and those of --allow-net.
 func (s *Settings) NetRules(allow []string) ([]policy.NetRule, error) {
