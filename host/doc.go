@@ -67,8 +67,10 @@
 //	session                 events, the hash chain, the Store interface
 //	session/sqlite          the Store on SQLite, with group commit
 //	session/sessiontest     the suite that every Store passes
-//	config                  agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
+//	config                  agent.toml → typed values with source positions
+//	config/keys             a file of TOML read by one table of its keys, and its sample written from it
 //	config/policyfile       policy.toml → a layer of the ceiling; who may have written it
+//	settings                what holds in a run: files, environment, flags; layers and their ceiling; trust, answers, our folders; imported by cmd only
 //	internal/archtest       the import table, this list and the links of the documents, as tests
 //	internal/keydoc         the text about each key in the generated agent.toml and policy.toml
 //	internal/nearest        the name that was probably meant

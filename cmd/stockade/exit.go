@@ -8,6 +8,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
+	"github.com/stockade-dev/stockade/host/settings"
 )
 
 // exitCode is what the program ends with.
@@ -45,6 +46,21 @@ func usageError(hint, format string, args ...any) error {
 	return &exitErr{code: exitUsage, message: fmt.Sprintf(format, args...), hint: hint}
 }
 
+// worded is an error of the packages below as this program says it: with an exit
+// code and with a hint that names its flags and commands. Other errors stay.
+func worded(err error) error {
+	if _, ok := errors.AsType[*exitErr](err); ok {
+		return err
+	}
+	if e, ok := errors.AsType[*settings.Error](err); ok {
+		return &exitErr{code: exitUsage, message: e.What, hint: e.Hint}
+	}
+	if e, ok := errors.AsType[*settings.NoPlaceError](err); ok {
+		return &exitErr{code: exitError, message: e.Error(), hint: "set HOME"}
+	}
+	return err
+}
+
 // errInterrupted is the cause of a context that a signal ended.
 var errInterrupted = errors.New("interrupted")
 
@@ -62,7 +78,7 @@ func report(s *stdio, ctx context.Context, err error) exitCode {
 		return exitError
 	}
 	var exit *exitErr
-	if errors.As(err, &exit) {
+	if errors.As(worded(err), &exit) {
 		if exit.message != "" {
 			s.note("%s", exit.message)
 		}

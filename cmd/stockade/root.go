@@ -105,7 +105,7 @@ func jsonError(s *stdio, err error) error {
 		Error string `json:"error"`
 		Hint  string `json:"hint,omitempty"`
 	}{Error: err.Error()}
-	if exit, ok := errors.AsType[*exitErr](err); ok {
+	if exit, ok := errors.AsType[*exitErr](worded(err)); ok {
 		line.Error, line.Hint = exit.message, exit.hint
 	}
 	data, err := json.Marshal(line)

@@ -20,7 +20,7 @@ func (a *app) store(ctx context.Context) (session.Store, error) {
 	if a.sessions != nil {
 		return a.sessions, nil
 	}
-	for _, dir := range []string{a.dirs.data, a.dirs.locks()} {
+	for _, dir := range []string{a.dirs.Data, a.dirs.locks()} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, &exitErr{code: exitError, message: err.Error(),
 				hint: "sessions need a place to be kept: set HOME, or XDG_DATA_HOME and XDG_STATE_HOME, to a directory that can be written to"}

@@ -70,12 +70,14 @@ var table = map[string][]string{
 	"host/jail":     {"host/effect", "host/policy", "host/redact"},
 	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
-	"host/config":   {"host/internal"},
+	"host/config":   {"host/config/keys"},
 
-	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
+	"host/config/keys":       {"host/internal"},
+	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
+
+	"host/settings": {"host/config", "host/config/keys", "host/config/policyfile", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
-	"host/internal/keydoc":   {},
 	"host/internal/nearest":  {},
 }
 
@@ -90,7 +92,7 @@ var behind = map[string]string{
 	"github.com/tetratelabs/wazero/experimental/sysfs": "nowhere",
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
-	"github.com/BurntSushi/toml":                       "host/config",
+	"github.com/BurntSushi/toml":                       "host/config host/settings",
 	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "nowhere", // tests: the suite of JSON Schema
