@@ -72,7 +72,6 @@
 //	config/policyfile       policy.toml → a layer of the ceiling; who may have written it
 //	settings                what holds in a run: files, environment, flags; layers and their ceiling; trust, answers, our folders; imported by cmd only
 //	internal/archtest       the import table, this list and the links of the documents, as tests
-//	internal/keydoc         the text about each key in the generated agent.toml and policy.toml
 //	internal/nearest        the name that was probably meant
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
@@ -119,7 +118,7 @@
 //	os/exec           only    jail
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
-//	toml              only    config
+//	toml              only    config, settings
 //
 // Guests and sdk import nothing of host and cmd. Only egress opens connections
 // or asks a resolver, and only jail starts processes.
