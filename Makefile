@@ -33,6 +33,12 @@ guests/dist/index.json: $(guest_sources)
 bin/stockade: guests/dist/index.json
 	$(GO) build -trimpath -o bin/stockade ./cmd/stockade
 
+.PHONY: install
+PREFIX ?= $(HOME)/.local
+install: build ## build the program and copy it to PREFIX/bin (~/.local/bin)
+	mkdir -p $(DESTDIR)$(PREFIX)/bin
+	install -m 755 bin/stockade $(DESTDIR)$(PREFIX)/bin/stockade
+
 .PHONY: run
 run: build ## run the main job: a turn of the agent on the sample workspace
 	@rm -rf $(SAMPLE) && cp -R cmd/stockade/sample $(SAMPLE)

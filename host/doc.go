@@ -27,41 +27,51 @@
 //
 // # The packages
 //
-//	tool             the vocabulary: Definition, Manifest, Call, Result and its envelope, Catalog
-//	llm              canonical messages, deltas, the Model interface, retries
-//	llm/openai       the OpenAI wire format, over go-openai
-//	llm/offline      the offline model: a planner and a scripted model, served over that wire format
-//	llm/llmtest      the suite that every Model passes
-//	policy           pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits; hosts, addresses and who may be reached; the paths that need care
-//	egress           the one way out to the network: decide, resolve once, dial what was checked
-//	diff             what a call changes, as people read it
-//	shellword        text as one word of a command line, to be copied
-//	secret           named secrets: keyring or encrypted file; placeholders of a call; the redactor
-//	dispatch         one call: find → check → decide → approve → record → run → commit → record
-//	agent            the loop; history assembly
-//	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine
-//	wasm/fuel        the instrumentation pass: costs, where charges and checks stand, rewriting
-//	wasm/wasmtest    an assembler for tests and for selftest, and a list of hostile modules
-//	wasm/wasmtest/oracle  a generator of modules and a reference interpreter, for tests
-//	sandbox          the only importer of wazero; its stages are its files
-//	sandbox/abi      lowering and lifting; the only code that touches linear memory
-//	sandbox/hostmod  host functions, one file for each WIT interface
-//	sandbox/search   many files listed or searched in one go, for a guest
-//	sandbox/wasi     the guest's files, on openat2 or os.Root, and the stage on which what it writes waits
-//	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
-//	sandbox/linear   linear memory that can be put back to an image
-//	sandbox/native   native code in files that are mapped
-//	sandbox/mapped   which files may be mapped
-//	sandbox/meter    the fuel account of a call: slices, budgets, deadline
-//	sandbox/fueltest the specification suites and fuzz tests of instrumented code
-//	selftest         attacks on the sandbox of this program, on the machine of its user
-//	jail             processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
-//	session          events, the hash chain, the Store interface
-//	session/sqlite   the Store on SQLite, with group commit
-//	session/sessiontest  the suite that every Store passes
-//	config           agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
-//	config/policyfile  policy.toml → a layer of the ceiling; who may have written it
-//	internal         archtest (the import table as a test), nearest
+//	tool                    the vocabulary: Definition, Manifest, Call, Result and its envelope, Catalog
+//	llm                     canonical messages, deltas, the Model interface, retries
+//	llm/openai              the OpenAI wire format, over go-openai
+//	llm/offline             the offline model: a planner and a scripted model, served over that wire format
+//	llm/llmtest             the suite that every Model passes
+//	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
+//	policy/command          a command line in words, as bash reads it; what runs others; what is easily regretted
+//	policy/match            the arguments of a call, and what rules say about them; the work that it takes to compare
+//	policy/network          hosts, addresses, and who may be reached
+//	policy/paths            paths by their names: the list of those that need care, and patterns
+//	effect                  the vocabulary of what is done outside of the sandbox: a process, a request, a secret that is used; and how each fails
+//	egress                  the one way out to the network: decide, resolve once, dial what was checked
+//	diff                    what a call changes, as people read it
+//	shellword               text as one word of a command line, to be copied
+//	secret                  named secrets: keyring or encrypted file; placeholders of a call
+//	redact                  takes secrets out of what leaves the process
+//	dispatch                one call: find → check → decide → approve → record → run → commit → record
+//	agent                   the loop; history assembly
+//	wasm                    the module binary: decode, walk the code, classify, custom sections, merge data; no engine
+//	wasm/fuel               the instrumentation pass: costs, where charges and checks stand, rewriting
+//	wasm/wasmtest           an assembler for tests and for selftest, and a list of hostile modules
+//	wasm/wasmtest/oracle    a generator of modules and a reference interpreter, for tests
+//	sandbox                 the only importer of wazero; its stages are its files
+//	sandbox/admit           may this module be compiled? static checks on its bytes, limits on its size, and the limits that the engine lacks added
+//	sandbox/abi             lowering and lifting; the only code that touches linear memory
+//	sandbox/hostmod         host functions, one file for each WIT interface
+//	sandbox/search          many files listed or searched in one go, for a guest
+//	sandbox/wasi            the guest's files, on openat2 or os.Root, and the stage on which what it writes waits
+//	sandbox/wasi/preview1   the functions of WASI preview 1, with the state of one call
+//	sandbox/codecache       native code on disk, and whether to believe it
+//	sandbox/linear          linear memory that can be put back to an image
+//	sandbox/native          native code in files that are mapped
+//	sandbox/mapped          which files may be mapped
+//	sandbox/meter           the fuel account of a call: slices, budgets, deadline
+//	sandbox/fueltest        the specification suites and fuzz tests of instrumented code
+//	selftest                attacks on the sandbox of this program, on the machine of its user
+//	jail                    processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
+//	session                 events, the hash chain, the Store interface
+//	session/sqlite          the Store on SQLite, with group commit
+//	session/sessiontest     the suite that every Store passes
+//	config                  agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
+//	config/policyfile       policy.toml → a layer of the ceiling; who may have written it
+//	internal/archtest       the import table, this list and the links of the documents, as tests
+//	internal/keydoc         the text about each key in the generated agent.toml and policy.toml
+//	internal/nearest        the name that was probably meant
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
 // internal/prompt, the questions and their queue, and internal/terminal, which
@@ -81,7 +91,8 @@
 // phases of the WebAssembly specification. Fuel is what a guest consumes, in
 // units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled; prebuilt is native code that came with the program. A host
-// function lives in a host module. A mount is
+// function lives in a host module. An effect is what is done for a guest outside
+// of its sandbox, by a service. What a guest reaches is its world. A mount is
 // configuration, a preopen is WASI. A secret has a value, which guests never
 // see, and in each call placeholders; to redact is to take values out. A
 // session is a list of events. A tier says how far the jail confines a process.
@@ -95,10 +106,50 @@
 //
 // # Imports
 //
-// A package imports only what host/internal/archtest allows, which is also
-// where a new package is entered. agent and dispatch never import sandbox,
-// jail, sqlite or a provider; guests and sdk import nothing below host. Only
-// egress opens connections or asks a resolver.
+// A package imports only what the table in internal/archtest allows. Of that
+// table, these rules carry the promises above:
 //
-// Why things are as they are is in RATIONALE.md.
+//	agent, dispatch   never   sandbox, jail, session/sqlite, llm/openai, llm/offline
+//	policy            never   sandbox, jail, session, config
+//	config            never   dispatch, agent, sandbox
+//	wazero            only    sandbox
+//	net/http          only    llm, egress
+//	os/exec           only    jail
+//	go-sqlite3        only    session/sqlite
+//	go-openai         only    llm
+//	toml              only    config
+//
+// Guests and sdk import nothing of host and cmd. Only egress opens connections
+// or asks a resolver, and only jail starts processes.
+//
+// # Where new things go
+//
+// A provider: a package below llm that makes a Model and passes llm/llmtest.
+// cmd/stockade chooses it by the name in model.provider.
+//
+// A host function: its interface in wit first. Then sandbox/hostmod, a file and
+// a line in its table; then sdk/go, and guests/tck, which calls it. A test
+// compares names and signatures. If a tool has to ask for it, that is one more
+// field of tool.Capabilities; policy decides about it and the Grant carries it.
+//
+// A kind of module: wasm.Classify recognises it by its imports and exports. A
+// package below sandbox, like sandbox/abi and sandbox/hostmod, calls it and gives
+// it what it imports. dispatch and policy see a tool.Manifest and no kind.
+//
+// A front end: a package of cmd beside stockade, or a command of it. It makes a
+// tool.Call and gives it to dispatch, answers questions as an Approver, and reads
+// session events. It never reaches the sandbox by another way.
+//
+// An attack: the list of its area in selftest, and a target that lets it through
+// in the counter-proofs of its tests.
+//
+// A store: a package below session that passes session/sessiontest.
+//
+// A rule of the policy: policy, and its words in config/policyfile. A setting:
+// the table of keys in config. A limit: the same, and a field of the Grant.
+//
+// What a user sees of any of these: its topic in cmd/stockade/help.
+//
+// Why things are as they are is in RATIONALE.md. Comments refer to its
+// questions.
 package host

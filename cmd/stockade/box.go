@@ -2,18 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
-	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
-	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -38,8 +34,8 @@ func (a *app) sandbox() *sandbox.Sandbox {
 func (a *app) sandboxOptions() sandbox.Options {
 	return sandbox.Options{
 		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
-		Build: build(), Prebuilt: prebuilt, Spawner: helperSpawner{}, Large: a.flags.large,
-		Services: hostmod.Services{Exec: jailExec{a.known}, HTTP: a.guestNetwork(), Secrets: hostSecrets{a}},
+		Build: build(), Prebuilt: prebuilt, Spawn: jail.RunHelper, Large: a.flags.large,
+		Services: effect.Services{Exec: jail.Jail{Redact: a.known}, HTTP: a.guestNetwork(), Secrets: a.vault(false)},
 		Redact:   a.known,
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet {
@@ -88,39 +84,3 @@ func (n notes) WithAttrs([]slog.Attr) slog.Handler { return n }
 
 // WithGroup implements slog.Handler.
 func (n notes) WithGroup(string) slog.Handler { return n }
-
-// helperSpawner starts the process that compiles on top of the jail.
-type helperSpawner struct{}
-
-// Spawn implements sandbox.Spawner.
-func (helperSpawner) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
-	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
-	ended, err := jail.RunHelper(ctx, jail.Helper(c))
-	return sandbox.Ended(ended), err
-}
-
-// jailExec is the host function exec on top of the jail.
-type jailExec struct{ known *secret.Redactor }
-
-// Run implements hostmod.Exec.
-func (e jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
-	out, err := jail.Run(ctx, grant, jail.Command(cmd), e.known)
-	switch {
-	case errors.Is(err, jail.ErrDenied):
-		// The guest says "denied" before it, too.
-		err = because{hostmod.ErrDenied, strings.TrimPrefix(err.Error(), jail.ErrDenied.Error()+": ")}
-	case errors.Is(err, jail.ErrNotFound):
-		err = fmt.Errorf("%w: %w", hostmod.ErrCommandNotFound, err)
-	}
-	return hostmod.Outcome(out), err
-}
-
-// because is an error of a kind, in other words.
-type because struct {
-	kind error
-	text string
-}
-
-func (b because) Error() string { return b.text }
-
-func (b because) Unwrap() error { return b.kind }

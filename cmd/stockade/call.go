@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -26,9 +26,9 @@ func newCallCmd(a *app) *cobra.Command {
 		Long: `Run one tool and print its result. The arguments are one JSON object, or
 NAME=VALUE pairs that are given the types of the tool's schema.
 
-A path runs a module that is not installed, with nothing granted beyond the
-flags: it sees no directory that --mount does not show it. If the module holds
-several tools, name one: MODULE.wasm:TOOL.
+MODULE.wasm is a module by its path. It sees no directory but those that --mount
+names. If it holds several tools, name one: MODULE.wasm:TOOL. What happens to a
+call is in ` + "`stockade help calls`" + `.
 
 ` + exitHelp,
 		Example: `  stockade call ls
@@ -48,7 +48,7 @@ several tools, name one: MODULE.wasm:TOOL.
 func runCall(ctx context.Context, a *app, name string, args []string) error {
 	typed := name
 	catalog, mounts, name, err := a.callTarget(ctx, name)
-	if refused, ok := errors.AsType[*sandbox.RefusedError](err); ok && a.flags.json {
+	if refused, ok := errors.AsType[*admit.RefusedError](err); ok && a.flags.json {
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%v", refused)
 		r.Usage.Start, r.Err.Hint = time.Now(), tool.Advise("%s", refusedHint(err))
 		_, writeErr := fmt.Fprintf(a.s.out, "%s\n", terminal.JSON(r.Envelope()))

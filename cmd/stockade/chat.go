@@ -27,9 +27,9 @@ func newChatCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-const chatHelp = `A line is a prompt, unless it begins with one of these words. Other words that
-begin with a slash are paths if they have a second one, and mistakes if not; a
-line that begins with a space is always a prompt.
+const chatHelp = `A line is a prompt, unless it begins with one of these words. Another word that
+begins with a slash is a mistake, unless it has a second slash: then it is a path.
+A line that begins with a space is always a prompt.
 
   /tool         list the tools
   /tool NAME    show a tool with its full schema

@@ -14,10 +14,10 @@ import (
 func newConfigCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "config", Short: "Show the settings in force and where each comes from", Args: cobra.ArbitraryArgs,
-		Long: `Show every setting with its value and where it comes from: the default, your
-agent.toml, the workspace's, or the environment; and what the workspace's asks
-for that waits until you trust it. --defaults prints agent.toml with every key,
-its meaning and its default.`,
+		Long: `Show every setting with its value, and where it comes from: the default, your
+agent.toml, the workspace's, or the environment. Keys of the workspace's file
+that wait until you trust it are listed too. --defaults prints an agent.toml with
+every key, its meaning and its default. See ` + "`stockade help config`" + `.`,
 		Example: "  stockade config\n  mkdir -p ~/.config/stockade && stockade config --defaults > ~/.config/stockade/agent.toml",
 	}
 	defaults := cmd.Flags().Bool("defaults", false, "print an agent.toml with every key and its default")

@@ -69,6 +69,7 @@ var accountHome = func() string {
 // settings of an editor) comes with it, and would bring configuration, answers
 // and compiled code of its own. The usual places below the home directory of the
 // account are nobody's choice; they can be in a workspace, and are masked there.
+// See RATIONALE, "Why may no variable put our folders into the workspace?"
 func (d dirs) outside(work string) error {
 	for _, p := range d.places {
 		real, in := within(p.dir, work)

@@ -27,15 +27,9 @@ const (
 	exitUnread      exitCode = 141 // what shells report of a program that SIGPIPE has ended
 )
 
-const exitHelp = `Exit codes:
-  0 run: the model answered, whatever became of its calls; call: the tool succeeded
-  1 error                     4 call: the tool, or its command, failed
-  2 usage or configuration    5 the provider failed
-  3 call: denied; also a provider that no layer permits, or a file not trusted
-  6 a limit was reached
-  7 a call was denied because it has to be asked about and nobody could be asked;
-    run: the model answered all the same, and the answer is on stdout
-  130 interrupted             141 whoever read stdout left before its end`
+const exitHelp = `Exit codes: 0 done, 1 error, 2 usage, 3 denied, 4 the tool failed, 5 the
+provider failed, 6 a limit, 7 nobody could be asked, 130 interrupted, 141 the
+reader of stdout left. ` + "`stockade help output`" + ` says more.`
 
 // exitErr ends the program with a code. An empty message prints nothing: what
 // there was to say has been said.

@@ -109,8 +109,8 @@ func newModelServeCmd(a *app) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the offline model, or a script, as an OpenAI-compatible API",
 		Long: `Serve the offline model as an OpenAI-compatible API on this machine, for any
-client. With --script, answer with the lines of a file instead: one JSON object
-for each request, for demonstrations and tests of agents. Its keys:
+client. With --script, answer with the lines of a file instead, for demonstrations
+and tests of agents. Each line is one JSON object and answers one request:
 
   text, tool_calls [{id, name, arguments}], finish, usage {input_tokens, output_tokens},
   chunk_bytes              what the model says, streamed in pieces of so many bytes

@@ -1,43 +1,39 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm/openai"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // netRules are the user's: network.allow, network.deny and --allow-net.
-func (a *app) netRules() ([]policy.NetRule, error) {
-	var rules []policy.NetRule
+func (a *app) netRules() ([]network.Rule, error) {
+	var rules []network.Rule
 	for _, part := range []struct {
-		effect policy.Effect
-		texts  []string
-		key    string
-	}{{policy.Allow, a.cfg.Network.Allow, "network.allow"}, {policy.Deny, a.cfg.Network.Deny, "network.deny"}} {
+		parse func(string) (network.Rule, error)
+		texts []string
+		key   string
+	}{{network.ParseRule, a.cfg.Network.Allow, "network.allow"}, {network.ParseDenial, a.cfg.Network.Deny, "network.deny"}} {
 		for _, text := range part.texts {
-			r, err := policy.ParseNetRule(part.effect, text)
+			r, err := part.parse(text)
 			if err != nil {
 				return nil, usageError("mend "+part.key+" in "+a.cfg.Source(part.key), "%v", err)
 			}
-			r.Source = policy.SourceSettings
 			rules = append(rules, r)
 		}
 	}
 	for _, text := range a.flags.allowNet {
-		r, err := policy.ParseNetRule(policy.Allow, text)
+		r, err := network.ParseRule(text)
 		if err != nil {
 			return nil, usageError("for example --allow-net api.example.com or --allow-net http://127.0.0.1:8080", "--allow-net: %v", err)
 		}
-		r.Source = policy.SourceFlag
 		rules = append(rules, r)
 	}
 	return rules, nil
@@ -118,46 +114,16 @@ func (a *app) reachProvider(opts *openai.Options) error {
 	if err != nil {
 		return err
 	}
-	network, err := egress.ProviderNetwork(base, rules)
+	provider, err := egress.ProviderNetwork(base, rules)
 	if err != nil {
 		return usageError("check model.base_url; `stockade config` shows where it comes from", "%v", err)
 	}
 	if opts.Name != providerOffline { // which this process serves
-		network = a.ceiling.Narrows(network)
+		provider = a.ceiling.Narrows(provider)
 	}
-	opts.HTTPClient = out.Client(network)
+	opts.HTTPClient = out.Client(provider)
 	return nil
 }
 
-// guestHTTP is the host function http on top of egress, which is made when the
-// first guest makes a request: reading the certificate authorities takes
-// longer than most calls.
-type guestHTTP struct {
-	egress func() (*egress.Egress, error)
-}
-
-// Fetch implements hostmod.HTTP.
-func (h guestHTTP) Fetch(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
-	out, err := h.egress()
-	if err != nil {
-		return nil, &hostmod.HTTPError{Case: hostmod.HTTPDenied, Err: fmt.Errorf("the network is not configured: %w", err)}
-	}
-	resp, err := out.Fetch(ctx, grant, egress.Request(req))
-	if err == nil {
-		answer := hostmod.HTTPResponse(*resp)
-		return &answer, nil
-	}
-	failure := &hostmod.HTTPError{Case: hostmod.HTTPProtocol, Err: err}
-	if e, ok := errors.AsType[*egress.Error](err); ok {
-		failure.Limit = uint64(e.Limit)
-		failure.Case = map[egress.Kind]uint8{
-			egress.Denied: hostmod.HTTPDenied, egress.Invalid: hostmod.HTTPInvalid, egress.DNS: hostmod.HTTPDNS,
-			egress.Connect: hostmod.HTTPConnect, egress.TLS: hostmod.HTTPTLS, egress.Timeout: hostmod.HTTPTimeout,
-			egress.TooLarge: hostmod.HTTPTooLarge, egress.Protocol: hostmod.HTTPProtocol,
-		}[e.Kind]
-	}
-	return nil, failure
-}
-
 // guestNetwork is the service behind the host function http.
-func (a *app) guestNetwork() hostmod.HTTP { return guestHTTP{sync.OnceValues(a.egress)} }
+func (a *app) guestNetwork() effect.HTTP { return egress.Later(sync.OnceValues(a.egress)) }

@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/config"
-	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/llm/openai"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -55,7 +55,7 @@ func ask(t *testing.T, a *app, url string) (string, error) {
 func TestAuthoritiesOfTheConfigurationAreTrusted(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "model") }))
 	defer server.Close()
-	if got, err := ask(t, netApp(t, func(*config.Network) {}), server.URL); egress.KindOf(err) != egress.TLS {
+	if got, err := ask(t, netApp(t, func(*config.Network) {}), server.URL); effect.KindOf(err) != effect.TLS {
 		t.Errorf("without the authority: %q, %v", got, err)
 	}
 	a := netApp(t, func(n *config.Network) { n.CAFiles = []string{"~/ca.pem"} })
@@ -88,7 +88,7 @@ func TestTheProxyOfTheConfigurationIsUsed(t *testing.T) {
 		}
 	}()
 	a := netApp(t, func(n *config.Network) { n.Proxy, n.ProxyResolves = "http://"+l.Addr().String(), true })
-	if got, err := ask(t, a, "https://api.example/v1"); egress.KindOf(err) != egress.Connect {
+	if got, err := ask(t, a, "https://api.example/v1"); effect.KindOf(err) != effect.Connect {
 		t.Errorf("%q, %v", got, err)
 	}
 	if got := <-asked; got != "CONNECT api.example:443" {
@@ -133,17 +133,17 @@ func TestTheConfigurationIsTheNetworkOfTools(t *testing.T) {
 		t.Errorf("the network is %s", got)
 	}
 	// And what a guest gets to know of each failure.
-	for url, want := range map[string]uint8{
-		"https://c.example/": hostmod.HTTPDenied, "ftp://a.example/": hostmod.HTTPInvalid, here: hostmod.HTTPConnect,
+	for url, want := range map[string]effect.Kind{
+		"https://c.example/": effect.Denied, "ftp://a.example/": effect.Invalid, here: effect.Connect,
 	} {
-		_, err := a.guestNetwork().Fetch(t.Context(), grant, hostmod.HTTPRequest{Method: "GET", URL: url})
-		if e, ok := errors.AsType[*hostmod.HTTPError](err); !ok || e.Case != want {
-			t.Errorf("%s: %v, want case %d", url, err, want)
+		_, err := a.guestNetwork().Fetch(t.Context(), grant, effect.Request{Method: "GET", URL: url})
+		if effect.KindOf(err) != want {
+			t.Errorf("%s: %v, want kind %d", url, err, want)
 		}
 	}
 	a = netApp(t, func(n *config.Network) { n.CAFiles = []string{"/nowhere"} })
-	_, err = a.guestNetwork().Fetch(t.Context(), grant, hostmod.HTTPRequest{Method: "GET", URL: "https://a.example/"})
-	if e, ok := errors.AsType[*hostmod.HTTPError](err); !ok || e.Case != hostmod.HTTPDenied || !strings.Contains(err.Error(), "/nowhere") {
+	_, err = a.guestNetwork().Fetch(t.Context(), grant, effect.Request{Method: "GET", URL: "https://a.example/"})
+	if effect.KindOf(err) != effect.Denied || !strings.Contains(err.Error(), "/nowhere") {
 		t.Errorf("with a configuration that is wrong: %v", err)
 	}
 }
@@ -166,12 +166,12 @@ func TestTheAdministratorsHostsHoldForTheProvider(t *testing.T) {
 		want  bool
 	}{{[]string{"127.0.0.1"}, true}, {[]string{"models.example"}, false}, {[]string{"127.0.0.2"}, false}, {nil, false}} {
 		got, err := ask(t, under(netApp(t, allowed), c.hosts...), server.URL)
-		if denial := policy.Denied(err); c.want != (err == nil) || !c.want && (denial == nil || denial.Source != policy.SourceAdmin) {
+		if denial, _ := errors.AsType[*network.Denial](err); c.want != (err == nil) || !c.want && (denial == nil || denial.Source != string(policy.SourceAdmin)) {
 			t.Errorf("under %q: %q, %v", c.hosts, got, err)
 		}
 	}
 	got, err := ask(t, under(netApp(t, func(n *config.Network) { n.Allow = []string{"api.example"} }), "models.example"), "https://api.example/v1")
-	if denial := policy.Denied(err); denial == nil || denial.Grant != nil || !strings.Contains(err.Error(), "not on the administrator's list") {
+	if denial, _ := errors.AsType[*network.Denial](err); denial == nil || denial.Grant != nil || !strings.Contains(err.Error(), "not on the administrator's list") {
 		t.Errorf("a name: %q, %v", got, err)
 	}
 	// The offline model is this process.
@@ -207,12 +207,12 @@ func TestTheAdministratorsHostsHoldForGuests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := grant.Network().Decide("a.example", 443, policy.HTTPS).Err(); err != nil {
+	if err := grant.Network().Decide("a.example", 443, network.HTTPS).Err(); err != nil {
 		t.Error(err)
 	}
 	for _, url := range []string{"https://b.example/", "https://c.example/", "http://127.0.0.1:8080/"} {
-		_, err := a.guestNetwork().Fetch(t.Context(), grant, hostmod.HTTPRequest{Method: "GET", URL: url})
-		if e, ok := errors.AsType[*hostmod.HTTPError](err); !ok || e.Case != hostmod.HTTPDenied || !strings.Contains(err.Error(), "administrator") {
+		_, err := a.guestNetwork().Fetch(t.Context(), grant, effect.Request{Method: "GET", URL: url})
+		if effect.KindOf(err) != effect.Denied || !strings.Contains(err.Error(), "administrator") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}

@@ -20,28 +20,14 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-const policyHelp = `What tools may do is what every layer permits: the administrator's policy.toml,
-yours, the workspace's .stockade/policy.toml, STOCKADE_DENY, --deny. Each only
-narrows. What is left and asks a question is answered at the prompt, by an answer
-that was remembered, or by --allow, and never beyond that.
-
-A rule is TOOL or 'TOOL(CONDITION)'. A condition is one of
-
-  ARGUMENT=VALUE                   the value to the letter
-  path:ARGUMENT=/home/*/src/**     a path: * within one name, ** any number of names
-  host:ARGUMENT=*.example.com      a host, or an address with one
-  words:ARGUMENT='ls -l ...'       a command by its literal words: * any word, ... any more
-  pattern:ARGUMENT=[a-z]+          a regular expression over the whole value
-  one_of:ARGUMENT=["a","b"]        a list
-  maximum:ARGUMENT=100             a number
-
-and ARGUMENT a name, or a JSON pointer such as /edits/*/path. A rule for words
-never allows what bash would expand, nor more than one command. A command that is
-easily regretted (rm, dd, mkfs, sudo, git reset --hard) asks even where a rule allows
-it, unless --allow holds it to the letter: a courtesy, and no protection.`
-
 func newPolicyCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "policy", Short: "What tools may do: show, explain, check, simulate, revoke", Long: policyHelp}
+	cmd := &cobra.Command{
+		Use: "policy", Short: "What tools may do: show, explain, check, simulate, revoke",
+		Long: `Show and check what tools may do. The administrator, you, the workspace, variables
+and flags each have a say, and each can only narrow what is left.
+
+The layers and the form of rules are in ` + "`stockade help policy`" + `.`,
+	}
 	var caller, as string
 	var files []string
 	var defaults bool
@@ -61,8 +47,8 @@ func newPolicyCmd(a *app) *cobra.Command {
 	show.Flags().BoolVar(&defaults, "defaults", false, "print a policy.toml with every key and its default")
 	explain := &cobra.Command{
 		Use: "explain TOOL|MODULE.wasm [JSON | ARGUMENT=VALUE...]", Short: "Say which rule of which layer decides about a call, and what would change it",
-		Long: `Decide about a call without making it, and say which rule of which layer decides,
-why, and the smallest change that would allow it. Nothing is asked or run.`,
+		Long: `Decide about a call without making it. Say which rule of which layer decides, why,
+and the smallest change that would allow the call. Nobody is asked, nothing runs.`,
 		Example: "  stockade policy explain bash command='make test'\n" +
 			"  stockade policy explain file_write path=src/main.go --caller mcp\n" +
 			"  stockade policy explain bash command=ls --allow 'bash(words:command=ls ...)'",
@@ -74,10 +60,10 @@ why, and the smallest change that would allow it. Nothing is asked or run.`,
 	explain.Flags().StringVar(&caller, "caller", string(tool.CallerAgent), "who calls: agent, person or mcp")
 	check := &cobra.Command{
 		Use: "check FILE", Short: "Check a policy.toml without using it",
-		Long: `Check a policy.toml: its keys, values, rules and their examples. Where it is at the
-administrator's place, its owner, permissions and links are checked too, and the
-files of certificate authorities that it names. With
---as, what an administrator's or a project's file may hold.`,
+		Long: `Check a policy.toml: its keys, values, rules and their examples. --as says whose
+file it would be, because not every layer may hold every key. If it is the
+administrator's file in its place, its owner, permissions and links are checked
+too, and the files of certificate authorities that it names.`,
 		Example: "  stockade policy check policy.toml --as administrator\n  stockade policy check /etc/stockade/policy.toml",
 		Args:    cobra.ExactArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return runPolicyCheck(a, as, args[0]) },
@@ -85,9 +71,9 @@ files of certificate authorities that it names. With
 	check.Flags().StringVar(&as, "as", string(policy.SourceUser), "whose file it would be: administrator, user or project")
 	simulate := &cobra.Command{
 		Use: "simulate [SESSION]", Short: "Decide the calls of a session again, under other rules",
-		Long: `Decide every call of a recorded session again, without making any, under the
-rules in force now, or with --policy under those of files in the place of your
-own policy.toml. Answers that were given at a prompt are not given again.
+		Long: `Decide every call of a recorded session again, under the rules in force now. No
+call is made. --policy takes the rules of a file instead of those of your own
+policy.toml. Answers that were given at a prompt are not given again.
 
 ` + whatIsLast,
 		Example: "  stockade policy simulate last\n  stockade policy simulate last --policy stricter.toml\n  stockade policy simulate 01k --deny bash --json",
@@ -96,7 +82,7 @@ own policy.toml. Answers that were given at a prompt are not given again.
 			return runPolicySimulate(cmd.Context(), a, sessionArg(args), files)
 		},
 	}
-	simulate.Flags().StringArrayVar(&files, "policy", nil, "a policy.toml in the place of your own; may be repeated")
+	simulate.Flags().StringArrayVar(&files, "policy", nil, "use this file instead of your own policy.toml; may be repeated")
 	revoke := &cobra.Command{
 		Use: "revoke ID|RULE...", Short: "Remove remembered answers, to be asked again",
 		Example: "  stockade policy show\n  stockade policy revoke 1c9f03ab\n  stockade policy revoke file_write",

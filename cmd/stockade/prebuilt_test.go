@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -33,7 +34,7 @@ func TestPrebuiltCodeIsThatOfThisSource(t *testing.T) {
 			smallest = mod
 		}
 	}
-	box := sandbox.New(sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Spawner: helperSpawner{}})
+	box := sandbox.New(sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Spawn: jail.RunHelper})
 	defer box.Close()
 	out := t.TempDir()
 	if err := box.Pack(t.Context(), smallest, out); err != nil {

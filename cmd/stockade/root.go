@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // Main runs the program and returns its exit code.
@@ -33,7 +33,7 @@ func Main(args []string, s *stdio) int {
 	if s.env("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	a := &app{s: s, known: new(secret.Redactor)}
+	a := &app{s: s, known: new(redact.Redactor)}
 	out := &output{w: s.out, failed: cancel}
 	s.out = out
 	s.redact(a.known)
@@ -124,8 +124,8 @@ func newRootCmd(a *app) *cobra.Command {
 sandbox that shows it only the directories you mounted, under limits on time,
 instructions and memory, and every call is in a log that can be verified.
 
-Without arguments on a terminal it starts a chat. It needs no key to be tried:
-without a provider it uses a small offline model.
+Without arguments on a terminal it starts a chat. Without a provider it uses a
+small offline model, so that you can try it without a key.
 
 ` + exitHelp,
 		Example: `  stockade "list files then read README.md"
@@ -165,6 +165,9 @@ without a provider it uses a small offline model.
 		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSecretCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a),
 		newVersionCmd(a),
 	)
+	help := newHelpCmd(a, root)
+	root.SetHelpCommand(help)
+	root.AddCommand(help)
 	for _, cmd := range append(commands(root), root) {
 		cmd.SuggestionsMinimumDistance = 2
 		usageArgs(cmd)

@@ -24,9 +24,9 @@ func newRunCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   `run "PROMPT"`,
 		Short: "Run one turn: a prompt goes in, tools run in the sandbox, an answer comes out",
-		Long: `Run one turn. The model is asked, its tool calls run in the sandbox under your
-grants, and its answer is printed on stdout; everything else goes to stderr.
-Standard input, when piped, is added to the prompt.
+		Long: `Run one turn. The model is asked, its tool calls run in the sandbox, and its
+answer is printed on stdout. Everything else goes to stderr. Standard input, when
+piped, is added to the prompt.
 
 ` + exitHelp,
 		Example: `  stockade run "what does this project do?"
@@ -61,8 +61,8 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 // addGrantFlags adds the flags of the commands that run tools.
 func addGrantFlags(cmd *cobra.Command, a *app) {
 	f := cmd.Flags()
-	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question beforehand, within what the policy permits: TOOL, 'TOOL(ARGUMENT=VALUE)' with the value to the letter, or 'TOOL(KIND:ARGUMENT=PATTERN)', see stockade policy --help; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
-	f.StringArrayVar(&a.flags.allowNet, "allow-net", nil, "let tools that ask for the network talk to a host: [http://]HOST[:PORT], https without more; may be repeated")
+	f.StringArrayVar(&a.flags.allow, "allow", nil, "answer a question before it is asked: TOOL, 'TOOL(ARGUMENT=VALUE)' or another rule, see stockade help policy; for a tool that uses secrets, 'TOOL with NAME,NAME'; may be repeated")
+	f.StringArrayVar(&a.flags.allowNet, "allow-net", nil, "let tools that ask for the network talk to a host: [http://]HOST[:PORT], see stockade help network; may be repeated")
 	f.StringArrayVar(&a.flags.deny, "deny", nil, "deny calls, in the form of --allow; may be repeated")
 	f.StringArrayVar(&a.flags.mounts, "mount", nil, "show tools another directory: DIR or DIR:rw, or DIR:ro read-only; may be repeated")
 }

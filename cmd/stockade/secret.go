@@ -26,16 +26,11 @@ func newSecretCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "secret", Short: "Keep tokens and passwords that tools may use and never see",
 		Long: `Keep secrets by name. A tool that asks for one, and that you allow, gets a
-placeholder; stockade puts the value in its place in the approved header of a
-request to the approved host, and nowhere else. Values that stockade has read are
-taken out of results, logs and messages.
+placeholder. Stockade puts the value in its place in the approved header of a
+request to the approved host, and nowhere else. Values are kept in the keyring of
+the system, or in an encrypted file if no keyring answers.
 
-They are kept in the keyring of the system (Secret Service, Keychain, Credential
-Manager), or where none answers in an encrypted file in the data directory. The
-key of that file is in the state directory, readable by you alone: that keeps
-other users out, and whoever gets one of the two files, but no program of your
-own. With a passphrase instead, the file is safe at rest; it is asked for when a
-tool that wants a secret is about to be used.`,
+What that protects from is in ` + "`stockade help secrets`" + `.`,
 	}
 	cmd.AddCommand(newSecretSetCmd(a), newSecretListCmd(a), newSecretRemoveCmd(a))
 	return cmd
@@ -44,15 +39,15 @@ tool that wants a secret is about to be used.`,
 func newSecretSetCmd(a *app) *cobra.Command {
 	var opts secretOptions
 	cmd := &cobra.Command{
-		Use: "set NAME", Short: "Keep a secret, or another value for one",
+		Use: "set NAME", Short: "Keep a secret, or change its value",
 		Long: `Keep a secret. Its value is typed in without being shown, or read from standard
-input; one line end behind it is left out. It is never an argument: those are in
-the history of the shell and in the list of processes.
+input; a line end behind it is left out. It is never an argument, because
+arguments are in the history of the shell and in the list of processes.
 
---host binds it: it is sent to these hosts only, each NAME or NAME:PORT (443 if
-there is none). Without --host it goes to the hosts that a tool names and that
-you allow. --header names the one header that may carry it; without it that is
-the one that the tool names, or else ` + secret.DefaultHeader + `.
+--host binds the secret: it is sent to these hosts only, each NAME or NAME:PORT
+(443 if there is none). Without --host it goes to the hosts that a tool names and
+that you allow. --header names the one header that may carry it. Without --header
+that is the header that the tool names, or else ` + secret.DefaultHeader + `.
 
 A name is 1 to 64 letters, digits, '_' or '-', the first a letter. A value is
 text of ` + fmt.Sprint(secret.MinValueBytes) + ` to ` + fmt.Sprint(secret.MaxValueBytes) + ` bytes.`,
@@ -209,8 +204,8 @@ func runSecretList(ctx context.Context, a *app) error {
 func newSecretRemoveCmd(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "remove NAME", Short: "Forget a secret", Args: cobra.ExactArgs(1),
-		Long: `Forget a secret. It is gone from the keyring or the file; revoke it where it came
-from too, if somebody may have it.`,
+		Long: `Remove a secret from the keyring or the file. If somebody else may have it,
+revoke it also where it came from.`,
 		Example: "  stockade secret remove GITHUB_TOKEN",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			from, err := a.vault(false).Remove(cmd.Context(), args[0])

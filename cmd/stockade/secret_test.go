@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -110,7 +110,7 @@ func secretive() map[string]wasmtest.ToolOptions {
 
 func TestQuestionsShowNoSecret(t *testing.T) {
 	const value = "hunter2-hunter2"
-	known := new(secret.Redactor)
+	known := new(redact.Redactor)
 	known.Add(value)
 	q := policy.Question{
 		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, Command: "curl -H " + value, Dir: "/" + value, Says: value, Changes: "+" + value, Paths: []string{value}, Network: []string{value},
@@ -141,7 +141,7 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 func TestNoSecretIsRemembered(t *testing.T) {
 	const value = "hunter2-hunter2"
 	a := netApp(t, func(*config.Network) {})
-	a.known = new(secret.Redactor)
+	a.known = new(redact.Redactor)
 	a.known.Add(value)
 	for command, want := range map[string]bool{"echo " + value: false, "echo " + base64.StdEncoding.EncodeToString([]byte(value)): false, "echo hello": true} {
 		r, err := policy.ParseRule("bash(command=" + command + ")")
@@ -162,7 +162,7 @@ func TestWhatIsPrintedIsRedacted(t *testing.T) {
 	const value = "hunter2-hunter2"
 	var stdout, stderr bytes.Buffer
 	s := &stdio{out: &stdout, err: &stderr}
-	known := new(secret.Redactor)
+	known := new(redact.Redactor)
 	s.redact(known)
 	known.Add(value)
 	s.note("cannot use %s", value)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -139,30 +139,8 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	}
 }
 
-// hostSecrets is the host function secrets on top of the vault.
-type hostSecrets struct{ a *app }
-
-// Placeholders implements hostmod.Secrets.
-func (h hostSecrets) Placeholders(granted []tool.Secret) hostmod.Placeholders {
-	return placeholders{secret.NewTable(granted, h.a.vault(false))}
-}
-
-type placeholders struct{ *secret.Table }
-
-// Placeholder implements hostmod.Placeholders.
-func (p placeholders) Placeholder(ctx context.Context, name string) (string, error) {
-	text, err := p.Table.Placeholder(ctx, name)
-	switch {
-	case errors.Is(err, secret.ErrNotGranted):
-		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
-	case errors.Is(err, secret.ErrNotFound):
-		err = fmt.Errorf("%w: %w", hostmod.ErrSecretMissing, err)
-	}
-	return text, err
-}
-
 // redact makes everything that is printed pass through a redactor.
-func (s *stdio) redact(r *secret.Redactor) {
+func (s *stdio) redact(r *redact.Redactor) {
 	s.known = r
 	out := r.Writer(s.out)
 	s.out, s.flush = out, out.Flush
@@ -170,7 +148,7 @@ func (s *stdio) redact(r *secret.Redactor) {
 }
 
 // messages is a writer that gets whole messages: nothing of one is held back.
-type messages struct{ w *secret.Writer }
+type messages struct{ w *redact.Writer }
 
 func (m messages) Write(p []byte) (int, error) {
 	n, err := m.w.Write(p)
@@ -179,7 +157,7 @@ func (m messages) Write(p []byte) (int, error) {
 
 // redactQuestion takes secrets out of what a person is asked. What runs, and
 // what the answer is bound to, is the question's call as it was made.
-func redactQuestion(r *secret.Redactor, q policy.Question) policy.Question {
+func redactQuestion(r *redact.Redactor, q policy.Question) policy.Question {
 	q.Call.Args = r.JSON(q.Call.Args)
 	for _, text := range []*string{&q.Reason, &q.Command, &q.Dir, &q.Says, &q.Changes, &q.Warning, &q.Allow} {
 		*text = r.Text(*text)

@@ -29,11 +29,11 @@ func newSelftestCmd(a *app) *cobra.Command {
 		Short: "Attack the sandbox on this machine, and show what stops each attack",
 		Long: `Run hostile WebAssembly modules through the sandbox of this program, on this
 machine, and show what stopped each. An attack passes only if the module has
-tried, says what it saw, and nothing outside of what it was granted was read or
-changed. What could not be tried has failed.
+tried it, says what it saw, and has read and changed nothing but what it was
+granted. An attack that could not be carried out has failed.
 
-Everything happens in a directory for temporary files, which is removed. Nothing
-that an attack does harms the machine even where nothing stops it.
+Everything happens in a temporary directory, which is removed. No attack harms
+the machine, even if nothing stops it.
 
 Areas: ` + strings.Join(areaNames(), ", ") + `
 

@@ -18,7 +18,7 @@ import (
 )
 
 func newSessionCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume"}
+	cmd := &cobra.Command{Use: "session", Short: "The sessions: list, show, resume", Long: "List, show or continue sessions. What they are is in `stockade help sessions`."}
 	var limit int
 	list := &cobra.Command{
 		Use: "list", Short: "List the sessions, newest first", Args: cobra.NoArgs,
@@ -39,10 +39,10 @@ answers.
 		},
 	}
 	resume := &cobra.Command{
-		Use: "resume [SESSION] [PROMPT]", Short: "Go on with a session, with its whole conversation",
-		Long: `Go on with a session. With a prompt, run one turn; without one, start a chat.
+		Use: "resume [SESSION] [PROMPT]", Short: "Continue a session, with its whole conversation",
+		Long: `Continue a session. With a prompt, run one turn; without one, start a chat.
 SESSION is an id, the beginning of one, or "last": the conversation that began in
-this workspace (the current directory, or that of -C) and was last gone on with.
+this workspace (the current directory, or that of -C) and was last continued.
 Single calls (stockade call) are no conversation.`,
 		Example: "  stockade session resume last \"and now the tests\"\n  stockade session resume 01k",
 		Args:    cobra.MaximumNArgs(2),
@@ -57,8 +57,8 @@ Single calls (stockade call) are no conversation.`,
 }
 
 // whatIsLast is said in the help of each command that looks at a session.
-const whatIsLast = `SESSION is an id, the beginning of one, or "last": the session that
-was added to last, in whatever directory, a single call (stockade call) too.`
+const whatIsLast = `SESSION is an id, the beginning of one, or "last": the session that was added to
+last, in whatever directory. It may be a single call (stockade call).`
 
 func sessionArg(args []string) string {
 	if len(args) == 0 {
@@ -301,14 +301,9 @@ func newAuditCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Prove that the log is as it was written"}
 	verify := &cobra.Command{
 		Use: "verify [SESSION]", Short: "Check the hash chain of the whole log, or of one session",
-		Long: `Check every event and both links of each: to the event before it in the log
-and to the one before it in its session. An event that was changed, moved, added
-or removed is found, and so is a file whose tables, indexes or triggers are not
-the program's. Events missing from the end of the whole log are not seen from
-within: keep the head that is printed, and compare. A call that has no result is
-named: it still runs, or a crash or somebody who cut the log off ended it.
-
-Nothing is written, also not the results of calls that a crash has ended.
+		Long: `Check every event, and its links to the event before it in the log and in its
+session. Nothing is written. The head that is printed lets you see later whether
+events were cut off at the end: keep it, and compare. See ` + "`stockade help sessions`" + `.
 
 ` + whatIsLast,
 		Example: "  stockade audit verify\n  stockade audit verify last",

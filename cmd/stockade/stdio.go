@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // stdio is what the program reads and writes, and all that it knows of the
@@ -25,7 +25,7 @@ type stdio struct {
 	flush func() error
 	// known takes secrets out of messages before they are laid out, which would
 	// hide one that holds a line end. Nil: none are known.
-	known *secret.Redactor
+	known *redact.Redactor
 
 	inTTY, outTTY, errTTY bool
 	color                 bool // on stderr

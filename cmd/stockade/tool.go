@@ -17,7 +17,7 @@ import (
 )
 
 func newToolCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "tool", Short: "The tools: what there is, what each asks for"}
+	cmd := &cobra.Command{Use: "tool", Short: "The tools: what there is, what each asks for", Long: "List, show or compile tools. See `stockade help tools`, and `stockade help abi` to write one."}
 	list := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		Example: "  stockade tool list\n  stockade tool list --json | jq -r '.[].name'",
@@ -71,9 +71,9 @@ func newToolCompileCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "compile MODULE.wasm...", Short: "Check and compile modules ahead of their first call",
 		Long: `Check modules and compile them, so that their first call does not wait. Compiling
-happens in a process of its own with limits on time and memory that grow with the
-size of a module. One of more than 16 MiB, and of no more than 64 MiB, is compiled
-only with --large, and then every later call of it finds it compiled.`,
+happens in a process of its own. Its limits on time and memory grow with the size
+of the module. A module of 16 to 64 MiB is compiled only with --large. Later calls
+of it then find it compiled.`,
 		Example: "  stockade tool compile ./greet.wasm\n  stockade tool compile --large ./python.wasm",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -92,7 +92,7 @@ only with --large, and then every later call of it finds it compiled.`,
 			return errors.Join(failed...)
 		},
 	}
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "let modules of more than 16 MiB be compiled")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "compile modules of more than 16 MiB too")
 	return cmd
 }
 
@@ -182,7 +182,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	if !ok {
 		return noTool(t.catalog, name)
 	}
-	beginning, err := a.sandbox().Beginning(ctx, e.Module)
+	snapshot, err := a.sandbox().Snapshot(ctx, e.Module)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	fmt.Fprintf(w, "asks for\t%s\n", terminal.Line(asksFor(e.Capabilities)))
 	fmt.Fprintf(w, "module\t%s (%s), %s\n", terminal.Line(e.Module.Name), e.Module.Origin, humanBytes(e.Module.Bytes))
 	fmt.Fprintf(w, "digest\tsha256:%s\n", e.Module.Digest)
-	fmt.Fprintf(w, "calls\t%s\n", terminal.Line(beginningWords(beginning)))
+	fmt.Fprintf(w, "calls\t%s\n", terminal.Line(snapshotWords(snapshot)))
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -224,8 +224,8 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// beginningWords says what calls of a tool begin with, and so what they cost.
-func beginningWords(b sandbox.Beginning) string {
+// snapshotWords says what calls of a tool begin with, and so what they cost.
+func snapshotWords(b sandbox.SnapshotInfo) string {
 	if b.ImageBytes == 0 {
 		return "each begins with a new instance, which is slow: " + b.Why
 	}

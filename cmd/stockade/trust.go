@@ -176,13 +176,12 @@ func newTrustCmds(a *app) []*cobra.Command {
 	var sum string
 	trust := &cobra.Command{
 		Use: "trust [FILE]", Short: "Show what a workspace's agent.toml asks for, and trust it as it is",
-		Long: `Show what the agent.toml of a workspace asks for beyond what a project may set,
-with its SHA-256, and ask whether it gets that. The yes is for this content at
-this place: when either changes, it is asked again. Never does a project get more
-than your policy.toml and the administrator's permit, raise a limit, choose the
-variable with your key, a proxy, or a certificate authority.
+		Long: `Show which keys in the agent.toml of a workspace need your trust, with the SHA-256
+of the file, and ask whether you trust it. A yes is for this content in this
+place. If either changes, you are asked again. What a project can never set is in
+` + "`stockade help config`" + `.
 
---sha256 is for scripts: what is trusted is what was reviewed, or nothing.`,
+--sha256 is for scripts: it trusts what was reviewed, or nothing.`,
 		Example: "  stockade config trust\n  stockade config trust ~/src/project/agent.toml\n" +
 			"  stockade config trust --sha256 \"$(sha256sum < reviewed.toml | cut -d' ' -f1)\" agent.toml",
 		Args: cobra.MaximumNArgs(1), Annotations: trustLeave.annotation(),
@@ -202,7 +201,7 @@ variable with your key, a proxy, or a certificate authority.
 	}
 	trusted.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	revoke := &cobra.Command{
-		Use: "revoke FILE...", Short: "Trust files no more, to be asked again", Args: cobra.MinimumNArgs(1), Annotations: trustLeave.annotation(),
+		Use: "revoke FILE...", Short: "Stop trusting files", Args: cobra.MinimumNArgs(1), Annotations: trustLeave.annotation(),
 		Example: "  stockade config revoke agent.toml",
 		RunE:    func(_ *cobra.Command, args []string) error { return runConfigRevoke(a, args) },
 	}

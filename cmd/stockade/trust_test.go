@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // bounds are what a policy.toml of the test says; nil lists are no bound.
@@ -161,9 +162,9 @@ func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		network := a.ceiling.Narrows(policy.NewNetwork(rules))
+		left := a.ceiling.Narrows(network.New(rules))
 		for _, host := range hosts {
-			ok := network.Decide(host, 443, policy.HTTPS).Err() == nil
+			ok := left.Decide(host, 443, network.HTTPS).Err() == nil
 			if ok && !(admin.host(host) && user.host(host) && slices.Contains(allow, host)) {
 				t.Errorf("%s may be talked to, against %q and %q", host, admin.hosts, user.hosts)
 			}

@@ -20,7 +20,10 @@ import (
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -45,7 +48,7 @@ type app struct {
 	// before it ends the program.
 	turn atomic.Pointer[context.CancelCauseFunc]
 
-	known   *secret.Redactor // takes secrets out of whatever leaves the process
+	known   *redact.Redactor // takes secrets out of whatever leaves the process
 	secrets *secret.Vault
 	asked   atomic.Bool // no passphrase is asked for any more
 
@@ -162,8 +165,8 @@ func fileModule(name string) (*tool.Module, error) {
 		return nil, err
 	case !st.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", name)
-	case st.Size() > sandbox.MaxModuleBytes:
-		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), sandbox.MaxModuleBytes)
+	case st.Size() > admit.MaxBytes:
+		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), admit.MaxBytes)
 	}
 	code := make([]byte, st.Size())
 	if _, err := f.ReadAt(code, 0); err != nil {
@@ -214,7 +217,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 				"--allow: %s cannot be allowed as a whole: %s", r.Tool, policy.Unconfined)
 		}
 		if doubt := inWords(r.Doubt(policy.TierNone, catalog)); doubt != "" {
-			return nil, usageError("`stockade policy --help` shows the conditions", "--allow %s: %s", text, doubt)
+			return nil, usageError("`stockade help policy` shows the conditions", "--allow %s: %s", text, doubt)
 		}
 		if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {
 			if len(names) == 0 {
@@ -243,7 +246,7 @@ func (a *app) policy(catalog *tool.Catalog, mounts []policy.Mount) (*policy.Poli
 		return nil, err
 	}
 	return policy.New(policy.Options{
-		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: policy.NewNetwork(hosts), ConfirmAll: a.cfg.RequireConfirmation,
+		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: network.New(hosts), ConfirmAll: a.cfg.RequireConfirmation,
 		Layers: a.layers, Project: a.work,
 	}), nil
 }

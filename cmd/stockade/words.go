@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -62,7 +62,7 @@ func allowFlag(rule string) string {
 // refusedHint is what can be done about a module that may not run; empty if
 // nothing is known.
 func refusedHint(err error) string {
-	if _, ok := errors.AsType[*sandbox.LargeError](err); ok {
+	if _, ok := errors.AsType[*admit.LargeError](err); ok {
 		return inWords(tool.Do(tool.HintLarge, ""))
 	}
 	return ""

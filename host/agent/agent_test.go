@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -619,22 +620,13 @@ func TestTurnsOfOneSessionShareTheConversation(t *testing.T) {
 	b.checkHistory()
 }
 
-// masked takes a secret out of what is recorded.
-type masked struct{}
-
-func (masked) JSON(data json.RawMessage) json.RawMessage {
-	return json.RawMessage(strings.ReplaceAll(string(data), "hunter2", "[secret]"))
-}
-
-func (masked) Stream() func(piece string, last bool) string {
-	return func(piece string, _ bool) string { return piece }
-}
-
 // The log is what the model reads: what is not recorded as it was said, the model
 // does not read as it was said.
 func TestTheModelReadsWhatIsRecorded(t *testing.T) {
 	b := newBench(t, Options{System: "no hunter2"}, calls("a ls {\"key\":\"hunter2\"}"), text("it is hunter2"), text("yes"))
-	b.opts.Log.Redact(masked{})
+	secrets := new(redact.Redactor)
+	secrets.Add("hunter2")
+	b.opts.Log.Redact(secrets)
 	b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Output: c.Args}, nil
 	}
@@ -647,7 +639,7 @@ func TestTheModelReadsWhatIsRecorded(t *testing.T) {
 			t.Errorf("the model reads %s", m)
 		}
 	}
-	if want := "user:what is [secret]? call:a result:a assistant:it is [secret] user:sure?"; strings.Join(outline(t, asked[1:]), " ") != want {
+	if want := "user:what is [redacted]? call:a result:a assistant:it is [redacted] user:sure?"; strings.Join(outline(t, asked[1:]), " ") != want {
 		t.Errorf("the model reads %s", outline(t, asked))
 	}
 	if string(b.tools.got[0].Args) != `{"key":"hunter2"}` {

@@ -59,7 +59,7 @@ type Bash struct {
 
 // Network says whom tools may talk to, and how the network is reached.
 type Network struct {
-	Allow         []string      // rules as policy.ParseNetRule reads them; default none
+	Allow         []string      // rules as network.ParseRule reads them; default none
 	Deny          []string      // the same, and they win; default none
 	Proxy         string        // URL of an HTTP proxy; default "", none
 	ProxyResolves bool          // the proxy gets names, and checks addresses itself; default false

@@ -2,12 +2,12 @@ package dispatch
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -35,12 +35,6 @@ type Recorder interface {
 	Emit(d session.Draft)
 }
 
-// Redactor takes secrets out of what a call comes to; secret.Redactor is one.
-type Redactor interface {
-	Text(text string) string
-	JSON(data json.RawMessage) json.RawMessage
-}
-
 // Options wires a dispatcher. All fields are needed but those from Session on.
 type Options struct {
 	Catalog  *tool.Catalog
@@ -55,7 +49,7 @@ type Options struct {
 	Remember func(policy.Rule) error
 	// Redact takes secrets out of every result, before it is recorded and
 	// before anybody gets it. Nil: none are known.
-	Redact Redactor
+	Redact *redact.Redactor
 }
 
 // Dispatcher carries out calls. It is safe for concurrent use.

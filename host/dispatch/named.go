@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -29,7 +30,7 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 		var st fs.FileInfo
 		f.Path, st = lead(m.Host, f.Named)
 		f.Regular = st != nil && st.Mode().IsRegular()
-		f.InRepository = f.Path != "" && entry.Capabilities.Files == tool.FilesWrite && slices.ContainsFunc(policy.Paths{}.Repository(filepath.ToSlash(f.Path), false), func(dir string) bool {
+		f.InRepository = f.Path != "" && entry.Capabilities.Files == tool.FilesWrite && slices.ContainsFunc(paths.Repository(filepath.ToSlash(f.Path), false), func(dir string) bool {
 			_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 			return err == nil
 		})

@@ -9,16 +9,10 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
-
-type covers struct{ word string }
-
-func (c covers) Text(text string) string { return strings.ReplaceAll(text, c.word, "[redacted]") }
-func (c covers) JSON(data json.RawMessage) json.RawMessage {
-	return json.RawMessage(c.Text(string(data)))
-}
 
 // TestNoResultHoldsASecret: whatever becomes of a call, neither the model nor
 // the log gets a secret with it.
@@ -44,7 +38,8 @@ func TestNoResultHoldsASecret(t *testing.T) {
 			if c.changes != nil {
 				w.answer = yes(policy.ScopeOnce)
 			}
-			w.options.Redact = covers{value}
+			w.options.Redact = new(redact.Redactor)
+			w.options.Redact.Add(value)
 			w.run = func(context.Context, policy.Grant, *tool.Module, tool.Call, func(tool.Progress)) (tool.Result, error) {
 				return c.result, nil
 			}

@@ -163,7 +163,7 @@ func TestACrashEndsOnlyTheCall(t *testing.T) {
 		},
 		"its changes": func(w *world) { w.atChanges = boom },
 		"the commit":  func(w *world) { w.atCommit = boom },
-		"a redactor":  func(w *world) { w.options.Redact = crashing{} },
+		"the log":     func(w *world) { w.options.Log = crashing{w.options.Log} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, policy.Options{})
@@ -183,10 +183,10 @@ func TestACrashEndsOnlyTheCall(t *testing.T) {
 			if r.Err == nil || r.Err.Code != tool.CodeHost || strings.Contains(string(r.Envelope()), "/home/u") {
 				t.Errorf("its result is %s", r.Envelope())
 			}
-			if (w.did("commit") && name != "the commit" && name != "a redactor") || slices.Contains(w.trace, "rehearse") && name != "the runner" && !w.did("drop") {
+			if (w.did("commit") && name != "the commit" && name != "the log") || slices.Contains(w.trace, "rehearse") && name != "the runner" && !w.did("drop") {
 				t.Errorf("%v", w.trace)
 			}
-			if name != "a redactor" {
+			if name != "the log" {
 				if m := body[llm.Message](w, session.TypeToolResult); !w.faulted || strings.Contains(string(m.Data), "/home/u") {
 					t.Errorf("recorded: %s, fault: %v", m.Data, w.faulted)
 				}
@@ -195,7 +195,17 @@ func TestACrashEndsOnlyTheCall(t *testing.T) {
 	}
 }
 
-type crashing struct{ Redactor }
+// crashing is a log that panics when it is given a result.
+type crashing struct{ Recorder }
+
+func (c crashing) Append(ctx context.Context, drafts ...session.Draft) ([]session.Event, error) {
+	for _, d := range drafts {
+		if d.Type == session.TypeToolResult {
+			panic("boom /home/u")
+		}
+	}
+	return c.Recorder.Append(ctx, drafts...)
+}
 
 func TestAnApproverThatFailsIsANo(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/effect"
 )
 
 // errWire ends the reading of a body that is too large before it is
@@ -18,7 +21,7 @@ var errWire = errors.New("the body is too large as it comes")
 // bounded on its own: compressed data can expand to nothing, too.
 func (x *fetch) read(resp *http.Response, received *counter) (body []byte, truncated, redacted bool, err error) {
 	limit := int64(x.grant.Limits().HTTPResponseBytes)
-	tooLarge := &Error{Kind: TooLarge, Limit: limit}
+	tooLarge := &effect.Error{Kind: effect.TooLarge, Limit: limit, Err: fmt.Errorf("the answer is larger than %d bytes", limit)}
 	if !x.cuts && resp.ContentLength > limit {
 		return nil, false, false, tooLarge
 	}
@@ -54,11 +57,11 @@ func (x *fetch) read(resp *http.Response, received *counter) (body []byte, trunc
 	return body[:kept:kept], kept < len(body), redacted, nil
 }
 
-func (x *fetch) broken(err error, tooLarge *Error) error {
+func (x *fetch) broken(err error, tooLarge *effect.Error) error {
 	if errors.Is(err, errWire) {
 		return tooLarge
 	}
-	return phase(Protocol, "read the answer of "+x.target.url.Host, err)
+	return phase(effect.Protocol, "read the answer of "+x.target.url.Host, err)
 }
 
 // decoded undoes the one coding that was asked for. Codings upon each other,
@@ -70,7 +73,7 @@ func (x *fetch) decoded(resp *http.Response, r io.Reader) (io.Reader, error) {
 		return r, nil
 	case "gzip", "x-gzip":
 	default:
-		return nil, failf(Protocol, "the answer is coded as %q, and gzip was asked for", tooLong(x.e.opts.Redact.Text(coding), 60))
+		return nil, failf(effect.Protocol, "the answer is coded as %q, and gzip was asked for", tooLong(x.e.opts.Redact.Text(coding), 60))
 	}
 	resp.Header.Del("Content-Encoding")
 	resp.Header.Del("Content-Length")

@@ -7,20 +7,21 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // Client returns a client for the provider of the model: to the hosts of this
 // network, without redirects. Connections are kept and used again, by the same
 // client only. Time and size are for its user to bound.
-func (e *Egress) Client(network *policy.Network) *http.Client {
-	c := &client{network: network}
+func (e *Egress) Client(to *network.Network) *http.Client {
+	c := &client{network: to}
 	open := func(ctx context.Context, protocols []string) (net.Conn, error) {
 		// The decision about the request on whose behalf the transport dials; a
 		// connection is used again only for the same host, port and protocol.
-		d, ok := ctx.Value(decisionKey{}).(policy.NetDecision)
+		d, ok := ctx.Value(decisionKey{}).(network.Decision)
 		if !ok {
-			return nil, fail(Denied, errors.New("nothing was decided about this connection"))
+			return nil, fail(effect.Denied, errors.New("nothing was decided about this connection"))
 		}
 		return e.open(ctx, d, protocols)
 	}
@@ -44,7 +45,7 @@ type decisionKey struct{}
 
 // client decides about each request before the transport sees it.
 type client struct {
-	network *policy.Network
+	network *network.Network
 	next    *http.Transport
 }
 
@@ -59,14 +60,14 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close() // as a RoundTripper has to
 		}
-		return nil, fail(Invalid, err)
+		return nil, fail(effect.Invalid, err)
 	}
 	d := c.network.Decide(t.host.String(), t.port, t.proto)
 	if err := d.Err(); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // as a RoundTripper has to
 		}
-		return nil, fail(Denied, err)
+		return nil, fail(effect.Denied, err)
 	}
 	return c.next.RoundTrip(req.WithContext(context.WithValue(req.Context(), decisionKey{}, d)))
 }
@@ -74,11 +75,11 @@ func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
 // CloseIdleConnections is what http.Client.CloseIdleConnections calls.
 func (c *client) CloseIdleConnections() { c.next.CloseIdleConnections() }
 
-// ProviderNetwork is [policy.ProviderNetwork] for the provider at a base URL.
-func ProviderNetwork(base string, rules []policy.NetRule) (*policy.Network, error) {
+// ProviderNetwork is [network.ForProvider] for the provider at a base URL.
+func ProviderNetwork(base string, rules []network.Rule) (*network.Network, error) {
 	t, err := parseTarget(base)
 	if err != nil {
 		return nil, err
 	}
-	return policy.ProviderNetwork(t.host, t.port, t.proto, rules), nil
+	return network.ForProvider(t.host, t.port, t.proto, rules), nil
 }

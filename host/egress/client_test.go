@@ -8,10 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-func provider(t *testing.T, base string, texts ...string) *policy.Network {
+func provider(t *testing.T, base string, texts ...string) *network.Network {
 	t.Helper()
 	n, err := ProviderNetwork(base, rules(t, texts...))
 	if err != nil {
@@ -36,7 +37,7 @@ func TestTheProvidersClient(t *testing.T) {
 	ollama := plain(t, handler)
 	_, port, _ := strings.Cut(ollama.Listener.Addr().String(), ":")
 
-	ask := func(n *policy.Network, url string) (string, error) {
+	ask := func(n *network.Network, url string) (string, error) {
 		resp, err := w.Client(n).Get(url)
 		if err != nil {
 			return "", err
@@ -67,15 +68,15 @@ func TestTheProvidersClient(t *testing.T) {
 	for base, want := range map[string]string{
 		"https://private.example": "private (192.168.0.0/16)", "https://metadata.example": "metadata",
 	} {
-		if _, err := ask(provider(t, base), base); policy.Denied(err) == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ask(provider(t, base), base); denialOf(err) == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", base, err)
 		}
 	}
-	if _, err := ask(provider(t, "https://private.example", "192.168.0.0/24"), "https://private.example"); KindOf(err) != Connect {
+	if _, err := ask(provider(t, "https://private.example", "192.168.0.0/24"), "https://private.example"); effect.KindOf(err) != effect.Connect {
 		t.Errorf("a private network that is granted: %v", err)
 	}
-	admin := api.Under(policy.SourceAdmin, rules(t, "models.example"))
-	if _, err := ask(admin, "https://api.example/v1"); policy.Denied(err) == nil || !strings.Contains(err.Error(), "administrator") {
+	admin := api.Under("administrator", rules(t, "models.example"))
+	if _, err := ask(admin, "https://api.example/v1"); denialOf(err) == nil || !strings.Contains(err.Error(), "administrator") {
 		t.Errorf("a provider that is not on the administrator's list: %v", err)
 	}
 	for _, base := range []string{"api.example", "ftp://api.example", "https://", "https://a@b", "http://127.1/"} {

@@ -1,13 +1,12 @@
 // Package egress is the one way out to the network: whatever connects to
 // another machine does it here, after policy has decided.
 //
-//	decide    a policy.Network says whether this host, port and protocol may be
+//	decide    a network.Network says whether this host, port and protocol may be
 //	          reached; nothing is looked up before it has
 //	resolve   the name is looked up once; each address is checked, and one that
 //	          may not be reached refuses the whole name
 //	dial      an address that was checked is connected to, never the name
 //
-// [Egress.Dial] does these three for a connection of any protocol.
 // [Egress.Fetch] makes an HTTP request for a guest, under a policy.Grant: it
 // parses the URL once, decides each redirect anew, and bounds what is sent, what
 // comes back, what that becomes when it is decompressed, and the time of each
@@ -19,7 +18,7 @@
 // administrator's configuration.
 //
 // Whatever a guest, a name server, a proxy or an HTTP server sends is hostile.
-// Errors are [*Error] values; a refusal wraps a [*policy.NetDenial], which
+// Errors are [*effect.Error] values; a refusal wraps a [*network.Denial], which
 // knows the smallest rule that would allow it. An Egress is safe for concurrent
-// use.
+// use. See RATIONALE, "Why does one bad address refuse a name?"
 package egress

@@ -11,19 +11,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// Resolver looks up names; [net.Resolver] is one.
-type Resolver interface {
+// resolver looks up names; [net.Resolver] is one.
+type resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
-}
-
-// Redactor takes secrets out of text; secret.Redactor is one.
-type Redactor interface {
-	Text(text string) string
-	// Longest is how many bytes it looks for at most; 0 if it knows no secret.
-	Longest() int
 }
 
 // Options says how the network is reached. The zero value of each field is its
@@ -42,20 +37,20 @@ type Options struct {
 	// be read is an error.
 	Authorities []Authorities
 
-	ResolveTimeout time.Duration // of one name; 5s
-	ConnectTimeout time.Duration // to one address; 5s
-	TLSTimeout     time.Duration // of a handshake, and of the proxy's answer; 10s
-	HeaderTimeout  time.Duration // from a guest's request to the head of the answer; 20s
-
 	// Redact takes out of answers, before a guest gets them, what was filled into
 	// requests: a server may repeat it. Nil: nothing is.
-	Redact Redactor
+	Redact *redact.Redactor
 
-	Resolver Resolver // net.DefaultResolver
-	// Connect opens the connection to an address that has been checked; it is
-	// for tests. nil: TCP.
-	Connect func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
-	Logger  *slog.Logger // nil is silent
+	Logger *slog.Logger // nil is silent
+
+	// Only tests set the rest. Zero is the default that is named.
+	resolveTimeout time.Duration // of one name; 5s
+	connectTimeout time.Duration // to one address; 5s
+	tlsTimeout     time.Duration // of a handshake, and of the proxy's answer; 10s
+	headerTimeout  time.Duration // from a guest's request to the head of the answer; 20s
+	resolver       resolver      // net.DefaultResolver
+	// connect opens the connection to an address that has been checked; TCP.
+	connect func(ctx context.Context, addr netip.AddrPort) (net.Conn, error)
 }
 
 // maxAddresses is how many addresses of a name are looked at; a name that has
@@ -78,21 +73,18 @@ func New(opts Options) (*Egress, error) {
 		v   *time.Duration
 		def time.Duration
 	}{
-		{&opts.ResolveTimeout, 5 * time.Second}, {&opts.ConnectTimeout, 5 * time.Second},
-		{&opts.TLSTimeout, 10 * time.Second}, {&opts.HeaderTimeout, 20 * time.Second},
+		{&opts.resolveTimeout, 5 * time.Second}, {&opts.connectTimeout, 5 * time.Second},
+		{&opts.tlsTimeout, 10 * time.Second}, {&opts.headerTimeout, 20 * time.Second},
 	} {
 		if *d.v <= 0 {
 			*d.v = d.def
 		}
 	}
-	if opts.Resolver == nil {
-		opts.Resolver = net.DefaultResolver
+	if opts.resolver == nil {
+		opts.resolver = net.DefaultResolver
 	}
-	if opts.Connect == nil {
-		opts.Connect = connect
-	}
-	if opts.Redact == nil {
-		opts.Redact = nothing{}
+	if opts.connect == nil {
+		opts.connect = connect
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -124,10 +116,10 @@ func New(opts Options) (*Egress, error) {
 	return e, nil
 }
 
-// Dial connects to what was decided on. The connection speaks no TLS yet.
-func (e *Egress) Dial(ctx context.Context, d policy.NetDecision) (net.Conn, error) {
+// dial connects to what was decided on. The connection speaks no TLS yet.
+func (e *Egress) dial(ctx context.Context, d network.Decision) (net.Conn, error) {
 	if err := d.Err(); err != nil {
-		return nil, fail(Denied, err)
+		return nil, fail(effect.Denied, err)
 	}
 	if e.proxy != nil && e.opts.ProxyResolves && d.Addresses() == nil {
 		return e.tunnel(ctx, d.Host().String(), d.Port())
@@ -150,29 +142,29 @@ func (e *Egress) Dial(ctx context.Context, d policy.NetDecision) (net.Conn, erro
 		}
 	}
 	if first == nil {
-		first = phase(Connect, "connect to "+d.String(), context.Cause(ctx))
+		first = phase(effect.Connect, "connect to "+d.String(), context.Cause(ctx))
 	}
 	return nil, first
 }
 
 // reach connects to one address, directly or through the proxy. It asks policy
 // again: this is the last place before the connection.
-func (e *Egress) reach(ctx context.Context, d policy.NetDecision, a netip.Addr) (net.Conn, error) {
+func (e *Egress) reach(ctx context.Context, d network.Decision, a netip.Addr) (net.Conn, error) {
 	if err := d.CheckAddr(a); err != nil {
-		return nil, fail(Denied, err)
+		return nil, fail(effect.Denied, err)
 	}
-	if e.proxy != nil && policy.Public(a) {
+	if e.proxy != nil && network.Public(a) {
 		return e.tunnel(ctx, a.String(), d.Port())
 	}
 	return e.connect(ctx, "connect to "+d.String(), netip.AddrPortFrom(a, d.Port()))
 }
 
 func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.connectTimeout)
 	defer cancel()
-	conn, err := e.opts.Connect(ctx, addr)
+	conn, err := e.opts.connect(ctx, addr)
 	if err != nil {
-		return nil, phase(Connect, what, err)
+		return nil, phase(effect.Connect, what, err)
 	}
 	return conn, nil
 }
@@ -180,7 +172,7 @@ func (e *Egress) connect(ctx context.Context, what string, addr netip.AddrPort) 
 // resolve returns the addresses of a host, all of them checked. One that may
 // not be reached refuses the name: an honest name has none, and which of them
 // would be dialled is for whoever answers to choose.
-func (e *Egress) resolve(ctx context.Context, d policy.NetDecision) ([]netip.Addr, error) {
+func (e *Egress) resolve(ctx context.Context, d network.Decision) ([]netip.Addr, error) {
 	if addrs := d.Addresses(); addrs != nil {
 		return addrs, nil
 	}
@@ -190,7 +182,7 @@ func (e *Egress) resolve(ctx context.Context, d policy.NetDecision) ([]netip.Add
 	}
 	for _, a := range addrs {
 		if err := d.CheckAddr(a); err != nil {
-			return nil, fail(Denied, err)
+			return nil, fail(effect.Denied, err)
 		}
 	}
 	return addrs, nil
@@ -198,9 +190,9 @@ func (e *Egress) resolve(ctx context.Context, d policy.NetDecision) ([]netip.Add
 
 // lookup asks for the addresses of a name, once.
 func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.opts.ResolveTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.resolveTimeout)
 	defer cancel()
-	found, err := e.opts.Resolver.LookupNetIP(ctx, "ip", absolute(name))
+	found, err := e.opts.resolver.LookupNetIP(ctx, "ip", absolute(name))
 	if err == nil && len(found) == 0 {
 		err = errors.New("it has no address")
 	}
@@ -208,7 +200,7 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 		err = fmt.Errorf("it has %d addresses, more than %d", len(found), maxAddresses)
 	}
 	if err != nil {
-		return nil, phase(DNS, "resolve "+name, err)
+		return nil, phase(effect.DNS, "resolve "+name, err)
 	}
 	var addrs []netip.Addr
 	for _, a := range found {

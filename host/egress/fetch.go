@@ -10,42 +10,14 @@ import (
 	"net"
 	"net/http"
 	"net/textproto"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
-
-// Request is what a guest wants to be sent.
-type Request struct {
-	Method  string
-	URL     string // absolute, http or https
-	Headers [][2]string
-	Body    []byte        // nil: none
-	Timeout time.Duration // of the whole; 0, or more than the call's limit: that limit
-	// MaxBytes is how much of the body is kept; of more, the beginning. 0, or more
-	// than the call's limit: an answer over that limit is an error.
-	MaxBytes int
-	// Fill returns the headers with what the guest may not see in them, or an
-	// error. What it changes is sent with this request, and with none that a
-	// redirect leads to. A header that it changes has one value, and no part of
-	// the answer is asked for then. Authorization is sent only if Fill has changed
-	// it. Nil changes nothing.
-	Fill func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
-}
-
-// Response is the last answer, after all redirects, without the secrets that
-// [Options].Redact knows, and without the length and the digests of a body that
-// holds one, or may.
-type Response struct {
-	Status    int
-	URL       string
-	Headers   [][2]string // sorted by name
-	Body      []byte
-	Truncated bool
-}
 
 const (
 	maxRedirects      = 5
@@ -53,34 +25,32 @@ const (
 	maxResponseFields = 256
 )
 
-// Fetch makes a request under a grant: to the hosts of its network, within its
-// limits, and on its account. An answer of any status is no error. Errors are
-// [*Error] values. The request ends with ctx at the latest.
-func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req Request) (*Response, error) {
+// Fetch implements [effect.HTTP]. All its errors are [*effect.Error] values.
+func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
 	x := &fetch{e: e, grant: grant, method: req.Method, body: req.Body, keep: grant.Limits().HTTPResponseBytes}
 	if grant.Network() == nil {
-		return nil, fail(Denied, errors.New("the network is not granted to this call"))
+		return nil, fail(effect.Denied, errors.New("the network is not granted to this call"))
 	}
 	if err := checkMethod(req.Method); err != nil {
-		return nil, fail(Invalid, err)
+		return nil, fail(effect.Invalid, err)
 	}
 	var err error
 	if x.headers, err = headers(req.Headers); err != nil {
-		return nil, fail(Invalid, err)
+		return nil, fail(effect.Invalid, err)
 	}
 	if x.headers.Get("User-Agent") == "" {
 		x.headers.Set("User-Agent", userAgent)
 	}
 	if x.target, err = parseTarget(req.URL); err != nil {
-		return nil, fail(Invalid, err)
+		return nil, fail(effect.Invalid, err)
 	}
 	if req.Fill != nil {
 		if err := x.fill(req.Fill); err != nil {
-			return nil, fail(Denied, err)
+			return nil, fail(effect.Denied, err)
 		}
 	}
 	if len(x.headers.Values("Authorization")) > 0 {
-		return nil, fail(Invalid, errors.New(`header "Authorization": it is for the host to set`))
+		return nil, fail(effect.Invalid, errors.New(`header "Authorization": it is for the host to set`))
 	}
 	if req.MaxBytes > 0 && req.MaxBytes <= x.keep {
 		x.keep, x.cuts = req.MaxBytes, true
@@ -92,6 +62,20 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req Request) (*R
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return x.run(ctx)
+}
+
+// Later is the way out that is made when the first guest makes a request: reading
+// the certificate authorities takes longer than most calls. While it cannot be
+// made, every request is denied.
+type Later func() (*Egress, error)
+
+// Fetch implements [effect.HTTP].
+func (l Later) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
+	e, err := l()
+	if err != nil {
+		return nil, failf(effect.Denied, "the network is not configured: %w", err)
+	}
+	return e.Fetch(ctx, grant, req)
 }
 
 // fetch is one request on its way through redirects.
@@ -109,7 +93,7 @@ type fetch struct {
 	cuts    bool // rather than fail
 }
 
-func (x *fetch) run(ctx context.Context) (*Response, error) {
+func (x *fetch) run(ctx context.Context) (*effect.Response, error) {
 	for range maxRedirects + 1 {
 		resp, location, err := x.exchange(ctx)
 		if err != nil || location == "" {
@@ -120,11 +104,11 @@ func (x *fetch) run(ctx context.Context) (*Response, error) {
 			return nil, err
 		}
 	}
-	return nil, failf(Protocol, "more than %d redirects", maxRedirects)
+	return nil, failf(effect.Protocol, "more than %d redirects", maxRedirects)
 }
 
 // fill takes what was changed out of the headers that redirects get.
-func (x *fetch) fill(fill func(*url.URL, map[string][]string, []byte) (map[string][]string, error)) error {
+func (x *fetch) fill(fill effect.Fill) error {
 	filled, err := fill(x.target.url, x.headers.Clone(), x.body)
 	if err != nil {
 		return err
@@ -167,7 +151,7 @@ func (x *fetch) sent() http.Header {
 	return x.headers
 }
 
-func (x *fetch) decide() policy.NetDecision {
+func (x *fetch) decide() network.Decision {
 	return x.grant.Network().Decide(x.target.host.String(), x.target.port, x.target.proto)
 }
 
@@ -175,11 +159,11 @@ func (x *fetch) decide() policy.NetDecision {
 func (x *fetch) follow(status int, location string) error {
 	x.first = nil
 	if x.e.opts.Redact.Text(location) != location {
-		return failf(Denied, "the redirect of %s is refused: it holds a secret", x.target.url.Host)
+		return failf(effect.Denied, "the redirect of %s is refused: it holds a secret", x.target.url.Host)
 	}
 	next, err := x.target.redirect(location)
 	if err != nil {
-		return failf(Denied, "the redirect of %s is refused: %w", x.target.url.Host, err)
+		return failf(effect.Denied, "the redirect of %s is refused: %w", x.target.url.Host, err)
 	}
 	keepsMethod := status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
 	if !keepsMethod && x.method != http.MethodHead && (x.method == http.MethodPost || status == http.StatusSeeOther) {
@@ -188,7 +172,7 @@ func (x *fetch) follow(status int, location string) error {
 	}
 	if !x.target.sameOrigin(next) {
 		if x.body != nil {
-			return failf(Denied, "the redirect of %s is refused: the body was not meant for %s", x.target.url.Host, next.url.Host)
+			return failf(effect.Denied, "the redirect of %s is refused: the body was not meant for %s", x.target.url.Host, next.url.Host)
 		}
 		x.headers = elsewhere(x.headers)
 	}
@@ -198,7 +182,7 @@ func (x *fetch) follow(status int, location string) error {
 
 // exchange makes one request, on a connection of its own: none is ever used
 // again under another decision. It returns where the answer redirects to.
-func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, err error) {
+func (x *fetch) exchange(ctx context.Context) (resp *effect.Response, location string, err error) {
 	d := x.decide()
 	start := time.Now()
 	var received counter
@@ -207,14 +191,14 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 		x.log(ctx, d, start, received, resp, err)
 	}()
 	if err := d.Err(); err != nil {
-		return nil, "", fail(Denied, err)
+		return nil, "", fail(effect.Denied, err)
 	}
 	sent := x.asked // what a guest can measure tells no length of what was filled in
 	if x.first == nil {
 		sent = size(x.target, x.headers, x.body)
 	}
 	if err := x.grant.TakeRequest(d, sent); err != nil {
-		return nil, "", fail(Denied, err)
+		return nil, "", fail(effect.Denied, err)
 	}
 	conn, err := x.e.open(ctx, d, nil)
 	if err != nil {
@@ -234,9 +218,9 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 		return nil, "", err
 	}
 	if location != "" {
-		return &Response{Status: wire.StatusCode}, location, nil
+		return &effect.Response{Status: wire.StatusCode}, location, nil
 	}
-	resp = &Response{Status: wire.StatusCode, URL: x.e.opts.Redact.Text(x.target.url.String())}
+	resp = &effect.Response{Status: wire.StatusCode, URL: x.e.opts.Redact.Text(x.target.url.String())}
 	redacted := false
 	resp.Body, resp.Truncated, redacted, err = x.read(wire, &received)
 	if err != nil {
@@ -252,9 +236,9 @@ func (x *fetch) exchange(ctx context.Context) (resp *Response, location string, 
 }
 
 // open dials, and authenticates the server where the protocol has that.
-func (e *Egress) open(ctx context.Context, d policy.NetDecision, protocols []string) (net.Conn, error) {
-	conn, err := e.Dial(ctx, d)
-	if err != nil || d.Protocol() != policy.HTTPS {
+func (e *Egress) open(ctx context.Context, d network.Decision, protocols []string) (net.Conn, error) {
+	conn, err := e.dial(ctx, d)
+	if err != nil || d.Protocol() != network.HTTPS {
 		return conn, err
 	}
 	return e.handshake(ctx, conn, d.Host(), protocols)
@@ -264,7 +248,7 @@ func (e *Egress) open(ctx context.Context, d policy.NetDecision, protocols []str
 func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, x.method, x.target.url.String(), bytes.NewReader(x.body))
 	if err != nil {
-		return nil, fail(Invalid, err)
+		return nil, fail(effect.Invalid, err)
 	}
 	if x.body == nil {
 		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
@@ -282,11 +266,11 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 	transport := &http.Transport{
 		Proxy: nil, DialContext: give, DialTLSContext: give,
 		DisableKeepAlives: true, DisableCompression: true,
-		ResponseHeaderTimeout: x.e.opts.HeaderTimeout, MaxResponseHeaderBytes: maxResponseHead,
+		ResponseHeaderTimeout: x.e.opts.headerTimeout, MaxResponseHeaderBytes: maxResponseHead,
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return nil, phase(Protocol, "request to "+x.target.url.Host, err)
+		return nil, phase(effect.Protocol, "request to "+x.target.url.Host, err)
 	}
 	return resp, nil
 }
@@ -299,9 +283,9 @@ func checkHead(resp *http.Response) error {
 	}
 	switch {
 	case n > maxResponseFields:
-		return failf(Protocol, "the answer has %d headers, more than %d", n, maxResponseFields)
+		return failf(effect.Protocol, "the answer has %d headers, more than %d", n, maxResponseFields)
 	case resp.StatusCode == http.StatusSwitchingProtocols:
-		return failf(Protocol, "the server wants to speak another protocol")
+		return failf(effect.Protocol, "the server wants to speak another protocol")
 	}
 	return nil
 }
@@ -316,7 +300,7 @@ func redirects(resp *http.Response) (string, error) {
 	}
 	all := resp.Header.Values("Location")
 	if len(all) > 1 {
-		return "", failf(Protocol, "the answer redirects to %d places", len(all))
+		return "", failf(effect.Protocol, "the answer redirects to %d places", len(all))
 	}
 	return resp.Header.Get("Location"), nil
 }
@@ -332,13 +316,13 @@ func pairs(h http.Header) [][2]string {
 	return out
 }
 
-func (x *fetch) log(ctx context.Context, d policy.NetDecision, start time.Time, received counter, resp *Response, err error) {
+func (x *fetch) log(ctx context.Context, d network.Decision, start time.Time, received counter, resp *effect.Response, err error) {
 	x.grant.NoteReceived(d, received.n)
 	status := 0
 	if resp != nil {
 		status = resp.Status
 	}
-	if KindOf(err) == Denied {
+	if effect.KindOf(err) == effect.Denied {
 		x.grant.NoteRefused(d)
 	}
 	x.e.opts.Logger.InfoContext(ctx, "http request", "to", d.String(), "method", x.method, "status", status,

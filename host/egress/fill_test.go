@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -41,7 +42,7 @@ func TestWhatIsFilledInIsNotRedirected(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "a.example", "b.example")
 	for _, to := range []string{"", "/same", "https://b.example/other"} {
 		seen = nil
-		resp, err := w.Fetch(t.Context(), grant, Request{
+		resp, err := w.Fetch(t.Context(), grant, effect.Request{
 			Method: "GET", URL: "https://a.example/first?to=" + url.QueryEscape(to), Fill: fill,
 			Headers: [][2]string{{"Authorization", "Bearer PLACEHOLDER"}, {"X-Key", "PLACEHOLDER"}, {"X-Own", "mine"}},
 		})
@@ -84,25 +85,25 @@ func TestWhatIsNotFilledInIsNotSent(t *testing.T) {
 		return [][2]string{{"Authorization", first}, {"authorization", second}}
 	}
 	for name, c := range map[string]struct {
-		req  Request
-		kind Kind
+		req  effect.Request
+		kind effect.Kind
 	}{
-		"refused":                {Request{Fill: refuses}, Denied},
-		"nothing to fill in":     {Request{Headers: own, Fill: same}, Invalid},
-		"nobody fills anything":  {Request{Headers: own}, Invalid},
-		"a blank before it":      {Request{Headers: [][2]string{{"authorization", "  x"}}}, Invalid},
-		"an empty Authorization": {Request{Headers: [][2]string{{"authorization", ""}}}, Invalid},
-		"behind an empty one":    {Request{Headers: two("", "Bearer mine"), Fill: same}, Invalid},
-		"before what is filled":  {Request{Headers: two("Bearer mine", "Bearer PLACEHOLDER"), Fill: fills}, Denied},
-		"behind what is filled":  {Request{Headers: two("Bearer PLACEHOLDER", "Bearer mine"), Fill: fills}, Denied},
-		"in parts":               {Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"range", "bytes=0-9"}}, Fill: fills}, Denied},
-		"in parts, perhaps":      {Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"If-Range", "x"}}, Fill: fills}, Denied},
-		"in parts, as it was":    {Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"Request-Range", "bytes=0-9"}}, Fill: fills}, Denied},
-		"twice the same":         {Request{Headers: two("Bearer PLACEHOLDER", "Bearer PLACEHOLDER"), Fill: fills}, Denied},
+		"refused":                {effect.Request{Fill: refuses}, effect.Denied},
+		"nothing to fill in":     {effect.Request{Headers: own, Fill: same}, effect.Invalid},
+		"nobody fills anything":  {effect.Request{Headers: own}, effect.Invalid},
+		"a blank before it":      {effect.Request{Headers: [][2]string{{"authorization", "  x"}}}, effect.Invalid},
+		"an empty Authorization": {effect.Request{Headers: [][2]string{{"authorization", ""}}}, effect.Invalid},
+		"behind an empty one":    {effect.Request{Headers: two("", "Bearer mine"), Fill: same}, effect.Invalid},
+		"before what is filled":  {effect.Request{Headers: two("Bearer mine", "Bearer PLACEHOLDER"), Fill: fills}, effect.Denied},
+		"behind what is filled":  {effect.Request{Headers: two("Bearer PLACEHOLDER", "Bearer mine"), Fill: fills}, effect.Denied},
+		"in parts":               {effect.Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"range", "bytes=0-9"}}, Fill: fills}, effect.Denied},
+		"in parts, perhaps":      {effect.Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"If-Range", "x"}}, Fill: fills}, effect.Denied},
+		"in parts, as it was":    {effect.Request{Headers: [][2]string{{"Authorization", "PLACEHOLDER"}, {"Request-Range", "bytes=0-9"}}, Fill: fills}, effect.Denied},
+		"twice the same":         {effect.Request{Headers: two("Bearer PLACEHOLDER", "Bearer PLACEHOLDER"), Fill: fills}, effect.Denied},
 	} {
 		c.req.Method, c.req.URL = "GET", "https://a.example/"
 		_, err := w.Fetch(t.Context(), grant, c.req)
-		if e, ok := errors.AsType[*Error](err); !ok || e.Kind != c.kind {
+		if e, ok := errors.AsType[*effect.Error](err); !ok || e.Kind != c.kind {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -15,12 +15,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // proxy is where a tunnel begins.
 type proxy struct {
-	host   policy.Host
+	host   network.Host
 	port   uint16
 	secure bool // TLS to the proxy itself
 }
@@ -38,7 +39,7 @@ func parseProxy(s string) (*proxy, error) {
 	if t.url.Path != "" && t.url.Path != "/" || t.url.RawQuery != "" {
 		return nil, errors.New("proxy: its URL has a path")
 	}
-	return &proxy{host: t.host, port: t.port, secure: t.proto == policy.HTTPS}, nil
+	return &proxy{host: t.host, port: t.port, secure: t.proto == network.HTTPS}, nil
 }
 
 // maxProxyHead bounds the answer of a proxy, in bytes.
@@ -57,7 +58,7 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 			_ = conn.Close() // it is of no use
 		}
 	}()
-	ctx, cancel := context.WithTimeout(ctx, e.opts.TLSTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.tlsTimeout)
 	defer cancel()
 	// Whatever ends the context ends the reading.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
@@ -65,18 +66,18 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 
 	target := net.JoinHostPort(host, strconv.Itoa(int(port)))
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n\r\n", target, target, userAgent); err != nil {
-		return nil, phase(Connect, "ask the proxy for "+target, err)
+		return nil, phase(effect.Connect, "ask the proxy for "+target, err)
 	}
 	status, err := connectAnswer(conn)
 	switch {
 	case err != nil:
-		return nil, phase(Connect, "ask the proxy for "+target, err)
+		return nil, phase(effect.Connect, "ask the proxy for "+target, err)
 	case status == http.StatusProxyAuthRequired:
-		return nil, failf(Connect, "the proxy wants a password for %s, which is not supported", target)
+		return nil, failf(effect.Connect, "the proxy wants a password for %s, which is not supported", target)
 	case status != http.StatusOK:
-		return nil, failf(Connect, "the proxy refuses %s with status %d", target, status)
+		return nil, failf(effect.Connect, "the proxy refuses %s with status %d", target, status)
 	case !stop():
-		return nil, phase(Connect, "ask the proxy for "+target, context.Cause(ctx))
+		return nil, phase(effect.Connect, "ask the proxy for "+target, context.Cause(ctx))
 	}
 	return conn, nil
 }
@@ -132,20 +133,20 @@ func connectAnswer(r io.Reader) (status int, err error) {
 }
 
 // handshake makes a connection one to the host that it was meant for.
-func (e *Egress) handshake(ctx context.Context, conn net.Conn, host policy.Host, protocols []string) (net.Conn, error) {
+func (e *Egress) handshake(ctx context.Context, conn net.Conn, host network.Host, protocols []string) (net.Conn, error) {
 	roots, err := e.roots()
 	if err != nil {
 		_ = conn.Close() // it is of no use
-		return nil, fail(TLS, err)
+		return nil, fail(effect.TLS, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.opts.TLSTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.opts.tlsTimeout)
 	defer cancel()
 	secured := tls.Client(conn, &tls.Config{
 		ServerName: host.String(), RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: protocols,
 	})
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close() // it is of no use
-		return nil, phase(TLS, "authenticate "+host.String(), err)
+		return nil, phase(effect.TLS, "authenticate "+host.String(), err)
 	}
 	return secured, nil
 }

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // tunnels is a proxy that connects to where the test says.
@@ -112,10 +114,10 @@ func TestTheProxy(t *testing.T) {
 					t.Errorf("this machine: %+v, %v", resp, err)
 				}
 				_, err = w.Fetch(t.Context(), grant, get("https://private.example/"))
-				if want := map[bool]Kind{false: Denied, true: Connect}[resolves]; KindOf(err) != want {
+				if want := map[bool]effect.Kind{false: effect.Denied, true: effect.Connect}[resolves]; effect.KindOf(err) != want {
 					t.Errorf("a name that leads to this machine: %v", err)
 				}
-				if _, err := w.Fetch(t.Context(), grant, get("https://169.254.169.254/")); KindOf(err) != Denied {
+				if _, err := w.Fetch(t.Context(), grant, get("https://169.254.169.254/")); effect.KindOf(err) != effect.Denied {
 					t.Errorf("a metadata service: %v", err)
 				}
 				want := []string{"CONNECT " + name + ":443", "CONNECT " + name + ":80"}
@@ -140,29 +142,31 @@ func TestTheProxy(t *testing.T) {
 
 // TestAHostileProxy: it gets no further than its head.
 func TestAHostileProxy(t *testing.T) {
-	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
+	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	for what, c := range map[string]struct {
 		f    func(net.Conn)
-		kind Kind
+		kind effect.Kind
 	}{
-		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, Connect},
-		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, Connect},
-		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, Connect},
-		"says 200 and no end": {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n"); silent(conn) }, Timeout},
-		"says nothing":        {silent, Timeout},
+		"says no":             {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 403 No\r\n\r\n") }, effect.Connect},
+		"wants a password":    {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n") }, effect.Connect},
+		"redirects":           {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1/\r\n\r\n") }, effect.Connect},
+		"says 200 and no end": {func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n"); silent(conn) }, effect.Timeout},
+		"says nothing":        {silent, effect.Timeout},
 		"has a long head": {func(conn net.Conn) {
 			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"+strings.Repeat("x: y\r\n", 100_000))
-		}, Connect},
-		"speaks no HTTP": {func(conn net.Conn) { fmt.Fprint(conn, "SSH-2.0\r\n\r\n") }, Connect},
-		"hangs up":       {func(net.Conn) {}, Connect},
+		}, effect.Connect},
+		"speaks no HTTP": {func(conn net.Conn) { fmt.Fprint(conn, "SSH-2.0\r\n\r\n") }, effect.Connect},
+		"hangs up":       {func(net.Conn) {}, effect.Connect},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
-				o.Proxy, o.TLSTimeout = "http://10.9.9.9:3128", 100*time.Millisecond
+				if o.Proxy = "http://10.9.9.9:3128"; c.kind == effect.Timeout {
+					o.tlsTimeout = 100 * time.Millisecond
+				}
 			})
 			w.wires.plug("10.9.9.9:3128", raw(t, c.f).Addr())
-			conn, err := w.Dial(t.Context(), d)
-			if conn != nil || KindOf(err) != c.kind {
+			conn, err := w.dial(t.Context(), d)
+			if conn != nil || effect.KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
 			}
 			if got := w.wires.all(); len(got) != 1 || got[0].String() != "10.9.9.9:3128" {
@@ -172,7 +176,7 @@ func TestAHostileProxy(t *testing.T) {
 	}
 	t.Run("is not there", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
-		if conn, err := w.Dial(t.Context(), d); conn != nil || KindOf(err) != Connect {
+		if conn, err := w.dial(t.Context(), d); conn != nil || effect.KindOf(err) != effect.Connect {
 			t.Errorf("%v, %v", conn, err)
 		}
 		if got := w.wires.all(); len(got) != 1 || got[0].String() != "10.9.9.9:3128" {
@@ -182,7 +186,7 @@ func TestAHostileProxy(t *testing.T) {
 	t.Run("speaks first in the tunnel", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Proxy = "http://10.9.9.9:3128" })
 		w.wires.plug("10.9.9.9:3128", raw(t, func(conn net.Conn) { fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n\r\nbanner") }).Addr())
-		conn, err := w.Dial(t.Context(), d)
+		conn, err := w.dial(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,30 +199,30 @@ func TestAHostileProxy(t *testing.T) {
 
 // TestAProxyThatIsNotAuthenticated: it is told nothing, and the program goes on.
 func TestAProxyThatIsNotAuthenticated(t *testing.T) {
-	d := network(t, "a.example").Decide("a.example", 443, policy.HTTPS)
+	d := reaching(t, "a.example").Decide("a.example", 443, network.HTTPS)
 	other := newAuthority("another")
 	for what, c := range map[string]struct {
 		address func(*testing.T) net.Addr
-		kind    Kind
+		kind    effect.Kind
 	}{
 		"of another authority": {func(t *testing.T) net.Addr {
 			return newTunnels(t, nil, &tls.Config{Certificates: []tls.Certificate{other.issue(t, time.Now().Add(time.Hour), "proxy.example")}}).Addr()
-		}, TLS},
+		}, effect.TLS},
 		"of another name": {func(t *testing.T) net.Addr {
 			return newTunnels(t, nil, &tls.Config{Certificates: []tls.Certificate{ca().issue(t, time.Now().Add(time.Hour), "a.example")}}).Addr()
-		}, TLS},
-		"without TLS":  {func(t *testing.T) net.Addr { return newTunnels(t, nil, nil).Addr() }, TLS},
-		"says nothing": {func(t *testing.T) net.Addr { return raw(t, silent).Addr() }, Timeout},
+		}, effect.TLS},
+		"without effect.TLS": {func(t *testing.T) net.Addr { return newTunnels(t, nil, nil).Addr() }, effect.TLS},
+		"says nothing":       {func(t *testing.T) net.Addr { return raw(t, silent).Addr() }, effect.Timeout},
 	} {
 		t.Run(what, func(t *testing.T) {
 			w := newWorld(t, names(map[string][]string{"a.example": {public}, "proxy.example": {"10.9.9.9"}}), func(o *Options) {
-				if o.Proxy = "https://proxy.example:3128"; c.kind == Timeout {
-					o.TLSTimeout = 100 * time.Millisecond
+				if o.Proxy = "https://proxy.example:3128"; c.kind == effect.Timeout {
+					o.tlsTimeout = 100 * time.Millisecond
 				}
 			})
 			w.wires.plug("10.9.9.9:3128", c.address(t))
-			conn, err := w.Dial(t.Context(), d)
-			if conn != nil || KindOf(err) != c.kind {
+			conn, err := w.dial(t.Context(), d)
+			if conn != nil || effect.KindOf(err) != c.kind {
 				t.Errorf("%v, %v", conn, err)
 			}
 		})

@@ -1,18 +1,16 @@
 package egress
 
-import "errors"
+import (
+	"errors"
 
-// nothing is a Redactor that knows no secret.
-type nothing struct{}
-
-func (nothing) Text(text string) string { return text }
-func (nothing) Longest() int            { return 0 }
+	"github.com/stockade-dev/stockade/host/effect"
+)
 
 // redactError returns an error of this package without secrets in its text:
 // errors quote what a server has sent.
 func (e *Egress) redactError(err error) error {
-	f, ok := errors.AsType[*Error](err)
-	if !ok || f.Err == nil {
+	f, ok := errors.AsType[*effect.Error](err)
+	if !ok {
 		return err
 	}
 	text := f.Err.Error()
@@ -20,7 +18,7 @@ func (e *Egress) redactError(err error) error {
 	if clean == text {
 		return err
 	}
-	return fail(f.Kind, errors.New(clean))
+	return &effect.Error{Kind: f.Kind, Limit: f.Limit, Err: errors.New(clean)}
 }
 
 // redactPairs takes secrets out of headers.

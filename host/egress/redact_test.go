@@ -14,7 +14,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -23,7 +25,7 @@ const repeated = "filled-in/value+1"
 
 // knowing is an option: the value is known to be a secret.
 func knowing(o *Options) {
-	r := new(secret.Redactor)
+	r := new(redact.Redactor)
 	r.Add(repeated)
 	o.Redact = r
 }
@@ -72,7 +74,7 @@ func TestWhatAServerRepeatsIsNotAnswered(t *testing.T) {
 				}
 				text += resp.URL + string(headers) + string(resp.Body)
 			}
-			found := new(secret.Redactor)
+			found := new(redact.Redactor)
 			found.Add(repeated)
 			if found.Text(text) != text {
 				t.Errorf("the value is in %s", text)
@@ -86,7 +88,7 @@ func TestAnErrorQuotesNoPieceOfASecret(t *testing.T) {
 	const mixed = "Filled-In/Value+1"
 	for before := range 70 {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
-			r := new(secret.Redactor)
+			r := new(redact.Redactor)
 			r.Add(mixed)
 			o.Redact = r
 		})
@@ -112,7 +114,7 @@ func TestARedirectThatHoldsASecretIsRefused(t *testing.T) {
 	grant := granted(t, policy.Limits{}, "http://a.example", "http://b.example")
 	for _, to := range []string{"http://b.example/?k=" + url.QueryEscape(repeated), "http://b.example/" + repeated, "http://b.example/#" + hex.EncodeToString([]byte(repeated)), "/" + repeated} {
 		_, err := w.Fetch(t.Context(), grant, get("http://a.example/?to="+url.QueryEscape(to)))
-		if KindOf(err) != Denied || strings.Contains(err.Error(), repeated) {
+		if effect.KindOf(err) != effect.Denied || strings.Contains(err.Error(), repeated) {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
@@ -126,7 +128,7 @@ func TestARedirectThatHoldsASecretIsRefused(t *testing.T) {
 func TestACutTellsNothingOfASecret(t *testing.T) {
 	before, behind := strings.Repeat("b", 20), strings.Repeat("c", 400)
 	body := before + repeated + behind
-	clean := new(secret.Redactor)
+	clean := new(redact.Redactor)
 	clean.Add(repeated)
 	whole := clean.Text(body)
 	fetch := func(t *testing.T, head, body string, most int) string {
@@ -169,7 +171,7 @@ func TestACutTellsNothingOfASecret(t *testing.T) {
 // What stands in place of a short secret is longer than it is.
 func TestLimitsHoldForWhatIsRedacted(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) {
-		r := new(secret.Redactor)
+		r := new(redact.Redactor)
 		r.Add("1234")
 		o.Redact = r
 	})
@@ -177,7 +179,7 @@ func TestLimitsHoldForWhatIsRedacted(t *testing.T) {
 		fmt.Fprint(rw, strings.Repeat("1234,", 20), r.URL.RawQuery)
 	}).Listener.Addr())
 	grant := granted(t, policy.Limits{HTTPResponseBytes: 100}, "http://a.example")
-	if _, err := w.Fetch(t.Context(), grant, get("http://a.example/")); KindOf(err) != TooLarge {
+	if _, err := w.Fetch(t.Context(), grant, get("http://a.example/")); effect.KindOf(err) != effect.TooLarge {
 		t.Errorf("an answer that becomes too large: %v", err)
 	}
 	req := get("http://a.example/")
@@ -218,8 +220,8 @@ func newGuest(t *testing.T, handler http.HandlerFunc) *guest {
 	return &guest{w, granted(t, policy.Limits{HTTPRequests: 1000}, "a.example"), table, placeholder}
 }
 
-func (g *guest) ask(t *testing.T, method string, headers ...[2]string) (*Response, error) {
-	return g.w.Fetch(t.Context(), g.grant, Request{Method: method, URL: "https://a.example/", Headers: headers, Fill: g.table.Fill})
+func (g *guest) ask(t *testing.T, method string, headers ...[2]string) (*effect.Response, error) {
+	return g.w.Fetch(t.Context(), g.grant, effect.Request{Method: method, URL: "https://a.example/", Headers: headers, Fill: g.table.Fill})
 }
 
 // A server that repeats so many bytes of a header is no knife in the hands of a

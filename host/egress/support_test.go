@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"net/http"
@@ -23,7 +24,9 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -208,7 +211,7 @@ type world struct {
 func newWorld(t testing.TB, zone func(string, int) []string, change ...func(*Options)) *world {
 	t.Helper()
 	w := &world{dns: newNameServer(t, zone), wires: newWires()}
-	opts := Options{Resolver: w.dns.Resolver, Connect: w.wires.connect, Authorities: []Authorities{{"ca.pem", ca().pem}}}
+	opts := Options{resolver: w.dns.Resolver, connect: w.wires.connect, Authorities: []Authorities{{"ca.pem", ca().pem}}}
 	for _, f := range change {
 		f(&opts)
 	}
@@ -219,25 +222,31 @@ func newWorld(t testing.TB, zone func(string, int) []string, change ...func(*Opt
 	return w
 }
 
-func network(t testing.TB, texts ...string) *policy.Network {
+func reaching(t testing.TB, texts ...string) *network.Network {
 	t.Helper()
-	return policy.NewNetwork(rules(t, texts...))
+	return network.New(rules(t, texts...))
 }
 
-func rules(t testing.TB, texts ...string) (out []policy.NetRule) {
+func rules(t testing.TB, texts ...string) (out []network.Rule) {
 	t.Helper()
 	for _, text := range texts {
-		effect := policy.Allow
+		parse := network.ParseRule
 		if rest, ok := strings.CutPrefix(text, "not "); ok {
-			effect, text = policy.Deny, rest
+			parse, text = network.ParseDenial, rest
 		}
-		r, err := policy.ParseNetRule(effect, text)
+		r, err := parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		out = append(out, r)
 	}
 	return out
+}
+
+// denialOf returns the denial that an error wraps, or nil.
+func denialOf(err error) *network.Denial {
+	denial, _ := errors.AsType[*network.Denial](err)
+	return denial
 }
 
 // granted is the grant of a tool that may talk to these hosts.
@@ -251,7 +260,7 @@ func granted(t testing.TB, limits policy.Limits, texts ...string) policy.Grant {
 		Spec:   tool.Spec{Definition: tool.Definition{Name: "get"}, Capabilities: tool.Capabilities{Network: tool.NetworkHTTP}},
 		Schema: schema, Module: &tool.Module{Name: "m", Digest: "d", Origin: tool.OriginBuiltin},
 	}
-	p := policy.New(policy.Options{Network: network(t, texts...), Limits: limits})
+	p := policy.New(policy.Options{Network: reaching(t, texts...), Limits: limits})
 	g, err := p.Decide(tool.Call{ID: "c", Tool: "get", Args: json.RawMessage("{}")}, e, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +268,7 @@ func granted(t testing.TB, limits policy.Limits, texts ...string) policy.Grant {
 	return g
 }
 
-func get(url string) Request { return Request{Method: "GET", URL: url} }
+func get(url string) effect.Request { return effect.Request{Method: "GET", URL: url} }
 
 // authority issues the certificates of the tests.
 type authority struct {

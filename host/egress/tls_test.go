@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -35,14 +36,14 @@ func TestN16ServersThatAreNotBelieved(t *testing.T) {
 			server := secureWith(t, func(http.ResponseWriter, *http.Request) { asked++ }, config)
 			w.wires.plug(public+":443", server.Listener.Addr())
 			_, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/"))
-			if KindOf(err) != TLS || asked != 0 {
+			if effect.KindOf(err) != effect.TLS || asked != 0 {
 				t.Errorf("%v, %d requests", err, asked)
 			}
-			answer, err := w.Client(network(t, "a.example")).Get("https://a.example/")
+			answer, err := w.Client(reaching(t, "a.example")).Get("https://a.example/")
 			if err == nil {
 				answer.Body.Close()
 			}
-			if KindOf(err) != TLS || asked != 0 {
+			if effect.KindOf(err) != effect.TLS || asked != 0 {
 				t.Errorf("the provider's client: %v, %d requests", err, asked)
 			}
 		})
@@ -50,7 +51,7 @@ func TestN16ServersThatAreNotBelieved(t *testing.T) {
 	t.Run("no TLS", func(t *testing.T) {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 		w.wires.plug(public+":443", plain(t, func(http.ResponseWriter, *http.Request) { t.Error("a request arrived") }).Listener.Addr())
-		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); KindOf(err) != TLS {
+		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); effect.KindOf(err) != effect.TLS {
 			t.Error(err)
 		}
 	})
@@ -78,11 +79,11 @@ func TestN12AuthoritiesComeFromTheConfiguration(t *testing.T) {
 	another, ours := Authorities{"another.pem", newAuthority("another").pem}, Authorities{"ca.pem", ca().pem}
 	for _, c := range []struct {
 		given []Authorities
-		want  Kind
-	}{{nil, TLS}, {[]Authorities{another}, TLS}, {[]Authorities{ours}, 0}, {[]Authorities{another, ours}, 0}} {
+		want  effect.Kind
+	}{{nil, effect.TLS}, {[]Authorities{another}, effect.TLS}, {[]Authorities{ours}, 0}, {[]Authorities{another, ours}, 0}} {
 		w := newWorld(t, names(map[string][]string{"a.example": {public}}), func(o *Options) { o.Authorities = c.given })
 		w.wires.plug(public+":443", secure(t, func(http.ResponseWriter, *http.Request) {}, "a.example").Listener.Addr())
-		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); KindOf(err) != c.want {
+		if _, err := w.Fetch(t.Context(), granted(t, policy.Limits{}, "a.example"), get("https://a.example/")); effect.KindOf(err) != c.want {
 			t.Errorf("%v, want kind %d", err, c.want)
 		}
 	}
@@ -125,7 +126,7 @@ func TestN18HTTP2IsNotSpoken(t *testing.T) {
 	if err != nil || string(resp.Body) != "HTTP/1.1" {
 		t.Errorf("%+v, %v", resp, err)
 	}
-	answer, err := w.Client(network(t, "a.example")).Get("https://a.example/")
+	answer, err := w.Client(reaching(t, "a.example")).Get("https://a.example/")
 	if err != nil || answer.ProtoMajor != 2 {
 		t.Errorf("the provider's client: %+v, %v", answer, err)
 	} else {
@@ -134,7 +135,7 @@ func TestN18HTTP2IsNotSpoken(t *testing.T) {
 }
 
 func TestErrorsAreOneLine(t *testing.T) {
-	err := failf(Protocol, "x%sy", strings.Repeat("\r\n\x1b[31m\u202e\xff", 500))
+	err := failf(effect.Protocol, "x%sy", strings.Repeat("\r\n\x1b[31m\u202e\xff", 500))
 	if text := err.Error(); strings.ContainsAny(text, "\r\n\x1b\u202e") || len([]rune(text)) > 600 || strings.ToValidUTF8(text, "?") != text {
 		t.Errorf("%q", text)
 	}

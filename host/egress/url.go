@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // maxURLBytes bounds a URL: it is a way to send data out.
@@ -17,8 +17,8 @@ const maxURLBytes = 8 << 10
 // target is a URL that was parsed, once, for everybody: what is decided on is
 // what is dialled, authenticated and asked for.
 type target struct {
-	proto policy.Protocol
-	host  policy.Host
+	proto network.Protocol
+	host  network.Host
 	port  uint16
 	url   *url.URL // with the host in its one form, and without a fragment
 }
@@ -38,7 +38,7 @@ func parseTarget(s string) (target, error) {
 }
 
 func parseURL(s string) (t target, err error) {
-	origin, rest, err := policy.ParseOrigin(s)
+	origin, rest, err := network.ParseOrigin(s)
 	if err != nil {
 		return t, err
 	}
@@ -69,7 +69,7 @@ func checkReference(s string) error {
 // authority is the host in brackets if it needs them, and the port if it is
 // not the protocol's own.
 func (t target) authority() string {
-	own := t.proto == policy.HTTP && t.port == 80 || t.proto == policy.HTTPS && t.port == 443
+	own := t.proto == network.HTTP && t.port == 80 || t.proto == network.HTTPS && t.port == 443
 	switch {
 	case !own:
 		return net.JoinHostPort(t.host.String(), strconv.Itoa(int(t.port)))
@@ -100,7 +100,7 @@ func (t target) redirect(location string) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	if t.proto == policy.HTTPS && next.proto != policy.HTTPS {
+	if t.proto == network.HTTPS && next.proto != network.HTTPS {
 		return target{}, errors.New("it leads from https to http")
 	}
 	return next, nil

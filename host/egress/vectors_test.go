@@ -9,7 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 // vectorRules are as wide as rules get.
@@ -66,7 +68,7 @@ func TestVectorsThatAreRefused(t *testing.T) {
 	grant := granted(t, policy.Limits{HTTPRequests: 1000}, vectorRules...)
 	for _, v := range vectors {
 		resp, err := w.Fetch(t.Context(), grant, get(v))
-		if kind := KindOf(err); kind != Denied && kind != Invalid {
+		if kind := effect.KindOf(err); kind != effect.Denied && kind != effect.Invalid {
 			t.Errorf("%s is answered with %+v, %v", v, resp, err)
 		}
 	}
@@ -87,7 +89,7 @@ func TestVectorsThatAreAllowed(t *testing.T) {
 		before := len(w.wires.all())
 		_, err := w.Fetch(t.Context(), grant, get(text))
 		dialled := w.wires.all()[before:]
-		if KindOf(err) != Connect || len(dialled) == 0 || !strings.Contains(fmt.Sprint(dialled), addr) {
+		if effect.KindOf(err) != effect.Connect || len(dialled) == 0 || !strings.Contains(fmt.Sprint(dialled), addr) {
 			t.Errorf("%s: %v, dialled %v; want %s", text, err, dialled, addr)
 		}
 	}
@@ -104,7 +106,7 @@ func FuzzTarget(f *testing.F) {
 		text, _, _ := strings.Cut(v, " ")
 		f.Add(text, "//evil.test/")
 	}
-	wide := network(f, vectorRules...)
+	wide := reaching(f, vectorRules...)
 	f.Fuzz(func(t *testing.T, text, location string) {
 		target, err := parseTarget(text)
 		if err != nil {
@@ -113,14 +115,14 @@ func FuzzTarget(f *testing.F) {
 		checkTarget(t, wide, target)
 		if next, err := target.redirect(location); err == nil {
 			checkTarget(t, wide, next)
-			if target.proto == policy.HTTPS && next.proto != policy.HTTPS {
+			if target.proto == network.HTTPS && next.proto != network.HTTPS {
 				t.Errorf("%s leads from %s to %s", location, target.url, next.url)
 			}
 		}
 	})
 }
 
-func checkTarget(t *testing.T, n *policy.Network, target target) {
+func checkTarget(t *testing.T, n *network.Network, target target) {
 	t.Helper()
 	text := target.url.String()
 	again, err := parseTarget(text)
@@ -139,7 +141,7 @@ func checkTarget(t *testing.T, n *policy.Network, target target) {
 		return
 	}
 	for _, a := range d.Addresses() {
-		if !policy.Public(a) || d.CheckAddr(a) != nil {
+		if !network.Public(a) || d.CheckAddr(a) != nil {
 			t.Errorf("%s leads to %s", text, a)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/effect"
 )
 
 // TestMain lets this test binary be a helper, which does what its first
@@ -38,7 +40,7 @@ func TestMain(m *testing.M) {
 		for os.Getpid() > 0 {
 		}
 	case "again":
-		_, err := RunHelper(context.Background(), Helper{Args: []string{"tell"}, Dir: "/"})
+		_, err := RunHelper(context.Background(), "/", "tell")
 		fmt.Print(err)
 	}
 }
@@ -50,9 +52,9 @@ func TestAHelper(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	run := func(t *testing.T, ctx context.Context, args ...string) HelperEnded {
+	run := func(t *testing.T, ctx context.Context, args ...string) effect.Ended {
 		t.Helper()
-		out, err := RunHelper(ctx, Helper{Args: args, Dir: dir})
+		out, err := RunHelper(ctx, dir, args...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +87,7 @@ func TestAHelper(t *testing.T) {
 		}
 	})
 	t.Run("is not started where there is no directory", func(t *testing.T) {
-		if _, err := RunHelper(t.Context(), Helper{Args: []string{"tell"}, Dir: dir + "/none"}); err == nil {
+		if _, err := RunHelper(t.Context(), dir+"/none", "tell"); err == nil {
 			t.Error("it is")
 		}
 	})

@@ -26,40 +26,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // Tier says how far processes are confined; 0 is not at all.
 const Tier = 0
-
-// Errors that callers tell apart.
-var (
-	// ErrDenied is returned for anything but the approved command.
-	ErrDenied = errors.New("denied")
-	// ErrNotFound is returned when there is no such program.
-	ErrNotFound = errors.New("command not found")
-)
-
-// Command is a process to start.
-type Command struct {
-	Argv []string
-	Dir  string // absolute
-	// Timeout and MaxOutput lower the grant's limits; 0 leaves them as they are.
-	Timeout   time.Duration
-	MaxOutput int // bytes of each stream that are kept, half of them from its end
-	// MergeStderr sends both streams to Stdout in the order of writing.
-	MergeStderr bool
-}
-
-// Outcome is what became of it.
-type Outcome struct {
-	Code      *int // nil when a signal ended the process
-	Signal    *int
-	TimedOut  bool
-	Stdout    []byte
-	Stderr    []byte
-	Truncated bool
-}
 
 // path is the PATH of every command: where systems keep their programs, and
 // nothing that a workspace or the caller's environment can choose.
@@ -69,18 +42,17 @@ const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/
 // still read. A process that left the group can hold them open.
 const killGrace = 200 * time.Millisecond
 
-// Redactor takes secrets out of a text that comes in pieces; secret.Redactor is
-// one. What it holds back comes with the last piece.
-type Redactor interface {
-	Stream() func(piece string, last bool) string
+// Jail starts the processes of tools. Its zero value is ready, and knows no
+// secret. It is safe for concurrent use.
+type Jail struct {
+	// Redact takes secrets out of output before that is cut.
+	Redact *redact.Redactor
 }
 
-// Run runs the command that the grant allows. A command that fails, is killed
-// or runs out of time is an Outcome; an error means that it was not started. Its
-// output is redacted before it is cut; a nil redactor knows no secret.
-func Run(ctx context.Context, grant policy.Grant, cmd Command, redact Redactor) (Outcome, error) {
+// Run implements [effect.Exec].
+func (j Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.Ended, error) {
 	if err := grant.TakeExec(cmd.Argv, cmd.Dir); err != nil {
-		return Outcome{}, fmt.Errorf("%w: %w", ErrDenied, err)
+		return effect.Ended{}, &effect.Error{Kind: effect.Denied, Err: err}
 	}
 	limits := grant.Limits()
 	timeout := limits.ExecTimeout
@@ -93,22 +65,23 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command, redact Redactor) 
 	}
 	program, err := lookPath(cmd.Argv[0])
 	if err != nil {
-		return Outcome{}, err
+		return effect.Ended{}, err
 	}
 	// With a process group to set up, os/exec reports a missing directory as a
 	// missing program.
 	if st, err := os.Stat(cmd.Dir); err != nil {
-		return Outcome{}, fmt.Errorf("start %s: working directory: %w", cmd.Argv[0], err)
+		return effect.Ended{}, fmt.Errorf("start %s: working directory: %w", cmd.Argv[0], err)
 	} else if !st.IsDir() {
-		return Outcome{}, fmt.Errorf("start %s: working directory: %s is not a directory", cmd.Argv[0], cmd.Dir)
+		return effect.Ended{}, fmt.Errorf("start %s: working directory: %s is not a directory", cmd.Argv[0], cmd.Dir)
 	}
 	// The directory was approved by its name; a link in its place leads elsewhere.
 	if real, err := filepath.EvalSymlinks(cmd.Dir); err != nil || real != cmd.Dir {
-		return Outcome{}, fmt.Errorf("%w: the directory %s is not what it was when the command was approved", ErrDenied, cmd.Dir)
+		return effect.Ended{}, &effect.Error{Kind: effect.Denied,
+			Err: fmt.Errorf("the directory %s is not what it was when the command was approved", cmd.Dir)}
 	}
 	scratch, err := os.MkdirTemp("", "stockade-exec-")
 	if err != nil {
-		return Outcome{}, err
+		return effect.Ended{}, err
 	}
 	defer removeTree(scratch)
 
@@ -121,23 +94,28 @@ func Run(ctx context.Context, grant policy.Grant, cmd Command, redact Redactor) 
 		"PATH=" + path, "HOME=" + scratch, "TMPDIR=" + scratch, "PWD=" + cmd.Dir,
 		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
 	}
-	stdout, stderr := newHeadTail(maxOutput, redact), newHeadTail(maxOutput, redact)
-	c.Stdout, c.Stderr = stdout, stderr
+	stdout, stderr := newHeadTail(maxOutput), newHeadTail(maxOutput)
+	cleanOut, cleanErr := j.Redact.Writer(stdout), j.Redact.Writer(stderr)
+	c.Stdout, c.Stderr = cleanOut, cleanErr
 	if cmd.MergeStderr {
-		c.Stderr = stdout // os/exec makes one pipe of equal writers
+		c.Stderr = cleanOut // os/exec makes one pipe of equal writers
 	}
 	if err := runGroup(c); err != nil {
-		return Outcome{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
+		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
-	stdout.end()
-	stderr.end()
-	out := Outcome{
-		Stdout: stdout.bytes(), Stderr: stderr.bytes(),
-		Truncated: stdout.cut() || stderr.cut(),
-		TimedOut:  errors.Is(ctx.Err(), context.DeadlineExceeded),
-	}
-	out.Code, out.Signal = status(c.ProcessState)
+	_, _ = cleanOut.Flush(), cleanErr.Flush() // what they write to takes everything
+	out := endOf(c.ProcessState, stdout, stderr)
+	out.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	return out, nil
+}
+
+func endOf(p *os.ProcessState, stdout, stderr *headTail) effect.Ended {
+	out := effect.Ended{
+		CPU:    p.UserTime() + p.SystemTime(),
+		Stdout: stdout.bytes(), Stderr: stderr.bytes(), Truncated: stdout.cut() || stderr.cut(),
+	}
+	out.Code, out.Signal = status(p)
+	return out
 }
 
 // runGroup starts a process in a group of its own and waits for its end, with
@@ -194,14 +172,13 @@ func lookPath(name string) (string, error) {
 			}
 		}
 	}
-	return "", fmt.Errorf("%w: %s (looked in %s)", ErrNotFound, name, path)
+	return "", &effect.Error{Kind: effect.NotFound, Err: fmt.Errorf("command not found: %s (looked in %s)", name, path)}
 }
 
 // headTail keeps the first and the last half of its limit of what is written
-// to it, without secrets, and never blocks the writer. Safe for concurrent use.
+// to it, and never blocks the writer. It is safe for concurrent use.
 type headTail struct {
 	mu    sync.Mutex
-	clean func(piece string, last bool) string // nil: nothing is to be taken out
 	half  int
 	head  []byte
 	tail  []byte // a ring once it is full
@@ -209,36 +186,12 @@ type headTail struct {
 	total int64
 }
 
-func newHeadTail(limit int, redact Redactor) *headTail {
-	h := &headTail{half: max(limit/2, 1)}
-	if redact != nil {
-		h.clean = redact.Stream()
-	}
-	return h
-}
+func newHeadTail(limit int) *headTail { return &headTail{half: max(limit/2, 1)} }
 
 func (h *headTail) Write(p []byte) (int, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.clean != nil {
-		h.keep([]byte(h.clean(string(p), false)))
-	} else {
-		h.keep(p)
-	}
-	return len(p), nil
-}
-
-// end keeps what was held back.
-func (h *headTail) end() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.clean != nil {
-		h.keep([]byte(h.clean("", true)))
-	}
-}
-
-// keep is called with the lock held.
-func (h *headTail) keep(p []byte) {
+	n := len(p)
 	h.total += int64(len(p))
 	if room := h.half - len(h.head); room > 0 {
 		room = min(room, len(p))
@@ -258,6 +211,7 @@ func (h *headTail) keep(p []byte) {
 		h.at = (h.at + k) % h.half
 		p = p[k:]
 	}
+	return n, nil
 }
 
 func (h *headTail) cut() bool {

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -42,28 +43,28 @@ func grantFor(t testing.TB, dir, command string, limits policy.Limits) policy.Gr
 	return g
 }
 
-func bash(dir, command string) Command {
-	return Command{Argv: []string{"bash", "-c", command}, Dir: dir}
+func bash(dir, command string) effect.Command {
+	return effect.Command{Argv: []string{"bash", "-c", command}, Dir: dir}
 }
 
 // run approves a command and runs it.
-func run(t *testing.T, dir, command string, limits policy.Limits) Outcome {
+func run(t *testing.T, dir, command string, limits policy.Limits) effect.Ended {
 	t.Helper()
-	out, err := Run(t.Context(), grantFor(t, dir, command, limits), bash(dir, command), nil)
+	out, err := (Jail{}).Run(t.Context(), grantFor(t, dir, command, limits), bash(dir, command))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-func ended(t *testing.T, out Outcome, code int) {
+func ended(t *testing.T, out effect.Ended, code int) {
 	t.Helper()
 	if out.Code == nil || *out.Code != code || out.Signal != nil || out.TimedOut {
 		t.Fatalf("it did not exit with %d: %s", code, describe(out))
 	}
 }
 
-func describe(o Outcome) string {
+func describe(o effect.Ended) string {
 	text := fmt.Sprintf("timed out %v, stdout %.300q, stderr %.300q", o.TimedOut, o.Stdout, o.Stderr)
 	if o.Code != nil {
 		text = fmt.Sprintf("code %d, ", *o.Code) + text
@@ -78,7 +79,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	mark := filepath.Join(dir, "mark")
 	good := "touch mark"
-	for name, cmd := range map[string]Command{
+	for name, cmd := range map[string]effect.Command{
 		"another command":        bash(dir, "touch mark; true"),
 		"another directory":      bash(other, good),
 		"no directory":           bash("", good),
@@ -91,8 +92,8 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 		"another directory name": {Argv: []string{"bash", "-c", good}, Dir: dir + "/."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Run(t.Context(), grantFor(t, dir, good, policy.Limits{}), cmd, nil)
-			if !errors.Is(err, ErrDenied) {
+			_, err := (Jail{}).Run(t.Context(), grantFor(t, dir, good, policy.Limits{}), cmd)
+			if effect.KindOf(err) != effect.Denied {
 				t.Errorf("got %v", err)
 			}
 			for _, d := range []string{dir, other} {
@@ -102,7 +103,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Run(t.Context(), policy.Grant{}, bash(dir, good), nil); !errors.Is(err, ErrDenied) || !errors.Is(err, policy.ErrNoGrant) {
+	if _, err := (Jail{}).Run(t.Context(), policy.Grant{}, bash(dir, good)); effect.KindOf(err) != effect.Denied || !errors.Is(err, policy.ErrNoGrant) {
 		t.Errorf("the zero grant: %v", err)
 	}
 	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
@@ -118,10 +119,10 @@ func TestOneApprovalIsOneRun(t *testing.T) {
 	dir := t.TempDir()
 	command := "echo run >> log"
 	g := grantFor(t, dir, command, policy.Limits{})
-	if _, err := Run(t.Context(), g, bash(dir, command), nil); err != nil {
+	if _, err := (Jail{}).Run(t.Context(), g, bash(dir, command)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), g, bash(dir, command), nil); !errors.Is(err, ErrDenied) {
+	if _, err := (Jail{}).Run(t.Context(), g, bash(dir, command)); effect.KindOf(err) != effect.Denied {
 		t.Errorf("the second run: %v", err)
 	}
 	if log, _ := os.ReadFile(filepath.Join(dir, "log")); string(log) != "run\n" {
@@ -307,13 +308,13 @@ func TestExitCodesAndSignals(t *testing.T) {
 func TestStreams(t *testing.T) {
 	dir := t.TempDir()
 	command := "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
-	apart, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command), nil)
+	apart, err := (Jail{}).Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
 	if err != nil || string(apart.Stdout) != "out1\nout2\nout3\n" || string(apart.Stderr) != "err1\nerr2\nerr3\n" || apart.Truncated {
 		t.Errorf("apart: %s, %v", describe(apart), err)
 	}
 	cmd := bash(dir, command)
 	cmd.MergeStderr = true
-	merged, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), cmd, nil)
+	merged, err := (Jail{}).Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), cmd)
 	if err != nil || string(merged.Stdout) != "out1\nerr1\nout2\nerr2\nout3\nerr3\n" || len(merged.Stderr) != 0 {
 		t.Errorf("merged: %s, %v", describe(merged), err)
 	}
@@ -341,7 +342,7 @@ func TestACallCanLowerTheLimitsAndNotRaiseThem(t *testing.T) {
 	for asked, want := range map[int]int{0: 1000, 500: 500, 1 << 30: 1000, -1: 1000} {
 		cmd := bash(dir, command)
 		cmd.MaxOutput = asked
-		out, err := Run(t.Context(), grantFor(t, dir, command, policy.Limits{ExecOutputBytes: 1000}), cmd, nil)
+		out, err := (Jail{}).Run(t.Context(), grantFor(t, dir, command, policy.Limits{ExecOutputBytes: 1000}), cmd)
 		if err != nil || len(out.Stdout) < want || len(out.Stdout) > want+100 {
 			t.Errorf("asked for %d: %d bytes, %v", asked, len(out.Stdout), err)
 		}
@@ -349,7 +350,7 @@ func TestACallCanLowerTheLimitsAndNotRaiseThem(t *testing.T) {
 	for asked, limit := range map[time.Duration]time.Duration{20 * time.Millisecond: time.Hour, time.Hour: 20 * time.Millisecond, -1: 20 * time.Millisecond} {
 		cmd := bash(dir, "sleep 1000")
 		cmd.Timeout = asked
-		out, err := Run(t.Context(), grantFor(t, dir, "sleep 1000", policy.Limits{ExecTimeout: limit, ExecTimeoutMax: limit}), cmd, nil)
+		out, err := (Jail{}).Run(t.Context(), grantFor(t, dir, "sleep 1000", policy.Limits{ExecTimeout: limit, ExecTimeoutMax: limit}), cmd)
 		if err != nil || !out.TimedOut {
 			t.Errorf("asked for %v of %v: %s, %v", asked, limit, describe(out), err)
 		}
@@ -375,7 +376,7 @@ func TestHeadTail(t *testing.T) {
 	for _, limit := range []int{-5, 0, 1, 2, 3, 10, 64, 999, 1000} {
 		for _, chunk := range []int{1, 2, 3, 7, 31, 32, 33, 499, 500, 501, 1000, 5000} {
 			for _, n := range []int{0, 1, 2, 9, 10, 11, 63, 64, 65, 998, 999, 1000, 1001, 5000} {
-				h := newHeadTail(limit, nil)
+				h := newHeadTail(limit)
 				for rest := text[:n]; len(rest) > 0; {
 					k := min(chunk, len(rest))
 					if got, err := h.Write(rest[:k]); got != k || err != nil {
@@ -535,7 +536,7 @@ func endAtDeadline(t *testing.T, command string) {
 		_, _ = os.ReadFile(ready) // returns when the command has written to it
 		expire()
 	}()
-	out, err := Run(ctx, g, bash(dir, script), nil)
+	out, err := (Jail{}).Run(ctx, g, bash(dir, script))
 	<-done
 	if err != nil {
 		t.Fatal(err)
@@ -580,7 +581,7 @@ func TestOutputUpToTheDeadlineIsKept(t *testing.T) {
 		expire()
 	}()
 	command := "echo partial; echo x > go; sleep 1000; :"
-	out, err := Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command), nil)
+	out, err := (Jail{}).Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
 	if err != nil || !out.TimedOut || string(out.Stdout) != "partial\n" {
 		t.Errorf("got %s, %v", describe(out), err)
 	}
@@ -598,7 +599,7 @@ func TestACancelledCallEndsTheCommand(t *testing.T) {
 		cancel()
 	}()
 	command := "echo $$ >> pids; echo x > go; sleep 1000; touch mark"
-	out, err := Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command), nil)
+	out, err := (Jail{}).Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
 	if err != nil || out.TimedOut || out.Signal == nil || *out.Signal != int(syscall.SIGKILL) {
 		t.Errorf("got %s, %v", describe(out), err)
 	}
@@ -612,7 +613,7 @@ func TestACallThatWasCancelledStartsNothing(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Run(ctx, grantFor(t, dir, "touch mark", policy.Limits{}), bash(dir, "touch mark"), nil); !errors.Is(err, context.Canceled) {
+	if _, err := (Jail{}).Run(ctx, grantFor(t, dir, "touch mark", policy.Limits{}), bash(dir, "touch mark")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "mark")); !errors.Is(err, fs.ErrNotExist) {
@@ -628,7 +629,7 @@ func TestProgramsAreFoundInTheFixedPathOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"evil", "./evil", "sub/evil", "", ".", "..", "no-such-program"} {
-		if got, err := lookPath(name); !errors.Is(err, ErrNotFound) {
+		if got, err := lookPath(name); effect.KindOf(err) != effect.NotFound {
 			t.Errorf("%q is %s, %v", name, got, err)
 		}
 	}
@@ -644,8 +645,8 @@ func TestADirectoryThatIsNotThereIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, where := range map[string]string{"missing": filepath.Join(dir, "gone"), "a file": file} {
-		_, err := Run(t.Context(), grantFor(t, where, "true", policy.Limits{}), bash(where, "true"), nil)
-		if err == nil || !strings.Contains(err.Error(), "working directory") || !strings.Contains(err.Error(), where) || errors.Is(err, ErrNotFound) {
+		_, err := (Jail{}).Run(t.Context(), grantFor(t, where, "true", policy.Limits{}), bash(where, "true"))
+		if err == nil || !strings.Contains(err.Error(), "working directory") || !strings.Contains(err.Error(), where) || effect.KindOf(err) == effect.NotFound {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -664,7 +665,7 @@ func TestALinkInPlaceOfTheDirectoryIsRefused(t *testing.T) {
 	if err := errors.Join(os.Rename(dir, dir+".old"), os.Symlink("evil", dir)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), g, bash(dir, "touch mark"), nil); !errors.Is(err, ErrDenied) {
+	if _, err := (Jail{}).Run(t.Context(), g, bash(dir, "touch mark")); effect.KindOf(err) != effect.Denied {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(evil, "mark")); err == nil {

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 const value = "Zq7-Xk9_Wv3+Jh5/Ty1=Mn8"
 
 // known returns a redactor that knows the value, and two of its forms.
-func known() (*secret.Redactor, map[string]string) {
-	r := new(secret.Redactor)
+func known() (*redact.Redactor, map[string]string) {
+	r := new(redact.Redactor)
 	r.Add(value)
 	return r, map[string]string{"plain": value, "base64": base64.StdEncoding.EncodeToString([]byte(value))}
 }
@@ -39,15 +39,16 @@ func TestNoPieceOfASecretIsLeftWhereOutputIsCut(t *testing.T) {
 		for _, chunk := range []int{1, 7, 1000} {
 			for before := range 120 {
 				for _, behind := range []int{0, 5, 200} {
-					h := newHeadTail(64, r)
+					h := newHeadTail(64)
+					clean := r.Writer(h)
 					for rest := []byte(strings.Repeat(".", before) + leak + strings.Repeat(",", behind)); len(rest) > 0; {
 						k := min(chunk, len(rest))
-						if n, err := h.Write(rest[:k]); n != k || err != nil {
+						if n, err := clean.Write(rest[:k]); n != k || err != nil {
 							t.Fatalf("wrote %d of %d: %v", n, k, err)
 						}
 						rest = rest[k:]
 					}
-					h.end()
+					clean.Flush()
 					if p := piece(leak, h.bytes()); p != "" {
 						t.Fatalf("%s, %d before, %d behind, in pieces of %d: %q is in %q", form, before, behind, chunk, p, h.bytes())
 					}
@@ -56,9 +57,10 @@ func TestNoPieceOfASecretIsLeftWhereOutputIsCut(t *testing.T) {
 		}
 	}
 	// What only looks like a beginning comes with the end.
-	h := newHeadTail(64, r)
-	fmt.Fprint(h, "so "+value[:8])
-	if h.end(); string(h.bytes()) != "so "+value[:8] {
+	h := newHeadTail(64)
+	clean := r.Writer(h)
+	fmt.Fprint(clean, "so "+value[:8])
+	if clean.Flush(); string(h.bytes()) != "so "+value[:8] {
 		t.Errorf("got %q", h.bytes())
 	}
 }
@@ -72,7 +74,7 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 		for _, merged := range []bool{false, true} {
 			cmd := bash(dir, script)
 			cmd.MergeStderr = merged
-			out, err := Run(t.Context(), grantFor(t, dir, script, policy.Limits{ExecOutputBytes: 200}), cmd, r)
+			out, err := Jail{Redact: r}.Run(t.Context(), grantFor(t, dir, script, policy.Limits{ExecOutputBytes: 200}), cmd)
 			if err != nil || !out.Truncated {
 				t.Fatalf("%s, %v", describe(out), err)
 			}
@@ -82,7 +84,7 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 		}
 		script = "echo " + leak + "; sleep 1000"
 		limits := policy.Limits{ExecTimeout: 300 * time.Millisecond, ExecTimeoutMax: 300 * time.Millisecond}
-		out, err := Run(t.Context(), grantFor(t, dir, script, limits), bash(dir, script), r)
+		out, err := Jail{Redact: r}.Run(t.Context(), grantFor(t, dir, script, limits), bash(dir, script))
 		if err != nil || !out.TimedOut || piece(leak, out.Stdout) != "" {
 			t.Errorf("%s: %s, %v", form, describe(out), err)
 		}

@@ -1,12 +1,15 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -19,7 +22,7 @@ import (
 const MountsRule = "mounts"
 
 // bar denies a call that cannot succeed, whatever anybody answers.
-func (p *Policy) bar(d *Decision, args *arguments) {
+func (p *Policy) bar(d *Decision, args *match.Arguments) {
 	if d.effect == Deny {
 		return
 	}
@@ -31,7 +34,7 @@ func (p *Policy) bar(d *Decision, args *arguments) {
 	if p.barNetwork(d, args); d.effect == Deny || d.entry.Capabilities.Exec == "" {
 		return
 	}
-	if command, _ := args.str(d.entry.Capabilities.Exec); len(command) > maxArgument {
+	if command, _ := args.Text(d.entry.Capabilities.Exec); len(command) > maxArgument {
 		d.bar(From{Source: SourceDefault}, "command", fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
 			tool.Advise("write it to a file, and call bash with that file"))
 	}
@@ -47,36 +50,27 @@ func (d *Decision) bar(from From, rule, reason string, change tool.Hint) {
 	d.change, d.also = change, nil
 }
 
-// SystemDirs are where a system shows its kernel and every process. No guest sees
-// them, whatever is mounted; what is mounted inside of one can be ordinary.
-func SystemDirs() []string {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	return []string{"/proc", "/sys", "/dev"}
-}
-
 // barFile denies a call because of a file that it names.
 func (p *Policy) barFile(d *Decision, f NamedFile) {
 	for _, h := range p.ceiling.Hidden {
-		if inDir(f.Named, h.Value) || f.Path != "" && inDir(f.Path, h.Value) {
+		if paths.In(f.Named, h.Value) || f.Path != "" && paths.In(f.Path, h.Value) {
 			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), Decider{Rule: "files.hidden", Source: h.From.Source, Origin: h.From.Origin}.takeAway())
 			return
 		}
 	}
-	masked := func(dir string) bool { return inDir(f.Named, dir) || f.Path != "" && inDir(f.Path, dir) }
+	masked := func(dir string) bool { return paths.In(f.Named, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	if slices.ContainsFunc(p.masked, masked) {
 		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
 	m, seen := p.Sees(f.Named)
-	system := func(dir string) bool { return inDir(f.Named, dir) && (m.Host == dir || !inDir(m.Host, dir)) }
-	if slices.ContainsFunc(SystemDirs(), system) {
+	system := func(dir string) bool { return paths.In(f.Named, dir) && (m.Host == dir || !paths.In(m.Host, dir)) }
+	if slices.ContainsFunc(paths.SystemDirs(), system) {
 		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
-	switch above := func(m Mount) bool { return inDir(m.Host, f.Named) }; {
+	switch above := func(m Mount) bool { return paths.In(m.Host, f.Named) }; {
 	case !seen && !writes && slices.ContainsFunc(p.mounts, above):
 		// What leads to a mount can be listed.
 	case !seen:
@@ -94,13 +88,13 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 		}
 		d.bar(From{Source: SourceDefault}, MountsRule, reason, tool.Advise("%s says so; without that tools can change what is in it", m.Named))
 	default:
-		s, special := Paths{}.Change(guestPath(f.Path))
-		closed := special && s.Care == Closed
+		s, special := paths.Change(paths.Guest(f.Path))
+		closed := special && s.Care == paths.Closed
 		if !closed && f.InRepository {
-			s, closed = RepositorySpecial, true
+			s, closed = paths.RepositorySpecial, true
 		}
 		if closed {
-			d.bar(From{Source: SourceDefault}, "closed "+s.Pattern, "it changes "+specialPath{guestPath(f.Path), s}.String(), tool.Advise(closedTo))
+			d.bar(From{Source: SourceDefault}, "closed "+s.Pattern, "it changes "+specialPath{paths.Guest(f.Path), s}.String(), tool.Advise(paths.ClosedHint))
 		}
 	}
 }
@@ -124,35 +118,31 @@ func (p *Policy) barUnseen(d *Decision, f NamedFile) {
 
 // barNetwork denies a call because of a URL that it names, or where it would ask
 // and nobody can be reached.
-func (p *Policy) barNetwork(d *Decision, args *arguments) {
+func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	if d.entry.Capabilities.Network == tool.NetworkNone {
 		return
 	}
 	for _, url := range urlArgs(args) {
-		o, _, err := ParseOrigin(url)
+		o, _, err := network.ParseOrigin(url)
 		if err != nil {
 			continue // the tool will say
 		}
-		net := p.network
-		if net == nil {
-			net = NewNetwork(nil)
-		}
-		denial := Denied(net.Decide(o.Host.String(), o.Port, o.Protocol).Err())
-		if denial == nil {
+		denial, denied := errors.AsType[*network.Denial](p.network.Decide(o.Host.String(), o.Port, o.Protocol).Err())
+		if !denied {
 			continue
 		}
 		change := tool.Advise("no rule opens it")
 		if denial.Grant != nil {
 			change = tool.Advise("add ").And(tool.Do(tool.HintAllowHost, denial.Grant.String()))
-		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return l.From.Source == denial.Source }); i >= 0 && denial.Rule == "" {
+		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return string(l.From.Source) == denial.Source }); i >= 0 && denial.Rule == "" {
 			change = p.ceiling.Hosts[i].decider().takeAway()
 		} else if denial.Rule != "" {
 			change = tool.Advise("take the rule %q away", denial.Rule)
 		}
-		d.bar(From{Source: denial.Source}, "network", (&NetDenial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
+		d.bar(From{Source: Source(denial.Source)}, "network", (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
 		return
 	}
-	if !p.network.closed() {
+	if !p.network.Closed() {
 		return
 	}
 	if d.effect == Allow { // whoever has allowed it may know that it needs nobody
@@ -177,14 +167,14 @@ func (l List) decider() Decider {
 }
 
 // urlArgs are the texts of arguments that are named like a URL.
-func urlArgs(args *arguments) []string {
+func urlArgs(args *match.Arguments) []string {
 	var out []string
-	for name, raw := range args.object() {
+	for name, raw := range args.Object() {
 		end := strings.TrimSuffix(strings.ToLower(name), "s")
 		if !strings.HasSuffix(end, "url") && !strings.HasSuffix(end, "uri") {
 			continue
 		}
-		if s, ok := str(raw); ok {
+		if s, ok := match.Text(raw); ok {
 			out = append(out, s)
 		}
 	}

@@ -35,11 +35,11 @@ type Said struct {
 	AsksFor     string `toml:"asks_for"` // see [Asks]
 }
 
-// Bind returns what a rule about a tool is bound to.
-func Bind(e *tool.Entry) Binding {
+// bind returns what a rule about a tool is bound to.
+func bind(e *tool.Entry) Binding {
 	said := Said{e.Description, string(canonical(e.Parameters)), Asks(e.Capabilities)}
 	b := Binding{
-		Module: ModuleID(e.Module), Description: hashText(said.Description), Schema: hashText(said.Schema),
+		Module: moduleID(e.Module), Description: hashText(said.Description), Schema: hashText(said.Schema),
 		Capabilities: hashText(said.AsksFor), Said: said,
 	}
 	if e.Module.Origin == tool.OriginBuiltin {
@@ -51,7 +51,7 @@ func Bind(e *tool.Entry) Binding {
 // Changed names what is not as it was when the rule was made: "module", "abi",
 // "description", "schema", "capabilities". What the rule does not say cannot
 // have changed.
-func (b Binding) Changed(e *tool.Entry) []string { return b.changed(Bind(e)) }
+func (b Binding) Changed(e *tool.Entry) []string { return b.changed(bind(e)) }
 
 func (b Binding) changed(now Binding) []string {
 	var out []string

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -13,20 +15,20 @@ import (
 // parser, and for bash the second line is a command of its own.
 func TestWhatBashReadsOtherwiseThanTheParserAsks(t *testing.T) {
 	allowed := []Rule{rule(t, "bash(words:command=ls ...)", SourceFlag), rule(t, "bash(words:command=ls 'a b')", SourceFlag)}
-	for _, command := range []string{
+	for _, text := range []string{
 		"ls \\\r\nid", "ls a\r\n", "ls a\rb", "ls 'a\r\n'", "ls \r", "\rls", "ls a\x01b", "ls \x7f", "ls a\vb", "ls\fx", "ls \x1b[2K", "ls a\x00b",
-		"ls '" + strings.Repeat("(", maxBrackets+1) + "'",
+		"ls '" + strings.Repeat("(", 1001) + "'",
 	} {
-		d := New(Options{Rules: allowed}).Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs), Facts{})
+		d := New(Options{Rules: allowed}).Decide(call("bash", `{"command":`+quoteJSON(text)+`}`), entry(t, "bash", execs), Facts{})
 		if d.Effect() != Ask {
-			t.Errorf("%q: %s (%s)", command, d.Effect(), d.Reason())
+			t.Errorf("%q: %s (%s)", text, d.Effect(), d.Reason())
 		}
-		if line := parseCommand(command); line.literal {
-			t.Errorf("%q is literal: %q", command, line.commands)
+		if line := command.Parse(text); line.Literal {
+			t.Errorf("%q is literal: %q", text, line.Commands)
 		}
 	}
 	for _, pattern := range []string{"ls a\r\n", "ls 'a\rb'", "ls \x01"} {
-		if c, err := NewCondition(Words, "command", pattern, false); err == nil {
+		if c, err := match.NewCondition(match.Words, "command", pattern, false); err == nil {
 			t.Errorf("%q is the condition %v", pattern, c)
 		}
 	}
@@ -37,7 +39,7 @@ func TestWhatBashReadsOtherwiseThanTheParserAsks(t *testing.T) {
 // does not know what they start.
 func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
 	denied := deny(rule(t, "bash(words:command=rm ...)", SourceAdmin))
-	for _, command := range []string{
+	for _, text := range []string{
 		`\let 'a[$(rm x)]=1'`, `"let" 'a[$(rm x)]=1'`, `test -v 'a[$(rm x)]'`, `printf -v 'a[$(rm x)]' y`, `read 'a[$(rm x)]'`, `unset 'a[$(rm x)]'`,
 		`"typeset" 'a[$(rm x)]=1'`, `"readonly" 'a[$(rm x)]=1'`, `"local" 'a[$(rm x)]=1'`, `mapfile -C 'rm x' a`, `"wait" -p 'a[$(rm x)]'`, `enable -f x y`,
 		"/lib64/ld-linux-x86-64.so.2 /bin/rm x", "ld-musl-x86_64.so.1 /bin/rm x", "sort --compress-program=x f", "split --filter=x f", "rg --pre x y",
@@ -47,11 +49,11 @@ func TestBuiltinsThatEvaluateRunOthers(t *testing.T) {
 		"ssh-keygen -D ./x.so", "ssh-add -s ./x.so", "ssh -I ./x.so host", "ssh -o PKCS11Provider=./x.so host", "pkcs11-tool --module ./x.so", "nm --plugin ./x.so f",
 		"rbash -c x", "setarch x86_64 rm x", "bwrap rm x", "tmux new rm", "pypy3 x", "start-stop-daemon x", "run-parts x", "m4 x", "g++ x", "apt-get x",
 	} {
-		p := New(Options{Rules: []Rule{rule(t, "bash(command="+command+")", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
-		if d := p.Decide(call("bash", `{"command":`+quoteJSON(command)+`}`), entry(t, "bash", execs), Facts{}); d.Effect() == Allow {
-			t.Errorf("%q: %s (%s)", command, d.Effect(), d.Reason())
+		p := New(Options{Rules: []Rule{rule(t, "bash(command="+text+")", SourceFlag)}, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Rules: []Rule{denied}}}}})
+		if d := p.Decide(call("bash", `{"command":`+quoteJSON(text)+`}`), entry(t, "bash", execs), Facts{}); d.Effect() == Allow {
+			t.Errorf("%q: %s (%s)", text, d.Effect(), d.Reason())
 		}
-		if words := parseCommand(command).commands[0]; !RunsOthers(words) {
+		if words := command.Parse(text).Commands[0]; !command.RunsOthers(words) {
 			t.Errorf("%q runs nothing else", words)
 		}
 	}
@@ -229,12 +231,12 @@ func TestNothingIsOfferedWhereEveryCallAsks(t *testing.T) {
 // A pattern is about the whole value, whatever brackets it holds, and neither it
 // nor a value makes a decision take long.
 func TestPatternsAreBounded(t *testing.T) {
-	for _, pattern := range []string{"a)|(?:b", "a)|(b", ")(", "((a{10}){10}){10}x{500}y{700}", "(?:a{1000}){2}", "(", "a{2001}", strings.Repeat("a", maxPattern+1), `\C`} {
-		if c, err := NewCondition(Pattern, "mode", pattern, false); err == nil {
+	for _, pattern := range []string{"a)|(?:b", "a)|(b", ")(", "((a{10}){10}){10}x{500}y{700}", "(?:a{1000}){2}", "(", "a{2001}", strings.Repeat("a", 4096+1), `\C`} {
+		if c, err := match.NewCondition(match.Pattern, "mode", pattern, false); err == nil {
 			t.Errorf("%.40q is the condition %.80v", pattern, c)
 		}
 	}
-	long := strings.Repeat("a", maxMatched+1)
+	long := strings.Repeat("a", (64<<10)+1)
 	for _, c := range []struct {
 		rule string
 		want Effect
@@ -245,17 +247,6 @@ func TestPatternsAreBounded(t *testing.T) {
 		denied := deny(rule(t, c.rule, SourceFlag))
 		if d := New(Options{Rules: []Rule{denied}}).Decide(call("w", `{"mode":"`+long+`"}`), entry(t, "w", reads), Facts{}); d.Effect() != Ask {
 			t.Errorf("%s denied, of a long value: %s", c.rule, d.Effect())
-		}
-	}
-}
-
-func TestPlainNumbers(t *testing.T) {
-	for in, want := range map[string]string{
-		"0": "0", "-0": "0", "0.0": "0", "0e9": "0", "1": "1", "10": "10", "1e1": "10", "1E+1": "10", "100e-1": "10", "1.50": "1.5", "-1.5e0": "-1.5", "15e-1": "1.5", "0.05": "0.05", "5e-2": "0.05",
-		"12345678901234567890": "12345678901234567890", "1e41": "1e41", "10e40": "1e41", "1e-41": "1e-41", "-1e400": "-1e400", "1e99999999999999999999": "1e99999999999999999999",
-	} {
-		if got := plainNumber(in); got != want {
-			t.Errorf("%s is %s, want %s", in, got, want)
 		}
 	}
 }
@@ -288,20 +279,19 @@ func TestADecisionTakesBoundedWork(t *testing.T) {
 		want   Effect
 		by     Source
 		says   []string
-		most   int
 	}{
-		"a project's":                        {layers: []Layer{heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take", "most for the project rule", "/p/project.toml:1"}, most: maxProjectWork},
+		"a project's":                        {layers: []Layer{heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take", "most for the project rule", "/p/project.toml:1"}},
 		"a project's, of another tool":       {layers: []Layer{heavy(SourceProject, long, 10)}, tool: "r", want: Allow, by: SourceDefault},
 		"a project's, where others deny":     {layers: []Layer{heavy(SourceProject, long, 10), admin}, rules: flag, want: Deny, by: SourceAdmin},
-		"a project's, of many arguments":     {layers: []Layer{names}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take"}, most: maxProjectWork},
+		"a project's, of many arguments":     {layers: []Layer{names}, rules: flag, want: Ask, by: SourceProject, says: []string{"the project's rules may take"}},
 		"a project's, as many write them":    {layers: []Layer{heavy(SourceProject, "[a-z./-]+[.]go", 30)}, rules: flag, want: Allow, by: SourceFlag},
-		"the user's":                         {layers: []Layer{heavy(SourceUser, long, 10)}, rules: flag, want: Deny, by: SourceUser, says: []string{"units of work that a decision may", "most for the user rule", "/p/user.toml:1"}, most: maxWork},
+		"the user's":                         {layers: []Layer{heavy(SourceUser, long, 10)}, rules: flag, want: Deny, by: SourceUser, says: []string{"units of work that a decision may", "most for the user rule", "/p/user.toml:1"}},
 		"the user's, where others deny":      {layers: []Layer{heavy(SourceUser, long, 10), admin}, want: Deny},
-		"the administrator's":                {layers: []Layer{heavy(SourceAdmin, long, 10)}, rules: flag, want: Deny, by: SourceAdmin, most: maxWork},
+		"the administrator's":                {layers: []Layer{heavy(SourceAdmin, long, 10)}, rules: flag, want: Deny, by: SourceAdmin},
 		"the user's, beside a project's":     {layers: []Layer{heavy(SourceUser, "x"+long, 3), heavy(SourceProject, long, 10)}, rules: flag, want: Ask, by: SourceProject},
 		"an answer that cannot be looked at": {layers: []Layer{heavy(SourceUser, long, 10)}, rules: []Rule{rule(t, "w(pattern:mode=a*)", SourceUser)}, want: Deny},
 	} {
-		value := strings.Repeat("a", maxMatched) // of which one pattern takes more than the whole
+		value := strings.Repeat("a", (64 << 10)) // of which one pattern takes more than the whole
 		if name == "a project's" || c.want == Allow || strings.Contains(name, "beside") {
 			value = value[:8<<10]
 		}
@@ -318,11 +308,8 @@ func TestADecisionTakesBoundedWork(t *testing.T) {
 				t.Errorf("%s: it does not say %q: %.600s", name, want, d.Reason())
 			}
 		}
-		if spent := maxWork - d.work.left; c.most > 0 && spent > c.most {
-			t.Errorf("%s: it took %d units", name, spent)
-		}
 	}
-	example := `{"mode":"` + strings.Repeat("a", maxMatched) + `"}`
+	example := `{"mode":"` + strings.Repeat("a", (64<<10)) + `"}`
 	if err := deny(rule(t, "w(pattern:mode="+long+")", SourceProject)).Examples(nil, []string{example}); err == nil || !strings.Contains(err.Error(), "too much work") {
 		t.Errorf("examples: %v", err)
 	}

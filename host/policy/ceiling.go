@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // Ceiling is what a layer permits at most. Its zero value permits everything.
@@ -213,23 +216,19 @@ func Permits(lists []List, value string) (bool, From) {
 }
 
 // Narrows returns what is left of a network under the lists of hosts. In them a
-// name means what it means in a [NetRule], at any port and in any protocol: an
-// address that is not public has to be listed itself, also for a name that leads
+// name means what it means in a [network.Rule], at any port and in any protocol:
+// an address that is not public has to be listed itself, also for a name that leads
 // to it. What cannot be the host of a connection is left out, and so permits
 // nothing.
-func (c Ceiling) Narrows(n *Network) *Network {
+func (c Ceiling) Narrows(n *network.Network) *network.Network {
 	for _, l := range c.Hosts {
-		var rules []NetRule
+		var rules []network.Rule
 		for _, v := range l.Values {
-			if _, err := parseNamePattern(v); err != nil {
-				continue
-			}
-			r := NetRule{Effect: Allow, Source: l.From.Source}
-			if r.setHost(v) == nil {
+			if r, err := network.ParseListed(v); err == nil {
 				rules = append(rules, r)
 			}
 		}
-		n = n.Under(l.From.Source, rules)
+		n = n.Under(string(l.From.Source), rules)
 	}
 	return n
 }
@@ -237,13 +236,12 @@ func (c Ceiling) Narrows(n *Network) *Network {
 // PermitsMount returns the widest form of a mount that is permitted, and which
 // layer says no, to the mount or to changes in it.
 func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
-	name := slashed(m.Host)
 	for _, l := range c.Directories {
 		seen, write := false, false
 		for _, v := range l.Values {
 			dir, readOnly := strings.CutSuffix(v, ":ro")
-			p, err := parsePathPattern(dir)
-			if err != nil || !p.covers(name) {
+			p, err := paths.ParsePattern(dir)
+			if err != nil || !p.Covers(m.Host) {
 				continue
 			}
 			seen, write = true, write || !readOnly
@@ -256,17 +254,6 @@ func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
 		}
 	}
 	return m, true, from
-}
-
-// covers reports whether the pattern matches a path or a directory above it.
-func (p pathPattern) covers(name string) bool {
-	segments := segmentsOf(name)
-	for n := len(segments); n >= 0; n-- {
-		if matchSegments(p.segments, segments[:n]) {
-			return true
-		}
-	}
-	return false
 }
 
 // mayRun answers whether a module may run at all.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -21,7 +23,7 @@ var combinations = flag.Int("combinations", 10_000, "random combinations of laye
 // meet often.
 type world struct{ *rand.Rand }
 
-var parsed = map[string]Condition{} // by their text; tests here do not run in parallel
+var parsed = map[string]match.Condition{} // by their text; tests here do not run in parallel
 
 func (w world) pick(from ...string) string { return from[w.IntN(len(from))] }
 
@@ -35,7 +37,7 @@ func (w world) some(from ...string) []string {
 	return out
 }
 
-func (w world) condition() Condition {
+func (w world) condition() match.Condition {
 	text := w.pick("", "", "!") + w.pick(
 		"path=a", "path=/work/a", "path:path=/work/**", "path:path=/work/*/b", "path:path=/**", "path:path=/work/secret/**", "command=ls -l",
 		"words:command=ls ...", "words:command=ls -l", "words:command=rm ...", "host:url=*.example.com", "host:url=a.example.com",
@@ -44,7 +46,7 @@ func (w world) condition() Condition {
 	if c, ok := parsed[text]; ok {
 		return c
 	}
-	c, err := ParseCondition(text)
+	c, err := match.ParseCondition(text)
 	if err != nil {
 		panic(err)
 	}
@@ -151,7 +153,7 @@ func (w world) call() (tool.Call, *tool.Entry) {
 func TestNoLayerWidensTheAdministrators(t *testing.T) {
 	w := world{rand.New(rand.NewPCG(7, 11))}
 	sources := []Source{SourceUser, SourceProject, SourceEnv, SourceFlag}
-	network := NewNetwork(rulesOf(t, "a.example.com", "*.example.com", "example.com", "b.org", "evilexample.com", "10.0.0.1"))
+	wide := networkOf(t, "a.example.com", "*.example.com", "example.com", "b.org", "evilexample.com", "10.0.0.1")
 	var allowed, denied, asked int
 	for n := range *combinations {
 		admin := w.ceiling(SourceAdmin)
@@ -171,7 +173,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 		mounts := []Mount{{Host: "/work", Write: true}, {Host: "/data", Write: true}, {Host: "/home/ada/src", Write: true}, {Host: "/etc", Write: true}}
 		c, e := w.call()
 		p := New(Options{
-			Mounts: mounts, Rules: rules, Layers: layers, Network: network, Tier: Tier(w.IntN(4)), ConfirmAll: w.IntN(4) == 0,
+			Mounts: mounts, Rules: rules, Layers: layers, Network: wide, Tier: Tier(w.IntN(4)), ConfirmAll: w.IntN(4) == 0,
 			Limits: Limits{Timeout: time.Hour, MemoryBytes: 1 << 60, Fuel: 1 << 60, OutputBytes: 1 << 40, ExecTimeoutMax: time.Hour},
 		})
 		facts := Facts{Earlier: w.IntN(4)}
@@ -226,7 +228,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 		}
 		for _, host := range []string{"a.example.com", "x.example.com", "example.com", "b.org", "evilexample.com", "10.0.0.1"} {
 			for _, l := range admin.Hosts {
-				if g.Network().Decide(host, 443, HTTPS).Err() == nil && !slices.Contains(l.Values, host) &&
+				if g.Network().Decide(host, 443, network.HTTPS).Err() == nil && !slices.Contains(l.Values, host) &&
 					(!slices.Contains(l.Values, "*.example.com") || !strings.HasSuffix(host, ".example.com")) {
 					fail("it may talk to %s", host)
 				}
@@ -376,7 +378,7 @@ func TestAnEmptyListPermitsNothing(t *testing.T) {
 	if _, ok, _ := c.PermitsMount(Mount{Host: "/work"}); ok {
 		t.Error("a directory")
 	}
-	if c.Narrows(NewNetwork(rulesOf(t, "example.com"))).Decide("example.com", 443, HTTPS).Err() == nil {
+	if c.Narrows(networkOf(t, "example.com")).Decide("example.com", 443, network.HTTPS).Err() == nil {
 		t.Error("a host")
 	}
 	if ok, _ := Permits(c.Providers, "openai"); ok {
@@ -396,7 +398,7 @@ func TestAnEmptyListPermitsNothing(t *testing.T) {
 // TestTheListsOfHostsNarrowTheNetwork: a layer's hosts mean in a connection what
 // they mean in a rule of the network, and nothing that cannot be one.
 func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
-	user := NewNetwork(rulesOf(t, "a.example.com:*", "http://a.example.com", "b.a.example.com", "other.example", "10.1.2.3", "10.1.2.4", "127.0.0.1", "my.example.com", "[::1]", "[2606:2800:220::/48]"))
+	user := networkOf(t, "a.example.com:*", "http://a.example.com", "b.a.example.com", "other.example", "10.1.2.3", "10.1.2.4", "127.0.0.1", "my.example.com", "[::1]", "[2606:2800:220::/48]")
 	list := func(values ...string) List { return List{values, From{SourceAdmin, "f: network.hosts"}} }
 	for name, c := range map[string]struct {
 		lists []List
@@ -423,15 +425,15 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 		}
 		n := g.Network()
 		for host, want := range c.want {
-			err := n.Decide(host, 443, HTTPS).Err()
+			err := n.Decide(host, 443, network.HTTPS).Err()
 			if (err == nil) != want {
 				t.Errorf("%s: %s: %v", name, host, err)
 			}
-			if denial := Denied(err); denial != nil && (denial.Source != SourceAdmin || denial.Grant != nil || !strings.Contains(denial.Error(), "administrator")) {
+			if denial := denialOf(err); denial != nil && (denial.Source != string(SourceAdmin) || denial.Grant != nil || !strings.Contains(denial.Error(), "administrator")) {
 				t.Errorf("%s: %s is denied by %s: %v", name, host, denial.Source, denial)
 			}
 		}
-		if err := n.Decide("a.example.com", 80, HTTP).Err(); (err == nil) != c.want["a.example.com"] {
+		if err := n.Decide("a.example.com", 80, network.HTTP).Err(); (err == nil) != c.want["a.example.com"] {
 			t.Errorf("%s: another port and protocol: %v", name, err)
 		}
 	}
@@ -439,17 +441,17 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 	for _, source := range []Source{SourceUser, SourceProject} {
 		ceiling := Ceiling{Hosts: []List{{[]string{"a.example.com"}, From{source, "f"}}}}
 		for _, host := range []string{"other.example", "10.1.2.3"} {
-			denial := Denied(ceiling.Narrows(user).Decide(host, 443, HTTPS).Err())
-			if denial == nil || denial.Source != source || denial.Grant != nil || !strings.Contains(denial.Error(), string(source)+"'s policy") {
+			denial := denialOf(ceiling.Narrows(user).Decide(host, 443, network.HTTPS).Err())
+			if denial == nil || denial.Source != string(source) || denial.Grant != nil || !strings.Contains(denial.Error(), string(source)+"'s policy") {
 				t.Errorf("%s: %s: %v", source, host, denial)
 			}
 		}
 	}
 	c := Ceiling{Hosts: []List{list("a.example.com", "*.b.org"), list()}}
-	if got, want := c.Narrows(NewNetwork(rulesOf(t, "a.example.com", "not c.org"))).Rules(), []string{"a.example.com", "only a.example.com:* *.b.org:*", "only nothing", "not c.org"}; !slices.Equal(got, want) {
+	if got, want := c.Narrows(networkOf(t, "a.example.com", "not c.org")).Rules(), []string{"a.example.com", "only a.example.com:* *.b.org:*", "only nothing", "not c.org"}; !slices.Equal(got, want) {
 		t.Errorf("the record has %q", got)
 	}
-	if n := c.Narrows(nil); n.Decide("a.example.com", 443, HTTPS).Err() == nil {
+	if n := c.Narrows(nil); n.Decide("a.example.com", 443, network.HTTPS).Err() == nil {
 		t.Error("a list opens a network that nobody has granted")
 	}
 }

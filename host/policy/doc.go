@@ -8,17 +8,11 @@
 // writes or uses a secret is medium; one that starts a process or reaches the
 // network is high.
 //
-// [Network.Decide] is pure, too: it says whether a host, port and protocol may
-// be reached. [ParseHost] is the one parser of hosts, of those that are connected
-// to, that rules and lists name and that stand in arguments; what it refuses is no
-// host to anybody. A name that is allowed is not yet an address that is: each
-// address has to pass [NetDecision.CheckAddr].
-//
 // Rules come in layers: administrator, user, project, environment, flags. What
 // all of them permit together is the [Ceiling]; layers meet in [Narrow] and none
 // widens another. A rule that allows is an answer: it counts only for a question
 // that the ceiling leaves. A rule speaks of a tool, of conditions on its
-// arguments ([Condition]), of risk and of the caller. Deny wins over ask, and ask
+// arguments, of risk and of the caller. Deny wins over ask, and ask
 // over allow; what cannot be told from the words of a call never allows, and
 // asks where a rule denies. Rules see names, not files.
 //
@@ -30,8 +24,12 @@
 //
 // A remembered answer is bound to what it was given for ([Binding]).
 //
+// What a decision looks at is in packages of its own, which know nothing of
+// decisions: command reads command lines, match compares arguments with
+// conditions, network says who may be reached, and paths which paths need care.
+//
 // A Grant comes from a Decision that allows, or from one that asks and an
 // approval that has been recorded. It names one call: this module, these
-// arguments, these mounts, these limits, this command, this network. The sandbox and the
-// jail refuse to run without one.
+// arguments, these mounts, these limits, this command, this network. The sandbox
+// and the jail refuse to run without one.
 package policy

@@ -3,9 +3,9 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/internal/nearest"
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -37,7 +37,7 @@ func (r Rule) Doubt(tier Tier, known ...*tool.Catalog) tool.Hint {
 		}
 	}
 	for _, c := range r.Where {
-		if doubt := c.doubt(r.Tool, entries); doubt != "" {
+		if doubt := doubted(c, r.Tool, entries); doubt != "" {
 			return tool.Advise("%s", doubt)
 		}
 	}
@@ -47,13 +47,11 @@ func (r Rule) Doubt(tier Tier, known ...*tool.Catalog) tool.Hint {
 	return nil
 }
 
-func (c Condition) doubt(name string, entries []*tool.Entry) string {
-	arg := c.arg
-	if pointer, ok := strings.CutPrefix(arg, "/"); ok {
-		step, _, _ := strings.Cut(pointer, "/")
-		if arg = unpoint(step); step == "*" {
-			return ""
-		}
+// doubted is [Rule.Doubt] for a condition.
+func doubted(c match.Condition, name string, entries []*tool.Entry) string {
+	arg, one := c.Name()
+	if !one {
+		return ""
 	}
 	var has []string
 	for _, e := range entries {
@@ -82,8 +80,8 @@ func (r *Rule) inert(tier Tier, asked tool.Capabilities) tool.Hint {
 	if asked.Exec == "" || r.Effect != Allow {
 		return nil
 	}
-	named := slices.ContainsFunc(r.Where, func(c Condition) bool {
-		return c.arg == asked.Exec && !c.not && (c.kind == Is || c.kind == Words)
+	named := slices.ContainsFunc(r.Where, func(c match.Condition) bool {
+		return c.Arg() == asked.Exec && !c.Not() && (c.Kind() == match.Is || c.Kind() == match.Words)
 	})
 	switch {
 	case !named:

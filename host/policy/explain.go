@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -110,13 +111,13 @@ func (r Decider) takeAway() tool.Hint {
 func (d Decision) answer() Rule {
 	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Source: SourceFlag}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
-		text, _ := d.args().str(arg)
+		text, _ := d.args().Text(arg)
 		name := arg
 		if strings.ContainsAny(arg, ":=!/~") {
-			name = "/" + strings.ReplaceAll(strings.ReplaceAll(arg, "~", "~0"), "/", "~1")
+			name = match.Pointer(arg)
 		}
-		if c, err := NewCondition(Is, name, text, false); err == nil {
-			r.Where = []Condition{c}
+		if c, err := match.NewCondition(match.Is, name, text, false); err == nil {
+			r.Where = []match.Condition{c}
 		}
 	}
 	return r

@@ -142,7 +142,7 @@ func TestWhatNoAnswerOpensIsDenied(t *testing.T) {
 	} {
 		e := entry(t, "w", c.caps)
 		e.Content = &tool.Content{Path: "path"}
-		opts := Options{Mounts: []Mount{{Host: "/work", Write: true, Named: "the workspace"}, {Host: "/ro", Named: "--mount /ro:ro"}}, Layers: c.layers, Network: NewNetwork(rulesOf(t, c.net...))}
+		opts := Options{Mounts: []Mount{{Host: "/work", Write: true, Named: "the workspace"}, {Host: "/ro", Named: "--mount /ro:ro"}}, Layers: c.layers, Network: networkOf(t, c.net...)}
 		if c.masked != "" {
 			opts.Masked = []string{c.masked}
 		}

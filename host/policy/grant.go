@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -44,7 +46,7 @@ type grant struct {
 	cwd                  string
 	mounts               []Mount
 	masked               []string
-	paths                Paths
+	opened               paths.Opened
 	limits               Limits
 	most                 map[string]Most   // by key, of these limits
 	set                  map[string]string // where each is set
@@ -56,7 +58,7 @@ type grant struct {
 	execDigest [32]byte
 	execUsed   atomic.Bool
 
-	network *Network // nil: none
+	network *network.Network // nil: none
 	traffic traffic
 }
 
@@ -90,12 +92,12 @@ func (g Grant) Masked() []string {
 	return slices.Clone(g.g.masked)
 }
 
-// Paths says what the guest may do with special paths inside a mount.
-func (g Grant) Paths() Paths {
+// Paths are the secret files that the guest may read.
+func (g Grant) Paths() paths.Opened {
 	if g.g == nil {
-		return Paths{}
+		return nil
 	}
-	return g.g.paths
+	return slices.Clone(g.g.opened)
 }
 
 // Secrets lists the secrets that the guest may have placeholders of, as its
@@ -173,7 +175,7 @@ func (g Grant) TakeExec(argv []string, dir string) error {
 }
 
 // Network says whom the call may talk to; nil is nobody.
-func (g Grant) Network() *Network {
+func (g Grant) Network() *network.Network {
 	if g.g == nil {
 		return nil
 	}

@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -27,7 +30,7 @@ type Options struct {
 	// there: nowhere.
 	Set map[string]string
 	// Network is whom tools that ask for the network may talk to; nil is nobody.
-	Network *Network
+	Network *network.Network
 	// ConfirmAll asks before every call, safe ones too.
 	ConfirmAll bool
 	// Layers are what the administrator, the user, the project, the environment
@@ -47,7 +50,7 @@ type Policy struct {
 	masked     []string
 	limits     Limits
 	set        map[string]string
-	network    *Network
+	network    *network.Network // not nil
 	confirmAll bool
 	ceiling    Ceiling
 	project    string
@@ -56,7 +59,7 @@ type Policy struct {
 
 	mu    sync.RWMutex
 	rules []Rule
-	index index // of rules
+	index *match.Index // of rules
 }
 
 // New returns a policy with these options, which it copies.
@@ -71,7 +74,10 @@ func New(opts Options) *Policy {
 		ceiling:    ceiling,
 		project:    opts.Project,
 		tier:       opts.Tier,
-		index:      newIndex(),
+		index:      match.NewIndex(),
+	}
+	if p.network == nil {
+		p.network = network.New(nil) // whose denials say what would open it
 	}
 	for _, m := range opts.Mounts {
 		if m, ok, _ := ceiling.PermitsMount(m); ok {
@@ -117,7 +123,7 @@ type Decision struct {
 	entry  *tool.Entry
 	facts  Facts
 
-	work   *work
+	work   *match.Work
 	effect Effect
 	risk   Risk
 	rule   string
@@ -156,8 +162,8 @@ func (d Decision) Reason() string { return d.reason }
 // source says it.
 func (d Decision) Origin() string { return d.origin }
 
-func (d Decision) args() *arguments {
-	return &arguments{raw: d.call.Args, cwd: d.call.Cwd, work: d.work}
+func (d Decision) args() *match.Arguments {
+	return match.NewArguments(d.call.Args, d.call.Cwd, d.work)
 }
 
 // secretNames are the secrets that the tool asks for, as a rule names them.
@@ -179,7 +185,7 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision
 // decide leaves rules that ask out where least is Allow: to tell what would be
 // without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
-	d := Decision{policy: p, call: call, entry: entry, facts: facts, work: newWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
+	d := Decision{policy: p, call: call, entry: entry, facts: facts, work: match.NewWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
 	if bounds := p.bounded(&d); len(bounds) > 0 {
 		ruled := d
 		p.ruled(&ruled, d.args(), Ask)
@@ -211,13 +217,13 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 
 // regret asks about a command that is easily regretted, also where a rule
 // allows it.
-func (d *Decision) regret(args *arguments) {
+func (d *Decision) regret(args *match.Arguments) {
 	if d.effect == Deny || d.entry.Capabilities.Exec == "" {
 		return
 	}
 	var found []string
-	for i, values := 0, args.values(d.entry.Capabilities.Exec).values; i < len(values); i++ {
-		found = append(found, values[i].dangers()...)
+	for _, text := range args.Texts(d.entry.Capabilities.Exec) {
+		found = append(found, command.Parse(text).Dangers()...)
 	}
 	d.danger = strings.Join(found, ", ")
 	switch {
@@ -273,24 +279,21 @@ func (p *Policy) bounded(d *Decision) []Decider {
 
 // ruled decides by the rules and, where none speaks, by the risk. Rules that ask
 // count unless least is Allow.
-func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
+func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	best, bestEffect, bestTruth := -1, Allow, yes
+	best, bestEffect, bestTruth := -1, Allow, match.Yes
 	var deciding []int // the rules of that effect, unless it allows
-	begin := func(i int) { args.work.begin(&p.rules[i]) }
-	p.index.find(d.entry.Name, args, begin, func(i int) {
-		r := &p.rules[i]
+	p.candidates(d, args, func(i int, r *Rule) {
 		if best >= 0 && (r.Effect > bestEffect || i == best) {
 			return // it could not win
 		}
-		begin(i)
 		t := r.matches(d, args)
-		if t == no || t == unsure && r.Effect == Allow {
+		if t == match.No || t == match.Unsure && r.Effect == Allow {
 			if p.outgrown(r, d, args) {
 				d.stale = append(d.stale, *r)
 			}
-			if r.inert(p.tier, d.entry.Capabilities) != nil && r.speaks(d, args) == yes &&
+			if r.inert(p.tier, d.entry.Capabilities) != nil && r.speaks(d, args) == match.Yes &&
 				!slices.ContainsFunc(d.inert, func(o Rule) bool { return o.identity() == r.identity() }) {
 				d.inert = append(d.inert, *r)
 			}
@@ -303,7 +306,7 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 			return
 		}
 		effect := r.Effect
-		if t == unsure {
+		if t == match.Unsure {
 			effect = Ask
 		}
 		if effect == Ask && least == Allow {
@@ -320,11 +323,10 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 			best, bestEffect, bestTruth = i, effect, t
 		}
 	})
-	args.work.begin(nil)
-	if args.work.out && (best < 0 || bestEffect != Deny) {
-		top := args.work.top()
-		d.by(Deny, From{top.rule.Source, top.rule.Origin}, top.rule.String(),
-			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", maxWork, top))
+	if most, out := d.work.Out(); out && (best < 0 || bestEffect != Deny) {
+		r := &p.rules[most]
+		d.by(Deny, From{r.Source, r.Origin}, r.String(),
+			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", match.MaxWork, r.tookMost()))
 		return
 	}
 	if best < 0 {
@@ -357,10 +359,10 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 		b.WriteString(" says ")
 		b.WriteString(r.Effect.String())
 	}
-	if bestTruth == unsure {
+	if bestTruth == match.Unsure {
 		b.WriteString(", and that it does not speak of this call cannot be told from its words")
-		if args.work.projectOut && r.Source == SourceProject {
-			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", maxProjectWork, args.work.mostProject)
+		if most, out := d.work.ProjectOut(); out && r.Source == SourceProject {
+			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", match.MaxProjectWork, p.rules[most].tookMost())
 		}
 	}
 	if r.Why != "" {
@@ -370,15 +372,32 @@ func (p *Policy) ruled(d *Decision, args *arguments, least Effect) {
 	d.reason = b.String()
 }
 
+// candidates calls try with every rule that could speak of the call; p.mu is
+// held. One can come twice.
+func (p *Policy) candidates(d *Decision, args *match.Arguments, try func(int, *Rule)) {
+	begin := func(i int) { d.work.Begin(i, p.rules[i].Source == SourceProject) }
+	for _, of := range []string{d.entry.Name, AnyTool} {
+		p.index.Find(of, args, begin, func(i int) {
+			begin(i)
+			try(i, &p.rules[i])
+		})
+	}
+	d.work.End()
+}
+
+func (r *Rule) tookMost() string {
+	return fmt.Sprintf("most for the %s rule %.300q (%s)", r.Source, r, r.Origin)
+}
+
 // outgrown reports whether a remembered answer would have spoken of the call if
 // the tool had not come to ask for another secret.
-func (p *Policy) outgrown(r *Rule, d *Decision, args *arguments) bool {
+func (p *Policy) outgrown(r *Rule, d *Decision, args *match.Arguments) bool {
 	if r.Effect != Allow || r.Bound.Module == "" || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Bound, d.entry) {
 		return false
 	}
 	before := *r
 	before.Secrets = d.secretNames()
-	return before.matches(d, args) == yes
+	return before.matches(d, args) == match.Yes
 }
 
 // maxDeciding is how many rules that decide the same are named.
@@ -405,7 +424,7 @@ func rank(s Source) int {
 func (p *Policy) holds(b *Binding, e *tool.Entry) bool {
 	now, ok := p.bindings.Load(e)
 	if !ok {
-		now, _ = p.bindings.LoadOrStore(e, Bind(e))
+		now, _ = p.bindings.LoadOrStore(e, bind(e))
 	}
 	return b.changed(now.(Binding)) == nil
 }
@@ -440,17 +459,17 @@ func (p *Policy) byRisk(d *Decision) {
 // Hides reports whether no call of a tool by this caller can come to anything,
 // whatever its arguments: such a tool need not be shown.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
-	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, work: newWork(), risk: RiskOf(entry.Capabilities)}
+	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, work: match.NewWork(), risk: RiskOf(entry.Capabilities)}
 	if len(p.bounded(&d)) > 0 {
 		return true
 	}
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	for _, of := range []string{entry.Name, AnyTool} {
-		for _, i := range p.index.plain[of] {
+		for _, i := range p.index.Plain(of) {
 			r := &p.rules[i]
 			if r.Effect == Deny && len(r.Where) == 0 && r.After == 0 && r.Turn == 0 && (r.Bound.Module == "" || p.holds(&r.Bound, entry)) &&
-				r.matches(&d, d.args()) == yes {
+				r.matches(&d, d.args()) == match.Yes {
 				return true
 			}
 		}
@@ -481,15 +500,17 @@ func (d Decision) rememberable() error {
 	case d.policy.tier == TierNone:
 		return errors.New("an answer for a command holds once: nothing confines the command yet")
 	}
-	text, _ := d.args().str(d.entry.Capabilities.Exec)
-	if line := parseCommand(text); !line.literal {
+	text, _ := d.args().Text(d.entry.Capabilities.Exec)
+	line := command.Parse(text)
+	switch {
+	case !line.Literal:
 		return errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
-	} else if RunsOthers(line.commands[0]) {
-		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.commands[0][0])
-	} else if d.danger != "" {
+	case command.RunsOthers(line.Commands[0]):
+		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.Commands[0][0])
+	case d.danger != "":
 		return fmt.Errorf("an answer for this command holds once: %s", d.danger)
-	} else if written(line.commands[0][0]) {
-		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.commands[0][0])
+	case command.Written(line.Commands[0][0]):
+		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.Commands[0][0])
 	}
 	return nil
 }
@@ -552,7 +573,7 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 	if err := d.rememberable(); err != nil {
 		return Rule{}, err
 	}
-	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Bound: Bind(d.entry), Source: SourceUser}
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Bound: bind(d.entry), Source: SourceUser}
 	switch {
 	case scope == ScopeTurn && d.call.Turn > 0:
 		r.Turn, r.Source = d.call.Turn, SourceSession
@@ -565,12 +586,16 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 		return Rule{}, fmt.Errorf("an answer of scope %q makes no rule here", scope)
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
-		text, _ := d.args().str(arg)
-		c, err := literalCommand(arg, parseCommand(text).commands[0])
+		text, _ := d.args().Text(arg)
+		words, err := command.Quote(command.Parse(text).Commands[0])
 		if err != nil {
 			return Rule{}, err
 		}
-		r.Where = []Condition{c}
+		c, err := match.NewCondition(match.Words, arg, words, false)
+		if err != nil {
+			return Rule{}, err
+		}
+		r.Where = []match.Condition{c}
 	}
 	return r, nil
 }
@@ -579,7 +604,7 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 func (p *Policy) Add(r Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.index.add(len(p.rules), &r)
+	p.index.Add(len(p.rules), r.Tool, r.Where)
 	p.rules = append(p.rules, r)
 }
 
@@ -592,7 +617,7 @@ func (d Decision) newGrant() (Grant, error) {
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked
 		for _, s := range d.reads {
-			g.paths.readable = append(g.paths.readable, s.path)
+			g.opened = append(g.opened, s.path)
 		}
 		for _, m := range p.mounts {
 			m.Write = m.Write && caps.Files == tool.FilesWrite
@@ -601,20 +626,17 @@ func (d Decision) newGrant() (Grant, error) {
 	}
 	if caps.Network == tool.NetworkHTTP {
 		g.network = p.network
-		if g.network == nil {
-			g.network = NewNetwork(nil) // whose denials say what would open it
-		}
 	}
 	if caps.Exec != "" {
 		args := d.args()
-		command, ok := args.str(caps.Exec)
+		command, ok := args.Text(caps.Exec)
 		if !ok || command == "" {
 			return Grant{}, fmt.Errorf("grant %s: the argument %q holds no command", d.entry.Name, caps.Exec)
 		}
 		g.execDigest = execDigest(bashArgv(command), d.call.Cwd)
 		g.mayExec = true
 		timeout := p.limits.ExecTimeout
-		if raw, ok := args.get(caps.ExecTimeout); ok && string(raw) != "null" {
+		if raw, ok := args.Get(caps.ExecTimeout); ok && string(raw) != "null" {
 			seconds, err := strconv.ParseFloat(string(raw), 64)
 			if err != nil || seconds < 1 || seconds != math.Trunc(seconds) {
 				return Grant{}, fmt.Errorf("grant %s: %s is %.40s; it is a whole number of seconds, at least 1", d.entry.Name, caps.ExecTimeout, raw)

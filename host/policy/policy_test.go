@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -521,25 +523,25 @@ func TestTheRuleThatIsOfferedAllowsTheCall(t *testing.T) {
 func TestParseRule(t *testing.T) {
 	type want struct {
 		tool, arg string
-		kind      Kind
+		kind      match.Kind
 		value     string
 	}
 	for text, want := range map[string]want{
 		"ls":                                {tool: "ls"},
-		"bash(command=make test)":           {"bash", "command", Is, "make test"},
-		"bash(command=)":                    {"bash", "command", Is, ""},
-		"bash(command=f(x)=(y))":            {"bash", "command", Is, "f(x)=(y)"},
-		"bash(command= a\n)":                {"bash", "command", Is, " a\n"},
-		"bash(command=path:/a)":             {"bash", "command", Is, "path:/a"},
-		"bash(command=')":                   {"bash", "command", Is, "'"},
-		"file_write(path:path=/work/**)":    {"file_write", "path", Path, "/work/**"},
-		"bash(words:command=ls ...)":        {"bash", "command", Words, "ls ..."},
-		"fetch(host:url=*.example.com)":     {"fetch", "url", Hostname, "*.example.com"},
-		"edit(path:/edits/*/path=/work/**)": {"edit", "/edits/*/path", Path, "/work/**"},
-		"grep(maximum:max_results=100)":     {"grep", "max_results", Maximum, "100"},
-		`grep(one_of:pattern=["a","b"])`:    {"grep", "pattern", OneOf, `["a","b"]`},
-		"grep(pattern:pattern=[a-z]+)":      {"grep", "pattern", Pattern, "[a-z]+"},
-		"grep(!pattern:pattern=[a-z]+)":     {"grep", "pattern", Pattern, "[a-z]+"},
+		"bash(command=make test)":           {"bash", "command", match.Is, "make test"},
+		"bash(command=)":                    {"bash", "command", match.Is, ""},
+		"bash(command=f(x)=(y))":            {"bash", "command", match.Is, "f(x)=(y)"},
+		"bash(command= a\n)":                {"bash", "command", match.Is, " a\n"},
+		"bash(command=path:/a)":             {"bash", "command", match.Is, "path:/a"},
+		"bash(command=')":                   {"bash", "command", match.Is, "'"},
+		"file_write(path:path=/work/**)":    {"file_write", "path", match.Path, "/work/**"},
+		"bash(words:command=ls ...)":        {"bash", "command", match.Words, "ls ..."},
+		"fetch(host:url=*.example.com)":     {"fetch", "url", match.Hostname, "*.example.com"},
+		"edit(path:/edits/*/path=/work/**)": {"edit", "/edits/*/path", match.Path, "/work/**"},
+		"grep(maximum:max_results=100)":     {"grep", "max_results", match.Maximum, "100"},
+		`grep(one_of:pattern=["a","b"])`:    {"grep", "pattern", match.OneOf, `["a","b"]`},
+		"grep(pattern:pattern=[a-z]+)":      {"grep", "pattern", match.Pattern, "[a-z]+"},
+		"grep(!pattern:pattern=[a-z]+)":     {"grep", "pattern", match.Pattern, "[a-z]+"},
 		"":                                  {},
 		" ls":                               {},
 		"ls ":                               {},
@@ -579,7 +581,7 @@ func TestParseRule(t *testing.T) {
 			continue
 		}
 		if got.Tool != want.tool || got.Effect != Allow || got.Source != "" || got.Bound != (Binding{}) || (len(got.Where) == 1) != (want.arg != "") ||
-			want.arg != "" && (got.Where[0].arg != want.arg || got.Where[0].kind != want.kind || got.Where[0].value != want.value) {
+			want.arg != "" && (got.Where[0].Arg() != want.arg || got.Where[0].Kind() != want.kind || got.Where[0].Value() != want.value) {
 			t.Errorf("%q is %+v", text, got)
 		}
 		if got.String() != text {
@@ -605,12 +607,12 @@ func FuzzParseRule(f *testing.F) {
 		if arg == "" || len(arg) > 256 || strings.ContainsAny(arg, "=:!/") {
 			return
 		}
-		c, err := NewCondition(Is, arg, value, false)
+		c, err := match.NewCondition(match.Is, arg, value, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := Rule{Effect: Allow, Tool: "t", Where: []Condition{c}}
-		if got, err := ParseRule(r.String()); err != nil || len(got.Where) != 1 || got.Where[0].arg != arg || got.Where[0].value != value {
+		r := Rule{Effect: Allow, Tool: "t", Where: []match.Condition{c}}
+		if got, err := ParseRule(r.String()); err != nil || len(got.Where) != 1 || got.Where[0].Arg() != arg || got.Where[0].Value() != value {
 			t.Errorf("%+v became %+v, %v", r, got, err)
 		}
 	})
@@ -631,11 +633,11 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 				Bound: Binding{Module: pick("", "", "builtin", "sha256:d1")}, Source: SourceFlag,
 			}
 			if arg := pick("", "", "command", "path", "timeout_seconds"); arg != "" {
-				c, err := NewCondition(Is, arg, pick(values...), false)
+				c, err := match.NewCondition(match.Is, arg, pick(values...), false)
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.Where = []Condition{c}
+				r.Where = []match.Condition{c}
 			}
 			rules = append(rules, r)
 		}
@@ -658,24 +660,24 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 
 		// The same again in the plainest words.
 		speaks := func(r Rule) bool {
-			if r.Tool != e.Name || r.Bound.Module != "" && r.Bound.Module != ModuleID(e.Module) {
+			if r.Tool != e.Name || r.Bound.Module != "" && r.Bound.Module != moduleID(e.Module) {
 				return false
 			}
 			if len(r.Where) == 0 {
 				return true
 			}
-			switch v := args[r.Where[0].arg].(type) {
+			switch v := args[r.Where[0].Arg()].(type) {
 			case string:
-				return v == r.Where[0].value
+				return v == r.Where[0].Value()
 			case json.RawMessage:
-				return string(v) == r.Where[0].value
+				return string(v) == r.Where[0].Value()
 			}
 			return false
 		}
 		denied, named := false, false
 		for _, r := range rules {
 			denied = denied || r.Effect == Deny && speaks(r)
-			named = named || r.Effect == Allow && len(r.Where) == 1 && r.Where[0].arg == e.Capabilities.Exec && speaks(r)
+			named = named || r.Effect == Allow && len(r.Where) == 1 && r.Where[0].Arg() == e.Capabilities.Exec && speaks(r)
 		}
 		if denied != (d.Effect() == Deny) {
 			t.Fatalf("%s for %s of %s with %+v", d.Effect(), data, e.Name, rules)
@@ -721,8 +723,6 @@ func TestDecisionsWhileRulesAreAdded(t *testing.T) {
 	}
 }
 
-// BenchmarkDecide: 500 rules that all speak of the called tool and of an
-// argument, of which none is about this call. Target: under 5 µs.
 func TestAQuestionNamesFilesAndHosts(t *testing.T) {
 	writer := entry(t, "w", writes)
 	writer.Content = &tool.Content{Path: "path"}
@@ -739,17 +739,13 @@ func TestAQuestionNamesFilesAndHosts(t *testing.T) {
 			t.Errorf("%s: paths %q, network %q", args, q.Paths, q.Network)
 		}
 	}
-	rule, err := ParseNetRule(Allow, "api.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
 	talker := entry(t, "n", tool.Capabilities{Network: tool.NetworkHTTP})
 	for _, c := range []struct {
-		network *Network
+		network *network.Network
 		want    []string
 	}{
-		{NewNetwork([]NetRule{rule}), []string{"api.example.com"}},
-		{NewNetwork(nil), []string{"nobody: no rule allows a host"}},
+		{networkOf(t, "api.example.com"), []string{"api.example.com"}},
+		{network.New(nil), []string{"nobody: no rule allows a host"}},
 		{nil, []string{"nobody: no rule allows a host"}},
 	} {
 		q := New(Options{Network: c.network}).Decide(call("n", `{}`), talker, Facts{}).Question()
@@ -759,6 +755,8 @@ func TestAQuestionNamesFilesAndHosts(t *testing.T) {
 	}
 }
 
+// BenchmarkDecide: 500 rules that all speak of the called tool and of an
+// argument, of which none is about this call. Target: under 5 µs.
 func BenchmarkDecide(b *testing.B) {
 	for name, c := range map[string]struct {
 		rule, args string

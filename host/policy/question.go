@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -24,7 +25,7 @@ type Question struct {
 	// clean, as far as words can tell. Whoever shows them looks where they lead.
 	Paths []string
 	// Network is the rules about whom the call could reach, as in
-	// [Network.Rules]; nil unless the tool asks for the network.
+	// [network.Network.Rules]; nil unless the tool asks for the network.
 	Network []string
 	// Secrets are those whose placeholders the tool would get; never a value.
 	Secrets []tool.Secret
@@ -45,9 +46,9 @@ type Question struct {
 // exists.
 const Unconfined = "bash is not confined yet: this command runs with all your rights, on all your files, with the network"
 
-// Exfiltrates is the warning that goes with every tool that reaches the
+// exfiltrates is the warning that goes with every tool that reaches the
 // network.
-const Exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
+const exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
 
 // Warn adds something that the person should know.
 func (q *Question) Warn(what string) {
@@ -64,14 +65,14 @@ func (d Decision) Question() Question {
 		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(), Module: d.entry.Module.Digest,
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
-		q.Command, _ = d.args().str(arg)
-		q.Says, _ = d.args().str("description")
+		q.Command, _ = d.args().Text(arg)
+		q.Says, _ = d.args().Text("description")
 		if d.policy != nil && d.policy.tier == TierNone {
 			q.Warning = Unconfined
 		}
 	}
 	if q.Warning == "" && d.entry.Capabilities.Network != tool.NetworkNone {
-		q.Warning = Exfiltrates
+		q.Warning = exfiltrates
 	}
 	q.Warn(d.warning())
 	q.Paths, q.Network = d.paths(), d.reaches()
@@ -93,7 +94,7 @@ func (d Decision) Question() Question {
 func (d Decision) paths() (names []string) {
 	for _, f := range PathArgs(d.call, d.entry) {
 		// What is no path the tool will say.
-		if name, _ := cleanPath(f.Named, d.call.Cwd); name != "" && !slices.Contains(names, name) {
+		if name, _ := paths.Clean(f.Named, d.call.Cwd); name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -114,7 +115,7 @@ func (d Decision) reaches() []string {
 func (d Decision) changes() []Change {
 	var out []Change
 	for _, r := range d.stale {
-		out = append(out, Change{r.String(), r.Bound, Bind(d.entry)})
+		out = append(out, Change{r.String(), r.Bound, bind(d.entry)})
 	}
 	return out
 }

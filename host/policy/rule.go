@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -47,7 +49,7 @@ type Rule struct {
 	// Except are tools that a rule for AnyTool does not speak of.
 	Except []string
 	// Where narrows the rule to calls for which all of it holds. Empty: any.
-	Where []Condition
+	Where []match.Condition
 	// Risks and Callers narrow it to those. Empty: any.
 	Risks   []Risk
 	Callers []tool.Caller
@@ -91,7 +93,7 @@ func (r Rule) String() string {
 // with stands between a rule and the secrets that it allows.
 const with = " with "
 
-// ParseRule reads TOOL or TOOL(CONDITION), see [ParseCondition], either with
+// ParseRule reads TOOL or TOOL(CONDITION), see [match.ParseCondition], either with
 // " with NAME,NAME" behind it for the secrets that are allowed too. The value
 // goes to the last parenthesis. The rule allows.
 func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
@@ -131,11 +133,11 @@ func parseRule(s string, effect Effect) (Rule, error) {
 	if !ok {
 		return Rule{}, fmt.Errorf("rule %q: want 'TOOL(ARGUMENT=VALUE)', for example 'bash(command=make test)'", s)
 	}
-	c, err := ParseCondition(inner)
+	c, err := match.ParseCondition(inner)
 	if err != nil {
 		return Rule{}, fmt.Errorf("rule %q: %w", s, err)
 	}
-	r.Where = []Condition{c}
+	r.Where = []match.Condition{c}
 	return r, r.Check()
 }
 
@@ -155,11 +157,11 @@ func (r Rule) Check() error {
 		return errors.New("a rule that allows names its tool: none allows them all")
 	}
 	for _, c := range r.Where {
-		if c.arg == "" {
+		if c.Arg() == "" {
 			return fmt.Errorf("rule %s: a condition says nothing", r)
 		}
-		if c.kind == Words && !c.not && RunsOthers(c.words.words) && (c.words.more || slices.Contains(c.words.any, true)) {
-			return fmt.Errorf("rule %s: %s runs what its arguments say, so a rule for any of them allows everything; write the words to the letter", r, c.words.words[0])
+		if words := c.Words(); c.Kind() == match.Words && !c.Not() && command.RunsOthers(words.Words()) && !words.Exact() {
+			return fmt.Errorf("rule %s: %s runs what its arguments say, so a rule for any of them allows everything; write the words to the letter", r, words.Words()[0])
 		}
 	}
 	return nil
@@ -219,15 +221,15 @@ func joined[T any](list []T, words func(T) string) string {
 func (r *Rule) remembered() bool { return r.Effect == Allow && r.Source != SourceFlag }
 
 // matches reports whether the rule speaks of the call that is decided, and counts.
-func (r *Rule) matches(d *Decision, args *arguments) truth {
+func (r *Rule) matches(d *Decision, args *match.Arguments) match.Truth {
 	if r.Effect == Allow && d.entry.Capabilities.Exec != "" && r.Tool == d.entry.Name && !r.mayStart(d.policy, d.entry) {
-		return no
+		return match.No
 	}
 	return r.speaks(d, args)
 }
 
 // speaks reports whether the rule speaks of the call that is decided.
-func (r *Rule) speaks(d *Decision, args *arguments) truth {
+func (r *Rule) speaks(d *Decision, args *match.Arguments) match.Truth {
 	call, e := &d.call, d.entry
 	switch {
 	case r.Tool != e.Name && r.Tool != AnyTool,
@@ -237,17 +239,17 @@ func (r *Rule) speaks(d *Decision, args *arguments) truth {
 		r.After > 0 && d.facts.Earlier < r.After,
 		r.Turn > 0 && call.Turn != r.Turn,
 		r.Project != "" && r.Project != d.policy.project:
-		return no
+		return match.No
 	case r.Effect == Allow && (!r.Source.mayAllow() && r.Source != "" || r.Tool == AnyTool):
-		return no
+		return match.No
 	}
 	if r.Effect == Allow && !r.allowsSecrets(e.Capabilities.Secrets) {
-		return no
+		return match.No
 	}
-	out := yes
+	out := match.Yes
 	for i := range r.Where {
-		if out = min(out, r.Where[i].holds(args, r.Effect == Allow)); out == no {
-			return no
+		if out = min(out, r.Where[i].Holds(args, r.Effect == Allow)); out == match.No {
+			return match.No
 		}
 	}
 	return out
@@ -256,7 +258,7 @@ func (r *Rule) speaks(d *Decision, args *arguments) truth {
 // exact: the rule was given for this run and is the command in that argument to
 // the letter.
 func (r *Rule) exact(arg string) bool {
-	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c Condition) bool { return c.arg == arg && c.kind == Is && !c.not })
+	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == arg && c.Kind() == match.Is && !c.Not() })
 }
 
 // mayStart: whoever allows a tool that starts processes says which command. As
@@ -265,18 +267,22 @@ func (r *Rule) exact(arg string) bool {
 func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 	named := false
 	for _, c := range r.Where {
-		if c.arg != e.Capabilities.Exec || c.not || c.kind != Is && c.kind != Words {
+		if c.Arg() != e.Capabilities.Exec || c.Not() || c.Kind() != match.Is && c.Kind() != match.Words {
 			continue
 		}
 		named = true
 		if !r.remembered() {
 			continue
 		}
-		line := parseCommand(c.value)
-		if c.kind == Words {
-			line = commandLine{[][]string{c.words.words}, true}
+		words := c.Words().Words()
+		if c.Kind() == match.Is {
+			line := command.Parse(c.Value())
+			if !line.Literal {
+				return false
+			}
+			words = line.Commands[0]
 		}
-		if !line.plain() || written(line.commands[0][0]) {
+		if command.RunsOthers(words) || command.Written(words[0]) {
 			return false
 		}
 	}
@@ -292,9 +298,9 @@ func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
 	return !slices.ContainsFunc(asked, func(s tool.Secret) bool { return !slices.Contains(allowed, s.Name) })
 }
 
-// ModuleID is what a rule is bound to: "builtin", or the digest of a module
+// moduleID is what a rule is bound to: "builtin", or the digest of a module
 // that came from elsewhere.
-func ModuleID(m *tool.Module) string {
+func moduleID(m *tool.Module) string {
 	if m.Origin == tool.OriginBuiltin {
 		return string(tool.OriginBuiltin)
 	}
@@ -304,36 +310,38 @@ func ModuleID(m *tool.Module) string {
 // Examples checks calls that a rule says it is about, and calls that it says it
 // is not about, each the arguments of one as JSON. They belong to the rule, so
 // that whoever changes it is told what else changes.
-func (r Rule) Examples(match, notMatch []string) error {
-	paid := newWork()
-	paid.begin(&r)
-	try := func(text string) (truth, error) {
+func (r Rule) Examples(fit, unfit []string) error {
+	paid := match.NewWork()
+	paid.Begin(0, r.Source == SourceProject)
+	try := func(text string) (match.Truth, error) {
 		args := json.RawMessage(text)
 		var object map[string]json.RawMessage
 		if err := json.Unmarshal(args, &object); err != nil || object == nil {
-			return no, fmt.Errorf("rule %s: the example %.200q is not a JSON object of arguments", r, text)
+			return match.No, fmt.Errorf("rule %s: the example %.200q is not a JSON object of arguments", r, text)
 		}
-		a := &arguments{raw: args, cwd: "/", work: paid}
-		out := yes
+		a := match.NewArguments(args, "/", paid)
+		out := match.Yes
 		for i := range r.Where {
-			out = min(out, r.Where[i].holds(a, r.Effect == Allow))
+			out = min(out, r.Where[i].Holds(a, r.Effect == Allow))
 		}
-		if paid.out || paid.projectOut {
-			return no, fmt.Errorf("rule %s: its examples take too much work to check: make them, or its conditions, fewer or simpler", r)
+		_, wholeOut := paid.Out()
+		_, shareOut := paid.ProjectOut()
+		if wholeOut || shareOut {
+			return match.No, fmt.Errorf("rule %s: its examples take too much work to check: make them, or its conditions, fewer or simpler", r)
 		}
 		return out, nil
 	}
-	for _, text := range match {
+	for _, text := range fit {
 		if t, err := try(text); err != nil {
 			return err
-		} else if t != yes {
+		} else if t != match.Yes {
 			return fmt.Errorf("rule %s: it does not match its example %s", r, text)
 		}
 	}
-	for _, text := range notMatch {
+	for _, text := range unfit {
 		if t, err := try(text); err != nil {
 			return err
-		} else if t == yes {
+		} else if t == match.Yes {
 			return fmt.Errorf("rule %s: it matches %s, which it says that it does not", r, text)
 		}
 	}

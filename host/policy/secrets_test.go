@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -113,23 +114,23 @@ func TestAGrantNamesItsSecrets(t *testing.T) {
 }
 
 func TestParseRuleWithSecrets(t *testing.T) {
-	is := func(kind Kind, value string) []Condition {
-		c, err := NewCondition(kind, "a", value, false)
+	is := func(kind match.Kind, value string) []match.Condition {
+		c, err := match.NewCondition(kind, "a", value, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []Condition{c}
+		return []match.Condition{c}
 	}
 	for text, want := range map[string]Rule{
 		"t with A":                       {Tool: "t", Secrets: "A", Effect: Allow},
 		"t with A,B_2,c-d":               {Tool: "t", Secrets: "A,B_2,c-d", Effect: Allow},
-		"t(a=b) with A":                  {Tool: "t", Where: is(Is, "b"), Secrets: "A", Effect: Allow},
-		"t(a=b) with (c) with A":         {Tool: "t", Where: is(Is, "b) with (c"), Secrets: "A", Effect: Allow},
-		"t(a=b with A)":                  {Tool: "t", Where: is(Is, "b with A"), Effect: Allow},
-		"t(a= with )":                    {Tool: "t", Where: is(Is, " with "), Effect: Allow},
-		"t(path:a=/x/**) with A":         {Tool: "t", Where: is(Path, "/x/**"), Secrets: "A", Effect: Allow},
-		"t(host:a=*.example.com) with A": {Tool: "t", Where: is(Hostname, "*.example.com"), Secrets: "A", Effect: Allow},
-		"t(words:a=ls ...) with A,B":     {Tool: "t", Where: is(Words, "ls ..."), Secrets: "A,B", Effect: Allow},
+		"t(a=b) with A":                  {Tool: "t", Where: is(match.Is, "b"), Secrets: "A", Effect: Allow},
+		"t(a=b) with (c) with A":         {Tool: "t", Where: is(match.Is, "b) with (c"), Secrets: "A", Effect: Allow},
+		"t(a=b with A)":                  {Tool: "t", Where: is(match.Is, "b with A"), Effect: Allow},
+		"t(a= with )":                    {Tool: "t", Where: is(match.Is, " with "), Effect: Allow},
+		"t(path:a=/x/**) with A":         {Tool: "t", Where: is(match.Path, "/x/**"), Secrets: "A", Effect: Allow},
+		"t(host:a=*.example.com) with A": {Tool: "t", Where: is(match.Hostname, "*.example.com"), Secrets: "A", Effect: Allow},
+		"t(words:a=ls ...) with A,B":     {Tool: "t", Where: is(match.Words, "ls ..."), Secrets: "A,B", Effect: Allow},
 	} {
 		got, err := ParseRule(text)
 		if err != nil || !reflect.DeepEqual(got, want) || got.String() != text {

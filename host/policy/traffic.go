@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -42,7 +43,7 @@ func (t *traffic) to(host string) *tool.Traffic {
 // TakeRequest allows one HTTP request of so many bytes, its URL and headers
 // among them, to a host that was decided on. Each redirect is a request. The
 // account holds for the call, so copies of the grant share it.
-func (g Grant) TakeRequest(d NetDecision, bytes int64) error {
+func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 	switch {
 	case g.g == nil:
 		return ErrNoGrant
@@ -69,7 +70,7 @@ func (g Grant) TakeRequest(d NetDecision, bytes int64) error {
 }
 
 // NoteReceived counts what came back.
-func (g Grant) NoteReceived(d NetDecision, bytes int64) {
+func (g Grant) NoteReceived(d network.Decision, bytes int64) {
 	if g.g != nil {
 		g.g.traffic.mu.Lock()
 		defer g.g.traffic.mu.Unlock()
@@ -78,7 +79,7 @@ func (g Grant) NoteReceived(d NetDecision, bytes int64) {
 }
 
 // NoteRefused counts a host that was asked for in vain.
-func (g Grant) NoteRefused(d NetDecision) {
+func (g Grant) NoteRefused(d network.Decision) {
 	if g.g != nil {
 		g.g.traffic.mu.Lock()
 		defer g.g.traffic.mu.Unlock()

@@ -1,14 +1,9 @@
 package policy
 
 import (
-	"context"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -88,30 +83,6 @@ func quoteJSON(s string) string {
 	return b.String() + `"`
 }
 
-// What a rule takes for the words of a command is what bash makes of it.
-func TestLiteralWordsAreWhatBashSees(t *testing.T) {
-	for _, command := range []string{
-		"echo a b", `echo "a b" c`, `echo 'x y'z"w"`, `echo a\ b`, `echo \*`, `echo a\"b`, `echo ''`, "echo  a   b ", "echo a,b:c/d.e-f_g", "echo a=b", `echo a\\b`,
-		"echo @ % + a@b", "echo é", `echo "a"'b'`, "echo a~b", "echo -- -n",
-		"echo a#b", "echo =id", "echo %1", "echo a$ $ b", `echo \~ '~' \$x`, "echo a \\\n b", "echo a\\\nb", "echo \"a\\\nb\"", "ec\\\nho a", "echo a\u0085b a\u00a0b a\u2028b", "echo 'a\nb'", "echo --x=y",
-	} {
-		line := parseCommand(command)
-		if !line.literal {
-			t.Errorf("%q is not literal", command)
-			continue
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		out, err := exec.CommandContext(ctx, "bash", "-c", `echo() { printf '%s\0' "$@"; }; `+command).Output()
-		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := strings.Join(line.commands[0][1:], "\x00") + "\x00"; string(out) != want {
-			t.Errorf("%q: bash sees %q, a rule %q", command, out, want)
-		}
-	}
-}
-
 // Interpreters and wrappers are never remembered, by whatever name they go.
 func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 	for _, command := range []string{
@@ -167,46 +138,6 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 	}
 }
 
-// P17: what stars stand for, case, slashes and dots.
-func TestPathPatterns(t *testing.T) {
-	for pattern, c := range map[string]struct{ yes, no string }{
-		"/work":         {"/work", "/ /work/a /WORK /workx /wor"},
-		"/work/*":       {"/work/a /work/.b /work/[x]", "/work /work/a/b /work/ /x"},
-		"/work/**":      {"/work /work/a /work/a/b/c", "/ /workx /Work/a /x/work/a"},
-		"/work/**/b":    {"/work/b /work/a/b /work/a/c/b", "/work /work/a /work/b/c /work/xb"},
-		"/work/*.go":    {"/work/a.go /work/.go /work/a.b.go", "/work/a.goo /work/x/a.go /work/go"},
-		"/work/a*b*c":   {"/work/abc /work/axxbyyc /work/abbcc", "/work/ab /work/acb /work/a/b/c"},
-		"/**":           {"/ /a /a/b", ""},
-		"/*":            {"/a", "/ /a/b"},
-		"/":             {"/", "/a"},
-		"/**/x/**":      {"/x /a/x /x/b /a/b/x/c/d", "/ /a /xx"},
-		"/work/é":       {"/work/é", "/work/e"},
-		"/home/*/src/*": {"/home/a/src/b", "/home/src/b /home/a/b/src/c"},
-	} {
-		p, err := parsePathPattern(pattern)
-		if err != nil {
-			t.Errorf("%s: %v", pattern, err)
-			continue
-		}
-		for _, name := range strings.Fields(c.yes) {
-			if !p.match(strings.TrimSuffix(name, "/")) {
-				t.Errorf("%s does not match %s", pattern, name)
-			}
-		}
-		for _, name := range strings.Fields(c.no) {
-			if name != "/work/" && p.match(name) {
-				t.Errorf("%s matches %s", pattern, name)
-			}
-		}
-	}
-	for _, pattern := range []string{"", "work", "./work", "~/work", "/work/", "/work//a", "/work/../etc", "/work/./a", "/..", "/work/a**", "/work/**a", "/a\x00b", "\xff", "//", "C:",
-		"/work/[id]", "/work/sr[ac]/**", "/work/{a,b}", "/work/a?", `/work/\*`, strings.Repeat("/a", 5000)} {
-		if p, err := parsePathPattern(pattern); err == nil {
-			t.Errorf("%.40q is the pattern %v", pattern, p)
-		}
-	}
-}
-
 func TestPathsOfArguments(t *testing.T) {
 	inside := rule(t, "w(path:path=/work/src/**)", SourceUser)
 	secret := deny(rule(t, "w(path:path=/work/secret/**)", SourceUser))
@@ -236,76 +167,6 @@ func TestPathsOfArguments(t *testing.T) {
 			t.Errorf("%s: %s, want %s", list, d.Effect(), want)
 		}
 	}
-}
-
-// FuzzCommand: the short way through a plain command says what the parser says,
-// and what is literal parses again as itself.
-func FuzzCommand(f *testing.F) {
-	for _, s := range []string{"ls -l", "time ls", "a b/c:d", "export X", "ls $X", "a 'b c' \"d\"", "let a", "! a", "function f", "in x", "a\\b", "~ x", "a{b,c}"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, command string) {
-		if words, ok := simpleWords(command); ok {
-			file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(command), "")
-			if err != nil || len(file.Stmts) != 1 {
-				t.Fatalf("%q: %v", command, err)
-			}
-			c, isCall := file.Stmts[0].Cmd.(*syntax.CallExpr)
-			if !isCall {
-				t.Fatalf("%q is %T", command, file.Stmts[0].Cmd)
-			}
-			if slow, all := literalWords(c.Args); !all || !slices.Equal(slow, words) || len(c.Assigns) > 0 {
-				t.Fatalf("%q is %q, and %q by the parser", command, words, slow)
-			}
-		}
-		line := parseCommand(command)
-		if !line.literal {
-			return
-		}
-		if c, err := literalCommand("command", line.commands[0]); err == nil {
-			if again := parseCommand(c.value); !again.literal && c.words.match(line.commands[0], false) && !strings.ContainsAny(c.value, `$"\!^*`) {
-				t.Fatalf("%q became %q, which is not literal", command, c.value)
-			}
-			if !c.words.match(line.commands[0], false) || c.words.more || slices.Contains(c.words.any, true) {
-				t.Fatalf("%q became %q", command, c.value)
-			}
-		}
-	})
-}
-
-// FuzzPathPattern: a pattern that parses matches itself without its stars, and
-// never a path outside of its literal beginning.
-func FuzzPathPattern(f *testing.F) {
-	for _, s := range []string{"/a/**", "/a/*/b", "/", "/**/x", "/a/b*c"} {
-		f.Add(s, "/a/b/c")
-	}
-	f.Fuzz(func(t *testing.T, pattern, arg string) {
-		p, err := parsePathPattern(pattern)
-		if err != nil {
-			return
-		}
-		name, sure := cleanPath(arg, "/work")
-		if name == "" || !sure {
-			return
-		}
-		if p.match(name) && p.literal != "" && name != p.literal && !strings.HasPrefix(name, p.literal+"/") {
-			t.Errorf("%q matches %q", pattern, name)
-		}
-		if plain := strings.NewReplacer("/**", "", "*", "x").Replace(pattern); plain != "" && !p.match(plain) {
-			t.Errorf("%q does not match %q", pattern, plain)
-		}
-		x := newIndex()
-		c, err := NewCondition(Path, "path", pattern, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		x.add(0, &Rule{Tool: "t", Where: []Condition{c}})
-		found := false
-		x.find("t", &arguments{raw: []byte(`{"path":` + quoteJSON(name) + `}`), cwd: "/", work: newWork()}, func(int) {}, func(int) { found = true })
-		if p.match(name) && !found {
-			t.Errorf("%q matches %q, and the index does not find it", pattern, name)
-		}
-	})
 }
 
 // Callers, risks and numbers of calls narrow a rule, and deny wins.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -123,14 +124,14 @@ func TestModulesThatAreNotAdmitted(t *testing.T) {
 				return // the manifest is read without compiling
 			}
 			_, err := newBox(t, sandbox.Options{}).Describe(t.Context(), mod)
-			if _, ok := errors.AsType[*sandbox.RefusedError](err); !ok {
+			if _, ok := errors.AsType[*admit.RefusedError](err); !ok {
 				t.Errorf("Describe says %v", err)
 			}
 		})
 	}
 	t.Run("too large", func(t *testing.T) {
 		mod := module(good)
-		mod.Bytes = sandbox.MaxModuleBytes + 1
+		mod.Bytes = admit.MaxBytes + 1
 		mod.Read = func() ([]byte, error) { t.Error("it was read"); return nil, nil }
 		r := granted(t, mod, ask{}).mustRun(t, newBox(t, sandbox.Options{}))
 		failure(t, r, tool.CodeNotAdmitted, tool.ValidationFailed, "limit")

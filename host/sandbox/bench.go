@@ -54,7 +54,7 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
-	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd, Services: l.s.opts.Services, Redact: l.s.opts.Redact}
+	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: l.s.opts.Services, Redact: l.s.opts.Redact}
 	inst := l.s.newInstance(ctx, grant, limits)
 	defer inst.account.Close()
 	if err := inst.openWorld(grant, nil); err != nil {
@@ -66,7 +66,7 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	if err := inst.account.Attach(inst.mod); err != nil {
 		return nil, err
 	}
-	out, toolErr, err := inst.callTool(hostmod.WithCall(ctx, host), call, l.s.opts.Redact)
+	out, toolErr, err := inst.callTool(hostmod.WithWorld(ctx, host), call, l.s.opts.Redact)
 	endErr := host.End(inst.account.Charge)
 	result, err := judge(verdict{ctx: ctx, call: call, limits: limits, inst: inst, host: host, redact: l.s.opts.Redact, out: out, toolErr: toolErr, err: err})
 	err = errors.Join(endErr, err)
@@ -96,8 +96,8 @@ func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Gr
 		if err != nil {
 			break
 		}
-		host := &hostmod.Call{Grant: grant, Cwd: call.Cwd}
-		_, _, err = inst.callTool(hostmod.WithCall(ctx, host), call, s.opts.Redact)
+		host := &hostmod.World{Grant: grant, Cwd: call.Cwd}
+		_, _, err = inst.callTool(hostmod.WithWorld(ctx, host), call, s.opts.Redact)
 		if err = errors.Join(err, host.End(inst.account.Charge)); err != nil {
 			break
 		}

@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -52,7 +54,7 @@ func BenchmarkAdmit(b *testing.B) {
 	each(b, func(b *testing.B, s subject) {
 		b.SetBytes(s.mod.Bytes)
 		for b.Loop() {
-			if err := sandbox.Admit(s.mod); err != nil {
+			if _, err := admit.Check(s.mod); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -61,7 +63,7 @@ func BenchmarkAdmit(b *testing.B) {
 
 // compile loads a module in a sandbox of its own.
 func compile(b *testing.B, mod *tool.Module, dir string) {
-	box := sandbox.New(sandbox.Options{CacheDir: dir, Spawner: helper{}})
+	box := sandbox.New(sandbox.Options{CacheDir: dir, Spawn: jail.RunHelper})
 	if err := sandbox.Load(box, mod); err != nil {
 		b.Fatal(err)
 	}
@@ -73,7 +75,7 @@ func compile(b *testing.B, mod *tool.Module, dir string) {
 // BenchmarkChild is what a child costs that does nothing.
 func BenchmarkChild(b *testing.B) {
 	for b.Loop() {
-		if _, err := (helper{}).Spawn(context.Background(), sandbox.Child{Dir: "/"}); err != nil {
+		if _, err := jail.RunHelper(context.Background(), "/", sandbox.ChildCommand); err != nil {
 			b.Fatal(err)
 		}
 	}

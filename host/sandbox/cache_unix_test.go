@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -27,7 +28,7 @@ import (
 func cached(t *testing.T, dir string, mod *tool.Module) (answer string, compiled int, log string) {
 	t.Helper()
 	logger, said := logBuffer()
-	box := sandbox.New(sandbox.Options{CacheDir: dir, Spawner: helper{}, Logger: logger, Compiling: func(*tool.Module) { compiled++ }})
+	box := sandbox.New(sandbox.Options{CacheDir: dir, Spawn: jail.RunHelper, Logger: logger, Compiling: func(*tool.Module) { compiled++ }})
 	answer = output(t, granted(t, mod, ask{}).mustRun(t, box))
 	if err := box.Close(); err != nil {
 		t.Error(err)
@@ -410,7 +411,7 @@ func TestManyCompileTheSameModule(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				for range 5 {
-					box := sandbox.New(sandbox.Options{CacheDir: dir, Spawner: helper{}})
+					box := sandbox.New(sandbox.Options{CacheDir: dir, Spawn: jail.RunHelper})
 					if r, err := j.run(t.Context(), box); err != nil || r.Err != nil {
 						t.Errorf("Run says %v, %s", err, r.Summary())
 					}

@@ -13,6 +13,7 @@ import (
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
@@ -26,7 +27,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
 
-	host := &hostmod.Call{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact}
+	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact}
 	if report != nil {
 		host.Log = func(level, text string) { report(tool.Progress{Level: level, Message: text}) }
 		host.Progress = func(done uint64, total *uint64, note string) {
@@ -54,7 +55,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 		toolErr *abi.ToolError
 	)
 	if err == nil {
-		out, toolErr, err = inst.callTool(hostmod.WithCall(ctx, host), call, s.opts.Redact)
+		out, toolErr, err = inst.callTool(hostmod.WithWorld(ctx, host), call, s.opts.Redact)
 		inst.returned = err == nil
 		hostErr = host.End(inst.account.Charge)
 	}
@@ -73,7 +74,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 	})
 	hostErr = errors.Join(hostErr, err)
 	if inst != nil && inst.files != nil {
-		result = careful(result, toolErr != nil, inst.files.Refused())
+		result = withRefused(result, toolErr != nil, inst.files.Refused())
 	}
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)
@@ -88,7 +89,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 }
 
 // callTool lowers the arguments of tools#call, runs it and lifts its result.
-func (i *instance) callTool(ctx context.Context, call tool.Call, redact Redactor) (*abi.Output, *abi.ToolError, error) {
+func (i *instance) callTool(ctx context.Context, call tool.Call, known *redact.Redactor) (*abi.Output, *abi.ToolError, error) {
 	ctx = i.context(ctx)
 	defer i.account.Rest() // wherever it ends: lowering runs the guest too
 	alloc, err := abi.AllocatorOf(i.mod, abi.ExportRealloc)
@@ -126,7 +127,7 @@ func (i *instance) callTool(ctx context.Context, call tool.Call, redact Redactor
 		return nil, nil, err
 	}
 	// The post-return function is not called: the instance ends here.
-	return abi.LiftCall(mem, ptr, redact)
+	return abi.LiftCall(mem, ptr, known)
 }
 
 // maxResultDepth is how deep a result may nest. Whoever reads the log has a limit

@@ -16,10 +16,13 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 )
 
-// ChildCommand is the word behind which this program is the process that
-// compiles: whoever makes a Spawner passes what follows it to [CompileChild].
+// ChildCommand is the first argument of the process that compiles: a program that
+// was started with it passes the others to [CompileChild], and does nothing else.
+// See RATIONALE, "Why is a module compiled in another process?"
 const ChildCommand = "compile-child"
 
 // What a child ends with. A program of Go that crashes ends with 2.
@@ -125,7 +128,7 @@ func compileChild(args []string, out io.Writer) int {
 	}
 	var code []byte
 	if err == nil {
-		code, err = os.ReadFile(moduleFile)
+		code, err = os.ReadFile(codecache.ModuleFile)
 	}
 	if err != nil {
 		fmt.Fprintln(out, err)

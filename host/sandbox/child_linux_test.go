@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -36,12 +38,12 @@ func TestBombsAreStopped(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			started := make(chan struct{})
-			var end sandbox.Ended
-			box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (_ sandbox.Ended, err error) {
+			var end effect.Ended
+			box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (_ effect.Ended, err error) {
 				close(started)
-				end, err = helper{}.Spawn(ctx, c)
+				end, err = jail.RunHelper(ctx, dir, args...)
 				return end, err
-			})})
+			}})
 			sandbox.SetLimits(box, c.cpu, memory, 0)
 			before := resources(t)
 			ended := make(chan error)
@@ -133,12 +135,12 @@ func TestEveryLimitHolds(t *testing.T) {
 	})
 	t.Run("the clock", func(t *testing.T) {
 		bomb := branches(50_000)
-		box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+		box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
 			ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 			defer cancel()
-			return helper{}.Spawn(ctx, c)
-		})})
-		// The Spawner's own end of patience is not the limit of the sandbox.
+			return jail.RunHelper(ctx, dir, args...)
+		}})
+		// Spawn's own end of patience is not the limit of the sandbox.
 		if why := refused(t, sandbox.Build(t.Context(), box, module(bomb), bomb)).Why; !strings.Contains(why, "signal 9") {
 			t.Error(why)
 		}
@@ -155,14 +157,14 @@ func TestACancelledCompilationIsKilled(t *testing.T) {
 	bomb := branches(50_000)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	var end sandbox.Ended
+	var end effect.Ended
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
-	box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (_ sandbox.Ended, err error) {
-		cancelWhenItWorks(t, c, func() { cancel(enough) })
-		end, err = helper{}.Spawn(ctx, c)
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (_ effect.Ended, err error) {
+		cancelWhenItWorks(t, dir, func() { cancel(enough) })
+		end, err = jail.RunHelper(ctx, dir, args...)
 		return end, err
-	})})
+	}})
 	if err := sandbox.Build(ctx, box, module(bomb), bomb); !errors.Is(err, enough) {
 		t.Errorf("Build says %v", err)
 	}
@@ -175,10 +177,10 @@ func TestACancelledCompilationIsKilled(t *testing.T) {
 }
 
 // cancelWhenItWorks calls f when a child works in its directory.
-func cancelWhenItWorks(t *testing.T, c sandbox.Child, f func()) {
+func cancelWhenItWorks(t *testing.T, dir string, f func()) {
 	watch, err := unix.InotifyInit1(unix.IN_CLOEXEC)
 	if err == nil {
-		_, err = unix.InotifyAddWatch(watch, c.Dir, unix.IN_CREATE) // the engine's directory
+		_, err = unix.InotifyAddWatch(watch, dir, unix.IN_CREATE) // the engine's directory
 	}
 	if err != nil {
 		t.Error(err)
@@ -258,10 +260,10 @@ func TestAChildGetsNothingOfOurs(t *testing.T) {
 	type found struct{ env, fds, dir string }
 	var child found
 	ctx, cancel := context.WithCancel(t.Context())
-	var dir string
-	box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
-		dir = c.Dir
-		cancelWhenItWorks(t, c, func() {
+	var made string
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
+		made = dir
+		cancelWhenItWorks(t, dir, func() {
 			defer cancel()
 			proc := "/proc/" + strconv.Itoa(childOf(t, os.Getpid()))
 			env, _ := os.ReadFile(proc + "/environ")
@@ -273,14 +275,14 @@ func TestAChildGetsNothingOfOurs(t *testing.T) {
 			}
 			child.dir, _ = os.Readlink(proc + "/cwd")
 		})
-		return helper{}.Spawn(ctx, c)
-	})})
+		return jail.RunHelper(ctx, dir, args...)
+	}})
 	_ = sandbox.Build(ctx, box, module(bomb), bomb)
 	if child.env != "STOCKADE_HELPER=1\x00" {
 		t.Errorf("its environment is %q", child.env)
 	}
-	if child.dir != dir {
-		t.Errorf("its directory is %s, not %s", child.dir, dir)
+	if child.dir != made {
+		t.Errorf("its directory is %s, not %s", child.dir, made)
 	}
 	for fd := range strings.FieldsSeq(child.fds) {
 		its := strings.HasPrefix(fd, "anon_inode") || strings.HasPrefix(fd, "/sys/fs/cgroup/") // Go's own
@@ -295,11 +297,11 @@ func TestAChildGetsNothingOfOurs(t *testing.T) {
 func TestAModuleOfTheGoToolchain(t *testing.T) {
 	bytes, err := tck()
 	must(t, err)
-	var end sandbox.Ended
-	box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (_ sandbox.Ended, err error) {
-		end, err = helper{}.Spawn(ctx, c)
+	var end effect.Ended
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (_ effect.Ended, err error) {
+		end, err = jail.RunHelper(ctx, dir, args...)
 		return end, err
-	})})
+	}})
 	must(t, sandbox.Load(box, module(bytes)))
 	cpu, memory, _ := sandbox.Limits(len(bytes))
 	t.Logf("%d bytes: %s of %s, at most %d MiB of %d", len(bytes), end.CPU, cpu, resources(t).largestChild>>20, memory>>20)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -62,7 +63,7 @@ func TestAChildThatIsToldNonsense(t *testing.T) {
 			if name != "no module" {
 				mustWrite(t, filepath.Join(dir, "module.wasm"), string(branches(1)))
 			}
-			end, err := helper{}.Spawn(t.Context(), sandbox.Child{Args: args, Dir: dir})
+			end, err := jail.RunHelper(t.Context(), dir, append([]string{sandbox.ChildCommand}, args...)...)
 			if err != nil || end.Code == nil || *end.Code != 74 || len(end.Stdout) == 0 {
 				t.Errorf("got %+v, %v", end, err)
 			}

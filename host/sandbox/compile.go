@@ -3,8 +3,10 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -18,25 +20,26 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+	"golang.org/x/sys/cpu"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/native"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
+	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
-
-// LargeModuleBytes is the size from which on a module is compiled only if a
-// person has asked for it, see Options.Large.
-const LargeModuleBytes = 16 << 20
 
 // features are what a module may use of the language.
 const features = api.CoreFeaturesV2
 
 // compiled is a module ready to be instantiated. Each has a runtime of its
-// own, so that closing it frees everything.
+// own, so that closing it frees everything. See RATIONALE, "Why a runtime for
+// each module?"
 type compiled struct {
 	minBytes uint64 // of linear memory
 	unkept   error  // why it is not in the cache, if it should be
@@ -65,6 +68,26 @@ func (c *compiled) close() error {
 	return err
 }
 
+// cacheKey names an entry. Build stands for what admits modules: an entry is
+// not admitted again. Code is for one kind of processor, down to its extensions.
+func cacheKey(digest, build string) string {
+	return fmt.Sprintf("%x", sha256.Sum256(fmt.Appendf(nil, "%q", append(codeOf(digest), build, fmt.Sprint(cpu.X86, cpu.ARM64)))))
+}
+
+// codeOf is what the code of a module, and what its calls begin with, depends
+// on beside the processor.
+func codeOf(digest string) []string {
+	return []string{
+		codecache.Layout, digest,
+		fmt.Sprint(fuel.Version, admit.MaxDepth, admit.MaxTableElements),
+		native.Engine(), fmt.Sprint(uint64(features), mapsNative),
+		runtime.GOOS, runtime.GOARCH,
+	}
+}
+
+// mapsNative says that native code lies in a file of ours.
+var mapsNative = native.Supported()
+
 // compile loads a module from the cache; what is not there is unpacked, or
 // admitted and compiled by a child, and put there. A cache that cannot be
 // trusted is an error; one that cannot be written to is done without.
@@ -72,19 +95,19 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 	if s.opts.Interpreter {
 		return s.interpret(ctx, mod)
 	}
-	place, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
-	if errors.Is(err, errUntrusted) {
+	place, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
+	if errors.Is(err, codecache.ErrUntrusted) {
 		return nil, err
 	}
 	unkept := err
 	if err != nil {
 		s.notKept(mod, err)
 	}
-	defer place.close()
+	defer place.Close()
 	if c, err := s.loadKept(place, mod); c != nil || err != nil {
 		return c, err
 	}
-	kept := func(ready func(*cache) (*compiled, error)) (*compiled, error) {
+	kept := func(ready func(*codecache.Entry) (*compiled, error)) (*compiled, error) {
 		if place != nil {
 			c, err := ready(place)
 			if !ioFailed(err) && !errors.Is(err, errChild) {
@@ -102,7 +125,7 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 	if p, err := s.prebuilt(mod); p != nil || err != nil {
 		var c *compiled
 		if err == nil {
-			c, err = kept(func(cache *cache) (*compiled, error) { return s.unpack(mod, p, cache) })
+			c, err = kept(func(place *codecache.Entry) (*compiled, error) { return s.unpack(mod, p, place) })
 		}
 		if err == nil {
 			return c, nil
@@ -117,17 +140,16 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, err
 		return nil, err
 	}
 	return s.timed(mod, func() (*compiled, error) {
-		return kept(func(cache *cache) (*compiled, error) { return s.build(ctx, mod, a.code, cache) })
+		return kept(func(place *codecache.Entry) (*compiled, error) { return s.build(ctx, mod, a.Code, place) })
 	})
 }
 
-// admit is [admit], for one module at a time: it takes some ten times the
-// module's size in memory.
-func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admitted, error) {
+// admit is [admit.Check], for one module at a time: it takes much memory.
+func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admit.Module, error) {
 	select {
 	case s.admitting <- struct{}{}:
 		defer func() { <-s.admitting }()
-		return admit(mod)
+		return admit.Check(mod)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -153,31 +175,31 @@ func (s *Sandbox) timed(mod *tool.Module, compile func() (*compiled, error)) (*c
 
 // loadKept loads a module that is in the cache. One that is not there, or is
 // damaged and so thrown away, is nil.
-func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
-	if cache == nil {
+func (s *Sandbox) loadKept(place *codecache.Entry, mod *tool.Module) (*compiled, error) {
+	if place == nil {
 		return nil, nil
 	}
-	kept, err := cache.get()
+	kept, err := place.Get()
 	switch {
-	case errors.Is(err, errMissing):
+	case errors.Is(err, codecache.ErrMissing):
 		return nil, nil
-	case errors.Is(err, errUntrusted):
+	case errors.Is(err, codecache.ErrUntrusted):
 		return nil, err
 	case err == nil:
-		defer kept.closeNative()
+		defer kept.CloseNative()
 		var state *savedState
-		if state, err = kept.parse(); err == nil {
+		if state, err = parseState(kept); err == nil {
 			var c *compiled
-			if c, err = link(cache.path(cache.key), kept, state.Native); err == nil {
-				c.snap = state.snapshot(kept.image)
+			if c, err = link(place.Dir(), kept, state.Native); err == nil {
+				c.snap = state.snapshot(kept.Image)
 				c.plain = state.Plain
 				return c, nil
 			}
 		}
-		kept.image.Close()
+		kept.Image.Close()
 	}
 	s.opts.Logger.Warn("compiled code was damaged and is made again", "module", mod.Name, "err", err)
-	if err := cache.remove(cache.key); err != nil {
+	if err := place.Remove(); err != nil {
 		s.notKept(mod, err)
 	}
 	return nil, nil
@@ -186,54 +208,51 @@ func (s *Sandbox) loadKept(cache *cache, mod *tool.Module) (*compiled, error) {
 // mayCompile refuses what takes a person's word, or a protection that this
 // sandbox does not have.
 func (s *Sandbox) mayCompile(mod *tool.Module) error {
-	if mod.Bytes > MaxModuleBytes {
+	if mod.Bytes > admit.MaxBytes {
 		return nil // which is refused for everybody
 	}
-	if mod.Bytes > LargeModuleBytes && !s.opts.Large {
-		return &LargeError{&RefusedError{mod.Name, fmt.Sprintf(
-			"it has %d bytes; above %d MiB a module is compiled only if a person asks for it", mod.Bytes, LargeModuleBytes>>20)}}
+	if mod.Bytes > admit.LargeBytes && !s.opts.Large {
+		return &admit.LargeError{RefusedError: admit.Refuse(mod, "it has %d bytes; above %d MiB a module is compiled only if a person asks for it",
+			mod.Bytes, admit.LargeBytes>>20)}
 	}
-	if s.opts.Spawner == nil && mod.Origin != tool.OriginBuiltin {
-		return &RefusedError{mod.Name, "it is not compiled: this program has no process of its own for that, which could be stopped; " +
-			"only built-in modules are compiled without"}
+	if s.opts.Spawn == nil && mod.Origin != tool.OriginBuiltin {
+		return admit.Refuse(mod, "it is not compiled: this program has no process of its own for that, which could be stopped; "+
+			"only built-in modules are compiled without")
 	}
 	return nil
 }
 
 // build compiles a module in a new directory and loads it from there. The
 // directory goes to the cache, or away if there is none.
-func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cache *cache) (*compiled, error) {
-	dir, err := os.MkdirTemp(cache.place(), stagingPrefix+"*")
+func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, place *codecache.Entry) (*compiled, error) {
+	dir, err := place.NewDir()
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir) // of no effect once it is in the cache
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(dir, moduleFile), code, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, codecache.ModuleFile), code, 0o600); err != nil {
 		return nil, err
 	}
 	if err := s.fill(ctx, mod, dir, code); err != nil {
 		return nil, err
 	}
 	// What the child has left is not believed: it has read what a stranger wrote.
-	found, err := inspect(dir, false)
+	found, err := codecache.Inspect(dir, false)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(found.names) != 2 || !bytes.Equal(found.code, code):
-		found.close()
-		return nil, fmt.Errorf("compile %s: the process that compiles left %q instead of native code", mod.Name, found.names)
+	case len(found.Names) != 2 || !bytes.Equal(found.Code, code):
+		found.Close()
+		return nil, fmt.Errorf("compile %s: the process that compiles left %q instead of native code", mod.Name, found.Names)
 	}
 	name := ""
 	if mapsNative {
-		if name, found, err = found.align(dir); err != nil {
+		if name, found, err = align(found, dir); err != nil {
 			return nil, fmt.Errorf("compile %s: %w", mod.Name, err)
 		}
 	}
 	c, err := link(dir, found, name)
-	found.closeNative() // where open files cannot be moved
+	found.CloseNative() // where open files cannot be moved
 	if err != nil {
 		return nil, fmt.Errorf("compile %s: what the process that compiles left cannot be loaded: %w", mod.Name, err)
 	}
@@ -241,10 +260,10 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 	if c.snap, why = s.newSnapshot(c, code); why != nil {
 		c.plain = printable([]byte(why.Error()))
 	}
-	if cache == nil {
+	if place == nil {
 		return c, nil
 	}
-	if err = s.keep(dir, name, c, why, cache); err != nil {
+	if err = s.keep(dir, name, c, why, place); err != nil {
 		s.notKept(mod, err)
 		c.unkept = err
 	}
@@ -253,20 +272,20 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, cach
 
 // align puts the native code that the engine has written into a directory in a
 // file of ours. It returns what the engine calls it, and what there is now.
-func (c *contents) align(dir string) (name string, _ *contents, _ error) {
-	defer c.close()
+func align(c *codecache.Contents, dir string) (name string, _ *codecache.Contents, _ error) {
+	defer c.Close()
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return "", nil, err
 	}
 	defer root.Close()
-	theirs := c.names[slices.IndexFunc(c.names, func(name string) bool { return name != moduleFile })]
+	theirs := c.Names[slices.IndexFunc(c.Names, func(name string) bool { return name != codecache.ModuleFile })]
 	from, err := root.Open(theirs)
 	if err != nil {
 		return "", nil, err
 	}
 	defer from.Close()
-	to, err := root.OpenFile(nativeFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	to, err := root.OpenFile(codecache.NativeFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", nil, err
 	}
@@ -277,7 +296,7 @@ func (c *contents) align(dir string) (name string, _ *contents, _ error) {
 	if err := root.RemoveAll(first); err != nil {
 		return "", nil, err
 	}
-	found, err := inspect(dir, false)
+	found, err := codecache.Inspect(dir, false)
 	return path.Base(theirs), found, err
 }
 
@@ -285,25 +304,25 @@ func (c *contents) align(dir string) (name string, _ *contents, _ error) {
 // by this name, and puts it into the cache. If the module has a snapshot it is
 // loaded ten times faster with its skeleton in its place. If it has none, why
 // tells the reason.
-func (s *Sandbox) keep(dir, name string, c *compiled, why error, cache *cache) error {
+func (s *Sandbox) keep(dir, name string, c *compiled, why error, place *codecache.Entry) error {
 	state := &savedState{Native: name, Plain: c.plain}
 	switch {
 	case why == nil:
 		if mapsNative { // the engine's own file it would not find by another module
 			var err error
-			if state.Native, err = shrink(filepath.Join(dir, moduleFile)); err != nil {
+			if state.Native, err = shrink(filepath.Join(dir, codecache.ModuleFile)); err != nil {
 				return err
 			}
 		}
 	case !errors.Is(why, errNotReusable):
 		return fmt.Errorf("initialise it: %w", why) // perhaps it works the next time
 	}
-	return c.store(dir, state, cache)
+	return c.store(dir, state, place)
 }
 
 // store adds to a directory with a module and its native code what else has to
 // be in an entry, and makes it one.
-func (c *compiled) store(dir string, state *savedState, cache *cache) error {
+func (c *compiled) store(dir string, state *savedState, place *codecache.Entry) error {
 	if c.snap != nil {
 		if err := c.snap.save(state, dir); err != nil {
 			return err
@@ -312,12 +331,11 @@ func (c *compiled) store(dir string, state *savedState, cache *cache) error {
 	if err := state.write(dir); err != nil {
 		return err
 	}
-	found, err := inspect(dir, false)
-	if err != nil {
+	if err := place.Put(dir); err != nil {
 		return err
 	}
-	found.close() // where open files cannot be moved
-	return cache.put(dir, found)
+	place.Sweep(time.Now())
+	return nil
 }
 
 // shrink makes a module its skeleton, and returns what the engine calls the
@@ -352,7 +370,7 @@ func nameOf(code []byte) (string, error) {
 
 // fill has a module compiled into the directory in which it lies.
 func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code []byte) error {
-	if s.opts.Spawner != nil {
+	if s.opts.Spawn != nil {
 		job := s.job(int(mod.Bytes), 2) // more would also need more memory
 		if mod.Origin == tool.OriginBuiltin {
 			job = s.job(int(mod.Bytes), runtime.GOMAXPROCS(0)).unhurried()
@@ -361,7 +379,7 @@ func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code [
 	}
 	err := compileInto(ctx, dir, code, features, 1) // a panic in a goroutine of the engine's could not be contained
 	if err != nil && !ioFailed(err) {
-		return &RefusedError{mod.Name, "it does not compile: " + printable([]byte(err.Error()))}
+		return admit.Refuse(mod, "it does not compile: %s", printable([]byte(err.Error())))
 	}
 	return err
 }
@@ -375,11 +393,11 @@ func engineConfig(features api.CoreFeatures) wazero.RuntimeConfig {
 
 // link loads the native code of a module from a directory; in a file of ours it
 // has this name.
-func link(dir string, found *contents, name string) (_ *compiled, err error) {
+func link(dir string, found *codecache.Contents, name string) (_ *compiled, err error) {
 	ctx := context.Background()
 	var engine wazero.CompilationCache
 	if mapsNative {
-		engine, _ = native.Cache(name, found.native)
+		engine, _ = native.Cache(name, found.Native)
 	} else if engine, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
 		return nil, err
 	}
@@ -389,7 +407,7 @@ func link(dir string, found *contents, name string) (_ *compiled, err error) {
 	var imports sync.WaitGroup
 	var importErr error
 	imports.Go(func() { importErr = provide(ctx, rt) })
-	module, err := findCode(rt, found.code)
+	module, err := findCode(rt, found.Code)
 	imports.Wait()
 	if err := errors.Join(err, importErr); err != nil {
 		return nil, errors.Join(err, rt.Close(ctx), engine.Close(ctx))
@@ -422,10 +440,10 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 		if err := provide(ctx, rt); err != nil {
 			return nil, errors.Join(err, rt.Close(ctx))
 		}
-		module, err := compileModule(ctx, rt, a.code)
+		module, err := compileModule(ctx, rt, a.Code)
 		if err != nil {
 			_ = rt.Close(ctx)
-			return nil, &RefusedError{mod.Name, "it does not compile: " + printable([]byte(err.Error()))}
+			return nil, admit.Refuse(mod, "it does not compile: %s", printable([]byte(err.Error())))
 		}
 		return &compiled{minBytes: minMemory(module), runtime: rt, module: module, plain: "the interpreter runs it"}, nil
 	})
@@ -449,7 +467,7 @@ func minMemory(m wazero.CompiledModule) uint64 {
 	if !ok {
 		return 0
 	}
-	return uint64(memory.Min()) * wasmPage
+	return uint64(memory.Min()) << 16 // pages of WebAssembly
 }
 
 func compileModule(ctx context.Context, rt wazero.Runtime, code []byte) (_ wazero.CompiledModule, err error) {
@@ -469,4 +487,11 @@ func contain(err *error) {
 		}
 		*err = fmt.Errorf("the engine panicked: %w", cause)
 	}
+}
+
+// ioFailed reports whether an error comes from reading or writing files.
+func ioFailed(err error) bool {
+	var path *fs.PathError
+	var link *os.LinkError
+	return errors.As(err, &path) || errors.As(err, &link)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
@@ -30,7 +31,7 @@ func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest
 	if err != nil {
 		return tool.Manifest{}, err
 	}
-	if section, ok := wasm.CustomSection(a.facts, wasm.ManifestSection); ok {
+	if section, ok := wasm.CustomSection(a.Facts, wasm.ManifestSection); ok {
 		return checkManifest(mod, a, section)
 	}
 	text, err := s.AskManifest(ctx, mod)
@@ -71,17 +72,17 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	case errors.As(err, &hostErr), errors.Is(err, hostmod.ErrPanic):
 		return nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
 	case ctx.Err() != nil, late(err):
-		return nil, &RefusedError{mod.Name, fmt.Sprintf("its describe function did not end within %s", timeout)}
+		return nil, admit.Refuse(mod, "its describe function did not end within %s", timeout)
 	default:
-		return nil, &RefusedError{mod.Name, "its describe function failed: " + firstLine(err.Error())}
+		return nil, admit.Refuse(mod, "its describe function failed: %s", firstLine(err.Error()))
 	}
 	mem, err := abi.MemoryOf(inst.mod)
 	if err != nil {
-		return nil, &RefusedError{mod.Name, err.Error()}
+		return nil, admit.Refuse(mod, "%v", err)
 	}
 	text, err := abi.LiftDescribe(mem, ptr, tool.MaxManifestBytes)
 	if err != nil {
-		return nil, &RefusedError{mod.Name, err.Error()}
+		return nil, admit.Refuse(mod, "%v", err)
 	}
 	return []byte(text), nil
 }
@@ -89,18 +90,18 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 // checkManifest parses a manifest and holds it against the code: a module may
 // import the means to start a process only if one of its tools asks for them,
 // so that what a person is shown is all that the module can do.
-func checkManifest(mod *tool.Module, a *admitted, text []byte) (tool.Manifest, error) {
+func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
 	m, err := tool.ParseManifest(text)
 	if err != nil {
-		return m, &RefusedError{mod.Name, err.Error()}
+		return m, admit.Refuse(mod, "%v", err)
 	}
 	if m.ABI != abi.ManifestABI {
-		return m, &RefusedError{mod.Name, fmt.Sprintf("its manifest is for the ABI %.80q; this host speaks %q", m.ABI, abi.ManifestABI)}
+		return m, admit.Refuse(mod, "its manifest is for the ABI %.80q; this host speaks %q", m.ABI, abi.ManifestABI)
 	}
 	asks := slices.ContainsFunc(m.Tools, func(s tool.Spec) bool { return s.Capabilities.Exec != "" })
-	for _, imp := range a.facts.Imports {
+	for _, imp := range a.Facts.Imports {
 		if imp.Module == abi.ImportModule("exec") && !asks {
-			return m, &RefusedError{mod.Name, "it imports exec, which none of its tools asks for in the manifest"}
+			return m, admit.Refuse(mod, "it imports exec, which none of its tools asks for in the manifest")
 		}
 	}
 	return m, nil

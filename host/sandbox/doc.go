@@ -3,14 +3,13 @@
 //
 // The stages of one call, each in its own file:
 //
-//	admit     may this module be compiled? (static checks on its bytes)
-//	          and add the limits that the engine lacks (package fuel)
+//	admit     may this module be compiled? (a package of its own)
 //	load      once for all who want the module
 //	compile   load native code from the cache, and fill that where it is not
 //	spawn     have a child do that, which can be stopped; and what became of it
 //	child     the child: limit itself, compile, end
 //	prebuilt  native code that is part of the program
-//	cache     native code on disk, and whether to believe it
+//	codecache native code on disk, and whether to believe it (a package of its own)
 //	snapshot  what a module knows when it is initialised, with which calls begin
 //	slot      an instance that is put back to it after each call
 //	instance  the guest of one call: files, clocks, memory with a limit

@@ -6,17 +6,13 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
-	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // The stages, for the benchmarks.
-
-func Admit(mod *tool.Module) error {
-	_, err := admit(mod)
-	return err
-}
 
 func Load(s *Sandbox, mod *tool.Module) error {
 	_, err := s.load(context.Background(), mod)
@@ -42,7 +38,7 @@ func Trim(s *Sandbox, passed time.Duration) { s.trim(time.Now().Add(passed)) }
 
 // Judge says what becomes of a call that ended with an error.
 func Judge(err error) (tool.Result, error) {
-	return judge(verdict{ctx: context.Background(), host: &hostmod.Call{}, err: err})
+	return judge(verdict{ctx: context.Background(), host: &hostmod.World{}, err: err})
 }
 
 // MemoryInUse is what all calls have together.
@@ -68,7 +64,7 @@ func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error
 
 // Link loads native code from a directory.
 func Link(dir string, code []byte) error {
-	c, err := link(dir, &contents{code: code}, "")
+	c, err := link(dir, &codecache.Contents{Code: code}, "")
 	if err != nil {
 		return err
 	}
@@ -106,19 +102,19 @@ const Slow = slow
 
 // Rewritten is the module as it is compiled.
 func Rewritten(mod *tool.Module) ([]byte, error) {
-	a, err := admit(mod)
+	a, err := admit.Check(mod)
 	if err != nil {
 		return nil, err
 	}
-	return a.code, nil
+	return a.Code, nil
 }
 
 // Sweep removes from a cache what is stale at a time.
 func Sweep(dir string, now time.Time) error {
-	c, err := openCache(dir, cacheKey("", ""))
+	c, err := codecache.Open(dir, cacheKey("", ""))
 	if err == nil {
-		defer c.close()
-		c.sweep(now)
+		defer c.Close()
+		c.Sweep(now)
 	}
 	return err
 }
@@ -137,9 +133,6 @@ func Waiting(s *Sandbox, mod *tool.Module) int {
 
 // SetMissingLimits says what this system cannot limit.
 func SetMissingLimits(s *Sandbox, missing string) { s.missing = missing }
-
-// Instrument checks and rewrites a module of any shape.
-func Instrument(m *wasm.Module) ([]byte, error) { return instrument(m) }
 
 // Idle is how many instances of a module wait for a call.
 func Idle(s *Sandbox, mod *tool.Module) int {
@@ -165,12 +158,12 @@ func WithoutOurFiles() (again func()) {
 // LinkAfter loads a module from its directory in a cache, after something has
 // happened to what was checked.
 func LinkAfter(dir string, happens func() error) error {
-	found, err := inspect(dir, true)
+	found, err := codecache.Inspect(dir, true)
 	if err != nil {
 		return err
 	}
-	defer found.close()
-	state, err := found.parse()
+	defer found.Close()
+	state, err := parseState(found)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,9 @@ import (
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
@@ -43,8 +45,8 @@ type verdict struct {
 	call    tool.Call
 	limits  policy.Limits
 	inst    *instance // nil or half-made when instantiation failed
-	host    *hostmod.Call
-	redact  Redactor
+	host    *hostmod.World
+	redact  *redact.Redactor
 	out     *abi.Output
 	toolErr *abi.ToolError
 	err     error
@@ -165,7 +167,7 @@ func crashed(v verdict) tool.Result {
 		r.Err.Hint = tool.Advise("call fewer tools at the same time").And(v.host.Grant.Raise(memory.quota.Key(), memory.quota.Limit()))
 	case errors.Is(v.err, meter.ErrDepth):
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: its calls are nested too deeply, for about %d MiB of stack",
-			v.call.Tool, maxDepth*16>>20)
+			v.call.Tool, admit.MaxDepth*16>>20)
 		r.Err.Hint = tool.Advise("the crash stayed inside the sandbox; other arguments, less deeply nested ones, may work")
 	case errors.As(v.err, &fault):
 		r = tool.Failed(tool.CodeBadABI, tool.InternalError, "%s: %s", v.call.Tool, fault)
@@ -216,12 +218,12 @@ func reported(e *abi.ToolError, limit int) tool.Result {
 // failedLoad tells a module that may not run, which the model can be told,
 // from a host that cannot read or compile.
 func failedLoad(ctx context.Context, name string, err error) (tool.Result, error) {
-	var refused *RefusedError
+	var refused *admit.RefusedError
 	switch {
 	case errors.As(err, &refused):
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%s cannot run: %v", name, refused)
 		r.Err.Hint = tool.Do(tool.HintModule, "")
-		if _, ok := errors.AsType[*LargeError](err); ok {
+		if _, ok := errors.AsType[*admit.LargeError](err); ok {
 			r.Err.Hint = tool.Do(tool.HintLarge, "")
 		}
 		return r, nil

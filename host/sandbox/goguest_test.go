@@ -14,9 +14,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -46,7 +47,7 @@ func TestGoGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(bytes)
-	box := newBox(t, sandbox.Options{Services: hostmod.Services{Exec: jailExec{}}})
+	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.Jail{}}})
 
 	t.Run("echo of every length", func(t *testing.T) {
 		var lengths []int
@@ -196,14 +197,14 @@ func TestGoGuest(t *testing.T) {
 			"another":       {caps: wants, name: "OTHER", keeper: keeper{text: "no"}, refusal: "not granted"},
 			"not granted":   {caps: tool.Capabilities{Files: tool.FilesRead}, name: "TOKEN", keeper: keeper{text: "no"}, refusal: "not granted"},
 			"nobody has it": {caps: wants, name: "TOKEN", nobody: true, refusal: "not granted"},
-			"not set":       {caps: wants, name: "TOKEN", keeper: keeper{err: hostmod.ErrSecretMissing}, refusal: "secret is not set", told: `the secret "TOKEN" is not set: the person can set it`},
-			"refused":       {caps: wants, name: "TOKEN", keeper: keeper{err: fmt.Errorf("%w: bound elsewhere", hostmod.ErrDenied)}, refusal: "bound elsewhere"},
+			"not set":       {caps: wants, name: "TOKEN", keeper: keeper{err: &effect.Error{Kind: effect.NotFound, Err: errors.New("no such secret")}}, refusal: "secret is not set", told: `the secret "TOKEN" is not set: the person can set it`},
+			"refused":       {caps: wants, name: "TOKEN", keeper: keeper{err: &effect.Error{Kind: effect.Denied, Err: errors.New("bound elsewhere")}}, refusal: "bound elsewhere"},
 			"broken":        {caps: wants, name: "TOKEN", keeper: keeper{err: errors.New("the key is in /home/ada")}, refusal: "the person is told why", told: "/home/ada"},
 		} {
 			dir := t.TempDir()
-			services := hostmod.Services{Secrets: &c.keeper}
+			services := effect.Services{Secrets: &c.keeper}
 			if c.nobody {
-				services = hostmod.Services{}
+				services = effect.Services{}
 			}
 			box := newBox(t, sandbox.Options{Services: services})
 			args := marshal(t, map[string]string{"fetch": "https://example.com", "key": "k", "value": "v", "secret": c.name, "command": "true"})
@@ -248,7 +249,7 @@ type keeper struct {
 	asked   int
 }
 
-func (k *keeper) Placeholders(granted []tool.Secret) hostmod.Placeholders {
+func (k *keeper) Placeholders(granted []tool.Secret) effect.Placeholders {
 	k.granted = granted
 	return keeps{k}
 }

@@ -13,17 +13,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // httpFunc is a service behind http.fetch.
-type httpFunc func(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error)
+type httpFunc func(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error)
 
-func (f httpFunc) Fetch(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
+func (f httpFunc) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
 	return f(ctx, grant, req)
 }
 
@@ -53,17 +54,17 @@ func newFetcher(t *testing.T) *fetcher {
 		t.Fatal(err)
 	}
 	f := &fetcher{mod: module(code)}
-	f.box = newBox(t, sandbox.Options{Services: hostmod.Services{HTTP: httpFunc(
-		func(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
+	f.box = newBox(t, sandbox.Options{Services: effect.Services{HTTP: httpFunc(
+		func(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
 			return f.service(ctx, grant, req)
 		})}})
 	return f
 }
 
-func (f *fetcher) fetch(t *testing.T, url, body string, rules ...policy.NetRule) (fetched, tool.Result) {
+func (f *fetcher) fetch(t *testing.T, url, body string, rules ...network.Rule) (fetched, tool.Result) {
 	t.Helper()
 	if rules == nil { // where nobody can be reached, nothing is asked
-		rules = []policy.NetRule{{Effect: policy.Allow, Name: "a.example"}}
+		rules = []network.Rule{{Allow: true, Name: "a.example"}}
 	}
 	dir := t.TempDir()
 	args := marshal(t, map[string]string{"fetch": url, "body": body, "key": "k", "value": "v", "secret": "s", "command": "true"})
@@ -96,15 +97,8 @@ func TestAGuestReachesTheServerThatIsGranted(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newFetcher(t)
-	f.service = func(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
-		resp, err := out.Fetch(ctx, grant, egress.Request(req))
-		if err != nil {
-			return nil, &hostmod.HTTPError{Case: uint8(egress.KindOf(err)) - 1, Err: err}
-		}
-		answer := hostmod.HTTPResponse(*resp)
-		return &answer, nil
-	}
-	rule, err := policy.ParseNetRule(policy.Allow, server.URL)
+	f.service = out.Fetch
+	rule, err := network.ParseRule(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,18 +130,18 @@ func TestAGuestReachesTheServerThatIsGranted(t *testing.T) {
 
 // TestWhatAGuestAsksForCrossesTheABI compares both sides.
 func TestWhatAGuestAsksForCrossesTheABI(t *testing.T) {
-	var asked hostmod.HTTPRequest
-	answer := hostmod.HTTPResponse{Status: 599, URL: "u", Body: []byte{'a', 0, 'b'}, Truncated: true}
+	var asked effect.Request
+	answer := effect.Response{Status: 599, URL: "u", Body: []byte{'a', 0, 'b'}, Truncated: true}
 	for i := range 200 {
 		answer.Headers = append(answer.Headers, [2]string{fmt.Sprint("n", i), strings.Repeat("v", i)})
 	}
 	f := newFetcher(t)
-	f.service = func(_ context.Context, _ policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
+	f.service = func(_ context.Context, _ policy.Grant, req effect.Request) (*effect.Response, error) {
 		asked = req
 		return &answer, nil
 	}
 	got, r := f.fetch(t, "any text", "data")
-	want := hostmod.HTTPRequest{
+	want := effect.Request{
 		Method: "GET", URL: "any text", Headers: [][2]string{{"x-one", "1"}, {"x-empty", ""}}, Body: []byte("data"), Timeout: 5_000_000_000, MaxBytes: 1 << 16,
 	}
 	if diff := cmp.Diff(want, asked); diff != "" {
@@ -160,19 +154,20 @@ func TestWhatAGuestAsksForCrossesTheABI(t *testing.T) {
 	if _, _ = f.fetch(t, "any text", ""); asked.Body != nil {
 		t.Errorf("no body is %q", asked.Body)
 	}
-	for c, want := range map[uint8]string{
-		hostmod.HTTPDenied: "request denied: why", hostmod.HTTPInvalid: "invalid request: why", hostmod.HTTPDNS: "resolve the host: why",
-		hostmod.HTTPConnect: "connect: why", hostmod.HTTPTLS: "tls: why", hostmod.HTTPTimeout: "no answer in time",
-		hostmod.HTTPTooLarge: "response is larger than 4294967297 bytes", hostmod.HTTPProtocol: "http protocol: why",
+	for kind, want := range map[effect.Kind]string{
+		effect.Denied: "request denied: why", effect.Invalid: "invalid request: why", effect.DNS: "resolve the host: why",
+		effect.Connect: "connect: why", effect.TLS: "tls: why", effect.Timeout: "no answer in time",
+		effect.TooLarge: "response is larger than 4294967297 bytes", effect.Protocol: "http protocol: why",
+		effect.NotFound: "http protocol: why",
 	} {
-		f.service = func(context.Context, policy.Grant, hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
-			return nil, &hostmod.HTTPError{Case: c, Limit: 1<<32 + 1, Err: errors.New("why")}
+		f.service = func(context.Context, policy.Grant, effect.Request) (*effect.Response, error) {
+			return nil, &effect.Error{Kind: kind, Limit: 1<<32 + 1, Err: errors.New("why")}
 		}
 		if got, r := f.fetch(t, "u", ""); got.Errors["fetch"] != want {
-			t.Errorf("case %d: %s", c, r.Output)
+			t.Errorf("kind %d: %s", kind, r.Output)
 		}
 	}
-	f.service = func(context.Context, policy.Grant, hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
+	f.service = func(context.Context, policy.Grant, effect.Request) (*effect.Response, error) {
 		return nil, errors.New("why")
 	}
 	if got, r := f.fetch(t, "u", ""); got.Errors["fetch"] != "http protocol: why" {

@@ -169,7 +169,7 @@ func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 // initialize runs the start functions, and more exports that may be there. They act for no call, not even for one
 // that led here.
 func (i *instance) initialize(ctx context.Context, more ...string) error {
-	ctx = i.context(hostmod.WithCall(ctx, nil))
+	ctx = i.context(hostmod.WithWorld(ctx, nil))
 	defer i.account.Rest()
 	for _, name := range append([]string{fuel.ExportStart, abi.ExportInitialize}, more...) {
 		if start := i.mod.ExportedFunction(name); start != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -21,7 +22,7 @@ var errUnwanted = errors.New("nobody waits for the module any more")
 
 // Compile makes a module ready to run, as its first call would, and fails if
 // the next process will not find it ready. A module that may not run is a
-// [RefusedError].
+// [admit.RefusedError].
 func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 	c, err := s.load(ctx, mod)
 	if err == nil && c.unkept != nil {
@@ -33,9 +34,9 @@ func (s *Sandbox) Compile(ctx context.Context, mod *tool.Module) error {
 // Ready reports whether a module need not be compiled, as far as can be seen
 // without reading what became of it.
 func (s *Sandbox) Ready(mod *tool.Module) bool {
-	if c, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build)); err == nil && c != nil {
-		defer c.close()
-		if _, err = c.root.Lstat(c.key); err == nil {
+	if c, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build)); err == nil && c != nil {
+		defer c.Close()
+		if c.Has() {
 			return true
 		}
 	}

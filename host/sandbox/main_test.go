@@ -1,11 +1,9 @@
 package sandbox_test
 
 import (
-	"context"
 	"os"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
 )
 
@@ -15,20 +13,4 @@ func TestMain(m *testing.M) {
 		os.Exit(sandbox.CompileChild(os.Args[2:]))
 	}
 	os.Exit(m.Run())
-}
-
-// helper starts real children, the way that the program does.
-type helper struct{}
-
-func (helper) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
-	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
-	ended, err := jail.RunHelper(ctx, jail.Helper(c))
-	return sandbox.Ended(ended), err
-}
-
-// spawnFunc is a Spawner made of a function.
-type spawnFunc func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error)
-
-func (f spawnFunc) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
-	return f(ctx, c)
 }

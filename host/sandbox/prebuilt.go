@@ -18,6 +18,7 @@ import (
 
 	"github.com/pierrec/lz4/v4"
 
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
 	"github.com/stockade-dev/stockade/host/sandbox/native"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -58,11 +59,17 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // fit is what code that is part of the program depends on. That is less than in
 // the cache: of the processor only what the engine asks of it, and the build of
-// the program is its own.
+// the program is its own. See RATIONALE, "Why is native code part of the
+// program?"
 func fit(digest string) (string, error) {
-	machine, err := nameOf([]byte("\x00asm\x01\x00\x00\x00")) // of a module without anything
+	machine, err := machine()
 	return fmt.Sprintf("%q", append(codeOf(digest), machine)), err
 }
+
+// machine is what the engine asks of the processor. It takes an engine to find out.
+var machine = sync.OnceValues(func() (string, error) {
+	return nameOf([]byte("\x00asm\x01\x00\x00\x00")) // of a module without anything
+})
 
 // Pack makes a module ready as Compile does, in a sandbox with a cache, and
 // writes what became of it into a directory, for [Options.Prebuilt]. The same
@@ -71,24 +78,24 @@ func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error 
 	if err := s.Compile(ctx, mod); err != nil {
 		return err
 	}
-	cache, err := openCache(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
+	place, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
 	if err != nil {
 		return err
 	}
-	defer cache.close()
-	kept, err := cache.get()
+	defer place.Close()
+	kept, err := place.Get()
 	if err != nil {
 		return err
 	}
-	defer kept.close()
-	if kept.native == nil || kept.image == nil {
+	defer kept.Close()
+	if kept.Native == nil || kept.Image == nil {
 		return errors.New("it has no snapshot, or its native code is in the engine's own files")
 	}
 	fits, err := fit(mod.Digest)
 	if err != nil {
 		return err
 	}
-	head, tail, code := kept.native.Parts()
+	head, tail, code := kept.Native.Parts()
 	all, err := io.ReadAll(code)
 	if err != nil {
 		return err
@@ -99,7 +106,7 @@ func (s *Sandbox) Pack(ctx context.Context, mod *tool.Module, dir string) error 
 		name string
 		data []byte
 	}{
-		{moduleFile, kept.code}, {stateFile, kept.state}, {imageFile, kept.image.Bytes()},
+		{codecache.ModuleFile, kept.Code}, {codecache.StateFile, kept.State}, {codecache.ImageFile, kept.Image.Bytes()},
 		{packedHead, head}, {packedCode, all}, {packedTail, tail},
 	} {
 		for data := range slices.Chunk(file.data, pieceBytes) {
@@ -200,8 +207,8 @@ func (p *pack) check() error {
 			}
 		}
 	}
-	if p.bytes(imageFile) > maxImage {
-		return fmt.Errorf("%s has %d bytes", imageFile, p.bytes(imageFile))
+	if p.bytes(codecache.ImageFile) > maxImage {
+		return fmt.Errorf("%s has %d bytes", codecache.ImageFile, p.bytes(codecache.ImageFile))
 	}
 	return nil
 }
@@ -229,26 +236,23 @@ func (p *pack) unpack(c piece, to, spare []byte) error {
 // unpack loads what the program was built with of a module, and puts it into
 // the cache if there is one: from there it is loaded faster, and the memory
 // that it takes is that of all processes.
-func (s *Sandbox) unpack(mod *tool.Module, p *pack, cache *cache) (*compiled, error) {
-	dir, err := os.MkdirTemp(cache.place(), stagingPrefix+"*")
+func (s *Sandbox) unpack(mod *tool.Module, p *pack, place *codecache.Entry) (*compiled, error) {
+	dir, err := place.NewDir()
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, err
-	}
 	c, state, err := p.load(dir)
-	if err != nil || cache == nil {
+	if err != nil || place == nil {
 		_ = os.RemoveAll(dir)
 		return c, err
 	}
 	// The call need not wait for the disk.
 	c.keeping.Go(func() {
 		defer os.RemoveAll(dir) // of no effect once it is in the cache
-		cache, err := openCache(cache.dir, cache.key)
+		place, err := place.Again()
 		if err == nil {
-			defer cache.close()
-			err = c.store(dir, state, cache)
+			defer place.Close()
+			err = c.store(dir, state, place)
 		}
 		if err != nil {
 			s.notKept(mod, err)
@@ -263,13 +267,13 @@ func (p *pack) load(dir string) (_ *compiled, _ *savedState, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer found.closeNative()
+	defer found.CloseNative()
 	defer func() {
 		if err != nil {
-			found.image.Close()
+			found.Image.Close()
 		}
 	}()
-	state, err := found.parse()
+	state, err := parseState(found)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -277,17 +281,17 @@ func (p *pack) load(dir string) (_ *compiled, _ *savedState, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c.snap = state.snapshot(found.image)
+	c.snap = state.snapshot(found.Image)
 	return c, state, nil
 }
 
 // unpackInto writes the module and its native code into a directory, as they
 // are in an entry of the cache. It returns both, and what calls begin with.
-func (p *pack) unpackInto(dir string) (*contents, error) {
+func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	small := map[string][]byte{moduleFile: nil, stateFile: nil, packedHead: nil, packedTail: nil}
+	small := map[string][]byte{codecache.ModuleFile: nil, codecache.StateFile: nil, packedHead: nil, packedTail: nil}
 	spare := make([]byte, pieceBytes)
 	for name := range small {
 		data := make([]byte, p.bytes(name))
@@ -305,18 +309,18 @@ func (p *pack) unpackInto(dir string) (*contents, error) {
 	if int64(p.bytes(packedCode)) != size {
 		return nil, fmt.Errorf("%s has %d bytes, want %d", packedCode, p.bytes(packedCode), size)
 	}
-	if err := os.WriteFile(filepath.Join(dir, moduleFile), small[moduleFile], 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, codecache.ModuleFile), small[codecache.ModuleFile], 0o600); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, nativeFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, codecache.NativeFile), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	_, errHead := f.WriteAt(head, 0)
 	_, errTail := f.WriteAt(small[packedTail], offset+size)
-	image := make([]byte, p.bytes(imageFile))
+	image := make([]byte, p.bytes(codecache.ImageFile))
 	var jobs []func(buf, spare []byte) error
-	for at, c := range p.pieces(imageFile) {
+	for at, c := range p.pieces(codecache.ImageFile) {
 		jobs = append(jobs, func(_, spare []byte) error { return p.unpack(c, image[at:][:c.Bytes], spare) })
 	}
 	for at, c := range p.pieces(packedCode) {
@@ -331,12 +335,12 @@ func (p *pack) unpackInto(dir string) (*contents, error) {
 	if err := errors.Join(errHead, errTail, atOnce(jobs)); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	c := &contents{code: small[moduleFile], state: small[stateFile]}
-	if c.native, err = native.Open(f); err != nil {
+	c := &codecache.Contents{Code: small[codecache.ModuleFile], State: small[codecache.StateFile]}
+	if c.Native, err = native.Open(f); err != nil {
 		return nil, err
 	}
-	if c.image, err = linear.NewImage(image); err != nil {
-		c.closeNative()
+	if c.Image, err = linear.NewImage(image); err != nil {
+		c.CloseNative()
 		return nil, err
 	}
 	return c, nil

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/native"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -54,10 +56,10 @@ func (p *prebuilt) run(t *testing.T, mod *tool.Module) (answer, log string) {
 	logger, said := logBuffer()
 	opts := sandbox.Options{
 		CacheDir: p.cache, Logger: logger,
-		Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+		Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
 			p.started++
-			return helper{}.Spawn(ctx, c)
-		}),
+			return jail.RunHelper(ctx, dir, args...)
+		},
 	}
 	if p.pack != nil {
 		opts.Prebuilt = func(string) fs.FS { return p.pack }

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -25,7 +25,7 @@ func TestNoPieceOfASecretIsLeftAtACut(t *testing.T) {
 		length = 5000 // of the arguments
 		iovec  = dataAt
 	)
-	known := new(secret.Redactor)
+	known := new(redact.Redactor)
 	known.Add(value)
 	box := newBox(t, sandbox.Options{Redact: known})
 	tell := code(

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -30,16 +31,22 @@ type Options struct {
 	// nil if there is nothing. It is trusted code, as trusted as this program.
 	// Nil: nothing was made of any.
 	Prebuilt func(digest string) fs.FS
-	// Spawner starts the process that compiles. Nil: only built-in modules are
-	// compiled, in this process.
-	Spawner Spawner
+	// Spawn starts this program again, as the process that compiles a module: to
+	// compile what a stranger wrote can take minutes and gigabytes, and nothing but
+	// the end of its process stops it. The first argument is [ChildCommand]. The
+	// process runs in dir, with nothing of the user's environment and nothing to
+	// read. When ctx ends it is killed, with all that it has started. At least the
+	// first kilobytes of what it writes are kept. Spawn returns when it has ended;
+	// an error means that it was not started. jail.RunHelper does this. Nil: only
+	// built-in modules are compiled, in this process.
+	Spawn func(ctx context.Context, dir string, args ...string) (effect.Ended, error)
 	// Large says that a person has asked for modules of more than
-	// LargeModuleBytes to be compiled.
+	// admit.LargeBytes to be compiled.
 	Large    bool
-	Services hostmod.Services
+	Services effect.Services
 	// Redact takes secrets out of what calls return and say, before any of that
-	// is cut. Nil: nothing is.
-	Redact Redactor
+	// is cut.
+	Redact *redact.Redactor
 	// StageDir returns an existing directory of the user's own in which what
 	// calls change is kept until it is committed. It has to be on a disk with
 	// room for that. It is asked by each call that may write. Nil, or "": in
@@ -98,9 +105,6 @@ const DefaultMemoryBytes = 2 << 30
 func New(opts Options) *Sandbox {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
-	}
-	if opts.Redact == nil {
-		opts.Redact = nothing{}
 	}
 	if opts.MemoryBytes == 0 {
 		opts.MemoryBytes = DefaultMemoryBytes

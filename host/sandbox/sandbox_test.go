@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -234,7 +236,7 @@ func TestHostileModulesAreAskedForTheirManifest(t *testing.T) {
 			t.Parallel()
 			o.NoSection = true
 			_, err := box.Describe(t.Context(), probe(o))
-			if refusal, ok := errors.AsType[*sandbox.RefusedError](err); !ok || refusal.Module != "probe" {
+			if refusal, ok := errors.AsType[*admit.RefusedError](err); !ok || refusal.Module != "probe" {
 				t.Errorf("Describe says %v; want a refusal", err)
 			}
 		})
@@ -243,7 +245,7 @@ func TestHostileModulesAreAskedForTheirManifest(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := box.Describe(ctx, probe(w.ToolOptions{NoSection: true}))
-		if _, ok := errors.AsType[*sandbox.RefusedError](err); ok || !errors.Is(err, context.Canceled) {
+		if _, ok := errors.AsType[*admit.RefusedError](err); ok || !errors.Is(err, context.Canceled) {
 			t.Errorf("Describe says %v", err)
 		}
 	})
@@ -359,24 +361,13 @@ func TestNothingRunsWithoutItsGrant(t *testing.T) {
 	})
 }
 
-// jailExec is the service behind exec.run.
-type jailExec struct{}
-
-func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
-	out, err := jail.Run(ctx, grant, jail.Command(cmd), nil)
-	if errors.Is(err, jail.ErrDenied) {
-		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
-	}
-	return hostmod.Outcome(out), err
-}
-
 // counted is a service that notes how often it is asked.
 type counted struct {
-	hostmod.Exec
+	effect.Exec
 	asked *int
 }
 
-func (c counted) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
+func (c counted) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.Ended, error) {
 	*c.asked++
 	return c.Exec.Run(ctx, grant, cmd)
 }
@@ -391,7 +382,7 @@ func TestExec(t *testing.T) {
 	}
 	exec := tool.Capabilities{Exec: "command"}
 	asked := 0
-	jailed := sandbox.Options{Services: hostmod.Services{Exec: counted{jailExec{}, &asked}}}
+	jailed := sandbox.Options{Services: effect.Services{Exec: counted{jail.Jail{}, &asked}}}
 	initialize := runsCommand(command, 1)
 	initialize.Initialize, _ = runs(command)
 	initialize.Call = nil
@@ -433,13 +424,13 @@ func TestExec(t *testing.T) {
 // faulty is a service with a bug.
 type faulty struct{}
 
-func (faulty) Run(context.Context, policy.Grant, hostmod.Command) (hostmod.Outcome, error) {
+func (faulty) Run(context.Context, policy.Grant, effect.Command) (effect.Ended, error) {
 	var none *int
-	return hostmod.Outcome{Code: none, Stdout: make([]byte, *none)}, nil
+	return effect.Ended{Code: none, Stdout: make([]byte, *none)}, nil
 }
 
 func TestABugOfAServiceIsTheHostsFault(t *testing.T) {
-	box := newBox(t, sandbox.Options{Services: hostmod.Services{Exec: faulty{}}})
+	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: faulty{}}})
 	j := granted(t, probe(runsCommand("true", 1)), ask{args: `{"command":"true"}`, caps: tool.Capabilities{Exec: "command"}})
 	if r, err := j.run(t.Context(), box); !errors.Is(err, hostmod.ErrPanic) {
 		t.Errorf("Run says %v, %s", err, r.Summary())
@@ -463,8 +454,8 @@ func TestACallInsideACall(t *testing.T) {
 	inner.Initialize, _ = runs(command)
 	inner.Call = nil
 	outer := granted(t, probe(w.ToolOptions{}), ask{args: string(args), caps: tool.Capabilities{Exec: "command"}, cwd: dir})
-	ctx := hostmod.WithCall(t.Context(), &hostmod.Call{Grant: outer.grant, Cwd: dir, Services: hostmod.Services{Exec: jailExec{}}})
-	box := newBox(t, sandbox.Options{Services: hostmod.Services{Exec: jailExec{}}})
+	ctx := hostmod.WithWorld(t.Context(), &hostmod.World{Grant: outer.grant, Cwd: dir, Services: effect.Services{Exec: jail.Jail{}}})
+	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.Jail{}}})
 	r, err := granted(t, probe(inner), ask{}).run(ctx, box)
 	if err != nil {
 		t.Fatal(err)
@@ -662,7 +653,7 @@ func TestCloseWhileCompiling(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			started, goOn := make(chan struct{}), make(chan struct{})
-			box := sandbox.New(sandbox.Options{Spawner: helper{}, Compiling: func(*tool.Module) { close(started); <-goOn }})
+			box := sandbox.New(sandbox.Options{Spawn: jail.RunHelper, Compiling: func(*tool.Module) { close(started); <-goOn }})
 			j := granted(t, mod, ask{})
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan struct{})

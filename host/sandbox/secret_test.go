@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -21,7 +22,7 @@ import (
 // tables is the host function secrets over one secret.
 type tables struct{ record secret.Record }
 
-func (k tables) Placeholders(granted []tool.Secret) hostmod.Placeholders {
+func (k tables) Placeholders(granted []tool.Secret) effect.Placeholders {
 	return secret.NewTable(granted, k)
 }
 
@@ -47,14 +48,6 @@ func TestASecretGoesToItsServerOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := httpFunc(func(ctx context.Context, grant policy.Grant, req hostmod.HTTPRequest) (*hostmod.HTTPResponse, error) {
-		resp, err := out.Fetch(ctx, grant, egress.Request(req))
-		if err != nil {
-			return nil, &hostmod.HTTPError{Case: uint8(egress.KindOf(err)) - 1, Err: err}
-		}
-		answer := hostmod.HTTPResponse(*resp)
-		return &answer, nil
-	})
 	keeper := tables{secret.Record{
 		Info:  secret.Info{Name: "TOKEN", Hosts: []string{strings.TrimPrefix(bound.URL, "http://")}},
 		Value: secret.NewValue(value),
@@ -64,10 +57,10 @@ func TestASecretGoesToItsServerOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(code)
-	box := newBox(t, sandbox.Options{Services: hostmod.Services{HTTP: service, Secrets: keeper}})
-	var rules []policy.NetRule
+	box := newBox(t, sandbox.Options{Services: effect.Services{HTTP: out, Secrets: keeper}})
+	var rules []network.Rule
 	for _, server := range []*httptest.Server{bound, other} {
-		rule, err := policy.ParseNetRule(policy.Allow, server.URL)
+		rule, err := network.ParseRule(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -138,7 +138,8 @@ const (
 )
 
 // trim gives back what has waited long, and reports whether something waits
-// that will have to be looked at again.
+// that will have to be looked at again. See RATIONALE, "Why are idle instances
+// trimmed, and not counted?"
 func (p *pool) trim(now time.Time) (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -314,7 +314,7 @@ func TestTablesAndSegmentsAreNewToo(t *testing.T) {
 				t.Errorf("%d instances wait for another call", n)
 			}
 			for where, box := range map[string]*sandbox.Sandbox{"compiled": box, "from the cache": newBox(t, sandbox.Options{CacheDir: dir})} {
-				if b, err := box.Beginning(t.Context(), mod); err != nil || b.ImageBytes != 0 || !strings.Contains(b.Why, name) {
+				if b, err := box.Snapshot(t.Context(), mod); err != nil || b.ImageBytes != 0 || !strings.Contains(b.Why, name) {
 					t.Errorf("%s, it begins with %+v, %v", where, b, err)
 				}
 			}
@@ -325,19 +325,19 @@ func TestTablesAndSegmentsAreNewToo(t *testing.T) {
 func TestWhatCallsBeginWith(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool w.ToolOptions
-		want sandbox.Beginning
+		want sandbox.SnapshotInfo
 	}{
-		"a snapshot":           {w.ToolOptions{MemoryMin: 3}, sandbox.Beginning{ImageBytes: 3 << 16}},
-		"what cannot be begun": {w.ToolOptions{Edit: func(b *w.Builder) { b.Start(b.Func("", nil, nil, nil, w.Unreachable())) }}, sandbox.Beginning{Why: "it fails"}},
+		"a snapshot":           {w.ToolOptions{MemoryMin: 3}, sandbox.SnapshotInfo{ImageBytes: 3 << 16}},
+		"what cannot be begun": {w.ToolOptions{Edit: func(b *w.Builder) { b.Start(b.Func("", nil, nil, nil, w.Unreachable())) }}, sandbox.SnapshotInfo{Why: "it fails"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := newBox(t, sandbox.Options{}).Beginning(t.Context(), probe(c.tool))
+			b, err := newBox(t, sandbox.Options{}).Snapshot(t.Context(), probe(c.tool))
 			if err != nil || b.ImageBytes != c.want.ImageBytes || !strings.Contains(b.Why, c.want.Why) || b.Reseeded != c.want.Reseeded {
 				t.Errorf("it begins with %+v, %v", b, err)
 			}
 		})
 	}
-	b, err := newBox(t, sandbox.Options{Interpreter: true}).Beginning(t.Context(), probe(w.ToolOptions{}))
+	b, err := newBox(t, sandbox.Options{Interpreter: true}).Snapshot(t.Context(), probe(w.ToolOptions{}))
 	if err != nil || b.ImageBytes != 0 || b.Why == "" {
 		t.Errorf("the interpreter begins with %+v, %v", b, err)
 	}

@@ -18,7 +18,9 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
+	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
@@ -26,11 +28,39 @@ import (
 // snapshot is what a guest knows right after its initialisation: its memory
 // and its globals. Every call of the module begins with it. Nothing was
 // mounted, granted or readable until then, the clocks stood still, and the
-// randomness was the same for everybody.
+// randomness was the same for everybody. See RATIONALE, "Why does every call
+// begin with a snapshot?"
 type snapshot struct {
 	image  *linear.Image
 	state  []uint64 // of the globals, see stateOf
 	random int      // where in memory Go's generator of random numbers is; 0: not found
+}
+
+// SnapshotInfo says whether calls of a module begin with a snapshot.
+type SnapshotInfo struct {
+	// ImageBytes is the size of the snapshot: what the module has in memory when
+	// it is initialised, to which an instance is put back after each call. 0:
+	// each call makes an instance and initialises it.
+	ImageBytes int64
+	// Why there is no snapshot.
+	Why string
+	// Reseeded says that the generator of random numbers was found that the
+	// module's runtime has seeded when it was initialised, so that each call has
+	// a fresh one. What the module itself has drawn then is the same in all.
+	Reseeded bool
+}
+
+// Snapshot makes a module ready to run, as its first call would, and says what its
+// calls begin with.
+func (s *Sandbox) Snapshot(ctx context.Context, mod *tool.Module) (SnapshotInfo, error) {
+	c, err := s.load(ctx, mod)
+	switch {
+	case err != nil:
+		return SnapshotInfo{}, err
+	case c.snap == nil:
+		return SnapshotInfo{Why: c.plain}, nil
+	}
+	return SnapshotInfo{ImageBytes: int64(len(c.snap.image.Bytes())), Reseeded: c.snap.random != 0}, nil
 }
 
 // initTimeout is what a module gets to initialise. Its fuel and its memory are
@@ -97,12 +127,7 @@ func (s *Sandbox) newSnapshot(c *compiled, code []byte) (*snapshot, error) {
 // long as its module does.
 const maxImage = 64 << 20
 
-// The files of a snapshot, in the directory of the module's native code.
-const (
-	imageFile = "image" // the memory
-	stateFile = "state" // the rest, as JSON
-)
-
+// savedState is the state file of a cache entry, as JSON.
 type savedState struct {
 	Native  string // what the engine calls the native code; "" where that is its own file
 	Globals []uint64
@@ -113,7 +138,7 @@ type savedState struct {
 // save puts the snapshot into what is saved, and its image into a directory.
 func (s *snapshot) save(state *savedState, dir string) error {
 	state.Globals, state.Random = s.state, s.random
-	f, err := os.OpenFile(filepath.Join(dir, imageFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(filepath.Join(dir, codecache.ImageFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -126,20 +151,20 @@ func (s *savedState) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, stateFile), state, 0o600)
+	return os.WriteFile(filepath.Join(dir, codecache.StateFile), state, 0o600)
 }
 
-// parse reads what was saved of a snapshot beside the image.
-func (c *contents) parse() (*savedState, error) {
+// parseState reads what was saved of a snapshot beside the image.
+func parseState(c *codecache.Contents) (*savedState, error) {
 	state := &savedState{}
-	if err := json.Unmarshal(c.state, state); err != nil {
-		return nil, fmt.Errorf("read %s: %w", stateFile, err)
+	if err := json.Unmarshal(c.State, state); err != nil {
+		return nil, fmt.Errorf("read %s: %w", codecache.StateFile, err)
 	}
-	if state.Plain != "" && c.image == nil {
+	if state.Plain != "" && c.Image == nil {
 		return state, nil
 	}
-	if c.image == nil || state.Random < 0 || state.Random > len(c.image.Bytes())-generatorSize {
-		return nil, fmt.Errorf("read %s: it does not fit the image", stateFile)
+	if c.Image == nil || state.Random < 0 || state.Random > len(c.Image.Bytes())-generatorSize {
+		return nil, fmt.Errorf("read %s: it does not fit the image", codecache.StateFile)
 	}
 	return state, nil
 }

@@ -6,42 +6,15 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 	"unicode"
 
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Spawner starts this program again, as the process that compiles a module: to
-// compile what a stranger wrote can take minutes and gigabytes, and nothing but
-// the end of its process stops it.
-//
-// Spawn starts the program with [ChildCommand] and the arguments, in a
-// directory, with nothing of the user's environment and nothing to read. When
-// ctx ends it kills the process and all that the process has started. It keeps
-// at least the first kilobytes of what the process writes, and returns when
-// that has ended. An error means that it was not started.
-type Spawner interface {
-	Spawn(ctx context.Context, c Child) (Ended, error)
-}
-
-// Child is a process to start.
-type Child struct {
-	Args []string // behind ChildCommand
-	Dir  string   // absolute
-}
-
-// Ended is what became of it.
-type Ended struct {
-	Code   *int // nil when a signal ended the process
-	Signal *int
-	CPU    time.Duration // of the user and of the system
-	Stdout []byte
-	Stderr []byte
-}
-
 // spent is a refusal that was dear to find out, and would be the same again.
-type spent struct{ *RefusedError }
+type spent struct{ *admit.RefusedError }
 
 func (e *spent) Unwrap() error { return e.RefusedError }
 
@@ -58,7 +31,7 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 	})
 	limited, cancel := context.WithTimeout(ctx, job.wall)
 	defer cancel()
-	end, err := s.opts.Spawner.Spawn(limited, Child{Args: job.args(), Dir: dir})
+	end, err := s.opts.Spawn(limited, dir, append([]string{ChildCommand}, job.args()...)...)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -75,21 +48,20 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case code == childRefused:
-		return &spent{&RefusedError{mod.Name, "it does not compile: " + said}}
+		return &spent{admit.Refuse(mod, "it does not compile: %s", said)}
 	case code == childFailed:
 		return fmt.Errorf("%w: %s", errChild, said)
 	case limited.Err() != nil:
 		// Not for good: the machine may only have been busy.
-		return &RefusedError{mod.Name, fmt.Sprintf(
-			"it was not compiled: that took more than the limit of %s; try again when the machine has less to do", job.wall)}
+		return admit.Refuse(mod, "it was not compiled: that took more than the limit of %s; try again when the machine has less to do", job.wall)
 	}
 	took := s.tookTooMuch(mod, job, code, end)
-	return &spent{&RefusedError{mod.Name, fmt.Sprintf("it was not compiled: for its %d bytes that took %s; "+
-		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", job.bytes, took)}}
+	return &spent{admit.Refuse(mod, "it was not compiled: for its %d bytes that took %s; "+
+		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", job.bytes, took)}
 }
 
 // tookTooMuch says what a child has used up, or that it has crashed.
-func (s *Sandbox) tookTooMuch(mod *tool.Module, job childJob, code int, end Ended) string {
+func (s *Sandbox) tookTooMuch(mod *tool.Module, job childJob, code int, end effect.Ended) string {
 	switch {
 	case outOfMemory(end.Stderr):
 		return fmt.Sprintf("more than the limit of %d MiB of memory", job.memory>>20)

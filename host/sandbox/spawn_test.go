@@ -16,15 +16,18 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
 // refused is the refusal that an error has to be.
-func refused(t *testing.T, err error) *sandbox.RefusedError {
+func refused(t *testing.T, err error) *admit.RefusedError {
 	t.Helper()
-	var r *sandbox.RefusedError
+	var r *admit.RefusedError
 	if !errors.As(err, &r) {
 		t.Fatalf("the module is not refused: %v", err)
 	}
@@ -38,35 +41,35 @@ func TestWhatAChildEndsWith(t *testing.T) {
 	killed := exit(int(syscall.SIGKILL))
 	code := w.Tool(w.ToolOptions{})
 	for name, c := range map[string]struct {
-		end  sandbox.Ended
+		end  effect.Ended
 		says []string
 	}{
-		"the compiler refuses it": {sandbox.Ended{Code: exit(65), Stdout: []byte("invalid \x1b[31mfunction\u202e[3]\nmore")},
+		"the compiler refuses it": {effect.Ended{Code: exit(65), Stdout: []byte("invalid \x1b[31mfunction\u202e[3]\nmore")},
 			[]string{"it does not compile: invalid \ufffd[31mfunction\ufffd[3]"}},
-		"it says far too much": {sandbox.Ended{Code: exit(65), Stdout: bytes.Repeat([]byte("x"), 100_000)}, []string{"xxx ..."}},
-		"it says nothing":      {sandbox.Ended{Code: exit(65)}, []string{"it does not compile"}},
-		"all processor time is used": {sandbox.Ended{Signal: killed, CPU: 5 * time.Second},
+		"it says far too much": {effect.Ended{Code: exit(65), Stdout: bytes.Repeat([]byte("x"), 100_000)}, []string{"xxx ..."}},
+		"it says nothing":      {effect.Ended{Code: exit(65)}, []string{"it does not compile"}},
+		"all processor time is used": {effect.Ended{Signal: killed, CPU: 5 * time.Second},
 			[]string{"5s of processor time", "split its largest functions"}},
-		"Go gets no memory":  {sandbox.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: out of memory\n\nruntime stack:")}, []string{"1024 MiB of memory"}},
-		"Go gets no address": {sandbox.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: cannot allocate memory\n")}, []string{"1024 MiB of memory"}},
-		"Go gets no thread":  {sandbox.Ended{Signal: exit(6), Stderr: []byte("runtime/cgo: pthread_create failed: Resource temporarily unavailable\n")}, []string{"of memory"}},
-		"the collector gets none": {sandbox.Ended{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n\n" +
+		"Go gets no memory":  {effect.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: out of memory\n\nruntime stack:")}, []string{"1024 MiB of memory"}},
+		"Go gets no address": {effect.Ended{Code: exit(2), Stderr: []byte("fatal error: runtime: cannot allocate memory\n")}, []string{"1024 MiB of memory"}},
+		"Go gets no thread":  {effect.Ended{Signal: exit(6), Stderr: []byte("runtime/cgo: pthread_create failed: Resource temporarily unavailable\n")}, []string{"of memory"}},
+		"the collector gets none": {effect.Ended{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n\n" +
 			"goroutine 0 gp=0x2ea2a8d530e0 m=3 mp=0x2ea2a8da3008 [idle]:\nruntime.(*spanQueue).tryDrain(0x7fa100000400?)\n")}, []string{"1024 MiB of memory"}},
-		"C code crashes": {sandbox.Ended{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n" +
+		"C code crashes": {effect.Ended{Code: exit(2), Stderr: []byte("SIGSEGV: segmentation violation\nPC=0x43989d m=3 sigcode=1 addr=0x0\n" +
 			"signal arrived during cgo execution\n\ngoroutine 0 gp=0x2 m=3 mp=0x2 [idle]:\nruntime.x()\n")}, []string{"down (SIGSEGV"}},
-		"its code is too large": {sandbox.Ended{Code: exit(73)}, []string{"64 MiB of native code"}},
-		"it ends itself":        {sandbox.Ended{Code: exit(75), CPU: 5 * time.Second}, []string{"5s of processor time"}},
-		"it panics after long":  {sandbox.Ended{Code: exit(2), CPU: 5 * time.Second, Stderr: []byte("panic: BUG")}, []string{"down (panic: BUG)"}},
-		"it panics":             {sandbox.Ended{Code: exit(2), Stderr: []byte("panic: BUG: \x1b[2J\n\ngoroutine 1")}, []string{"the compiler down (panic: BUG: \ufffd[2J)"}},
-		"it is killed":          {sandbox.Ended{Signal: killed, CPU: time.Second}, []string{"signal 9"}},
-		"it ends oddly":         {sandbox.Ended{Code: exit(1)}, []string{"exit code 1"}},
+		"its code is too large": {effect.Ended{Code: exit(73)}, []string{"64 MiB of native code"}},
+		"it ends itself":        {effect.Ended{Code: exit(75), CPU: 5 * time.Second}, []string{"5s of processor time"}},
+		"it panics after long":  {effect.Ended{Code: exit(2), CPU: 5 * time.Second, Stderr: []byte("panic: BUG")}, []string{"down (panic: BUG)"}},
+		"it panics":             {effect.Ended{Code: exit(2), Stderr: []byte("panic: BUG: \x1b[2J\n\ngoroutine 1")}, []string{"the compiler down (panic: BUG: \ufffd[2J)"}},
+		"it is killed":          {effect.Ended{Signal: killed, CPU: time.Second}, []string{"signal 9"}},
+		"it ends oddly":         {effect.Ended{Code: exit(1)}, []string{"exit code 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := 0
-			box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(context.Context, sandbox.Child) (sandbox.Ended, error) {
+			box := newBox(t, sandbox.Options{Spawn: func(context.Context, string, ...string) (effect.Ended, error) {
 				asked++
 				return c.end, nil
-			})})
+			}})
 			sandbox.SetLimits(box, 5*time.Second, 1<<30, 64<<20)
 			j := granted(t, module(code), ask{})
 			r := j.mustRun(t, box)
@@ -92,25 +95,25 @@ func TestWhatAChildEndsWith(t *testing.T) {
 func TestAChildThatCannotWork(t *testing.T) {
 	exit := func(n int) *int { return &n }
 	for name, c := range map[string]struct {
-		end  sandbox.Ended
+		end  effect.Ended
 		err  error
 		says string
 	}{
-		"it is not started":   {sandbox.Ended{}, errors.New("resource temporarily unavailable"), "resource temporarily unavailable"},
-		"the disk is full":    {sandbox.Ended{Code: exit(74), Stdout: []byte("write x: no space left on device\n")}, nil, "no space left on device"},
-		"it leaves no code":   {sandbox.Ended{Code: exit(0)}, nil, "instead of native code"},
-		"it has other orders": {sandbox.Ended{Code: exit(74), Stdout: []byte("7 arguments, want 6\n")}, nil, "7 arguments, want 6"},
+		"it is not started":   {effect.Ended{}, errors.New("resource temporarily unavailable"), "resource temporarily unavailable"},
+		"the disk is full":    {effect.Ended{Code: exit(74), Stdout: []byte("write x: no space left on device\n")}, nil, "no space left on device"},
+		"it leaves no code":   {effect.Ended{Code: exit(0)}, nil, "instead of native code"},
+		"it has other orders": {effect.Ended{Code: exit(74), Stdout: []byte("7 arguments, want 6\n")}, nil, "7 arguments, want 6"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			works := false
 			logger, log := logBuffer()
 			box := newBox(t, sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache"), Logger: logger,
-				Spawner: spawnFunc(func(ctx context.Context, child sandbox.Child) (sandbox.Ended, error) {
+				Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
 					if works {
-						return helper{}.Spawn(ctx, child)
+						return jail.RunHelper(ctx, dir, args...)
 					}
 					return c.end, c.err
-				})})
+				}})
 			j := granted(t, probe(w.ToolOptions{}), ask{})
 			if r, err := j.run(t.Context(), box); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("got %v, %s", err, r.Summary())
@@ -171,12 +174,12 @@ func TestWhatAChildLeavesIsNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cache := filepath.Join(t.TempDir(), "cache")
 			asked := 0
-			box := newBox(t, sandbox.Options{CacheDir: cache, Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+			box := newBox(t, sandbox.Options{CacheDir: cache, Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
 				asked++
-				ended, err := helper{}.Spawn(ctx, c)
-				spoil(t, c.Dir)
+				ended, err := jail.RunHelper(ctx, dir, args...)
+				spoil(t, dir)
 				return ended, err
-			})})
+			}})
 			j := granted(t, probe(w.ToolOptions{}), ask{})
 			r, err := j.run(t.Context(), box)
 			if err == nil {
@@ -255,29 +258,29 @@ func TestWithoutASpawner(t *testing.T) {
 // times as long as on a common machine. A stranger's is not.
 func TestABuiltInModuleHasTime(t *testing.T) {
 	const long = 1000 * 5 * time.Second
-	var args []string
+	var job []string
 	var wall time.Duration
-	box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
-		args = c.Args
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
+		job = args[1:]
 		if end, ok := ctx.Deadline(); ok {
 			wall = time.Until(end)
 		}
-		return helper{}.Spawn(ctx, c)
-	})})
+		return jail.RunHelper(ctx, dir, args...)
+	}})
 	stranger, ours := probe(w.ToolOptions{}), probe(w.ToolOptions{Call: w.ReturnOK("ours")})
 	ours.Origin = tool.OriginBuiltin
 	var others [2][]string
 	for i, mod := range []*tool.Module{stranger, ours} {
 		output(t, granted(t, mod, ask{}).mustRun(t, box))
 		const cpu = 3
-		n, err := strconv.ParseInt(args[cpu], 10, 64)
+		n, err := strconv.ParseInt(job[cpu], 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if patient := mod == ours; (time.Duration(n) >= long) != patient || (wall >= long) != patient {
 			t.Errorf("module %d may take %s of processor time, and live for %s", i, time.Duration(n), wall)
 		}
-		others[i] = args[cpu+1:]
+		others[i] = job[cpu+1:]
 	}
 	if !slices.Equal(others[0], others[1]) {
 		t.Errorf("the other limits differ: %v, %v", others[0], others[1])
@@ -287,8 +290,8 @@ func TestABuiltInModuleHasTime(t *testing.T) {
 // TestALargeModuleTakesAPersonsWord: without it nothing is compiled.
 func TestALargeModuleTakesAPersonsWord(t *testing.T) {
 	large := w.Tool(w.ToolOptions{
-		Data:      []w.Segment{{Offset: dataAt, Bytes: make([]byte, sandbox.LargeModuleBytes)}},
-		MemoryMin: (dataAt + sandbox.LargeModuleBytes) >> 16,
+		Data:      []w.Segment{{Offset: dataAt, Bytes: make([]byte, admit.LargeBytes)}},
+		MemoryMin: (dataAt + admit.LargeBytes) >> 16,
 	})
 	j := granted(t, module(large), ask{})
 	box := newBox(t, sandbox.Options{Compiling: func(*tool.Module) { t.Error("it is compiled") }})
@@ -305,19 +308,19 @@ func TestNobodyWaitsForAModule(t *testing.T) {
 	var wait atomic.Bool
 	wait.Store(true)
 	goOn := make(chan struct{})
-	box := newBox(t, sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+	box := newBox(t, sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
 		started <- struct{}{}
 		if wait.Load() {
 			select {
 			case <-ctx.Done():
 				killed <- ctx.Err()
 				n := int(syscall.SIGKILL)
-				return sandbox.Ended{Signal: &n}, nil
+				return effect.Ended{Signal: &n}, nil
 			case <-goOn:
 			}
 		}
-		return helper{}.Spawn(ctx, c)
-	})})
+		return jail.RunHelper(ctx, dir, args...)
+	}})
 	j := granted(t, probe(w.ToolOptions{}), ask{})
 	call := func() (leave context.CancelFunc, result chan tool.Result) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -378,7 +381,7 @@ func TestNobodyWaitsForAModule(t *testing.T) {
 func TestCloseStopsCompiling(t *testing.T) {
 	started := make(chan struct{})
 	var ended atomic.Bool
-	box := sandbox.New(sandbox.Options{Spawner: spawnFunc(func(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
+	box := sandbox.New(sandbox.Options{Spawn: func(ctx context.Context, dir string, args ...string) (effect.Ended, error) {
 		close(started)
 		<-ctx.Done()
 		time.AfterFunc(10*time.Millisecond, func() { ended.Store(true) })
@@ -386,8 +389,8 @@ func TestCloseStopsCompiling(t *testing.T) {
 			runtime.Gosched()
 		}
 		n := int(syscall.SIGKILL)
-		return sandbox.Ended{Signal: &n}, nil
-	})})
+		return effect.Ended{Signal: &n}, nil
+	}})
 	j := granted(t, probe(w.ToolOptions{}), ask{})
 	result := make(chan error)
 	go func() {

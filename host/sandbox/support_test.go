@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -46,7 +48,7 @@ type ask struct {
 	limits         policy.Limits
 	cwd            string
 	rehearsal      bool
-	network        []policy.NetRule
+	network        []network.Rule
 }
 
 // quick are limits for guests that would never end by themselves.
@@ -76,7 +78,7 @@ func granted(tb testing.TB, mod *tool.Module, a ask) job {
 		Schema: schema, Module: mod,
 	}
 	call := tool.Call{ID: a.id, Tool: a.tool, Args: json.RawMessage(a.args), Cwd: a.cwd}
-	p := policy.New(policy.Options{Mounts: a.mounts, Limits: a.limits, Network: policy.NewNetwork(a.network)})
+	p := policy.New(policy.Options{Mounts: a.mounts, Limits: a.limits, Network: network.New(a.network)})
 	d := p.Decide(call, entry, policy.Facts{})
 	var grant policy.Grant
 	if a.rehearsal {
@@ -119,8 +121,8 @@ func (j job) mustRun(tb testing.TB, box *sandbox.Sandbox) tool.Result {
 // newBox makes a sandbox that compiles in real children, unless a test says how.
 func newBox(tb testing.TB, opts sandbox.Options) *sandbox.Sandbox {
 	tb.Helper()
-	if opts.Spawner == nil {
-		opts.Spawner = helper{}
+	if opts.Spawn == nil {
+		opts.Spawn = jail.RunHelper
 	}
 	box := sandbox.New(opts)
 	tb.Cleanup(func() {

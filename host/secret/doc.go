@@ -1,5 +1,4 @@
-// Package secret keeps named secrets, lets a call use one without seeing it,
-// and keeps their values out of what leaves the process.
+// Package secret keeps named secrets, and lets a call use one without seeing it.
 //
 // A [Record] is a value with a name and with what it is for: the hosts and the
 // header in which it may be sent. It is kept in the keyring of the operating
@@ -11,9 +10,8 @@
 // request to the approved host; anywhere else a placeholder is an error. What
 // has to hold for the table's caller is said there.
 //
-// Every value that was read in this process is told to a [Redactor], which
-// takes it, and its usual encodings, out of output, logs, events and errors, and
-// out of what servers answer to guests.
+// Every value that was read in this process is told to a redactor, which keeps it
+// out of what leaves the process: see package redact.
 //
 // # What this protects against
 //
@@ -24,15 +22,4 @@
 // process's memory. A passphrase instead of the key file protects the file at
 // rest, also from such a program, until the passphrase is typed in. Nobody is
 // kept from putting an older copy of the file back.
-//
-// The redactor finds what it knows in the forms that it knows (see [Redactor]).
-// A piece of a value is not known, so whoever shortens a text redacts it first:
-// with [Redactor.Head], or with [Redactor.Stream] in front of what keeps a part
-// of a stream. A value that a guest divides between two messages of its own (of
-// its log, of its progress) is not found; neither is the beginning of one with
-// which a process ends that is killed, nor what is left of one in the few
-// characters of a name or an argument that an error quotes.
-//
-// It is a net under mistakes, such as a server that echoes a header; it does
-// not stop somebody who has a value and means to get it out.
 package secret

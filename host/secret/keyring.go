@@ -24,7 +24,8 @@ const keyringWait = time.Minute
 // Service of a Linux desktop (over D-Bus), the Keychain of macOS (over its
 // program security), the Credential Manager of Windows. A keyring cannot be
 // asked what it holds, so the names, and nothing else, are in a file beside it.
-// It is safe for concurrent use.
+// It is safe for concurrent use. See RATIONALE, "Why is a keyring not asked
+// what is in it?"
 type Keyring struct {
 	index string
 	wait  time.Duration

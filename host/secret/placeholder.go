@@ -13,19 +13,15 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Prefix begins every placeholder. Behind it are 26 characters of chance.
 const Prefix = "stockade-secret-"
 
-// Errors of a table.
-var (
-	// ErrNotGranted: the call was not granted the secret.
-	ErrNotGranted = errors.New("is not granted to this call")
-	// ErrMisplaced: a placeholder is where no value may go. Nothing is replaced.
-	ErrMisplaced = errors.New("a placeholder of a secret is misplaced")
-)
+// ErrMisplaced: a placeholder is where no value may go. Nothing is replaced.
+var ErrMisplaced = errors.New("a placeholder of a secret is misplaced")
 
 // Reader is where a table finds secrets; [Vault] is one.
 type Reader interface {
@@ -39,7 +35,8 @@ type Reader interface {
 // Whoever sends a request for the call sends what [Table.Fill] makes of its
 // headers, after its own check that the host is granted, and follows redirects
 // with the headers that Fill has not changed: a client that follows them by
-// itself would carry values along.
+// itself would carry values along. See RATIONALE, "Why does a guest get a
+// placeholder, and not the secret?"
 type Table struct {
 	granted map[string]tool.Secret
 	reader  Reader
@@ -65,16 +62,17 @@ func NewTable(granted []tool.Secret, reader Reader) *Table {
 	return t
 }
 
-// Placeholder returns a new text that stands for a secret in this call.
-// ErrNotGranted, ErrNotFound; other errors say why the secret could not be
-// read, for the person and not for the guest.
+// Placeholder implements [effect.Placeholders] with a new text for each call of it.
 func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	asked, ok := t.granted[name]
 	if !ok {
-		return "", fmt.Errorf("the secret %.80q %w", name, ErrNotGranted)
+		return "", denied("the secret %.80q is not granted to this call", name)
 	}
 	r, err := t.reader.Get(ctx, name)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return "", &effect.Error{Kind: effect.NotFound, Err: err}
+	case err != nil:
 		return "", err
 	}
 	u, err := narrow(asked, r)
@@ -87,7 +85,7 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.by) >= maxPlaceholders {
-		return "", fmt.Errorf("%w: the call has asked for %d placeholders", ErrNotGranted, maxPlaceholders)
+		return "", denied("is not granted to this call: the call has asked for %d placeholders", maxPlaceholders)
 	}
 	t.by[placeholder] = u
 	return placeholder, nil
@@ -95,6 +93,10 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 
 // maxPlaceholders is how many a call may have.
 const maxPlaceholders = 1024
+
+func denied(format string, args ...any) error {
+	return &effect.Error{Kind: effect.Denied, Err: fmt.Errorf(format, args...)}
+}
 
 // narrow says where a secret may go: where the person has bound it to and where
 // the tool has said that it wants it, if both have said something.
@@ -106,8 +108,8 @@ func narrow(asked tool.Secret, r Record) (use, error) {
 	case len(asked.Hosts) > 0:
 		u.hosts = slices.DeleteFunc(slices.Clone(u.hosts), func(h string) bool { return !slices.Contains(asked.Hosts, h) })
 		if len(u.hosts) == 0 {
-			return u, fmt.Errorf("the secret %q is bound to %s, and the tool wants it for %s: %w",
-				r.Name, strings.Join(r.Hosts, ", "), strings.Join(asked.Hosts, ", "), ErrNotGranted)
+			return u, denied("the secret %q is bound to %s, and the tool wants it for %s: is not granted to this call",
+				r.Name, strings.Join(r.Hosts, ", "), strings.Join(asked.Hosts, ", "))
 		}
 	}
 	switch {
@@ -116,8 +118,8 @@ func narrow(asked tool.Secret, r Record) (use, error) {
 	case u.header == "":
 		u.header = asked.Header
 	case asked.Header != "" && !strings.EqualFold(u.header, asked.Header):
-		return u, fmt.Errorf("the secret %q is bound to the header %s, and the tool wants it in %s: %w",
-			r.Name, u.header, asked.Header, ErrNotGranted)
+		return u, denied("the secret %q is bound to the header %s, and the tool wants it in %s: is not granted to this call",
+			r.Name, u.header, asked.Header)
 	}
 	return u, nil
 }

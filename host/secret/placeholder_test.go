@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -51,20 +52,20 @@ func TestPlaceholders(t *testing.T) {
 		clean(t, "a placeholder", p, value, "TOKEN")
 		seen[p] = true
 	}
-	if _, err := table.Placeholder(t.Context(), "OTHER"); !errors.Is(err, ErrNotGranted) {
+	if _, err := table.Placeholder(t.Context(), "OTHER"); effect.KindOf(err) != effect.Denied {
 		t.Errorf("one that is not granted: %v", err)
 	}
-	if _, err := table.Placeholder(t.Context(), "UNSET"); !errors.Is(err, ErrNotFound) {
+	if _, err := table.Placeholder(t.Context(), "UNSET"); effect.KindOf(err) != effect.NotFound {
 		t.Errorf("one that is not set: %v", err)
 	}
 	var err error
 	for range maxPlaceholders {
 		_, err = table.Placeholder(t.Context(), "TOKEN")
 	}
-	if !errors.Is(err, ErrNotGranted) {
+	if effect.KindOf(err) != effect.Denied {
 		t.Errorf("there is no end of placeholders: %v", err)
 	}
-	if _, err := NewTable(nil, shelf{"TOKEN": bound("TOKEN", "")}).Placeholder(t.Context(), "TOKEN"); !errors.Is(err, ErrNotGranted) {
+	if _, err := NewTable(nil, shelf{"TOKEN": bound("TOKEN", "")}).Placeholder(t.Context(), "TOKEN"); effect.KindOf(err) != effect.Denied {
 		t.Errorf("a call without secrets: %v", err)
 	}
 }
@@ -95,7 +96,7 @@ func TestWhereAValueGoes(t *testing.T) {
 		table := NewTable([]tool.Secret{tt.asked}, shelf{"T": tt.record})
 		p, err := table.Placeholder(t.Context(), "T")
 		if tt.refused {
-			if !errors.Is(err, ErrNotGranted) {
+			if effect.KindOf(err) != effect.Denied {
 				t.Errorf("%s: %v", tt.what, err)
 			}
 			continue

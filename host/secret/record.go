@@ -10,13 +10,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Limits on what is kept. A value that is shorter than MinValueBytes could not
-// be told from ordinary text, so it could not be kept out of it either.
+// Limits on what is kept. A shorter value could not be kept out of output.
 const (
-	MinValueBytes = 4
+	MinValueBytes = redact.MinBytes
 	MaxValueBytes = 4096
 	MaxRecords    = 256
 )

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/zalando/go-keyring"
+
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 func aRecord(name, value string) Record {
@@ -144,6 +146,18 @@ func TestAValueDoesNotShow(t *testing.T) {
 	for _, format := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for _, v := range []any{r, &r, r.Value, &r.Value, nested, &nested, []any{r.Value}} {
 			clean(t, format, fmt.Sprintf(format, v), "value-of-token")
+		}
+	}
+}
+
+// clean fails if a text holds a value in some form.
+func clean(t *testing.T, what, text string, values ...string) {
+	t.Helper()
+	for _, v := range values {
+		r := new(redact.Redactor)
+		r.Add(v)
+		if r.Text(text) != text {
+			t.Errorf("%s: %.200q holds %.60q", what, text, v)
 		}
 	}
 }

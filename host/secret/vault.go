@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Vault is the stores of one user together. A name is in one of them. It is
@@ -13,12 +17,12 @@ import (
 type Vault struct {
 	keyring *Keyring
 	file    *File
-	known   *Redactor
+	known   *redact.Redactor
 }
 
 // NewVault returns the stores as one. known is told of every value that is
 // read or set.
-func NewVault(keyring *Keyring, file *File, known *Redactor) *Vault {
+func NewVault(keyring *Keyring, file *File, known *redact.Redactor) *Vault {
 	return &Vault{keyring: keyring, file: file, known: known}
 }
 
@@ -54,6 +58,9 @@ func (v *Vault) Get(ctx context.Context, name string) (Record, error) {
 	v.known.Add(r.Value.Reveal())
 	return r, nil
 }
+
+// Placeholders implements [effect.Secrets].
+func (v *Vault) Placeholders(granted []tool.Secret) effect.Placeholders { return NewTable(granted, v) }
 
 // Pick returns the store for a new secret: the one of that name, or, where name
 // is empty, the keyring, or the file if the keyring does not answer. why is

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/zalando/go-keyring"
+
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 var errLocked = errors.New("the collection is locked")
 
-func newTestVault(t *testing.T) (*Vault, *Keyring, *File, *Redactor) {
+func newTestVault(t *testing.T) (*Vault, *Keyring, *File, *redact.Redactor) {
 	dir := t.TempDir()
-	k, f, r := newTestKeyring(t, dir), newTestFile(t, dir), new(Redactor)
+	k, f, r := newTestKeyring(t, dir), newTestFile(t, dir), new(redact.Redactor)
 	return NewVault(k, f, r), k, f, r
 }
 

@@ -28,5 +28,6 @@
 // # Adding one
 //
 // Add it to the list of its area, and to the counter-proofs in the tests: a
-// target that lets it through, which the attack has to find out.
+// target that lets it through, which the attack has to find out. See RATIONALE,
+// "Why does the program attack itself?"
 package selftest

@@ -3,16 +3,14 @@ package selftest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
-	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 )
 
 // TestMain lets this test binary be the process that compiles.
@@ -23,31 +21,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// helper starts real children, the way that the program does.
-type helper struct{}
-
-func (helper) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
-	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
-	ended, err := jail.RunHelper(ctx, jail.Helper(c))
-	return sandbox.Ended(ended), err
-}
-
-// jailExec is the service behind exec.run, as in the program.
-type jailExec struct{}
-
-func (jailExec) Run(ctx context.Context, grant policy.Grant, cmd hostmod.Command) (hostmod.Outcome, error) {
-	out, err := jail.Run(ctx, grant, jail.Command(cmd), nil)
-	if errors.Is(err, jail.ErrDenied) {
-		err = fmt.Errorf("%w: %w", hostmod.ErrDenied, err)
-	}
-	return hostmod.Outcome(out), err
-}
-
 // realTarget is the sandbox as the program wires it.
 func realTarget(tb testing.TB) *Sandbox {
 	tb.Helper()
 	s := NewSandbox(sandbox.Options{
-		Spawner: helper{}, Services: hostmod.Services{Exec: jailExec{}},
+		Spawn: jail.RunHelper, Services: effect.Services{Exec: jail.Jail{}},
 	}, tb.TempDir()+"/compiled")
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {

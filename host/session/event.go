@@ -84,7 +84,8 @@ type Draft struct {
 
 // BodyDigest is the salted digest of a body: SHA-256 over
 // "stockade body 1\n", the salt and the body. The salt has a fixed length, so
-// the two cannot be shifted against each other.
+// the two cannot be shifted against each other. See RATIONALE, "Why does the
+// chain cover a salted digest of the body, and not the body?"
 func BodyDigest(salt, body []byte) [32]byte {
 	h := sha256.New()
 	h.Write([]byte("stockade body 1\n"))
@@ -96,7 +97,7 @@ func BodyDigest(salt, body []byte) [32]byte {
 // ComputeHash is the link of the chain: SHA-256 over "stockade event 1\n" and
 // the header's fields in the order below, each string and number written so
 // that no two headers share an encoding. The format never changes; another
-// one gets another first line.
+// one gets another first line. See RATIONALE, "Why two links in each event?"
 func (h *Header) ComputeHash() [32]byte {
 	d := sha256.New()
 	d.Write([]byte("stockade event 1\n"))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // Log is one running session: it appends to a store and shows each event,
@@ -21,24 +22,14 @@ type Log struct {
 	observers map[int]func(Event)
 	nextID    int
 
-	redactor Redactor
+	redactor *redact.Redactor
 	deltas   func(piece string, last bool) string
 	lastPart Draft // the delta that was redacted last
 }
 
-// Redactor takes secrets out of what is recorded and shown; secret.Redactor is
-// one.
-type Redactor interface {
-	// JSON returns the same value without secrets.
-	JSON(data json.RawMessage) json.RawMessage
-	// Stream returns a function for a text that comes in pieces; what it holds
-	// back comes with the last one.
-	Stream() func(piece string, last bool) string
-}
-
 // Redact makes everything that is recorded and shown from now on pass through
 // r. It is called before the log is used.
-func (l *Log) Redact(r Redactor) { l.redactor, l.deltas = r, r.Stream() }
+func (l *Log) Redact(r *redact.Redactor) { l.redactor, l.deltas = r, r.Stream() }
 
 // NewLog returns the log of the session with that id, which may be new.
 func NewLog(store Store, id string, now func() time.Time) *Log {

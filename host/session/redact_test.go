@@ -9,27 +9,15 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// covers is a redactor that knows one word, and holds back what begins like it.
-type covers struct{ word string }
-
-func (c covers) JSON(data json.RawMessage) json.RawMessage {
-	return json.RawMessage(strings.ReplaceAll(string(data), c.word, "[redacted]"))
-}
-
-func (c covers) Stream() func(string, bool) string {
-	held := ""
-	return func(piece string, last bool) string {
-		held = strings.ReplaceAll(held+piece, c.word, "[redacted]")
-		out := held
-		if i := strings.LastIndexByte(held, c.word[0]); i >= 0 && !last && strings.HasPrefix(c.word, held[i:]) {
-			out = held[:i]
-		}
-		held = held[len(out):]
-		return out
-	}
+// covers returns a redactor that knows one word.
+func covers(word string) *redact.Redactor {
+	r := new(redact.Redactor)
+	r.Add(word)
+	return r
 }
 
 // keeping is a store that keeps drafts.
@@ -50,7 +38,7 @@ func (k *keeping) Append(_ context.Context, drafts ...session.Draft) ([]session.
 func TestALogRecordsAndShowsNoSecret(t *testing.T) {
 	store := &keeping{}
 	log := session.NewLog(store, "s", time.Now)
-	log.Redact(covers{"hunter2"})
+	log.Redact(covers("hunter2"))
 	var shown []string
 	log.Observe(func(e session.Event) { shown = append(shown, string(e.Type)+" "+string(e.Body)) })
 
@@ -96,7 +84,7 @@ func TestNoPieceOfASecretIsInTheSummaryOfACall(t *testing.T) {
 		}
 		store := &keeping{}
 		log := session.NewLog(store, "s", time.Now)
-		log.Redact(covers{long})
+		log.Redact(covers(long))
 		var shown string
 		log.Observe(func(e session.Event) { shown += string(e.Body) })
 		if _, err := log.Append(t.Context(), session.Draft{Type: session.TypeToolCall, Call: "c", Body: body}); err != nil {

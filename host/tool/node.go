@@ -13,7 +13,8 @@ import (
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
-// What a schema may take: far more than schemas that are in use, see RATIONALE.
+// What a schema may take: far more than schemas that are in use, see
+// RATIONALE, "Why do we check arguments ourselves?"
 const (
 	maxNodes = 1 << 14
 	maxDepth = 1024 // of schemas below one another, through references too

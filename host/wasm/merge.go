@@ -16,7 +16,8 @@ const mergeGap = 64
 // merges what is near to each other in a memory of the module's own that is
 // zero before. Modules that name segments in their code are left alone, and
 // those whose segments overlap or have offsets that are not constants. The
-// result is at most twice as large as what was there.
+// result is at most twice as large as what was there. See RATIONALE, "Why are
+// data segments merged?"
 func MergedData(m *Module) (payload []byte, n int, ok bool) {
 	if m.HasDataCount || m.Data < 2 || len(m.Memories) != 1 {
 		return nil, 0, false

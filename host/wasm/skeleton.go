@@ -10,6 +10,7 @@ import "encoding/binary"
 // An engine that keeps native code looks at the module all the same when it
 // loads that, and most of the time at the code. Whoever puts the native code of
 // a module in the place of that of its skeleton has it loaded ten times faster.
+// See RATIONALE, "Why is only the skeleton of a module kept?"
 func Skeleton(m *Module) []byte {
 	out := append(make([]byte, 0, 4096), m.Raw[:8]...)
 	for _, s := range m.Sections {

@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/internal/nearest"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -146,7 +147,7 @@ func (f *file) patterns() int {
 	}
 	for _, r := range f.Rules {
 		for _, text := range r.Where {
-			if strings.HasPrefix(strings.TrimPrefix(text, "!"), string(policy.Pattern)+":") {
+			if strings.HasPrefix(strings.TrimPrefix(text, "!"), string(match.Pattern)+":") {
 				n++
 			}
 		}
@@ -356,7 +357,7 @@ func directory(s string) error {
 	if strings.Contains(dir, "**") {
 		return fmt.Errorf("%.80q: a directory covers all that is in it; leave ** out", s)
 	}
-	_, err := policy.NewCondition(policy.Path, "directory", dir, false)
+	_, err := match.NewCondition(match.Path, "directory", dir, false)
 	return err
 }
 
@@ -368,7 +369,7 @@ func plainPath(s string) error {
 }
 
 func hostPattern(s string) error {
-	_, err := policy.NewCondition(policy.Hostname, "host", s, false)
+	_, err := match.NewCondition(match.Hostname, "host", s, false)
 	return err
 }
 
@@ -443,13 +444,13 @@ func (r *reader) argument(key, arg string, a argRule, deny func(string) policy.R
 	if a == (argRule{}) {
 		r.fail(key, "it says nothing of the argument: pattern, one_of, maximum, under or hosts")
 	}
-	unless := func(what string, kind policy.Kind, values ...string) {
+	unless := func(what string, kind match.Kind, values ...string) {
 		rule := deny(key + "." + what)
 		if len(values) == 0 { // an empty list: no value fits
-			kind, values = policy.OneOf, []string{"[]"}
+			kind, values = match.OneOf, []string{"[]"}
 		}
 		for _, v := range values {
-			c, err := policy.NewCondition(kind, arg, v, true)
+			c, err := match.NewCondition(kind, arg, v, true)
 			if err != nil {
 				r.fail(key+"."+what, "%v", err)
 				return
@@ -459,7 +460,7 @@ func (r *reader) argument(key, arg string, a argRule, deny func(string) policy.R
 		r.add(key+"."+what, rule)
 	}
 	if a.Pattern != nil {
-		unless("pattern", policy.Pattern, *a.Pattern)
+		unless("pattern", match.Pattern, *a.Pattern)
 	}
 	if a.OneOf != nil {
 		list, err := json.Marshal(*a.OneOf)
@@ -467,16 +468,16 @@ func (r *reader) argument(key, arg string, a argRule, deny func(string) policy.R
 			r.fail(key+".one_of", "%v", err)
 			return
 		}
-		unless("one_of", policy.OneOf, string(list))
+		unless("one_of", match.OneOf, string(list))
 	}
 	if a.Maximum != nil {
-		unless("maximum", policy.Maximum, strconv.FormatFloat(*a.Maximum, 'g', -1, 64))
+		unless("maximum", match.Maximum, strconv.FormatFloat(*a.Maximum, 'g', -1, 64))
 	}
 	if a.Under != nil {
-		unless("under", policy.Path, *a.Under...)
+		unless("under", match.Path, *a.Under...)
 	}
 	if a.Hosts != nil {
-		unless("hosts", policy.Hostname, *a.Hosts...)
+		unless("hosts", match.Hostname, *a.Hosts...)
 	}
 }
 
@@ -521,7 +522,7 @@ func (r *reader) rule(i int, t *ruleTable, n int) {
 		rule.Origin = fmt.Sprintf("%s:%d", r.path, line)
 	}
 	for _, text := range t.Where {
-		c, err := policy.ParseCondition(text)
+		c, err := match.ParseCondition(text)
 		if err != nil {
 			fail("%v", err)
 			return

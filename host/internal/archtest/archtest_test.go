@@ -31,38 +31,48 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/tool", "host/shellword", "host/internal"},
+	"host/policy":               {"host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/tool", "host/internal"},
+	"host/policy/command":       {},
+	"host/policy/match":         {"host/policy/command", "host/policy/network", "host/policy/paths"},
+	"host/policy/network":       {},
+	"host/policy/paths":         {},
 	"host/diff":                 {"host/tool"},
-	"host/egress":               {"host/policy"},
-	"host/secret":               {"host/tool", "host/shellword"},
+	"host/effect":               {"host/tool", "host/policy"},
+	"host/egress":               {"host/effect", "host/policy", "host/policy/network", "host/redact"},
+	"host/redact":               {"host/shellword"},
+	"host/secret":               {"host/effect", "host/redact", "host/tool"},
 
-	"host/session":             {"host/llm", "host/policy", "host/tool"},
+	"host/session":             {"host/llm", "host/policy", "host/redact", "host/tool"},
 	"host/session/sqlite":      {"host/session"},
 	"host/session/sessiontest": {"host/session"},
 
-	"host/sandbox":          {"host/tool", "host/policy", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
-	"host/sandbox/abi":      {"host/tool", "host/policy"},
+	"host/sandbox":          {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
+	"host/sandbox/abi":      {"host/redact"},
 	"host/sandbox/linear":   {"host/sandbox/mapped"},
 	"host/sandbox/mapped":   {},
 	"host/sandbox/native":   {"host/sandbox/mapped"},
 	"host/sandbox/meter":    {"host/policy", "host/wasm/fuel"},
 	"host/sandbox/fueltest": {"host/wasm", "host/wasm/fuel", "host/sandbox/meter"},
-	"host/sandbox/wasi":     {"host/tool", "host/policy"},
+	"host/sandbox/wasi":     {"host/tool", "host/policy", "host/policy/paths"},
+
+	"host/sandbox/admit": {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/wasi/preview1"},
+
+	"host/sandbox/codecache": {"host/sandbox/linear", "host/sandbox/native"},
 
 	"host/sandbox/wasi/preview1": {"host/sandbox/abi", "host/sandbox/wasi"},
 
 	"host/sandbox/search": {"host/sandbox/wasi", "sdk/go/lines"},
 
-	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/tool", "host/policy"},
+	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/effect", "host/redact", "host/tool", "host/policy"},
 
 	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
-	"host/jail":     {"host/tool", "host/policy"},
-	"host/dispatch": {"host/diff", "host/tool", "host/policy", "host/session", "host/llm"},
+	"host/jail":     {"host/effect", "host/policy", "host/redact"},
+	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/internal"},
 
-	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/shellword", "host/tool"},
+	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/keydoc":   {},
@@ -81,7 +91,7 @@ var behind = map[string]string{
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
 	"github.com/BurntSushi/toml":                       "host/config",
-	"mvdan.cc/sh/v3":                                   "host/policy",
+	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "nowhere", // tests: the suite of JSON Schema
 	"github.com/pierrec/lz4/v4":                        "host/sandbox",
@@ -90,7 +100,7 @@ var behind = map[string]string{
 	"golang.org/x/crypto":                              "host/secret",
 	"database/sql":                                     "host/session/sqlite",
 	"net/http":                                         "host/llm host/egress",
-	"golang.org/x/net":                                 "host/policy host/egress", // names; and name servers in tests
+	"golang.org/x/net":                                 "host/policy/network host/egress", // names; and name servers in tests
 	"os/exec":                                          "host/jail",
 	"log":                                              "nowhere",
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/tetratelabs/wazero/api"
+
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // Fault is a breach of the ABI by a guest.
@@ -78,22 +80,12 @@ func (m Memory) String(what string, ptr, n uint32, limit int) (string, error) {
 	return strings.ToValidUTF8(string(b), "\uFFFD"), err
 }
 
-// Redactor takes secrets out of a text, of which it returns at most the first
-// limit bytes, and whether that is all; secret.Redactor is one.
-type Redactor interface {
-	Head(text []byte, limit int) (head []byte, whole bool)
-}
-
 // Prefix is String for texts that may be cut: of a longer one it copies limit
-// bytes and an ellipsis. It is without secrets, also at the cut; a nil redactor
-// knows none.
-func (m Memory) Prefix(what string, ptr, n uint32, limit int, redact Redactor) (string, error) {
+// bytes and an ellipsis. It is without secrets, also at the cut.
+func (m Memory) Prefix(what string, ptr, n uint32, limit int, known *redact.Redactor) (string, error) {
 	b, err := m.view(what, ptr, n)
 	*m.moved += uint64(min(len(b), limit))
-	head, whole := b[:min(len(b), limit)], len(b) <= limit
-	if redact != nil {
-		head, whole = redact.Head(b, limit)
-	}
+	head, whole := known.Head(b, limit)
 	text := strings.ToValidUTF8(string(head), "\uFFFD")
 	if !whole {
 		text += " ..."

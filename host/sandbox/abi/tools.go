@@ -1,5 +1,7 @@
 package abi
 
+import "github.com/stockade-dev/stockade/host/redact"
+
 // Limits on what a guest returns. The result as the model gets it is cut to
 // its own limit later; these keep a guest from making the host copy its whole
 // memory several times over.
@@ -89,7 +91,7 @@ func LiftDescribe(m Memory, ptr uint32, limit int) (string, error) {
 // LiftCall lifts the result of tools#call. Exactly one of the first two
 // results is set unless the error is. The message of the second is without
 // secrets.
-func LiftCall(m Memory, ptr uint32, redact Redactor) (*Output, *ToolError, error) {
+func LiftCall(m Memory, ptr uint32, known *redact.Redactor) (*Output, *ToolError, error) {
 	b, err := m.aligned("result", ptr, ResultSize, 4)
 	if err != nil {
 		return nil, nil, err
@@ -99,13 +101,13 @@ func LiftCall(m Memory, ptr uint32, redact Redactor) (*Output, *ToolError, error
 		out, err := liftOutput(m, b[ResultPayload:])
 		return out, nil, err
 	case 1:
-		te, err := liftError(m, b[ResultPayload:], redact)
+		te, err := liftError(m, b[ResultPayload:], known)
 		return nil, te, err
 	}
 	return nil, nil, faultf("result: discriminant %d", b[0])
 }
 
-func liftError(m Memory, b []byte, redact Redactor) (*ToolError, error) {
+func liftError(m Memory, b []byte, known *redact.Redactor) (*ToolError, error) {
 	te := &ToolError{Case: ErrorCase(b[0])}
 	switch {
 	case te.Case > Failed:
@@ -115,7 +117,7 @@ func liftError(m Memory, b []byte, redact Redactor) (*ToolError, error) {
 	}
 	ptr, n := pair(b[ErrorPayload:])
 	var err error
-	te.Message, err = m.Prefix("error", ptr, n, maxMessageBytes, redact)
+	te.Message, err = m.Prefix("error", ptr, n, maxMessageBytes, known)
 	return te, err
 }
 

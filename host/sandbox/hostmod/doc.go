@@ -1,8 +1,9 @@
 // Package hostmod holds the host functions that a guest can import, one file
 // for each interface of wit/, and one table of them all.
 //
-// A host function acts for the [Call] that travels in the context of the
-// guest's call; without one, as while a module initialises, every function
-// refuses. What a function can reach is decided by the Call's grant and by the
-// [Services] behind it; a service that is nil is not granted to anybody.
+// A host function acts in the [World] that travels in the context of the guest's
+// call; without one, as while a module initialises, every function refuses. What
+// a function can reach is decided by the world's grant and by the services behind
+// it; one that is nil is granted to nobody. How a service fails is said in package
+// effect, and which case of the WIT error that is, here.
 package hostmod

@@ -1,9 +1,10 @@
 package hostmod
 
 import (
-	"errors"
 	"path/filepath"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/effect"
 )
 
 const maxArgvBytes = 1 << 20
@@ -23,10 +24,12 @@ const (
 
 // The cases of error.
 const (
-	execDenied = iota
+	execDenied uint8 = iota
 	execNotFound
 	execFailed
 )
+
+var execCases = map[effect.Kind]uint8{effect.Denied: execDenied, effect.NotFound: execNotFound}
 
 // execRun is exec.run.
 //
@@ -39,42 +42,41 @@ func execRun(g *guest) error {
 	if err != nil {
 		return err
 	}
-	if why := g.denied(g.call != nil && g.call.Services.Exec != nil && g.call.Grant.MayExec(), "starting a process"); why != "" {
+	if why := g.denied(g.world != nil && g.world.Services.Exec != nil && g.world.Grant.MayExec(), "starting a process"); why != "" {
 		return fail(execDenied, why)
 	}
-	var outcome Outcome
-	g.away(func() { outcome, err = g.call.Services.Exec.Run(g.ctx, g.call.Grant, cmd) })
-	switch {
-	case errors.Is(err, ErrDenied):
-		return fail(execDenied, err.Error())
-	case errors.Is(err, ErrCommandNotFound):
-		return fail(execNotFound, err.Error())
-	case err != nil:
-		return fail(execFailed, err.Error())
+	var ended effect.Ended
+	g.away(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
+	if err != nil {
+		errorCase, ok := execCases[effect.KindOf(err)]
+		if !ok {
+			errorCase = execFailed
+		}
+		return fail(errorCase, err.Error())
 	}
-	if outcome.TimedOut {
-		g.call.TimedOut = &outcome
+	if ended.TimedOut {
+		g.world.TimedOut = &ended
 	}
 	r := execResult.record()
-	r.optS32(execCode, outcome.Code)
-	r.optS32(execSignal, outcome.Signal)
-	r.bool(execTimedOut, outcome.TimedOut)
-	r.bool(execTruncated, outcome.Truncated)
-	if err := r.bytes(g, execStdout, outcome.Stdout); err != nil {
+	r.optS32(execCode, ended.Code)
+	r.optS32(execSignal, ended.Signal)
+	r.bool(execTimedOut, ended.TimedOut)
+	r.bool(execTruncated, ended.Truncated)
+	if err := r.bytes(g, execStdout, ended.Stdout); err != nil {
 		return err
 	}
-	if err := r.bytes(g, execStderr, outcome.Stderr); err != nil {
+	if err := r.bytes(g, execStderr, ended.Stderr); err != nil {
 		return err
 	}
 	return execResult.put(g, out, r)
 }
 
-func (g *guest) liftCommand() (cmd Command, err error) {
+func (g *guest) liftCommand() (cmd effect.Command, err error) {
 	if cmd.Argv, err = g.mem.Strings("argv", g.u32(0), g.u32(1), maxArgvBytes); err != nil {
 		return cmd, err
 	}
-	if g.call != nil {
-		cmd.Dir = g.call.Cwd
+	if g.world != nil {
+		cmd.Dir = g.world.Cwd
 	}
 	given, err := g.option("cwd", 2)
 	if err != nil {

@@ -1,65 +1,29 @@
 package hostmod
 
 import (
-	"context"
 	"errors"
-	"net/url"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 )
 
-// HTTP makes the requests that a grant allows.
-type HTTP interface {
-	// Fetch returns an [*HTTPError] for whatever is not an answer.
-	Fetch(ctx context.Context, grant policy.Grant, req HTTPRequest) (*HTTPResponse, error)
-}
-
-// HTTPRequest is what http.fetch asks for.
-type HTTPRequest struct {
-	Method   string
-	URL      string
-	Headers  [][2]string
-	Body     []byte        // nil: none
-	Timeout  time.Duration // 0: not said
-	MaxBytes int           // 0: not said
-	// Fill puts the values of secrets in the place of their placeholders, for
-	// this URL and no other. Nil: the call has no placeholders.
-	Fill func(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
-}
-
-// HTTPResponse is an answer.
-type HTTPResponse struct {
-	Status    int
-	URL       string
-	Headers   [][2]string
-	Body      []byte
-	Truncated bool
-}
-
-// HTTPError is why there is no answer.
-type HTTPError struct {
-	Case  uint8  // of error: one of HTTPDenied to HTTPProtocol
-	Limit uint64 // of HTTPTooLarge, in bytes
-	Err   error
-}
-
-func (e *HTTPError) Error() string { return e.Err.Error() }
-
-func (e *HTTPError) Unwrap() error { return e.Err }
-
 // The cases of error.
 const (
-	HTTPDenied uint8 = iota
-	HTTPInvalid
-	HTTPDNS
-	HTTPConnect
-	HTTPTLS
-	HTTPTimeout
-	HTTPTooLarge
-	HTTPProtocol
+	httpDenied uint8 = iota
+	httpInvalid
+	httpDNS
+	httpConnect
+	httpTLS
+	httpTimeout
+	httpTooLarge
+	httpProtocol
 )
+
+var httpCases = map[effect.Kind]uint8{
+	effect.Denied: httpDenied, effect.Invalid: httpInvalid, effect.DNS: httpDNS, effect.Connect: httpConnect,
+	effect.TLS: httpTLS, effect.Timeout: httpTimeout, effect.TooLarge: httpTooLarge, effect.Protocol: httpProtocol,
+}
 
 // Limits on what is copied out of the guest, in bytes. What makes sense within
 // them is for the service to say.
@@ -91,19 +55,19 @@ const (
 // discriminant, value each), result pointer.
 func httpFetch(g *guest) error {
 	out := g.u32(13)
-	granted := g.call != nil && g.call.Services.HTTP != nil && g.call.Grant.Network() != nil
+	granted := g.world != nil && g.world.Services.HTTP != nil && g.world.Grant.Network() != nil
 	if why := g.denied(granted, "the network"); why != "" {
-		return httpResult.fail(g, out, HTTPDenied, why) // without looking at the request
+		return httpResult.fail(g, out, httpDenied, why) // without looking at the request
 	}
 	req, err := g.liftHTTPRequest()
 	if err != nil {
 		return err
 	}
-	if g.call.placeholders != nil {
-		req.Fill = g.call.placeholders.Fill
+	if g.world.placeholders != nil {
+		req.Fill = g.world.placeholders.Fill
 	}
-	var resp *HTTPResponse
-	g.away(func() { resp, err = g.call.Services.HTTP.Fetch(g.ctx, g.call.Grant, req) })
+	var resp *effect.Response
+	g.away(func() { resp, err = g.world.Services.HTTP.Fetch(g.ctx, g.world.Grant, req) })
 	if err != nil {
 		return g.failHTTP(out, err)
 	}
@@ -131,26 +95,28 @@ func httpFetch(g *guest) error {
 }
 
 func (g *guest) failHTTP(out uint32, err error) error {
-	e, ok := errors.AsType[*HTTPError](err)
-	switch {
-	case !ok:
-		return httpResult.fail(g, out, HTTPProtocol, err.Error())
-	case e.Case == HTTPTimeout:
+	failed, ok := errors.AsType[*effect.Error](err)
+	if !ok {
+		failed = &effect.Error{Kind: effect.Protocol, Err: err}
+	}
+	errorCase, ok := httpCases[failed.Kind]
+	if !ok {
+		errorCase = httpProtocol
+	}
+	switch errorCase {
+	case httpTimeout, httpTooLarge: // which have no text
 		r := httpResult.record()
 		r.u8(0, 1)
-		r.u8(httpResult.payload, HTTPTimeout)
-		return httpResult.put(g, out, r)
-	case e.Case == HTTPTooLarge:
-		r := httpResult.record()
-		r.u8(0, 1)
-		r.u8(httpResult.payload, HTTPTooLarge)
-		r.u64(httpResult.errorText, e.Limit)
+		r.u8(httpResult.payload, errorCase)
+		if errorCase == httpTooLarge {
+			r.u64(httpResult.errorText, uint64(failed.Limit))
+		}
 		return httpResult.put(g, out, r)
 	}
-	return httpResult.fail(g, out, e.Case, e.Error())
+	return httpResult.fail(g, out, errorCase, err.Error())
 }
 
-func (g *guest) liftHTTPRequest() (req HTTPRequest, err error) {
+func (g *guest) liftHTTPRequest() (req effect.Request, err error) {
 	if req.Method, err = g.mem.String("method", g.u32(0), g.u32(1), maxHTTPMethod); err != nil {
 		return req, err
 	}

@@ -21,7 +21,7 @@ func logLog(g *guest) error {
 	if err != nil {
 		return err
 	}
-	c := g.call
+	c := g.world
 	if c == nil || c.Log == nil || c.logBytes < 0 {
 		return nil
 	}

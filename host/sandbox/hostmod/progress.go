@@ -16,7 +16,7 @@ func progressReport(g *guest) error {
 	if err != nil {
 		return err
 	}
-	if c := g.call; c != nil && c.Progress != nil && c.reports < maxReports {
+	if c := g.world; c != nil && c.Progress != nil && c.reports < maxReports {
 		c.reports++
 		var known *uint64
 		if hasTotal {

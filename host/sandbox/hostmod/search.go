@@ -69,7 +69,7 @@ func searchList(g *guest) error {
 	if why != "" {
 		return fail(searchInvalid, why)
 	}
-	listings, err := search.List(g.ctx, g.call.Files, dirs, g.payer())
+	listings, err := search.List(g.ctx, g.world.Files, dirs, g.payer())
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func searchBegin(g *guest) error {
 	if why := g.noFiles(); why != "" {
 		return fail(searchDenied, why)
 	}
-	if g.call.search != nil {
+	if g.world.search != nil {
 		return fail(searchInvalid, "the result of another query was not collected yet")
 	}
 	files, why, err := g.names("files", 0)
@@ -127,7 +127,7 @@ func searchBegin(g *guest) error {
 		return err
 	}
 	limit := func(i int) int { return int(min(g.u32(i), 1<<30)) }
-	g.call.search, err = search.Begin(g.ctx, g.call.Files, search.Query{
+	g.world.search, err = search.Begin(g.ctx, g.world.Files, search.Query{
 		Files: files, Pattern: pattern,
 		Context: limit(4), MaxMatches: limit(5), MaxText: limit(6), MaxChars: limit(7),
 	}, g.payer())
@@ -149,11 +149,11 @@ func searchCollect(g *guest) error {
 	if why := g.noFiles(); why != "" {
 		return fail(searchDenied, why)
 	}
-	s := g.call.search
+	s := g.world.search
 	if s == nil {
 		return fail(searchInvalid, "no query was begun")
 	}
-	g.call.search = nil
+	g.world.search = nil
 	found, err := s.Collect()
 	if err != nil {
 		return g.spent(err)
@@ -189,7 +189,7 @@ func (g *guest) spent(err error) error {
 
 // noFiles says why there is nothing to search, or is empty.
 func (g *guest) noFiles() string {
-	return g.denied(g.call != nil && g.call.Files != nil && len(g.call.Grant.Mounts()) > 0, "searching files")
+	return g.denied(g.world != nil && g.world.Files != nil && len(g.world.Grant.Mounts()) > 0, "searching files")
 }
 
 // names lifts a text in which each name is followed by a NUL, or says why not.

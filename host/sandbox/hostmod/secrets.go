@@ -1,33 +1,10 @@
 package hostmod
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"net/url"
 
-	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/effect"
 )
-
-// Secrets makes the placeholders of calls.
-type Secrets interface {
-	// Placeholders returns those of a new call that was granted these secrets.
-	Placeholders(granted []tool.Secret) Placeholders
-}
-
-// Placeholders are those of one call: what stands for a value inside the guest,
-// and the only way from there to the value. They are safe for concurrent use.
-type Placeholders interface {
-	// Placeholder returns a text that stands for a secret. ErrDenied,
-	// ErrSecretMissing; the text of any other error is for the person.
-	Placeholder(ctx context.Context, name string) (string, error)
-	// Fill returns the headers of a request with the values in the place of
-	// placeholders, or an error if one is where no value may go.
-	Fill(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error)
-}
-
-// ErrSecretMissing is wrapped by Placeholders if nobody has set the secret.
-var ErrSecretMissing = errors.New("the secret is not set")
 
 // maxSecretName is how long a name may be before it is looked at.
 const maxSecretName = 1 << 10
@@ -42,24 +19,24 @@ func secretsPlaceholder(g *guest) error {
 		return err
 	}
 	what := fmt.Sprintf("the secret %.80q", name)
-	if why := g.denied(g.call != nil && g.call.mayUse(name), what); why != "" {
+	if why := g.denied(g.world != nil && g.world.mayUse(name), what); why != "" {
 		return secretsResult.fail(g, out, secretsDenied, why)
 	}
 	var text string
-	g.away(func() { text, err = g.call.Placeholders().Placeholder(g.ctx, name) })
-	switch {
-	case errors.Is(err, ErrSecretMissing):
-		if g.call.Unset != nil {
-			g.call.Unset(name)
+	g.away(func() { text, err = g.world.Placeholders().Placeholder(g.ctx, name) })
+	switch kind := effect.KindOf(err); {
+	case kind == effect.NotFound:
+		if g.world.Unset != nil {
+			g.world.Unset(name)
 		}
 		r := secretsResult.record() // this case has no text
 		r.u8(0, 1)
 		r.u8(secretsResult.payload, secretsMissing)
 		return secretsResult.put(g, out, r)
-	case errors.Is(err, ErrDenied):
+	case kind == effect.Denied:
 		return secretsResult.fail(g, out, secretsDenied, err.Error())
 	case err != nil:
-		g.call.warn(fmt.Sprintf("%s could not be read: %v", what, err))
+		g.world.warn(fmt.Sprintf("%s could not be read: %v", what, err))
 		return secretsResult.fail(g, out, secretsDenied, what+" could not be read; the person is told why")
 	}
 	r := secretsResult.record()
@@ -70,10 +47,10 @@ func secretsPlaceholder(g *guest) error {
 }
 
 // mayUse reports whether a secret is granted, and kept by somebody.
-func (c *Call) mayUse(name string) bool {
-	for _, s := range c.Grant.Secrets() {
+func (w *World) mayUse(name string) bool {
+	for _, s := range w.Grant.Secrets() {
 		if s.Name == name {
-			return c.Services.Secrets != nil
+			return w.Services.Secrets != nil
 		}
 	}
 	return false
@@ -81,16 +58,16 @@ func (c *Call) mayUse(name string) bool {
 
 // Placeholders are those of the call. Without Services.Secrets there are none,
 // and it is nil.
-func (c *Call) Placeholders() Placeholders {
-	if c.placeholders == nil && c.Services.Secrets != nil {
-		c.placeholders = c.Services.Secrets.Placeholders(c.Grant.Secrets())
+func (w *World) Placeholders() effect.Placeholders {
+	if w.placeholders == nil && w.Services.Secrets != nil {
+		w.placeholders = w.Services.Secrets.Placeholders(w.Grant.Secrets())
 	}
-	return c.placeholders
+	return w.placeholders
 }
 
-func (c *Call) warn(message string) {
-	if c.Log != nil {
-		c.Log("warn", message)
+func (w *World) warn(message string) {
+	if w.Log != nil {
+		w.Log("warn", message)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
@@ -77,7 +78,7 @@ func Instantiate(ctx context.Context, rt wazero.Runtime) error {
 // guest is one call from a guest into a host function.
 type guest struct {
 	ctx   context.Context
-	call  *Call // nil while the module initialises
+	world *World // nil while the module initialises
 	mod   api.Module
 	mem   abi.Memory
 	stack []uint64
@@ -95,11 +96,11 @@ func (g *guest) option(what string, i int) (bool, error) {
 }
 
 // redactor is nil where nobody is told anything anyway.
-func (g *guest) redactor() abi.Redactor {
-	if g.call == nil {
+func (g *guest) redactor() *redact.Redactor {
+	if g.world == nil {
 		return nil
 	}
-	return g.call.Redact
+	return g.world.Redact
 }
 
 // u32 decodes a parameter. The upper half of a 32-bit value on the stack may
@@ -108,7 +109,7 @@ func (g *guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }
 
 func (f Function) goFunc() api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		if err := f.call(&guest{ctx: ctx, call: callFrom(ctx), mod: mod, stack: stack}); err != nil {
+		if err := f.call(&guest{ctx: ctx, world: worldFrom(ctx), mod: mod, stack: stack}); err != nil {
 			// The engine turns a panic of a host function into a trap of the
 			// guest that wraps the error; there is no other way to end it.
 			panic(fmt.Errorf("%s.%s: %w", f.Interface, f.Name, err))
@@ -158,9 +159,9 @@ func (g *guest) enter() (err error) {
 			return err
 		}
 	}
-	if g.call != nil {
-		g.call.hostCalls++
-		if limit := g.call.Grant.Limits().HostCalls; g.call.hostCalls > limit {
+	if g.world != nil {
+		g.world.hostCalls++
+		if limit := g.world.Grant.Limits().HostCalls; g.world.hostCalls > limit {
 			return fmt.Errorf("%w: %d", ErrHostCalls, limit)
 		}
 	}
@@ -181,7 +182,7 @@ func (g *guest) away(wait func()) {
 // denied explains why a function refuses, or is empty.
 func (g *guest) denied(granted bool, what string) string {
 	switch {
-	case g.call == nil:
+	case g.world == nil:
 		return what + " is not available while the module initialises"
 	case !granted:
 		return what + " is not granted to this call"

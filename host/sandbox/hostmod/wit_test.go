@@ -555,14 +555,14 @@ func differences(files map[string]string, readme string) (out []string) {
 	order("wasmtest content", content, map[string]int{
 		"text": wasmtest.ContentText, "json": wasmtest.ContentJSON, "image": wasmtest.ContentImage, "resource": wasmtest.ContentResource,
 	})
-	order("exec error", types("exec", "error"), map[string]int{"denied": execDenied, "not-found": execNotFound, "failed": execFailed})
+	order("exec error", types("exec", "error"), map[string]int{"denied": int(execDenied), "not-found": int(execNotFound), "failed": int(execFailed)})
 	order("search error", types("search", "error"), map[string]int{"denied": searchDenied, "invalid": searchInvalid})
 	order("search kind", types("search", "kind"), map[string]int{
 		"file": int(search.File), "directory": int(search.Directory), "link": int(search.Link), "other": int(search.Other),
 	})
 	order("http error", types("http", "error"), map[string]int{
-		"denied": int(HTTPDenied), "invalid": int(HTTPInvalid), "dns": int(HTTPDNS), "connect": int(HTTPConnect), "tls": int(HTTPTLS),
-		"timeout": int(HTTPTimeout), "too-large": int(HTTPTooLarge), "protocol": int(HTTPProtocol),
+		"denied": int(httpDenied), "invalid": int(httpInvalid), "dns": int(httpDNS), "connect": int(httpConnect), "tls": int(httpTLS),
+		"timeout": int(httpTimeout), "too-large": int(httpTooLarge), "protocol": int(httpProtocol),
 	})
 	denied("kv", kvDenied)
 	denied("secrets", secretsDenied)

@@ -15,4 +15,5 @@
 // works here; it is found out once, by trying.
 //
 // A Memory is used from one goroutine at a time. An Image may be used by many.
+// See RATIONALE, "Why is memory reserved up front?"
 package linear

@@ -16,7 +16,7 @@ import (
 // EngineVersion is the version in go.mod. In another one, look whether
 // [Supported] is still right: cache.fileCache holds a filecache.Cache, and
 // deserializeCompiledModule reads the code in one go into the memory that it is
-// run from.
+// run from. See RATIONALE, "Why does the engine get its native code from us?"
 const EngineVersion = "v1.12.0"
 
 const (

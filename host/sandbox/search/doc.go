@@ -27,5 +27,6 @@
 // it has come, and not before: an account serves one goroutine. Until then no
 // more is done than it could pay when it was seen last, nor more than a bound.
 // Every few milliseconds everybody who searches looks at whether that is going
-// to be more than there is, or nobody waits for the result: that ends it.
+// to be more than there is, or nobody waits for the result: that ends it. See
+// RATIONALE, "Why does the host search for a guest?"
 package search

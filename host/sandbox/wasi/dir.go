@@ -7,7 +7,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // Dir is an open directory: itself and its parent, the names that lead to
@@ -21,10 +21,10 @@ type Dir struct {
 	fixed   int      // so many of them stay; the others are staged
 	m       *mount   // nil for a synthetic directory, as are the rest
 	held    *held
-	real    string         // of a writable mount: without links
-	barred  policy.Special // why it must not be changed
-	locked  bool           // that it must not
-	trails  [][]string     // guarded: the hidden things below
+	real    string        // of a writable mount: without links
+	barred  paths.Special // why it must not be changed
+	locked  bool          // that it must not
+	trails  [][]string    // guarded: the hidden things below
 	entries *entries
 	node    *node               // staged only
 	merged  map[string]struct{} // staged: the names that are listed first

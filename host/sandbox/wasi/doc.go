@@ -13,7 +13,7 @@
 // cannot be changed. A masked path is one that the guest must never reach,
 // although it lies inside a mount. A guarded mount is one that has a masked
 // path or another mount inside; only guarded mounts pay for the checks this
-// needs, see guard.go. A special path is one on the list of package policy, by
+// needs, see guard.go. A special path is one on the list of package paths, by
 // the name that the host has for it, see special.go: a closed one is not
 // changed, one that is to be asked about is changed on a stage only, and a
 // secret file is read only if [Options] names it.

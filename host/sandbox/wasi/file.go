@@ -4,7 +4,7 @@ import (
 	"math"
 	"os"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // File is an open regular file. The position is kept here and not by the
@@ -16,9 +16,9 @@ type File struct {
 	body          body
 	shown         string
 	reads, writes bool
-	real          string         // of a writable mount: without links
-	barred        policy.Special // why it must not be changed
-	locked        bool           // that it must not
+	real          string        // of a writable mount: without links
+	barred        paths.Special // why it must not be changed
+	locked        bool          // that it must not
 
 	at     int64
 	size   int64 // what this handle knows; others may have made the file longer

@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // FS is what a guest sees of the host's files.
@@ -26,7 +27,7 @@ type FS struct {
 	limits  Limits
 	stage   *Stage  // nil: what is written goes to the host at once
 	record  Journal // nil: nobody is told
-	paths   policy.Paths
+	paths   paths.Opened
 	refused *refusals // shared with views
 	descent *descent  // of a view, and while directories are listed; else nil
 

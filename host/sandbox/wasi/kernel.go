@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // Some file systems hold no files: they show the kernel and every process. In
@@ -17,10 +17,10 @@ import (
 
 var errKernel = errors.New("it is on a file system that shows the kernel and its processes, which no tool is shown; leave this mount out")
 
-// hideSystem hides [policy.SystemDirs], by name and identity, as what is masked
+// hideSystem hides [paths.SystemDirs], by name and identity, as what is masked
 // is, in the mounts that could show them.
 func (f *FS) hideSystem(crossed []bool) error {
-	for _, p := range policy.SystemDirs() {
+	for _, p := range paths.SystemDirs() {
 		trails, end, err := follow(p)
 		if err != nil {
 			return fmt.Errorf("hide %s: %w", p, err)

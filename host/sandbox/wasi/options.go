@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // Options is what an FS can have besides mounts. The zero value is what [New]
@@ -16,7 +17,7 @@ type Options struct {
 	// used for one FS; a second one is an error. Nil: changes are made at once.
 	Stage *Stage
 	// Paths says which special paths the guest may read all the same.
-	Paths policy.Paths
+	Paths paths.Opened
 	// Journal is told what the guest reads and, if there is a stage, what a
 	// commit changes. Nil: nobody is told.
 	Journal Journal

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openRoot opens a directory; links in its name are followed, once.
+// openRoot opens a directory; links in its name are followed, once. See
+// RATIONALE, "Why openat2, and os.Root only where it is missing?"
 func openRoot(name string) (root, error) {
 	if hasOpenat2() {
 		return openBeneath(name)

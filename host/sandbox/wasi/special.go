@@ -6,17 +6,17 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// Special paths are those on the list of package policy. They are known by the
+// Special paths are those on the list of package paths. They are known by the
 // names that the host has for them, so a name is walked, or is looked up in a
 // way in which no symbolic link is followed.
 
 // Refusal is something that a guest was refused because its path is special.
 type Refusal struct {
 	Path    string // of the host
-	Special policy.Special
+	Special paths.Special
 }
 
 // maxRefusals is how many of an FS are remembered.
@@ -51,7 +51,7 @@ func (f *FS) Refused() []Refusal {
 }
 
 // refuse takes note of a refusal. name is what the guest would call it.
-func (f *FS) refuse(m *mount, name string, s policy.Special) Errno {
+func (f *FS) refuse(m *mount, name string, s paths.Special) Errno {
 	host := name
 	if rel, inside := below(m.guest, name); inside {
 		host = filepath.Join(m.host, filepath.FromSlash(rel))
@@ -76,22 +76,22 @@ func (p *place) real() string {
 // barred returns the entry because of which the guest may not change what is at
 // the place, or move a directory from there or to there. What has to be asked
 // about can be changed on a stage, where it is.
-func (f *FS) barred(p *place, moves bool) (policy.Special, bool) {
+func (f *FS) barred(p *place, moves bool) (paths.Special, bool) {
 	name := p.real()
-	find := f.paths.Change
+	find := paths.Change
 	if moves {
-		find = f.paths.Move
+		find = paths.Move
 	}
 	s, ok := find(name)
-	if ok && (s.Care == policy.Closed || !p.staged()) {
+	if ok && (s.Care == paths.Closed || !p.staged()) {
 		return s, true
 	}
-	for _, dir := range f.paths.Repository(name, moves) {
+	for _, dir := range paths.Repository(name, moves) {
 		if p.hasHead(dir) {
-			return policy.RepositorySpecial, true
+			return paths.RepositorySpecial, true
 		}
 	}
-	return policy.Special{}, false
+	return paths.Special{}, false
 }
 
 // headName is the file by which git knows a repository.
@@ -143,14 +143,14 @@ func (f *FS) mayRead(p *place) Errno {
 // known that it has to be asked about.
 func (f *FS) mayMove(p *place, dir bool) Errno {
 	if dir {
-		return f.eachName(p, f.paths.Hold)
+		return f.eachName(p, paths.Hold)
 	}
 	return f.mayRead(p)
 }
 
 // eachName refuses what has a special name, or had one before the guest moved
 // it. What the guest has made is its own.
-func (f *FS) eachName(p *place, find func(string) (policy.Special, bool)) Errno {
+func (f *FS) eachName(p *place, find func(string) (paths.Special, bool)) Errno {
 	if p.staged() && p.node != nil {
 		if p.node.origin == nil {
 			return 0

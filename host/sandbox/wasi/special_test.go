@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
 // plantSpecial makes what the tests below are about.
@@ -185,7 +185,7 @@ func TestClosedPathsAreNotChanged(t *testing.T) {
 						t.Fatal(err)
 					}
 					for _, c := range changes {
-						if s, special := (policy.Paths{}).Change(c.Path); special && s.Care == policy.Closed {
+						if s, special := paths.Change(c.Path); special && s.Care == paths.Closed {
 							t.Errorf("%s is staged: %s", c.Path, c.Kind)
 						}
 					}

@@ -37,7 +37,8 @@ const (
 //
 // Nothing is created, changed or repaired, also not beside the file, and no
 // index is believed: one that leaves events out would hide them. Other processes
-// may write meanwhile; what is checked is one state of the store.
+// may write meanwhile; what is checked is one state of the store. See
+// RATIONALE, "Why does verifying not open the store like everything else?"
 func Verify(ctx context.Context, path, prefix string) (Verified, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

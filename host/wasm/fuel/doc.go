@@ -30,5 +30,7 @@
 // together with the first; see [Options].
 //
 // The idea of the placement, the shape of the check and the costs come from
-// measurements against other ways to do it; `make bench-fuel` repeats them.
+// measurements against other ways to do it; `make bench-fuel` repeats them. See
+// RATIONALE, "Why is fuel counted by code in the module, and not by the
+// engine?"
 package fuel

@@ -10,7 +10,7 @@ type Bomb struct {
 	// Row is what kind of bomb it is. Several sizes have one row.
 	Row string
 	// Want is the worst that may become of it.
-	Want Outcome
+	Want Fate
 	// Module assembles it, which can take a second and a few hundred megabytes.
 	Module func() []byte
 	// Small assembles the same shape in a size that is harmless. It is nil when
@@ -18,12 +18,12 @@ type Bomb struct {
 	Small func() []byte
 }
 
-// Outcome is what may become of a bomb. Each includes those before it.
-type Outcome int
+// Fate is what may become of a bomb. Each includes those before it.
+type Fate int
 
 const (
 	// Malformed: wasm.Decode refuses it.
-	Malformed Outcome = iota
+	Malformed Fate = iota
 	// Refused: it never becomes code, because a limit or a validation refuses
 	// it, at the latest that of the engine.
 	Refused
@@ -34,8 +34,8 @@ const (
 	Bounded
 )
 
-func (o Outcome) String() string {
-	return [...]string{"malformed", "refused", "refused or killed", "bounded"}[o]
+func (f Fate) String() string {
+	return [...]string{"malformed", "refused", "refused or killed", "bounded"}[f]
 }
 
 // shape assembles a module of a size. What n and m count differs; the hostile
@@ -44,7 +44,7 @@ type shape func(n, m, times int) []byte
 
 type size struct {
 	n, m, times int
-	want        Outcome
+	want        Fate
 }
 
 type row struct {

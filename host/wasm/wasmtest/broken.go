@@ -16,7 +16,7 @@ const mutants = 64
 // broken returns modules that break the binary format, or promise more than they hold.
 func broken() []Bomb {
 	var out []Bomb
-	add := func(row, name string, want Outcome, module func() []byte) {
+	add := func(row, name string, want Fate, module func() []byte) {
 		out = append(out, Bomb{Name: row + ", " + name, Row: row, Want: want, Module: module})
 	}
 	whole := inCode(nil)

@@ -70,5 +70,6 @@
 // proc_raise is ENOSYS. The clocks of processor time are EINVAL.
 //
 // File times are those of the host's file system, which can be finer than the
-// clocks here; a guest that may write to a mount can tell the time by them.
+// clocks here; a guest that may write to a mount can tell the time by them. See
+// RATIONALE, "Why an own WASI preview 1, and not wazero's?"
 package preview1

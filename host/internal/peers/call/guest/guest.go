@@ -95,16 +95,7 @@ func (c *Call) Run(ctx context.Context, box *sandbox.Sandbox) ([]byte, error) {
 // Box makes a sandbox like that of the program. The process that compiles is
 // this program again, see Compile.
 func Box(cache string) *sandbox.Sandbox {
-	return sandbox.New(sandbox.Options{CacheDir: cache, Spawner: helper{}, Large: true})
-}
-
-type helper struct{}
-
-// Spawn implements sandbox.Spawner.
-func (helper) Spawn(ctx context.Context, c sandbox.Child) (sandbox.Ended, error) {
-	c.Args = append([]string{sandbox.ChildCommand}, c.Args...)
-	ended, err := jail.RunHelper(ctx, jail.Helper(c))
-	return sandbox.Ended(ended), err
+	return sandbox.New(sandbox.Options{CacheDir: cache, Spawn: jail.RunHelper, Large: true})
 }
 
 // Compile lets this process be the one that compiles, if it was started as

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"embed"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The topics are pages of the repository and texts of `stockade help` at once:
+// Markdown that reads well as it is.
+//
+//go:embed help/*.md
+var helpPages embed.FS
+
+// topic is a page about one thing. Its first line is "# NAME: SHORT".
+type topic struct{ name, short, text string }
+
+// linkTargets are the lines behind a page that say where its links lead.
+var linkTargets = regexp.MustCompile(`(?m)^\[.*\]: .*\n`)
+
+// topics lists the pages by name.
+func topics() (out []topic) {
+	files, err := helpPages.ReadDir("help")
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	for _, f := range files {
+		page, err := helpPages.ReadFile("help/" + f.Name())
+		if err != nil {
+			panic(err)
+		}
+		text := strings.TrimSpace(linkTargets.ReplaceAllString(string(page), "")) + "\n"
+		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+		name, short, _ := strings.Cut(title, ": ")
+		out = append(out, topic{name, short, text})
+	}
+	return out
+}
+
+// newHelpCmd has the topics as its commands. Where a topic and a command have
+// one name, the topic is shown: the command has --help.
+func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
+	pages := topics()
+	help := &cobra.Command{
+		Use: "help [TOPIC | COMMAND]", Short: "Show a topic, or the help of a command",
+		Example: "  stockade help\n  stockade help policy\n  stockade help session list",
+		// Help needs no settings, and has to work where these have a mistake.
+		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
+	}
+	help.RunE = func(_ *cobra.Command, args []string) error {
+		cmd, rest, err := root.Find(args)
+		if err != nil || len(rest) > 0 {
+			return noTopic(help, root, args)
+		}
+		cmd.InitDefaultHelpFlag()
+		return cmd.Help()
+	}
+	for _, t := range pages {
+		text := t.text
+		if cmd, rest, err := root.Find([]string{t.name}); err == nil && len(rest) == 0 {
+			text += fmt.Sprintf("\n`%s --help` shows the command of that name.\n", cmd.CommandPath())
+		}
+		help.AddCommand(&cobra.Command{
+			Use: t.name, Short: t.short, DisableFlagsInUseLine: true,
+			RunE: func(_ *cobra.Command, args []string) error {
+				if len(args) > 0 { // a command below the one of that name
+					return help.RunE(help, append([]string{t.name}, args...))
+				}
+				_, err := fmt.Fprint(a.s.out, text)
+				return err
+			},
+		})
+	}
+	show := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		show(cmd, args)
+		if cmd == root {
+			fmt.Fprintln(a.s.out, "\nTopics, shown by `stockade help TOPIC`:")
+			for _, t := range pages {
+				fmt.Fprintf(a.s.out, "  %-11s %s\n", t.name, t.short)
+			}
+			fmt.Fprintln(a.s.out, "\nIn a topic, [NAME] is another topic or a file of the repository.")
+		}
+	})
+	return help
+}
+
+// noTopic says that neither a topic nor a command has the name.
+func noTopic(help, root *cobra.Command, words []string) error {
+	hint := "`stockade help` lists the topics and the commands"
+	if near := append(help.SuggestionsFor(words[0]), root.SuggestionsFor(words[0])...); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean `stockade help %s`?", near[0])
+	}
+	return usageError(hint, "there is no topic and no command %q", strings.Join(words, " "))
+}

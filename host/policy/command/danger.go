@@ -1,0 +1,282 @@
+package command
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Commands that are easily regretted ask even where a rule allows them: a
+// courtesy to whoever has allowed more than was meant, and never what protects
+// anything. An interpreter or a program of the workspace does the same unseen;
+// the jail is what holds.
+//
+// One answer counts all the same: --allow with the whole command to the letter,
+// on the command line of this run. Whoever writes it has read this command.
+
+// regretted are programs and what each does, as words behind its name.
+var regretted = map[string]string{}
+
+func init() {
+	for what, programs := range map[string]string{
+		"deletes files":               "rm unlink srm wipe rimraf trash",
+		"overwrites what is in files": "shred truncate",
+		"writes over whole disks":     "dd badblocks blkdiscard hdparm",
+		"makes, changes or removes file systems": "mkfs mke2fs mkswap newfs wipefs fdisk sfdisk cfdisk gdisk sgdisk parted diskutil format " +
+			"cryptsetup lvremove vgremove pvremove mdadm zpool zfs mount umount swapoff resize2fs",
+		"runs a command with the rights of another user": "sudo sudoedit doas su pkexec runuser run0",
+		"ends other programs":                            "kill killall pkill skill xkill",
+		"stops or restarts the machine":                  "shutdown reboot halt poweroff init telinit kexec",
+		"changes the accounts of the machine":            "useradd userdel usermod groupadd groupdel groupmod adduser deluser passwd chpasswd visudo vipw chsh",
+		"changes the kernel":                             "insmod rmmod modprobe sysctl",
+		"changes who may reach the machine":              "iptables ip6tables nft ufw firewall-cmd pfctl",
+		"removes a database":                             "dropdb dropuser",
+	} {
+		for name := range strings.FieldsSeq(programs) {
+			regretted[name] = what
+		}
+	}
+}
+
+// regrettedWith are programs that are regretted with some of their arguments
+// only: any of the words, or a short option in a bundle of them.
+var regrettedWith = map[string][]wordRegretted{}
+
+type wordRegretted struct{ word, what string }
+
+func init() {
+	for _, r := range []struct{ programs, words, what string }{
+		{"chmod chown chgrp setfacl chattr", "-R --recursive", "changes who may use all that is below"},
+		{"find fd fdfind", "-delete", "deletes files"},
+		{"rsync", "--delete --delete-before --delete-during --delete-after --delete-excluded --remove-source-files", "deletes files"},
+		{"git", "clean", "deletes files"},
+		{"git", "--hard", "drops changes"},
+		{"git", "--force -f --force-with-lease --mirror --delete", "overwrites or deletes what is not in a commit of yours"},
+		{"docker podman", "prune rm rmi", "deletes containers, images or their files"},
+		{"kubectl oc", "delete drain", "deletes what a cluster runs"},
+		{"terraform tofu pulumi", "destroy", "deletes what it has set up"},
+		{"systemctl", "stop disable mask kill isolate poweroff reboot halt kexec", "stops services or the machine"},
+		{"crontab", "-r", "deletes all scheduled commands"},
+		{"tar", "--remove-files", "deletes files"},
+	} {
+		for name := range strings.FieldsSeq(r.programs) {
+			for word := range strings.FieldsSeq(r.words) {
+				regrettedWith[name] = append(regrettedWith[name], wordRegretted{word, r.what})
+			}
+		}
+	}
+}
+
+// wrappers are programs that start the command in their arguments, with the
+// number of their operands that come before it.
+var wrappers = map[string]int{
+	"timeout": 1, "taskset": 1, "chrt": 1, "flock": 1, "chroot": 1, "ssh": 1, "setarch": 1, "perf": 1,
+	"runcon": 1, "envdir": 1, "envuidgid": 1, "setuidgid": 1, "setlock": 1, "faketime": 1,
+}
+
+// shells take the command from one argument or, with none, from their standard
+// input.
+var shells = strings.Fields("sh bash rbash dash ash zsh ksh mksh fish csh tcsh")
+
+func init() {
+	for name := range strings.FieldsSeq(`env command builtin exec eval trap nohup nice ionice setsid stdbuf time xargs parallel watch entr strace ltrace
+		valgrind gdb unbuffer script hyperfine rlwrap busybox toybox systemd-run unshare nsenter setpriv capsh prlimit choom uclampset coresched pipesz
+		enosys chronic ifne systemd-inhibit systemd-cat eatmydata cgexec fakeroot firejail
+		dbus-run-session xvfb-run torsocks proxychains start-stop-daemon sudo doas pkexec su runuser run0`) {
+		wrappers[name] = 0
+	}
+	for _, name := range slices.Concat(shells, personalities[1:]) {
+		wrappers[name] = 0
+	}
+}
+
+// Dangers says what is regretted in a command, each thing once: "rm deletes
+// files". It finds nothing in what is no command.
+func (l Line) Dangers() []string {
+	var s dangerScan
+	if l.Literal {
+		s.command(l.Commands[0], maxWithin)
+	} else {
+		s.text(l.text, maxWithin)
+	}
+	return s.found
+}
+
+const (
+	maxWithin = 4    // commands in a text in a command
+	maxScan   = 1000 // words of one command that are looked at
+)
+
+type dangerScan struct{ found []string }
+
+func (s *dangerScan) add(program, what string) {
+	if words := fmt.Sprintf("%s %s", program, what); !slices.Contains(s.found, words) {
+		s.found = append(s.found, words)
+	}
+}
+
+// text looks at every command in a line of bash, within so many others.
+func (s *dangerScan) text(line string, within int) {
+	if len(line) > maxCommand || strings.Count(line, "(") > maxBrackets {
+		return
+	}
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	if err != nil {
+		return
+	}
+	syntax.Walk(f, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 {
+				s.command(roughWords(n.Args), within)
+			}
+		case *syntax.Redirect:
+			if name := roughWord(n.Word); n.Op != syntax.RdrIn && isDisk(name) {
+				s.add("> "+name, "writes over a disk")
+			}
+		}
+		return true
+	})
+}
+
+// command looks at a program and, where it starts others, at those. Which word
+// of a wrapper is the program is not always clear, as any of its options may
+// have an argument: all that can be are looked at.
+func (s *dangerScan) command(words []string, within int) {
+	words = words[:min(len(words), maxScan)]
+	starts := make([]bool, len(words))
+	starts[0] = true
+	wrapped := false
+	for at := range words {
+		if wrapped && within > 0 {
+			s.argument(words[at], within-1)
+		}
+		if !starts[at] {
+			continue
+		}
+		name, args := programName(words[at]), words[at+1:]
+		s.program(name, args)
+		if before, ok := wrappers[name]; ok {
+			wrapped = true
+			startsBehind(before, args, starts[at+1:])
+		}
+		for i := range args {
+			if i > 0 && slices.Contains(finders, name) && slices.Contains(findersStart, args[i-1]) {
+				starts[at+1+i] = true
+			}
+		}
+	}
+}
+
+var (
+	finders      = []string{"find", "fd", "fdfind"}
+	findersStart = []string{"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"}
+)
+
+// startsBehind marks the arguments of a wrapper that may be the program, with so
+// many operands before it.
+func startsBehind(before int, args []string, starts []bool) {
+	operands, options := 0, 0
+	for i, w := range args {
+		switch {
+		case strings.HasPrefix(w, "-"):
+			if !strings.Contains(w, "=") {
+				options++
+			}
+		case strings.Contains(w, "="): // an assignment is for env
+		default:
+			if operands >= before && operands <= before+options {
+				starts[i] = true
+			}
+			operands++
+		}
+	}
+}
+
+// argument looks into one of a wrapper that is a command by itself.
+func (s *dangerScan) argument(w string, within int) {
+	if !strings.ContainsAny(w, " \t\n;|&") {
+		return
+	}
+	if _, command, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "--") { // --split-string=COMMAND
+		w = command
+	}
+	s.text(w, within)
+}
+
+func (s *dangerScan) program(name string, args []string) {
+	what, ok := regretted[name]
+	if !ok && strings.HasPrefix(name, "mkfs.") {
+		what, ok = regretted["mkfs"], true
+	}
+	if ok {
+		s.add(name, what)
+	}
+	for _, r := range regrettedWith[name] {
+		if slices.ContainsFunc(args, func(arg string) bool { return says(arg, r.word) }) {
+			s.add(name+" "+r.word, r.what)
+		}
+	}
+	switch {
+	case slices.Contains([]string{"tee", "cp", "mv"}, name) && slices.ContainsFunc(args, isDisk):
+		s.add(name, "writes over a disk")
+	case slices.Contains(shells, name) && !slices.ContainsFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }):
+		s.add(name, "runs whatever comes into its standard input")
+	}
+}
+
+// says reports whether an argument is a word, or holds a short option with
+// others behind one hyphen.
+func says(arg, word string) bool {
+	bundle := len(word) == 2 && word[0] == '-' && len(arg) > 2 && arg[0] == '-' && arg[1] != '-'
+	return arg == word || bundle && strings.Contains(arg, word[1:])
+}
+
+func isDisk(name string) bool {
+	rest, ok := strings.CutPrefix(path.Clean(name), "/dev/")
+	return ok && slices.ContainsFunc([]string{"sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "dm-", "md", "mem", "kmem"},
+		func(prefix string) bool { return strings.HasPrefix(rest, prefix) })
+}
+
+func programName(word string) string {
+	return strings.TrimSuffix(strings.ToLower(path.Base(word)), ".exe")
+}
+
+// roughWords are words as they would be if every expansion gave an "x".
+func roughWords(in []*syntax.Word) []string {
+	out := make([]string, len(in))
+	for i, w := range in {
+		out[i] = roughWord(w)
+	}
+	return out
+}
+
+func roughWord(w *syntax.Word) string {
+	if w == nil {
+		return ""
+	}
+	if text, ok := literalWord(w); ok {
+		return text
+	}
+	var b strings.Builder
+	rough(&b, w.Parts)
+	return b.String()
+}
+
+func rough(b *strings.Builder, parts []syntax.WordPart) {
+	for _, part := range parts {
+		switch part := part.(type) {
+		case *syntax.Lit:
+			b.WriteString(strings.ReplaceAll(part.Value, `\`, ""))
+		case *syntax.SglQuoted:
+			b.WriteString(part.Value)
+		case *syntax.DblQuoted:
+			rough(b, part.Parts)
+		default:
+			b.WriteByte('x')
+		}
+	}
+}

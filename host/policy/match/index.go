@@ -1,0 +1,187 @@
+package match
+
+import (
+	"path"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/command"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+)
+
+// Index finds the rules that could speak of a call, so that thousands of
+// remembered answers cost nothing. It knows rules by their position. What they say
+// of the call is for [Condition.Holds] to tell.
+//
+// A rule is filed under its tool and one key of one condition: the text of an
+// exact one, the part before the first star of a path or of a command, the name
+// of a host. A call is looked up under every key that its arguments can have:
+// each directory above a path, each beginning of a command. Where an argument
+// leaves a doubt, all rules about it are candidates.
+type Index struct {
+	plain map[string][]int       // rules without such a condition, by tool
+	keyed map[ruleKey][]int      // the others
+	kinds map[string][]argOfKind // of each tool, what keyed rules look at
+	all   map[ruleKey][]int      // the keyed rules by that, with an empty text
+}
+
+type argOfKind struct {
+	arg  string
+	kind Kind
+}
+
+type ruleKey struct {
+	tool string
+	argOfKind
+	text string
+}
+
+// NewIndex returns an index without rules.
+func NewIndex() *Index {
+	return &Index{map[string][]int{}, map[ruleKey][]int{}, map[string][]argOfKind{}, map[ruleKey][]int{}}
+}
+
+// Add files a rule about a tool, with these conditions.
+func (x *Index) Add(i int, tool string, where []Condition) {
+	for j := range where {
+		c := &where[j]
+		text, ok := c.key()
+		if !ok {
+			continue
+		}
+		at := argOfKind{c.arg, c.kind}
+		key := ruleKey{tool, at, text}
+		x.keyed[key] = append(x.keyed[key], i)
+		key.text = ""
+		if x.all[key] == nil {
+			x.kinds[tool] = append(x.kinds[tool], at)
+		}
+		x.all[key] = append(x.all[key], i)
+		return
+	}
+	x.plain[tool] = append(x.plain[tool], i)
+}
+
+// key is what a rule with this condition is filed under.
+func (c *Condition) key() (string, bool) {
+	if c.not || strings.HasPrefix(c.arg, "/") {
+		return "", false
+	}
+	switch c.kind {
+	case Is:
+		return c.value, true
+	case Path:
+		return c.path.Literal(), true
+	case Hostname:
+		return c.host.Name(), true
+	case Words:
+		return strings.Join(c.words.Literal(), "\x00"), true
+	}
+	return "", false
+}
+
+// Plain are the positions of the rules about a tool that are filed under no
+// condition.
+func (x *Index) Plain(tool string) []int { return x.plain[tool] }
+
+// Find calls try with the position of every rule about a tool that could speak of
+// the call. A position can come twice. What it takes to look is for the rule that
+// begin is called with.
+func (x *Index) Find(tool string, args *Arguments, begin, try func(int)) {
+	for _, i := range x.plain[tool] {
+		try(i)
+	}
+	for _, at := range x.kinds[tool] {
+		key := ruleKey{tool: tool, argOfKind: at}
+		begin(x.all[key][0])
+		x.findKeyed(key, args, begin, try)
+	}
+}
+
+func (x *Index) findKeyed(key ruleKey, args *Arguments, begin, try func(int)) {
+	all := x.all[key]
+	found := args.values(key.arg)
+	if found.values == nil || found.unknown {
+		if found.unknown || key.kind == Path { // where there is no path, it is the working directory
+			x.each(all, try)
+		}
+		return
+	}
+	for i := range found.values {
+		begin(all[0])
+		if !x.look(key, &found.values[i], args, try) {
+			x.each(all, try)
+			return
+		}
+	}
+}
+
+// look finds the rules about one value. It fails if all could be: where the value
+// can be written in several ways, or is no path, host or command.
+func (x *Index) look(key ruleKey, v *value, args *Arguments, try func(int)) bool {
+	if !v.isText {
+		return false
+	}
+	look := func(text string) {
+		key.text = text
+		x.each(x.keyed[key], try)
+	}
+	switch key.kind {
+	case Is:
+		look(v.text)
+	case Path:
+		name, sure := v.path(args.cwd)
+		name = strings.TrimSuffix(name, "/")
+		for len(name) > paths.MaxPattern { // which no rule is
+			name = strings.TrimSuffix(name[:strings.LastIndexByte(name, '/')+1], "/")
+		}
+		if !sure || !args.work.take(len(name)*len(name)/256) {
+			return false
+		}
+		for {
+			look(name)
+			cut := strings.LastIndexByte(name, '/')
+			if cut < 0 {
+				break
+			}
+			name = name[:cut]
+		}
+	case Hostname:
+		name, ok := v.host()
+		if !ok {
+			return false
+		}
+		for more := true; more; {
+			look(name)
+			_, name, more = strings.Cut(name, ".")
+		}
+	case Words:
+		if !args.work.take(64*len(v.text)) || !v.command().Plain() {
+			return false
+		}
+		lookWords(v.line.Commands[0], look)
+	}
+	return true
+}
+
+// lookWords looks up each beginning of a command that a rule can have, with the
+// program as it stands there and by its name alone.
+func lookWords(words []string, look func(string)) {
+	joined := strings.Join(words, "\x00")
+	beginnings := func(line string) {
+		for at := range min(len(line), command.MaxPattern) + 1 {
+			if at == len(line) || line[at] == 0 {
+				look(line[:at])
+			}
+		}
+	}
+	beginnings(joined)
+	if base := path.Base(words[0]); base != words[0] {
+		beginnings(base + joined[len(words[0]):])
+	}
+}
+
+func (x *Index) each(positions []int, try func(int)) {
+	for _, i := range positions {
+		try(i)
+	}
+}

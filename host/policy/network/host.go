@@ -1,0 +1,197 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode"
+
+	"golang.org/x/net/idna"
+)
+
+// Host is who is talked to: a name or an address, in the one form that
+// everything behind the parser sees. Two hosts are the same if they are equal.
+// The zero value is nobody, and no rule matches it.
+type Host struct {
+	name string     // lower case, A-labels, no dot at the end; or
+	addr netip.Addr // without a zone
+}
+
+// Limits on a name, from RFC 1035.
+const (
+	maxNameBytes  = 253
+	maxLabelBytes = 63
+)
+
+// Every form of an address that some parser reads and another does not is a
+// way around a rule, so there is one that is accepted.
+var errNumeric = errors.New("it ends in a number and is no address; an IPv4 address is four decimal numbers without leading zeros")
+
+// strict is IDNA2008 without any mapping: what would have to be changed to be
+// a name (capitals, full-width digits, ideographic dots) is none.
+var strict = idna.New(
+	idna.ValidateLabels(true), idna.CheckHyphens(true), idna.CheckJoiners(true),
+	idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true),
+)
+
+// ParseHost reads a host name or an address. A name consists of labels of
+// letters, digits and hyphens; ASCII capitals become small, one dot at the end
+// is dropped, and an international name is taken in either form if it is
+// exactly what the other form says. An IPv4 address has four decimal numbers;
+// an IPv6 address may stand in brackets and has no zone. Nothing else is a
+// host: what is accepted parses to itself again.
+func ParseHost(s string) (Host, error) {
+	h, err := parseHost(s)
+	if err != nil {
+		return Host{}, fmt.Errorf("host %.80q: %w", s, err)
+	}
+	return h, nil
+}
+
+func parseHost(s string) (Host, error) {
+	if inner, ok := strings.CutPrefix(s, "["); ok {
+		inner, closed := strings.CutSuffix(inner, "]")
+		addr, err := netip.ParseAddr(inner)
+		if !closed || err != nil || !addr.Is6() || addr.Zone() != "" {
+			return Host{}, errors.New("brackets hold an IPv6 address without a zone, and nothing else")
+		}
+		return Host{addr: addr}, nil
+	}
+	if addr, err := netip.ParseAddr(s); err == nil {
+		if addr.Zone() != "" {
+			return Host{}, errors.New("an address has no zone here")
+		}
+		return Host{addr: addr}, nil
+	}
+	name, err := canonicalName(s)
+	return Host{name: name}, err
+}
+
+func canonicalName(s string) (string, error) {
+	if len(s) > 4*maxNameBytes { // before anybody spends time on it
+		return "", errors.New("it is too long")
+	}
+	name := strings.TrimSuffix(asciiLower(s), ".")
+	if name == "" {
+		return "", errors.New("it is empty")
+	}
+	if !isASCII(name) || strings.HasPrefix(name, "xn--") || strings.Contains(name, ".xn--") {
+		ascii, err := international(name)
+		if err != nil {
+			return "", err
+		}
+		name = ascii
+	}
+	if len(name) > maxNameBytes {
+		return "", fmt.Errorf("it has more than %d characters", maxNameBytes)
+	}
+	last := ""
+	for label := range strings.SplitSeq(name, ".") {
+		if err := checkLabel(label); err != nil {
+			return "", err
+		}
+		last = label
+	}
+	if numeric(last) {
+		return "", errNumeric
+	}
+	return name, nil
+}
+
+// international returns the A-labels of a name that is in exactly one of its
+// two forms.
+func international(name string) (string, error) {
+	ascii, err := strict.ToASCII(name)
+	if err != nil {
+		return "", errors.New("it is no international domain name in its final form, which has no capitals and nothing to be mapped")
+	}
+	text, err := strict.ToUnicode(ascii)
+	if err != nil {
+		return "", errors.New("it is no international domain name")
+	}
+	again, err := strict.ToASCII(text)
+	switch {
+	case err != nil || again != ascii:
+		return "", errors.New("its two forms do not mean each other")
+	case isASCII(text), name != ascii && name != text:
+		return "", errors.New("it is another name in disguise")
+	}
+	// The tables of UTS 46 let symbols pass that look like a slash or a dot.
+	for _, r := range text {
+		if r != '.' && r != '-' && !unicode.In(r, unicode.L, unicode.M, unicode.Nd) {
+			return "", fmt.Errorf("it holds %q, which is no letter or digit", r)
+		}
+	}
+	return ascii, nil
+}
+
+func checkLabel(label string) error {
+	switch {
+	case label == "":
+		return errors.New("it has an empty label")
+	case len(label) > maxLabelBytes:
+		return fmt.Errorf("a label has more than %d characters", maxLabelBytes)
+	case label[0] == '-' || label[len(label)-1] == '-':
+		return errors.New("a label begins or ends with a hyphen")
+	}
+	for i := range len(label) {
+		if c := label[i]; c != '-' && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return errors.New("it holds something else than letters, digits, hyphens and dots")
+		}
+	}
+	return nil
+}
+
+// numeric reports whether a last label makes some parser take the whole for an
+// IPv4 address: 127.1, 2130706433, 0x7f.1, 0177.0.0.1.
+func numeric(label string) bool {
+	if strings.Trim(label, "0123456789") == "" {
+		return true
+	}
+	hex, ok := strings.CutPrefix(label, "0x")
+	return ok && strings.Trim(hex, "0123456789abcdef") == ""
+}
+
+func asciiLower(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return string(b)
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// IsAddr reports whether the host is an address.
+func (h Host) IsAddr() bool { return h.addr.IsValid() }
+
+// Addr is the address; the zero Addr if the host is a name.
+func (h Host) Addr() netip.Addr { return h.addr }
+
+// Name is the name, in A-labels and without a dot at the end; "" if the host
+// is an address.
+func (h Host) Name() string { return h.name }
+
+// String is the name, or the address without brackets.
+func (h Host) String() string {
+	if h.IsAddr() {
+		return h.addr.String()
+	}
+	return h.name
+}
+
+// loopback reports whether the name is of this machine wherever it is looked
+// up (RFC 6761, 6.3): it is never looked up.
+func (h Host) loopback() bool {
+	return h.name == "localhost" || strings.HasSuffix(h.name, ".localhost")
+}

@@ -1,0 +1,255 @@
+package paths
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// component is one name of a path, in the forms in which some file system of a
+// host takes it for another.
+type component struct {
+	given string
+	forms [2]string // folded; the second, unless empty, is without what Windows takes for a stream
+	short string    // what stands before the "~1" of a short name of Windows
+}
+
+// components appends what a path is made of.
+func components(out []component, name string) []component {
+	for part := range strings.SplitSeq(name, "/") {
+		if part != "" {
+			out = append(out, componentOf(part))
+		}
+	}
+	return out
+}
+
+func componentOf(name string) component {
+	c := component{given: name}
+	if simple(name) {
+		c.forms[0] = name
+		return c
+	}
+	c.forms[0] = fold(name)
+	if file, _, ok := strings.Cut(c.forms[0], ":"); ok {
+		c.forms[1] = trimmed(file)
+	}
+	file, _, _ := strings.Cut(c.forms[0], ".")
+	if i := strings.LastIndexByte(file, '~'); i > 0 && i+1 < len(file) && strings.Trim(file[i+1:], "0123456789") == "" {
+		c.short = file[:i]
+	}
+	return c
+}
+
+// simple reports whether a name is its only form: most are.
+func simple(name string) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '_' || c == '-':
+		case c == '.' && i+1 < len(name):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// fold is the form that is compared: without case, compatibility forms and
+// composed accents, characters that nobody sees, and the dots and blanks at the
+// end that Windows drops.
+func fold(name string) string {
+	if strings.IndexFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return trimmed(strings.ToLower(name))
+	}
+	name = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, norm.NFKD.String(name))
+	return trimmed(norm.NFKD.String(strings.ToLower(strings.ToUpper(name))))
+}
+
+func trimmed(name string) string { return strings.TrimRight(name, ". ") }
+
+// plain reports whether the last name of a path says that there is no secret.
+func (c component) plain() bool {
+	return harmless(c.forms[0]) && (c.forms[1] == "" || harmless(c.forms[1]))
+}
+
+func harmless(form string) bool {
+	for _, end := range []string{".example", ".sample", ".template", ".pub", "-example", "-sample", "_example", "_sample"} {
+		if strings.HasSuffix(form, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// original is the component without what people and programs put to the name of
+// a backup, such as "~", ".bak", "-old", ".1", ".2026-01-31" or "#" on both
+// sides. It says whether there is anything of the kind.
+func (c *component) original() (_ component, backup bool) {
+	out := component{given: c.given}
+	for i, form := range c.forms {
+		name, swap := withoutEnds(form)
+		out.forms[i] = name
+		backup = backup || len(name) != len(form)
+		if hidden, ok := strings.CutPrefix(name, "."); ok && swap && c.forms[1] == "" {
+			out.forms[1] = hidden // an editor has put the dot there
+			break
+		}
+	}
+	return out, backup
+}
+
+// withoutEnds also says whether the name is that of an editor's swap file.
+func withoutEnds(name string) (_ string, swap bool) {
+	if strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") && len(name) > 2 {
+		name = name[1 : len(name)-1]
+	} else if strings.HasPrefix(name, ".#") && len(name) > 2 {
+		name = name[2:]
+	}
+	for {
+		at := len(name) - 1
+		for at > 0 && !separates(name[at]) {
+			at--
+		}
+		if at <= 0 {
+			return name, swap
+		}
+		switch end := name[at+1:]; {
+		case len(end) == 3 && end[:2] == "sw" && 'a' <= end[2] && end[2] <= 'z':
+			swap = true
+		case !number(end) && !backupEnds[end]:
+			return name, swap
+		}
+		if name = trimmed(name[:at]); name == "" {
+			return name, swap
+		}
+	}
+}
+
+// separates reports whether the end of a backup's name can stand behind c.
+func separates(c byte) bool { return c == '.' || c == '-' || c == '_' || c == '~' || c == ' ' }
+
+// backupEnds are what stands at the end of a backup's name.
+var backupEnds = map[string]bool{
+	"": true, "bak": true, "bck": true, "bk": true, "bkp": true, "backup": true, "old": true, "orig": true, "original": true,
+	"save": true, "saved": true, "copy": true, "prev": true, "previous": true, "new": true, "tmp": true, "temp": true,
+	"dpkg": true, "ucf": true, "rpmsave": true, "rpmnew": true, "rpmorig": true, "pacsave": true, "pacnew": true,
+}
+
+// number reports whether the end of a name is a number, a date or a time.
+func number(end string) bool {
+	if len(end) > 2 && end[0] == '(' && end[len(end)-1] == ')' {
+		end = end[1 : len(end)-1]
+	}
+	return end != "" && '0' <= end[0] && end[0] <= '9' && strings.Trim(end, "0123456789tz:") == ""
+}
+
+// part is one name of a pattern.
+type part struct {
+	text   string // folded, without the star
+	star   byte   // 0, '<' where any letters stand before, '>' behind
+	short6 string // how a short name of Windows begins
+}
+
+// anyNames is the text of the part that stands for any number of names.
+const anyNames = "**"
+
+func partOf(text string) part {
+	p := part{text: text}
+	switch {
+	case text == anyNames:
+		return p
+	case strings.HasPrefix(text, "*"):
+		return part{text: fold(text[1:]), star: '<'}
+	case strings.HasSuffix(text, "*"):
+		p.text, p.star = strings.ToLower(text[:len(text)-1]), '>'
+	default:
+		p.text = fold(text)
+	}
+	base, _, _ := strings.Cut(strings.TrimLeft(p.text, "."), ".")
+	p.short6 = base[:min(len(base), 6)]
+	return p
+}
+
+// is reports whether the name can be one that the part speaks of.
+func (c *component) is(p part) bool {
+	if c.short != "" && c.short == p.short6 {
+		return true
+	}
+	return p.fits(c.forms[0]) || c.forms[1] != "" && p.fits(c.forms[1])
+}
+
+func (p part) fits(form string) bool {
+	switch p.star {
+	case '<':
+		return strings.HasSuffix(form, p.text)
+	case '>':
+		return strings.HasPrefix(form, p.text)
+	}
+	return form == p.text
+}
+
+// listed is a [Special] that was taken apart.
+type listed struct {
+	Special
+	parts []part
+}
+
+// The list, by the first name of each pattern: those that are a name, by it;
+// and those with a star.
+var (
+	byName     = map[string][]*listed{}
+	byShort    = map[string][]*listed{}
+	byStar     []*listed
+	repository []*listed // what is closed in a directory of git
+)
+
+func init() {
+	for _, s := range specials {
+		e := &listed{Special: s}
+		for text := range strings.SplitSeq(s.Pattern, "/") {
+			e.parts = append(e.parts, partOf(text))
+		}
+		first := e.parts[0]
+		if first.star != 0 {
+			byStar = append(byStar, e)
+		} else {
+			byName[first.text] = append(byName[first.text], e)
+			byShort[first.short6] = append(byShort[first.short6], e)
+		}
+		if first.text == gitDir && len(e.parts) > 1 && e.Care == Closed {
+			repository = append(repository, e)
+		}
+	}
+}
+
+// entries are those that could begin with the name. A pattern with a star at
+// its beginning has one name.
+func (c *component) entries(last bool) []*listed {
+	out := byName[c.forms[0]]
+	more := c.forms[1] != "" || c.short != ""
+	if !last && !more {
+		return out
+	}
+	out = out[:len(out):len(out)]
+	if c.forms[1] != "" {
+		out = append(out, byName[c.forms[1]]...)
+	}
+	if c.short != "" {
+		out = append(out, byShort[c.short]...)
+	}
+	if last {
+		for _, e := range byStar {
+			if c.is(e.parts[0]) {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}

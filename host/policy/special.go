@@ -1,0 +1,227 @@
+package policy
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// specialPath is a path of a call that is on the list.
+type specialPath struct {
+	path string // as a guest has it
+	paths.Special
+}
+
+func (s specialPath) String() string { return fmt.Sprintf("%q, %s: %s", s.path, s.What, s.Why) }
+
+// readsSecrets makes the decision about a call that names files which look like
+// secrets. Only a rule that names the file has answered already. A tool that
+// replaces whole files does not read what it replaces, and is not let.
+func (p *Policy) readsSecrets(d *Decision) {
+	caps := d.entry.Capabilities
+	if caps.Files == tool.FilesNone || caps.Files == tool.FilesWrite && d.entry.Content != nil && d.entry.Content.Hash == "" {
+		return
+	}
+	answered := true
+	for _, file := range d.facts.Files {
+		name := paths.Guest(file.Path)
+		s, secret := paths.Read(name)
+		if _, seen := p.Sees(file.Path); !secret || !seen || !file.Regular {
+			continue
+		}
+		d.reads = append(d.reads, specialPath{name, s})
+		answered = answered && p.answered(d, name)
+	}
+	if len(d.reads) == 0 || d.effect == Deny || d.effect == Allow && answered {
+		return
+	}
+	reason := "it reads what looks like a secret: " + d.reads[0].String()
+	if d.effect == Ask {
+		d.reason += ", and " + reason
+		return
+	}
+	d.effect, d.rule, d.source, d.origin, d.reason = Ask, "secret "+d.reads[0].Pattern, SourceDefault, "", reason
+}
+
+// After is the decision when it is known what the call changes. differs says
+// that this makes another of it, also of one that was approved: what is closed
+// is denied, and what is to be asked about is asked about each time, unless a
+// rule names the file.
+func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
+	d.work = match.NewWork()
+	for _, c := range changes {
+		find := paths.Change
+		if c.Kind == tool.Renamed && c.After != nil && c.After.Mode.IsDir() {
+			find = paths.Move
+		}
+		for _, host := range []string{c.Path, c.From} {
+			if host == "" {
+				continue
+			}
+			name := paths.Guest(host)
+			s, special := find(name)
+			switch {
+			case !special:
+			case s.Care == paths.Closed:
+				d.effect, d.rule, d.source, d.origin = Deny, "closed "+s.Pattern, SourceDefault, ""
+				d.reason, d.change = "it changes "+specialPath{name, s}.String(), tool.Advise(paths.ClosedHint)
+				return d, true
+			case c.Kind == tool.DirectoryCreated && slices.ContainsFunc(changes, func(o tool.Change) bool { return strings.HasPrefix(paths.Guest(o.Path), name+"/") }):
+				// It comes with what is in it, which is asked about.
+			case !d.policy.answered(&d, name):
+				d.changed = append(d.changed, specialPath{name, s})
+			}
+		}
+	}
+	if len(d.changed) == 0 || d.effect == Deny {
+		return d, false
+	}
+	reason := "it changes " + d.changed[0].String()
+	if more := len(d.changed) - 1; more > 0 {
+		reason += fmt.Sprintf(", and %d more such paths", more)
+	}
+	if d.floor {
+		reason = d.reason + ", and " + reason
+	}
+	if d.effect == Allow {
+		d.effect, d.rule, d.source, d.origin = Ask, "asked "+d.changed[0].Pattern, SourceDefault, ""
+	}
+	d.reason = reason
+	return d, true
+}
+
+// Foreseen is the decision if the call changes every file that it names and may
+// change: what can be told without running it.
+func (d Decision) Foreseen() Decision {
+	if d.effect == Deny || d.entry.Capabilities.Files != tool.FilesWrite {
+		return d
+	}
+	var changes []tool.Change
+	for _, f := range d.facts.Files {
+		if f.Path != "" && (d.entry.Content == nil || d.entry.Content.Path == f.Arg) {
+			changes = append(changes, tool.Change{Path: f.Path, Kind: tool.Modified})
+		}
+	}
+	d, _ = d.After(changes)
+	return d
+}
+
+// answered reports whether a rule that allows the call names the file, without
+// links and patterns.
+func (p *Policy) answered(d *Decision, name string) (found bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	args := d.args()
+	p.candidates(d, args, func(_ int, r *Rule) {
+		if found || r.Effect != Allow || r.matches(d, args) != match.Yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+			return
+		}
+		for _, c := range r.Where {
+			if c.Kind() == match.Is && !c.Not() && paths.Guest(paths.Absolute(c.Value(), d.call.Cwd)) == name {
+				found = true
+			}
+		}
+	})
+	return found
+}
+
+// Sees returns the mount in which a path of the host is, by its name, unless it
+// is in what is masked there: nobody is asked about what no answer opens.
+func (p *Policy) Sees(host string) (m Mount, ok bool) {
+	for _, o := range p.mounts {
+		if paths.In(host, o.Host) && len(o.Host) > len(m.Host) { // the innermost
+			m, ok = o, true
+		}
+	}
+	masked := func(dir string) bool { return paths.In(host, dir) }
+	return m, ok && !slices.ContainsFunc(p.masked, masked)
+}
+
+// special lists the paths because of which the decision is about this call
+// alone.
+func (d Decision) special() []specialPath {
+	if len(d.changed) > 0 {
+		return d.changed
+	}
+	return d.reads
+}
+
+// namedRule is the rule that names the one special path, if an argument does.
+func (d Decision) namedRule() (Rule, bool) {
+	special := d.special()
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Source: SourceFlag}
+	if len(special) != 1 || len(d.changed) > 0 && len(d.reads) > 0 || d.entry.Capabilities.Exec != "" {
+		return r, false
+	}
+	for _, f := range PathArgs(d.call, d.entry) {
+		if paths.Guest(f.Named) != special[0].path {
+			continue
+		}
+		texts := d.args().Texts(f.Arg)
+		if len(texts) != 1 {
+			continue
+		}
+		c, err := match.NewCondition(match.Is, f.Arg, texts[0], false)
+		r.Where = []match.Condition{c}
+		return r, err == nil && r.Check() == nil
+	}
+	return r, false
+}
+
+// PathArgs lists the paths that arguments of a call name, as text: those of the
+// argument in which the tool says that it takes its file, and of all whose name
+// ends with path or file.
+func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(call.Args, &args) != nil {
+		return nil
+	}
+	var out []NamedFile
+	add := func(arg string, raw json.RawMessage) {
+		if s, ok := match.Text(raw); ok && s != "" && len(out) < maxPathArgs {
+			out = append(out, NamedFile{Arg: arg, Named: paths.Absolute(s, call.Cwd)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		end := strings.TrimSuffix(strings.ToLower(name), "s")
+		if !strings.HasSuffix(end, "path") && !strings.HasSuffix(end, "file") && (entry.Content == nil || entry.Content.Path != name) {
+			continue
+		}
+		var list []json.RawMessage
+		add(name, args[name])
+		if json.Unmarshal(args[name], &list) == nil {
+			for i, raw := range list {
+				add(match.Pointer(name, strconv.Itoa(i)), raw)
+			}
+		}
+	}
+	return out
+}
+
+// maxPathArgs is how many paths of a call are looked at.
+const maxPathArgs = 256
+
+// warning is what a person should know about the special paths of the call.
+func (d Decision) warning() string {
+	var all []string
+	for _, s := range d.changed {
+		all = append(all, "it changes "+strconv.Quote(s.path)+", "+s.What+": "+s.Why)
+	}
+	for _, s := range d.reads {
+		all = append(all, "what it reads goes to the provider, and "+strconv.Quote(s.path)+" looks like a secret, "+s.What)
+	}
+	if len(all) > maxWarned {
+		all = append(all[:maxWarned], fmt.Sprintf("and %d more such paths", len(all)-maxWarned))
+	}
+	return strings.Join(all, "; ")
+}
+
+// maxWarned is how many special paths a warning names.
+const maxWarned = 5

@@ -1,0 +1,200 @@
+package redact
+
+import "slices"
+
+// automaton finds every occurrence of many patterns at once, in time that is
+// linear in the text (Aho and Corasick, 1975). It does not change any more once
+// it is built.
+type automaton struct {
+	nodes   []node
+	root    [256]int32 // the child of the root, 0 if none
+	longest int        // bytes of the longest pattern
+	marker  []byte
+}
+
+// node is a prefix of patterns; node 0 is the empty one.
+type node struct {
+	fail    int32 // the longest proper suffix that is a prefix too
+	child   int32 // the first one, 0 if none
+	sibling int32 // the next child of the parent
+	match   int32 // length of the longest pattern that ends here, 0 if none
+	depth   int32
+	hold    int32 // length of the longest suffix that may grow to a pattern
+	b       byte  // on the edge that leads here
+}
+
+func newAutomaton(patterns [][]byte) *automaton {
+	a := &automaton{nodes: make([]node, 1), marker: marker(patterns)}
+	for _, p := range patterns {
+		at := int32(0)
+		for _, b := range p {
+			next := a.childOf(at, b)
+			if next == 0 {
+				next = int32(len(a.nodes))
+				a.nodes = append(a.nodes, node{b: b, sibling: a.nodes[at].child, depth: a.nodes[at].depth + 1})
+				a.nodes[at].child = next
+				if at == 0 {
+					a.root[b] = next
+				}
+			}
+			at = next
+		}
+		a.nodes[at].match = int32(len(p))
+		a.longest = max(a.longest, len(p))
+	}
+	queue := []int32{0}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		for c := a.nodes[at].child; c != 0; c = a.nodes[c].sibling {
+			queue = append(queue, c)
+			if at != 0 { // else its only proper suffix is empty
+				a.nodes[c].fail = a.step(a.nodes[at].fail, a.nodes[c].b)
+			}
+			n, suffix := &a.nodes[c], &a.nodes[a.nodes[c].fail]
+			if n.match == 0 {
+				n.match = suffix.match
+			}
+			if n.hold = suffix.hold; n.child != 0 {
+				n.hold = n.depth
+			}
+		}
+	}
+	return a
+}
+
+func (a *automaton) childOf(at int32, b byte) int32 {
+	if at == 0 {
+		return a.root[b]
+	}
+	for c := a.nodes[at].child; c != 0; c = a.nodes[c].sibling {
+		if a.nodes[c].b == b {
+			return c
+		}
+	}
+	return 0
+}
+
+// step returns the state after one more byte.
+func (a *automaton) step(at int32, b byte) int32 {
+	for at != 0 {
+		if c := a.childOf(at, b); c != 0 {
+			return c
+		}
+		at = a.nodes[at].fail
+	}
+	return a.root[b]
+}
+
+// find reports whether a text holds a pattern.
+func (a *automaton) find(text []byte) bool {
+	at := int32(0)
+	for _, b := range text {
+		if at = a.step(at, b); at != 0 && a.nodes[at].match != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// scanner replaces patterns in a text that comes in pieces. Wherever patterns
+// overlap, all that they cover is replaced, once. It holds back only what may
+// yet be the beginning of a pattern, less than the longest.
+type scanner struct {
+	a    *automaton
+	at   int32
+	held []byte
+	runs []span // of held that are covered, in order, not overlapping
+	open bool   // the first run began before held, and its marker is written
+}
+
+type span struct{ start, end int }
+
+// feed appends to dst what is certain after one more piece.
+func (s *scanner) feed(dst, piece []byte, last bool) []byte {
+	for i, b := range piece {
+		if s.at = s.a.step(s.at, b); s.at == 0 {
+			continue
+		}
+		if n := int(s.a.nodes[s.at].match); n > 0 {
+			end := len(s.held) + i + 1
+			s.cover(span{end - n, end})
+		}
+	}
+	s.held = append(s.held, piece...)
+	safe := len(s.held) - int(s.a.nodes[s.at].hold)
+	if last {
+		safe = len(s.held)
+	}
+	from, done := 0, 0
+	for _, r := range s.runs {
+		if r.start >= safe {
+			break
+		}
+		dst = append(dst, s.held[from:r.start]...)
+		if !s.open {
+			dst = append(dst, s.a.marker...)
+		}
+		if from = min(r.end, safe); r.end > safe {
+			s.open = true
+			break
+		}
+		s.open = false
+		done++
+	}
+	dst = append(dst, s.held[from:safe]...)
+	s.runs = slices.Delete(s.runs, 0, done)
+	for i := range s.runs {
+		s.runs[i].start, s.runs[i].end = max(s.runs[i].start-safe, 0), s.runs[i].end-safe
+	}
+	s.held = append(s.held[:0], s.held[safe:]...)
+	if last {
+		*s = scanner{a: s.a, held: s.held[:0], runs: s.runs[:0]}
+	}
+	return dst
+}
+
+// cover adds a run, which ends behind all others.
+func (s *scanner) cover(r span) {
+	for n := len(s.runs); n > 0 && s.runs[n-1].end > r.start; n-- {
+		r.start = min(r.start, s.runs[n-1].start)
+		s.runs = s.runs[:n-1]
+	}
+	s.runs = append(s.runs, r)
+}
+
+// marker returns what stands in place of a secret: something that holds no
+// pattern, and whose ends are in none, so that no pattern can arise around it.
+func marker(patterns [][]byte) []byte {
+	var used [256]bool
+	for _, p := range patterns {
+		for _, b := range p {
+			used[b] = true
+		}
+	}
+	plain := newTrial(patterns)
+	for _, inner := range []string{"redacted", "*****", ""} {
+		for _, ends := range []string{"[]", "<>", "{}", "()", "**", "##", "~~", "||", "!!", "^^", "``", "  ", "██", "∎∎"} {
+			left, right := []rune(ends)[0], []rune(ends)[1]
+			m := []byte(string(left) + inner + string(right))
+			if !used[m[0]] && !used[m[len(m)-1]] && !plain(m) {
+				return m
+			}
+		}
+	}
+	return []byte("[redacted]")
+}
+
+// newTrial returns a plain search, for texts as short as a marker.
+func newTrial(patterns [][]byte) func([]byte) bool {
+	return func(text []byte) bool {
+		for i := range text {
+			for _, p := range patterns {
+				if len(p) <= len(text)-i && string(text[i:i+len(p)]) == string(p) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+}

@@ -1,0 +1,121 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+)
+
+// JSON returns a JSON value without secrets; it is still one, of the same
+// shape. Every string in it is redacted as the text that it stands for, also
+// where it is JSON in turn; a number that is a secret becomes a string. Whatever
+// is no JSON is redacted as text.
+func (r *Redactor) JSON(data json.RawMessage) json.RawMessage {
+	a := r.automaton()
+	if a == nil || len(data) == 0 {
+		return data
+	}
+	// Escapes may spell a secret in a way that is not among its forms.
+	if !a.find(data) && bytes.IndexByte(data, '\\') < 0 {
+		return data
+	}
+	if !json.Valid(data) {
+		return json.RawMessage(r.Text(string(data)))
+	}
+	out := r.walk(a, data, maxNested)
+	if a.find(out) {
+		// It is in the shape itself: a secret that is JSON, such as the key file of
+		// a service, in the middle of other JSON.
+		return json.RawMessage(`{"redacted":true}`)
+	}
+	return out
+}
+
+// maxNested is how deep JSON in strings is understood as JSON. Deeper it is
+// text.
+const maxNested = 8
+
+// walk copies valid JSON and redacts its strings and numbers.
+func (r *Redactor) walk(a *automaton, data []byte, depth int) []byte {
+	out := make([]byte, 0, len(data))
+	for i := 0; i < len(data); {
+		switch c := data[i]; {
+		case c == '"':
+			end := i + 1
+			for data[end] != '"' {
+				if data[end] == '\\' {
+					end++
+				}
+				end++
+			}
+			out = append(out, r.literal(a, data[i:end+1], depth)...)
+			i = end + 1
+		case c == '-' || '0' <= c && c <= '9':
+			end := i
+			for end < len(data) && bytes.IndexByte([]byte("+-.eE0123456789"), data[end]) >= 0 {
+				end++
+			}
+			if number := data[i:end]; a.find(number) {
+				out = append(out, quote(r.Text(string(number)))...)
+			} else {
+				out = append(out, number...)
+			}
+			i = end
+		default:
+			out = append(out, c)
+			i++
+		}
+	}
+	return out
+}
+
+// literal redacts a string with its quotes. One without a secret is not
+// changed, not even in how it is written.
+func (r *Redactor) literal(a *automaton, literal []byte, depth int) []byte {
+	escaped := bytes.IndexByte(literal, '\\') >= 0
+	if !escaped && !a.find(literal) {
+		return literal
+	}
+	var text string
+	if json.Unmarshal(literal, &text) != nil {
+		return quote(r.Text(string(literal)))
+	}
+	var clean string
+	if inner := bytes.TrimLeft([]byte(text), " \t\r\n"); depth > 0 && len(inner) > 0 && (inner[0] == '{' || inner[0] == '[') && json.Valid(inner) {
+		clean = string(r.walk(a, []byte(text), depth-1))
+	} else {
+		clean = r.Text(text)
+	}
+	if clean = r.Text(clean); clean != text {
+		literal = quote(clean)
+	}
+	if a.find(literal) { // an escape and what follows it spell a secret, as \\n and "ext" do "next"
+		literal = quoteHard(clean)
+	}
+	return literal
+}
+
+// quoteHard is quote with the long form of every escape.
+func quoteHard(text string) []byte {
+	out := []byte{'"'}
+	for _, r := range text {
+		if r < ' ' || r == '"' || r == '\\' || r == 0x7f {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return append(out, '"')
+}
+
+// quote is a string as JSON, without escaping <, > and &.
+func quote(text string) []byte {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(text); err != nil {
+		panic(err) // a string always encodes
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,59 @@
+package admit
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// Real programs are within the limits on what is compiled.
+func TestRealProgramsAreAdmitted(t *testing.T) {
+	dir := t.TempDir()
+	for _, pkg := range []string{"cmd/gofmt", "mvdan.cc/sh/v3/cmd/gosh"} {
+		cmd := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, filepath.Base(pkg)+".wasm"), pkg)
+		cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", pkg, err, out)
+		}
+	}
+	places := []string{dir, filepath.Join("..", "..", "..", "guests", "dist")}
+	for _, module := range []string{"github.com/tetratelabs/wazero", "github.com/extism/go-sdk"} {
+		out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		places = append(places, strings.TrimSpace(string(out)))
+	}
+	admitted := 0
+	for _, place := range places {
+		err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".wasm" || strings.Contains(path, "spectest") {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			m, err := wasm.Decode(data)
+			if err == nil {
+				_, err = instrument(m)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", strings.TrimPrefix(path, place), err)
+			}
+			admitted++
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if admitted < 60 {
+		t.Errorf("only %d modules were found", admitted)
+	}
+}

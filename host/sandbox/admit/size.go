@@ -1,0 +1,216 @@
+package admit
+
+import (
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/wasm"
+	"github.com/stockade-dev/stockade/host/wasm/fuel"
+)
+
+// Limits on what is compiled, beyond those of package wasm. They keep what
+// compiling and instantiating take within seconds and a few hundred MiB: the
+// engine needs time that grows with the square of many of these numbers. The
+// largest functions of Go, C, Rust and Haskell programs of up to 16 MiB have
+// about half of what is allowed. What gets through all the same is killed in
+// the process that compiles.
+const (
+	maxFuncs           = 50_000
+	maxTypes           = 5_000
+	maxTypesFuncs      = 20_000_000 // types times functions
+	maxFuncTypeEntries = 160        // parameters and results
+	maxImports         = 512
+	maxExports         = 2_000
+	maxGlobals         = 1_000
+	maxGlobalsFuncs    = 5_000_000
+	maxTables          = 16
+	maxData            = 300_000 // segments before merging, of which Go has a hundred thousand
+	maxSegments        = 10_000  // of data and of elements, after merging
+	maxElementItems    = 256_000
+	maxCustomBytes     = 4 << 20
+	maxLocalsSum       = 1_000_000
+)
+
+// Limits of one function, or of a sum over functions if the name says so. In
+// a module over LargeBytes they are some times higher.
+const (
+	maxBodyBytes      = 256 << 10
+	maxLocals         = 4_000
+	maxBranches       = 8_192       // blocks, loops, ifs and conditional branches
+	maxBranchesSquare = 100_000_000 // sum of the squares of these
+	maxBranchesVars   = 2_000_000   // branches times parameters and locals
+	maxNesting        = 4_000
+	maxLoopNesting    = 64
+	maxLoopVars       = 8_192 // nesting of loops times parameters and locals
+	maxLabels         = 8_192 // of one br_table
+	maxLabelsVars     = 1_000_000
+	maxLabelsSum      = 1_000_000
+	maxGlobalCalls    = 500_000 // mutable globals times calls
+	maxGlobalCallsSum = 4_000_000
+)
+
+const (
+	// MaxDepth bounds how deep calls are nested, in units of about 16 bytes of the
+	// engine's stack: 16 MiB.
+	MaxDepth = 1 << 20
+	// MaxTableElements is how many all tables have together, 8 bytes each.
+	MaxTableElements = 1_000_000
+)
+
+// checkSize refuses what would cost the host too much before the first
+// instruction runs, where no deadline and no memory limit holds.
+func checkSize(m *wasm.Module) error {
+	customs := 0
+	for _, c := range m.Customs {
+		customs += len(c.Data)
+	}
+	for _, l := range []struct {
+		n, most int
+		what    string
+	}{
+		{len(m.Funcs), maxFuncs, "functions"},
+		{len(m.Types), maxTypes, "types"},
+		{len(m.Types) * len(m.Funcs), maxTypesFuncs, "types times functions"},
+		{len(m.Imports), maxImports, "imports"},
+		{len(m.Exports), maxExports, "exports"},
+		{m.Globals, maxGlobals, "globals"},
+		{m.Globals * len(m.Funcs), maxGlobalsFuncs, "globals times functions"},
+		{len(m.Tables), maxTables, "tables"},
+		{customs, maxCustomBytes, "bytes in custom sections"},
+		{m.Data, maxData, "data segments"},
+		{m.ElementItems, maxElementItems, "elements in segments"},
+		{m.Code.LargestBytes, maxBodyBytes * scaleOf(m), "bytes in one function"}, // said here before all of it is read
+	} {
+		if l.n > l.most {
+			return fmt.Errorf("it has %d %s, more than the limit of %d", l.n, l.what, l.most)
+		}
+	}
+	for _, t := range m.Types {
+		if n := len(t.Params) + len(t.Results); n > maxFuncTypeEntries {
+			return fmt.Errorf("one of its function types has %d parameters and results, more than the limit of %d", n, maxFuncTypeEntries)
+		}
+	}
+	var elements uint64
+	for _, t := range m.Tables {
+		if t.Limits.Is64 {
+			return fmt.Errorf("one of its tables is 64-bit; this host runs 32-bit ones only")
+		}
+		elements += t.Limits.Min // at most 2^32 each, so 16 of them cannot overflow
+	}
+	if elements > MaxTableElements {
+		return fmt.Errorf("its tables start with %d elements, more than the limit of %d", elements, MaxTableElements)
+	}
+	return nil
+}
+
+// checkMemory refuses a module that has not one plain memory of its own.
+func checkMemory(m *wasm.Module) error {
+	if len(m.Memories) != 1 {
+		return fmt.Errorf("it has %d memories; it needs one of its own", len(m.Memories))
+	}
+	if l := m.Memories[0]; l.Is64 || l.Shared {
+		return fmt.Errorf("its memory is 64-bit or shared; it needs a plain 32-bit one")
+	}
+	return nil
+}
+
+// instrument refuses what would take too long to compile, and returns the module
+// as it is compiled. A module of any ABI can pass it.
+func instrument(m *wasm.Module) ([]byte, error) {
+	if err := checkSize(m); err != nil {
+		return nil, err
+	}
+	return fuel.Rewrite(m, fuel.Options{
+		Depth: MaxDepth, TableElements: MaxTableElements, MergeData: true, Segments: maxSegments,
+		Inspect: newInspector(m).function,
+	})
+}
+
+// inspector refuses functions that would take the compiler too long.
+type inspector struct {
+	globals int // mutable ones
+	scale   int // of the limits
+
+	locals, squares, labels, globalCalls int // of all functions so far
+}
+
+func newInspector(m *wasm.Module) *inspector {
+	return &inspector{globals: len(m.Mutable), scale: scaleOf(m)}
+}
+
+// scaleOf is how many times higher some limits are for a module that only a
+// person lets in.
+func scaleOf(m *wasm.Module) int {
+	if len(m.Raw) > LargeBytes {
+		return 16
+	}
+	return 1
+}
+
+// function adds a function up. Its error says what is too much.
+func (i *inspector) function(b *wasm.Body) error {
+	var branches, nesting, deepest, loops, deepestLoops, labels, mostLabels, calls int
+	loopAt := make([]int, 0, 16) // nesting of the loops that are open
+	for k := range b.Instrs {
+		in := &b.Instrs[k]
+		switch in.Op {
+		case wasm.OpBlock, wasm.OpLoop, wasm.OpIf, wasm.OpTryTable:
+			branches++
+			nesting++
+			deepest = max(deepest, nesting)
+			if in.Op == wasm.OpLoop {
+				loopAt = append(loopAt, nesting)
+				loops = len(loopAt)
+				deepestLoops = max(deepestLoops, loops)
+			}
+		case wasm.OpEnd:
+			if n := len(loopAt); n > 0 && loopAt[n-1] == nesting {
+				loopAt = loopAt[:n-1]
+			}
+			nesting--
+		case wasm.OpBrIf:
+			branches++
+		case wasm.OpBrTable:
+			labels += int(in.Arg2)
+			mostLabels = max(mostLabels, int(in.Arg2))
+		case wasm.OpCall, wasm.OpCallIndirect:
+			calls++
+		}
+	}
+	vars := int(b.Params + b.Locals)
+	i.locals += int(b.Locals)
+	i.squares += branches * branches
+	i.labels += labels
+	i.globalCalls += i.globals * calls
+	for _, l := range []struct {
+		n, most int
+		what    string
+	}{
+		{int(b.Locals), maxLocals, "locals"},
+		{branches, maxBranches * i.scale, "blocks and branches"},
+		{branches * vars, maxBranchesVars * i.scale, "blocks and branches times locals"},
+		{deepest, maxNesting * i.scale, "nested blocks"},
+		{deepestLoops, maxLoopNesting, "nested loops"},
+		{deepestLoops * vars, maxLoopVars, "nested loops times locals"},
+		{mostLabels, maxLabels * i.scale, "labels of a br_table"},
+		{labels * vars, maxLabelsVars * i.scale, "labels of br_tables times locals"},
+		{i.globals * calls, maxGlobalCalls * i.scale, "calls times mutable globals"},
+	} {
+		if l.n > l.most {
+			return fmt.Errorf("function %d has %d %s, more than the limit of %d", b.Func, l.n, l.what, l.most)
+		}
+	}
+	for _, l := range []struct {
+		n, most int
+		what    string
+	}{
+		{i.locals, maxLocalsSum, "locals"},
+		{i.squares, maxBranchesSquare * i.scale, "as the sum of the squares of blocks and branches"},
+		{i.labels, maxLabelsSum * i.scale, "labels of br_tables"},
+		{i.globalCalls, maxGlobalCallsSum * i.scale, "calls times mutable globals"},
+	} {
+		if l.n > l.most {
+			return fmt.Errorf("its functions together have %d %s, more than the limit of %d", l.n, l.what, l.most)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+//go:build darwin || freebsd || netbsd
+
+package codecache
+
+import "syscall"
+
+// changed is when an inode was last changed, in nanoseconds.
+func changed(st *syscall.Stat_t) int64 { return st.Ctimespec.Nano() }

@@ -1,0 +1,13 @@
+//go:build !unix
+
+package codecache
+
+import "io/fs"
+
+// The user's cache folder is private by the rules of the platform; its ACL is
+// not looked at yet.
+func writableByOthers(fs.FileInfo) bool { return false }
+func ownedByUser(fs.FileInfo) bool      { return true }
+func linked(fs.FileInfo) bool           { return false }
+
+func identity(fs.FileInfo) string { return "" }

@@ -1,0 +1,65 @@
+package hostmod
+
+import (
+	"context"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/sandbox/search"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
+
+// World is what the guest of one call reaches through the host functions, and what
+// they keep of it; what it reaches through WASI is a preview1.World. One guest
+// uses it from one goroutine.
+type World struct {
+	Grant    policy.Grant
+	Cwd      string
+	Services effect.Services
+	// Files is the file system of the call; nil is none.
+	Files *wasi.FS
+	// Log takes the guest's messages; Progress its progress. Nil drops them.
+	Log      func(level, message string)
+	Progress func(done uint64, total *uint64, note string)
+	// Unset takes the name of a secret that the guest asks for and nobody has set.
+	// Nil drops it.
+	Unset func(secret string)
+	// Redact takes secrets out of both before they are cut.
+	Redact *redact.Redactor
+
+	search    *search.Search // that was begun and not collected
+	hostCalls uint64
+	logBytes  int
+	reports   int
+
+	placeholders effect.Placeholders // once they are asked for
+	// TimedOut is how the command ended if it ran out of time: the call then counts
+	// as timed out whatever the guest makes of it.
+	TimedOut *effect.Ended
+}
+
+// End ends what the guest has left behind, and waits for that. It is called
+// when the guest does not run any more and before Files is closed. What is owed
+// goes to charge. An error is a mistake of ours.
+func (w *World) End(charge func(units uint64)) error {
+	if w.search == nil {
+		return nil
+	}
+	owed, err := w.search.Abandon()
+	w.search = nil
+	charge(owed)
+	return err
+}
+
+type worldKey struct{}
+
+// WithWorld returns a context in which the host functions act in w.
+func WithWorld(ctx context.Context, w *World) context.Context {
+	return context.WithValue(ctx, worldKey{}, w)
+}
+
+func worldFrom(ctx context.Context) *World {
+	w, _ := ctx.Value(worldKey{}).(*World)
+	return w
+}

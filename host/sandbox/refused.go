@@ -1,0 +1,57 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// maxTold is how many refusals are told with their reasons.
+const maxTold = 3
+
+// withRefused adds to a result what the guest was refused because of special paths:
+// it gets an error number, which says nothing of that. gaveUp says that the
+// guest itself has reported that it failed.
+func withRefused(r tool.Result, gaveUp bool, refused []wasi.Refusal) tool.Result {
+	if len(refused) == 0 {
+		return r
+	}
+	if r.Err == nil {
+		r.Note = refusals(refused)
+		return r
+	}
+	if !gaveUp {
+		return r // it has failed in another way
+	}
+	failed := *r.Err
+	failed.Code, failed.Type = tool.CodeDenied, tool.PermissionDenied
+	failed.Message += "; " + refusals(refused)
+	failed.Hint = tool.Advise("do not try again in another way; say what you wanted to do and let the person decide")
+	r.Err = &failed
+	return r
+}
+
+// refusals are the reasons, in one line.
+func refusals(refused []wasi.Refusal) string {
+	var parts []string
+	secrets := 0
+	for _, f := range refused {
+		if f.Special.Care == paths.Secret {
+			secrets++
+		}
+		if len(parts) < maxTold {
+			parts = append(parts, f.Special.Refused(f.Path))
+		}
+	}
+	text := strings.Join(parts, "; ")
+	if more := len(refused) - len(parts); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	if secrets > 1 {
+		text = fmt.Sprintf("%d files that look like secrets were not read: ", secrets) + text
+	}
+	return text
+}
