@@ -71,10 +71,11 @@
 //	session/sqlite          the Store on SQLite, with group commit
 //	session/export          a Store whose events also go to the directories that an administrator requires
 //	session/sessiontest     the suite that every Store passes
-//	config                  agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
+//	config                  agent.toml → typed values with source positions
+//	config/keys             a file of TOML read by one table of its keys, and its sample written from it
 //	config/policyfile       policy.toml → a layer of the ceiling; who may have written it
+//	settings                what holds in a run: files, environment, flags; layers and their ceiling; trust, answers, our folders; imported by cmd only
 //	internal/archtest       the import table, this list and the links of the documents, as tests
-//	internal/keydoc         the text about each key in the generated agent.toml and policy.toml
 //	internal/nearest        the name that was probably meant
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
@@ -122,7 +123,7 @@
 //	os/exec           only    jail
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
-//	toml              only    config
+//	toml              only    config, settings
 //
 // Nothing of host imports door. Guests and sdk import nothing of host and cmd. Only egress opens connections
 // or asks a resolver, and only jail starts processes.

@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/shellword"
 )
 
@@ -106,7 +107,7 @@ func (a *app) queue(lines *terminal.Lines, out io.Writer, tty *os.File, color bo
 		Prepare: func(q policy.Question) prompt.Question {
 			out := prompt.Question{Question: q.Redacted(a.known), LeadsTo: map[string]string{}}
 			for i, path := range q.Paths {
-				if to := resolve(path); to != path {
+				if to := settings.Resolve(path); to != path {
 					out.LeadsTo[out.Paths[i]] = a.known.Text(to)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/export"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
+	"github.com/stockade-dev/stockade/host/settings"
 )
 
 // exitCode is what the program ends with.
@@ -71,6 +72,12 @@ func worded(err error) error {
 			return usageError(answerHint(e), "--allow %s: %s", e.Rule, inWords(e.Doubt))
 		}
 		return usageError(answerHint(e), "--allow: %s", e.What)
+	}
+	if e, ok := errors.AsType[*settings.Error](err); ok {
+		return &exitErr{code: exitUsage, message: e.What, hint: e.Hint}
+	}
+	if e, ok := errors.AsType[*settings.NoPlaceError](err); ok {
+		return &exitErr{code: exitError, message: e.Error(), hint: "set HOME"}
 	}
 	return err
 }

@@ -343,7 +343,7 @@ func itemsOf(text string) map[string][]string {
 func fields(value any) []string {
 	names := map[string]bool{}
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(value)) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 			names[name] = true
 		}
 	}

@@ -12,28 +12,7 @@ import (
 
 // netRules are the user's: network.allow, network.deny and --allow-net.
 func (a *app) netRules() ([]network.Rule, error) {
-	var rules []network.Rule
-	for _, part := range []struct {
-		parse func(string) (network.Rule, error)
-		texts []string
-		key   string
-	}{{network.ParseRule, a.cfg.Network.Allow, "network.allow"}, {network.ParseDenial, a.cfg.Network.Deny, "network.deny"}} {
-		for _, text := range part.texts {
-			r, err := part.parse(text)
-			if err != nil {
-				return nil, usageError("mend "+part.key+" in "+a.cfg.Source(part.key), "%v", err)
-			}
-			rules = append(rules, r)
-		}
-	}
-	for _, text := range a.flags.allowNet {
-		r, err := network.ParseRule(text)
-		if err != nil {
-			return nil, usageError("for example --allow-net api.example.com or --allow-net http://127.0.0.1:8080", "--allow-net: %v", err)
-		}
-		rules = append(rules, r)
-	}
-	return rules, nil
+	return a.settings().NetRules(a.flags.allowNet)
 }
 
 // egress makes the one way out to the network.

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -115,7 +114,7 @@ func runPolicyShow(a *app) error {
 	if _, err := a.checkNames(catalog); err != nil {
 		return err
 	}
-	answers, err := a.readAnswers()
+	answers, err := a.dirs.Answers()
 	if err != nil {
 		return err
 	}
@@ -126,7 +125,7 @@ func runPolicyShow(a *app) error {
 		}
 	}
 	for _, ans := range answers {
-		r, err := answerRule(ans)
+		r, err := ans.AllowRule()
 		if err != nil {
 			return err
 		}
@@ -266,12 +265,8 @@ func runPolicyCheck(a *app, as, name string) error {
 }
 
 func runPolicyRevoke(a *app, what []string) error {
-	path := a.dirs.remembered()
-	if _, err := a.readAnswers(); err != nil { // also who else could have written it
-		return err
-	}
 	for _, word := range what {
-		removed, err := config.RemoveAnswers(path, func(ans config.Answer) bool { return ans.ID() == word || ans.Rule == word })
+		removed, err := a.dirs.Revoke(word)
 		if err != nil {
 			return err
 		}
@@ -279,7 +274,7 @@ func runPolicyRevoke(a *app, what []string) error {
 			return usageError("`stockade policy show` lists what is remembered, with its id", "nothing remembered is %q", word)
 		}
 		for _, ans := range removed {
-			r, err := answerRule(ans)
+			r, err := ans.AllowRule()
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -20,7 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
-	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/settings"
 )
 
 // trustMode is what a command does about a workspace's file that asks for more
@@ -40,53 +39,19 @@ func (m trustMode) annotation() map[string]string {
 	return map[string]string{trustAnnotation: string(m)}
 }
 
-// trusts reports whether a person has trusted the workspace's file as it is, or
-// does so now.
-func (a *app) trusts(ctx context.Context, project *config.File) (bool, error) {
-	was, err := a.trusted(project.Path)
-	if err != nil || was.Covers(project) {
-		return err == nil, err
-	}
-	if a.trust != trustAsk || a.flags.json {
-		return false, nil
-	}
+// askOnTerminal asks whether to trust a file, where there is a terminal for that.
+func (a *app) askOnTerminal(ctx context.Context, f *config.File, was settings.Trust) (bool, error) {
 	in, out, done, ok := a.terminal()
 	if !ok {
 		return false, nil
 	}
 	defer done()
-	return a.askTrust(ctx, in, out, project, was)
+	return a.askTrust(ctx, in, out, f, was)
 }
 
-// readTrust reads what was trusted, if nobody else could have written it.
-func (a *app) readTrust() ([]config.Trust, error) {
-	place := policyfile.Own(a.dirs.trusted())
-	data, err := place.Bytes()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	var trusts []config.Trust
-	if err == nil {
-		trusts, err = config.ParseTrust(place.Path, data)
-	}
-	if err != nil {
-		return nil, &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file, or remove it to be asked again"}
-	}
-	return trusts, nil
-}
-
-// trusted is the trust in the file at a place, or the zero Trust, which covers
-// nothing.
-func (a *app) trusted(path string) (config.Trust, error) {
-	trusts, err := a.readTrust()
-	if i := slices.IndexFunc(trusts, func(t config.Trust) bool { return t.Path == path }); i >= 0 {
-		return trusts[i], err
-	}
-	return config.Trust{}, err
-}
-
-// askTrust shows what a file asks for and keeps a yes. The end of input is a no.
-func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *config.File, was config.Trust) (bool, error) {
+// askTrust shows what a file asks for and asks for a yes. The end of input is a
+// no.
+func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *config.File, was settings.Trust) (bool, error) {
 	width, _, err := term.GetSize(int(in.Fd()))
 	if err != nil || width < 40 {
 		width = 80
@@ -108,7 +73,7 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 		}
 		switch answer := strings.ToLower(strings.TrimSpace(line)); {
 		case answer == "y" || answer == "yes":
-			return true, a.keepTrust(f)
+			return true, nil
 		case answer == "n" || answer == "no":
 			return false, nil
 		case answer == "v" && folded:
@@ -119,13 +84,9 @@ func (a *app) askTrust(ctx context.Context, in *os.File, out io.Writer, f *confi
 	}
 }
 
-func (a *app) keepTrust(f *config.File) error {
-	return config.AddTrust(a.dirs.trusted(), config.TrustIn(f, f.Path, time.Now().UTC().Truncate(time.Second)))
-}
-
 // showAsks says what a file asks for, and what of that is new since it was
 // trusted. It reports whether something was folded.
-func showAsks(w io.Writer, f *config.File, was config.Trust, width int, all bool) (folded bool) {
+func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bool) (folded bool) {
 	show := func(title, text string) {
 		rows, cut := prompt.Renderer{Width: width}.Text(text, all)
 		fmt.Fprintf(w, "  %s\n%s", title, rows)
@@ -138,7 +99,7 @@ func showAsks(w io.Writer, f *config.File, was config.Trust, width int, all bool
 		if ask.Key != "system_prompt" && strings.ContainsFunc(ask.Value, func(r rune) bool { return r > unicode.MaxASCII }) {
 			show("which holds letters beyond ASCII:", fmt.Sprintf("%+q", ask.Value))
 		}
-		fmt.Fprintf(w, "  %s\n", config.Describe(ask.Key))
+		fmt.Fprintf(w, "  %s\n", config.Key(ask.Key).Doc)
 	}
 	if was.Path != "" {
 		changes := was.Changes(f.Asks())
@@ -186,7 +147,7 @@ place. If either changes, you are asked again. What a project can never set is i
 			"  stockade config trust --sha256 \"$(sha256sum < reviewed.toml | cut -d' ' -f1)\" agent.toml",
 		Args: cobra.MaximumNArgs(1), Annotations: trustLeave.annotation(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := projectFile(a.work)
+			name := settings.ProjectFile(a.work)
 			if len(args) > 0 {
 				name = args[0]
 			}
@@ -209,11 +170,11 @@ place. If either changes, you are asked again. What a project can never set is i
 }
 
 func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
-	path, err := filePlace(name)
+	path, err := settings.FilePlace(name)
 	if err != nil {
 		return err
 	}
-	if filepath.Base(path) != filepath.Base(projectFile("")) {
+	if filepath.Base(path) != filepath.Base(settings.ProjectFile("")) {
 		return usageError("name the agent.toml of a workspace", "%s is no file that asks for anything", name)
 	}
 	f, err := config.Load(path, config.Project)
@@ -223,7 +184,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	if err != nil {
 		return &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file"}
 	}
-	was, err := a.trusted(path)
+	was, err := a.dirs.Trusted(path)
 	switch {
 	case err != nil:
 		return err
@@ -239,7 +200,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 		if strings.ToLower(strings.TrimPrefix(sum, "sha256:")) != f.SHA256 {
 			return usageError("review it again: it is not what was reviewed", "%s has another content than the one of --sha256; it is not trusted", path)
 		}
-		return a.sayTrusted(f, a.keepTrust(f))
+		return a.keepTrust(f)
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
@@ -254,34 +215,26 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	if !yes {
 		return &exitErr{code: exitDenied, message: path + " is not trusted"}
 	}
-	return a.sayTrusted(f, nil)
+	return a.keepTrust(f)
 }
 
-func (a *app) sayTrusted(f *config.File, err error) error {
-	if err == nil {
-		a.s.note("trusted: %s, sha256 %s", f.Path, f.SHA256)
+// keepTrust keeps a yes and says so.
+func (a *app) keepTrust(f *config.File) error {
+	if err := a.dirs.Trust(f); err != nil {
+		return err
 	}
-	return err
-}
-
-// filePlace is the name under which a file is trusted: links in the directory
-// are followed, as those to a workspace are, and that of the file is not.
-func filePlace(name string) (string, error) {
-	abs, err := filepath.Abs(name)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(resolve(filepath.Dir(abs)), filepath.Base(abs)), nil
+	a.s.note("trusted: %s, sha256 %s", f.Path, f.SHA256)
+	return nil
 }
 
 // shownTrust is a trust in the output of `config trusted --json`.
 type shownTrust struct {
-	config.Trust
+	settings.Trust
 	State string `json:"state"` // "holds", "changed", "gone" or "unreadable"
 }
 
 func runConfigTrusted(a *app) error {
-	trusts, err := a.readTrust()
+	trusts, err := a.dirs.Trusts()
 	if err != nil {
 		return err
 	}
@@ -318,15 +271,12 @@ func runConfigTrusted(a *app) error {
 }
 
 func runConfigRevoke(a *app, names []string) error {
-	if _, err := a.readTrust(); err != nil { // also who else could have written it
-		return err
-	}
 	for _, name := range names {
-		path, err := filePlace(name)
+		path, err := settings.FilePlace(name)
 		if err != nil {
 			return err
 		}
-		found, err := config.RemoveTrust(a.dirs.trusted(), path)
+		found, err := a.dirs.Distrust(path)
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,7 @@ func TestAHintNamesFlagsForAPersonOnly(t *testing.T) {
 			"narrow the call, or raise tool_fuel in the settings", "narrow the call, or raise tool_fuel in your own agent.toml"},
 		{tool.Advise("answer yes, or add ").And(tool.Do(tool.HintAllow, "bash(command=a b)")),
 			`answer yes, or add the rule "bash(command=a b)"`, "answer yes, or add --allow 'bash(command=a b)'"},
+		{tool.Do(tool.HintAllow, "").And(tool.Advise(" answers")), "a rule of this run answers", "--allow answers"},
 		{tool.Advise("leave out ").And(tool.Do(tool.HintUndeny, "bash")), `leave out the denial of "bash" of this run`, "leave out --deny bash"},
 		{tool.Advise("add ").And(tool.Do(tool.HintAllowHost, "b.example")), `add the rule "b.example" of the network`, "add --allow-net b.example"},
 		{tool.Do(tool.HintAllowHost, "").And(tool.Advise(" says who may be reached")),

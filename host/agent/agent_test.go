@@ -624,9 +624,9 @@ func TestTurnsOfOneSessionShareTheConversation(t *testing.T) {
 // does not read as it was said.
 func TestTheModelReadsWhatIsRecorded(t *testing.T) {
 	b := newBench(t, Options{System: "no hunter2"}, calls("a ls {\"key\":\"hunter2\"}"), text("it is hunter2"), text("yes"))
-	known := new(redact.Redactor)
-	known.Add("hunter2")
-	b.opts.Log.Redact(known)
+	secrets := new(redact.Redactor)
+	secrets.Add("hunter2")
+	b.opts.Log.Redact(secrets)
 	b.tools.do = func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Output: c.Args}, nil
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 // Config is every setting after the layers were merged. The zero value is not
@@ -86,13 +88,8 @@ func (m Mount) String() string {
 // Default returns the configuration without any file, variable or flag.
 func Default() Config {
 	var c Config
-	for i := range keys {
-		k := &keys[i]
-		v, err := k.parse(k.def)
-		if err != nil {
-			panic(fmt.Sprintf("config: default of %s: %v", k.name, err)) // a mistake in keys.go; every test would see it
-		}
-		k.set(&c, v)
+	for _, k := range table {
+		k.set(&c, k.def)
 	}
 	return c
 }
@@ -116,7 +113,7 @@ func (c *Config) Value(key string) string {
 	if k == nil {
 		return ""
 	}
-	return k.kind.format(k.get(c))
+	return keys.Format(k.get(c))
 }
 
 // Set sets a key from text, as the environment and flags give it: "30s",
@@ -128,7 +125,7 @@ func (c *Config) Set(key, text, source string) error {
 	if k == nil {
 		return fmt.Errorf("unknown key %q", key)
 	}
-	v, err := k.parse(text)
+	v, err := k.Kind.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -143,5 +140,5 @@ func (c *Config) apply(k *key, v any, source string) {
 	if c.sources == nil {
 		c.sources = make(map[string]string)
 	}
-	c.sources[k.name] = source
+	c.sources[k.Name] = source
 }

@@ -62,7 +62,7 @@ var ignoreSources = cmpopts.IgnoreUnexported(Config{})
 
 func mustLoad(t *testing.T, layer Layer, src string) *File {
 	t.Helper()
-	f, err := load("/"+layer.String()+"/agent.toml", layer, []byte(src))
+	f, err := Parse("/"+layer.String()+"/agent.toml", layer, []byte(src))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,8 +86,8 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 	if diff := cmp.Diff(Keys(), named); diff != "" {
 		t.Fatalf("samples are not the keys (-keys +samples):\n%s", diff)
 	}
-	if fields := countFields(reflect.TypeFor[Config]()); fields != len(keys) {
-		t.Errorf("Config has %d fields for %d keys", fields, len(keys))
+	if fields := countFields(reflect.TypeFor[Config]()); fields != len(table) {
+		t.Errorf("Config has %d fields for %d keys", fields, len(table))
 	}
 	for _, s := range samples {
 		k := find(s.key)
@@ -206,8 +206,8 @@ func TestClassesAreAsDocumented(t *testing.T) {
 			"network.timeout", "network.max_requests", "network.max_response"},
 	}
 	got := make(map[Class][]string)
-	for _, k := range keys {
-		got[k.class] = append(got[k.class], k.name)
+	for _, k := range table {
+		got[k.class] = append(got[k.class], k.Name)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("classes (-want +got):\n%s", diff)
@@ -286,7 +286,7 @@ func TestAProjectCanOnlyNarrow(t *testing.T) {
 		{"leave questions off", "", "require_confirmation = false", "require_confirmation", false, ""},
 		{"point to another server", "", "model.base_url = 'https://evil.example'", "model.base_url", "", "model.base_url is ignored: you have not trusted this file"},
 		{"take another key", "model.api_key_env = 'A'", "model.api_key_env = 'GITHUB_TOKEN'", "model.api_key_env", "A", "which key is used; set model.api_key_env in /user/agent.toml"},
-		{"mount the home directory", "", "mounts = ['~']", "mounts", []Mount(nil), "mounts is ignored"},
+		{"mount the home directory", "", "mounts = ['~']", "mounts", []string(nil), "mounts is ignored"},
 		{"repeat authority", "", "model.provider = 'auto'", "model.provider", "auto", "model.provider is ignored"},
 	}
 	for _, test := range tests {
@@ -346,7 +346,7 @@ func TestTheKeyOfTheProviderIsNoSetting(t *testing.T) {
 		return ""
 	})
 	for _, src := range []string{"OPENAI_API_KEY = 'x'", "openai_api_key = 'x'", "model.api_key = 'x'", "[model]\ntoken = 'x'"} {
-		if _, err := load("agent.toml", User, []byte(src)); err == nil || !strings.Contains(err.Error(), "secrets are never in a file") {
+		if _, err := Parse("agent.toml", User, []byte(src)); err == nil || !strings.Contains(err.Error(), "secrets are never in a file") {
 			t.Errorf("%s: %v", src, err)
 		}
 	}

@@ -10,18 +10,18 @@
 // it may set, a limit it may only lower, a switch it may only turn to the
 // stricter side. Authority (who is talked to, which directories are shown) it
 // gets only when a person has trusted it: exactly this content at exactly this
-// place ([Trust]). Which secret is used, what is refused and who is believed
+// place ([File.Trusted]). Which secret is used, what is refused and who is believed
 // is never a project's. What a project file sets beyond that is ignored, and the
 // user is told ([Warning]).
 //
 //	user, err := config.Parse(userPath, config.User, data) // read by policyfile.Own(userPath).Bytes()
 //	project, err := config.Load("/home/u/ws/agent.toml", config.Project)
-//	project.Trusted = trust.Covers(project)
+//	project.Trusted = trust.Covers(project) // see settings.Trust
 //	cfg, warnings, err := config.Merge(user, project, os.Getenv)
 //
-// One table in this package (keys.go) holds every key: its field, range, class
-// and text. Loading, the environment, [Annotated] (the agent.toml at the root
-// of the repository) and [Reference] (the manual's page) are driven by it.
+// One table in this package (keys.go) holds every key: its field, range, default,
+// class and text. Files, the environment and [Annotated] (the agent.toml at the
+// root of the repository) are driven by it, through package keys.
 //
 // Secrets are never in a file: model.api_key_env names the environment variable
 // that holds the provider's key, and this package does not read that variable.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 // Class says what a project file may do to a key. A user file may set any key,
@@ -12,7 +14,7 @@ type Class int
 
 const (
 	// Authority decides who is talked to, and with which words. A project file can
-	// set it once a person has trusted that file; see [Trust].
+	// set it once a person has trusted that file; see [File.Trusted].
 	Authority Class = iota
 	// Preference changes taste, not reach. A project file can set it.
 	Preference
@@ -61,161 +63,163 @@ func (c Class) byTrust() bool { return c == Authority || c == Reach }
 // fileOnly reports whether the environment has no say.
 func (c Class) fileOnly() bool { return c == Reach || c == Private || c == UserOnly }
 
-// key is one setting. The table below is the only place that knows it.
+// key is one setting: what the file's table says of it, and what becomes of it.
+// The table below is the only place that knows it.
 type key struct {
-	name  string
-	kind  kind
-	def   string // as text; it must parse
-	class Class
-	doc   string // one or two sentences; also a comment in Annotated
+	keys.Key // its Example is the default
 
-	get func(*Config) any // of the type that kind parses to
-	set func(*Config, any)
+	class Class
+	get   func(*Config) any // of the type that the kind returns
+	set   func(*Config, any)
+	def   any
 }
 
-var keys = []key{
-	field("max_tool_turns", integer{1, 10_000, ""}, "50", Limit,
+var table = []key{
+	field("max_tool_turns", keys.Integer(1, 10_000, ""), 50, Limit,
 		"How many steps the model may take in one turn; a step is one answer of the model with the tool calls in it.",
 		func(c *Config) *int { return &c.MaxToolTurns }),
-	field("max_tool_calls_per_turn", integer{1, 1000, ""}, "15", Limit,
+	field("max_tool_calls_per_turn", keys.Integer(1, 1000, ""), 15, Limit,
 		"How many tools the model may call in one step.",
 		func(c *Config) *int { return &c.MaxToolCallsPerTurn }),
-	field("repeated_calls", integer{2, 1000, ""}, "4", Limit,
+	field("repeated_calls", keys.Integer(2, 1000, ""), 4, Limit,
 		"How often the model may make the same call and come to the same result, with nothing new between, before the turn ends. It is told from the second time on.",
 		func(c *Config) *int { return &c.RepeatedCalls }),
-	field("max_output_size", integer{1024, 64 << 20, "bytes"}, "1048576", Limit,
+	field("max_output_size", keys.Integer(1024, 64<<20, "bytes"), 1048576, Limit,
 		"The largest result of a tool, in bytes. Of more, the head and the tail are kept.",
 		func(c *Config) *int { return &c.MaxOutputSize }),
-	field("tool_timeout", duration{time.Second, time.Hour}, "30s", Limit,
+	field("tool_timeout", keys.Duration(time.Second, time.Hour), 30*time.Second, Limit,
 		"How long one tool call may run. The commands of bash have their own limit, bash.timeout.",
 		func(c *Config) *time.Duration { return &c.ToolTimeout }),
-	field("tool_memory", integer{1 << 20, 4 << 30, "bytes"}, "268435456", Limit,
+	field("tool_memory", keys.Integer(1<<20, 4<<30, "bytes"), 268435456, Limit,
 		"How much memory one tool call may use, in bytes.",
 		func(c *Config) *int { return &c.ToolMemory }),
-	field("tool_memory_total", integer{1 << 20, 1 << 40, "bytes"}, "2147483648", Limit,
+	field("tool_memory_total", keys.Integer(1<<20, 1<<40, "bytes"), 2147483648, Limit,
 		"How much memory all tool calls that run at the same time may use together, in bytes.",
 		func(c *Config) *int { return &c.ToolMemoryTotal }),
-	field("tool_fuel", integer{1_000_000, 1 << 60, "units"}, "50000000000", Limit,
+	field("tool_fuel", keys.Integer(1_000_000, 1<<60, "units"), 50000000000, Limit,
 		"How much fuel one tool call may use. A unit is about one instruction; a second of work is half to five thousand million of them.",
 		func(c *Config) *int { return &c.ToolFuel }),
-	field("tool_fuel_total", integer{1_000_000, 1 << 60, "units"}, "2000000000000", Limit,
+	field("tool_fuel_total", keys.Integer(1_000_000, 1<<60, "units"), 2000000000000, Limit,
 		"How much fuel all calls of one tool may use in a session.",
 		func(c *Config) *int { return &c.ToolFuelTotal }),
-	field("session_fuel", integer{1_000_000, 1 << 60, "units"}, "10000000000000", Limit,
+	field("session_fuel", keys.Integer(1_000_000, 1<<60, "units"), 10000000000000, Limit,
 		"How much fuel all tool calls may use in a session.",
 		func(c *Config) *int { return &c.SessionFuel }),
-	field("history_char_budget", integer{1000, 100_000_000, "characters"}, "400000", Limit,
+	field("history_char_budget", keys.Integer(1000, 100_000_000, "characters"), 400000, Limit,
 		"How many characters of the conversation are sent to the model; older messages are left out first.",
 		func(c *Config) *int { return &c.HistoryCharBudget }),
-	field("require_confirmation", boolean{}, "false", SwitchOn,
+	field("require_confirmation", keys.Boolean(), false, SwitchOn,
 		"When true, every tool call asks first, the safe ones too.",
 		func(c *Config) *bool { return &c.RequireConfirmation }),
-	field("system_prompt", text{most: 64 << 10}, "", Authority,
+	field("system_prompt", text(64<<10, false), "", Authority,
 		"Text that is added to the system prompt: your words to the model, which a cloned project must not speak unasked.",
 		func(c *Config) *string { return &c.SystemPrompt }),
-	field("mounts", mounts{}, "", Reach,
-		`Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/". The flag --mount adds others.`,
-		func(c *Config) *[]Mount { return &c.Mounts }),
+	{
+		Key: keys.Key{Name: "mounts", Kind: mounts, Example: "[]",
+			Doc: `Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/". The flag --mount adds others.`},
+		class: Reach, def: []string(nil),
+		get: func(c *Config) any { return mountTexts(c.Mounts) },
+		set: func(c *Config, v any) { c.Mounts = parseMounts(v.([]string)) },
+	},
 
-	field("model.provider", choice{"auto", "openai", "offline"}, "auto", Authority,
+	field("model.provider", keys.Choice("auto", "openai", "offline"), "auto", Authority,
 		`Who answers: "openai" is OpenAI or any service with its interface (see model.base_url), "offline" needs no network, "auto" is openai when there is a key or a base URL and offline otherwise.`,
 		func(c *Config) *string { return &c.Model.Provider }),
-	field("model.name", text{most: 256, line: true}, "", Preference,
+	field("model.name", text(256, true), "", Preference,
 		"The name of the model. The provider openai needs one.",
 		func(c *Config) *string { return &c.Model.Name }),
-	field("model.base_url", baseURL{}, "", Authority,
+	field("model.base_url", baseURL, "", Authority,
 		"Where the provider is reached, such as \"http://localhost:11434/v1\". Empty means the provider's own address. It gets your key and your conversations. From the environment (also OPENAI_BASE_URL, where no file says it), it gets no key but that of OPENAI_API_KEY.",
 		func(c *Config) *string { return &c.Model.BaseURL }),
-	field("model.api_key_env", variable{}, "OPENAI_API_KEY", Private,
+	field("model.api_key_env", variable, "OPENAI_API_KEY", Private,
 		"The name of the environment variable that holds the provider's key. The key itself is never in a file. No variable sets this name: one that did, beside one for model.base_url, would send any other to any server.",
 		func(c *Config) *string { return &c.Model.APIKeyEnv }),
-	field("model.stall_timeout", duration{time.Second, time.Hour}, "60s", Limit,
+	field("model.stall_timeout", keys.Duration(time.Second, time.Hour), 60*time.Second, Limit,
 		"How long the provider may be silent before the request counts as failed.",
 		func(c *Config) *time.Duration { return &c.Model.StallTimeout }),
-	field("model.max_attempts", integer{1, 20, ""}, "4", Limit,
+	field("model.max_attempts", keys.Integer(1, 20, ""), 4, Limit,
 		"How often one request is tried, the first time included.",
 		func(c *Config) *int { return &c.Model.MaxAttempts }),
 
-	field("tools.fs", boolean{}, "true", SwitchOff,
+	field("tools.fs", keys.Boolean(), true, SwitchOff,
 		"Tools for files and directories. When false, no tool that asks for files runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.FS }),
-	field("tools.exec", boolean{}, "true", SwitchOff,
+	field("tools.exec", keys.Boolean(), true, SwitchOff,
 		"Tools that start processes. When false, no tool that may start one runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Exec }),
-	field("tools.web", boolean{}, "true", SwitchOff,
+	field("tools.web", keys.Boolean(), true, SwitchOff,
 		"Tools that reach the network. When false, no tool that asks for it runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Web }),
 
-	field("bash.timeout", duration{time.Second, 300 * time.Second}, "30s", Limit,
+	field("bash.timeout", keys.Duration(time.Second, 300*time.Second), 30*time.Second, Limit,
 		"How long a command of the bash tool may run when the call does not say; at most 300s.",
 		func(c *Config) *time.Duration { return &c.Bash.Timeout }),
-	field("bash.max_output", integer{1024, 64 << 20, "bytes"}, "262144", Limit,
+	field("bash.max_output", keys.Integer(1024, 64<<20, "bytes"), 262144, Limit,
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
 
-	field("network.allow", list{"rules", 256, `["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`, checkRule}, "", Reach,
+	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, Reach,
 		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,
 		func(c *Config) *[]string { return &c.Network.Allow }),
-	field("network.deny", list{"rules", 256, `["*.example.com"]`, checkRule}, "", UserOnly,
+	field("network.deny", rules(`["*.example.com"]`), nil, UserOnly,
 		"Whom neither tools nor the program may talk to, in the same form; without a port, at any. It wins over everything that is allowed.",
 		func(c *Config) *[]string { return &c.Network.Deny }),
-	field("network.proxy", proxyURL{}, "", UserOnly,
+	field("network.proxy", proxyURL, "", UserOnly,
 		"The HTTP proxy through which the internet is reached, such as \"http://proxy.example:3128\". Variables such as HTTPS_PROXY are not read. Where the administrator's policy names a proxy, that is used instead.",
 		func(c *Config) *string { return &c.Network.Proxy }),
-	field("network.proxy_resolves", boolean{}, "false", UserOnly,
+	field("network.proxy_resolves", keys.Boolean(), false, UserOnly,
 		"When true, the proxy gets names instead of addresses, for networks where only the proxy can look them up. It then has to refuse private addresses itself.",
 		func(c *Config) *bool { return &c.Network.ProxyResolves }),
-	field("network.ca_files", list{"paths", 64, `["/etc/company/ca.pem"]`, checkPath}, "", UserOnly,
+	field("network.ca_files", paths, nil, UserOnly,
 		`Files with certificate authorities in PEM that are trusted beside the system's. A path is absolute or begins with "~/". SSL_CERT_FILE is not read. Those of the administrator's policy are trusted, too.`,
 		func(c *Config) *[]string { return &c.Network.CAFiles }),
-	field("network.timeout", duration{time.Second, time.Hour}, "30s", Limit,
+	field("network.timeout", keys.Duration(time.Second, time.Hour), 30*time.Second, Limit,
 		"How long one request of a tool may take, with its redirects.",
 		func(c *Config) *time.Duration { return &c.Network.Timeout }),
-	field("network.max_requests", integer{1, 10_000, ""}, "100", Limit,
+	field("network.max_requests", keys.Integer(1, 10_000, ""), 100, Limit,
 		"How many requests one tool call may make; each redirect counts.",
 		func(c *Config) *int { return &c.Network.MaxRequests }),
-	field("network.max_response", integer{1024, 64 << 20, "bytes"}, "8388608", Limit,
+	field("network.max_response", keys.Integer(1024, 64<<20, "bytes"), 8388608, Limit,
 		"How large the body of one answer to a tool may be, in bytes, as it comes and again when it is decompressed.",
 		func(c *Config) *int { return &c.Network.MaxResponse }),
 }
 
 // field makes a key whose value lives in one field of Config. That the kind
-// parses to T is proven by a test over the table.
-func field[T any](name string, k kind, def string, class Class, doc string, at func(*Config) *T) key {
+// returns a T is proven by a test over the table.
+func field[T any](name string, k keys.Kind, def T, class Class, doc string, at func(*Config) *T) key {
 	return key{
-		name: name, kind: k, def: def, class: class, doc: doc,
+		Key: keys.Key{Name: name, Kind: k, Example: keys.Format(def), Doc: doc}, class: class, def: def,
 		get: func(c *Config) any { return *at(c) },
 		set: func(c *Config, v any) { *at(c) = v.(T) },
 	}
 }
 
-// Keys returns the name of every key, in the order of the reference.
-func Keys() []string {
-	names := make([]string, len(keys))
-	for i, k := range keys {
-		names[i] = k.name
+// fileKeys is the table as the reader of files takes it.
+var fileKeys = keys.TableOf(table, func(k key) keys.Key { return k.Key })
+
+// Keys returns the name of every key, in the order of the sample.
+func Keys() []string { return fileKeys.Names() }
+
+// Key is what the table says of a key, whose example is its default; the zero
+// Key if there is none.
+func Key(name string) keys.Key {
+	if k := find(name); k != nil {
+		return k.Key
 	}
-	return names
+	return keys.Key{}
 }
 
 func find(name string) *key {
-	if i := slices.IndexFunc(keys, func(k key) bool { return k.name == name }); i >= 0 {
-		return &keys[i]
+	if i := slices.IndexFunc(table, func(k key) bool { return k.Name == name }); i >= 0 {
+		return &table[i]
 	}
 	return nil
 }
 
-// isTable reports whether keys stand under name, as "model" in "model.name".
-func isTable(name string) bool {
-	return slices.ContainsFunc(keys, func(k key) bool { return strings.HasPrefix(k.name, name+".") })
-}
-
 // env is the name of the environment variable: STOCKADE_MODEL_NAME for model.name.
 func (k *key) env() string {
-	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
+	return "STOCKADE_" + strings.ToUpper(strings.ReplaceAll(k.Name, ".", "_"))
 }
-
-func (k *key) parse(text string) (any, error) { return k.kind.parse(text) }
 
 // projectMay reports whether a project file may put v in the place of old.
 // Trust opens what waits for it and nothing else: a limit is still only lowered.

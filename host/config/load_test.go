@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 func TestLoadNamesTheFileTheLineAndTheKey(t *testing.T) {
@@ -60,7 +62,7 @@ func TestLoadNamesTheFileTheLineAndTheKey(t *testing.T) {
 		{"mount with a superfluous suffix", "mounts = ['/a:rw']", `agent.toml:1: mounts: "/a:rw": the only suffix is ":ro"; a mount without it can be written to`},
 		{"mount with a control character", `mounts = ["/a\u001b"]`, `agent.toml:1: mounts: "/a\x1b" holds a control character`},
 		{"too many mounts", "mounts = [" + strings.Repeat("'/a',", 65) + "]", "agent.toml:1: mounts: it has 65 entries; at most 64 are accepted"},
-		{"tables for mounts", "[[mounts]]\npath = 1", "agent.toml:1: mounts: it is an array; write " + acceptedMounts},
+		{"tables for mounts", "[[mounts]]\npath = 1", "agent.toml:1: mounts: it is an array; write " + `a list such as ["/data", "~/notes:ro"]`},
 
 		{"no value", "\nmax_tool_turns =", "agent.toml:2: unexpected EOF; expected value"},
 		{"a key twice", "tools.fs = true\ntools.fs = true", "agent.toml:2: Key 'tools.fs' has already been defined."},
@@ -73,15 +75,15 @@ func TestLoadNamesTheFileTheLineAndTheKey(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			f, err := load("agent.toml", Project, []byte(test.src))
+			f, err := Parse("agent.toml", Project, []byte(test.src))
 			if f != nil || err == nil {
 				t.Fatalf("got %v, %v", f, err)
 			}
 			if err.Error() != test.want {
 				t.Errorf("got  %s\nwant %s", err, test.want)
 			}
-			if _, ok := errors.AsType[*Error](err); !ok {
-				t.Errorf("%T is not an *Error", err)
+			if _, ok := errors.AsType[*keys.Error](err); !ok {
+				t.Errorf("%T is not a *keys.Error", err)
 			}
 		})
 	}
@@ -98,7 +100,7 @@ timeout = "never"
 [model]
 name = 5
 `
-	_, err := load("a", User, []byte(src))
+	_, err := Parse("a", User, []byte(src))
 	want := `a:1: unknown key "zzz"
 a:2: max_tool_turns: 0 is out of range; write a whole number from 1 to 10000
 a:4: tools.exec: it is an integer; write true or false, without quotes
@@ -117,7 +119,7 @@ func TestLoadReportsAtMostTenMistakes(t *testing.T) {
 	for i := range 1000 {
 		fmt.Fprintf(&src, "unknown_%d = 1\n", i)
 	}
-	_, err := load("a", User, []byte(src.String()))
+	_, err := Parse("a", User, []byte(src.String()))
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 10 {
 		t.Errorf("got %v", err)
@@ -138,7 +140,7 @@ model.name = """x"""
 [bash]
 max_output = 1024
 `
-	f, err := load("a", User, []byte(src))
+	f, err := Parse("a", User, []byte(src))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +162,7 @@ func TestStringsThatLookDeepAreNot(t *testing.T) {
 		"system_prompt = '''\n[[[[[[[[[[[[ ' '' ............''''' # [[[[[[[[[[[",
 		"# ................. [[[[[[[[[[[[[[\nmax_tool_turns = 1",
 	} {
-		if _, err := load("a", User, []byte(src)); err != nil {
+		if _, err := Parse("a", User, []byte(src)); err != nil {
 			t.Errorf("%s: %v", src, err)
 		}
 	}
@@ -189,11 +191,11 @@ func TestLoadReadsAFile(t *testing.T) {
 	if got, want := c.Source("model.name"), "project "+path+":1"; c.Model.Name != "x" || got != want {
 		t.Errorf("got %q from %q, want it from %q", c.Model.Name, got, want)
 	}
-	write("#" + strings.Repeat("x", MaxFileBytes-1))
+	write("#" + strings.Repeat("x", keys.MaxFileBytes-1))
 	if _, err := Load(path, User); err != nil {
 		t.Errorf("file of the largest size: %v", err)
 	}
-	write("#" + strings.Repeat("x", MaxFileBytes))
+	write("#" + strings.Repeat("x", keys.MaxFileBytes))
 	if _, err := Load(path, User); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
 		t.Errorf("file that is too large: %v", err)
 	}
@@ -207,12 +209,12 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte("[[mounts]]\na=1\n[[mounts]]\n[model]\nname='''\nx'''"))
 	f.Add([]byte("tools = {fs = true, x = [{}, [[]]]}\n\"\" = 1\n[a.b.\"c.d\"]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := load("agent.toml", Project, data)
+		file, err := Parse("agent.toml", Project, data)
 		if err != nil {
 			if file != nil {
 				t.Error("a file and an error")
 			}
-			if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > maxErrors {
+			if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 10 {
 				t.Errorf("%d errors", len(joined.Unwrap()))
 			}
 			return

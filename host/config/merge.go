@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 // Warning is a setting of a project file, or of the environment, that was
@@ -35,22 +37,22 @@ func (w Warning) String() string {
 // parse are reported, joined; the Config is then not to be used.
 func Merge(user, project *File, env func(string) string) (Config, []Warning, error) {
 	c := Default()
-	for i := range keys {
-		k := &keys[i]
+	for i := range table {
+		k := &table[i]
 		if s, ok := user.setting(k); ok {
 			c.apply(k, s.value, user.source(s))
 		}
 	}
 	var warnings []Warning
-	for i := range keys {
-		k := &keys[i]
+	for i := range table {
+		k := &table[i]
 		s, ok := project.setting(k)
 		if !ok {
 			continue
 		}
 		if old := k.get(&c); !k.projectMay(old, s.value, project.Trusted) {
 			warnings = append(warnings, Warning{
-				Path: project.Path, Line: s.line, Key: k.name, What: k.refusal(old, c.Source(k.name), user), Untrusted: k.class.byTrust(),
+				Path: project.Path, Line: s.line, Key: k.Name, What: k.refusal(old, c.Source(k.Name), user), Untrusted: k.class.byTrust(),
 			})
 			continue
 		}
@@ -64,8 +66,8 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 		return c, warnings, nil
 	}
 	var errs []error
-	for i := range keys {
-		k := &keys[i]
+	for i := range table {
+		k := &table[i]
 		text := env(k.env())
 		if text == "" {
 			continue
@@ -74,7 +76,7 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 			warnings = append(warnings, Warning{Path: "environment", Key: k.env(), What: k.fileRefusal(user)})
 			continue
 		}
-		if err := c.Set(k.name, text, "environment "+k.env()); err != nil {
+		if err := c.Set(k.Name, text, "environment "+k.env()); err != nil {
 			errs = append(errs, fmt.Errorf("environment variable %s: %w", k.env(), err))
 		}
 	}
@@ -86,7 +88,7 @@ func (k *key) refusal(old any, source string, user *File) string {
 	var why string
 	switch k.class {
 	case Limit:
-		why = fmt.Sprintf("a project can only lower it, and it is %s (%s)", k.kind.format(old), source)
+		why = fmt.Sprintf("a project can only lower it, and it is %s (%s)", keys.Format(old), source)
 	case SwitchOff:
 		why = fmt.Sprintf("a project can only switch it off, and it is off (%s)", source)
 	case SwitchOn:
@@ -102,7 +104,7 @@ func (k *key) refusal(old any, source string, user *File) string {
 // fileRefusal says why the environment's value was not taken, or that of a
 // project whatever a person thinks of it.
 func (k *key) fileRefusal(user *File) string {
-	return fmt.Sprintf("only a person decides who is reached and believed, what tools see and which key is used; set %s in %s", k.name, ownFile(user))
+	return fmt.Sprintf("only a person decides who is reached and believed, what tools see and which key is used; set %s in %s", k.Name, ownFile(user))
 }
 
 func ownFile(user *File) string {
@@ -117,7 +119,7 @@ func (f *File) setting(k *key) (setting, bool) {
 	if f == nil {
 		return setting{}, false
 	}
-	s, ok := f.settings[k.name]
+	s, ok := f.settings[k.Name]
 	return s, ok
 }
 

@@ -4,7 +4,6 @@ package config
 
 import (
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 // What a project file may set is decided here once for every key: "own" without
@@ -60,11 +61,11 @@ var decided = map[string]struct{ may, value string }{
 // CVE-2025-61260 (Codex) and CVE-2026-21852 (Claude Code): a file of the
 // repository named programs that were started. No key of ours names one.
 func TestNoProjectKeyStartsAProcess(t *testing.T) {
-	for i := range keys {
-		k := &keys[i]
-		d, ok := decided[k.name]
+	for i := range table {
+		k := &table[i]
+		d, ok := decided[k.Name]
 		if !ok {
-			t.Errorf("%s: nobody has decided whether a project may set it, and with which trust", k.name)
+			t.Errorf("%s: nobody has decided whether a project may set it, and with which trust", k.Name)
 			continue
 		}
 		may := "never"
@@ -75,49 +76,52 @@ func TestNoProjectKeyStartsAProcess(t *testing.T) {
 			may = "trust"
 		}
 		if may != d.may {
-			t.Errorf("%s: a project may %q, decided was %q", k.name, may, d.may)
+			t.Errorf("%s: a project may %q, decided was %q", k.Name, may, d.may)
 		}
 		if may == "never" {
 			continue
 		}
 		// The kinds in which no command fits, and the texts that were looked at.
-		switch k.kind.(type) {
-		case integer, duration, boolean, choice, baseURL, mounts:
-		case text, list:
-			if k.name != "model.name" && k.name != "system_prompt" && k.name != "network.allow" {
-				t.Errorf("%s: %s could name a command", k.name, k.kind)
+		switch kind, _, _ := strings.Cut(k.Kind.What, ","); kind {
+		case "integer", "duration", "boolean", `one of "auto"`, "URL", mounts.What:
+		case "string", rules("").What:
+			if k.Name != "model.name" && k.Name != "system_prompt" && k.Name != "network.allow" {
+				t.Errorf("%s: %s could name a command", k.Name, k.Kind.What)
 			}
 		default:
-			t.Errorf("%s: nobody has looked at the kind %s", k.name, k.kind)
+			t.Errorf("%s: nobody has looked at the kind %s", k.Name, k.Kind.What)
 		}
 		for _, word := range []string{"command", "cmd", "exec", "program", "binary", "script", "hook", "plugin", "module", "server", "shell", "run", "start", "env", "helper", "pager", "editor"} {
-			last := k.name[strings.LastIndexByte(k.name, '.')+1:]
+			last := k.Name[strings.LastIndexByte(k.Name, '.')+1:]
 			for part := range strings.SplitSeq(last, "_") {
-				if part == word && k.name != "tools.exec" { // a switch
-					t.Errorf("%s: a project may set what is called %q", k.name, word)
+				if part == word && k.Name != "tools.exec" { // a switch
+					t.Errorf("%s: a project may set what is called %q", k.Name, word)
 				}
 			}
 		}
 	}
-	if len(decided) != len(keys) {
-		t.Errorf("%d keys are decided, there are %d", len(decided), len(keys))
+	if len(decided) != len(table) {
+		t.Errorf("%d keys are decided, there are %d", len(decided), len(table))
 	}
 }
 
 // values of a key as a file can have them, strict and generous ones.
 func values(k *key) []string {
-	switch kind := k.kind.(type) {
-	case integer:
-		return []string{strconv.FormatInt(kind.min, 10), strconv.FormatInt(kind.max, 10), k.def}
-	case duration:
-		return []string{strconv.Quote(short(kind.min)), strconv.Quote(short(kind.max)), strconv.Quote(k.def)}
-	case boolean:
+	kind, bounds, _ := strings.Cut(k.Kind.What, ", ")
+	least, most, _ := strings.Cut(bounds, " to ")
+	most, _, _ = strings.Cut(most, " ")
+	switch kind {
+	case "integer":
+		return []string{least, most, k.Example}
+	case "duration":
+		return []string{strconv.Quote(least), strconv.Quote(most), k.Example}
+	case "boolean":
 		return []string{"true", "false"}
 	}
 	for _, s := range samples {
-		if s.key == k.name {
+		if s.key == k.Name {
 			c := Default()
-			return []string{s.toml, k.kind.format(k.get(&c))}
+			return []string{s.toml, keys.Format(k.get(&c))}
 		}
 	}
 	return nil
@@ -130,10 +134,10 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func() string {
 		var b strings.Builder
-		for i := range keys {
-			k := &keys[i]
+		for i := range table {
+			k := &table[i]
 			if v := values(k); r.IntN(3) > 0 {
-				fmt.Fprintf(&b, "%s = %s\n", k.name, v[r.IntN(len(v))])
+				fmt.Fprintf(&b, "%s = %s\n", k.Name, v[r.IntN(len(v))])
 			}
 		}
 		return b.String()
@@ -145,40 +149,40 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 		without, waiting := mustMerge(t, user, project, nil)
 		project.Trusted = true
 		with, refused := mustMerge(t, user, project, nil)
-		for i := range keys {
-			k := &keys[i]
+		for i := range table {
+			k := &table[i]
 			before, after := k.get(&without), k.get(&with)
-			set, sets := project.settings[k.name]
+			set, sets := project.settings[k.Name]
 			switch {
 			case !k.class.byTrust():
 				if !cmp.Equal(before, after) {
-					t.Fatalf("trust changed %s from %v to %v", k.name, before, after)
+					t.Fatalf("trust changed %s from %v to %v", k.Name, before, after)
 				}
 			case sets:
-				opened[k.name]++
-				if !cmp.Equal(after, set.value) || !strings.HasSuffix(with.Source(k.name), ", trusted") {
-					t.Fatalf("%s is %v from %s, want %v", k.name, after, with.Source(k.name), set.value)
+				opened[k.Name]++
+				if !cmp.Equal(after, set.value) || !strings.HasSuffix(with.Source(k.Name), ", trusted") {
+					t.Fatalf("%s is %v from %s, want %v", k.Name, after, with.Source(k.Name), set.value)
 				}
 				if !cmp.Equal(before, k.get(&alone)) {
-					t.Fatalf("without trust %s was set to %v", k.name, before)
+					t.Fatalf("without trust %s was set to %v", k.Name, before)
 				}
 			}
 			switch mine := k.get(&alone); k.class {
 			case Limit:
 				if number(after) > number(mine) {
-					t.Fatalf("%s was raised from %v to %v", k.name, mine, after)
+					t.Fatalf("%s was raised from %v to %v", k.Name, mine, after)
 				}
 			case SwitchOff:
 				if after == true && mine == false {
-					t.Fatalf("%s was turned on again", k.name)
+					t.Fatalf("%s was turned on again", k.Name)
 				}
 			case SwitchOn:
 				if after == false && mine == true {
-					t.Fatalf("%s was turned off", k.name)
+					t.Fatalf("%s was turned off", k.Name)
 				}
 			case Private, UserOnly:
 				if !cmp.Equal(after, mine) {
-					t.Fatalf("%s was set to %v", k.name, after)
+					t.Fatalf("%s was set to %v", k.Name, after)
 				}
 			}
 		}
@@ -197,42 +201,10 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 			t.Fatalf("%d settings wait, %d are asked for", n, len(asks))
 		}
 	}
-	for i := range keys {
-		if keys[i].class.byTrust() && opened[keys[i].name] == 0 {
-			t.Errorf("%s was never set", keys[i].name)
+	for i := range table {
+		if table[i].class.byTrust() && opened[table[i].Name] == 0 {
+			t.Errorf("%s was never set", table[i].Name)
 		}
-	}
-}
-
-// "Approve once, exploit forever": trust in a folder outlived what was in it.
-func TestTrustIsInOneContent(t *testing.T) {
-	const src = "model.base_url = 'https://a.example'\n"
-	f := mustLoad(t, Project, src)
-	trust := TrustIn(f, f.Path, added)
-	if !trust.Covers(mustLoad(t, Project, src)) {
-		t.Error("it does not cover what was trusted")
-	}
-	for name, other := range map[string]string{
-		"another value":      "model.base_url = 'https://b.example'\n",
-		"one more setting":   src + "mounts = ['/']\n",
-		"one less":           "",
-		"a harmless setting": src + "max_tool_turns = 1\n",
-		"a comment":          src + "#",
-		"a line end":         src + "\n",
-		"a byte order mark":  "\ufeff" + src,
-	} {
-		if trust.Covers(mustLoad(t, Project, other)) {
-			t.Errorf("%s: it is covered, too", name)
-		}
-	}
-	// A later version of the program may find more in the same bytes.
-	more := trust
-	more.Asks = nil
-	if more.Covers(f) {
-		t.Error("what was never shown is covered")
-	}
-	if (Trust{}).Covers(&File{}) || (Trust{}).Covers(f) {
-		t.Error("no trust covers something")
 	}
 }
 
@@ -274,124 +246,9 @@ func TestWhatIsHashedIsWhatIsParsed(t *testing.T) {
 	wg.Wait()
 }
 
-func TestChangesAreSaidInWords(t *testing.T) {
-	trust := TrustIn(mustLoad(t, Project, "model.base_url = 'https://a.example'\nmounts = ['/data']\n"), "/p/agent.toml", added)
-	now := mustLoad(t, Project, "model.base_url = 'https://b.example'\nsystem_prompt = \"\"\"\nBe brief.\nOr not.\"\"\"\n")
-	want := []string{
-		"system_prompt was not asked for", "system_prompt is: Be brief.\nOr not.",
-		`mounts was: ["/data"]`, "mounts is no longer asked for",
-		`model.base_url was: "https://a.example"`, `model.base_url is: "https://b.example"`,
+func number(v any) int64 {
+	if d, ok := v.(time.Duration); ok {
+		return int64(d)
 	}
-	if diff := cmp.Diff(want, trust.Changes(now.Asks())); diff != "" {
-		t.Error(diff)
-	}
-	if got := trust.Changes(trust.Asks); got != nil {
-		t.Errorf("the same changed: %q", got)
-	}
-}
-
-func TestTrustComesBackAsItWasGiven(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "new", "trust.toml")
-	var want []Trust
-	for i, prompt := range []string{"", "one line", "two\nlines", "\t\x1b[2K\u202e\r", `"""'''\`, "é😀", "[[trust]]\npath = '/evil'"} {
-		f := mustLoad(t, Project, "system_prompt = "+quote(prompt)+"\nmounts = ['/data:ro']\n")
-		trust := TrustIn(f, fmt.Sprintf("/ws%d/a \"b'\\c/agent.toml", i), added)
-		if err := AddTrust(path, trust); err != nil {
-			t.Fatalf("%q: %v", prompt, err)
-		}
-		want = append(want, trust)
-		got, err := loadTrust(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("after %q: %s", prompt, diff)
-		}
-		if !got[i].Covers(f) {
-			t.Errorf("%q is not covered any more", prompt)
-		}
-	}
-	for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): fs.ModeDir | 0o700} {
-		if st, err := os.Stat(name); err != nil || st.Mode() != mode {
-			t.Errorf("%s: mode %v, %v; want %v", name, st.Mode(), err, mode)
-		}
-	}
-
-	// At one place one content is trusted.
-	again := want[0]
-	again.SHA256 = strings.Repeat("0", 64)
-	if err := AddTrust(path, again); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(append(want[1:], again), must(loadTrust(path))); diff != "" {
-		t.Error(diff)
-	}
-	if found, err := RemoveTrust(path, again.Path); !found || err != nil {
-		t.Errorf("remove: %v, %v", found, err)
-	}
-	if found, err := RemoveTrust(path, again.Path); found || err != nil {
-		t.Errorf("remove once more: %v, %v", found, err)
-	}
-	if diff := cmp.Diff(want[1:], must(loadTrust(path))); diff != "" {
-		t.Error(diff)
-	}
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
-func TestTrustThatIsNotUnderstoodIsRefusedAndKept(t *testing.T) {
-	sum := strings.Repeat("0a", 32)
-	entry := "[[trust]]\npath = \"/a/agent.toml\"\nsha256 = \"" + sum + "\"\nadded = 2026-01-02T03:04:05Z\n"
-	for name, text := range map[string]string{
-		"garbage":           "\x00\xff",
-		"an unknown key":    entry + "always = true\n",
-		"a relative path":   strings.Replace(entry, "/a/", "a/", 1),
-		"no path":           strings.Replace(entry, "/a/agent.toml", "", 1),
-		"no digest":         strings.Replace(entry, sum, "", 1),
-		"half a digest":     strings.Replace(entry, sum, sum[:32], 1),
-		"something else":    strings.Replace(entry, sum, strings.Repeat("*", 64), 1),
-		"an ask without it": entry + "[[trust.asks]]\nname = \"x\"\n",
-		"too much":          entry + strings.Repeat("#", MaxFileBytes),
-	} {
-		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "trust.toml")
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if got, err := loadTrust(path); err == nil || got != nil || !strings.Contains(err.Error(), path) {
-				t.Errorf("got %v, %v", got, err)
-			}
-			if err := AddTrust(path, Trust{Path: "/b/agent.toml", SHA256: sum, Added: added}); err == nil {
-				t.Error("trust was added")
-			}
-			if _, err := RemoveTrust(path, "/a/agent.toml"); err == nil {
-				t.Error("trust was removed")
-			}
-			if after, _ := os.ReadFile(path); string(after) != text {
-				t.Error("the file was changed")
-			}
-		})
-	}
-}
-
-func TestTrustAddedAtOnceIsAllKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "trust.toml")
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			trust := Trust{Path: fmt.Sprintf("/%d/agent.toml", i), SHA256: strings.Repeat("0", 64), Added: time.Unix(0, 0).UTC()}
-			if err := AddTrust(path, trust); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if got, err := loadTrust(path); err != nil || len(got) != 8 {
-		t.Errorf("%d are trusted, %v", len(got), err)
-	}
+	return int64(v.(int))
 }

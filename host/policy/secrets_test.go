@@ -91,7 +91,7 @@ func TestAnAnswerCoversNoOtherSecret(t *testing.T) {
 		}
 	}
 	if got := d.allow(); got != "t with A" {
-		t.Errorf("the rule is %s", got)
+		t.Errorf("the flag is %s", got)
 	}
 }
 

@@ -212,8 +212,8 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 		return nil // which is refused for everybody
 	}
 	if mod.Bytes > admit.LargeBytes && !s.opts.Large {
-		return &admit.LargeError{RefusedError: admit.Refuse(mod,
-			"it has %d bytes; above %d MiB a module is compiled only if a person asks for it", mod.Bytes, admit.LargeBytes>>20)}
+		return &admit.LargeError{RefusedError: admit.Refuse(mod, "it has %d bytes; above %d MiB a module is compiled only if a person asks for it",
+			mod.Bytes, admit.LargeBytes>>20)}
 	}
 	if s.opts.Spawn == nil && mod.Origin != tool.OriginBuiltin {
 		return admit.Refuse(mod, "it is not compiled: this program has no process of its own for that, which could be stopped; "+

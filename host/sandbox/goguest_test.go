@@ -197,7 +197,7 @@ func TestGoGuest(t *testing.T) {
 			"another":       {caps: wants, name: "OTHER", keeper: keeper{text: "no"}, refusal: "not granted"},
 			"not granted":   {caps: tool.Capabilities{Files: tool.FilesRead}, name: "TOKEN", keeper: keeper{text: "no"}, refusal: "not granted"},
 			"nobody has it": {caps: wants, name: "TOKEN", nobody: true, refusal: "not granted"},
-			"not set":       {caps: wants, name: "TOKEN", keeper: keeper{err: &effect.Error{Kind: effect.NotFound, Err: errors.New("no such secret")}}, refusal: "secret is not set", told: "stockade secret set TOKEN"},
+			"not set":       {caps: wants, name: "TOKEN", keeper: keeper{err: &effect.Error{Kind: effect.NotFound, Err: errors.New("no such secret")}}, refusal: "secret is not set", told: `the secret "TOKEN" is not set: the person can set it`},
 			"refused":       {caps: wants, name: "TOKEN", keeper: keeper{err: &effect.Error{Kind: effect.Denied, Err: errors.New("bound elsewhere")}}, refusal: "bound elsewhere"},
 			"broken":        {caps: wants, name: "TOKEN", keeper: keeper{err: errors.New("the key is in /home/ada")}, refusal: "the person is told why", told: "/home/ada"},
 		} {
@@ -209,7 +209,7 @@ func TestGoGuest(t *testing.T) {
 			box := newBox(t, sandbox.Options{Services: services})
 			args := marshal(t, map[string]string{"fetch": "https://example.com", "key": "k", "value": "v", "secret": c.name, "command": "true"})
 			var told []string
-			r, err := granted(t, mod, ask{tool: "host", args: args, caps: c.caps, cwd: dir, mounts: []policy.Mount{{Host: dir}}}).runTelling(t.Context(), box, func(p tool.Progress) { told = append(told, p.Message) })
+			r, err := granted(t, mod, ask{tool: "host", args: args, caps: c.caps, cwd: dir, mounts: []policy.Mount{{Host: dir}}}).runTelling(t.Context(), box, func(p tool.Progress) { told = append(told, p.Message+": "+p.Hint.String()) })
 			if err != nil || r.Err != nil {
 				t.Fatalf("%s: %v, %s", what, err, r.Summary())
 			}

@@ -1,133 +1,251 @@
 package policyfile
 
 import (
-	"fmt"
+	"errors"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/config"
-	"github.com/stockade-dev/stockade/host/internal/keydoc"
+	"github.com/stockade-dev/stockade/host/config/keys"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// key is one setting of policy.toml. The table below is what the sample and the
-// reference are made of; a test compares it with the structs.
+// key is one setting of policy.toml: what the file's table says of it, and what
+// becomes of it. The table below is the only place that knows it.
 type key struct {
-	name    string // with NAME and ARGUMENT where anything can stand
-	kind    string
-	def     string // in words, where there is no value that means the default
-	example string // as TOML; the default where there is one
-	doc     string
+	keys.Key
+
+	def   string // the default in words, for the sample
+	apply func(*reader, setting)
 }
+
+// setting is one that a file has.
+type setting struct {
+	keys.Setting
+	from policy.From
+}
+
+func (s setting) bool() bool      { return s.Value.(bool) }
+func (s setting) int() int        { return s.Value.(int) }
+func (s setting) text() string    { return s.Value.(string) }
+func (s setting) texts() []string { return s.Value.([]string) }
 
 const anything = "not there: anything"
 
-var keys = []key{
-	{"require_confirmation", "boolean", "false", "false",
-		"When true, every call asks a person, and no remembered answer and no --allow counts."},
+// table is every key, in the order of the sample.
+var table = slices.Concat(ceilingKeys, limitKeys(), toolKeys, ruleKeys)
 
-	{"files.directories", `list of "PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`,
-		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts is not bound by it, as long as nothing confines processes: forbid bash where it has to hold."},
-	{"files.hidden", "list of paths", "none", `["/srv/payroll"]`,
-		"Files and directories that no tool sees, also where a mount holds them. A process that bash starts sees them, as long as nothing confines processes: forbid bash where it has to hold."},
-
-	{"network.hosts", `list of "NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`,
-		"Hosts that may be talked to. *.NAME is every name below NAME, and not NAME. An address that is not public has to be listed itself, also for a name that leads to it. An empty list permits none."},
-
-	{"network.proxy", "URL of a proxy, http or https", "not there: each user's own choice", `"http://proxy.example:3128"`,
-		"In the administrator's file only: the HTTP proxy through which tools and the client of the provider reach the internet. Nobody's own proxy is used then, and nobody goes without. What is not public is reached directly, if it is permitted."},
-	{"network.proxy_resolves", "boolean", "false", "false",
-		"With network.proxy: when true, the proxy gets names instead of addresses, and has to refuse private addresses itself."},
-	{"network.ca_files", "list of paths", "none", `["/etc/stockade/ca.pem"]`,
-		"In the administrator's file only: files with certificate authorities in PEM that are trusted beside the system's and each user's own. What holds for the administrator's file holds for them: they and every directory above belong to root and can be written by nobody else, and no link leads there. While one is not so, or is broken, nothing reaches the network."},
-
-	{"models.providers", "list of words", anything, `["openai", "offline"]`,
-		"Providers that may be asked."},
-	{"models.base_urls", "list of addresses", anything, `["https://llm.example.com/v1"]`,
-		`Addresses, to the letter, at which a provider may be reached; "" is the provider's own.`},
-
-	{"modules.unsigned", "boolean", "true", "true",
-		"When false, a module that carries no verified signature does not run; the built-in ones do. Nothing verifies signatures yet, so false refuses them all."},
-	{"modules.digests", "list of sha256:HEX", anything, `["sha256:` + strings.Repeat("0", 64) + `"]`,
-		"Modules that may run beside the built-in ones, by their digest. With signers and namespaces one list: a module is to be in any of the three."},
-	{"modules.signers", "list of words", anything, `["release@example.com"]`,
-		"Modules that may run, by who has signed them."},
-	{"modules.namespaces", "list of words", anything, `["example.com/tools"]`,
-		"Modules that may run, by the namespace in which their verified signer publishes."},
-
-	{"bash.min_tier", "integer, 0 to 3", "0", "0",
-		"The least tier of confinement in which a process may be started; where there is less, none is. Nothing confines processes yet, which is tier 0: anything higher refuses bash."},
-
-	{"audit.required", "boolean", "false", "false",
-		"When true, no tool runs unless its session is recorded and, where audit.export names a directory, each event is also written there before its effect."},
-	{"audit.export", "path of a directory", `"": the session log alone`, `"/var/log/stockade"`,
-		"With audit.required: where each session is exported as lines of JSON, in a file of its own. The directory has to be there, and whoever runs stockade has to be able to make files in it."},
-
-	{"tools.NAME.allow", "boolean", "true", "true",
-		`When false, the tool is refused, and the model does not see it. The name "*" is every tool but those that say allow = true. For bash, every tool that may start a process is refused too, whatever its name and wherever its module comes from.`},
-	{"tools.NAME.calls", "integer, from 1", anything, "100",
-		"How many calls of the tool there may be in a session."},
-	{"tools.NAME.args.ARGUMENT.pattern", "regular expression (RE2)", anything, `"[a-z0-9._-]+"`,
-		"What the whole value of an argument has to match, if the argument is there. A value of more than 64 KiB asks. A file holds at most 100 patterns, and what all rules may take for one call is bounded: for those of a project's file the call asks then, else it is denied. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\"."},
-	{"tools.NAME.args.ARGUMENT.one_of", "list of texts", anything, `["GET", "HEAD"]`,
-		"The values that an argument may have."},
-	{"tools.NAME.args.ARGUMENT.maximum", "number", anything, "2000.0",
-		"The most that a number may be."},
-	{"tools.NAME.args.ARGUMENT.under", "list of path patterns", anything, `["/home/*/src/**"]`,
-		"Patterns of which a path has to match one; where there is none, it is the working directory. ** stands for any number of directories, none included; * for letters of one name. Other patterns (?, [ab], {a,b}) are refused."},
-	{"tools.NAME.args.ARGUMENT.hosts", `list of "NAME" or "*.NAME"`, anything, `["*.example.com"]`,
-		"Hosts of which one has to be named, by itself or in an address."},
-
-	{"rules.effect", `"deny" or "ask"; in your own file also "allow"`, "needed", `"deny"`,
-		"What happens to calls of which the rule speaks. Deny wins over ask, and ask over allow."},
-	{"rules.tool", "name", "needed", `"file_write"`,
-		`The tool, or "*" for any.`},
-	{"rules.where", "list of conditions", "any arguments", `["path:path=/home/*/src/**/migrations/**"]`,
-		"Conditions that all hold: ARGUMENT=VALUE to the letter, or path:, host:, words: (of a command), pattern:, one_of: or maximum: before it, and ! before that to turn it around."},
-	{"rules.risk", `list of "safe", "medium", "high"`, "any", `["medium"]`,
-		"The risk of the tool."},
-	{"rules.caller", `list of "agent", "person", "mcp"`, "any", `["agent", "mcp"]`,
-		"Who makes the call."},
-	{"rules.module", `"builtin" or sha256:HEX`, "any", `"builtin"`,
-		"The module that holds the tool."},
-	{"rules.why", "text", `""`, `"migrations are written by the team that owns the database"`,
-		"What the person and the model are told."},
-	{"rules.match", "list of JSON objects", "none", `['{"path":"/home/ada/src/app/migrations/1.sql"}']`,
-		"Arguments of calls of which the rule speaks, checked when the file is read."},
-	{"rules.not_match", "list of JSON objects", "none", `['{"path":"/home/ada/src/app/main.go"}']`,
-		"Arguments of calls of which it does not speak, checked when the file is read."},
-}
-
-// all is the table with the limits, whose keys are those of agent.toml, before
-// the tools.
-func all() []key {
-	var out []key
-	done := false
-	for _, k := range keys {
-		if strings.HasPrefix(k.name, "tools.") && !done {
-			done = true
-			for _, name := range config.LimitKeys() {
-				kind, def, doc := config.DescribeLimit(name)
-				out = append(out, key{"limits." + name, kind, anything, def, doc + " Nobody can set it higher than this."})
+var ceilingKeys = []key{
+	boolean("require_confirmation", false,
+		"When true, every call asks a person, and no remembered answer and no --allow counts.",
+		func(r *reader, s setting) {
+			if s.bool() {
+				r.layer.Ceiling.Confirm = []policy.Line{{From: s.from}}
 			}
-		}
-		out = append(out, k)
+		}),
+
+	list("files.directories", `"PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`, directory,
+		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts is not bound by it, as long as nothing confines processes: forbid bash where it has to hold.",
+		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Directories })),
+	list("files.hidden", "paths", "none", `["/srv/payroll"]`, plainPath,
+		"Files and directories that no tool sees, also where a mount holds them. A process that bash starts sees them, as long as nothing confines processes: forbid bash where it has to hold.",
+		(*reader).hide),
+
+	list("network.hosts", `"NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`, hostPattern,
+		"Hosts that may be talked to. *.NAME is every name below NAME, and not NAME. An address that is not public has to be listed itself, also for a name that leads to it. An empty list permits none.",
+		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Hosts })),
+	of("network.proxy", config.Key("network.proxy").Kind, "not there: each user's own choice", `"http://proxy.example:3128"`,
+		"In the administrator's file only: the HTTP proxy through which tools and the client of the provider reach the internet. Nobody's own proxy is used then, and nobody goes without. What is not public is reached directly, if it is permitted.",
+		(*reader).proxy),
+	boolean("network.proxy_resolves", false,
+		"With network.proxy: when true, the proxy gets names instead of addresses, and has to refuse private addresses itself.",
+		func(r *reader, s setting) {
+			r.resolves = &s
+			r.forAdmin(s)
+		}),
+	list("network.ca_files", "paths", "none", `["/etc/stockade/ca.pem"]`, cleanPath,
+		"In the administrator's file only: files with certificate authorities in PEM that are trusted beside the system's and each user's own. What holds for the administrator's file holds for them: they and every directory above belong to root and can be written by nobody else, and no link leads there. While one is not so, or is broken, nothing reaches the network.",
+		(*reader).authorities),
+
+	list("models.providers", "words", anything, `["openai", "offline"]`, word,
+		"Providers that may be asked.",
+		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Providers })),
+	list("models.base_urls", "addresses", anything, `["https://llm.example.com/v1"]`, baseURL,
+		`Addresses, to the letter, at which a provider may be reached; "" is the provider's own.`,
+		bound(func(c *policy.Ceiling) *[]policy.List { return &c.BaseURLs })),
+
+	boolean("modules.unsigned", true,
+		"When false, a module that carries no verified signature does not run; the built-in ones do. Nothing verifies signatures yet, so false refuses them all.",
+		func(r *reader, s setting) {
+			if !s.bool() {
+				r.layer.Ceiling.Signed = []policy.Line{{From: s.from}}
+			}
+		}),
+	list("modules.digests", "sha256:HEX", anything, `["sha256:`+strings.Repeat("0", 64)+`"]`, digest,
+		"Modules that may run beside the built-in ones, by their digest. With signers and namespaces one list: a module is to be in any of the three.",
+		func(r *reader, s setting) {
+			l := r.modules()
+			for _, d := range sorted(s.texts()) {
+				l.Digests = append(l.Digests, strings.TrimPrefix(d, "sha256:"))
+			}
+		}),
+	list("modules.signers", "words", anything, `["release@example.com"]`, word,
+		"Modules that may run, by who has signed them.",
+		func(r *reader, s setting) { r.modules().Signers = sorted(s.texts()) }),
+	list("modules.namespaces", "words", anything, `["example.com/tools"]`, word,
+		"Modules that may run, by the namespace in which their verified signer publishes.",
+		func(r *reader, s setting) { r.modules().Namespaces = sorted(s.texts()) }),
+
+	of("bash.min_tier", keys.Integer(0, int64(policy.MaxTier), ""), "0", "0",
+		"The least tier of confinement in which a process may be started; where there is less, none is. Nothing confines processes yet, which is tier 0: anything higher refuses bash.",
+		func(r *reader, s setting) {
+			if s.int() > 0 {
+				r.layer.Ceiling.MinTier = &policy.Most{Value: int64(s.int()), From: s.from}
+			}
+		}),
+
+	boolean("audit.required", false,
+		"When true, no tool runs unless its session is recorded and, where audit.export names a directory, each event is also written there before its effect.",
+		func(r *reader, s setting) { r.audited = s.bool() }),
+	text("audit.export", "path of a directory", `"": the session log alone`, `"/var/log/stockade"`, orEmpty(plainPath),
+		"With audit.required: where each session is exported as lines of JSON, in a file of its own. The directory has to be there, and whoever runs stockade has to be able to make files in it.",
+		func(r *reader, s setting) { r.export = &s }),
+}
+
+// limitKeys are the limits of agent.toml.
+func limitKeys() (out []key) {
+	for _, name := range config.LimitKeys() {
+		k := config.Key(name)
+		k.Name, k.Doc = "limits."+name, k.Doc+" Nobody can set it higher than this."
+		out = append(out, key{k, anything, (*reader).limit})
 	}
 	return out
 }
 
-// Keys returns the name of every key, in the order of the reference.
-func Keys() []string {
-	var out []string
-	for _, k := range all() {
-		out = append(out, k.name)
+var toolKeys = []key{
+	boolean("tools.NAME.allow", true,
+		`When false, the tool is refused, and the model does not see it. The name "*" is every tool but those that say allow = true. For bash, every tool that may start a process is refused too, whatever its name and wherever its module comes from.`,
+		(*reader).allow),
+	of("tools.NAME.calls", keys.Integer(1, 0, ""), anything, "100",
+		"How many calls of the tool there may be in a session. To have none, set allow = false.",
+		func(r *reader, s setting) {
+			rule := r.denial(s)
+			rule.After = s.int()
+			r.add(s, rule)
+		}),
+	text("tools.NAME.args.ARGUMENT.pattern", "regular expression (RE2)", anything, `"[a-z0-9._-]+"`, nil,
+		"What the whole value of an argument has to match, if the argument is there. A value of more than 64 KiB asks. A file holds at most 100 patterns, and what all rules may take for one call is bounded: for those of a project's file the call asks then, else it is denied. ARGUMENT is a name, or a JSON pointer such as \"/edits/*/path\".",
+		func(r *reader, s setting) {
+			if r.onePattern(s) {
+				r.unless(s, match.Pattern, s.text())
+			}
+		}),
+	list("tools.NAME.args.ARGUMENT.one_of", "texts", anything, `["GET", "HEAD"]`, nil,
+		"The values that an argument may have.",
+		(*reader).oneOf),
+	of("tools.NAME.args.ARGUMENT.maximum", keys.Number(), anything, "2000.0",
+		"The most that a number may be.",
+		func(r *reader, s setting) {
+			r.unless(s, match.Maximum, strconv.FormatFloat(s.Value.(float64), 'g', -1, 64))
+		}),
+	list("tools.NAME.args.ARGUMENT.under", "path patterns", anything, `["/home/*/src/**"]`, nil,
+		"Patterns of which a path has to match one; where there is none, it is the working directory. ** stands for any number of directories, none included; * for letters of one name. Other patterns (?, [ab], {a,b}) are refused.",
+		func(r *reader, s setting) { r.unless(s, match.Path, s.texts()...) }),
+	list("tools.NAME.args.ARGUMENT.hosts", `"NAME" or "*.NAME"`, anything, `["*.example.com"]`, nil,
+		"Hosts of which one has to be named, by itself or in an address.",
+		func(r *reader, s setting) { r.unless(s, match.Hostname, s.texts()...) }),
+}
+
+var (
+	effects = map[string]policy.Effect{"allow": policy.Allow, "ask": policy.Ask, "deny": policy.Deny}
+	risks   = map[string]policy.Risk{"safe": policy.RiskSafe, "medium": policy.RiskMedium, "high": policy.RiskHigh}
+	callers = map[string]tool.Caller{"agent": tool.CallerAgent, "person": tool.CallerPerson, "mcp": tool.CallerMCP}
+)
+
+var ruleKeys = []key{
+	text("rules[].effect", `"deny" or "ask"; in your own file also "allow"`, "needed", `"deny"`, keys.OneOf("allow", "ask", "deny"),
+		"What happens to calls of which the rule speaks. Deny wins over ask, and ask over allow.",
+		func(r *reader, s setting) { r.rule(s).effect = s.text() }),
+	text("rules[].tool", "name", "needed", `"file_write"`, nil,
+		`The tool, or "*" for any.`,
+		func(r *reader, s setting) { r.rule(s).Tool = s.text() }),
+	ruleList("where", "conditions", "any arguments", `["path:path=/home/*/src/**/migrations/**"]`, nil,
+		"Conditions that all hold: ARGUMENT=VALUE to the letter, or path:, host:, words: (of a command), pattern:, one_of: or maximum: before it, and ! before that to turn it around.",
+		(*reader).where),
+	ruleList("risk", `"safe", "medium", "high"`, "any", `["medium"]`, keys.OneOf("safe", "medium", "high"),
+		"The risk of the tool.",
+		func(r *reader, s setting) { r.rule(s).Risks = meant(risks, s.texts()) }),
+	ruleList("caller", `"agent", "person", "mcp"`, "any", `["agent", "mcp"]`, keys.OneOf("agent", "person", "mcp"),
+		"Who makes the call.",
+		func(r *reader, s setting) { r.rule(s).Callers = meant(callers, s.texts()) }),
+	text("rules[].module", `"builtin" or sha256:HEX`, "any", `"builtin"`, module,
+		"The module that holds the tool.",
+		func(r *reader, s setting) { r.rule(s).Bound.Module = moduleName(s.text()) }),
+	text("rules[].why", "text", `""`, `"migrations are written by the team that owns the database"`, nil,
+		"What the person and the model are told.",
+		func(r *reader, s setting) { r.rule(s).Why = s.text() }),
+	ruleList("match", "JSON objects", "none", `['{"path":"/home/ada/src/app/migrations/1.sql"}']`, nil,
+		"Arguments of calls of which the rule speaks, checked when the file is read.",
+		func(r *reader, s setting) { r.rule(s).match = s.texts() }),
+	ruleList("not_match", "JSON objects", "none", `['{"path":"/home/ada/src/app/main.go"}']`, nil,
+		"Arguments of calls of which it does not speak, checked when the file is read.",
+		func(r *reader, s setting) { r.rule(s).notMatch = s.texts() }),
+}
+
+func meant[T any](meaning map[string]T, words []string) (out []T) {
+	for _, w := range words {
+		out = append(out, meaning[w])
 	}
 	return out
 }
+
+func of(name string, kind keys.Kind, def, example, doc string, apply func(*reader, setting)) key {
+	return key{keys.Key{Name: name, Kind: kind, Example: example, Doc: doc}, def, apply}
+}
+
+func boolean(name string, def bool, doc string, apply func(*reader, setting)) key {
+	words := strconv.FormatBool(def)
+	return of(name, keys.Boolean(), words, words, doc, apply)
+}
+
+func text(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
+	return of(name, keys.Text(what, "a string in quotes", check), def, example, doc, apply)
+}
+
+func list(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
+	return of(name, keys.List(what, example, 0, check), def, example, doc, apply)
+}
+
+// ruleList makes a key of a rule, whose list holds something where it is there.
+func ruleList(name, what, def, example string, check func(string) error, doc string, apply func(*reader, setting)) key {
+	return list("rules[]."+name, what, def, example, check, doc, func(r *reader, s setting) {
+		if len(s.texts()) == 0 {
+			r.fail(s, errors.New("it is an empty list, which would mean none; leave it out to mean any"))
+			return
+		}
+		apply(r, s)
+	})
+}
+
+// bound makes a list a bound of the ceiling; an empty one permits nothing.
+func bound(of func(*policy.Ceiling) *[]policy.List) func(*reader, setting) {
+	return func(r *reader, s setting) {
+		lists := of(&r.layer.Ceiling)
+		*lists = append(*lists, policy.List{Values: sorted(s.texts()), From: s.from})
+	}
+}
+
+// fileKeys is the table as the reader of files takes it.
+var fileKeys = keys.TableOf(table, func(k key) keys.Key { return k.Key })
 
 // Sample returns a policy.toml with every key commented out: with its default,
 // or, where the default is that there is no such bound, with an example.
 func Sample() string {
-	var b strings.Builder
-	b.WriteString(`# The policy of stockade: what it permits at most. Every key is shown, commented
+	return fileKeys.Sample(keys.Sample{
+		Head: `# The policy of stockade: what it permits at most. Every key is shown, commented
 # out, with its default, or with an example where the default is no bound.
 #
 # The administrator's is ` + "/etc/stockade/policy.toml" + ` (macOS:
@@ -137,46 +255,9 @@ func Sample() string {
 # your agent.toml, a project's .stockade/policy.toml. Each narrows what is left
 # by those before it; none widens it. A file with a mistake in it stops
 # everything. ` + "`stockade policy check FILE`" + ` finds it.
-`)
-	table := ""
-	for _, k := range all() {
-		at, name := head(k.name)
-		if at != table {
-			fmt.Fprintf(&b, "\n#%s\n", at)
-			table = at
-		}
-		b.WriteByte('\n')
-		keydoc.Comment(&b, k.doc)
-		keydoc.Comment(&b, fmt.Sprintf("(%s; default %s)", k.kind, k.def))
-		fmt.Fprintf(&b, "#%s = %s\n", name, k.example)
-	}
-	return b.String()
-}
-
-// head is the table of a key as the sample shows it, and the word in it.
-func head(name string) (table, word string) {
-	cut := strings.LastIndexByte(name, '.')
-	if cut < 0 {
-		return "", name
-	}
-	table, word = name[:cut], name[cut+1:]
-	if table == "rules" {
-		return "[[rules]]", word
-	}
-	table = strings.ReplaceAll(strings.ReplaceAll(table, "NAME", "file_read"), "ARGUMENT", "path")
-	return "[" + table + "]", word
-}
-
-// Reference returns the manual's page on the keys, in Markdown.
-func Reference() string {
-	var b strings.Builder
-	b.WriteString("# Keys of policy.toml\n\n" +
-		"What an administrator, a user or a project permits at most. Layers only narrow: administrator, user, project,\n" +
-		"environment (`STOCKADE_DENY`, rules separated by line ends), flags (`--deny`). `--allow` and remembered answers answer\n" +
-		"questions within what is left. An empty list permits nothing; a list that is not there is no bound.\n\n" +
-		"| key | type | default | what it does |\n|---|---|---|---|\n")
-	for _, k := range all() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.name, keydoc.Cell(k.kind), keydoc.Cell(k.def), keydoc.Cell(k.doc))
-	}
-	return b.String()
+`,
+		Heads: true,
+		Names: map[string]string{"NAME": "file_read", "ARGUMENT": "path"},
+		Note:  func(i int) string { return "default " + table[i].def },
+	})
 }

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/config/keys"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -60,12 +60,12 @@ func (p Place) Bytes() ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, config.MaxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, keys.MaxFileBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", p.Path, err)
 	}
-	if len(data) > config.MaxFileBytes {
-		return nil, refuse(p.Path, "it has more than %d bytes", config.MaxFileBytes)
+	if len(data) > keys.MaxFileBytes {
+		return nil, refuse(p.Path, "it has more than %d bytes", keys.MaxFileBytes)
 	}
 	return data, nil
 }

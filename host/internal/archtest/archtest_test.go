@@ -31,10 +31,10 @@ var table = map[string][]string{
 	"host/wasm/fuel":            {"host/wasm"},
 	"host/wasm/wasmtest":        {"host/wasm"},
 	"host/wasm/wasmtest/oracle": {"host/wasm", "host/wasm/wasmtest"},
-	"host/policy":               {"host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/redact", "host/tool", "host/shellword", "host/internal"},
+	"host/policy":               {"host/policy/command", "host/policy/match", "host/policy/network", "host/policy/paths", "host/redact", "host/tool", "host/internal"},
 	"host/policy/command":       {},
 	"host/policy/match":         {"host/policy/command", "host/policy/network", "host/policy/paths"},
-	"host/policy/network":       {"host/tool"},
+	"host/policy/network":       {},
 	"host/policy/paths":         {},
 	"host/diff":                 {"host/tool"},
 	"host/effect":               {"host/tool", "host/policy"},
@@ -73,14 +73,16 @@ var table = map[string][]string{
 	"host/jail":     {"host/effect", "host/policy", "host/redact"},
 	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
-	"host/config":   {"host/internal"},
+	"host/config":   {"host/config/keys"},
 	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/sandbox/wasi", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/tool"},
 
-	"host/config/policyfile": {"host/config", "host/internal", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
+	"host/config/keys":       {"host/internal"},
+	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
+
+	"host/settings": {"host/config", "host/config/keys", "host/config/policyfile", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
-	"host/internal/keydoc":   {},
 	"host/internal/nearest":  {},
 }
 
@@ -95,7 +97,7 @@ var behind = map[string]string{
 	"github.com/tetratelabs/wazero/experimental/sysfs": "nowhere",
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
-	"github.com/BurntSushi/toml":                       "host/config",
+	"github.com/BurntSushi/toml":                       "host/config host/settings",
 	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "nowhere", // tests: the suite of JSON Schema

@@ -17,8 +17,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Network says which hosts may be talked to. It never changes; a nil Network
@@ -394,7 +392,7 @@ func (e *Denial) Error() string {
 		text = "no connection: " + e.Reason
 	}
 	if e.Grant != nil {
-		text += "; " + tool.Do(tool.HintAllowHost, e.Grant.String()).String() + " would allow it"
+		text += fmt.Sprintf("; the rule %q of the network would allow it", e.Grant)
 	}
 	return text
 }

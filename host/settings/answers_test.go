@@ -1,6 +1,6 @@
 //go:build unix
 
-package config
+package settings
 
 import (
 	"errors"
@@ -15,20 +15,23 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 var added = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func TestAnswersComeBackAsTheyWereGiven(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "new", "allow.toml")
+	d := Dirs{Config: filepath.Join(t.TempDir(), "new")}
+	path := d.AnswersFile()
 	var want []Answer
 	for _, rule := range []string{"file_write", "bash(command=make test)", "t with A,B", "t(a=b) with A", `a(b="'\)`, "a(b=x\ny\t\x1b\x00)", "a(b=é😀)", "a(b='''\"\"\")", "a(b=[[allow]]\nrule = \"bash\")"} {
 		a := Answer{Rule: rule, Module: "builtin", Added: added}
-		if err := AddAnswer(path, a); err != nil {
+		if err := d.add(a); err != nil {
 			t.Fatalf("%q: %v", rule, err)
 		}
 		want = append(want, a)
-		got, err := LoadAnswers(path)
+		got, err := d.Answers()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +54,7 @@ func TestAnswersComeBackAsTheyWereGiven(t *testing.T) {
 }
 
 func TestThereAreNoAnswersAtFirst(t *testing.T) {
-	got, err := LoadAnswers(filepath.Join(t.TempDir(), "no", "allow.toml"))
+	got, err := Dirs{Config: filepath.Join(t.TempDir(), "no")}.Answers()
 	if got != nil || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
@@ -73,18 +76,19 @@ func TestAnswersThatAreNotUnderstoodAreRefusedAndKept(t *testing.T) {
 		"a number for a rule":  "[[allow]]\nrule = 1\nmodule = \"builtin\"\n",
 		"a table for a list":   "[allow]\nrule = \"a\"\nmodule = \"builtin\"\n",
 		"a key twice":          "[[allow]]\nrule = \"a\"\nrule = \"b\"\nmodule = \"builtin\"\n",
-		"too much":             entry + strings.Repeat("#", MaxFileBytes),
+		"too much":             entry + strings.Repeat("#", keys.MaxFileBytes),
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "allow.toml")
+			d := Dirs{Config: t.TempDir()}
+			path := d.AnswersFile()
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			got, err := LoadAnswers(path)
+			got, err := d.Answers()
 			if err == nil || got != nil || !strings.Contains(err.Error(), path) {
 				t.Errorf("got %v, %v", got, err)
 			}
-			if err := AddAnswer(path, Answer{Rule: "a", Module: "builtin", Added: added}); err == nil {
+			if err := d.add(Answer{Rule: "a", Module: "builtin", Added: added}); err == nil {
 				t.Error("an answer was added")
 			}
 			if after, _ := os.ReadFile(path); string(after) != text {
@@ -95,39 +99,60 @@ func TestAnswersThatAreNotUnderstoodAreRefusedAndKept(t *testing.T) {
 }
 
 func TestAnswersAreReadFromARegularFile(t *testing.T) {
-	dir := t.TempDir()
-	fifo := filepath.Join(dir, "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{fifo, dir} {
-		if _, err := LoadAnswers(path); err == nil || !strings.Contains(err.Error(), "not a regular file") {
-			t.Errorf("%s: %v", path, err)
+	for name, create := range map[string]func(string) error{
+		"a pipe":      func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a directory": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		d := Dirs{Config: t.TempDir()}
+		if err := create(d.AnswersFile()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.Answers(); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// A file that LoadAnswers refuses would keep the program from starting.
+// What others can write says nothing, and is not written to.
+func TestAnswersThatOthersCanWriteAreRefused(t *testing.T) {
+	d := Dirs{Config: t.TempDir()}
+	if err := d.add(Answer{Rule: "a", Module: "builtin", Added: added}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(d.AnswersFile(), 0o602); err != nil {
+		t.Fatal(err)
+	}
+	_, readErr := d.Answers()
+	_, revokeErr := d.Revoke("a")
+	for _, err := range []error{readErr, revokeErr, d.add(Answer{Rule: "b", Module: "builtin", Added: added})} {
+		if e, ok := errors.AsType[*Error](err); !ok || !strings.Contains(e.What, "others than its owner may write") || e.Hint == "" {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// A file that is refused would keep the program from starting.
 func TestWhatCouldNotBeReadBackIsNotWritten(t *testing.T) {
 	for name, a := range map[string]Answer{
 		"no rule":                {Module: "builtin", Added: added},
 		"no module":              {Rule: "a", Added: added},
-		"more than a file":       {Rule: "a(b=" + strings.Repeat("x", MaxFileBytes) + ")", Module: "builtin", Added: added},
+		"more than a file":       {Rule: "a(b=" + strings.Repeat("x", keys.MaxFileBytes) + ")", Module: "builtin", Added: added},
 		"a rule that is no text": {Rule: "a(b=\xff)", Module: "builtin", Added: added},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "allow.toml")
-			if err := AddAnswer(path, Answer{Rule: "first", Module: "builtin", Added: added}); err != nil {
+			d := Dirs{Config: t.TempDir()}
+			path := d.AnswersFile()
+			if err := d.add(Answer{Rule: "first", Module: "builtin", Added: added}); err != nil {
 				t.Fatal(err)
 			}
 			before, _ := os.ReadFile(path)
-			if err := AddAnswer(path, a); err == nil {
+			if err := d.add(a); err == nil {
 				t.Error("it was written")
 			}
 			if after, _ := os.ReadFile(path); string(after) != string(before) {
 				t.Error("the file was changed")
 			}
-			if got, err := LoadAnswers(path); err != nil || len(got) != 1 {
+			if got, err := d.Answers(); err != nil || len(got) != 1 {
 				t.Errorf("got %v, %v", got, err)
 			}
 		})
@@ -137,8 +162,9 @@ func TestWhatCouldNotBeReadBackIsNotWritten(t *testing.T) {
 // The file is replaced: whoever has the old one open, as a crash would, sees
 // all of it and nothing of the new one.
 func TestAddingReplacesTheFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "allow.toml")
-	if err := AddAnswer(path, Answer{Rule: "a", Module: "builtin", Added: added}); err != nil {
+	d := Dirs{Config: t.TempDir()}
+	path := d.AnswersFile()
+	if err := d.add(Answer{Rule: "a", Module: "builtin", Added: added}); err != nil {
 		t.Fatal(err)
 	}
 	before, _ := os.ReadFile(path)
@@ -146,7 +172,7 @@ func TestAddingReplacesTheFile(t *testing.T) {
 	if err := os.Link(path, linked); err != nil {
 		t.Fatal(err)
 	}
-	if err := AddAnswer(path, Answer{Rule: "b", Module: "builtin", Added: added}); err != nil {
+	if err := d.add(Answer{Rule: "b", Module: "builtin", Added: added}); err != nil {
 		t.Fatal(err)
 	}
 	if old, _ := os.ReadFile(linked); string(old) != string(before) {
@@ -159,24 +185,24 @@ func TestAFileThatCannotBeReplacedStays(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := AddAnswer(filepath.Join(blocked, "allow.toml"), Answer{Rule: "a", Module: "builtin", Added: added})
+	err := Dirs{Config: blocked}.add(Answer{Rule: "a", Module: "builtin", Added: added})
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestAnswersAddedAtOnceAreAllKept(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "allow.toml")
+	d := Dirs{Config: t.TempDir()}
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
-			if err := AddAnswer(path, Answer{Rule: fmt.Sprintf("t%d", i), Module: "builtin", Added: added}); err != nil {
+			if err := d.add(Answer{Rule: fmt.Sprintf("t%d", i), Module: "builtin", Added: added}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wg.Wait()
-	if got, err := LoadAnswers(path); err != nil || len(got) != 8 {
+	if got, err := d.Answers(); err != nil || len(got) != 8 {
 		t.Errorf("%d answers, %v", len(got), err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
 var update = flag.Bool("update", false, "rewrite agent.toml at the root of the repository")
@@ -47,7 +49,7 @@ func TestTheAnnotatedFileShowsEveryDefault(t *testing.T) {
 		}
 		src.WriteString(line)
 	}
-	f, err := load("agent.toml", User, []byte(src.String()))
+	f, err := Parse("agent.toml", User, []byte(src.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,34 +64,12 @@ func TestTheAnnotatedFileShowsEveryDefault(t *testing.T) {
 	}
 }
 
-func TestTheReferenceHasARowForEveryKey(t *testing.T) {
-	page := Reference()
-	for i := range keys {
-		k := &keys[i]
-		row := ""
-		for line := range strings.Lines(page) {
-			if strings.HasPrefix(line, "| `"+k.name+"` |") {
-				row = line
-			}
-		}
-		env := k.env()
-		if k.class.fileOnly() {
-			env = "| ignored |"
-		}
-		for _, part := range []string{k.kind.String(), env, k.class.String()} {
-			if !strings.Contains(row, part) {
-				t.Errorf("%s: %q is missing in the row %q", k.name, part, row)
-			}
-		}
-	}
-}
-
 func TestValuesSurviveBeingWritten(t *testing.T) {
 	for _, s := range samples {
 		want := Default()
 		s.want(&want)
 		k := find(s.key)
-		f, err := load("a", User, []byte(s.key+" = "+k.kind.format(k.get(&want))))
+		f, err := Parse("a", User, []byte(s.key+" = "+keys.Format(k.get(&want))))
 		if err != nil {
 			t.Errorf("%s: %v", s.key, err)
 			continue

@@ -1,8 +1,7 @@
-package main
+package settings
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -74,11 +73,6 @@ func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	before := administrator
-	t.Cleanup(func() { administrator = before })
-	administrator = func() policyfile.Place {
-		return policyfile.Place{Path: path("etc/policy.toml"), Root: path("etc"), Owner: os.Getuid()}
-	}
 	write := func(name, text string) {
 		if err := os.WriteFile(path(name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -120,37 +114,42 @@ func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 		write("work/agent.toml", fmt.Sprintf("tool_timeout = \"1h\"\nmounts = [%s]\nnetwork.allow = [%s]\nmodel.base_url = %q\n",
 			quoted(mounts), quoted(allow), url))
 
-		var said strings.Builder
-		a := &app{s: &stdio{in: os.Stdin, out: io.Discard, err: &said, env: func(name string) string {
-			return map[string]string{"HOME": path("home")}[name]
-		}}}
-		a.flags.dir = path("work")
+		opts := Options{
+			Work: path("work"), Env: func(name string) string { return map[string]string{"HOME": path("home")}[name] },
+			Administrator: policyfile.Place{Path: path("etc/policy.toml"), Root: path("etc"), Owner: os.Getuid()},
+		}
+		dirs, err := FindDirs(opts.Env)
+		if err != nil {
+			t.Fatal(err)
+		}
 		f, err := config.Load(path("work/agent.toml"), config.Project)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := config.AddTrust(path("home/.local/state/stockade/trust.toml"), config.TrustIn(f, f.Path, time.Unix(0, 0).UTC())); err != nil {
+		if err := dirs.Trust(f); err != nil {
 			t.Fatal(err)
 		}
-		if err := a.open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.HasSuffix(a.cfg.Source("model.base_url"), ", trusted") {
-			t.Fatalf("the file is not trusted: %s", &said)
-		}
-
-		asked, err := a.workspaceMounts()
+		s, err := Load(t.Context(), opts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := policy.New(policy.Options{Mounts: asked, Layers: a.layers}).Mounts()
-		for _, m := range got {
+		if !strings.HasSuffix(s.Config.Source("model.base_url"), ", trusted") {
+			t.Fatal("the file is not trusted")
+		}
+
+		var got []policy.Mount
+		for _, m := range s.Config.Mounts {
+			kept, ok, _ := s.Ceiling.PermitsMount(policy.Mount{Host: m.Path, Write: !m.ReadOnly})
+			if !ok {
+				continue
+			}
+			got = append(got, kept)
 			for who, b := range map[string]bounds{"administrator": admin, "user": user} {
-				if read, write := b.directory(m.Host); !read || m.Write && !write {
-					t.Errorf("tools are shown %s, against the %s's %q", m, who, b.directories)
+				if read, write := b.directory(kept.Host); !read || kept.Write && !write {
+					t.Errorf("tools are shown %s, against the %s's %q", kept, who, b.directories)
 				}
 			}
-			seen["mounted"] = seen["mounted"] || m.Host != a.work
+			seen["mounted"] = true
 		}
 		for _, m := range mounts {
 			dir, _ := strings.CutSuffix(m, ":ro")
@@ -159,11 +158,11 @@ func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 			}
 		}
 
-		rules, err := a.netRules()
+		rules, err := s.NetRules(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		left := a.ceiling.Narrows(network.New(rules))
+		left := s.Ceiling.Narrows(network.New(rules))
 		for _, host := range hosts {
 			ok := left.Decide(host, 443, network.HTTPS).Err() == nil
 			if ok && !(admin.host(host) && user.host(host) && slices.Contains(allow, host)) {
@@ -171,7 +170,7 @@ func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 			}
 			seen[fmt.Sprint("host ", ok)] = true
 		}
-		ok, _ := policy.Permits(a.ceiling.BaseURLs, a.cfg.Model.BaseURL)
+		ok, _ := policy.Permits(s.Ceiling.BaseURLs, s.Config.Model.BaseURL)
 		if ok && !(admin.url(url) && user.url(url)) {
 			t.Errorf("%s is asked, against %q and %q", url, admin.urls, user.urls)
 		}
@@ -183,8 +182,8 @@ func TestATrustedProjectStaysBelowEveryCeiling(t *testing.T) {
 				most = min(most, b.timeout)
 			}
 		}
-		if a.cfg.ToolTimeout > time.Duration(most)*time.Second {
-			t.Errorf("a call may take %s, against %d s", a.cfg.ToolTimeout, most)
+		if s.Config.ToolTimeout > time.Duration(most)*time.Second {
+			t.Errorf("a call may take %s, against %d s", s.Config.ToolTimeout, most)
 		}
 	}
 	for _, what := range []string{"mounted", "not mounted", "host true", "host false", "model true", "model false"} {

@@ -1,0 +1,390 @@
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Limits on a file.
+const (
+	MaxFileBytes = 1 << 20
+	maxErrors    = 10
+	// Our keys have a few dots and our values nest once. What is deeper is a
+	// mistake or an attack: the decoder's time grows with the square of it.
+	maxDots  = 8
+	maxDepth = 8
+)
+
+// File is what a file sets.
+type File struct {
+	// Settings are in the order of the file, but for those in one of a list of
+	// tables, which are in that of the alphabet.
+	Settings []Setting
+
+	path string
+	src  string
+	meta *toml.MetaData
+	top  map[string]toml.Primitive
+}
+
+// Setting is a key that a file sets, or a table that it holds.
+type Setting struct {
+	Key   int      // its index; negative for a table, whose settings follow
+	Path  []string // its words, as the file has them
+	Value any      // of the type of the [Kind]; nil for a table
+	Index int      // in a list of tables: of its table, from 0
+
+	list int // how many words name that list; 0 outside of one
+	line int // where its table begins there; 0 if it is not known
+}
+
+// String is the key as messages name it.
+func (s Setting) String() string {
+	if s.list == 0 {
+		return toml.Key(s.Path).String()
+	}
+	name := fmt.Sprintf("[[%s]] %d", toml.Key(s.Path[:s.list]), s.Index+1)
+	if len(s.Path) > s.list {
+		name += ": " + toml.Key(s.Path[s.list:]).String()
+	}
+	return name
+}
+
+// Error is one mistake in a file.
+type Error struct {
+	Path string
+	Line int    // from 1; 0 where it is not known, or the file as a whole is at fault
+	What string // a sentence for the user, the key included
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return fmt.Sprintf("%s: %s", e.Path, e.What)
+	}
+	return fmt.Sprintf("%s:%d: %s", e.Path, e.Line, e.What)
+}
+
+// Source makes text of a TOML file, and refuses what is too large, too deep for
+// anything of ours, or no text.
+func Source(path string, data []byte) (string, error) {
+	if len(data) > MaxFileBytes {
+		return "", &Error{Path: path, What: fmt.Sprintf("it has more than %d bytes", MaxFileBytes)}
+	}
+	src := strings.TrimPrefix(string(data), "\ufeff") // the byte order mark, by which positions would be off
+	if line, what := tooDeep(src); line > 0 {
+		return "", &Error{Path: path, Line: line, What: what}
+	}
+	return src, nil
+}
+
+// Parse checks every key and value of a file. Mistakes are *Error values, at most
+// ten, joined in the order of their lines; no File is returned then. Unknown,
+// where it is not nil, is asked first what to say of a key that is not in the
+// table.
+func (t Table) Parse(path string, data []byte, unknown func(path []string) string) (*File, error) {
+	src, err := Source(path, data)
+	if err != nil {
+		return nil, err
+	}
+	// Into Primitives, because only they lead back to a position; see Line.
+	var top map[string]toml.Primitive
+	meta, err := toml.Decode(src, &top)
+	if err != nil {
+		if parse, ok := errors.AsType[toml.ParseError](err); ok {
+			return nil, &Error{Path: path, Line: parse.Position.Line, What: parse.Message}
+		}
+		return nil, &Error{Path: path, What: err.Error()}
+	}
+	var tree map[string]any
+	if _, err := toml.Decode(src, &tree); err != nil {
+		return nil, &Error{Path: path, What: err.Error()}
+	}
+	r := reader{
+		table: t, words: t.words(), unknown: unknown, done: make(map[string]bool),
+		file: &File{path: path, src: src, meta: &meta, top: top},
+	}
+	for _, key := range meta.Keys() { // in the order of the file
+		if !r.above(key) {
+			r.read(Setting{Path: key}, lookup(tree, key))
+		}
+		if len(r.errs) >= maxErrors {
+			break
+		}
+	}
+	if len(r.errs) > 0 {
+		return nil, errors.Join(r.errs...)
+	}
+	return r.file, nil
+}
+
+// reader walks the keys of a decoded file.
+type reader struct {
+	table   Table
+	words   [][]string // of each key
+	unknown func([]string) string
+	file    *File
+	done    map[string]bool // keys whose children need no look
+	errs    []error
+}
+
+// above reports whether a key, or one that it stands below, needs no look.
+func (r *reader) above(path toml.Key) bool {
+	for n := 1; n <= len(path); n++ {
+		if r.done[path[:n].String()] {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *reader) read(s Setting, value any) {
+	s.Key = find(r.words, s.Path)
+	name := toml.Key(s.Path).String() // quotes what is no bare word, so "a.b" is not a.b
+	fields, isTable := value.(map[string]any)
+	if isTable && (s.Key == aTable || s.Key == nothing && s.list == 0 && len(fields) > 0) {
+		if s.Key == aTable {
+			r.file.Settings = append(r.file.Settings, s)
+		}
+		if s.list > 0 { // else its keys follow; each is reported with its full name
+			r.fields(s, fields)
+		}
+		return
+	}
+	r.done[name] = true
+	switch s.Key {
+	case aTable:
+		r.fail(s, "%s: %v", s, wrongType(value, "a table: ["+name+"] and its keys below it"))
+	case aList:
+		tables, ok := listOfTables(value)
+		if !ok {
+			r.fail(s, "%s: %v", s, wrongType(value, "[["+name+"]] and its keys below it"))
+		}
+		heads := listHeads(r.file.src, name, len(tables))
+		for i, table := range tables {
+			s.Index, s.list = i, len(s.Path)
+			if heads != nil {
+				s.line = heads[i]
+			}
+			r.file.Settings = append(r.file.Settings, s)
+			r.fields(s, table)
+		}
+	case nothing:
+		help := ""
+		if r.unknown != nil {
+			help = r.unknown(s.Path)
+		}
+		if help == "" {
+			help = r.table.hint(s.Path)
+		}
+		r.fail(s, "unknown key %s%s", clip(name), help)
+	default:
+		v, err := r.table[s.Key].Kind.value(value)
+		if err != nil {
+			r.fail(s, "%s: %v", s, err)
+			return
+		}
+		s.Value = v
+		r.file.Settings = append(r.file.Settings, s)
+	}
+}
+
+// fields reads the keys of a table in a list.
+func (r *reader) fields(table Setting, fields map[string]any) {
+	for _, word := range slices.Sorted(maps.Keys(fields)) {
+		if len(r.errs) < maxErrors {
+			s := table
+			s.Path = append(slices.Clone(table.Path), word)
+			r.read(s, fields[word])
+		}
+	}
+}
+
+func (r *reader) fail(s Setting, format string, args ...any) {
+	r.errs = append(r.errs, r.file.Error(s, fmt.Sprintf(format, args...)))
+}
+
+// Error is a mistake at a setting. What says which, in a sentence.
+func (f *File) Error(s Setting, what string) error {
+	return &Error{Path: f.path, Line: f.Line(s), What: what}
+}
+
+// listOfTables is a list of tables in either form that TOML has for it.
+func listOfTables(v any) ([]map[string]any, bool) {
+	switch v := v.(type) {
+	case []map[string]any:
+		return v, true
+	case []any:
+		tables := make([]map[string]any, len(v))
+		for i, e := range v {
+			var ok bool
+			if tables[i], ok = e.(map[string]any); !ok {
+				return nil, false
+			}
+		}
+		return tables, true
+	}
+	return nil, false
+}
+
+// clip quotes a key for a message.
+func clip(name string) string {
+	const most = 80
+	if len(name) > most {
+		return fmt.Sprintf("%.*q...", most, name)
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+func lookup(tree map[string]any, path []string) any {
+	var v any = tree
+	for _, k := range path {
+		switch t := v.(type) {
+		case map[string]any:
+			v = t[k]
+		default:
+			return nil // below an array of tables, whose head was reported
+		}
+	}
+	return v
+}
+
+// errProbe makes the decoder tell where a value stands: it adds the position
+// to the error of an Unmarshaler, and nowhere else does it give one away.
+var errProbe = errors.New("probe")
+
+type probe struct{}
+
+func (*probe) UnmarshalTOML(any) error { return errProbe }
+
+// Line is the line on which a setting stands; 0 when it is not known. In a list
+// of tables it is that of the table's head. It looks through the file, so it is
+// for messages.
+func (f *File) Line(s Setting) int {
+	if s.list > 0 {
+		return s.line
+	}
+	at := f.top
+	for i, k := range s.Path {
+		p, ok := at[k]
+		if !ok {
+			return 0
+		}
+		if i < len(s.Path)-1 {
+			at = nil
+			if err := f.meta.PrimitiveDecode(p, &at); err != nil {
+				return 0
+			}
+			continue
+		}
+		parse, ok := errors.AsType[toml.ParseError](f.meta.PrimitiveDecode(p, &probe{}))
+		if !ok || parse.Position.Line == 0 {
+			return 0
+		}
+		start := min(parse.Position.Start, len(f.src))
+		// A multi-line string is found at its contents, which can begin on the
+		// line after the quotes.
+		before := strings.TrimSuffix(strings.TrimSuffix(f.src[:start], "\n"), "\r")
+		if !strings.HasSuffix(before, `"""`) && !strings.HasSuffix(before, "'''") {
+			before = f.src[:start]
+		}
+		return 1 + strings.Count(before, "\n")
+	}
+	return 0
+}
+
+// listHeads are the lines on which the tables of a list begin, of which the
+// decoder knows only the last. They are not known where the text has not as many
+// heads as there are tables, as when those are written in another form.
+func listHeads(src, name string, tables int) []int {
+	head := regexp.MustCompile(`^\s*\[\[\s*` + regexp.QuoteMeta(name) + `\s*\]\]`)
+	var lines []int
+	n := 0
+	for text := range strings.Lines(src) {
+		n++
+		if head.MatchString(text) {
+			lines = append(lines, n)
+		}
+	}
+	if len(lines) != tables {
+		return nil
+	}
+	return lines
+}
+
+// tooDeep finds a key or a value that is nested deeper than any of ours, before
+// the decoder spends time on it. It follows strings and comments only as far
+// as that needs; what is not TOML is for the decoder to refuse.
+func tooDeep(src string) (line int, what string) {
+	line = 1
+	dots, depth := 0, 0
+	for i := 0; i < len(src); {
+		switch b := src[i]; b {
+		case '\n':
+			line++
+			dots = 0
+		case '#':
+			for i < len(src) && src[i] != '\n' {
+				i++
+			}
+			continue
+		case '"', '\'':
+			end := i + skipString(src[i:])
+			line += strings.Count(src[i:end], "\n")
+			i = end
+			continue
+		case '.':
+			if dots++; dots > maxDots {
+				return line, fmt.Sprintf("more than %d dots on a line; no key is nested so deep", maxDots)
+			}
+		case '[', '{':
+			if depth++; depth > maxDepth {
+				return line, fmt.Sprintf("more than %d brackets within each other; no value is nested so deep", maxDepth)
+			}
+		case ']', '}':
+			depth = max(0, depth-1)
+		}
+		i++
+	}
+	if !utf8.ValidString(src) {
+		bad := strings.IndexFunc(src, func(r rune) bool { return r == utf8.RuneError })
+		return 1 + strings.Count(src[:max(bad, 0)], "\n"), "it is not valid UTF-8"
+	}
+	return 0, ""
+}
+
+// skipString returns the length of the string with which s begins.
+func skipString(s string) int {
+	quote := s[0]
+	triple := strings.Repeat(string(quote), 3)
+	multi := strings.HasPrefix(s, triple)
+	i := 1
+	if multi {
+		i = 3
+	}
+	for i < len(s) {
+		switch {
+		case s[i] == '\\' && quote == '"':
+			i += 2
+		case s[i] == '\n' && !multi:
+			return i // an error for the decoder
+		case multi && strings.HasPrefix(s[i:], triple):
+			i += 3
+			for n := 0; n < 2 && i < len(s) && s[i] == quote; n++ {
+				i++ // up to two quotes can stand before the closing three
+			}
+			return i
+		case s[i] == quote && !multi:
+			return i + 1
+		default:
+			i++
+		}
+	}
+	return len(s)
+}

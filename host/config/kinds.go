@@ -1,0 +1,137 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
+)
+
+// text is a string of at most that many bytes, of one line if line is set.
+func text(most int, line bool) keys.Kind {
+	return keys.Text(fmt.Sprintf("string, at most %d bytes", most), "a string in quotes", func(s string) error {
+		switch {
+		case len(s) > most:
+			return fmt.Errorf("it has %d bytes; at most %d are accepted", len(s), most)
+		case line && strings.ContainsFunc(s, unicode.IsControl):
+			return errors.New("it holds a line break or another control character; write one line")
+		}
+		return nil
+	})
+}
+
+const (
+	acceptedURL   = `an address such as "https://host/v1"`
+	acceptedProxy = `an address such as "http://proxy.example:3128"`
+)
+
+// baseURL is an http or https address, or empty.
+var baseURL = keys.Text("URL, http or https", acceptedURL, func(s string) error {
+	u, err := address(s, acceptedURL)
+	switch {
+	case s == "" || err != nil:
+		return err
+	case u.User != nil:
+		return errors.New("it holds a user name or a password; a key belongs into the environment variable that model.api_key_env names")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return errors.New("it has a query or a fragment; write " + acceptedURL)
+	}
+	return nil
+})
+
+// proxyURL is the address of a proxy, or empty.
+var proxyURL = keys.Text("URL of a proxy, http or https", acceptedProxy, func(s string) error {
+	u, err := address(s, acceptedProxy)
+	switch {
+	case s == "" || err != nil:
+		return err
+	case u.User != nil:
+		return errors.New("it holds a user name or a password, and secrets are never in a file")
+	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return errors.New("it has a path; write " + acceptedProxy)
+	}
+	return nil
+})
+
+// address reads an address that is not empty. The error does not repeat it:
+// people put keys and passwords into addresses.
+func address(s, accepted string) (*url.URL, error) {
+	if s == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || len(s) > 2048 {
+		return nil, errors.New("it is not an http or https URL; write " + accepted)
+	}
+	return u, nil
+}
+
+var variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
+
+// variable is the name of an environment variable.
+var variable = keys.Text("name of an environment variable", `the name of an environment variable, such as "OPENAI_API_KEY"`, func(s string) error {
+	if !variableRE.MatchString(s) {
+		// The value is not repeated: it may be a key.
+		return errors.New(`it is not the name of an environment variable; write a name such as "OPENAI_API_KEY", never the key itself`)
+	}
+	return nil
+})
+
+// rules are those of the network. What a rule means is left to policy; here it
+// only has to be a word.
+func rules(example string) keys.Kind {
+	return keys.List("rules", example, 256, func(s string) error {
+		if s == "" || len(s) > 512 || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == ',' }) {
+			return fmt.Errorf("%.80q: it is no rule; write one such as api.example.com or http://127.0.0.1:8080", s)
+		}
+		return nil
+	})
+}
+
+// paths are names of files.
+var paths = keys.List("paths", `["/etc/company/ca.pem"]`, 64, func(s string) error {
+	if strings.ContainsFunc(s, unicode.IsControl) || !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {
+		return fmt.Errorf(`%.80q: it is not an absolute path; write one, or one that begins with "~/"`, s)
+	}
+	return nil
+})
+
+const readOnlySuffix = ":ro"
+
+// mounts are directories.
+var mounts = keys.List(`"PATH" or "PATH:ro"`, `["/data", "~/notes:ro"]`, 64, func(s string) error {
+	path := parseMount(s).Path
+	switch {
+	case strings.ContainsFunc(path, unicode.IsControl):
+		return fmt.Errorf("%.80q holds a control character", s)
+	case strings.HasSuffix(path, ":rw"):
+		return fmt.Errorf("%.80q: the only suffix is %q; a mount without it can be written to", s, readOnlySuffix)
+	case !filepath.IsAbs(path) && path != "~" && !strings.HasPrefix(path, "~/"):
+		return fmt.Errorf(`%.80q is not an absolute path; write one, or one that begins with "~/"`, s)
+	}
+	return nil
+})
+
+func parseMount(s string) Mount {
+	path, ro := strings.CutSuffix(s, readOnlySuffix)
+	return Mount{Path: path, ReadOnly: ro}
+}
+
+func parseMounts(texts []string) (out []Mount) {
+	for _, s := range texts {
+		out = append(out, parseMount(s))
+	}
+	return out
+}
+
+func mountTexts(mounts []Mount) (out []string) {
+	for _, m := range mounts {
+		out = append(out, m.String())
+	}
+	return out
+}

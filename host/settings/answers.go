@@ -1,0 +1,137 @@
+package settings
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Answer is an "always" that a person answered to a question.
+type Answer struct {
+	Rule    string    `toml:"rule"`              // TOOL or TOOL(CONDITION), maybe " with SECRET,SECRET"
+	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: in any
+	Added   time.Time `toml:"added"`
+	// What the rule was made for; when any of it changes it answers nothing.
+	Module       string `toml:"module"` // "builtin" or "sha256:..."
+	ABI          string `toml:"abi,omitempty"`
+	Description  string `toml:"description_sha256,omitempty"`
+	Schema       string `toml:"schema_sha256,omitempty"`
+	Capabilities string `toml:"capabilities_sha256,omitempty"`
+	Said         Said   `toml:"said"`
+}
+
+// Said is what a tool said of itself when the answer was given, so that a change
+// can be shown.
+type Said struct {
+	Description string `toml:"description"`
+	Schema      string `toml:"schema"`
+	AsksFor     string `toml:"asks_for"`
+}
+
+// ID is a short name for the answer, by which it can be removed. It depends on
+// the rule, the module and the project.
+func (a Answer) ID() string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", a.Rule, a.Module, a.Project))
+	return hex.EncodeToString(sum[:4])
+}
+
+func (d Dirs) answers() kept[Answer] {
+	return kept[Answer]{
+		path: d.AnswersFile(), table: "allow",
+		check: func(a Answer) bool { return a.Rule != "" && a.Module != "" }, needs: "rule and module",
+		head: `# What was answered with "always" or "project" at a prompt. "stockade policy show"
+# lists it; "stockade policy revoke" removes an entry, to be asked again.
+
+`,
+	}
+}
+
+// Answers reads the remembered answers, if nobody else could have written them.
+func (d Dirs) Answers() ([]Answer, error) { return d.answers().load() }
+
+// add keeps an answer, in the place of one to the same.
+func (d Dirs) add(a Answer) error {
+	return d.answers().change(func(answers []Answer) []Answer {
+		return append(slices.DeleteFunc(answers, func(old Answer) bool { return old.Rule == a.Rule && old.Project == a.Project }), a)
+	})
+}
+
+// Revoke removes the answers that have this ID or rule, and returns them.
+func (d Dirs) Revoke(word string) (removed []Answer, err error) {
+	err = d.answers().change(func(answers []Answer) []Answer {
+		left := []Answer{}
+		for _, a := range answers {
+			if a.ID() == word || a.Rule == word {
+				removed = append(removed, a)
+			} else {
+				left = append(left, a)
+			}
+		}
+		if removed == nil {
+			return nil
+		}
+		return left
+	})
+	return removed, err
+}
+
+// unknownDigest is none: an answer that does not say what it was given for is
+// asked for again.
+const unknownDigest = "unknown"
+
+// AllowRule is the rule that the answer makes.
+func (a Answer) AllowRule() (policy.Rule, error) {
+	r, err := policy.ParseRule(a.Rule)
+	if err != nil {
+		return r, err
+	}
+	r.Project, r.Source = a.Project, policy.SourceUser
+	r.Bound = policy.Binding{
+		Module: a.Module, ABI: a.ABI, Capabilities: cmp.Or(a.Capabilities, unknownDigest),
+		Description: cmp.Or(a.Description, unknownDigest), Schema: cmp.Or(a.Schema, unknownDigest),
+		Said: policy.Said(a.Said),
+	}
+	if a.Module == string(tool.OriginBuiltin) {
+		r.Bound.ABI = cmp.Or(a.ABI, unknownDigest)
+	}
+	return r, nil
+}
+
+// Remembered makes rules of the answers that were kept.
+func (d Dirs) Remembered() ([]policy.Rule, error) {
+	answers, err := d.Answers()
+	if err != nil {
+		return nil, err
+	}
+	var rules []policy.Rule
+	for _, a := range answers {
+		r, err := a.AllowRule()
+		if err != nil {
+			return nil, mistake("mend the file, or remove it to be asked again", "%s: %v", d.AnswersFile(), err)
+		}
+		r.Origin = d.AnswersFile() + ": " + a.ID()
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+// Remember keeps an answer "always" or "project". Redact takes secrets out of a
+// text: a rule that holds one is refused.
+func (d Dirs) Remember(r policy.Rule, redact func(string) string) error {
+	if redact(r.String()) != r.String() {
+		return errors.New("the rule holds a secret, which is not written to a file")
+	}
+	return d.add(Answer{
+		Rule: r.String(), Project: r.Project, Added: time.Now().UTC().Truncate(time.Second),
+		Module: r.Bound.Module, ABI: r.Bound.ABI,
+		Description: r.Bound.Description, Schema: r.Bound.Schema, Capabilities: r.Bound.Capabilities,
+		Said: Said(r.Bound.Said),
+	})
+}

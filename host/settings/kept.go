@@ -1,0 +1,125 @@
+package settings
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"github.com/gofrs/flock"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+)
+
+// kept is a file of entries that this program keeps, mode 0600. It is replaced as
+// a whole, so that a crash leaves the old one or the new one.
+type kept[E any] struct {
+	path  string
+	table string // of TOML, which each entry is one of
+	head  string // what the file begins with
+	check func(E) bool
+	needs string // what check asks for, in words
+}
+
+// load reads the entries, if nobody else could have written them; a file that is
+// not there holds none. Anything unknown in it is an error: what it was meant to
+// say must not be guessed.
+func (k kept[E]) load() ([]E, error) {
+	data, err := policyfile.Own(k.path).Bytes()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var entries []E
+	if err == nil {
+		entries, err = k.parse(data)
+	}
+	if err != nil {
+		return nil, mistake("mend the file, or remove it to be asked again", "%v", err)
+	}
+	return entries, nil
+}
+
+func (k kept[E]) parse(data []byte) ([]E, error) {
+	src, err := keys.Source(k.path, data)
+	if err != nil {
+		return nil, err
+	}
+	var tables map[string]toml.Primitive
+	meta, err := toml.Decode(src, &tables)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", k.path, err)
+	}
+	var entries []E
+	unknown := slices.DeleteFunc(slices.Clone(meta.Keys()), func(key toml.Key) bool { return key[0] == k.table })
+	if list, ok := tables[k.table]; ok && len(unknown) == 0 {
+		if err := meta.PrimitiveDecode(list, &entries); err != nil {
+			return nil, fmt.Errorf("%s: %w", k.path, err)
+		}
+		unknown = meta.Undecoded()
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("%s: unknown key %q", k.path, unknown[0])
+	}
+	for i, e := range entries {
+		if !k.check(e) {
+			return nil, fmt.Errorf("%s: entry %d of %s needs %s", k.path, i+1, k.table, k.needs)
+		}
+	}
+	return entries, nil
+}
+
+// lockTimeout is how long a change waits for another one.
+const lockTimeout = 10 * time.Second
+
+// change replaces the entries by those that f makes of them; nil leaves the file
+// as it is. Nobody else, in this process or in others, changes it meanwhile: who
+// reads it to replace it must not bring back what another has taken away. What
+// could not be read back is not written.
+func (k kept[E]) change(f func([]E) []E) error {
+	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	lock := flock.New(k.path+".lock", flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil {
+		return fmt.Errorf("lock %s: %w", k.path, err)
+	}
+	defer func() { _ = lock.Unlock() }()
+	entries, err := k.load()
+	if err != nil {
+		return err
+	}
+	if entries = f(entries); entries == nil {
+		return nil
+	}
+	data := bytes.NewBufferString(k.head)
+	if err := toml.NewEncoder(data).Encode(map[string][]E{k.table: entries}); err != nil {
+		return err
+	}
+	if _, err := k.parse(data.Bytes()); err != nil {
+		return fmt.Errorf("write %s: %w", k.path, err)
+	}
+	return replaceFile(k.path, data.Bytes())
+}
+
+// replaceFile writes a file that only its owner can read.
+func replaceFile(path string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return os.Rename(tmp.Name(), path)
+}

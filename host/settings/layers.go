@@ -1,0 +1,129 @@
+package settings
+
+import (
+	"errors"
+	"io/fs"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// DenyVariable holds rules of the environment that deny, one a line.
+const DenyVariable = "STOCKADE_DENY"
+
+// loadLayers reads what each layer permits. Whatever is wrong with any of them
+// stops the program: a policy that cannot be read must not be a missing one.
+func (s *Settings) loadLayers(o Options) error {
+	admin := o.Administrator
+	if admin == (policyfile.Place{}) {
+		admin = policyfile.Administrator()
+	}
+	s.Layers = s.switches()
+	for _, l := range []struct {
+		place  policyfile.Place
+		source policy.Source
+		hint   string
+	}{
+		{admin, policy.SourceAdmin, "nothing runs until an administrator has mended it"},
+		{policyfile.Own(s.Dirs.policyTOML()), policy.SourceUser, "mend the file, or move it away; `stockade policy check FILE` tells when it is good"},
+		{policyfile.Place{Path: ProjectPolicy(s.Work), Owner: policyfile.Anybody}, policy.SourceProject, "mend the file, or move it away"},
+	} {
+		layer, warnings, err := l.place.Read(l.source)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return mistake(l.hint, "the policy of the %s: %v", l.source, err)
+		}
+		for _, w := range warnings {
+			s.warn("", "%s", w)
+		}
+		s.Layers = append(s.Layers, layer)
+	}
+	var lines []string
+	for line := range strings.Lines(o.Env(DenyVariable)) {
+		if line = strings.Trim(line, "\r\n"); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	for _, l := range []struct {
+		source policy.Source
+		name   string
+		rules  []string
+	}{{policy.SourceEnv, DenyVariable, lines}, {policy.SourceFlag, "--deny", o.Deny}} {
+		layer := policy.Layer{Source: l.source}
+		for _, text := range l.rules {
+			r, err := policy.ParseDenial(text)
+			if err != nil {
+				return mistake("", "%s: %v", l.name, err)
+			}
+			r.Source = l.source
+			if l.source == policy.SourceEnv {
+				r.Origin = l.name
+			}
+			layer.Ceiling.Rules = append(layer.Ceiling.Rules, r)
+		}
+		if len(layer.Ceiling.Rules) > 0 {
+			s.Layers = append(s.Layers, layer)
+		}
+	}
+	s.Ceiling = policy.Meet(s.Layers)
+	if err := s.bindRoute(); err != nil {
+		return err
+	}
+	return s.capSettings()
+}
+
+// switches is the layer of the settings that switch tools off.
+func (s *Settings) switches() []policy.Layer {
+	layer := policy.Layer{Source: policy.SourceSettings}
+	for _, w := range []struct {
+		key string
+		on  bool
+	}{{policy.ExecKey, s.Config.Tools.Exec}, {policy.FilesKey, s.Config.Tools.FS}, {policy.NetworkKey, s.Config.Tools.Web}} {
+		if !w.on {
+			from := policy.From{Source: policy.SourceSettings, Origin: s.Config.Source(w.key)}
+			layer.Ceiling.Off = append(layer.Ceiling.Off, policy.Line{Value: w.key, From: from})
+		}
+	}
+	if layer.Ceiling.Off == nil {
+		return nil
+	}
+	return []policy.Layer{layer}
+}
+
+// bindRoute puts the administrator's proxy, where there is one, in the place of
+// what the user has set.
+func (s *Settings) bindRoute() error {
+	proxy := policy.RouteOf(s.Layers).Proxy
+	if proxy == nil {
+		return nil
+	}
+	for _, b := range []struct{ key, value string }{{"network.proxy", proxy.URL}, {"network.proxy_resolves", strconv.FormatBool(proxy.Resolves)}} {
+		before, from := s.Config.Value(b.key), s.Config.Source(b.key)
+		if err := s.Config.Set(b.key, b.value, proxy.From.String()); err != nil {
+			return err
+		}
+		if from != "default" && s.Config.Value(b.key) != before {
+			s.warn("", "%s = %s (%s) is not used: the %s decides", b.key, before, from, proxy.From)
+		}
+	}
+	return nil
+}
+
+// capSettings lowers what the configuration sets to what the layers permit.
+func (s *Settings) capSettings() error {
+	for key, most := range s.Ceiling.Limits {
+		from := s.Config.Source(key)
+		capped, err := s.Config.Cap(key, most.Value, most.From.String())
+		if err != nil {
+			return err
+		}
+		if capped && strings.HasPrefix(from, "flag ") {
+			s.warn("", "%s is lowered to %s: %s", strings.TrimPrefix(from, "flag "), most, most.From)
+		}
+	}
+	return nil
+}

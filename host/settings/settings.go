@@ -1,0 +1,180 @@
+// Package settings finds, reads and merges what a person, a project and an
+// administrator have set for one run in one workspace.
+//
+// The settings are those of agent.toml: the user's, the workspace's, then the
+// environment, then flags. What a workspace's file asks for beyond what any may
+// set, it gets by a [Trust] in exactly its content. The layers of the policy
+// are those of the administrator, the user, the project, the environment and
+// flags; what all of them permit is the ceiling, and no setting is higher. An
+// [Answer] is an "always" of a person, which is a rule in the next run. All that
+// the program itself keeps is in folders of its own ([Dirs]), which must not be
+// in the workspace by a variable, and which no guest sees.
+//
+//	s, err := settings.Load(ctx, settings.Options{Env: os.Getenv, Work: dir, Ask: ask, Warn: warn})
+//
+// Whatever is wrong with any of it is an [Error]: settings that cannot be read
+// must not be missing ones.
+package settings
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Options say where settings come from. Env and Work are needed.
+type Options struct {
+	Env  func(string) string
+	Work string // the workspace: absolute, without symbolic links
+	// Flags are set over every file and variable; those without a value are not.
+	Flags []Flag
+	Deny  []string // rules of --deny
+	// Ask asks a person whether to trust a workspace's file that wants more than
+	// it may set. Was is the trust in an earlier content, or the zero Trust. Nil:
+	// nobody can be asked, and the file gets nothing.
+	Ask func(ctx context.Context, f *config.File, was Trust) (bool, error)
+	// Warn is told what a person should know, and what to do about it, which can
+	// be empty. Nil: nobody is told.
+	Warn func(text, hint string)
+	// KnownUntrusted: there is no warning of what waits for trust.
+	KnownUntrusted bool
+	// Administrator is where the administrator's policy is. Nothing that a user of
+	// the program can set changes it. The zero Place is the system's.
+	Administrator policyfile.Place
+	// AccountHome is the home directory of the user's account, "" if there is none.
+	// Nil: the system is asked.
+	AccountHome func() string
+}
+
+// Flag is a setting of the command line.
+type Flag struct{ Name, Key, Value string }
+
+// Settings are what holds in a run. Copies share what they hold.
+type Settings struct {
+	Config  config.Config
+	Waiting []config.Warning // what the workspace's file is not trusted to set
+	Layers  []policy.Layer
+	Ceiling policy.Ceiling // of all layers
+	Dirs    Dirs
+	Work    string
+	Warn    func(text, hint string) // as in Options
+}
+
+// Error is a mistake in what is set, or why it must not be believed, and what to
+// do about it.
+type Error struct {
+	What string
+	Hint string // can be empty
+}
+
+func (e *Error) Error() string { return e.What }
+
+func mistake(hint, format string, args ...any) error {
+	return &Error{fmt.Sprintf(format, args...), hint}
+}
+
+// Load reads everything and merges it. Errors of what is set are *Error values;
+// where nothing can be set there is a *NoPlaceError.
+func Load(ctx context.Context, o Options) (*Settings, error) {
+	s := &Settings{Work: o.Work, Warn: o.Warn}
+	var err error
+	if s.Dirs, err = FindDirs(o.Env); err != nil {
+		return nil, err
+	}
+	if err := s.Dirs.outside(o.Work, o.AccountHome); err != nil {
+		return nil, err
+	}
+	// What a user's file may set, a project's may not: who could have written it
+	// matters there.
+	user, err := fileOrNone(s.Dirs.AgentTOML(), func(path string) (*config.File, error) {
+		data, err := policyfile.Own(path).Bytes()
+		if err != nil {
+			return nil, err
+		}
+		return config.Parse(path, config.User, data)
+	})
+	if err != nil {
+		return nil, err
+	}
+	project, err := fileOrNone(ProjectFile(o.Work), func(path string) (*config.File, error) { return config.Load(path, config.Project) })
+	if err != nil {
+		return nil, err
+	}
+	if err := s.merge(ctx, o, user, project); err != nil {
+		return nil, err
+	}
+	if base := o.Env("OPENAI_BASE_URL"); base != "" && s.Config.Source("model.base_url") == "default" {
+		if err := s.Config.Set("model.base_url", base, "environment OPENAI_BASE_URL"); err != nil {
+			return nil, mistake("", "OPENAI_BASE_URL: %v", err)
+		}
+	}
+	for _, f := range o.Flags {
+		if f.Value == "" {
+			continue
+		}
+		if err := s.Config.Set(f.Key, f.Value, "flag "+f.Name); err != nil {
+			return nil, mistake("", "%s %q: %v", f.Name, f.Value, err)
+		}
+	}
+	return s, s.loadLayers(o)
+}
+
+func fileOrNone(path string, read func(string) (*config.File, error)) (*config.File, error) {
+	f, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, mistake("mend the file, or move it away", "%v", err)
+	}
+	return f, nil
+}
+
+// merge lays the files and the environment over each other. A person is asked
+// about a project's file that wants more than it may.
+func (s *Settings) merge(ctx context.Context, o Options, user, project *config.File) error {
+	if len(project.Asks()) > 0 {
+		var err error
+		if _, _, err := config.Merge(user, project, o.Env); err != nil { // before anybody is asked
+			return mistake("", "%v", err)
+		}
+		if project.Trusted, err = s.trusts(ctx, o, project); err != nil {
+			return err
+		}
+	}
+	cfg, warnings, err := config.Merge(user, project, o.Env)
+	if err != nil {
+		return mistake("", "%v", err)
+	}
+	s.Config = cfg
+	for _, w := range warnings {
+		if w.Untrusted {
+			s.Waiting = append(s.Waiting, w)
+		}
+		if !w.Untrusted || !o.KnownUntrusted {
+			s.warn("", "%s", w)
+		}
+	}
+	return nil
+}
+
+func (s *Settings) warn(hint, format string, args ...any) {
+	if s.Warn != nil {
+		s.Warn(fmt.Sprintf(format, args...), hint)
+	}
+}
+
+// ProjectFile is the configuration that comes with a workspace.
+func ProjectFile(work string) string { return filepath.Join(work, "agent.toml") }
+
+// ProjectPolicy is the policy that comes with a workspace.
+func ProjectPolicy(work string) string { return filepath.Join(work, ".stockade", "policy.toml") }
+
+// Masked is what no guest sees.
+func (s *Settings) Masked() []string { return append(s.Dirs.masked(), ProjectPolicy(s.Work)) }
