@@ -19,7 +19,7 @@ var prebuilt = guests.Native
 // second or more for each module, once.
 func (a *app) sandboxOptions() sandbox.Options {
 	return sandbox.Options{
-		CacheDir: a.dirs.compiled(), MemoryBytes: uint64(a.cfg.ToolMemoryTotal),
+		CacheDir: a.Dirs.Compiled(), MemoryBytes: uint64(a.Config.ToolMemoryTotal),
 		Prebuilt: prebuilt, Spawn: jail.RunHelper, Large: a.flags.large,
 		Compiling: func(m *tool.Module) {
 			if !a.flags.quiet {

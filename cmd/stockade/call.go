@@ -59,7 +59,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	if err != nil {
 		return err
 	}
-	call := tool.Call{ID: "call_1", Tool: name, Caller: tool.CallerPerson, Cwd: a.work}
+	call := tool.Call{ID: "call_1", Tool: name, Caller: tool.CallerPerson, Cwd: a.Work}
 	entry, ok := catalog.Find(name)
 	if ok {
 		a.loadAhead(ctx, entry.Module)

@@ -47,7 +47,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 	}
 	t.chat = true
 	if !a.flags.quiet {
-		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.work)
+		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Work)
 	}
 	for {
 		if a.s.inTTY {
@@ -113,7 +113,7 @@ func (t *turns) slash(ctx context.Context, line string) error {
 			return err
 		}
 		t.Tools.SetCatalog(catalog)
-		t.tools = toolset{catalog: catalog, ceiling: t.a.ceiling}
+		t.tools = toolset{catalog: catalog, ceiling: t.a.Ceiling}
 		fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
 	default:
 		return fmt.Errorf("unknown command %s; /help shows the commands, and a space before a line makes it a prompt", name)

@@ -39,18 +39,18 @@ func runConfig(a *app) error {
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "KEY\tVALUE\tFROM")
 	for _, key := range config.Keys() {
-		from := a.cfg.Source(key)
-		for _, wait := range a.waiting {
+		from := a.Config.Source(key)
+		for _, wait := range a.Waiting {
 			if wait.Key == key {
 				from += fmt.Sprintf(" (%s:%d waits for trust)", wait.Path, wait.Line)
 			}
 		}
 		if key == "network.ca_files" {
-			for _, file := range policy.RouteOf(a.layers).CAFiles {
+			for _, file := range policy.RouteOf(a.Layers).CAFiles {
 				from += fmt.Sprintf(" (and %q of %s)", file.Value, file.From)
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", key, terminal.Line(a.cfg.Value(key)), terminal.Line(from))
+		fmt.Fprintf(w, "%s\t%s\t%s\n", key, terminal.Line(a.Config.Value(key)), terminal.Line(from))
 	}
 	return w.Flush()
 }

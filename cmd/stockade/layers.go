@@ -17,7 +17,7 @@ func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
 	if builtin, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
 		known = append(known, builtin)
 	}
-	for _, l := range a.layers {
+	for _, l := range a.Layers {
 		for _, r := range slices.Concat(l.Ceiling.Rules, l.Answers) {
 			doubt := inWords(r.Doubt(policy.TierNone, known...))
 			switch {
@@ -34,6 +34,3 @@ func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
 	}
 	return warned, nil
 }
-
-// ours is the configuration that no guest sees and that is no folder of ours.
-func (a *app) ours() []string { return a.settings().Masked() }

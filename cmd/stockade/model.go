@@ -22,14 +22,14 @@ const providersKey = "OPENAI_API_KEY"
 
 // provider is where the model is, by the configuration.
 func (a *app) provider() (*door.Provider, error) {
-	m := a.cfg.Model
+	m := a.Config.Model
 	key := a.s.env(m.APIKeyEnv)
-	if from, ok := strings.CutPrefix(a.cfg.Source("model.base_url"), "environment "); ok && m.Provider != door.ProviderOffline && key != "" && m.APIKeyEnv != providersKey {
+	if from, ok := strings.CutPrefix(a.Config.Source("model.base_url"), "environment "); ok && m.Provider != door.ProviderOffline && key != "" && m.APIKeyEnv != providersKey {
 		return nil, &exitErr{code: exitUsage,
 			message: fmt.Sprintf("the server is named by %s in the environment, and such a server gets no key but that of %s; model.api_key_env names %s", from, providersKey, m.APIKeyEnv),
-			hint:    fmt.Sprintf("set model.base_url in %s, or unset %s", a.dirs.agentTOML(), from)}
+			hint:    fmt.Sprintf("set model.base_url in %s, or unset %s", a.Dirs.AgentTOML(), from)}
 	}
-	rules, err := a.netRules()
+	rules, err := a.NetRules(a.flags.allowNet)
 	return &door.Provider{
 		Name: m.Provider, Rules: rules, Retry: llm.RetryOptions{Attempts: m.MaxAttempts},
 		Client: openai.Options{APIKey: key, KeyEnv: m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
@@ -53,9 +53,9 @@ func (a *app) modelError(err error) error {
 	case door.FaultProvider:
 		exit.hint = "the providers are: auto, openai, offline"
 	case door.FaultKey:
-		exit.hint = fmt.Sprintf("export %s=..., or try it without a model: --provider offline", a.cfg.Model.APIKeyEnv)
+		exit.hint = fmt.Sprintf("export %s=..., or try it without a model: --provider offline", a.Config.Model.APIKeyEnv)
 	case door.FaultName:
-		exit.hint = "name one with --model, STOCKADE_MODEL_NAME or model.name in " + a.dirs.agentTOML()
+		exit.hint = "name one with --model, STOCKADE_MODEL_NAME or model.name in " + a.Dirs.AgentTOML()
 	case door.FaultAddress:
 		exit.hint = "check model.base_url; `stockade config` shows where it comes from"
 	case door.FaultDenied:

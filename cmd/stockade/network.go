@@ -7,29 +7,23 @@ import (
 
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/policy/network"
 )
-
-// netRules are the user's: network.allow, network.deny and --allow-net.
-func (a *app) netRules() ([]network.Rule, error) {
-	return a.settings().NetRules(a.flags.allowNet)
-}
 
 // egress makes the one way out to the network.
 func (a *app) egress() (*egress.Egress, error) {
-	opts := egress.Options{Proxy: a.cfg.Network.Proxy, ProxyResolves: a.cfg.Network.ProxyResolves, Redact: a.known, Logger: a.logger()}
-	authorities, err := readAuthorities(policy.RouteOf(a.layers))
+	opts := egress.Options{Proxy: a.Config.Network.Proxy, ProxyResolves: a.Config.Network.ProxyResolves, Redact: a.known, Logger: a.logger()}
+	authorities, err := readAuthorities(policy.RouteOf(a.Layers))
 	if err != nil {
 		return nil, err
 	}
 	opts.Authorities = authorities
-	for _, name := range a.cfg.Network.CAFiles {
+	for _, name := range a.Config.Network.CAFiles {
 		if rest, ok := strings.CutPrefix(name, "~/"); ok {
 			name = filepath.Join(a.s.env("HOME"), rest)
 		}
 		pem, err := os.ReadFile(name)
 		if err != nil {
-			return nil, usageError("mend network.ca_files in "+a.cfg.Source("network.ca_files"), "certificate authorities: %v", err)
+			return nil, usageError("mend network.ca_files in "+a.Config.Source("network.ca_files"), "certificate authorities: %v", err)
 		}
 		opts.Authorities = append(opts.Authorities, egress.Authorities{Name: name, PEM: pem})
 	}

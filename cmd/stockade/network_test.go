@@ -19,6 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -26,13 +27,13 @@ import (
 func netApp(t *testing.T, change func(*config.Network)) *app {
 	t.Helper()
 	home := t.TempDir()
-	a := &app{s: &stdio{out: io.Discard, err: io.Discard, env: func(name string) string { return map[string]string{"HOME": home}[name] }}, cfg: config.Default()}
-	dirs, err := findDirs(a.s.env)
+	a := &app{s: &stdio{out: io.Discard, err: io.Discard, env: func(name string) string { return map[string]string{"HOME": home}[name] }}, Settings: settings.Settings{Config: config.Default()}}
+	dirs, err := settings.FindDirs(a.s.env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.dirs = dirs
-	change(&a.cfg.Network)
+	a.Dirs = dirs
+	change(&a.Config.Network)
 	return a
 }
 
@@ -153,10 +154,10 @@ func TestTheConfigurationIsTheNetworkOfTools(t *testing.T) {
 
 // under puts an administrator's list of hosts on top of an app.
 func under(a *app, hosts ...string) *app {
-	a.layers = []policy.Layer{{Source: policy.SourceAdmin, Ceiling: policy.Ceiling{
+	a.Layers = []policy.Layer{{Source: policy.SourceAdmin, Ceiling: policy.Ceiling{
 		Hosts: []policy.List{{Values: hosts, From: policy.From{Source: policy.SourceAdmin, Origin: "policy.toml: network.hosts"}}},
 	}}}
-	a.ceiling = policy.Meet(a.layers)
+	a.Ceiling = policy.Meet(a.Layers)
 	return a
 }
 

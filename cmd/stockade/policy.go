@@ -114,12 +114,12 @@ func runPolicyShow(a *app) error {
 	if _, err := a.checkNames(catalog); err != nil {
 		return err
 	}
-	answers, err := a.dirs.Answers()
+	answers, err := a.Dirs.Answers()
 	if err != nil {
 		return err
 	}
 	out := []shownBound{}
-	for _, l := range a.layers {
+	for _, l := range a.Layers {
 		for _, b := range l.Describe() {
 			out = append(out, shownBound{Bound: b})
 		}
@@ -137,7 +137,7 @@ func runPolicyShow(a *app) error {
 		}
 		out = append(out, s)
 	}
-	if unbound := a.ceiling.Unbound(policy.TierNone); unbound != "" {
+	if unbound := a.Ceiling.Unbound(policy.TierNone); unbound != "" {
 		a.s.note("warning: %s", unbound)
 	}
 	if a.flags.json {
@@ -187,7 +187,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	if err != nil {
 		return err
 	}
-	call := tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.work}
+	call := tool.Call{Tool: entry.Name, Args: data, Caller: tool.Caller(caller), Cwd: a.Work}
 	x := explained(p.Decide(call, entry, policy.Facts{Files: dispatch.NamedFiles(p, call, entry)}).Foreseen().Explain())
 	if a.flags.json {
 		return printJSON(a.s, x)
@@ -238,7 +238,7 @@ func runPolicyCheck(a *app, as, name string) error {
 	for _, w := range warnings {
 		a.s.note("warning: %s", w)
 	}
-	a.layers = []policy.Layer{layer}
+	a.Layers = []policy.Layer{layer}
 	warned := len(warnings)
 	if catalog, err := registry.Builtin(); err == nil { // a build without tools has none to compare with
 		n, err := a.checkNames(catalog)
@@ -266,7 +266,7 @@ func runPolicyCheck(a *app, as, name string) error {
 
 func runPolicyRevoke(a *app, what []string) error {
 	for _, word := range what {
-		removed, err := a.dirs.Revoke(word)
+		removed, err := a.Dirs.Revoke(word)
 		if err != nil {
 			return err
 		}

@@ -116,8 +116,8 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	}
 	lines := terminal.NewLines(a.s.in)
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Provider: provider, Agent: agent.Options{
-		Name: a.cfg.Model.Name, System: door.SystemPrompt(a.work, a.cfg.SystemPrompt),
-		MaxSteps: a.cfg.MaxToolTurns, MaxCallsPerStep: a.cfg.MaxToolCallsPerTurn, RepeatedCalls: a.cfg.RepeatedCalls, HistoryChars: a.cfg.HistoryCharBudget,
+		Name: a.Config.Model.Name, System: door.SystemPrompt(a.Work, a.Config.SystemPrompt),
+		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
 	}})
 	if err != nil {
 		return nil, a.modelError(err)
@@ -125,7 +125,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if s.Provider == door.ProviderOffline && !a.flags.quiet {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 	}
-	t := &turns{Session: s, a: a, lines: lines, tools: toolset{catalog: catalog, ceiling: a.ceiling}}
+	t := &turns{Session: s, a: a, lines: lines, tools: toolset{catalog: catalog, ceiling: a.Ceiling}}
 	if a.flags.json && id == "" {
 		err = writeJSONEvent(a.s, s.Started)
 	}
@@ -174,11 +174,11 @@ func (t *turns) endError(end session.TurnEnded) error {
 		return nil
 	case session.EndLimit:
 		if end.Limit == "repeated_calls" {
-			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", t.a.cfg.RepeatedCalls),
+			return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn was ended: the model made the same calls %d times and came to nothing new", t.a.Config.RepeatedCalls),
 				hint: "say it in another way: " + goOn + "; `stockade session show " + t.Log.ID() + "` shows what was tried"}
 		}
 		hint := "raise it with --max-turns or max_tool_turns, or " + goOn
-		if most, ok := t.a.ceiling.Limits["max_tool_turns"]; ok && int64(t.a.cfg.MaxToolTurns) >= most.Value {
+		if most, ok := t.a.Ceiling.Limits["max_tool_turns"]; ok && int64(t.a.Config.MaxToolTurns) >= most.Value {
 			hint = fmt.Sprintf("no more is permitted: %s; %s", most.From, goOn)
 		}
 		return &exitErr{code: exitLimit, message: fmt.Sprintf("the turn reached its limit of %s with tool calls", plural(end.Steps-1, "step")), hint: hint}

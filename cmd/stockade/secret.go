@@ -91,7 +91,7 @@ func runSecretSet(ctx context.Context, a *app, name string, opts secretOptions) 
 		return usageError("", "--store: %v", err)
 	case opts.passphrase && a.secretsFile(false).Exists():
 		return usageError("without --passphrase it is added to that file, under the key or the passphrase that it has",
-			"there is a file of secrets already: %s", a.dirs.secrets())
+			"there is a file of secrets already: %s", a.Dirs.Secrets())
 	}
 	text, err := a.readSecret(ctx, name)
 	if err != nil {
@@ -141,7 +141,7 @@ func secretError(a *app, err error) error {
 	case errors.Is(err, secret.ErrNotFound):
 		exit.hint = "`stockade secret list` shows the secrets"
 	case errors.Is(err, secret.ErrWrongKey):
-		exit.hint = "nothing was changed; try again, or move " + a.dirs.secrets() + " away and set the secrets anew"
+		exit.hint = "nothing was changed; try again, or move " + a.Dirs.Secrets() + " away and set the secrets anew"
 	case errors.Is(err, secret.ErrDamaged), errors.Is(err, secret.ErrFormat):
 		exit.hint = "nothing was changed; put a copy of it back, or move it away and set the secrets anew"
 	case errors.Is(err, secret.ErrUnavailable):

@@ -153,7 +153,7 @@ func TestNoSecretIsRemembered(t *testing.T) {
 			t.Errorf("%s: %v", command, err)
 		}
 	}
-	if data, err := os.ReadFile(a.dirs.remembered()); err != nil || bytes.Contains(data, []byte(value)) || !bytes.Contains(data, []byte("echo hello")) {
+	if data, err := os.ReadFile(a.Dirs.AnswersFile()); err != nil || bytes.Contains(data, []byte(value)) || !bytes.Contains(data, []byte("echo hello")) {
 		t.Errorf("the file holds %s, %v", data, err)
 	}
 }

@@ -18,14 +18,14 @@ import (
 // is not there yet have a passphrase.
 func (a *app) vault(anew bool) *secret.Vault {
 	if a.secrets == nil {
-		a.secrets = secret.NewVault(secret.NewKeyring(a.dirs.keyringNames()), a.secretsFile(anew), a.known)
+		a.secrets = secret.NewVault(secret.NewKeyring(a.Dirs.KeyringNames()), a.secretsFile(anew), a.known)
 	}
 	return a.secrets
 }
 
 func (a *app) secretsFile(anew bool) *secret.File {
 	return secret.NewFile(secret.FileOptions{
-		Path: a.dirs.secrets(), Key: a.dirs.secretsKey(), Passphrase: a.askPassphrase, NewPassphrase: anew,
+		Path: a.Dirs.Secrets(), Key: a.Dirs.SecretsKey(), Passphrase: a.askPassphrase, NewPassphrase: anew,
 	})
 }
 

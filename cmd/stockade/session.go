@@ -232,7 +232,7 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	}
 	id := sessionArg(args)
 	if id == "last" {
-		id, err = lastConversation(ctx, st, a.work)
+		id, err = lastConversation(ctx, st, a.Work)
 	} else {
 		id, err = st.Resolve(ctx, id)
 	}
@@ -271,7 +271,7 @@ func lastConversation(ctx context.Context, st session.Store, work string) (strin
 // returnTo goes to the workspace in which the session began, unless -C names
 // another: what a session may touch must not depend on where one stands.
 func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
-	began := a.work
+	began := a.Work
 	for e, err := range st.Events(ctx, id, 0) {
 		if err != nil {
 			return err
@@ -283,10 +283,10 @@ func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
 		break
 	}
 	switch {
-	case began == a.work:
+	case began == a.Work:
 		return nil
 	case a.flags.dir != "":
-		a.s.note("warning: the session began in %s and goes on in %s", began, a.work)
+		a.s.note("warning: the session began in %s and goes on in %s", began, a.Work)
 		return nil
 	}
 	work, err := workspace(began)
@@ -294,7 +294,7 @@ func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
 		return usageError("-C names the directory to go on in", "the session began in %s: %v", began, err)
 	}
 	a.s.note("going on in %s, where the session began", work)
-	a.work = work
+	a.Work = work
 	a.shut() // it was opened for another workspace
 	return a.loadConfig(ctx)
 }
@@ -327,7 +327,7 @@ type openCallJSON struct {
 // runAuditVerify opens the log without the store, which would first give open
 // calls a result: it looks at what is there.
 func runAuditVerify(ctx context.Context, a *app, args []string) error {
-	v, err := sqlite.Verify(ctx, a.dirs.sessions(), strings.Join(args, ""))
+	v, err := sqlite.Verify(ctx, a.Dirs.Sessions(), strings.Join(args, ""))
 	what := "log"
 	if v.Session != "" {
 		what = "session " + terminal.Line(v.Session)

@@ -19,7 +19,7 @@ var (
 // person is asked about a workspace's file that wants more than it may.
 func (a *app) loadConfig(ctx context.Context) error {
 	opts := settings.Options{
-		Env: a.s.env, Work: a.work, Deny: a.flags.deny, Warn: a.warn, KnownUntrusted: a.trust == trustLeave,
+		Env: a.s.env, Work: a.Work, Deny: a.flags.deny, Warn: a.warn, KnownUntrusted: a.trust == trustLeave,
 		Flags: []settings.Flag{
 			{Name: "--provider", Key: "model.provider", Value: a.flags.provider},
 			{Name: "--model", Key: "model.name", Value: a.flags.model},
@@ -34,13 +34,8 @@ func (a *app) loadConfig(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.dirs, a.cfg, a.waiting, a.layers, a.ceiling = dirs{s.Dirs}, s.Config, s.Waiting, s.Layers, s.Ceiling
+	a.Settings = *s
 	return nil
-}
-
-// settings are those in force.
-func (a *app) settings() *settings.Settings {
-	return &settings.Settings{Config: a.cfg, Layers: a.layers, Ceiling: a.ceiling, Dirs: a.dirs.Dirs, Work: a.work, Warn: a.warn}
 }
 
 func (a *app) warn(text, hint string) {
@@ -50,8 +45,5 @@ func (a *app) warn(text, hint string) {
 	}
 }
 
-// remembered makes rules of the answers that were kept.
-func (a *app) remembered() ([]policy.Rule, error) { return a.dirs.Remembered() }
-
 // remember keeps an answer "always" or "project".
-func (a *app) remember(r policy.Rule) error { return a.dirs.Remember(r, a.known.Text) }
+func (a *app) remember(r policy.Rule) error { return a.Dirs.Remember(r, a.known.Text) }

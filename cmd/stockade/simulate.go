@@ -59,7 +59,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	for _, past := range calls {
 		c := past.Call
 		if c.Cwd == "" {
-			c.Cwd = a.work
+			c.Cwd = a.Work
 		}
 		s := simulated{Call: c.ID, Turn: c.Turn, Tool: c.Tool}
 		if past.Decision != nil {
@@ -114,7 +114,7 @@ func (a *app) otherRules(files []string) error {
 		return nil
 	}
 	var layers []policy.Layer
-	for _, l := range a.layers {
+	for _, l := range a.Layers {
 		if l.Source != policy.SourceUser {
 			layers = append(layers, l)
 		}
@@ -130,6 +130,6 @@ func (a *app) otherRules(files []string) error {
 		}
 		layers = append(layers, layer)
 	}
-	a.layers, a.ceiling = layers, policy.Meet(layers)
+	a.Layers, a.Ceiling = layers, policy.Meet(layers)
 	return nil
 }

@@ -45,7 +45,7 @@ func TestSoak(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	a := testApp(t)
 	for i := range 20 {
-		if err := os.WriteFile(filepath.Join(a.work, fmt.Sprintf("file%d.txt", i)), []byte(content(i, 0)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(a.Work, fmt.Sprintf("file%d.txt", i)), []byte(content(i, 0)), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +125,7 @@ type soaking struct {
 func (s *soaking) warmUp(ctx context.Context) {
 	d := testSession(s.t, s.a)
 	for _, call := range []tool.Call{{Tool: "ls", Args: json.RawMessage(`{}`)}, {Tool: "bash", Args: json.RawMessage(`{"command":"true"}`)}} {
-		call.ID, call.Caller, call.Cwd = "call_warm_"+call.Tool, tool.CallerPerson, s.a.work
+		call.ID, call.Caller, call.Cwd = "call_warm_"+call.Tool, tool.CallerPerson, s.a.Work
 		if r, err := d.Call(ctx, call); err != nil || r.Err != nil {
 			s.t.Fatalf("%s: %s, %v", call.Tool, r.Envelope(), err)
 		}
@@ -141,7 +141,7 @@ func (s *soaking) calls(ctx context.Context, random *rand.Rand, worker int) {
 			d = testSession(s.t, s.a)
 		}
 		call, fails := s.call(random, worker)
-		call.ID, call.Caller, call.Cwd = fmt.Sprintf("call_%d_%d", worker, i), tool.CallerPerson, s.a.work
+		call.ID, call.Caller, call.Cwd = fmt.Sprintf("call_%d_%d", worker, i), tool.CallerPerson, s.a.Work
 		r, err := d.Call(ctx, call)
 		if err != nil {
 			s.t.Errorf("%s %s: %v", call.Tool, call.Args, err)
@@ -227,10 +227,10 @@ func (s *soaking) usage(temp string) usage {
 	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
 		u.descriptors = len(fds)
 	}
-	for _, dir := range []string{temp, filepath.Join(s.a.dirs.stages())} {
+	for _, dir := range []string{temp, filepath.Join(s.a.Dirs.Stages())} {
 		err := filepath.WalkDir(dir, func(name string, entry os.DirEntry, err error) error {
 			// The directory of this process and its lock stay as long as it lives.
-			if err == nil && name != dir && filepath.Dir(name) != s.a.dirs.stages() {
+			if err == nil && name != dir && filepath.Dir(name) != s.a.Dirs.Stages() {
 				u.files++
 			}
 			return nil // what goes away meanwhile is not there

@@ -47,7 +47,7 @@ func newToolCmd(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				t := toolset{catalog: catalog, ceiling: a.ceiling}
+				t := toolset{catalog: catalog, ceiling: a.Ceiling}
 				for _, name := range catalog.Names() {
 					if inner == "" || inner == name {
 						if err := t.info(cmd.Context(), a, name); err != nil {
@@ -110,7 +110,7 @@ func newToolset(a *app) (toolset, error) {
 		return toolset{}, err
 	}
 	denied, err := a.deniedTools(catalog)
-	return toolset{catalog, a.ceiling, denied}, err
+	return toolset{catalog, a.Ceiling, denied}, err
 }
 
 // on lists the tools that are not switched off.
@@ -149,7 +149,7 @@ func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Source, erro
 	for _, name := range catalog.Names() {
 		e, _ := catalog.Find(name)
 		if p.Hides(e, tool.CallerAgent) {
-			call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: tool.CallerAgent, Cwd: a.work}
+			call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: tool.CallerAgent, Cwd: a.Work}
 			out[e.Name] = p.Decide(call, e, policy.Facts{}).Source()
 		}
 	}

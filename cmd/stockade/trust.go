@@ -147,7 +147,7 @@ place. If either changes, you are asked again. What a project can never set is i
 			"  stockade config trust --sha256 \"$(sha256sum < reviewed.toml | cut -d' ' -f1)\" agent.toml",
 		Args: cobra.MaximumNArgs(1), Annotations: trustLeave.annotation(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := settings.ProjectFile(a.work)
+			name := settings.ProjectFile(a.Work)
 			if len(args) > 0 {
 				name = args[0]
 			}
@@ -184,7 +184,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 	if err != nil {
 		return &exitErr{code: exitUsage, message: err.Error(), hint: "mend the file"}
 	}
-	was, err := a.dirs.Trusted(path)
+	was, err := a.Dirs.Trusted(path)
 	switch {
 	case err != nil:
 		return err
@@ -220,7 +220,7 @@ func runConfigTrust(ctx context.Context, a *app, name, sum string) error {
 
 // keepTrust keeps a yes and says so.
 func (a *app) keepTrust(f *config.File) error {
-	if err := a.dirs.Trust(f); err != nil {
+	if err := a.Dirs.Trust(f); err != nil {
 		return err
 	}
 	a.s.note("trusted: %s, sha256 %s", f.Path, f.SHA256)
@@ -234,7 +234,7 @@ type shownTrust struct {
 }
 
 func runConfigTrusted(a *app) error {
-	trusts, err := a.dirs.Trusts()
+	trusts, err := a.Dirs.Trusts()
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func runConfigRevoke(a *app, names []string) error {
 		if err != nil {
 			return err
 		}
-		found, err := a.dirs.Distrust(path)
+		found, err := a.Dirs.Distrust(path)
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,12 @@ import (
 	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -24,15 +24,9 @@ import (
 type app struct {
 	s     *stdio
 	flags globalFlags
-	cfg   config.Config
-	dirs  dirs
-	work  string // absolute path of the workspace
+	trust trustMode
 
-	trust   trustMode
-	waiting []config.Warning // what the workspace's file is not trusted to set
-
-	layers  []policy.Layer
-	ceiling policy.Ceiling // of all of them
+	settings.Settings // that are in force; before they are read, Work and Dirs alone
 
 	// turn cancels the turn of a chat that is under way: an interrupt ends that
 	// before it ends the program.
@@ -67,10 +61,10 @@ type globalFlags struct {
 
 // open finds the workspace and reads the configuration.
 func (a *app) open(ctx context.Context) (err error) {
-	if a.dirs, err = findDirs(a.s.env); err != nil {
+	if a.Dirs, err = settings.FindDirs(a.s.env); err != nil {
 		return err
 	}
-	if a.work, err = workspace(a.flags.dir); err != nil {
+	if a.Work, err = workspace(a.flags.dir); err != nil {
 		return err
 	}
 	return a.loadConfig(ctx)
@@ -103,7 +97,7 @@ func (a *app) close() {
 func (a *app) door() *door.Door {
 	if a.opened == nil {
 		a.opened = door.New(door.Options{
-			Program: version(), Layers: a.layers, Sandbox: a.sandboxOptions(), Stages: a.dirs.stages(), Sessions: a.dirs.sessions(),
+			Program: version(), Layers: a.Layers, Sandbox: a.sandboxOptions(), Stages: a.Dirs.Stages(), Sessions: a.Dirs.Sessions(),
 			Egress: a.egress, Secrets: a.vault(false), Known: a.known, Note: a.s.note, Logger: a.logger(),
 		})
 	}
@@ -129,7 +123,7 @@ func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Optio
 	if _, err := a.checkNames(catalog); err != nil {
 		return policy.Options{}, err
 	}
-	rules, err := a.remembered()
+	rules, err := a.Dirs.Remembered()
 	if err != nil {
 		return policy.Options{}, err
 	}
@@ -140,22 +134,11 @@ func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Optio
 		}
 		rules = append(rules, r)
 	}
-	limits := policy.Limits{
-		Timeout: a.cfg.ToolTimeout, MemoryBytes: uint64(a.cfg.ToolMemory), OutputBytes: a.cfg.MaxOutputSize,
-		Fuel: uint64(a.cfg.ToolFuel), ToolFuel: uint64(a.cfg.ToolFuelTotal), SessionFuel: uint64(a.cfg.SessionFuel),
-		ExecTimeout: a.cfg.Bash.Timeout, ExecOutputBytes: a.cfg.Bash.MaxOutput,
-		HTTPTimeout: a.cfg.Network.Timeout, HTTPRequests: a.cfg.Network.MaxRequests, HTTPResponseBytes: a.cfg.Network.MaxResponse,
-	}
-	set := map[string]string{}
-	for _, key := range config.LimitKeys() {
-		if from := a.cfg.Source(key); from != "default" {
-			set[key] = from
-		}
-	}
-	hosts, err := a.netRules()
+	limits, set := a.Limits()
+	hosts, err := a.NetRules(a.flags.allowNet)
 	return policy.Options{
-		Mounts: mounts, Masked: a.ours(), Rules: rules, Limits: limits, Set: set, Network: network.New(hosts), ConfirmAll: a.cfg.RequireConfirmation,
-		Project: a.work,
+		Mounts: mounts, Masked: a.Masked(), Rules: rules, Limits: limits, Set: set, Network: network.New(hosts), ConfirmAll: a.Config.RequireConfirmation,
+		Project: a.Work,
 	}, err
 }
 
@@ -189,14 +172,14 @@ func (a *app) flagMounts() ([]policy.Mount, error) {
 // warnMounts says which mounts the ceiling leaves out or narrows.
 func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 	for _, m := range policy.Narrowest(mounts) {
-		switch kept, ok, from := a.ceiling.PermitsMount(m); {
+		switch kept, ok, from := a.Ceiling.PermitsMount(m); {
 		case !ok:
 			a.s.note("warning: tools are not shown %s: %s", m.Host, from)
 			continue
 		case kept != m:
 			a.s.note("warning: tools can only read %s: %s", m.Host, from)
 		}
-		if m.Host == "/" && m.Host != a.work {
+		if m.Host == "/" && m.Host != a.Work {
 			a.s.note("warning: / is mounted; every tool can read all that you can, but for /proc, /sys and /dev")
 			a.s.hint("mount the directories that tools need")
 		}
@@ -206,20 +189,20 @@ func (a *app) warnMounts(mounts []policy.Mount) []policy.Mount {
 
 // workspaceMounts are the workspace and whatever else the user mounts.
 func (a *app) workspaceMounts() ([]policy.Mount, error) {
-	if a.work == a.s.env("HOME") || a.work == "/" {
-		a.s.note("warning: the workspace is %s; every tool can read all of it", a.work)
+	if a.Work == a.s.env("HOME") || a.Work == "/" {
+		a.s.note("warning: the workspace is %s; every tool can read all of it", a.Work)
 		a.s.hint("run stockade in the directory of a project, or name one with -C")
 	}
-	mounts := []policy.Mount{{Host: a.work, Write: true}}
-	for _, m := range a.cfg.Mounts {
+	mounts := []policy.Mount{{Host: a.Work, Write: true}}
+	for _, m := range a.Config.Mounts {
 		if rest, ok := strings.CutPrefix(m.Path, "~"); ok {
 			m.Path = filepath.Join(a.s.env("HOME"), rest)
 		}
 		dir, err := door.Directory(m.Path)
 		if err != nil {
-			return nil, usageError("mend mounts in "+a.cfg.Source("mounts"), "mount %s: %v", m.Path, err)
+			return nil, usageError("mend mounts in "+a.Config.Source("mounts"), "mount %s: %v", m.Path, err)
 		}
-		mounts = append(mounts, policy.Mount{Host: dir, Write: !m.ReadOnly, Named: "mounts in " + a.cfg.Source("mounts")})
+		mounts = append(mounts, policy.Mount{Host: dir, Write: !m.ReadOnly, Named: "mounts in " + a.Config.Source("mounts")})
 	}
 	flagged, err := a.flagMounts()
 	return a.warnMounts(append(mounts, flagged...)), err
@@ -231,9 +214,9 @@ func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []p
 	if err != nil {
 		return nil, err
 	}
-	opts.Workspace, opts.Catalog, opts.Policy, opts.Remember, opts.Approver = a.work, catalog, grants, a.remember, a.approver(lines)
+	opts.Workspace, opts.Catalog, opts.Policy, opts.Remember, opts.Approver = a.Work, catalog, grants, a.remember, a.approver(lines)
 	d := a.door()
-	d.Know(a.s.env(a.cfg.Model.APIKeyEnv)) // also where no model is asked
+	d.Know(a.s.env(a.Config.Model.APIKeyEnv)) // also where no model is asked
 	s, err := d.Open(ctx, opts)
 	a.asked.Store(true)
 	return s, err

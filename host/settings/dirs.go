@@ -180,8 +180,5 @@ func (d Dirs) KeyringNames() string { return filepath.Join(d.Data, "keyring.json
 // Stages is the folder of what waits for a decision.
 func (d Dirs) Stages() string { return filepath.Join(d.State, "stages") }
 
-// Locks is the folder of the locks of sessions, beside what they guard.
-func (d Dirs) Locks() string { return filepath.Join(d.Data, "locks") }
-
 // Compiled is the folder of native code.
 func (d Dirs) Compiled() string { return filepath.Join(d.Cache, "compiled") }

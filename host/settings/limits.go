@@ -1,0 +1,24 @@
+package settings
+
+import (
+	"github.com/stockade-dev/stockade/host/config"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Limits are those of a call and of a session, and where each is set that is.
+func (s *Settings) Limits() (limits policy.Limits, set map[string]string) {
+	c := s.Config
+	limits = policy.Limits{
+		Timeout: c.ToolTimeout, MemoryBytes: uint64(c.ToolMemory), OutputBytes: c.MaxOutputSize,
+		Fuel: uint64(c.ToolFuel), ToolFuel: uint64(c.ToolFuelTotal), SessionFuel: uint64(c.SessionFuel),
+		ExecTimeout: c.Bash.Timeout, ExecOutputBytes: c.Bash.MaxOutput,
+		HTTPTimeout: c.Network.Timeout, HTTPRequests: c.Network.MaxRequests, HTTPResponseBytes: c.Network.MaxResponse,
+	}
+	set = map[string]string{}
+	for _, key := range config.LimitKeys() {
+		if from := c.Source(key); from != "default" {
+			set[key] = from
+		}
+	}
+	return limits, set
+}
