@@ -33,11 +33,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 			report(tool.Progress{Done: done, Total: total, Message: note})
 		}
 	}
-	world := &wasi.Options{Stage: stage}
-	if s.opts.Journal != nil {
-		world.Journal = s.opts.Journal(call)
-	}
-	inst, err := s.open(ctx, c, grant, limits, world)
+	inst, err := s.open(ctx, c, grant, limits, &wasi.Options{Stage: stage})
 	if inst != nil {
 		host.Files = inst.files
 		defer func() {

@@ -45,9 +45,6 @@ type Options struct {
 	// room for that. It is asked by each call that may write. Nil, or "": in
 	// memory, 64 MiB at most for each call.
 	StageDir func() string
-	// Journal returns what is told of everything that reaches a call from
-	// outside and of what it changes. Nil, or one that is nil: nobody is told.
-	Journal func(tool.Call) wasi.Journal
 	// MemoryBytes is what the linear memories of all calls that run at the same
 	// time may have together. 0: DefaultMemoryBytes.
 	MemoryBytes uint64

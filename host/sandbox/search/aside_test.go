@@ -243,7 +243,7 @@ func TestAPanicAsideComesToTheGuest(t *testing.T) {
 	_, _ = begin().Collect()
 }
 
-// What a stage holds, and what a journal is told, is for one goroutine.
+// What a stage holds is for one goroutine.
 func TestAStagedSearchIsMadeAtOnce(t *testing.T) {
 	withPlaces(t, 2)
 	stage, err := wasi.NewStage(nil)

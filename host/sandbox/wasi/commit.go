@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // ErrDropped is the error of a commit after [Stage.Drop].
@@ -113,49 +111,12 @@ func (c *commit) run() error {
 	if err := c.verify(); err != nil {
 		return err
 	}
-	for _, phase := range []func() error{c.prepare, c.announce, c.verify, c.apply, c.recheck} {
+	for _, phase := range []func() error{c.prepare, c.verify, c.apply, c.recheck} {
 		if err := phase(); err != nil {
 			return c.failed(err)
 		}
 	}
 	return c.tidy()
-}
-
-// announce tells the journal.
-func (c *commit) announce() error {
-	if c.s.record == nil {
-		return nil
-	}
-	for _, ch := range c.all {
-		names := []string{ch.path}
-		if ch.kind == tool.Renamed {
-			names = append(names, ch.was.origin.path())
-		}
-		for i, rel := range names {
-			if err := c.ctx.Err(); err != nil {
-				return err
-			}
-			if err := c.begin("record", ch.l.hostPath(rel)); err != nil {
-				return err
-			}
-			var before io.Reader
-			if ch.was != nil && ch.was.origin.info.Mode().IsRegular() && (ch.kind != tool.Renamed || i == 1) {
-				r, err := ch.l.before(ch.was).open()
-				if err != nil {
-					return err
-				}
-				before = r
-			}
-			err := c.s.record.BeforeWrite(join(ch.l.m.guest, rel), before)
-			if r, ok := before.(io.Closer); ok {
-				_ = r.Close()
-			}
-			if err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 func (c *commit) changed(path, how string) error {

@@ -3,11 +3,8 @@
 package wasi
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"os"
 	"slices"
@@ -322,10 +319,9 @@ func (w *world) outside() map[string]string {
 // Until names are exchanged the commit goes no step on, and puts everything
 // back. From then on it goes to its end.
 func TestACommitEndsWithItsContext(t *testing.T) {
-	for op, ends := range map[string]bool{"prepare": true, "record": true, "move aside": false, "put in place": false} {
+	for op, ends := range map[string]bool{"prepare": true, "move aside": false, "put in place": false} {
 		w := newFull(t)
 		g, s := w.openStaged(nil, nil, w.rw("ws"))
-		s.record = &recorder{}
 		everything(g)
 		before := w.settled()
 		ctx, cancel := context.WithCancel(t.Context())
@@ -349,62 +345,5 @@ func TestACommitEndsWithItsContext(t *testing.T) {
 		case !ends && (err != nil || same):
 			t.Errorf("%s: %v, nothing changed: %v", op, err, same)
 		}
-	}
-}
-
-// recorder is a journal that writes down.
-type recorder struct {
-	log []string
-	err error
-}
-
-func (r *recorder) BeforeWrite(path string, before io.Reader) error {
-	var b bytes.Buffer
-	if before != nil {
-		b.ReadFrom(before)
-	}
-	r.log = append(r.log, fmt.Sprintf("write %s %q", path[strings.Index(path, "/ws/")+4:], b.String()))
-	return r.err
-}
-
-func (r *recorder) Read(path string) error {
-	r.log = append(r.log, "read "+path[strings.Index(path, "/ws/")+4:])
-	return nil
-}
-
-func (r *recorder) Clock(_ bool, now uint64) uint64 { return now }
-func (r *recorder) Random([]byte)                   {}
-
-func TestAJournalIsTold(t *testing.T) {
-	w := newWorld(t)
-	s, err := NewStage(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &recorder{err: errors.New("no room for undo")}
-	f, err := NewWith([]policy.Mount{w.rw("ws")}, nil, &Options{Stage: s, Journal: r})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	g := &guestFS{f, w}
-	g.try("ws/d/g.txt", ReadOnly)
-	g.write("ws/new", "x")
-	g.replace("ws/f.txt", "x")
-	g.Rename(g.name("ws/d"), g.name("ws/e"))
-	before := w.settled()
-	if err := s.Commit(t.Context()); !errors.Is(err, r.err) {
-		t.Errorf("commit without a journal: %v", err)
-	}
-	if diff := cmp.Diff(before, w.settled()); diff != "" {
-		t.Error(diff)
-	}
-	r.err, r.log = nil, r.log[:1]
-	if err := s.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(r.log)
-	if diff := cmp.Diff([]string{`read d/g.txt`, `write d ""`, `write e ""`, `write f.txt "inside"`, `write new ""`}, r.log); diff != "" {
-		t.Error(diff)
 	}
 }

@@ -24,8 +24,7 @@ type FS struct {
 	mounts  []*mount            // the longest name first
 	tree    map[string][]string // "/" and each directory above a mount: the names in it that lead to one
 	limits  Limits
-	stage   *Stage  // nil: what is written goes to the host at once
-	record  Journal // nil: nobody is told
+	stage   *Stage // nil: what is written goes to the host at once
 	paths   policy.Paths
 	refused *refusals // shared with views
 	descent *descent  // of a view, and while directories are listed; else nil

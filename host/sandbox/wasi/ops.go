@@ -176,11 +176,6 @@ func (f *FS) newFile(p *place, b body, size int64, flag Flag) (Handle, Errno) {
 			return nil, errno
 		}
 	}
-	if file.reads && f.record != nil {
-		if err := f.record.Read(p.shown); err != nil {
-			return nil, EIO
-		}
-	}
 	if errno := f.keep(b); errno != 0 {
 		return nil, errno
 	}

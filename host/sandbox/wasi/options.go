@@ -17,9 +17,6 @@ type Options struct {
 	Stage *Stage
 	// Paths says which special paths the guest may read all the same.
 	Paths policy.Paths
-	// Journal is told what the guest reads and, if there is a stage, what a
-	// commit changes. Nil: nobody is told.
-	Journal Journal
 }
 
 // NewWith is New with options; nil is the zero value.
@@ -35,7 +32,6 @@ func NewWith(mounts []policy.Mount, masked []string, opts *Options) (*FS, error)
 		tree:    map[string][]string{"/": nil},
 		limits:  limits,
 		stage:   opts.Stage,
-		record:  opts.Journal,
 		paths:   opts.Paths,
 		refused: &refusals{},
 		open:    map[io.Closer]struct{}{},

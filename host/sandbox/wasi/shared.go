@@ -64,9 +64,9 @@ type View struct {
 // of what f may still open: these are taken from f, so that what one of the two
 // can open does not depend on the other. What it costs goes to fuel.
 //
-// There is none if f has a stage or a journal, which serve one goroutine.
+// There is none if f has a stage, which serves one goroutine.
 func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {
-	if f.stage != nil || f.record != nil {
+	if f.stage != nil {
 		return nil, false
 	}
 	f.mu.Lock()

@@ -51,7 +51,6 @@ type Stage struct {
 	inSteps bool                        // of a test: as if exchange were not there
 
 	layers []*layer // fixed when the FS is made
-	record Journal
 
 	over atomic.Bool
 	mu   sync.Mutex        // one of Changes, Commit and Drop at a time
@@ -167,7 +166,6 @@ func (s *Stage) attach(f *FS) error {
 	case s.layers != nil:
 		return errors.New("stage: it is used already")
 	}
-	s.record = f.record
 	s.layers = []*layer{}
 	for i, m := range f.mounts {
 		for _, other := range f.mounts[:i] {

@@ -3,54 +3,13 @@
 package preview1_test
 
 import (
-	"io"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 )
-
-// replay is a journal that decides what a guest is told.
-type replay struct{ clocks []bool }
-
-func (*replay) BeforeWrite(string, io.Reader) error { return nil }
-func (*replay) Read(string) error                   { return nil }
-
-func (r *replay) Clock(realtime bool, now uint64) uint64 {
-	r.clocks = append(r.clocks, realtime)
-	return now + 1
-}
-
-func (*replay) Random(p []byte) {
-	for i := range p {
-		p[i] = 7
-	}
-}
-
-func TestAJournalDecidesWhatAGuestIsTold(t *testing.T) {
-	r := &replay{}
-	g := newGuest(t, &preview1.Options{
-		Wall:      func() time.Time { return time.Unix(5, 0) },
-		Monotonic: func() time.Duration { return 6 * time.Second },
-		Journal:   r,
-	})
-	for id, want := range []uint64{5e9 + 1, 6e9 + 1} {
-		g.must("clock_time_get", id, uint64(0), resultAt)
-		if got := g.u64(resultAt); got != want {
-			t.Errorf("clock %d says %d, want %d", id, got, want)
-		}
-	}
-	if !slices.Equal(r.clocks, []bool{true, false}) {
-		t.Errorf("clocks %v", r.clocks)
-	}
-	g.must("random_get", resultAt, 8)
-	if got := g.u64(resultAt); got != 0x0707070707070707 {
-		t.Errorf("random bytes %x", got)
-	}
-}
 
 // A guest of WASI writes on a stage like anywhere else.
 func TestStagedGuest(t *testing.T) {
