@@ -101,8 +101,8 @@ func (w *world) lines(t *testing.T, q Query) (out []string, f *Found) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if paid := w.units; paid < asideUnits/8 {
-		for name, f2 := range w.aside(t, q) {
+	if paid := w.units; paid < backgroundUnits/8 {
+		for name, f2 := range w.inBackground(t, q) {
 			if !slices.Equal(f.Lines, f2.Lines) || !bytes.Equal(f.Text, f2.Text) || f.Failed != f2.Failed || f.More != f2.More {
 				t.Errorf("when the guest comes %s: %.1000v, want %.1000v", name, f2, f)
 			}

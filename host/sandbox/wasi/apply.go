@@ -172,7 +172,7 @@ func (c *commit) place(l *layer, n, was *node) error {
 		}
 		from = spot{old, n.origin.name}
 		if n.chmod {
-			if err := c.resemble(from, n); err != nil {
+			if err := c.setMode(from, n); err != nil {
 				return err
 			}
 		}
@@ -184,7 +184,7 @@ func (c *commit) place(l *layer, n, was *node) error {
 		return fmt.Errorf("%s was not prepared", path)
 	}
 	if n.chmod && !n.fresh() {
-		if err := c.resemble(from, n); err != nil {
+		if err := c.setMode(from, n); err != nil {
 			return err
 		}
 	}

@@ -17,11 +17,12 @@ func (c *commit) remode(l *layer, n *node) error {
 	if err != nil {
 		return err
 	}
-	return c.resemble(spot{h, n.name}, n)
+	return c.setMode(spot{h, n.name}, n)
 }
 
-// resemble is [place.resemble] for something that is moved.
-func (c *commit) resemble(at spot, n *node) error {
+// setMode gives what has a name the mode of a node and, if it took the place of
+// another file, the owner of that.
+func (c *commit) setMode(at spot, n *node) error {
 	file, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
 		return err

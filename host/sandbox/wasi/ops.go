@@ -419,7 +419,7 @@ func (f *FS) Rename(from, to string) (out Errno) {
 		return b.fault // its directory is missing
 	}
 	if dst != nil && dst.Mode().IsRegular() && src.Mode().IsRegular() {
-		if errno := a.resemble(dst); errno != 0 {
+		if errno := a.takeMode(dst); errno != 0 {
 			return errno
 		}
 	}
@@ -440,10 +440,10 @@ func (p *place) filled() bool {
 	return len(names) > 0
 }
 
-// resemble gives a file the mode of the one whose place it takes, and its owner
+// takeMode gives a file the mode of the one whose place it takes, and its owner
 // where the host may set that: a guest can do neither, and replacing a file as
 // a whole is how it is changed safely.
-func (p *place) resemble(other os.FileInfo) Errno {
+func (p *place) takeMode(other os.FileInfo) Errno {
 	host, errno := p.holdToChange()
 	if errno != 0 {
 		return errno

@@ -37,16 +37,16 @@ func until(t *testing.T, what string, done func() bool) {
 // ended reports whether the goroutine that conducts the search has ended that.
 func (s *Search) ended() bool {
 	select {
-	case <-s.run.aside.handed:
+	case <-s.run.background.handed:
 		return true
 	default:
 		return false
 	}
 }
 
-// aside is what is found if the guest comes at once, when nobody else could do
+// inBackground is what is found if the guest comes at once, when nobody else could do
 // anything, when others have begun, and when they have done everything.
-func (w *world) aside(t *testing.T, q Query) map[string]*Found {
+func (w *world) inBackground(t *testing.T, q Query) map[string]*Found {
 	t.Helper()
 	defer func(before chan struct{}) { places = before }(places)
 	out := map[string]*Found{}
@@ -205,7 +205,7 @@ func TestASearchWaitsForWhoPays(t *testing.T) {
 	}
 }
 
-func TestTheDeadlineEndsASearchAside(t *testing.T) {
+func TestTheDeadlineEndsASearchInTheBackground(t *testing.T) {
 	withPlaces(t, 2)
 	w := hours(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -220,13 +220,13 @@ func TestTheDeadlineEndsASearchAside(t *testing.T) {
 	}
 }
 
-func TestAPanicAsideComesToTheGuest(t *testing.T) {
+func TestAPanicInTheBackgroundComesToTheGuest(t *testing.T) {
 	withPlaces(t, 2)
 	w := newWorld(t, nil, nil, map[string]string{"ws/f": "x\n"})
 	begin := func() *Search {
 		r := newRun(w.FS, &Query{Files: repeat(w.names("f")[0], 100), MaxMatches: 1}, &lines.Pattern{}, w, func() error { return nil }) // not compiled
-		if !r.setAside(w.FS) {
-			t.Fatal("it is not set aside")
+		if !r.toBackground(w.FS) {
+			t.Fatal("it is not in the background")
 		}
 		s := &Search{run: r}
 		until(t, "a panic", s.ended)
@@ -282,7 +282,7 @@ func TestAPlaceIsPassedRoundWhileFilesAreOpened(t *testing.T) {
 	places <- struct{}{}
 	done := s.run.spent.Load()
 	<-places
-	if done > asideUnits/2 {
+	if done > backgroundUnits/2 {
 		t.Errorf("%d were done until somebody else had the place", done)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// asideUnits is how much may be owed for a search before the guest comes for
+// backgroundUnits is how much may be owed for a search before the guest comes for
 // the result, which is when it pays. Then the search waits for it. A guest can
 // have so much done that it cannot pay, once a call.
-const asideUnits = 1 << 28
+const backgroundUnits = 1 << 28
 
 // Search is a search that goes on while its guest does something else. Its
 // methods are called on the goroutine of the guest. Either of them is to be
@@ -29,7 +29,7 @@ func Begin(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Search, error
 	if err != nil {
 		return nil, err
 	}
-	if r.setAside(fs) {
+	if r.toBackground(fs) {
 		return &Search{run: r}, nil
 	}
 	found, err := r.all()
@@ -56,18 +56,18 @@ func (s *Search) Abandon() (owed uint64, err error) {
 	}
 	r := s.run
 	r.end()
-	if r.aside.panic != nil {
-		err = fmt.Errorf("search: %v", r.aside.panic)
+	if r.background.panic != nil {
+		err = fmt.Errorf("search: %v", r.background.panic)
 	}
 	return uint64(max(r.spent.Load()+r.owed.Load(), 0)), err
 }
 
-// aside is a search that is conducted by a goroutine of its own until the guest
-// comes. That one has a place, as all who search have, and opens files through
+// background is what a search has that is conducted by a goroutine of its own
+// until the guest comes. That one has a place, as all who search have, and opens files through
 // a view of the file system. It pays nothing: what it does is noted, and the
 // guest pays when it comes. The guest conducts the rest, because it has a turn,
 // while places are passed round among all searches.
-type aside struct {
+type background struct {
 	view    *wasi.View
 	payer   Payer         // the guest's account
 	awaited chan struct{} // closed when the guest waits
@@ -78,8 +78,8 @@ type aside struct {
 	panic any
 }
 
-// setAside begins to search on another goroutine, or says that it cannot.
-func (r *run) setAside(fs *wasi.FS) bool {
+// toBackground begins to search on another goroutine, or says that it cannot.
+func (r *run) toBackground(fs *wasi.FS) bool {
 	if r.most == 0 {
 		return false
 	}
@@ -87,8 +87,8 @@ func (r *run) setAside(fs *wasi.FS) bool {
 	if !ok {
 		return false
 	}
-	a := &aside{view: view, payer: r.pay, awaited: make(chan struct{}), handed: make(chan struct{})}
-	r.fs, r.aside, r.pay = view, a, later{r}
+	a := &background{view: view, payer: r.pay, awaited: make(chan struct{}), handed: make(chan struct{})}
+	r.fs, r.background, r.pay = view, a, later{r}
 	r.most--
 	r.others()
 	r.workers.Go(func() {
@@ -100,7 +100,7 @@ func (r *run) setAside(fs *wasi.FS) bool {
 
 // conduct searches until the guest waits.
 func (r *run) conduct() {
-	a := r.aside
+	a := r.background
 	defer close(a.handed)
 	a.err = errAwaited
 	select {
@@ -129,11 +129,11 @@ func (r *run) placed() bool {
 // awaited reports whether the guest waits for the result. Until it does it may
 // use up what there was to pay with.
 func (r *run) awaited() bool {
-	if r.aside == nil {
+	if r.background == nil {
 		return true
 	}
 	select {
-	case <-r.aside.awaited:
+	case <-r.background.awaited:
 		return true
 	default:
 		return false
@@ -144,7 +144,7 @@ func (r *run) awaited() bool {
 func (r *run) mayOwe() int64 {
 	left := r.left.Load()
 	if !r.awaited() {
-		left = min(left, asideUnits)
+		left = min(left, backgroundUnits)
 	}
 	return left
 }
@@ -166,7 +166,7 @@ func (r *run) afford() error {
 		}
 		<-places
 		select {
-		case <-r.aside.awaited:
+		case <-r.background.awaited:
 		case <-r.quit:
 		}
 		places <- struct{}{}
@@ -176,7 +176,7 @@ func (r *run) afford() error {
 // collect conducts what is left of the search.
 func (r *run) collect() (*Found, error) {
 	defer r.end()
-	a := r.aside
+	a := r.background
 	r.left.Store(leftOf(a.payer))
 	close(a.awaited)
 	select {
