@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -23,35 +24,35 @@ func (c *commit) remode(l *layer, n *node) error {
 // setMode gives what has a name the mode of a node and, if it took the place of
 // another file, the owner of that.
 func (c *commit) setMode(at spot, n *node) error {
-	file, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|openNonblock, 0)
+	file, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|beneath.Nonblock, 0)
 	if err != nil {
 		return err
 	}
 	fi, err := file.Stat()
-	if err == nil && !sameHostFile(fi, n.origin.info) {
+	if err == nil && !beneath.SameFile(fi, n.origin.info) {
 		err = errAnother
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
 	c.undo = append(c.undo, step{"give its mode back to " + at.String(), func() error {
-		f, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|openNonblock, 0)
+		f, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|beneath.Nonblock, 0)
 		if err != nil {
 			return err
 		}
 		now, err := f.Stat()
 		switch {
 		case err != nil:
-		case !sameHostFile(fi, now):
+		case !beneath.SameFile(fi, now):
 			err = errAnother
 		default:
-			keepOwner(f, fi)
+			beneath.KeepOwner(f, fi)
 			err = f.Chmod(fi.Mode().Perm())
 		}
 		return errors.Join(err, f.Close())
 	}})
 	if n.like != nil {
-		keepOwner(file, n.like)
+		beneath.KeepOwner(file, n.like)
 	}
 	return errors.Join(file.Chmod(n.mode.Perm()), file.Close())
 }
@@ -91,25 +92,22 @@ func (c *commit) setTimes(at spot, n *node) error {
 	}
 	set := func(atim, mtim int64) error {
 		if fi.Mode().Type() == fs.ModeSymlink {
-			if errno := setLinkTimes(at.dir.root, at.name, atim, mtim); errno != 0 {
-				return errors.New(errno.String())
-			}
-			return nil
+			return beneath.SetLinkTimes(at.dir.root, at.name, atim, mtim)
 		}
-		file, err := at.dir.root.OpenFile(at.name, attrAccess|openNonblock, 0)
+		file, err := at.dir.root.OpenFile(at.name, beneath.AttrAccess|beneath.Nonblock, 0)
 		if err != nil {
 			return err
 		}
 		now, err := file.Stat()
-		if err == nil && !sameHostFile(fi, now) {
+		if err == nil && !beneath.SameFile(fi, now) {
 			err = errAnother
 		}
 		if err == nil {
-			err = setTimes(file, atim, mtim)
+			err = beneath.SetTimes(file, atim, mtim)
 		}
 		return errors.Join(err, file.Close())
 	}
-	t, old := n.times, hostStat(fi)
+	t, old := n.times, beneath.StatOf(fi)
 	if err := set(t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim)); err != nil {
 		return err
 	}

@@ -15,12 +15,12 @@ import (
 
 // chain makes directories in each other, with names of so many bytes.
 func (g *guestFS) chain(top string, levels, long int) string {
-	g.w.t.Helper()
+	g.w.T.Helper()
 	for i := range levels {
 		if i > 0 {
 			top += "/" + strings.Repeat("x", long)
 		}
-		wantErrno(g.w.t, "make a directory", g.Mkdir(g.name(top)), 0)
+		wantErrno(g.w.T, "make a directory", g.Mkdir(g.name(top)), 0)
 	}
 	return top
 }
@@ -73,11 +73,11 @@ func TestTheNamesOfChangesAreBounded(t *testing.T) {
 	if changes, err := s.Changes(t.Context()); !errors.Is(err, errTooMuch) {
 		t.Errorf("%d changes, %v", len(changes), err)
 	}
-	before := w.state()
+	before := w.State()
 	if err := s.Commit(t.Context()); !errors.Is(err, errTooMuch) {
 		t.Error(err)
 	}
-	w.unchanged(before)
+	w.Unchanged(before)
 }
 
 func TestAChangeSetIsBounded(t *testing.T) {
@@ -95,8 +95,8 @@ func TestAChangeSetIsBounded(t *testing.T) {
 	} {
 		w := newWorld(t)
 		for i := range 4 {
-			w.file(fmt.Sprintf("ws/large%d", i), "")
-			if err := os.Truncate(w.path(fmt.Sprintf("ws/large%d", i)), maxNewBytes/4+1); err != nil {
+			w.File(fmt.Sprintf("ws/large%d", i), "")
+			if err := os.Truncate(w.Path(fmt.Sprintf("ws/large%d", i)), maxNewBytes/4+1); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -156,10 +156,10 @@ func TestStagesShareABudget(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.dir("ws2")
+			w.Dir("ws2")
 			opts := &StageOptions{Budget: NewBudget(tc.memory, tc.disk), MemoryBytes: 1 << 20}
 			if tc.disk > 0 {
-				opts.Dir, opts.MemoryBytes = w.path("out"), 1
+				opts.Dir, opts.MemoryBytes = w.Path("out"), 1
 			}
 			a, s := w.openStaged(opts, nil, w.rw("ws"))
 			b, other := w.openStaged(opts, nil, w.rw("ws2"))
@@ -201,8 +201,8 @@ func TestWhatCannotBeComparedHasChanged(t *testing.T) {
 	w := newWorld(t)
 	g, s := w.openStaged(nil, nil, w.rw("ws"))
 	g.write("ws/f.txt", "INSIDE")
-	w.file("ws/t", "the host")
-	w.rename("ws/t", "ws/f.txt")
+	w.File("ws/t", "the host")
+	w.Rename("ws/t", "ws/f.txt")
 	if changes, err := s.Changes(t.Context()); !errors.Is(err, policy.ErrChanged) {
 		t.Errorf("%v, %v", changes, err)
 	}

@@ -8,8 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/stockade-dev/stockade/host/policy"
 	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/policy"
 )
 
 // A disk that is full in the middle of a commit is as it was before.
@@ -17,9 +18,9 @@ func TestTheDiskIsFull(t *testing.T) {
 	w := newWorld(t)
 	full := error(unix.ENOSPC)
 	var before func(op, path string) error
-	if err := unix.Mount("stockade", w.path("ws"), "tmpfs", 0, "size=256k"); err == nil {
+	if err := unix.Mount("stockade", w.Path("ws"), "tmpfs", 0, "size=256k"); err == nil {
 		t.Cleanup(func() {
-			if err := unix.Unmount(w.path("ws"), unix.MNT_DETACH); err != nil {
+			if err := unix.Unmount(w.Path("ws"), unix.MNT_DETACH); err != nil {
 				t.Error(err)
 			}
 		})
@@ -32,19 +33,19 @@ func TestTheDiskIsFull(t *testing.T) {
 			return nil
 		}
 	}
-	w.file("ws/f.txt", strings.Repeat("old", 20_000))
-	w.file("ws/gone", "gone")
+	w.File("ws/f.txt", strings.Repeat("old", 20_000))
+	w.File("ws/gone", "gone")
 	g, s := w.openStaged(nil, nil, w.rw("ws"))
 	s.before = before
 	g.write("ws/f.txt", strings.Repeat("new", 20_000))
 	g.write("ws/early", "x")
 	g.write("ws/late", strings.Repeat("x", 200_000))
 	g.Unlink(g.name("ws/gone"))
-	state := w.settled()
+	state := w.Settled()
 	if err := s.Commit(t.Context()); !errors.Is(err, full) {
 		t.Errorf("commit: %v", err)
 	}
-	if diff := cmp.Diff(state, w.settled()); diff != "" {
+	if diff := cmp.Diff(state, w.Settled()); diff != "" {
 		t.Errorf("the host was changed (-before +after):\n%s", diff)
 	}
 	// Without the large file there is room.
@@ -59,9 +60,9 @@ func TestTheDiskIsFull(t *testing.T) {
 // while what was staged in the directory is committed.
 func TestExchangeDuringCommit(t *testing.T) {
 	w := newWorld(t)
-	w.dir("ws/x")
-	w.link("ws/y", "../out")
-	before := w.outside()
+	w.Dir("ws/x")
+	w.Link("ws/y", "../out")
+	before := w.Outside()
 	stop := make(chan struct{})
 	var exchanging sync.WaitGroup
 	exchanging.Go(func() {
@@ -70,7 +71,7 @@ func TestExchangeDuringCommit(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				_ = unix.Renameat2(unix.AT_FDCWD, w.path("ws/x"), unix.AT_FDCWD, w.path("ws/y"), unix.RENAME_EXCHANGE)
+				_ = unix.Renameat2(unix.AT_FDCWD, w.Path("ws/x"), unix.AT_FDCWD, w.Path("ws/y"), unix.RENAME_EXCHANGE)
 			}
 		}
 	})
@@ -104,11 +105,11 @@ func TestExchangeDuringCommit(t *testing.T) {
 	close(stop)
 	exchanging.Wait()
 	t.Logf("%d commits, %d refused", done, refused)
-	if diff := cmp.Diff(before, w.outside()); diff != "" {
+	if diff := cmp.Diff(before, w.Outside()); diff != "" {
 		t.Errorf("outside was changed:\n%s", diff)
 	}
 	for _, dir := range []string{"ws", "ws/x", "ws/y"} {
-		entries, _ := os.ReadDir(w.path(dir))
+		entries, _ := os.ReadDir(w.Path(dir))
 		for _, e := range entries {
 			if strings.HasPrefix(e.Name(), ".stockade-") {
 				t.Errorf("%s/%s is left", dir, e.Name())

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -24,72 +25,72 @@ func TestACommitIsRefused(t *testing.T) {
 		guest func(*guestFS)
 		host  func(*world)
 	}{
-		{"file changed", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { w.file("ws/f.txt", "the host") }},
+		{"file changed", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { w.File("ws/f.txt", "the host") }},
 		{"file replaced by the same", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
-			w.file("ws/t", "inside")
-			w.rename("ws/t", "ws/f.txt")
+			w.File("ws/t", "inside")
+			w.Rename("ws/t", "ws/f.txt")
 		}},
 		{"file changed, with its size and time", func(g *guestFS) { read(g, "ws/f.txt"); g.write("ws/f.txt", "x") }, func(w *world) {
-			fi, _ := os.Stat(w.path("ws/f.txt"))
-			w.file("ws/f.txt", "INSIDE")
-			os.Chtimes(w.path("ws/f.txt"), fi.ModTime(), fi.ModTime())
+			fi, _ := os.Stat(w.Path("ws/f.txt"))
+			w.File("ws/f.txt", "INSIDE")
+			os.Chtimes(w.Path("ws/f.txt"), fi.ModTime(), fi.ModTime())
 		}},
 		{"replaced file changed, with its size and time", func(g *guestFS) { read(g, "ws/f.txt"); g.replace("ws/f.txt", "x") }, func(w *world) {
-			fi, _ := os.Stat(w.path("ws/f.txt"))
-			w.file("ws/f.txt", "INSIDE")
-			os.Chtimes(w.path("ws/f.txt"), fi.ModTime(), fi.ModTime())
+			fi, _ := os.Stat(w.Path("ws/f.txt"))
+			w.File("ws/f.txt", "INSIDE")
+			os.Chtimes(w.Path("ws/f.txt"), fi.ModTime(), fi.ModTime())
 		}},
 		{"file replaced while it is open", func(g *guestFS) {
 			f, _ := g.file("ws/f.txt", ReadWrite)
-			g.w.file("ws/t", "the host")
-			g.w.rename("ws/t", "ws/f.txt")
+			g.w.File("ws/t", "the host")
+			g.w.Rename("ws/t", "ws/f.txt")
 			g.Stat(g.name("ws/f.txt"))
 			f.Write([]byte("x"))
 			f.Close()
 		}, func(*world) {}},
 		{"file changed, with its size and time, that was not read", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
-			fi, _ := os.Stat(w.path("ws/f.txt"))
-			w.file("ws/f.txt", "INSIDE")
-			os.Chtimes(w.path("ws/f.txt"), fi.ModTime(), fi.ModTime())
+			fi, _ := os.Stat(w.Path("ws/f.txt"))
+			w.File("ws/f.txt", "INSIDE")
+			os.Chtimes(w.Path("ws/f.txt"), fi.ModTime(), fi.ModTime())
 		}},
-		{"file gone", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { os.Remove(w.path("ws/f.txt")) }},
+		{"file gone", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { os.Remove(w.Path("ws/f.txt")) }},
 		{"file is a link now", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
-			os.Remove(w.path("ws/f.txt"))
-			w.link("ws/f.txt", "../out/secret")
+			os.Remove(w.Path("ws/f.txt"))
+			w.Link("ws/f.txt", "../out/secret")
 		}},
 		{"replaced file is a link now", func(g *guestFS) { g.replace("ws/f.txt", "x") }, func(w *world) {
-			os.Remove(w.path("ws/f.txt"))
-			w.link("ws/f.txt", "../out/secret")
+			os.Remove(w.Path("ws/f.txt"))
+			w.Link("ws/f.txt", "../out/secret")
 		}},
-		{"file has another name now", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { w.hardLink("out/h", "ws/f.txt") }},
-		{"removed file changed", func(g *guestFS) { g.Unlink(g.name("ws/f.txt")) }, func(w *world) { w.file("ws/f.txt", "the host") }},
+		{"file has another name now", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { w.HardLink("out/h", "ws/f.txt") }},
+		{"removed file changed", func(g *guestFS) { g.Unlink(g.name("ws/f.txt")) }, func(w *world) { w.File("ws/f.txt", "the host") }},
 		{"moved file replaced", func(g *guestFS) { g.Rename(g.name("ws/f.txt"), g.name("ws/x")) }, func(w *world) {
-			w.file("ws/t", "the host")
-			w.rename("ws/t", "ws/f.txt")
+			w.File("ws/t", "the host")
+			w.Rename("ws/t", "ws/f.txt")
 		}},
-		{"new file is there", func(g *guestFS) { g.write("ws/new", "x") }, func(w *world) { w.file("ws/new", "the host") }},
-		{"new file is a link", func(g *guestFS) { g.write("ws/new", "x") }, func(w *world) { w.link("ws/new", "../out/new") }},
-		{"new directory is there", func(g *guestFS) { g.Mkdir(g.name("ws/new")) }, func(w *world) { w.dir("ws/new") }},
-		{"new directory is a link", func(g *guestFS) { g.Mkdir(g.name("ws/new")); g.write("ws/new/x", "x") }, func(w *world) { w.link("ws/new", "../out") }},
+		{"new file is there", func(g *guestFS) { g.write("ws/new", "x") }, func(w *world) { w.File("ws/new", "the host") }},
+		{"new file is a link", func(g *guestFS) { g.write("ws/new", "x") }, func(w *world) { w.Link("ws/new", "../out/new") }},
+		{"new directory is there", func(g *guestFS) { g.Mkdir(g.name("ws/new")) }, func(w *world) { w.Dir("ws/new") }},
+		{"new directory is a link", func(g *guestFS) { g.Mkdir(g.name("ws/new")); g.write("ws/new/x", "x") }, func(w *world) { w.Link("ws/new", "../out") }},
 		{"directory is a link now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) {
-			w.rename("ws/d", "ws/was")
-			w.link("ws/d", "../out")
+			w.Rename("ws/d", "ws/was")
+			w.Link("ws/d", "../out")
 		}},
 		{"directory is a link inside now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) {
-			w.rename("ws/d", "ws/was")
-			w.link("ws/d", "was")
+			w.Rename("ws/d", "ws/was")
+			w.Link("ws/d", "was")
 		}},
-		{"directory is outside now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) { w.rename("ws/d", "out/d") }},
+		{"directory is outside now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) { w.Rename("ws/d", "out/d") }},
 		{"removed directory is not empty", func(g *guestFS) {
 			g.Unlink(g.name("ws/d/other"))
 			g.Unlink(g.name("ws/d/g.txt"))
 			g.Rmdir(g.name("ws/d"))
-		}, func(w *world) { w.file("ws/d/h", "the host") }},
+		}, func(w *world) { w.File("ws/d/h", "the host") }},
 		{"times of a file that was replaced", func(g *guestFS) { g.SetTimes(g.name("ws/f.txt"), true, 1e9, 1e9) }, func(w *world) {
-			w.file("ws/t", "the host")
-			w.rename("ws/t", "ws/f.txt")
+			w.File("ws/t", "the host")
+			w.Rename("ws/t", "ws/f.txt")
 		}},
-		{"masked path came into being", func(g *guestFS) { g.Mkdir(g.name("ws/later")); g.write("ws/later/x", "x") }, func(w *world) { w.file("ws/later/key", canary) }},
+		{"masked path came into being", func(g *guestFS) { g.Mkdir(g.name("ws/later")); g.write("ws/later/x", "x") }, func(w *world) { w.File("ws/later/key", canary) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -98,16 +99,16 @@ func TestACommitIsRefused(t *testing.T) {
 			g.write("ws/d/other", "also new")
 			tc.guest(g)
 			tc.host(w)
-			before := w.state()
+			before := w.State()
 			err := s.Commit(t.Context())
 			if !errors.Is(err, policy.ErrChanged) {
 				t.Errorf("commit: %v", err)
 			}
-			w.unchanged(before)
+			w.Unchanged(before)
 			if err := s.Drop(); err != nil {
 				t.Error(err)
 			}
-			w.unchanged(before)
+			w.Unchanged(before)
 		})
 	}
 }
@@ -120,7 +121,7 @@ func TestACommitOfWhatWasNotListedIsRefused(t *testing.T) {
 	if got := shown(t, w, s); len(got) != 1 {
 		t.Errorf("the changes are %q", got)
 	}
-	w.file("ws/f.txt", "INSIDE")
+	w.File("ws/f.txt", "INSIDE")
 	if err := s.Commit(t.Context()); !errors.Is(err, policy.ErrChanged) {
 		t.Errorf("commit: %v", err)
 	}
@@ -145,8 +146,8 @@ func TestNothingIsWrittenOverWhatWasNotRead(t *testing.T) {
 		g, s := w.openStaged(nil, nil, w.rw("ws"))
 		wantErrno(t, "read", g.try("ws/f.txt", ReadOnly), 0)
 		for _, content := range []string{"the editor", "the editor again"} { // it is not forgotten
-			w.file("ws/t", content)
-			w.rename("ws/t", "ws/f.txt")
+			w.File("ws/t", content)
+			w.Rename("ws/t", "ws/f.txt")
 			if got, errno := g.content("ws/f.txt", ReadOnly); got != content {
 				t.Errorf("%s: read %q, %v", name, got, errno)
 			}
@@ -155,14 +156,14 @@ func TestNothingIsWrittenOverWhatWasNotRead(t *testing.T) {
 		if err := s.Commit(t.Context()); err != nil && !errors.Is(err, policy.ErrChanged) {
 			t.Error(err)
 		}
-		if !slices.Contains(w.contents("ws"), "the editor again") {
+		if !slices.Contains(w.Contents("ws"), "the editor again") {
 			t.Errorf("%s: what the editor wrote is lost", name)
 		}
 	}
 	w := newWorld(t)
 	g, _ := w.openStaged(nil, nil, w.rw("ws"))
 	wantErrno(t, "read", g.try("ws/f.txt", ReadOnly), 0)
-	os.Remove(w.path("ws/f.txt"))
+	os.Remove(w.Path("ws/f.txt"))
 	wantErrno(t, "make what was removed", g.try("ws/f.txt", WriteOnly|Create), EAGAIN)
 	wantErrno(t, "move to it", g.Rename(g.name("ws/d/g.txt"), g.name("ws/f.txt")), EAGAIN)
 	wantErrno(t, "another", g.try("ws/other", WriteOnly|Create), 0)
@@ -193,21 +194,9 @@ func everything(g *guestFS) {
 func newFull(t *testing.T) *world {
 	w := newWorld(t)
 	for _, p := range []string{"r", "m", "gone", "gd/x", "a", "b", "p/deep", "p/q/z", "over", "under", "times"} {
-		w.file("ws/"+p, "content of "+p)
+		w.File("ws/"+p, "content of "+p)
 	}
 	return w
-}
-
-// settled is the state of the world without times that a commit that was
-// undone cannot help to change: those of directories.
-func (w *world) settled() map[string]string {
-	state := w.state()
-	for p, desc := range state {
-		if strings.HasPrefix(desc, "d") {
-			state[p] = strings.Fields(desc)[0]
-		}
-	}
-	return state
 }
 
 // Wherever a commit fails, nothing is changed, and the next one succeeds.
@@ -223,7 +212,7 @@ func failEverywhere(t *testing.T, inSteps bool) {
 		w := newFull(t)
 		g, s := w.openStaged(nil, nil, w.rw("ws"))
 		everything(g)
-		before := w.settled()
+		before := w.Settled()
 		n := 0
 		s.inSteps = inSteps
 		s.before = func(op, path string) error {
@@ -238,7 +227,7 @@ func failEverywhere(t *testing.T, inSteps bool) {
 				t.Fatal(err)
 			}
 			t.Logf("%d steps", n)
-			if want = w.tree(); want["a"] != "file  content of b" || want["q/p/deep"] != "file  changed" || want["under"] != "file  content of over" || want["nd/m"] == "" {
+			if want = w.Tree(); want["a"] != "file  content of b" || want["q/p/deep"] != "file  changed" || want["under"] != "file  content of over" || want["nd/m"] == "" {
 				t.Errorf("the tree after: %v", want)
 			}
 			break
@@ -247,7 +236,7 @@ func failEverywhere(t *testing.T, inSteps bool) {
 		if !errors.Is(err, errTest) || !errors.As(err, &failed) || len(failed.Left) > 0 {
 			t.Fatalf("step %d: %v", fail, err)
 		}
-		if diff := cmp.Diff(before, w.settled()); diff != "" {
+		if diff := cmp.Diff(before, w.Settled()); diff != "" {
 			t.Fatalf("step %d, %s: the host was changed (-before +after):\n%s", fail, failed.Op, diff)
 		}
 		s.before = nil
@@ -255,7 +244,7 @@ func failEverywhere(t *testing.T, inSteps bool) {
 			if err := s.Commit(t.Context()); err != nil {
 				t.Fatalf("commit after %d: %v", fail, err)
 			}
-			for p := range w.tree() {
+			for p := range w.Tree() {
 				if strings.Contains(p, ".stockade-") {
 					t.Errorf("%s is left", p)
 				}
@@ -271,18 +260,18 @@ func TestTheHostInterferesWithACommit(t *testing.T) {
 		name string
 		host func(*world)
 	}{
-		{"directory becomes a link", func(w *world) { os.Rename(w.path("ws/q"), w.path("ws/moved")); os.Symlink("../out", w.path("ws/q")) }},
-		{"parent becomes a link", func(w *world) { os.Rename(w.path("ws/p"), w.path("ws/moved")); os.Symlink("../out", w.path("ws/p")) }},
-		{"directory goes outside", func(w *world) { os.Rename(w.path("ws/p"), w.path("out/p")) }},
-		{"target becomes a link", func(w *world) { os.Remove(w.path("ws/f.txt")); os.Symlink("../out/secret", w.path("ws/f.txt")) }},
-		{"place is taken by a link", func(w *world) { os.Symlink("../out/secret", w.path("ws/new")) }},
-		{"target is changed", func(w *world) { os.WriteFile(w.path("ws/r"), []byte("the host"), 0o666) }},
+		{"directory becomes a link", func(w *world) { os.Rename(w.Path("ws/q"), w.Path("ws/moved")); os.Symlink("../out", w.Path("ws/q")) }},
+		{"parent becomes a link", func(w *world) { os.Rename(w.Path("ws/p"), w.Path("ws/moved")); os.Symlink("../out", w.Path("ws/p")) }},
+		{"directory goes outside", func(w *world) { os.Rename(w.Path("ws/p"), w.Path("out/p")) }},
+		{"target becomes a link", func(w *world) { os.Remove(w.Path("ws/f.txt")); os.Symlink("../out/secret", w.Path("ws/f.txt")) }},
+		{"place is taken by a link", func(w *world) { os.Symlink("../out/secret", w.Path("ws/new")) }},
+		{"target is changed", func(w *world) { os.WriteFile(w.Path("ws/r"), []byte("the host"), 0o666) }},
 	} {
 		for at := 0; ; at++ {
 			w := newFull(t)
 			g, s := w.openStaged(nil, nil, w.rw("ws"))
 			everything(g)
-			outside := w.outside()
+			outside := w.Outside()
 			n := 0
 			s.before = func(string, string) error {
 				if n++; n == at+1 {
@@ -294,26 +283,19 @@ func TestTheHostInterferesWithACommit(t *testing.T) {
 			if n <= at {
 				break
 			}
-			after := w.outside()
+			after := w.Outside()
 			maps.DeleteFunc(after, func(p, _ string) bool { return strings.HasPrefix(p, "out/p") })
 			if diff := cmp.Diff(outside, after); diff != "" {
 				t.Errorf("%s at %d: outside was changed:\n%s", tc.name, at, diff)
 			}
-			if got := w.content("ws/r"); tc.name == "target is changed" && got != "the host" {
+			if got := w.Content("ws/r"); tc.name == "target is changed" && got != "the host" {
 				t.Errorf("what the host wrote at %d is lost: %q", at, got)
 			}
-			if b, _ := os.ReadFile(w.path("out/secret")); string(b) != canary {
+			if b, _ := os.ReadFile(w.Path("out/secret")); string(b) != canary {
 				t.Errorf("%s at %d: the canary is %q", tc.name, at, b)
 			}
 		}
 	}
-}
-
-// outside is what no guest may change.
-func (w *world) outside() map[string]string {
-	state := w.settled()
-	maps.DeleteFunc(state, func(p, _ string) bool { return p != "out" && !strings.HasPrefix(p, "out/") })
-	return state
 }
 
 // Until names are exchanged the commit goes no step on, and puts everything
@@ -323,7 +305,7 @@ func TestACommitEndsWithItsContext(t *testing.T) {
 		w := newFull(t)
 		g, s := w.openStaged(nil, nil, w.rw("ws"))
 		everything(g)
-		before := w.settled()
+		before := w.Settled()
 		ctx, cancel := context.WithCancel(t.Context())
 		steps := 0
 		s.before = func(now, _ string) error {
@@ -336,7 +318,7 @@ func TestACommitEndsWithItsContext(t *testing.T) {
 			return nil
 		}
 		err := s.Commit(ctx)
-		same := cmp.Equal(before, w.settled())
+		same := cmp.Equal(before, w.Settled())
 		switch {
 		case steps == 0:
 			t.Errorf("%s: there is no such step", op)

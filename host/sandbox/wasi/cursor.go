@@ -1,13 +1,17 @@
 package wasi
 
-import "os"
+import (
+	"os"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+)
 
 // cursor is a directory of the host that is open, so that the next one need
 // not be looked for from the top.
 type cursor struct {
 	l    *layer
 	at   *node
-	root root
+	root beneath.Root
 	// strict follows no symbolic link even to where the node was found.
 	strict bool
 }
@@ -16,7 +20,7 @@ func (l *layer) cursor() *cursor { return &cursor{l: l, at: l.top, root: l.root}
 
 func (c *cursor) close() { c.set(c.l.top, c.l.root) }
 
-func (c *cursor) set(n *node, r root) {
+func (c *cursor) set(n *node, r beneath.Root) {
 	if c.root != c.l.root && c.root != r {
 		_ = c.root.Close()
 	}
@@ -36,11 +40,11 @@ func (c *cursor) to(dir *node) Errno {
 	if errno := c.to(dir.origin.dir); errno != 0 {
 		return errno
 	}
-	root, fi, err := openDir(c.root, dir.origin.name)
+	root, fi, err := beneath.OpenDir(c.root, dir.origin.name)
 	if err != nil {
 		return errnoOf(err)
 	}
-	same := sameHostFile(fi, dir.origin.info)
+	same := beneath.SameFile(fi, dir.origin.info)
 	if same && c.strict {
 		link, err := c.root.Lstat(dir.origin.name)
 		same = err == nil && link.IsDir()
@@ -75,7 +79,7 @@ func (c *cursor) child(dir *node, name string) (*node, os.FileInfo, Errno) {
 	}
 	fi, err := c.root.Lstat(name)
 	switch {
-	case err == nil && known && sameHostFile(fi, n.origin.info):
+	case err == nil && known && beneath.SameFile(fi, n.origin.info):
 		if !n.keep {
 			n.origin.info, n.mode = fi, fi.Mode()
 		}
@@ -105,7 +109,7 @@ func (c *cursor) look(n *node) (os.FileInfo, Errno) {
 		return nil, errno
 	}
 	fi, err := c.root.Lstat(n.origin.name)
-	if err != nil || !sameHostFile(fi, n.origin.info) {
+	if err != nil || !beneath.SameFile(fi, n.origin.info) {
 		return n.origin.info, 0
 	}
 	return fi, 0
@@ -121,7 +125,7 @@ func (c *cursor) open(n *node, access int) (*os.File, os.FileInfo, Errno) {
 	if errno := c.to(dir); errno != 0 {
 		return nil, nil, errno
 	}
-	file, err := c.root.OpenFile(name, access|openNonblock, 0)
+	file, err := c.root.OpenFile(name, access|beneath.Nonblock, 0)
 	if err != nil {
 		return nil, nil, errnoOf(err)
 	}
@@ -130,11 +134,11 @@ func (c *cursor) open(n *node, access int) (*os.File, os.FileInfo, Errno) {
 	case err != nil:
 		_ = file.Close()
 		return nil, nil, errnoOf(err)
-	case !sameHostFile(fi, n.origin.info):
+	case !beneath.SameFile(fi, n.origin.info):
 		_ = file.Close()
 		return nil, nil, errReplaced
 	}
-	if err := c.root.admitFile(file, fi); err != nil {
+	if err := c.root.AdmitFile(file, fi); err != nil {
 		_ = file.Close()
 		return nil, nil, errnoOf(err)
 	}
@@ -147,7 +151,7 @@ func (c *cursor) readlink(n *node) (string, Errno) {
 		return "", errno
 	}
 	fi, err := c.root.Lstat(n.origin.name)
-	if err == nil && !sameHostFile(fi, n.origin.info) {
+	if err == nil && !beneath.SameFile(fi, n.origin.info) {
 		return "", errReplaced
 	}
 	if err != nil {

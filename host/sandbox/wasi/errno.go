@@ -119,7 +119,6 @@ const (
 	errOutside  = EPERM
 	errReadOnly = EROFS
 	errKind     = EACCES // not a regular file or directory
-	errLinked   = EACCES // several hard links
 	errNoRoom   = ENOSPC
 	errTooLarge = EFBIG
 	errCrossing = EXDEV

@@ -2,11 +2,12 @@ package wasi
 
 import (
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"os"
 	"slices"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // fill copies the content of a node. Where little of a large file was written,
@@ -20,7 +21,7 @@ func (c *commit) fill(l *layer, n *node, to *os.File) error {
 	defer r.Close()
 	base := r.(*versionReader).base
 	if keep := min(n.data.below, n.data.size); base != nil && keep > 0 {
-		if err := copyStart(c.ctx, to, base, keep); err != nil {
+		if err := beneath.CopyStart(c.ctx, to, base, keep); err != nil {
 			return err
 		}
 	}
@@ -50,41 +51,6 @@ func (c *content) copyBlocks(ctx context.Context, to io.WriterAt) error {
 			return err
 		}
 		done = at + n
-	}
-	return nil
-}
-
-// copyBytes is how much is copied before the context is asked again.
-const copyBytes = 64 << 20
-
-// copyStart copies the first bytes of a file to an empty one.
-func copyStart(ctx context.Context, to, from *os.File, size int64) error {
-	if clone(to, from) {
-		return to.Truncate(size)
-	}
-	for off := int64(0); off < size; {
-		at, end := extent(from, off, size)
-		for off = at; off < end; {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			_, err := from.Seek(off, io.SeekStart)
-			if err == nil {
-				_, err = to.Seek(off, io.SeekStart)
-			}
-			if err != nil {
-				return err
-			}
-			// Package os sees that both are files, and lets the kernel do it.
-			n, err := io.CopyN(to, from, min(end-off, copyBytes))
-			off += n
-			if errors.Is(err, io.EOF) {
-				return nil // the host has truncated it, and the commit will refuse
-			}
-			if err != nil {
-				return err
-			}
-		}
 	}
 	return nil
 }

@@ -9,10 +9,10 @@ import (
 
 // blocks is what a file takes on the disk.
 func (w *world) blocks(p string) int64 {
-	w.t.Helper()
-	fi, err := os.Stat(w.path(p))
+	w.T.Helper()
+	fi, err := os.Stat(w.Path(p))
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return fi.Sys().(*syscall.Stat_t).Blocks * 512
 }
@@ -21,8 +21,8 @@ func (w *world) blocks(p string) int64 {
 func TestACommitKeepsHoles(t *testing.T) {
 	const size, most = 256 << 20, 1 << 20
 	w := newWorld(t)
-	w.file("ws/large", "begins")
-	if err := os.Truncate(w.path("ws/large"), size); err != nil {
+	w.File("ws/large", "begins")
+	if err := os.Truncate(w.Path("ws/large"), size); err != nil {
 		t.Fatal(err)
 	}
 	if w.blocks("ws/large") > most {
@@ -44,14 +44,14 @@ func TestACommitKeepsHoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for p, want := range map[string]int64{"ws/large": size, "ws/new": 900<<20 + 1} {
-		if fi, err := os.Stat(w.path(p)); err != nil || fi.Size() != want {
+		if fi, err := os.Stat(w.Path(p)); err != nil || fi.Size() != want {
 			t.Errorf("%s has %d bytes, %v", p, fi.Size(), err)
 		}
 		if n := w.blocks(p); n > most {
 			t.Errorf("%s takes %d bytes", p, n)
 		}
 	}
-	file, err := os.Open(w.path("ws/large"))
+	file, err := os.Open(w.Path("ws/large"))
 	if err != nil {
 		t.Fatal(err)
 	}

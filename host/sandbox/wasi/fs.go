@@ -12,9 +12,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -43,7 +43,7 @@ type mount struct {
 	guest string
 	write bool
 	dev   uint64 // what the guest is told; the host's number is its own affair
-	root  root
+	root  beneath.Root
 	info  os.FileInfo // of root
 	guard *guard      // nil if nothing is hidden inside
 	// inodesOf is the device on which a file that is listed is the one that has
@@ -124,18 +124,12 @@ func openMount(grant policy.Mount) (*mount, error) {
 	if !fi.IsDir() {
 		return nil, errors.New("not a directory")
 	}
-	root, err := openRoot(grant.Host)
+	root, info, err := beneath.Open(grant.Host)
 	if err != nil {
 		return nil, err
 	}
-	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root}
-	if m.info, err = root.Stat("."); err == nil {
-		err = root.admit(m.info)
-	}
-	if err == nil {
-		m.way, _, err = follow(grant.Host)
-	}
-	if err != nil {
+	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root, info: info}
+	if m.way, _, err = follow(grant.Host); err != nil {
 		_ = root.Close()
 		return nil, err
 	}
@@ -168,9 +162,9 @@ func (f *FS) mask(masked []string) error {
 	// also what is masked and elsewhere.
 	crossed := make([]bool, len(f.mounts))
 	for i, m := range f.mounts {
-		crossed[i] = holdsMountPoint(m.host)
-		if r, ok := m.root.(interface{ tellsInodes() bool }); ok && !crossed[i] && r.tellsInodes() {
-			m.inodesOf = hostStat(m.info).Dev
+		crossed[i] = beneath.HoldsMountPoint(m.host)
+		if !crossed[i] && m.root.TellsInodes() {
+			m.inodesOf = beneath.StatOf(m.info).Dev
 		}
 	}
 	if err := f.hideSystem(crossed); err != nil {
@@ -186,7 +180,7 @@ func (f *FS) mask(masked []string) error {
 		}
 		for i, m := range f.mounts {
 			_, inside := below(guestName(p), m.guest)
-			if inside || end != nil && (sameHostFile(end, m.info) || passes(m.way, end)) {
+			if inside || end != nil && (beneath.SameFile(end, m.info) || passes(m.way, end)) {
 				return fmt.Errorf("mask %s: the mount %s is this or inside it", p, m.host)
 			}
 			if crossed[i] || passes(trails, m.info) {
@@ -291,11 +285,11 @@ func take(counter *atomic.Int64, n, limit int64) Errno {
 
 // place is where a name of the guest leads.
 type place struct {
-	m     *mount // nil for a synthetic directory
-	dir   root   // name is looked up here
-	name  string // one name in a guarded mount; else all of it, with links to follow
-	shown string // the absolute name the guest used
-	slash bool   // must be a directory
+	m     *mount       // nil for a synthetic directory
+	dir   beneath.Root // name is looked up here
+	name  string       // one name in a guarded mount; else all of it, with links to follow
+	shown string       // the absolute name the guest used
+	slash bool         // must be a directory
 
 	// Where the name was walked only:
 	walked bool
@@ -460,7 +454,7 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 			return nil, nil, errKind
 		}
 	}
-	file, err := p.open(access | openNonblock)
+	file, err := p.open(access | beneath.Nonblock)
 	if err != nil {
 		return nil, nil, errnoOf(err)
 	}
@@ -469,12 +463,12 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 		_ = file.Close()
 		return nil, nil, errnoOf(err)
 	}
-	errno := errnoOf(p.dir.admitFile(file, fi))
+	errno := errnoOf(p.dir.AdmitFile(file, fi))
 	switch {
 	case errno != 0:
 	case !fi.Mode().IsRegular() && !fi.IsDir():
 		errno = errKind
-	case p.guarded() && !sameHostFile(fi, p.info):
+	case p.guarded() && !beneath.SameFile(fi, p.info):
 		errno = errReplaced
 	case p.slash && !fi.IsDir():
 		errno = ENOTDIR
@@ -492,10 +486,7 @@ func (p *place) open(flag int) (*os.File, error) {
 	if p.guarded() {
 		return p.dir.OpenFile(p.name, flag, 0)
 	}
-	if dir, ok := p.dir.(straight); ok {
-		return dir.openStraight(p.name, flag)
-	}
-	return nil, syscall.ELOOP
+	return p.dir.OpenStraight(p.name, flag)
 }
 
 // holdToChange opens what is at the place in order to change what is known
@@ -504,25 +495,16 @@ func (p *place) holdToChange() (*os.File, Errno) {
 	if errno := p.writable(); errno != 0 {
 		return nil, errno
 	}
-	file, fi, errno := p.hold(attrAccess)
+	file, fi, errno := p.hold(beneath.AttrAccess)
 	if errno == EISDIR {
 		file, fi, errno = p.hold(os.O_RDONLY)
 	}
 	if errno != 0 {
 		return nil, errno
 	}
-	if errno := single(file, fi); errno != 0 {
+	if err := beneath.OneName(file, fi); err != nil {
 		_ = file.Close()
-		return nil, errno
+		return nil, errnoOf(err)
 	}
 	return file, 0
-}
-
-// single refuses a file that has other names: a change would be visible
-// there, and there may be outside the mount.
-func single(file *os.File, fi os.FileInfo) Errno {
-	if fi.Mode().IsRegular() && links(file, fi) > 1 {
-		return errLinked
-	}
-	return 0
 }

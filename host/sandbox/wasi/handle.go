@@ -4,13 +4,15 @@ import (
 	"errors"
 	"os"
 	"runtime"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // handle is a directory of the host. It stays what it is when it is moved. It
 // has one descriptor, because a commit has one of each directory that it
 // touches until it is over.
 type handle struct {
-	root root // nil if it was closed
+	root beneath.Root // nil if it was closed
 	path string
 	// Of one that was prepared: where, and what it is.
 	up   spot
@@ -37,7 +39,7 @@ func (h *handle) close() {
 
 // reopen opens a directory that was prepared and closed, where it was prepared.
 // done closes it again.
-func (h *handle) reopen() (_ root, done func(), _ error) {
+func (h *handle) reopen() (_ beneath.Root, done func(), _ error) {
 	if h.root != nil {
 		return h.root, func() {}, nil
 	}
@@ -46,11 +48,11 @@ func (h *handle) reopen() (_ root, done func(), _ error) {
 		return nil, nil, err
 	}
 	defer done()
-	r, fi, err := openDir(up, h.up.name)
+	r, fi, err := beneath.OpenDir(up, h.up.name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !sameHostFile(fi, h.info) {
+	if !beneath.SameFile(fi, h.info) {
 		return nil, nil, errors.Join(errAnother, r.Close())
 	}
 	return r, func() { _ = r.Close() }, nil

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // layer is a writable mount whose changes are staged. It is used from the
@@ -14,7 +16,7 @@ import (
 type layer struct {
 	stage *Stage
 	m     *mount
-	root  root // of its own: it outlives the FS
+	root  beneath.Root // of its own: it outlives the FS
 	top   *node
 	inos  uint64
 	away  map[*node]struct{} // what the host has and the guest moved or removed
@@ -76,7 +78,7 @@ func (l *layer) walk(rel, shown string, followLast, slash bool) (p place, steps 
 		}
 		switch {
 		case n.mode.Type() == fs.ModeSymlink && (!last || followLast):
-			if links++; links > l.root.maxLinks() {
+			if links++; links > l.root.MaxLinks() {
 				return place{}, steps, ELOOP
 			}
 			target, errno := cur.readlink(n)
@@ -147,7 +149,7 @@ func (n *node) device() uint64 {
 	for n.origin == nil {
 		n = n.parent
 	}
-	return hostStat(n.origin.info).Dev
+	return beneath.StatOf(n.origin.info).Dev
 }
 
 // move puts a node under another name, where there is nothing.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // node is a file or directory of a staged mount as the guest has it. Nodes are
@@ -83,11 +85,11 @@ func (i nodeInfo) Size() int64 {
 	return 0
 }
 
-// stat is hostStat for a node.
-func (i nodeInfo) stat() Stat {
-	st := Stat{Nlink: 1, Ino: i.n.ino}
+// stat is beneath.StatOf for a node.
+func (i nodeInfo) stat() beneath.Stat {
+	st := beneath.Stat{Nlink: 1, Ino: i.n.ino}
 	if i.live != nil {
-		st = hostStat(i.live)
+		st = beneath.StatOf(i.live)
 	}
 	if t := i.n.times; t != nil {
 		st.Atim, st.Mtim, st.Ctim = t.atim, t.mtim, t.ctim

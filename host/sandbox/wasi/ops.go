@@ -6,6 +6,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 const (
@@ -141,8 +143,8 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 		}
 	}
 	if change {
-		if errno := single(host, fi); errno != 0 {
-			return nil, errno
+		if err := beneath.OneName(host, fi); err != nil {
+			return nil, errnoOf(err)
 		}
 	}
 	// Only now, when it is known what would be lost.
@@ -203,7 +205,7 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return nil, nil, errno
 	}
-	host, err := p.dir.OpenFile(p.name, how|os.O_CREATE|os.O_EXCL|openNonblock, newFileMode)
+	host, err := p.dir.OpenFile(p.name, how|os.O_CREATE|os.O_EXCL|beneath.Nonblock, newFileMode)
 	if err != nil {
 		_ = take(&f.created, -1, f.limits.MaxCreated)
 		return nil, nil, errnoOf(err)
@@ -333,7 +335,7 @@ func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 		return errno
 	}
 	defer host.Close()
-	return errnoOf(setTimes(host, atim, mtim))
+	return errnoOf(beneath.SetTimes(host, atim, mtim))
 }
 
 // setLinkTimes changes the times of a symbolic link itself.
@@ -347,7 +349,7 @@ func (p *place) setLinkTimes(atim, mtim int64) Errno {
 		defer parent.Close()
 		dir, name = parent, path.Base(name)
 	}
-	return setLinkTimes(dir, name, atim, mtim)
+	return errnoOf(beneath.SetLinkTimes(dir, name, atim, mtim))
 }
 
 // Rename moves a file or directory within a mount. An empty directory can be
@@ -401,7 +403,7 @@ func (f *FS) Rename(from, to string) (out Errno) {
 	case dst.IsDir() && a.staged():
 	case dst.IsDir() && b.filled():
 		return ENOTEMPTY
-	case dst.IsDir() && b.dir.replacesEmpty():
+	case dst.IsDir() && b.dir.ReplacesEmpty():
 	case dst.IsDir():
 		if err := b.dir.Remove(b.name); err != nil {
 			return notEmpty(errnoOf(err))
@@ -424,7 +426,7 @@ func (f *FS) Rename(from, to string) (out Errno) {
 		}
 	}
 	if a.guarded() && a.dir != b.dir {
-		return notEmpty(errnoOf(renameBetween(a.dir, a.name, b.dir, b.name)))
+		return notEmpty(errnoOf(beneath.RenameBetween(a.dir, a.name, b.dir, b.name)))
 	}
 	return notEmpty(errnoOf(a.dir.Rename(a.name, b.name)))
 }
@@ -449,7 +451,7 @@ func (p *place) takeMode(other os.FileInfo) Errno {
 		return errno
 	}
 	defer host.Close()
-	keepOwner(host, other)
+	beneath.KeepOwner(host, other)
 	return errnoOf(host.Chmod(other.Mode().Perm()))
 }
 

@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // tempName is what something is called before it has its place and after it
@@ -50,7 +52,7 @@ func (c *commit) build(l *layer, n *node, at spot) error {
 	if err := at.dir.root.Mkdir(at.name, newDirMode); err != nil {
 		return err
 	}
-	root, fi, err := openDir(at.dir.root, at.name)
+	root, fi, err := beneath.OpenDir(at.dir.root, at.name)
 	if err != nil {
 		return errors.Join(err, at.dir.root.Remove(at.name))
 	}
@@ -98,13 +100,13 @@ func (c *commit) buildFile(l *layer, n *node, at spot) (err error) {
 		like = n.origin.info
 	}
 	if like != nil {
-		keepOwner(file, like)
+		beneath.KeepOwner(file, like)
 	}
 	if err := file.Chmod(n.mode.Perm()); err != nil {
 		return err
 	}
 	if t := n.times; t.given() {
-		if err := setTimes(file, t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim)); err != nil {
+		if err := beneath.SetTimes(file, t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim)); err != nil {
 			return err
 		}
 	}

@@ -167,12 +167,6 @@ func (f *FS) eachName(p *place, find func(string) (policy.Special, bool)) Errno 
 	return 0
 }
 
-// straight is a root that can open a file without following any link, which
-// is ELOOP then.
-type straight interface {
-	openStraight(name string, flag int) (*os.File, error)
-}
-
 // walkAgain walks to a place whose name has links, or may have some.
 func (f *FS) walkAgain(p *place, last lastLink) Errno {
 	rel, _ := below(p.m.guest, p.shown)

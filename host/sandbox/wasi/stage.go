@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // StageOptions says where staged content is kept. The zero value of a field is
@@ -170,7 +172,7 @@ func (s *Stage) attach(f *FS) error {
 	for i, m := range f.mounts {
 		for _, other := range f.mounts[:i] {
 			// Each would show the changes of the other too late.
-			if (m.write || other.write) && sameHostFile(m.info, other.info) {
+			if (m.write || other.write) && beneath.SameFile(m.info, other.info) {
 				return fmt.Errorf("stage: %s and %s are one directory", m.host, other.host)
 			}
 		}

@@ -18,29 +18,20 @@ import (
 
 // write makes or overwrites a file as the guest.
 func (g *guestFS) write(p, content string) {
-	g.w.t.Helper()
+	g.w.T.Helper()
 	f, errno := g.file(p, WriteOnly|Create|Truncate)
-	wantErrno(g.w.t, "open "+p, errno, 0)
+	wantErrno(g.w.T, "open "+p, errno, 0)
 	defer f.Close()
 	if n, errno := f.Write([]byte(content)); n != len(content) || errno != 0 {
-		g.w.t.Errorf("write %s: %d, %v", p, n, errno)
+		g.w.T.Errorf("write %s: %d, %v", p, n, errno)
 	}
 }
 
 // replace writes a file as tools do: a temporary one beside it, and a rename.
 func (g *guestFS) replace(p, content string) {
-	g.w.t.Helper()
+	g.w.T.Helper()
 	g.write(p+".tmp", content)
-	wantErrno(g.w.t, "rename", g.Rename(g.name(p+".tmp"), g.name(p)), 0)
-}
-
-func (w *world) content(p string) string {
-	w.t.Helper()
-	b, err := os.ReadFile(w.path(p))
-	if err != nil {
-		w.t.Error(err)
-	}
-	return string(b)
+	wantErrno(g.w.T, "rename", g.Rename(g.name(p+".tmp"), g.name(p)), 0)
 }
 
 // shown is the changes as text.
@@ -52,10 +43,10 @@ func shown(t *testing.T, w *world, s *Stage) []string {
 	}
 	out := []string{}
 	for _, c := range changes {
-		rel, _ := filepath.Rel(w.path("ws"), c.Path)
+		rel, _ := filepath.Rel(w.Path("ws"), c.Path)
 		line := fmt.Sprint(c.Kind, " ", rel)
 		if c.From != "" {
-			from, _ := filepath.Rel(w.path("ws"), c.From)
+			from, _ := filepath.Rel(w.Path("ws"), c.From)
 			line += " from " + from
 		}
 		for _, v := range []*tool.Version{c.Before, c.After} {
@@ -116,27 +107,27 @@ func TestChanges(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
 			g, s := w.openStaged(nil, nil, w.rw("ws"))
-			before := w.state()
+			before := w.State()
 			tc.do(g)
 			if diff := cmp.Diff(tc.want, shown(t, w, s)); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
-			w.unchanged(before)
+			w.Unchanged(before)
 			g.Close()
 			if err := s.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if len(tc.want) == 0 {
-				w.unchanged(before)
+				w.Unchanged(before)
 			}
-			after := w.state()
+			after := w.State()
 			if err := s.Commit(t.Context()); err != nil {
 				t.Errorf("commit again: %v", err)
 			}
 			if err := s.Drop(); err != nil {
 				t.Errorf("drop after commit: %v", err)
 			}
-			w.unchanged(after)
+			w.Unchanged(after)
 		})
 	}
 }
@@ -148,25 +139,25 @@ func TestACommitKeepsTheMode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			if err := os.Chmod(w.path("ws/f.txt"), 0o750); err != nil {
+			if err := os.Chmod(w.Path("ws/f.txt"), 0o750); err != nil {
 				t.Fatal(err)
 			}
 			if os.Getuid() == 0 {
-				if err := os.Chown(w.path("ws/f.txt"), 1234, 1235); err != nil {
+				if err := os.Chown(w.Path("ws/f.txt"), 1234, 1235); err != nil {
 					t.Fatal(err)
 				}
 			}
-			owner := fmt.Sprint(ownerOf(t, w.path("ws/f.txt")))
+			owner := fmt.Sprint(ownerOf(t, w.Path("ws/f.txt")))
 			g, s := w.openStaged(nil, nil, w.rw("ws"))
 			do(g)
 			if err := s.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			fi, err := os.Stat(w.path("ws/f.txt"))
-			if err != nil || fi.Mode() != 0o750 || w.content("ws/f.txt") != "x" {
+			fi, err := os.Stat(w.Path("ws/f.txt"))
+			if err != nil || fi.Mode() != 0o750 || w.Content("ws/f.txt") != "x" {
 				t.Errorf("%v %v", fi.Mode(), err)
 			}
-			if now := fmt.Sprint(ownerOf(t, w.path("ws/f.txt"))); now != owner {
+			if now := fmt.Sprint(ownerOf(t, w.Path("ws/f.txt"))); now != owner {
 				t.Errorf("owner %s, was %s", now, owner)
 			}
 		})
@@ -175,9 +166,9 @@ func TestACommitKeepsTheMode(t *testing.T) {
 
 func TestAStageLeavesNothing(t *testing.T) {
 	w := newWorld(t)
-	w.dir("stage")
-	g, s := w.openStaged(&StageOptions{Dir: w.path("stage"), MemoryBytes: 1}, nil, w.rw("ws"), w.ro("stage"))
-	before := w.state()
+	w.Dir("stage")
+	g, s := w.openStaged(&StageOptions{Dir: w.Path("stage"), MemoryBytes: 1}, nil, w.rw("ws"), w.ro("stage"))
+	before := w.State()
 	g.write("ws/new", strings.Repeat("x", 100_000))
 	fi, err := os.Stat(s.dir)
 	if err != nil || fi.Mode().Perm() != 0o700 {
@@ -202,7 +193,7 @@ func TestAStageLeavesNothing(t *testing.T) {
 	if err := s.Commit(t.Context()); err != ErrDropped {
 		t.Errorf("commit after drop: %v", err)
 	}
-	if left, err := os.ReadDir(w.path("stage")); err != nil || len(left) > 0 {
+	if left, err := os.ReadDir(w.Path("stage")); err != nil || len(left) > 0 {
 		t.Errorf("left %v: %v", left, err)
 	}
 	delete(before, "stage")
@@ -211,7 +202,7 @@ func TestAStageLeavesNothing(t *testing.T) {
 			delete(before, p)
 		}
 	}
-	after := w.state()
+	after := w.State()
 	delete(after, "stage")
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Error(diff)
@@ -222,8 +213,8 @@ func TestAStageLeavesNothing(t *testing.T) {
 func TestALargeFileIsNotCopied(t *testing.T) {
 	const size = 1 << 30
 	w := newWorld(t)
-	w.file("ws/large", "")
-	if err := os.Truncate(w.path("ws/large"), size); err != nil {
+	w.File("ws/large", "")
+	if err := os.Truncate(w.Path("ws/large"), size); err != nil {
 		t.Fatal(err)
 	}
 	g, s := w.openStaged(nil, nil, w.rw("ws"))
@@ -253,7 +244,7 @@ func TestALargeFileIsNotCopied(t *testing.T) {
 func TestAStagedDirectoryIsReadWhileItChanges(t *testing.T) {
 	w := newWorld(t)
 	for i := range 100 {
-		w.file(fmt.Sprintf("ws/many/%03d", i), "x")
+		w.File(fmt.Sprintf("ws/many/%03d", i), "x")
 	}
 	g, _ := w.openStaged(nil, nil, w.rw("ws"))
 	g.write("ws/many/new", "x")
@@ -312,9 +303,9 @@ func TestAModeStaysWithItsName(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.file("ws/run", "program")
+			w.File("ws/run", "program")
 			for p, mode := range map[string]os.FileMode{"ws/run": 0o755, "ws/f.txt": 0o640} {
-				if err := os.Chmod(w.path(p), mode); err != nil {
+				if err := os.Chmod(w.Path(p), mode); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -325,7 +316,7 @@ func TestAModeStaysWithItsName(t *testing.T) {
 				t.Fatal(err)
 			}
 			for p, want := range tc.want {
-				if fi, err := os.Stat(w.path(p)); err != nil || fi.Mode() != want {
+				if fi, err := os.Stat(w.Path(p)); err != nil || fi.Mode() != want {
 					t.Errorf("%s: %v, %v", p, fi.Mode(), err)
 				}
 			}
@@ -344,8 +335,8 @@ func TestTheSameContentWithAnotherModeIsAChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.file("ws/run", "same")
-			if err := os.Chmod(w.path("ws/run"), 0o700); err != nil {
+			w.File("ws/run", "same")
+			if err := os.Chmod(w.Path("ws/run"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			g, s := w.openStaged(nil, nil, w.rw("ws"))
@@ -357,8 +348,8 @@ func TestTheSameContentWithAnotherModeIsAChange(t *testing.T) {
 			if err := s.Commit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			fi, err := os.Stat(w.path("ws/run"))
-			if err != nil || fi.Mode().Perm() == 0o700 || w.content("ws/run") != "same" {
+			fi, err := os.Stat(w.Path("ws/run"))
+			if err != nil || fi.Mode().Perm() == 0o700 || w.Content("ws/run") != "same" {
 				t.Errorf("mode %v, %v", fi.Mode(), err)
 			}
 		})

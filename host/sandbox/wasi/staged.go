@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // openStaged opens a file or directory of a staged mount. The caller has
@@ -114,8 +116,8 @@ func (c *cursor) openFile(n *node, flag Flag, change bool) (*os.File, os.FileInf
 	if errno != 0 || !change {
 		return file, fi, errno
 	}
-	if errno = single(file, fi); errno == 0 && (flag&accessMask != ReadOnly || flag&Truncate != 0) {
-		errno = errnoOf(mayWrite(c.root, n.origin.name))
+	if errno = errnoOf(beneath.OneName(file, fi)); errno == 0 && (flag&accessMask != ReadOnly || flag&Truncate != 0) {
+		errno = errnoOf(beneath.MayWrite(c.root, n.origin.name))
 	}
 	if errno != 0 {
 		_ = file.Close()
@@ -164,7 +166,7 @@ func (p *place) singleStaged() Errno {
 		return errno
 	}
 	defer file.Close()
-	return single(file, fi)
+	return errnoOf(beneath.OneName(file, fi))
 }
 
 // sameFile is [os.SameFile], for nodes too.
@@ -172,9 +174,9 @@ func sameFile(a, b os.FileInfo) bool {
 	x, ok := a.(nodeInfo)
 	y, also := b.(nodeInfo)
 	if !ok || !also {
-		return sameHostFile(a, b)
+		return beneath.SameFile(a, b)
 	}
-	return x.n == y.n || x.n.origin != nil && y.n.origin != nil && sameHostFile(x.n.origin.info, y.n.origin.info)
+	return x.n == y.n || x.n.origin != nil && y.n.origin != nil && beneath.SameFile(x.n.origin.info, y.n.origin.info)
 }
 
 // rename is the end of [FS.Rename].

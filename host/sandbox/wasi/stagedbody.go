@@ -3,6 +3,8 @@ package wasi
 import (
 	"os"
 	"sync/atomic"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // stagedBody is an open file of a staged mount.
@@ -76,8 +78,8 @@ func (b *stagedBody) setAppend(bool) error { return nil }
 func (b *stagedBody) setTimes(fi os.FileInfo, atim, mtim int64) Errno {
 	i := fi.(nodeInfo)
 	if b.base != nil {
-		if errno := single(b.base, i.live); errno != 0 {
-			return errno
+		if err := beneath.OneName(b.base, i.live); err != nil {
+			return errnoOf(err)
 		}
 	}
 	i.n.setTimes(i.live, atim, mtim)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // loss is what is to be removed: where it is, and what it was.
@@ -49,7 +51,7 @@ func (c *commit) tidy() error {
 	for n, h := range c.dirs {
 		if t := n.times; !n.gone && t.given() {
 			note("the times of "+h.path, h.with(func(dir *os.File) error {
-				return setTimes(dir, t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim))
+				return beneath.SetTimes(dir, t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim))
 			}))
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // step is something that can be put back.
@@ -59,6 +61,12 @@ func (m mark) is(fi os.FileInfo) error {
 	}
 	return nil
 }
+
+func renameNew(from, to spot) error {
+	return beneath.RenameNew(from.dir.root, from.name, to.dir.root, to.name)
+}
+
+func exchange(a, b spot) error { return beneath.Exchange(a.dir.root, a.name, b.dir.root, b.name) }
 
 // rename gives something another name that nothing has, and can put it back.
 // The name that it has is one that others know, or that it has only here.

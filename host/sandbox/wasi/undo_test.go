@@ -16,27 +16,12 @@ import (
 
 // temps are the names in a directory that a commit has made up.
 func (w *world) temps(dir string) []string {
-	w.t.Helper()
-	names, err := filepath.Glob(w.path(dir + "/.stockade-*.tmp"))
+	w.T.Helper()
+	names, err := filepath.Glob(w.Path(dir + "/.stockade-*.tmp"))
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
 	return names
-}
-
-// contents are the contents of the files in a directory, whatever their names.
-func (w *world) contents(dir string) (out []string) {
-	w.t.Helper()
-	entries, err := os.ReadDir(w.path(dir))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, e := range entries {
-		if e.Type().IsRegular() {
-			out = append(out, w.content(dir+"/"+e.Name()))
-		}
-	}
-	return out
 }
 
 // What others do to a file after a commit has put it there, and before the
@@ -48,28 +33,28 @@ func TestUndoLeavesWhatOthersHaveDone(t *testing.T) {
 		keep []string // contents that must be there, whatever their names
 	}{
 		"saved by rename": {func(w *world) {
-			w.file("ws/t", "the editor")
-			w.rename("ws/t", "ws/f.txt")
+			w.File("ws/t", "the editor")
+			w.Rename("ws/t", "ws/f.txt")
 		}, []string{"inside", "the editor"}},
-		"saved in place":       {func(w *world) { w.file("ws/f.txt", "the editor") }, []string{"inside", "the editor"}},
-		"moved away":           {func(w *world) { w.rename("ws/f.txt", "ws/away") }, []string{"inside"}},
-		"removed":              {func(w *world) { os.Remove(w.path("ws/f.txt")) }, []string{"inside"}},
-		"a new one is saved":   {func(w *world) { w.file("ws/t", "the editor"); w.rename("ws/t", "ws/a") }, []string{"the editor"}},
-		"a new one in place":   {func(w *world) { w.file("ws/a", "the editor") }, []string{"the editor"}},
-		"a moved one is saved": {func(w *world) { w.file("ws/t", "the editor"); w.rename("ws/t", "ws/d1/m") }, []string{"the editor"}},
+		"saved in place":       {func(w *world) { w.File("ws/f.txt", "the editor") }, []string{"inside", "the editor"}},
+		"moved away":           {func(w *world) { w.Rename("ws/f.txt", "ws/away") }, []string{"inside"}},
+		"removed":              {func(w *world) { os.Remove(w.Path("ws/f.txt")) }, []string{"inside"}},
+		"a new one is saved":   {func(w *world) { w.File("ws/t", "the editor"); w.Rename("ws/t", "ws/a") }, []string{"the editor"}},
+		"a new one in place":   {func(w *world) { w.File("ws/a", "the editor") }, []string{"the editor"}},
+		"a moved one is saved": {func(w *world) { w.File("ws/t", "the editor"); w.Rename("ws/t", "ws/d1/m") }, []string{"the editor"}},
 		"nobody does anything": {func(*world) {}, nil},
 	} {
 		for _, inSteps := range []bool{false, true} {
 			w := newWorld(t)
-			w.file("ws/m", "moved")
-			w.dir("ws/d1")
+			w.File("ws/m", "moved")
+			w.Dir("ws/d1")
 			g, s := w.openStaged(nil, nil, w.rw("ws"))
 			s.inSteps = inSteps
 			g.write("ws/a", "new")
 			g.write("ws/f.txt", "written")
 			g.Rename(g.name("ws/m"), g.name("ws/d1/m"))
 			g.write("ws/d1/z", "last")
-			before := w.content("ws/f.txt")
+			before := w.Content("ws/f.txt")
 			s.before = func(op, path string) error {
 				if op == "put in place" && strings.HasSuffix(path, "d1/z") {
 					tc.host(w)
@@ -82,7 +67,7 @@ func TestUndoLeavesWhatOthersHaveDone(t *testing.T) {
 			if !errors.Is(err, errTest) || !errors.As(err, &failed) {
 				t.Fatalf("%s: %v", name, err)
 			}
-			have := append(w.contents("ws"), w.contents("ws/d1")...)
+			have := append(w.Contents("ws"), w.Contents("ws/d1")...)
 			for _, want := range append(tc.keep, "moved") {
 				if !slices.Contains(have, want) && !(want == "moved" && strings.HasPrefix(name, "a moved")) {
 					t.Errorf("%s: %q is lost, of %q; %v", name, want, have, err)
@@ -96,7 +81,7 @@ func TestUndoLeavesWhatOthersHaveDone(t *testing.T) {
 			if len(tc.keep) > 0 && len(failed.Left) == 0 {
 				t.Errorf("%s: nothing is told", name)
 			}
-			if len(tc.keep) == 0 && (len(failed.Left) > 0 || w.content("ws/f.txt") != before) {
+			if len(tc.keep) == 0 && (len(failed.Left) > 0 || w.Content("ws/f.txt") != before) {
 				t.Errorf("%s: %q", name, failed.Left)
 			}
 		}
@@ -108,7 +93,7 @@ func TestAnOriginalThatIsWrittenToIsKept(t *testing.T) {
 	w := newWorld(t)
 	g, s := w.openStaged(nil, nil, w.rw("ws"))
 	g.write("ws/f.txt", "written")
-	open, err := os.OpenFile(w.path("ws/f.txt"), os.O_WRONLY, 0)
+	open, err := os.OpenFile(w.Path("ws/f.txt"), os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +109,7 @@ func TestAnOriginalThatIsWrittenToIsKept(t *testing.T) {
 	if err := s.Commit(t.Context()); !errors.As(err, &left) || !left.Done || len(left.Left) != 1 {
 		t.Errorf("commit: %v", err)
 	}
-	if have := w.contents("ws"); !slices.Contains(have, "written") || !slices.Contains(have, "the editor") {
+	if have := w.Contents("ws"); !slices.Contains(have, "written") || !slices.Contains(have, "the editor") {
 		t.Errorf("the files have %q", have)
 	}
 }
@@ -134,10 +119,10 @@ func TestAnOriginalThatIsWrittenToIsKept(t *testing.T) {
 func TestUndoOfAModeFollowsNoLink(t *testing.T) {
 	errTest := errors.New("disk full")
 	w := newWorld(t)
-	w.file("ws/run", "run")
-	w.file("ws/victim", "victim")
+	w.File("ws/run", "run")
+	w.File("ws/victim", "victim")
 	for name, mode := range map[string]fs.FileMode{"ws/run": 0o755, "ws/f.txt": 0o644, "ws/victim": 0o600} {
-		if err := os.Chmod(w.path(name), mode); err != nil {
+		if err := os.Chmod(w.Path(name), mode); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,7 +148,7 @@ func TestUndoOfAModeFollowsNoLink(t *testing.T) {
 	if err := s.Commit(t.Context()); !errors.Is(err, errTest) {
 		t.Error(err)
 	}
-	if fi, err := os.Stat(w.path("ws/victim")); err != nil || fi.Mode() != 0o600 {
+	if fi, err := os.Stat(w.Path("ws/victim")); err != nil || fi.Mode() != 0o600 {
 		t.Errorf("the mode of another is %v, %v", fi.Mode(), err)
 	}
 }
@@ -178,7 +163,7 @@ func (s spy) Err() error { s.look(); return s.Context.Err() }
 
 func TestWhatIsPreparedIsPrivate(t *testing.T) {
 	w := newWorld(t)
-	if err := os.Chmod(w.path("ws/f.txt"), 0o600); err != nil {
+	if err := os.Chmod(w.Path("ws/f.txt"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	g, s := w.openStaged(nil, nil, w.rw("ws"))
@@ -194,7 +179,7 @@ func TestWhatIsPreparedIsPrivate(t *testing.T) {
 	}}); err != nil {
 		t.Error(err)
 	}
-	if fi, err := os.Stat(w.path("ws/f.txt")); err != nil || fi.Mode() != 0o600 || seen == 0 {
+	if fi, err := os.Stat(w.Path("ws/f.txt")); err != nil || fi.Mode() != 0o600 || seen == 0 {
 		t.Errorf("seen %d, %v, %v", seen, fi.Mode(), err)
 	}
 }
@@ -208,8 +193,8 @@ func TestAMoveIsOneStep(t *testing.T) {
 	g.write("ws/a", "x")
 	g.write("ws/z", "x")
 	s.before = func(op, _ string) error {
-		_, d := os.Stat(w.path("ws/d"))
-		_, e := os.Stat(w.path("ws/e"))
+		_, d := os.Stat(w.Path("ws/d"))
+		_, e := os.Stat(w.Path("ws/e"))
 		if d != nil && e != nil {
 			t.Errorf("%s: it is away", op)
 		}
@@ -218,7 +203,7 @@ func TestAMoveIsOneStep(t *testing.T) {
 	if err := s.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got := w.content("ws/e/new") + w.content("ws/e/g.txt"); got != "xdeeper" {
+	if got := w.Content("ws/e/new") + w.Content("ws/e/g.txt"); got != "xdeeper" {
 		t.Errorf("%q", got)
 	}
 }
@@ -227,15 +212,15 @@ func TestAMoveIsOneStep(t *testing.T) {
 func TestACommitSaysWhatItMoves(t *testing.T) {
 	for _, inSteps := range []bool{false, true} {
 		w := newFull(t)
-		w.dir("stages")
-		g, s := w.openStaged(&StageOptions{Dir: w.path("stages")}, nil, w.rw("ws"))
+		w.Dir("stages")
+		g, s := w.openStaged(&StageOptions{Dir: w.Path("stages")}, nil, w.rw("ws"))
 		everything(g)
 		s.inSteps = inSteps
-		original := func(p string) string { return "content of " + strings.TrimPrefix(p, w.path("ws")+"/") }
+		original := func(p string) string { return "content of " + strings.TrimPrefix(p, w.Path("ws")+"/") }
 		errTest := errors.New("disk full")
 		found := 0
 		s.before = func(op, _ string) error {
-			files, err := Unfinished(w.path("stages"))
+			files, err := Unfinished(w.Path("stages"))
 			if err != nil || op != "check" {
 				return err
 			}
@@ -269,7 +254,7 @@ func TestACommitSaysWhatItMoves(t *testing.T) {
 		if found < 2 {
 			t.Errorf("%d files are told of", found)
 		}
-		if files, err := Unfinished(w.path("stages")); err != nil || len(files) > 0 {
+		if files, err := Unfinished(w.Path("stages")); err != nil || len(files) > 0 {
 			t.Errorf("%q are left, %v", files, err)
 		}
 		s.before = nil
@@ -301,7 +286,7 @@ func TestTheTimesOfADirectoryAreMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range []string{"ws/d", "ws/nd", "ws/f.txt"} {
-		if fi, err := os.Stat(w.path(p)); err != nil || fi.ModTime().UnixNano() != 2e9 {
+		if fi, err := os.Stat(w.Path(p)); err != nil || fi.ModTime().UnixNano() != 2e9 {
 			t.Errorf("%s: %v, %v", p, fi.ModTime(), err)
 		}
 	}
@@ -309,9 +294,9 @@ func TestTheTimesOfADirectoryAreMade(t *testing.T) {
 
 func TestTheModeThatIsShownIsTheModeThatIsMade(t *testing.T) {
 	w := newWorld(t)
-	w.file("ws/m", "moved")
+	w.File("ws/m", "moved")
 	for _, p := range []string{"ws/f.txt", "ws/m"} {
-		if err := os.Chmod(w.path(p), 0o755|fs.ModeSetuid); err != nil {
+		if err := os.Chmod(w.Path(p), 0o755|fs.ModeSetuid); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -55,7 +56,7 @@ func (c *commit) verifyWas(ch *change, n *node) error {
 	}
 	identityOnly := ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.Times
 	how := differs(fi, o.info, identityOnly)
-	if how == "" && !identityOnly && fi.Mode().IsRegular() && !o.undone && hostStat(fi).Ctim != hostStat(o.info).Ctim {
+	if how == "" && !identityOnly && fi.Mode().IsRegular() && !o.undone && beneath.StatOf(fi).Ctim != beneath.StatOf(o.info).Ctim {
 		how = "the time of its last change"
 	}
 	if how != "" {
@@ -78,7 +79,7 @@ func (c *commit) verifyWas(ch *change, n *node) error {
 		return c.changed(path, errno.String())
 	}
 	defer file.Close()
-	if ch.n != nil && ch.n == n && links(file, now) > 1 {
+	if ch.n != nil && ch.n == n && beneath.OneName(file, now) != nil {
 		return c.changed(path, "it has several hard links")
 	}
 	if n.seen != nil {
@@ -96,7 +97,7 @@ func (c *commit) verifyWas(ch *change, n *node) error {
 // differs says how a file is not what it was.
 func differs(fi, was os.FileInfo, identityOnly bool) string {
 	switch {
-	case !sameHostFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
+	case !beneath.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
 		return "something else is there"
 	case identityOnly || !fi.Mode().IsRegular():
 		return ""
@@ -130,7 +131,7 @@ func (c *commit) verifyPlace(ch *change) error {
 		return nil // what was there is looked at for itself
 	case err != nil:
 		return err
-	case was == nil || !sameHostFile(fi, was.origin.info):
+	case was == nil || !beneath.SameFile(fi, was.origin.info):
 		return c.changed(ch.l.hostPath(ch.n.path()), "something is there now")
 	}
 	return nil
@@ -188,7 +189,7 @@ func (c *commit) recheck() error {
 		if err != nil {
 			return c.changed(path, reason(err))
 		}
-		if !sameHostFile(fi, now) {
+		if !beneath.SameFile(fi, now) {
 			return c.changed(path, "it was moved")
 		}
 	}
@@ -208,7 +209,7 @@ func (c *commit) layer(n *node) *layer {
 }
 
 // lstatInside looks at a directory name by name, through no link.
-func lstatInside(top root, n *node) (os.FileInfo, error) {
+func lstatInside(top beneath.Root, n *node) (os.FileInfo, error) {
 	var names []string
 	for ; n.parent != nil; n = n.parent {
 		names = append(names, n.name)
@@ -226,7 +227,7 @@ func lstatInside(top root, n *node) (os.FileInfo, error) {
 		if !fi.IsDir() {
 			return fi, nil
 		}
-		next, _, err := openDir(at, names[i])
+		next, _, err := beneath.OpenDir(at, names[i])
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,6 @@
 //go:build unix && !(darwin || freebsd || netbsd)
 
-package wasi
+package beneath
 
 import "syscall"
 

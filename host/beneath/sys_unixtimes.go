@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package wasi
+package beneath
 
 import (
 	"os"
@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setTimes changes the times of an open file, to the microsecond.
-func setTimes(f *os.File, atim, mtim int64) error {
+// SetTimes changes the times of an open file, to the microsecond.
+func SetTimes(f *os.File, atim, mtim int64) error {
 	fi, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	st := hostStat(fi)
+	st := StatOf(fi)
 	if atim == OmitTime {
 		atim = st.Atim
 	}

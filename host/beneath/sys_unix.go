@@ -1,6 +1,6 @@
 //go:build unix
 
-package wasi
+package beneath
 
 import (
 	"os"
@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// openNonblock keeps the open of a FIFO or a device from waiting.
-	openNonblock = unix.O_NONBLOCK
-	// attrAccess is enough to change times and mode through a handle.
-	attrAccess = os.O_RDONLY
-	// hostAppends says that setAppend has an effect.
-	hostAppends = true
+	// Nonblock keeps the open of a FIFO or a device from waiting.
+	Nonblock = unix.O_NONBLOCK
+	// AttrAccess is enough to change times and mode through a handle.
+	AttrAccess = os.O_RDONLY
+	// Appends says that SetAppend has an effect.
+	Appends = true
 )
 
-// hostStat is what the host says, without type and size.
-func hostStat(fi os.FileInfo) Stat {
+// StatOf is what the host says of a file.
+func StatOf(fi os.FileInfo) Stat {
 	st, ok := fi.Sys().(*syscall.Stat_t)
 	if !ok {
 		return Stat{Nlink: 1}
@@ -29,8 +29,8 @@ func hostStat(fi os.FileInfo) Stat {
 	return out
 }
 
-// sameHostFile is [os.SameFile], which knows only what package os has made.
-func sameHostFile(a, b os.FileInfo) bool {
+// SameFile is [os.SameFile], which knows only what package os has made.
+func SameFile(a, b os.FileInfo) bool {
 	x, y := hostSys(a), hostSys(b)
 	return x != nil && y != nil && x.Dev == y.Dev && x.Ino == y.Ino
 }
@@ -43,23 +43,20 @@ func hostSys(fi os.FileInfo) *syscall.Stat_t {
 	return st
 }
 
-// systemErrno knows no errors beyond those that every system has.
-func systemErrno(syscall.Errno) Errno { return 0 }
-
 // links is the number of hard links of an open file.
-func links(_ *os.File, fi os.FileInfo) uint64 { return hostStat(fi).Nlink }
+func links(_ *os.File, fi os.FileInfo) uint64 { return StatOf(fi).Nlink }
 
-// keepOwner gives a file the owner and the group of another, as far as the
+// KeepOwner gives a file the owner and the group of another, as far as the
 // host lets us: only root gives files away, and a group must be one's own.
-func keepOwner(f *os.File, other os.FileInfo) {
+func KeepOwner(f *os.File, other os.FileInfo) {
 	if st, ok := other.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(st.Uid), int(st.Gid))
 	}
 }
 
-// mayWrite asks whether a file could be opened to be written. It does not open
+// MayWrite asks whether a file could be opened to be written. It does not open
 // it: that, and closing it, is what others take for a change.
-func mayWrite(dir root, name string) error {
+func MayWrite(dir Root, name string) error {
 	d, err := dir.Open(".")
 	if err != nil {
 		return err
@@ -83,9 +80,9 @@ func onFd(f *os.File, op func(fd int) error) error {
 	return opErr
 }
 
-// setAppend changes O_APPEND of an open file, so that the host appends in one
+// SetAppend changes O_APPEND of an open file, so that the host appends in one
 // step also when others do.
-func setAppend(f *os.File, on bool) error {
+func SetAppend(f *os.File, on bool) error {
 	return onFd(f, func(fd int) error {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 		if err != nil {
@@ -97,26 +94,5 @@ func setAppend(f *os.File, on bool) error {
 		}
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
 		return err
-	})
-}
-
-// renameBetween renames from one directory to another. A root cannot: both
-// names would have to be looked up from a common parent again, through
-// whatever is there now. Neither name is followed.
-func renameBetween(from root, oldName string, to root, newName string) error {
-	a, err := from.Open(".")
-	if err != nil {
-		return err
-	}
-	defer a.Close()
-	b, err := to.Open(".")
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	return onFd(a, func(oldFd int) error {
-		return onFd(b, func(newFd int) error {
-			return unix.Renameat(oldFd, oldName, newFd, newName)
-		})
 	})
 }

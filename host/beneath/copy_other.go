@@ -1,6 +1,6 @@
 //go:build !linux
 
-package wasi
+package beneath
 
 import "os"
 

@@ -1,4 +1,4 @@
-package wasi
+package beneath
 
 import (
 	"errors"
@@ -7,19 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Some file systems hold no files: they show the kernel and every process. In
+// that of /proc a tool would find the memory and the environment of the host.
+// The file system of each handle is asked for, unless it is on the device of the
+// open directory that it was looked up in, which was asked about before. The
+// number of a device means one file system as long as something on it is open.
+
 // device is that of an open directory that was admitted; zero is none.
 type device uint64
 
 func (d device) holds(fi os.FileInfo) bool { return device(hostSys(fi).Dev) == d }
 
-func (d device) admitFile(f *os.File, fi os.FileInfo) error {
+func (d device) AdmitFile(f *os.File, fi os.FileInfo) error {
 	if d.holds(fi) {
 		return nil
 	}
 	return onFd(f, askKernel)
 }
 
-func (r *beneath) admit(fi os.FileInfo) error {
+func (r *kernelRoot) admit(fi os.FileInfo) error {
 	if r.holds(fi) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package wasi
+package beneath
 
 import (
 	"io"
@@ -12,10 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openRoot opens a directory; links in its name are followed, once.
-func openRoot(name string) (root, error) {
+func openRoot(name string) (Root, error) {
 	if hasOpenat2() {
-		return openBeneath(name)
+		return openKernelRoot(name)
 	}
 	return openOSRoot(name)
 }
@@ -46,10 +45,10 @@ const (
 	maxTries = 128
 )
 
-// beneath is a root for which the kernel looks up names. It works on the
+// kernelRoot is a root for which the kernel looks up names. It works on the
 // descriptor and not through an [os.File], which would cost more than a lookup
 // for each directory of a guarded mount.
-type beneath struct {
+type kernelRoot struct {
 	name string // for errors
 	device
 
@@ -59,21 +58,21 @@ type beneath struct {
 	closed bool
 }
 
-// openBeneath opens a mount. It is not O_PATH, so that a directory which
+// openKernelRoot opens a mount. It is not O_PATH, so that a directory which
 // cannot be listed is refused here, as by os.Root, and not in the middle of a
 // guest's work.
-func openBeneath(name string) (root, error) {
+func openKernelRoot(name string) (Root, error) {
 	fd, err := again(func() (int, error) {
 		return unix.Open(name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	return &beneath{name: name, fd: fd}, nil
+	return &kernelRoot{name: name, fd: fd}, nil
 }
 
 // use takes the descriptor, which stays open until done is called.
-func (r *beneath) use() error {
+func (r *kernelRoot) use() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -83,14 +82,14 @@ func (r *beneath) use() error {
 	return nil
 }
 
-func (r *beneath) done() {
+func (r *kernelRoot) done() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.users--
 	r.closeUnused()
 }
 
-func (r *beneath) Close() error {
+func (r *kernelRoot) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
@@ -98,17 +97,17 @@ func (r *beneath) Close() error {
 	return nil
 }
 
-func (r *beneath) closeUnused() {
+func (r *kernelRoot) closeUnused() {
 	if r.closed && r.users == 0 && r.fd >= 0 {
 		_ = unix.Close(r.fd)
 		r.fd = -1
 	}
 }
 
-func (r *beneath) maxLinks() int { return 40 } // MAXSYMLINKS of the kernel
+func (r *kernelRoot) MaxLinks() int { return 40 } // MAXSYMLINKS of the kernel
 
 // look opens a name below the directory.
-func (r *beneath) look(name string, flags int, perm fs.FileMode) (int, error) {
+func (r *kernelRoot) look(name string, flags int, perm fs.FileMode) (int, error) {
 	if err := r.use(); err != nil {
 		return -1, err
 	}
@@ -137,7 +136,7 @@ func openHow(dir int, name string, how *unix.OpenHow) (int, error) {
 }
 
 // lookStraight is look without following any link, not even on the way.
-func (r *beneath) lookStraight(name string, flags int) (int, error) {
+func (r *kernelRoot) lookStraight(name string, flags int) (int, error) {
 	if err := r.use(); err != nil {
 		return -1, err
 	}
@@ -145,19 +144,19 @@ func (r *beneath) lookStraight(name string, flags int) (int, error) {
 	return openHow(r.fd, name, &unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_SYMLINKS})
 }
 
-func (r *beneath) OpenRoot(name string) (root, error) {
+func (r *kernelRoot) OpenRoot(name string) (Root, error) {
 	fd, err := r.look(name, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
-	return &beneath{name: r.path(name), device: r.device, fd: fd}, nil
+	return &kernelRoot{name: r.path(name), device: r.device, fd: fd}, nil
 }
 
-func (r *beneath) path(name string) string { return r.name + "/" + name }
+func (r *kernelRoot) path(name string) string { return r.name + "/" + name }
 
-func (r *beneath) Open(name string) (*os.File, error) { return r.OpenFile(name, os.O_RDONLY, 0) }
+func (r *kernelRoot) Open(name string) (*os.File, error) { return r.OpenFile(name, os.O_RDONLY, 0) }
 
-func (r *beneath) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
+func (r *kernelRoot) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error) {
 	if flag&os.O_CREATE == 0 {
 		perm = 0 // anything else is an error
 	}
@@ -165,15 +164,14 @@ func (r *beneath) OpenFile(name string, flag int, perm fs.FileMode) (*os.File, e
 	return r.file(name, flag, fd, err)
 }
 
-// openStraight is OpenFile for what exists, by a name without links.
-func (r *beneath) openStraight(name string, flag int) (*os.File, error) {
+func (r *kernelRoot) OpenStraight(name string, flag int) (*os.File, error) {
 	fd, err := r.lookStraight(name, flag|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE)
 	return r.file(name, flag, fd, err)
 }
 
 // file makes a file of what was opened. What it is can be seen only now. Until
 // then a FIFO must not make the host wait, nor a terminal become its own.
-func (r *beneath) file(name string, flag, fd int, err error) (*os.File, error) {
+func (r *kernelRoot) file(name string, flag, fd int, err error) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
@@ -186,9 +184,9 @@ func (r *beneath) file(name string, flag, fd int, err error) (*os.File, error) {
 	return os.NewFile(uintptr(fd), r.path(name)), nil
 }
 
-// openContent has no [os.File]: nobody waits for a file, and whoever opens it
+// OpenContent has no [os.File]: nobody waits for a file, and whoever opens it
 // this way closes it when nobody reads it any more.
-func (r *beneath) openContent(name string) (hostContent, os.FileInfo, error) {
+func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
 	fd, err := r.lookStraight(name, unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE)
 	if err != nil {
 		return nil, nil, err
@@ -234,9 +232,9 @@ func (d descriptor) Close() error { return unix.Close(int(d)) }
 // directory itself, so that nothing can lead out if it is not followed.
 func plain(name string) bool { return name != ".." && strings.IndexByte(name, '/') < 0 }
 
-func (r *beneath) Lstat(name string) (os.FileInfo, error) { return r.stat(name, unix.O_NOFOLLOW) }
+func (r *kernelRoot) Lstat(name string) (os.FileInfo, error) { return r.stat(name, unix.O_NOFOLLOW) }
 
-func (r *beneath) Stat(name string) (os.FileInfo, error) {
+func (r *kernelRoot) Stat(name string) (os.FileInfo, error) {
 	if plain(name) {
 		fi, err := r.stat(name, unix.O_NOFOLLOW)
 		if err != nil || fi.Mode().Type() != fs.ModeSymlink {
@@ -246,7 +244,7 @@ func (r *beneath) Stat(name string) (os.FileInfo, error) {
 	return r.stat(name, 0)
 }
 
-func (r *beneath) stat(name string, flags int) (os.FileInfo, error) {
+func (r *kernelRoot) stat(name string, flags int) (os.FileInfo, error) {
 	fi := &hostInfo{name: path.Base(name)}
 	err := r.use()
 	if err == nil {
@@ -265,7 +263,7 @@ func (r *beneath) stat(name string, flags int) (os.FileInfo, error) {
 
 // in calls op with the directory that has the last part of a name, and with
 // that part, which op must not follow.
-func (r *beneath) in(op, name string, do func(dir int, last string) error) error {
+func (r *kernelRoot) in(op, name string, do func(dir int, last string) error) error {
 	err := r.use()
 	if err == nil {
 		defer r.done()
@@ -293,7 +291,7 @@ func in(dir int, name string, do func(dir int, last string) error) error {
 	return do(fd, last)
 }
 
-func (r *beneath) Readlink(name string) (target string, err error) {
+func (r *kernelRoot) Readlink(name string) (target string, err error) {
 	err = r.in("readlinkat", name, func(dir int, last string) error {
 		for size := 128; ; size *= 2 {
 			buf := make([]byte, size)
@@ -310,7 +308,7 @@ func (r *beneath) Readlink(name string) (target string, err error) {
 	return target, err
 }
 
-func (r *beneath) Mkdir(name string, perm fs.FileMode) error {
+func (r *kernelRoot) Mkdir(name string, perm fs.FileMode) error {
 	return r.in("mkdirat", name, func(dir int, last string) error {
 		_, err := again(func() (int, error) { return 0, unix.Mkdirat(dir, last, uint32(perm.Perm())) })
 		return err
@@ -318,7 +316,7 @@ func (r *beneath) Mkdir(name string, perm fs.FileMode) error {
 }
 
 // Remove tries both ways, as the caller has only seen what was there before.
-func (r *beneath) Remove(name string) error {
+func (r *kernelRoot) Remove(name string) error {
 	return r.in("unlinkat", name, func(dir int, last string) error {
 		unlink := func(flags int) error {
 			_, err := again(func() (int, error) { return 0, unix.Unlinkat(dir, last, flags) })
@@ -335,7 +333,7 @@ func (r *beneath) Remove(name string) error {
 	})
 }
 
-func (r *beneath) Rename(oldName, newName string) error {
+func (r *kernelRoot) Rename(oldName, newName string) error {
 	return r.in("renameat", oldName, func(oldDir int, oldLast string) error {
 		return in(r.fd, newName, func(newDir int, newLast string) error {
 			return unix.Renameat(oldDir, oldLast, newDir, newLast)
@@ -343,9 +341,7 @@ func (r *beneath) Rename(oldName, newName string) error {
 	})
 }
 
-// tellsInodes reports whether the file system lists the inode number that each
-// file has. One that lies over others may have another number there.
-func (r *beneath) tellsInodes() bool {
+func (r *kernelRoot) TellsInodes() bool {
 	var st unix.Statfs_t
 	_, err := again(func() (int, error) { return 0, unix.Fstatfs(r.fd, &st) })
 	if err != nil {
@@ -358,7 +354,7 @@ func (r *beneath) tellsInodes() bool {
 	return false
 }
 
-func (r *beneath) replacesEmpty() bool { return true }
+func (r *kernelRoot) ReplacesEmpty() bool { return true }
 
 // again calls op until no signal interrupts it.
 func again(op func() (int, error)) (int, error) {

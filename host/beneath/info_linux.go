@@ -1,4 +1,4 @@
-package wasi
+package beneath
 
 import (
 	"io/fs"
@@ -11,7 +11,7 @@ import (
 
 // hostInfo is the [fs.FileInfo] of something that was not opened by package
 // os, which would need an [os.File] for it. Sys gives what it gives there, so
-// that [sameHostFile] and [hostStat] take both.
+// that [SameFile] and [StatOf] take both.
 type hostInfo struct {
 	name string
 	sys  syscall.Stat_t

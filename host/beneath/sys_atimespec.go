@@ -1,6 +1,6 @@
 //go:build darwin || freebsd || netbsd
 
-package wasi
+package beneath
 
 import "syscall"
 
