@@ -12,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
-	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -70,7 +70,7 @@ type Sandbox struct {
 	opts   Options
 	memory *policy.Budget // of all calls together, in bytes
 	turns  *meter.Turns   // of all calls
-	stages *wasi.Budget   // of what all calls together have changed
+	stages *stage.Budget  // of what all calls together have changed
 
 	job        func(bytes, workers int) childJob
 	missing    string // limits that children do without
@@ -108,7 +108,7 @@ func New(opts Options) *Sandbox {
 		opts: opts, compiled: map[string]*entry{}, job: newChildJob, missing: missingLimits,
 		memory:    policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
 		turns:     meter.NewTurns(opts.Guests),
-		stages:    wasi.NewBudget(stagedMemoryBytes, stagedDiskBytes),
+		stages:    stage.NewBudget(stagedMemoryBytes, stagedDiskBytes),
 		admitting: make(chan struct{}, 1),
 	}
 }
@@ -192,16 +192,16 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 		result, err := failedLoad(ctx, call.Tool, err)
 		return result, nil, err
 	}
-	stage, err := s.stage(grant)
+	set, err := s.stage(grant)
 	if err != nil {
 		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
 	}
-	result, err := s.call(ctx, c, grant, stage, call, report)
-	if stage == nil {
+	result, err := s.call(ctx, c, grant, set, call, report)
+	if set == nil {
 		return result, nil, err
 	}
 	if err != nil || result.Err != nil {
-		return result, nil, errors.Join(err, stage.Drop())
+		return result, nil, errors.Join(err, set.Drop())
 	}
-	return result, &staged{stage, call, mod.Digest, grant.Limits().Timeout}, nil
+	return result, &staged{set, call, mod.Digest, grant.Limits().Timeout}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
@@ -246,12 +247,12 @@ func TestAPanicInTheBackgroundComesToTheGuest(t *testing.T) {
 // What a stage holds is for one goroutine.
 func TestAStagedSearchIsMadeAtOnce(t *testing.T) {
 	withPlaces(t, 2)
-	stage, err := wasi.NewStage(nil)
+	set, err := stage.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stage.Drop()
-	w := newWorld(t, nil, &wasi.Options{Stage: stage}, map[string]string{"ws/f": "hit\n"})
+	defer set.Drop()
+	w := newWorld(t, nil, &wasi.Options{Stage: set}, map[string]string{"ws/f": "hit\n"})
 	s, err := Begin(t.Context(), w.FS, Query{Files: w.names("f"), Pattern: "hit", MaxMatches: 1, MaxText: 9, MaxChars: 9}, w)
 	if err != nil || s.run != nil || len(s.found.Lines) != 1 {
 		t.Fatalf("%v, %+v", err, s)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
@@ -154,12 +155,12 @@ func TestNothingOutsideIsSearched(t *testing.T) {
 }
 
 func TestStagedChangesAreSearched(t *testing.T) {
-	stage, err := wasi.NewStage(nil)
+	set, err := stage.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stage.Drop()
-	w := newWorld(t, nil, &wasi.Options{Stage: stage}, map[string]string{"ws/a": "old key\n", "ws/b": "old\n", "ws/c": "old key\n"})
+	defer set.Drop()
+	w := newWorld(t, nil, &wasi.Options{Stage: set}, map[string]string{"ws/a": "old key\n", "ws/b": "old\n", "ws/c": "old key\n"})
 	for name, flag := range map[string]wasi.Flag{"b": wasi.ReadWrite | wasi.Truncate, "d": wasi.ReadWrite | wasi.Create} {
 		h, errno := w.Open(w.names(name)[0], flag)
 		if errno != 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 var (
@@ -52,9 +53,9 @@ func newDifferential(t *testing.T) (*world, *model) {
 }
 
 // openStaged is an FS on a stage of its own.
-func (w *world) openStaged(opts *StageOptions, masked []string, mounts ...policy.Mount) (*guestFS, *Stage) {
+func (w *world) openStaged(opts *stage.Options, masked []string, mounts ...policy.Mount) (*guestFS, *stage.Set) {
 	w.T.Helper()
-	s, err := NewStage(opts)
+	s, err := stage.New(opts)
 	if err != nil {
 		w.T.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func (w *world) openStaged(opts *StageOptions, masked []string, mounts ...policy
 func runDifferential(t *testing.T, program []byte, commit bool) {
 	w, m := newDifferential(t)
 	through := newThrough(t)
-	staged, s := w.openStaged(&StageOptions{Dir: w.Path("out"), MemoryBytes: 16 << 10}, nil, w.rw("ws"))
+	staged, s := w.openStaged(&stage.Options{Dir: w.Path("out"), MemoryBytes: 16 << 10}, nil, w.rw("ws"))
 	a, b, c := &modelSubject{m: m}, &real{g: through}, &real{g: staged}
 	before := w.State()
 	var log []string

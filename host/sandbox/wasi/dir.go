@@ -9,6 +9,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // Dir is an open directory: itself and its parent, the names that lead to
@@ -27,7 +28,7 @@ type Dir struct {
 	locked  bool           // that it must not
 	trails  [][]string     // guarded: the hidden things below
 	entries *beneath.Entries
-	node    *node               // staged only
+	node    *stage.Node         // staged only
 	merged  map[string]struct{} // staged: the names that are listed first
 
 	last   Dirent // the entry read last
@@ -183,7 +184,7 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 			return Dirent{}, false, EINVAL
 		}
 		return d.first[cookie-firstCookie], true, 0
-	case d.node != nil && d.node.gone:
+	case d.node != nil && d.node.Gone():
 		return Dirent{}, false, ENOENT
 	case d.held == nil:
 		return Dirent{}, false, 0

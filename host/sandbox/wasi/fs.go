@@ -11,11 +11,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // FS is what a guest sees of the host's files.
@@ -24,12 +24,12 @@ type FS struct {
 	mounts  []*mount            // the longest name first
 	tree    map[string][]string // "/" and each directory above a mount: the names in it that lead to one
 	limits  Limits
-	stage   *Stage // nil: what is written goes to the host at once
+	stage   *stage.Set // nil: what is written goes to the host at once
 	paths   policy.Paths
 	refused *refusals // shared with views
 	descent *descent  // of a view, and while directories are listed; else nil
 
-	written, created atomic.Int64
+	written, created int64
 
 	mu     sync.Mutex
 	open   map[io.Closer]struct{}
@@ -49,8 +49,8 @@ type mount struct {
 	// inodesOf is the device on which a file that is listed is the one that has
 	// the inode number in the list; zero if that is not known of any.
 	inodesOf uint64
-	way      []trail // what the host's name goes through
-	layer    *layer  // nil if it is not staged
+	way      []trail     // what the host's name goes through
+	tree     *stage.Tree // nil if it is not staged
 }
 
 // New opens the mounts. Each must be an existing directory under an absolute,
@@ -271,16 +271,12 @@ func (f *FS) charge(n int64) Errno { return take(&f.written, n, f.limits.MaxWrit
 
 // take adds n to a counter unless that exceeds the limit. A negative n gives
 // back.
-func take(counter *atomic.Int64, n, limit int64) Errno {
-	for {
-		have := counter.Load()
-		if n > limit-have {
-			return errNoRoom
-		}
-		if counter.CompareAndSwap(have, have+n) {
-			return 0
-		}
+func take(counter *int64, n, limit int64) Errno {
+	if n > limit-*counter {
+		return errNoRoom
 	}
+	*counter += n
+	return 0
 }
 
 // place is where a name of the guest leads.
@@ -304,8 +300,8 @@ type place struct {
 	fault Errno // why it was not found, unless there is just nothing
 
 	// In a staged mount only, with what is above but for the first two:
-	up   *node // the directory
-	node *node // what is there; nil if nothing
+	up   *stage.Node // the directory
+	node *stage.Node // what is there; nil if nothing
 }
 
 // close releases what the walk opened. It does nothing to the zero place.
@@ -345,10 +341,10 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 			continue
 		case foreign(rel):
 			return place{}, EINVAL
-		case m.layer != nil && (f.isClosed() || m.layer.stage.ended()):
+		case m.tree != nil && (f.isClosed() || f.stage.Ended()):
 			return place{}, EBADF
-		case m.layer != nil:
-			p, steps, errno := m.layer.walk(rel, shown, last.follows(slash), slash)
+		case m.tree != nil:
+			p, steps, errno := m.walkStaged(rel, shown, last.follows(slash), slash)
 			if m.guard != nil {
 				f.limits.Fuel(uint64(steps) * costWalk)
 				return p, errno
@@ -356,7 +352,7 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 			f.limits.Fuel(uint64(strings.Count(rel, "/")) * costName)
 			if errno != 0 {
 				// The host would not have been asked yet.
-				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, up: m.layer.top, fault: errno}
+				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, up: m.tree.Top(), fault: errno}
 			}
 			return p, 0
 		case m.guard != nil || m.write:

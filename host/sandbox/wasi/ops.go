@@ -280,11 +280,8 @@ func (f *FS) Mkdir(name string) Errno {
 		return errno
 	}
 	if p.staged() {
-		if errno := f.makeRoom(&p); errno != 0 {
-			return errno
-		}
-		p.m.layer.add(p.up, p.name, fs.ModeDir|newDirMode&^p.m.layer.stage.umask)
-		return 0
+		_, errno := f.createStaged(&p, fs.ModeDir|newDirMode)
+		return errno
 	}
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return errno
@@ -414,11 +411,11 @@ func (f *FS) Rename(from, to string) (out Errno) {
 			}
 		}()
 	}
-	if a.staged() {
-		return a.m.layer.rename(&a, &b)
-	}
 	if b.fault != 0 {
 		return b.fault // its directory is missing
+	}
+	if a.staged() {
+		return errnoOf(a.m.tree.Rename(a.node, b.up, b.name, b.node))
 	}
 	if dst != nil && dst.Mode().IsRegular() && src.Mode().IsRegular() {
 		if errno := a.takeMode(dst); errno != 0 {
@@ -494,7 +491,7 @@ func (f *FS) remove(name string, dir bool) Errno {
 		return ENOTDIR
 	}
 	if p.staged() {
-		return p.m.layer.removeEmpty(p.node)
+		return errnoOf(p.m.tree.Remove(p.node))
 	}
 	return notEmpty(errnoOf(p.dir.Remove(p.name)))
 }
@@ -557,9 +554,8 @@ func (f *FS) Readlink(name string) (string, Errno) {
 // readlink reads the symbolic link at the place.
 func (p *place) readlink() (string, Errno) {
 	if p.staged() {
-		cur := p.m.layer.cursor()
-		defer cur.close()
-		return cur.readlink(p.node)
+		target, err := p.m.tree.Readlink(p.node)
+		return target, errnoOf(err)
 	}
 	target, err := p.dir.Readlink(p.name)
 	return target, errnoOf(err)

@@ -6,15 +6,17 @@ import (
 	"slices"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // Options is what an FS can have besides mounts. The zero value is what [New]
 // gives with the default limits.
 type Options struct {
 	Limits Limits
-	// Stage takes what the guest changes, instead of the host's files. It is
-	// used for one FS; a second one is an error. Nil: changes are made at once.
-	Stage *Stage
+	// Stage takes what the guest changes in its writable mounts, instead of the
+	// host's files. It is for one FS, and may be committed when that is closed.
+	// Nil: changes are made at once.
+	Stage *stage.Set
 	// Paths says which special paths the guest may read all the same.
 	Paths policy.Paths
 }
@@ -36,15 +38,15 @@ func NewWith(mounts []policy.Mount, masked []string, opts *Options) (*FS, error)
 		refused: &refusals{},
 		open:    map[io.Closer]struct{}{},
 	}
-	if f.stage != nil && f.stage.dir != "" {
-		masked = append(slices.Clip(masked), f.stage.dir)
+	if f.stage != nil && f.stage.Dir() != "" {
+		masked = append(slices.Clip(masked), f.stage.Dir())
 	}
 	if err := f.mount(mounts, masked); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	if f.stage != nil {
-		if err := f.stage.attach(f); err != nil {
+		if err := f.stageOn(f.stage); err != nil {
 			_ = f.Close()
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // plantSpecial makes what the tests below are about.
@@ -40,14 +41,14 @@ func plantSpecial(w *world) {
 }
 
 // specialModes opens ws in every way in which a guest can write.
-func specialModes(w *world) map[string]func() (*guestFS, *Stage) {
-	open := func(masked ...string) func() (*guestFS, *Stage) {
-		return func() (*guestFS, *Stage) { return w.openMasked(masked, w.rw("ws")), nil }
+func specialModes(w *world) map[string]func() (*guestFS, *stage.Set) {
+	open := func(masked ...string) func() (*guestFS, *stage.Set) {
+		return func() (*guestFS, *stage.Set) { return w.openMasked(masked, w.rw("ws")), nil }
 	}
-	staged := func(masked ...string) func() (*guestFS, *Stage) {
-		return func() (*guestFS, *Stage) { return w.openStaged(nil, masked, w.rw("ws")) }
+	staged := func(masked ...string) func() (*guestFS, *stage.Set) {
+		return func() (*guestFS, *stage.Set) { return w.openStaged(nil, masked, w.rw("ws")) }
 	}
-	return map[string]func() (*guestFS, *Stage){
+	return map[string]func() (*guestFS, *stage.Set){
 		"rw": open(), "guarded": open("ws/masked"), "staged": staged(), "staged and guarded": staged("ws/masked"),
 	}
 }
@@ -234,8 +235,8 @@ func TestSecretFilesAreNotRead(t *testing.T) {
 	w.File("ws/d/server.PEM", canary)
 	w.File("ws/d/.netrc", canary)
 	modes := specialModes(w)
-	modes["ro"] = func() (*guestFS, *Stage) { return w.open(w.ro("ws")), nil }
-	modes["ro and guarded"] = func() (*guestFS, *Stage) { return w.openMasked([]string{"ws/masked"}, w.ro("ws")), nil }
+	modes["ro"] = func() (*guestFS, *stage.Set) { return w.open(w.ro("ws")), nil }
+	modes["ro and guarded"] = func() (*guestFS, *stage.Set) { return w.openMasked([]string{"ws/masked"}, w.ro("ws")), nil }
 	for mode, open := range modes {
 		t.Run(mode, func(t *testing.T) {
 			before := w.State()

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 func TestAStageOfNestedMounts(t *testing.T) {
@@ -47,10 +48,10 @@ func TestAStageHasTheLimitsOfTheFS(t *testing.T) {
 	var fuel [2]uint64
 	var got [2][]Errno
 	for i := range 2 {
-		var s *Stage
+		var s *stage.Set
 		if i == 1 {
 			var err error
-			if s, err = NewStage(nil); err != nil {
+			if s, err = stage.New(nil); err != nil {
 				t.Fatal(err)
 			}
 			defer s.Drop()
@@ -92,26 +93,10 @@ func TestAStageHasTheLimitsOfTheFS(t *testing.T) {
 	}
 }
 
-func TestAStageOfMemoryOnlyIsBounded(t *testing.T) {
-	w := newWorld(t)
-	g, s := w.openStaged(&StageOptions{MemoryBytes: 4 * blockBytes}, nil, w.rw("ws"))
-	f, errno := g.file("ws/new", ReadWrite|Create)
-	wantErrno(t, "open", errno, 0)
-	n, errno := f.Write(make([]byte, 10*blockBytes))
-	if n != 4*blockBytes || errno != ENOSPC {
-		t.Errorf("%d, %v", n, errno)
-	}
-	f.Close()
-	wantErrno(t, "unlink", g.Unlink(g.name("ws/new")), 0)
-	if free := len(s.arena.free); free != 4 {
-		t.Errorf("%d blocks are free", free)
-	}
-}
-
 func TestOneDirectoryIsNotStagedTwice(t *testing.T) {
 	w := newWorld(t)
 	w.Link("again", "ws")
-	s, err := NewStage(nil)
+	s, err := stage.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,10 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // FileType is what something in the file system is, by the numbers of WASI
@@ -63,15 +65,15 @@ const syntheticDev = 1
 // describe is what a guest learns about a file of the mount.
 func (m *mount) describe(fi os.FileInfo, shown string) Stat {
 	var st beneath.Stat
-	if n, staged := fi.Sys().(nodeInfo); staged {
-		st = n.stat()
-		if n.n.origin != nil {
-			st.Ino = m.ino(st.Ino, st.Dev, shown)
+	if info, staged := fi.(stage.Info); staged {
+		st = info.Stat()
+		if made := info.Node.Serial(); made != 0 {
+			shown = m.guest + "\x00" + strconv.FormatUint(made, 10)
 		}
 	} else {
 		st = beneath.StatOf(fi)
-		st.Ino = m.ino(st.Ino, st.Dev, shown)
 	}
+	st.Ino = m.ino(st.Ino, st.Dev, shown)
 	out := Stat{Dev: m.dev, Ino: st.Ino, Type: typeOfMode(fi.Mode()), Nlink: st.Nlink, Atim: st.Atim, Mtim: st.Mtim, Ctim: st.Ctim}
 	if out.Type != SymbolicLink { // the length of a target is not told either
 		out.Size = uint64(max(fi.Size(), 0))

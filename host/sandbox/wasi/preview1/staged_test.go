@@ -9,17 +9,18 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // A guest of WASI writes on a stage like anywhere else.
 func TestStagedGuest(t *testing.T) {
 	h := newHost(t)
-	stage, err := wasi.NewStage(nil)
+	set, err := stage.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stage.Drop()
-	fs, err := wasi.NewWith([]policy.Mount{h.rw("ws")}, nil, &wasi.Options{Stage: stage})
+	defer set.Drop()
+	fs, err := wasi.NewWith([]policy.Mount{h.rw("ws")}, nil, &wasi.Options{Stage: set})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +58,7 @@ func TestStagedGuest(t *testing.T) {
 	if err := fs.Close(); err != nil {
 		t.Error(err)
 	}
-	if err := stage.Commit(t.Context()); err != nil {
+	if err := set.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if got := h.read("ws/f.txt") + h.read("ws/d/t"); got != "staged" {

@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"errors"
@@ -77,20 +77,20 @@ func (h *handle) with(do func(*os.File) error) error {
 
 // dir opens a directory that the host has, at the place where the guest found
 // it and nowhere else.
-func (c *commit) dir(l *layer, n *node) (*handle, error) {
+func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
 	if h := c.dirs[n]; h != nil {
 		return h, nil
 	}
-	path := l.hostPath(n.path())
+	path := tree.hostPath(n.Path())
 	if n.origin == nil {
 		return nil, &CommitError{Op: "open", Path: path, Err: errors.New("directory was not prepared")}
 	}
-	path = l.hostPath(n.origin.path())
-	cur := l.cursor()
+	path = tree.hostPath(n.origin.path())
+	cur := tree.Cursor()
 	cur.strict = true
-	defer cur.close()
-	if errno := cur.to(n); errno != 0 {
-		return nil, c.changed(path, errno.String())
+	defer cur.Close()
+	if err := cur.to(n); err != nil {
+		return nil, c.changed(path, reason(err))
 	}
 	root, err := cur.root.OpenRoot(".")
 	if err != nil {

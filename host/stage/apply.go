@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"cmp"
@@ -18,41 +18,41 @@ func (c *commit) apply() error {
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	swaps := map[*node]bool{} // what leaves in exchange for what comes
-	for _, l := range c.s.layers {
-		for _, ch := range c.placed(l) {
+	swaps := map[*Node]bool{} // what leaves in exchange for what comes
+	for _, tree := range c.s.trees {
+		for _, ch := range c.placed(tree) {
 			if was := c.occupant(ch.n); was != nil && c.leaves(was) && !was.mode.IsDir() && !ch.n.mode.IsDir() {
 				swaps[was] = true
 			}
 		}
 		for _, ch := range c.all {
 			// What was replaced by the same is not in the list, and stays.
-			if ch.l != l || ch.was == nil || ch.was.home() || swaps[ch.was] || c.direct(ch.was) {
+			if ch.tree != tree || ch.was == nil || ch.was.home() || swaps[ch.was] || c.direct(ch.was) {
 				continue
 			}
-			if err := c.park(l, ch.was); err != nil {
+			if err := c.park(tree, ch.was); err != nil {
 				return err
 			}
 		}
 	}
-	for _, l := range c.s.layers {
-		for _, ch := range c.placed(l) {
+	for _, tree := range c.s.trees {
+		for _, ch := range c.placed(tree) {
 			was := c.occupant(ch.n)
 			if !swaps[was] {
 				was = nil
 			}
-			if err := c.place(l, ch.n, was); err != nil {
+			if err := c.place(tree, ch.n, was); err != nil {
 				return err
 			}
 		}
 		for _, ch := range c.all {
-			if ch.l == l && ch.n != nil && ch.n.chmod && ch.n.home() && !ch.n.fresh() {
-				if err := c.remode(l, ch.n); err != nil {
+			if ch.tree == tree && ch.n != nil && ch.n.chmod && ch.n.home() && !ch.n.fresh() {
+				if err := c.remode(tree, ch.n); err != nil {
 					return err
 				}
 			}
 		}
-		if err := c.setFileTimes(l); err != nil {
+		if err := c.setFileTimes(tree); err != nil {
 			return err
 		}
 	}
@@ -62,7 +62,7 @@ func (c *commit) apply() error {
 // direct reports whether something moves in one step, so that it is never
 // without a name that anybody knows: nothing is where it goes or comes where it
 // was, and no directory above moves, so that it cannot be this one.
-func (c *commit) direct(n *node) bool {
+func (c *commit) direct(n *Node) bool {
 	if n.gone || n.fresh() || n.home() || c.occupant(n) != nil || n.origin.dir.children[n.origin.name] != nil {
 		return false
 	}
@@ -76,10 +76,10 @@ func (c *commit) direct(n *node) bool {
 
 // placed is what gets a place, from the top down: not what is in a new
 // directory, unless it is moved there.
-func (c *commit) placed(l *layer) []change {
+func (c *commit) placed(tree *Tree) []change {
 	var out []change
 	for _, ch := range c.all {
-		if ch.l != l || ch.n == nil || ch.n == l.top {
+		if ch.tree != tree || ch.n == nil || ch.n == tree.top {
 			continue
 		}
 		inNew := ch.n.parent.origin == nil && ch.n.fresh()
@@ -95,7 +95,7 @@ func (c *commit) placed(l *layer) []change {
 }
 
 // occupant is what the host has in the place of a node, or nil.
-func (c *commit) occupant(n *node) *node {
+func (c *commit) occupant(n *Node) *Node {
 	if n.home() {
 		return n
 	}
@@ -103,15 +103,15 @@ func (c *commit) occupant(n *node) *node {
 }
 
 // leaves reports whether what the host has of a node is to be removed.
-func (c *commit) leaves(n *node) bool { return n.gone || n.fresh() }
+func (c *commit) leaves(n *Node) bool { return n.gone || n.fresh() }
 
 // park moves what the host has of a node aside.
-func (c *commit) park(l *layer, n *node) error {
-	path := l.hostPath(n.origin.path())
+func (c *commit) park(tree *Tree, n *Node) error {
+	path := tree.hostPath(n.origin.path())
 	if err := c.begin("move aside", path); err != nil {
 		return err
 	}
-	h, err := c.dir(l, n.origin.dir)
+	h, err := c.dir(tree, n.origin.dir)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *commit) park(l *layer, n *node) error {
 
 // still checks what was moved, after the fact: the name may have been given to
 // something else since it was looked at.
-func (c *commit) still(at spot, n *node, path string) error {
+func (c *commit) still(at spot, n *Node, path string) error {
 	fi, err := at.lstat()
 	if err != nil {
 		return err
@@ -152,12 +152,12 @@ func (c *commit) still(at spot, n *node, path string) error {
 }
 
 // place puts a node where the guest has it. was is what it replaces.
-func (c *commit) place(l *layer, n, was *node) error {
-	path := l.hostPath(n.path())
+func (c *commit) place(tree *Tree, n, was *Node) error {
+	path := tree.hostPath(n.Path())
 	if err := c.begin("put in place", path); err != nil {
 		return err
 	}
-	h, err := c.dir(l, n.parent)
+	h, err := c.dir(tree, n.parent)
 	if err != nil {
 		return err
 	}
@@ -166,7 +166,7 @@ func (c *commit) place(l *layer, n, was *node) error {
 	switch {
 	case ok:
 	case c.direct(n):
-		old, err := c.dir(l, n.origin.dir)
+		old, err := c.dir(tree, n.origin.dir)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (c *commit) place(l *layer, n, was *node) error {
 		if err := c.rename(from, to, false); err != nil {
 			return err
 		}
-		return c.still(to, n, l.hostPath(n.origin.path()))
+		return c.still(to, n, tree.hostPath(n.origin.path()))
 	default:
 		return fmt.Errorf("%s was not prepared", path)
 	}
@@ -205,7 +205,7 @@ func (c *commit) place(l *layer, n, was *node) error {
 	case !errors.Is(err, errors.ErrUnsupported):
 		return err
 	}
-	if err := c.park(l, was); err != nil {
+	if err := c.park(tree, was); err != nil {
 		return err
 	}
 	return c.rename(from, to, n.fresh())

@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"errors"

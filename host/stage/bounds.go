@@ -1,18 +1,19 @@
-package wasi
+package stage
 
 import (
 	"math"
 	"sync/atomic"
+	"syscall"
 )
 
-// What the tree of a stage may grow to. A guest can build, by moving
-// directories into each other, what it could not name, and everything that
-// lists or makes changes has to name it.
+// What the trees may grow to. A guest can build, by moving directories into
+// each other, what it could not name, and everything that lists or makes
+// changes has to name it.
 const (
 	maxName      = 255      // bytes of one name, as hosts have it
-	maxDepth     = 256      // directories above something that a guest makes or moves, and itself
-	maxHostPath  = 4096     // bytes of a name that the host is given, with that of the mount
-	maxTreeBytes = 48 << 20 // of nodes that a guest makes or moves, with their names
+	maxDepth     = 256      // directories above something that is made or moved, and itself
+	maxHostPath  = 4096     // bytes of a name that the host is given, with that of the tree
+	maxTreeBytes = 48 << 20 // of nodes that are made or moved, with their names
 	nodeBytes    = 512      // about what a node takes
 	maxPathBytes = 16 << 20 // of the names of all changes
 
@@ -24,11 +25,11 @@ const (
 
 // fits reports whether a name can be given to n, or to something new if n is
 // nil, and takes what that needs.
-func (l *layer) fits(dir *node, name string, n *node) Errno {
+func (tree *Tree) fits(dir *Node, name string, n *Node) error {
 	if len(name) > maxName {
-		return ENAMETOOLONG
+		return syscall.ENAMETOOLONG
 	}
-	levels, long := 1, len(l.m.host)+1+len(name)
+	levels, long := 1, len(tree.host)+1+len(name)
 	if n != nil {
 		levels += n.tall
 		long += n.long
@@ -38,30 +39,30 @@ func (l *layer) fits(dir *node, name string, n *node) Errno {
 		long += len(dir.name) + 1
 	}
 	if levels > maxDepth || long > maxHostPath {
-		return ENAMETOOLONG
+		return syscall.ENAMETOOLONG
 	}
 	cost := int64(nodeBytes + len(name))
 	if n != nil {
 		cost -= n.cost
 	}
 	if cost <= 0 {
-		return 0
+		return nil
 	}
-	s := l.stage
-	if s.tree+cost > maxTreeBytes || !s.budget.memory.take(cost) {
+	s := tree.set
+	if s.treeBytes+cost > maxTreeBytes || !s.budget.memory.take(cost) {
 		return errNoRoom
 	}
-	s.tree += cost
+	s.treeBytes += cost
 	if n != nil {
 		n.cost += cost
 	}
-	return 0
+	return nil
 }
 
 // reach notes what is below a directory at most: how many levels, and how long
 // a name. It may be less by now, which costs a guest that makes deep trees and
 // removes them again a few levels.
-func (n *node) reach(child *node) {
+func (n *Node) reach(child *Node) {
 	for up := n; up != nil; child, up = up, up.parent {
 		tall, long := child.tall+1, child.long+1+len(child.name)
 		if up.tall >= tall && up.long >= long {
@@ -71,7 +72,7 @@ func (n *node) reach(child *node) {
 	}
 }
 
-// Budget bounds what all stages together hold that have it. It may be used by
+// Budget bounds what all sets together hold that have it. It may be used by
 // several at the same time.
 type Budget struct{ memory, disk pool }
 
@@ -95,4 +96,14 @@ type pool struct {
 }
 
 // take takes n, or nothing. A negative n gives back.
-func (p *pool) take(n int64) bool { return take(&p.used, n, p.limit) == 0 }
+func (p *pool) take(n int64) bool {
+	for {
+		have := p.used.Load()
+		if n > p.limit-have {
+			return false
+		}
+		if p.used.CompareAndSwap(have, have+n) {
+			return true
+		}
+	}
+}

@@ -1,4 +1,4 @@
-package main
+package stage
 
 import (
 	"fmt"
@@ -22,15 +22,15 @@ func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
 		}
 	}
 	var said []string
-	stages := newStages(parent, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+	area := NewArea(parent, func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
 	if left, err := filepath.Glob(filepath.Join(parent, "*")); err != nil || len(left) != 2 {
 		t.Errorf("before anything is changed there are %v, %v", left, err)
 	}
-	dir := stages.dir()
-	if st, err := os.Stat(dir); err != nil || !st.IsDir() || filepath.Dir(dir) != parent || stages.dir() != dir {
+	dir := area.Dir()
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() || filepath.Dir(dir) != parent || area.Dir() != dir {
 		t.Errorf("changes are kept in %q: %v", dir, err)
 	}
-	if err := stages.close(); err != nil {
+	if err := area.Close(); err != nil {
 		t.Error(err)
 	}
 	kept := filepath.Join(parent, "stage-2", ".stockade-stage-1", "moves")
@@ -51,11 +51,11 @@ func TestWithoutAPlaceForThemChangesStayInMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := 0
-	stages := newStages(parent, func(string, ...any) { said++ })
-	if dir := stages.dir() + stages.dir(); dir != "" || said != 1 {
+	area := NewArea(parent, func(string, ...any) { said++ })
+	if dir := area.Dir() + area.Dir(); dir != "" || said != 1 {
 		t.Errorf("changes are kept in %q, which was told %d times", dir, said)
 	}
-	if err := stages.close(); err != nil {
+	if err := area.Close(); err != nil {
 		t.Error(err)
 	}
 }

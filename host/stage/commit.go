@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// ErrDropped is the error of a commit after [Stage.Drop].
+// ErrDropped is the error of a commit after [Set.Drop].
 var ErrDropped = errors.New("the stage was dropped")
 
 // CommitError is the error of a commit that was begun. Unless it lists
@@ -45,16 +45,16 @@ func (e *CommitError) Unwrap() error { return e.Err }
 // A commit that succeeded ends the stage, and further calls return nil. After
 // an error the stage is as before: Drop it, or try again. ctx can end a commit
 // until names are exchanged.
-func (s *Stage) Commit(ctx context.Context) (err error) {
+func (s *Set) Commit(ctx context.Context) (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.done:
 		return s.err
-	case s.ended():
+	case s.Ended():
 		return ErrDropped
 	}
-	c := &commit{ctx: ctx, s: s, dirs: map[*node]*handle{}, held: map[*node]spot{}, moves: moves{stage: s}}
+	c := &commit{ctx: ctx, s: s, dirs: map[*Node]*handle{}, held: map[*Node]spot{}, moves: moves{set: s}}
 	defer c.close()
 	if err := c.run(); err != nil {
 		done := (*CommitError)(nil)
@@ -72,10 +72,10 @@ func (s *Stage) Commit(ctx context.Context) (err error) {
 // commit is one attempt.
 type commit struct {
 	ctx  context.Context
-	s    *Stage
+	s    *Set
 	all  []change
-	dirs map[*node]*handle // directories, of the host and prepared
-	held map[*node]spot    // what was prepared or moved aside
+	dirs map[*Node]*handle // directories, of the host and prepared
+	held map[*Node]spot    // what was prepared or moved aside
 
 	op, path string // what is being done, for the error
 	undo     []step // what was done, in order

@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// movesName is the file in the private directory of a stage that says what
+// movesName is the file in the private directory of a set that says what
 // a commit has given a temporary name. It is there only during the commit.
 const movesName = "moves"
 
@@ -15,17 +15,17 @@ const movesName = "moves"
 // is killed. It is not synchronized: a process that ends takes nothing along
 // that it has written, and after a crash of the host the names tell enough.
 type moves struct {
-	stage *Stage
-	file  *os.File
+	set  *Set
+	file *os.File
 }
 
 // note says what is about to get a temporary name, or to be there.
 func (m *moves) note(temp, place spot) error {
-	if m.stage.root == nil {
+	if m.set.root == nil {
 		return nil // in memory only
 	}
 	if m.file == nil {
-		file, err := m.stage.root.OpenFile(movesName, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		file, err := m.set.root.OpenFile(movesName, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return err
 		}
@@ -39,15 +39,15 @@ func (m *moves) end() error {
 	if m.file == nil {
 		return nil
 	}
-	err := errors.Join(m.file.Close(), m.stage.root.Remove(movesName))
+	err := errors.Join(m.file.Close(), m.set.root.Remove(movesName))
 	m.file = nil
 	return err
 }
 
-// Unfinished returns the names of files that say what commits, which ended with
+// unfinished returns the names of files that say what commits, which ended with
 // their process, have left under temporary names: a line for each, with that
 // name and the one that it belongs under. Of two lines for one name the last
-// counts. Stages had dir as StageOptions.Dir.
-func Unfinished(dir string) ([]string, error) {
+// counts. Sets had dir as Options.Dir.
+func unfinished(dir string) ([]string, error) {
 	return filepath.Glob(filepath.Join(dir, ".stockade-stage-*", movesName))
 }

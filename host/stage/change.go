@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 // change is a [tool.Change] with its nodes.
 type change struct {
 	kind tool.ChangeKind
-	l    *layer
-	n    *node // as it is afterwards; nil if gone
-	was  *node // what the host has in that place, or had where n comes from
+	tree *Tree
+	n    *Node // as it is afterwards; nil if gone
+	was  *Node // what the host has in that place, or had where n comes from
 
 	path  string // below the mount: of n, or of was if that is gone
 	depth int    // of path
@@ -27,7 +27,7 @@ type change struct {
 type identity struct {
 	kind   tool.ChangeKind
 	path   string
-	n, was *node
+	n, was *Node
 }
 
 func identities(all []change) map[identity]bool {
@@ -38,7 +38,7 @@ func identities(all []change) map[identity]bool {
 	return out
 }
 
-// lister finds the changes of all layers.
+// lister finds the changes of all trees.
 type lister struct {
 	ctx       context.Context
 	out       []change
@@ -68,16 +68,16 @@ func (s *lister) add(c change) error {
 }
 
 // gone adds what the host has and what is not there any more.
-func (s *lister) gone(kind tool.ChangeKind, l *layer, was *node) error {
-	return s.add(change{kind: kind, l: l, was: was, path: was.origin.path()})
+func (s *lister) gone(kind tool.ChangeKind, tree *Tree, was *Node) error {
+	return s.add(change{kind: kind, tree: tree, was: was, path: was.origin.path()})
 }
 
-// layer finds the changes of a layer, in no particular order except that a
+// tree finds the changes of a tree, in no particular order except that a
 // directory comes before what is in it.
-func (s *lister) layer(l *layer) error {
-	replaced := map[*node]bool{}
-	var visit func(dir *node, prefix string) error
-	visit = func(dir *node, prefix string) error {
+func (s *lister) tree(tree *Tree) error {
+	replaced := map[*Node]bool{}
+	var visit func(dir *Node, prefix string) error
+	visit = func(dir *Node, prefix string) error {
 		for _, n := range dir.children {
 			if err := s.ctx.Err(); err != nil {
 				return err
@@ -87,7 +87,7 @@ func (s *lister) layer(l *layer) error {
 			if was != nil && (!was.gone || !was.mode.IsRegular() || !n.mode.IsRegular()) {
 				was = nil
 			}
-			kind, err := s.kindOf(l, n, was)
+			kind, err := s.kindOf(tree, n, was)
 			if err != nil {
 				return err
 			}
@@ -97,11 +97,11 @@ func (s *lister) layer(l *layer) error {
 			switch {
 			case kind == "":
 			case was == nil && n.origin != nil:
-				err = s.add(change{kind: kind, l: l, n: n, was: n, path: path})
+				err = s.add(change{kind: kind, tree: tree, n: n, was: n, path: path})
 			default:
-				err = s.add(change{kind: kind, l: l, n: n, was: was, path: path})
+				err = s.add(change{kind: kind, tree: tree, n: n, was: was, path: path})
 				if err == nil && n.origin != nil {
-					err = s.gone(tool.Removed, l, n)
+					err = s.gone(tool.Removed, tree, n)
 				}
 			}
 			if err == nil && len(n.children) > 0 {
@@ -113,15 +113,15 @@ func (s *lister) layer(l *layer) error {
 		}
 		return nil
 	}
-	if l.top.times.given() {
-		if err := s.add(change{kind: tool.Times, l: l, n: l.top, was: l.top, path: "."}); err != nil {
+	if tree.top.times.given() {
+		if err := s.add(change{kind: tool.Times, tree: tree, n: tree.top, was: tree.top, path: "."}); err != nil {
 			return err
 		}
 	}
-	if err := visit(l.top, ""); err != nil {
+	if err := visit(tree.top, ""); err != nil {
 		return err
 	}
-	for n := range l.away {
+	for n := range tree.away {
 		kind := tool.Removed
 		switch {
 		case !n.gone || replaced[n]:
@@ -129,7 +129,7 @@ func (s *lister) layer(l *layer) error {
 		case n.origin.info.IsDir():
 			kind = tool.DirectoryRemoved
 		}
-		if err := s.gone(kind, l, n); err != nil {
+		if err := s.gone(kind, tree, n); err != nil {
 			return err
 		}
 	}
@@ -138,10 +138,10 @@ func (s *lister) layer(l *layer) error {
 
 // kindOf is what becomes of a name that has a node now and, if was is not nil,
 // had another regular file before. Empty is nothing.
-func (s *lister) kindOf(l *layer, n, was *node) (tool.ChangeKind, error) {
+func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 	switch {
 	case was != nil:
-		equal, err := same(s.ctx, l.before(was), l.after(n))
+		equal, err := same(s.ctx, tree.before(was), tree.after(n))
 		switch {
 		case err != nil || !equal || n.origin != nil || n.mode.Perm() != was.origin.info.Mode().Perm():
 			return tool.Modified, err
@@ -157,7 +157,7 @@ func (s *lister) kindOf(l *layer, n, was *node) (tool.ChangeKind, error) {
 		return tool.Renamed, nil
 	}
 	if n.data != nil {
-		if equal, err := l.sameBlocks(s.ctx, n); err != nil || !equal {
+		if equal, err := tree.sameBlocks(s.ctx, n); err != nil || !equal {
 			return tool.Modified, err
 		}
 	}
@@ -174,10 +174,10 @@ func (s *lister) kindOf(l *layer, n, was *node) (tool.ChangeKind, error) {
 // written and compares it with what is there. After the end of the stage there
 // are none. ctx ends it. An error wraps [policy.ErrChanged] if what the host
 // has cannot be compared any more.
-func (s *Stage) Changes(ctx context.Context) ([]tool.Change, error) {
+func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended() {
+	if s.Ended() {
 		return nil, nil
 	}
 	all, err := s.changes(ctx)
@@ -187,15 +187,15 @@ func (s *Stage) Changes(ctx context.Context) ([]tool.Change, error) {
 	s.told = identities(all)
 	out := make([]tool.Change, 0, len(all))
 	for _, c := range all {
-		shown := tool.Change{Kind: c.kind, Path: c.l.hostPath(c.path)}
+		shown := tool.Change{Kind: c.kind, Path: c.tree.hostPath(c.path)}
 		if c.was != nil {
-			shown.Before = c.l.before(c.was).shown()
+			shown.Before = c.tree.before(c.was).shown()
 		}
 		if c.n != nil {
 			shown.After = c.after()
 		}
 		if c.kind == tool.Renamed {
-			shown.From = c.l.hostPath(c.was.origin.path())
+			shown.From = c.tree.hostPath(c.was.origin.path())
 		}
 		out = append(out, shown)
 	}
@@ -210,7 +210,7 @@ func (s *Stage) Changes(ctx context.Context) ([]tool.Change, error) {
 
 // after is what a commit makes.
 func (c *change) after() *tool.Version {
-	v := c.l.after(c.n).shown()
+	v := c.tree.after(c.n).shown()
 	if c.remade() || c.n.chmod {
 		v.Mode = v.Mode.Type() | v.Mode.Perm() // nothing else is set
 	}
@@ -227,10 +227,10 @@ func (c *change) remade() bool {
 	return c.n.fresh() && !(c.kind == tool.Times && c.n == c.was)
 }
 
-func (s *Stage) changes(ctx context.Context) ([]change, error) {
+func (s *Set) changes(ctx context.Context) ([]change, error) {
 	all := lister{ctx: ctx}
-	for _, l := range s.layers {
-		switch err := all.layer(l); {
+	for _, tree := range s.trees {
+		switch err := all.tree(tree); {
 		case err == nil:
 		case ctx.Err() != nil || errors.Is(err, errTooMuch):
 			return nil, err

@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"crypto/rand"
@@ -14,7 +14,7 @@ func tempName() string { return ".stockade-" + rand.Text() + ".tmp" }
 
 // fresh reports whether a node comes on the host as something new, and not by
 // moving what is there.
-func (n *node) fresh() bool { return n.origin == nil || n.data != nil }
+func (n *Node) fresh() bool { return n.origin == nil || n.data != nil }
 
 // prepare writes everything that is new beside the place where it belongs.
 func (c *commit) prepare() error {
@@ -22,11 +22,11 @@ func (c *commit) prepare() error {
 		if ch.n == nil || !ch.remade() || ch.n.parent.origin == nil {
 			continue // what is in a new directory comes with that
 		}
-		h, err := c.dir(ch.l, ch.n.parent)
+		h, err := c.dir(ch.tree, ch.n.parent)
 		if err != nil {
 			return err
 		}
-		if err := c.build(ch.l, ch.n, spot{h, tempName()}); err != nil {
+		if err := c.build(ch.tree, ch.n, spot{h, tempName()}); err != nil {
 			return err
 		}
 	}
@@ -34,8 +34,8 @@ func (c *commit) prepare() error {
 }
 
 // build makes a file, or a directory with all that is new in it.
-func (c *commit) build(l *layer, n *node, at spot) error {
-	path := l.hostPath(n.path())
+func (c *commit) build(tree *Tree, n *Node, at spot) error {
+	path := tree.hostPath(n.Path())
 	if err := c.begin("prepare", path); err != nil {
 		return err
 	}
@@ -43,13 +43,13 @@ func (c *commit) build(l *layer, n *node, at spot) error {
 		return err
 	}
 	if !n.mode.IsDir() {
-		if err := c.buildFile(l, n, at); err != nil {
+		if err := c.buildFile(tree, n, at); err != nil {
 			return err
 		}
 		c.held[n] = at
 		return nil
 	}
-	if err := at.dir.root.Mkdir(at.name, newDirMode); err != nil {
+	if err := at.dir.root.Mkdir(at.name, n.mode.Perm()); err != nil {
 		return err
 	}
 	root, fi, err := beneath.OpenDir(at.dir.root, at.name)
@@ -72,7 +72,7 @@ func (c *commit) build(l *layer, n *node, at spot) error {
 		if !child.fresh() {
 			continue
 		}
-		if err := c.build(l, child, spot{h, name}); err != nil {
+		if err := c.build(tree, child, spot{h, name}); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (c *commit) build(l *layer, n *node, at spot) error {
 
 // buildFile makes a file. Nobody else can read it before it has the mode of the
 // one that it replaces, so it begins with none.
-func (c *commit) buildFile(l *layer, n *node, at spot) (err error) {
+func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 	file, err := at.dir.root.OpenFile(at.name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (c *commit) buildFile(l *layer, n *node, at spot) (err error) {
 		return errors.Join(err, at.dir.root.Remove(at.name))
 	}
 	made := c.makes(at, fi)
-	if err := c.fill(l, n, file); err != nil {
+	if err := c.copy(tree, n, file); err != nil {
 		return err
 	}
 	like := n.like
@@ -122,7 +122,7 @@ func (c *commit) buildFile(l *layer, n *node, at spot) (err error) {
 // explicit is a time that the guest has set, or none.
 func (t *stamps) explicit(set bool, nanos int64) int64 {
 	if !set {
-		return OmitTime
+		return beneath.OmitTime
 	}
 	return nanos
 }

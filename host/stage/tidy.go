@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"errors"
@@ -12,7 +12,7 @@ import (
 // loss is what is to be removed: where it is, and what it was.
 type loss struct {
 	spot
-	n *node
+	n *Node
 }
 
 // remove removes it unless somebody who still has it open has changed it.

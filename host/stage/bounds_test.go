@@ -1,6 +1,6 @@
 //go:build unix
 
-package wasi
+package stage
 
 import (
 	"context"
@@ -8,22 +8,11 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
 )
-
-// chain makes directories in each other, with names of so many bytes.
-func (g *guestFS) chain(top string, levels, long int) string {
-	g.w.T.Helper()
-	for i := range levels {
-		if i > 0 {
-			top += "/" + strings.Repeat("x", long)
-		}
-		wantErrno(g.w.T, "make a directory", g.Mkdir(g.name(top)), 0)
-	}
-	return top
-}
 
 // What a guest could not name it cannot build of parts either.
 func TestATreeIsNotBuiltDeeperThanItsNames(t *testing.T) {
@@ -33,42 +22,42 @@ func TestATreeIsNotBuiltDeeperThanItsNames(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			g, s := w.openStaged(nil, nil, w.rw("ws"))
+			g, s := w.open(nil)
 			bottom := g.chain("ws/a", tc.levels, tc.long)
 			g.chain("ws/b", tc.levels, tc.long)
-			wantErrno(t, "move a tree below another", g.Rename(g.name("ws/b"), g.name(bottom+"/b")), ENAMETOOLONG)
-			wantErrno(t, "move half of it", g.Rename(g.name("ws/b"), g.name("ws/c")), 0)
+			wantErr(t, "move a tree below another", g.rename("ws/b", bottom+"/b"), syscall.ENAMETOOLONG)
+			wantErr(t, "move half of it", g.rename("ws/b", "ws/c"), nil)
 			if changes, err := s.Changes(t.Context()); err != nil || len(changes) != 2*tc.levels {
 				t.Errorf("%d changes, %v", len(changes), err)
 			}
 		})
 	}
 	w := newWorld(t)
-	g, _ := w.openStaged(nil, nil, w.rw("ws"))
+	g, _ := w.open(nil)
 	bottom := g.chain("ws/a", maxDepth, 1)
-	wantErrno(t, "a directory below", g.Mkdir(g.name(bottom+"/x")), ENAMETOOLONG)
-	wantErrno(t, "a file below", g.try(bottom+"/x", WriteOnly|Create), ENAMETOOLONG)
+	wantErr(t, "a directory below", g.mkdir(bottom+"/x"), syscall.ENAMETOOLONG)
+	wantErr(t, "a file below", g.try(bottom+"/x", os.O_WRONLY|os.O_CREATE), syscall.ENAMETOOLONG)
 }
 
 func TestAStagedNameIsAsLongAsTheHostsCanBe(t *testing.T) {
 	w := newWorld(t)
-	g, _ := w.openStaged(nil, nil, w.rw("ws"))
-	wantErrno(t, "make a directory that the host does not have", g.Mkdir(g.name("ws/new")), 0)
-	long := g.name("ws/new/" + strings.Repeat("x", maxName))
-	wantErrno(t, "as long as can be", g.Mkdir(long), 0)
-	wantErrno(t, "make a directory", g.Mkdir(long+"x"), ENAMETOOLONG)
-	_, errno := g.Open(long+"x", WriteOnly|Create)
-	wantErrno(t, "make a file", errno, ENAMETOOLONG)
-	wantErrno(t, "move", g.Rename(g.name("ws/f.txt"), long+"x"), ENAMETOOLONG)
+	g, _ := w.open(nil)
+	wantErr(t, "make a directory that the host does not have", g.mkdir("ws/new"), nil)
+	long := "ws/new/" + strings.Repeat("x", maxName)
+	wantErr(t, "as long as can be", g.mkdir(long), nil)
+	wantErr(t, "make a directory", g.mkdir(long+"x"), syscall.ENAMETOOLONG)
+	_, err := g.file(long+"x", os.O_WRONLY|os.O_CREATE)
+	wantErr(t, "make a file", err, syscall.ENAMETOOLONG)
+	wantErr(t, "move", g.rename("ws/f.txt", long+"x"), syscall.ENAMETOOLONG)
 }
 
 func TestTheNamesOfChangesAreBounded(t *testing.T) {
 	w := newWorld(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	bottom := g.chain("ws/a", 15, 250)
 	n := maxPathBytes/len(bottom) + 100
 	for i := range n {
-		wantErrno(t, "make", g.Mkdir(g.name(fmt.Sprintf("%s/%0250d", bottom, i))), 0)
+		wantErr(t, "make", g.mkdir(fmt.Sprintf("%s/%0250d", bottom, i)), nil)
 	}
 	if changes, err := s.Changes(t.Context()); !errors.Is(err, errTooMuch) {
 		t.Errorf("%d changes, %v", len(changes), err)
@@ -81,15 +70,15 @@ func TestTheNamesOfChangesAreBounded(t *testing.T) {
 }
 
 func TestAChangeSetIsBounded(t *testing.T) {
-	for name, change := range map[string]func(*guestFS){
-		"its files": func(g *guestFS) {
+	for name, change := range map[string]func(*editor){
+		"its files": func(g *editor) {
 			for i := range maxChanges + 1 {
 				g.write(fmt.Sprintf("ws/%d", i), "x")
 			}
 		},
-		"its bytes": func(g *guestFS) {
+		"its bytes": func(g *editor) {
 			for i := range 4 { // of which the host writes all, and the guest a few
-				wantErrno(t, "write", g.try(fmt.Sprintf("ws/large%d", i), WriteOnly), 0)
+				wantErr(t, "write", g.try(fmt.Sprintf("ws/large%d", i), os.O_WRONLY), nil)
 			}
 		},
 	} {
@@ -100,7 +89,7 @@ func TestAChangeSetIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		g, s := w.openStaged(nil, nil, w.rw("ws"))
+		g, s := w.open(nil)
 		change(g)
 		s.before = func(op, path string) error { return fmt.Errorf("it was begun: %s %s", op, path) }
 		if changes, err := s.Changes(t.Context()); !errors.Is(err, errTooMuch) {
@@ -114,7 +103,7 @@ func TestAChangeSetIsBounded(t *testing.T) {
 
 func TestChangesEndsWithItsContext(t *testing.T) {
 	w := newWorld(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	g.write("ws/new", "x")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -128,22 +117,22 @@ func TestChangesEndsWithItsContext(t *testing.T) {
 
 func TestANameThatIsMadeAndRemovedTakesNothing(t *testing.T) {
 	w := newWorld(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	long := strings.Repeat("x", 200)
 	for range 3 {
 		g.write("ws/t", "x")
-		wantErrno(t, "move", g.Rename(g.name("ws/t"), g.name("ws/"+long)), 0)
-		if want := int64(nodeBytes + len(long)); s.tree != want || s.budget.memory.used.Load() != want+blockBytes {
-			t.Errorf("it takes %d, and %d of the budget", s.tree, s.budget.memory.used.Load())
+		wantErr(t, "move", g.rename("ws/t", "ws/"+long), nil)
+		if want := int64(nodeBytes + len(long)); s.treeBytes != want || s.budget.memory.used.Load() != want+blockBytes {
+			t.Errorf("it takes %d, and %d of the budget", s.treeBytes, s.budget.memory.used.Load())
 		}
-		wantErrno(t, "remove", g.Unlink(g.name("ws/"+long)), 0)
+		wantErr(t, "remove", g.remove("ws/"+long), nil)
 	}
-	if s.tree != 0 {
-		t.Errorf("%d are taken", s.tree)
+	if s.treeBytes != 0 {
+		t.Errorf("%d are taken", s.treeBytes)
 	}
-	s.tree = maxTreeBytes - nodeBytes
-	wantErrno(t, "make what has no room", g.Mkdir(g.name("ws/new")), ENOSPC)
-	s.tree = 0
+	s.treeBytes = maxTreeBytes - nodeBytes
+	wantErr(t, "make what has no room", g.mkdir("ws/new"), syscall.ENOSPC)
+	s.treeBytes = 0
 }
 
 func TestStagesShareABudget(t *testing.T) {
@@ -157,20 +146,20 @@ func TestStagesShareABudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.Dir("ws2")
-			opts := &StageOptions{Budget: NewBudget(tc.memory, tc.disk), MemoryBytes: 1 << 20}
+			opts := &Options{Budget: NewBudget(tc.memory, tc.disk), MemoryBytes: 1 << 20}
 			if tc.disk > 0 {
 				opts.Dir, opts.MemoryBytes = w.Path("out"), 1
 			}
-			a, s := w.openStaged(opts, nil, w.rw("ws"))
-			b, other := w.openStaged(opts, nil, w.rw("ws2"))
-			fill := func(g *guestFS, p string) (n int) {
-				f, errno := g.file(p, WriteOnly|Create)
-				wantErrno(t, "open", errno, 0)
-				defer f.Close()
+			a, s := w.openDir(opts, "ws")
+			b, other := w.openDir(opts, "ws2")
+			fill := func(g *editor, p string) (n int) {
+				f, err := g.file(p, os.O_WRONLY|os.O_CREATE)
+				wantErr(t, "open", err, nil)
+				defer f.close()
 				for {
-					m, errno := f.Write(make([]byte, blockBytes))
-					if n += m; errno != 0 {
-						wantErrno(t, "write", errno, ENOSPC)
+					m, err := f.Write(make([]byte, blockBytes))
+					if n += m; err != nil {
+						wantErr(t, "write", err, syscall.ENOSPC)
 						return n
 					}
 				}
@@ -199,7 +188,7 @@ func TestStagesShareABudget(t *testing.T) {
 
 func TestWhatCannotBeComparedHasChanged(t *testing.T) {
 	w := newWorld(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	g.write("ws/f.txt", "INSIDE")
 	w.File("ws/t", "the host")
 	w.Rename("ws/t", "ws/f.txt")

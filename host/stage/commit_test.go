@@ -1,13 +1,12 @@
 //go:build unix
 
-package wasi
+package stage
 
 import (
 	"context"
 	"errors"
 	"maps"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -19,82 +18,82 @@ import (
 // Whatever the host has done to what a guest has changed, a commit does
 // nothing then.
 func TestACommitIsRefused(t *testing.T) {
-	read := func(g *guestFS, p string) { g.try(p, ReadOnly) }
+	read := func(g *editor, p string) { g.try(p, os.O_RDONLY) }
 	for _, tc := range []struct {
 		name  string
-		guest func(*guestFS)
+		guest func(*editor)
 		host  func(*world)
 	}{
-		{"file changed", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { w.File("ws/f.txt", "the host") }},
-		{"file replaced by the same", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
+		{"file changed", func(g *editor) { g.write("ws/f.txt", "x") }, func(w *world) { w.File("ws/f.txt", "the host") }},
+		{"file replaced by the same", func(g *editor) { g.write("ws/f.txt", "x") }, func(w *world) {
 			w.File("ws/t", "inside")
 			w.Rename("ws/t", "ws/f.txt")
 		}},
-		{"file changed, with its size and time", func(g *guestFS) { read(g, "ws/f.txt"); g.write("ws/f.txt", "x") }, func(w *world) {
+		{"file changed, with its size and time", func(g *editor) { read(g, "ws/f.txt"); g.write("ws/f.txt", "x") }, func(w *world) {
 			fi, _ := os.Stat(w.Path("ws/f.txt"))
 			w.File("ws/f.txt", "INSIDE")
 			os.Chtimes(w.Path("ws/f.txt"), fi.ModTime(), fi.ModTime())
 		}},
-		{"replaced file changed, with its size and time", func(g *guestFS) { read(g, "ws/f.txt"); g.replace("ws/f.txt", "x") }, func(w *world) {
+		{"replaced file changed, with its size and time", func(g *editor) { read(g, "ws/f.txt"); g.replace("ws/f.txt", "x") }, func(w *world) {
 			fi, _ := os.Stat(w.Path("ws/f.txt"))
 			w.File("ws/f.txt", "INSIDE")
 			os.Chtimes(w.Path("ws/f.txt"), fi.ModTime(), fi.ModTime())
 		}},
-		{"file replaced while it is open", func(g *guestFS) {
-			f, _ := g.file("ws/f.txt", ReadWrite)
+		{"file replaced while it is open", func(g *editor) {
+			f, _ := g.file("ws/f.txt", os.O_RDWR)
 			g.w.File("ws/t", "the host")
 			g.w.Rename("ws/t", "ws/f.txt")
-			g.Stat(g.name("ws/f.txt"))
+			g.at("ws/f.txt")
 			f.Write([]byte("x"))
-			f.Close()
+			f.close()
 		}, func(*world) {}},
-		{"file changed, with its size and time, that was not read", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
+		{"file changed, with its size and time, that was not read", func(g *editor) { g.write("ws/f.txt", "x") }, func(w *world) {
 			fi, _ := os.Stat(w.Path("ws/f.txt"))
 			w.File("ws/f.txt", "INSIDE")
 			os.Chtimes(w.Path("ws/f.txt"), fi.ModTime(), fi.ModTime())
 		}},
-		{"file gone", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { os.Remove(w.Path("ws/f.txt")) }},
-		{"file is a link now", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) {
+		{"file gone", func(g *editor) { g.write("ws/f.txt", "x") }, func(w *world) { os.Remove(w.Path("ws/f.txt")) }},
+		{"file is a link now", func(g *editor) { g.write("ws/f.txt", "x") }, func(w *world) {
 			os.Remove(w.Path("ws/f.txt"))
 			w.Link("ws/f.txt", "../out/secret")
 		}},
-		{"replaced file is a link now", func(g *guestFS) { g.replace("ws/f.txt", "x") }, func(w *world) {
+		{"replaced file is a link now", func(g *editor) { g.replace("ws/f.txt", "x") }, func(w *world) {
 			os.Remove(w.Path("ws/f.txt"))
 			w.Link("ws/f.txt", "../out/secret")
 		}},
-		{"file has another name now", func(g *guestFS) { g.write("ws/f.txt", "x") }, func(w *world) { w.HardLink("out/h", "ws/f.txt") }},
-		{"removed file changed", func(g *guestFS) { g.Unlink(g.name("ws/f.txt")) }, func(w *world) { w.File("ws/f.txt", "the host") }},
-		{"moved file replaced", func(g *guestFS) { g.Rename(g.name("ws/f.txt"), g.name("ws/x")) }, func(w *world) {
+		{"file has another name now", func(g *editor) { g.write("ws/f.txt", "x") }, func(w *world) { w.HardLink("out/h", "ws/f.txt") }},
+		{"removed file changed", func(g *editor) { g.remove("ws/f.txt") }, func(w *world) { w.File("ws/f.txt", "the host") }},
+		{"moved file replaced", func(g *editor) { g.rename("ws/f.txt", "ws/x") }, func(w *world) {
 			w.File("ws/t", "the host")
 			w.Rename("ws/t", "ws/f.txt")
 		}},
-		{"new file is there", func(g *guestFS) { g.write("ws/new", "x") }, func(w *world) { w.File("ws/new", "the host") }},
-		{"new file is a link", func(g *guestFS) { g.write("ws/new", "x") }, func(w *world) { w.Link("ws/new", "../out/new") }},
-		{"new directory is there", func(g *guestFS) { g.Mkdir(g.name("ws/new")) }, func(w *world) { w.Dir("ws/new") }},
-		{"new directory is a link", func(g *guestFS) { g.Mkdir(g.name("ws/new")); g.write("ws/new/x", "x") }, func(w *world) { w.Link("ws/new", "../out") }},
-		{"directory is a link now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) {
+		{"new file is there", func(g *editor) { g.write("ws/new", "x") }, func(w *world) { w.File("ws/new", "the host") }},
+		{"new file is a link", func(g *editor) { g.write("ws/new", "x") }, func(w *world) { w.Link("ws/new", "../out/new") }},
+		{"new directory is there", func(g *editor) { g.mkdir("ws/new") }, func(w *world) { w.Dir("ws/new") }},
+		{"new directory is a link", func(g *editor) { g.mkdir("ws/new"); g.write("ws/new/x", "x") }, func(w *world) { w.Link("ws/new", "../out") }},
+		{"directory is a link now", func(g *editor) { g.write("ws/d/new", "x") }, func(w *world) {
 			w.Rename("ws/d", "ws/was")
 			w.Link("ws/d", "../out")
 		}},
-		{"directory is a link inside now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) {
+		{"directory is a link inside now", func(g *editor) { g.write("ws/d/new", "x") }, func(w *world) {
 			w.Rename("ws/d", "ws/was")
 			w.Link("ws/d", "was")
 		}},
-		{"directory is outside now", func(g *guestFS) { g.write("ws/d/new", "x") }, func(w *world) { w.Rename("ws/d", "out/d") }},
-		{"removed directory is not empty", func(g *guestFS) {
-			g.Unlink(g.name("ws/d/other"))
-			g.Unlink(g.name("ws/d/g.txt"))
-			g.Rmdir(g.name("ws/d"))
+		{"directory is outside now", func(g *editor) { g.write("ws/d/new", "x") }, func(w *world) { w.Rename("ws/d", "out/d") }},
+		{"removed directory is not empty", func(g *editor) {
+			g.remove("ws/d/other")
+			g.remove("ws/d/g.txt")
+			g.remove("ws/d")
 		}, func(w *world) { w.File("ws/d/h", "the host") }},
-		{"times of a file that was replaced", func(g *guestFS) { g.SetTimes(g.name("ws/f.txt"), true, 1e9, 1e9) }, func(w *world) {
+		{"times of a file that was replaced", func(g *editor) { g.setTimes("ws/f.txt", 1e9, 1e9) }, func(w *world) {
 			w.File("ws/t", "the host")
 			w.Rename("ws/t", "ws/f.txt")
 		}},
-		{"masked path came into being", func(g *guestFS) { g.Mkdir(g.name("ws/later")); g.write("ws/later/x", "x") }, func(w *world) { w.File("ws/later/key", canary) }},
+		{"new directory is there, and not empty", func(g *editor) { g.mkdir("ws/later"); g.write("ws/later/x", "x") }, func(w *world) { w.File("ws/later/key", "the host") }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
-			g, s := w.openStaged(nil, []string{"ws/later/key"}, w.rw("ws"))
+			g, s := w.open(nil)
 			g.write("ws/other", "also new")
 			g.write("ws/d/other", "also new")
 			tc.guest(g)
@@ -116,7 +115,7 @@ func TestACommitIsRefused(t *testing.T) {
 // What is committed is what was listed, and nothing more or less.
 func TestACommitOfWhatWasNotListedIsRefused(t *testing.T) {
 	w := newWorld(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	g.write("ws/f.txt", "INSIDE")
 	if got := shown(t, w, s); len(got) != 1 {
 		t.Errorf("the changes are %q", got)
@@ -133,61 +132,25 @@ func TestACommitOfWhatWasNotListedIsRefused(t *testing.T) {
 	}
 }
 
-// A guest that has read a file does not overwrite what has taken its place.
-func TestNothingIsWrittenOverWhatWasNotRead(t *testing.T) {
-	for name, change := range map[string]func(*guestFS) Errno{
-		"opened to be written":   func(g *guestFS) Errno { return g.try("ws/f.txt", WriteOnly|Truncate) },
-		"opened for both":        func(g *guestFS) Errno { return g.try("ws/f.txt", ReadWrite) },
-		"removed":                func(g *guestFS) Errno { return g.Unlink(g.name("ws/f.txt")) },
-		"replaced":               func(g *guestFS) Errno { return g.Rename(g.name("ws/d/g.txt"), g.name("ws/f.txt")) },
-		"moved and then written": func(g *guestFS) Errno { g.Rename(g.name("ws/f.txt"), g.name("ws/x")); return g.try("ws/x", ReadWrite) },
-	} {
-		w := newWorld(t)
-		g, s := w.openStaged(nil, nil, w.rw("ws"))
-		wantErrno(t, "read", g.try("ws/f.txt", ReadOnly), 0)
-		for _, content := range []string{"the editor", "the editor again"} { // it is not forgotten
-			w.File("ws/t", content)
-			w.Rename("ws/t", "ws/f.txt")
-			if got, errno := g.content("ws/f.txt", ReadOnly); got != content {
-				t.Errorf("%s: read %q, %v", name, got, errno)
-			}
-		}
-		wantErrno(t, name, change(g), EAGAIN)
-		if err := s.Commit(t.Context()); err != nil && !errors.Is(err, policy.ErrChanged) {
-			t.Error(err)
-		}
-		if !slices.Contains(w.Contents("ws"), "the editor again") {
-			t.Errorf("%s: what the editor wrote is lost", name)
-		}
-	}
-	w := newWorld(t)
-	g, _ := w.openStaged(nil, nil, w.rw("ws"))
-	wantErrno(t, "read", g.try("ws/f.txt", ReadOnly), 0)
-	os.Remove(w.Path("ws/f.txt"))
-	wantErrno(t, "make what was removed", g.try("ws/f.txt", WriteOnly|Create), EAGAIN)
-	wantErrno(t, "move to it", g.Rename(g.name("ws/d/g.txt"), g.name("ws/f.txt")), EAGAIN)
-	wantErrno(t, "another", g.try("ws/other", WriteOnly|Create), 0)
-}
-
-// everything is a guest that does everything.
-func everything(g *guestFS) {
+// everything makes every kind of change.
+func everything(g *editor) {
 	g.write("ws/f.txt", "overwritten")
 	g.replace("ws/r", "replaced")
 	g.write("ws/new", "new")
-	g.Mkdir(g.name("ws/nd"))
+	g.mkdir("ws/nd")
 	g.write("ws/nd/x", "new")
-	g.Rename(g.name("ws/m"), g.name("ws/nd/m"))
-	g.Unlink(g.name("ws/gone"))
-	g.Unlink(g.name("ws/gd/x"))
-	g.Rmdir(g.name("ws/gd"))
-	g.Rename(g.name("ws/a"), g.name("ws/t"))
-	g.Rename(g.name("ws/b"), g.name("ws/a"))
-	g.Rename(g.name("ws/t"), g.name("ws/b"))
-	g.Rename(g.name("ws/p/q"), g.name("ws/q"))
-	g.Rename(g.name("ws/p"), g.name("ws/q/p"))
+	g.rename("ws/m", "ws/nd/m")
+	g.remove("ws/gone")
+	g.remove("ws/gd/x")
+	g.remove("ws/gd")
+	g.rename("ws/a", "ws/t")
+	g.rename("ws/b", "ws/a")
+	g.rename("ws/t", "ws/b")
+	g.rename("ws/p/q", "ws/q")
+	g.rename("ws/p", "ws/q/p")
 	g.write("ws/q/p/deep", "changed")
-	g.Rename(g.name("ws/over"), g.name("ws/under"))
-	g.SetTimes(g.name("ws/times"), true, 1e9, 1e9)
+	g.rename("ws/over", "ws/under")
+	g.setTimes("ws/times", 1e9, 1e9)
 }
 
 // newFull is a world in which everything can be done.
@@ -210,7 +173,7 @@ func failEverywhere(t *testing.T, inSteps bool) {
 	var want map[string]string
 	for fail := 0; ; fail++ {
 		w := newFull(t)
-		g, s := w.openStaged(nil, nil, w.rw("ws"))
+		g, s := w.open(nil)
 		everything(g)
 		before := w.Settled()
 		n := 0
@@ -269,7 +232,7 @@ func TestTheHostInterferesWithACommit(t *testing.T) {
 	} {
 		for at := 0; ; at++ {
 			w := newFull(t)
-			g, s := w.openStaged(nil, nil, w.rw("ws"))
+			g, s := w.open(nil)
 			everything(g)
 			outside := w.Outside()
 			n := 0
@@ -303,7 +266,7 @@ func TestTheHostInterferesWithACommit(t *testing.T) {
 func TestACommitEndsWithItsContext(t *testing.T) {
 	for op, ends := range map[string]bool{"prepare": true, "move aside": false, "put in place": false} {
 		w := newFull(t)
-		g, s := w.openStaged(nil, nil, w.rw("ws"))
+		g, s := w.open(nil)
 		everything(g)
 		before := w.Settled()
 		ctx, cancel := context.WithCancel(t.Context())

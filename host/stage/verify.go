@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ func (c *commit) verify() error {
 			}
 		}
 		if n := ch.n; n != nil && n.origin != nil && n.mode.IsDir() && n.times.given() {
-			if _, err := c.dir(ch.l, n); err != nil { // for when everything is in its place
+			if _, err := c.dir(ch.tree, n); err != nil { // for when everything is in its place
 				return err
 			}
 		}
@@ -39,14 +39,14 @@ func (c *commit) verify() error {
 }
 
 // verifyWas looks at what the host has.
-func (c *commit) verifyWas(ch *change, n *node) error {
-	l, o := ch.l, n.origin
-	path := l.hostPath(o.path())
+func (c *commit) verifyWas(ch *change, n *Node) error {
+	tree, o := ch.tree, n.origin
+	path := tree.hostPath(o.path())
 	if o.dir == nil {
-		_, err := c.dir(l, n) // the mount itself
+		_, err := c.dir(tree, n) // the mount itself
 		return err
 	}
-	h, err := c.dir(l, o.dir)
+	h, err := c.dir(tree, o.dir)
 	if err != nil {
 		return err
 	}
@@ -64,19 +64,19 @@ func (c *commit) verifyWas(ch *change, n *node) error {
 	}
 	switch {
 	case ch.kind == tool.DirectoryRemoved:
-		return c.verifyGone(l, n, path)
+		return c.verifyGone(tree, n, path)
 	case !fi.Mode().IsRegular():
 		return nil
 	}
-	cur := l.cursor()
-	defer cur.close()
+	cur := tree.Cursor()
+	defer cur.Close()
 	needs := n.seen != nil || ch.kind == tool.Modified || ch.kind == tool.Times
 	if !needs {
 		return nil
 	}
-	file, now, errno := cur.open(n, os.O_RDONLY)
-	if errno != 0 {
-		return c.changed(path, errno.String())
+	file, now, err := cur.open(n)
+	if err != nil {
+		return c.changed(path, reason(err))
 	}
 	defer file.Close()
 	if ch.n != nil && ch.n == n && beneath.OneName(file, now) != nil {
@@ -112,15 +112,18 @@ func differs(fi, was os.FileInfo, identityOnly bool) string {
 }
 
 func reason(err error) string {
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return "it is gone"
+	case errors.Is(err, errReplaced):
+		return "something else is there"
 	}
 	return err.Error()
 }
 
 // verifyPlace looks at where something new is to be.
 func (c *commit) verifyPlace(ch *change) error {
-	h, err := c.dir(ch.l, ch.n.parent)
+	h, err := c.dir(ch.tree, ch.n.parent)
 	if err != nil {
 		return err
 	}
@@ -132,14 +135,14 @@ func (c *commit) verifyPlace(ch *change) error {
 	case err != nil:
 		return err
 	case was == nil || !beneath.SameFile(fi, was.origin.info):
-		return c.changed(ch.l.hostPath(ch.n.path()), "something is there now")
+		return c.changed(ch.tree.hostPath(ch.n.Path()), "something is there now")
 	}
 	return nil
 }
 
 // verifyGone looks whether a directory has only what the guest has removed.
-func (c *commit) verifyGone(l *layer, n *node, path string) error {
-	h, err := c.dir(l, n)
+func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
+	h, err := c.dir(tree, n)
 	if err != nil {
 		return err
 	}
@@ -173,11 +176,11 @@ func (c *commit) ours(h *handle, name string) bool {
 // in one that the host has moved away meanwhile.
 func (c *commit) recheck() error {
 	for n, h := range c.dirs {
-		l := c.layer(n)
-		if n.gone || l == nil {
+		tree := c.tree(n)
+		if n.gone || tree == nil {
 			continue
 		}
-		path := l.hostPath(n.path())
+		path := tree.hostPath(n.Path())
 		if err := c.begin("check", path); err != nil {
 			return err
 		}
@@ -185,7 +188,7 @@ func (c *commit) recheck() error {
 		if err != nil {
 			return err
 		}
-		now, err := lstatInside(l.root, n)
+		now, err := lstatInside(tree.root, n)
 		if err != nil {
 			return c.changed(path, reason(err))
 		}
@@ -196,20 +199,20 @@ func (c *commit) recheck() error {
 	return nil
 }
 
-func (c *commit) layer(n *node) *layer {
+func (c *commit) tree(n *Node) *Tree {
 	for n.parent != nil {
 		n = n.parent
 	}
-	for _, l := range c.s.layers {
-		if l.top == n {
-			return l
+	for _, tree := range c.s.trees {
+		if tree.top == n {
+			return tree
 		}
 	}
 	return nil
 }
 
 // lstatInside looks at a directory name by name, through no link.
-func lstatInside(top beneath.Root, n *node) (os.FileInfo, error) {
+func lstatInside(top beneath.Root, n *Node) (os.FileInfo, error) {
 	var names []string
 	for ; n.parent != nil; n = n.parent {
 		names = append(names, n.name)

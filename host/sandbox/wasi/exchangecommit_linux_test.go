@@ -1,7 +1,6 @@
 package wasi
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -11,50 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
-
-// A disk that is full in the middle of a commit is as it was before.
-func TestTheDiskIsFull(t *testing.T) {
-	w := newWorld(t)
-	full := error(unix.ENOSPC)
-	var before func(op, path string) error
-	if err := unix.Mount("stockade", w.Path("ws"), "tmpfs", 0, "size=256k"); err == nil {
-		t.Cleanup(func() {
-			if err := unix.Unmount(w.Path("ws"), unix.MNT_DETACH); err != nil {
-				t.Error(err)
-			}
-		})
-	} else {
-		t.Logf("no small disk here (%v), so a step of the commit fails", err)
-		before = func(op, path string) error {
-			if op == "prepare" && strings.HasSuffix(path, "late") {
-				return full
-			}
-			return nil
-		}
-	}
-	w.File("ws/f.txt", strings.Repeat("old", 20_000))
-	w.File("ws/gone", "gone")
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
-	s.before = before
-	g.write("ws/f.txt", strings.Repeat("new", 20_000))
-	g.write("ws/early", "x")
-	g.write("ws/late", strings.Repeat("x", 200_000))
-	g.Unlink(g.name("ws/gone"))
-	state := w.Settled()
-	if err := s.Commit(t.Context()); !errors.Is(err, full) {
-		t.Errorf("commit: %v", err)
-	}
-	if diff := cmp.Diff(state, w.Settled()); diff != "" {
-		t.Errorf("the host was changed (-before +after):\n%s", diff)
-	}
-	// Without the large file there is room.
-	s.before = nil
-	g.Unlink(g.name("ws/late"))
-	if err := s.Commit(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
 
 // A directory and a symbolic link that leads out change places all the time,
 // while what was staged in the directory is committed.
@@ -77,7 +34,7 @@ func TestExchangeDuringCommit(t *testing.T) {
 	})
 	done, refused := 0, 0
 	for i := 0; i < 3000 && (i < 300 || done == 0 || refused == 0); i++ {
-		s, err := NewStage(nil)
+		s, err := stage.New(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package wasi
+package stage
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"errors"
@@ -10,11 +10,11 @@ import (
 )
 
 // remode gives a file that stays where it is another mode.
-func (c *commit) remode(l *layer, n *node) error {
-	if err := c.begin("change the mode of", l.hostPath(n.path())); err != nil {
+func (c *commit) remode(tree *Tree, n *Node) error {
+	if err := c.begin("change the mode of", tree.hostPath(n.Path())); err != nil {
 		return err
 	}
-	h, err := c.dir(l, n.parent)
+	h, err := c.dir(tree, n.parent)
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func (c *commit) remode(l *layer, n *node) error {
 
 // setMode gives what has a name the mode of a node and, if it took the place of
 // another file, the owner of that.
-func (c *commit) setMode(at spot, n *node) error {
+func (c *commit) setMode(at spot, n *Node) error {
 	file, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|beneath.Nonblock, 0)
 	if err != nil {
 		return err
@@ -58,10 +58,10 @@ func (c *commit) setMode(at spot, n *node) error {
 }
 
 // setFileTimes sets the times of what is not new and no directory.
-func (c *commit) setFileTimes(l *layer) error {
+func (c *commit) setFileTimes(tree *Tree) error {
 	for _, ch := range c.all {
 		n := ch.n
-		if ch.l != l || n == nil || n.mode.IsDir() || !n.times.given() {
+		if ch.tree != tree || n == nil || n.mode.IsDir() || !n.times.given() {
 			continue
 		}
 		moved := n.origin != nil && !n.fresh()
@@ -71,10 +71,10 @@ func (c *commit) setFileTimes(l *layer) error {
 		if n.fresh() && ch.kind == tool.Times && ch.n != ch.was {
 			continue // replaced, and has its times
 		}
-		if err := c.begin("set the times of", l.hostPath(n.path())); err != nil {
+		if err := c.begin("set the times of", tree.hostPath(n.Path())); err != nil {
 			return err
 		}
-		h, err := c.dir(l, n.parent)
+		h, err := c.dir(tree, n.parent)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func (c *commit) setFileTimes(l *layer) error {
 	return nil
 }
 
-func (c *commit) setTimes(at spot, n *node) error {
+func (c *commit) setTimes(at spot, n *Node) error {
 	fi, err := at.lstat()
 	if err != nil {
 		return err

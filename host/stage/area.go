@@ -1,4 +1,4 @@
-package main
+package stage
 
 import (
 	"errors"
@@ -9,44 +9,46 @@ import (
 	"sync"
 
 	"github.com/gofrs/flock"
-
-	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// stages is a directory for what the calls of this process change before that
-// is committed, made when the first one may. It has a lock beside it, held as
-// long as the process lives.
-type stages struct {
-	dir func() string // "" if there is none
+// Area is a directory for what the calls of this process change before that is
+// committed, see [Options], made when the first one may. It has a lock beside it,
+// held as long as the process lives. Any goroutine may use it.
+type Area struct {
+	dir func() string
 	end func() error
 }
 
-// newStages removes the directories of processes that are gone. note tells of
-// what one has left in the middle of its work.
-func newStages(parent string, note func(format string, args ...any)) *stages {
-	sweepStages(parent, note)
-	s := &stages{end: func() error { return nil }}
-	s.dir = sync.OnceValue(func() string {
-		dir, end, err := makeStages(parent)
+// NewArea returns an area in a directory of the user's own, which is made if it
+// does not exist, and removes those of processes that are gone. note tells the
+// user of what one has left in the middle of a commit.
+func NewArea(parent string, note func(format string, args ...any)) *Area {
+	sweep(parent, note)
+	a := &Area{end: func() error { return nil }}
+	a.dir = sync.OnceValue(func() string {
+		dir, end, err := makeArea(parent)
 		if err != nil {
 			// Small changes fit into memory; what does not fails, and is not lost.
 			note("warning: what tools change is kept in memory until it is committed, 64 MiB at most: %v", err)
 			return ""
 		}
-		s.end = end
+		a.end = end
 		return dir
 	})
-	return s
+	return a
 }
 
-// close removes the directory. No call may be running.
-func (s *stages) close() error { return s.end() }
+// Dir is the directory; empty if it cannot be made.
+func (a *Area) Dir() string { return a.dir() }
 
-func makeStages(parent string) (dir string, end func() error, err error) {
+// Close removes the directory. No call may be running.
+func (a *Area) Close() error { return a.end() }
+
+func makeArea(parent string) (dir string, end func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return "", nil, err
 	}
-	held, err := newStageLock(parent)
+	held, err := newLock(parent)
 	if err != nil {
 		return "", nil, err
 	}
@@ -59,8 +61,8 @@ func makeStages(parent string) (dir string, end func() error, err error) {
 	}, nil
 }
 
-// newStageLock makes a lock and holds it.
-func newStageLock(parent string) (*flock.Flock, error) {
+// newLock makes a lock and holds it.
+func newLock(parent string) (*flock.Flock, error) {
 	for range 100 {
 		file, err := os.CreateTemp(parent, "stage-*.lock")
 		if err != nil {
@@ -87,10 +89,10 @@ func newStageLock(parent string) (*flock.Flock, error) {
 
 func dirOfLock(lock string) string { return lock[:len(lock)-len(".lock")] }
 
-// sweepStages removes what nobody holds the lock of. What cannot be removed is
+// sweep removes what nobody holds the lock of. What cannot be removed is
 // left to the next process: it is in nobody's way. So is what says which files
 // have temporary names because a process was killed.
-func sweepStages(parent string, note func(format string, args ...any)) {
+func sweep(parent string, note func(format string, args ...any)) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
@@ -105,11 +107,11 @@ func sweepStages(parent string, note func(format string, args ...any)) {
 		if ok, err := l.TryLock(); err != nil || !ok {
 			continue
 		}
-		unfinished, err := wasi.Unfinished(dirOfLock(name))
-		for _, moves := range unfinished {
+		left, err := unfinished(dirOfLock(name))
+		for _, moves := range left {
 			note("warning: a call was ended while its changes were made. %s says which files were left under temporary names; put them back, then remove it", moves)
 		}
-		if err == nil && len(unfinished) == 0 && os.RemoveAll(dirOfLock(name)) == nil {
+		if err == nil && len(left) == 0 && os.RemoveAll(dirOfLock(name)) == nil {
 			_ = os.Remove(name)
 		}
 		_ = l.Unlock()

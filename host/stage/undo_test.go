@@ -1,6 +1,6 @@
 //go:build unix
 
-package wasi
+package stage
 
 import (
 	"context"
@@ -8,21 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 )
-
-// temps are the names in a directory that a commit has made up.
-func (w *world) temps(dir string) []string {
-	w.T.Helper()
-	names, err := filepath.Glob(w.Path(dir + "/.stockade-*.tmp"))
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	return names
-}
 
 // What others do to a file after a commit has put it there, and before the
 // commit fails, is not undone, and the original is not removed.
@@ -48,11 +37,11 @@ func TestUndoLeavesWhatOthersHaveDone(t *testing.T) {
 			w := newWorld(t)
 			w.File("ws/m", "moved")
 			w.Dir("ws/d1")
-			g, s := w.openStaged(nil, nil, w.rw("ws"))
+			g, s := w.open(nil)
 			s.inSteps = inSteps
 			g.write("ws/a", "new")
 			g.write("ws/f.txt", "written")
-			g.Rename(g.name("ws/m"), g.name("ws/d1/m"))
+			g.rename("ws/m", "ws/d1/m")
 			g.write("ws/d1/z", "last")
 			before := w.Content("ws/f.txt")
 			s.before = func(op, path string) error {
@@ -91,7 +80,7 @@ func TestUndoLeavesWhatOthersHaveDone(t *testing.T) {
 // What was replaced is kept if somebody writes to it before it is removed.
 func TestAnOriginalThatIsWrittenToIsKept(t *testing.T) {
 	w := newWorld(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	g.write("ws/f.txt", "written")
 	open, err := os.OpenFile(w.Path("ws/f.txt"), os.O_WRONLY, 0)
 	if err != nil {
@@ -126,9 +115,9 @@ func TestUndoOfAModeFollowsNoLink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	s.inSteps = true
-	g.Rename(g.name("ws/f.txt"), g.name("ws/run"))
+	g.rename("ws/f.txt", "ws/run")
 	g.write("ws/d/z", "last")
 	var parked []string
 	s.before = func(op, path string) error {
@@ -166,7 +155,7 @@ func TestWhatIsPreparedIsPrivate(t *testing.T) {
 	if err := os.Chmod(w.Path("ws/f.txt"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	g.write("ws/f.txt", "written")
 	seen := 0
 	if err := s.Commit(spy{t.Context(), func() {
@@ -187,8 +176,8 @@ func TestWhatIsPreparedIsPrivate(t *testing.T) {
 // Who looks for a directory that is moved finds it under one of its names.
 func TestAMoveIsOneStep(t *testing.T) {
 	w := newWorld(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
-	wantErrno(t, "move", g.Rename(g.name("ws/d"), g.name("ws/e")), 0)
+	g, s := w.open(nil)
+	wantErr(t, "move", g.rename("ws/d", "ws/e"), nil)
 	g.write("ws/e/new", "x")
 	g.write("ws/a", "x")
 	g.write("ws/z", "x")
@@ -213,14 +202,14 @@ func TestACommitSaysWhatItMoves(t *testing.T) {
 	for _, inSteps := range []bool{false, true} {
 		w := newFull(t)
 		w.Dir("stages")
-		g, s := w.openStaged(&StageOptions{Dir: w.Path("stages")}, nil, w.rw("ws"))
+		g, s := w.openDir(&Options{Dir: w.Path("stages")}, "ws")
 		everything(g)
 		s.inSteps = inSteps
 		original := func(p string) string { return "content of " + strings.TrimPrefix(p, w.Path("ws")+"/") }
 		errTest := errors.New("disk full")
 		found := 0
 		s.before = func(op, _ string) error {
-			files, err := Unfinished(w.Path("stages"))
+			files, err := unfinished(w.Path("stages"))
 			if err != nil || op != "check" {
 				return err
 			}
@@ -254,7 +243,7 @@ func TestACommitSaysWhatItMoves(t *testing.T) {
 		if found < 2 {
 			t.Errorf("%d files are told of", found)
 		}
-		if files, err := Unfinished(w.Path("stages")); err != nil || len(files) > 0 {
+		if files, err := unfinished(w.Path("stages")); err != nil || len(files) > 0 {
 			t.Errorf("%q are left, %v", files, err)
 		}
 		s.before = nil
@@ -266,11 +255,11 @@ func TestACommitSaysWhatItMoves(t *testing.T) {
 
 func TestTheTimesOfADirectoryAreMade(t *testing.T) {
 	w := newWorld(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
-	g.Mkdir(g.name("ws/nd"))
+	g, s := w.open(nil)
+	g.mkdir("ws/nd")
 	g.write("ws/nd/x", "x")
 	for _, p := range []string{"ws/d", "ws/nd", "ws/f.txt"} {
-		wantErrno(t, "set the times", g.SetTimes(g.name(p), true, 1e9, 2e9), 0)
+		wantErr(t, "set the times", g.setTimes(p, 1e9, 2e9), nil)
 	}
 	changes, err := s.Changes(t.Context())
 	if err != nil {
@@ -300,10 +289,10 @@ func TestTheModeThatIsShownIsTheModeThatIsMade(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	g.write("ws/f.txt", "written")
 	g.write("ws/new", "new")
-	g.Rename(g.name("ws/m"), g.name("ws/d/m"))
+	g.rename("ws/m", "ws/d/m")
 	changes, err := s.Changes(t.Context())
 	if err != nil || len(changes) != 3 {
 		t.Fatal(changes, err)

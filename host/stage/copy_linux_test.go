@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"fmt"
@@ -29,17 +29,17 @@ func TestACommitKeepsHoles(t *testing.T) {
 		t.Log("this file system has no holes")
 		return
 	}
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
-	f, errno := g.file("ws/large", ReadWrite)
-	wantErrno(t, "open", errno, 0)
-	_, errno = f.Pwrite([]byte("x"), 100<<20)
-	wantErrno(t, "write", errno, 0)
-	f.Close()
-	f, errno = g.file("ws/new", WriteOnly|Create)
-	wantErrno(t, "open", errno, 0)
-	_, errno = f.Pwrite([]byte("y"), 900<<20)
-	wantErrno(t, "write", errno, 0)
-	f.Close()
+	g, s := w.open(nil)
+	f, err := g.file("ws/large", os.O_RDWR)
+	wantErr(t, "open", err, nil)
+	_, err = f.WriteAt([]byte("x"), 100<<20)
+	wantErr(t, "write", err, nil)
+	f.close()
+	f, err = g.file("ws/new", os.O_WRONLY|os.O_CREATE)
+	wantErr(t, "open", err, nil)
+	_, err = f.WriteAt([]byte("y"), 900<<20)
+	wantErr(t, "write", err, nil)
+	f.close()
 	if err := s.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestACommitKeepsHoles(t *testing.T) {
 // A commit has open what it touches, and not what it makes.
 func TestACommitHasFewFilesOpen(t *testing.T) {
 	w := newWorld(t)
-	g, s := w.openStaged(nil, nil, w.rw("ws"))
+	g, s := w.open(nil)
 	open := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -77,7 +77,7 @@ func TestACommitHasFewFilesOpen(t *testing.T) {
 		return len(entries)
 	}
 	for i := range 200 {
-		g.Mkdir(g.name(fmt.Sprint("ws/", i)))
+		g.mkdir(fmt.Sprint("ws/", i))
 		g.write(fmt.Sprint("ws/", i, "/x"), "x")
 	}
 	before, most := open(), 0

@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"errors"
@@ -10,13 +10,15 @@ import (
 // written copies this much of the original, and never more.
 const blockBytes = 4 << 10
 
+// maxContent is how many bytes there may be in all.
+const maxContent = 4 << 30
+
 // arena holds the blocks of everything that is staged: the first ones in
 // memory, then all in one file that has no name any more, so that a crash
 // leaves nothing. It is used from one goroutine.
 type arena struct {
 	create  func() (*os.File, error) // nil: memory only
 	memory  int64                    // bytes that may stay in memory
-	limit   int64                    // bytes in all
 	budget  *Budget
 	mem     []byte
 	file    *os.File
@@ -25,8 +27,11 @@ type arena struct {
 	dropped bool
 }
 
-// errNoRoomStaged is what the guest is told as ENOSPC.
-var errNoRoomStaged error = syscall.ENOSPC
+// Errors that the host could have given too.
+const (
+	errNoRoom   = syscall.ENOSPC
+	errReplaced = syscall.EAGAIN // somebody has put something else in the place
+)
 
 // take returns a slot with unknown content.
 func (a *arena) take() (int64, error) {
@@ -39,8 +44,8 @@ func (a *arena) take() (int64, error) {
 		return slot, nil
 	}
 	end := (a.next + 1) * blockBytes
-	if end > a.limit {
-		return 0, errNoRoomStaged
+	if end > maxContent {
+		return 0, errNoRoom
 	}
 	switch {
 	case a.file == nil && end <= a.memory && a.budget.memory.take(blockBytes):
@@ -52,7 +57,7 @@ func (a *arena) take() (int64, error) {
 		fallthrough
 	default:
 		if !a.budget.disk.take(blockBytes) {
-			return 0, errNoRoomStaged
+			return 0, errNoRoom
 		}
 	}
 	a.next++
@@ -63,7 +68,7 @@ func (a *arena) take() (int64, error) {
 func (a *arena) spill() error {
 	size := int64(len(a.mem))
 	if a.create == nil || !a.budget.disk.take(size) {
-		return errNoRoomStaged
+		return errNoRoom
 	}
 	file, err := a.create()
 	if err == nil {

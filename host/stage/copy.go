@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"github.com/stockade-dev/stockade/host/beneath"
 )
 
-// fill copies the content of a node. Where little of a large file was written,
+// copy copies the content of a node. Where little of a large file was written,
 // most comes from the original without passing through here, on some file
 // systems by reference, and holes stay holes.
-func (c *commit) fill(l *layer, n *node, to *os.File) error {
-	r, err := l.after(n).open()
+func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
+	r, err := tree.after(n).open()
 	if err != nil {
 		return err
 	}

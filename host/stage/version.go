@@ -1,4 +1,4 @@
-package wasi
+package stage
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ type version struct {
 	Size int64       // of a file
 	Mode fs.FileMode // with the type
 
-	l *layer
-	n *node
+	tree *Tree
+	n    *Node
 	// staged says that what counts is n as it is, and not what the host has.
 	staged bool
 }
@@ -25,7 +25,7 @@ type version struct {
 // open returns the content of a regular file. It is an error if the host's
 // file is another one by now.
 func (v *version) open() (io.ReadCloser, error) {
-	if v.l.stage.ended() {
+	if v.tree.set.Ended() {
 		return nil, os.ErrClosed
 	}
 	if !v.Mode.IsRegular() {
@@ -37,11 +37,11 @@ func (v *version) open() (io.ReadCloser, error) {
 	}
 	var base *os.File
 	if v.n.origin != nil {
-		cur := v.l.cursor()
-		defer cur.close()
-		var errno Errno
-		if base, _, errno = cur.open(v.n, os.O_RDONLY); errno != 0 {
-			return nil, fmt.Errorf("open %s: %v", v.l.hostPath(v.n.origin.path()), errno)
+		cur := v.tree.Cursor()
+		defer cur.Close()
+		var err error
+		if base, _, err = cur.open(v.n); err != nil {
+			return nil, fmt.Errorf("open %s: %s", v.tree.hostPath(v.n.origin.path()), reason(err))
 		}
 	}
 	return &versionReader{io.NewSectionReader(over{data, base}, 0, v.Size), base}, nil
@@ -63,23 +63,23 @@ func (v *version) shown() *tool.Version {
 	return &tool.Version{Size: v.Size, Mode: v.Mode, Open: v.open}
 }
 
-func (l *layer) before(n *node) *version {
+func (tree *Tree) before(n *Node) *version {
 	fi := n.origin.info
-	v := &version{Mode: fi.Mode(), l: l, n: n}
+	v := &version{Mode: fi.Mode(), tree: tree, n: n}
 	if fi.Mode().IsRegular() {
 		v.Size = fi.Size()
 	}
 	return v
 }
 
-func (l *layer) after(n *node) *version {
-	v := &version{Mode: n.mode, l: l, n: n, staged: true}
+func (tree *Tree) after(n *Node) *version {
+	v := &version{Mode: n.mode, tree: tree, n: n, staged: true}
 	if n.mode.IsRegular() {
 		var live os.FileInfo
 		if n.origin != nil {
 			live = n.origin.info
 		}
-		v.Size = nodeInfo{n, live}.Size()
+		v.Size = Info{n, live}.Size()
 	}
 	return v
 }
@@ -121,15 +121,15 @@ func same(ctx context.Context, a, b *version) (bool, error) {
 
 // sameBlocks is same for a file and its original, of which only the blocks
 // that were written can differ.
-func (l *layer) sameBlocks(ctx context.Context, n *node) (bool, error) {
+func (tree *Tree) sameBlocks(ctx context.Context, n *Node) (bool, error) {
 	c := n.data
 	if c.size != n.origin.info.Size() {
 		return false, nil
 	}
 	if c.below < c.size {
-		return same(ctx, l.before(n), l.after(n))
+		return same(ctx, tree.before(n), tree.after(n))
 	}
-	r, err := l.before(n).open()
+	r, err := tree.before(n).open()
 	if err != nil {
 		return false, err
 	}
