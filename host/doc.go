@@ -37,6 +37,8 @@
 //	diff             what a call changes, as people read it
 //	shellword        text as one word of a command line, to be copied
 //	secret           named secrets: keyring or encrypted file; placeholders of a call; the redactor
+//	beneath          what is below a directory of the host, and nothing else, on openat2 or os.Root
+//	stage            what a call changes: the change set, what others have changed meanwhile, commit all or nothing, put back
 //	dispatch         one call: find → check → decide → approve → record → run → commit → record
 //	agent            the loop; history assembly
 //	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine
@@ -47,7 +49,7 @@
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
 //	sandbox/search   many files listed or searched in one go, for a guest
-//	sandbox/wasi     the guest's files, on openat2 or os.Root, and the stage on which what it writes waits
+//	sandbox/wasi     the guest's files: names, masks, limits, and what is written on a stage
 //	sandbox/wasi/preview1  the functions of WASI preview 1, with the state of one call
 //	sandbox/linear   linear memory that can be put back to an image
 //	sandbox/native   native code in files that are mapped
@@ -61,7 +63,7 @@
 //	session/sessiontest  the suite that every Store passes
 //	config           agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
 //	config/policyfile  policy.toml → a layer of the ceiling; who may have written it
-//	internal         archtest (the import table as a test), nearest
+//	internal         archtest (the import table as a test), hosttest (a directory with traps, for tests), nearest
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
 // internal/prompt, the questions and their queue, and internal/terminal, which
@@ -81,7 +83,8 @@
 // units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled; prebuilt is native code that came with the program. A host
 // function lives in a host module. A mount is
-// configuration, a preopen is WASI. A secret has a value, which guests never
+// configuration, a preopen is WASI. A change set is what a call changes, a stage
+// where that waits. A secret has a value, which guests never
 // see, and in each call placeholders; to redact is to take values out. A
 // session is a list of events. A tier says how far the jail confines a process.
 // A host is a name or an address; a Network is the rules that say which hosts

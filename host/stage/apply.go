@@ -12,8 +12,8 @@ import (
 
 // apply exchanges names. First everything that leaves its place is moved aside
 // in its own directory; then, from the top down, everything gets its new
-// place. A directory then never moves below itself, whatever the guest has
-// exchanged, because all directories above the new place are there already.
+// place. A directory then never moves below itself, whatever was exchanged,
+// because all directories above the new place are there already.
 func (c *commit) apply() error {
 	if err := c.ctx.Err(); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (c *commit) still(at spot, n *Node, path string) error {
 	return nil
 }
 
-// place puts a node where the guest has it. was is what it replaces.
+// place puts a node where the tree has it. was is what it replaces.
 func (c *commit) place(tree *Tree, n, was *Node) error {
 	path := tree.hostPath(n.Path())
 	if err := c.begin("put in place", path); err != nil {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// What the trees may grow to. A guest can build, by moving directories into
-// each other, what it could not name, and everything that lists or makes
+// What the trees may grow to. By moving directories into each other a
+// call can build what it could not name, and everything that lists or makes
 // changes has to name it.
 const (
 	maxName      = 255      // bytes of one name, as hosts have it
@@ -60,7 +60,7 @@ func (tree *Tree) fits(dir *Node, name string, n *Node) error {
 }
 
 // reach notes what is below a directory at most: how many levels, and how long
-// a name. It may be less by now, which costs a guest that makes deep trees and
+// a name. It may be less by now, which costs a call that makes deep trees and
 // removes them again a few levels.
 func (n *Node) reach(child *Node) {
 	for up := n; up != nil; child, up = up, up.parent {

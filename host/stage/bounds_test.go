@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// What a guest could not name it cannot build of parts either.
+// What nobody could name cannot be built of parts either.
 func TestATreeIsNotBuiltDeeperThanItsNames(t *testing.T) {
 	for name, tc := range map[string]struct{ levels, long int }{
 		"levels": {200, 1},
@@ -77,7 +77,7 @@ func TestAChangeSetIsBounded(t *testing.T) {
 			}
 		},
 		"its bytes": func(g *editor) {
-			for i := range 4 { // of which the host writes all, and the guest a few
+			for i := range 4 { // of which the host writes all, and the call a few
 				wantErr(t, "write", g.try(fmt.Sprintf("ws/large%d", i), os.O_WRONLY), nil)
 			}
 		},

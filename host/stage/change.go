@@ -19,7 +19,7 @@ type change struct {
 	n    *Node // as it is afterwards; nil if gone
 	was  *Node // what the host has in that place, or had where n comes from
 
-	path  string // below the mount: of n, or of was if that is gone
+	path  string // in the tree: of n, or of was if that is gone
 	depth int    // of path
 }
 
@@ -171,7 +171,7 @@ func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 }
 
 // Changes lists what a commit would do, sorted by Path. It reads what was
-// written and compares it with what is there. After the end of the stage there
+// written and compares it with what is there. After the end of the set there
 // are none. ctx ends it. An error wraps [policy.ErrChanged] if what the host
 // has cannot be compared any more.
 func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {

@@ -36,14 +36,14 @@ func (e *CommitError) Error() string {
 func (e *CommitError) Unwrap() error { return e.Err }
 
 // Commit makes the changes on the host, all or none. It is refused, with an
-// error that wraps [policy.ErrChanged], if anything that the guest changed, replaced
-// or removed, or the place of something new, is no longer what the guest has
-// seen. Then content is written beside the places where it belongs, and only
-// when all of it is on the disk, names are exchanged. An error before the last
-// of them puts everything back; see [CommitError].
+// error that wraps [policy.ErrChanged], if anything that was changed, replaced or
+// removed, or the place of something new, is no longer what was seen. Then
+// content is written beside the places where it belongs, and only when all of it
+// is on the disk, names are exchanged. An error before the last of them puts
+// everything back; see [CommitError].
 //
-// A commit that succeeded ends the stage, and further calls return nil. After
-// an error the stage is as before: Drop it, or try again. ctx can end a commit
+// A commit that succeeded ends the set, and further calls return nil. After
+// an error the set is as before: Drop it, or try again. ctx can end a commit
 // until names are exchanged.
 func (s *Set) Commit(ctx context.Context) (err error) {
 	s.mu.Lock()

@@ -15,14 +15,14 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Whatever the host has done to what a guest has changed, a commit does
+// Whatever the host has done to what a call has changed, a commit does
 // nothing then.
 func TestACommitIsRefused(t *testing.T) {
 	read := func(g *editor, p string) { g.try(p, os.O_RDONLY) }
 	for _, tc := range []struct {
-		name  string
-		guest func(*editor)
-		host  func(*world)
+		name string
+		call func(*editor)
+		host func(*world)
 	}{
 		{"file changed", func(g *editor) { g.write("ws/f.txt", "x") }, func(w *world) { w.File("ws/f.txt", "the host") }},
 		{"file replaced by the same", func(g *editor) { g.write("ws/f.txt", "x") }, func(w *world) {
@@ -96,7 +96,7 @@ func TestACommitIsRefused(t *testing.T) {
 			g, s := w.open(nil)
 			g.write("ws/other", "also new")
 			g.write("ws/d/other", "also new")
-			tc.guest(g)
+			tc.call(g)
 			tc.host(w)
 			before := w.State()
 			err := s.Commit(t.Context())

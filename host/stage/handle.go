@@ -75,8 +75,8 @@ func (h *handle) with(do func(*os.File) error) error {
 	return errors.Join(do(file), file.Close())
 }
 
-// dir opens a directory that the host has, at the place where the guest found
-// it and nowhere else.
+// dir opens a directory that the host has, at the place where it was found and
+// nowhere else.
 func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
 	if h := c.dirs[n]; h != nil {
 		return h, nil

@@ -119,7 +119,7 @@ func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 	return err
 }
 
-// explicit is a time that the guest has set, or none.
+// explicit is a time that was set, or none.
 func (t *stamps) explicit(set bool, nanos int64) int64 {
 	if !set {
 		return beneath.OmitTime

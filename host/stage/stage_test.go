@@ -177,7 +177,7 @@ func TestALargeFileIsNotCopied(t *testing.T) {
 	}
 }
 
-// A guest makes no program of its own by way of the name of one.
+// Nobody makes a program of something by way of the name of one.
 func TestAModeStaysWithItsName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		do   func(*editor)

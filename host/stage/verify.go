@@ -11,7 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// verify compares what a commit will change with what the guest has seen. It
+// verify compares what a commit will change with what was seen. It
 // changes nothing.
 func (c *commit) verify() error {
 	for i := range c.all {
@@ -43,7 +43,7 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 	tree, o := ch.tree, n.origin
 	path := tree.hostPath(o.path())
 	if o.dir == nil {
-		_, err := c.dir(tree, n) // the mount itself
+		_, err := c.dir(tree, n) // the top of the tree
 		return err
 	}
 	h, err := c.dir(tree, o.dir)
@@ -140,7 +140,7 @@ func (c *commit) verifyPlace(ch *change) error {
 	return nil
 }
 
-// verifyGone looks whether a directory has only what the guest has removed.
+// verifyGone looks whether a directory has only what was removed in the tree.
 func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
 	h, err := c.dir(tree, n)
 	if err != nil {
@@ -171,8 +171,8 @@ func (c *commit) ours(h *handle, name string) bool {
 	return false
 }
 
-// recheck looks whether the directories that were changed are still where the
-// guest found them, or where the commit has put them, so that nothing was done
+// recheck looks whether the directories that were changed are still where they
+// were found, or where the commit has put them, so that nothing was done
 // in one that the host has moved away meanwhile.
 func (c *commit) recheck() error {
 	for n, h := range c.dirs {

@@ -21,9 +21,10 @@ type Search struct {
 	found *Found // then
 }
 
-// Begin begins a search, with what Lines takes. It is made at once where no
-// other goroutine may open files, see [wasi.FS.View], and where there is only
-// one processor. The errors are those of Lines.
+// Begin begins a search. It is made at once where no other goroutine may open
+// files, see [wasi.FS.View], and where there is only one processor. An error is
+// ErrPattern, ErrSpent, the end of ctx or what pay says; a file that cannot be
+// read is none.
 func Begin(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Search, error) {
 	r, err := prepare(ctx, fs, q, pay)
 	if err != nil {
@@ -40,7 +41,7 @@ func Begin(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Search, error
 }
 
 // Collect waits for the result, and helps with it. The errors are those of
-// Lines.
+// Begin.
 func (s *Search) Collect() (*Found, error) {
 	if s.run == nil {
 		return s.found, nil

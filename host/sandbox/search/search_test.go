@@ -98,7 +98,7 @@ func (w *world) names(names ...string) []string {
 // does so in every way, of which the first counts.
 func (w *world) lines(t *testing.T, q Query) (out []string, f *Found) {
 	t.Helper()
-	f, err := Lines(t.Context(), w.FS, q, w)
+	f, err := find(t.Context(), w.FS, q, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestHostilePatternsAreRefused(t *testing.T) {
 		start := time.Now()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := Lines(t.Context(), w.FS, Query{Files: w.names("f"), Pattern: p, MaxMatches: 1}, w)
+		_, err := find(t.Context(), w.FS, Query{Files: w.names("f"), Pattern: p, MaxMatches: 1}, w)
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, ErrPattern) {
 			t.Errorf("%.30q: %v", p, err)
@@ -276,7 +276,7 @@ func TestTheDeadlineEndsEverySearch(t *testing.T) {
 		for _, n := range []int{1, 100} {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			start := time.Now()
-			_, err := Lines(ctx, w.FS, Query{Files: slices.Repeat(w.names(file), n), Pattern: pattern, MaxMatches: 1}, w)
+			_, err := find(ctx, w.FS, Query{Files: slices.Repeat(w.names(file), n), Pattern: pattern, MaxMatches: 1}, w)
 			cancel()
 			if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > 20*time.Second {
 				t.Errorf("%s, %d times: %v after %v", file, n, err, took)
@@ -302,7 +302,7 @@ func TestWhoCannotPayGetsNothing(t *testing.T) {
 		for i := range 200 {
 			all = append(all, w.names(fmt.Sprintf("f%d", i))...)
 		}
-		if f, err := Lines(t.Context(), w.FS, Query{Files: all, Pattern: "li[n]+e", MaxMatches: 9}, pay); err != errBroke || f != nil {
+		if f, err := find(t.Context(), w.FS, Query{Files: all, Pattern: "li[n]+e", MaxMatches: 9}, pay); err != errBroke || f != nil {
 			t.Errorf("with %d units: %v", budget, err)
 		}
 		pay.left = int64(budget) / 1000
@@ -374,4 +374,13 @@ func TestSecretFilesAreNotSearched(t *testing.T) {
 	if refused := w.Refused(); len(refused) != 2 {
 		t.Errorf("refused %v", refused)
 	}
+}
+
+// find searches at once.
+func find(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Found, error) {
+	r, err := prepare(ctx, fs, q, pay)
+	if err != nil {
+		return nil, err
+	}
+	return r.all()
 }

@@ -115,13 +115,6 @@ func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
 	}
 }
 
-// OpenContent is [FS.OpenContent].
-func (v *View) OpenContent(name string) (c Content, errno Errno) {
-	for c, errno = range v.Contents([]string{name}) {
-	}
-	return c, errno
-}
-
 // beside makes p the place of a name, if that is all it takes: the directory is
 // the one that p is in, and what has the name is not looked at.
 func (f *FS) beside(p *place, name string) bool {

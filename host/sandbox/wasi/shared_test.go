@@ -181,3 +181,10 @@ func TestAViewSeesWhatIsReplaced(t *testing.T) {
 		})
 	}
 }
+
+// OpenContent opens one file.
+func (v *View) OpenContent(name string) (c Content, errno Errno) {
+	for c, errno = range v.Contents([]string{name}) {
+	}
+	return c, errno
+}
