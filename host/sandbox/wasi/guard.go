@@ -245,14 +245,11 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 			if err != nil {
 				return p, steps, errnoOf(err)
 			}
-			if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
-				return p, steps, errOutside
+			names, errno := p.through(target, last)
+			if errno != 0 {
+				return p, steps, errno
 			}
-			if last {
-				p.linked = true
-				p.slash = p.slash || strings.HasSuffix(target, "/")
-			}
-			todo = append(split(target), todo[1:]...)
+			todo = append(names, todo[1:]...)
 			continue
 		case last:
 			p.name, p.info = name, fi
@@ -278,6 +275,19 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 	}
 	p.name = "." // the mount itself, or a symbolic link that ended in ".."
 	return p, steps, 0
+}
+
+// through goes through a symbolic link, maybe the last of the name: it returns the
+// names in its target, which must be relative.
+func (p *place) through(target string, last bool) ([]string, Errno) {
+	if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
+		return nil, errOutside
+	}
+	if last {
+		p.linked = true
+		p.slash = p.slash || strings.HasSuffix(target, "/")
+	}
+	return split(target), 0
 }
 
 // enter makes a directory the one that the next name is in.

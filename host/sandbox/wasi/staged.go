@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/stage"
@@ -82,14 +80,11 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 			if err != nil {
 				return place{}, steps, errnoOf(err)
 			}
-			if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
-				return place{}, steps, errOutside
+			names, errno := p.through(target, last)
+			if errno != 0 {
+				return place{}, steps, errno
 			}
-			if last {
-				p.linked = true
-				p.slash = p.slash || strings.HasSuffix(target, "/")
-			}
-			todo = append(split(target), todo[1:]...)
+			todo = append(names, todo[1:]...)
 			continue
 		case last:
 			p.name, p.node, p.info = name, n, stage.Info{Node: n, Live: fi}
