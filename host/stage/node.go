@@ -106,9 +106,6 @@ func (i Info) Stat() beneath.Stat {
 // Mode is the type and the mode.
 func (n *Node) Mode() fs.FileMode { return n.mode }
 
-// Name is the name in the directory above; "." for the top of the tree.
-func (n *Node) Name() string { return n.name }
-
 // Parent is the directory above; nil for the top of the tree, and for what is
 // gone.
 func (n *Node) Parent() *Node { return n.parent }

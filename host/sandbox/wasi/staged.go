@@ -39,7 +39,7 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 		return place{}, 0, errnoOf(err)
 	}
 	p.info = fi
-	p.trails = m.guard.from(fi, nil, top.Name())
+	p.trails = m.guard.from(fi, nil, "")
 	trails := [][][]string{p.trails} // of each directory down to p.up
 	todo := split(rel)
 	links := 0
