@@ -10,6 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -23,9 +24,9 @@ func (a *app) sandbox() *sandbox.Sandbox {
 		return a.box
 	}
 	opts := a.sandboxOptions()
-	stages := newStages(a.dirs.stages(), a.s.note)
-	a.onClose(stages.close)
-	opts.StageDir = stages.dir
+	area := stage.NewArea(a.dirs.stages(), a.s.note)
+	a.onClose(area.Close)
+	opts.StageDir = area.Dir
 	a.box = sandbox.New(opts)
 	a.onClose(a.box.Close)
 	return a.box
