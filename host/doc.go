@@ -45,6 +45,8 @@
 //	visible                 which characters show, and JSON in which each does
 //	shellword               text as one word of a command line, to be copied
 //	secret                  named secrets: keyring or encrypted file; placeholders of a call
+//	beneath                 what is below a directory of the host, and nothing else, on openat2 or os.Root
+//	stage                   what a call changes: the change set, what others have changed meanwhile, commit all or nothing, put back
 //	redact                  takes secrets out of what leaves the process
 //	dispatch                one call: find → check → decide → approve → record → run → commit → record
 //	agent                   the loop; history assembly
@@ -57,7 +59,7 @@
 //	sandbox/abi             lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod         host functions, one file for each WIT interface
 //	sandbox/search          many files listed or searched in one go, for a guest
-//	sandbox/wasi            the guest's files, on openat2 or os.Root, and the stage on which what it writes waits
+//	sandbox/wasi            the guest's files: names, masks, limits, and what is written on a stage
 //	sandbox/wasi/preview1   the functions of WASI preview 1, with the state of one call
 //	sandbox/codecache       native code on disk, and whether to believe it
 //	sandbox/linear          linear memory that can be put back to an image
@@ -76,6 +78,7 @@
 //	config/policyfile       policy.toml → a layer of the ceiling; who may have written it
 //	settings                what holds in a run: files, environment, flags; layers and their ceiling; trust, answers, our folders; imported by cmd only
 //	internal/archtest       the import table, this list and the links of the documents, as tests
+//	internal/hosttest       a workspace for tests of files, and the tests again without openat2
 //	internal/nearest        the name that was probably meant
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
@@ -96,9 +99,6 @@
 // phases of the WebAssembly specification. Fuel is what a guest consumes, in
 // units of about one instruction; a budget is what it may. To admit is to say that a module
 // may be compiled; prebuilt is native code that came with the program. A host
-// function lives in a host module. An effect is what is done for a guest outside
-// of its sandbox, by a service. What a guest reaches is its world. A mount is
-// configuration, a preopen is WASI. A secret has a value, which guests never
 // see, and in each call placeholders; to redact is to take values out. A
 // session is a list of events. A tier says how far the jail confines a process.
 // A host is a name or an address; a Network is the rules that say which hosts
@@ -120,7 +120,7 @@
 //	door              never   config, config/policyfile
 //	wazero            only    sandbox
 //	net/http          only    llm, egress
-//	os/exec           only    jail
+//	os/exec           only    jail, internal/hosttest
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
 //	toml              only    config, settings

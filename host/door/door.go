@@ -25,6 +25,7 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/export"
 	"github.com/stockade-dev/stockade/host/session/sqlite"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // Options says what the sessions of a process share. The zero value of each field
@@ -143,9 +144,9 @@ func (d *Door) Sandbox() *sandbox.Sandbox {
 	}
 	opts := d.SandboxOptions()
 	if d.opts.Stages != "" {
-		stages := newStages(d.opts.Stages, d.opts.Note)
-		d.closers = append(d.closers, stages.close)
-		opts.StageDir = stages.dir
+		area := stage.NewArea(d.opts.Stages, d.opts.Note)
+		d.closers = append(d.closers, area.Close)
+		opts.StageDir = area.Dir
 	}
 	d.box = sandbox.New(opts)
 	d.closers = append(d.closers, d.box.Close)

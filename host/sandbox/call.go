@@ -17,11 +17,12 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // call runs a granted call on a fresh instance.
-func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, stage *wasi.Stage, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
+func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, set *stage.Set, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
 	start := time.Now() // compiling and initialising, which happen once, are not the call's cost
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
@@ -37,11 +38,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, sta
 			report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", secret), Hint: tool.Do(tool.HintSetSecret, secret)})
 		}
 	}
-	world := &wasi.Options{Stage: stage}
-	if s.opts.Journal != nil {
-		world.Journal = s.opts.Journal(call)
-	}
-	inst, err := s.open(ctx, c, grant, limits, world)
+	inst, err := s.open(ctx, c, grant, limits, &wasi.Options{Stage: set})
 	if inst != nil {
 		host.Files = inst.files
 		defer func() {

@@ -3,7 +3,6 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
 	"io"
 	"time"
@@ -45,11 +44,7 @@ func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits po
 // its sleeps included. It begins as the module's snapshot or, without one, is
 // initialised now.
 func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits, world *wasi.Options) (_ *instance, err error) {
-	if world == nil {
-		world = &wasi.Options{}
-	}
 	inst := s.newInstance(ctx, grant, limits)
-	random := told{world.Journal}
 	snap, size := c.snap, c.minBytes
 	if snap != nil {
 		size = uint64(len(snap.image.Bytes()))
@@ -67,7 +62,7 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 		if err := s.instantiate(ctx, c, inst, limits.MemoryBytes); err != nil {
 			return inst, err
 		}
-		inst.world = inst.initWorld(random, nil)
+		inst.world = inst.initWorld(nil, nil)
 		err := inst.initialize(ctx)
 		_ = inst.world.Close()
 		if err != nil {
@@ -86,24 +81,13 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 			return inst, err
 		}
 	}
-	if err := inst.begin(sl, random); err != nil {
+	if err := inst.begin(sl); err != nil {
 		return inst, err
 	}
 	if err := inst.account.Attach(inst.mod); err != nil {
 		return inst, &hostError{err}
 	}
 	return inst, nil
-}
-
-// told is the system's randomness, of which a journal is told.
-type told struct{ journal wasi.Journal }
-
-func (t told) Read(p []byte) (int, error) {
-	n, err := rand.Read(p)
-	if t.journal != nil {
-		t.journal.Random(p[:n])
-	}
-	return n, err
 }
 
 // openWorld opens what the call is granted. opts may be nil.
@@ -119,13 +103,12 @@ func (i *instance) openWorld(grant policy.Grant, opts *wasi.Options) error {
 	}
 	i.files = fs
 	i.world = preview1.New(&preview1.Options{
-		FS:      fs,
-		Stdout:  i.output,
-		Stderr:  i.output,
-		Charge:  i.account.Charge,
-		Check:   i.account.Check,
-		Away:    i.account.Away,
-		Journal: opts.Journal,
+		FS:     fs,
+		Stdout: i.output,
+		Stderr: i.output,
+		Charge: i.account.Charge,
+		Check:  i.account.Check,
+		Away:   i.account.Away,
 	})
 	return nil
 }

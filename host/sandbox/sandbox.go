@@ -13,7 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
-	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -52,9 +52,6 @@ type Options struct {
 	// room for that. It is asked by each call that may write. Nil, or "": in
 	// memory, 64 MiB at most for each call.
 	StageDir func() string
-	// Journal returns what is told of everything that reaches a call from
-	// outside and of what it changes. Nil, or one that is nil: nobody is told.
-	Journal func(tool.Call) wasi.Journal
 	// MemoryBytes is what the linear memories of all calls that run at the same
 	// time may have together. 0: DefaultMemoryBytes.
 	MemoryBytes uint64
@@ -80,7 +77,7 @@ type Sandbox struct {
 	opts   Options
 	memory *policy.Budget // of all calls together, in bytes
 	turns  *meter.Turns   // of all calls
-	stages *wasi.Budget   // of what all calls together have changed
+	stages *stage.Budget  // of what all calls together have changed
 
 	job        func(bytes, workers int) childJob
 	missing    string // limits that children do without
@@ -115,7 +112,7 @@ func New(opts Options) *Sandbox {
 		opts: opts, compiled: map[string]*entry{}, job: newChildJob, missing: missingLimits,
 		memory:    policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
 		turns:     meter.NewTurns(opts.Guests),
-		stages:    wasi.NewBudget(stagedMemoryBytes, stagedDiskBytes),
+		stages:    stage.NewBudget(stagedMemoryBytes, stagedDiskBytes),
 		admitting: make(chan struct{}, 1),
 	}
 }
@@ -199,16 +196,16 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 		result, err := failedLoad(ctx, call.Tool, err)
 		return result, nil, err
 	}
-	stage, err := s.stage(grant)
+	set, err := s.stage(grant)
 	if err != nil {
 		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
 	}
-	result, err := s.call(ctx, c, grant, stage, call, report)
-	if stage == nil {
+	result, err := s.call(ctx, c, grant, set, call, report)
+	if set == nil {
 		return result, nil, err
 	}
 	if err != nil || result.Err != nil {
-		return result, nil, errors.Join(err, stage.Drop())
+		return result, nil, errors.Join(err, set.Drop())
 	}
-	return result, &staged{stage, call, mod.Digest, grant.Limits().Timeout}, nil
+	return result, &staged{set, call, mod.Digest, grant.Limits().Timeout}, nil
 }

@@ -2,9 +2,9 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"sync"
 	"time"
@@ -175,12 +175,12 @@ func (p *pool) close() {
 
 // begin makes a slot the guest of a call, whose generator of random numbers it
 // gives a new seed.
-func (i *instance) begin(sl *slot, random io.Reader) error {
+func (i *instance) begin(sl *slot) error {
 	i.slot, i.mod, i.memory = sl, sl.mod, sl.memory
 	if err := sl.memory.begin(sl.memory.start); err != nil {
 		return err
 	}
-	if err := sl.snap.reseed(sl.memory.mapped.Bytes(), random); err != nil {
+	if err := sl.snap.reseed(sl.memory.mapped.Bytes(), rand.Reader); err != nil {
 		return &hostError{err}
 	}
 	return nil

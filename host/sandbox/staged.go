@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -18,7 +18,7 @@ const (
 )
 
 // stage makes the stage of a call that may write; nil if it needs none.
-func (s *Sandbox) stage(grant policy.Grant) (*wasi.Stage, error) {
+func (s *Sandbox) stage(grant policy.Grant) (*stage.Set, error) {
 	if grant.MayExec() {
 		return nil, nil
 	}
@@ -28,7 +28,7 @@ func (s *Sandbox) stage(grant policy.Grant) (*wasi.Stage, error) {
 			if s.opts.StageDir != nil {
 				dir = s.opts.StageDir()
 			}
-			return wasi.NewStage(&wasi.StageOptions{Dir: dir, Budget: s.stages})
+			return stage.New(&stage.Options{Dir: dir, Budget: s.stages})
 		}
 	}
 	return nil, nil
@@ -36,7 +36,7 @@ func (s *Sandbox) stage(grant policy.Grant) (*wasi.Stage, error) {
 
 // staged is what a call has changed.
 type staged struct {
-	stage   *wasi.Stage
+	set     *stage.Set
 	call    tool.Call
 	digest  string // of its module
 	timeout time.Duration
@@ -46,7 +46,7 @@ type staged struct {
 func (s *staged) Changes(ctx context.Context) ([]tool.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return s.stage.Changes(ctx)
+	return s.set.Changes(ctx)
 }
 
 // Commit implements policy.Staged. It has as much time again, until it begins to
@@ -60,16 +60,16 @@ func (s *staged) Commit(ctx context.Context, grant policy.Grant) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, grant.Limits().Timeout)
 	defer cancel()
-	return untidy(s.stage.Commit(ctx))
+	return untidy(s.set.Commit(ctx))
 }
 
 // untidy marks the error of a commit that is made all the same.
 func untidy(err error) error {
-	if left, ok := errors.AsType[*wasi.CommitError](err); ok && left.Done {
+	if left, ok := errors.AsType[*stage.CommitError](err); ok && left.Done {
 		return fmt.Errorf("%w: %w", policy.ErrUntidy, err)
 	}
 	return err
 }
 
 // Drop implements policy.Staged.
-func (s *staged) Drop() error { return s.stage.Drop() }
+func (s *staged) Drop() error { return s.set.Drop() }

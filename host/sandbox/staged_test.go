@@ -3,7 +3,6 @@ package sandbox_test
 import (
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
-	guestfs "github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -137,37 +135,5 @@ func TestACommitIsRefusedWhereAFileHasChanged(t *testing.T) {
 	}
 	if data, err := os.ReadFile(made); string(data) != "mine" {
 		t.Errorf("the file holds %q, %v", data, err)
-	}
-}
-
-// journal notes what it is told.
-type journal struct{ said []string }
-
-func (j *journal) BeforeWrite(path string, before io.Reader) error {
-	if before != nil {
-		path += " (there)"
-	}
-	j.said = append(j.said, "write "+path)
-	return nil
-}
-func (j *journal) Read(path string) error          { j.said = append(j.said, "read "+path); return nil }
-func (j *journal) Clock(_ bool, now uint64) uint64 { return now }
-func (j *journal) Random([]byte)                   {}
-
-func TestTheJournalIsToldOfWhatACallChanges(t *testing.T) {
-	j := &journal{}
-	var of string
-	box := newBox(t, sandbox.Options{Journal: func(c tool.Call) guestfs.Journal { of = c.ID; return j }})
-	dir := t.TempDir()
-	write := writer(t, dir, ask{})
-	staged := mustStage(t, box, write)
-	if len(j.said) != 0 {
-		t.Errorf("before the commit it is told %q", j.said)
-	}
-	if err := staged.Commit(t.Context(), write.grant); err != nil {
-		t.Fatal(err)
-	}
-	if len(j.said) != 1 || j.said[0] != "write "+filepath.Join(dir, "made") || of != "call-1" {
-		t.Errorf("of %s it is told %q", of, j.said)
 	}
 }

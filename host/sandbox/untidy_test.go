@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 func TestACommitThatIsMadeIsToldFromOneThatIsNot(t *testing.T) {
 	for _, done := range []bool{false, true} {
-		err := untidy(&wasi.CommitError{Err: context.Canceled, Done: done})
+		err := untidy(&stage.CommitError{Err: context.Canceled, Done: done})
 		if errors.Is(err, policy.ErrUntidy) != done || !errors.Is(err, context.Canceled) {
 			t.Errorf("done %v: %v", done, err)
 		}

@@ -41,6 +41,8 @@ var table = map[string][]string{
 	"host/egress":               {"host/effect", "host/policy", "host/policy/network", "host/redact"},
 	"host/redact":               {"host/shellword"},
 	"host/secret":               {"host/effect", "host/redact", "host/tool"},
+	"host/beneath":              {},
+	"host/stage":                {"host/beneath", "host/policy", "host/tool"},
 
 	"host/visible":             {},
 	"host/registry":            {"guests", "host/sandbox/admit", "host/tool"},
@@ -49,14 +51,14 @@ var table = map[string][]string{
 	"host/session/sqlite":      {"host/session"},
 	"host/session/sessiontest": {"host/session"},
 
-	"host/sandbox":          {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1"},
+	"host/sandbox":          {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
 	"host/sandbox/abi":      {"host/redact"},
 	"host/sandbox/linear":   {"host/sandbox/mapped"},
 	"host/sandbox/mapped":   {},
 	"host/sandbox/native":   {"host/sandbox/mapped"},
 	"host/sandbox/meter":    {"host/policy", "host/wasm/fuel"},
 	"host/sandbox/fueltest": {"host/wasm", "host/wasm/fuel", "host/sandbox/meter"},
-	"host/sandbox/wasi":     {"host/tool", "host/policy", "host/policy/paths"},
+	"host/sandbox/wasi":     {"host/beneath", "host/policy", "host/policy/paths", "host/stage"},
 
 	"host/sandbox/admit": {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/wasi/preview1"},
 
@@ -75,7 +77,7 @@ var table = map[string][]string{
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/config/keys"},
 	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
-		"host/sandbox", "host/sandbox/wasi", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/tool"},
+		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool"},
 
 	"host/config/keys":       {"host/internal"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
@@ -83,6 +85,7 @@ var table = map[string][]string{
 	"host/settings": {"host/config", "host/config/keys", "host/config/policyfile", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
+	"host/internal/hosttest": {},
 	"host/internal/nearest":  {},
 }
 
@@ -107,8 +110,8 @@ var behind = map[string]string{
 	"golang.org/x/crypto":                              "host/secret",
 	"database/sql":                                     "host/session/sqlite",
 	"net/http":                                         "host/llm host/egress",
-	"golang.org/x/net":                                 "host/policy/network host/egress", // names; and name servers in tests
-	"os/exec":                                          "host/jail",
+	"golang.org/x/net":                                 "host/policy/network host/egress",  // names; and name servers in tests
+	"os/exec":                                          "host/jail host/internal/hosttest", // tests
 	"log":                                              "nowhere",
 }
 
@@ -216,7 +219,7 @@ var starts = map[string][]string{
 }
 
 func TestOnlyTheJailStartsProcesses(t *testing.T) {
-	onlyUsed(t, starts, "host/jail")
+	onlyUsed(t, starts, "host/jail", "host/internal/hosttest") // the second runs tests again
 }
 
 func TestNobodySearchesPATH(t *testing.T) {

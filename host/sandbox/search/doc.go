@@ -2,8 +2,8 @@
 // directories and searches many files in one go, on all processors.
 //
 // It reaches files through the guest's own [wasi.FS], or a [wasi.View] of it,
-// and opens nothing in any other way, so mounts, masks, links, staged changes, the limit of open files
-// and the journal are what they are for the guest itself. What is asked for
+// and opens nothing in any other way, so mounts, masks, links, staged changes and the limit of open files
+// are what they are for the guest itself. What is asked for
 // comes from the guest and may be hostile, and so may the files be.
 //
 // # Who does what

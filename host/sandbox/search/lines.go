@@ -89,17 +89,6 @@ func (f *Found) add(q *Query, l Line, text []byte, matches *int) bool {
 	return true
 }
 
-// Lines searches files. It is called on the goroutine of the guest. An error is
-// ErrPattern, ErrSpent, the end of ctx or what pay says; a file that cannot be read is
-// none.
-func Lines(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Found, error) {
-	r, err := prepare(ctx, fs, q, pay)
-	if err != nil {
-		return nil, err
-	}
-	return r.all()
-}
-
 // prepare makes a query ready to be carried out.
 func prepare(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*run, error) {
 	q.Context = clamp(q.Context, MaxContext)

@@ -78,7 +78,7 @@ func TestASearchEndsWhenItIsWorthMoreThanThereIs(t *testing.T) {
 	for _, refill := range []bool{false, true} {
 		for _, n := range []int{1, 5} {
 			pay := &purse{left: 100_000_000, refill: refill}
-			_, err := Lines(t.Context(), w.FS, Query{Files: slices.Repeat(w.names("f"), n), Pattern: "(x?){50}[yz]", MaxMatches: 1}, pay)
+			_, err := find(t.Context(), w.FS, Query{Files: slices.Repeat(w.names("f"), n), Pattern: "(x?){50}[yz]", MaxMatches: 1}, pay)
 			if want := map[bool]error{false: errBroke, true: ErrSpent}[refill]; err != want {
 				t.Errorf("%v, want %v", err, want)
 			}
@@ -181,7 +181,7 @@ func TestWhatTakesLongToParseIsPaid(t *testing.T) {
 	}
 	w := newWorld(t, nil, nil, map[string]string{"ws/f": ""})
 	pay := &purse{left: 20_000_000}
-	if _, err := Lines(t.Context(), w.FS, Query{Pattern: "(?i)" + strings.Repeat("[Ā-\U0001D7FF]", 50)}, pay); err != errBroke {
+	if _, err := find(t.Context(), w.FS, Query{Pattern: "(?i)" + strings.Repeat("[Ā-\U0001D7FF]", 50)}, pay); err != errBroke {
 		t.Error(err)
 	}
 }

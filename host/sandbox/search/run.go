@@ -37,14 +37,14 @@ var places = make(chan struct{}, runtime.GOMAXPROCS(0)-1)
 
 // run is one search. One goroutine conducts it: it does everything but search,
 // and searches too when there is nothing else for it to do. That is the one of
-// the guest or, until the guest comes for the result, one of its own; see aside.
+// the guest or, until the guest comes for the result, one of its own; see background.
 type run struct {
-	fs      opener
-	query   *Query
-	pattern *lines.Pattern
-	over    func() error
-	aside   *aside // nil: the guest conducts it from the beginning
-	quit    chan struct{}
+	fs         opener
+	query      *Query
+	pattern    *lines.Pattern
+	over       func() error
+	background *background // nil: the guest conducts it from the beginning
+	quit       chan struct{}
 
 	mu      sync.Mutex
 	changed *sync.Cond // waiting or ended is another
@@ -176,8 +176,8 @@ func (r *run) end() {
 	if r.held != nil {
 		r.held.close()
 	}
-	if r.aside != nil {
-		r.aside.view.Close()
+	if r.background != nil {
+		r.background.view.Close()
 	}
 }
 

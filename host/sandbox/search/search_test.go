@@ -16,6 +16,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/sdk/go/lines"
 )
 
@@ -97,12 +98,12 @@ func (w *world) names(names ...string) []string {
 // does so in every way, of which the first counts.
 func (w *world) lines(t *testing.T, q Query) (out []string, f *Found) {
 	t.Helper()
-	f, err := Lines(t.Context(), w.FS, q, w)
+	f, err := find(t.Context(), w.FS, q, w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if paid := w.units; paid < asideUnits/8 {
-		for name, f2 := range w.aside(t, q) {
+	if paid := w.units; paid < backgroundUnits/8 {
+		for name, f2 := range w.inBackground(t, q) {
 			if !slices.Equal(f.Lines, f2.Lines) || !bytes.Equal(f.Text, f2.Text) || f.Failed != f2.Failed || f.More != f2.More {
 				t.Errorf("when the guest comes %s: %.1000v, want %.1000v", name, f2, f)
 			}
@@ -154,12 +155,12 @@ func TestNothingOutsideIsSearched(t *testing.T) {
 }
 
 func TestStagedChangesAreSearched(t *testing.T) {
-	stage, err := wasi.NewStage(nil)
+	set, err := stage.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stage.Drop()
-	w := newWorld(t, nil, &wasi.Options{Stage: stage}, map[string]string{"ws/a": "old key\n", "ws/b": "old\n", "ws/c": "old key\n"})
+	defer set.Drop()
+	w := newWorld(t, nil, &wasi.Options{Stage: set}, map[string]string{"ws/a": "old key\n", "ws/b": "old\n", "ws/c": "old key\n"})
 	for name, flag := range map[string]wasi.Flag{"b": wasi.ReadWrite | wasi.Truncate, "d": wasi.ReadWrite | wasi.Create} {
 		h, errno := w.Open(w.names(name)[0], flag)
 		if errno != 0 {
@@ -254,7 +255,7 @@ func TestHostilePatternsAreRefused(t *testing.T) {
 		start := time.Now()
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, err := Lines(t.Context(), w.FS, Query{Files: w.names("f"), Pattern: p, MaxMatches: 1}, w)
+		_, err := find(t.Context(), w.FS, Query{Files: w.names("f"), Pattern: p, MaxMatches: 1}, w)
 		runtime.ReadMemStats(&after)
 		if !errors.Is(err, ErrPattern) {
 			t.Errorf("%.30q: %v", p, err)
@@ -275,7 +276,7 @@ func TestTheDeadlineEndsEverySearch(t *testing.T) {
 		for _, n := range []int{1, 100} {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			start := time.Now()
-			_, err := Lines(ctx, w.FS, Query{Files: slices.Repeat(w.names(file), n), Pattern: pattern, MaxMatches: 1}, w)
+			_, err := find(ctx, w.FS, Query{Files: slices.Repeat(w.names(file), n), Pattern: pattern, MaxMatches: 1}, w)
 			cancel()
 			if took := time.Since(start); !errors.Is(err, context.DeadlineExceeded) || took > 20*time.Second {
 				t.Errorf("%s, %d times: %v after %v", file, n, err, took)
@@ -301,7 +302,7 @@ func TestWhoCannotPayGetsNothing(t *testing.T) {
 		for i := range 200 {
 			all = append(all, w.names(fmt.Sprintf("f%d", i))...)
 		}
-		if f, err := Lines(t.Context(), w.FS, Query{Files: all, Pattern: "li[n]+e", MaxMatches: 9}, pay); err != errBroke || f != nil {
+		if f, err := find(t.Context(), w.FS, Query{Files: all, Pattern: "li[n]+e", MaxMatches: 9}, pay); err != errBroke || f != nil {
 			t.Errorf("with %d units: %v", budget, err)
 		}
 		pay.left = int64(budget) / 1000
@@ -373,4 +374,13 @@ func TestSecretFilesAreNotSearched(t *testing.T) {
 	if refused := w.Refused(); len(refused) != 2 {
 		t.Errorf("refused %v", refused)
 	}
+}
+
+// find searches at once.
+func find(ctx context.Context, fs *wasi.FS, q Query, pay Payer) (*Found, error) {
+	r, err := prepare(ctx, fs, q, pay)
+	if err != nil {
+		return nil, err
+	}
+	return r.all()
 }

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/policy"
 	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/internal/hosttest"
+	"github.com/stockade-dev/stockade/host/policy"
 )
 
 // anyErrno stands for whatever error.
@@ -51,7 +54,7 @@ func TestAttacks(t *testing.T) {
 		return func(g *guestFS) Errno {
 			target, errno := g.Readlink(g.name(p))
 			if target != "" {
-				g.w.t.Errorf("readlink %s told %q", p, target)
+				g.w.T.Errorf("readlink %s told %q", p, target)
 			}
 			return errno
 		}
@@ -59,7 +62,7 @@ func TestAttacks(t *testing.T) {
 	symlink := func(target, p string) func(*guestFS) Errno {
 		return func(g *guestFS) Errno {
 			if strings.HasPrefix(target, "out") {
-				target = g.w.path(target)
+				target = g.w.Path(target)
 			}
 			errno := g.Symlink(target, g.name(p))
 			g.try(p, ReadOnly)
@@ -70,7 +73,7 @@ func TestAttacks(t *testing.T) {
 		return func(g *guestFS) Errno { return g.Link(g.name(a), g.name(b)) }
 	}
 
-	const out, kind, linked = errOutside, errKind, errLinked
+	const out, kind, linked = errOutside, errKind, EACCES
 	const rofs = errReadOnly
 	for _, tc := range []struct {
 		name   string
@@ -112,50 +115,50 @@ func TestAttacks(t *testing.T) {
 		{name: "create with a slash", do: open("ws/new/", create), rw: EISDIR, ro: rofs},
 		{name: "nonsense flags", do: open("ws/f.txt", ReadWrite|WriteOnly), rw: EINVAL, ro: EINVAL, none: EINVAL},
 
-		{name: "absolute link to a file", plant: func(w *world) { w.link("ws/l", "out/secret") }, do: open("ws/l", 0), rw: out, ro: out},
-		{name: "absolute link back inside", plant: func(w *world) { w.link("ws/l", w.path("ws/f.txt")) }, do: open("ws/l", 0), rw: out, ro: out},
-		{name: "relative link to a file", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: open("ws/l", 0), rw: out, ro: out},
-		{name: "link to a directory", plant: func(w *world) { w.link("ws/l", "../out") }, do: open("ws/l/secret", 0), rw: out, ro: out},
-		{name: "link to a directory, listed", plant: func(w *world) { w.link("ws/l", "../out") }, do: open("ws/l", DirectoryOnly), rw: out, ro: out},
-		{name: "link out and in again", plant: func(w *world) { w.link("ws/l", "../ws/f.txt") }, do: open("ws/l", 0), rw: out, ro: out},
-		{name: "link to proc", plant: func(w *world) { w.link("ws/l", "/proc/self") }, do: open("ws/l/environ", 0), rw: out, ro: out},
-		{name: "link, stat behind", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: stat("ws/l"), rw: out, ro: out},
-		{name: "link, write", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: open("ws/l", write), rw: out, ro: rofs},
-		{name: "link, truncate", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: open("ws/l", trunc), rw: out, ro: rofs},
-		{name: "link, create behind", plant: func(w *world) { w.link("ws/l", "../out") }, do: open("ws/l/new", create), rw: out, ro: rofs},
-		{name: "dangling link, create behind", plant: func(w *world) { w.link("ws/l", "../out/new") }, do: open("ws/l", create), rw: out, ro: rofs},
-		{name: "dangling link inside, create behind", plant: func(w *world) { w.link("ws/l", "new") }, do: open("ws/l", create), rw: ENOENT, ro: rofs},
-		{name: "link, mkdir behind", plant: func(w *world) { w.link("ws/l", "../out") }, do: mkdir("ws/l/new"), rw: out, ro: rofs},
-		{name: "link, rmdir behind", plant: func(w *world) { w.link("ws/l", "../out") }, do: rmdir("ws/l/dir"), rw: out, ro: rofs},
-		{name: "link, unlink behind", plant: func(w *world) { w.link("ws/l", "../out") }, do: unlink("ws/l/secret"), rw: out, ro: rofs},
-		{name: "link, rename in", plant: func(w *world) { w.link("ws/l", "../out") }, do: rename("ws/l/secret", "ws/s"), rw: out, ro: rofs},
-		{name: "link, rename out", plant: func(w *world) { w.link("ws/l", "../out") }, do: rename("ws/f.txt", "ws/l/s"), rw: out, ro: rofs},
-		{name: "link, utimes behind", plant: func(w *world) { w.link("ws/l", "../out/secret") }, do: utimes("ws/l"), rw: out, ro: rofs},
-		{name: "link, no follow", plant: func(w *world) { w.link("ws/l", "f.txt") }, do: open("ws/l", NoFollow), rw: ELOOP, ro: ELOOP},
-		{name: "link, exclusive create", plant: func(w *world) { w.link("ws/l", "../out/new") }, do: open("ws/l", create|Exclusive), rw: EEXIST, ro: rofs},
-		{name: "readlink of an absolute link", plant: func(w *world) { w.link("ws/l", "out/secret") }, do: readlink("ws/l"), rw: out, ro: out},
-		{name: "readlink of a link out", plant: func(w *world) { w.link("ws/d/l", "../../out") }, do: readlink("ws/d/l"), rw: out, ro: out},
+		{name: "absolute link to a file", plant: func(w *world) { w.Link("ws/l", "out/secret") }, do: open("ws/l", 0), rw: out, ro: out},
+		{name: "absolute link back inside", plant: func(w *world) { w.Link("ws/l", w.Path("ws/f.txt")) }, do: open("ws/l", 0), rw: out, ro: out},
+		{name: "relative link to a file", plant: func(w *world) { w.Link("ws/l", "../out/secret") }, do: open("ws/l", 0), rw: out, ro: out},
+		{name: "link to a directory", plant: func(w *world) { w.Link("ws/l", "../out") }, do: open("ws/l/secret", 0), rw: out, ro: out},
+		{name: "link to a directory, listed", plant: func(w *world) { w.Link("ws/l", "../out") }, do: open("ws/l", DirectoryOnly), rw: out, ro: out},
+		{name: "link out and in again", plant: func(w *world) { w.Link("ws/l", "../ws/f.txt") }, do: open("ws/l", 0), rw: out, ro: out},
+		{name: "link to proc", plant: func(w *world) { w.Link("ws/l", "/proc/self") }, do: open("ws/l/environ", 0), rw: out, ro: out},
+		{name: "link, stat behind", plant: func(w *world) { w.Link("ws/l", "../out/secret") }, do: stat("ws/l"), rw: out, ro: out},
+		{name: "link, write", plant: func(w *world) { w.Link("ws/l", "../out/secret") }, do: open("ws/l", write), rw: out, ro: rofs},
+		{name: "link, truncate", plant: func(w *world) { w.Link("ws/l", "../out/secret") }, do: open("ws/l", trunc), rw: out, ro: rofs},
+		{name: "link, create behind", plant: func(w *world) { w.Link("ws/l", "../out") }, do: open("ws/l/new", create), rw: out, ro: rofs},
+		{name: "dangling link, create behind", plant: func(w *world) { w.Link("ws/l", "../out/new") }, do: open("ws/l", create), rw: out, ro: rofs},
+		{name: "dangling link inside, create behind", plant: func(w *world) { w.Link("ws/l", "new") }, do: open("ws/l", create), rw: ENOENT, ro: rofs},
+		{name: "link, mkdir behind", plant: func(w *world) { w.Link("ws/l", "../out") }, do: mkdir("ws/l/new"), rw: out, ro: rofs},
+		{name: "link, rmdir behind", plant: func(w *world) { w.Link("ws/l", "../out") }, do: rmdir("ws/l/dir"), rw: out, ro: rofs},
+		{name: "link, unlink behind", plant: func(w *world) { w.Link("ws/l", "../out") }, do: unlink("ws/l/secret"), rw: out, ro: rofs},
+		{name: "link, rename in", plant: func(w *world) { w.Link("ws/l", "../out") }, do: rename("ws/l/secret", "ws/s"), rw: out, ro: rofs},
+		{name: "link, rename out", plant: func(w *world) { w.Link("ws/l", "../out") }, do: rename("ws/f.txt", "ws/l/s"), rw: out, ro: rofs},
+		{name: "link, utimes behind", plant: func(w *world) { w.Link("ws/l", "../out/secret") }, do: utimes("ws/l"), rw: out, ro: rofs},
+		{name: "link, no follow", plant: func(w *world) { w.Link("ws/l", "f.txt") }, do: open("ws/l", NoFollow), rw: ELOOP, ro: ELOOP},
+		{name: "link, exclusive create", plant: func(w *world) { w.Link("ws/l", "../out/new") }, do: open("ws/l", create|Exclusive), rw: EEXIST, ro: rofs},
+		{name: "readlink of an absolute link", plant: func(w *world) { w.Link("ws/l", "out/secret") }, do: readlink("ws/l"), rw: out, ro: out},
+		{name: "readlink of a link out", plant: func(w *world) { w.Link("ws/d/l", "../../out") }, do: readlink("ws/d/l"), rw: out, ro: out},
 		{name: "chain of 50 links", plant: func(w *world) {
-			w.link("ws/l0", "f.txt")
+			w.Link("ws/l0", "f.txt")
 			for i := range 50 {
-				w.link(fmt.Sprint("ws/l", i+1), fmt.Sprint("l", i))
+				w.Link(fmt.Sprint("ws/l", i+1), fmt.Sprint("l", i))
 			}
 		}, do: open("ws/l50", 0), rw: ELOOP, ro: ELOOP},
-		{name: "loop of links", plant: func(w *world) { w.link("ws/a", "b"); w.link("ws/b", "a") }, do: open("ws/a", 0), rw: ELOOP, ro: ELOOP},
-		{name: "link to itself, below", plant: func(w *world) { w.link("ws/a", "a/a") }, do: stat("ws/a/x"), rw: ELOOP, ro: ELOOP},
+		{name: "loop of links", plant: func(w *world) { w.Link("ws/a", "b"); w.Link("ws/b", "a") }, do: open("ws/a", 0), rw: ELOOP, ro: ELOOP},
+		{name: "link to itself, below", plant: func(w *world) { w.Link("ws/a", "a/a") }, do: stat("ws/a/x"), rw: ELOOP, ro: ELOOP},
 
 		{name: "make a relative link out", do: symlink("../out/secret", "ws/l"), rw: EPERM, ro: rofs},
 		{name: "make an absolute link", do: symlink("out/secret", "ws/l"), rw: EPERM, ro: rofs},
 		{name: "make a link inside", do: symlink("f.txt", "ws/l"), rw: EPERM, ro: rofs},
 		{name: "make a hard link", do: hardLink("ws/f.txt", "ws/l"), rw: EPERM, ro: rofs},
 
-		{name: "hard link, write", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", write), rw: linked, ro: rofs},
-		{name: "hard link, write only", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", WriteOnly), rw: linked, ro: rofs},
-		{name: "hard link, append", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", WriteOnly|Append), rw: linked, ro: rofs},
-		{name: "hard link, truncate", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", trunc), rw: linked, ro: rofs},
-		{name: "hard link, create and truncate", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: open("ws/h", create|Truncate), rw: linked, ro: rofs},
-		{name: "hard link, utimes", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: utimes("ws/h"), rw: linked, ro: rofs},
-		{name: "hard link, utimes of a reader", plant: func(w *world) { w.hardLink("ws/h", "out/secret2") }, do: func(g *guestFS) Errno {
+		{name: "hard link, write", plant: func(w *world) { w.HardLink("ws/h", "out/secret2") }, do: open("ws/h", write), rw: linked, ro: rofs},
+		{name: "hard link, write only", plant: func(w *world) { w.HardLink("ws/h", "out/secret2") }, do: open("ws/h", WriteOnly), rw: linked, ro: rofs},
+		{name: "hard link, append", plant: func(w *world) { w.HardLink("ws/h", "out/secret2") }, do: open("ws/h", WriteOnly|Append), rw: linked, ro: rofs},
+		{name: "hard link, truncate", plant: func(w *world) { w.HardLink("ws/h", "out/secret2") }, do: open("ws/h", trunc), rw: linked, ro: rofs},
+		{name: "hard link, create and truncate", plant: func(w *world) { w.HardLink("ws/h", "out/secret2") }, do: open("ws/h", create|Truncate), rw: linked, ro: rofs},
+		{name: "hard link, utimes", plant: func(w *world) { w.HardLink("ws/h", "out/secret2") }, do: utimes("ws/h"), rw: linked, ro: rofs},
+		{name: "hard link, utimes of a reader", plant: func(w *world) { w.HardLink("ws/h", "out/secret2") }, do: func(g *guestFS) Errno {
 			f, errno := g.Open(g.name("ws/h"), ReadOnly)
 			if errno != 0 {
 				return errno
@@ -172,7 +175,7 @@ func TestAttacks(t *testing.T) {
 		for _, mode := range []string{"rw", "guarded", "staged", "staged and guarded", "ro", "none"} {
 			t.Run(tc.name+"/"+mode, func(t *testing.T) {
 				w := newWorld(t)
-				w.file("out/secret2", "may be read, not written")
+				w.File("out/secret2", "may be read, not written")
 				if tc.plant != nil {
 					tc.plant(w)
 				}
@@ -181,7 +184,7 @@ func TestAttacks(t *testing.T) {
 				var masked []string
 				switch mode {
 				case "guarded", "staged and guarded":
-					w.dir("ws/masked")
+					w.Dir("ws/masked")
 					masked = append(masked, "ws/masked")
 					fallthrough
 				case "rw", "staged":
@@ -199,13 +202,13 @@ func TestAttacks(t *testing.T) {
 				} else {
 					g = w.openMasked(masked, mounts...)
 				}
-				before := w.state()
+				before := w.State()
 				var got Errno
-				promptly(t, func() { got = tc.do(g) })
+				hosttest.Promptly(t, func() { got = tc.do(g) })
 				if want == anyErrno && got == 0 || want != anyErrno && got != want {
 					t.Errorf("got %v, want %v", got, want)
 				}
-				w.unchanged(before)
+				w.Unchanged(before)
 			})
 		}
 	}
@@ -213,9 +216,9 @@ func TestAttacks(t *testing.T) {
 
 func TestReadOnlyMountCannotBeChanged(t *testing.T) {
 	w := newWorld(t)
-	w.link("ws/l", "f.txt")
+	w.Link("ws/l", "f.txt")
 	g := w.open(w.ro("ws"), w.rw("out"))
-	before := w.state()
+	before := w.State()
 	for flags := range Flag(1 << 13) {
 		access := flags & 3
 		if access == 3 || flags&4 != 0 {
@@ -277,23 +280,23 @@ func TestReadOnlyMountCannotBeChanged(t *testing.T) {
 	}
 	f.Close()
 	dir.Close()
-	w.unchanged(before)
+	w.Unchanged(before)
 }
 
 func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 	w := newWorld(t)
-	if err := unix.Mkfifo(w.path("ws/fifo"), 0o666); err != nil {
+	if err := unix.Mkfifo(w.Path("ws/fifo"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("unix", w.path("ws/sock"))
+	listener, err := net.Listen("unix", w.Path("ws/sock"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	w.link("ws/l", "fifo")
-	w.dir("ws/masked")
+	w.Link("ws/l", "fifo")
+	w.Dir("ws/masked")
 	special := []string{"ws/fifo", "ws/sock", "ws/l"}
-	if err := unix.Mknod(w.path("ws/zero"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))); err == nil { // as root
+	if err := unix.Mknod(w.Path("ws/zero"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))); err == nil { // as root
 		special = append(special, "ws/zero")
 	}
 	for _, tc := range []struct {
@@ -304,13 +307,13 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 		{"guarded", w.openMasked([]string{"ws/masked"}, w.rw("ws"))},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			before := w.state()
+			before := w.State()
 			for _, p := range special {
 				for _, flag := range []Flag{
 					ReadOnly, WriteOnly, ReadWrite, Truncate, Append,
 					Create | ReadWrite, DirectoryOnly, WriteOnly | DirectoryOnly,
 				} {
-					promptly(t, func() {
+					hosttest.Promptly(t, func() {
 						// Not try: reading zeros would not end.
 						f, errno := tc.fs.Open(tc.fs.name(p), flag)
 						if f != nil {
@@ -319,11 +322,11 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 						wantErrno(t, fmt.Sprintf("open %s with flags %#x", p, flag), errno, errKind)
 					})
 				}
-				promptly(t, func() {
+				hosttest.Promptly(t, func() {
 					wantErrno(t, "utimes "+p, tc.fs.SetTimes(tc.fs.name(p), true, 1, 1), errKind)
 				})
 			}
-			w.unchanged(before)
+			w.Unchanged(before)
 		})
 	}
 }
@@ -332,24 +335,24 @@ func TestSpecialFilesAreRefusedAtOnce(t *testing.T) {
 // only the look at what was opened keeps the guest out.
 func TestFIFOWithTheOtherEndOpenIsRefused(t *testing.T) {
 	w := newWorld(t)
-	if err := unix.Mkfifo(w.path("ws/fifo"), 0o666); err != nil {
+	if err := unix.Mkfifo(w.Path("ws/fifo"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	host, err := os.OpenFile(w.path("ws/fifo"), os.O_RDWR, 0)
+	host, err := os.OpenFile(w.Path("ws/fifo"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer host.Close()
 	g := w.open(w.rw("ws"))
 	for _, flag := range []Flag{ReadOnly, WriteOnly, ReadWrite} {
-		promptly(t, func() { wantErrno(t, "open", g.try("ws/fifo", flag), errKind) })
+		hosttest.Promptly(t, func() { wantErrno(t, "open", g.try("ws/fifo", flag), errKind) })
 	}
 }
 
 func TestHardLinkCanBeReadButNotChanged(t *testing.T) {
 	w := newWorld(t)
-	w.file("out/shared", "shared")
-	w.hardLink("ws/h", "out/shared")
+	w.File("out/shared", "shared")
+	w.HardLink("ws/h", "out/shared")
 	g := w.open(w.rw("ws"))
 	if content, errno := g.content("ws/h", 0); content != "shared" || errno != 0 {
 		t.Errorf("reading gave %q, %v", content, errno)
@@ -357,20 +360,20 @@ func TestHardLinkCanBeReadButNotChanged(t *testing.T) {
 	// What changes the directory and not the file is allowed.
 	wantErrno(t, "rename", g.Rename(g.name("ws/h"), g.name("ws/i")), 0)
 	wantErrno(t, "unlink", g.Unlink(g.name("ws/i")), 0)
-	if content, err := os.ReadFile(w.path("out/shared")); err != nil || string(content) != "shared" {
+	if content, err := os.ReadFile(w.Path("out/shared")); err != nil || string(content) != "shared" {
 		t.Errorf("the other name has %q, %v", content, err)
 	}
 }
 
 func TestLinkInsideTheMountWorks(t *testing.T) {
 	w := newWorld(t)
-	w.link("ws/l", "f.txt")
-	w.link("ws/d/up", "../f.txt")
-	w.link("ws/dl", "d")
-	w.link("ws/five", "four")
-	w.link("ws/four", "three")
-	w.link("ws/three", "d/up")
-	w.dir("ws/masked")
+	w.Link("ws/l", "f.txt")
+	w.Link("ws/d/up", "../f.txt")
+	w.Link("ws/dl", "d")
+	w.Link("ws/five", "four")
+	w.Link("ws/four", "three")
+	w.Link("ws/three", "d/up")
+	w.Dir("ws/masked")
 	for _, tc := range []struct {
 		name string
 		fs   *guestFS
@@ -408,58 +411,58 @@ func TestLinkInsideTheMountWorks(t *testing.T) {
 
 func TestMovedDirectoryIsNotFollowedOutside(t *testing.T) {
 	w := newWorld(t)
-	w.file("out/x/g.txt", canary)
+	w.File("out/x/g.txt", canary)
 	g := w.open(w.rw("ws"))
 	d, errno := g.Open(g.name("ws/d"), DirectoryOnly)
 	wantErrno(t, "open directory", errno, 0)
 	defer d.Close()
-	w.rename("ws/d", "out/d")
-	w.file("out/d/g.txt", canary)
-	before := w.state()
+	w.Rename("ws/d", "out/d")
+	w.File("out/d/g.txt", canary)
+	before := w.State()
 	// wazero looks up names relative to a directory by the directory's name.
 	wantErrno(t, "read", g.try("ws/d/g.txt", 0), ENOENT)
 	wantErrno(t, "write", g.try("ws/d/g.txt", ReadWrite), ENOENT)
 	wantErrno(t, "dotdot", g.try("ws/d/../../out/secret", 0), errOutside)
 	wantErrno(t, "mkdir", g.Mkdir(g.name("ws/d/new")), ENOENT)
-	w.unchanged(before)
-	w.link("ws/d", "../out/x")
-	before = w.state()
+	w.Unchanged(before)
+	w.Link("ws/d", "../out/x")
+	before = w.State()
 	wantErrno(t, "read behind a link", g.try("ws/d/g.txt", 0), errOutside)
-	w.unchanged(before)
+	w.Unchanged(before)
 }
 
 func TestReplacedMountStaysWhatItWas(t *testing.T) {
 	for _, replacement := range []string{"directory", "link", "nothing"} {
 		t.Run(replacement, func(t *testing.T) {
 			w := newWorld(t)
-			w.file("out/f.txt", canary)
+			w.File("out/f.txt", canary)
 			g := w.open(w.rw("ws"))
-			w.rename("ws", "was")
+			w.Rename("ws", "was")
 			switch replacement {
 			case "directory":
-				w.rename("out", "ws")
+				w.Rename("out", "ws")
 			case "link":
-				w.link("ws", "out")
+				w.Link("ws", "out")
 			}
 			if content, errno := g.content("ws/f.txt", 0); content != "inside" || errno != 0 {
 				t.Errorf("reading gave %q, %v", content, errno)
 			}
 			wantErrno(t, "the new one's file", g.try("ws/secret", 0), ENOENT)
 			wantErrno(t, "write", g.try("ws/new", Create|ReadWrite), 0)
-			if _, err := os.Stat(w.path("was/new")); err != nil {
+			if _, err := os.Stat(w.Path("was/new")); err != nil {
 				t.Error("the file was not written to the old directory:", err)
 			}
-			if _, err := os.Stat(w.path("ws/new")); err == nil {
+			if _, err := os.Stat(w.Path("ws/new")); err == nil {
 				t.Error("the file was written to the new directory")
 			}
 			wantErrno(t, "mkdir", g.Mkdir(g.name("ws/dir/x")), ENOENT)
 			wantErrno(t, "rename", g.Rename(g.name("ws/new"), g.name("ws/f.txt")), 0)
 			wantErrno(t, "unlink", g.Unlink(g.name("ws/f.txt")), 0)
-			if _, err := os.Stat(w.path("was/f.txt")); err == nil {
+			if _, err := os.Stat(w.Path("was/f.txt")); err == nil {
 				t.Error("the file was not removed from the old directory")
 			}
 			if replacement != "nothing" {
-				if got, err := os.ReadFile(w.path("ws/f.txt")); err != nil || string(got) != canary {
+				if got, err := os.ReadFile(w.Path("ws/f.txt")); err != nil || string(got) != canary {
 					t.Errorf("the new directory's file is %q, %v", got, err)
 				}
 			}
@@ -469,17 +472,17 @@ func TestReplacedMountStaysWhatItWas(t *testing.T) {
 
 func TestTwoCallsDoNotSeeEachOther(t *testing.T) {
 	w := newWorld(t)
-	w.dir("other")
-	if err := os.Rename(w.path("ws"), w.path("mine")); err != nil {
+	w.Dir("other")
+	if err := os.Rename(w.Path("ws"), w.Path("mine")); err != nil {
 		t.Fatal(err)
 	}
 	// The same name is a different directory for each.
-	w.link("ws", "mine")
+	w.Link("ws", "mine")
 	a := w.open(w.rw("ws"))
-	if err := os.Remove(w.path("ws")); err != nil {
+	if err := os.Remove(w.Path("ws")); err != nil {
 		t.Fatal(err)
 	}
-	w.link("ws", "other")
+	w.Link("ws", "other")
 	b := w.open(w.rw("ws"))
 	wantErrno(t, "a writes", a.try("ws/a", Create|ReadWrite), 0)
 	wantErrno(t, "b writes", b.try("ws/b", Create|ReadWrite), 0)
@@ -494,8 +497,8 @@ func TestTwoCallsDoNotSeeEachOther(t *testing.T) {
 
 func TestDotdotReachesOnlyWhatIsGranted(t *testing.T) {
 	w := newWorld(t)
-	w.file("ws2/x", "sibling")
-	w.file("ws3/x", canary)
+	w.File("ws2/x", "sibling")
+	w.File("ws3/x", canary)
 	g := w.open(w.rw("ws"), w.ro("ws2"))
 	if content, errno := g.content("ws/../ws2/x", 0); content != "sibling" || errno != 0 {
 		t.Errorf("the granted sibling gave %q, %v", content, errno)
@@ -503,30 +506,30 @@ func TestDotdotReachesOnlyWhatIsGranted(t *testing.T) {
 	wantErrno(t, "its right", g.try("ws/../ws2/x", ReadWrite), errReadOnly)
 	wantErrno(t, "another sibling", g.try("ws/../ws3/x", 0), errOutside)
 	// From inside, a link to the granted sibling is still a link out.
-	w.link("ws/l", "../ws2/x")
+	w.Link("ws/l", "../ws2/x")
 	wantErrno(t, "link to the sibling", g.try("ws/l", 0), errOutside)
 }
 
 func TestRenameAcrossMounts(t *testing.T) {
 	w := newWorld(t)
-	w.file("ws2/x", "x")
+	w.File("ws2/x", "x")
 	g := w.open(w.rw("ws"), w.rw("ws2"))
-	before := w.state()
+	before := w.State()
 	wantErrno(t, "file", g.Rename(g.name("ws/f.txt"), g.name("ws2/f.txt")), errCrossing)
 	wantErrno(t, "directory", g.Rename(g.name("ws/d"), g.name("ws2/d")), errCrossing)
 	wantErrno(t, "onto", g.Rename(g.name("ws/f.txt"), g.name("ws2/x")), errCrossing)
 	wantErrno(t, "link", g.Link(g.name("ws/f.txt"), g.name("ws2/f.txt")), EPERM)
-	w.unchanged(before)
+	w.Unchanged(before)
 }
 
 // A directory that cannot be replaced, because what is renamed is above it by
 // way of a link, stays the one that it was.
 func TestRenameThatFailsReplacesNothing(t *testing.T) {
 	w := newWorld(t)
-	if err := os.MkdirAll(w.path("ws/p/q/empty"), 0o755); err != nil {
+	if err := os.MkdirAll(w.Path("ws/p/q/empty"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	w.link("ws/l", "p/q")
+	w.Link("ws/l", "p/q")
 	g := w.open(w.rw("ws"))
 	dir, errno := g.Open(g.name("ws/l/empty"), DirectoryOnly)
 	if errno != 0 {
@@ -536,13 +539,13 @@ func TestRenameThatFailsReplacesNothing(t *testing.T) {
 	if errno := g.Rename(g.name("ws/p"), g.name("ws/l/empty")); errno != EINVAL {
 		t.Errorf("a directory is below itself: %v", errno)
 	}
-	top, err := openRoot(w.path("ws"))
+	top, _, err := beneath.Open(w.Path("ws"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer top.Close()
 	// With os.Root it is removed first, and made again.
-	want := map[bool]string{true: "[]", false: "[] ENOENT"}[top.replacesEmpty()]
+	want := map[bool]string{true: "[]", false: "[] ENOENT"}[top.ReplacesEmpty()]
 	if names := listing(dir.(*Dir)); names != want {
 		t.Errorf("the directory that was opened lists %s, want %s", names, want)
 	}
@@ -550,16 +553,16 @@ func TestRenameThatFailsReplacesNothing(t *testing.T) {
 
 func TestSymlinkedMountIsFollowedOnce(t *testing.T) {
 	w := newWorld(t)
-	w.link("name", "ws")
+	w.Link("name", "ws")
 	g := w.open(w.ro("name"))
 	if content, errno := g.content("name/f.txt", 0); content != "inside" || errno != 0 {
 		t.Errorf("reading gave %q, %v", content, errno)
 	}
 	wantErrno(t, "the real name", g.try("ws/f.txt", 0), errOutside)
-	if err := os.Remove(w.path("name")); err != nil {
+	if err := os.Remove(w.Path("name")); err != nil {
 		t.Fatal(err)
 	}
-	w.link("name", "out")
+	w.Link("name", "out")
 	wantErrno(t, "after the link was changed", g.try("name/secret", 0), ENOENT)
 	if got := filepath.Base(g.name("name")); got != g.list("")[0] {
 		t.Errorf("listed as %v", g.list(""))

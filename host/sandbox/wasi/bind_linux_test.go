@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/internal/hosttest"
 )
 
 const bindWorld = "STOCKADE_TEST_BIND_WORLD"
@@ -17,15 +19,15 @@ const bindWorld = "STOCKADE_TEST_BIND_WORLD"
 // shows that a second name does not help.
 func TestMaskedDirectoryBehindABindMount(t *testing.T) {
 	if base := os.Getenv(bindWorld); base != "" {
-		behindBindMount(t, &world{t, base})
+		behindBindMount(t, &world{&hosttest.World{T: t, Base: base}})
 		return
 	}
 	w := newWorld(t)
-	w.file("out/secrets/key", canary)
-	w.file("out/secrets/sub/key", canary)
-	w.dir("ws/bound")
-	w.dir("ws/above")
-	w.dir("again")
+	w.File("out/secrets/key", canary)
+	w.File("out/secrets/sub/key", canary)
+	w.Dir("ws/bound")
+	w.Dir("ws/above")
+	w.Dir("again")
 	whereMountsArePossible(t, w)
 }
 
@@ -46,7 +48,7 @@ func whereMountsArePossible(t *testing.T, w *world) {
 		{Cloneflags: syscall.CLONE_NEWNS},
 	} {
 		cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v")
-		cmd.Env = append(os.Environ(), bindWorld+"="+w.base, "STOCKADE_TEST_CANARY="+canary)
+		cmd.Env = append(os.Environ(), bindWorld+"="+w.Base, "STOCKADE_TEST_CANARY="+canary)
 		cmd.SysProcAttr = attr
 		out, err := cmd.CombinedOutput()
 		if bytes.Contains(out, []byte(bindDone)) && err == nil {
@@ -67,31 +69,31 @@ const (
 
 // bind shows a file or directory of the host under a name in the world, too.
 func (w *world) bind(from, to string) {
-	w.t.Helper()
-	if err := unix.Mount(from, w.path(to), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		w.t.Fatal(bindRefused, err)
+	w.T.Helper()
+	if err := unix.Mount(from, w.Path(to), "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		w.T.Fatal(bindRefused, err)
 	}
 }
 
 // alone keeps what is mounted from being seen by others.
 func (w *world) alone() {
-	w.t.Helper()
+	w.T.Helper()
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		w.t.Fatal(bindRefused, err)
+		w.T.Fatal(bindRefused, err)
 	}
 }
 
 func behindBindMount(t *testing.T, w *world) {
-	bind := func(from, to string) { w.bind(w.path(from), to) }
+	bind := func(from, to string) { w.bind(w.Path(from), to) }
 	w.alone()
 	bind("out/secrets", "ws/bound")
 	bind("out", "ws/above")
 	bind("ws", "again")
-	w.file("ws/inner/key", canary)
-	w.file("ws/inner/sub/key", canary)
+	w.File("ws/inner/key", canary)
+	w.File("ws/inner/sub/key", canary)
 
 	g := w.openMasked([]string{"out/secrets"}, w.rw("ws"))
-	before := w.state()
+	before := w.State()
 	reach(g, "ws/bound")
 	reach(g, "ws/above/secrets")
 	for _, p := range []string{"ws", "ws/above"} {
@@ -101,29 +103,20 @@ func behindBindMount(t *testing.T, w *world) {
 			}
 		}
 	}
-	w.unchanged(before)
+	w.Unchanged(before)
 	// The workspace is mounted under a name the mask does not have.
 	again := w.openMasked([]string{"ws/inner", "ws/later/still"}, w.rw("again"))
 	wantErrno(t, "mkdir of the parent", again.Mkdir(again.name("again/later")), 0)
-	before = w.state()
+	before = w.State()
 	for _, p := range []string{"again/inner", "again/inner/key", "again/inner/new", "again/later/still"} {
 		wantErrno(t, p, again.try(p, ReadOnly), errOutside)
 		wantErrno(t, p, again.try(p, Create|ReadWrite), errOutside)
 	}
 	// A grant below a masked directory, under another name.
-	if f, err := New(mountsOf(w.rw("again/d")), []string{w.path("ws")}, Limits{}); err == nil {
+	if f, err := New(mountsOf(w.rw("again/d")), []string{w.Path("ws")}, Limits{}); err == nil {
 		f.Close()
 		t.Error("a mount below a masked directory was accepted")
 	}
-	w.unchanged(before)
+	w.Unchanged(before)
 	t.Log(bindDone)
-}
-
-func TestMountTableEscapes(t *testing.T) {
-	if got := unescape(`/a\040b\134\011`); got != "/a b\\\t" {
-		t.Errorf("got %q", got)
-	}
-	if got := unescape(`/a\04`); got != `/a\04` {
-		t.Errorf("got %q", got)
-	}
 }

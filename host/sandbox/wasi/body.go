@@ -3,6 +3,8 @@ package wasi
 import (
 	"io"
 	"os"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // body is what an open file reads and writes: a file of the host, or one that
@@ -26,19 +28,19 @@ type body interface {
 type hostBody struct{ *os.File }
 
 func (b hostBody) put(buf []byte, off int64, end bool) (int, error) {
-	if end && hostAppends {
+	if end && beneath.Appends {
 		return b.Write(buf)
 	}
 	return b.WriteAt(buf, off)
 }
 
-func (b hostBody) setAppend(on bool) error { return setAppend(b.File, on) }
+func (b hostBody) setAppend(on bool) error { return beneath.SetAppend(b.File, on) }
 
 func (b hostBody) setTimes(fi os.FileInfo, atim, mtim int64) Errno {
-	if errno := single(b.File, fi); errno != 0 {
-		return errno
+	if err := beneath.OneName(b.File, fi); err != nil {
+		return errnoOf(err)
 	}
-	return errnoOf(setTimes(b.File, atim, mtim))
+	return errnoOf(beneath.SetTimes(b.File, atim, mtim))
 }
 
 func (b hostBody) release() {}

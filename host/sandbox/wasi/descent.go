@@ -1,6 +1,10 @@
 package wasi
 
-import "os"
+import (
+	"os"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+)
 
 // descent is the directories that the latest walk went through, each in the
 // one before it. They stay open, and a walk that goes the same way goes on in
@@ -16,7 +20,7 @@ type descent struct {
 // descended is a directory with what a walk has to know of it.
 type descended struct {
 	name   string
-	root   root
+	root   beneath.Root
 	info   os.FileInfo
 	trails [][]string
 }
@@ -37,7 +41,7 @@ func (d *descent) known(m *mount, depth int, name string) (descended, bool) {
 
 // found returns the directory that was looked up as this, if it is open.
 func (d *descent) found(m *mount, depth int, name string, info os.FileInfo) (descended, bool) {
-	if d == nil || d.m != m || depth >= len(d.dirs) || d.dirs[depth].name != name || !sameHostFile(d.dirs[depth].info, info) {
+	if d == nil || d.m != m || depth >= len(d.dirs) || d.dirs[depth].name != name || !beneath.SameFile(d.dirs[depth].info, info) {
 		return descended{}, false
 	}
 	d.sure = depth + 1

@@ -7,13 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/internal/hosttest"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 var (
@@ -24,97 +25,49 @@ var (
 // newDifferential makes what sequences begin with, on the host and as a model.
 func newDifferential(t *testing.T) (*world, *model) {
 	w := newWorld(t)
-	if err := os.RemoveAll(w.path("ws")); err != nil {
+	if err := os.RemoveAll(w.Path("ws")); err != nil {
 		t.Fatal(err)
 	}
-	w.dir("ws/d/e")
+	w.Dir("ws/d/e")
 	m := &model{root: newModelDir(nil)}
 	m.put("d", newModelDir(nil))
 	m.put("d/e", newModelDir(nil))
 	for name, content := range map[string]string{
 		"a": "content of a", "d/b": "content of b", "d/e/a": "", "big": strings.Repeat("0123456789", 2000), "run": "#!/bin/sh\n",
 	} {
-		w.file("ws/"+name, content)
+		w.File("ws/"+name, content)
 		mode := fs.FileMode(0o644)
 		if name == "run" {
 			mode = 0o755
 		}
-		if err := os.Chmod(w.path("ws/"+name), mode); err != nil {
+		if err := os.Chmod(w.Path("ws/"+name), mode); err != nil {
 			t.Fatal(err)
 		}
-		m.put(name, &modelNode{kind: RegularFile, content: []byte(content), mode: modeText(mode)})
+		m.put(name, &modelNode{kind: RegularFile, content: []byte(content), mode: hosttest.ModeText(mode)})
 	}
 	for name, target := range map[string]string{"l": "d/e", "dl": "nothing", "d/up": "../d/b", "up": "d", "out": "../out/secret", "x": "d/../d"} {
-		w.link("ws/"+name, target)
+		w.Link("ws/"+name, target)
 		m.put(name, &modelNode{kind: SymbolicLink, target: target})
 	}
 	return w, m
 }
 
-// modeText is empty for the mode of new files.
-func modeText(mode fs.FileMode) string {
-	mask := syscall.Umask(0o022)
-	syscall.Umask(mask)
-	if mode.Perm() == newFileMode&^fs.FileMode(mask) {
-		return ""
-	}
-	return mode.Perm().String()
-}
-
-// tree is the workspace as [model.tree] has it.
-func (w *world) tree() map[string]string {
-	w.t.Helper()
-	out := map[string]string{}
-	err := filepath.WalkDir(w.path("ws"), func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(w.path("ws"), p)
-		if err != nil {
-			return err
-		}
-		switch {
-		case d.IsDir():
-			out[rel] = "dir"
-		case d.Type() == fs.ModeSymlink:
-			target, err := os.Readlink(p)
-			out[rel] = "-> " + target
-			return err
-		default:
-			content, err := os.ReadFile(p)
-			if err != nil {
-				return err
-			}
-			fi, err := d.Info()
-			if err != nil {
-				return err
-			}
-			out[rel] = "file " + modeText(fi.Mode()) + " " + string(content)
-		}
-		return nil
-	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return out
-}
-
 // openStaged is an FS on a stage of its own.
-func (w *world) openStaged(opts *StageOptions, masked []string, mounts ...policy.Mount) (*guestFS, *Stage) {
-	w.t.Helper()
-	s, err := NewStage(opts)
+func (w *world) openStaged(opts *stage.Options, masked []string, mounts ...policy.Mount) (*guestFS, *stage.Set) {
+	w.T.Helper()
+	s, err := stage.New(opts)
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.t.Cleanup(func() { s.Drop() })
+	w.T.Cleanup(func() { s.Drop() })
 	for i := range masked {
-		masked[i] = w.path(masked[i])
+		masked[i] = w.Path(masked[i])
 	}
 	f, err := NewWith(mounts, masked, &Options{Stage: s})
 	if err != nil {
-		w.t.Fatal(err)
+		w.T.Fatal(err)
 	}
-	w.t.Cleanup(func() { f.Close() })
+	w.T.Cleanup(func() { f.Close() })
 	return &guestFS{f, w}, s
 }
 
@@ -123,9 +76,9 @@ func (w *world) openStaged(opts *StageOptions, masked []string, mounts ...policy
 func runDifferential(t *testing.T, program []byte, commit bool) {
 	w, m := newDifferential(t)
 	through := newThrough(t)
-	staged, s := w.openStaged(&StageOptions{Dir: w.path("out"), MemoryBytes: 16 << 10}, nil, w.rw("ws"))
+	staged, s := w.openStaged(&stage.Options{Dir: w.Path("out"), MemoryBytes: 16 << 10}, nil, w.rw("ws"))
 	a, b, c := &modelSubject{m: m}, &real{g: through}, &real{g: staged}
-	before := w.state()
+	before := w.State()
 	var log []string
 	for i, op := range decode(program) {
 		want, got, mine := a.do(op), b.do(op), c.do(op)
@@ -135,7 +88,7 @@ func runDifferential(t *testing.T, program []byte, commit bool) {
 		}
 	}
 	w.unchangedWorkspace(before)
-	if diff := cmp.Diff(m.tree(false), through.w.tree()); diff != "" {
+	if diff := cmp.Diff(m.tree(false), through.w.Tree()); diff != "" {
 		t.Fatalf("written through (-model +host):\n%s\n%s", diff, strings.Join(log, "\n"))
 	}
 	changes, err := s.Changes(t.Context())
@@ -153,7 +106,7 @@ func runDifferential(t *testing.T, program []byte, commit bool) {
 	if err := s.Commit(t.Context()); err != nil {
 		t.Fatalf("%v\n%v\n%s", err, changes, strings.Join(log, "\n"))
 	}
-	if diff := cmp.Diff(m.tree(true), w.tree()); diff != "" {
+	if diff := cmp.Diff(m.tree(true), w.Tree()); diff != "" {
 		t.Fatalf("staged (-model +host):\n%s\n%v\n%s", diff, changes, strings.Join(log, "\n"))
 	}
 }
@@ -166,7 +119,7 @@ func runMasked(t *testing.T, program []byte) {
 	masked := func() []string { return []string{"ws/d/e", "ws/c/later"} }
 	staged, s := w.openStaged(nil, masked(), w.rw("ws"))
 	b, c := &real{g: other.openMasked(masked(), other.rw("ws"))}, &real{g: staged}
-	before := w.state()
+	before := w.State()
 	var log []string
 	for i, op := range decode(program) {
 		want, got := b.do(op), c.do(op)
@@ -179,7 +132,7 @@ func runMasked(t *testing.T, program []byte) {
 	if err := s.Commit(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, strings.Join(log, "\n"))
 	}
-	if diff := cmp.Diff(withoutModes(other.tree()), withoutModes(w.tree())); diff != "" {
+	if diff := cmp.Diff(withoutModes(other.Tree()), withoutModes(w.Tree())); diff != "" {
 		t.Fatalf("(-through +staged):\n%s\n%s", diff, strings.Join(log, "\n"))
 	}
 }
@@ -200,8 +153,8 @@ func newThrough(t *testing.T) *guestFS {
 }
 
 func (w *world) unchangedWorkspace(before map[string]string) {
-	w.t.Helper()
-	after := w.state()
+	w.T.Helper()
+	after := w.State()
 	for _, state := range []map[string]string{before, after} {
 		for p := range state {
 			if p == "out" || strings.Contains(p, ".stockade-stage") {
@@ -210,7 +163,7 @@ func (w *world) unchangedWorkspace(before map[string]string) {
 		}
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
-		w.t.Fatalf("the host was changed (-before +after):\n%s", diff)
+		w.T.Fatalf("the host was changed (-before +after):\n%s", diff)
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // Dir is an open directory: itself and its parent, the names that lead to
@@ -25,8 +27,8 @@ type Dir struct {
 	barred  paths.Special // why it must not be changed
 	locked  bool          // that it must not
 	trails  [][]string    // guarded: the hidden things below
-	entries *entries
-	node    *node               // staged only
+	entries *beneath.Entries
+	node    *stage.Node         // staged only
 	merged  map[string]struct{} // staged: the names that are listed first
 
 	last   Dirent // the entry read last
@@ -46,7 +48,7 @@ type Dirent struct {
 // held is what an open directory has of the host.
 type held struct {
 	file *os.File
-	root root // to look at entries; guarded mounts only
+	root beneath.Root // to look at entries; guarded mounts only
 }
 
 func (h *held) Close() error {
@@ -102,18 +104,18 @@ func (f *FS) newDir(p *place, host *os.File, fi os.FileInfo) (*Dir, Errno) {
 		return d, 0
 	}
 	d.held = &held{file: host}
-	d.entries = &entries{}
+	d.entries = &beneath.Entries{}
 	if p.staged() && p.guarded() {
 		if errno := d.guardStaged(p); errno != 0 {
 			return nil, errno
 		}
 	} else if p.guarded() {
-		root, fi, err := openDir(p.dir, p.name)
+		root, fi, err := beneath.OpenDir(p.dir, p.name)
 		if err != nil {
 			return nil, errnoOf(err)
 		}
 		d.held.root = root
-		if !sameHostFile(fi, p.info) {
+		if !beneath.SameFile(fi, p.info) {
 			_ = root.Close()
 			return nil, errReplaced
 		}
@@ -182,7 +184,7 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 			return Dirent{}, false, EINVAL
 		}
 		return d.first[cookie-firstCookie], true, 0
-	case d.node != nil && d.node.gone:
+	case d.node != nil && d.node.Gone():
 		return Dirent{}, false, ENOENT
 	case d.held == nil:
 		return Dirent{}, false, 0
@@ -193,7 +195,7 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 			where = 0
 		}
 		d.fs.limits.Fuel(costSyscall)
-		passed, err := d.entries.seek(d.held.file, where)
+		passed, err := d.entries.Seek(d.held.file, where)
 		d.fs.limits.Fuel(passed * costSyscall)
 		if err != nil {
 			d.forget()
@@ -201,7 +203,7 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 		}
 	}
 	for left := 0; ; left++ {
-		e, more, err := d.entries.read(d.held.file)
+		e, more, err := d.entries.Read(d.held.file)
 		if err != nil || !more {
 			d.forget()
 			return Dirent{}, false, errnoOf(err)
@@ -212,10 +214,10 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 			if e.Ino == 0 { // its number is made of its name
 				shown = join(d.shown, e.Name)
 			}
-			e.Ino = d.m.ino(e.Ino, e.dev, shown)
-			d.restage(&e.Dirent)
-			d.last, d.lastAt, d.at = e.Dirent, cookie, e.Next
-			return e.Dirent, true, 0
+			out := Dirent{Name: e.Name, Type: typeOfMode(e.Type), Ino: d.m.ino(e.Ino, e.Dev, shown), Next: e.Next}
+			d.restage(&out)
+			d.last, d.lastAt, d.at = out, cookie, e.Next
+			return out, true, 0
 		}
 		if left >= maxLeftOut {
 			d.forget()
@@ -229,13 +231,7 @@ func (d *Dir) Entry(cookie uint64) (_ Dirent, more bool, _ Errno) {
 // of none of them.
 func (d *Dir) forget() { d.last, d.lastAt, d.at = Dirent{}, 0, 0 }
 
-// hostEntry is a directory entry with the numbers of the host.
-type hostEntry struct {
-	Dirent
-	dev uint64
-}
-
-func (d *Dir) shows(e hostEntry) bool {
+func (d *Dir) shows(e beneath.Entry) bool {
 	if !utf8.ValidString(e.Name) {
 		return false
 	}
@@ -254,7 +250,7 @@ func (d *Dir) shows(e hostEntry) bool {
 		return false
 	}
 	d.fs.limits.Fuel(costSyscall)
-	if e.Type != Directory && e.dev == d.m.inodesOf && !d.m.guard.hidesInode(e.Ino) {
+	if !e.Type.IsDir() && e.Dev == d.m.inodesOf && !d.m.guard.hidesInode(e.Ino) {
 		return true
 	}
 	fi, err := d.held.root.Lstat(e.Name)
@@ -273,7 +269,7 @@ func (d *Dir) SetTimes(atim, mtim int64) Errno {
 	if d.node != nil {
 		return d.setStagedTimes(atim, mtim)
 	}
-	return errnoOf(setTimes(d.held.file, atim, mtim))
+	return errnoOf(beneath.SetTimes(d.held.file, atim, mtim))
 }
 
 // Dirs opens directories one after the other, and closes each when who lists it

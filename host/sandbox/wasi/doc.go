@@ -46,34 +46,23 @@
 //	EXDEV         a rename from one mount to another
 //	EMFILE        Limits.MaxOpenFiles
 //	EFBIG         Limits.MaxFileBytes
-//	ENOSPC        Limits.MaxWriteBytes, Limits.MaxCreated; on a stage also what
-//	              StageOptions limit, or too many or too long names of what was
-//	              made or moved
+//	ENOSPC        Limits.MaxWriteBytes, Limits.MaxCreated; on a stage also what a
+//	              set limits
 //	EAGAIN        the file was replaced during the call, or what leads to it; on a
 //	              stage also to change, replace or remove what has taken the
 //	              place of a file that the guest has read
 //	ELOOP         too many symbolic links, or one that was not to be followed
-//	ENAMETOOLONG  a name of more than MaxPath bytes; on a stage also a part of one
-//	              that has more than 255, and what would be made or moved more
-//	              than 256 directories deep, or where the host would need more
-//	              than 4096 bytes to name it or what is in it
+//	ENAMETOOLONG  a name of more than MaxPath bytes; on a stage also what a set
+//	              takes for too long or too deep
 //	EILSEQ        a name that is not UTF-8
 //	EINVAL        a name that is empty or has a NUL
 //	EBADF         the FS is closed, or the file was not opened for this
 //
 // # What is and is not protected
 //
-// All access is relative to a handle of the mount, so neither a symbolic link
-// nor a directory that is renamed or replaced meanwhile leads outside. On Linux
-// the kernel sees to that (openat2 with RESOLVE_BENEATH and
-// RESOLVE_NO_MAGICLINKS): the name is looked up by it at once, or that of the
-// parent directory where the last part of it is to be made, removed, renamed
-// or read. Elsewhere, and where the kernel or a filter of system calls does not
-// let us, [os.Root] does it directory by directory, see root.go. What
-// differs: with os.Root a name can have 8 symbolic links instead of 40, and
-// every directory that it goes through must be readable and not just
-// searchable. With openat2 a link with ".." can be EAGAIN where things are
-// renamed without pause.
+// All access is relative to a handle of the mount, see package beneath, so
+// neither a symbolic link nor a directory that is renamed or replaced meanwhile
+// leads outside.
 //
 // Regular files and directories can be opened, nothing else, and none that shows
 // the kernel and its processes, such as those of /proc, see kernel.go; both are
@@ -98,13 +87,10 @@
 //
 // # Stages
 //
-// With a [Stage], see [NewWith], nothing that a guest does to a writable mount
-// reaches the host. The guest sees its changes as if they were made, and no
-// other guest does. When it has ended, [Stage.Changes] lists them, in any
-// order of operations the same: what was written and then removed is none, nor
-// is a file that was written with the bytes it had, and a temporary file that
-// was renamed over another is one that was modified. [Stage.Commit] makes
-// them, all or none, and [Stage.Drop] forgets them.
+// With a set of package stage, see [Options], nothing that a guest does to a
+// writable mount reaches the host: each is a tree of the set. The guest sees its
+// changes as if they were made, and no other guest does. When it has ended, the
+// set lists them, and makes or drops them.
 //
 // The guest can tell that a mount is staged by link counts, the sizes and times
 // of directories, the inode numbers of what it made, and by some errors of the
@@ -113,37 +99,10 @@
 // not changed itself, as it does without a stage; but once it has used a
 // directory that the host then moves away, names in it are EAGAIN.
 //
-// What is kept of a file is the blocks of 4 KiB that were written, over the
-// original, which is read where it is: to change a little of a large file
-// costs a little, on every file system. A commit writes the file anew, because
-// nothing less can be undone; it lets the kernel copy what did not change,
-// which shares blocks where the file system can. Content is in memory and, when
-// it becomes more, in a file without a name in a private directory that no
-// mount shows, so a crash leaves nothing but that directory, empty.
-//
-// A commit is refused if it would do anything else than [Stage.Changes] has
-// listed last. It compares first what the guest changed, replaced or removed
-// with what is there now, by identity, size, mode and the times of modification
-// and of change, and by the content if the guest has read it and it has no more
-// than 4 MiB. Then it
-// writes what is new to temporary files beside the targets, then it exchanges
-// names in directories that it holds open, and only then it removes what was
-// replaced. Up to the last step all of it can be put back, except where others
-// have changed meanwhile what the commit has put there: that is left to them,
-// and what belongs there under a temporary name, of which the error tells. A crash of the host
-// in the middle of a commit can leave files named .stockade-*.tmp, of which
-// some may be originals; [Unfinished] finds what says which. What only moves to
-// where nothing is does so in one step. A symbolic link that is moved, by itself
-// or in a directory, keeps its text, and may lead outside of the mount from
-// where it is then: no guest can follow it there, but others can. Owner and mode are kept, and the mode belongs to a
-// name: a file that takes the place of another has its mode until it leaves
-// that place. Other attributes, such as
-// ACLs, are not, and a file that is modified becomes another inode.
-//
 // # Concurrency
 //
 // A guest is one goroutine, and an FS serves one guest. While that waits, what
-// [File.Content] returns may be read by others. [FS.Close] may be
+// [FS.OpenContent] returns may be read by others. [FS.Close] may be
 // called by another goroutine at any time: what is under way ends or fails
 // with EBADF, and everything after it fails.
 package wasi

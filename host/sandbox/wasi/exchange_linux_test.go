@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/internal/hosttest"
 )
 
 var races = flag.Int("races", 5_500, "how many things a guest tries for each kind of root, while names are exchanged")
@@ -21,57 +23,57 @@ var races = flag.Int("races", 5_500, "how many things a guest tries for each kin
 // the time, while the guest uses names that go through one of them.
 func TestExchangeOfDirectoryAndLink(t *testing.T) {
 	outside := func(w *world, dir string) {
-		w.file(dir+"/secret", canary)
-		w.file(dir+"/victim", "to be removed")
-		w.file(dir+"/"+onlyOutside, "to be listed")
-		w.dir(dir + "/dir")
+		w.File(dir+"/secret", canary)
+		w.File(dir+"/victim", "to be removed")
+		w.File(dir+"/"+onlyOutside, "to be listed")
+		w.Dir(dir + "/dir")
 	}
-	inside := func(w *world) { w.file("ws/x/secret", "not secret") }
+	inside := func(w *world) { w.File("ws/x/secret", "not secret") }
 	for _, tc := range []raceCase{
 		{"directory and link outside", func(w *world) {
 			inside(w)
-			w.link("ws/y", "../out")
+			w.Link("ws/y", "../out")
 		}, "x", nil},
 		{"directory and absolute link outside", func(w *world) {
 			inside(w)
-			w.link("ws/y", "out")
+			w.Link("ws/y", "out")
 		}, "x", nil},
 		{"directory and link outside with a detour", func(w *world) {
 			inside(w)
-			w.link("ws/y", "d/.././d/../../out")
+			w.Link("ws/y", "d/.././d/../../out")
 		}, "x", nil},
 		{"file and link outside", func(w *world) {
-			w.file("ws/x", "not secret")
-			w.link("ws/y", "../out/secret")
+			w.File("ws/x", "not secret")
+			w.Link("ws/y", "../out/secret")
 		}, "", nil},
 		// What ".." means depends on where the directory is by then.
 		{"directory with a link upwards and one that is outside", func(w *world) { upwards(w, outside) }, "x/n/up", nil},
 		{"directory and link to a masked directory", func(w *world) {
 			inside(w)
-			w.link("ws/y", "hidden")
+			w.Link("ws/y", "hidden")
 		}, "x", []string{"ws/hidden"}},
 		{"directory and link below a masked directory", func(w *world) {
 			inside(w)
 			outside(w, "ws/hidden/sub")
-			w.link("ws/y", "hidden/sub")
+			w.Link("ws/y", "hidden/sub")
 		}, "x", []string{"ws/hidden"}},
 		{"file and link to a masked file", func(w *world) {
-			w.file("ws/x", "not secret")
-			w.link("ws/y", "hidden/secret")
+			w.File("ws/x", "not secret")
+			w.Link("ws/y", "hidden/secret")
 		}, "", []string{"ws/hidden"}},
 		{"directory and link outside, guarded", func(w *world) {
 			inside(w)
-			w.link("ws/y", "../out")
+			w.Link("ws/y", "../out")
 		}, "x", []string{"ws/hidden"}},
 		{"directory with a link upwards, guarded", func(w *world) { upwards(w, outside) }, "x/n/up", []string{"ws/hidden"}},
 		{"directory and FIFO, guarded", func(w *world) {
 			inside(w)
-			if err := unix.Mkfifo(w.path("ws/y"), 0o666); err != nil {
-				w.t.Fatal(err)
+			if err := unix.Mkfifo(w.Path("ws/y"), 0o666); err != nil {
+				w.T.Fatal(err)
 			}
 		}, "x", []string{"ws/hidden"}},
 	} {
-		for kind, openRoot := range roots() {
+		for kind, open := range roots(t) {
 			t.Run(kind+"/"+tc.name, func(t *testing.T) {
 				w := newWorld(t)
 				outside(w, "out")
@@ -81,7 +83,7 @@ func TestExchangeOfDirectoryAndLink(t *testing.T) {
 				m := g.mounts[0]
 				_ = m.root.Close()
 				var err error
-				if m.root, err = openRoot(w.path("ws")); err != nil {
+				if m.root, _, err = open(w.Path("ws")); err != nil {
 					t.Fatal(err)
 				}
 				tc.race(t, g, *races/raceCases)
@@ -96,10 +98,10 @@ const raceCases = 11
 // that has it is there, and above the workspace when it was moved away.
 func upwards(w *world, outside func(*world, string)) {
 	outside(w, ".")
-	w.file("ws/secret", "not secret")
+	w.File("ws/secret", "not secret")
 	for _, dir := range []string{"ws/x/n", "away/n"} {
-		w.dir(dir)
-		w.link(dir+"/up", "../..")
+		w.Dir(dir)
+		w.Link(dir+"/up", "../..")
 	}
 }
 
@@ -115,14 +117,14 @@ type raceCase struct {
 const onlyOutside = "only-outside"
 
 func (tc *raceCase) race(t *testing.T, g *guestFS, tries int) {
-	x, y := g.w.path("ws/x"), g.w.path("ws/y")
+	x, y := g.w.Path("ws/x"), g.w.Path("ws/y")
 	if strings.HasPrefix(tc.dir, "x/n") {
-		x, y = g.w.path("ws/x/n"), g.w.path("away/n")
+		x, y = g.w.Path("ws/x/n"), g.w.Path("away/n")
 	}
 	// What the guest may not change, with the times of the directories: they
 	// would also tell of what was made and removed again.
 	kept := func() map[string]string {
-		state := g.w.state()
+		state := g.w.State()
 		maps.DeleteFunc(state, func(p, _ string) bool {
 			top, rest, _ := strings.Cut(p, "/")
 			return top == "away" || top == "ws" && !strings.HasPrefix(rest, "hidden")
@@ -154,7 +156,7 @@ func (tc *raceCase) race(t *testing.T, g *guestFS, tries int) {
 		r.dir, r.file = "", "ws/x"
 	}
 	done := 0
-	within(t, time.Minute+time.Duration(tries)*time.Millisecond, func() {
+	hosttest.Within(t, time.Minute+time.Duration(tries)*time.Millisecond, func() {
 		for ; (done < tries || exchanged.Load() < 1000 || r.results[0] == 0) && !t.Failed(); done++ {
 			r.try(done)
 		}
@@ -291,7 +293,7 @@ func (r *racer) list() Errno {
 		return errno
 	}
 	defer d.Close()
-	if slices.Contains(names(r.g.w.t, d), onlyOutside) {
+	if slices.Contains(names(r.g.w.T, d), onlyOutside) {
 		r.escapes++
 	}
 	return 0

@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // FS is what a guest sees of the host's files.
@@ -25,13 +25,12 @@ type FS struct {
 	mounts  []*mount            // the longest name first
 	tree    map[string][]string // "/" and each directory above a mount: the names in it that lead to one
 	limits  Limits
-	stage   *Stage  // nil: what is written goes to the host at once
-	record  Journal // nil: nobody is told
+	stage   *stage.Set // nil: what is written goes to the host at once
 	paths   paths.Opened
 	refused *refusals // shared with views
 	descent *descent  // of a view, and while directories are listed; else nil
 
-	written, created atomic.Int64
+	written, created int64
 
 	mu     sync.Mutex
 	open   map[io.Closer]struct{}
@@ -45,14 +44,14 @@ type mount struct {
 	guest string
 	write bool
 	dev   uint64 // what the guest is told; the host's number is its own affair
-	root  root
+	root  beneath.Root
 	info  os.FileInfo // of root
 	guard *guard      // nil if nothing is hidden inside
 	// inodesOf is the device on which a file that is listed is the one that has
 	// the inode number in the list; zero if that is not known of any.
 	inodesOf uint64
-	way      []trail // what the host's name goes through
-	layer    *layer  // nil if it is not staged
+	way      []trail     // what the host's name goes through
+	tree     *stage.Tree // nil if it is not staged
 }
 
 // New opens the mounts. Each must be an existing directory under an absolute,
@@ -126,18 +125,12 @@ func openMount(grant policy.Mount) (*mount, error) {
 	if !fi.IsDir() {
 		return nil, errors.New("not a directory")
 	}
-	root, err := openRoot(grant.Host)
+	root, info, err := beneath.Open(grant.Host)
 	if err != nil {
 		return nil, err
 	}
-	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root}
-	if m.info, err = root.Stat("."); err == nil {
-		err = root.admit(m.info)
-	}
-	if err == nil {
-		m.way, _, err = follow(grant.Host)
-	}
-	if err != nil {
+	m := &mount{host: grant.Host, guest: guestName(grant.Host), write: grant.Write, root: root, info: info}
+	if m.way, _, err = follow(grant.Host); err != nil {
 		_ = root.Close()
 		return nil, err
 	}
@@ -170,9 +163,9 @@ func (f *FS) mask(masked []string) error {
 	// also what is masked and elsewhere.
 	crossed := make([]bool, len(f.mounts))
 	for i, m := range f.mounts {
-		crossed[i] = holdsMountPoint(m.host)
-		if r, ok := m.root.(interface{ tellsInodes() bool }); ok && !crossed[i] && r.tellsInodes() {
-			m.inodesOf = hostStat(m.info).Dev
+		crossed[i] = beneath.HoldsMountPoint(m.host)
+		if !crossed[i] && m.root.TellsInodes() {
+			m.inodesOf = beneath.StatOf(m.info).Dev
 		}
 	}
 	if err := f.hideSystem(crossed); err != nil {
@@ -188,7 +181,7 @@ func (f *FS) mask(masked []string) error {
 		}
 		for i, m := range f.mounts {
 			_, inside := below(guestName(p), m.guest)
-			if inside || end != nil && (sameHostFile(end, m.info) || passes(m.way, end)) {
+			if inside || end != nil && (beneath.SameFile(end, m.info) || passes(m.way, end)) {
 				return fmt.Errorf("mask %s: the mount %s is this or inside it", p, m.host)
 			}
 			if crossed[i] || passes(trails, m.info) {
@@ -279,25 +272,21 @@ func (f *FS) charge(n int64) Errno { return take(&f.written, n, f.limits.MaxWrit
 
 // take adds n to a counter unless that exceeds the limit. A negative n gives
 // back.
-func take(counter *atomic.Int64, n, limit int64) Errno {
-	for {
-		have := counter.Load()
-		if n > limit-have {
-			return errNoRoom
-		}
-		if counter.CompareAndSwap(have, have+n) {
-			return 0
-		}
+func take(counter *int64, n, limit int64) Errno {
+	if n > limit-*counter {
+		return errNoRoom
 	}
+	*counter += n
+	return 0
 }
 
 // place is where a name of the guest leads.
 type place struct {
-	m     *mount // nil for a synthetic directory
-	dir   root   // name is looked up here
-	name  string // one name in a guarded mount; else all of it, with links to follow
-	shown string // the absolute name the guest used
-	slash bool   // must be a directory
+	m     *mount       // nil for a synthetic directory
+	dir   beneath.Root // name is looked up here
+	name  string       // one name in a guarded mount; else all of it, with links to follow
+	shown string       // the absolute name the guest used
+	slash bool         // must be a directory
 
 	// Where the name was walked only:
 	walked bool
@@ -312,8 +301,8 @@ type place struct {
 	fault Errno // why it was not found, unless there is just nothing
 
 	// In a staged mount only, with what is above but for the first two:
-	up   *node // the directory
-	node *node // what is there; nil if nothing
+	up   *stage.Node // the directory
+	node *stage.Node // what is there; nil if nothing
 }
 
 // close releases what the walk opened. It does nothing to the zero place.
@@ -353,10 +342,10 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 			continue
 		case foreign(rel):
 			return place{}, EINVAL
-		case m.layer != nil && (f.isClosed() || m.layer.stage.ended()):
+		case m.tree != nil && (f.isClosed() || f.stage.Ended()):
 			return place{}, EBADF
-		case m.layer != nil:
-			p, steps, errno := m.layer.walk(rel, shown, last.follows(slash), slash)
+		case m.tree != nil:
+			p, steps, errno := m.walkStaged(rel, shown, last.follows(slash), slash)
 			if m.guard != nil {
 				f.limits.Fuel(uint64(steps) * costWalk)
 				return p, errno
@@ -364,7 +353,7 @@ func (f *FS) at(name string, last lastLink) (place, Errno) {
 			f.limits.Fuel(uint64(strings.Count(rel, "/")) * costName)
 			if errno != 0 {
 				// The host would not have been asked yet.
-				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, up: m.layer.top, fault: errno}
+				p = place{m: m, dir: m.root, name: rel, shown: shown, slash: slash, up: m.tree.Top(), fault: errno}
 			}
 			return p, 0
 		case m.guard != nil || m.write:
@@ -462,7 +451,7 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 			return nil, nil, errKind
 		}
 	}
-	file, err := p.open(access | openNonblock)
+	file, err := p.open(access | beneath.Nonblock)
 	if err != nil {
 		return nil, nil, errnoOf(err)
 	}
@@ -471,12 +460,12 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 		_ = file.Close()
 		return nil, nil, errnoOf(err)
 	}
-	errno := errnoOf(p.dir.admitFile(file, fi))
+	errno := errnoOf(p.dir.AdmitFile(file, fi))
 	switch {
 	case errno != 0:
 	case !fi.Mode().IsRegular() && !fi.IsDir():
 		errno = errKind
-	case p.guarded() && !sameHostFile(fi, p.info):
+	case p.guarded() && !beneath.SameFile(fi, p.info):
 		errno = errReplaced
 	case p.slash && !fi.IsDir():
 		errno = ENOTDIR
@@ -494,10 +483,7 @@ func (p *place) open(flag int) (*os.File, error) {
 	if p.guarded() {
 		return p.dir.OpenFile(p.name, flag, 0)
 	}
-	if dir, ok := p.dir.(straight); ok {
-		return dir.openStraight(p.name, flag)
-	}
-	return nil, syscall.ELOOP
+	return p.dir.OpenStraight(p.name, flag)
 }
 
 // holdToChange opens what is at the place in order to change what is known
@@ -506,25 +492,16 @@ func (p *place) holdToChange() (*os.File, Errno) {
 	if errno := p.writable(); errno != 0 {
 		return nil, errno
 	}
-	file, fi, errno := p.hold(attrAccess)
+	file, fi, errno := p.hold(beneath.AttrAccess)
 	if errno == EISDIR {
 		file, fi, errno = p.hold(os.O_RDONLY)
 	}
 	if errno != 0 {
 		return nil, errno
 	}
-	if errno := single(file, fi); errno != 0 {
+	if err := beneath.OneName(file, fi); err != nil {
 		_ = file.Close()
-		return nil, errno
+		return nil, errnoOf(err)
 	}
 	return file, 0
-}
-
-// single refuses a file that has other names: a change would be visible
-// there, and there may be outside the mount.
-func single(file *os.File, fi os.FileInfo) Errno {
-	if fi.Mode().IsRegular() && links(file, fi) > 1 {
-		return errLinked
-	}
-	return 0
 }

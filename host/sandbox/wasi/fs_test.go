@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -20,16 +21,16 @@ func mountsOf(mounts ...policy.Mount) []policy.Mount { return mounts }
 
 func TestNewRefuses(t *testing.T) {
 	w := newWorld(t)
-	w.link("loop", "loop")
+	w.Link("loop", "loop")
 	for name, mounts := range map[string][]policy.Mount{
 		"a missing directory": {w.rw("nothing")},
 		"a file":              {w.rw("ws/f.txt")},
 		"a relative name":     {{Host: "ws"}},
 		"no name":             {{}},
-		"an unclean name":     {{Host: w.base + "/ws/"}},
-		"a dotdot":            {{Host: w.base + "/out/../ws"}},
-		"a NUL":               {{Host: w.base + "/ws\x00"}},
-		"invalid UTF-8":       {{Host: w.base + "/\xff"}},
+		"an unclean name":     {{Host: w.Base + "/ws/"}},
+		"a dotdot":            {{Host: w.Base + "/out/../ws"}},
+		"a NUL":               {{Host: w.Base + "/ws\x00"}},
+		"invalid UTF-8":       {{Host: w.Base + "/\xff"}},
 		"a loop":              {w.rw("loop")},
 		"both rights":         {w.rw("ws"), w.ro("ws")},
 	} {
@@ -54,7 +55,7 @@ func TestNewRefuses(t *testing.T) {
 func TestTree(t *testing.T) {
 	w := newWorld(t)
 	g := w.open(w.rw("ws"), w.ro("out/dir"))
-	parts := strings.Split(strings.Trim(guestName(w.base), "/"), "/")
+	parts := strings.Split(strings.Trim(guestName(w.Base), "/"), "/")
 	for i := range parts {
 		dir := "/" + strings.Join(parts[:i], "/")
 		if got := g.list(dir); len(got) != 1 || got[0] != parts[i] {
@@ -67,7 +68,7 @@ func TestTree(t *testing.T) {
 	if got := g.list("out"); !slices.Equal(got, []string{"dir"}) {
 		t.Errorf("out lists %v", got)
 	}
-	for _, p := range []string{"/", ".", guestName(w.base), guestName(w.base)[1:], g.name("out"), g.name("ws") + "/", g.name("ws/.")} {
+	for _, p := range []string{"/", ".", guestName(w.Base), guestName(w.Base)[1:], g.name("out"), g.name("ws") + "/", g.name("ws/.")} {
 		st, errno := g.Stat(p)
 		if errno != 0 || st.Type != Directory || st.Ino == 0 {
 			t.Errorf("stat %s: %+v, %v", p, st, errno)
@@ -89,7 +90,7 @@ func TestNoMountsIsAnEmptyDirectory(t *testing.T) {
 
 func TestOrdinaryWork(t *testing.T) {
 	w := newWorld(t)
-	w.dir("ws/masked")
+	w.Dir("ws/masked")
 	for _, tc := range []struct {
 		name string
 		fs   *guestFS
@@ -199,9 +200,9 @@ func TestListingStreams(t *testing.T) {
 	w := newWorld(t)
 	const count = 3000
 	for i := range count {
-		w.file(fmt.Sprintf("ws/many/%04d", i), "")
+		w.File(fmt.Sprintf("ws/many/%04d", i), "")
 	}
-	if err := os.WriteFile(w.path("ws/many/\xff"), nil, 0o666); err != nil && filepath.Separator == '/' {
+	if err := os.WriteFile(w.Path("ws/many/\xff"), nil, 0o666); err != nil && filepath.Separator == '/' {
 		t.Log("no names that are not UTF-8 here:", err)
 	}
 	g := w.open(w.rw("ws"))
@@ -261,7 +262,7 @@ func TestListingStreams(t *testing.T) {
 // A directory that is read again from the start is read as it is now.
 func TestListingAgainSeesWhatChanged(t *testing.T) {
 	w := newWorld(t)
-	w.file("ws/one/a", "")
+	w.File("ws/one/a", "")
 	g := w.open(w.rw("ws"))
 	d, errno := g.dir("ws/one")
 	wantErrno(t, "open", errno, 0)
@@ -286,16 +287,16 @@ func TestListingAgainSeesWhatChanged(t *testing.T) {
 		}
 		switch name {
 		case "a":
-			w.rename("ws/one/a", "ws/one/b")
+			w.Rename("ws/one/a", "ws/one/b")
 		case "b":
-			w.rename("ws/one/b", "ws/b")
+			w.Rename("ws/one/b", "ws/b")
 		}
 	}
 }
 
 func TestStatTellsNoDeviceOfTheHost(t *testing.T) {
 	w := newWorld(t)
-	w.link("ws/l", "../out/secret")
+	w.Link("ws/l", "../out/secret")
 	g := w.open(w.rw("ws"), w.ro("out/dir"))
 	a, _ := g.Stat(g.name("ws/f.txt"))
 	b, _ := g.Stat(g.name("out/dir"))
@@ -356,7 +357,7 @@ func TestLimits(t *testing.T) {
 		wantErrno(t, "the rest", errno, 0)
 		_, errno = f.Write([]byte("x"))
 		wantErrno(t, "more", errno, ENOSPC)
-		if fi, err := os.Stat(g.w.path("ws/x")); err != nil || fi.Size() != 100 {
+		if fi, err := os.Stat(g.w.Path("ws/x")); err != nil || fi.Size() != 100 {
 			t.Errorf("the host has %v, %v", fi, err)
 		}
 	})
@@ -388,7 +389,7 @@ func TestLimits(t *testing.T) {
 		wantErrno(t, "append", errno, 0)
 		_, errno = f.Pwrite(make([]byte, 20), 0)
 		wantErrno(t, "append beyond", errno, EFBIG)
-		if fi, err := os.Stat(g.w.path("ws/x")); err != nil || fi.Size() != 990 {
+		if fi, err := os.Stat(g.w.Path("ws/x")); err != nil || fi.Size() != 990 {
 			t.Errorf("the host has %v, %v", fi, err)
 		}
 	})
@@ -410,7 +411,7 @@ func TestLimits(t *testing.T) {
 
 func TestNothingWorksAfterClose(t *testing.T) {
 	w := newWorld(t)
-	w.dir("ws/masked")
+	w.Dir("ws/masked")
 	g := w.openMasked([]string{"ws/masked"}, w.rw("ws"))
 	f, errno := g.file("ws/f.txt", ReadWrite)
 	wantErrno(t, "open", errno, 0)
@@ -422,7 +423,7 @@ func TestNothingWorksAfterClose(t *testing.T) {
 	if err := g.Close(); err != nil {
 		t.Error("again:", err)
 	}
-	before := w.state()
+	before := w.State()
 	_, write := f.Write([]byte("x"))
 	_, read := f.Read(make([]byte, 1))
 	_, _, list := d.Entry(startCookie)
@@ -440,12 +441,12 @@ func TestNothingWorksAfterClose(t *testing.T) {
 	}
 	f.Close()
 	d.Close()
-	w.unchanged(before)
+	w.Unchanged(before)
 }
 
 func TestCloseWhileTheGuestWorks(t *testing.T) {
 	w := newWorld(t)
-	w.dir("ws/masked")
+	w.Dir("ws/masked")
 	for i := range 40 {
 		masked := []string{"ws/masked"}
 		if i%2 == 0 {
@@ -487,7 +488,7 @@ func TestCloseBetweenOpenAndKeep(t *testing.T) {
 	w := newWorld(t)
 	g := w.open(w.rw("ws"))
 	wantErrno(t, "reserve", g.reserve(), 0)
-	host, err := os.Open(w.path("ws/f.txt"))
+	host, err := os.Open(w.Path("ws/f.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,19 +25,19 @@ func FuzzNames(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, a, b string, flag uint32) {
 		w := newWorld(t)
-		w.file("ws/hidden/key", canary)
-		w.file("ws/ro/x", "read only")
-		w.file("out/shared", "shared")
-		w.hardLink("ws/hard", "out/shared")
-		w.link("ws/abs", "out/secret")
-		w.link("ws/rel", "../out/secret")
-		w.link("ws/up", "../out")
-		w.link("ws/loop", "loop")
-		w.link("ws/hl", "hidden")
-		w.link("ws/d/l", "..")
+		w.File("ws/hidden/key", canary)
+		w.File("ws/ro/x", "read only")
+		w.File("out/shared", "shared")
+		w.HardLink("ws/hard", "out/shared")
+		w.Link("ws/abs", "out/secret")
+		w.Link("ws/rel", "../out/secret")
+		w.Link("ws/up", "../out")
+		w.Link("ws/loop", "loop")
+		w.Link("ws/hl", "hidden")
+		w.Link("ws/d/l", "..")
 		// What must stay; the rest of the workspace may change.
 		kept := func() map[string]string {
-			state := w.state()
+			state := w.State()
 			maps.DeleteFunc(state, func(p, _ string) bool {
 				for _, keep := range []string{"out", "ws/hidden", "ws/ro"} {
 					if p == keep || strings.HasPrefix(p, keep+"/") {
@@ -76,7 +76,7 @@ func FuzzNames(f *testing.F) {
 		if diff := cmp.Diff(before, kept()); diff != "" {
 			t.Errorf("something out of reach was changed (-before +after):\n%s", diff)
 		}
-		if _, err := os.Lstat(w.path("ws/later")); err == nil {
+		if _, err := os.Lstat(w.Path("ws/later")); err == nil {
 			t.Error("a masked directory was created")
 		}
 	})

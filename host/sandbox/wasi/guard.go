@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // guard keeps a guest away from things inside a mount: masked paths, and the
@@ -34,7 +36,7 @@ func (g *guard) hides(fi os.FileInfo) bool {
 		return false
 	}
 	for _, h := range g.hidden {
-		if sameHostFile(h, fi) {
+		if beneath.SameFile(h, fi) {
 			return true
 		}
 	}
@@ -47,7 +49,7 @@ func (g *guard) hidesInode(ino uint64) bool {
 		return false
 	}
 	for _, h := range g.hidden {
-		if hostStat(h).Ino == ino {
+		if beneath.StatOf(h).Ino == ino {
 			return true
 		}
 	}
@@ -62,7 +64,7 @@ func (g *guard) from(dir os.FileInfo, parent [][]string, name string) [][]string
 	}
 	var out [][]string
 	for _, t := range g.trails {
-		if sameHostFile(t.dir, dir) {
+		if beneath.SameFile(t.dir, dir) {
 			out = append(out, t.names)
 		}
 	}
@@ -150,7 +152,7 @@ func follow(p string) (trails []trail, end os.FileInfo, err error) {
 // passes reports whether any of the trails starts in dir.
 func passes(trails []trail, dir os.FileInfo) bool {
 	for _, t := range trails {
-		if sameHostFile(t.dir, dir) {
+		if beneath.SameFile(t.dir, dir) {
 			return true
 		}
 	}
@@ -219,7 +221,7 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 			done, todo = append(done, name), todo[1:]
 			continue
 		}
-		if _, ok := p.dir.(contentRoot); ok && last && end == openLast {
+		if _, ok := p.dir.(beneath.ContentRoot); ok && last && end == openLast {
 			p.name, p.info, p.unseen, p.steps = name, nil, true, steps
 			return p, steps, 0
 		}
@@ -236,21 +238,18 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 		}
 		switch {
 		case fi.Mode().Type() == fs.ModeSymlink && (!last || end.follows(slash)):
-			if links++; links > m.root.maxLinks() {
+			if links++; links > m.root.MaxLinks() {
 				return p, steps, ELOOP
 			}
 			target, err := p.dir.Readlink(name)
 			if err != nil {
 				return p, steps, errnoOf(err)
 			}
-			if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
-				return p, steps, errOutside
+			names, errno := p.through(target, last)
+			if errno != 0 {
+				return p, steps, errno
 			}
-			if last {
-				p.linked = true
-				p.slash = p.slash || strings.HasSuffix(target, "/")
-			}
-			todo = append(split(target), todo[1:]...)
+			todo = append(names, todo[1:]...)
 			continue
 		case last:
 			p.name, p.info = name, fi
@@ -260,11 +259,11 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 		}
 		next, kept := d.found(m, len(done), name, fi)
 		if !kept {
-			dir, opened, err := openDir(p.dir, name)
+			dir, opened, err := beneath.OpenDir(p.dir, name)
 			if err != nil {
 				return p, steps, errnoOf(err)
 			}
-			if !sameHostFile(fi, opened) {
+			if !beneath.SameFile(fi, opened) {
 				_ = dir.Close()
 				return p, steps, errReplaced
 			}
@@ -278,27 +277,21 @@ func (m *mount) walk(rel, shown string, end lastLink, slash bool, d *descent) (p
 	return p, steps, 0
 }
 
+// through goes through a symbolic link, maybe the last of the name: it returns the
+// names in its target, which must be relative.
+func (p *place) through(target string, last bool) ([]string, Errno) {
+	if target == "" || filepath.IsAbs(target) || target[0] == '/' || filepath.VolumeName(target) != "" {
+		return nil, errOutside
+	}
+	if last {
+		p.linked = true
+		p.slash = p.slash || strings.HasSuffix(target, "/")
+	}
+	return split(target), 0
+}
+
 // enter makes a directory the one that the next name is in.
 func (p *place) enter(next descended, kept bool) {
 	p.close()
 	p.dir, p.kept, p.info, p.trails = next.root, kept, next.info, next.trails
-}
-
-// openDir opens a directory in dir and says what it is.
-func openDir(dir root, name string) (root, os.FileInfo, error) {
-	// The dot makes every other name one that must be a directory. A FIFO
-	// that has just taken the place of one would block otherwise.
-	r, err := dir.OpenRoot(name + "/.")
-	if err != nil {
-		return nil, nil, err
-	}
-	fi, err := r.Stat(".")
-	if err == nil {
-		err = r.admit(fi)
-	}
-	if err != nil {
-		_ = r.Close()
-		return nil, nil, err
-	}
-	return r, fi, nil
 }

@@ -12,7 +12,7 @@ import (
 
 // reach tries everything on a name that must look as if it were nowhere.
 func reach(g *guestFS, p string) {
-	t := g.w.t
+	t := g.w.T
 	t.Helper()
 	name := g.name(p)
 	_, stat := g.Stat(name)
@@ -64,35 +64,35 @@ func TestMaskedDirectoryIsNotReached(t *testing.T) {
 		try    []string
 	}{
 		{"by name", func(w *world) {}, "ws/secrets", []string{"ws/secrets", "ws/d/../secrets", "ws/./secrets"}},
-		{"deep", func(w *world) { w.file("ws/a/b/c/key", canary) }, "ws/a/b/c", []string{"ws/a/b/c"}},
-		{"by a link", func(w *world) { w.link("ws/l", "secrets") }, "ws/secrets", []string{"ws/secrets"}},
+		{"deep", func(w *world) { w.File("ws/a/b/c/key", canary) }, "ws/a/b/c", []string{"ws/a/b/c"}},
+		{"by a link", func(w *world) { w.Link("ws/l", "secrets") }, "ws/secrets", []string{"ws/secrets"}},
 		{"by a link to a directory above", func(w *world) {
-			w.file("ws/a/b/key", canary)
-			w.link("ws/l", "a")
-			w.link("ws/m", "l/../a")
+			w.File("ws/a/b/key", canary)
+			w.Link("ws/l", "a")
+			w.Link("ws/m", "l/../a")
 		}, "ws/a/b", []string{"ws/a/b", "ws/l/b", "ws/m/b"}},
 		{"named by way of a link", func(w *world) {
-			w.file("ws/a/b/key", canary)
-			w.link("ws/l", "a")
+			w.File("ws/a/b/key", canary)
+			w.Link("ws/l", "a")
 		}, "ws/l/b", []string{"ws/a/b", "ws/l/b"}},
-		{"named by way of a link outside", func(w *world) { w.link("out/l", w.path("ws")) }, "out/l/secrets", []string{"ws/secrets"}},
-		{"a link itself", func(w *world) { w.link("ws/l", "secrets") }, "ws/l", []string{"ws/secrets"}},
+		{"named by way of a link outside", func(w *world) { w.Link("out/l", w.Path("ws")) }, "out/l/secrets", []string{"ws/secrets"}},
+		{"a link itself", func(w *world) { w.Link("ws/l", "secrets") }, "ws/l", []string{"ws/secrets"}},
 		{"in other case", func(w *world) {}, "ws/new", []string{"ws/new", "ws/New", "ws/NEW"}},
 		{"missing", func(w *world) {}, "ws/new", []string{"ws/new"}},
 		{"missing, and its parent", func(w *world) {}, "ws/no/new", []string{"ws/no/new"}},
-		{"missing, named by way of a link", func(w *world) { w.link("ws/l", "d") }, "ws/l/new", []string{"ws/l/new", "ws/d/new"}},
+		{"missing, named by way of a link", func(w *world) { w.Link("ws/l", "d") }, "ws/l/new", []string{"ws/l/new", "ws/d/new"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.file("ws/secrets/key", canary)
-			w.file("ws/secrets/sub/key", canary)
+			w.File("ws/secrets/key", canary)
+			w.File("ws/secrets/sub/key", canary)
 			tc.plant(w)
 			g := w.openMasked([]string{tc.masked}, w.rw("ws"))
-			before := w.state()
+			before := w.State()
 			if tc.name == "missing, and its parent" {
 				// The parent may come into being.
 				wantErrno(t, "mkdir of the parent", g.Mkdir(g.name("ws/no")), 0)
-				before = w.state()
+				before = w.State()
 			}
 			for _, p := range tc.try {
 				reach(g, p)
@@ -102,7 +102,7 @@ func TestMaskedDirectoryIsNotReached(t *testing.T) {
 					t.Errorf("%s was opened", p)
 				}
 			}
-			w.unchanged(before)
+			w.Unchanged(before)
 			if content, errno := g.content("ws/f.txt", 0); content != "inside" || errno != 0 {
 				t.Errorf("reading another file gave %q, %v", content, errno)
 			}
@@ -112,11 +112,11 @@ func TestMaskedDirectoryIsNotReached(t *testing.T) {
 
 func TestMaskedDirectoryIsNotListed(t *testing.T) {
 	w := newWorld(t)
-	w.file("ws/secrets/key", canary)
-	w.link("ws/d/up", "..")
+	w.File("ws/secrets/key", canary)
+	w.Link("ws/d/up", "..")
 	g := w.openMasked([]string{"ws/secrets", "ws/later", "ws/d/e/later"}, w.rw("ws"))
-	w.dir("ws/later")
-	w.dir("ws/d/e/later")
+	w.Dir("ws/later")
+	w.Dir("ws/d/e/later")
 	for p, want := range map[string][]string{
 		"ws":      {"d", "f.txt"},
 		"ws/d":    {"e", "g.txt", "up"},
@@ -134,17 +134,17 @@ func TestMaskedDirectoryIsNotListed(t *testing.T) {
 // The name is not what a masked directory is known by.
 func TestMaskedDirectoryStaysMaskedWhenRenamed(t *testing.T) {
 	w := newWorld(t)
-	w.file("ws/secrets/key", canary)
-	w.file("ws/secrets/sub/key", canary)
+	w.File("ws/secrets/key", canary)
+	w.File("ws/secrets/sub/key", canary)
 	g := w.openMasked([]string{"ws/secrets"}, w.rw("ws"))
-	w.rename("ws/secrets", "ws/d/innocent")
+	w.Rename("ws/secrets", "ws/d/innocent")
 	reach(g, "ws/d/innocent")
 	reach(g, "ws/secrets")
 	if diff := cmp.Diff([]string{"g.txt"}, g.list("ws/d")); diff != "" {
 		t.Errorf("listed (-want +got):\n%s", diff)
 	}
 	// What takes its place is masked as well.
-	w.file("ws/secrets/key", canary)
+	w.File("ws/secrets/key", canary)
 	reach(g, "ws/secrets")
 }
 
@@ -152,12 +152,12 @@ func TestMaskedDirectoryStaysMaskedWhenRenamed(t *testing.T) {
 // through can be moved, or the next call would not find it.
 func TestWhatLeadsToAMaskedDirectoryStays(t *testing.T) {
 	w := newWorld(t)
-	w.file("ws/a/b/secrets/key", canary)
-	w.link("ws/l1", "a")
-	w.link("ws/a/l2", "b")
-	w.dir("ws/e")
+	w.File("ws/a/b/secrets/key", canary)
+	w.Link("ws/l1", "a")
+	w.Link("ws/a/l2", "b")
+	w.Dir("ws/e")
 	g := w.openMasked([]string{"ws/l1/l2/secrets", "ws/e/x/later"}, w.rw("ws"))
-	before := w.state()
+	before := w.State()
 	for _, p := range []string{"ws/a", "ws/a/b", "ws/l1", "ws/a/l2", "ws/l1/b", "ws/e"} {
 		wantErrno(t, "rename "+p, g.Rename(g.name(p), g.name("ws/moved")), errOutside)
 		wantErrno(t, "unlink "+p, g.Unlink(g.name(p)), errOutside)
@@ -165,40 +165,40 @@ func TestWhatLeadsToAMaskedDirectoryStays(t *testing.T) {
 		wantErrno(t, "replace "+p, g.Rename(g.name("ws/d"), g.name(p)), errOutside)
 	}
 	wantErrno(t, "onto a missing parent", g.Rename(g.name("ws/d"), g.name("ws/e/x")), errOutside)
-	w.unchanged(before)
+	w.Unchanged(before)
 	wantErrno(t, "write beside it", g.try("ws/l1/l2/new", Create|ReadWrite), 0)
 	wantErrno(t, "rename beside it", g.Rename(g.name("ws/a/b/new"), g.name("ws/d/new")), 0)
-	if _, err := os.Stat(w.path("ws/d/new")); err != nil {
+	if _, err := os.Stat(w.Path("ws/d/new")); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestMaskOfAMountIsRefused(t *testing.T) {
 	w := newWorld(t)
-	w.link("l", "ws")
+	w.Link("l", "ws")
 	for _, masked := range []string{"ws", "", "l"} {
-		f, err := New(mountsOf(w.rw("ws")), []string{w.path(masked)}, Limits{})
+		f, err := New(mountsOf(w.rw("ws")), []string{w.Path(masked)}, Limits{})
 		if err == nil {
 			f.Close()
 			t.Errorf("%q masked and ws mounted", masked)
 		}
 	}
 	for _, mount := range []string{"ws/d", "l/d"} {
-		f, err := New(mountsOf(w.rw(mount)), []string{w.path("ws")}, Limits{})
+		f, err := New(mountsOf(w.rw(mount)), []string{w.Path("ws")}, Limits{})
 		if err == nil {
 			f.Close()
 			t.Errorf("ws masked and %q mounted", mount)
 		}
 	}
-	for _, masked := range []string{"relative", w.base + "/ws/../out", ""} {
+	for _, masked := range []string{"relative", w.Base + "/ws/../out", ""} {
 		f, err := New(mountsOf(w.rw("ws")), []string{masked}, Limits{})
 		if err == nil {
 			f.Close()
 			t.Errorf("%q was accepted", masked)
 		}
 	}
-	w.link("loop", "loop")
-	if f, err := New(mountsOf(w.rw("ws")), []string{w.path("loop/x")}, Limits{}); err == nil {
+	w.Link("loop", "loop")
+	if f, err := New(mountsOf(w.rw("ws")), []string{w.Path("loop/x")}, Limits{}); err == nil {
 		f.Close()
 		t.Error("a loop was accepted")
 	}
@@ -222,9 +222,9 @@ func TestNestedMounts(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.file("ws/a/sub/x", "nested")
-			w.link("ws/l", "a/sub")
-			w.link("ws/d/l", "../a")
+			w.File("ws/a/sub/x", "nested")
+			w.Link("ws/l", "a/sub")
+			w.Link("ws/d/l", "../a")
 			outer, inner := w.ro("ws"), w.ro("ws/a/sub")
 			outer.Write, inner.Write = tc.outer, tc.inner
 			g := w.open(outer, inner)
@@ -234,7 +234,7 @@ func TestNestedMounts(t *testing.T) {
 				}
 				return errReadOnly
 			}
-			before := w.state()
+			before := w.State()
 			// No other name reaches the nested directory.
 			for _, p := range []string{"ws/l", "ws/l/x", "ws/d/l/sub", "ws/d/l/sub/x"} {
 				wantErrno(t, "read "+p, g.try(p, ReadOnly), errOutside)
@@ -253,7 +253,7 @@ func TestNestedMounts(t *testing.T) {
 			if errno := g.Rename(g.name("ws/a/sub/x"), g.name("ws/x")); errno == 0 {
 				t.Error("renamed from one to the other")
 			}
-			w.unchanged(before)
+			w.Unchanged(before)
 			wantErrno(t, "create outside", g.try("ws/a/new", ReadWrite|Create), want(tc.outer))
 			wantErrno(t, "create inside", g.try("ws/a/sub/new", ReadWrite|Create), want(tc.inner))
 			wantErrno(t, "dotdot out", g.try("ws/a/sub/../new2", ReadWrite|Create), want(tc.outer))
@@ -270,10 +270,10 @@ func TestNestedMounts(t *testing.T) {
 
 func TestNestedMountHidesWhatIsThere(t *testing.T) {
 	w := newWorld(t)
-	w.file("ws/sub/x", "nested")
+	w.File("ws/sub/x", "nested")
 	g := w.open(w.rw("ws"), w.ro("ws/sub"))
-	w.rename("ws/sub", "moved")
-	w.file("ws/sub", canary)
+	w.Rename("ws/sub", "moved")
+	w.File("ws/sub", canary)
 	if content, errno := g.content("ws/sub/x", 0); content != "nested" || errno != 0 {
 		t.Errorf("reading gave %q, %v", content, errno)
 	}
@@ -285,7 +285,7 @@ func TestNestedMountHidesWhatIsThere(t *testing.T) {
 		t.Errorf("lstat gave %v, %v", st.Type, errno)
 	}
 	wantErrno(t, "unlink", g.Unlink(g.name("ws/sub")), errReadOnly)
-	if got, err := os.ReadFile(w.path("ws/sub")); err != nil || string(got) != canary {
+	if got, err := os.ReadFile(w.Path("ws/sub")); err != nil || string(got) != canary {
 		t.Errorf("the file of the host is %q, %v", got, err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stockade-dev/stockade/host/internal/hosttest"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -19,28 +20,28 @@ func everyWay(w *world, hosts ...string) map[string]*guestFS {
 		write = append(write, policy.Mount{Host: host, Write: true})
 	}
 	staged, stage := w.openStaged(nil, nil, write...)
-	w.t.Cleanup(func() { stage.Drop() })
+	w.T.Cleanup(func() { stage.Drop() })
 	return map[string]*guestFS{"read": w.open(read...), "write": w.open(write...), "staged": staged}
 }
 
 // wantNothing wants a guest to get nothing of a file or directory, and to change
 // neither what it holds nor what is in it.
 func (g *guestFS) wantNothing(how, p string) {
-	g.w.t.Helper()
+	g.w.T.Helper()
 	for _, flag := range []Flag{ReadOnly, WriteOnly, ReadWrite, WriteOnly | Truncate, ReadOnly | Truncate, DirectoryOnly, NoFollow} {
 		content, errno := g.content(p, flag)
 		if errno == 0 || content != "" {
-			g.w.t.Errorf("%s: open %s with flags %#x: %v and %d bytes", how, p, flag, errno, len(content))
+			g.w.T.Errorf("%s: open %s with flags %#x: %v and %d bytes", how, p, flag, errno, len(content))
 		}
 	}
 	if c, errno := g.OpenContent(g.name(p)); errno == 0 {
 		c.Close()
-		g.w.t.Errorf("%s: the content of %s was opened", how, p)
+		g.w.T.Errorf("%s: the content of %s was opened", how, p)
 	}
 	if v, ok := g.View(8, func(uint64) {}); ok {
 		if c, errno := v.OpenContent(g.name(p)); errno == 0 {
 			c.Close()
-			g.w.t.Errorf("%s: the content of %s was opened by a view", how, p)
+			g.w.T.Errorf("%s: the content of %s was opened by a view", how, p)
 		}
 		v.Close()
 	}
@@ -53,7 +54,7 @@ func (g *guestFS) wantNothing(how, p string) {
 		"rename":    g.Rename(in, in+"-moved"),
 	} {
 		if errno == 0 {
-			g.w.t.Errorf("%s: %s below %s", how, what, p)
+			g.w.T.Errorf("%s: %s below %s", how, what, p)
 		}
 	}
 }
@@ -65,9 +66,9 @@ func TestAMountOfTheRootHasNoProc(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := newWorld(t)
-	up := strings.Repeat("../", strings.Count(w.path("ws"), "/"))
-	w.link("ws/environ", up+"proc/self/environ")
-	w.link("ws/proc", up+"proc")
+	up := strings.Repeat("../", strings.Count(w.Path("ws"), "/"))
+	w.Link("ws/environ", up+"proc/self/environ")
+	w.Link("ws/proc", up+"proc")
 	for how, g := range everyWay(w, "/") {
 		for _, p := range []string{
 			"/proc/self/environ", "/proc/thread-self/environ", "/proc/self/mem", "/proc/self/comm", "/proc/self/root/proc/self/environ",
@@ -117,17 +118,17 @@ func TestAMountOfTheKernelIsRefused(t *testing.T) {
 // single file, and what is ordinary beside it does not.
 func TestProcBehindABindMount(t *testing.T) {
 	if base := os.Getenv(bindWorld); base != "" {
-		procBehindABindMount(t, &world{t, base})
+		procBehindABindMount(t, &world{&hosttest.World{T: t, Base: base}})
 		return
 	}
 	w := newWorld(t)
-	w.dir("ws/p")
-	w.dir("ws/s")
-	w.dir("ws/self")
-	w.dir("ws/disk")
-	w.file("ws/environ", "")
-	w.file("ws/mem", "")
-	w.link("ws/l", "p/self/environ")
+	w.Dir("ws/p")
+	w.Dir("ws/s")
+	w.Dir("ws/self")
+	w.Dir("ws/disk")
+	w.File("ws/environ", "")
+	w.File("ws/mem", "")
+	w.Link("ws/l", "p/self/environ")
 	whereMountsArePossible(t, w)
 }
 
@@ -141,11 +142,11 @@ func procBehindABindMount(t *testing.T, w *world) {
 	w.bind("/proc/self", "ws/self")
 	w.bind("/proc/self/environ", "ws/environ")
 	w.bind("/proc/self/mem", "ws/mem")
-	if err := unix.Mount("tmpfs", w.path("ws/disk"), "tmpfs", 0, ""); err != nil {
+	if err := unix.Mount("tmpfs", w.Path("ws/disk"), "tmpfs", 0, ""); err != nil {
 		t.Fatal(bindRefused, err)
 	}
-	w.file("ws/disk/d/f.txt", "ordinary")
-	for _, hosts := range [][]string{{w.path("ws")}, {"/"}} {
+	w.File("ws/disk/d/f.txt", "ordinary")
+	for _, hosts := range [][]string{{w.Path("ws")}, {"/"}} {
 		for how, g := range everyWay(w, hosts...) {
 			for _, p := range []string{"p", "p/self/environ", "p/self/mem", "p/1/environ", "self", "self/environ", "environ", "mem", "l", "s", "s/kernel/uevent_seqnum"} {
 				g.wantNothing(how+" "+hosts[0], path.Join("ws", p))
@@ -165,35 +166,4 @@ func procBehindABindMount(t *testing.T, w *world) {
 		}
 	}
 	t.Log(bindDone)
-}
-
-// The kernel is not asked about what is on the device of the directory. Of a
-// file that is closed it would be an error.
-func TestOneDeviceIsAskedAboutOnce(t *testing.T) {
-	w := newWorld(t)
-	m := w.open(w.ro("ws")).mounts[0]
-	dir, _, err := openDir(m.root, "d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dir.Close()
-	file, err := dir.Open("g.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	fi, err := file.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	file.Close()
-	if err := dir.admitFile(file, fi); err != nil {
-		t.Errorf("a file of the same device: %v", err)
-	}
-	elsewhere, err := os.Stat("/proc/self/environ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := dir.admitFile(file, elsewhere); err == nil {
-		t.Error("a file of another device was not asked about")
-	}
 }

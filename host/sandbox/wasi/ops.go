@@ -6,6 +6,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 const (
@@ -141,8 +143,8 @@ func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 		}
 	}
 	if change {
-		if errno := single(host, fi); errno != 0 {
-			return nil, errno
+		if err := beneath.OneName(host, fi); err != nil {
+			return nil, errnoOf(err)
 		}
 	}
 	// Only now, when it is known what would be lost.
@@ -176,11 +178,6 @@ func (f *FS) newFile(p *place, b body, size int64, flag Flag) (Handle, Errno) {
 			return nil, errno
 		}
 	}
-	if file.reads && f.record != nil {
-		if err := f.record.Read(p.shown); err != nil {
-			return nil, EIO
-		}
-	}
 	if errno := f.keep(b); errno != 0 {
 		return nil, errno
 	}
@@ -208,7 +205,7 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return nil, nil, errno
 	}
-	host, err := p.dir.OpenFile(p.name, how|os.O_CREATE|os.O_EXCL|openNonblock, newFileMode)
+	host, err := p.dir.OpenFile(p.name, how|os.O_CREATE|os.O_EXCL|beneath.Nonblock, newFileMode)
 	if err != nil {
 		_ = take(&f.created, -1, f.limits.MaxCreated)
 		return nil, nil, errnoOf(err)
@@ -283,11 +280,8 @@ func (f *FS) Mkdir(name string) Errno {
 		return errno
 	}
 	if p.staged() {
-		if errno := f.makeRoom(&p); errno != 0 {
-			return errno
-		}
-		p.m.layer.add(p.up, p.name, fs.ModeDir|newDirMode&^p.m.layer.stage.umask)
-		return 0
+		_, errno := f.createStaged(&p, fs.ModeDir|newDirMode)
+		return errno
 	}
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
 		return errno
@@ -338,7 +332,7 @@ func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 		return errno
 	}
 	defer host.Close()
-	return errnoOf(setTimes(host, atim, mtim))
+	return errnoOf(beneath.SetTimes(host, atim, mtim))
 }
 
 // setLinkTimes changes the times of a symbolic link itself.
@@ -352,7 +346,7 @@ func (p *place) setLinkTimes(atim, mtim int64) Errno {
 		defer parent.Close()
 		dir, name = parent, path.Base(name)
 	}
-	return setLinkTimes(dir, name, atim, mtim)
+	return errnoOf(beneath.SetLinkTimes(dir, name, atim, mtim))
 }
 
 // Rename moves a file or directory within a mount. An empty directory can be
@@ -406,7 +400,7 @@ func (f *FS) Rename(from, to string) (out Errno) {
 	case dst.IsDir() && a.staged():
 	case dst.IsDir() && b.filled():
 		return ENOTEMPTY
-	case dst.IsDir() && b.dir.replacesEmpty():
+	case dst.IsDir() && b.dir.ReplacesEmpty():
 	case dst.IsDir():
 		if err := b.dir.Remove(b.name); err != nil {
 			return notEmpty(errnoOf(err))
@@ -417,19 +411,19 @@ func (f *FS) Rename(from, to string) (out Errno) {
 			}
 		}()
 	}
-	if a.staged() {
-		return a.m.layer.rename(&a, &b)
-	}
 	if b.fault != 0 {
 		return b.fault // its directory is missing
 	}
+	if a.staged() {
+		return errnoOf(a.m.tree.Rename(a.node, b.up, b.name, b.node))
+	}
 	if dst != nil && dst.Mode().IsRegular() && src.Mode().IsRegular() {
-		if errno := a.resemble(dst); errno != 0 {
+		if errno := a.takeMode(dst); errno != 0 {
 			return errno
 		}
 	}
 	if a.guarded() && a.dir != b.dir {
-		return notEmpty(errnoOf(renameBetween(a.dir, a.name, b.dir, b.name)))
+		return notEmpty(errnoOf(beneath.RenameBetween(a.dir, a.name, b.dir, b.name)))
 	}
 	return notEmpty(errnoOf(a.dir.Rename(a.name, b.name)))
 }
@@ -445,16 +439,16 @@ func (p *place) filled() bool {
 	return len(names) > 0
 }
 
-// resemble gives a file the mode of the one whose place it takes, and its owner
+// takeMode gives a file the mode of the one whose place it takes, and its owner
 // where the host may set that: a guest can do neither, and replacing a file as
 // a whole is how it is changed safely.
-func (p *place) resemble(other os.FileInfo) Errno {
+func (p *place) takeMode(other os.FileInfo) Errno {
 	host, errno := p.holdToChange()
 	if errno != 0 {
 		return errno
 	}
 	defer host.Close()
-	keepOwner(host, other)
+	beneath.KeepOwner(host, other)
 	return errnoOf(host.Chmod(other.Mode().Perm()))
 }
 
@@ -497,7 +491,7 @@ func (f *FS) remove(name string, dir bool) Errno {
 		return ENOTDIR
 	}
 	if p.staged() {
-		return p.m.layer.removeEmpty(p.node)
+		return errnoOf(p.m.tree.Remove(p.node))
 	}
 	return notEmpty(errnoOf(p.dir.Remove(p.name)))
 }
@@ -560,9 +554,8 @@ func (f *FS) Readlink(name string) (string, Errno) {
 // readlink reads the symbolic link at the place.
 func (p *place) readlink() (string, Errno) {
 	if p.staged() {
-		cur := p.m.layer.cursor()
-		defer cur.close()
-		return cur.readlink(p.node)
+		target, err := p.m.tree.Readlink(p.node)
+		return target, errnoOf(err)
 	}
 	target, err := p.dir.Readlink(p.name)
 	return target, errnoOf(err)

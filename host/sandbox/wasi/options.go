@@ -7,20 +7,19 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // Options is what an FS can have besides mounts. The zero value is what [New]
 // gives with the default limits.
 type Options struct {
 	Limits Limits
-	// Stage takes what the guest changes, instead of the host's files. It is
-	// used for one FS; a second one is an error. Nil: changes are made at once.
-	Stage *Stage
+	// Stage takes what the guest changes in its writable mounts, instead of the
+	// host's files. It is for one FS, and may be committed when that is closed.
+	// Nil: changes are made at once.
+	Stage *stage.Set
 	// Paths says which special paths the guest may read all the same.
 	Paths paths.Opened
-	// Journal is told what the guest reads and, if there is a stage, what a
-	// commit changes. Nil: nobody is told.
-	Journal Journal
 }
 
 // NewWith is New with options; nil is the zero value.
@@ -36,20 +35,19 @@ func NewWith(mounts []policy.Mount, masked []string, opts *Options) (*FS, error)
 		tree:    map[string][]string{"/": nil},
 		limits:  limits,
 		stage:   opts.Stage,
-		record:  opts.Journal,
 		paths:   opts.Paths,
 		refused: &refusals{},
 		open:    map[io.Closer]struct{}{},
 	}
-	if f.stage != nil && f.stage.dir != "" {
-		masked = append(slices.Clip(masked), f.stage.dir)
+	if f.stage != nil && f.stage.Dir() != "" {
+		masked = append(slices.Clip(masked), f.stage.Dir())
 	}
 	if err := f.mount(mounts, masked); err != nil {
 		_ = f.Close()
 		return nil, err
 	}
 	if f.stage != nil {
-		if err := f.stage.attach(f); err != nil {
+		if err := f.stageOn(f.stage); err != nil {
 			_ = f.Close()
 			return nil, err
 		}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // Content is the content of a regular file that is open, for a part of the host
@@ -64,9 +66,9 @@ type View struct {
 // of what f may still open: these are taken from f, so that what one of the two
 // can open does not depend on the other. What it costs goes to fuel.
 //
-// There is none if f has a stage or a journal, which serve one goroutine.
+// There is none if f has a stage, which serves one goroutine.
 func (f *FS) View(maxOpen int, fuel func(units uint64)) (_ *View, ok bool) {
-	if f.stage != nil || f.record != nil {
+	if f.stage != nil {
 		return nil, false
 	}
 	f.mu.Lock()
@@ -90,17 +92,6 @@ func (v *View) Close() {
 	v.of.opened -= v.fs.limits.MaxOpenFiles
 }
 
-// contentRoot is a root that opens a regular file at less than what an
-// [os.File] costs. It follows no link, which is ELOOP, and waits for nobody.
-type contentRoot interface {
-	openContent(name string) (hostContent, os.FileInfo, error)
-}
-
-type hostContent interface {
-	io.ReaderAt
-	io.Closer
-}
-
 // Contents is [FS.Contents].
 func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
 	return func(yield func(Content, Errno) bool) {
@@ -122,13 +113,6 @@ func (v *View) Contents(names []string) iter.Seq2[Content, Errno] {
 			}
 		}
 	}
-}
-
-// OpenContent is [FS.OpenContent].
-func (v *View) OpenContent(name string) (c Content, errno Errno) {
-	for c, errno = range v.Contents([]string{name}) {
-	}
-	return c, errno
 }
 
 // beside makes p the place of a name, if that is all it takes: the directory is
@@ -156,15 +140,15 @@ func (v *View) openContent(p *place) (_ Content, errno Errno) {
 		return nil, errno
 	}
 	c := &viewContent{view: v}
-	c.hostContent, c.size, errno = p.openContent()
+	c.Content, c.size, errno = p.openContent()
 	if errno == ELOOP && p.straight() {
 		if errno = v.fs.walkAgain(p, followLink); errno == 0 {
-			c.hostContent, c.size, errno = p.openContent()
+			c.Content, c.size, errno = p.openContent()
 		}
 	}
 	if errno == 0 {
 		if errno = v.fs.mayRead(p); errno != 0 {
-			_ = c.hostContent.Close()
+			_ = c.Content.Close()
 		}
 	}
 	if errno != 0 {
@@ -179,8 +163,8 @@ func (v *View) openContent(p *place) (_ Content, errno Errno) {
 func (p *place) straight() bool { return p.unseen || !p.guarded() }
 
 // openContent opens a regular file.
-func (p *place) openContent() (hostContent, int64, Errno) {
-	dir, ok := p.dir.(contentRoot)
+func (p *place) openContent() (beneath.Content, int64, Errno) {
+	dir, ok := p.dir.(beneath.ContentRoot)
 	if !ok || !p.straight() {
 		file, fi, errno := p.hold(os.O_RDONLY)
 		if errno == 0 && fi.IsDir() {
@@ -192,7 +176,7 @@ func (p *place) openContent() (hostContent, int64, Errno) {
 		}
 		return file, fi.Size(), 0
 	}
-	c, fi, err := dir.openContent(p.name)
+	c, fi, err := dir.OpenContent(p.name)
 	if err != nil {
 		return nil, 0, errnoOf(err)
 	}
@@ -205,7 +189,7 @@ func (p *place) openContent() (hostContent, int64, Errno) {
 
 // viewContent is the content of a file that was opened through a view.
 type viewContent struct {
-	hostContent
+	beneath.Content
 	view   *View
 	size   int64
 	closed bool
@@ -217,6 +201,6 @@ func (c *viewContent) Close() {
 	if !c.closed {
 		c.closed = true
 		c.view.fs.release(nil)
-		_ = c.hostContent.Close()
+		_ = c.Content.Close()
 	}
 }

@@ -138,28 +138,28 @@ func TestAViewSeesWhatIsReplaced(t *testing.T) {
 		errno   Errno
 	}{
 		"nothing":                {func(*world) {}, "before", 0},
-		"another directory":      {func(w *world) { w.rename("ws/a/b", "ws/old"); w.file("ws/a/b/f", "after") }, "after", 0},
-		"a directory above":      {func(w *world) { w.rename("ws/a", "ws/old"); w.file("ws/a/b/f", "after") }, "after", 0},
-		"nothing is there":       {func(w *world) { w.rename("ws/a", "ws/old") }, "", ENOENT},
-		"moved out":              {func(w *world) { w.rename("ws/a/b", "out/moved") }, "", ENOENT},
-		"a link inside":          {func(w *world) { w.rename("ws/a/b", "ws/old"); w.file("ws/c/f", "after"); w.link("ws/a/b", "../c") }, "after", 0},
-		"a link outside":         {func(w *world) { w.rename("ws/a", "ws/old"); w.link("ws/a", "../out") }, "", errOutside},
-		"a link to the masked":   {func(w *world) { w.rename("ws/a", "ws/old"); w.link("ws/a", "masked") }, "", errOutside},
-		"the masked one":         {func(w *world) { w.rename("ws/a", "ws/old"); w.rename("ws/masked", "ws/a") }, "", errOutside},
-		"a file":                 {func(w *world) { w.rename("ws/a", "ws/old"); w.file("ws/a", "") }, "", ENOTDIR},
-		"the file by a link":     {func(w *world) { w.rename("ws/a/b/f", "ws/old"); w.link("ws/a/b/f", "../../../out/b/f") }, "", errOutside},
-		"the file by the masked": {func(w *world) { w.rename("ws/masked/b/f", "ws/a/b/f") }, "", errOutside},
+		"another directory":      {func(w *world) { w.Rename("ws/a/b", "ws/old"); w.File("ws/a/b/f", "after") }, "after", 0},
+		"a directory above":      {func(w *world) { w.Rename("ws/a", "ws/old"); w.File("ws/a/b/f", "after") }, "after", 0},
+		"nothing is there":       {func(w *world) { w.Rename("ws/a", "ws/old") }, "", ENOENT},
+		"moved out":              {func(w *world) { w.Rename("ws/a/b", "out/moved") }, "", ENOENT},
+		"a link inside":          {func(w *world) { w.Rename("ws/a/b", "ws/old"); w.File("ws/c/f", "after"); w.Link("ws/a/b", "../c") }, "after", 0},
+		"a link outside":         {func(w *world) { w.Rename("ws/a", "ws/old"); w.Link("ws/a", "../out") }, "", errOutside},
+		"a link to the masked":   {func(w *world) { w.Rename("ws/a", "ws/old"); w.Link("ws/a", "masked") }, "", errOutside},
+		"the masked one":         {func(w *world) { w.Rename("ws/a", "ws/old"); w.Rename("ws/masked", "ws/a") }, "", errOutside},
+		"a file":                 {func(w *world) { w.Rename("ws/a", "ws/old"); w.File("ws/a", "") }, "", ENOTDIR},
+		"the file by a link":     {func(w *world) { w.Rename("ws/a/b/f", "ws/old"); w.Link("ws/a/b/f", "../../../out/b/f") }, "", errOutside},
+		"the file by the masked": {func(w *world) { w.Rename("ws/masked/b/f", "ws/a/b/f") }, "", errOutside},
 		"the file by a secret": {func(w *world) {
-			w.rename("ws/a/b/f", "ws/old")
-			w.file("ws/a/b/.env", canary)
-			w.link("ws/a/b/f", ".env")
+			w.Rename("ws/a/b/f", "ws/old")
+			w.File("ws/a/b/.env", canary)
+			w.Link("ws/a/b/f", ".env")
 		}, "", errOutside},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.file("ws/a/b/f", "before")
-			w.file("ws/masked/b/f", canary)
-			w.file("out/b/f", canary)
+			w.File("ws/a/b/f", "before")
+			w.File("ws/masked/b/f", canary)
+			w.File("out/b/f", canary)
 			g := w.openMasked([]string{"ws/masked", "ws/masked/b/f"}, w.ro("ws"))
 			v, ok := g.View(2, func(uint64) {})
 			if !ok {
@@ -180,4 +180,11 @@ func TestAViewSeesWhatIsReplaced(t *testing.T) {
 			}
 		})
 	}
+}
+
+// OpenContent opens one file.
+func (v *View) OpenContent(name string) (c Content, errno Errno) {
+	for c, errno = range v.Contents([]string{name}) {
+	}
+	return c, errno
 }

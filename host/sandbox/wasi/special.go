@@ -66,7 +66,7 @@ func (f *FS) refuse(m *mount, name string, s paths.Special) Errno {
 func (p *place) real() string {
 	switch {
 	case p.staged():
-		return join(join(p.m.guest, p.up.path()), p.name)
+		return join(join(p.m.guest, p.up.Path()), p.name)
 	case p.walked:
 		return join(join(p.m.guest, p.rel), p.name)
 	}
@@ -113,13 +113,13 @@ func (p *place) hasHead(dir string) bool {
 	}
 	if p.staged() {
 		n := p.up
-		for n.parent != nil && join(p.m.guest, n.path()) != dir {
-			n = n.parent
+		for n.Parent() != nil && join(p.m.guest, n.Path()) != dir {
+			n = n.Parent()
 		}
-		if n.origin == nil {
+		if n.Origin() == nil {
 			return false // the guest has made it
 		}
-		rel = n.origin.path()
+		rel = n.OriginPath()
 	}
 	_, err := p.m.root.Lstat(path.Join(rel, headName))
 	return err == nil
@@ -152,10 +152,10 @@ func (f *FS) mayMove(p *place, dir bool) Errno {
 // it. What the guest has made is its own.
 func (f *FS) eachName(p *place, find func(string) (paths.Special, bool)) Errno {
 	if p.staged() && p.node != nil {
-		if p.node.origin == nil {
+		if p.node.Origin() == nil {
 			return 0
 		}
-		name := join(p.m.guest, p.node.origin.path())
+		name := join(p.m.guest, p.node.OriginPath())
 		if s, ok := find(name); ok {
 			return f.refuse(p.m, name, s)
 		}
@@ -165,12 +165,6 @@ func (f *FS) eachName(p *place, find func(string) (paths.Special, bool)) Errno {
 		return f.refuse(p.m, name, s)
 	}
 	return 0
-}
-
-// straight is a root that can open a file without following any link, which
-// is ELOOP then.
-type straight interface {
-	openStraight(name string, flag int) (*os.File, error)
 }
 
 // walkAgain walks to a place whose name has links, or may have some.

@@ -8,46 +8,47 @@ import (
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // plantSpecial makes what the tests below are about.
 func plantSpecial(w *world) {
-	w.file("ws/.git/HEAD", "ref: refs/heads/main")
-	w.file("ws/.git/config", "[core]")
-	w.file("ws/.git/hooks/pre-push", "true")
-	w.file("ws/.git/modules/m/config", "[core]")
-	w.file("ws/sub/deep/er/.git/HEAD", "ref")
-	w.file("ws/sub/deep/er/.git/config", "[core]")
-	w.file("ws/worktree/.git", "gitdir: ../real")
-	w.file("ws/real/HEAD", "ref")
-	w.file("ws/real/config", "[core]")
-	w.dir("ws/real/hooks")
-	w.file("ws/.stockade/policy.toml", "")
-	w.file("ws/.config/fish/config.fish", "")
-	w.file("ws/.env", canary)
-	w.file("ws/.ssh/any", canary)
-	w.file("ws/agent.toml", "")
-	w.file("ws/evil/hooks/pre-push", "evil")
-	w.dir("ws/evil/empty")
-	w.dir("ws/no-head/.git/modules/m")
-	w.link("ws/hooks-link", ".git/hooks")
-	w.link("ws/git-link", ".git")
-	w.link("ws/config-link", ".git/config")
-	w.link("ws/up", "d/../.git")
-	w.link("ws/env-link", ".env")
-	w.link("ws/env-chain", "d/../env-link")
-	w.link("ws/self", ".")
+	w.File("ws/.git/HEAD", "ref: refs/heads/main")
+	w.File("ws/.git/config", "[core]")
+	w.File("ws/.git/hooks/pre-push", "true")
+	w.File("ws/.git/modules/m/config", "[core]")
+	w.File("ws/sub/deep/er/.git/HEAD", "ref")
+	w.File("ws/sub/deep/er/.git/config", "[core]")
+	w.File("ws/worktree/.git", "gitdir: ../real")
+	w.File("ws/real/HEAD", "ref")
+	w.File("ws/real/config", "[core]")
+	w.Dir("ws/real/hooks")
+	w.File("ws/.stockade/policy.toml", "")
+	w.File("ws/.config/fish/config.fish", "")
+	w.File("ws/.env", canary)
+	w.File("ws/.ssh/any", canary)
+	w.File("ws/agent.toml", "")
+	w.File("ws/evil/hooks/pre-push", "evil")
+	w.Dir("ws/evil/empty")
+	w.Dir("ws/no-head/.git/modules/m")
+	w.Link("ws/hooks-link", ".git/hooks")
+	w.Link("ws/git-link", ".git")
+	w.Link("ws/config-link", ".git/config")
+	w.Link("ws/up", "d/../.git")
+	w.Link("ws/env-link", ".env")
+	w.Link("ws/env-chain", "d/../env-link")
+	w.Link("ws/self", ".")
 }
 
 // specialModes opens ws in every way in which a guest can write.
-func specialModes(w *world) map[string]func() (*guestFS, *Stage) {
-	open := func(masked ...string) func() (*guestFS, *Stage) {
-		return func() (*guestFS, *Stage) { return w.openMasked(masked, w.rw("ws")), nil }
+func specialModes(w *world) map[string]func() (*guestFS, *stage.Set) {
+	open := func(masked ...string) func() (*guestFS, *stage.Set) {
+		return func() (*guestFS, *stage.Set) { return w.openMasked(masked, w.rw("ws")), nil }
 	}
-	staged := func(masked ...string) func() (*guestFS, *Stage) {
-		return func() (*guestFS, *Stage) { return w.openStaged(nil, masked, w.rw("ws")) }
+	staged := func(masked ...string) func() (*guestFS, *stage.Set) {
+		return func() (*guestFS, *stage.Set) { return w.openStaged(nil, masked, w.rw("ws")) }
 	}
-	return map[string]func() (*guestFS, *Stage){
+	return map[string]func() (*guestFS, *stage.Set){
 		"rw": open(), "guarded": open("ws/masked"), "staged": staged(), "staged and guarded": staged("ws/masked"),
 	}
 }
@@ -169,7 +170,7 @@ func TestClosedPathsAreNotChanged(t *testing.T) {
 						return
 					}
 				}
-				before := w.state()
+				before := w.State()
 				g, stage := open()
 				got := do(g)
 				missing := got == ENOENT && (mode == "guarded" || mode == "staged and guarded") // the directory, which is looked for first there
@@ -196,7 +197,7 @@ func TestClosedPathsAreNotChanged(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				w.unchanged(before)
+				w.Unchanged(before)
 			})
 		}
 	}
@@ -212,13 +213,13 @@ func TestAskedPathsAreChangedOnAStageOnly(t *testing.T) {
 		if stage != nil {
 			want = 0
 		}
-		before := w.state()
+		before := w.State()
 		wantErrno(t, mode, g.Mkdir(g.name("ws/.vscode")), want)
 		wantErrno(t, mode, g.try("ws/.BASHRC", WriteOnly|Create), want)
 		wantErrno(t, mode, g.try("ws/d/HEAD", WriteOnly|Create), want)
 		wantErrno(t, mode, g.Rename(g.name("ws/.config/fish"), g.name("ws/x")), want)
 		wantErrno(t, mode, g.Rename(g.name("ws/evil"), g.name("ws/.Codex")), want)
-		w.unchanged(before)
+		w.Unchanged(before)
 		if stage != nil {
 			if err := stage.Drop(); err != nil {
 				t.Fatal(err)
@@ -231,14 +232,14 @@ func TestAskedPathsAreChangedOnAStageOnly(t *testing.T) {
 func TestSecretFilesAreNotRead(t *testing.T) {
 	w := newWorld(t)
 	plantSpecial(w)
-	w.file("ws/d/server.PEM", canary)
-	w.file("ws/d/.netrc", canary)
+	w.File("ws/d/server.PEM", canary)
+	w.File("ws/d/.netrc", canary)
 	modes := specialModes(w)
-	modes["ro"] = func() (*guestFS, *Stage) { return w.open(w.ro("ws")), nil }
-	modes["ro and guarded"] = func() (*guestFS, *Stage) { return w.openMasked([]string{"ws/masked"}, w.ro("ws")), nil }
+	modes["ro"] = func() (*guestFS, *stage.Set) { return w.open(w.ro("ws")), nil }
+	modes["ro and guarded"] = func() (*guestFS, *stage.Set) { return w.openMasked([]string{"ws/masked"}, w.ro("ws")), nil }
 	for mode, open := range modes {
 		t.Run(mode, func(t *testing.T) {
-			before := w.state()
+			before := w.State()
 			names := []string{".env", "env-link", "env-chain", "self/.env", "self/self/env-link", ".ssh/any", "d/server.PEM", "d/.netrc", "d/../.env"}
 			for _, name := range names {
 				g, _ := open()
@@ -274,7 +275,7 @@ func TestSecretFilesAreNotRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w.unchanged(before)
+			w.Unchanged(before)
 		})
 	}
 }
@@ -300,7 +301,7 @@ func TestSecretFilesAreWritten(t *testing.T) {
 	if err := stage.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(w.path("ws/.env")); err != nil || string(got) != "overwritten" {
+	if got, err := os.ReadFile(w.Path("ws/.env")); err != nil || string(got) != "overwritten" {
 		t.Errorf("%q, %v", got, err)
 	}
 }
@@ -309,8 +310,8 @@ func TestSecretFilesAreWritten(t *testing.T) {
 func TestWhatIsNotSpecialIsUsed(t *testing.T) {
 	w := newWorld(t)
 	plantSpecial(w)
-	w.file("ws/.env.example", "KEY=")
-	w.dir("ws/.env.d")
+	w.File("ws/.env.example", "KEY=")
+	w.Dir("ws/.env.d")
 	for mode, open := range specialModes(w) {
 		g, stage := open()
 		for _, name := range []string{"f.txt", "self/f.txt", "self/self/d/g.txt", ".env.example", ".env.d", ".git/HEAD", "git-link/hooks/pre-push"} {
@@ -333,7 +334,7 @@ func TestWhatIsNotSpecialIsUsed(t *testing.T) {
 func TestMountsInsideOfSpecialDirectories(t *testing.T) {
 	w := newWorld(t)
 	plantSpecial(w)
-	before := w.state()
+	before := w.State()
 	for dir, name := range map[string]string{"ws/.git": "hooks/x", "ws/.git/hooks": "x", "ws/real": "config", "ws/real/hooks": "x", "ws/.stockade": "x", "ws/.git/modules": "m/hooks"} {
 		g := w.open(w.rw(dir))
 		wantErrno(t, dir, g.try(dir+"/"+name, WriteOnly|Create), EPERM)
@@ -341,5 +342,5 @@ func TestMountsInsideOfSpecialDirectories(t *testing.T) {
 		wantErrno(t, dir+", staged", g.try(dir+"/"+name, WriteOnly|Create), EPERM)
 	}
 	wantErrno(t, "a key", w.open(w.ro("ws/.ssh")).try("ws/.ssh/any", ReadOnly), EPERM)
-	w.unchanged(before)
+	w.Unchanged(before)
 }

@@ -1,15 +1,111 @@
 package wasi
 
 import (
-	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/stage"
 )
+
+// stageOn makes the writable mounts trees of the set.
+func (f *FS) stageOn(set *stage.Set) error {
+	for i, m := range f.mounts {
+		for _, other := range f.mounts[:i] {
+			// Each would show the changes of the other too late.
+			if m.write != other.write && beneath.SameFile(m.info, other.info) {
+				return fmt.Errorf("stage: %s and %s are one directory", m.host, other.host)
+			}
+		}
+		if !m.write {
+			continue
+		}
+		var err error
+		if m.tree, err = set.Add(m.root, m.host, m.info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walkStaged finds rel, as [mount.walk] does in a mount that is not staged.
+func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, steps int, errno Errno) {
+	cur, top := m.tree.Cursor(), m.tree.Top()
+	defer cur.Close()
+	p = place{m: m, dir: m.root, name: ".", shown: shown, slash: slash, up: top, node: top}
+	fi, err := cur.Look(top)
+	if err != nil {
+		return place{}, 0, errnoOf(err)
+	}
+	p.info = fi
+	p.trails = m.guard.from(fi, nil, "")
+	trails := [][][]string{p.trails} // of each directory down to p.up
+	todo := split(rel)
+	links := 0
+	for ; len(todo) > 0; steps++ {
+		if steps > maxSteps {
+			return place{}, steps, ELOOP
+		}
+		name, last := todo[0], len(todo) == 1
+		if name == ".." {
+			if p.up == top {
+				return place{}, steps, errOutside
+			}
+			p.up, todo = p.up.Parent(), todo[1:]
+			trails = trails[:len(trails)-1]
+			p.trails = trails[len(trails)-1]
+			continue
+		}
+		if ends(p.trails, name) {
+			return place{}, steps, errOutside
+		}
+		n, fi, err := cur.Child(p.up, name)
+		if err != nil {
+			if errno := errnoOf(err); !last || errno != ENOENT {
+				return place{}, steps, errno
+			}
+			p.name, p.node, p.info = name, nil, nil
+			return p, steps, 0
+		}
+		if o := n.Origin(); o != nil && m.guard.hides(o) {
+			return place{}, steps, errOutside
+		}
+		switch {
+		case n.Mode().Type() == fs.ModeSymlink && (!last || followLast):
+			if links++; links > m.root.MaxLinks() {
+				return place{}, steps, ELOOP
+			}
+			target, err := cur.Readlink(n)
+			if err != nil {
+				return place{}, steps, errnoOf(err)
+			}
+			names, errno := p.through(target, last)
+			if errno != 0 {
+				return place{}, steps, errno
+			}
+			todo = append(names, todo[1:]...)
+			continue
+		case last:
+			p.name, p.node, p.info = name, n, stage.Info{Node: n, Live: fi}
+			return p, steps, 0
+		case !n.Mode().IsDir():
+			return place{}, steps, ENOTDIR
+		}
+		p.trails = m.guard.from(fi, p.trails, name)
+		trails = append(trails, p.trails)
+		p.up, todo = n, todo[1:]
+	}
+	// The mount itself, or a symbolic link that ended in "..".
+	fi, err = cur.Look(p.up)
+	p.name, p.node, p.info = ".", p.up, stage.Info{Node: p.up, Live: fi}
+	return p, steps, errnoOf(err)
+}
 
 // openStaged opens a file or directory of a staged mount. The caller has
 // reserved it.
-func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno) {
-	l, n, access := p.m.layer, p.node, flag&accessMask
+func (f *FS) openStaged(p *place, flag Flag, change bool) (Handle, Errno) {
+	n := p.node
 	switch {
 	case p.fault != 0:
 		return nil, p.fault
@@ -18,110 +114,75 @@ func (f *FS) openStaged(p *place, flag Flag, change bool) (_ Handle, errno Errno
 	case n == nil && (flag&Create == 0 || p.linked):
 		return nil, ENOENT
 	case n == nil:
-		if errno := f.makeRoom(p); errno != 0 {
+		var errno Errno
+		if n, errno = f.createStaged(p, newFileMode); errno != 0 {
 			return nil, errno
 		}
-		n = l.add(p.up, p.name, newFileMode&^l.stage.umask)
-		n.data = newContent(l.stage.arena, 0)
-		p.node, p.info = n, nodeInfo{n, nil}
-	case n.mode.Type() == fs.ModeSymlink:
+		p.node, p.info = n, stage.Info{Node: n}
+	case n.Mode().Type() == fs.ModeSymlink:
 		return nil, ELOOP
-	case !n.mode.IsRegular() && !n.mode.IsDir():
+	case !n.Mode().IsRegular() && !n.Mode().IsDir():
 		return nil, errKind
-	case p.slash && !n.mode.IsDir():
+	case p.slash && !n.Mode().IsDir():
 		return nil, ENOTDIR
-	case n.mode.IsDir() && change:
+	case n.Mode().IsDir() && change:
 		return nil, EISDIR
-	case n.stale && change:
-		return nil, errReplaced
 	}
-	cur := l.cursor()
-	defer cur.close()
-	var host *os.File
-	defer func() {
+	if n.Mode().IsDir() {
+		host, fi, err := p.m.tree.OpenDir(n)
+		if err != nil {
+			return nil, errnoOf(err)
+		}
+		d, errno := f.newDir(p, host, stage.Info{Node: n, Live: fi})
 		if errno != 0 && host != nil {
 			_ = host.Close()
 		}
-	}()
-	live, _ := p.info.Sys().(nodeInfo)
-	if n.mode.IsDir() {
-		if n.origin != nil {
-			if host, live.live, errno = cur.list(n); errno != 0 {
-				return nil, errno
-			}
-		}
-		n.hold()
-		return opened(f.newDir(p, host, nodeInfo{n, live.live}))
-	}
-	if n.origin != nil && reads(flag) && flag&DirectoryOnly == 0 {
-		if errno := f.mayRead(p); errno != 0 {
-			return nil, errno
-		}
-	}
-	if n.origin != nil {
-		if host, live.live, errno = cur.openFile(n, flag, change); errno != 0 {
-			return nil, errno
-		}
+		return opened(d, errno)
 	}
 	if flag&DirectoryOnly != 0 {
 		return nil, ENOTDIR
 	}
-	if n.origin != nil && !n.keep {
-		n.origin.info = live.live
-	}
-	n.hold()
-	n.read = n.read || access != WriteOnly
-	n.write = n.write || access != ReadOnly
-	b := &stagedBody{l: l, n: n, base: host}
-	if flag&Truncate != 0 && (nodeInfo{n, live.live}).Size() > 0 {
-		if err := b.Truncate(0); err != nil {
-			return nil, errnoOf(err)
+	if n.Origin() != nil && reads(flag) {
+		if errno := f.mayRead(p); errno != 0 {
+			return nil, errno
 		}
 	}
-	h, errno := f.newFile(p, b, nodeInfo{n, live.live}.Size(), flag)
-	if errno == 0 {
-		n.opens++
+	file, info, err := p.m.tree.OpenFile(n, stagedFlag(flag))
+	if err != nil {
+		return nil, errnoOf(err)
+	}
+	h, errno := f.newFile(p, stagedBody{file}, info.Size(), flag)
+	if errno != 0 {
+		file.Release()
+		_ = file.Close()
 	}
 	return h, errno
 }
 
-// makeRoom takes what something new needs.
-func (f *FS) makeRoom(p *place) Errno {
-	if p.up.vanished(p.name) {
-		return errReplaced
+// stagedFlag is a flag as package os has it.
+func stagedFlag(flag Flag) int {
+	out := [...]int{ReadOnly: os.O_RDONLY, WriteOnly: os.O_WRONLY, ReadWrite: os.O_RDWR}[flag&accessMask]
+	for _, f := range [...]struct {
+		has Flag
+		add int
+	}{{Append, os.O_APPEND}, {Create, os.O_CREATE}, {Truncate, os.O_TRUNC}} {
+		if flag&f.has != 0 {
+			out |= f.add
+		}
 	}
+	return out
+}
+
+// createStaged makes a file or, if the mode says so, a directory.
+func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 	if errno := take(&f.created, 1, f.limits.MaxCreated); errno != 0 {
-		return errno
+		return nil, errno
 	}
-	errno := p.m.layer.fits(p.up, p.name, nil)
-	if errno != 0 {
+	n, err := p.m.tree.Create(p.up, p.name, mode)
+	if err != nil {
 		_ = take(&f.created, -1, f.limits.MaxCreated)
 	}
-	return errno
-}
-
-// vanished reports whether the host has removed what the guest has read under a
-// name where there is nothing now.
-func (dir *node) vanished(name string) bool {
-	n := dir.children[name]
-	return n != nil && n.lost()
-}
-
-// openFile opens the original of a file to be read, and asks whether it could be
-// changed.
-func (c *cursor) openFile(n *node, flag Flag, change bool) (*os.File, os.FileInfo, Errno) {
-	file, fi, errno := c.open(n, os.O_RDONLY)
-	if errno != 0 || !change {
-		return file, fi, errno
-	}
-	if errno = single(file, fi); errno == 0 && (flag&accessMask != ReadOnly || flag&Truncate != 0) {
-		errno = errnoOf(mayWrite(c.root, n.origin.name))
-	}
-	if errno != 0 {
-		_ = file.Close()
-		return nil, nil, errno
-	}
-	return file, fi, 0
+	return n, errnoOf(err)
 }
 
 // setStagedTimes changes the times of what is at the place.
@@ -131,141 +192,40 @@ func (p *place) setStagedTimes(atim, mtim int64) Errno {
 		return p.fault
 	case p.node == nil:
 		return ENOENT
-	case p.slash && !p.node.mode.IsDir():
+	case p.slash && !p.node.Mode().IsDir():
 		return ENOTDIR
-	case !p.node.mode.IsRegular() && !p.node.mode.IsDir() && p.node.mode.Type() != fs.ModeSymlink:
+	case !p.node.Mode().IsRegular() && !p.node.Mode().IsDir() && p.node.Mode().Type() != fs.ModeSymlink:
 		return errKind
 	}
-	if errno := p.singleStaged(); errno != 0 {
-		return errno
+	var live os.FileInfo
+	if i, ok := p.info.(stage.Info); ok {
+		live = i.Live
 	}
-	p.node.hold()
-	p.node.setTimes(p.live(), atim, mtim)
-	return 0
-}
-
-// live is what the host says about what is at the place.
-func (p *place) live() os.FileInfo {
-	if i, ok := p.info.(nodeInfo); ok {
-		return i.live
-	}
-	return nil
-}
-
-// singleStaged refuses a file that has other names.
-func (p *place) singleStaged() Errno {
-	if p.node.origin == nil || !p.node.mode.IsRegular() {
-		return 0
-	}
-	cur := p.m.layer.cursor()
-	defer cur.close()
-	file, fi, errno := cur.open(p.node, os.O_RDONLY)
-	if errno != 0 {
-		return errno
-	}
-	defer file.Close()
-	return single(file, fi)
+	return errnoOf(p.m.tree.SetTimes(p.node, live, atim, mtim))
 }
 
 // sameFile is [os.SameFile], for nodes too.
 func sameFile(a, b os.FileInfo) bool {
-	x, ok := a.(nodeInfo)
-	y, also := b.(nodeInfo)
+	x, ok := a.(stage.Info)
+	y, also := b.(stage.Info)
 	if !ok || !also {
-		return sameHostFile(a, b)
+		return beneath.SameFile(a, b)
 	}
-	return x.n == y.n || x.n.origin != nil && y.n.origin != nil && sameHostFile(x.n.origin.info, y.n.origin.info)
+	return x.Node.Same(y.Node)
 }
 
-// rename is the end of [FS.Rename].
-func (l *layer) rename(a, b *place) Errno {
-	n, dst := a.node, b.node
-	if b.fault != 0 {
-		return b.fault // its directory is missing
-	}
-	if dst != nil && dst.mode.IsDir() {
-		if empty, errno := l.empty(dst); errno != 0 || !empty {
-			return orNotEmpty(errno)
-		}
-	}
-	replaces := dst != nil && dst.mode.IsRegular() && n.mode.IsRegular()
-	if replaces {
-		if errno := a.singleStaged(); errno != 0 {
-			return errno
-		}
-	}
-	switch {
-	case b.up.within(n):
-		return EINVAL
-	case dst != nil && dst.stale || dst == nil && b.up.vanished(b.name):
-		return errReplaced
-	case a.up.device() != b.up.device():
-		return errCrossing
-	}
-	if errno := l.fits(b.up, b.name, n); errno != 0 {
-		return errno
-	}
-	if n.mode.IsRegular() {
-		n.restoreMode(l.stage.umask)
-	}
-	if replaces {
-		if n.mode.Perm() != dst.mode.Perm() {
-			n.chmod = true
-		}
-		n.mode = dst.mode.Perm()
-		n.like = dst.like
-		if n.like == nil && dst.origin != nil {
-			n.like = dst.origin.info
-		}
-		n.chmod = n.chmod || n.like != nil
-	}
-	if dst != nil {
-		if err := l.note(dst); err != nil {
-			return errnoOf(err)
-		}
-		l.remove(dst)
-	}
-	l.move(n, b.up, b.name)
-	return 0
+// stagedBody is an open file of a staged mount.
+type stagedBody struct{ *stage.File }
+
+func (b stagedBody) put(p []byte, off int64, _ bool) (int, error) { return b.WriteAt(p, off) }
+
+// Sync has nothing to wait for: the commit does.
+func (b stagedBody) Sync() error { return nil }
+
+func (b stagedBody) setAppend(bool) error { return nil }
+
+func (b stagedBody) setTimes(fi os.FileInfo, atim, mtim int64) Errno {
+	return errnoOf(b.SetTimes(fi.(stage.Info), atim, mtim))
 }
 
-func orNotEmpty(errno Errno) Errno {
-	if errno == 0 {
-		return ENOTEMPTY
-	}
-	return errno
-}
-
-// removeEmpty is the end of [FS.Rmdir] and [FS.Unlink].
-func (l *layer) removeEmpty(n *node) Errno {
-	if n.stale {
-		return errReplaced
-	}
-	if n.mode.IsDir() {
-		if empty, errno := l.empty(n); errno != 0 || !empty {
-			return orNotEmpty(errno)
-		}
-	}
-	if err := l.note(n); err != nil {
-		return errnoOf(err)
-	}
-	l.remove(n)
-	return 0
-}
-
-// note remembers the content of a file that the guest has read and that is
-// about to be lost.
-func (l *layer) note(n *node) error {
-	if !n.read || n.origin == nil || n.data != nil || n.seen != nil {
-		return nil
-	}
-	cur := l.cursor()
-	defer cur.close()
-	file, fi, errno := cur.open(n, os.O_RDONLY)
-	if errno != 0 {
-		return nil // the commit will find that it is not what it was
-	}
-	sum, err := n.digest(file, fi)
-	n.seen = sum
-	return errors.Join(err, file.Close())
-}
+func (b stagedBody) release() { b.Release() }

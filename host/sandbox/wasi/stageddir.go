@@ -4,6 +4,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // A directory of a staged mount lists what the host does not have under the
@@ -16,10 +18,7 @@ func (d *Dir) merge() {
 	}
 	d.first = d.first[:d.fixed]
 	d.merged = map[string]struct{}{}
-	for name, c := range d.node.children {
-		if c.home() {
-			continue // the host lists it
-		}
+	for name, c := range d.node.Added() {
 		d.fs.limits.Fuel(costEntry)
 		d.merged[name] = struct{}{}
 		e := Dirent{Name: name}
@@ -30,12 +29,8 @@ func (d *Dir) merge() {
 	d.number()
 }
 
-func (d *Dir) fill(e *Dirent, n *node) {
-	var live os.FileInfo
-	if n.origin != nil {
-		live = n.origin.info
-	}
-	st := d.m.describe(nodeInfo{n, live}, join(d.shown, e.Name))
+func (d *Dir) fill(e *Dirent, n *stage.Node) {
+	st := d.m.describe(stage.Info{Node: n, Live: n.Origin()}, join(d.shown, e.Name))
 	e.Type, e.Ino = st.Type, st.Ino
 }
 
@@ -45,7 +40,8 @@ func (d *Dir) showsStaged(name string) bool {
 	if _, listed := d.merged[name]; listed {
 		return false
 	}
-	return d.node.children[name] != nil || d.node.away[name] == nil
+	_, shows := d.node.Shows(name)
+	return shows
 }
 
 // restage describes an entry of the host as what the guest has there now.
@@ -53,32 +49,27 @@ func (d *Dir) restage(e *Dirent) {
 	if d.node == nil {
 		return
 	}
-	if c := d.node.children[e.Name]; c != nil && !c.home() {
-		d.fill(e, c)
+	if other, _ := d.node.Shows(e.Name); other != nil {
+		d.fill(e, other)
 	}
 }
 
 // guardStaged looks out for what is hidden in the directory.
 func (d *Dir) guardStaged(p *place) Errno {
-	cur := p.m.layer.cursor()
-	defer cur.close()
-	if errno := cur.to(p.node); errno != 0 {
-		return errno
-	}
-	root, err := cur.root.OpenRoot(".")
+	root, err := p.m.tree.OpenRoot(p.node)
 	if err != nil {
 		return errnoOf(err)
 	}
 	d.held.root = root
 	d.trails = p.trails
 	if p.name != "." {
-		d.trails = p.m.guard.from(p.node.origin.info, p.trails, p.name)
+		d.trails = p.m.guard.from(p.node.Origin(), p.trails, p.name)
 	}
 	return 0
 }
 
 func (d *Dir) live() (os.FileInfo, Errno) {
-	if d.m.layer.stage.ended() {
+	if d.fs.stage.Ended() {
 		return nil, EBADF
 	}
 	if d.held == nil {
@@ -93,7 +84,7 @@ func (d *Dir) stagedStat() (Stat, Errno) {
 	if errno != 0 {
 		return Stat{}, errno
 	}
-	return d.m.describe(nodeInfo{d.node, fi}, d.shown), 0
+	return d.m.describe(stage.Info{Node: d.node, Live: fi}, d.shown), 0
 }
 
 func (d *Dir) setStagedTimes(atim, mtim int64) Errno {
@@ -101,6 +92,5 @@ func (d *Dir) setStagedTimes(atim, mtim int64) Errno {
 	if errno != 0 {
 		return errno
 	}
-	d.node.setTimes(fi, atim, mtim)
-	return 0
+	return errnoOf(d.m.tree.SetTimes(d.node, fi, atim, mtim))
 }

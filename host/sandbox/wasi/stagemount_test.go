@@ -7,15 +7,17 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 func TestAStageOfNestedMounts(t *testing.T) {
 	w := newWorld(t)
-	w.file("ws/ro/x", "read only")
-	w.file("ws/in/x", "inner")
+	w.File("ws/ro/x", "read only")
+	w.File("ws/in/x", "inner")
 	g, s := w.openStaged(nil, nil, w.rw("ws"), w.ro("ws/ro"), w.rw("ws/in"))
-	before := w.state()
+	before := w.State()
 	g.write("ws/new", "x")
 	g.write("ws/in/x", "changed")
 	wantErrno(t, "write to a read-only mount", g.try("ws/ro/x", ReadWrite), EROFS)
@@ -26,30 +28,30 @@ func TestAStageOfNestedMounts(t *testing.T) {
 	if diff := cmp.Diff([]string{"d", "f.txt", "in", "new", "ro"}, g.list("ws")); diff != "" {
 		t.Error(diff)
 	}
-	w.unchanged(before)
+	w.Unchanged(before)
 	if diff := cmp.Diff([]string{`modified in/x "inner" "changed"`, `created new - "x"`}, shown(t, w, s)); diff != "" {
 		t.Error(diff)
 	}
 	if err := s.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if w.content("ws/in/x") != "changed" || w.content("ws/new") != "x" || w.content("ws/ro/x") != "read only" {
-		t.Errorf("%v", w.tree())
+	if w.Content("ws/in/x") != "changed" || w.Content("ws/new") != "x" || w.Content("ws/ro/x") != "read only" {
+		t.Errorf("%v", w.Tree())
 	}
 }
 
 func TestAStageHasTheLimitsOfTheFS(t *testing.T) {
 	w := newWorld(t)
-	w.file("out/h", "linked")
-	w.hardLink("ws/h", "out/h")
+	w.File("out/h", "linked")
+	w.HardLink("ws/h", "out/h")
 	limits := Limits{MaxWriteBytes: 1000, MaxFileBytes: 500, MaxCreated: 3, MaxOpenFiles: 1}
 	var fuel [2]uint64
 	var got [2][]Errno
 	for i := range 2 {
-		var s *Stage
+		var s *stage.Set
 		if i == 1 {
 			var err error
-			if s, err = NewStage(nil); err != nil {
+			if s, err = stage.New(nil); err != nil {
 				t.Fatal(err)
 			}
 			defer s.Drop()
@@ -91,26 +93,10 @@ func TestAStageHasTheLimitsOfTheFS(t *testing.T) {
 	}
 }
 
-func TestAStageOfMemoryOnlyIsBounded(t *testing.T) {
-	w := newWorld(t)
-	g, s := w.openStaged(&StageOptions{MemoryBytes: 4 * blockBytes}, nil, w.rw("ws"))
-	f, errno := g.file("ws/new", ReadWrite|Create)
-	wantErrno(t, "open", errno, 0)
-	n, errno := f.Write(make([]byte, 10*blockBytes))
-	if n != 4*blockBytes || errno != ENOSPC {
-		t.Errorf("%d, %v", n, errno)
-	}
-	f.Close()
-	wantErrno(t, "unlink", g.Unlink(g.name("ws/new")), 0)
-	if free := len(s.arena.free); free != 4 {
-		t.Errorf("%d blocks are free", free)
-	}
-}
-
 func TestOneDirectoryIsNotStagedTwice(t *testing.T) {
 	w := newWorld(t)
-	w.link("again", "ws")
-	s, err := NewStage(nil)
+	w.Link("again", "ws")
+	s, err := stage.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,8 +4,11 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"io/fs"
-	"math"
 	"os"
+	"strconv"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // FileType is what something in the file system is, by the numbers of WASI
@@ -53,7 +56,7 @@ type Stat struct {
 }
 
 // OmitTime is a time that is not to be changed.
-const OmitTime int64 = math.MinInt64
+const OmitTime = beneath.OmitTime
 
 // syntheticDev is the device number of synthetic directories. Those of mounts
 // follow, in the order of the grant.
@@ -61,24 +64,21 @@ const syntheticDev = 1
 
 // describe is what a guest learns about a file of the mount.
 func (m *mount) describe(fi os.FileInfo, shown string) Stat {
-	st := Stat{}
-	if n, staged := fi.Sys().(nodeInfo); staged {
-		st = n.stat()
-		if n.n.origin != nil {
-			st.Ino = m.ino(st.Ino, st.Dev, shown)
+	var st beneath.Stat
+	if info, staged := fi.(stage.Info); staged {
+		st = info.Stat()
+		if made := info.Node.Serial(); made != 0 {
+			shown = m.guest + "\x00" + strconv.FormatUint(made, 10)
 		}
 	} else {
-		st = hostStat(fi)
-		st.Ino = m.ino(st.Ino, st.Dev, shown)
+		st = beneath.StatOf(fi)
 	}
-	st.Dev = m.dev
-	st.Type = typeOfMode(fi.Mode())
-	st.Size = uint64(max(fi.Size(), 0))
-	if st.Type == SymbolicLink {
-		// The length of a target that is not told either.
-		st.Size = 0
+	st.Ino = m.ino(st.Ino, st.Dev, shown)
+	out := Stat{Dev: m.dev, Ino: st.Ino, Type: typeOfMode(fi.Mode()), Nlink: st.Nlink, Atim: st.Atim, Mtim: st.Mtim, Ctim: st.Ctim}
+	if out.Type != SymbolicLink { // the length of a target is not told either
+		out.Size = uint64(max(fi.Size(), 0))
 	}
-	return st
+	return out
 }
 
 func syntheticStat(shown string) Stat {
@@ -92,7 +92,7 @@ func (m *mount) ino(ino, dev uint64, shown string) uint64 {
 	switch {
 	case ino == 0:
 		return hashIno(shown)
-	case dev == hostStat(m.info).Dev:
+	case dev == beneath.StatOf(m.info).Dev:
 		return ino
 	}
 	var b [16]byte

@@ -16,7 +16,7 @@ func TestNobodySeesAStagedFileOpenedToBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	if _, err := unix.InotifyAddWatch(fd, w.path("ws"), unix.IN_CLOSE_WRITE|unix.IN_MODIFY); err != nil {
+	if _, err := unix.InotifyAddWatch(fd, w.Path("ws"), unix.IN_CLOSE_WRITE|unix.IN_MODIFY); err != nil {
 		t.Fatal(err)
 	}
 	g, s := w.openStaged(nil, nil, w.rw("ws"))
@@ -37,7 +37,7 @@ func TestNobodySeesAStagedFileOpenedToBeWritten(t *testing.T) {
 // A file that the host's user may not write to cannot be changed on a stage.
 func TestAStagedFileIsAsWritableAsTheHosts(t *testing.T) {
 	w := newWorld(t)
-	if err := os.Chmod(w.path("ws/f.txt"), 0o444); err != nil {
+	if err := os.Chmod(w.Path("ws/f.txt"), 0o444); err != nil {
 		t.Fatal(err)
 	}
 	g, _ := w.openStaged(nil, nil, w.rw("ws"))

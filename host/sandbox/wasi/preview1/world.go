@@ -35,9 +35,6 @@ type Options struct {
 	// guest's goroutine. Nil: nothing has a price. What the FS does is charged
 	// by its own limits.
 	Charge func(units uint64)
-	// Journal is told what the clocks and random_get give, and may give
-	// something else. Files are the business of the FS. Nil: nobody is told.
-	Journal wasi.Journal
 	// Away carries out the wait of a guest that sleeps. Nil: it just waits.
 	Away func(wait func())
 	// Check says why the guest has to end, or nil. It is asked in everything
@@ -58,7 +55,6 @@ type World struct {
 	charge         func(units uint64)
 	check          func() error
 	away           func(wait func())
-	journal        wasi.Journal // may be nil
 
 	fds       []*descriptor
 	lastWall  uint64
@@ -87,7 +83,6 @@ func New(opts *Options) *World {
 		charge:     opts.Charge,
 		check:      opts.Check,
 		away:       opts.Away,
-		journal:    opts.Journal,
 		closed:     make(chan struct{}),
 	}
 	if w.charge == nil {

@@ -1,0 +1,121 @@
+package beneath
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"io/fs"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Entries reads a directory as the kernel has it: the os package would ask for
+// the status of every entry, although type and inode number are here already.
+// A cookie is the kernel's own offset, so that going on anywhere costs the
+// same, and the entries seen before need not be remembered.
+type Entries struct {
+	buf  []byte
+	rest []byte
+	dev  uint64
+}
+
+const (
+	direntHeader = 19 // inode, offset, length, type
+	direntBuffer = 8 << 10
+)
+
+// Seek makes the entry of a cookie the next one, and says how many it passed.
+// Zero is the first. What a cookie that was never given leads to is the
+// kernel's affair: some entry of this directory, the end, or an error.
+func (e *Entries) Seek(f *os.File, cookie uint64) (passed uint64, _ error) {
+	if e.rest = nil; cookie == 0 && e.buf == nil {
+		return 0, nil // nothing was read yet
+	}
+	_, err := f.Seek(int64(cookie), io.SeekStart)
+	return 0, err
+}
+
+// Read returns the next entry, or false at the end.
+func (e *Entries) Read(f *os.File) (_ Entry, more bool, _ error) {
+	if len(e.rest) == 0 {
+		if e.buf == nil {
+			e.buf = make([]byte, direntBuffer)
+			fi, err := f.Stat()
+			if err != nil {
+				return Entry{}, false, err
+			}
+			e.dev = StatOf(fi).Dev
+		}
+		n := 0
+		err := onFd(f, func(fd int) (err error) {
+			for {
+				if n, err = unix.Getdents(fd, e.buf); err != unix.EINTR {
+					return err
+				}
+			}
+		})
+		if err != nil || n <= 0 {
+			return Entry{}, false, err
+		}
+		e.rest = e.buf[:n]
+	}
+	d := e.rest
+	if len(d) < direntHeader {
+		return Entry{}, false, unix.EIO
+	}
+	size := int(binary.NativeEndian.Uint16(d[16:]))
+	if size < direntHeader || size > len(d) {
+		return Entry{}, false, unix.EIO
+	}
+	e.rest = d[size:]
+	name := d[direntHeader:size]
+	if i := bytes.IndexByte(name, 0); i >= 0 {
+		name = name[:i]
+	}
+	out := Entry{
+		Dev:  e.dev,
+		Next: binary.NativeEndian.Uint64(d[8:]),
+		Ino:  binary.NativeEndian.Uint64(d),
+		Name: string(name),
+	}
+	switch d[18] {
+	case unix.DT_REG:
+		out.Type = 0
+	case unix.DT_DIR:
+		out.Type = fs.ModeDir
+	case unix.DT_LNK:
+		out.Type = fs.ModeSymlink
+	case unix.DT_SOCK:
+		out.Type = fs.ModeSocket
+	case unix.DT_CHR:
+		out.Type = fs.ModeDevice | fs.ModeCharDevice
+	case unix.DT_BLK:
+		out.Type = fs.ModeDevice
+	case unix.DT_FIFO:
+		out.Type = fs.ModeNamedPipe
+	default:
+		out.Type = typeOf(f, out.Name)
+	}
+	return out, true, nil
+}
+
+// typeOf asks for the type of an entry where the file system does not tell
+// with the name.
+func typeOf(f *os.File, name string) fs.FileMode {
+	var st unix.Stat_t
+	if err := onFd(f, func(fd int) error {
+		return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	}); err != nil {
+		return fs.ModeIrregular
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return 0
+	case unix.S_IFDIR:
+		return fs.ModeDir
+	case unix.S_IFLNK:
+		return fs.ModeSymlink
+	}
+	return fs.ModeIrregular
+}

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package beneath
+
+func openRoot(name string) (Root, error) { return openOSRoot(name) }

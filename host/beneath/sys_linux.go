@@ -1,0 +1,56 @@
+package beneath
+
+import (
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// SetTimes changes the times of an open file, in nanoseconds since 1970;
+// [OmitTime] leaves one as it is. It is futimens, which has no
+// name in Go: utimensat without a path.
+func SetTimes(f *os.File, atim, mtim int64) error {
+	ts := [2]unix.Timespec{timespec(atim), timespec(mtim)}
+	return onFd(f, func(fd int) error {
+		_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+		return nil
+	})
+}
+
+func timespec(nanos int64) unix.Timespec {
+	ts := unix.NsecToTimespec(nanos)
+	if nanos == OmitTime {
+		ts.Nsec = unix.UTIME_OMIT
+	}
+	return ts
+}
+
+// SetLinkTimes changes the times of the symbolic link that has a name in a
+// directory, see [SetTimes]. A handle is taken first, so that nothing which takes the link's
+// place is changed.
+func SetLinkTimes(dir Root, name string, atim, mtim int64) error {
+	d, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return onFd(d, func(dirFd int) error {
+		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT != unix.S_IFLNK || st.Nlink > 1 {
+			return unix.EAGAIN
+		}
+		return unix.UtimesNanoAt(fd, "", []unix.Timespec{timespec(atim), timespec(mtim)}, unix.AT_EMPTY_PATH)
+	})
+}

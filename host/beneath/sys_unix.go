@@ -1,0 +1,98 @@
+//go:build unix
+
+package beneath
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// Nonblock keeps the open of a FIFO or a device from waiting.
+	Nonblock = unix.O_NONBLOCK
+	// AttrAccess is enough to change times and mode through a handle.
+	AttrAccess = os.O_RDONLY
+	// Appends says that SetAppend has an effect.
+	Appends = true
+)
+
+// StatOf is what the host says of a file.
+func StatOf(fi os.FileInfo) Stat {
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return Stat{Nlink: 1}
+	}
+	out := Stat{Dev: uint64(st.Dev), Ino: uint64(st.Ino), Nlink: uint64(st.Nlink)}
+	out.Atim, out.Mtim, out.Ctim = times(st)
+	return out
+}
+
+// SameFile is [os.SameFile], which knows only what package os has made.
+func SameFile(a, b os.FileInfo) bool {
+	x, y := hostSys(a), hostSys(b)
+	return x != nil && y != nil && x.Dev == y.Dev && x.Ino == y.Ino
+}
+
+func hostSys(fi os.FileInfo) *syscall.Stat_t {
+	if fi == nil {
+		return nil
+	}
+	st, _ := fi.Sys().(*syscall.Stat_t)
+	return st
+}
+
+// links is the number of hard links of an open file.
+func links(_ *os.File, fi os.FileInfo) uint64 { return StatOf(fi).Nlink }
+
+// KeepOwner gives a file the owner and the group of another, as far as the
+// host lets us: only root gives files away, and a group must be one's own.
+func KeepOwner(f *os.File, other os.FileInfo) {
+	if st, ok := other.Sys().(*syscall.Stat_t); ok {
+		_ = f.Chown(int(st.Uid), int(st.Gid))
+	}
+}
+
+// MayWrite asks whether a file could be opened to be written. It does not open
+// it: that, and closing it, is what others take for a change.
+func MayWrite(dir Root, name string) error {
+	d, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return onFd(d, func(fd int) error {
+		return unix.Faccessat(fd, name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
+	})
+}
+
+// onFd calls op with the descriptor, which stays open meanwhile.
+func onFd(f *os.File, op func(fd int) error) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var opErr error
+	if err := raw.Control(func(fd uintptr) { opErr = op(int(fd)) }); err != nil {
+		return err
+	}
+	return opErr
+}
+
+// SetAppend changes O_APPEND of an open file, so that the host appends in one
+// step also when others do.
+func SetAppend(f *os.File, on bool) error {
+	return onFd(f, func(fd int) error {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		if err != nil {
+			return err
+		}
+		flags &^= unix.O_APPEND
+		if on {
+			flags |= unix.O_APPEND
+		}
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
+		return err
+	})
+}

@@ -1,0 +1,256 @@
+// Package hosttest has a directory of the host for tests: a workspace, and
+// beside it what nobody may reach from there.
+package hosttest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Canary is in files that nobody may read.
+const Canary = "canary: not for guests"
+
+// World is a directory of the host. Names are relative to it, with slashes.
+// What goes wrong ends the test.
+type World struct {
+	T    *testing.T
+	Base string
+}
+
+// New makes
+//
+//	ws/            the workspace
+//	   f.txt       "inside"
+//	   d/g.txt     "deeper"
+//	out/           what nobody was granted
+//	   secret      the canary
+//	   dir/
+func New(t *testing.T) *World {
+	t.Helper()
+	base, err := os.MkdirTemp("", "wasi") // short: it also holds a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	if base, err = filepath.EvalSymlinks(base); err != nil {
+		t.Fatal(err)
+	}
+	w := &World{t, base}
+	w.Dir("ws/d")
+	w.Dir("out/dir")
+	w.File("ws/f.txt", "inside")
+	w.File("ws/d/g.txt", "deeper")
+	w.File("out/secret", Canary)
+	return w
+}
+
+// Path is the name that the host has for p.
+func (w *World) Path(p string) string { return filepath.Join(w.Base, filepath.FromSlash(p)) }
+
+// Dir makes a directory and those above it.
+func (w *World) Dir(p string) {
+	w.T.Helper()
+	if err := os.MkdirAll(w.Path(p), 0o777); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// File writes a file, in place.
+func (w *World) File(p, content string) {
+	w.T.Helper()
+	w.Dir(filepath.Dir(p))
+	if err := os.WriteFile(w.Path(p), []byte(content), 0o666); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Link plants a symbolic link. A target that starts with "out" is made
+// absolute.
+func (w *World) Link(p, target string) {
+	w.T.Helper()
+	if strings.HasPrefix(target, "out") {
+		target = w.Path(target)
+	}
+	if err := os.Symlink(target, w.Path(p)); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// HardLink gives a file another name.
+func (w *World) HardLink(p, existing string) {
+	w.T.Helper()
+	if err := os.Link(w.Path(existing), w.Path(p)); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Rename renames.
+func (w *World) Rename(from, to string) {
+	w.T.Helper()
+	if err := os.Rename(w.Path(from), w.Path(to)); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Content is the content of a file.
+func (w *World) Content(p string) string {
+	w.T.Helper()
+	b, err := os.ReadFile(w.Path(p))
+	if err != nil {
+		w.T.Error(err)
+	}
+	return string(b)
+}
+
+// Contents are the contents of the files in a directory, whatever their names.
+func (w *World) Contents(dir string) (out []string) {
+	w.T.Helper()
+	entries, err := os.ReadDir(w.Path(dir))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			out = append(out, w.Content(dir+"/"+e.Name()))
+		}
+	}
+	return out
+}
+
+// State is everything about the world that might be changed, by name.
+func (w *World) State() map[string]string {
+	w.T.Helper()
+	state := map[string]string{}
+	err := filepath.WalkDir(w.Base, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		desc := fmt.Sprint(fi.Mode(), " ", fi.ModTime().UnixNano())
+		switch {
+		case fi.Mode().IsRegular():
+			content, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			desc += fmt.Sprintf(" %d %x", fi.Size(), sha256.Sum256(content))
+		case fi.Mode().Type() == fs.ModeSymlink:
+			target, err := os.Readlink(p)
+			if err != nil {
+				return err
+			}
+			desc += " -> " + target
+		}
+		rel, err := filepath.Rel(w.Base, p)
+		state[rel] = desc
+		return err
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return state
+}
+
+// Settled is State without the times of directories, which a commit that was
+// undone cannot help to change.
+func (w *World) Settled() map[string]string {
+	w.T.Helper()
+	state := w.State()
+	for p, desc := range state {
+		if strings.HasPrefix(desc, "d") {
+			state[p] = strings.Fields(desc)[0]
+		}
+	}
+	return state
+}
+
+// Outside is what nobody may change, as Settled has it.
+func (w *World) Outside() map[string]string {
+	w.T.Helper()
+	state := w.Settled()
+	maps.DeleteFunc(state, func(p, _ string) bool { return p != "out" && !strings.HasPrefix(p, "out/") })
+	return state
+}
+
+// Unchanged fails the test if the world is not as it was before.
+func (w *World) Unchanged(before map[string]string) {
+	w.T.Helper()
+	if diff := cmp.Diff(before, w.State()); diff != "" {
+		w.T.Errorf("the host was changed (-before +after):\n%s", diff)
+	}
+}
+
+// Tree is what is in the workspace. A mode is left out if it is that of new
+// files.
+func (w *World) Tree() map[string]string {
+	w.T.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(w.Path("ws"), func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(w.Path("ws"), p)
+		if err != nil {
+			return err
+		}
+		switch {
+		case d.IsDir():
+			out[rel] = "dir"
+		case d.Type() == fs.ModeSymlink:
+			target, err := os.Readlink(p)
+			out[rel] = "-> " + target
+			return err
+		default:
+			content, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			fi, err := d.Info()
+			if err != nil {
+				return err
+			}
+			out[rel] = "file " + ModeText(fi.Mode()) + " " + string(content)
+		}
+		return nil
+	})
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return out
+}
+
+// Within fails the test if op takes longer.
+func Within(t *testing.T, limit time.Duration, op func()) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		op()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		t.Fatal("the host is blocked")
+	}
+}
+
+// Promptly fails the test if op does not return at once.
+func Promptly(t *testing.T, op func()) {
+	t.Helper()
+	Within(t, 10*time.Second, op)
+}

@@ -1,0 +1,212 @@
+package stage
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// apply exchanges names. First everything that leaves its place is moved aside
+// in its own directory; then, from the top down, everything gets its new
+// place. A directory then never moves below itself, whatever was exchanged,
+// because all directories above the new place are there already.
+func (c *commit) apply() error {
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	swaps := map[*Node]bool{} // what leaves in exchange for what comes
+	for _, tree := range c.s.trees {
+		for _, ch := range c.placed(tree) {
+			if was := c.occupant(ch.n); was != nil && c.leaves(was) && !was.mode.IsDir() && !ch.n.mode.IsDir() {
+				swaps[was] = true
+			}
+		}
+		for _, ch := range c.all {
+			// What was replaced by the same is not in the list, and stays.
+			if ch.tree != tree || ch.was == nil || ch.was.home() || swaps[ch.was] || c.direct(ch.was) {
+				continue
+			}
+			if err := c.park(tree, ch.was); err != nil {
+				return err
+			}
+		}
+	}
+	for _, tree := range c.s.trees {
+		for _, ch := range c.placed(tree) {
+			was := c.occupant(ch.n)
+			if !swaps[was] {
+				was = nil
+			}
+			if err := c.place(tree, ch.n, was); err != nil {
+				return err
+			}
+		}
+		for _, ch := range c.all {
+			if ch.tree == tree && ch.n != nil && ch.n.chmod && ch.n.home() && !ch.n.fresh() {
+				if err := c.remode(tree, ch.n); err != nil {
+					return err
+				}
+			}
+		}
+		if err := c.setFileTimes(tree); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// direct reports whether something moves in one step, so that it is never
+// without a name that anybody knows: nothing is where it goes or comes where it
+// was, and no directory above moves, so that it cannot be this one.
+func (c *commit) direct(n *Node) bool {
+	if n.gone || n.fresh() || n.home() || c.occupant(n) != nil || n.origin.dir.children[n.origin.name] != nil {
+		return false
+	}
+	for dir := n.parent; dir.parent != nil; dir = dir.parent {
+		if !dir.home() {
+			return false
+		}
+	}
+	return true
+}
+
+// placed is what gets a place, from the top down: not what is in a new
+// directory, unless it is moved there.
+func (c *commit) placed(tree *Tree) []change {
+	var out []change
+	for _, ch := range c.all {
+		if ch.tree != tree || ch.n == nil || ch.n == tree.top {
+			continue
+		}
+		inNew := ch.n.parent.origin == nil && ch.n.fresh()
+		stays := ch.n.home() && !ch.n.fresh()
+		if !inNew && !stays && !(ch.kind == tool.Times && ch.n == ch.was) {
+			out = append(out, ch)
+		}
+	}
+	slices.SortFunc(out, func(a, b change) int {
+		return cmp.Or(a.depth-b.depth, strings.Compare(a.path, b.path))
+	})
+	return out
+}
+
+// occupant is what the host has in the place of a node, or nil.
+func (c *commit) occupant(n *Node) *Node {
+	if n.home() {
+		return n
+	}
+	return n.parent.away[n.name]
+}
+
+// leaves reports whether what the host has of a node is to be removed.
+func (c *commit) leaves(n *Node) bool { return n.gone || n.fresh() }
+
+// park moves what the host has of a node aside.
+func (c *commit) park(tree *Tree, n *Node) error {
+	path := tree.hostPath(n.origin.path())
+	if err := c.begin("move aside", path); err != nil {
+		return err
+	}
+	h, err := c.dir(tree, n.origin.dir)
+	if err != nil {
+		return err
+	}
+	from, to := spot{h, n.origin.name}, spot{h, tempName()}
+	if err := c.moves.note(to, from); err != nil {
+		return err
+	}
+	if err := renameNew(from, to); err != nil {
+		return err
+	}
+	fi, err := to.lstat()
+	c.renamed(from, to, mark{info: fi}) // whatever it is
+	if err != nil {
+		return err
+	}
+	if err := c.still(to, n, path); err != nil {
+		return err
+	}
+	if c.leaves(n) {
+		c.gone = append(c.gone, loss{to, n})
+	} else {
+		c.held[n] = to
+	}
+	return nil
+}
+
+// still checks what was moved, after the fact: the name may have been given to
+// something else since it was looked at.
+func (c *commit) still(at spot, n *Node, path string) error {
+	fi, err := at.lstat()
+	if err != nil {
+		return err
+	}
+	if how := differs(fi, n.origin.info, !c.leaves(n)); how != "" {
+		return c.changed(path, how)
+	}
+	return nil
+}
+
+// place puts a node where the tree has it. was is what it replaces.
+func (c *commit) place(tree *Tree, n, was *Node) error {
+	path := tree.hostPath(n.Path())
+	if err := c.begin("put in place", path); err != nil {
+		return err
+	}
+	h, err := c.dir(tree, n.parent)
+	if err != nil {
+		return err
+	}
+	to := spot{h, n.name}
+	from, ok := c.held[n]
+	switch {
+	case ok:
+	case c.direct(n):
+		old, err := c.dir(tree, n.origin.dir)
+		if err != nil {
+			return err
+		}
+		from = spot{old, n.origin.name}
+		if n.chmod {
+			if err := c.setMode(from, n); err != nil {
+				return err
+			}
+		}
+		if err := c.rename(from, to, false); err != nil {
+			return err
+		}
+		return c.still(to, n, tree.hostPath(n.origin.path()))
+	default:
+		return fmt.Errorf("%s was not prepared", path)
+	}
+	if n.chmod && !n.fresh() {
+		if err := c.setMode(from, n); err != nil {
+			return err
+		}
+	}
+	if was == nil {
+		return c.rename(from, to, n.fresh())
+	}
+	err = errors.ErrUnsupported
+	if !c.s.inSteps {
+		if err := c.moves.note(from, to); err != nil {
+			return err
+		}
+		err = c.exchange(from, to, n.fresh())
+	}
+	switch {
+	case err == nil:
+		c.gone = append(c.gone, loss{from, was})
+		return c.still(from, was, path)
+	case !errors.Is(err, errors.ErrUnsupported):
+		return err
+	}
+	if err := c.park(tree, was); err != nil {
+		return err
+	}
+	return c.rename(from, to, n.fresh())
+}

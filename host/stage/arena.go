@@ -1,0 +1,139 @@
+package stage
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// blockBytes is the unit in which changed content is kept. A byte that is
+// written copies this much of the original, and never more.
+const blockBytes = 4 << 10
+
+// maxContent is how many bytes there may be in all.
+const maxContent = 4 << 30
+
+// arena holds the blocks of everything that is staged: the first ones in
+// memory, then all in one file that has no name any more, so that a crash
+// leaves nothing. It is used from one goroutine.
+type arena struct {
+	create  func() (*os.File, error) // nil: memory only
+	memory  int64                    // bytes that may stay in memory
+	budget  *Budget
+	mem     []byte
+	file    *os.File
+	next    int64   // the first slot that was never used
+	free    []int64 // slots that were given back
+	dropped bool
+}
+
+// Errors that the host could have given too.
+const (
+	errNoRoom   = syscall.ENOSPC
+	errReplaced = syscall.EAGAIN // somebody has put something else in the place
+)
+
+// take returns a slot with unknown content.
+func (a *arena) take() (int64, error) {
+	if a.dropped {
+		return 0, os.ErrClosed
+	}
+	if n := len(a.free); n > 0 {
+		slot := a.free[n-1]
+		a.free = a.free[:n-1]
+		return slot, nil
+	}
+	end := (a.next + 1) * blockBytes
+	if end > maxContent {
+		return 0, errNoRoom
+	}
+	switch {
+	case a.file == nil && end <= a.memory && a.budget.memory.take(blockBytes):
+		a.mem = append(a.mem, make([]byte, blockBytes)...)
+	case a.file == nil:
+		if err := a.spill(); err != nil {
+			return 0, err
+		}
+		fallthrough
+	default:
+		if !a.budget.disk.take(blockBytes) {
+			return 0, errNoRoom
+		}
+	}
+	a.next++
+	return a.next - 1, nil
+}
+
+// spill goes on in a file.
+func (a *arena) spill() error {
+	size := int64(len(a.mem))
+	if a.create == nil || !a.budget.disk.take(size) {
+		return errNoRoom
+	}
+	file, err := a.create()
+	if err == nil {
+		if _, err = file.WriteAt(a.mem, 0); err != nil {
+			err = errors.Join(err, file.Close())
+		}
+	}
+	if err != nil {
+		a.budget.disk.take(-size)
+		return err
+	}
+	a.budget.memory.take(-size)
+	a.file, a.mem = file, nil
+	return nil
+}
+
+// give takes a slot back.
+func (a *arena) give(slot int64) {
+	if !a.dropped {
+		a.free = append(a.free, slot)
+	}
+}
+
+// read and write move bytes at an offset in a slot; several slots in a row are
+// one piece.
+func (a *arena) read(p []byte, slot, off int64) error {
+	at := slot*blockBytes + off
+	switch {
+	case a.dropped:
+		return os.ErrClosed
+	case a.file == nil:
+		copy(p, a.mem[at:])
+		return nil
+	}
+	_, err := readFull(a.file, p, at)
+	return err
+}
+
+func (a *arena) write(p []byte, slot, off int64) error {
+	at := slot*blockBytes + off
+	switch {
+	case a.dropped:
+		return os.ErrClosed
+	case a.file == nil:
+		copy(a.mem[at:], p)
+		return nil
+	}
+	_, err := a.file.WriteAt(p, at)
+	return err
+}
+
+// drop frees everything.
+func (a *arena) drop() error {
+	if a.dropped {
+		return nil
+	}
+	a.dropped = true
+	size := int64(len(a.mem))
+	a.mem, a.free = nil, nil
+	if a.file == nil {
+		a.budget.memory.take(-size)
+		return nil
+	}
+	a.budget.disk.take(-a.next * blockBytes)
+	err := a.file.Close()
+	a.file = nil
+	return err
+}

@@ -1,0 +1,242 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// change is a [tool.Change] with its nodes.
+type change struct {
+	kind tool.ChangeKind
+	tree *Tree
+	n    *Node // as it is afterwards; nil if gone
+	was  *Node // what the host has in that place, or had where n comes from
+
+	path  string // in the tree: of n, or of was if that is gone
+	depth int    // of path
+}
+
+// identity is by what a change is known again.
+type identity struct {
+	kind   tool.ChangeKind
+	path   string
+	n, was *Node
+}
+
+func identities(all []change) map[identity]bool {
+	out := make(map[identity]bool, len(all))
+	for _, c := range all {
+		out[identity{c.kind, c.path, c.n, c.was}] = true
+	}
+	return out
+}
+
+// lister finds the changes of all trees.
+type lister struct {
+	ctx       context.Context
+	out       []change
+	pathBytes int
+	newBytes  int64 // of files that a commit would write
+}
+
+// errTooMuch is of changes that take too long to be looked through and made.
+var errTooMuch = errors.New("these are too many changes for one call; divide them among several")
+
+func (s *lister) add(c change) error {
+	s.pathBytes += len(c.path)
+	if c.n != nil && c.n.data != nil && c.remade() {
+		s.newBytes += c.n.data.size
+	}
+	switch {
+	case len(s.out) == maxChanges:
+		return fmt.Errorf("%w: more than %d files and directories", errTooMuch, maxChanges)
+	case s.newBytes > maxNewBytes:
+		return fmt.Errorf("%w: files of more than %d GiB", errTooMuch, maxNewBytes>>30)
+	case s.pathBytes > maxPathBytes:
+		return fmt.Errorf("%w: names of more than %d MiB", errTooMuch, maxPathBytes>>20)
+	}
+	c.depth = strings.Count(c.path, "/")
+	s.out = append(s.out, c)
+	return nil
+}
+
+// gone adds what the host has and what is not there any more.
+func (s *lister) gone(kind tool.ChangeKind, tree *Tree, was *Node) error {
+	return s.add(change{kind: kind, tree: tree, was: was, path: was.origin.path()})
+}
+
+// tree finds the changes of a tree, in no particular order except that a
+// directory comes before what is in it.
+func (s *lister) tree(tree *Tree) error {
+	replaced := map[*Node]bool{}
+	var visit func(dir *Node, prefix string) error
+	visit = func(dir *Node, prefix string) error {
+		for _, n := range dir.children {
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
+			path := prefix + n.name
+			was := dir.away[n.name]
+			if was != nil && (!was.gone || !was.mode.IsRegular() || !n.mode.IsRegular()) {
+				was = nil
+			}
+			kind, err := s.kindOf(tree, n, was)
+			if err != nil {
+				return err
+			}
+			if was != nil {
+				replaced[was] = true
+			}
+			switch {
+			case kind == "":
+			case was == nil && n.origin != nil:
+				err = s.add(change{kind: kind, tree: tree, n: n, was: n, path: path})
+			default:
+				err = s.add(change{kind: kind, tree: tree, n: n, was: was, path: path})
+				if err == nil && n.origin != nil {
+					err = s.gone(tool.Removed, tree, n)
+				}
+			}
+			if err == nil && len(n.children) > 0 {
+				err = visit(n, path+"/")
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if tree.top.times.given() {
+		if err := s.add(change{kind: tool.Times, tree: tree, n: tree.top, was: tree.top, path: "."}); err != nil {
+			return err
+		}
+	}
+	if err := visit(tree.top, ""); err != nil {
+		return err
+	}
+	for n := range tree.away {
+		kind := tool.Removed
+		switch {
+		case !n.gone || replaced[n]:
+			continue
+		case n.origin.info.IsDir():
+			kind = tool.DirectoryRemoved
+		}
+		if err := s.gone(kind, tree, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kindOf is what becomes of a name that has a node now and, if was is not nil,
+// had another regular file before. Empty is nothing.
+func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
+	switch {
+	case was != nil:
+		equal, err := same(s.ctx, tree.before(was), tree.after(n))
+		switch {
+		case err != nil || !equal || n.origin != nil || n.mode.Perm() != was.origin.info.Mode().Perm():
+			return tool.Modified, err
+		case n.times.given():
+			return tool.Times, nil
+		}
+		return "", nil
+	case n.origin == nil && n.mode.IsDir():
+		return tool.DirectoryCreated, nil
+	case n.origin == nil:
+		return tool.Created, nil
+	case !n.home():
+		return tool.Renamed, nil
+	}
+	if n.data != nil {
+		if equal, err := tree.sameBlocks(s.ctx, n); err != nil || !equal {
+			return tool.Modified, err
+		}
+	}
+	if n.chmod && n.mode.Perm() != n.origin.info.Mode().Perm() {
+		return tool.Modified, nil // it was away and came back with a mode
+	}
+	if n.times.given() {
+		return tool.Times, nil
+	}
+	return "", nil
+}
+
+// Changes lists what a commit would do, sorted by Path. It reads what was
+// written and compares it with what is there. After the end of the set there
+// are none. ctx ends it. An error wraps [policy.ErrChanged] if what the host
+// has cannot be compared any more.
+func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Ended() {
+		return nil, nil
+	}
+	all, err := s.changes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("compare what is staged: %w", err)
+	}
+	s.told = identities(all)
+	out := make([]tool.Change, 0, len(all))
+	for _, c := range all {
+		shown := tool.Change{Kind: c.kind, Path: c.tree.hostPath(c.path)}
+		if c.was != nil {
+			shown.Before = c.tree.before(c.was).shown()
+		}
+		if c.n != nil {
+			shown.After = c.after()
+		}
+		if c.kind == tool.Renamed {
+			shown.From = c.tree.hostPath(c.was.origin.path())
+		}
+		out = append(out, shown)
+	}
+	slices.SortFunc(out, func(a, b tool.Change) int {
+		if c := strings.Compare(a.Path, b.Path); c != 0 {
+			return c
+		}
+		return strings.Compare(string(b.Kind), string(a.Kind)) // removed before created
+	})
+	return out, nil
+}
+
+// after is what a commit makes.
+func (c *change) after() *tool.Version {
+	v := c.tree.after(c.n).shown()
+	if c.remade() || c.n.chmod {
+		v.Mode = v.Mode.Type() | v.Mode.Perm() // nothing else is set
+	}
+	if t := c.n.times; t != nil && t.setMtim {
+		mtim := time.Unix(0, t.mtim)
+		v.ModTime = &mtim
+	}
+	return v
+}
+
+// remade reports whether the node comes on the host as something new. One that
+// was written with what it had does not.
+func (c *change) remade() bool {
+	return c.n.fresh() && !(c.kind == tool.Times && c.n == c.was)
+}
+
+func (s *Set) changes(ctx context.Context) ([]change, error) {
+	all := lister{ctx: ctx}
+	for _, tree := range s.trees {
+		switch err := all.tree(tree); {
+		case err == nil:
+		case ctx.Err() != nil || errors.Is(err, errTooMuch):
+			return nil, err
+		default: // the host's files are compared with what was staged
+			return nil, fmt.Errorf("%w: %w", policy.ErrChanged, err)
+		}
+	}
+	return all.out, nil
+}

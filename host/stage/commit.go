@@ -1,0 +1,124 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// ErrDropped is the error of a commit after [Set.Drop].
+var ErrDropped = errors.New("the stage was dropped")
+
+// CommitError is the error of a commit that was begun. Unless it lists
+// something, everything is as it was before.
+type CommitError struct {
+	Op   string // what was being done
+	Path string // to what, on the host
+	Err  error
+	// Left names what could not be put back, and why. If Done is set, the
+	// changes are all made, and this is what could not be tidied up.
+	Left []string
+	Done bool
+}
+
+func (e *CommitError) Error() string {
+	s := fmt.Sprintf("commit: %s %s: %v", e.Op, e.Path, e.Err)
+	if len(e.Left) > 0 {
+		s += "; left behind: " + strings.Join(e.Left, "; ")
+	}
+	return s
+}
+
+func (e *CommitError) Unwrap() error { return e.Err }
+
+// Commit makes the changes on the host, all or none. It is refused, with an
+// error that wraps [policy.ErrChanged], if anything that was changed, replaced or
+// removed, or the place of something new, is no longer what was seen. Then
+// content is written beside the places where it belongs, and only when all of it
+// is on the disk, names are exchanged. An error before the last of them puts
+// everything back; see [CommitError].
+//
+// A commit that succeeded ends the set, and further calls return nil. After
+// an error the set is as before: Drop it, or try again. ctx can end a commit
+// until names are exchanged.
+func (s *Set) Commit(ctx context.Context) (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.done:
+		return s.err
+	case s.Ended():
+		return ErrDropped
+	}
+	c := &commit{ctx: ctx, s: s, dirs: map[*Node]*handle{}, held: map[*Node]spot{}, moves: moves{set: s}}
+	defer c.close()
+	if err := c.run(); err != nil {
+		done := (*CommitError)(nil)
+		if errors.As(err, &done) && done.Done {
+			s.done, s.err = true, err
+			_ = s.drop()
+		}
+		return err
+	}
+	s.done = true
+	_ = s.drop() // nothing in it is needed any more
+	return nil
+}
+
+// commit is one attempt.
+type commit struct {
+	ctx  context.Context
+	s    *Set
+	all  []change
+	dirs map[*Node]*handle // directories, of the host and prepared
+	held map[*Node]spot    // what was prepared or moved aside
+
+	op, path string // what is being done, for the error
+	undo     []step // what was done, in order
+	made     []step // what was prepared, and how to remove it
+	gone     []loss // what is to be removed in the end
+	moves    moves
+}
+
+func (c *commit) close() {
+	_ = c.moves.end()
+	for _, h := range c.dirs {
+		h.close()
+	}
+}
+
+// begin says what is done next. It is where tests let things go wrong.
+func (c *commit) begin(op, path string) error {
+	c.op, c.path = op, path
+	if c.s.before != nil {
+		return c.s.before(op, path)
+	}
+	return nil
+}
+
+func (c *commit) run() error {
+	var err error
+	if c.all, err = c.s.changes(c.ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	if c.s.told != nil && !maps.Equal(c.s.told, identities(c.all)) {
+		return fmt.Errorf("commit: %w: what is to be changed is not what was listed", policy.ErrChanged)
+	}
+	if err := c.verify(); err != nil {
+		return err
+	}
+	for _, phase := range []func() error{c.prepare, c.verify, c.apply, c.recheck} {
+		if err := phase(); err != nil {
+			return c.failed(err)
+		}
+	}
+	return c.tidy()
+}
+
+func (c *commit) changed(path, how string) error {
+	return fmt.Errorf("commit: %s: %w: %s", path, policy.ErrChanged, how)
+}

@@ -1,0 +1,185 @@
+package stage
+
+import (
+	"io"
+	"os"
+)
+
+// content is a staged file: blocks that were changed, over an original.
+type content struct {
+	a      *arena
+	size   int64
+	below  int64           // so many bytes of the original still count; zero without one
+	blocks map[int64]int64 // the number of a block in the file: its slot
+}
+
+func newContent(a *arena, size int64) *content {
+	return &content{a: a, size: size, below: size, blocks: map[int64]int64{}}
+}
+
+// run is how many bytes from off on lie in one piece, n at most, and in which
+// slot they begin; no slot means that they are of the original, or zero.
+func (c *content) run(off, n int64) (slot int64, staged bool, length int64) {
+	first := off / blockBytes
+	slot, staged = c.blocks[first]
+	length = blockBytes - off%blockBytes
+	for b := first + 1; length < n; b++ {
+		next, more := c.blocks[b]
+		if more != staged || staged && next != slot+b-first {
+			break
+		}
+		length += blockBytes
+	}
+	return slot, staged, min(length, n)
+}
+
+// readAt is [io.ReaderAt] over an original, which may be nil if none counts.
+func (c *content) readAt(base io.ReaderAt, p []byte, off int64) (int, error) {
+	if off >= c.size {
+		return 0, io.EOF
+	}
+	var err error
+	if int64(len(p)) > c.size-off {
+		p, err = p[:c.size-off], io.EOF
+	}
+	done := 0
+	for done < len(p) {
+		slot, staged, n := c.run(off, int64(len(p)-done))
+		piece := p[done : done+int(n)]
+		if staged {
+			if err := c.a.read(piece, slot, off%blockBytes); err != nil {
+				return done, err
+			}
+		} else if err := c.original(base, piece, off); err != nil {
+			return done, err
+		}
+		done += int(n)
+		off += n
+	}
+	return done, err
+}
+
+// original reads what was not changed.
+func (c *content) original(base io.ReaderAt, p []byte, off int64) error {
+	have := int(min(max(c.below-off, 0), int64(len(p))))
+	clear(p[have:])
+	if have == 0 {
+		return nil
+	}
+	n, err := readFull(base, p[:have], off)
+	if err == io.EOF {
+		// The original is shorter than it was: the host has truncated it, and
+		// the commit will refuse.
+		clear(p[n:have])
+		return nil
+	}
+	return err
+}
+
+// readFull reads all of p, or says why not; io.EOF if there is not as much.
+func readFull(r io.ReaderAt, p []byte, off int64) (int, error) {
+	n, err := r.ReadAt(p, off)
+	if n == len(p) {
+		return n, nil
+	}
+	return n, err
+}
+
+func (c *content) writeAt(base io.ReaderAt, p []byte, off int64) (int, error) {
+	done := 0
+	var full error
+	for done < len(p) {
+		// Blocks that are written for the first time get their slots here, so
+		// that what is written in one piece usually lies in one.
+		end := off + int64(len(p)-done)
+		for b := off / blockBytes; b*blockBytes < end; b++ {
+			if err := c.stage(base, b, off, end); err != nil {
+				end = b * blockBytes
+				if end <= off {
+					return done, err
+				}
+				p, full = p[:done+int(end-off)], err
+				break
+			}
+		}
+		slot, _, n := c.run(off, int64(len(p)-done))
+		if err := c.a.write(p[done:done+int(n)], slot, off%blockBytes); err != nil {
+			return done, err
+		}
+		done += int(n)
+		off += n
+		c.size = max(c.size, off)
+	}
+	return done, full
+}
+
+// stage gives a block a slot, with what it holds outside [from, to).
+func (c *content) stage(base io.ReaderAt, b, from, to int64) error {
+	if _, ok := c.blocks[b]; ok {
+		return nil
+	}
+	slot, err := c.a.take()
+	if err != nil {
+		return err
+	}
+	if start := b * blockBytes; from > start || to < start+blockBytes {
+		var block [blockBytes]byte
+		err := c.original(base, block[:], start)
+		if err == nil {
+			err = c.a.write(block[:], slot, 0)
+		}
+		if err != nil {
+			c.a.give(slot)
+			return err
+		}
+	}
+	c.blocks[b] = slot
+	return nil
+}
+
+// truncate changes the size. What is cut off reads as zero if it comes back.
+func (c *content) truncate(size int64) error {
+	if size < c.size {
+		whole := (size + blockBytes - 1) / blockBytes
+		if slot, ok := c.blocks[size/blockBytes]; ok && size%blockBytes != 0 {
+			var zero [blockBytes]byte
+			if err := c.a.write(zero[size%blockBytes:], slot, size%blockBytes); err != nil {
+				return err
+			}
+		}
+		if whole == 0 {
+			c.free()
+		} else {
+			for b, slot := range c.blocks {
+				if b >= whole {
+					c.a.give(slot)
+					delete(c.blocks, b)
+				}
+			}
+		}
+		c.below = min(c.below, size)
+	}
+	c.size = size
+	return nil
+}
+
+// free gives back every block.
+func (c *content) free() {
+	for _, slot := range c.blocks {
+		c.a.give(slot)
+	}
+	clear(c.blocks)
+}
+
+// over is content together with the original that it lies over.
+type over struct {
+	c    *content
+	base *os.File // nil without one
+}
+
+func (o over) ReadAt(p []byte, off int64) (int, error) {
+	if o.c == nil {
+		return o.base.ReadAt(p, off)
+	}
+	return o.c.readAt(o.base, p, off)
+}

@@ -1,0 +1,56 @@
+package stage
+
+import (
+	"context"
+	"io"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+)
+
+// copy copies the content of a node. Where little of a large file was written,
+// most comes from the original without passing through here, on some file
+// systems by reference, and holes stay holes.
+func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
+	r, err := tree.after(n).open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	base := r.(*versionReader).base
+	if keep := min(n.data.below, n.data.size); base != nil && keep > 0 {
+		if err := beneath.CopyStart(c.ctx, to, base, keep); err != nil {
+			return err
+		}
+	}
+	if err := to.Truncate(n.data.size); err != nil {
+		return err
+	}
+	return n.data.copyBlocks(c.ctx, to)
+}
+
+// copyBlocks writes what was written, in the order of the file.
+func (c *content) copyBlocks(ctx context.Context, to io.WriterAt) error {
+	buf := make([]byte, min(c.size, 256<<10))
+	done := int64(0)
+	for _, b := range slices.Sorted(maps.Keys(c.blocks)) {
+		at := b * blockBytes
+		if at < done || at >= c.size {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		slot, _, n := c.run(at, min(c.size-at, int64(len(buf))))
+		if err := c.a.read(buf[:n], slot, 0); err != nil {
+			return err
+		}
+		if _, err := to.WriteAt(buf[:n], at); err != nil {
+			return err
+		}
+		done = at + n
+	}
+	return nil
+}

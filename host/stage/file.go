@@ -1,0 +1,160 @@
+package stage
+
+import (
+	"os"
+	"sync/atomic"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+)
+
+// File is an open file of a tree. Only Close may be called from another
+// goroutine.
+type File struct {
+	tree *Tree
+	n    *Node
+	base *os.File // nil if the host does not have it
+
+	closed atomic.Bool
+}
+
+// OpenFile opens a regular file with the flags of [os.OpenFile], and says what it
+// is. O_CREATE, O_EXCL and O_APPEND change nothing except that the file is one
+// that may be changed: it must not have several hard links. The caller must
+// Release and Close it.
+func (tree *Tree) OpenFile(n *Node, flag int) (*File, Info, error) {
+	access := flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)
+	change := access != os.O_RDONLY || flag&(os.O_CREATE|os.O_TRUNC|os.O_APPEND) != 0
+	if change && n.stale {
+		return nil, Info{}, errReplaced
+	}
+	f, info := &File{tree: tree, n: n}, Info{Node: n}
+	if n.origin != nil {
+		var err error
+		if f.base, info.Live, err = tree.openOrigin(n, change, access != os.O_RDONLY || flag&os.O_TRUNC != 0); err != nil {
+			return nil, Info{}, err
+		}
+		if !n.keep {
+			n.origin.info = info.Live
+		}
+	}
+	n.hold()
+	n.read = n.read || access != os.O_WRONLY
+	n.write = n.write || access != os.O_RDONLY
+	n.opens++
+	if flag&os.O_TRUNC != 0 && info.Size() > 0 {
+		if err := f.Truncate(0); err != nil {
+			f.Release()
+			_ = f.Close()
+			return nil, Info{}, err
+		}
+	}
+	return f, info, nil
+}
+
+// openOrigin opens what the host has of a file to be read, and asks whether it
+// could be changed.
+func (tree *Tree) openOrigin(n *Node, change, write bool) (*os.File, os.FileInfo, error) {
+	cur := tree.Cursor()
+	defer cur.Close()
+	file, fi, err := cur.open(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	if change {
+		err = beneath.OneName(file, fi)
+	}
+	if err == nil && write {
+		err = beneath.MayWrite(cur.root, n.origin.name)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, nil, err
+	}
+	return file, fi, nil
+}
+
+func (f *File) ended() bool { return f.closed.Load() || f.tree.set.Ended() }
+
+func (f *File) live() (os.FileInfo, error) {
+	if f.ended() {
+		return nil, os.ErrClosed
+	}
+	if f.base == nil {
+		return nil, nil
+	}
+	return f.base.Stat()
+}
+
+// Stat returns an [Info].
+func (f *File) Stat() (os.FileInfo, error) {
+	live, err := f.live()
+	return Info{f.n, live}, err
+}
+
+// ReadAt implements [io.ReaderAt].
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	if f.ended() {
+		return 0, os.ErrClosed
+	}
+	return over{f.n.data, f.base}.ReadAt(p, off)
+}
+
+// change is called before the content changes.
+func (f *File) change() error {
+	live, err := f.live()
+	if err != nil {
+		return err
+	}
+	if f.n.data == nil {
+		if f.n.seen, err = f.n.digest(f.base, live); err != nil {
+			return err
+		}
+		f.n.data = newContent(f.tree.set.arena, live.Size())
+	}
+	f.n.touch(live)
+	return nil
+}
+
+// WriteAt implements [io.WriterAt].
+func (f *File) WriteAt(p []byte, off int64) (int, error) {
+	if err := f.change(); err != nil {
+		return 0, err
+	}
+	return f.n.data.writeAt(f.base, p, off)
+}
+
+// Truncate changes the size.
+func (f *File) Truncate(size int64) error {
+	if err := f.change(); err != nil {
+		return err
+	}
+	return f.n.data.truncate(size)
+}
+
+// SetTimes sets the times, see [Tree.SetTimes]. info is what Stat has said.
+func (f *File) SetTimes(info Info, atim, mtim int64) error {
+	if f.base != nil {
+		if err := beneath.OneName(f.base, info.Live); err != nil {
+			return err
+		}
+	}
+	f.n.setTimes(info.Live, atim, mtim)
+	return nil
+}
+
+// Release says that nobody has a use for the file any more. It is called once,
+// by whoever uses it, and Close may have been called before.
+func (f *File) Release() {
+	if f.n.opens--; f.n.opens == 0 && f.n.gone && f.n.data != nil {
+		f.n.data.free()
+	}
+}
+
+// Close closes the file, also one that is in use.
+func (f *File) Close() error {
+	f.closed.Store(true)
+	if f.base == nil {
+		return nil
+	}
+	return f.base.Close()
+}

@@ -1,0 +1,102 @@
+package stage
+
+import (
+	"errors"
+	"os"
+	"runtime"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+)
+
+// handle is a directory of the host. It stays what it is when it is moved. It
+// has one descriptor, because a commit has one of each directory that it
+// touches until it is over.
+type handle struct {
+	root beneath.Root // nil if it was closed
+	path string
+	// Of one that was prepared: where, and what it is.
+	up   spot
+	info os.FileInfo
+}
+
+// spot is a name in a directory.
+type spot struct {
+	dir  *handle
+	name string
+}
+
+func (p spot) String() string { return p.dir.path + string(os.PathSeparator) + p.name }
+
+// lstat is what has the name now.
+func (p spot) lstat() (os.FileInfo, error) { return p.dir.root.Lstat(p.name) }
+
+func (h *handle) close() {
+	if h.root != nil {
+		_ = h.root.Close()
+		h.root = nil
+	}
+}
+
+// reopen opens a directory that was prepared and closed, where it was prepared.
+// done closes it again.
+func (h *handle) reopen() (_ beneath.Root, done func(), _ error) {
+	if h.root != nil {
+		return h.root, func() {}, nil
+	}
+	up, done, err := h.up.dir.reopen()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer done()
+	r, fi, err := beneath.OpenDir(up, h.up.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !beneath.SameFile(fi, h.info) {
+		return nil, nil, errors.Join(errAnother, r.Close())
+	}
+	return r, func() { _ = r.Close() }, nil
+}
+
+// sync makes the names in a directory durable.
+func (h *handle) sync() error {
+	if runtime.GOOS == "windows" {
+		return nil // there is no such thing
+	}
+	return h.with((*os.File).Sync)
+}
+
+// with calls do with the directory itself.
+func (h *handle) with(do func(*os.File) error) error {
+	file, err := h.root.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(file), file.Close())
+}
+
+// dir opens a directory that the host has, at the place where it was found and
+// nowhere else.
+func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
+	if h := c.dirs[n]; h != nil {
+		return h, nil
+	}
+	path := tree.hostPath(n.Path())
+	if n.origin == nil {
+		return nil, &CommitError{Op: "open", Path: path, Err: errors.New("directory was not prepared")}
+	}
+	path = tree.hostPath(n.origin.path())
+	cur := tree.Cursor()
+	cur.strict = true
+	defer cur.Close()
+	if err := cur.to(n); err != nil {
+		return nil, c.changed(path, reason(err))
+	}
+	root, err := cur.root.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	h := &handle{root: root, path: path}
+	c.dirs[n] = h
+	return h, nil
+}

@@ -1,0 +1,206 @@
+package stage
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+)
+
+// Options says where staged content is kept. The zero value of a field is
+// its default, a negative one is an error.
+type Options struct {
+	// Dir is an existing directory, absolute and clean, in which the set makes a
+	// private one for what does not fit in memory, see [Set.Dir]. Empty: memory
+	// only, and what does not fit there is ENOSPC.
+	Dir string
+	// MemoryBytes is how much content stays in memory. Default 1 MiB, or 64 MiB
+	// without Dir. In all there may be 4 GiB, counted in blocks of 4 KiB, and
+	// more is ENOSPC.
+	MemoryBytes int64
+	// Budget is shared with other sets. What it has no room for is ENOSPC.
+	// Default: no limit beside those above.
+	Budget *Budget
+}
+
+// Set is what one call changes, in the directories that are its trees, and what
+// the host does not have yet. When the call has ended, [Set.Changes] says what
+// it is, and [Set.Commit] or [Set.Drop] ends the set. None of the three may be
+// called while somebody uses a tree.
+type Set struct {
+	// Fixed at creation.
+	dir    string   // the private directory; empty without one
+	root   *os.Root // of dir; no name in it comes from a call
+	umask  fs.FileMode
+	arena  *arena
+	budget *Budget
+
+	before  func(op, path string) error // of a test, before each step of a commit
+	inSteps bool                        // of a test: as if exchange were not there
+
+	trees     []*Tree
+	treeBytes int64 // of maxTreeBytes
+
+	over atomic.Bool
+	mu   sync.Mutex        // one of Changes, Commit and Drop at a time
+	err  error             // of Commit
+	told map[identity]bool // what Changes has said last; nil if it was not called
+	done bool              // by a commit that succeeded
+}
+
+const (
+	defaultMemory     int64 = 1 << 20
+	defaultMemoryOnly int64 = 64 << 20
+)
+
+// New makes an empty set. Nil options are the zero value. The caller must Commit
+// or Drop the result.
+func New(opts *Options) (*Set, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.MemoryBytes < 0 {
+		return nil, fmt.Errorf("stage: %d bytes of memory", o.MemoryBytes)
+	}
+	if o.MemoryBytes == 0 {
+		o.MemoryBytes = defaultMemory
+		if o.Dir == "" {
+			o.MemoryBytes = defaultMemoryOnly
+		}
+	}
+	if o.Budget == nil {
+		o.Budget = NewBudget(0, 0)
+	}
+	s := &Set{arena: &arena{memory: o.MemoryBytes, budget: o.Budget}, budget: o.Budget}
+	if o.Dir == "" {
+		if err := s.probe(); err != nil {
+			return nil, fmt.Errorf("stage: %w", err)
+		}
+		return s, nil
+	}
+	if !filepath.IsAbs(o.Dir) || filepath.Clean(o.Dir) != o.Dir {
+		return nil, fmt.Errorf("stage %q: not an absolute, clean path", o.Dir)
+	}
+	if err := s.open(o.Dir); err != nil {
+		_ = s.Drop()
+		return nil, fmt.Errorf("stage: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Set) open(parent string) error {
+	dir, err := os.MkdirTemp(parent, ".stockade-stage-*") // mode 0700
+	if err != nil {
+		return err
+	}
+	s.dir = dir
+	if s.root, err = os.OpenRoot(dir); err != nil {
+		return err
+	}
+	s.arena.create = s.file
+	s.umask, err = umaskIn(s.root)
+	return err
+}
+
+// probe finds the umask without a directory of its own.
+func (s *Set) probe() error {
+	dir, err := os.MkdirTemp("", "stockade-umask-*")
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return errors.Join(err, os.Remove(dir))
+	}
+	s.umask, err = umaskIn(root)
+	return errors.Join(err, root.Close(), os.Remove(dir))
+}
+
+// umaskIn makes a file: the only way to learn the umask of the process without
+// changing it is to see what it leaves.
+func umaskIn(root *os.Root) (fs.FileMode, error) {
+	file, err := root.OpenFile("umask", os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.ModePerm)
+	if err != nil {
+		return 0, err
+	}
+	fi, err := file.Stat()
+	if err := errors.Join(err, file.Close(), root.Remove("umask")); err != nil {
+		return 0, err
+	}
+	return fs.ModePerm &^ fi.Mode().Perm(), nil
+}
+
+// file makes the file for what does not fit in memory.
+func (s *Set) file() (*os.File, error) {
+	name := "content-" + rand.Text()
+	f, err := s.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	// Where an open file cannot be removed, Drop does it.
+	_ = s.root.Remove(name)
+	return f, nil
+}
+
+// Dir is the private directory; empty without one. Nobody who uses a tree may
+// reach it.
+func (s *Set) Dir() string { return s.dir }
+
+// Ended reports whether nothing can be done with the trees any more.
+func (s *Set) Ended() bool { return s.over.Load() }
+
+// Drop frees everything and leaves the host's files as they are. It may be
+// called at any time when the call has ended, more than once, and after Commit.
+func (s *Set) Drop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.drop()
+}
+
+func (s *Set) drop() error {
+	if s.over.Swap(true) {
+		return nil
+	}
+	errs := []error{s.arena.drop()}
+	s.budget.memory.take(-s.treeBytes)
+	for _, tree := range s.trees {
+		errs = append(errs, tree.root.Close())
+		tree.top, tree.away = nil, nil
+	}
+	if s.root != nil {
+		errs = append(errs, s.root.Close())
+	}
+	if s.dir != "" {
+		errs = append(errs, os.RemoveAll(s.dir))
+	}
+	return errors.Join(errs...)
+}
+
+// digest is the SHA-256 of a file.
+type digest [sha256.Size]byte
+
+// maxDigest is the largest file whose content is looked at again by a commit;
+// larger ones are known by identity, size and time.
+const maxDigest = 4 << 20
+
+// digest is that of the original, if that was read and is not too large.
+func (n *Node) digest(file *os.File, fi os.FileInfo) (*digest, error) {
+	if !n.read || fi.Size() > maxDigest {
+		return nil, nil
+	}
+	sum, err := digestOf(io.NewSectionReader(file, 0, maxDigest+1))
+	return &sum, err
+}
+
+func digestOf(r io.Reader) (sum digest, _ error) {
+	h := sha256.New()
+	_, err := io.Copy(h, r)
+	return digest(h.Sum(nil)), err
+}

@@ -1,0 +1,62 @@
+package stage
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+)
+
+// loss is what is to be removed: where it is, and what it was.
+type loss struct {
+	spot
+	n *Node
+}
+
+// remove removes it unless somebody who still has it open has changed it.
+func (p loss) remove() error {
+	fi, err := p.lstat()
+	if err != nil {
+		return err
+	}
+	if how := differs(fi, p.n.origin.info, false); how != "" {
+		return errors.New("changed meanwhile: " + how)
+	}
+	return p.dir.root.Remove(p.name)
+}
+
+// tidy removes what has been replaced, when everything is in its place. There
+// is no way back from here.
+func (c *commit) tidy() error {
+	out := &CommitError{Op: "tidy up after", Path: "the commit", Done: true}
+	note := func(what string, err error) {
+		if err != nil {
+			out.Err = errors.Join(out.Err, err)
+			out.Left = append(out.Left, what)
+		}
+	}
+	// What was replaced goes when what replaced it is there to stay, and what
+	// is below a directory that goes too, first.
+	for n, h := range c.dirs {
+		if !n.gone {
+			note("the synchronization of "+h.path, h.sync())
+		}
+	}
+	slices.SortStableFunc(c.gone, func(a, b loss) int { return strings.Count(b.dir.path, "/") - strings.Count(a.dir.path, "/") })
+	for _, p := range c.gone {
+		note(p.String(), p.remove())
+	}
+	for n, h := range c.dirs {
+		if t := n.times; !n.gone && t.given() {
+			note("the times of "+h.path, h.with(func(dir *os.File) error {
+				return beneath.SetTimes(dir, t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim))
+			}))
+		}
+	}
+	if out.Err != nil {
+		return out
+	}
+	return nil
+}

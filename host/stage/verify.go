@@ -1,0 +1,241 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// verify compares what a commit will change with what was seen. It
+// changes nothing.
+func (c *commit) verify() error {
+	for i := range c.all {
+		ch := &c.all[i]
+		if err := c.ctx.Err(); err != nil {
+			return fmt.Errorf("commit: %w", err)
+		}
+		if ch.was != nil {
+			if err := c.verifyWas(ch, ch.was); err != nil {
+				return err
+			}
+		}
+		if n := ch.n; n != nil && n.origin != nil && n.mode.IsDir() && n.times.given() {
+			if _, err := c.dir(ch.tree, n); err != nil { // for when everything is in its place
+				return err
+			}
+		}
+		if ch.n != nil && !ch.n.home() && ch.n.parent.origin != nil {
+			if err := c.verifyPlace(ch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// verifyWas looks at what the host has.
+func (c *commit) verifyWas(ch *change, n *Node) error {
+	tree, o := ch.tree, n.origin
+	path := tree.hostPath(o.path())
+	if o.dir == nil {
+		_, err := c.dir(tree, n) // the top of the tree
+		return err
+	}
+	h, err := c.dir(tree, o.dir)
+	if err != nil {
+		return err
+	}
+	fi, err := h.root.Lstat(o.name)
+	if err != nil {
+		return c.changed(path, reason(err))
+	}
+	identityOnly := ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.Times
+	how := differs(fi, o.info, identityOnly)
+	if how == "" && !identityOnly && fi.Mode().IsRegular() && !o.undone && beneath.StatOf(fi).Ctim != beneath.StatOf(o.info).Ctim {
+		how = "the time of its last change"
+	}
+	if how != "" {
+		return c.changed(path, how)
+	}
+	switch {
+	case ch.kind == tool.DirectoryRemoved:
+		return c.verifyGone(tree, n, path)
+	case !fi.Mode().IsRegular():
+		return nil
+	}
+	cur := tree.Cursor()
+	defer cur.Close()
+	needs := n.seen != nil || ch.kind == tool.Modified || ch.kind == tool.Times
+	if !needs {
+		return nil
+	}
+	file, now, err := cur.open(n)
+	if err != nil {
+		return c.changed(path, reason(err))
+	}
+	defer file.Close()
+	if ch.n != nil && ch.n == n && beneath.OneName(file, now) != nil {
+		return c.changed(path, "it has several hard links")
+	}
+	if n.seen != nil {
+		sum, err := digestOf(io.NewSectionReader(file, 0, maxDigest+1))
+		if err != nil {
+			return err
+		}
+		if sum != *n.seen {
+			return c.changed(path, "its content")
+		}
+	}
+	return nil
+}
+
+// differs says how a file is not what it was.
+func differs(fi, was os.FileInfo, identityOnly bool) string {
+	switch {
+	case !beneath.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
+		return "something else is there"
+	case identityOnly || !fi.Mode().IsRegular():
+		return ""
+	case fi.Size() != was.Size():
+		return "its size"
+	case !fi.ModTime().Equal(was.ModTime()):
+		return "its modification time"
+	case fi.Mode() != was.Mode():
+		return "its mode"
+	}
+	return ""
+}
+
+func reason(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "it is gone"
+	case errors.Is(err, errReplaced):
+		return "something else is there"
+	}
+	return err.Error()
+}
+
+// verifyPlace looks at where something new is to be.
+func (c *commit) verifyPlace(ch *change) error {
+	h, err := c.dir(ch.tree, ch.n.parent)
+	if err != nil {
+		return err
+	}
+	fi, err := h.root.Lstat(ch.n.name)
+	was := ch.n.parent.away[ch.n.name]
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // what was there is looked at for itself
+	case err != nil:
+		return err
+	case was == nil || !beneath.SameFile(fi, was.origin.info):
+		return c.changed(ch.tree.hostPath(ch.n.Path()), "something is there now")
+	}
+	return nil
+}
+
+// verifyGone looks whether a directory has only what was removed in the tree.
+func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
+	h, err := c.dir(tree, n)
+	if err != nil {
+		return err
+	}
+	var names []string
+	if err := h.with(func(dir *os.File) error {
+		names, err = dir.Readdirnames(-1)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if n.away[name] == nil && !c.ours(h, name) {
+			return c.changed(path, "it is not empty any more")
+		}
+	}
+	return nil
+}
+
+// ours reports whether a name is one that this commit has made.
+func (c *commit) ours(h *handle, name string) bool {
+	for _, p := range c.held {
+		if p.dir == h && p.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// recheck looks whether the directories that were changed are still where they
+// were found, or where the commit has put them, so that nothing was done
+// in one that the host has moved away meanwhile.
+func (c *commit) recheck() error {
+	for n, h := range c.dirs {
+		tree := c.tree(n)
+		if n.gone || tree == nil {
+			continue
+		}
+		path := tree.hostPath(n.Path())
+		if err := c.begin("check", path); err != nil {
+			return err
+		}
+		fi, err := h.root.Stat(".")
+		if err != nil {
+			return err
+		}
+		now, err := lstatInside(tree.root, n)
+		if err != nil {
+			return c.changed(path, reason(err))
+		}
+		if !beneath.SameFile(fi, now) {
+			return c.changed(path, "it was moved")
+		}
+	}
+	return nil
+}
+
+func (c *commit) tree(n *Node) *Tree {
+	for n.parent != nil {
+		n = n.parent
+	}
+	for _, tree := range c.s.trees {
+		if tree.top == n {
+			return tree
+		}
+	}
+	return nil
+}
+
+// lstatInside looks at a directory name by name, through no link.
+func lstatInside(top beneath.Root, n *Node) (os.FileInfo, error) {
+	var names []string
+	for ; n.parent != nil; n = n.parent {
+		names = append(names, n.name)
+	}
+	at, err := top.OpenRoot(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = at.Close() }()
+	for i := len(names) - 1; i >= 0; i-- {
+		fi, err := at.Lstat(names[i])
+		if err != nil {
+			return nil, err
+		}
+		if !fi.IsDir() {
+			return fi, nil
+		}
+		next, _, err := beneath.OpenDir(at, names[i])
+		if err != nil {
+			return nil, err
+		}
+		_ = at.Close()
+		at = next
+	}
+	return at.Stat(".")
+}
