@@ -90,7 +90,8 @@
 //
 // # Words
 //
-// A door is what the sessions of a process share. A turn is prompt to answer; a step is one reply of the model. A message is
+// A door is what the sessions of a process share. A turn is prompt to answer; a
+// step is one reply of the model. A message is
 // canonical and has a kind. A tool.Definition is what the model sees, a
 // tool.Manifest what a package asks for, a capability one thing that it asks
 // for. A policy.Decision is the answer, a policy.Grant what the guest gets.
@@ -117,7 +118,7 @@
 //	agent, dispatch   never   sandbox, jail, session/sqlite, llm/openai, llm/offline
 //	policy            never   sandbox, jail, session, config
 //	config            never   dispatch, agent, sandbox
-//	door              never   config, config/policyfile
+//	door              never   config, config/policyfile, settings
 //	wazero            only    sandbox
 //	net/http          only    llm, egress
 //	os/exec           only    jail, internal/hosttest
@@ -125,8 +126,9 @@
 //	go-openai         only    llm
 //	toml              only    config, settings
 //
-// Nothing of host imports door. Guests and sdk import nothing of host and cmd. Only egress opens connections
-// or asks a resolver, and only jail starts processes.
+// Nothing of host imports door. Guests and sdk import nothing of host and cmd.
+// Only egress opens connections or asks a resolver, and only jail starts
+// processes.
 //
 // # Where new things go
 //
@@ -150,7 +152,8 @@
 // An attack: the list of its area in selftest, and a target that lets it through
 // in the counter-proofs of its tests.
 //
-// A place with modules: registry. A store: a package below session that passes session/sessiontest.
+// A store: a package below session that passes session/sessiontest. A place where
+// modules come from: registry.
 //
 // A rule of the policy: policy, and its words in config/policyfile. A setting:
 // the table of keys in config. A limit: the same, and a field of the Grant.
