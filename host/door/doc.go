@@ -5,8 +5,9 @@
 // A [Door] is what the sessions of a process share: the sandbox with its compiled
 // modules, the log, the way to the network, the secrets. [New] opens nothing yet.
 // [Door.Open] opens a [Session], a new one or one of the past: in this order the
-// tools, the policy, the secrets that the tools ask for, the log with its lock,
-// what the session has done before, the model, the dispatcher and the agent.
+// tools, the secrets that they ask for, the log, the policy, the lock of the
+// session, what it has done before, the model, the dispatcher, the agent and the
+// first event.
 // [Session.Call] carries out one call, and [Session.Run] one turn of a model.
 //
 // What is not opened is closed. The zero value of each option is its default:
