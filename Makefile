@@ -42,6 +42,7 @@ run: build ## run the main job: a turn of the agent on the sample workspace
 .PHONY: test
 test: guests ## run the tests
 	$(GO) test ./...
+	cd host/internal/fueltest && $(GO) test ./...
 
 .PHONY: build-others
 build-others: ## compile what reads the administrator's policy on macOS and Windows, where it was never run
@@ -71,7 +72,7 @@ bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a 
 
 .PHONY: bench-cost
 bench-cost: ## nanoseconds for each unit of fuel, by instruction
-	$(GO) test -run '^$$' -bench Cost -benchtime 100ms ./host/sandbox/fueltest
+	cd host/internal/fueltest && $(GO) test -run '^$$' -bench Cost -benchtime 100ms .
 
 .PHONY: bench-fair
 bench-fair: ## how long a short call takes among ten and a thousand that never end
@@ -139,7 +140,7 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 	grep -r '^func Fuzz' --include='*_test.go' ./cmd ./host ./guests ./sdk | sed -E 's|(.*)/[^/]*:func (Fuzz[^(]*).*|\1 \2|' | sort | while read -r pkg f; do \
 	  echo "$$pkg $$f"; \
 	  for try in 1 2 3; do \
-	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s $$pkg </dev/null >"$$out" 2>&1 && { tail -n 1 "$$out"; continue 2; }; \
+	    (cd $$pkg && $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s .) </dev/null >"$$out" 2>&1 && { tail -n 1 "$$out"; continue 2; }; \
 	    cat "$$out"; \
 	    { grep -q 'context deadline exceeded' "$$out" && ! grep -q 'Failing input' "$$out"; } || break; \
 	  done; exit 1; done

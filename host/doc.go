@@ -42,7 +42,6 @@
 //	wasm             the module binary: decode, walk the code, classify, custom sections, merge data; no engine
 //	wasm/fuel        the instrumentation pass: costs, where charges and checks stand, rewriting
 //	wasm/wasmtest    an assembler for tests and for selftest, and a list of hostile modules
-//	wasm/wasmtest/oracle  a generator of modules and a reference interpreter, for tests
 //	sandbox          the only importer of wazero; its stages are its files
 //	sandbox/abi      lowering and lifting; the only code that touches linear memory
 //	sandbox/hostmod  host functions, one file for each WIT interface
@@ -53,7 +52,6 @@
 //	sandbox/native   native code in files that are mapped
 //	sandbox/mapped   which files may be mapped
 //	sandbox/meter    the fuel account of a call: slices, budgets, deadline
-//	sandbox/fueltest the specification suites and fuzz tests of instrumented code
 //	selftest         attacks on the sandbox of this program, on the machine of its user
 //	jail             processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
 //	session          events, the hash chain, the Store interface
@@ -62,6 +60,8 @@
 //	config           agent.toml → typed values with source positions; which project's is trusted; imported by cmd only
 //	config/policyfile  policy.toml → a layer of the ceiling; who may have written it
 //	internal         archtest (the import table as a test), nearest
+//	internal/fueltest  a module of its own: the specification suites and fuzz tests of instrumented code, and the interpreter that they compare with
+//	internal/peers   a module of its own: benchmarks next to other runtimes
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
 // internal/prompt, the questions and their queue, and internal/terminal, which
