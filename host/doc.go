@@ -53,6 +53,7 @@
 //	sandbox/mapped   which files may be mapped
 //	sandbox/meter    the fuel account of a call: slices, budgets, deadline
 //	selftest         attacks on the sandbox of this program, on the machine of its user
+//	selftest/machine the guest that carries out most attacks, as scripts
 //	jail             processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
 //	session          events, the hash chain, the Store interface
 //	session/sqlite   the Store on SQLite, with group commit

@@ -21,7 +21,7 @@ import (
 func cacheCases() []numbered {
 	return []numbered{{
 		id: "R27", title: "compiled code that was changed on disk",
-		run: allOf(attacks("compiled-code-changed", "compiled-code-of-others"), try(poisonings)),
+		attacks: "compiled-code-changed compiled-code-of-others", also: try(poisonings),
 		open: "who has the rights of the user and writes the sums anew, with the time and number of the inode, is believed: " +
 			"the directory has to be private, and one that is not is refused as a whole, so there is no key that would tell",
 	}}
