@@ -21,7 +21,7 @@ func cpuCases() []numbered {
 	return []numbered{
 		{id: "R01", title: "endless loop", attacks: "endless-loop call-tree bulk-memory-tail ignored-cancel"},
 		{id: "R02", title: "endless loop before the call", attacks: "endless-start endless-initialize endless-allocator"},
-		{id: "R03", title: "endless recursion, also sixteen at the same time", attacks: "recursion mutual-recursion allocator-recursion", also: try(manyRecursions)},
+		{id: "R03", title: "endless recursion; sixteen at the same time are a test of package sandbox", attacks: "recursion mutual-recursion allocator-recursion"},
 		{id: "R06", title: "bombs of local variables", attacks: "locals-bomb many-locals locals-sum"},
 		{id: "R07", title: "bombs of blocks, branches and loops", attacks: "nested-blocks nested-loops loops-times-locals branches-bomb br-table-bomb large-function compile-time"},
 		{id: "R08", title: "too many functions, too large a module, too many data segments", attacks: "many-functions large-module data-segments many-types many-globals many-exports wide-type custom-section"},
@@ -33,25 +33,6 @@ func cpuCases() []numbered {
 			open: "no host function calls a tool yet, and a module that wants one is not admitted: when there is one, its depth has to be limited to eight"},
 		{id: "R25", title: "many sessions that use all of the processor, and one that does little", also: try(manyHogs)},
 	}
-}
-
-// manyRecursions has sixteen guests fill their stacks at the same time.
-func manyRecursions(t *trial) error {
-	errs := make([]error, 16)
-	var guests sync.WaitGroup
-	for i := range errs {
-		guests.Go(func() {
-			s := &script{}
-			s.add("recurse", deep)
-			o, err := t.script(Guest{}, s)
-			if err == nil {
-				_, err = stopped(o, "nested too deeply", tool.CodeTrap)
-			}
-			errs[i] = err
-		})
-	}
-	guests.Wait()
-	return errors.Join(errs...)
 }
 
 // randomModules changes bytes of a good module. Each is refused or runs; the

@@ -175,7 +175,8 @@ func compileAttacks() []Attack {
 		{name: "index-outside", tries: "Name functions, globals and types that the module does not have, which the host may have added.", modules: func() [][]byte {
 			return slices.Concat(
 				body(0, w.I64Const(1<<60), w.GlobalSet(1))(), body(0, w.I64Const(1<<60), w.GlobalSet(2))(),
-				body(0, w.I64Const(1<<60), w.LocalSet(1))(), body(0, w.Call(4))(), body(0, w.RefFunc(4), w.Drop())(), body(0, w.Call(1000))())
+				body(0, w.I64Const(1<<60), w.LocalSet(1))(), body(0, w.Call(4))(), body(0, w.RefFunc(4), w.Drop())(), body(0, w.Call(1000))(),
+				edit(func(b *w.Builder) { b.ExportGlobal("mine", 1) })())
 		}},
 
 		{name: "reserved-name", tries: "Export names that are kept for the counter of fuel.", says: "reserved", modules: func() [][]byte {
