@@ -247,7 +247,7 @@ func closedAttacks() []fileAttack {
 				g.Code, g.Args = machine.Code(), (&script{}).arguments(nil)
 				x.finally(func(report) error {
 					if o := x.target.Run(x.ctx, g); o.Err == nil || !strings.Contains(o.Err.Error(), "mask") {
-						return fmt.Errorf("a call with %s mounted: %v, %s", dir, o.Err, o.Result.Summary())
+						return fmt.Errorf("a call with %s mounted: %w, %s", dir, o.Err, o.Result.Summary())
 					}
 					return nil
 				})
