@@ -46,12 +46,14 @@ test: guests ## run the tests
 
 # The packages with goroutines of their own, or with state that those of others
 # share. selftest and the scripts of cmd/stockade go through all of these again,
-# slowly: make test-race RACED=./... runs them, too.
-RACED ?= $(addprefix ./host/,agent dispatch egress jail llm/... policy secret session/... sandbox sandbox/hostmod sandbox/linear \
+# slowly: make test-race RACED=./... runs them, too. Of sandbox there are the tests
+# of calls beside each other: under the race detector children compile for minutes.
+RACED ?= $(addprefix ./host/,agent dispatch egress jail llm/... policy secret session/... sandbox/hostmod sandbox/linear \
   sandbox/meter sandbox/native sandbox/search) ./cmd/stockade/internal/...
 .PHONY: test-race
 test-race: guests ## run the tests of what runs at the same time (RACED) under the race detector
 	$(GO) test -race $(RACED)
+	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
 .PHONY: bench
 bench: guests ## run the benchmarks of the stages
