@@ -48,15 +48,18 @@ run: build ## run the main job: a turn of the agent on the sample workspace
 .PHONY: test
 test: guests ## run the tests
 	$(GO) test ./...
+	cd host/internal/fueltest && $(GO) test ./...
 
-.PHONY: build-others
-build-others: ## compile what reads the administrator's policy on macOS and Windows, where it was never run
-	CGO_ENABLED=0 GOOS=darwin $(GO) build ./host/config/policyfile
-	CGO_ENABLED=0 GOOS=windows $(GO) build ./host/config/policyfile
-
+# The packages with goroutines of their own, or with state that those of others
+# share. selftest and the scripts of cmd/stockade go through all of these again,
+# slowly: make test-race RACED=./... runs them, too. Of sandbox there are the tests
+# of calls beside each other: under the race detector children compile for minutes.
+RACED ?= $(addprefix ./host/,agent dispatch door egress jail llm/... policy redact secret session/... stage sandbox/hostmod sandbox/linear \
+  sandbox/meter sandbox/native sandbox/search) ./cmd/stockade/internal/...
 .PHONY: test-race
-test-race: guests ## run the tests under the race detector
-	$(GO) test -race ./...
+test-race: guests ## run the tests of what runs at the same time (RACED) under the race detector
+	$(GO) test -race $(RACED)
+	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
 .PHONY: bench
 bench: guests ## run the benchmarks of the stages
@@ -77,7 +80,7 @@ bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a 
 
 .PHONY: bench-cost
 bench-cost: ## nanoseconds for each unit of fuel, by instruction
-	$(GO) test -run '^$$' -bench Cost -benchtime 100ms ./host/sandbox/fueltest
+	cd host/internal/fueltest && $(GO) test -run '^$$' -bench Cost -benchtime 100ms .
 
 .PHONY: bench-fair
 bench-fair: ## how long a short call takes among ten and a thousand that never end
@@ -145,34 +148,46 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 	grep -r '^func Fuzz' --include='*_test.go' ./cmd ./host ./guests ./sdk | sed -E 's|(.*)/[^/]*:func (Fuzz[^(]*).*|\1 \2|' | sort | while read -r pkg f; do \
 	  echo "$$pkg $$f"; \
 	  for try in 1 2 3; do \
-	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s $$pkg </dev/null >"$$out" 2>&1 && { tail -n 1 "$$out"; continue 2; }; \
+	    (cd $$pkg && $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 2s .) </dev/null >"$$out" 2>&1 && { tail -n 1 "$$out"; continue 2; }; \
 	    cat "$$out"; \
 	    { grep -q 'context deadline exceeded' "$$out" && ! grep -q 'Failing input' "$$out"; } || break; \
 	  done; exit 1; done
 
+# For all systems: on macOS and Windows nothing is run.
+.PHONY: vet
+vet: ## vet the code for all systems, with all tags, and the modules inside of this one
+	$(GO) vet ./...
+	$(GO) vet -tags bench,jco,keyring ./host/sandbox/... ./host/secret
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./guests/... ./sdk/...
+	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
+	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...
+	cd host/internal/fueltest && $(GO) vet ./...
+	cd host/internal/peers && $(GO) vet -tags bench ./...
+
 .PHONY: lint
 lint: ## run the linters
 	$(GO) run $(golangci_lint) run
+	cd host/internal/fueltest && $(GO) run $(golangci_lint) run
+
+.PHONY: tidy
+tidy: ## see that go.mod lists what is needed, in all modules
+	$(GO) mod tidy -diff
+	cd host/internal/fueltest && $(GO) mod tidy -diff
+	cd host/internal/peers && $(GO) mod tidy -diff
 
 .PHONY: fmt
 fmt: ## format the code
 	gofmt -w cmd host guests sdk
 
 .PHONY: generate
-generate: ## write the generated files again
+generate: ## write the generated files again, agent.toml and policy.toml
 	$(GO) test ./host/config ./host/config/policyfile -update
 
+# That the generated files are up to date is a test.
 .PHONY: check
 check: ## everything that a change has to pass: format, vet, lint, tests, a clean tree
-	@test -z "$$(gofmt -l cmd host guests sdk)" || { gofmt -l cmd host internal guests sdk; echo 'not formatted: run make fmt'; exit 1; }
-	$(GO) vet ./...
-	$(GO) vet -tags bench ./host/sandbox
-	cd host/internal/peers && $(GO) vet -tags bench ./...
-	GOOS=wasip1 GOARCH=wasm $(GO) vet ./guests/... ./sdk/...
-	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
-	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...
-	$(GO) mod tidy -diff
-	$(MAKE) lint test
+	@test -z "$$(gofmt -l cmd host guests sdk)" || { gofmt -l cmd host guests sdk; echo 'not formatted: run make fmt'; exit 1; }
+	$(MAKE) tidy vet lint test
 	@test -z "$$(git status --porcelain)" || { git status --short; echo 'the tree is not clean'; exit 1; }
 
 .PHONY: clean

@@ -53,7 +53,6 @@
 //	wasm                    the module binary: decode, walk the code, classify, custom sections, merge data; no engine
 //	wasm/fuel               the instrumentation pass: costs, where charges and checks stand, rewriting
 //	wasm/wasmtest           an assembler for tests and for selftest, and a list of hostile modules
-//	wasm/wasmtest/oracle    a generator of modules and a reference interpreter, for tests
 //	sandbox                 the only importer of wazero; its stages are its files
 //	sandbox/admit           may this module be compiled? static checks on its bytes, limits on its size, and the limits that the engine lacks added
 //	sandbox/abi             lowering and lifting; the only code that touches linear memory
@@ -66,8 +65,8 @@
 //	sandbox/native          native code in files that are mapped
 //	sandbox/mapped          which files may be mapped
 //	sandbox/meter           the fuel account of a call: slices, budgets, deadline
-//	sandbox/fueltest        the specification suites and fuzz tests of instrumented code
 //	selftest                attacks on the sandbox of this program, on the machine of its user
+//	selftest/machine        the guest that carries out most attacks, as scripts
 //	jail                    processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
@@ -80,6 +79,11 @@
 //	internal/archtest       the import table, this list and the links of the documents, as tests
 //	internal/hosttest       a workspace for tests of files, and the tests again without openat2
 //	internal/nearest        the name that was probably meant
+//
+// Two folders are modules of their own, because of what they require:
+// internal/fueltest has the specification suites and the interpreter with which
+// instrumented code is compared, internal/peers the benchmarks next to other
+// runtimes.
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
 // internal/prompt, the questions and their queue, and internal/terminal, which

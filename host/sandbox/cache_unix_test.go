@@ -292,6 +292,7 @@ func TestACacheThatOthersCouldWriteTo(t *testing.T) {
 		"the directory can be written to by everybody":   {chmod(0o707, whole), whole, "chmod -R go-rwx"},
 		"the directory can be written to by the group":   {chmod(0o770, whole), whole, "chmod -R go-rwx"},
 		"the module's directory can be written to":       {chmod(0o777, module), module, "chmod -R go-rwx"},
+		"the module's directory, by the group":           {chmod(0o770, module), module, "chmod -R go-rwx"},
 		"the code can be written to":                     {chmod(0o666, itself), itself, "chmod -R go-rwx"},
 		"there is a FIFO": {func(t *testing.T, _, code string) {
 			must(t, os.Remove(code))

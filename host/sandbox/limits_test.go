@@ -251,23 +251,3 @@ func TestAModuleThatStartsTooLarge(t *testing.T) {
 		})
 	}
 }
-
-func TestAModuleThatReachesForItsCounterIsRefused(t *testing.T) {
-	box := newBox(t, sandbox.Options{})
-	for name, edit := range map[string]func(*w.Builder){
-		"by index":        func(b *w.Builder) { b.Func("", nil, nil, nil, w.I64Const(1<<60), w.GlobalSet(1)) },
-		"the depth":       func(b *w.Builder) { b.Func("", nil, nil, nil, w.I64Const(1<<60), w.GlobalSet(2)) },
-		"a local":         func(b *w.Builder) { b.Func("", nil, nil, nil, w.I64Const(1<<60), w.LocalSet(0)) },
-		"a function":      func(b *w.Builder) { b.Func("", nil, nil, nil, w.Call(b.NextFunc()+1)) },
-		"by its name":     func(b *w.Builder) { b.ExportGlobal("stockade:fuel", b.Global(w.I64, true, w.I64Const(0))) },
-		"the start's":     func(b *w.Builder) { b.ExportFunc("stockade:start", 0) },
-		"an export of it": func(b *w.Builder) { b.ExportGlobal("mine", 1) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := granted(t, probe(w.ToolOptions{Edit: edit}), ask{limits: quick}).mustRun(t, box)
-			failure(t, r, tool.CodeNotAdmitted, tool.ValidationFailed, "")
-		})
-	}
-	imports := w.ToolOptions{Imports: []w.Import{{Module: "stockade:fuel", Name: "refill", Params: []w.ValType{w.I64}, Results: []w.ValType{w.I64}}}}
-	failure(t, granted(t, probe(imports), ask{}).mustRun(t, box), tool.CodeNotAdmitted, tool.ValidationFailed, "stockade:fuel.refill")
-}

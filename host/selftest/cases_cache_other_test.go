@@ -5,7 +5,7 @@ package selftest
 // cacheCases: whose files are and who can write to them is not looked at here.
 func cacheCases() []numbered {
 	return []numbered{{
-		id: "R27", title: "compiled code that was changed on disk", run: attacks("compiled-code-changed"),
+		id: "R27", title: "compiled code that was changed on disk", attacks: "compiled-code-changed",
 		open: "the folder of the user is private by the rules of this system, and its ACL is not looked at",
 	}}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -18,44 +19,20 @@ import (
 // cpuCases are on work that does not end, and on compiling.
 func cpuCases() []numbered {
 	return []numbered{
-		{id: "R01", title: "endless loop", run: attacks("endless-loop", "call-tree", "bulk-memory-tail", "ignored-cancel")},
-		{id: "R02", title: "endless loop before the call", run: attacks("endless-start", "endless-initialize", "endless-allocator")},
-		{id: "R03", title: "endless recursion, also sixteen at the same time", run: allOf(
-			attacks("recursion", "mutual-recursion", "allocator-recursion"), try(manyRecursions))},
-		{id: "R06", title: "bombs of local variables", run: attacks("locals-bomb", "many-locals", "locals-sum")},
-		{id: "R07", title: "bombs of blocks, branches and loops", run: attacks(
-			"nested-blocks", "nested-loops", "loops-times-locals", "branches-bomb", "br-table-bomb", "large-function", "compile-time")},
-		{id: "R08", title: "too many functions, too large a module, too many data segments", run: attacks(
-			"many-functions", "large-module", "data-segments", "many-types", "many-globals", "many-exports", "wide-type", "custom-section")},
-		{id: "R09", title: "modules that are malformed, or changed at random", run: allOf(
-			attacks("not-a-module", "cut-short", "endless-number", "count-bomb", "invalid-code", "index-outside"), try(randomModules))},
-		{id: "R11", title: "sleep for a year; wait for a million things", run: allOf(attacks("sleep", "poll-flood"), try(longSleeps))},
-		{id: "R13", title: "a hundred million calls into the host", run: allOf(
-			attacks("yield-flood", "clock-flood", "host-call-flood", "fuel-of-files"), try(hundredMillionCalls))},
-		{id: "R14", title: "random bytes without end", run: allOf(attacks("random-flood"), try(muchRandomness))},
-		{id: "R20", title: "a tool that calls a tool that calls a tool", run: allOf(attacks("allocator-recursion"), try(noToolCalls)),
+		{id: "R01", title: "endless loop", attacks: "endless-loop call-tree bulk-memory-tail ignored-cancel"},
+		{id: "R02", title: "endless loop before the call", attacks: "endless-start endless-initialize endless-allocator"},
+		{id: "R03", title: "endless recursion; sixteen at the same time are a test of package sandbox", attacks: "recursion mutual-recursion allocator-recursion"},
+		{id: "R06", title: "bombs of local variables", attacks: "locals-bomb many-locals locals-sum"},
+		{id: "R07", title: "bombs of blocks, branches and loops", attacks: "nested-blocks nested-loops loops-times-locals branches-bomb br-table-bomb large-function compile-time"},
+		{id: "R08", title: "too many functions, too large a module, too many data segments", attacks: "many-functions large-module data-segments many-types many-globals many-exports wide-type custom-section"},
+		{id: "R09", title: "modules that are malformed, or changed at random", attacks: "not-a-module cut-short endless-number count-bomb invalid-code index-outside", also: try(randomModules)},
+		{id: "R11", title: "sleep for a year; wait for a million things", attacks: "sleep poll-flood", also: try(longSleeps)},
+		{id: "R13", title: "a hundred million calls into the host", attacks: "yield-flood clock-flood host-call-flood fuel-of-files", also: try(hundredMillionCalls)},
+		{id: "R14", title: "random bytes without end", attacks: "random-flood", also: try(muchRandomness)},
+		{id: "R20", title: "a tool that calls a tool that calls a tool", attacks: "allocator-recursion", also: try(noToolCalls),
 			open: "no host function calls a tool yet, and a module that wants one is not admitted: when there is one, its depth has to be limited to eight"},
-		{id: "R25", title: "many sessions that use all of the processor, and one that does little", run: try(manyHogs)},
+		{id: "R25", title: "many sessions that use all of the processor, and one that does little", also: try(manyHogs)},
 	}
-}
-
-// manyRecursions has sixteen guests fill their stacks at the same time.
-func manyRecursions(t *trial) error {
-	errs := make([]error, 16)
-	var guests sync.WaitGroup
-	for i := range errs {
-		guests.Go(func() {
-			s := &script{}
-			s.add("recurse", deep)
-			o, err := t.script(Guest{}, s)
-			if err == nil {
-				_, err = stopped(o, "nested too deeply", tool.CodeTrap)
-			}
-			errs[i] = err
-		})
-	}
-	guests.Wait()
-	return errors.Join(errs...)
 }
 
 // randomModules changes bytes of a good module. Each is refused or runs; the
@@ -63,7 +40,7 @@ func manyRecursions(t *trial) error {
 func randomModules(t *trial) error {
 	const modules = 150
 	random := rand.New(rand.NewPCG(9, 9))
-	good := machineCode()
+	good := machine.Code()
 	args := (&script{}).arguments(nil)
 	refused := 0
 	for i := range modules {
@@ -103,7 +80,7 @@ func longSleeps(t *trial) error {
 		copy(subscription[24:], le64(uint64(365*24*time.Hour)))
 		s := &script{}
 		in := s.bytes(subscription)
-		s.add("poll_oneoff", in.at, bufferBase, 1, stateAt)
+		s.add("poll_oneoff", in.at, machine.BufferBase, 1, machine.StateAt)
 		o, err := t.script(late, s)
 		if err == nil {
 			_, err = stopped(o, "timed out", tool.CodeTimeout)
@@ -115,7 +92,7 @@ func longSleeps(t *trial) error {
 	const many = 1 << 20
 	s := &script{}
 	grown := s.add("memory.grow", many*(48+32)/page+1)
-	poll := s.add("poll_oneoff", machinePages*page, machinePages*page+many*48, many, stateAt)
+	poll := s.add("poll_oneoff", machine.Pages*page, machine.Pages*page+many*48, many, machine.StateAt)
 	r, err := t.report(late, s)
 	switch {
 	case err != nil:
@@ -133,7 +110,7 @@ func hundredMillionCalls(t *trial) error {
 	for _, function := range []struct {
 		name     string
 		operands []any
-	}{{"sched_yield", nil}, {"clock_time_get", []any{1, 1, stateAt}}, {"random_get", []any{bufferBase, 1}}} {
+	}{{"sched_yield", nil}, {"clock_time_get", []any{1, 1, machine.StateAt}}, {"random_get", []any{machine.BufferBase, 1}}} {
 		s := &script{}
 		s.again(s.add(function.name, function.operands...), 100_000_000)
 		o, err := t.script(Guest{Limits: policy.Limits{Fuel: 50_000_000, Timeout: time.Hour}}, s)
@@ -151,7 +128,7 @@ func hundredMillionCalls(t *trial) error {
 func muchRandomness(t *trial) error {
 	s := &script{}
 	s.add("memory.grow", 64<<20/page)
-	s.again(s.add("random_get", machinePages*page, 64<<20), 1000)
+	s.again(s.add("random_get", machine.Pages*page, 64<<20), 1000)
 	o, err := t.script(Guest{Limits: policy.Limits{Fuel: 200_000_000, Timeout: time.Hour}}, s)
 	if err != nil {
 		return err
@@ -202,7 +179,7 @@ func manyHogs(t *trial) error {
 	for range hogs {
 		var once sync.Once
 		g := Guest{
-			Code: machineCode(), Args: endless.arguments(nil),
+			Code: machine.Code(), Args: endless.arguments(nil),
 			Limits: policy.Limits{Timeout: time.Hour, Fuel: 1 << 50, ToolFuel: 1 << 50, SessionFuel: 1 << 50, LogBytes: 1 << 30, HostCalls: 1 << 40},
 			Said:   func(tool.Progress) { laps.Add(1); once.Do(begun.Done) },
 		}

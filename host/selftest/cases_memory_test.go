@@ -8,6 +8,7 @@ import (
 	"runtime"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -15,12 +16,11 @@ import (
 // memoryCases are on memory, tables and instances.
 func memoryCases() []numbered {
 	return []numbered{
-		{id: "R04", title: "grow the memory to its end; begin with all of it", run: allOf(
-			attacks("grow-beyond-limit", "large-minimum", "memory-of-all-calls", "memory-kept"), try(growsToTheEnd))},
-		{id: "R05", title: "large tables, many tables", run: attacks("table-grow", "table-grow-slowly", "table-minimum", "many-tables")},
-		{id: "R10", title: "modules that are archives, and unpack to more", run: try(packedModules),
+		{id: "R04", title: "grow the memory to its end; begin with all of it", attacks: "grow-beyond-limit large-minimum memory-of-all-calls memory-kept", also: try(growsToTheEnd)},
+		{id: "R05", title: "large tables, many tables", attacks: "table-grow table-grow-slowly table-minimum many-tables"},
+		{id: "R10", title: "modules that are archives, and unpack to more", also: try(packedModules),
 			open: "nothing unpacks anything yet; when packages come from a registry, their layers have to be limited while they are read"},
-		{id: "R26", title: "thousands of instances", run: try(manyInstances)},
+		{id: "R26", title: "thousands of instances", also: try(manyInstances)},
 	}
 }
 
@@ -42,7 +42,7 @@ func flat(run func() error) error {
 }
 
 func growsToTheEnd(t *trial) error {
-	for _, pages := range []uint64{1 << 16, 1<<16 - machinePages, 1<<32 - 1, 1 << 31} {
+	for _, pages := range []uint64{1 << 16, 1<<16 - machine.Pages, 1<<32 - 1, 1 << 31} {
 		s := &script{}
 		grow, size := s.add("memory.grow", uint32(pages)), s.add("memory.size")
 		err := flat(func() error {
@@ -51,7 +51,7 @@ func growsToTheEnd(t *trial) error {
 				return errors.Join(err, fmt.Errorf("the guest ended: %s", o.Result.Summary()))
 			}
 			r, err := readReport(o.Result.Output)
-			if err == nil && (r.returned(grow) != minus || r.returned(size) != machinePages || o.Result.Usage.PeakMemoryBytes > 16<<20) {
+			if err == nil && (r.returned(grow) != minus || r.returned(size) != machine.Pages || o.Result.Usage.PeakMemoryBytes > 16<<20) {
 				err = fmt.Errorf("it has %d pages, at most %d bytes", r.returned(size), o.Result.Usage.PeakMemoryBytes)
 			}
 			return err
@@ -85,7 +85,7 @@ func packedModules(t *trial) error {
 	}
 	var module bytes.Buffer
 	z = gzip.NewWriter(&module)
-	if _, err := z.Write(machineCode()); err != nil {
+	if _, err := z.Write(machine.Code()); err != nil {
 		return err
 	}
 	if err := z.Close(); err != nil {
@@ -113,7 +113,7 @@ func manyInstances(t *trial) error {
 	g := t.mounted(true)
 	good, crashes, grows := &script{}, &script{}, &script{}
 	for _, s := range []*script{good, crashes, grows} {
-		s.control(t, grantWrite)
+		s.control(t)
 		s.open(s.at(t.guest("ws/inside")), 0, mayRead, 0) // stays open
 	}
 	crashes.add("trap")
@@ -121,7 +121,7 @@ func manyInstances(t *trial) error {
 	round := func(n int) error {
 		for range n {
 			for _, s := range []*script{good, crashes, grows} {
-				o, err := t.run(Guest{Code: machineCode(), Args: s.arguments(nil), Files: g.Files, Mounts: g.Mounts})
+				o, err := t.run(Guest{Code: machine.Code(), Args: s.arguments(nil), Files: g.Files, Mounts: g.Mounts})
 				if err == nil && (o.Result.Err != nil) != (s == crashes) {
 					err = errors.New(o.Result.Summary())
 				}

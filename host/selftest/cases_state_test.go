@@ -1,28 +1,24 @@
 package selftest
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
-	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
 // stateCases are on what one call leaves for another, and on what a guest sees
 // of the machine.
 func stateCases() []numbered {
 	return []numbered{
-		{id: "R12", title: "wait for what a person types", run: allOf(attacks("standard-input"), try(waitsForInput))},
-		{id: "R22", title: "many calls of one module at the same time", run: allOf(attacks(
-			"running-call", "memory-left", "global-left", "table-left", "memory-size-left", "grown-memory-left", "descriptor-left", "file-left"), try(manyAtOnce), try(usedAgain))},
-		{id: "R23", title: "guests that crash or end themselves, also inside a call of the host", run: allOf(attacks(
-			"exit", "exit-while-initializing", "crash", "crash-left"), try(everyExitCode))},
-		{id: "R24", title: "clocks that are fine enough to time the caches of the processor", run: try(coarseClocks)},
+		{id: "R12", title: "wait for what a person types", attacks: "standard-input", also: try(waitsForInput)},
+		{id: "R22", title: "many calls of one module at the same time", attacks: "running-call memory-left global-left table-left memory-size-left grown-memory-left descriptor-left file-left", also: try(manyAtOnce)},
+		{id: "R23", title: "guests that crash or end themselves, also inside a call of the host", attacks: "exit exit-while-initializing crash crash-left", also: try(everyExitCode)},
+		{id: "R24", title: "clocks that are fine enough to time the caches of the processor", also: try(coarseClocks)},
 	}
 }
 
@@ -32,8 +28,8 @@ func waitsForInput(t *trial) error {
 	subscription[8] = 1 // readable; the descriptor is 0
 	s := &script{}
 	in := s.bytes(subscription)
-	poll := s.add("poll_oneoff", in.at, bufferBase, 1, stateAt)
-	list := s.words(bufferBase, 64)
+	poll := s.add("poll_oneoff", in.at, machine.BufferBase, 1, machine.StateAt)
+	list := s.words(machine.BufferBase, 64)
 	n := s.room(4)
 	read := s.add("fd_read", 0, list.at, 1, n.at)
 	r, err := t.report(Guest{}, s)
@@ -57,12 +53,12 @@ func manyAtOnce(t *trial) error {
 			for n := range perCall {
 				mine := uint32(1 + i*perCall + n)
 				s := &script{}
-				before, state := s.add("load", stateAt), s.add("state.get")
-				s.add("store", stateAt, mine)
+				before, state := s.add("load", machine.StateAt), s.add("state.get")
+				s.add("store", machine.StateAt, mine)
 				s.add("state.set", mine)
 				s.add("memory.grow", i%3)
 				s.add("burn", int64(200_000))
-				after, stateAfter := s.add("load", stateAt), s.add("state.get")
+				after, stateAfter := s.add("load", machine.StateAt), s.add("state.get")
 				r, err := t.report(Guest{}, s)
 				switch {
 				case err != nil:
@@ -78,41 +74,6 @@ func manyAtOnce(t *trial) error {
 	all.Wait()
 	return errors.Join(errs...)
 }
-
-// usedAgain counts in the memory and in a global of a module whose instances
-// serve one call after another: every call has to begin with the same numbers.
-func usedAgain(t *trial) error {
-	const global = 1 // the first is the allocator's
-	const first = "aaaa"
-	count := int32(binary.LittleEndian.Uint32([]byte(first)))
-	module := w.Tool(w.ToolOptions{
-		Data: []w.Segment{{Offset: bufferLow, Bytes: []byte(first)}},
-		Edit: func(b *w.Builder) { b.Global(i32, true, w.I32Const(count)) },
-		Call: code(
-			w.I32Const(bufferLow), w.I32Const(bufferLow), w.I32Load(0), w.I32Const(1), w.I32Add(), w.I32Store(0),
-			w.GlobalGet(global), w.I32Const(1), w.I32Add(), w.GlobalSet(global),
-			w.I32Const(bufferLow), w.GlobalGet(global), w.I32Store(4),
-			w.ReturnWords(w.ResultOK, w.ScratchBase+24, 1, 0, 0, 0, w.ContentText, bufferLow, 8, 0, 0, 0, 0, 0, 0)),
-	})
-	errs := make([]error, 8)
-	var all sync.WaitGroup
-	for i := range errs {
-		all.Go(func() {
-			for range 20 {
-				o, err := t.run(Guest{Code: module})
-				if err == nil && !bytes.Contains(o.Result.Output, []byte("baaabaaa")) {
-					err = fmt.Errorf("a call sees what another has left: %s", o.Result.Output)
-				}
-				errs[i] = errors.Join(errs[i], err)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-// bufferLow is in the memory of every tool, beyond what its allocator uses.
-const bufferLow = 0x8000
 
 // everyExitCode ends guests with codes that mean something to somebody.
 func everyExitCode(t *trial) error {
@@ -144,7 +105,7 @@ func coarseClocks(t *trial) error {
 		all = append(all, now)
 	}
 	for _, clock := range []int{2, 3, 4, 1000} { // of processor time, and none
-		s.add("clock_time_get", clock, 1, stateAt).refused(fmt.Sprint("clock ", clock))
+		s.add("clock_time_get", clock, 1, machine.StateAt).refused(fmt.Sprint("clock ", clock))
 	}
 	r, err := t.report(Guest{Limits: policy.Limits{Timeout: time.Minute}}, s)
 	if err != nil {

@@ -1,89 +1,112 @@
 package selftest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // The cases are the attacks that the threat model numbers: F on files, R on
-// processor, memory and calls into the host. Each is carried out on the real
-// sandbox, over files that are really there. Cases on files run on three kinds
-// of mount, and say for each call what the guest is answered on each; what the
-// host looks like afterwards is compared with what it looked like before.
+// processor, memory and calls into the host. Those that a person can try, too,
+// are in the list of attacks; here they are carried out on all kinds of mount,
+// and every answer is held against the one that the script wants. The others
+// take too long or too much for a person's machine, or look into this process.
 
 // numbered is one case.
 type numbered struct {
 	id, title string
-	// files builds what a guest tries. It runs once for each kind of mount.
-	files func(x *onMount)
-	// run carries out a case that has nothing to do with mounts.
-	run func(t *testing.T, target *Sandbox)
-	// open says what of the case nothing covers yet, and why.
-	open string
+	attacks   string                           // of the list, by their names
+	files     []fileAttack                     // on all kinds of mount, too
+	also      func(t *testing.T, box *Sandbox) // has nothing to do with mounts
+	open      string                           // what of the case nothing covers yet, and why
 	// inMemory is of cases with so many changes that a disk would take seconds:
 	// their files are in memory where the system has a place for that.
 	inMemory bool
 }
 
-// mountKind is how the directory ws of a case is mounted.
-type mountKind int
-
-const (
-	writable mountKind = iota
-	readOnly
-	absent
-)
-
-var mountKinds = []mountKind{writable, readOnly, absent}
-
-func (k mountKind) String() string { return [...]string{"rw", "ro", "absent"}[k] }
-
 func allCases() []numbered {
-	return slices.Concat(nameCases(), linkCases(), readOnlyCases(), specialCases(), amountCases(), mountCases(),
-		cpuCases(), memoryCases(), outputCases(), stateCases(), cacheCases())
+	return slices.Concat(fileCases(), cpuCases(), memoryCases(), outputCases(), stateCases(), cacheCases())
 }
 
-// TestCases carries out all cases, or with -run those of a number.
+// TestCases carries out what of the cases is not in the list, and what is on
+// files; the rest of the list is that of TestEveryAttackIsStopped.
 func TestCases(t *testing.T) {
 	target := realTarget(t)
+	scripts := map[string]fileAttack{}
+	for _, a := range fileAttackList() {
+		scripts[a.name] = a
+	}
 	for _, c := range allCases() {
 		t.Run(c.id, func(t *testing.T) {
-			if c.run != nil {
-				c.run(t, target)
-				return
+			files := c.files
+			for name := range strings.FieldsSeq(c.attacks) {
+				if a, ok := scripts[name]; ok {
+					files = append(files, a)
+				} else if !listed(name) {
+					t.Errorf("there is no attack %q", name)
+				}
 			}
-			for _, kind := range mountKinds {
-				t.Run(kind.String(), func(t *testing.T) { tryFiles(t, target, c, kind) })
+			if _, err := os.Stat("/dev/shm"); err == nil && c.inMemory {
+				t.Setenv("TMPDIR", "/dev/shm")
+			}
+			for _, a := range files {
+				for kind := writable; kind <= absent; kind++ {
+					t.Run(a.name+"/"+kind.String(), func(t *testing.T) { tryFiles(t, target, a, kind) })
+				}
+			}
+			if c.also != nil {
+				c.also(t, target)
 			}
 		})
 	}
 }
 
+// listed reports whether an attack is in the list, or would be where the system
+// has the files for it.
+func listed(name string) bool {
+	return len(specialFileAttacks()) == 0 || slices.ContainsFunc(Attacks(), func(a Attack) bool { return a.Name == name })
+}
+
+func carriedOut(t *testing.T, target Target, a Attack, patience time.Duration) {
+	t.Helper()
+	if r := one(t, target, a, patience); !r.Pass {
+		t.Errorf("%s: %s", a.Name, r.Detail)
+	}
+}
+
+// tryFiles holds every answer against the one that the attack wants.
+func tryFiles(t *testing.T, target Target, a fileAttack, kind mountKind) {
+	carriedOut(t, target, Attack{Name: a.name, Area: Files, run: func(trial *trial) (string, error) {
+		_, err := trial.carryOut(a, kind, true)
+		return "", err
+	}}, DefaultPatience)
+}
+
 // TestTheListOfCasesIsComplete holds the list against the numbers of the
-// threat model, and says what is open.
+// threat model, says what is open, and finds every attack on files in it.
 func TestTheListOfCasesIsComplete(t *testing.T) {
-	seen := map[string]bool{}
+	seen, tried := map[string]bool{}, map[string]bool{}
 	for _, c := range allCases() {
 		if seen[c.id] {
 			t.Errorf("%s is there twice", c.id)
 		}
 		seen[c.id] = true
-		if (c.files == nil) == (c.run == nil) || c.title == "" {
-			t.Errorf("%s has no title, or not one test", c.id)
+		if c.attacks == "" && c.files == nil && c.also == nil || c.title == "" {
+			t.Errorf("%s has no title, or no test", c.id)
 		}
-		if c.id[0] == 'F' && c.files == nil {
-			t.Errorf("%s does not run on every kind of mount", c.id)
+		for name := range strings.FieldsSeq(c.attacks) {
+			tried[name] = true
 		}
 		if c.open != "" {
 			t.Logf("open in %s, %s: %s", c.id, c.title, c.open)
+		}
+	}
+	for _, a := range fileAttackList() {
+		if !tried[a.name] {
+			t.Errorf("no case carries out %s on all kinds of mount", a.name)
 		}
 	}
 	for letter, last := range map[string]int{"F": 42, "R": 27} {
@@ -100,224 +123,12 @@ func TestTheListOfCasesIsComplete(t *testing.T) {
 	}
 }
 
-// onMount is a case on files while it is put together. Beside ws, as the kind
-// of mount says, the guest has the directory else with write, which shows that
-// it can use files, whatever it is refused.
-type onMount struct {
-	*trial
-	*script
-	t       *testing.T
-	kind    mountKind
-	guest   Guest
-	changes []string // directories in which the host or the guest may change things
-	answers []answer
-	checks  []func(report) error
-	meant   int // calls that are the attack
-}
-
-// answer is what a call has to return.
-type answer struct {
-	*call
-	what string
-	want string // error numbers, of which one has to come; "ok" is none
-}
-
-func tryFiles(t *testing.T, target Target, c numbered, kind mountKind) {
-	if _, err := os.Stat("/dev/shm"); err == nil && c.inMemory {
-		t.Setenv("TMPDIR", "/dev/shm")
-	}
-	a := Attack{Name: strings.ToLower(c.id), Area: Files, run: func(trial *trial) (string, error) {
-		return "", newOnMount(t, trial, kind).carryOut(c.files)
-	}}
-	if r := one(t, target, a, DefaultPatience); !r.Pass {
-		t.Errorf("%s: %s", c.title, r.Detail)
-	}
-}
-
-func newOnMount(t *testing.T, trial *trial, kind mountKind) *onMount {
-	x := &onMount{trial: trial, script: &script{}, t: t, kind: kind}
-	x.guest = Guest{Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: x.host("else"), Write: true}}}
-	if kind != absent {
-		x.guest.Mounts = append(x.guest.Mounts, policy.Mount{Host: x.host("ws"), Write: kind == writable})
-	}
-	x.must(os.Mkdir(x.host("else"), 0o700))
-	x.must(x.write("else/inside", inside))
-	return x
-}
-
-func (x *onMount) carryOut(files func(*onMount)) error {
-	read, content := x.reading("else/inside", len(inside))
-	x.want(read, "the guest opens its own file", "ok")
-	x.content(content, inside)
-	x.meant = 0
-	files(x)
-	if x.meant == 0 {
-		return notTried("the case asks for no answer")
-	}
-	if err := x.look(x.changes...); err != nil {
-		return notTried("%v", err)
-	}
-	r, err := x.report(x.guest, x.script)
-	if err != nil {
-		return err
-	}
-	for _, a := range x.answers {
-		got := "ok"
-		if e := r.errno(a.call); e != 0 {
-			got = e.String()
-		}
-		switch {
-		case r.times(a.call) == 0:
-			err = errors.Join(err, notTried("the guest did not get as far as: %s", a.what))
-		case !slices.Contains(strings.Fields(a.want), got):
-			err = errors.Join(err, fmt.Errorf("%s: %s, want %s", a.what, got, a.want))
-		}
-	}
-	for _, check := range x.checks {
-		err = errors.Join(err, check(r))
-	}
-	return err
-}
-
-// must ends the case where it cannot be prepared.
-func (x *onMount) must(errs ...error) {
-	x.t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		x.t.Fatal(err)
-	}
-}
-
-// on picks what holds for the kind of mount: one value for all, or three.
-func on[T any](kind mountKind, values []T) T {
-	if len(values) == 1 {
-		return values[0]
-	}
-	return values[kind]
-}
-
-// want says what a call has to return: the same on all kinds of mount, or one
-// after the other for rw, ro and absent.
-func (x *onMount) want(c *call, what string, want ...string) {
-	x.answers = append(x.answers, answer{c, what, on(x.kind, want)})
-	x.meant++
-}
-
-// content says what has to be read.
-func (x *onMount) content(s span, want ...string) {
-	x.checks = append(x.checks, func(r report) error {
-		if got, want := strings.TrimRight(string(r.span(s)), "\x00"), on(x.kind, want); got != want {
-			return fmt.Errorf("the guest reads %q, want %q", got, want)
-		}
-		return nil
-	})
-}
-
-// finally says what has to be true of the host in the end.
-func (x *onMount) finally(check func() error) {
-	x.checks = append(x.checks, func(report) error { return check() })
-}
-
-// holds says what a file of the host has to hold in the end. A file that must
-// not be there holds "-".
-func (x *onMount) holds(name string, want ...string) {
-	x.finally(func() error {
-		got := "-"
-		if b, err := os.ReadFile(x.host(name)); err == nil {
-			got = string(b)
-		} else if _, err := os.Lstat(x.host(name)); err == nil {
-			got = "there"
-		}
-		if want := on(x.kind, want); got != want {
-			return fmt.Errorf("the host was changed: %s holds %.80q, want %.80q", name, got, want)
-		}
-		return nil
-	})
-}
-
-// may says where things may change in the end, on a mount with write.
-func (x *onMount) may(change ...string) {
-	if x.kind == writable {
-		x.changes = append(x.changes, change...)
-	}
-}
-
-// in is a name in the scratch directory.
-func (x *onMount) in(name string) place { return x.at(x.trial.guest(name)) }
-
-// reading opens a name and reads from it into the report, if it can be opened.
-func (x *onMount) reading(name string, n int) (*call, span) {
-	f := x.open(x.in(name), 0, mayRead, 0)
-	_, content := x.read(f.fd, n)
-	x.add("fd_close", f.fd)
-	return f.call, content
-}
-
-// reads tries to read a name.
-func (x *onMount) reads(name string, want ...string) {
-	x.readsAt(x.in(name), "read "+clip(name, 80), want...)
-}
-
-func (x *onMount) readsAt(p place, what string, want ...string) {
-	f := x.open(p, 0, mayRead, 0)
-	list := x.words(bufferBase, 48)
-	x.add("fd_read", f.fd, list.at, 1, x.words(0).at)
-	x.add("fd_close", f.fd)
-	x.want(f.call, what, want...)
-}
-
-// writes tries to open a name for writing, and writes.
-func (x *onMount) writes(name string, oflags int, want ...string) {
-	f := x.open(x.in(name), oflags, mayRead|mayWrite, 0)
-	x.put(f.fd, "overwritten")
-	x.add("fd_close", f.fd)
-	x.want(f.call, "write to "+clip(name, 80), want...)
-}
-
-// meanwhile does something on the host when the guest says that it has come so far.
-func (x *onMount) meanwhile(do func() error) {
-	x.log("meanwhile")
-	done := errors.New("the guest did not say how far it is")
-	x.guest.Said = func(tool.Progress) {
-		if done != nil {
-			done = do()
-		}
-	}
-	x.finally(func() error { return done })
-}
-
-// attacks carries out attacks that are in the list of selftest already, in its
-// own way.
-func attacks(names ...string) func(*testing.T, *Sandbox) {
-	return func(t *testing.T, target *Sandbox) {
-		for _, name := range names {
-			i := slices.IndexFunc(Attacks(), func(a Attack) bool { return a.Name == name })
-			if i < 0 {
-				t.Errorf("there is no attack %q", name)
-				continue
-			}
-			if r := one(t, target, Attacks()[i], DefaultPatience); !r.Pass {
-				t.Errorf("%s: %s", name, r.Detail)
-			}
-		}
-	}
-}
-
-// allOf runs one part of a case after the other.
-func allOf(parts ...func(*testing.T, *Sandbox)) func(*testing.T, *Sandbox) {
-	return func(t *testing.T, target *Sandbox) {
-		for _, p := range parts {
-			p(t, target)
-		}
-	}
-}
-
 // try is a part of a case that is carried out like an attack.
-func try(run func(*trial) error) func(*testing.T, *Sandbox) {
+func try(parts ...func(*trial) error) func(*testing.T, *Sandbox) {
 	return func(t *testing.T, target *Sandbox) {
 		t.Helper()
-		a := Attack{Name: "case", run: func(trial *trial) (string, error) { return "", run(trial) }}
-		if r := one(t, target, a, 2*time.Minute); !r.Pass {
-			t.Error(r.Detail)
+		for _, run := range parts {
+			carriedOut(t, target, Attack{Name: "case", run: func(trial *trial) (string, error) { return "", run(trial) }}, 2*time.Minute)
 		}
 	}
 }

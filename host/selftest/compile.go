@@ -11,10 +11,20 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
+
+var (
+	i32, i64 = w.I32, w.I64
+	i32x1    = []w.ValType{i32}
+)
+
+func i32s(n int) []w.ValType { return slices.Repeat(i32x1, n) }
+
+func code(pieces ...[]byte) []byte { return slices.Concat(pieces...) }
 
 // compileAttack is a module, or several, that must not be compiled.
 type compileAttack struct {
@@ -137,7 +147,7 @@ func compileAttacks() []Attack {
 		}},
 		{name: "cut-short", tries: "End in the middle, at sixteen places.", modules: func() [][]byte {
 			var cut [][]byte
-			whole := machineCode()
+			whole := machine.Code()
 			for i := range 16 {
 				cut = append(cut, whole[:len(whole)*(i+1)/17])
 			}
@@ -165,7 +175,8 @@ func compileAttacks() []Attack {
 		{name: "index-outside", tries: "Name functions, globals and types that the module does not have, which the host may have added.", modules: func() [][]byte {
 			return slices.Concat(
 				body(0, w.I64Const(1<<60), w.GlobalSet(1))(), body(0, w.I64Const(1<<60), w.GlobalSet(2))(),
-				body(0, w.I64Const(1<<60), w.LocalSet(1))(), body(0, w.Call(4))(), body(0, w.RefFunc(4), w.Drop())(), body(0, w.Call(1000))())
+				body(0, w.I64Const(1<<60), w.LocalSet(1))(), body(0, w.Call(4))(), body(0, w.RefFunc(4), w.Drop())(), body(0, w.Call(1000))(),
+				edit(func(b *w.Builder) { b.ExportGlobal("mine", 1) })())
 		}},
 
 		{name: "reserved-name", tries: "Export names that are kept for the counter of fuel.", says: "reserved", modules: func() [][]byte {
@@ -286,7 +297,7 @@ func compiledOfOthers(t *trial) (string, error) {
 	}
 	s := &script{}
 	s.add("clock_time_get", 0, 1, s.room(8).at)
-	g.Code, g.Args = machineCode(), s.arguments(nil)
+	g.Code, g.Args = machine.Code(), s.arguments(nil)
 	o := t.target.Run(t.ctx, g)
 	switch {
 	case o.Err == nil && o.Result.Err == nil:

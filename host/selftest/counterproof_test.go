@@ -38,11 +38,11 @@ func proofs() []proof {
 		{name: "the directory above the workspace is mounted", target: weak(parentMounted), attacks: `
 			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd
 			symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times symlink-chain
-			symlink-target symlink-moved symlink-exchanged other-mount`},
+			symlink-target symlink-moved symlink-exchanged other-mount listed-above`},
 		{name: "everything is mounted with write", target: weak(allWritable), attacks: `
 			read-only-create read-only-truncate read-only-write read-only-remove read-only-rename read-only-make
 			read-only-times reader-writes nested-read-only`},
-		{name: "nothing is masked", target: weak(unmasked), attacks: `masked-read masked-write masked-moved masked-link masked-hard-link`},
+		{name: "nothing is masked", target: weak(unmasked), attacks: `masked-read masked-write masked-moved masked-link masked-hard-link masked-other-case masked-other-unicode`},
 		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
 			endless-loop endless-start endless-initialize endless-allocator call-tree fuel-of-call fuel-of-tool fuel-of-session
 			fuel-of-bulk-memory fuel-of-files bulk-memory-tail random-flood yield-flood clock-flood host-call-flood sleep
@@ -54,7 +54,7 @@ func proofs() []proof {
 			symlink-dangling symlink-chain symlink-proc symlink-device symlink-target symlink-made symlink-moved
 			git-hook-planted own-configuration-planted secret-file-read
 			hard-link-made hard-link-write read-only-create read-only-truncate read-only-write nothing-mounted-read nothing-mounted-write
-			masked-read masked-write masked-moved masked-link symlink-exchanged descriptor-flood disk-quota huge-file
+			masked-read masked-write masked-moved masked-link symlink-exchanged descriptor-flood disk-quota rewrite-flood huge-file mount-replaced
 			table-grow table-grow-slowly
 			result-not-utf8 error-long stdout-flood stderr-flood log-long progress-flood
 			exec-not-granted exec-other-command exec-other-directory exec-while-initializing
@@ -64,7 +64,7 @@ func proofs() []proof {
 			memory-left global-left table-left memory-size-left grown-memory-left crash-left descriptor-left`},
 		{name: "all is done that is asked for", target: same(obliging), attacks: `
 			dotdot-beyond-root dotdot-from-directory absolute-path name-with-nul name-not-utf8 name-of-windows symlink-loop
-			preopen-replaced named-pipe socket mounted-proc deep-directories name-too-long read-only-descriptor
+			preopen-replaced named-pipe socket device block-device mounted-proc masked-mounted deep-directories name-too-long read-only-descriptor
 			recursion mutual-recursion poll-flood
 			data-outside load-outside load-behind-end store-outside fill-outside allocator-outside allocator-null
 			locals-bomb many-locals locals-sum nested-blocks nested-loops loops-times-locals branches-bomb br-table-bomb large-function many-functions

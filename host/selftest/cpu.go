@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -72,7 +73,7 @@ func cpuAttacks() []Attack {
 	starts := w.Tool(w.ToolOptions{Edit: func(b *w.Builder) {
 		b.Start(b.Func("", nil, nil, []w.ValType{i64}, burns(0)))
 	}})
-	initializes := initializing(func(m *machine) []byte { return code(w.I64Const(turns), w.Call(m.base+addedBurn)) })
+	initializes := machine.Initializing(func(m *machine.Machine) []byte { return code(w.I64Const(turns), m.Burn()) })
 	allocates := w.Tool(w.ToolOptions{Realloc: code(w.Call(w.ToolOptions{}.CallFunc()+1), w.I32Const(0)), Edit: func(b *w.Builder) {
 		b.Func("", nil, nil, []w.ValType{i64}, burns(0))
 	}})
@@ -94,33 +95,33 @@ func cpuAttacks() []Attack {
 		{"fuel-of-tool", "Use more instructions than all calls of the tool have.", fuel(policy.Limits{ToolFuel: 10_000_000}), burn, tool.CodeFuel, "of one tool"},
 		{"fuel-of-session", "Use more instructions than the session has.", fuel(policy.Limits{SessionFuel: 10_000_000}), burn, tool.CodeFuel, "of a session"},
 		{"fuel-of-bulk-memory", "Do the work of millions of instructions with few: fill memory.", fuel(policy.Limits{Fuel: 10_000_000}),
-			func(s *script) { s.again(s.add("fill", bufferBase, 1, bufferSize), 200_000) }, tool.CodeFuel, "of a call"},
+			func(s *script) { s.again(s.add("fill", machine.BufferBase, 1, machine.BufferSize), 200_000) }, tool.CodeFuel, "of a call"},
 		{"fuel-of-files", "Let the host do the work: look up names.", fuel(policy.Limits{Fuel: 10_000_000}),
 			func(s *script) {
 				p := s.at("none")
 				look := s.add("path_filestat_get", root, 0, p.name.at, p.name.n, s.room(64).at)
-				s.add("store", stateAt, 0) // returns zero, whatever the host says
+				s.add("store", machine.StateAt, 0) // returns zero, whatever the host says
 				s.again(look, 500_000)
 			}, tool.CodeFuel, "of a call"},
 		{"bulk-memory-tail", "Be in the middle of filling much memory when the time is up.", late,
 			func(s *script) {
 				const pages = 1024
 				s.add("memory.grow", pages)
-				s.again(s.add("fill", imageBase+imageBytes+0x200000, 1, (pages-64)<<16), 2000)
+				s.again(s.add("fill", machine.ImageBase+machine.ImageBytes+0x200000, 1, (pages-64)<<16), 2000)
 			}, tool.CodeTimeout, "timed out after 150ms"},
 		{"random-flood", "Ask for random bytes without end.", late,
-			func(s *script) { s.again(s.add("random_get", bufferBase, bufferSize), 500_000) }, tool.CodeTimeout, "timed out after 150ms"},
+			func(s *script) { s.again(s.add("random_get", machine.BufferBase, machine.BufferSize), 500_000) }, tool.CodeTimeout, "timed out after 150ms"},
 		{"yield-flood", "Call the host without end, for nothing.", late,
 			func(s *script) { s.again(s.add("sched_yield"), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"},
 		{"clock-flood", "Ask for the time without end.", late,
-			func(s *script) { s.again(s.add("clock_time_get", 1, 1, stateAt), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"},
+			func(s *script) { s.again(s.add("clock_time_get", 1, 1, machine.StateAt), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"},
 		{"host-call-flood", "Call the program's own functions more often than a call may.", Guest{Limits: policy.Limits{HostCalls: 1000}},
 			func(s *script) { s.again(s.log("x"), 5000) }, tool.CodeTrap, "calls into the host"},
 		{"sleep", "Sleep for a minute.", late, func(s *script) {
 			subscription := make([]byte, 48)
 			copy(subscription[24:], le64(uint64(time.Minute)))
 			in := s.bytes(subscription)
-			s.add("poll_oneoff", in.at, bufferBase, 1, stateAt)
+			s.add("poll_oneoff", in.at, machine.BufferBase, 1, machine.StateAt)
 		}, tool.CodeTimeout, "timed out after 150ms"},
 	} {
 		out = append(out, Attack{Name: a.name, Area: CPU, Tries: a.tries, run: a.run})
@@ -134,7 +135,7 @@ func cpuAttacks() []Attack {
 // pollFlood may be refused with a number or end the guest.
 func pollFlood(t *trial) (string, error) {
 	s := &script{}
-	poll := s.add("poll_oneoff", bufferBase, bufferBase, 1<<28, stateAt)
+	poll := s.add("poll_oneoff", machine.BufferBase, machine.BufferBase, 1<<28, machine.StateAt)
 	o, err := t.script(Guest{Limits: policy.Limits{Timeout: deadline}}, s)
 	if err != nil {
 		return "", err
@@ -164,7 +165,7 @@ func ignoredCancel(t *trial) (string, error) {
 	s.log("running")
 	burn(s)
 	said := false
-	g := Guest{Code: machineCode(), Args: s.arguments(nil), Said: func(tool.Progress) {
+	g := Guest{Code: machine.Code(), Args: s.arguments(nil), Said: func(tool.Progress) {
 		said = true
 		cancel(errors.New("the person cancels"))
 	}}

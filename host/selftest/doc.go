@@ -12,11 +12,15 @@
 // The machine is a guest that carries out a script: a list of calls of WASI
 // and of the host's own functions, which comes with the arguments of the call.
 // It answers with a report: what each call returned, and what was read. So most
-// attacks are data, and are compiled once.
+// attacks are data, and are compiled once. See package machine.
 //
 // A scratch directory belongs to one attack. Its ws is what is mounted, out is
 // what no guest may see, with the canary in it: random text that must not turn
 // up in anything a guest says, in a file that must stay as it is.
+//
+// An attack on files says what each call is to return where ws is mounted with
+// write, read-only, and not at all. Selftest carries it out on one of these, and
+// takes any refusal for one; the tests do on all, and want the numbers.
 //
 // # Harm
 //
@@ -27,7 +31,7 @@
 //
 // # Adding one
 //
-// Add it to the list of its area, and to the counter-proofs in the tests: a
-// target that lets it through, which the attack has to find out. See RATIONALE,
-// "Why does the program attack itself?"
+// Add it to the list of its area, to the counter-proofs in the tests (a target
+// that lets it through, which the attack has to find out), and if it is one on
+// files, to the cases there. See RATIONALE, "Why does the program attack itself?"
 package selftest

@@ -23,6 +23,8 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
+
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
 // The targets of the counter-proofs: each lets attacks through.
@@ -173,28 +175,28 @@ var obliging = targetFunc(func(_ context.Context, g Guest) Outcome {
 		return Outcome{Err: err}
 	}
 	word := func(at uint32) uint32 {
-		if at < imageBase || at+4 > imageBase+uint32(len(image)) {
+		if at < machine.ImageBase || at+4 > machine.ImageBase+uint32(len(image)) {
 			return 0 // part of an attack
 		}
-		return binary.LittleEndian.Uint32(image[at-imageBase:])
+		return binary.LittleEndian.Uint32(image[at-machine.ImageBase:])
 	}
-	r := make(report, reportSize)
-	again := uint32(machineNumbers()["again"])
-	read := uint32(machineNumbers()["fd_read"])
-	for at := word(imageBase); word(at) != 0; at += word(at + 8) {
-		result := word(at+4) - reportBase
+	r := make(report, machine.ReportSize)
+	again := uint32(machine.Numbers()["again"])
+	read := uint32(machine.Numbers()["fd_read"])
+	for at := word(machine.ImageBase); word(at) != 0; at += word(at + 8) {
+		result := word(at+4) - machine.ReportBase
 		times := uint32(1)
 		if word(at) == again { // so often was what it repeats done
-			n := word(at + opSize + operandSize + 8)
-			for from := word(at + opSize + 8); from != at; from += word(from + 8) {
-				copy(r[word(from+4)-reportBase+4:], le32(n+1))
+			n := word(at + machine.OpSize + machine.OperandSize + 8)
+			for from := word(at + machine.OpSize + 8); from != at; from += word(from + 8) {
+				copy(r[word(from+4)-machine.ReportBase+4:], le32(n+1))
 			}
 		}
 		copy(r[result+4:], le32(times))
 		if word(at) == read { // what the guest finds in its own file
-			list := word(at + opSize + operandSize + 8)
-			if to, n := word(list), word(list+4); to >= reportBase && to < reportBase+reportSize {
-				copy(r[to-reportBase:][:min(n, uint32(len(inside)))], inside)
+			list := word(at + machine.OpSize + machine.OperandSize + 8)
+			if to, n := word(list), word(list+4); to >= machine.ReportBase && to < machine.ReportBase+machine.ReportSize {
+				copy(r[to-machine.ReportBase:][:min(n, uint32(len(inside)))], inside)
 			}
 		}
 	}
@@ -213,8 +215,8 @@ func weakened(real Target, change func(*Guest)) Target {
 
 // parentMounted mounts the directory above the workspace, with write.
 func parentMounted(g *Guest) {
-	for i := range g.Mounts {
-		g.Mounts[i] = policy.Mount{Host: filepath.Dir(g.Mounts[i].Host), Write: true}
+	if len(g.Mounts) > 0 {
+		g.Mounts = []policy.Mount{{Host: filepath.Dir(g.Mounts[0].Host), Write: true}}
 		g.Files = tool.FilesWrite
 	}
 }

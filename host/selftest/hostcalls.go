@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -77,7 +78,7 @@ func fault(function string, operands ...any) func(*script) {
 }
 
 func hostCallAttacks() []Attack {
-	const end = machinePages * page
+	const end = machine.Pages * page
 	some := func(n int) []any { return slices.Repeat([]any{0}, n) }
 	var out []Attack
 	for _, a := range []endedAttack{
@@ -96,7 +97,7 @@ func hostCallAttacks() []Attack {
 		{"result-pointer-outside", "Have the host write its answer behind the end of the memory.", Guest{}, fault("kv.get", 0, 0, end-8), tool.CodeBadABI, "result"},
 		{"result-pointer-overflow", "Have the host write its answer at the end of the address space.", Guest{},
 			fault("http.fetch", append(some(13), uint32(0xffff_fff8))...), tool.CodeBadABI, "result"},
-		{"result-pointer-misaligned", "Have the host write its answer at an odd address.", Guest{}, fault("secrets.placeholder", 0, 0, stateAt+1), tool.CodeBadABI, "result"},
+		{"result-pointer-misaligned", "Have the host write its answer at an odd address.", Guest{}, fault("secrets.placeholder", 0, 0, machine.StateAt+1), tool.CodeBadABI, "result"},
 		{"allocator-recursion", "Call the host again from the function by which the host allocates, without end.", Guest{Code: allocatesByHost()}, nil,
 			tool.CodeBadABI, "allocator"},
 	} {
@@ -134,7 +135,7 @@ func wasiPointers(t *trial) (string, error) {
 	ended := ""
 	for i := 0; ; i++ {
 		s := &script{}
-		s.control(t, grantWrite)
+		s.control(t)
 		f := s.open(s.at(t.guest("ws/inside")), 0, mayRead, 0)
 		f.must("open a file")
 		list := s.words(wrap, 64).at
@@ -148,7 +149,7 @@ func wasiPointers(t *trial) (string, error) {
 			{"random_get", wrap, 64},
 			{"random_get", 1, minus},
 			{"path_open", root, 0, wrap, 64, 0, mayRead, 0, 0, out},
-			{"path_open", root, 0, imageBase, minus, 0, mayRead, 0, 0, out},
+			{"path_open", root, 0, machine.ImageBase, minus, 0, mayRead, 0, 0, out},
 			{"path_filestat_get", root, 0, f.operands[2], f.operands[3], wrap},
 			{"path_readlink", root, wrap, 64, out, 4, out},
 			{"fd_filestat_get", f.fd, wrap},
@@ -160,7 +161,7 @@ func wasiPointers(t *trial) (string, error) {
 			break
 		}
 		function := all[i][0].(string)
-		s.add(function, all[i][1:]...).refusedAlso(function+" with an address outside", errnoFault)
+		s.add(function, all[i][1:]...).refused(function+" with an address outside", "EFAULT")
 		o, err := t.script(t.mounted(true), s)
 		if err != nil {
 			return "", err
@@ -191,9 +192,9 @@ func wasiPointers(t *trial) (string, error) {
 
 func socketAccept(t *trial) (string, error) {
 	s := &script{}
-	s.control(t, grantWrite)
+	s.control(t)
 	for fd := range 16 {
-		s.add("sock_accept", fd, 0, s.words(0).at).refusedAlso(fmt.Sprintf("accept on %d", fd), errnoBadF, errnoNoSys)
+		s.add("sock_accept", fd, 0, s.words(0).at).refused(fmt.Sprintf("accept on %d", fd), "EBADF", "ENOSYS")
 	}
 	r, err := t.report(t.mounted(true), s)
 	if err != nil {
@@ -240,19 +241,19 @@ func execInitializing(t *trial) (string, error) {
 	argv := []string{"bash", "-c", command}
 	var list, texts []byte
 	for _, a := range argv {
-		list = append(list, le32(bufferBase+uint32(8*len(argv)+len(texts)), uint32(len(a)))...)
+		list = append(list, le32(machine.BufferBase+uint32(8*len(argv)+len(texts)), uint32(len(a)))...)
 		texts = append(texts, a...)
 	}
 	cwd := t.host("ws")
-	at := int32(bufferBase + len(list) + len(texts))
+	at := int32(machine.BufferBase + len(list) + len(texts))
 	texts = append(texts, cwd...)
-	module := initializing(func(m *machine) []byte {
+	module := machine.Initializing(func(m *machine.Machine) []byte {
 		return code(
-			w.I32Const(bufferBase), w.I32Const(int32(len(argv))), w.I32Const(1), w.I32Const(at), w.I32Const(int32(len(cwd))),
-			w.I32Const(1000), w.I32Const(1000), w.I32Const(0), w.I32Const(stateAt), w.Call(m.number("exec.run")))
-	}, w.Segment{Offset: bufferBase, Bytes: append(list, texts...)})
+			w.I32Const(machine.BufferBase), w.I32Const(int32(len(argv))), w.I32Const(1), w.I32Const(at), w.I32Const(int32(len(cwd))),
+			w.I32Const(1000), w.I32Const(1000), w.I32Const(0), w.I32Const(machine.StateAt), w.Call(m.Number("exec.run")))
+	}, w.Segment{Offset: machine.BufferBase, Bytes: append(list, texts...)})
 	s := &script{}
-	result, which := s.add("load", stateAt), s.add("load", stateAt+execError)
+	result, which := s.add("load", machine.StateAt), s.add("load", machine.StateAt+execError)
 	r, err := t.report(Guest{Code: module, Command: command, Cwd: cwd}, s)
 	if err != nil {
 		return "", err
@@ -275,7 +276,7 @@ func serviceNotGranted(function string, operand, size, errorCase int, what strin
 	return func(t *trial) (string, error) {
 		s := &script{}
 		result := s.room(size)
-		operands := slices.Repeat([]any{0}, machineParams()[function])
+		operands := slices.Repeat([]any{0}, machine.Params()[function])
 		operands[operand] = result.at
 		service, _, _ := strings.Cut(function, ".")
 		_, err := t.deniedAll(Guest{}, s, denial{s.add(function, operands...), result, errorCase})

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -26,11 +27,11 @@ func memoryAttacks() []Attack {
 			Guest{Code: w.Tool(w.ToolOptions{Data: []w.Segment{{Offset: 0xffff_0000, Bytes: []byte("x")}}})}, nil, tool.CodeTrap, "crashed"},
 		{"load-outside", "Read at the end of the address space.", Guest{}, func(s *script) { s.add("load", uint32(0xffff_fffc)) },
 			tool.CodeTrap, "out of bounds"},
-		{"load-behind-end", "Read the bytes that follow the memory.", Guest{}, func(s *script) { s.add("load", machinePages*page-2) },
+		{"load-behind-end", "Read the bytes that follow the memory.", Guest{}, func(s *script) { s.add("load", machine.Pages*page-2) },
 			tool.CodeTrap, "out of bounds"},
-		{"store-outside", "Write beyond the memory.", Guest{}, func(s *script) { s.add("store", machinePages*page, 1) },
+		{"store-outside", "Write beyond the memory.", Guest{}, func(s *script) { s.add("store", machine.Pages*page, 1) },
 			tool.CodeTrap, "out of bounds"},
-		{"fill-outside", "Fill memory beyond its end.", Guest{}, func(s *script) { s.add("fill", imageBase, 1, uint32(0xffff_0000)) },
+		{"fill-outside", "Fill memory beyond its end.", Guest{}, func(s *script) { s.add("fill", machine.ImageBase, 1, uint32(0xffff_0000)) },
 			tool.CodeTrap, "out of bounds"},
 		{"allocator-outside", "Answer with an address outside the memory when the host asks for some.", allocator(w.I32Const(-16)), nil,
 			tool.CodeBadABI, "realloc"},
@@ -161,7 +162,7 @@ func memoryKept(t *trial) (string, error) {
 	for range 6 {
 		s := &script{}
 		grow := s.add("memory.grow", more/page)
-		s.add("store", machinePages*page+more-4, 1) // there only if it has grown
+		s.add("store", machine.Pages*page+more-4, 1) // there only if it has grown
 		s.add("trap")
 		_ = grow
 		o, err := t.script(Guest{Together: alone}, s)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
+
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
 // The limits that the attacks on output are up against.
@@ -45,7 +47,7 @@ func outputAttacks() []Attack {
 			end(s)
 		}
 	}
-	const base = machinePages * page
+	const base = machine.Pages * page
 	limits := Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}
 	var out []Attack
 	for _, a := range []endedAttack{
@@ -55,9 +57,9 @@ func outputAttacks() []Attack {
 		{"result-text-outside", "Return a text that lies behind the end of the memory.", limits, withText(base-16, 64), tool.CodeBadABI, outside},
 		{"result-outside", "Return a result that lies behind the end of the memory.", limits, leaveAt(base - 8), tool.CodeBadABI, outside},
 		{"result-at-the-end", "Return a result at the last address there is.", limits, leaveAt(0xffff_fffc), tool.CodeBadABI, outside},
-		{"result-misaligned", "Return a result at an odd address.", limits, leaveAt(imageBase + 1), tool.CodeBadABI, "multiple of"},
-		{"result-list-bomb", "Return a list of four billion texts.", limits, leave(resultOK, imageBase, minus, 0, 0, 0), tool.CodeBadABI, "more than the limit"},
-		{"result-list-overflow", "Return a list whose size is zero in 32 bits.", limits, leave(resultOK, imageBase, 0x1000_0000, 0, 0, 0), tool.CodeBadABI, "more than the limit"},
+		{"result-misaligned", "Return a result at an odd address.", limits, leaveAt(machine.ImageBase + 1), tool.CodeBadABI, "multiple of"},
+		{"result-list-bomb", "Return a list of four billion texts.", limits, leave(resultOK, machine.ImageBase, minus, 0, 0, 0), tool.CodeBadABI, "more than the limit"},
+		{"result-list-overflow", "Return a list whose size is zero in 32 bits.", limits, leave(resultOK, machine.ImageBase, 0x1000_0000, 0, 0, 0), tool.CodeBadABI, "more than the limit"},
 		{"result-bad-variant", "Return a result that is neither a success nor an error.", limits, leave(7, 0, 0, 0, 0, 0), tool.CodeBadABI, "discriminant"},
 		{"result-bad-content", "Return content of a kind that there is not.", limits,
 			func(s *script) { list := s.words(99, 0, 0, 0, 0, 0, 0, 0, 0); s.leave(resultOK, list.at, 1, 0, 0, 0) }, tool.CodeBadABI, "discriminant"},
@@ -104,8 +106,8 @@ func resultLong(t *trial) (string, error) {
 	const length = 4 << 20
 	s := &script{}
 	s.add("memory.grow", length/page)
-	s.add("fill", machinePages*page, int('x'), length)
-	withText(machinePages*page, length)(s)
+	s.add("fill", machine.Pages*page, int('x'), length)
+	withText(machine.Pages*page, length)(s)
 	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
 	switch n := len(o.Result.Output); {
 	case err != nil:
@@ -126,8 +128,8 @@ func errorLong(t *trial) (string, error) {
 	const length = 20 << 20
 	s := &script{}
 	s.add("memory.grow", length/page)
-	s.add("fill", machinePages*page, int('x'), length)
-	s.leave(resultError, 8, machinePages*page, length, 0, 0)
+	s.add("fill", machine.Pages*page, int('x'), length)
+	s.leave(resultError, 8, machine.Pages*page, length, 0, 0)
 	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
 	if err != nil {
 		return "", err
@@ -149,8 +151,8 @@ func streamFlood(fd int) func(t *trial) (string, error) {
 	return func(t *trial) (string, error) {
 		const times = 2048
 		s := &script{}
-		s.add("fill", bufferBase, int('x'), bufferSize)
-		list := s.words(bufferBase, bufferSize)
+		s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
+		list := s.words(machine.BufferBase, machine.BufferSize)
 		write := s.add("fd_write", fd, list.at, 1, s.words(0).at)
 		s.again(write, times-1)
 		if fd == 2 {
@@ -176,7 +178,7 @@ func streamFlood(fd int) func(t *trial) (string, error) {
 		case kept < 1024:
 			return "", notTried("nothing of it came through")
 		}
-		t.detail = fmt.Sprintf("%d of %d bytes were kept", kept, times*bufferSize)
+		t.detail = fmt.Sprintf("%d of %d bytes were kept", kept, times*machine.BufferSize)
 		return fmt.Sprintf("output: cut at %d KiB", logLimit>>10), nil
 	}
 }

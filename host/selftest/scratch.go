@@ -16,6 +16,8 @@ import (
 //	ws/           the workspace
 //	   inside     "inside"
 //	   d/deep     "deeper"
+//	else/         what is mounted with write, whatever becomes of ws
+//	   inside     "inside"
 //	ws2/          what nobody was granted, with nearly the same name
 //	   secret     the canary
 //	out/          what nobody was granted
@@ -31,13 +33,13 @@ const inside = "inside: for the guest"
 
 func newScratch(base string) (*scratch, error) {
 	s := &scratch{base: base, canary: "canary-" + rand.Text()}
-	for _, dir := range []string{"ws/d", "ws2", "out/dir"} {
+	for _, dir := range []string{"ws/d", "else", "ws2", "out/dir"} {
 		if err := os.MkdirAll(s.host(dir), 0o700); err != nil {
 			return nil, err
 		}
 	}
 	for name, content := range map[string]string{
-		"ws/inside": inside, "ws/d/deep": "deeper", "out/secret": s.canary, "ws2/secret": s.canary,
+		"ws/inside": inside, "else/inside": inside, "ws/d/deep": "deeper", "out/secret": s.canary, "ws2/secret": s.canary,
 	} {
 		if err := s.write(name, content); err != nil {
 			return nil, err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
@@ -63,11 +64,11 @@ const mark = 0x5ec2e7
 func stateAttacks() []Attack {
 	const fresh = "a fresh one for each call"
 	isMark := func(v uint32) bool { return v == mark }
-	load := func(s *script) *call { return s.add("load", stateAt) }
+	load := func(s *script) *call { return s.add("load", machine.StateAt) }
 	var out []Attack
 	for _, a := range []leftOver{
 		{name: "memory-left", tries: "Find in the memory what the call before has left.", left: isMark, look: load, by: fresh,
-			leave: func(s *script) *call { s.add("store", stateAt, mark); return load(s) }},
+			leave: func(s *script) *call { s.add("store", machine.StateAt, mark); return load(s) }},
 		{name: "global-left", tries: "Find in a global what the call before has left.", left: isMark, by: fresh,
 			leave: func(s *script) *call { s.add("state.set", mark); return s.add("state.get") },
 			look:  func(s *script) *call { return s.add("state.get") }},
@@ -76,18 +77,18 @@ func stateAttacks() []Attack {
 			leave: func(s *script) *call { s.add("table.grow", 1000); return s.add("table.size") },
 			look:  func(s *script) *call { return s.add("table.size") }},
 		{name: "memory-size-left", tries: "Find the memory as large as the call before has made it, with what was there.", by: fresh,
-			left:  func(v uint32) bool { return v != machinePages },
+			left:  func(v uint32) bool { return v != machine.Pages },
 			leave: func(s *script) *call { s.add("memory.grow", 10); return s.add("memory.size") },
 			look:  func(s *script) *call { return s.add("memory.size") }},
 		{name: "grown-memory-left", tries: "Find in memory that is added what the call before has left there.", left: isMark, by: "added memory is zero",
 			leave: func(s *script) *call {
 				s.add("memory.grow", 10)
-				s.add("store", machinePages*page, mark)
-				return s.add("load", machinePages*page)
+				s.add("store", machine.Pages*page, mark)
+				return s.add("load", machine.Pages*page)
 			},
-			look: func(s *script) *call { s.add("memory.grow", 10); return s.add("load", machinePages*page) }},
+			look: func(s *script) *call { s.add("memory.grow", 10); return s.add("load", machine.Pages*page) }},
 		{name: "crash-left", tries: "Find in the memory what a call has left that crashed.", left: isMark, look: load, crash: true, by: fresh,
-			leave: func(s *script) *call { return s.add("store", stateAt, mark) }},
+			leave: func(s *script) *call { return s.add("store", machine.StateAt, mark) }},
 	} {
 		out = append(out, Attack{Name: a.name, Area: State, Tries: a.tries, run: a.run})
 	}
@@ -100,7 +101,7 @@ func stateAttacks() []Attack {
 		Attack{Name: "standard-input", Area: State, Tries: "Read what is typed or piped to the host.", run: standardInput},
 		Attack{Name: "exit", Area: State, Tries: "End the host by ending itself.", run: ends("exit code", func(s *script) { s.add("proc_exit", 0) }, nil)},
 		Attack{Name: "exit-while-initializing", Area: State, Tries: "End the host before the tool is called.", run: ends("exit code", nil,
-			initializing(func(m *machine) []byte { return code(w.I32Const(3), w.Call(m.number("proc_exit"))) }))},
+			machine.Initializing(func(m *machine.Machine) []byte { return code(w.I32Const(3), w.Call(m.Number("proc_exit"))) }))},
 		Attack{Name: "crash", Area: State, Tries: "Take the host along by crashing.", run: ends("unreachable", func(s *script) { s.add("trap") }, nil)},
 	)
 }
@@ -121,8 +122,8 @@ func descriptorLeft(t *trial) (string, error) {
 	}
 	second.add("clock_time_get", 0, 1, second.room(8).at).must("the guest calls WASI")
 	read, _ = second.read(r.returned(fd), 48)
-	read.refusedBadF("read from the descriptor")
-	second.add("fd_filestat_get", r.returned(fd), second.room(64).at).refusedBadF("look at the descriptor")
+	read.refused("read from the descriptor", "EBADF")
+	second.add("fd_filestat_get", r.returned(fd), second.room(64).at).refused("look at the descriptor", "EBADF")
 	r, err = t.report(t.mounted(true), second)
 	if err != nil {
 		return "", err
@@ -162,10 +163,10 @@ func fileLeft(t *trial) (string, error) {
 
 func runningCall(t *trial) (string, error) {
 	first, second := &script{}, &script{}
-	first.add("store", stateAt, mark)
+	first.add("store", machine.StateAt, mark)
 	first.log("stored")
-	kept := first.add("load", stateAt)
-	seen := second.add("load", stateAt)
+	kept := first.add("load", machine.StateAt)
+	seen := second.add("load", machine.StateAt)
 	var (
 		once  sync.Once
 		found uint32
@@ -194,10 +195,10 @@ func descriptorsInherited(t *trial) (string, error) {
 	s := &script{}
 	s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
 	for fd := root + 1; fd < 64; fd++ {
-		into := s.words(bufferBase, 64)
-		s.add("fd_read", fd, into.at, 1, s.words(0).at).refusedBadF(fmt.Sprintf("read from %d", fd))
+		into := s.words(machine.BufferBase, 64)
+		s.add("fd_read", fd, into.at, 1, s.words(0).at).refused(fmt.Sprintf("read from %d", fd), "EBADF")
 	}
-	s.add("fd_prestat_get", root+1, s.words(0, 0).at).refusedBadF("a second directory of the host")
+	s.add("fd_prestat_get", root+1, s.words(0, 0).at).refused("a second directory of the host", "EBADF")
 	r, err := t.report(Guest{}, s)
 	if err != nil {
 		return "", err

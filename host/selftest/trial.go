@@ -10,6 +10,8 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
+
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
 // trial is one attack while it is carried out.
@@ -101,7 +103,7 @@ func (t *trial) leaked(o Outcome) bool {
 // script has the machine carry out a script, with what g grants.
 func (t *trial) script(g Guest, s *script) (Outcome, error) {
 	if g.Code == nil {
-		g.Code = machineCode()
+		g.Code = machine.Code()
 	}
 	more := map[string]string{}
 	if g.Command != "" {

@@ -44,10 +44,6 @@ type (
 		Pattern string `json:"pattern"`
 		Path    string `json:"path,omitempty"`
 	}
-	filesystemArgs struct {
-		Operation string `json:"operation"`
-		Path      string `json:"path"`
-	}
 	grepArgs struct {
 		Pattern      string `json:"pattern"`
 		FixedStrings bool   `json:"fixed_strings"`
@@ -152,7 +148,7 @@ func tidy(s string) string {
 		if n := len(s); n > 0 && (s[n-1] == ',' || s[n-1] == ';') {
 			s = strings.TrimSpace(s[:n-1])
 		}
-		for _, w := range []string{"and", "please", "first", "next", "finally", "now", "also", "-", "*"} {
+		for _, w := range []string{"and", "please", "first", "finally", "-"} {
 			head, rest, found := strings.Cut(s, " ")
 			if found && strings.EqualFold(strings.TrimRight(head, ",:"), w) {
 				s = strings.TrimSpace(rest)
@@ -256,7 +252,7 @@ func understand(text string) []action {
 	switch verb := strings.ToLower(words[0].text); verb {
 	case "list", "ls":
 		return p.list()
-	case "show", "read", "cat", "open", "print", "display", "view":
+	case "show", "read", "cat", "open":
 		if verb == "show" {
 			if actions := p.fork().listFiles(); actions != nil {
 				return actions
@@ -268,11 +264,11 @@ func understand(text string) []action {
 			return actions
 		}
 		return p.find()
-	case "replace", "substitute", "change":
+	case "replace", "change":
 		return p.replace()
 	case "write", "save":
 		return p.write()
-	case "run", "execute", "exec":
+	case "run":
 		return p.run()
 	}
 	return nil
@@ -363,7 +359,6 @@ func (p *reader) list() []action {
 	if actions := p.fork().listFiles(); actions != nil {
 		return actions
 	}
-	p.skipAll("the", "directory", "folder", "dir", "in", "of")
 	dir, ok := p.only()
 	if !ok && len(p.words) > 0 {
 		return nil
@@ -374,16 +369,15 @@ func (p *reader) list() []action {
 // listFiles reads "[all the] files [in DIR]".
 func (p *reader) listFiles() []action {
 	p.skipAll("all", "the", "me")
-	if !p.skip("files", "entries") {
+	if !p.skip("files") {
 		return nil
 	}
-	if !p.skip("in", "of", "under") {
+	if !p.skip("in") {
 		if len(p.words) > 0 {
 			return nil
 		}
 		return listActions("")
 	}
-	p.skipAll("the", "directory", "folder")
 	dir, ok := p.only()
 	if !ok {
 		return nil
@@ -396,34 +390,31 @@ func listActions(dir string) []action {
 	return []action{
 		{"ls", pathArgs{dir}},
 		{"glob", globArgs{Pattern: "*", Path: dir}},
-		{"filesystem", filesystemArgs{"list", dir}},
 	}
 }
 
 func (p *reader) read() []action {
-	p.skipAll("me", "the", "contents", "content", "of", "file")
+	p.skipAll("me", "the", "contents", "of", "file")
 	path, ok := p.only()
 	if !ok {
 		return nil
 	}
-	return []action{{"file_read", pathArgs{path}}, {"filesystem", filesystemArgs{"read", path}}}
+	return []action{{"file_read", pathArgs{path}}}
 }
 
-// findFiles reads "[all the] files [named] GLOB [in DIR]".
+// findFiles reads "[all] files [named] GLOB [in DIR]".
 func (p *reader) findFiles() []action {
-	p.skipAll("for", "all", "the")
-	if !p.skip("files", "file") {
+	p.skipAll("all")
+	if !p.skip("files") {
 		return nil
 	}
-	p.skipAll("named", "called", "like", "matching")
-	args := globArgs{}
-	if pattern, ok := p.fork().until(first, "in", "under"); ok {
-		args.Pattern = pattern
-		p.until(first, "in", "under")
-		p.skipAll("the", "directory", "folder")
-		if args.Path, ok = p.only(); !ok {
+	p.skip("named")
+	args, dir := globArgs{}, p.fork()
+	if pattern, ok := dir.until(first, "in"); ok {
+		if args.Path, ok = dir.only(); !ok {
 			return nil
 		}
+		args.Pattern = pattern
 		return []action{{"glob", args}}
 	}
 	pattern, ok := p.only()
@@ -435,11 +426,11 @@ func (p *reader) findFiles() []action {
 }
 
 func (p *reader) find() []action {
-	p.skipAll("for", "the", "text")
+	p.skip("for")
 	args := grepArgs{FixedStrings: true}
 	rest := p.fork()
 	if text, ok := rest.until(last, "in"); ok {
-		rest.skipAll("the", "file", "files", "directory", "folder")
+		rest.skipAll("the", "file")
 		where, ok := rest.only()
 		if !ok {
 			return nil
@@ -468,7 +459,7 @@ func grepActions(args grepArgs) []action {
 }
 
 func (p *reader) replace() []action {
-	from, ok := p.until(first, "with", "by", "to")
+	from, ok := p.until(first, "with", "to")
 	if !ok || from == "" {
 		return nil
 	}
@@ -485,11 +476,10 @@ func (p *reader) replace() []action {
 }
 
 func (p *reader) write() []action {
-	text, ok := p.until(last, "to", "into", "in")
+	text, ok := p.until(last, "to")
 	if !ok {
 		return nil
 	}
-	p.skipAll("the", "file")
 	path, ok := p.only()
 	if !ok {
 		return nil
@@ -498,7 +488,6 @@ func (p *reader) write() []action {
 }
 
 func (p *reader) run() []action {
-	p.skip("command")
 	command, ok := p.rest()
 	if !ok {
 		return nil

@@ -65,7 +65,7 @@ var prompts = []struct {
 }
 
 // allTools are the tools that the planner can call.
-var allTools = tools("ls", "glob", "filesystem", "file_read", "file_write", "file_edit", "grep", "bash")
+var allTools = tools("ls", "glob", "file_read", "file_write", "file_edit", "grep", "bash")
 
 func tools(names ...string) (defs []tool.Definition) {
 	for _, n := range names {

@@ -34,10 +34,6 @@ const (
 	Bounded
 )
 
-func (f Fate) String() string {
-	return [...]string{"malformed", "refused", "refused or killed", "bounded"}[f]
-}
-
 // shape assembles a module of a size. What n and m count differs; the hostile
 // part is there times times.
 type shape func(n, m, times int) []byte

@@ -13,9 +13,9 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/stockade-dev/stockade/host/internal/fueltest/oracle"
 	"github.com/stockade-dev/stockade/host/wasm"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
-	"github.com/stockade-dev/stockade/host/wasm/wasmtest/oracle"
 )
 
 // stricter are the reasons for which functions that the engine takes may be

@@ -1,4 +1,13 @@
-package selftest
+// Package machine is the guest with which selftest attacks: a module that
+// carries out a script, which lies in its arguments, and answers with a report.
+//
+// A script is the image of a piece of the machine's memory, in hexadecimal: its
+// data, and then its calls, each of a function with operands. The functions are
+// those of WASI and of the host, by their names ("fd_read", "log.log"), and what
+// the machine does by itself ("store", "burn"); [Numbers] gives their numbers. A
+// report says of each call what it returned and how often it was made, and holds
+// what the calls have left there.
+package machine
 
 import (
 	"slices"
@@ -8,29 +17,33 @@ import (
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
+// ScriptPrefix is what comes before a script in the arguments of the machine.
+// No argument has a name that is sorted before this one.
+const ScriptPrefix = `{"asm":"`
+
 // The memory of the machine. The allocator's heap lies below all of this.
 const (
-	imageBase  = 0x200000 // the script: its address, then its data, then its calls
-	imageBytes = 0x100000
-	reportBase = 0x300000 // what each call returned, and what it left for the report
-	resultsEnd = 0x1000   // of the report: up to here lie the results
-	reportSize = 0x2000
+	ImageBase  = 0x200000 // the script: its address, then its data, then its calls
+	ImageBytes = 0x100000
+	ReportBase = 0x300000 // what each call returned, and what it left for the report
+	ResultsEnd = 0x1000   // of the report: up to here lie the results
+	ReportSize = 0x2000
 	hexBase    = 0x308000 // the report as text
-	bufferBase = 0x310000 // nobody's; for what is read and written by the 64 KiB
-	bufferSize = 0x10000
-	stateAt    = 0x330000 // stays zero unless a script writes there
+	BufferBase = 0x310000 // nobody's; for what is read and written by the 64 KiB
+	BufferSize = 0x10000
+	StateAt    = 0x330000 // stays zero unless a script writes there
 
-	machinePages = 56
+	Pages = 56 // of memory
 )
 
 // A call of a script lies in the memory as a header and its operands.
 const (
-	opSize      = 16 // function, address of its result, size with operands, nothing
-	operandSize = 16 // kind, nothing, value (64 bits)
-	resultSize  = 8  // what it returned, how often it was made
+	OpSize      = 16 // function, address of its result, size with operands, nothing
+	OperandSize = 16 // kind, nothing, value (64 bits)
+	ResultSize  = 8  // what it returned, how often it was made
 
-	immediate = 0 // the value is the operand
-	indirect  = 1 // the operand is the 32-bit number at the address that the value is
+	Immediate = 0 // the value is the operand
+	Indirect  = 1 // the operand is the 32-bit number at the address that the value is
 )
 
 // function is what a script can call: an import, or something that the machine
@@ -39,7 +52,7 @@ type function struct {
 	name string
 	imp  *w.Import
 	sig  []w.ValType
-	own  func(m *machine) []byte // the code, with the operands on the stack; leaves an i32
+	own  func(m *Machine) []byte // the code, with the operands on the stack; leaves an i32
 }
 
 // Globals of the machine. The first belongs to the allocator.
@@ -50,8 +63,8 @@ const (
 	globalState            // zero unless a script sets it
 )
 
-// machine is the module while it is assembled.
-type machine struct {
+// Machine is the module while it is assembled.
+type Machine struct {
 	functions []function
 	imports   []w.Import
 	base      uint32 // index of the first function that the machine adds
@@ -132,7 +145,7 @@ var hostFunctions = []struct {
 var ownFunctions = []function{
 	// Goes back to an operand, up to so many times, while the call before
 	// returned zero.
-	{name: "again", sig: i32s(2), own: func(*machine) []byte {
+	{name: "again", sig: i32s(2), own: func(*Machine) []byte {
 		const pc, target, times = 0, 1, 2
 		return code(
 			w.LocalSet(times), w.LocalSet(target),
@@ -141,7 +154,7 @@ var ownFunctions = []function{
 			w.GlobalGet(globalLast))
 	}},
 	// The same whatever the call before returned.
-	{name: "always", sig: i32s(2), own: func(*machine) []byte {
+	{name: "always", sig: i32s(2), own: func(*Machine) []byte {
 		const pc, target, times = 0, 1, 2
 		return code(
 			w.LocalSet(times), w.LocalSet(target),
@@ -149,13 +162,13 @@ var ownFunctions = []function{
 			w.I32Const(0))
 	}},
 	// Adds 1 to the number at an address if the call before returned zero.
-	{name: "tally", sig: i32x1, own: func(*machine) []byte {
+	{name: "tally", sig: i32x1, own: func(*Machine) []byte {
 		const at = 1
 		return code(w.LocalTee(at), w.LocalGet(at), w.I32Load(0), w.GlobalGet(globalLast), w.I32Eqz(), w.I32Add(), w.I32Store(0), w.I32Const(0))
 	}},
 	{name: "store", sig: i32s(2), own: done(w.I32Store(0))},
 	{name: "load", sig: i32s(1), own: only(w.I32Load(0))},
-	{name: "add", sig: i32s(2), own: func(*machine) []byte { // to the number at an address
+	{name: "add", sig: i32s(2), own: func(*Machine) []byte { // to the number at an address
 		const at, more = 1, 2
 		return code(w.LocalSet(more), w.LocalSet(at),
 			w.LocalGet(at), w.LocalGet(at), w.I32Load(0), w.LocalGet(more), w.I32Add(), w.I32Store(0), w.I32Const(0))
@@ -163,31 +176,31 @@ var ownFunctions = []function{
 	{name: "fill", sig: i32s(3), own: done(w.MemoryFill())}, // address, byte, length
 	{name: "memory.grow", sig: i32s(1), own: only(w.MemoryGrow())},
 	{name: "memory.size", own: only(w.MemorySize())},
-	{name: "table.grow", sig: i32s(1), own: func(*machine) []byte {
+	{name: "table.grow", sig: i32s(1), own: func(*Machine) []byte {
 		return code(w.LocalSet(1), w.RefNull(w.FuncRef), w.LocalGet(1), w.TableGrow(0))
 	}},
 	{name: "table.size", own: only([]byte{0xfc, 16, 0})},
 	{name: "state.set", sig: i32s(1), own: done(w.GlobalSet(globalState))},
 	{name: "state.get", own: only(w.GlobalGet(globalState))},
 	{name: "leave", sig: i32s(1), own: done(w.GlobalSet(globalLeave))}, // with the result at an address
-	{name: "burn", sig: []w.ValType{i64}, own: func(m *machine) []byte { return code(w.Call(m.base+addedBurn), w.I32Const(0)) }},
-	{name: "recurse", sig: i32s(1), own: func(m *machine) []byte { return w.Call(m.base + addedDown) }}, // so deep
-	{name: "recurse.self", sig: i32s(1), own: func(m *machine) []byte { return w.Call(m.base + addedSelf) }},
-	{name: "tree", own: func(m *machine) []byte { return code(w.Call(m.base+addedTree), w.I32Const(0)) }},
+	{name: "burn", sig: []w.ValType{i64}, own: func(m *Machine) []byte { return code(m.Burn(), w.I32Const(0)) }},
+	{name: "recurse", sig: i32s(1), own: func(m *Machine) []byte { return w.Call(m.base + addedDown) }}, // so deep
+	{name: "recurse.self", sig: i32s(1), own: func(m *Machine) []byte { return w.Call(m.base + addedSelf) }},
+	{name: "tree", own: func(m *Machine) []byte { return code(w.Call(m.base+addedTree), w.I32Const(0)) }},
 	{name: "trap", own: only(w.Unreachable())},
 }
 
-func only(c []byte) func(*machine) []byte { return func(*machine) []byte { return c } }
+func only(c []byte) func(*Machine) []byte { return func(*Machine) []byte { return c } }
 
-func done(c []byte) func(*machine) []byte { return only(code(c, w.I32Const(0))) }
+func done(c []byte) func(*Machine) []byte { return only(code(c, w.I32Const(0))) }
 
 // treeDepth is how deep the calls of "tree" branch: 2^33 of them, which is
 // minutes and not for ever.
 const treeDepth = 33
 
-// machineOf lists the functions and numbers them.
-func machineOf() *machine {
-	m := &machine{}
+// assembled lists the functions and numbers them.
+func assembled() *Machine {
+	m := &Machine{}
 	for _, f := range wasiFunctions {
 		imp := w.Import{Module: "wasi_snapshot_preview1", Name: f.name, Params: f.params, Results: i32x1}
 		if f.name == "proc_exit" {
@@ -207,49 +220,52 @@ func machineOf() *machine {
 	return m
 }
 
-// machineNumbers gives each function its number in scripts, from 1.
-var machineNumbers = sync.OnceValue(func() map[string]int {
+// Numbers gives each function its number in scripts, from 1.
+var Numbers = sync.OnceValue(func() map[string]int {
 	numbers := map[string]int{}
-	for i, f := range machineOf().functions {
+	for i, f := range assembled().functions {
 		numbers[f.name] = i + 1
 	}
 	return numbers
 })
 
-// machineParams is how many operands each function has.
-var machineParams = sync.OnceValue(func() map[string]int {
+// Params is how many operands each function has.
+var Params = sync.OnceValue(func() map[string]int {
 	params := map[string]int{}
-	for _, f := range machineOf().functions {
+	for _, f := range assembled().functions {
 		params[f.name] = len(f.sig)
 	}
 	return params
 })
 
-// machineCode is the module.
-var machineCode = sync.OnceValue(func() []byte { return machineOf().assemble(w.ToolOptions{}) })
+// Code is the module.
+var Code = sync.OnceValue(func() []byte { return assembled().assemble(w.ToolOptions{}) })
 
-// initializing is the machine as a module that does something while it
+// Initializing is the machine as a module that does something while it
 // initialises.
-func initializing(body func(m *machine) []byte, data ...w.Segment) []byte {
-	m := machineOf()
+func Initializing(body func(m *Machine) []byte, data ...w.Segment) []byte {
+	m := assembled()
 	m.base++ // _initialize comes before what the machine adds
 	return m.assemble(w.ToolOptions{Initialize: body(m), Data: data})
 }
 
-// number is the index of an import.
-func (m *machine) number(name string) uint32 {
+// Number is the index of an import.
+func (m *Machine) Number(name string) uint32 {
 	return uint32(slices.IndexFunc(m.functions, func(f function) bool { return f.name == name }))
 }
 
-func (m *machine) assemble(o w.ToolOptions) []byte {
-	o.Imports, o.MemoryMin = m.imports, machinePages
+// Burn is the code that turns a loop so often as the i64 on the stack says.
+func (m *Machine) Burn() []byte { return w.Call(m.base + addedBurn) }
+
+func (m *Machine) assemble(o w.ToolOptions) []byte {
+	o.Imports, o.MemoryMin = m.imports, Pages
 	o.Locals, o.Call, o.Edit = i32s(3), m.run(), m.add
 	return w.Tool(o)
 }
 
 // run is the body of the machine's call function: read the script, make its
 // calls one by one, write the report.
-func (m *machine) run() []byte {
+func (m *Machine) run() []byte {
 	const from, to, char = w.FirstLocal, w.FirstLocal + 1, w.FirstLocal + 2
 	const pc, returned = from, to
 	digit := func(at uint32) []byte { // (c & 15) + (c >> 6) * 9
@@ -262,9 +278,9 @@ func (m *machine) run() []byte {
 	const list = w.ScratchBase + 24
 	return code(
 		// Where an instance serves another call, which it must not, that has to be noticed.
-		w.I32Const(reportBase), w.I32Const(0), w.I32Const(reportSize), w.MemoryFill(), w.I32Const(0), w.GlobalSet(globalLeave),
-		w.LocalGet(w.ParamArgs), w.I32Const(int32(len(scriptPrefix))), w.I32Add(), w.LocalSet(from),
-		w.I32Const(imageBase), w.LocalSet(to),
+		w.I32Const(ReportBase), w.I32Const(0), w.I32Const(ReportSize), w.MemoryFill(), w.I32Const(0), w.GlobalSet(globalLeave),
+		w.LocalGet(w.ParamArgs), w.I32Const(int32(len(ScriptPrefix))), w.I32Add(), w.LocalSet(from),
+		w.I32Const(ImageBase), w.LocalSet(to),
 		w.Loop(
 			w.LocalGet(from), w.I32Load8U(0), w.I32Const('"'), w.I32Ne(), w.If(
 				w.LocalGet(to), digit(0), w.I32Const(4), w.I32Shl(), digit(1), w.I32Add(), w.I32Store8(0),
@@ -273,7 +289,7 @@ func (m *machine) run() []byte {
 				w.Br(1),
 			),
 		),
-		w.I32Const(imageBase), w.I32Load(0), w.LocalSet(pc),
+		w.I32Const(ImageBase), w.I32Load(0), w.LocalSet(pc),
 		w.Loop(
 			w.LocalGet(pc), w.LocalGet(pc), w.I32Load(8), w.I32Add(), w.GlobalSet(globalNext),
 			w.LocalGet(pc), w.Call(m.base+addedStep), w.LocalSet(returned),
@@ -283,20 +299,20 @@ func (m *machine) run() []byte {
 			w.GlobalGet(globalLeave), w.If(w.GlobalGet(globalLeave), w.Return()),
 			w.GlobalGet(globalNext), w.LocalTee(pc), w.I32Load(0), w.BrIf(0),
 		),
-		w.I32Const(reportBase), w.LocalSet(from),
+		w.I32Const(ReportBase), w.LocalSet(from),
 		w.I32Const(hexBase), w.LocalSet(to),
 		w.Loop(
 			w.LocalGet(to), nibble(code(w.LocalGet(from), w.I32Load8U(0), w.I32Const(4), w.I32ShrU())), w.I32Store8(0),
 			w.LocalGet(to), nibble(code(w.LocalGet(from), w.I32Load8U(0), w.I32Const(15), w.I32And())), w.I32Store8(1),
 			w.LocalGet(to), w.I32Const(2), w.I32Add(), w.LocalSet(to),
-			w.LocalGet(from), w.I32Const(1), w.I32Add(), w.LocalTee(from), w.I32Const(reportBase+reportSize), w.I32LtU(), w.BrIf(0),
+			w.LocalGet(from), w.I32Const(1), w.I32Add(), w.LocalTee(from), w.I32Const(ReportBase+ReportSize), w.I32LtU(), w.BrIf(0),
 		),
-		w.ReturnWords(w.ResultOK, list, 1, 0, 0, 0, w.ContentText, hexBase, 2*reportSize, 0, 0, 0, 0, 0, 0),
+		w.ReturnWords(w.ResultOK, list, 1, 0, 0, 0, w.ContentText, hexBase, 2*ReportSize, 0, 0, 0, 0, 0, 0),
 	)
 }
 
 // add adds what the machine has besides its call function.
-func (m *machine) add(b *w.Builder) {
+func (m *Machine) add(b *w.Builder) {
 	b.ExportFunc("cabi_import_realloc", uint32(len(m.imports)))
 	b.Table(1, -1)
 	for range globalState {
@@ -329,7 +345,7 @@ var extend = []byte{0xad} // i64.extend_i32_u
 func load64(offset uint32) []byte { return code([]byte{0x29, 3}, w.U32(offset)) }
 
 // step is the body of the function that makes the call at an address.
-func (m *machine) step() []byte {
+func (m *Machine) step() []byte {
 	const pc = 0
 	labels := []uint32{uint32(len(m.functions))} // 0 is no function
 	for i := range m.functions {
@@ -339,7 +355,7 @@ func (m *machine) step() []byte {
 	for i, f := range m.functions {
 		var call []byte
 		for n, t := range f.sig {
-			call = append(call, code(w.LocalGet(pc), w.I32Const(int32(opSize+n*operandSize)), w.I32Add(), w.Call(m.base+addedOperand))...)
+			call = append(call, code(w.LocalGet(pc), w.I32Const(int32(OpSize+n*OperandSize)), w.I32Add(), w.Call(m.base+addedOperand))...)
 			if t == i32 {
 				call = append(call, 0xa7) // i32.wrap_i64
 			}

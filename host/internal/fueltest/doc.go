@@ -1,5 +1,7 @@
 // Package fueltest runs the test suites of the WebAssembly specification, which
-// lie in the module of wazero, on code that is metered. It is nothing but tests.
+// lie in the module of wazero, on code that is metered, and compares that with an
+// interpreter of our own, package oracle. It is nothing but tests, in a module of
+// its own: what they need is not the program's.
 //
 // The suites were translated to JSON by wast2json: a script is a list of
 // commands (instantiate this module, call that function, expect this value)

@@ -14,10 +14,10 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
+	"github.com/stockade-dev/stockade/host/internal/fueltest/oracle"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/wasm"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
-	"github.com/stockade-dev/stockade/host/wasm/wasmtest/oracle"
 )
 
 const features = api.CoreFeaturesV2 | experimental.CoreFeaturesTailCall

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/internal/fueltest/oracle"
 	"github.com/stockade-dev/stockade/host/wasm"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
-	"github.com/stockade-dev/stockade/host/wasm/wasmtest/oracle"
 )
 
 const (
