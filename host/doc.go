@@ -3,18 +3,20 @@
 //
 // # The flow
 //
+//	run, chat, call, and programs that embed us ─► door: opens all of this
+//
 //	prompt ─► agent ─► llm ─► llm/openai ─► egress ─► network
-//	            │ tool.Call
+//	            │ tool.Call                                    ◄─ a call without a model begins here
 //	            ▼
-//	         dispatch ─► policy ─► Decision{Allow|Ask|Deny} ─► Grant      ◄─ stockade call (the same way)
+//	         dispatch ─► policy ─► Decision{Allow|Ask|Deny} ─► Grant
 //	            │            └ Ask ─► Approver: terminal, or no
 //	            ├─► session: call intended (durable before the effect)
 //	            ▼
-//	         sandbox ─ cache | prebuilt | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
-//	            │                                 hostmod.exec ─► jail ─► bash      hostmod.http ─► egress ─► network
+//	         sandbox ─ codecache | prebuilt | admit → wasm/fuel → compile (a child) → snapshot → instance (wasi, hostmod, meter) → call → fault
+//	            │                    wasi ─► stage ─► beneath      hostmod ─► effect: jail ─► bash, egress ─► network, secret
 //	            │ tool.Result, policy.Staged
 //	            │            └ a call that only changes files is decided here, with a diff
-//	            ├─► session: call changes (durable before the commit) ─► commit
+//	            ├─► session: call changes (durable before the commit) ─► stage: commit
 //	            ├─► session: result
 //	            ▼
 //	         agent (next step) ─► answer
@@ -94,25 +96,35 @@
 //
 // # Words
 //
-// A door is what the sessions of a process share. A turn is prompt to answer; a
-// step is one reply of the model. A message is
-// canonical and has a kind. A tool.Definition is what the model sees, a
-// tool.Manifest what a package asks for, a capability one thing that it asks
-// for. A policy.Decision is the answer, a policy.Grant what the guest gets.
-// Dispatch is carrying out one call; a call on its way is pending. A tool.Hint
-// says what can be done about a failure, as data. Module, compiled and instance are the
-// phases of the WebAssembly specification. Fuel is what a guest consumes, in
-// units of about one instruction; a budget is what it may. To admit is to say that a module
-// may be compiled; prebuilt is native code that came with the program. A host
-// see, and in each call placeholders; to redact is to take values out. A
-// session is a list of events. A tier says how far the jail confines a process.
-// A host is a name or an address; a Network is the rules that say which hosts
-// may be reached. A layer is what one place (administrator, user, project,
-// environment, flags) says; the ceiling is what all layers permit together; the
-// route is the proxy and the certificate authorities to which the administrator
-// binds everybody. A rule has conditions; an answer is a rule that allows. A
-// trust is a yes to one content of one project file. A path is special if it is
-// on the list of those that need care: closed, asked about, or secret.
+// A turn is prompt to answer; a step is one reply of the model. A message is
+// canonical and has a kind. A session is a list of events. A door is what the
+// sessions of a process share.
+//
+// A tool.Definition is what the model sees, a tool.Manifest what a package asks
+// for, a capability one thing that it asks for. A tool.Call is what a caller wants;
+// dispatch carries it out, and a call on its way is pending. A tool.Hint says what
+// can be done about a failure, as data.
+//
+// A policy.Decision is the answer, a policy.Grant what the guest gets. A layer is
+// what one place (administrator, user, project, environment, flags) says; the
+// ceiling is what all layers permit together. A rule has conditions; an answer is a
+// rule that allows. A trust is a yes to one content of one project file. A path is
+// special if it is on the list of those that need care: closed, asked about, or
+// secret. A host is a name or an address; a Network is the rules that say which
+// hosts may be reached; the route is the proxy and the certificate authorities to
+// which the administrator binds everybody.
+//
+// Module, compiled and instance are the phases of the WebAssembly specification. To
+// admit is to say that a module may be compiled; prebuilt is native code that came
+// with the program. Fuel is what a guest consumes, in units of about one
+// instruction; a budget is what it may. A host function lives in a host module; an
+// effect is what it has done outside of the sandbox. A mount is configuration, a
+// preopen is WASI.
+//
+// A stage is where the changes of a call wait for the answer; a change set is the
+// list of them. A secret has a value, which guests never see, and in each call
+// placeholders; to redact is to take values out. A tier says how far the jail
+// confines a process.
 //
 // # Imports
 //
