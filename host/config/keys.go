@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -36,25 +37,16 @@ const (
 	UserOnly
 )
 
-// String says in a few words what a project file may do.
-func (c Class) String() string {
-	switch c {
-	case Authority, Reach:
-		return "authority: a project file can set it once you have trusted that file"
-	case Preference:
-		return "preference: a project file can set it"
-	case Limit:
-		return "limit: a project file can only lower it"
-	case SwitchOff:
-		return "switch: a project file can only turn it off"
-	case SwitchOn:
-		return "switch: a project file can only turn it on"
-	case Private:
-		return "authority: never from a project file"
-	case UserOnly:
-		return "authority: only your own file can set it"
-	}
-	return "unknown class"
+// says is, in a few words, what a project file may do.
+var says = [...]string{
+	Authority:  "authority: a project file can set it once you have trusted that file",
+	Preference: "preference: a project file can set it",
+	Limit:      "limit: a project file can only lower it",
+	SwitchOff:  "switch: a project file can only turn it off",
+	SwitchOn:   "switch: a project file can only turn it on",
+	Reach:      "authority: a project file can set it once you have trusted that file; not from the environment",
+	Private:    "authority: never from a project file; not from the environment",
+	UserOnly:   "authority: only your own file can set it; not from the environment",
 }
 
 // byTrust reports whether trust in a project file lets it set the key.
@@ -115,7 +107,7 @@ var table = []key{
 		"Text that is added to the system prompt: your words to the model, which a cloned project must not speak unasked.",
 		func(c *Config) *string { return &c.SystemPrompt }),
 	{
-		Key: keys.Key{Name: "mounts", Kind: mounts, Example: "[]",
+		Key: keys.Key{Name: "mounts", Kind: mounts, Note: says[Reach], Example: "[]",
 			Doc: `Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/". The flag --mount adds others.`},
 		class: Reach, def: []string(nil),
 		get: func(c *Config) any { return mountTexts(c.Mounts) },
@@ -188,7 +180,7 @@ var table = []key{
 // returns a T is proven by a test over the table.
 func field[T any](name string, k keys.Kind, def T, class Class, doc string, at func(*Config) *T) key {
 	return key{
-		Key: keys.Key{Name: name, Kind: k, Example: keys.Format(def), Doc: doc}, class: class, def: def,
+		Key: keys.Key{Name: name, Kind: k, Note: says[class], Example: keys.Format(def), Doc: doc}, class: class, def: def,
 		get: func(c *Config) any { return *at(c) },
 		set: func(c *Config, v any) { *at(c) = v.(T) },
 	}
@@ -200,15 +192,22 @@ var fileKeys = keys.TableOf(table, func(k key) keys.Key { return k.Key })
 // Keys returns the name of every key, in the order of the sample.
 func Keys() []string { return fileKeys.Names() }
 
-// Key is what the table says of a key, whose example is its default; the zero
-// Key if there is none.
-func Key(name string) keys.Key {
-	if k := find(name); k != nil {
-		return k.Key
+// LimitKeys returns the keys that an administrator can cap: those of class
+// [Limit], in the order of the sample.
+func LimitKeys() []string {
+	var names []string
+	for _, k := range table {
+		if k.class == Limit {
+			names = append(names, k.Name)
+		}
 	}
-	return keys.Key{}
+	return names
 }
 
+// Key is what the table says of a key, whose example is its default.
+func Key(name string) keys.Key { return find(name).Key }
+
+// find is nil for an unknown key.
 func find(name string) *key {
 	if i := slices.IndexFunc(table, func(k key) bool { return k.Name == name }); i >= 0 {
 		return &table[i]
@@ -230,16 +229,26 @@ func (k *key) projectMay(old, v any, trusted bool) bool {
 	case Preference:
 		return true
 	case Limit:
-		switch v := v.(type) {
-		case int:
-			return v <= old.(int)
-		case time.Duration:
-			return v <= old.(time.Duration)
-		}
+		return reflect.ValueOf(v).Int() <= reflect.ValueOf(old).Int() // ints, or durations
 	case SwitchOff:
 		return v == false || old == true
 	case SwitchOn:
 		return v == true || old == false
 	}
 	return false
+}
+
+// Annotated returns an agent.toml that sets nothing and explains every key, each
+// commented out with its default.
+func Annotated() string {
+	return fileKeys.Sample(keys.Sample{
+		Head: `# The configuration of stockade. Every key is shown with its default, commented out.
+#
+# Yours: $XDG_CONFIG_HOME/stockade/agent.toml. A project's: ./agent.toml.
+# Later wins: defaults, user, project, environment, flags. A key's variable in
+# the environment is STOCKADE_ and its name: STOCKADE_MODEL_NAME for model.name.
+# What a project file may set stands with each key; ` + "`stockade config trust`" + ` shows
+# what one asks for.
+`,
+	})
 }
