@@ -32,8 +32,7 @@ func (w Warning) String() string {
 // have found out ([File.Trusted]).
 //
 // Env is asked for STOCKADE_ and the key in upper case with '_' for '.', such
-// as STOCKADE_MODEL_NAME; nil is an empty environment, and an empty variable
-// counts as unset. Lists are separated by commas. All variables that do not
+// as STOCKADE_MODEL_NAME; an empty variable counts as unset. Lists are separated by commas. All variables that do not
 // parse are reported, joined; the Config is then not to be used.
 func Merge(user, project *File, env func(string) string) (Config, []Warning, error) {
 	c := Default()
@@ -61,9 +60,6 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 			source += ", trusted"
 		}
 		c.apply(k, s.value, source)
-	}
-	if env == nil {
-		return c, warnings, nil
 	}
 	var errs []error
 	for i := range table {
