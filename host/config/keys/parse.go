@@ -361,29 +361,24 @@ func tooDeep(src string) (line int, what string) {
 
 // skipString returns the length of the string with which s begins.
 func skipString(s string) int {
-	quote := s[0]
-	triple := strings.Repeat(string(quote), 3)
-	multi := strings.HasPrefix(s, triple)
-	i := 1
-	if multi {
-		i = 3
+	quote := s[:1]
+	end := strings.Repeat(quote, 3)
+	multi := strings.HasPrefix(s, end)
+	if !multi {
+		end = quote
 	}
-	for i < len(s) {
+	for i := len(end); i < len(s); i++ {
 		switch {
-		case s[i] == '\\' && quote == '"':
-			i += 2
+		case s[i] == '\\' && quote == `"`:
+			i++
 		case s[i] == '\n' && !multi:
 			return i // an error for the decoder
-		case multi && strings.HasPrefix(s[i:], triple):
-			i += 3
-			for n := 0; n < 2 && i < len(s) && s[i] == quote; n++ {
+		case strings.HasPrefix(s[i:], end):
+			i += len(end)
+			for n := 0; n < 2 && multi && strings.HasPrefix(s[i:], quote); n++ {
 				i++ // up to two quotes can stand before the closing three
 			}
 			return i
-		case s[i] == quote && !multi:
-			return i + 1
-		default:
-			i++
 		}
 	}
 	return len(s)

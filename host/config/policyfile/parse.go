@@ -41,11 +41,7 @@ func Parse(path string, source policy.Source, data []byte) (policy.Layer, []stri
 	}
 	r := &reader{path: path, source: source, file: file, layer: policy.Layer{Source: source, Path: path}, checked: map[string]bool{}, said: map[string]bool{}}
 	for _, s := range file.Settings {
-		if len(r.errs) == maxErrors {
-			break
-		}
-		at := setting{s, r.from(strings.Join(s.Path, "."))}
-		r.read(at)
+		r.read(setting{s, r.from(strings.Join(s.Path, "."))})
 	}
 	r.finish()
 	if len(r.errs) > 0 {
@@ -258,15 +254,7 @@ func (r *reader) unless(s setting, kind match.Kind, values ...string) {
 }
 
 func (r *reader) oneOf(s setting) {
-	values := s.texts()
-	if values == nil {
-		values = []string{} // which JSON has a list for
-	}
-	list, err := json.Marshal(values)
-	if err != nil {
-		r.fail(s, err)
-		return
-	}
+	list, _ := json.Marshal(append([]string{}, s.texts()...)) // [] for none, where nil is null
 	r.unless(s, match.OneOf, string(list))
 }
 
