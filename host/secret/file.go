@@ -94,7 +94,7 @@ func (f *File) Set(ctx context.Context, r Record) error {
 			records[i] = r.stored()
 			return records, nil
 		}
-		if len(records) >= MaxRecords {
+		if len(records) >= maxRecords {
 			return nil, fmt.Errorf("there are %d secrets, the most that are kept", len(records))
 		}
 		return append(records, r.stored()), nil

@@ -3,6 +3,7 @@ package secret
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -199,7 +200,7 @@ func TestMaxRecords(t *testing.T) {
 	f := newTestFile(t, dir)
 	err := f.change(t.Context(), func([]stored) ([]stored, error) {
 		var all []stored
-		for i := range MaxRecords {
+		for i := range maxRecords {
 			all = append(all, aRecord("N"+strings.Repeat("x", i%60)+string(rune('a'+i/60)), "value-of-token").stored())
 		}
 		return all, nil
@@ -221,13 +222,13 @@ func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
 	if err := r.Check(); err != nil {
 		t.Fatal(err)
 	}
-	data, err := encodeRecord(r)
+	data, err := json.Marshal(r.stored())
 	if err != nil || len(data)+100 > maxRecordBytes {
 		t.Errorf("a record has %d bytes, %v", len(data), err)
 	}
 	dir := t.TempDir()
 	f := newTestFile(t, dir)
-	many := make([]stored, MaxRecords)
+	many := make([]stored, maxRecords)
 	for i := range many {
 		many[i] = r.stored()
 		many[i].Name = fmt.Sprintf("N%063d", i)
@@ -235,7 +236,7 @@ func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
 	if err := f.change(t.Context(), func([]stored) ([]stored, error) { return many, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if names, err := newTestFile(t, dir).Names(t.Context()); len(names) != MaxRecords || err != nil {
+	if names, err := newTestFile(t, dir).Names(t.Context()); len(names) != maxRecords || err != nil {
 		t.Errorf("%d records are there, %v", len(names), err)
 	}
 }

@@ -39,7 +39,7 @@ const (
 	// maxRecordBytes is how large a record can be as JSON, in which a character
 	// can take six bytes; what can be written can be read.
 	maxRecordBytes = 32 << 10
-	maxFileBytes   = headerBytes + MaxRecords*maxRecordBytes
+	maxFileBytes   = headerBytes + maxRecords*maxRecordBytes
 )
 
 // Errors of reading the file.

@@ -84,7 +84,7 @@ func (k *Keyring) Set(ctx context.Context, r Record) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	data, err := encodeRecord(r)
+	data, err := json.Marshal(r.stored())
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (k *Keyring) Set(ctx context.Context, r Record) error {
 	}
 	// The name comes first: what is in the keyring must be known to be there.
 	if !slices.Contains(names, r.Name) {
-		if len(names) >= MaxRecords {
+		if len(names) >= maxRecords {
 			return fmt.Errorf("there are %d secrets, the most that are kept", len(names))
 		}
 		if err := k.writeNames(append(slices.Clone(names), r.Name)); err != nil {
