@@ -120,7 +120,7 @@ func (c *Config) Set(key, text, source string) error {
 	return nil
 }
 
-// Cap lowers a key of class [Limit] to most, if it is higher, and says whether
+// Cap lowers a key of class limit to most, if it is higher, and says whether
 // it was. Source is what [Config.Source] returns for it then.
 func (c *Config) Cap(name string, most int64, source string) bool {
 	k := find(name)

@@ -12,23 +12,15 @@ import (
 )
 
 // Layer is who wrote a file.
-type Layer int
+type Layer string
 
 const (
 	// User is the file of the person who runs the program.
-	User Layer = iota
+	User Layer = "user"
 	// Project is the file in the working directory, which may have come with a
-	// repository. See [Class] for what it may set.
-	Project
+	// repository. Its class says of each key what it may do there.
+	Project Layer = "project"
 )
-
-// String returns "user" or "project".
-func (l Layer) String() string {
-	if l == Project {
-		return "project"
-	}
-	return "user"
-}
 
 // File is what one agent.toml sets.
 type File struct {

@@ -83,13 +83,13 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 func (k *key) refusal(old any, source string, user *File) string {
 	var why string
 	switch k.class {
-	case Limit:
+	case limit:
 		why = fmt.Sprintf("a project can only lower it, and it is %s (%s)", keys.Format(old), source)
-	case SwitchOff:
+	case switchOff:
 		why = fmt.Sprintf("a project can only switch it off, and it is off (%s)", source)
-	case SwitchOn:
+	case switchOn:
 		why = fmt.Sprintf("a project can only switch it on, and it is on (%s)", source)
-	case UserOnly, Private:
+	case userOnly, private:
 		return k.fileRefusal(user)
 	default:
 		return "you have not trusted this file as it is now; `stockade config trust` shows what it asks for"

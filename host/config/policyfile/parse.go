@@ -20,7 +20,6 @@ import (
 
 // Limits on a file.
 const (
-	maxErrors = 10
 	// Each regular expression costs memory and is held against calls, and a
 	// project's file can be anybody's.
 	maxPatterns = 100
@@ -44,8 +43,8 @@ func Parse(path string, source policy.Source, data []byte) (policy.Layer, []stri
 		r.read(setting{s, r.from(strings.Join(s.Path, "."))})
 	}
 	r.finish()
-	if len(r.errs) > 0 {
-		return policy.Layer{}, nil, errors.Join(r.errs...)
+	if err := file.Err(); err != nil {
+		return policy.Layer{}, nil, err
 	}
 	return r.layer, r.warnings, nil
 }
@@ -58,7 +57,6 @@ type reader struct {
 	file     *keys.File
 	layer    policy.Layer
 	warnings []string
-	errs     []error
 	patterns int
 
 	resolves *setting        // network.proxy_resolves
@@ -81,8 +79,8 @@ type rule struct {
 }
 
 func (r *reader) fail(s setting, err error) {
-	if err != nil && len(r.errs) < maxErrors {
-		r.errs = append(r.errs, r.file.Error(s.Setting, s.String()+": "+err.Error()))
+	if err != nil {
+		r.file.Fail(s.Setting, err)
 	}
 }
 
