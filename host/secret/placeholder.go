@@ -1,9 +1,9 @@
 package secret
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// prefix begins every placeholder. Behind it are 26 characters of chance.
+// prefix begins every placeholder. Behind it is chance.
 const prefix = "stockade-secret-"
 
 // errMisplaced: a placeholder is where no value may go. Nothing is replaced.
@@ -75,9 +75,7 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var random [16]byte
-	rand.Read(random[:]) // never fails: crypto/rand ends the process instead
-	placeholder := prefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:]))
+	placeholder := prefix + strings.ToLower(rand.Text())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.by) >= maxPlaceholders {
@@ -97,7 +95,7 @@ func denied(format string, args ...any) error {
 // narrow says where a secret may go: where the person has bound it to and where
 // the tool has said that it wants it, if both have said something.
 func narrow(asked tool.Secret, r Record) (use, error) {
-	u := use{name: r.Name, value: r.Value, hosts: r.Hosts, header: r.Header}
+	u := use{name: r.Name, value: r.Value, hosts: r.Hosts, header: cmp.Or(r.Header, asked.Header, DefaultHeader)}
 	switch {
 	case len(u.hosts) == 0:
 		u.hosts = asked.Hosts
@@ -108,12 +106,7 @@ func narrow(asked tool.Secret, r Record) (use, error) {
 				r.Name, strings.Join(r.Hosts, ", "), strings.Join(asked.Hosts, ", "))
 		}
 	}
-	switch {
-	case u.header == "" && asked.Header == "":
-		u.header = DefaultHeader
-	case u.header == "":
-		u.header = asked.Header
-	case asked.Header != "" && !strings.EqualFold(u.header, asked.Header):
+	if asked.Header != "" && !strings.EqualFold(u.header, asked.Header) {
 		return u, denied("the secret %q is bound to the header %s, and the tool wants it in %s: is not granted to this call",
 			r.Name, u.header, asked.Header)
 	}
@@ -162,7 +155,8 @@ func (t *Table) header(host, name, value string) (string, error) {
 	return filled, nil
 }
 
-// placeholderChance is the length of what follows prefix: 128 bits in base 32.
+// placeholderChance is the length of what follows prefix: of [rand.Text], 128 bits
+// in base 32.
 const placeholderChance = 26
 
 func forHosts(hosts []string) string {
