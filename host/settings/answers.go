@@ -57,21 +57,7 @@ func (d Dirs) add(a Answer) error {
 
 // Revoke removes the answers that have this ID or rule, and returns them.
 func (d Dirs) Revoke(word string) (removed []Answer, err error) {
-	err = d.answers().change(func(answers []Answer) []Answer {
-		left := []Answer{}
-		for _, a := range answers {
-			if a.ID() == word || a.Rule == word {
-				removed = append(removed, a)
-			} else {
-				left = append(left, a)
-			}
-		}
-		if removed == nil {
-			return nil
-		}
-		return left
-	})
-	return removed, err
+	return d.answers().remove(func(a Answer) bool { return a.ID() == word || a.Rule == word })
 }
 
 // unknownDigest is none: an answer that does not say what it was given for is
