@@ -26,11 +26,11 @@ const (
 	maxCAFiles  = 64 // as in agent.toml
 )
 
-// Parse checks the text of a policy file and returns the layer that it makes.
+// parse checks the text of a policy file and returns the layer that it makes.
 // path is for messages. All that cannot be meant as it stands is an error, an
 // empty file too. Rules that allow are an error in an administrator's file, and
 // left out of a project's with a warning: neither answers questions.
-func Parse(path string, source policy.Source, data []byte) (policy.Layer, []string, error) {
+func parse(path string, source policy.Source, data []byte) (policy.Layer, []string, error) {
 	file, err := fileKeys.Parse(path, data, nil)
 	if err != nil {
 		return policy.Layer{}, nil, err

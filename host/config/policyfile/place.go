@@ -49,7 +49,7 @@ func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 	if err != nil {
 		return policy.Layer{}, nil, err
 	}
-	return Parse(p.Path, source, data)
+	return parse(p.Path, source, data)
 }
 
 // Bytes returns what is in the file, after its owner and permissions were
