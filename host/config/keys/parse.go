@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -172,12 +173,9 @@ func (r *reader) read(s Setting, value any) {
 			r.fields(s, table)
 		}
 	case nothing:
-		help := ""
+		help := r.table.hint(s.Path)
 		if r.unknown != nil {
-			help = r.unknown(s.Path)
-		}
-		if help == "" {
-			help = r.table.hint(s.Path)
+			help = cmp.Or(r.unknown(s.Path), help)
 		}
 		r.file.fail(s, "unknown key "+clip(name)+help)
 	default:
