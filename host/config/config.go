@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
@@ -32,8 +33,7 @@ type Config struct {
 	Network Network
 	Mounts  []Mount // directories beside the working directory; default none
 
-	// sources tells which layer set a key; what is missing is a default.
-	sources map[string]string
+	sources map[string]string // what set a key
 }
 
 // Model says who answers, and how patiently the program waits for it.
@@ -87,9 +87,10 @@ func (m Mount) String() string {
 
 // Default returns the configuration without any file, variable or flag.
 func Default() Config {
-	var c Config
+	c := Config{sources: make(map[string]string)}
 	for _, k := range table {
 		k.set(&c, k.def)
+		c.sources[k.Name] = "default"
 	}
 	return c
 }
@@ -97,24 +98,10 @@ func Default() Config {
 // Source tells what set a key: "default", "user PATH:LINE", "project
 // PATH:LINE", "environment STOCKADE_...", or what was given to [Config.Set].
 // It is "" for an unknown key.
-func (c *Config) Source(key string) string {
-	if s, ok := c.sources[key]; ok {
-		return s
-	}
-	if find(key) == nil {
-		return ""
-	}
-	return "default"
-}
+func (c *Config) Source(key string) string { return c.sources[key] }
 
-// Value is a key's value as it is written in a file, or "" for an unknown key.
-func (c *Config) Value(key string) string {
-	k := find(key)
-	if k == nil {
-		return ""
-	}
-	return keys.Format(k.get(c))
-}
+// Value is a key's value as it is written in a file.
+func (c *Config) Value(key string) string { return keys.Format(find(key).get(c)) }
 
 // Set sets a key from text, as the environment and flags give it: "30s",
 // "true", "/data:ro,/src" for a list. Source is what [Config.Source] returns
@@ -133,12 +120,21 @@ func (c *Config) Set(key, text, source string) error {
 	return nil
 }
 
+// Cap lowers a key of class limit to most, if it is higher, and says whether
+// it was. Source is what [Config.Source] returns for it then.
+func (c *Config) Cap(name string, most int64, source string) bool {
+	k := find(name)
+	old := reflect.ValueOf(k.get(c)) // an int or a time.Duration
+	if old.Int() <= most {
+		return false
+	}
+	c.apply(k, reflect.ValueOf(most).Convert(old.Type()).Interface(), source)
+	return true
+}
+
 // apply sets a checked value. The map is copied because copies of a Config share it.
 func (c *Config) apply(k *key, v any, source string) {
 	k.set(c, v)
 	c.sources = maps.Clone(c.sources)
-	if c.sources == nil {
-		c.sources = make(map[string]string)
-	}
 	c.sources[k.Name] = source
 }

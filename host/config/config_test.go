@@ -62,7 +62,7 @@ var ignoreSources = cmpopts.IgnoreUnexported(Config{})
 
 func mustLoad(t *testing.T, layer Layer, src string) *File {
 	t.Helper()
-	f, err := Parse("/"+layer.String()+"/agent.toml", layer, []byte(src))
+	f, err := Parse("/"+string(layer)+"/agent.toml", layer, []byte(src))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +173,8 @@ func TestEveryKeyReachesItsField(t *testing.T) {
 
 // projectSets reports whether an untrusted project file may set a key to
 // something stricter or different.
-func projectSets(c Class) bool {
-	return c == Preference || c == Limit || c == SwitchOff || c == SwitchOn
+func projectSets(c class) bool {
+	return c == preference || c == limit || c == switchOff || c == switchOn
 }
 
 func countFields(typ reflect.Type) int {
@@ -192,20 +192,20 @@ func countFields(typ reflect.Type) int {
 }
 
 func TestClassesAreAsDocumented(t *testing.T) {
-	want := map[Class][]string{
-		Authority:  {"system_prompt", "model.provider", "model.base_url"},
-		Reach:      {"mounts", "network.allow"},
-		Private:    {"model.api_key_env"},
-		Preference: {"model.name"},
-		SwitchOff:  {"tools.fs", "tools.exec", "tools.web"},
-		UserOnly:   {"network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
-		SwitchOn:   {"require_confirmation"},
-		Limit: {"max_tool_turns", "max_tool_calls_per_turn", "repeated_calls", "max_output_size", "tool_timeout", "tool_memory",
+	want := map[class][]string{
+		authority:  {"system_prompt", "model.provider", "model.base_url"},
+		reach:      {"mounts", "network.allow"},
+		private:    {"model.api_key_env"},
+		preference: {"model.name"},
+		switchOff:  {"tools.fs", "tools.exec", "tools.web"},
+		userOnly:   {"network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
+		switchOn:   {"require_confirmation"},
+		limit: {"max_tool_turns", "max_tool_calls_per_turn", "repeated_calls", "max_output_size", "tool_timeout", "tool_memory",
 			"tool_memory_total", "tool_fuel", "tool_fuel_total", "session_fuel",
 			"history_char_budget", "model.stall_timeout", "model.max_attempts", "bash.timeout", "bash.max_output",
 			"network.timeout", "network.max_requests", "network.max_response"},
 	}
-	got := make(map[Class][]string)
+	got := make(map[class][]string)
 	for _, k := range table {
 		got[k.class] = append(got[k.class], k.Name)
 	}

@@ -6,7 +6,7 @@
 // (STOCKADE_MODEL_NAME). Flags come last and belong to the program.
 //
 // A project file comes with a repository that somebody else may have written.
-// So each key has a [Class] that says what a project may do to it: a preference
+// So each key has a class that says what a project may do to it: a preference
 // it may set, a limit it may only lower, a switch it may only turn to the
 // stricter side. Authority (who is talked to, which directories are shown) it
 // gets only when a person has trusted it: exactly this content at exactly this

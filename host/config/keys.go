@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -8,187 +9,168 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// Class says what a project file may do to a key. A user file may set any key,
+// class says what a project file may do to a key. A user file may set any key,
 // and so may flags; the environment may where the class does not say otherwise.
-type Class int
+type class int
 
 const (
-	// Authority decides who is talked to, and with which words. A project file can
-	// set it once a person has trusted that file; see [File.Trusted].
-	Authority Class = iota
-	// Preference changes taste, not reach. A project file can set it.
-	Preference
-	// Limit: a project file can only lower it.
-	Limit
-	// SwitchOff: a project file can only set it to false.
-	SwitchOff
-	// SwitchOn: a project file can only set it to true.
-	SwitchOn
-	// Reach decides whom tools can reach, and what they see. It is like [Authority],
+	authority  class = iota // who is talked to, and with which words
+	preference              // taste, not reach
+	limit
+	switchOff
+	switchOn
+	// reach decides whom tools can reach, and what they see. It is like authority,
 	// but not for the environment: what sets variables for whoever enters a
 	// directory comes with the project, too, and nobody is shown it.
-	Reach
-	// Private decides which of the user's secrets is used. A project file cannot
-	// set it, trusted or not, and the environment cannot either.
-	Private
-	// UserOnly decides who is refused and who is believed. Only the user's file
-	// can set it.
-	UserOnly
+	reach
+	private  // which of the user's secrets is used
+	userOnly // who is refused and who is believed
 )
 
-// String says in a few words what a project file may do.
-func (c Class) String() string {
-	switch c {
-	case Authority, Reach:
-		return "authority: a project file can set it once you have trusted that file"
-	case Preference:
-		return "preference: a project file can set it"
-	case Limit:
-		return "limit: a project file can only lower it"
-	case SwitchOff:
-		return "switch: a project file can only turn it off"
-	case SwitchOn:
-		return "switch: a project file can only turn it on"
-	case Private:
-		return "authority: never from a project file"
-	case UserOnly:
-		return "authority: only your own file can set it"
-	}
-	return "unknown class"
+// says is, in a few words, what a project file may do.
+var says = [...]string{
+	authority:  "authority: a project file can set it once you have trusted that file",
+	preference: "preference: a project file can set it",
+	limit:      "limit: a project file can only lower it",
+	switchOff:  "switch: a project file can only turn it off",
+	switchOn:   "switch: a project file can only turn it on",
+	reach:      "authority: a project file can set it once you have trusted that file; not from the environment",
+	private:    "authority: never from a project file; not from the environment",
+	userOnly:   "authority: only your own file can set it; not from the environment",
 }
 
 // byTrust reports whether trust in a project file lets it set the key.
-func (c Class) byTrust() bool { return c == Authority || c == Reach }
+func (c class) byTrust() bool { return c == authority || c == reach }
 
 // fileOnly reports whether the environment has no say.
-func (c Class) fileOnly() bool { return c == Reach || c == Private || c == UserOnly }
+func (c class) fileOnly() bool { return c == reach || c == private || c == userOnly }
 
 // key is one setting: what the file's table says of it, and what becomes of it.
 // The table below is the only place that knows it.
 type key struct {
 	keys.Key // its Example is the default
 
-	class Class
+	class class
 	get   func(*Config) any // of the type that the kind returns
 	set   func(*Config, any)
 	def   any
 }
 
 var table = []key{
-	field("max_tool_turns", keys.Integer(1, 10_000, ""), 50, Limit,
+	field("max_tool_turns", keys.Integer(1, 10_000, ""), 50, limit,
 		"How many steps the model may take in one turn; a step is one answer of the model with the tool calls in it.",
 		func(c *Config) *int { return &c.MaxToolTurns }),
-	field("max_tool_calls_per_turn", keys.Integer(1, 1000, ""), 15, Limit,
+	field("max_tool_calls_per_turn", keys.Integer(1, 1000, ""), 15, limit,
 		"How many tools the model may call in one step.",
 		func(c *Config) *int { return &c.MaxToolCallsPerTurn }),
-	field("repeated_calls", keys.Integer(2, 1000, ""), 4, Limit,
+	field("repeated_calls", keys.Integer(2, 1000, ""), 4, limit,
 		"How often the model may make the same call and come to the same result, with nothing new between, before the turn ends. It is told from the second time on.",
 		func(c *Config) *int { return &c.RepeatedCalls }),
-	field("max_output_size", keys.Integer(1024, 64<<20, "bytes"), 1048576, Limit,
+	field("max_output_size", keys.Integer(1024, 64<<20, "bytes"), 1048576, limit,
 		"The largest result of a tool, in bytes. Of more, the head and the tail are kept.",
 		func(c *Config) *int { return &c.MaxOutputSize }),
-	field("tool_timeout", keys.Duration(time.Second, time.Hour), 30*time.Second, Limit,
+	field("tool_timeout", keys.Duration(time.Second, time.Hour), 30*time.Second, limit,
 		"How long one tool call may run. The commands of bash have their own limit, bash.timeout.",
 		func(c *Config) *time.Duration { return &c.ToolTimeout }),
-	field("tool_memory", keys.Integer(1<<20, 4<<30, "bytes"), 268435456, Limit,
+	field("tool_memory", keys.Integer(1<<20, 4<<30, "bytes"), 268435456, limit,
 		"How much memory one tool call may use, in bytes.",
 		func(c *Config) *int { return &c.ToolMemory }),
-	field("tool_memory_total", keys.Integer(1<<20, 1<<40, "bytes"), 2147483648, Limit,
+	field("tool_memory_total", keys.Integer(1<<20, 1<<40, "bytes"), 2147483648, limit,
 		"How much memory all tool calls that run at the same time may use together, in bytes.",
 		func(c *Config) *int { return &c.ToolMemoryTotal }),
-	field("tool_fuel", keys.Integer(1_000_000, 1<<60, "units"), 50000000000, Limit,
+	field("tool_fuel", keys.Integer(1_000_000, 1<<60, "units"), 50000000000, limit,
 		"How much fuel one tool call may use. A unit is about one instruction; a second of work is half to five thousand million of them.",
 		func(c *Config) *int { return &c.ToolFuel }),
-	field("tool_fuel_total", keys.Integer(1_000_000, 1<<60, "units"), 2000000000000, Limit,
+	field("tool_fuel_total", keys.Integer(1_000_000, 1<<60, "units"), 2000000000000, limit,
 		"How much fuel all calls of one tool may use in a session.",
 		func(c *Config) *int { return &c.ToolFuelTotal }),
-	field("session_fuel", keys.Integer(1_000_000, 1<<60, "units"), 10000000000000, Limit,
+	field("session_fuel", keys.Integer(1_000_000, 1<<60, "units"), 10000000000000, limit,
 		"How much fuel all tool calls may use in a session.",
 		func(c *Config) *int { return &c.SessionFuel }),
-	field("history_char_budget", keys.Integer(1000, 100_000_000, "characters"), 400000, Limit,
+	field("history_char_budget", keys.Integer(1000, 100_000_000, "characters"), 400000, limit,
 		"How many characters of the conversation are sent to the model; older messages are left out first.",
 		func(c *Config) *int { return &c.HistoryCharBudget }),
-	field("require_confirmation", keys.Boolean(), false, SwitchOn,
+	field("require_confirmation", keys.Boolean(), false, switchOn,
 		"When true, every tool call asks first, the safe ones too.",
 		func(c *Config) *bool { return &c.RequireConfirmation }),
-	field("system_prompt", text(64<<10, false), "", Authority,
+	field("system_prompt", text(64<<10, false), "", authority,
 		"Text that is added to the system prompt: your words to the model, which a cloned project must not speak unasked.",
 		func(c *Config) *string { return &c.SystemPrompt }),
 	{
-		Key: keys.Key{Name: "mounts", Kind: mounts, Example: "[]",
+		Key: keys.Key{Name: "mounts", Kind: mounts, Note: says[reach], Example: "[]",
 			Doc: `Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/". The flag --mount adds others.`},
-		class: Reach, def: []string(nil),
+		class: reach, def: []string(nil),
 		get: func(c *Config) any { return mountTexts(c.Mounts) },
 		set: func(c *Config, v any) { c.Mounts = parseMounts(v.([]string)) },
 	},
 
-	field("model.provider", keys.Choice("auto", "openai", "offline"), "auto", Authority,
+	field("model.provider", keys.Choice("auto", "openai", "offline"), "auto", authority,
 		`Who answers: "openai" is OpenAI or any service with its interface (see model.base_url), "offline" needs no network, "auto" is openai when there is a key or a base URL and offline otherwise.`,
 		func(c *Config) *string { return &c.Model.Provider }),
-	field("model.name", text(256, true), "", Preference,
+	field("model.name", text(256, true), "", preference,
 		"The name of the model. The provider openai needs one.",
 		func(c *Config) *string { return &c.Model.Name }),
-	field("model.base_url", baseURL, "", Authority,
+	field("model.base_url", baseURL, "", authority,
 		"Where the provider is reached, such as \"http://localhost:11434/v1\". Empty means the provider's own address. It gets your key and your conversations. From the environment (also OPENAI_BASE_URL, where no file says it), it gets no key but that of OPENAI_API_KEY.",
 		func(c *Config) *string { return &c.Model.BaseURL }),
-	field("model.api_key_env", variable, "OPENAI_API_KEY", Private,
+	field("model.api_key_env", variable, "OPENAI_API_KEY", private,
 		"The name of the environment variable that holds the provider's key. The key itself is never in a file. No variable sets this name: one that did, beside one for model.base_url, would send any other to any server.",
 		func(c *Config) *string { return &c.Model.APIKeyEnv }),
-	field("model.stall_timeout", keys.Duration(time.Second, time.Hour), 60*time.Second, Limit,
+	field("model.stall_timeout", keys.Duration(time.Second, time.Hour), 60*time.Second, limit,
 		"How long the provider may be silent before the request counts as failed.",
 		func(c *Config) *time.Duration { return &c.Model.StallTimeout }),
-	field("model.max_attempts", keys.Integer(1, 20, ""), 4, Limit,
+	field("model.max_attempts", keys.Integer(1, 20, ""), 4, limit,
 		"How often one request is tried, the first time included.",
 		func(c *Config) *int { return &c.Model.MaxAttempts }),
 
-	field("tools.fs", keys.Boolean(), true, SwitchOff,
+	field("tools.fs", keys.Boolean(), true, switchOff,
 		"Tools for files and directories. When false, no tool that asks for files runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.FS }),
-	field("tools.exec", keys.Boolean(), true, SwitchOff,
+	field("tools.exec", keys.Boolean(), true, switchOff,
 		"Tools that start processes. When false, no tool that may start one runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Exec }),
-	field("tools.web", keys.Boolean(), true, SwitchOff,
+	field("tools.web", keys.Boolean(), true, switchOff,
 		"Tools that reach the network. When false, no tool that asks for it runs, also of a module that is called by its path.",
 		func(c *Config) *bool { return &c.Tools.Web }),
 
-	field("bash.timeout", keys.Duration(time.Second, 300*time.Second), 30*time.Second, Limit,
+	field("bash.timeout", keys.Duration(time.Second, 300*time.Second), 30*time.Second, limit,
 		"How long a command of the bash tool may run when the call does not say; at most 300s.",
 		func(c *Config) *time.Duration { return &c.Bash.Timeout }),
-	field("bash.max_output", keys.Integer(1024, 64<<20, "bytes"), 262144, Limit,
+	field("bash.max_output", keys.Integer(1024, 64<<20, "bytes"), 262144, limit,
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
 
-	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, Reach,
+	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, reach,
 		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,
 		func(c *Config) *[]string { return &c.Network.Allow }),
-	field("network.deny", rules(`["*.example.com"]`), nil, UserOnly,
+	field("network.deny", rules(`["*.example.com"]`), nil, userOnly,
 		"Whom neither tools nor the program may talk to, in the same form; without a port, at any. It wins over everything that is allowed.",
 		func(c *Config) *[]string { return &c.Network.Deny }),
-	field("network.proxy", proxyURL, "", UserOnly,
+	field("network.proxy", proxyURL, "", userOnly,
 		"The HTTP proxy through which the internet is reached, such as \"http://proxy.example:3128\". Variables such as HTTPS_PROXY are not read. Where the administrator's policy names a proxy, that is used instead.",
 		func(c *Config) *string { return &c.Network.Proxy }),
-	field("network.proxy_resolves", keys.Boolean(), false, UserOnly,
+	field("network.proxy_resolves", keys.Boolean(), false, userOnly,
 		"When true, the proxy gets names instead of addresses, for networks where only the proxy can look them up. It then has to refuse private addresses itself.",
 		func(c *Config) *bool { return &c.Network.ProxyResolves }),
-	field("network.ca_files", paths, nil, UserOnly,
+	field("network.ca_files", paths, nil, userOnly,
 		`Files with certificate authorities in PEM that are trusted beside the system's. A path is absolute or begins with "~/". SSL_CERT_FILE is not read. Those of the administrator's policy are trusted, too.`,
 		func(c *Config) *[]string { return &c.Network.CAFiles }),
-	field("network.timeout", keys.Duration(time.Second, time.Hour), 30*time.Second, Limit,
+	field("network.timeout", keys.Duration(time.Second, time.Hour), 30*time.Second, limit,
 		"How long one request of a tool may take, with its redirects.",
 		func(c *Config) *time.Duration { return &c.Network.Timeout }),
-	field("network.max_requests", keys.Integer(1, 10_000, ""), 100, Limit,
+	field("network.max_requests", keys.Integer(1, 10_000, ""), 100, limit,
 		"How many requests one tool call may make; each redirect counts.",
 		func(c *Config) *int { return &c.Network.MaxRequests }),
-	field("network.max_response", keys.Integer(1024, 64<<20, "bytes"), 8388608, Limit,
+	field("network.max_response", keys.Integer(1024, 64<<20, "bytes"), 8388608, limit,
 		"How large the body of one answer to a tool may be, in bytes, as it comes and again when it is decompressed.",
 		func(c *Config) *int { return &c.Network.MaxResponse }),
 }
 
 // field makes a key whose value lives in one field of Config. That the kind
 // returns a T is proven by a test over the table.
-func field[T any](name string, k keys.Kind, def T, class Class, doc string, at func(*Config) *T) key {
+func field[T any](name string, k keys.Kind, def T, class class, doc string, at func(*Config) *T) key {
 	return key{
-		Key: keys.Key{Name: name, Kind: k, Example: keys.Format(def), Doc: doc}, class: class, def: def,
+		Key: keys.Key{Name: name, Kind: k, Note: says[class], Example: keys.Format(def), Doc: doc}, class: class, def: def,
 		get: func(c *Config) any { return *at(c) },
 		set: func(c *Config, v any) { *at(c) = v.(T) },
 	}
@@ -200,15 +182,22 @@ var fileKeys = keys.TableOf(table, func(k key) keys.Key { return k.Key })
 // Keys returns the name of every key, in the order of the sample.
 func Keys() []string { return fileKeys.Names() }
 
-// Key is what the table says of a key, whose example is its default; the zero
-// Key if there is none.
-func Key(name string) keys.Key {
-	if k := find(name); k != nil {
-		return k.Key
+// LimitKeys returns the keys that an administrator can cap: those of class
+// limit, in the order of the sample.
+func LimitKeys() []string {
+	var names []string
+	for _, k := range table {
+		if k.class == limit {
+			names = append(names, k.Name)
+		}
 	}
-	return keys.Key{}
+	return names
 }
 
+// Key is what the table says of a key, whose example is its default.
+func Key(name string) keys.Key { return find(name).Key }
+
+// find is nil for an unknown key.
 func find(name string) *key {
 	if i := slices.IndexFunc(table, func(k key) bool { return k.Name == name }); i >= 0 {
 		return &table[i]
@@ -225,21 +214,31 @@ func (k *key) env() string {
 // Trust opens what waits for it and nothing else: a limit is still only lowered.
 func (k *key) projectMay(old, v any, trusted bool) bool {
 	switch k.class {
-	case Authority, Reach:
+	case authority, reach:
 		return trusted
-	case Preference:
+	case preference:
 		return true
-	case Limit:
-		switch v := v.(type) {
-		case int:
-			return v <= old.(int)
-		case time.Duration:
-			return v <= old.(time.Duration)
-		}
-	case SwitchOff:
+	case limit:
+		return reflect.ValueOf(v).Int() <= reflect.ValueOf(old).Int() // ints, or durations
+	case switchOff:
 		return v == false || old == true
-	case SwitchOn:
+	case switchOn:
 		return v == true || old == false
 	}
 	return false
+}
+
+// Annotated returns an agent.toml that sets nothing and explains every key, each
+// commented out with its default.
+func Annotated() string {
+	return fileKeys.Sample(keys.Sample{
+		Head: `# The configuration of stockade. Every key is shown with its default, commented out.
+#
+# Yours: $XDG_CONFIG_HOME/stockade/agent.toml. A project's: ./agent.toml.
+# Later wins: defaults, user, project, environment, flags. A key's variable in
+# the environment is STOCKADE_ and its name: STOCKADE_MODEL_NAME for model.name.
+# What a project file may set stands with each key; ` + "`stockade config trust`" + ` shows
+# what one asks for.
+`,
+	})
 }

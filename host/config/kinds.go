@@ -30,12 +30,9 @@ const (
 	acceptedProxy = `an address such as "http://proxy.example:3128"`
 )
 
-// baseURL is an http or https address, or empty.
-var baseURL = keys.Text("URL, http or https", acceptedURL, func(s string) error {
-	u, err := address(s, acceptedURL)
+// baseURL is where a provider is reached.
+var baseURL = address("URL, http or https", acceptedURL, func(u *url.URL) error {
 	switch {
-	case s == "" || err != nil:
-		return err
 	case u.User != nil:
 		return errors.New("it holds a user name or a password; a key belongs into the environment variable that model.api_key_env names")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
@@ -44,12 +41,9 @@ var baseURL = keys.Text("URL, http or https", acceptedURL, func(s string) error 
 	return nil
 })
 
-// proxyURL is the address of a proxy, or empty.
-var proxyURL = keys.Text("URL of a proxy, http or https", acceptedProxy, func(s string) error {
-	u, err := address(s, acceptedProxy)
+// proxyURL is the address of a proxy.
+var proxyURL = address("URL of a proxy, http or https", acceptedProxy, func(u *url.URL) error {
 	switch {
-	case s == "" || err != nil:
-		return err
 	case u.User != nil:
 		return errors.New("it holds a user name or a password, and secrets are never in a file")
 	case u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
@@ -58,17 +52,19 @@ var proxyURL = keys.Text("URL of a proxy, http or https", acceptedProxy, func(s 
 	return nil
 })
 
-// address reads an address that is not empty. The error does not repeat it:
+// address is an http or https address, or empty. An error does not repeat it:
 // people put keys and passwords into addresses.
-func address(s, accepted string) (*url.URL, error) {
-	if s == "" {
-		return nil, nil
-	}
-	u, err := url.Parse(s)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || len(s) > 2048 {
-		return nil, errors.New("it is not an http or https URL; write " + accepted)
-	}
-	return u, nil
+func address(what, accepted string, check func(*url.URL) error) keys.Kind {
+	return keys.Text(what, accepted, func(s string) error {
+		if s == "" {
+			return nil
+		}
+		u, err := url.Parse(s)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || len(s) > 2048 {
+			return errors.New("it is not an http or https URL; write " + accepted)
+		}
+		return check(u)
+	})
 }
 
 var variableRE = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)

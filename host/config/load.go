@@ -12,23 +12,15 @@ import (
 )
 
 // Layer is who wrote a file.
-type Layer int
+type Layer string
 
 const (
 	// User is the file of the person who runs the program.
-	User Layer = iota
+	User Layer = "user"
 	// Project is the file in the working directory, which may have come with a
-	// repository. See [Class] for what it may set.
-	Project
+	// repository. Its class says of each key what it may do there.
+	Project Layer = "project"
 )
-
-// String returns "user" or "project".
-func (l Layer) String() string {
-	if l == Project {
-		return "project"
-	}
-	return "user"
-}
 
 // File is what one agent.toml sets.
 type File struct {
@@ -46,6 +38,35 @@ type setting struct {
 	value any // checked, of the type of the key's field
 	line  int
 }
+
+// Ask is a setting of a project file that counts only when a person has trusted
+// the file.
+type Ask struct {
+	Key   string `toml:"key" json:"key"`
+	Value string `toml:"value" json:"value"` // as in a file; plain text as it is, without quotes
+}
+
+// Asks returns what the file asks for, in the order of [Keys]; of a nil file,
+// nothing.
+func (f *File) Asks() []Ask {
+	var asks []Ask
+	for i := range table {
+		k := &table[i]
+		s, ok := f.setting(k)
+		if !ok || !k.class.byTrust() {
+			continue
+		}
+		value := keys.Format(s.value)
+		if k.Name == "system_prompt" {
+			value = s.value.(string)
+		}
+		asks = append(asks, Ask{k.Name, value})
+	}
+	return asks
+}
+
+// Line is the line on which a file sets a key; 0 when it does not.
+func (f *File) Line(name string) int { return f.settings[name].line }
 
 // Load reads a file and checks every key and value in it. A file that does not
 // exist gives an error for which errors.Is(err, fs.ErrNotExist) holds. Mistakes

@@ -224,7 +224,7 @@ func FuzzLoad(f *testing.F) {
 				t.Errorf("%s has no line", name)
 			}
 		}
-		c, _, err := Merge(nil, file, nil)
+		c, _, err := Merge(nil, file, func(string) string { return "" })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,8 +32,7 @@ func (w Warning) String() string {
 // have found out ([File.Trusted]).
 //
 // Env is asked for STOCKADE_ and the key in upper case with '_' for '.', such
-// as STOCKADE_MODEL_NAME; nil is an empty environment, and an empty variable
-// counts as unset. Lists are separated by commas. All variables that do not
+// as STOCKADE_MODEL_NAME; an empty variable counts as unset. Lists are separated by commas. All variables that do not
 // parse are reported, joined; the Config is then not to be used.
 func Merge(user, project *File, env func(string) string) (Config, []Warning, error) {
 	c := Default()
@@ -62,9 +61,6 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 		}
 		c.apply(k, s.value, source)
 	}
-	if env == nil {
-		return c, warnings, nil
-	}
 	var errs []error
 	for i := range table {
 		k := &table[i]
@@ -87,13 +83,13 @@ func Merge(user, project *File, env func(string) string) (Config, []Warning, err
 func (k *key) refusal(old any, source string, user *File) string {
 	var why string
 	switch k.class {
-	case Limit:
+	case limit:
 		why = fmt.Sprintf("a project can only lower it, and it is %s (%s)", keys.Format(old), source)
-	case SwitchOff:
+	case switchOff:
 		why = fmt.Sprintf("a project can only switch it off, and it is off (%s)", source)
-	case SwitchOn:
+	case switchOn:
 		why = fmt.Sprintf("a project can only switch it on, and it is on (%s)", source)
-	case UserOnly, Private:
+	case userOnly, private:
 		return k.fileRefusal(user)
 	default:
 		return "you have not trusted this file as it is now; `stockade config trust` shows what it asks for"

@@ -168,19 +168,19 @@ func TestTrustOpensOnlyWhatWaitsForIt(t *testing.T) {
 				}
 			}
 			switch mine := k.get(&alone); k.class {
-			case Limit:
+			case limit:
 				if number(after) > number(mine) {
 					t.Fatalf("%s was raised from %v to %v", k.Name, mine, after)
 				}
-			case SwitchOff:
+			case switchOff:
 				if after == true && mine == false {
 					t.Fatalf("%s was turned on again", k.Name)
 				}
-			case SwitchOn:
+			case switchOn:
 				if after == false && mine == true {
 					t.Fatalf("%s was turned off", k.Name)
 				}
-			case Private, UserOnly:
+			case private, userOnly:
 				if !cmp.Equal(after, mine) {
 					t.Fatalf("%s was set to %v", k.Name, after)
 				}

@@ -212,7 +212,7 @@ func newGuest(t *testing.T, handler http.HandlerFunc) *guest {
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}), knowing)
 	w.wires.plug(public+":443", secure(t, handler, "a.example").Listener.Addr())
 	info := secret.Info{Name: "T", Hosts: []string{"a.example"}}
-	table := secret.NewTable([]tool.Secret{{Name: "T"}}, shelf{info, secret.NewValue(repeated)})
+	table := secret.NewTable([]tool.Secret{{Name: "T"}}, shelf{info, secret.NewValue(repeated)}.Get)
 	placeholder, err := table.Placeholder(t.Context(), "T")
 	if err != nil {
 		t.Fatal(err)

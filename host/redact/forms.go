@@ -1,10 +1,8 @@
 package redact
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf16"
@@ -94,29 +92,17 @@ func percentForms(value string, add func(string)) {
 // and these as text in JSON once and twice more: a result is text in an
 // envelope, which is text in an event.
 func jsonForms(value string, add func(string)) {
-	for _, literal := range jsonLiterals(value) {
-		for range 3 {
-			add(literal)
-			literal = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(literal)
-		}
-	}
-}
-
-func jsonLiterals(value string) []string {
-	var out []string
 	for _, html := range []bool{false, true} {
-		var buf bytes.Buffer
-		enc := json.NewEncoder(&buf)
-		enc.SetEscapeHTML(html)
-		if enc.Encode(value) != nil {
-			continue
+		quoted := string(quote(value, html))
+		text := quoted[1 : len(quoted)-1]
+		slashes := strings.ReplaceAll(text, "/", `\/`)
+		for _, literal := range []string{text, slashes, ascii(text, `\u%04x`), ascii(text, `\u%04X`), ascii(slashes, `\u%04x`)} {
+			for range 3 {
+				add(literal)
+				literal = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(literal)
+			}
 		}
-		text := strings.TrimSuffix(buf.String(), "\n")
-		text = text[1 : len(text)-1]
-		out = append(out, text, strings.ReplaceAll(text, "/", `\/`), ascii(text, `\u%04x`), ascii(text, `\u%04X`),
-			ascii(strings.ReplaceAll(text, "/", `\/`), `\u%04x`))
 	}
-	return out
 }
 
 // ascii writes what is beyond ASCII as escapes.

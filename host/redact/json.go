@@ -57,7 +57,7 @@ func (r *Redactor) walk(a *automaton, data []byte, depth int) []byte {
 				end++
 			}
 			if number := data[i:end]; a.find(number) {
-				out = append(out, quote(r.Text(string(number)))...)
+				out = append(out, quote(r.Text(string(number)), false)...)
 			} else {
 				out = append(out, number...)
 			}
@@ -79,7 +79,7 @@ func (r *Redactor) literal(a *automaton, literal []byte, depth int) []byte {
 	}
 	var text string
 	if json.Unmarshal(literal, &text) != nil {
-		return quote(r.Text(string(literal)))
+		return quote(r.Text(string(literal)), false)
 	}
 	var clean string
 	if inner := bytes.TrimLeft([]byte(text), " \t\r\n"); depth > 0 && len(inner) > 0 && (inner[0] == '{' || inner[0] == '[') && json.Valid(inner) {
@@ -88,7 +88,7 @@ func (r *Redactor) literal(a *automaton, literal []byte, depth int) []byte {
 		clean = r.Text(text)
 	}
 	if clean = r.Text(clean); clean != text {
-		literal = quote(clean)
+		literal = quote(clean, false)
 	}
 	if a.find(literal) { // an escape and what follows it spell a secret, as \\n and "ext" do "next"
 		literal = quoteHard(clean)
@@ -109,11 +109,11 @@ func quoteHard(text string) []byte {
 	return append(out, '"')
 }
 
-// quote is a string as JSON, without escaping <, > and &.
-func quote(text string) []byte {
+// quote is a string as JSON, with <, > and & escaped for HTML or not.
+func quote(text string, html bool) []byte {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
+	enc.SetEscapeHTML(html)
 	if err := enc.Encode(text); err != nil {
 		panic(err) // a string always encodes
 	}

@@ -23,7 +23,7 @@ import (
 type tables struct{ record secret.Record }
 
 func (k tables) Placeholders(granted []tool.Secret) effect.Placeholders {
-	return secret.NewTable(granted, k)
+	return secret.NewTable(granted, k.Get)
 }
 
 func (k tables) Get(context.Context, string) (secret.Record, error) { return k.record, nil }

@@ -42,8 +42,7 @@ type File struct {
 
 	mu     sync.Mutex
 	key    []byte // nil: not asked for yet
-	source byte
-	kdf    kdf
+	origin origin // of the key
 }
 
 // NewFile returns a store. It reads nothing yet.
@@ -94,7 +93,7 @@ func (f *File) Set(ctx context.Context, r Record) error {
 			records[i] = r.stored()
 			return records, nil
 		}
-		if len(records) >= MaxRecords {
+		if len(records) >= maxRecords {
 			return nil, fmt.Errorf("there are %d secrets, the most that are kept", len(records))
 		}
 		return append(records, r.stored()), nil
@@ -140,7 +139,7 @@ func (f *File) change(ctx context.Context, edit func([]stored) ([]stored, error)
 	if err != nil {
 		return err
 	}
-	sealed, err := seal(f.key, f.source, f.kdf, plaintext)
+	sealed, err := seal(f.key, f.origin, plaintext)
 	if err != nil {
 		return err
 	}
@@ -169,18 +168,18 @@ func (f *File) open(ctx context.Context, data []byte) ([]stored, error) {
 		return nil, err
 	}
 	// Another process may have begun a new file with another key.
-	if f.key == nil || f.source != h.source || f.kdf != h.kdf {
-		key, err := f.keyFor(ctx, h)
+	if f.key == nil || f.origin != h.Origin {
+		key, err := f.keyFor(ctx, h.Origin)
 		if err != nil {
 			return nil, err
 		}
-		f.key, f.source, f.kdf = key, h.source, h.kdf
+		f.key, f.origin = key, h.Origin
 	}
 	plaintext, err := open(f.key, h, data)
 	if err != nil {
 		f.key = nil
 		switch {
-		case errors.Is(err, ErrWrongKey) && h.source == sourcePassphrase:
+		case errors.Is(err, ErrWrongKey) && h.Origin.Source == sourcePassphrase:
 			return nil, fmt.Errorf("%w: this is not its passphrase", ErrWrongKey)
 		case errors.Is(err, ErrWrongKey):
 			return nil, fmt.Errorf("%w: %s is not the key that it was written with", ErrWrongKey, f.opts.Key)
@@ -194,15 +193,15 @@ func (f *File) open(ctx context.Context, data []byte) ([]stored, error) {
 	return records, nil
 }
 
-func (f *File) keyFor(ctx context.Context, h header) ([]byte, error) {
-	if h.source == sourceKeyFile {
+func (f *File) keyFor(ctx context.Context, o origin) ([]byte, error) {
+	if o.Source == sourceKeyFile {
 		return f.readKey()
 	}
 	passphrase, err := f.ask(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	return h.kdf.key(passphrase), nil
+	return o.key(passphrase), nil
 }
 
 func (f *File) ask(ctx context.Context, anew bool) ([]byte, error) {
@@ -229,15 +228,15 @@ func (f *File) begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f.source, f.kdf = sourcePassphrase, newKDF()
-		f.key = f.kdf.key(passphrase)
+		f.origin = newPassphrase()
+		f.key = f.origin.key(passphrase)
 		return nil
 	}
 	key, err := f.readKey()
 	if errors.Is(err, fs.ErrNotExist) {
 		key, err = f.makeKey()
 	}
-	f.key, f.source, f.kdf = key, sourceKeyFile, kdf{}
+	f.key, f.origin = key, origin{Source: sourceKeyFile}
 	return err
 }
 

@@ -3,6 +3,8 @@ package secret
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -199,7 +201,7 @@ func TestMaxRecords(t *testing.T) {
 	f := newTestFile(t, dir)
 	err := f.change(t.Context(), func([]stored) ([]stored, error) {
 		var all []stored
-		for i := range MaxRecords {
+		for i := range maxRecords {
 			all = append(all, aRecord("N"+strings.Repeat("x", i%60)+string(rune('a'+i/60)), "value-of-token").stored())
 		}
 		return all, nil
@@ -221,13 +223,13 @@ func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
 	if err := r.Check(); err != nil {
 		t.Fatal(err)
 	}
-	data, err := encodeRecord(r)
+	data, err := json.Marshal(r.stored())
 	if err != nil || len(data)+100 > maxRecordBytes {
 		t.Errorf("a record has %d bytes, %v", len(data), err)
 	}
 	dir := t.TempDir()
 	f := newTestFile(t, dir)
-	many := make([]stored, MaxRecords)
+	many := make([]stored, maxRecords)
 	for i := range many {
 		many[i] = r.stored()
 		many[i].Name = fmt.Sprintf("N%063d", i)
@@ -235,7 +237,7 @@ func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
 	if err := f.change(t.Context(), func([]stored) ([]stored, error) { return many, nil }); err != nil {
 		t.Fatal(err)
 	}
-	if names, err := newTestFile(t, dir).Names(t.Context()); len(names) != MaxRecords || err != nil {
+	if names, err := newTestFile(t, dir).Names(t.Context()); len(names) != maxRecords || err != nil {
 		t.Errorf("%d records are there, %v", len(names), err)
 	}
 }
@@ -243,14 +245,14 @@ func TestWhatCanBeWrittenCanBeRead(t *testing.T) {
 // TestAKeyIsNotDerivedAtAnyPrice: a file cannot ask for more work than this
 // program would, but for some room.
 func TestAKeyIsNotDerivedAtAnyPrice(t *testing.T) {
-	good := newKDF()
-	for what, change := range map[string]func(*kdf){
-		"passes": func(k *kdf) { k.passes = 17 }, "memory": func(k *kdf) { k.memoryKiB = 1 << 20 }, "all memory": func(k *kdf) { k.memoryKiB = 1<<32 - 1 },
-		"no passes": func(k *kdf) { k.passes = 0 }, "no lanes": func(k *kdf) { k.lanes = 0 }, "no memory": func(k *kdf) { k.memoryKiB = 0 },
+	good := newPassphrase()
+	for what, change := range map[string]func(*origin){
+		"passes": func(o *origin) { o.Passes = 17 }, "memory": func(o *origin) { o.MemoryKiB = 1 << 20 }, "all memory": func(o *origin) { o.MemoryKiB = 1<<32 - 1 },
+		"no passes": func(o *origin) { o.Passes = 0 }, "no lanes": func(o *origin) { o.Lanes = 0 }, "no memory": func(o *origin) { o.MemoryKiB = 0 },
 	} {
-		k := good
-		change(&k)
-		data, err := seal(make([]byte, 32), sourcePassphrase, k, []byte("[]"))
+		o := good
+		change(&o)
+		data, err := seal(make([]byte, 32), o, []byte("[]"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,15 +262,48 @@ func TestAKeyIsNotDerivedAtAnyPrice(t *testing.T) {
 	}
 }
 
+// The format is what files on disk have: these were written by the first version.
+func TestTheFormatStays(t *testing.T) {
+	key := make([]byte, 32)
+	for i := range key {
+		key[i] = byte(i)
+	}
+	passphrase := origin{Source: sourcePassphrase, Passes: 3, MemoryKiB: 64 << 10, Lanes: 4}
+	for i := range passphrase.Salt {
+		passphrase.Salt[i] = byte(0xa0 + i)
+	}
+	for file, want := range map[string]origin{
+		"73746f636b61646520736563726574732076310a0100000000000000000000000000000000000000000000000000e0df44b62f5f835a000000123060637548fb7d7163ebce8d99de9659d909aabed823b02fd9fe905bced31b24dc79ae20a83d5fa57331": {Source: sourceKeyFile},
+		"73746f636b61646520736563726574732076310a02000000030001000004a0a1a2a3a4a5a6a7a8a9aaabacadaeafe0df44b62f5f835a00000012b1791523fabffbe9f130e8214862a4c9cfe5b948a47c0c2350b8b7605985d1938c60ecb0057e86a7f9b9": passphrase,
+	} {
+		data, err := hex.DecodeString(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := parseHeader(data)
+		if err != nil || h.Origin != want {
+			t.Errorf("it says %+v, %v", h.Origin, err)
+		}
+		if text, err := open(key, h, data); err != nil || string(text) != "[]" {
+			t.Errorf("it holds %q, %v", text, err)
+		}
+		again, err := seal(key, want, []byte("[]"))
+		const nonce = headerBytes - 24 // and what it changes
+		if err != nil || !bytes.Equal(again[:nonce], data[:nonce]) || len(again) != len(data) {
+			t.Errorf("it is written as %x, %v", again, err)
+		}
+	}
+}
+
 // FuzzFile: whatever is in the file, reading it ends, allocates little and says
 // that it is not ours.
 func FuzzFile(f *testing.F) {
 	key := bytes.Repeat([]byte{7}, 32)
-	good, err := seal(key, sourceKeyFile, kdf{}, []byte(`[{"name":"A","value":"abcd"}]`))
+	good, err := seal(key, origin{Source: sourceKeyFile}, []byte(`[{"name":"A","value":"abcd"}]`))
 	if err != nil {
 		f.Fatal(err)
 	}
-	pass, err := seal(key, sourcePassphrase, newKDF(), []byte(`[]`))
+	pass, err := seal(key, newPassphrase(), []byte(`[]`))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -285,8 +320,8 @@ func FuzzFile(f *testing.F) {
 			}
 			return
 		}
-		if h.kdf.memoryKiB > maxMemoryKiB && h.source == sourcePassphrase {
-			t.Errorf("it asks for %d KiB", h.kdf.memoryKiB)
+		if h.Origin.MemoryKiB > maxMemoryKiB && h.Origin.Source == sourcePassphrase {
+			t.Errorf("it asks for %d KiB", h.Origin.MemoryKiB)
 		}
 		text, err := open(key, h, data)
 		// Seeds are sealed anew in each process, so it is what they say that counts.

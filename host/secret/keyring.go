@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -29,7 +31,7 @@ const keyringWait = time.Minute
 type Keyring struct {
 	index string
 	wait  time.Duration
-	ready func() error // why there is no keyring to speak to; nil if there may be
+	ready func() error // keyringReachable, but in tests
 }
 
 // NewKeyring returns a store whose names are in the file index.
@@ -39,6 +41,25 @@ func NewKeyring(index string) *Keyring {
 
 // Name implements Store.
 func (*Keyring) Name() string { return "keyring" }
+
+// keyringReachable says why there is no keyring to speak to. It keeps the library
+// from starting a D-Bus of its own where there is none: a program would be
+// started that nobody asked for, and a keyring on it would be empty and gone with
+// it.
+func keyringReachable() error {
+	if runtime.GOOS == "darwin" || runtime.GOOS == "windows" {
+		return nil // it is a part of the system
+	}
+	if address := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); address != "" && address != "autolaunch:" {
+		return nil
+	}
+	for _, name := range []string{"bus", "dbus-session"} {
+		if _, err := os.Stat(fmt.Sprintf("/run/user/%d/%s", os.Getuid(), name)); err == nil {
+			return nil
+		}
+	}
+	return errors.New("there is no D-Bus session, and so no Secret Service")
+}
 
 // probe is the name of a secret that nobody can set.
 const probe = "-"
@@ -84,7 +105,7 @@ func (k *Keyring) Set(ctx context.Context, r Record) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	data, err := encodeRecord(r)
+	data, err := json.Marshal(r.stored())
 	if err != nil {
 		return err
 	}
@@ -99,7 +120,7 @@ func (k *Keyring) Set(ctx context.Context, r Record) error {
 	}
 	// The name comes first: what is in the keyring must be known to be there.
 	if !slices.Contains(names, r.Name) {
-		if len(names) >= MaxRecords {
+		if len(names) >= maxRecords {
 			return fmt.Errorf("there are %d secrets, the most that are kept", len(names))
 		}
 		if err := k.writeNames(append(slices.Clone(names), r.Name)); err != nil {

@@ -1,9 +1,9 @@
 package secret
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/base32"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,16 +17,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Prefix begins every placeholder. Behind it are 26 characters of chance.
-const Prefix = "stockade-secret-"
+// prefix begins every placeholder. Behind it is chance.
+const prefix = "stockade-secret-"
 
-// ErrMisplaced: a placeholder is where no value may go. Nothing is replaced.
-var ErrMisplaced = errors.New("a placeholder of a secret is misplaced")
-
-// Reader is where a table finds secrets; [Vault] is one.
-type Reader interface {
-	Get(ctx context.Context, name string) (Record, error)
-}
+// errMisplaced: a placeholder is where no value may go. Nothing is replaced.
+var errMisplaced = errors.New("a placeholder of a secret is misplaced")
 
 // Table is the placeholders of one call, and the only way from one to a value.
 // It ends with the call: no other table knows them. It is safe for concurrent
@@ -39,7 +34,7 @@ type Reader interface {
 // placeholder, and not the secret?"
 type Table struct {
 	granted map[string]tool.Secret
-	reader  Reader
+	get     func(ctx context.Context, name string) (Record, error)
 
 	mu sync.Mutex
 	by map[string]use // by placeholder
@@ -53,9 +48,10 @@ type use struct {
 	header string
 }
 
-// NewTable returns the table of a call that was granted these secrets.
-func NewTable(granted []tool.Secret, reader Reader) *Table {
-	t := &Table{granted: map[string]tool.Secret{}, reader: reader, by: map[string]use{}}
+// NewTable returns the table of a call that was granted these secrets. Get finds
+// one, as [Vault.Get] does.
+func NewTable(granted []tool.Secret, get func(ctx context.Context, name string) (Record, error)) *Table {
+	t := &Table{granted: map[string]tool.Secret{}, get: get, by: map[string]use{}}
 	for _, s := range granted {
 		t.granted[s.Name] = s
 	}
@@ -68,7 +64,7 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	if !ok {
 		return "", denied("the secret %.80q is not granted to this call", name)
 	}
-	r, err := t.reader.Get(ctx, name)
+	r, err := t.get(ctx, name)
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return "", &effect.Error{Kind: effect.NotFound, Err: err}
@@ -79,9 +75,7 @@ func (t *Table) Placeholder(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var random [16]byte
-	rand.Read(random[:]) // never fails: crypto/rand ends the process instead
-	placeholder := Prefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random[:]))
+	placeholder := prefix + strings.ToLower(rand.Text())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.by) >= maxPlaceholders {
@@ -101,7 +95,7 @@ func denied(format string, args ...any) error {
 // narrow says where a secret may go: where the person has bound it to and where
 // the tool has said that it wants it, if both have said something.
 func narrow(asked tool.Secret, r Record) (use, error) {
-	u := use{name: r.Name, value: r.Value, hosts: r.Hosts, header: r.Header}
+	u := use{name: r.Name, value: r.Value, hosts: r.Hosts, header: cmp.Or(r.Header, asked.Header, DefaultHeader)}
 	switch {
 	case len(u.hosts) == 0:
 		u.hosts = asked.Hosts
@@ -112,12 +106,7 @@ func narrow(asked tool.Secret, r Record) (use, error) {
 				r.Name, strings.Join(r.Hosts, ", "), strings.Join(asked.Hosts, ", "))
 		}
 	}
-	switch {
-	case u.header == "" && asked.Header == "":
-		u.header = DefaultHeader
-	case u.header == "":
-		u.header = asked.Header
-	case asked.Header != "" && !strings.EqualFold(u.header, asked.Header):
+	if asked.Header != "" && !strings.EqualFold(u.header, asked.Header) {
 		return u, denied("the secret %q is bound to the header %s, and the tool wants it in %s: is not granted to this call",
 			r.Name, u.header, asked.Header)
 	}
@@ -127,48 +116,47 @@ func narrow(asked tool.Secret, r Record) (use, error) {
 // schemes may stand before a placeholder in Authorization, and one space.
 var schemes = []string{"basic", "bearer", "token"}
 
-// Header returns the value of a header with its placeholder replaced, for a
-// request to a host in the form of [Host]. A value without a placeholder comes
-// back as it is. ErrMisplaced if the placeholder is unknown, is for another host
-// or is for another header: nothing is replaced then, and nothing is to be sent.
-// Also if it is not alone, but for a known scheme in [DefaultHeader]: whoever
-// chooses what stands beside a value chooses which part of it is lost where a
-// server repeats so many bytes, and a part is not known to be a secret.
-func (t *Table) Header(host, name, value string) (string, error) {
-	if !strings.Contains(value, Prefix) {
+// header returns the value of a header with its placeholder replaced, for a
+// request to a host in the form of [hostOf]. The placeholder has to be alone, but
+// for a known scheme in [DefaultHeader]: whoever chooses what stands beside a
+// value chooses which part of it is lost where a server repeats so many bytes,
+// and a part is not known to be a secret.
+func (t *Table) header(host, name, value string) (string, error) {
+	if !strings.Contains(value, prefix) {
 		return value, nil
 	}
 	normal, err := tool.NormalHost(host)
 	if err != nil || normal != host {
-		return "", fmt.Errorf("%w: the host %.80q is not in its normal form", ErrMisplaced, host)
+		return "", fmt.Errorf("%w: the host %.80q is not in its normal form", errMisplaced, host)
 	}
 	before, placeholder := "", value
 	if i := strings.IndexByte(value, ' '); i > 0 && strings.EqualFold(name, DefaultHeader) && slices.Contains(schemes, strings.ToLower(value[:i])) {
 		before, placeholder = value[:i+1], value[i+1:]
 	}
-	if rest, ok := strings.CutPrefix(placeholder, Prefix); !ok || len(rest) > placeholderChance {
+	if rest, ok := strings.CutPrefix(placeholder, prefix); !ok || len(rest) > placeholderChance {
 		return "", fmt.Errorf("%w: in the header %.80q it stands alone, or in %s behind one of %v and a space; what else belongs to it is to be part of the secret",
-			ErrMisplaced, name, DefaultHeader, schemes)
+			errMisplaced, name, DefaultHeader, schemes)
 	}
 	t.mu.Lock()
 	u, ok := t.by[placeholder]
 	t.mu.Unlock()
 	switch {
 	case !ok:
-		return "", fmt.Errorf("%w: the header %.80q holds one that this call does not have", ErrMisplaced, name)
+		return "", fmt.Errorf("%w: the header %.80q holds one that this call does not have", errMisplaced, name)
 	case !strings.EqualFold(name, u.header):
-		return "", fmt.Errorf("%w: the secret %s goes into the header %s, and not into %.80q", ErrMisplaced, u.name, u.header, name)
+		return "", fmt.Errorf("%w: the secret %s goes into the header %s, and not into %.80q", errMisplaced, u.name, u.header, name)
 	case !slices.Contains(u.hosts, host):
-		return "", fmt.Errorf("%w: the secret %s is %s, and not for %s", ErrMisplaced, u.name, forHosts(u.hosts), host)
+		return "", fmt.Errorf("%w: the secret %s is %s, and not for %s", errMisplaced, u.name, forHosts(u.hosts), host)
 	}
 	filled := before + u.value.Reveal()
 	if i := strings.IndexFunc(filled, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }); i >= 0 {
-		return "", fmt.Errorf("%w: with its value the header %.80q would hold a line end or another control character", ErrMisplaced, name)
+		return "", fmt.Errorf("%w: with its value the header %.80q would hold a line end or another control character", errMisplaced, name)
 	}
 	return filled, nil
 }
 
-// placeholderChance is the length of what follows Prefix: 128 bits in base 32.
+// placeholderChance is the length of what follows prefix: of [rand.Text], 128 bits
+// in base 32.
 const placeholderChance = 26
 
 func forHosts(hosts []string) string {
@@ -178,42 +166,43 @@ func forHosts(hosts []string) string {
 	return "for " + strings.Join(hosts, ", ")
 }
 
-// Refuse returns ErrMisplaced if a part of a request in which no value may go
+// refuse returns errMisplaced if a part of a request in which no value may go
 // holds what begins like a placeholder, also percent-encoded. what names the
 // part.
-func (t *Table) Refuse(what, text string) error {
-	if strings.Contains(text, Prefix) {
-		return fmt.Errorf("%w: the %s holds one; it goes into a header", ErrMisplaced, what)
+func refuse(what, text string) error {
+	if strings.Contains(text, prefix) {
+		return fmt.Errorf("%w: the %s holds one; it goes into a header", errMisplaced, what)
 	}
-	if plain, err := url.QueryUnescape(text); err == nil && strings.Contains(plain, Prefix) {
-		return fmt.Errorf("%w: the %s holds one, percent-encoded; it goes into a header", ErrMisplaced, what)
+	if plain, err := url.QueryUnescape(text); err == nil && strings.Contains(plain, prefix) {
+		return fmt.Errorf("%w: the %s holds one, percent-encoded; it goes into a header", errMisplaced, what)
 	}
 	return nil
 }
 
 // Fill returns the headers of a request with the values in the place of the
-// placeholders. ErrMisplaced if one is in the URL, in the body or in the name of
-// a header, is where [Table.Header] has none, or if the request could be read on
-// its way. It changes nothing that it is given.
+// placeholders. It fails if one is in the URL, in the body or in the name of a
+// header, is unknown or for another host or header, or if the request could be
+// read on its way: then nothing is to be sent. It changes nothing that it is
+// given.
 func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[string][]string, error) {
-	if err := errors.Join(t.Refuse("URL", u.String()), t.Refuse("body", string(body))); err != nil {
+	if err := errors.Join(refuse("URL", u.String()), refuse("body", string(body))); err != nil {
 		return nil, err
 	}
 	out := maps.Clone(headers)
 	for name, values := range headers {
-		if err := t.Refuse("name of a header", name); err != nil {
+		if err := refuse("name of a header", name); err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, Prefix) }) {
+		if !slices.ContainsFunc(values, func(v string) bool { return strings.Contains(v, prefix) }) {
 			continue
 		}
-		host, err := Host(u)
+		host, err := hostOf(u)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrMisplaced, err)
+			return nil, fmt.Errorf("%w: %w", errMisplaced, err)
 		}
 		filled := make([]string, len(values))
 		for i, v := range values {
-			if filled[i], err = t.Header(host, name, v); err != nil {
+			if filled[i], err = t.header(host, name, v); err != nil {
 				return nil, err
 			}
 		}
@@ -222,11 +211,11 @@ func (t *Table) Fill(u *url.URL, headers map[string][]string, body []byte) (map[
 	return out, nil
 }
 
-// Host returns the host of a URL in the form in which secrets are bound to
+// hostOf returns the host of a URL in the form in which secrets are bound to
 // hosts: NAME, or NAME:PORT where the port is not 443. It refuses a URL whose
 // request could be read on its way, which is any but https, and http to this
 // machine.
-func Host(u *url.URL) (string, error) {
+func hostOf(u *url.URL) (string, error) {
 	port := u.Port()
 	switch {
 	case u.User != nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// shelf is a Reader of what a test puts there.
+// shelf is what a test puts there.
 type shelf map[string]Record
 
 func (s shelf) Get(_ context.Context, name string) (Record, error) {
@@ -33,7 +33,7 @@ func bound(name, header string, hosts ...string) Record {
 // call makes a table with one secret and returns a placeholder of it.
 func call(t *testing.T, asked tool.Secret, r Record) (*Table, string) {
 	t.Helper()
-	table := NewTable([]tool.Secret{asked}, shelf{r.Name: r})
+	table := NewTable([]tool.Secret{asked}, shelf{r.Name: r}.Get)
 	p, err := table.Placeholder(t.Context(), asked.Name)
 	if err != nil {
 		t.Fatal(err)
@@ -42,11 +42,11 @@ func call(t *testing.T, asked tool.Secret, r Record) (*Table, string) {
 }
 
 func TestPlaceholders(t *testing.T) {
-	table := NewTable([]tool.Secret{{Name: "TOKEN"}, {Name: "UNSET"}}, shelf{"TOKEN": bound("TOKEN", ""), "OTHER": bound("OTHER", "")})
+	table := NewTable([]tool.Secret{{Name: "TOKEN"}, {Name: "UNSET"}}, shelf{"TOKEN": bound("TOKEN", ""), "OTHER": bound("OTHER", "")}.Get)
 	seen := map[string]bool{}
 	for range 100 {
 		p, err := table.Placeholder(t.Context(), "TOKEN")
-		if err != nil || !strings.HasPrefix(p, Prefix) || len(p) != len(Prefix)+placeholderChance || seen[p] {
+		if err != nil || !strings.HasPrefix(p, prefix) || len(p) != len(prefix)+placeholderChance || seen[p] {
 			t.Fatalf("%q, %v", p, err)
 		}
 		clean(t, "a placeholder", p, value, "TOKEN")
@@ -65,7 +65,7 @@ func TestPlaceholders(t *testing.T) {
 	if effect.KindOf(err) != effect.Denied {
 		t.Errorf("there is no end of placeholders: %v", err)
 	}
-	if _, err := NewTable(nil, shelf{"TOKEN": bound("TOKEN", "")}).Placeholder(t.Context(), "TOKEN"); effect.KindOf(err) != effect.Denied {
+	if _, err := NewTable(nil, shelf{"TOKEN": bound("TOKEN", "")}.Get).Placeholder(t.Context(), "TOKEN"); effect.KindOf(err) != effect.Denied {
 		t.Errorf("a call without secrets: %v", err)
 	}
 }
@@ -93,7 +93,7 @@ func TestWhereAValueGoes(t *testing.T) {
 		{what: "headers that do not meet", asked: tool.Secret{Header: "X-Other"}, record: bound("T", "X-Key", a), refused: true},
 	} {
 		tt.asked.Name = "T"
-		table := NewTable([]tool.Secret{tt.asked}, shelf{"T": tt.record})
+		table := NewTable([]tool.Secret{tt.asked}, shelf{"T": tt.record}.Get)
 		p, err := table.Placeholder(t.Context(), "T")
 		if tt.refused {
 			if effect.KindOf(err) != effect.Denied {
@@ -106,7 +106,7 @@ func TestWhereAValueGoes(t *testing.T) {
 		}
 		for _, host := range []string{a, b, port, "example.com", "a.example.com.evil.com", "evil-a.example.com", "A.example.com", "a.example.com.", "a.example.com:443", "", "*"} {
 			for _, header := range []string{"Authorization", "AUTHORIZATION", "X-Key", "X-Key2", "Cookie", ""} {
-				got, err := table.Header(host, header, p)
+				got, err := table.header(host, header, p)
 				goes := strings.EqualFold(header, tt.header)
 				found := false
 				for _, h := range tt.hosts {
@@ -118,7 +118,7 @@ func TestWhereAValueGoes(t *testing.T) {
 					}
 					continue
 				}
-				if !errors.Is(err, ErrMisplaced) || got != "" {
+				if !errors.Is(err, errMisplaced) || got != "" {
 					t.Errorf("%s, to %q in %q: %q, %v", tt.what, host, header, got, err)
 				}
 				clean(t, "the error", fmt.Sprint(err), value)
@@ -134,58 +134,58 @@ func TestHeadersWithAndWithoutPlaceholders(t *testing.T) {
 		{"", ""}, {"text/html", "text/html"}, {"stockade-secre", "stockade-secre"}, {p, value},
 		{"Bearer " + p, "Bearer " + value}, {"bearer " + p, "bearer " + value}, {"Basic " + p, "Basic " + value}, {"token " + p, "token " + value},
 	} {
-		if got, err := table.Header("h.example", "authorization", tt.in); err != nil || got != tt.want {
+		if got, err := table.header("h.example", "authorization", tt.in); err != nil || got != tt.want {
 			t.Errorf("%q: %q, %v", tt.in, got, err)
 		}
 	}
 	for what, in := range map[string]string{
-		"of another call": foreign, "invented": Prefix + strings.Repeat("a", placeholderChance), "cut short": p[:len(p)-1], "the prefix": Prefix,
-		"a good one before a bad one": p + foreign, "a bad one before a good one": foreign + p, "another case": Prefix + strings.ToUpper(p[len(Prefix):]),
+		"of another call": foreign, "invented": prefix + strings.Repeat("a", placeholderChance), "cut short": p[:len(p)-1], "the prefix": prefix,
+		"a good one before a bad one": p + foreign, "a bad one before a good one": foreign + p, "another case": prefix + strings.ToUpper(p[len(prefix):]),
 		// With any of these the guest would choose which part of the value a server repeats.
 		"behind other text": "a" + p, "before other text": p + "b", "twice": p + p, "in a list": p + ", " + p, "behind a blank": " " + p, "before a blank": p + " ",
 		"behind another scheme": "Digest " + p, "behind a long scheme": strings.Repeat("Bearer", 6) + " " + p, "behind two schemes": "Bearer Bearer " + p,
 		"behind two blanks": "Bearer  " + p, "behind a tab": "Bearer\t" + p, "behind a scheme alone": "Bearer" + p, "before a parameter": "Bearer " + p + ";a=b", "behind a cookie's name": "session=" + p,
 	} {
-		got, err := table.Header("h.example", "Authorization", in)
-		if !errors.Is(err, ErrMisplaced) || got != "" {
+		got, err := table.header("h.example", "Authorization", in)
+		if !errors.Is(err, errMisplaced) || got != "" {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 		clean(t, what, fmt.Sprint(err), value)
 	}
 	// A scheme belongs into Authorization.
 	table, p = call(t, tool.Secret{Name: "T"}, bound("T", "X-Key", "h.example"))
-	if got, err := table.Header("h.example", "X-Key", "Bearer "+p); !errors.Is(err, ErrMisplaced) || got != "" {
+	if got, err := table.header("h.example", "X-Key", "Bearer "+p); !errors.Is(err, errMisplaced) || got != "" {
 		t.Errorf("a scheme in another header: %q, %v", got, err)
 	}
 	// A value does not become a placeholder, and cannot end the header.
-	for _, evil := range []string{"abcd\r\nHost: evil", "abcd\nX: y", "abcd\x7f", Prefix + "abcd"} {
+	for _, evil := range []string{"abcd\r\nHost: evil", "abcd\nX: y", "abcd\x7f", prefix + "abcd"} {
 		r := bound("T", "", "h.example")
 		r.Value = NewValue(evil)
 		table, p := call(t, tool.Secret{Name: "T"}, r)
-		got, err := table.Header("h.example", "Authorization", p)
-		if strings.HasPrefix(evil, Prefix) {
+		got, err := table.header("h.example", "Authorization", p)
+		if strings.HasPrefix(evil, prefix) {
 			if got != evil || err != nil {
 				t.Errorf("%q: %q, %v", evil, got, err)
 			}
-		} else if !errors.Is(err, ErrMisplaced) || got != "" {
+		} else if !errors.Is(err, errMisplaced) || got != "" {
 			t.Errorf("%q: %q, %v", evil, got, err)
 		}
 	}
 }
 
 func TestPlaceholdersElsewhereAreRefused(t *testing.T) {
-	table, p := call(t, tool.Secret{Name: "T"}, bound("T", "", "h.example"))
+	_, p := call(t, tool.Secret{Name: "T"}, bound("T", "", "h.example"))
 	encoded := strings.ReplaceAll(p, "-", "%2D")
 	for what, text := range map[string]string{
 		"URL": "https://h.example/?token=" + p, "path": "/" + p + "/x", "body": `{"token":"` + p + `"}`, "name of a header": "X-" + p,
-		"encoded": "https://h.example/?token=" + encoded, "of nobody": Prefix + "x", "behind a broken escape": "%zz" + p, "begin": Prefix,
+		"encoded": "https://h.example/?token=" + encoded, "of nobody": prefix + "x", "behind a broken escape": "%zz" + p, "begin": prefix,
 	} {
-		if err := table.Refuse(what, text); !errors.Is(err, ErrMisplaced) {
+		if err := refuse(what, text); !errors.Is(err, errMisplaced) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 	for _, text := range []string{"", "https://h.example/?a=b%20c", "%zz", "stockade", "\x00\xff"} {
-		if err := table.Refuse("URL", text); err != nil {
+		if err := refuse("URL", text); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -229,10 +229,10 @@ func TestFill(t *testing.T) {
 		"in the name":          {"https://a.example/", map[string][]string{"X-" + p: {"1"}}, ""},
 		"another header":       {"https://a.example/", map[string][]string{"X-Key": {p}}, ""},
 		"the second of a name": {"https://a.example/", map[string][]string{"X-Key": {"1", p}}, ""},
-		"one of nobody's":      {"https://a.example/", map[string][]string{"Authorization": {Prefix + strings.Repeat("a", 26)}}, ""},
+		"one of nobody's":      {"https://a.example/", map[string][]string{"Authorization": {prefix + strings.Repeat("a", 26)}}, ""},
 	} {
 		got, err := table.Fill(parse(c.url), c.headers, []byte(c.body))
-		if !errors.Is(err, ErrMisplaced) || got != nil {
+		if !errors.Is(err, errMisplaced) || got != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
@@ -250,7 +250,7 @@ func TestHost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Host(u)
+		got, err := hostOf(u)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
 		}

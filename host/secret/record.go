@@ -18,7 +18,7 @@ import (
 const (
 	MinValueBytes = redact.MinBytes
 	MaxValueBytes = 4096
-	MaxRecords    = 256
+	maxRecords    = 256
 )
 
 // Errors that callers tell apart.
@@ -136,10 +136,7 @@ type stored struct {
 func (r Record) stored() stored { return stored{r.Info, r.Value.Reveal()} }
 func (s stored) record() Record { return Record{s.Info, NewValue(s.Value)} }
 
-// encodeRecord and decodeRecord are the form of one record. Errors of decoding
-// hold nothing of what was decoded.
-func encodeRecord(r Record) ([]byte, error) { return json.Marshal(r.stored()) }
-
+// decodeRecord reads one record. Its errors hold nothing of what was decoded.
 func decodeRecord(data []byte) (Record, error) {
 	var s stored
 	if json.Unmarshal(data, &s) != nil {

@@ -29,8 +29,8 @@ func NewVault(keyring *Keyring, file *File, known *redact.Redactor) *Vault {
 // Known is the redactor that knows every value that was read or set.
 func (v *Vault) Known() *redact.Redactor { return v.known }
 
-// holder returns the store that holds a name, nil if none does. It does not ask
-// the keyring, which may not be there: its list of names is enough.
+// holder returns the store that holds a name; ErrNotFound if none does. It does
+// not ask the keyring, which may not be there: its list of names is enough.
 func (v *Vault) holder(ctx context.Context, name string) (Store, error) {
 	for _, s := range []Store{v.keyring, v.file} {
 		names, err := s.Names(ctx)
@@ -41,7 +41,7 @@ func (v *Vault) holder(ctx context.Context, name string) (Store, error) {
 			return s, nil
 		}
 	}
-	return nil, nil
+	return nil, fmt.Errorf("%q: %w", name, ErrNotFound)
 }
 
 // Get returns a record; ErrNotFound if no store holds one. A record that is in
@@ -50,9 +50,6 @@ func (v *Vault) Get(ctx context.Context, name string) (Record, error) {
 	s, err := v.holder(ctx, name)
 	if err != nil {
 		return Record{}, err
-	}
-	if s == nil {
-		return Record{}, fmt.Errorf("%q: %w", name, ErrNotFound)
 	}
 	r, err := s.Get(ctx, name)
 	if err != nil {
@@ -63,7 +60,9 @@ func (v *Vault) Get(ctx context.Context, name string) (Record, error) {
 }
 
 // Placeholders implements [effect.Secrets].
-func (v *Vault) Placeholders(granted []tool.Secret) effect.Placeholders { return NewTable(granted, v) }
+func (v *Vault) Placeholders(granted []tool.Secret) effect.Placeholders {
+	return NewTable(granted, v.Get)
+}
 
 // Pick returns the store for a new secret: the one of that name, or, where name
 // is empty, the keyring, or the file if the keyring does not answer. why is
@@ -90,6 +89,10 @@ func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
 		return err
 	}
 	v.known.Add(r.Value.Reveal())
+	other := Store(v.file)
+	if s == other {
+		other = v.keyring
+	}
 	old := false // the other store has one of that name
 	for _, store := range []Store{v.keyring, v.file} {
 		names, err := store.Names(ctx)
@@ -100,15 +103,11 @@ func (v *Vault) Set(ctx context.Context, s Store, r Record) error {
 		if i >= 0 {
 			return fmt.Errorf("there is a secret %q, and some keyrings do not tell case apart", names[i])
 		}
-		old = old || store.Name() != s.Name() && slices.Contains(names, r.Name)
+		old = old || store == other && slices.Contains(names, r.Name)
 	}
-	other := Store(v.file)
-	if s.Name() == v.file.Name() {
-		other = v.keyring
-		if old {
-			if err := v.keyring.Available(ctx); err != nil {
-				return fmt.Errorf("%q is kept in the keyring already, and cannot be replaced: %w", r.Name, err)
-			}
+	if old && other == v.keyring {
+		if err := v.keyring.Available(ctx); err != nil {
+			return fmt.Errorf("%q is kept in the keyring already, and cannot be replaced: %w", r.Name, err)
 		}
 	}
 	if err := s.Set(ctx, r); err != nil || !old {
@@ -125,9 +124,6 @@ func (v *Vault) Remove(ctx context.Context, name string) (from string, err error
 	s, err := v.holder(ctx, name)
 	if err != nil {
 		return "", err
-	}
-	if s == nil {
-		return "", fmt.Errorf("%q: %w", name, ErrNotFound)
 	}
 	return s.Name(), s.Remove(ctx, name)
 }

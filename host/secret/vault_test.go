@@ -2,6 +2,7 @@ package secret
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -128,7 +129,7 @@ func TestWhatSomebodyElseHasPutIntoTheKeyring(t *testing.T) {
 	if err := k.Set(t.Context(), aRecord("TOKEN", "value-of-token")); err != nil {
 		t.Fatal(err)
 	}
-	other, err := encodeRecord(aRecord("OTHER", "value-of-other"))
+	other, err := json.Marshal(aRecord("OTHER", "value-of-other").stored())
 	if err != nil {
 		t.Fatal(err)
 	}

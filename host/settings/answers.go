@@ -19,20 +19,12 @@ type Answer struct {
 	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: in any
 	Added   time.Time `toml:"added"`
 	// What the rule was made for; when any of it changes it answers nothing.
-	Module       string `toml:"module"` // "builtin" or "sha256:..."
-	ABI          string `toml:"abi,omitempty"`
-	Description  string `toml:"description_sha256,omitempty"`
-	Schema       string `toml:"schema_sha256,omitempty"`
-	Capabilities string `toml:"capabilities_sha256,omitempty"`
-	Said         Said   `toml:"said"`
-}
-
-// Said is what a tool said of itself when the answer was given, so that a change
-// can be shown.
-type Said struct {
-	Description string `toml:"description"`
-	Schema      string `toml:"schema"`
-	AsksFor     string `toml:"asks_for"`
+	Module       string      `toml:"module"` // "builtin" or "sha256:..."
+	ABI          string      `toml:"abi,omitempty"`
+	Description  string      `toml:"description_sha256,omitempty"`
+	Schema       string      `toml:"schema_sha256,omitempty"`
+	Capabilities string      `toml:"capabilities_sha256,omitempty"`
+	Said         policy.Said `toml:"said"`
 }
 
 // ID is a short name for the answer, by which it can be removed. It depends on
@@ -65,21 +57,7 @@ func (d Dirs) add(a Answer) error {
 
 // Revoke removes the answers that have this ID or rule, and returns them.
 func (d Dirs) Revoke(word string) (removed []Answer, err error) {
-	err = d.answers().change(func(answers []Answer) []Answer {
-		left := []Answer{}
-		for _, a := range answers {
-			if a.ID() == word || a.Rule == word {
-				removed = append(removed, a)
-			} else {
-				left = append(left, a)
-			}
-		}
-		if removed == nil {
-			return nil
-		}
-		return left
-	})
-	return removed, err
+	return d.answers().remove(func(a Answer) bool { return a.ID() == word || a.Rule == word })
 }
 
 // unknownDigest is none: an answer that does not say what it was given for is
@@ -96,7 +74,7 @@ func (a Answer) AllowRule() (policy.Rule, error) {
 	r.Bound = policy.Binding{
 		Module: a.Module, ABI: a.ABI, Capabilities: cmp.Or(a.Capabilities, unknownDigest),
 		Description: cmp.Or(a.Description, unknownDigest), Schema: cmp.Or(a.Schema, unknownDigest),
-		Said: policy.Said(a.Said),
+		Said: a.Said,
 	}
 	if a.Module == string(tool.OriginBuiltin) {
 		r.Bound.ABI = cmp.Or(a.ABI, unknownDigest)
@@ -132,6 +110,6 @@ func (d Dirs) Remember(r policy.Rule, redact func(string) string) error {
 		Rule: r.String(), Project: r.Project, Added: time.Now().UTC().Truncate(time.Second),
 		Module: r.Bound.Module, ABI: r.Bound.ABI,
 		Description: r.Bound.Description, Schema: r.Bound.Schema, Capabilities: r.Bound.Capabilities,
-		Said: Said(r.Bound.Said),
+		Said: r.Bound.Said,
 	})
 }

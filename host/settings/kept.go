@@ -110,6 +110,25 @@ func (k kept[E]) change(f func([]E) []E) error {
 	return replaceFile(k.path, data.Bytes())
 }
 
+// remove takes entries out and returns them.
+func (k kept[E]) remove(which func(E) bool) (removed []E, err error) {
+	err = k.change(func(entries []E) []E {
+		left := []E{}
+		for _, e := range entries {
+			if which(e) {
+				removed = append(removed, e)
+			} else {
+				left = append(left, e)
+			}
+		}
+		if removed == nil {
+			return nil
+		}
+		return left
+	})
+	return removed, err
+}
+
 // replaceFile writes a file that only its owner can read.
 func replaceFile(path string, data []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")

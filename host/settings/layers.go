@@ -73,7 +73,8 @@ func (s *Settings) loadLayers(o Options) error {
 	if err := s.bindRoute(); err != nil {
 		return err
 	}
-	return s.capSettings()
+	s.capSettings()
+	return nil
 }
 
 // switches is the layer of the settings that switch tools off.
@@ -114,16 +115,11 @@ func (s *Settings) bindRoute() error {
 }
 
 // capSettings lowers what the configuration sets to what the layers permit.
-func (s *Settings) capSettings() error {
+func (s *Settings) capSettings() {
 	for key, most := range s.Ceiling.Limits {
-		from := s.Config.Source(key)
-		capped, err := s.Config.Cap(key, most.Value, most.From.String())
-		if err != nil {
-			return err
-		}
-		if capped && strings.HasPrefix(from, "flag ") {
-			s.warn("", "%s is lowered to %s: %s", strings.TrimPrefix(from, "flag "), most, most.From)
+		flag, ok := strings.CutPrefix(s.Config.Source(key), "flag ")
+		if s.Config.Cap(key, most.Value, most.From.String()) && ok {
+			s.warn("", "%s is lowered to %s: %s", flag, most, most.From)
 		}
 	}
-	return nil
 }

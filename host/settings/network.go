@@ -5,25 +5,23 @@ import "github.com/stockade-dev/stockade/host/policy/network"
 // NetRules are the user's: network.allow, network.deny, and those of --allow-net.
 func (s *Settings) NetRules(allow []string) ([]network.Rule, error) {
 	var rules []network.Rule
+	set := s.Config.Network
 	for _, part := range []struct {
-		parse func(string) (network.Rule, error)
-		texts []string
-		key   string
-	}{{network.ParseRule, s.Config.Network.Allow, "network.allow"}, {network.ParseDenial, s.Config.Network.Deny, "network.deny"}} {
+		parse        func(string) (network.Rule, error)
+		texts        []string
+		before, hint string
+	}{
+		{network.ParseRule, set.Allow, "", "mend network.allow in " + s.Config.Source("network.allow")},
+		{network.ParseDenial, set.Deny, "", "mend network.deny in " + s.Config.Source("network.deny")},
+		{network.ParseRule, allow, "--allow-net: ", "for example --allow-net api.example.com or --allow-net http://127.0.0.1:8080"},
+	} {
 		for _, text := range part.texts {
 			r, err := part.parse(text)
 			if err != nil {
-				return nil, mistake("mend "+part.key+" in "+s.Config.Source(part.key), "%v", err)
+				return nil, mistake(part.hint, "%s%v", part.before, err)
 			}
 			rules = append(rules, r)
 		}
-	}
-	for _, text := range allow {
-		r, err := network.ParseRule(text)
-		if err != nil {
-			return nil, mistake("for example --allow-net api.example.com or --allow-net http://127.0.0.1:8080", "--allow-net: %v", err)
-		}
-		rules = append(rules, r)
 	}
 	return rules, nil
 }

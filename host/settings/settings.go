@@ -90,19 +90,11 @@ func Load(ctx context.Context, o Options) (*Settings, error) {
 	if err := s.Dirs.outside(o.Work, o.AccountHome); err != nil {
 		return nil, err
 	}
-	// What a user's file may set, a project's may not: who could have written it
-	// matters there.
-	user, err := fileOrNone(s.Dirs.AgentTOML(), func(path string) (*config.File, error) {
-		data, err := policyfile.Own(path).Bytes()
-		if err != nil {
-			return nil, err
-		}
-		return config.Parse(path, config.User, data)
-	})
+	user, err := orNone(loadOwn(s.Dirs.AgentTOML()))
 	if err != nil {
 		return nil, err
 	}
-	project, err := fileOrNone(ProjectFile(o.Work), func(path string) (*config.File, error) { return config.Load(path, config.Project) })
+	project, err := orNone(config.Load(ProjectFile(o.Work), config.Project))
 	if err != nil {
 		return nil, err
 	}
@@ -125,8 +117,17 @@ func Load(ctx context.Context, o Options) (*Settings, error) {
 	return s, s.loadLayers(o)
 }
 
-func fileOrNone(path string, read func(string) (*config.File, error)) (*config.File, error) {
-	f, err := read(path)
+// loadOwn is [config.Load] for the user's file. What it may set, a project's may
+// not, so who could have written it matters.
+func loadOwn(path string) (*config.File, error) {
+	data, err := policyfile.Own(path).Bytes()
+	if err != nil {
+		return nil, err
+	}
+	return config.Parse(path, config.User, data)
+}
+
+func orNone(f *config.File, err error) (*config.File, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -94,14 +94,8 @@ func (d Dirs) keep(t Trust) error {
 // Distrust takes trust in the file at a place back, and reports whether there was
 // any.
 func (d Dirs) Distrust(place string) (found bool, err error) {
-	err = d.trusts().change(func(trusts []Trust) []Trust {
-		left := slices.DeleteFunc(slices.Clone(trusts), func(t Trust) bool { return t.Path == place })
-		if found = len(left) < len(trusts); !found {
-			return nil
-		}
-		return left
-	})
-	return found, err
+	removed, err := d.trusts().remove(func(t Trust) bool { return t.Path == place })
+	return removed != nil, err
 }
 
 // FilePlace is the name under which a file is trusted: links in the directory

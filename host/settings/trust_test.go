@@ -84,7 +84,7 @@ func TestTrustComesBackAsItWasGiven(t *testing.T) {
 	path := d.trustFile()
 	var want []Trust
 	for i, prompt := range []string{"", "one line", "two\nlines", "\t\x1b[2K\u202e\r", `"""'''\`, "é😀", "[[trust]]\npath = '/evil'"} {
-		f := project(t, fmt.Sprintf("/ws%d/a \"b'\\c/agent.toml", i), "system_prompt = "+keys.Quote(prompt)+"\nmounts = ['/data:ro']\n")
+		f := project(t, fmt.Sprintf("/ws%d/a \"b'\\c/agent.toml", i), "system_prompt = "+keys.Format(prompt)+"\nmounts = ['/data:ro']\n")
 		trust := trustIn(f)
 		if err := d.keep(trust); err != nil {
 			t.Fatalf("%q: %v", prompt, err)

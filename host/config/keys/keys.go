@@ -26,6 +26,7 @@ type Key struct {
 	// table of a list: "rules[].effect" is the key effect in every [[rules]].
 	Name    string
 	Kind    Kind
+	Note    string // said after its kind, in the sample
 	Example string // as TOML, in the sample: the default where there is one
 	Doc     string // one sentence or more, in the sample
 }

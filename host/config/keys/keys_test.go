@@ -12,11 +12,11 @@ import (
 var table = Table{
 	{Name: "name", Kind: Text("text", "a text", nil), Example: `""`, Doc: "A text."},
 	{Name: "server.port", Kind: Integer(1, 0, ""), Example: "1", Doc: "A number."},
-	{Name: "tools.NAME.allow", Kind: Boolean(), Example: "true", Doc: "A switch."},
-	{Name: "tools.NAME.args.ARGUMENT.maximum", Kind: Number(), Example: "1.5", Doc: "A bound."},
-	{Name: "rules[].effect", Kind: Choice("deny", "ask"), Example: `"deny"`, Doc: "An effect."},
-	{Name: "rules[].where", Kind: List("texts", `["a"]`, 0, nil), Example: `["a"]`, Doc: "Conditions."},
-	{Name: "rules[].for.days", Kind: Integer(1, 0, ""), Example: "1", Doc: "A time."},
+	{Name: "tools.NAME.allow", Kind: Boolean(), Note: "note 0", Example: "true", Doc: "A switch."},
+	{Name: "tools.NAME.args.ARGUMENT.maximum", Kind: Number(), Note: "note 1", Example: "1.5", Doc: "A bound."},
+	{Name: "rules[].effect", Kind: Choice("deny", "ask"), Note: "note 2", Example: `"deny"`, Doc: "An effect."},
+	{Name: "rules[].where", Kind: List("texts", `["a"]`, 0, nil), Note: "note 3", Example: `["a"]`, Doc: "Conditions."},
+	{Name: "rules[].for.days", Kind: Integer(1, 0, ""), Note: "note 4", Example: "1", Doc: "A time."},
 }
 
 func TestSettingsAreReadInTheOrderOfTheFile(t *testing.T) {
@@ -113,7 +113,7 @@ func TestAFileOfManyNamesIsReadAtOnce(t *testing.T) {
 }
 
 func TestTheSampleShowsEveryKey(t *testing.T) {
-	got := table[2:].Sample(Sample{Head: "# Head.\n", Heads: true, Names: map[string]string{"NAME": "grep", "ARGUMENT": "path"}, Note: func(i int) string { return fmt.Sprint("note ", i) }})
+	got := table[2:].Sample(Sample{Head: "# Head.\n", Heads: true, Names: map[string]string{"NAME": "grep", "ARGUMENT": "path"}})
 	want := `# Head.
 
 #[tools.grep]

@@ -14,12 +14,8 @@ import (
 type Kind struct {
 	What  string                      // its name and range, for the sample
 	value func(any) (any, error)      // checks what the TOML decoder returns
-	parse func(s string) (any, error) // checks what is not from a file
+	Parse func(s string) (any, error) // checks what is not from a file; commas are between the entries of a list
 }
-
-// Parse checks a value that is not from a file. Commas are between the entries of
-// a list.
-func (k Kind) Parse(s string) (any, error) { return k.parse(s) }
 
 // Integer is an int from min to max, or from min where max is 0. Unit can be
 // empty.
@@ -223,11 +219,11 @@ func typeName(v any) string {
 func Format(v any) string {
 	switch v := v.(type) {
 	case string:
-		return Quote(v)
+		return quote(v)
 	case []string:
 		return "[" + listed(v) + "]"
 	case time.Duration:
-		return Quote(Short(v))
+		return quote(Short(v))
 	}
 	return fmt.Sprint(v)
 }
@@ -235,13 +231,13 @@ func Format(v any) string {
 func listed(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {
-		out[i] = Quote(w)
+		out[i] = quote(w)
 	}
 	return strings.Join(out, ", ")
 }
 
-// Quote writes a TOML basic string.
-func Quote(s string) string {
+// quote writes a TOML basic string.
+func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {

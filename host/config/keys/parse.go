@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,8 +31,9 @@ type File struct {
 
 	path string
 	src  string
-	meta *toml.MetaData
+	meta toml.MetaData
 	top  map[string]toml.Primitive
+	errs []error
 }
 
 // Setting is a key that a file sets, or a table that it holds.
@@ -93,10 +95,9 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 	if err != nil {
 		return nil, err
 	}
+	f := &File{path: path, src: src}
 	// Into Primitives, because only they lead back to a position; see Line.
-	var top map[string]toml.Primitive
-	meta, err := toml.Decode(src, &top)
-	if err != nil {
+	if f.meta, err = toml.Decode(src, &f.top); err != nil {
 		if parse, ok := errors.AsType[toml.ParseError](err); ok {
 			return nil, &Error{Path: path, Line: parse.Position.Line, What: parse.Message}
 		}
@@ -106,22 +107,16 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 	if _, err := toml.Decode(src, &tree); err != nil {
 		return nil, &Error{Path: path, What: err.Error()}
 	}
-	r := reader{
-		table: t, words: t.words(), unknown: unknown, done: make(map[string]bool),
-		file: &File{path: path, src: src, meta: &meta, top: top},
-	}
-	for _, key := range meta.Keys() { // in the order of the file
+	r := reader{table: t, words: t.words(), unknown: unknown, file: f, done: make(map[string]bool)}
+	for _, key := range f.meta.Keys() { // in the order of the file
 		if !r.above(key) {
 			r.read(Setting{Path: key}, lookup(tree, key))
 		}
-		if len(r.errs) >= maxErrors {
-			break
-		}
 	}
-	if len(r.errs) > 0 {
-		return nil, errors.Join(r.errs...)
+	if err := f.Err(); err != nil {
+		return nil, err
 	}
-	return r.file, nil
+	return f, nil
 }
 
 // reader walks the keys of a decoded file.
@@ -131,7 +126,6 @@ type reader struct {
 	unknown func([]string) string
 	file    *File
 	done    map[string]bool // keys whose children need no look
-	errs    []error
 }
 
 // above reports whether a key, or one that it stands below, needs no look.
@@ -145,6 +139,9 @@ func (r *reader) above(path toml.Key) bool {
 }
 
 func (r *reader) read(s Setting, value any) {
+	if len(r.file.errs) == maxErrors {
+		return
+	}
 	s.Key = find(r.words, s.Path)
 	name := toml.Key(s.Path).String() // quotes what is no bare word, so "a.b" is not a.b
 	fields, isTable := value.(map[string]any)
@@ -160,11 +157,11 @@ func (r *reader) read(s Setting, value any) {
 	r.done[name] = true
 	switch s.Key {
 	case aTable:
-		r.fail(s, "%s: %v", s, wrongType(value, "a table: ["+name+"] and its keys below it"))
+		r.file.Fail(s, wrongType(value, "a table: ["+name+"] and its keys below it"))
 	case aList:
 		tables, ok := listOfTables(value)
 		if !ok {
-			r.fail(s, "%s: %v", s, wrongType(value, "[["+name+"]] and its keys below it"))
+			r.file.Fail(s, wrongType(value, "[["+name+"]] and its keys below it"))
 		}
 		heads := listHeads(r.file.src, name, len(tables))
 		for i, table := range tables {
@@ -176,18 +173,15 @@ func (r *reader) read(s Setting, value any) {
 			r.fields(s, table)
 		}
 	case nothing:
-		help := ""
+		help := r.table.hint(s.Path)
 		if r.unknown != nil {
-			help = r.unknown(s.Path)
+			help = cmp.Or(r.unknown(s.Path), help)
 		}
-		if help == "" {
-			help = r.table.hint(s.Path)
-		}
-		r.fail(s, "unknown key %s%s", clip(name), help)
+		r.file.fail(s, "unknown key "+clip(name)+help)
 	default:
 		v, err := r.table[s.Key].Kind.value(value)
 		if err != nil {
-			r.fail(s, "%s: %v", s, err)
+			r.file.Fail(s, err)
 			return
 		}
 		s.Value = v
@@ -198,22 +192,23 @@ func (r *reader) read(s Setting, value any) {
 // fields reads the keys of a table in a list.
 func (r *reader) fields(table Setting, fields map[string]any) {
 	for _, word := range slices.Sorted(maps.Keys(fields)) {
-		if len(r.errs) < maxErrors {
-			s := table
-			s.Path = append(slices.Clone(table.Path), word)
-			r.read(s, fields[word])
-		}
+		s := table
+		s.Path = append(slices.Clone(table.Path), word)
+		r.read(s, fields[word])
 	}
 }
 
-func (r *reader) fail(s Setting, format string, args ...any) {
-	r.errs = append(r.errs, r.file.Error(s, fmt.Sprintf(format, args...)))
+// Fail notes what is wrong with a setting. Only the first ten mistakes count.
+func (f *File) Fail(s Setting, err error) { f.fail(s, fmt.Sprintf("%s: %v", s, err)) }
+
+func (f *File) fail(s Setting, what string) {
+	if len(f.errs) < maxErrors {
+		f.errs = append(f.errs, &Error{Path: f.path, Line: f.Line(s), What: what})
+	}
 }
 
-// Error is a mistake at a setting. What says which, in a sentence.
-func (f *File) Error(s Setting, what string) error {
-	return &Error{Path: f.path, Line: f.Line(s), What: what}
-}
+// Err is all mistakes that were noted, joined, or nil.
+func (f *File) Err() error { return errors.Join(f.errs...) }
 
 // listOfTables is a list of tables in either form that TOML has for it.
 func listOfTables(v any) ([]map[string]any, bool) {
@@ -245,12 +240,8 @@ func clip(name string) string {
 func lookup(tree map[string]any, path []string) any {
 	var v any = tree
 	for _, k := range path {
-		switch t := v.(type) {
-		case map[string]any:
-			v = t[k]
-		default:
-			return nil // below an array of tables, whose head was reported
-		}
+		t, _ := v.(map[string]any) // nil below an array of tables, whose head was reported
+		v = t[k]
 	}
 	return v
 }
@@ -361,29 +352,24 @@ func tooDeep(src string) (line int, what string) {
 
 // skipString returns the length of the string with which s begins.
 func skipString(s string) int {
-	quote := s[0]
-	triple := strings.Repeat(string(quote), 3)
-	multi := strings.HasPrefix(s, triple)
-	i := 1
-	if multi {
-		i = 3
+	quote := s[:1]
+	end := strings.Repeat(quote, 3)
+	multi := strings.HasPrefix(s, end)
+	if !multi {
+		end = quote
 	}
-	for i < len(s) {
+	for i := len(end); i < len(s); i++ {
 		switch {
-		case s[i] == '\\' && quote == '"':
-			i += 2
+		case s[i] == '\\' && quote == `"`:
+			i++
 		case s[i] == '\n' && !multi:
 			return i // an error for the decoder
-		case multi && strings.HasPrefix(s[i:], triple):
-			i += 3
-			for n := 0; n < 2 && i < len(s) && s[i] == quote; n++ {
+		case strings.HasPrefix(s[i:], end):
+			i += len(end)
+			for n := 0; n < 2 && multi && strings.HasPrefix(s[i:], quote); n++ {
 				i++ // up to two quotes can stand before the closing three
 			}
 			return i
-		case s[i] == quote && !multi:
-			return i + 1
-		default:
-			i++
 		}
 	}
 	return len(s)

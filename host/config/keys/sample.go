@@ -12,8 +12,6 @@ type Sample struct {
 	Heads bool
 	// Names has a name for each word of the table that stands for any.
 	Names map[string]string
-	// Note is said of a key after its kind.
-	Note func(i int) string
 }
 
 // Sample writes a file that sets nothing: every key commented out, with its
@@ -22,7 +20,7 @@ func (t Table) Sample(s Sample) string {
 	var b strings.Builder
 	b.WriteString(s.Head)
 	table := ""
-	for i, k := range t {
+	for _, k := range t {
 		words := strings.Split(k.Name, ".")
 		for n, word := range words {
 			if name, ok := s.Names[word]; ok {
@@ -43,7 +41,7 @@ func (t Table) Sample(s Sample) string {
 		}
 		b.WriteByte('\n')
 		comment(&b, k.Doc)
-		comment(&b, fmt.Sprintf("(%s; %s)", k.Kind.What, s.Note(i)))
+		comment(&b, fmt.Sprintf("(%s; %s)", k.Kind.What, k.Note))
 		fmt.Fprintf(&b, "#%s = %s\n", words[last], k.Example)
 	}
 	return b.String()

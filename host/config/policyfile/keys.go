@@ -17,8 +17,6 @@ import (
 // becomes of it. The table below is the only place that knows it.
 type key struct {
 	keys.Key
-
-	def   string // the default in words, for the sample
 	apply func(*reader, setting)
 }
 
@@ -119,8 +117,7 @@ var ceilingKeys = []key{
 func limitKeys() (out []key) {
 	for _, name := range config.LimitKeys() {
 		k := config.Key(name)
-		k.Name, k.Doc = "limits."+name, k.Doc+" Nobody can set it higher than this."
-		out = append(out, key{k, anything, (*reader).limit})
+		out = append(out, of("limits."+name, k.Kind, anything, k.Example, k.Doc+" Nobody can set it higher than this.", (*reader).limit))
 	}
 	return out
 }
@@ -202,8 +199,9 @@ func meant[T any](meaning map[string]T, words []string) (out []T) {
 	return out
 }
 
+// of makes a key. Def is its default in words, for the sample.
 func of(name string, kind keys.Kind, def, example, doc string, apply func(*reader, setting)) key {
-	return key{keys.Key{Name: name, Kind: kind, Example: example, Doc: doc}, def, apply}
+	return key{keys.Key{Name: name, Kind: kind, Note: "default " + def, Example: example, Doc: doc}, apply}
 }
 
 func boolean(name string, def bool, doc string, apply func(*reader, setting)) key {
@@ -258,6 +256,5 @@ func Sample() string {
 `,
 		Heads: true,
 		Names: map[string]string{"NAME": "file_read", "ARGUMENT": "path"},
-		Note:  func(i int) string { return "default " + table[i].def },
 	})
 }

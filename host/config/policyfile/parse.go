@@ -20,18 +20,17 @@ import (
 
 // Limits on a file.
 const (
-	maxErrors = 10
 	// Each regular expression costs memory and is held against calls, and a
 	// project's file can be anybody's.
 	maxPatterns = 100
 	maxCAFiles  = 64 // as in agent.toml
 )
 
-// Parse checks the text of a policy file and returns the layer that it makes.
+// parse checks the text of a policy file and returns the layer that it makes.
 // path is for messages. All that cannot be meant as it stands is an error, an
 // empty file too. Rules that allow are an error in an administrator's file, and
 // left out of a project's with a warning: neither answers questions.
-func Parse(path string, source policy.Source, data []byte) (policy.Layer, []string, error) {
+func parse(path string, source policy.Source, data []byte) (policy.Layer, []string, error) {
 	file, err := fileKeys.Parse(path, data, nil)
 	if err != nil {
 		return policy.Layer{}, nil, err
@@ -39,17 +38,13 @@ func Parse(path string, source policy.Source, data []byte) (policy.Layer, []stri
 	if len(file.Settings) == 0 {
 		return policy.Layer{}, nil, &keys.Error{Path: path, What: "it is empty, and a policy that says nothing is more likely lost than meant; remove the file, or write require_confirmation = false"}
 	}
-	r := &reader{path: path, source: source, file: file, layer: policy.Layer{Source: source, Path: path}, checked: map[string]bool{}, said: map[string]bool{}}
+	r := &reader{file: file, layer: policy.Layer{Source: source, Path: path}, checked: map[string]bool{}, said: map[string]bool{}}
 	for _, s := range file.Settings {
-		if len(r.errs) == maxErrors {
-			break
-		}
-		at := setting{s, r.from(strings.Join(s.Path, "."))}
-		r.read(at)
+		r.read(setting{s, r.from(strings.Join(s.Path, "."))})
 	}
 	r.finish()
-	if len(r.errs) > 0 {
-		return policy.Layer{}, nil, errors.Join(r.errs...)
+	if err := file.Err(); err != nil {
+		return policy.Layer{}, nil, err
 	}
 	return r.layer, r.warnings, nil
 }
@@ -57,12 +52,9 @@ func Parse(path string, source policy.Source, data []byte) (policy.Layer, []stri
 // reader makes a layer of the settings of a file, one after the other. What
 // takes several waits for the end.
 type reader struct {
-	path     string
-	source   policy.Source
 	file     *keys.File
 	layer    policy.Layer
 	warnings []string
-	errs     []error
 	patterns int
 
 	resolves *setting        // network.proxy_resolves
@@ -85,13 +77,13 @@ type rule struct {
 }
 
 func (r *reader) fail(s setting, err error) {
-	if err != nil && len(r.errs) < maxErrors {
-		r.errs = append(r.errs, r.file.Error(s.Setting, s.String()+": "+err.Error()))
+	if err != nil {
+		r.file.Fail(s.Setting, err)
 	}
 }
 
 func (r *reader) from(key string) policy.From {
-	return policy.From{Source: r.source, Origin: r.path + ": " + key}
+	return policy.From{Source: r.layer.Source, Origin: r.layer.Path + ": " + key}
 }
 
 func (r *reader) read(s setting) {
@@ -102,7 +94,7 @@ func (r *reader) read(s setting) {
 	case s.Key >= 0:
 		table[s.Key].apply(r, s)
 	case s.Path[0] == "rules":
-		r.rules = append(r.rules, rule{at: s, Rule: policy.Rule{Source: r.source, Origin: r.path}})
+		r.rules = append(r.rules, rule{at: s, Rule: policy.Rule{Source: r.layer.Source, Origin: r.layer.Path}})
 	}
 }
 
@@ -169,7 +161,7 @@ func (r *reader) finish() {
 func (r *reader) hide(s setting) {
 	for _, name := range s.texts() {
 		if strings.ContainsAny(name, `[]{}?\`) {
-			r.warnings = append(r.warnings, fmt.Sprintf("%s: files.hidden: %q is the one path of exactly that name: no letter of it stands for others", r.path, name))
+			r.warnings = append(r.warnings, fmt.Sprintf("%s: files.hidden: %q is the one path of exactly that name: no letter of it stands for others", r.layer.Path, name))
 		}
 		r.layer.Ceiling.Hidden = append(r.layer.Ceiling.Hidden, policy.Line{Value: name, From: s.from})
 	}
@@ -179,10 +171,10 @@ func (r *reader) hide(s setting) {
 // read what goes through it, so that a file which came with a project has no
 // say, and the user's place for it is agent.toml.
 func (r *reader) forAdmin(s setting) bool {
-	if r.source != policy.SourceAdmin {
+	if r.layer.Source != policy.SourceAdmin {
 		r.fail(s, fmt.Errorf("only the administrator binds others to it; your own is %s in your agent.toml", s))
 	}
-	return r.source == policy.SourceAdmin
+	return r.layer.Source == policy.SourceAdmin
 }
 
 func (r *reader) proxy(s setting) {
@@ -237,7 +229,7 @@ func (r *reader) allow(s setting) {
 
 // denial is a rule of what is said of a single tool: all of them deny.
 func (r *reader) denial(s setting) policy.Rule {
-	return policy.Rule{Effect: policy.Deny, Tool: s.Path[1], Source: r.source, Origin: s.from.Origin}
+	return policy.Rule{Effect: policy.Deny, Tool: s.Path[1], Source: r.layer.Source, Origin: s.from.Origin}
 }
 
 // unless adds a rule that denies an argument which fits none of the values.
@@ -258,15 +250,7 @@ func (r *reader) unless(s setting, kind match.Kind, values ...string) {
 }
 
 func (r *reader) oneOf(s setting) {
-	values := s.texts()
-	if values == nil {
-		values = []string{} // which JSON has a list for
-	}
-	list, err := json.Marshal(values)
-	if err != nil {
-		r.fail(s, err)
-		return
-	}
+	list, _ := json.Marshal(append([]string{}, s.texts()...)) // [] for none, where nil is null
 	r.unless(s, match.OneOf, string(list))
 }
 
@@ -309,15 +293,15 @@ func (r *reader) addRule(rule *rule) {
 		return
 	}
 	if line := r.file.Line(rule.at.Setting); line > 0 {
-		rule.Origin = fmt.Sprintf("%s:%d", r.path, line)
+		rule.Origin = fmt.Sprintf("%s:%d", r.layer.Path, line)
 	}
 	r.fail(rule.at, errors.Join(rule.Check(), rule.Examples(rule.match, rule.notMatch)))
 	switch {
 	case rule.Effect != policy.Allow:
 		r.layer.Ceiling.Rules = append(r.layer.Ceiling.Rules, rule.Rule)
-	case r.source == policy.SourceUser:
+	case r.layer.Source == policy.SourceUser:
 		r.layer.Answers = append(r.layer.Answers, rule.Rule)
-	case r.source == policy.SourceAdmin:
+	case r.layer.Source == policy.SourceAdmin:
 		r.fail(rule.at, errors.New("an administrator's file says what is permitted at most, and answers no questions: effect is \"deny\" or \"ask\""))
 	default:
 		r.warnings = append(r.warnings, fmt.Sprintf("%s: the rule %q is ignored: only you can allow, with your own policy.toml or --allow", rule.Origin, rule.Rule))

@@ -49,7 +49,7 @@ func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 	if err != nil {
 		return policy.Layer{}, nil, err
 	}
-	return Parse(p.Path, source, data)
+	return parse(p.Path, source, data)
 }
 
 // Bytes returns what is in the file, after its owner and permissions were
@@ -70,16 +70,10 @@ func (p Place) Bytes() ([]byte, error) {
 	return data, nil
 }
 
-// Refused is the error of a file that says nothing that may be believed.
-type Refused struct {
-	Path string // of the file, or of a directory above it
-	What string
-}
-
-func (e *Refused) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.What) }
-
+// refuse is the error of a file that says nothing that may be believed. Path is
+// its own, or that of a directory above it.
 func refuse(path, format string, args ...any) error {
-	return &Refused{path, fmt.Sprintf(format, args...)}
+	return &keys.Error{Path: path, What: fmt.Sprintf(format, args...)}
 }
 
 var errPlace = errors.New("the file is named by an absolute path below the root that is checked")

@@ -45,10 +45,10 @@ func uncommented() string {
 }
 
 func TestTheSampleSaysNothingUntilAKeyIsTakenIn(t *testing.T) {
-	if _, _, err := Parse("f", policy.SourceAdmin, []byte(Sample())); err == nil || !strings.Contains(err.Error(), "empty") {
+	if _, _, err := parse("f", policy.SourceAdmin, []byte(Sample())); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("got %v", err)
 	}
-	l, _, err := Parse("f", policy.SourceAdmin, []byte(uncommented()))
+	l, _, err := parse("f", policy.SourceAdmin, []byte(uncommented()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,16 +70,16 @@ func TestEveryKeyChangesTheCeiling(t *testing.T) {
 			value = k.Example
 		}
 		name := strings.NewReplacer("NAME", "file_read", "ARGUMENT", "path").Replace(k.Name)
-		l, _, err := Parse("f", policy.SourceAdmin, []byte(name+" = "+value+"\n"))
+		l, _, err := parse("f", policy.SourceAdmin, []byte(name+" = "+value+"\n"))
 		if err != nil || len(l.Describe()) != 1 {
 			t.Errorf("%s = %s: %v, %v", k.Name, value, l.Describe(), err)
 		}
 	}
-	l, _, err := Parse("f", policy.SourceAdmin, []byte("[audit]\nrequired = true\nexport = \"/x\"\n"))
+	l, _, err := parse("f", policy.SourceAdmin, []byte("[audit]\nrequired = true\nexport = \"/x\"\n"))
 	if err != nil || len(l.Ceiling.AuditExports) != 1 || l.Ceiling.AuditExports[0].Value != "/x" {
 		t.Errorf("audit: %+v, %v", l, err)
 	}
-	l, _, err = Parse("f", policy.SourceAdmin, []byte("[network]\nproxy = \"http://p.example\"\nproxy_resolves = true\n"))
+	l, _, err = parse("f", policy.SourceAdmin, []byte("[network]\nproxy = \"http://p.example\"\nproxy_resolves = true\n"))
 	if err != nil || !l.Route.Proxy.Resolves || !strings.Contains(l.Describe()[0].Words, "gets names") {
 		t.Errorf("proxy_resolves: %+v, %v", l, err)
 	}
@@ -93,7 +93,7 @@ func TestOnlyTheAdministratorBindsARoute(t *testing.T) {
 		"hosts = []\nproxy = \"http://p.example\"\nproxy_resolves = true\nca_files = [\"/ca.pem\"]",
 	} {
 		for _, source := range []policy.Source{policy.SourceUser, policy.SourceProject} {
-			l, _, err := Parse("f", source, []byte("[network]\n"+text+"\n"))
+			l, _, err := parse("f", source, []byte("[network]\n"+text+"\n"))
 			if err == nil || !strings.Contains(err.Error(), "only the administrator") || l.Route.Proxy != nil || l.Route.CAFiles != nil {
 				t.Errorf("%s, %s: %+v, %v", source, text, l, err)
 			}
@@ -159,7 +159,7 @@ func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 		"a novel":                        {"# " + strings.Repeat("x", keys.MaxFileBytes), "more than"},
 		"no text":                        {"\xff\xfe", "UTF-8"},
 	} {
-		l, _, err := Parse("f", policy.SourceAdmin, []byte(c.in))
+		l, _, err := parse("f", policy.SourceAdmin, []byte(c.in))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
@@ -172,7 +172,7 @@ func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 func TestOnlyTheUsersFileAllows(t *testing.T) {
 	text := []byte("[[rules]]\neffect = \"allow\"\ntool = \"file_write\"\nwhere = [\"path:path=/ws/**\"]\n")
 	for source, want := range map[policy.Source]int{policy.SourceUser: 1, policy.SourceProject: 0} {
-		l, warnings, err := Parse("f", source, text)
+		l, warnings, err := parse("f", source, text)
 		if err != nil || len(l.Answers) != want || (len(warnings) == 0) != (want == 1) || len(l.Ceiling.Rules) != 0 {
 			t.Errorf("%s: %+v, %v, %v", source, l, warnings, err)
 		}
@@ -184,7 +184,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("[tools.bash]\nallow = false\n")
 	f.Add("[[rules]]\neffect = \"deny\"\ntool = \"*\"\nwhere = [\"!words:command=ls ...\"]\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		l, _, err := Parse("f", policy.SourceAdmin, []byte(text))
+		l, _, err := parse("f", policy.SourceAdmin, []byte(text))
 		if err != nil {
 			if len(l.Describe()) > 0 {
 				t.Errorf("%v, and %v", err, l.Describe())
@@ -205,11 +205,11 @@ func FuzzParse(f *testing.F) {
 func TestTheNumberOfPatternsIsBounded(t *testing.T) {
 	one := "[[rules]]\neffect = 'deny'\ntool = 'a'\nwhere = ['!pattern:a=x{500}']\n"
 	for n, want := range map[int]bool{maxPatterns: true, maxPatterns + 1: false} {
-		if _, _, err := Parse("p", policy.SourceProject, []byte(strings.Repeat(one, n))); (err == nil) != want {
+		if _, _, err := parse("p", policy.SourceProject, []byte(strings.Repeat(one, n))); (err == nil) != want {
 			t.Errorf("%d rules: %v", n, err)
 		}
 	}
-	if _, _, err := Parse("p", policy.SourceProject, []byte("[tools.a.args.b]\npattern = 'x'\n"+strings.Repeat(one, maxPatterns))); err == nil {
+	if _, _, err := parse("p", policy.SourceProject, []byte("[tools.a.args.b]\npattern = 'x'\n"+strings.Repeat(one, maxPatterns))); err == nil {
 		t.Error("the pattern of an argument is not counted")
 	}
 }
