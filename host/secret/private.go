@@ -1,12 +1,13 @@
 package secret
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
 // readPrivate reads a file that is the user's own: regular, no link, and
@@ -36,12 +37,12 @@ func readPrivate(path string, limit int) ([]byte, error) {
 }
 
 func checkPrivate(path string, info fs.FileInfo) error {
-	switch owner, mine := ownedByMe(info); {
+	switch owner, mine := private.Mine(info); {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file: it may be no link either", path)
 	case !mine:
 		return fmt.Errorf("%s belongs to the user %d, not to you: what it holds is not used", path, owner)
-	case hasModes && info.Mode().Perm()&0o077 != 0:
+	case private.HasModes && info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s can be read or written by others (mode %#o): what it holds is not used; mend it with chmod 600", path, info.Mode().Perm())
 	}
 	return nil
@@ -57,37 +58,19 @@ func makeFolder(dir string) error {
 	if err != nil {
 		return err
 	}
-	switch owner, mine := ownedByMe(info); {
+	switch owner, mine := private.Mine(info); {
 	case !mine:
 		return fmt.Errorf("%s belongs to the user %d, not to you", dir, owner)
-	case hasModes && info.Mode().Perm()&0o022 != 0:
+	case private.HasModes && info.Mode().Perm()&0o022 != 0:
 		return fmt.Errorf("%s can be written to by others (mode %#o); mend it with chmod 700", dir, info.Mode().Perm())
 	}
 	return nil
 }
 
-// writePrivate puts a file of mode 0600 in the place of the old one: after a
-// crash at any moment there is the old one or the new one, whole.
-func writePrivate(path string, data []byte) (err error) {
-	dir := filepath.Dir(path)
-	if err := makeFolder(dir); err != nil {
+// writePrivate writes a file of mode 0600 into a folder of the user's own.
+func writePrivate(path string, data []byte) error {
+	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(tmp.Name())
-		}
-	}()
-	_, err = tmp.Write(data)
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return err
-	}
-	return syncFolder(dir)
+	return private.Write(path, data)
 }

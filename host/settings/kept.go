@@ -16,6 +16,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/config/keys"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
 // kept is a file of entries that this program keeps, mode 0600. It is replaced as
@@ -107,7 +108,7 @@ func (k kept[E]) change(f func([]E) []E) error {
 	if _, err := k.parse(data.Bytes()); err != nil {
 		return fmt.Errorf("write %s: %w", k.path, err)
 	}
-	return replaceFile(k.path, data.Bytes())
+	return private.Write(k.path, data.Bytes())
 }
 
 // remove takes entries out and returns them.
@@ -127,18 +128,4 @@ func (k kept[E]) remove(which func(E) bool) (removed []E, err error) {
 		return left
 	})
 	return removed, err
-}
-
-// replaceFile writes a file that only its owner can read.
-func replaceFile(path string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return os.Rename(tmp.Name(), path)
 }

@@ -44,7 +44,7 @@ var table = map[string][]string{
 	"host/effect":         {"host/tool", "host/policy"},
 	"host/egress":         {"host/effect", "host/policy", "host/policy/network", "host/redact"},
 	"host/redact":         {"host/shellword"},
-	"host/secret":         {"host/effect", "host/redact", "host/tool"},
+	"host/secret":         {"host/internal", "host/effect", "host/redact", "host/tool"},
 	"host/beneath":        {},
 	"host/stage":          {"host/beneath", "host/policy", "host/tool"},
 
@@ -52,7 +52,7 @@ var table = map[string][]string{
 	"host/registry":            {"guests", "host/sandbox/admit", "host/tool"},
 	"host/session/export":      {"host/policy", "host/session"},
 	"host/session":             {"host/llm", "host/policy", "host/redact", "host/tool", "host/visible"},
-	"host/session/sqlite":      {"host/session"},
+	"host/session/sqlite":      {"host/internal", "host/session"},
 	"host/session/sessiontest": {"host/session"},
 
 	"host/sandbox":        {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
@@ -87,10 +87,11 @@ var table = map[string][]string{
 	"host/config/keys":       {"host/internal"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
 
-	"host/settings": {"host/config", "host/config/keys", "host/config/policyfile", "host/policy", "host/policy/network", "host/tool"},
+	"host/settings": {"host/internal", "host/config", "host/config/keys", "host/config/policyfile", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/hosttest": {},
+	"host/internal/private":  {},
 	"host/internal/nearest":  {},
 }
 

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
 // OpenError says why a store cannot be opened.
@@ -78,7 +80,7 @@ func prepare(path string) error {
 	if err := f.Close(); err != nil {
 		return &OpenError{Path: path, Err: err}
 	}
-	if err := syncFolder(folder); err != nil {
+	if err := private.SyncFolder(folder); err != nil {
 		return &OpenError{Path: path, Err: err}
 	}
 	return nil
@@ -112,11 +114,11 @@ func checkFile(path, file string) error {
 		return refuse("is a symbolic link", "name the file that the link leads to")
 	case !mode.IsRegular():
 		return refuse("is not a regular file", "name another file")
-	case hasModes && mode.Perm()&0o022 != 0:
+	case private.HasModes && mode.Perm()&0o022 != 0:
 		return refuse(fmt.Sprintf("can be written by others (mode %04o)", mode.Perm()),
 			fmt.Sprintf("if nobody has, run: chmod 600 %s", file))
 	}
-	if owner, mine := ownedByMe(info); !mine {
+	if owner, mine := private.Mine(info); !mine {
 		return refuse(fmt.Sprintf("belongs to another user (id %d)", owner), "use a store of your own")
 	}
 	return nil
@@ -129,7 +131,7 @@ func checkFolder(path, folder string) error {
 		return &OpenError{Path: path, Err: err}
 	}
 	// With the sticky bit, others may add files but not replace ours.
-	if hasModes && info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
+	if private.HasModes && info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 {
 		return &OpenError{
 			Path: path,
 			What: fmt.Sprintf("everybody can replace files in %s (mode %04o)", folder, info.Mode().Perm()),
