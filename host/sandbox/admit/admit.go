@@ -115,12 +115,6 @@ func checkShape(m *wasm.Module) error {
 	if e, ok := m.Export(abi.ExportMemory); !ok || e.Kind != wasm.KindMemory {
 		return fmt.Errorf("it exports no memory as %q", abi.ExportMemory)
 	}
-	imported := 0
-	for _, imp := range m.Imports {
-		if imp.Kind == wasm.KindFunc {
-			imported++
-		}
-	}
 	for _, e := range m.Exports {
 		want, ok := called(e.Name)
 		if !ok {
@@ -131,7 +125,7 @@ func checkShape(m *wasm.Module) error {
 			return fmt.Errorf("it exports %s with another signature than the ABI's", e.Name)
 		}
 		// A host function in that place would run as if no guest had called it.
-		if int64(e.Index) < int64(imported) {
+		if int64(e.Index) < int64(m.ImportedFuncs()) {
 			return fmt.Errorf("it exports an imported function as %s", e.Name)
 		}
 	}

@@ -78,7 +78,7 @@ func checkSize(m *wasm.Module) error {
 		{customs, maxCustomBytes, "bytes in custom sections"},
 		{m.Data, maxData, "data segments"},
 		{m.ElementItems, maxElementItems, "elements in segments"},
-		{m.Code.LargestBytes, maxBodyBytes * scaleOf(m), "bytes in one function"}, // said here before all of it is read
+		{m.LargestBody, maxBodyBytes * scaleOf(m), "bytes in one function"}, // said here before all of it is read
 	} {
 		if l.n > l.most {
 			return fmt.Errorf("it has %d %s, more than the limit of %d", l.n, l.what, l.most)

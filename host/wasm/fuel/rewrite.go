@@ -46,7 +46,7 @@ var ErrReserved = errors.New("the name is reserved for the host")
 // two and exports of its state, all after those of m; no start section, but the
 // export [ExportStart] if it had one; no custom sections.
 func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
-	r := &rewriter{m: m, opts: opts}
+	r := &rewriter{m: m, opts: opts, imported: m.ImportedFuncs(), globals: m.Count[wasm.KindGlobal]}
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ type rewriter struct {
 	m    *wasm.Module
 	opts Options
 
-	imported, globals int // functions and globals
+	imported, globals int // functions, and all globals
 	help              helpers
 	bodies            []byte // the code section
 	merged            []byte // the data section, if it has fewer segments than before
@@ -73,12 +73,6 @@ type rewriter struct {
 
 func (r *rewriter) check() error {
 	for _, i := range r.m.Imports {
-		switch i.Kind {
-		case wasm.KindFunc:
-			r.imported++
-		case wasm.KindGlobal:
-			r.globals++
-		}
 		if i.Module == ImportModule {
 			return fmt.Errorf("import %.80q.%.80q: %w", i.Module, i.Name, ErrReserved)
 		}
@@ -86,7 +80,6 @@ func (r *rewriter) check() error {
 			return fmt.Errorf("import %.80q.%.80q: 64-bit %s are not supported", i.Module, i.Name, plural[i.Kind])
 		}
 	}
-	r.globals += r.m.Globals
 	for _, e := range r.m.Exports {
 		if reserved(e.Name) {
 			return fmt.Errorf("export %.80q: %w", e.Name, ErrReserved)
