@@ -161,13 +161,13 @@ func (r *rewriter) code() error {
 	m := r.m
 	refill := uint32(r.imported)
 	r.help = helpers{
-		first: refill + 1 + uint32(len(m.Funcs)), refill: refill, counter: uint32(r.globals),
+		first: refill + 1 + uint32(len(m.Funcs)), refill: refill, counter: uint32(r.globals), elem: r.elem,
 		types: m.Types[:len(m.Types):len(m.Types)], original: len(m.Types), index: map[helperKey]uint32{}, typeAt: map[string]uint32{},
 	}
 	r.help.typeIndex([]wasm.ValType{wasm.I64}, []wasm.ValType{wasm.I64}) // of refill, the first that is added
 	e := emitter{
 		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, deep: r.opts.Depth > 0,
-		help: &r.help, elem: r.elem,
+		help: &r.help,
 	}
 	f := flow{imported: refill, hostInTable: r.hostInTable()}
 	var t tree
