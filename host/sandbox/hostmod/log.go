@@ -28,9 +28,9 @@ func logLog(g *guest) error {
 	c.logBytes += len(text) + 1
 	if c.logBytes > c.Grant.Limits().LogBytes {
 		c.logBytes = -1
-		g.away(func() { c.Log("warn", "the tool logs more than its limit; the rest is dropped") })
+		g.account.Away(func() { c.Log("warn", "the tool logs more than its limit; the rest is dropped") })
 		return nil
 	}
-	g.away(func() { c.Log(levels[level], text) })
+	g.account.Away(func() { c.Log(levels[level], text) })
 	return nil
 }

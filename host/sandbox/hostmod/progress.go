@@ -22,7 +22,7 @@ func progressReport(g *guest) error {
 		if hasTotal {
 			known = &total
 		}
-		g.away(func() { c.Progress(done, known, note) })
+		g.account.Away(func() { c.Progress(done, known, note) })
 	}
 	return nil
 }
