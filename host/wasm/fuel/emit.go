@@ -412,9 +412,7 @@ func (e *emitter) leave(i int, in *wasm.Instr, startsNext bool) {
 		return
 	}
 	e.copyTo(e.body.End(i)) // the end of the block around the body
-	if e.state == dirty {
-		e.flush()
-	}
+	e.flush()
 	e.op(wasm.OpLocalGet, e.saved)
 	e.op(wasm.OpGlobalSet, e.depth)
 	e.out = append(e.out, byte(wasm.OpEnd))

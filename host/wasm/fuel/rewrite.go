@@ -66,8 +66,7 @@ type rewriter struct {
 	imported, globals int // functions, and all globals
 	help              helpers
 	bodies            []byte // the code section
-	merged            []byte // the data section, if it has fewer segments than before
-	funcs             int    // in it
+	merged            []byte // the data section, if it has fewer segments than it had
 	reusable          bool
 }
 
@@ -219,7 +218,6 @@ func (r *rewriter) code() error {
 		r.bodies = binary.AppendUvarint(r.bodies, uint64(len(body)))
 		r.bodies = append(r.bodies, body...)
 	}
-	r.funcs = len(m.Funcs) + len(r.help.bodies)
 	return nil
 }
 
@@ -261,8 +259,6 @@ func (r *rewriter) module() ([]byte, error) {
 		var added []byte
 		n := 0
 		switch id {
-		case wasm.SectionStart, wasm.SectionCustom:
-			continue
 		case wasm.SectionType:
 			for _, t := range r.help.types[r.help.original:] {
 				added = appendTypes(appendTypes(append(added, 0x60), t.Params), t.Results)
@@ -316,8 +312,8 @@ func (r *rewriter) module() ([]byte, error) {
 				n++
 			}
 		case wasm.SectionCode:
-			if r.funcs > 0 {
-				out = appendSection(out, id, binary.AppendUvarint(nil, uint64(r.funcs)), r.bodies)
+			if funcs := len(m.Funcs) + len(r.help.bodies); funcs > 0 {
+				out = appendSection(out, id, binary.AppendUvarint(nil, uint64(funcs)), r.bodies)
 			}
 			continue
 		}
@@ -333,7 +329,7 @@ func (r *rewriter) module() ([]byte, error) {
 	return out, nil
 }
 
-// order is that of the sections.
+// order is that of the sections of the result.
 var order = []byte{
 	wasm.SectionType, wasm.SectionImport, wasm.SectionFunction, wasm.SectionTable, wasm.SectionMemory, wasm.SectionTag,
 	wasm.SectionGlobal, wasm.SectionExport, wasm.SectionElement, wasm.SectionDataCount, wasm.SectionCode, wasm.SectionData,
