@@ -96,13 +96,11 @@ func (m *Memory) Bytes() []byte { return m.region }
 // that were. The guest must not have grown its memory beyond the image. After
 // an error the memory must not be used again.
 func (m *Memory) Reset() (pages int, err error) {
-	switch m.method {
-	case MethodCopy:
+	if m.method == MethodCopy {
 		copy(m.region, m.image.bytes)
 		return len(m.image.bytes) / PageSize, nil
-	default:
-		return m.reset()
 	}
+	return m.reset()
 }
 
 // Trim gives back the physical memory of pages that equal the image, where the

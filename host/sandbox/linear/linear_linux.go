@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -23,11 +24,11 @@ func release(b []byte) { _ = unix.Munmap(b) }
 
 func newImage(content []byte, size int) (*Image, error) {
 	return makeImage(size, func(fd int) error {
-		// Pages of zeros stay holes.
+		zeros := make([]byte, PageSize)
 		for at := 0; at < len(content); at += PageSize {
 			page := content[at:min(at+PageSize, len(content))]
-			if allZero(page) {
-				continue
+			if bytes.Equal(page, zeros[:len(page)]) {
+				continue // which stays a hole
 			}
 			if _, err := unix.Pwrite(fd, page, int64(at)); err != nil {
 				return fmt.Errorf("write an image: %w", err)
@@ -180,21 +181,6 @@ func takeRoom(f *os.File, size int64) error {
 			return err
 		}
 	}
-}
-
-func allZero(b []byte) bool {
-	for len(b) >= 8 {
-		if binary.NativeEndian.Uint64(b) != 0 {
-			return false
-		}
-		b = b[8:]
-	}
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Close frees the image. Memories that begin as it stay what they are, and
