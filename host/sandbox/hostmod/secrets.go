@@ -33,15 +33,15 @@ func secretsPlaceholder(g *guest) error {
 	g.account.Away(func() { text, err = g.world.placeholders.Placeholder(g.ctx, name) })
 	switch kind := effect.KindOf(err); {
 	case kind == effect.NotFound:
-		if g.world.Unset != nil {
-			g.world.Unset(name)
+		if g.world.Report != nil {
+			g.world.Report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", name), Hint: tool.Do(tool.HintSetSecret, name)})
 		}
 		return secretsResult.put(g, out, secretsResult.failed(secretsMissing)) // which has no text
 	case kind == effect.Denied:
 		return secretsResult.fail(g, out, secretsDenied, err.Error())
 	case err != nil:
-		if g.world.Log != nil {
-			g.world.Log("warn", fmt.Sprintf("%s could not be read: %v", what, err))
+		if g.world.Report != nil {
+			g.world.Report(tool.Progress{Level: "warn", Message: fmt.Sprintf("%s could not be read: %v", what, err)})
 		}
 		return secretsResult.fail(g, out, secretsDenied, what+" could not be read; the person is told why")
 	}
