@@ -68,10 +68,10 @@ func Reserve(limit uint64) (*Memory, error) {
 }
 
 // Map returns a memory that begins as the image and can be limit bytes large.
-// It is reset with the best of [Methods].
+// It is reset with the best [Method] that works here.
 func (i *Image) Map(limit uint64) (*Memory, error) { return i.MapFor(best(), limit) }
 
-// MapFor is Map for a certain method, which must be one of [Methods].
+// MapFor is Map for a certain method, which must work here.
 func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
 	if limit < uint64(len(i.bytes)) {
 		return nil, fmt.Errorf("an image of %d bytes does not fit into %d", len(i.bytes), limit)

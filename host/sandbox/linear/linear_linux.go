@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"unsafe"
 
@@ -209,11 +208,7 @@ var pagemap = sync.OnceValue(func() *os.File {
 	return f
 })
 
-// Methods are the ways to reset that work here, the fastest first. Each was
-// tried on a memory of its own.
-func Methods() []Method { return slices.Collect(working) }
-
-// best is the first of Methods. Trying all takes a millisecond.
+// best is the fastest that works. Trying all takes a millisecond.
 var best = sync.OnceValue(func() Method {
 	for m := range working {
 		return m
@@ -221,6 +216,8 @@ var best = sync.OnceValue(func() Method {
 	panic("linear: copying always works")
 })
 
+// working are the ways to reset that work here, the fastest first. Each is tried
+// on a memory of its own.
 func working(yield func(Method) bool) {
 	for _, m := range []Method{MethodScan, MethodPagemap, MethodDrop} {
 		if try(m) == nil && !yield(m) {
