@@ -2,7 +2,7 @@
 // itself as a helper, for work that must be possible to stop.
 //
 // So far it does not confine them: a command runs with the user's own rights
-// ([Tier] 0). What it does hold to: it runs the approved command only, once,
+// (tier 0). What it does hold to: it runs the approved command only, once,
 // with a fixed environment, a home and a temporary directory of its own that
 // vanish afterwards, no standard input and no open file of ours, a limit on
 // output, from which known secrets are taken before it is cut, and a deadline
@@ -30,9 +30,6 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 )
-
-// Tier says how far processes are confined; 0 is not at all.
-const Tier = 0
 
 // path is the PATH of every command: where systems keep their programs, and
 // nothing that a workspace or the caller's environment can choose.

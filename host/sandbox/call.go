@@ -16,7 +16,6 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
-	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -28,25 +27,14 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, set
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
 	defer cancel()
 
-	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact}
-	if report != nil {
-		host.Log = func(level, text string) { report(tool.Progress{Level: level, Message: text}) }
-		host.Progress = func(done uint64, total *uint64, note string) {
-			report(tool.Progress{Done: done, Total: total, Message: note})
-		}
-		host.Unset = func(secret string) {
-			report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", secret), Hint: tool.Do(tool.HintSetSecret, secret)})
-		}
-	}
-	inst, err := s.open(ctx, c, grant, limits, &wasi.Options{Stage: set})
-	if inst != nil {
-		host.Files = inst.files
-		defer func() {
-			// The query has ended by now, except in a panic of ours.
-			hostErr = errors.Join(hostErr, host.End(inst.account.Charge), inst.end(&c.pool, s.opts.Verify))
-			s.watchIdle()
-		}()
-	}
+	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact, Report: report}
+	inst, err := s.open(ctx, c, grant, limits, set)
+	host.Files = inst.files
+	defer func() {
+		// The query has ended by now, except in a panic of ours.
+		hostErr = errors.Join(hostErr, host.End(inst.account.Charge), inst.end(&c.pool, s.opts.Verify))
+		s.watchIdle()
+	}()
 	var (
 		out     *abi.Output
 		toolErr *abi.ToolError
@@ -56,13 +44,12 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, set
 		inst.returned = err == nil
 		hostErr = host.End(inst.account.Charge)
 	}
-	if report != nil && inst != nil && inst.output != nil {
+	if report != nil {
 		if said := inst.output.text(); said != "" {
 			report(tool.Progress{Level: "debug", Message: said})
 		}
 	}
-	var engineErr runtime.Error
-	if errors.As(err, &engineErr) {
+	if _, ok := errors.AsType[runtime.Error](err); ok {
 		s.opts.Logger.Error("the engine failed", "tool", call.Tool, "call", call.ID, "err", err)
 	}
 	result, err = judge(verdict{
@@ -70,17 +57,15 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, set
 		out: out, toolErr: toolErr, err: err,
 	})
 	hostErr = errors.Join(hostErr, err)
-	if inst != nil && inst.files != nil {
+	if inst.files != nil {
 		result = withRefused(result, toolErr != nil, inst.files.Refused())
 	}
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)
 	result.Usage.Network = grant.Traffic()
-	if inst != nil {
-		result.Usage.FuelUsed = inst.account.Used()
-		if inst.memory != nil {
-			result.Usage.PeakMemoryBytes = inst.memory.peak
-		}
+	result.Usage.FuelUsed = inst.account.Used()
+	if inst.memory != nil {
+		result.Usage.PeakMemoryBytes = inst.memory.peak
 	}
 	return result, hostErr
 }

@@ -9,12 +9,11 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/stockade-dev/stockade/host/sandbox/codecache"
@@ -36,12 +35,10 @@ const (
 
 // childJob is what a child is told: how to compile, and what it may take.
 type childJob struct {
-	features api.CoreFeatures
-	workers  int
-	bytes    int           // of the module as its author made it
-	cpu      time.Duration // whole seconds, of all threads together
-	memory   uint64        // bytes, beyond what the program takes by itself
-	file     uint64        // bytes of each file that it writes
+	workers int
+	cpu     time.Duration // whole seconds, of all threads together
+	memory  uint64        // bytes, beyond what the program takes by itself
+	file    uint64        // bytes of each file that it writes
 
 	// wall is when the child is killed from outside, see wallPerCPU.
 	wall time.Duration
@@ -64,11 +61,11 @@ func newChildJob(bytes, workers int) childJob {
 	cpu := cpuBase + time.Duration(perMiB(int(cpuPerMiB.Milliseconds())))*time.Millisecond
 	cpu = min(cpu.Round(time.Second), cpuMost) * slow
 	return childJob{
-		features: features, workers: workers, bytes: bytes,
-		cpu:    cpu,
-		memory: min(memoryBase+perMiB(memoryPerMiB), memoryMost) * slow,
-		file:   fileBase + perMiB(filePerMiB),
-		wall:   wallPerCPU * cpu,
+		workers: workers,
+		cpu:     cpu,
+		memory:  min(memoryBase+perMiB(memoryPerMiB), memoryMost) * slow,
+		file:    fileBase + perMiB(filePerMiB),
+		wall:    wallPerCPU * cpu,
 	}
 }
 
@@ -82,30 +79,18 @@ func (j childJob) unhurried() childJob {
 }
 
 func (j childJob) args() []string {
-	var out []string
-	for _, n := range []uint64{uint64(j.features), uint64(j.workers), uint64(j.bytes), uint64(j.cpu), j.memory, j.file} {
-		out = append(out, strconv.FormatUint(n, 10))
-	}
-	return out
+	return strings.Fields(fmt.Sprintf("%d %d %d %d", j.workers, j.cpu, j.memory, j.file))
 }
 
-func parseJob(args []string) (childJob, error) {
-	var n [6]uint64
-	if len(args) != len(n) {
-		return childJob{}, fmt.Errorf("%d arguments, want %d", len(args), len(n))
+func parseJob(args []string) (j childJob, err error) {
+	if len(args) != 4 {
+		return j, fmt.Errorf("%d arguments, want 4", len(args))
 	}
-	for i, a := range args {
-		var err error
-		if n[i], err = strconv.ParseUint(a, 10, 63); err != nil {
-			return childJob{}, err
-		}
-	}
-	j := childJob{
-		features: api.CoreFeatures(n[0]), workers: int(n[1]), bytes: int(n[2]),
-		cpu: time.Duration(n[3]), memory: n[4], file: n[5],
+	if _, err := fmt.Sscan(strings.Join(args, " "), &j.workers, &j.cpu, &j.memory, &j.file); err != nil {
+		return j, err
 	}
 	if j.workers < 1 || j.cpu < time.Second || j.memory == 0 || j.file == 0 {
-		return childJob{}, errors.New("a limit is missing")
+		return j, errors.New("a limit is missing")
 	}
 	return j, nil
 }
@@ -134,7 +119,7 @@ func compileChild(args []string, out io.Writer) int {
 		fmt.Fprintln(out, err)
 		return childFailed
 	}
-	switch err := compileInto(context.Background(), ".", code, job.features, job.workers); {
+	switch err := compileInto(context.Background(), ".", code, job.workers); {
 	case errors.Is(err, syscall.EFBIG):
 		return childTooLarge
 	case ioFailed(err):
@@ -158,14 +143,14 @@ func (j childJob) limit() error {
 // compileInto compiles a module into a directory. Beside the interpreter it is
 // the only place where a module is compiled: in a child, or in this process if
 // the module is as trusted as the program.
-func compileInto(ctx context.Context, dir string, code []byte, features api.CoreFeatures, workers int) (err error) {
+func compileInto(ctx context.Context, dir string, code []byte, workers int) (err error) {
 	defer contain(&err)
 	cache, err := wazero.NewCompilationCacheWithDir(dir)
 	if err != nil {
 		return err
 	}
 	defer cache.Close(ctx)
-	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig(features).WithCompilationCache(cache))
+	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(cache))
 	defer rt.Close(ctx)
 	_, err = rt.CompileModule(experimental.WithCompilationWorkers(ctx, workers), code)
 	return err

@@ -12,10 +12,6 @@ import (
 // memory, and does not hold to them.
 const missingLimits = "memory"
 
-// wallPerCPU is how long a child may live for each second of processor time
-// that it may have. It counts only where the machine has little to give.
-const wallPerCPU = 10
-
 func (j childJob) limitProcess() error {
 	over := make(chan os.Signal, 1)
 	signal.Notify(over, unix.SIGXCPU) // which Go ignores, and nothing follows it here

@@ -12,10 +12,6 @@ import (
 // missingLimits are those that this system does not have.
 const missingLimits = ""
 
-// wallPerCPU is how long a child may live for each second of processor time
-// that it may have. It counts only where the machine has little to give.
-const wallPerCPU = 10
-
 func (j childJob) limitProcess() error {
 	// For this thread and those that it starts; nothing here starts a program.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

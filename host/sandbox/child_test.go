@@ -39,7 +39,7 @@ func TestTheLimitsOfAChild(t *testing.T) {
 
 // TestAChildThatIsToldNonsense says so, and compiles nothing.
 func TestAChildThatIsToldNonsense(t *testing.T) {
-	good := []string{"7", "2", "100", "5000000000", "1073741824", "67108864"}
+	good := []string{"2", "5000000000", "1073741824", "67108864"}
 	change := func(i int, arg string) []string {
 		args := slices.Clone(good)
 		args[i] = arg
@@ -47,15 +47,15 @@ func TestAChildThatIsToldNonsense(t *testing.T) {
 	}
 	for name, args := range map[string][]string{
 		"nothing":            {},
-		"too little":         good[:5],
+		"too little":         good[:3],
 		"too much":           append(slices.Clone(good), "1"),
-		"no number":          change(3, "5s"),
-		"a negative number":  change(4, "-1"),
-		"a huge number":      change(4, "99999999999999999999"),
-		"no workers":         change(1, "0"),
-		"no processor time":  change(3, "0"),
-		"no memory":          change(4, "0"),
-		"no room for a file": change(5, "0"),
+		"no number":          change(1, "5s"),
+		"a negative number":  change(2, "-1"),
+		"a huge number":      change(2, "99999999999999999999"),
+		"no workers":         change(0, "0"),
+		"no processor time":  change(1, "0"),
+		"no memory":          change(2, "0"),
+		"no room for a file": change(3, "0"),
 		"no module":          good,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -91,7 +92,8 @@ var mapsNative = native.Supported()
 // compile loads a module from the cache; what is not there is unpacked, or
 // admitted and compiled by a child, and put there. A cache that cannot be
 // trusted is an error; one that cannot be written to is done without.
-func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (*compiled, error) {
+func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiled, err error) {
+	defer contain(&err) // this is a goroutine of its own, where a panic would end the process
 	if s.opts.Interpreter {
 		return s.interpret(ctx, mod)
 	}
@@ -328,7 +330,11 @@ func (c *compiled) store(dir string, state *savedState, place *codecache.Entry) 
 			return err
 		}
 	}
-	if err := state.write(dir); err != nil {
+	data, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, codecache.StateFile), data, 0o600); err != nil {
 		return err
 	}
 	if err := place.Put(dir); err != nil {
@@ -361,7 +367,7 @@ func shrink(file string) (name string, _ error) {
 func nameOf(code []byte) (string, error) {
 	ctx := context.Background()
 	engine, asked := native.Cache("", nil)
-	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig(features).WithCompilationCache(engine))
+	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(engine))
 	if _, err := findCode(rt, code); err != nil && asked() == "" {
 		return "", errors.Join(err, rt.Close(ctx), engine.Close(ctx))
 	}
@@ -377,7 +383,7 @@ func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code [
 		}
 		return s.spawn(ctx, mod, dir, job)
 	}
-	err := compileInto(ctx, dir, code, features, 1) // a panic in a goroutine of the engine's could not be contained
+	err := compileInto(ctx, dir, code, 1) // a panic in a goroutine of the engine's could not be contained
 	if err != nil && !ioFailed(err) {
 		return admit.Refuse(mod, "it does not compile: %s", printable([]byte(err.Error())))
 	}
@@ -387,7 +393,7 @@ func (s *Sandbox) fill(ctx context.Context, mod *tool.Module, dir string, code [
 // engineConfig is the same wherever code is compiled or loaded. It names the
 // compiler: where that does not work the default would be the interpreter,
 // which reads a module in this process.
-func engineConfig(features api.CoreFeatures) wazero.RuntimeConfig {
+func engineConfig() wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)
 }
 
@@ -401,7 +407,7 @@ func link(dir string, found *codecache.Contents, name string) (_ *compiled, err 
 	} else if engine, err = wazero.NewCompilationCacheWithDir(dir); err != nil {
 		return nil, err
 	}
-	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig(features).WithCompilationCache(engine))
+	rt := wazero.NewRuntimeWithConfig(ctx, engineConfig().WithCompilationCache(engine))
 	// Two processors are used where there are two: what guests import takes an
 	// eighth of the time.
 	var imports sync.WaitGroup

@@ -55,11 +55,8 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	limits := policy.DefaultLimits()
-	inst, err := s.open(ctx, c, policy.Grant{}, limits, nil)
-	if inst != nil {
-		defer inst.close()
-	}
+	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits(), nil)
+	defer inst.close()
 	var ptr uint32
 	if err == nil {
 		ptr, err = inst.invoke(ctx, abi.ExportDescribe)

@@ -9,6 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -38,8 +39,13 @@ func Trim(s *Sandbox, passed time.Duration) { s.trim(time.Now().Add(passed)) }
 
 // Judge says what becomes of a call that ended with an error.
 func Judge(err error) (tool.Result, error) {
-	return judge(verdict{ctx: context.Background(), host: &hostmod.World{}, err: err})
+	ctx := context.Background()
+	inst := New(Options{}).newInstance(ctx, policy.Grant{}, policy.Limits{})
+	return judge(verdict{ctx: ctx, inst: inst, host: &hostmod.World{}, err: err})
 }
+
+// SetGuests changes how many guests have a turn at the same time.
+func SetGuests(s *Sandbox, n int) { s.turns = meter.NewTurns(n) }
 
 // MemoryInUse is what all calls have together.
 func MemoryInUse(s *Sandbox) uint64 { return s.memory.Limit() - s.memory.Left() }

@@ -33,7 +33,8 @@ func BenchmarkAmongHogs(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			small := ask{limits: policy.Limits{MemoryBytes: 1 << 20, Timeout: time.Hour, Fuel: 1 << 50}}
-			box := newBox(b, sandbox.Options{Guests: c.guests})
+			box := newBox(b, sandbox.Options{})
+			sandbox.SetGuests(box, c.guests)
 			call, hog := granted(b, probe(short), small), granted(b, probe(w.ToolOptions{Call: w.Spin()}), small)
 			call.mustRun(b, box)
 			ctx, cancel := context.WithCancel(b.Context())

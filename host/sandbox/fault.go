@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,9 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-var (
-	errTimeout = errors.New("the call ran out of time")
-)
+var errTimeout = errors.New("the call ran out of time")
 
 // memoryError refuses a guest that needs more memory than there is from its
 // start.
@@ -44,7 +43,7 @@ type verdict struct {
 	ctx     context.Context
 	call    tool.Call
 	limits  policy.Limits
-	inst    *instance // nil or half-made when instantiation failed
+	inst    *instance // half-made when instantiation failed
 	host    *hostmod.World
 	redact  *redact.Redactor
 	out     *abi.Output
@@ -105,14 +104,14 @@ func stopped(v verdict) tool.Result {
 		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled%s", v.call.Tool, v.used(" after"))
 	}
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s%s", v.call.Tool, v.limits.Timeout, v.used(" and"))
-	r.Err.Stderr = v.said()
+	r.Err.Stderr = v.inst.output.text()
 	r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(policy.TimeoutKey, uint64(v.limits.Timeout)))
 	return r
 }
 
 // used says what the guest had used when it was stopped, after a word.
 func (v verdict) used(word string) string {
-	if v.inst == nil || v.inst.account.Used() == 0 {
+	if v.inst.account.Used() == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s %d units of fuel", word, v.inst.account.Used())
@@ -133,22 +132,19 @@ func exhausted(v verdict) tool.Result {
 	}
 	r := tool.Failed(tool.CodeFuel, tool.InternalError, "%s ran out of fuel: it used %d units, and the limit %s is %d%s",
 		v.call.Tool, v.inst.account.Used(), whose, budget.Limit(), before)
-	r.Err.Stderr = v.said()
+	r.Err.Stderr = v.inst.output.text()
 	r.Err.Hint = tool.Advise("%s", advice).And(v.host.Grant.Raise(budget.Key(), budget.Limit()))
 	return r
 }
 
 func crashed(v verdict) tool.Result {
 	var (
-		fault *abi.Fault
-		exit  *sys.ExitError
-		r     tool.Result
+		start  *memoryError
+		fault  *abi.Fault
+		exit   *sys.ExitError
+		r      tool.Result
+		memory = cmp.Or(v.inst.memory, &memory{})
 	)
-	memory := &memory{}
-	if v.inst != nil && v.inst.memory != nil {
-		memory = v.inst.memory
-	}
-	var start *memoryError
 	switch {
 	case errors.As(v.err, &start):
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s cannot run: %v", v.call.Tool, start)
@@ -184,7 +180,7 @@ func crashed(v verdict) tool.Result {
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: %s", v.call.Tool, firstLine(v.err.Error()))
 		r.Err.Hint = tool.Advise("the crash stayed inside the sandbox; other arguments may work")
 	}
-	r.Err.Stderr = v.said()
+	r.Err.Stderr = v.inst.output.text()
 	return r
 }
 
@@ -218,9 +214,9 @@ func reported(e *abi.ToolError, limit int) tool.Result {
 // failedLoad tells a module that may not run, which the model can be told,
 // from a host that cannot read or compile.
 func failedLoad(ctx context.Context, name string, err error) (tool.Result, error) {
-	var refused *admit.RefusedError
+	refused, ok := errors.AsType[*admit.RefusedError](err)
 	switch {
-	case errors.As(err, &refused):
+	case ok:
 		r := tool.Failed(tool.CodeNotAdmitted, tool.ValidationFailed, "%s cannot run: %v", name, refused)
 		r.Err.Hint = tool.Do(tool.HintModule, "")
 		if _, ok := errors.AsType[*admit.LargeError](err); ok {
@@ -231,14 +227,6 @@ func failedLoad(ctx context.Context, name string, err error) (tool.Result, error
 		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled", name), nil
 	}
 	return tool.Result{}, fmt.Errorf("run %s: %w", name, err)
-}
-
-// said is what the guest wrote to its standard streams.
-func (v verdict) said() string {
-	if v.inst == nil || v.inst.output == nil {
-		return ""
-	}
-	return v.inst.output.text()
 }
 
 func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }

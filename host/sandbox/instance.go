@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/wasm/fuel"
 )
 
@@ -42,15 +43,15 @@ func (s *Sandbox) newInstance(ctx context.Context, grant policy.Grant, limits po
 // open makes a guest that sees the mounts and nothing else: no environment, no
 // arguments, no network, an empty standard input. ctx bounds its whole life,
 // its sleeps included. It begins as the module's snapshot or, without one, is
-// initialised now.
-func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits, world *wasi.Options) (_ *instance, err error) {
-	inst := s.newInstance(ctx, grant, limits)
+// initialised now. The instance is half-made where there is an error.
+func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, limits policy.Limits, set *stage.Set) (inst *instance, err error) {
+	inst = s.newInstance(ctx, grant, limits)
 	snap, size := c.snap, c.minBytes
 	if snap != nil {
 		size = uint64(len(snap.image.Bytes()))
 	}
 	if size > limits.MemoryBytes {
-		return inst, &memoryError{size, limits.MemoryBytes, "tool_memory"}
+		return inst, &memoryError{size, limits.MemoryBytes, policy.MemoryKey}
 	}
 	defer func() {
 		if err != nil {
@@ -62,18 +63,15 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 		if err := s.instantiate(ctx, c, inst, limits.MemoryBytes); err != nil {
 			return inst, err
 		}
-		inst.world = inst.initWorld(nil, nil)
+		inst.world = inst.initWorld(nil, func() {})
 		err := inst.initialize(ctx)
 		_ = inst.world.Close()
 		if err != nil {
 			return inst, err
 		}
 	}
-	if err := inst.openWorld(grant, world); err != nil {
-		return nil, err
-	}
-	if snap == nil {
-		return inst, nil
+	if err := inst.openWorld(grant, set); err != nil || snap == nil {
+		return inst, err
 	}
 	sl := c.pool.take(limits.MemoryBytes)
 	if sl == nil {
@@ -90,13 +88,11 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 	return inst, nil
 }
 
-// openWorld opens what the call is granted. opts may be nil.
-func (i *instance) openWorld(grant policy.Grant, opts *wasi.Options) error {
-	if opts == nil {
-		opts = &wasi.Options{}
-	}
+// openWorld opens what the call is granted. What it writes goes to the set, if
+// there is one.
+func (i *instance) openWorld(grant policy.Grant, set *stage.Set) error {
+	opts := &wasi.Options{Stage: set, Paths: grant.Paths()}
 	opts.Limits.Fuel = i.account.Charge
-	opts.Paths = grant.Paths()
 	fs, err := wasi.NewWith(grant.Mounts(), grant.Masked(), opts)
 	if err != nil {
 		return &hostError{err}
@@ -131,16 +127,14 @@ func (s *Sandbox) instantiate(ctx context.Context, c *compiled, inst *instance, 
 }
 
 // initWorld is what a guest reaches while it initialises: nothing, and a clock
-// that stands still. A function that wants to know when it looks at that may
-// be nil, as may the source of randomness, which is the system's then.
+// that stands still. looks is called when it looks at that. The source of
+// randomness may be nil: the system's.
 func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 	return preview1.New(&preview1.Options{
 		Random: random,
 		Wall:   func() time.Time { return initTime },
 		Monotonic: func() time.Duration {
-			if looks != nil {
-				looks()
-			}
+			looks()
 			return time.Second
 		},
 		Charge: i.account.Charge,

@@ -75,7 +75,7 @@ func (s *Sandbox) load(ctx context.Context, mod *tool.Module) (*compiled, error)
 // next call, except for a refusal that costs seconds each time.
 func (s *Sandbox) finish(ctx context.Context, e *entry, mod *tool.Module) {
 	defer e.stop(nil)
-	c, err := s.contained(ctx, mod)
+	c, err := s.compile(ctx, mod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var dear *spent
@@ -87,13 +87,6 @@ func (s *Sandbox) finish(ctx context.Context, e *entry, mod *tool.Module) {
 	}
 	e.c, e.err = c, err
 	close(e.done)
-}
-
-// contained is compile in a goroutine of its own, where a panic of the engine's
-// or ours would end the process.
-func (s *Sandbox) contained(ctx context.Context, mod *tool.Module) (_ *compiled, err error) {
-	defer contain(&err)
-	return s.compile(ctx, mod)
 }
 
 // leave ends a caller's wait. Nobody is left to wait for an entry that is not

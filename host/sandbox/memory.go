@@ -63,7 +63,7 @@ func (m *memory) begin(size uint64) error {
 	m.peak, m.grown, m.denied, m.full = size, false, false, false
 	if limit := uint64(len(m.mapped.Bytes())); size > limit {
 		m.denied = true
-		return &memoryError{size, limit, "tool_memory"}
+		return &memoryError{size, limit, policy.MemoryKey}
 	}
 	if !m.hold(size) {
 		m.full = true

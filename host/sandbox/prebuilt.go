@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -44,8 +43,8 @@ const (
 	packedTail = "tail"
 )
 
-// piece is at most pieceBytes, compressed by itself, so that all processors can
-// unpack.
+// piece is pieceBytes of a file, the last one less, compressed by itself, so that
+// all processors can unpack.
 type piece struct {
 	At     int64  // in packContentFile
 	Packed int    // bytes there; as many as Bytes: not compressed
@@ -176,24 +175,11 @@ func (s *Sandbox) prebuilt(mod *tool.Module) (*pack, error) {
 	return p, nil
 }
 
-// pieces are those of a file, by where in it they are.
-func (p *pack) pieces(name string) iter.Seq2[int, piece] {
-	return func(yield func(int, piece) bool) {
-		at := 0
-		for _, c := range p.Files[name] {
-			if !yield(at, c) {
-				return
-			}
-			at += c.Bytes
-		}
-	}
-}
-
 // bytes is the size of a file.
 func (p *pack) bytes(name string) int {
 	n := 0
-	for at, c := range p.pieces(name) {
-		n = at + c.Bytes
+	for _, c := range p.Files[name] {
+		n += c.Bytes
 	}
 	return n
 }
@@ -201,8 +187,8 @@ func (p *pack) bytes(name string) int {
 // check refuses sizes that no pack has.
 func (p *pack) check() error {
 	for name, pieces := range p.Files {
-		for _, c := range pieces {
-			if c.Bytes <= 0 || c.Bytes > pieceBytes || c.Packed <= 0 || c.Packed > c.Bytes {
+		for i, c := range pieces {
+			if c.Bytes <= 0 || c.Bytes > pieceBytes || c.Bytes < pieceBytes && i < len(pieces)-1 || c.Packed <= 0 || c.Packed > c.Bytes {
 				return fmt.Errorf("%s: a piece of %d bytes of %d", name, c.Packed, c.Bytes)
 			}
 		}
@@ -296,8 +282,8 @@ func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	for name := range small {
 		data := make([]byte, p.bytes(name))
 		small[name] = data
-		for at, c := range p.pieces(name) {
-			if err := p.unpack(c, data[at:][:c.Bytes], spare); err != nil {
+		for i, c := range p.Files[name] {
+			if err := p.unpack(c, data[i*pieceBytes:][:c.Bytes], spare); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
 		}
@@ -320,15 +306,15 @@ func (p *pack) unpackInto(dir string) (*codecache.Contents, error) {
 	_, errTail := f.WriteAt(small[packedTail], offset+size)
 	image := make([]byte, p.bytes(codecache.ImageFile))
 	var jobs []func(buf, spare []byte) error
-	for at, c := range p.pieces(codecache.ImageFile) {
-		jobs = append(jobs, func(_, spare []byte) error { return p.unpack(c, image[at:][:c.Bytes], spare) })
+	for i, c := range p.Files[codecache.ImageFile] {
+		jobs = append(jobs, func(_, spare []byte) error { return p.unpack(c, image[i*pieceBytes:][:c.Bytes], spare) })
 	}
-	for at, c := range p.pieces(packedCode) {
+	for i, c := range p.Files[packedCode] {
 		jobs = append(jobs, func(buf, spare []byte) error {
 			if err := p.unpack(c, buf[:c.Bytes], spare); err != nil {
 				return err
 			}
-			_, err := f.WriteAt(buf[:c.Bytes], offset+int64(at))
+			_, err := f.WriteAt(buf[:c.Bytes], offset+int64(i)*pieceBytes)
 			return err
 		})
 	}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +56,6 @@ type Options struct {
 	// MemoryBytes is what the linear memories of all calls that run at the same
 	// time may have together. 0: DefaultMemoryBytes.
 	MemoryBytes uint64
-	// Guests is how many guests run at the same time; the others wait for a
-	// turn, which is a slice of fuel. 0 is as many as there are processors.
-	Guests int
 	// Interpreter runs guests without compiling them: ready ten times sooner
 	// and twenty times slower. For a module that is asked one thing once.
 	Interpreter bool
@@ -103,15 +101,12 @@ func New(opts Options) *Sandbox {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	if opts.MemoryBytes == 0 {
-		opts.MemoryBytes = DefaultMemoryBytes
-	}
 	life, stop := context.WithCancel(context.Background())
 	return &Sandbox{
 		life: life, stop: stop,
 		opts: opts, compiled: map[string]*entry{}, job: newChildJob, missing: missingLimits,
-		memory:    policy.NewBudget("tool_memory_total", opts.MemoryBytes, 0),
-		turns:     meter.NewTurns(opts.Guests),
+		memory:    policy.NewBudget("tool_memory_total", cmp.Or(opts.MemoryBytes, DefaultMemoryBytes), 0),
+		turns:     meter.NewTurns(0),
 		stages:    stage.NewBudget(stagedMemoryBytes, stagedDiskBytes),
 		admitting: make(chan struct{}, 1),
 	}

@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/tetratelabs/wazero/api"
@@ -144,14 +143,6 @@ func (s *snapshot) save(state *savedState, dir string) error {
 	}
 	// Nothing sums up its content, so a loss of power must not leave it empty.
 	return errors.Join(s.image.Write(f), f.Sync(), f.Close())
-}
-
-func (s *savedState) write(dir string) error {
-	state, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, codecache.StateFile), state, 0o600)
 }
 
 // parseState reads what was saved of a snapshot beside the image.
@@ -288,18 +279,4 @@ func spend(generator []byte) {
 	copy(next, next[4:8]) // as many as there are
 	clear(next[8:])
 	clear(generator[:generatorNext])
-}
-
-// reseed gives a guest that begins as the snapshot randomness of its own.
-func (s *snapshot) reseed(mem []byte, random io.Reader) error {
-	if s.random == 0 {
-		return nil
-	}
-	_, err := io.ReadFull(random, mem[s.random+generatorSeed:s.random+generatorNext])
-	return err
-}
-
-// same says whether the globals are those of the snapshot.
-func (s *snapshot) same(state []api.MutableGlobal) bool {
-	return slices.EqualFunc(state, s.state, func(g api.MutableGlobal, v uint64) bool { return g.Get() == v })
 }

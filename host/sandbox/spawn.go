@@ -57,7 +57,7 @@ func (s *Sandbox) spawn(ctx context.Context, mod *tool.Module, dir string, job c
 	}
 	took := s.tookTooMuch(mod, job, code, end)
 	return &spent{admit.Refuse(mod, "it was not compiled: for its %d bytes that took %s; "+
-		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", job.bytes, took)}
+		"if it is yours, split its largest functions; if not, do not trust it, and tell its author", mod.Bytes, took)}
 }
 
 // tookTooMuch says what a child has used up, or that it has crashed.

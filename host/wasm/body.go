@@ -57,12 +57,11 @@ type Bodies struct {
 	// instructions. 0: all come with them.
 	Longest int
 
-	m       *Module
-	r       reader
-	n, next int
+	m    *Module
+	r    reader
+	next int
 
-	funcs, tables, memories, globals, tags int
-	undeclared                             int64 // the start function, if ref.func must not name it; or -1
+	undeclared int64 // the start function, if ref.func must not name it; or -1
 
 	body  Body
 	depth int // labels around the instruction that is read
@@ -70,27 +69,8 @@ type Bodies struct {
 
 // Bodies returns a reader of the module's functions.
 func (m *Module) Bodies() *Bodies {
-	b := &Bodies{m: m, n: len(m.Funcs), undeclared: m.undeclaredStart()}
-	for _, i := range m.Imports {
-		switch i.Kind {
-		case KindFunc:
-			b.funcs++
-		case KindTable:
-			b.tables++
-		case KindMemory:
-			b.memories++
-		case KindGlobal:
-			b.globals++
-		case KindTag:
-			b.tags++
-		}
-	}
-	b.body.Func = uint32(b.funcs)
-	b.funcs += len(m.Funcs)
-	b.tables += len(m.Tables)
-	b.memories += len(m.Memories)
-	b.globals += m.Globals
-	b.tags += len(m.Tags)
+	b := &Bodies{m: m, undeclared: m.undeclaredStart()}
+	b.body.Func = uint32(m.ImportedFuncs())
 	for _, s := range m.Sections {
 		if s.ID == SectionCode {
 			b.r = reader{data: m.Raw, pos: s.PayloadOffset, end: s.End()}
@@ -118,7 +98,7 @@ func (m *Module) undeclaredStart() int64 {
 // Next reads the next function; false when there is none or when it is
 // malformed, see Err. What it returns is overwritten by the next call.
 func (b *Bodies) Next() (*Body, bool) {
-	if b.next == b.n || !b.r.ok() {
+	if b.next == len(b.m.Funcs) || !b.r.ok() {
 		return nil, false
 	}
 	if b.next > 0 {
@@ -270,7 +250,7 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 				r.failAt(start, "catch clause of the unknown kind 0x%02x", kind)
 			}
 			if kind < 2 {
-				r.index(b.tags, "tag")
+				b.index(r, KindTag)
 			}
 			labels = append(labels, r.index(b.depth, "label"))
 		}
@@ -287,29 +267,29 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 		in.Arg2 = uint32(n) + 1
 	case immFunc:
 		at := r.pos
-		in.Arg = r.index(b.funcs, "function")
+		in.Arg = b.index(r, KindFunc)
 		if in.Op == OpRefFunc && int64(in.Arg) == b.undeclared {
 			r.failAt(at, "undeclared reference to function %d", in.Arg)
 		}
 	case immIndirect:
 		in.Arg = r.index(len(b.m.Types), "type")
-		in.Arg2 = r.index(b.tables, "table")
+		in.Arg2 = b.index(r, KindTable)
 	case immTypes:
 		for range r.count(MaxParams, 1, "types of select") {
 			r.valType("type of select")
 		}
 	case immTag:
-		in.Arg = r.index(b.tags, "tag")
+		in.Arg = b.index(r, KindTag)
 	case immGlobal:
-		in.Arg = r.index(b.globals, "global")
+		in.Arg = b.index(r, KindGlobal)
 	case immTable:
-		in.Arg = r.index(b.tables, "table")
+		in.Arg = b.index(r, KindTable)
 	case immTableTable:
-		in.Arg = r.index(b.tables, "table")
-		in.Arg2 = r.index(b.tables, "table")
+		in.Arg = b.index(r, KindTable)
+		in.Arg2 = b.index(r, KindTable)
 	case immElemTable:
 		in.Arg = r.index(b.m.Elements, "element segment")
-		in.Arg2 = r.index(b.tables, "table")
+		in.Arg2 = b.index(r, KindTable)
 	case immElem:
 		in.Arg = r.index(b.m.Elements, "element segment")
 	case immDataMem:
@@ -346,6 +326,9 @@ func (b *Bodies) immediate(r *reader, in *Instr, imm immediate, labels []uint32)
 	return labels
 }
 
+// index reads the index of something of a kind.
+func (b *Bodies) index(r *reader, k Kind) uint32 { return r.index(b.m.Count[k], k.String()) }
+
 // blockType reads a block type: nothing, one result, or the index of a type.
 func (b *Bodies) blockType(r *reader) {
 	start := r.pos
@@ -368,7 +351,7 @@ func (b *Bodies) memory(r *reader) {
 	if r.byte("memory") != 0 {
 		r.failAt(start, "the index of a memory is not a zero byte")
 	}
-	if b.memories == 0 {
+	if b.m.Count[KindMemory] == 0 {
 		r.failAt(start, "memory 0, but there are none")
 	}
 }
@@ -380,7 +363,7 @@ func (b *Bodies) memarg(r *reader) {
 	if align := r.u32("alignment"); align > 31 {
 		r.failAt(start, "alignment of 2^%d", align)
 	}
-	if b.memories == 0 {
+	if b.m.Count[KindMemory] == 0 {
 		r.failAt(start, "memory 0, but there are none")
 	}
 	r.u32("offset")

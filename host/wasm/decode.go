@@ -31,11 +31,7 @@ func Decode(data []byte) (*Module, error) {
 }
 
 type decoder struct {
-	m *Module
-
-	// Sizes of the index spaces, imports included.
-	funcs, tables, memories, globals, tags int
-
+	m         *Module
 	codeSeen  bool
 	dataCount uint32
 }
@@ -210,24 +206,21 @@ func (d *decoder) imports(r *reader) {
 		switch imp.Kind {
 		case KindFunc:
 			imp.Type = d.typeIndex(r)
-			d.funcs++
 		case KindTable:
 			imp.Value = r.refType("imported table")
 			imp.Limits = r.limits(KindTable)
-			d.tables++
 		case KindMemory:
 			imp.Limits = r.limits(KindMemory)
-			d.memories++
 		case KindGlobal:
 			imp.Value = r.valType("imported global")
 			imp.Mutable = r.mutability()
-			d.globals++
 		case KindTag:
 			imp.Type = d.tag(r)
-			d.tags++
 		default:
 			r.failAt(start, "import %d has the unsupported kind 0x%02x", i, byte(imp.Kind))
+			return
 		}
+		d.m.Count[imp.Kind]++
 		d.m.Imports = append(d.m.Imports, imp)
 	}
 }
@@ -238,7 +231,7 @@ func (d *decoder) functions(r *reader) {
 	for i := 0; i < n && r.ok(); i++ {
 		d.m.Funcs = append(d.m.Funcs, d.typeIndex(r))
 	}
-	d.funcs += n
+	d.m.Count[KindFunc] += n
 }
 
 func (d *decoder) tableSection(r *reader) {
@@ -249,7 +242,7 @@ func (d *decoder) tableSection(r *reader) {
 		t.Limits = r.limits(KindTable)
 		d.m.Tables = append(d.m.Tables, t)
 	}
-	d.tables += n
+	d.m.Count[KindTable] += n
 }
 
 func (d *decoder) memorySection(r *reader) {
@@ -258,7 +251,7 @@ func (d *decoder) memorySection(r *reader) {
 	for i := 0; i < n && r.ok(); i++ {
 		d.m.Memories = append(d.m.Memories, r.limits(KindMemory))
 	}
-	d.memories += n
+	d.m.Count[KindMemory] += n
 }
 
 func (d *decoder) tagSection(r *reader) {
@@ -266,7 +259,7 @@ func (d *decoder) tagSection(r *reader) {
 	for i := 0; i < n && r.ok(); i++ {
 		d.m.Tags = append(d.m.Tags, d.tag(r))
 	}
-	d.tags += n
+	d.m.Count[KindTag] += n
 }
 
 // tag reads an exception tag and returns the index of its type.
@@ -283,10 +276,10 @@ func (d *decoder) globalSection(r *reader) {
 	for i := 0; i < n && r.ok(); i++ {
 		t := r.valType("global")
 		if r.mutability() {
-			d.m.Mutable = append(d.m.Mutable, Global{uint32(d.globals), t})
+			d.m.Mutable = append(d.m.Mutable, Global{uint32(d.m.Count[KindGlobal]), t})
 		}
 		d.constant(r, "initial value of a global")
-		d.globals++ // it can be used by those after it
+		d.m.Count[KindGlobal]++ // it can be used by those after it
 	}
 	d.m.Globals = n
 }
@@ -308,25 +301,15 @@ func (d *decoder) exports(r *reader) {
 			return
 		}
 		seen[e.Name] = struct{}{}
-		space := 0
-		switch e.Kind {
-		case KindFunc:
-			space = d.funcs
-			d.m.FuncRefs = append(d.m.FuncRefs, uint32(at))
-		case KindTable:
-			space = d.tables
-		case KindMemory:
-			space = d.memories
-		case KindGlobal:
-			space = d.globals
-		case KindTag:
-			space = d.tags
-		default:
+		if e.Kind > KindTag {
 			r.failAt(start, "export %.80q has the unsupported kind 0x%02x", e.Name, byte(e.Kind))
 			return
 		}
-		if uint64(e.Index) >= uint64(space) {
-			r.failAt(start, "export %.80q is %s %d, but there are %d", e.Name, e.Kind, e.Index, space)
+		if e.Kind == KindFunc {
+			d.m.FuncRefs = append(d.m.FuncRefs, uint32(at))
+		}
+		if n := d.m.Count[e.Kind]; uint64(e.Index) >= uint64(n) {
+			r.failAt(start, "export %.80q is %s %d, but there are %d", e.Name, e.Kind, e.Index, n)
 			return
 		}
 		d.m.Exports = append(d.m.Exports, e)
@@ -339,7 +322,7 @@ func (d *decoder) start(r *reader) {
 	d.m.Start = r.u32("start function")
 	t, ok := d.m.FuncType(d.m.Start)
 	if !ok {
-		r.failAt(start, "start function %d, but there are %d functions", d.m.Start, d.funcs)
+		r.failAt(start, "start function %d, but there are %d functions", d.m.Start, d.m.Count[KindFunc])
 	} else if len(t.Params)+len(t.Results) > 0 {
 		r.failAt(start, "start function has the signature %s; it can have neither parameters nor results", t)
 	}
@@ -360,8 +343,8 @@ func (d *decoder) elements(r *reader) {
 			if explicit {
 				table = r.u32("table of an element segment")
 			}
-			if uint64(table) >= uint64(d.tables) {
-				r.failAt(start, "element segment %d fills table %d, but there are %d", i, table, d.tables)
+			if tables := d.m.Count[KindTable]; uint64(table) >= uint64(tables) {
+				r.failAt(start, "element segment %d fills table %d, but there are %d", i, table, tables)
 			}
 			d.constant(r, "offset of an element segment")
 		}
@@ -400,9 +383,8 @@ func (d *decoder) code(r *reader) {
 		if r.ok() && (size < 2 || r.data[r.pos-1] != 0x0b) {
 			r.failAt(at, "function body %d does not end with an end instruction", i)
 		}
-		d.m.Code.LargestBytes = max(d.m.Code.LargestBytes, int(size))
+		d.m.LargestBody = max(d.m.LargestBody, int(size))
 	}
-	d.m.Code.Bodies = n
 }
 
 func (d *decoder) data(r *reader) {
@@ -419,8 +401,8 @@ func (d *decoder) data(r *reader) {
 			if flags == 2 {
 				memory = r.u32("memory of a data segment")
 			}
-			if uint64(memory) >= uint64(d.memories) {
-				r.failAt(start, "data segment %d fills memory %d, but there are %d", i, memory, d.memories)
+			if memories := d.m.Count[KindMemory]; uint64(memory) >= uint64(memories) {
+				r.failAt(start, "data segment %d fills memory %d, but there are %d", i, memory, memories)
 			}
 			d.constant(r, "offset of a data segment")
 		}
@@ -432,7 +414,7 @@ func (d *decoder) data(r *reader) {
 // funcRef reads the index of a function.
 func (d *decoder) funcRef(r *reader) {
 	d.m.FuncRefs = append(d.m.FuncRefs, uint32(r.pos))
-	r.index(d.funcs, "function")
+	r.index(d.m.Count[KindFunc], "function")
 }
 
 // constant moves over a constant expression.
@@ -443,7 +425,7 @@ func (d *decoder) constant(r *reader, what string) {
 		case 0x0b: // end
 			return
 		case 0x23: // global.get
-			r.index(d.globals, "global")
+			r.index(d.m.Count[KindGlobal], "global")
 		case 0xd2: // ref.func
 			d.funcRef(r)
 		case 0x41: // i32.const

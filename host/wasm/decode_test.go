@@ -92,7 +92,8 @@ func TestDecodeKeepsTheFactsOfAModule(t *testing.T) {
 		Elements:     1,
 		ElementItems: 2,
 		Data:         2,
-		Code:         wasm.Code{Bodies: 3, LargestBytes: 12},
+		Count:        [...]int{wasm.KindFunc: 4, wasm.KindTable: 1, wasm.KindMemory: 1, wasm.KindGlobal: 1, wasm.KindTag: 0},
+		LargestBody:  12,
 		HasStart:     true,
 		Start:        3,
 	}

@@ -1,6 +1,10 @@
 package wasm
 
-import "strings"
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
 
 // Limits on what Decode accepts. They are far above what real modules hold
 // (a 31 MiB compiler has 450 imports and exports) and bound the memory that a
@@ -44,30 +48,13 @@ const (
 	RefNull ValType = 0x63
 )
 
-// String returns the name of the type in the text format, such as "i32".
-func (t ValType) String() string {
-	switch t {
-	case I32:
-		return "i32"
-	case I64:
-		return "i64"
-	case F32:
-		return "f32"
-	case F64:
-		return "f64"
-	case V128:
-		return "v128"
-	case FuncRef:
-		return "funcref"
-	case ExternRef:
-		return "externref"
-	case ExnRef:
-		return "exnref"
-	case Ref, RefNull:
-		return "ref"
-	}
-	return "unknown type"
+var valTypeNames = map[ValType]string{
+	I32: "i32", I64: "i64", F32: "f32", F64: "f64", V128: "v128",
+	FuncRef: "funcref", ExternRef: "externref", ExnRef: "exnref", Ref: "ref", RefNull: "ref",
 }
+
+// String returns the name of the type in the text format, such as "i32".
+func (t ValType) String() string { return cmp.Or(valTypeNames[t], "unknown type") }
 
 // FuncType is the signature of a function.
 type FuncType struct {
@@ -77,29 +64,14 @@ type FuncType struct {
 // String returns the signature as wit/README.md writes it: "(i32 i64) -> i32",
 // "() -> i32", "(i32)".
 func (t FuncType) String() string {
-	var b strings.Builder
-	list := func(types []ValType) {
-		for i, v := range types {
-			if i > 0 {
-				b.WriteByte(' ')
-			}
-			b.WriteString(v.String())
-		}
-	}
-	b.WriteByte('(')
-	list(t.Params)
-	b.WriteByte(')')
+	list := func(types []ValType) string { return "(" + strings.Trim(fmt.Sprint(types), "[]") + ")" }
 	switch len(t.Results) {
 	case 0:
+		return list(t.Params)
 	case 1:
-		b.WriteString(" -> ")
-		list(t.Results)
-	default:
-		b.WriteString(" -> (")
-		list(t.Results)
-		b.WriteByte(')')
+		return list(t.Params) + " -> " + t.Results[0].String()
 	}
-	return b.String()
+	return list(t.Params) + " -> " + list(t.Results)
 }
 
 // Global is a variable of the module's own.
@@ -120,21 +92,9 @@ const (
 	KindTag    Kind = 4 // of an exception
 )
 
-func (k Kind) String() string {
-	switch k {
-	case KindFunc:
-		return "function"
-	case KindTable:
-		return "table"
-	case KindMemory:
-		return "memory"
-	case KindGlobal:
-		return "global"
-	case KindTag:
-		return "tag"
-	}
-	return "unknown kind"
-}
+var kindNames = [...]string{"function", "table", "memory", "global", "tag"}
+
+func (k Kind) String() string { return kindNames[k] }
 
 // Limits bounds a memory, in pages, or a table, in elements.
 type Limits struct {
@@ -204,12 +164,6 @@ type Custom struct {
 	Data   []byte // what follows the name; aliases the input
 }
 
-// Code says how much code a module holds.
-type Code struct {
-	Bodies       int // equals len(Module.Funcs)
-	LargestBytes int // size of the largest body, its local declarations included
-}
-
 // Module is what Decode learned of a module. It is not changed after Decode
 // returned it, so it may be read from several goroutines.
 type Module struct {
@@ -224,12 +178,15 @@ type Module struct {
 	Exports  []Export
 	Customs  []Custom
 
+	// Count is how many there are of each kind, imports included.
+	Count [KindTag + 1]int
+
 	Globals      int      // that the module defines
 	Mutable      []Global // those of them that can be set
 	Elements     int      // element segments
 	ElementItems int      // in all of them
 	Data         int      // data segments
-	Code         Code
+	LargestBody  int      // in bytes, its local declarations included
 
 	// FuncRefs are the offsets in the file of every index of a function outside
 	// of function bodies, but for the start section's: in exports, elements and
@@ -254,6 +211,10 @@ func (m *Module) Export(name string) (Export, bool) {
 	}
 	return Export{}, false
 }
+
+// ImportedFuncs is how many functions the module imports: the index of the first
+// of its own.
+func (m *Module) ImportedFuncs() int { return m.Count[KindFunc] - len(m.Funcs) }
 
 // FuncType returns the signature of a function by its index in the function
 // index space, in which imports come first; false when there is no such function.

@@ -54,28 +54,22 @@ const (
 	NativeVersion   = "0.1.0"
 )
 
+var descriptions = [...]string{
+	Unknown:      "a module without a known interface",
+	Native:       "a tool module for ", // and the interface
+	Incompatible: "a tool module for ",
+	Extism:       "an Extism plugin",
+	HyperMCPv1:   "an Extism plugin for mcp.run or hyper-mcp v1",
+	HyperMCPv2:   "an Extism plugin for hyper-mcp v2",
+	Command:      "a WASI command",
+	World:        "a module for another WIT world",
+	Reactor:      "a WASI reactor without a known interface",
+}
+
 // String describes the shape for an error: "an Extism plugin", "a WASI
 // command", "a tool module for stockade:tool/tools@0.2.0 (...)".
 func (s Shape) String() string {
-	var what string
-	switch s.Kind {
-	case Native, Incompatible:
-		what = "a tool module for " + s.Interface
-	case Extism:
-		what = "an Extism plugin"
-	case HyperMCPv1:
-		what = "an Extism plugin for mcp.run or hyper-mcp v1"
-	case HyperMCPv2:
-		what = "an Extism plugin for hyper-mcp v2"
-	case Command:
-		what = "a WASI command"
-	case World:
-		what = "a module for another WIT world"
-	case Reactor:
-		what = "a WASI reactor without a known interface"
-	default:
-		what = "a module without a known interface"
-	}
+	what := descriptions[s.Kind] + s.Interface
 	if s.Detail != "" {
 		what += " (" + s.Detail + ")"
 	}

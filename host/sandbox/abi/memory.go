@@ -150,13 +150,10 @@ func AllocatorOf(mod api.Module, names []string) (Allocator, error) {
 	return Allocator{}, faultf("none of %s is exported", strings.Join(names, ", "))
 }
 
-// ErrTooLarge is returned for data that no 32-bit guest can hold.
-var ErrTooLarge = errors.New("more than 2 GiB")
-
 // Lower copies data into memory that the guest allocates, and returns where.
 func (a Allocator) Lower(ctx context.Context, mod api.Module, data []byte, align uint32) (ptr uint32, err error) {
 	if len(data) > 1<<31-1 {
-		return 0, ErrTooLarge
+		return 0, errors.New("more than 2 GiB")
 	}
 	if len(data) == 0 {
 		return 0, nil

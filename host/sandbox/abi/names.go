@@ -11,9 +11,6 @@ const (
 
 	ExportDescribe = ToolsInterface + "#describe"
 	ExportCall     = ToolsInterface + "#call"
-	// PostPrefix before an export's name gives the function that frees what
-	// the export returned.
-	PostPrefix = "cabi_post_"
 
 	ExportMemory     = "memory"
 	ExportInitialize = "_initialize"

@@ -115,23 +115,17 @@ func checkShape(m *wasm.Module) error {
 	if e, ok := m.Export(abi.ExportMemory); !ok || e.Kind != wasm.KindMemory {
 		return fmt.Errorf("it exports no memory as %q", abi.ExportMemory)
 	}
-	imported := 0
-	for _, imp := range m.Imports {
-		if imp.Kind == wasm.KindFunc {
-			imported++
-		}
-	}
 	for _, e := range m.Exports {
 		want, ok := called(e.Name)
 		if !ok {
 			continue
 		}
 		sig, ok := m.ExportedFunc(e.Name)
-		if !ok || !slices.Equal(sig.Params, wasmTypes(want.Params)) || !slices.Equal(sig.Results, wasmTypes(want.Results)) {
+		if !ok || !is(sig, want) {
 			return fmt.Errorf("it exports %s with another signature than the ABI's", e.Name)
 		}
 		// A host function in that place would run as if no guest had called it.
-		if int64(e.Index) < int64(imported) {
+		if int64(e.Index) < int64(m.ImportedFuncs()) {
 			return fmt.Errorf("it exports an imported function as %s", e.Name)
 		}
 	}
@@ -172,7 +166,7 @@ func checkImport(m *wasm.Module, imp wasm.Import) error {
 	if !ok {
 		return fmt.Errorf("it imports %.200q, which this host does not have; %w", name, errImport)
 	}
-	if sig := m.Types[imp.Type]; !slices.Equal(sig.Params, wasmTypes(want.Params)) || !slices.Equal(sig.Results, wasmTypes(want.Results)) {
+	if sig := m.Types[imp.Type]; !is(sig, want) {
 		return fmt.Errorf("it imports %q as %s, which is another signature than the host's", name, sig)
 	}
 	return nil
@@ -181,10 +175,8 @@ func checkImport(m *wasm.Module, imp wasm.Import) error {
 // wasiFunctions are the functions of WASI, by name.
 var wasiFunctions = sync.OnceValue(preview1.Functions)
 
-func wasmTypes(types []api.ValueType) []wasm.ValType {
-	out := make([]wasm.ValType, len(types))
-	for i, t := range types {
-		out[i] = wasm.ValType(t)
-	}
-	return out
+// is compares a type of the module with one of ours.
+func is(t wasm.FuncType, want abi.Signature) bool {
+	same := func(v wasm.ValType, want api.ValueType) bool { return byte(v) == want }
+	return slices.EqualFunc(t.Params, want.Params, same) && slices.EqualFunc(t.Results, want.Results, same)
 }

@@ -56,6 +56,21 @@ const (
 	MaxTableElements = 1_000_000
 )
 
+type limit struct {
+	n, most int
+	what    string
+}
+
+// within says which is the first that is over its limit.
+func within(limits []limit) error {
+	for _, l := range limits {
+		if l.n > l.most {
+			return fmt.Errorf("%d %s, more than the limit of %d", l.n, l.what, l.most)
+		}
+	}
+	return nil
+}
+
 // checkSize refuses what would cost the host too much before the first
 // instruction runs, where no deadline and no memory limit holds.
 func checkSize(m *wasm.Module) error {
@@ -63,10 +78,7 @@ func checkSize(m *wasm.Module) error {
 	for _, c := range m.Customs {
 		customs += len(c.Data)
 	}
-	for _, l := range []struct {
-		n, most int
-		what    string
-	}{
+	err := within([]limit{
 		{len(m.Funcs), maxFuncs, "functions"},
 		{len(m.Types), maxTypes, "types"},
 		{len(m.Types) * len(m.Funcs), maxTypesFuncs, "types times functions"},
@@ -78,11 +90,10 @@ func checkSize(m *wasm.Module) error {
 		{customs, maxCustomBytes, "bytes in custom sections"},
 		{m.Data, maxData, "data segments"},
 		{m.ElementItems, maxElementItems, "elements in segments"},
-		{m.Code.LargestBytes, maxBodyBytes * scaleOf(m), "bytes in one function"}, // said here before all of it is read
-	} {
-		if l.n > l.most {
-			return fmt.Errorf("it has %d %s, more than the limit of %d", l.n, l.what, l.most)
-		}
+		{m.LargestBody, maxBodyBytes * scaleOf(m), "bytes in one function"}, // said here before all of it is read
+	})
+	if err != nil {
+		return fmt.Errorf("it has %w", err)
 	}
 	for _, t := range m.Types {
 		if n := len(t.Params) + len(t.Results); n > maxFuncTypeEntries {
@@ -181,10 +192,7 @@ func (i *inspector) function(b *wasm.Body) error {
 	i.squares += branches * branches
 	i.labels += labels
 	i.globalCalls += i.globals * calls
-	for _, l := range []struct {
-		n, most int
-		what    string
-	}{
+	err := within([]limit{
 		{int(b.Locals), maxLocals, "locals"},
 		{branches, maxBranches * i.scale, "blocks and branches"},
 		{branches * vars, maxBranchesVars * i.scale, "blocks and branches times locals"},
@@ -194,23 +202,18 @@ func (i *inspector) function(b *wasm.Body) error {
 		{mostLabels, maxLabels * i.scale, "labels of a br_table"},
 		{labels * vars, maxLabelsVars * i.scale, "labels of br_tables times locals"},
 		{i.globals * calls, maxGlobalCalls * i.scale, "calls times mutable globals"},
-	} {
-		if l.n > l.most {
-			return fmt.Errorf("function %d has %d %s, more than the limit of %d", b.Func, l.n, l.what, l.most)
-		}
+	})
+	if err != nil {
+		return fmt.Errorf("function %d has %w", b.Func, err)
 	}
-	for _, l := range []struct {
-		n, most int
-		what    string
-	}{
+	err = within([]limit{
 		{i.locals, maxLocalsSum, "locals"},
 		{i.squares, maxBranchesSquare * i.scale, "as the sum of the squares of blocks and branches"},
 		{i.labels, maxLabelsSum * i.scale, "labels of br_tables"},
 		{i.globalCalls, maxGlobalCallsSum * i.scale, "calls times mutable globals"},
-	} {
-		if l.n > l.most {
-			return fmt.Errorf("its functions together have %d %s, more than the limit of %d", l.n, l.what, l.most)
-		}
+	})
+	if err != nil {
+		return fmt.Errorf("its functions together have %w", err)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func execRun(g *guest) error {
 		return fail(execDenied, why)
 	}
 	var ended effect.Ended
-	g.away(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
+	g.account.Away(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
 	if err != nil {
 		errorCase, ok := execCases[effect.KindOf(err)]
 		if !ok {

@@ -67,7 +67,7 @@ func httpFetch(g *guest) error {
 		req.Fill = g.world.placeholders.Fill
 	}
 	var resp *effect.Response
-	g.away(func() { resp, err = g.world.Services.HTTP.Fetch(g.ctx, g.world.Grant, req) })
+	g.account.Away(func() { resp, err = g.world.Services.HTTP.Fetch(g.ctx, g.world.Grant, req) })
 	if err != nil {
 		return g.failHTTP(out, err)
 	}
@@ -105,9 +105,7 @@ func (g *guest) failHTTP(out uint32, err error) error {
 	}
 	switch errorCase {
 	case httpTimeout, httpTooLarge: // which have no text
-		r := httpResult.record()
-		r.u8(0, 1)
-		r.u8(httpResult.payload, errorCase)
+		r := httpResult.failed(errorCase)
 		if errorCase == httpTooLarge {
 			r.u64(httpResult.errorText, uint64(failed.Limit))
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 const maxLogMessage = 4 << 10
@@ -22,15 +23,17 @@ func logLog(g *guest) error {
 		return err
 	}
 	c := g.world
-	if c == nil || c.Log == nil || c.logBytes < 0 {
+	if c == nil || c.Report == nil || c.logBytes < 0 {
 		return nil
 	}
 	c.logBytes += len(text) + 1
 	if c.logBytes > c.Grant.Limits().LogBytes {
 		c.logBytes = -1
-		g.away(func() { c.Log("warn", "the tool logs more than its limit; the rest is dropped") })
+		g.account.Away(func() {
+			c.Report(tool.Progress{Level: "warn", Message: "the tool logs more than its limit; the rest is dropped"})
+		})
 		return nil
 	}
-	g.away(func() { c.Log(levels[level], text) })
+	g.account.Away(func() { c.Report(tool.Progress{Level: levels[level], Message: text}) })
 	return nil
 }

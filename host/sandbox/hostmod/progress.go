@@ -1,5 +1,7 @@
 package hostmod
 
+import "github.com/stockade-dev/stockade/host/tool"
+
 const (
 	maxNote    = 200
 	maxReports = 10_000 // of one call; the rest is dropped
@@ -16,13 +18,13 @@ func progressReport(g *guest) error {
 	if err != nil {
 		return err
 	}
-	if c := g.world; c != nil && c.Progress != nil && c.reports < maxReports {
+	if c := g.world; c != nil && c.Report != nil && c.reports < maxReports {
 		c.reports++
 		var known *uint64
 		if hasTotal {
 			known = &total
 		}
-		g.away(func() { c.Progress(done, known, note) })
+		g.account.Away(func() { c.Report(tool.Progress{Done: done, Total: known, Message: note}) })
 	}
 	return nil
 }

@@ -65,11 +65,17 @@ func (l layout) put(g *guest, ptr uint32, r record) error {
 	return g.mem.Put("result", ptr, r.b, l.align)
 }
 
-// fail writes a result that is a case of error with a text.
-func (l layout) fail(g *guest, ptr uint32, errorCase uint8, text string) error {
+// failed is a result that is a case of error.
+func (l layout) failed(errorCase uint8) record {
 	r := l.record()
 	r.u8(0, 1)
 	r.u8(l.payload, errorCase)
+	return r
+}
+
+// fail writes a result that is a case of error with a text.
+func (l layout) fail(g *guest, ptr uint32, errorCase uint8, text string) error {
+	r := l.failed(errorCase)
 	if err := r.bytes(g, l.errorText, []byte(text)); err != nil {
 		return err
 	}

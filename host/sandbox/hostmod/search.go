@@ -69,7 +69,7 @@ func searchList(g *guest) error {
 	if why != "" {
 		return fail(searchInvalid, why)
 	}
-	listings, err := search.List(g.ctx, g.world.Files, dirs, g.payer())
+	listings, err := search.List(g.ctx, g.world.Files, dirs, payer{g.account})
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func searchBegin(g *guest) error {
 	g.world.search, err = search.Begin(g.ctx, g.world.Files, search.Query{
 		Files: files, Pattern: pattern,
 		Context: limit(4), MaxMatches: limit(5), MaxText: limit(6), MaxChars: limit(7),
-	}, g.payer())
+	}, payer{g.account})
 	if errors.Is(err, search.ErrPattern) {
 		return fail(searchInvalid, err.Error())
 	}
@@ -181,8 +181,8 @@ func searchCollect(g *guest) error {
 
 // spent is the end of a guest for which more was searched than it could pay.
 func (g *guest) spent(err error) error {
-	if account := meter.From(g.ctx); account != nil && errors.Is(err, search.ErrSpent) {
-		return account.Exhaust()
+	if errors.Is(err, search.ErrSpent) {
+		return g.account.Exhaust()
 	}
 	return err
 }
@@ -207,14 +207,7 @@ func (g *guest) names(what string, i int) (names []string, why string, _ error) 
 	return strings.Split(strings.TrimSuffix(text, "\x00"), "\x00"), "", nil
 }
 
-// payer is the account of the guest, for a search.
-func (g *guest) payer() search.Payer {
-	if account := meter.From(g.ctx); account != nil {
-		return payer{account}
-	}
-	return search.Free{}
-}
-
+// payer is the account of a guest, for a search.
 type payer struct{ *meter.Account }
 
 // Pay charges the guest for what is done for it right now, and says whether it

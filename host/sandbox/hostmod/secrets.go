@@ -2,8 +2,10 @@ package hostmod
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // maxSecretName is how long a name may be before it is looked at.
@@ -19,24 +21,28 @@ func secretsPlaceholder(g *guest) error {
 		return err
 	}
 	what := fmt.Sprintf("the secret %.80q", name)
-	if why := g.denied(g.world != nil && g.world.mayUse(name), what); why != "" {
+	granted := g.world != nil && g.world.Services.Secrets != nil &&
+		slices.ContainsFunc(g.world.Grant.Secrets(), func(s tool.Secret) bool { return s.Name == name })
+	if why := g.denied(granted, what); why != "" {
 		return secretsResult.fail(g, out, secretsDenied, why)
 	}
+	if g.world.placeholders == nil {
+		g.world.placeholders = g.world.Services.Secrets.Placeholders(g.world.Grant.Secrets())
+	}
 	var text string
-	g.away(func() { text, err = g.world.Placeholders().Placeholder(g.ctx, name) })
+	g.account.Away(func() { text, err = g.world.placeholders.Placeholder(g.ctx, name) })
 	switch kind := effect.KindOf(err); {
 	case kind == effect.NotFound:
-		if g.world.Unset != nil {
-			g.world.Unset(name)
+		if g.world.Report != nil {
+			g.world.Report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", name), Hint: tool.Do(tool.HintSetSecret, name)})
 		}
-		r := secretsResult.record() // this case has no text
-		r.u8(0, 1)
-		r.u8(secretsResult.payload, secretsMissing)
-		return secretsResult.put(g, out, r)
+		return secretsResult.put(g, out, secretsResult.failed(secretsMissing)) // which has no text
 	case kind == effect.Denied:
 		return secretsResult.fail(g, out, secretsDenied, err.Error())
 	case err != nil:
-		g.world.warn(fmt.Sprintf("%s could not be read: %v", what, err))
+		if g.world.Report != nil {
+			g.world.Report(tool.Progress{Level: "warn", Message: fmt.Sprintf("%s could not be read: %v", what, err)})
+		}
 		return secretsResult.fail(g, out, secretsDenied, what+" could not be read; the person is told why")
 	}
 	r := secretsResult.record()
@@ -44,31 +50,6 @@ func secretsPlaceholder(g *guest) error {
 		return err
 	}
 	return secretsResult.put(g, out, r)
-}
-
-// mayUse reports whether a secret is granted, and kept by somebody.
-func (w *World) mayUse(name string) bool {
-	for _, s := range w.Grant.Secrets() {
-		if s.Name == name {
-			return w.Services.Secrets != nil
-		}
-	}
-	return false
-}
-
-// Placeholders are those of the call. Without Services.Secrets there are none,
-// and it is nil.
-func (w *World) Placeholders() effect.Placeholders {
-	if w.placeholders == nil && w.Services.Secrets != nil {
-		w.placeholders = w.Services.Secrets.Placeholders(w.Grant.Secrets())
-	}
-	return w.placeholders
-}
-
-func (w *World) warn(message string) {
-	if w.Log != nil {
-		w.Log("warn", message)
-	}
 }
 
 // result<string, error>

@@ -77,12 +77,13 @@ func Instantiate(ctx context.Context, rt wazero.Runtime) error {
 
 // guest is one call from a guest into a host function.
 type guest struct {
-	ctx   context.Context
-	world *World // nil while the module initialises
-	mod   api.Module
-	mem   abi.Memory
-	stack []uint64
-	alloc *abi.Allocator // once a result needs it: finding it takes as long as using it
+	ctx     context.Context
+	world   *World // nil while the module initialises
+	account *meter.Account
+	mod     api.Module
+	mem     abi.Memory
+	stack   []uint64
+	alloc   *abi.Allocator // once a result needs it: finding it takes as long as using it
 }
 
 // option decodes the discriminant of an optional parameter.
@@ -109,7 +110,7 @@ func (g *guest) u32(i int) uint32 { return api.DecodeU32(g.stack[i]) }
 
 func (f Function) goFunc() api.GoModuleFunc {
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
-		if err := f.call(&guest{ctx: ctx, world: worldFrom(ctx), mod: mod, stack: stack}); err != nil {
+		if err := f.call(&guest{ctx: ctx, world: worldFrom(ctx), account: meter.From(ctx), mod: mod, stack: stack}); err != nil {
 			// The engine turns a panic of a host function into a trap of the
 			// guest that wraps the error; there is no other way to end it.
 			panic(fmt.Errorf("%s.%s: %w", f.Interface, f.Name, err))
@@ -129,9 +130,7 @@ func (f Function) call(g *guest) (err error) {
 		return err
 	}
 	err = f.run(g)
-	if account := meter.From(g.ctx); account != nil {
-		account.Charge(costCall + g.mem.Moved()>>fuel.CostBulkShift)
-	}
+	g.account.Charge(costCall + g.mem.Moved()>>fuel.CostBulkShift)
 	return err
 }
 
@@ -154,10 +153,8 @@ func (g *guest) enter() (err error) {
 		return &abi.Fault{What: "the allocator calls a host function"}
 	}
 	// Not every guest looks at its counter between two calls of the host.
-	if account := meter.From(g.ctx); account != nil {
-		if err := account.Check(); err != nil {
-			return err
-		}
+	if err := g.account.Check(); err != nil {
+		return err
 	}
 	if g.world != nil {
 		g.world.hostCalls++
@@ -167,16 +164,6 @@ func (g *guest) enter() (err error) {
 	}
 	g.mem, err = abi.MemoryOf(g.mod)
 	return err
-}
-
-// away does something that may take long without using the processor, while
-// other guests have the turn.
-func (g *guest) away(wait func()) {
-	if account := meter.From(g.ctx); account != nil {
-		account.Away(wait)
-		return
-	}
-	wait()
 }
 
 // denied explains why a function refuses, or is empty.

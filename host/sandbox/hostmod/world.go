@@ -8,6 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // World is what the guest of one call reaches through the host functions, and what
@@ -19,13 +20,10 @@ type World struct {
 	Services effect.Services
 	// Files is the file system of the call; nil is none.
 	Files *wasi.FS
-	// Log takes the guest's messages; Progress its progress. Nil drops them.
-	Log      func(level, message string)
-	Progress func(done uint64, total *uint64, note string)
-	// Unset takes the name of a secret that the guest asks for and nobody has set.
-	// Nil drops it.
-	Unset func(secret string)
-	// Redact takes secrets out of both before they are cut.
+	// Report takes what the guest says, and what is to be said about it. Nil drops
+	// that.
+	Report func(tool.Progress)
+	// Redact takes secrets out of what the guest says before that is cut.
 	Redact *redact.Redactor
 
 	search    *search.Search // that was begun and not collected

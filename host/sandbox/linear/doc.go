@@ -11,8 +11,8 @@
 // private, copy-on-write mapping. Which pages differ is asked of the kernel:
 // by the ioctl PAGEMAP_SCAN (Linux 6.7), or by reading /proc/self/pagemap; or
 // the changed pages are dropped with madvise, which costs page faults later.
-// Where all that is missing the whole image is copied. [Methods] says what
-// works here; it is found out once, by trying.
+// Where all that is missing the whole image is copied. What works is found out
+// once, by trying.
 //
 // A Memory is used from one goroutine at a time. An Image may be used by many.
 // See RATIONALE, "Why is memory reserved up front?"

@@ -68,10 +68,10 @@ func Reserve(limit uint64) (*Memory, error) {
 }
 
 // Map returns a memory that begins as the image and can be limit bytes large.
-// It is reset with the best of [Methods].
+// It is reset with the best [Method] that works here.
 func (i *Image) Map(limit uint64) (*Memory, error) { return i.MapFor(best(), limit) }
 
-// MapFor is Map for a certain method, which must be one of [Methods].
+// MapFor is Map for a certain method, which must work here.
 func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
 	if limit < uint64(len(i.bytes)) {
 		return nil, fmt.Errorf("an image of %d bytes does not fit into %d", len(i.bytes), limit)
@@ -96,13 +96,11 @@ func (m *Memory) Bytes() []byte { return m.region }
 // that were. The guest must not have grown its memory beyond the image. After
 // an error the memory must not be used again.
 func (m *Memory) Reset() (pages int, err error) {
-	switch m.method {
-	case MethodCopy:
+	if m.method == MethodCopy {
 		copy(m.region, m.image.bytes)
 		return len(m.image.bytes) / PageSize, nil
-	default:
-		return m.reset()
 	}
+	return m.reset()
 }
 
 // Trim gives back the physical memory of pages that equal the image, where the

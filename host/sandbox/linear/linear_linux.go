@@ -1,12 +1,12 @@
 package linear
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"sync"
 	"unsafe"
 
@@ -23,11 +23,11 @@ func release(b []byte) { _ = unix.Munmap(b) }
 
 func newImage(content []byte, size int) (*Image, error) {
 	return makeImage(size, func(fd int) error {
-		// Pages of zeros stay holes.
+		zeros := make([]byte, PageSize)
 		for at := 0; at < len(content); at += PageSize {
 			page := content[at:min(at+PageSize, len(content))]
-			if allZero(page) {
-				continue
+			if bytes.Equal(page, zeros[:len(page)]) {
+				continue // which stays a hole
 			}
 			if _, err := unix.Pwrite(fd, page, int64(at)); err != nil {
 				return fmt.Errorf("write an image: %w", err)
@@ -182,21 +182,6 @@ func takeRoom(f *os.File, size int64) error {
 	}
 }
 
-func allZero(b []byte) bool {
-	for len(b) >= 8 {
-		if binary.NativeEndian.Uint64(b) != 0 {
-			return false
-		}
-		b = b[8:]
-	}
-	for _, c := range b {
-		if c != 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // Close frees the image. Memories that begin as it stay what they are, and
 // can no longer be reset.
 func (i *Image) Close() {
@@ -223,11 +208,7 @@ var pagemap = sync.OnceValue(func() *os.File {
 	return f
 })
 
-// Methods are the ways to reset that work here, the fastest first. Each was
-// tried on a memory of its own.
-func Methods() []Method { return slices.Collect(working) }
-
-// best is the first of Methods. Trying all takes a millisecond.
+// best is the fastest that works. Trying all takes a millisecond.
 var best = sync.OnceValue(func() Method {
 	for m := range working {
 		return m
@@ -235,6 +216,8 @@ var best = sync.OnceValue(func() Method {
 	panic("linear: copying always works")
 })
 
+// working are the ways to reset that work here, the fastest first. Each is tried
+// on a memory of its own.
 func working(yield func(Method) bool) {
 	for _, m := range []Method{MethodScan, MethodPagemap, MethodDrop} {
 		if try(m) == nil && !yield(m) {

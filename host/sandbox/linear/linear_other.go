@@ -35,9 +35,6 @@ func (i *Image) mapTo(region []byte) error {
 	return nil
 }
 
-// Methods are the ways to reset that work here, the fastest first.
-func Methods() []Method { return []Method{MethodCopy} }
-
 func best() Method { return MethodCopy }
 
 func (m *Memory) reset() (int, error) { panic("linear: there is one method") }

@@ -153,11 +153,13 @@ func (a *Account) Exhaust() error {
 // Yield lets others have the turn in the middle of a host function that uses
 // the processor for long, and says whether the guest has to stop. So much is
 // owed for it and not charged yet.
-func (a *Account) Yield(owed uint64) error {
+func (a *Account) Yield(owed uint64) error { return a.yield(a.Used() + owed) }
+
+func (a *Account) yield(used uint64) error {
 	if err := a.Check(); err != nil || a.turns == nil {
 		return err
 	}
-	if err := a.turns.next(a.ctx, a, a.Used()+owed); err != nil {
+	if err := a.turns.next(a.ctx, a, used); err != nil {
 		return err
 	}
 	return a.Check() // it may have taken long
@@ -277,12 +279,7 @@ func refill(ctx context.Context, _ api.Module, stack []uint64) {
 	if left >= 0 {
 		panic(ErrDepth) // before the function was charged
 	}
-	err := a.Check()
-	if err == nil && a.turns != nil {
-		if err = a.turns.next(a.ctx, a, uint64(int64(a.granted)-left)); err == nil {
-			err = a.Check() // it may have taken long
-		}
-	}
+	err := a.yield(uint64(int64(a.granted) - left))
 	if err == nil {
 		left, err = a.grant(left)
 	}

@@ -1,6 +1,7 @@
 package native
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -26,12 +27,7 @@ const (
 
 // Engine is the version of the engine in this program, with what it was
 // replaced by; EngineVersion if the program does not know.
-func Engine() string {
-	if version := engine(); version != "" {
-		return version
-	}
-	return EngineVersion
-}
+func Engine() string { return cmp.Or(engine(), EngineVersion) }
 
 func engine() string {
 	info, ok := debug.ReadBuildInfo()

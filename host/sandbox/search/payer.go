@@ -1,7 +1,5 @@
 package search
 
-import "math"
-
 // Payer is what a search has to do with the account of the guest. Its methods
 // are called on the goroutine of the guest.
 type Payer interface {
@@ -14,18 +12,3 @@ type Payer interface {
 	// Away waits, while others have the turn.
 	Away(wait func())
 }
-
-// Free is the account of who does not pay.
-type Free struct{}
-
-// Pay takes nothing.
-func (Free) Pay(uint64) error { return nil }
-
-// Left is without end.
-func (Free) Left() uint64 { return math.MaxUint64 }
-
-// Yield does nothing.
-func (Free) Yield(uint64) error { return nil }
-
-// Away waits.
-func (Free) Away(wait func()) { wait() }

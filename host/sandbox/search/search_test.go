@@ -66,7 +66,6 @@ func (w *world) Away(wait func())   { wait() }
 
 // purse is a payer who has so much.
 type purse struct {
-	Free
 	left   int64
 	paid   int64
 	yields int
@@ -85,6 +84,7 @@ func (p *purse) Pay(units uint64) error {
 
 func (p *purse) Left() uint64       { return uint64(max(p.left, 0)) }
 func (p *purse) Yield(uint64) error { p.yields++; return nil }
+func (p *purse) Away(wait func())   { wait() }
 
 func (w *world) names(names ...string) []string {
 	out := make([]string, len(names))

@@ -60,74 +60,57 @@ var costs = func() (t [wasm.MaxOp + 1]uint8) {
 
 // traps says which instructions can end the guest, or leave it: before one of
 // them the counter has to be where the host looks for it.
-var traps = func() (t [wasm.MaxOp + 1]bool) {
-	set := func(from, to wasm.Op) {
-		for op := from; op <= to; op++ {
+var traps = ranges(
+	wasm.OpUnreachable, wasm.OpUnreachable,
+	wasm.OpThrow, wasm.OpThrowRef,
+	wasm.OpCall, wasm.OpReturnCallIndirect,
+	wasm.OpTableGet, wasm.OpTableSet,
+	wasm.OpI32Load, wasm.OpI64Store32,
+	wasm.OpMemoryGrow, wasm.OpMemoryGrow,
+	wasm.OpI32DivS, wasm.OpI32RemU,
+	wasm.OpI64DivS, wasm.OpI64RemU,
+	wasm.OpI32TruncF32S, wasm.OpI32TruncF64U,
+	wasm.OpI64TruncF32S, wasm.OpI64TruncF64U,
+	wasm.OpRefFunc, wasm.OpRefFunc,
+	wasm.OpMemoryInit, wasm.OpTableFill,
+	wasm.OpV128Load, wasm.OpV128Store,
+	wasm.OpV128Load8Lane, wasm.OpV128Load64Zero,
+	wasm.OpAtomic, wasm.MaxOp,
+)
+
+// ranges is a set of instructions: from each first one to the second.
+func ranges(ends ...wasm.Op) (t [wasm.MaxOp + 1]bool) {
+	for i := 0; i < len(ends); i += 2 {
+		for op := ends[i]; op <= ends[i+1]; op++ {
 			t[op] = true
 		}
 	}
-	t[wasm.OpUnreachable] = true
-	set(wasm.OpThrow, wasm.OpThrowRef)
-	set(wasm.OpCall, wasm.OpReturnCallIndirect)
-	set(wasm.OpTableGet, wasm.OpTableSet)
-	set(wasm.OpI32Load, wasm.OpI64Store32)
-	t[wasm.OpMemoryGrow] = true
-	set(wasm.OpI32DivS, wasm.OpI32RemU)
-	set(wasm.OpI64DivS, wasm.OpI64RemU)
-	set(wasm.OpI32TruncF32S, wasm.OpI32TruncF64U)
-	set(wasm.OpI64TruncF32S, wasm.OpI64TruncF64U)
-	t[wasm.OpRefFunc] = true
-	set(wasm.OpMemoryInit, wasm.OpTableFill)
-	set(wasm.OpV128Load, wasm.OpV128Store)
-	set(wasm.OpV128Load8Lane, wasm.OpV128Load64Zero)
-	set(wasm.OpAtomic, wasm.MaxOp)
 	return t
-}()
+}
 
-// hidden says which instructions change what is neither memory nor a global:
+// hidden names the instructions that change what is neither memory nor a global:
 // tables, and whether a segment has been dropped.
-var hidden = func() (t [wasm.MaxOp + 1]bool) {
-	for op := range hiddenNames {
-		t[op] = true
-	}
-	return t
-}()
-
-var hiddenNames = map[wasm.Op]string{
+var hidden = [wasm.MaxOp + 1]string{
 	wasm.OpTableSet: "table.set", wasm.OpTableInit: "table.init", wasm.OpTableCopy: "table.copy",
 	wasm.OpTableGrow: "table.grow", wasm.OpTableFill: "table.fill",
 	wasm.OpMemoryInit: "memory.init", wasm.OpDataDrop: "data.drop", wasm.OpElemDrop: "elem.drop",
 }
 
-// plain says which instructions do nothing to the control flow, and cost the
-// same whatever their operands are.
-var plain = func() (t [wasm.MaxOp + 1]bool) {
-	for op := range t {
-		t[op] = true
-	}
-	special := func(from, to wasm.Op) {
-		for op := from; op <= to; op++ {
-			t[op] = false
-		}
-	}
-	special(wasm.OpUnreachable, wasm.OpReturnCallIndirect)
-	special(wasm.OpTryTable, wasm.OpTryTable)
-	special(wasm.OpLocalSet, wasm.OpLocalTee)
-	special(wasm.OpTableSet, wasm.OpTableSet)
-	special(wasm.OpMemoryGrow, wasm.OpMemoryGrow)
-	special(wasm.OpRefFunc, wasm.OpRefFunc)
-	special(wasm.OpMisc, wasm.OpVector-1)
-	return t
-}()
+// special says which instructions do something to the control flow, or cost what
+// depends on their operands.
+var special = ranges(
+	wasm.OpUnreachable, wasm.OpReturnCallIndirect,
+	wasm.OpTryTable, wasm.OpTryTable,
+	wasm.OpLocalSet, wasm.OpLocalTee,
+	wasm.OpTableSet, wasm.OpTableSet,
+	wasm.OpMemoryGrow, wasm.OpMemoryGrow,
+	wasm.OpRefFunc, wasm.OpRefFunc,
+	wasm.OpMisc, wasm.OpVector-1,
+)
 
 // callsOut says which instructions call a function, be it a helper.
-var callsOut = func() (t [wasm.MaxOp + 1]bool) {
-	for op := wasm.OpCall; op <= wasm.OpReturnCallIndirect; op++ {
-		t[op] = true
-	}
-	t[wasm.OpMemoryGrow] = true
-	for op := wasm.OpMemoryInit; op <= wasm.OpTableFill; op++ {
-		t[op] = true
-	}
-	return t
-}()
+var callsOut = ranges(
+	wasm.OpCall, wasm.OpReturnCallIndirect,
+	wasm.OpMemoryGrow, wasm.OpMemoryGrow,
+	wasm.OpMemoryInit, wasm.OpTableFill,
+)

@@ -34,7 +34,6 @@ type emitter struct {
 	depth    uint32 // global
 	deep     bool   // the depth of calls is limited
 	help     *helpers
-	elem     func(table uint32) wasm.ValType
 
 	body   *wasm.Body
 	flow   *flow
@@ -65,7 +64,7 @@ const (
 // function appends the instrumented body to out, without its size.
 func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.ValType) []byte {
 	*e = emitter{
-		imported: e.imported, refill: e.refill, counter: e.counter, depth: e.depth, deep: e.deep, help: e.help, elem: e.elem,
+		imported: e.imported, refill: e.refill, counter: e.counter, depth: e.depth, deep: e.deep, help: e.help,
 		body: b, flow: f, out: out, scopes: e.scopes[:0], state: stale, live: true, direct: f.tries, setAt: -1,
 	}
 	e.wraps = e.deep && f.calls
@@ -102,7 +101,7 @@ func (e *emitter) function(out []byte, b *wasm.Body, f *flow, results []wasm.Val
 			}
 		}
 		in := &b.Instrs[i]
-		if plain[in.Op] && (e.state != dirty || !traps[in.Op]) {
+		if !special[in.Op] && (e.state != dirty || !traps[in.Op]) {
 			continue
 		}
 		e.instruction(i, in, i+1 == start)
@@ -309,7 +308,7 @@ func (e *emitter) helper(in *wasm.Instr) {
 	} else {
 		e.op(wasm.OpLocalGet, e.local)
 	}
-	e.op(wasm.OpCall, e.help.function(in, e.elem))
+	e.op(wasm.OpCall, e.help.function(in))
 }
 
 // bulk does a copy or a fill here if it is small.
@@ -413,9 +412,7 @@ func (e *emitter) leave(i int, in *wasm.Instr, startsNext bool) {
 		return
 	}
 	e.copyTo(e.body.End(i)) // the end of the block around the body
-	if e.state == dirty {
-		e.flush()
-	}
+	e.flush()
 	e.op(wasm.OpLocalGet, e.saved)
 	e.op(wasm.OpGlobalSet, e.depth)
 	e.out = append(e.out, byte(wasm.OpEnd))

@@ -225,7 +225,7 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 	}
 	for i := range b.Instrs {
 		in := &b.Instrs[i]
-		if plain[in.Op] {
+		if !special[in.Op] {
 			if f.cur >= 0 {
 				f.pay(i, Cost(in.Op))
 			}
@@ -257,7 +257,7 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 		if callsOut[in.Op] {
 			f.checkedLate()
 		}
-		f.hides = f.hides || hidden[in.Op]
+		f.hides = f.hides || hidden[in.Op] != ""
 		f.pay(i, cost)
 		switch in.Op {
 		case wasm.OpLocalSet, wasm.OpLocalTee:

@@ -19,6 +19,7 @@ type helpers struct {
 	first    uint32 // index of the first of them
 	refill   uint32
 	counter  uint32
+	elem     func(table uint32) wasm.ValType
 	types    []wasm.FuncType // of the module; what is added is appended
 	original int             // how many of them are the module's
 
@@ -57,7 +58,7 @@ func (h *helpers) blockType(results []wasm.ValType) []byte {
 }
 
 // function returns the index of the helper for an instruction.
-func (h *helpers) function(in *wasm.Instr, elem func(table uint32) wasm.ValType) uint32 {
+func (h *helpers) function(in *wasm.Instr) uint32 {
 	key := helperKey{in.Op, in.Arg, in.Arg2}
 	if i, ok := h.index[key]; ok {
 		return i
@@ -70,13 +71,13 @@ func (h *helpers) function(in *wasm.Instr, elem func(table uint32) wasm.ValType)
 		params, results = []wasm.ValType{i32}, []wasm.ValType{i32}
 		body = h.grow(key, 1, CostPage)
 	case wasm.OpTableGrow:
-		params, results = []wasm.ValType{elem(in.Arg), i32}, []wasm.ValType{i32}
+		params, results = []wasm.ValType{h.elem(in.Arg), i32}, []wasm.ValType{i32}
 		body = h.grow(key, 2, CostTableElement)
 	case wasm.OpMemoryFill:
 		params = []wasm.ValType{i32, i32, i32}
 		body = h.bulk(key, CostBulkShift, false)
 	case wasm.OpTableFill:
-		params = []wasm.ValType{i32, elem(in.Arg), i32}
+		params = []wasm.ValType{i32, h.elem(in.Arg), i32}
 		body = h.bulk(key, 0, false)
 	case wasm.OpMemoryCopy, wasm.OpMemoryInit:
 		params = []wasm.ValType{i32, i32, i32}

@@ -19,8 +19,8 @@ func NotReusable(m *wasm.Module) (string, error) {
 			break
 		}
 		for _, in := range b.Instrs {
-			if hidden[in.Op] {
-				return fmt.Sprintf("function %d has a %s, which changes what is neither memory nor a global", b.Func, hiddenNames[in.Op]), nil
+			if name := hidden[in.Op]; name != "" {
+				return fmt.Sprintf("function %d has a %s, which changes what is neither memory nor a global", b.Func, name), nil
 			}
 		}
 	}

@@ -46,7 +46,7 @@ var ErrReserved = errors.New("the name is reserved for the host")
 // two and exports of its state, all after those of m; no start section, but the
 // export [ExportStart] if it had one; no custom sections.
 func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
-	r := &rewriter{m: m, opts: opts}
+	r := &rewriter{m: m, opts: opts, imported: m.ImportedFuncs(), globals: m.Count[wasm.KindGlobal]}
 	if err := r.check(); err != nil {
 		return nil, err
 	}
@@ -63,22 +63,15 @@ type rewriter struct {
 	m    *wasm.Module
 	opts Options
 
-	imported, globals int // functions and globals
+	imported, globals int // functions, and all globals
 	help              helpers
 	bodies            []byte // the code section
-	merged            []byte // the data section, if it has fewer segments than before
-	funcs             int    // in it
+	merged            []byte // the data section, if it has fewer segments than it had
 	reusable          bool
 }
 
 func (r *rewriter) check() error {
 	for _, i := range r.m.Imports {
-		switch i.Kind {
-		case wasm.KindFunc:
-			r.imported++
-		case wasm.KindGlobal:
-			r.globals++
-		}
 		if i.Module == ImportModule {
 			return fmt.Errorf("import %.80q.%.80q: %w", i.Module, i.Name, ErrReserved)
 		}
@@ -86,7 +79,6 @@ func (r *rewriter) check() error {
 			return fmt.Errorf("import %.80q.%.80q: 64-bit %s are not supported", i.Module, i.Name, plural[i.Kind])
 		}
 	}
-	r.globals += r.m.Globals
 	for _, e := range r.m.Exports {
 		if reserved(e.Name) {
 			return fmt.Errorf("export %.80q: %w", e.Name, ErrReserved)
@@ -168,13 +160,13 @@ func (r *rewriter) code() error {
 	m := r.m
 	refill := uint32(r.imported)
 	r.help = helpers{
-		first: refill + 1 + uint32(len(m.Funcs)), refill: refill, counter: uint32(r.globals),
+		first: refill + 1 + uint32(len(m.Funcs)), refill: refill, counter: uint32(r.globals), elem: r.elem,
 		types: m.Types[:len(m.Types):len(m.Types)], original: len(m.Types), index: map[helperKey]uint32{}, typeAt: map[string]uint32{},
 	}
 	r.help.typeIndex([]wasm.ValType{wasm.I64}, []wasm.ValType{wasm.I64}) // of refill, the first that is added
 	e := emitter{
 		imported: refill, refill: refill, counter: uint32(r.globals), depth: uint32(r.globals) + 1, deep: r.opts.Depth > 0,
-		help: &r.help, elem: r.elem,
+		help: &r.help,
 	}
 	f := flow{imported: refill, hostInTable: r.hostInTable()}
 	var t tree
@@ -226,7 +218,6 @@ func (r *rewriter) code() error {
 		r.bodies = binary.AppendUvarint(r.bodies, uint64(len(body)))
 		r.bodies = append(r.bodies, body...)
 	}
-	r.funcs = len(m.Funcs) + len(r.help.bodies)
 	return nil
 }
 
@@ -268,8 +259,6 @@ func (r *rewriter) module() ([]byte, error) {
 		var added []byte
 		n := 0
 		switch id {
-		case wasm.SectionStart, wasm.SectionCustom:
-			continue
 		case wasm.SectionType:
 			for _, t := range r.help.types[r.help.original:] {
 				added = appendTypes(appendTypes(append(added, 0x60), t.Params), t.Results)
@@ -323,8 +312,8 @@ func (r *rewriter) module() ([]byte, error) {
 				n++
 			}
 		case wasm.SectionCode:
-			if r.funcs > 0 {
-				out = appendSection(out, id, binary.AppendUvarint(nil, uint64(r.funcs)), r.bodies)
+			if funcs := len(m.Funcs) + len(r.help.bodies); funcs > 0 {
+				out = appendSection(out, id, binary.AppendUvarint(nil, uint64(funcs)), r.bodies)
 			}
 			continue
 		}
@@ -340,7 +329,7 @@ func (r *rewriter) module() ([]byte, error) {
 	return out, nil
 }
 
-// order is that of the sections.
+// order is that of the sections of the result.
 var order = []byte{
 	wasm.SectionType, wasm.SectionImport, wasm.SectionFunction, wasm.SectionTable, wasm.SectionMemory, wasm.SectionTag,
 	wasm.SectionGlobal, wasm.SectionExport, wasm.SectionElement, wasm.SectionDataCount, wasm.SectionCode, wasm.SectionData,

@@ -1,0 +1,6 @@
+package linear
+
+import "slices"
+
+// Methods are the ways to reset that work here, the fastest first.
+func Methods() []Method { return slices.Collect(working) }
