@@ -97,7 +97,7 @@ func (i *instance) openWorld(grant policy.Grant, opts *wasi.Options) error {
 	}
 	opts.Limits.Fuel = i.account.Charge
 	opts.Paths = grant.Paths()
-	fs, err := wasi.NewWith(grant.Mounts(), grant.Masked(), opts)
+	fs, err := wasi.New(grant.Mounts(), grant.Masked(), opts)
 	if err != nil {
 		return &hostError{err}
 	}

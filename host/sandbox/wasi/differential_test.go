@@ -63,7 +63,7 @@ func (w *world) openStaged(opts *stage.Options, masked []string, mounts ...polic
 	for i := range masked {
 		masked[i] = w.Path(masked[i])
 	}
-	f, err := NewWith(mounts, masked, &Options{Stage: s})
+	f, err := New(mounts, masked, &Options{Stage: s})
 	if err != nil {
 		w.T.Fatal(err)
 	}

@@ -41,11 +41,6 @@ type Handle interface {
 	Close()
 }
 
-var (
-	_ Handle = (*File)(nil)
-	_ Handle = (*Dir)(nil)
-)
-
 // Open opens a regular file or a directory.
 func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	access := flag & accessMask
@@ -207,7 +202,7 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	}
 	host, err := p.dir.OpenFile(p.name, how|os.O_CREATE|os.O_EXCL|beneath.Nonblock, newFileMode)
 	if err != nil {
-		_ = take(&f.created, -1, f.limits.MaxCreated)
+		f.created--
 		return nil, nil, errnoOf(err)
 	}
 	fi, err := host.Stat()
@@ -287,7 +282,7 @@ func (f *FS) Mkdir(name string) Errno {
 		return errno
 	}
 	if err := p.dir.Mkdir(p.name, newDirMode); err != nil {
-		_ = take(&f.created, -1, f.limits.MaxCreated)
+		f.created--
 		return errnoOf(err)
 	}
 	return 0

@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// stageOn makes the writable mounts trees of the set.
-func (f *FS) stageOn(set *stage.Set) error {
+// stageMounts makes the writable mounts trees of the set.
+func (f *FS) stageMounts() error {
 	for i, m := range f.mounts {
 		for _, other := range f.mounts[:i] {
 			// Each would show the changes of the other too late.
@@ -22,7 +22,7 @@ func (f *FS) stageOn(set *stage.Set) error {
 			continue
 		}
 		var err error
-		if m.tree, err = set.Add(m.root, m.host, m.info); err != nil {
+		if m.tree, err = f.stage.Add(m.root, m.host, m.info); err != nil {
 			return err
 		}
 	}
@@ -180,7 +180,7 @@ func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 	}
 	n, err := p.m.tree.Create(p.up, p.name, mode)
 	if err != nil {
-		_ = take(&f.created, -1, f.limits.MaxCreated)
+		f.created--
 	}
 	return n, errnoOf(err)
 }

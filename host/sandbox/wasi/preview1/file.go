@@ -60,7 +60,7 @@ func fdWrite(g guest) wasi.Errno {
 	}
 	if d.kind == stream {
 		return g.move(3, func(b []byte) (int, wasi.Errno) {
-			g.w.charge(uint64(len(b)) >> costShift)
+			g.w.opts.Charge(uint64(len(b)) >> costShift)
 			n, err := d.out.Write(b)
 			if err != nil {
 				return max(n, 0), wasi.EIO

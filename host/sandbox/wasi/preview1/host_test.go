@@ -34,7 +34,7 @@ func (h *host) fs(masked []string, limits wasi.Limits, mounts ...policy.Mount) *
 	for _, p := range masked {
 		paths = append(paths, h.Path(p))
 	}
-	f, err := wasi.New(mounts, paths, limits)
+	f, err := wasi.New(mounts, paths, &wasi.Options{Limits: limits})
 	if err != nil {
 		h.T.Fatal(err)
 	}

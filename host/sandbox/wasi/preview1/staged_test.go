@@ -20,7 +20,7 @@ func TestStagedGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Drop()
-	fs, err := wasi.NewWith([]policy.Mount{h.rw("ws")}, nil, &wasi.Options{Stage: set})
+	fs, err := wasi.New([]policy.Mount{h.rw("ws")}, nil, &wasi.Options{Stage: set})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (d *descriptor) may(need rights) wasi.Errno {
 // opened now.
 func (w *World) opened(d *descriptor) (*wasi.Dir, wasi.Errno) {
 	if d.dir == nil {
-		h, errno := w.fs.Open(d.name, wasi.DirectoryOnly)
+		h, errno := w.opts.FS.Open(d.name, wasi.DirectoryOnly)
 		if errno != 0 {
 			return nil, errno
 		}
@@ -174,15 +174,20 @@ func fdRenumber(g guest) wasi.Errno {
 	return 0
 }
 
-func fdPrestatGet(g guest) wasi.Errno {
+// prestat returns the place of a result of n bytes about the preopen.
+func (g guest) prestat(n uint64) ([]byte, wasi.Errno) {
 	d, errno := g.w.fd(g.u32(0))
-	if errno != 0 {
-		return errno
+	switch {
+	case errno != 0:
+		return nil, errno
+	case !d.preopen:
+		return nil, wasi.EBADF
 	}
-	if !d.preopen {
-		return wasi.EBADF
-	}
-	out, errno := g.result(1, 8)
+	return g.result(1, n)
+}
+
+func fdPrestatGet(g guest) wasi.Errno {
+	out, errno := g.prestat(8)
 	if errno != 0 {
 		return errno
 	}
@@ -192,14 +197,7 @@ func fdPrestatGet(g guest) wasi.Errno {
 }
 
 func fdPrestatDirName(g guest) wasi.Errno {
-	d, errno := g.w.fd(g.u32(0))
-	if errno != 0 {
-		return errno
-	}
-	if !d.preopen {
-		return wasi.EBADF
-	}
-	out, errno := g.result(1, uint64(g.u32(2)))
+	out, errno := g.prestat(uint64(g.u32(2)))
 	if errno != 0 {
 		return errno
 	}
