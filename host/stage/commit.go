@@ -57,8 +57,7 @@ func (s *Set) Commit(ctx context.Context) (err error) {
 	c := &commit{ctx: ctx, s: s, dirs: map[*Node]*handle{}, held: map[*Node]spot{}, moves: moves{set: s}}
 	defer c.close()
 	if err := c.run(); err != nil {
-		done := (*CommitError)(nil)
-		if errors.As(err, &done) && done.Done {
+		if left, ok := errors.AsType[*CommitError](err); ok && left.Done {
 			s.done, s.err = true, err
 			_ = s.drop()
 		}
@@ -100,12 +99,21 @@ func (c *commit) begin(op, path string) error {
 	return nil
 }
 
+// beginAt is begin with a node, and says where that is.
+func (c *commit) beginAt(op string, tree *Tree, n *Node) (spot, error) {
+	if err := c.begin(op, tree.hostPath(n.Path())); err != nil {
+		return spot{}, err
+	}
+	h, err := c.dir(tree, n.parent)
+	return spot{h, n.name}, err
+}
+
 func (c *commit) run() error {
 	var err error
 	if c.all, err = c.s.changes(c.ctx); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	if c.s.told != nil && !maps.Equal(c.s.told, identities(c.all)) {
+	if c.s.told != nil && !maps.Equal(c.s.told, setOf(c.all)) {
 		return fmt.Errorf("commit: %w: what is to be changed is not what was listed", policy.ErrChanged)
 	}
 	if err := c.verify(); err != nil {
