@@ -272,11 +272,8 @@ func (f *FS) reserve() Errno {
 }
 
 // keep makes Close close c too; if Close has been called already, it happens
-// now. c may be nil, for a synthetic directory.
+// now.
 func (f *FS) keep(c io.Closer) Errno {
-	if c == nil {
-		return 0
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -483,11 +480,10 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 		return nil, nil, errnoOf(err)
 	}
 	fi, err := file.Stat()
-	if err != nil {
-		_ = file.Close()
-		return nil, nil, errnoOf(err)
+	if err == nil {
+		err = p.dir.AdmitFile(file, fi)
 	}
-	errno := errnoOf(p.dir.AdmitFile(file, fi))
+	errno := errnoOf(err)
 	switch {
 	case errno != 0:
 	case !fi.Mode().IsRegular() && !fi.IsDir():

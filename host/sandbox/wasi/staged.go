@@ -38,7 +38,6 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 	if err != nil {
 		return place{}, 0, errnoOf(err)
 	}
-	p.info = fi
 	p.trails = m.guard.from(fi, nil, "")
 	trails := [][][]string{p.trails} // of each directory down to p.up
 	todo := split(rel)
@@ -197,11 +196,7 @@ func (p *place) setStagedTimes(atim, mtim int64) Errno {
 	case !p.node.Mode().IsRegular() && !p.node.Mode().IsDir() && p.node.Mode().Type() != fs.ModeSymlink:
 		return errKind
 	}
-	var live os.FileInfo
-	if i, ok := p.info.(stage.Info); ok {
-		live = i.Live
-	}
-	return errnoOf(p.m.tree.SetTimes(p.node, live, atim, mtim))
+	return errnoOf(p.m.tree.SetTimes(p.node, p.info.(stage.Info).Live, atim, mtim))
 }
 
 // sameFile is [os.SameFile], for nodes too.
