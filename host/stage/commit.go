@@ -37,10 +37,9 @@ func (e *CommitError) Unwrap() error { return e.Err }
 
 // Commit makes the changes on the host, all or none. It is refused, with an
 // error that wraps [policy.ErrChanged], if anything that was changed, replaced or
-// removed, or the place of something new, is no longer what was seen. Then
-// content is written beside the places where it belongs, and only when all of it
-// is on the disk, names are exchanged. An error before the last of them puts
-// everything back; see [CommitError].
+// removed, or the place of something new, is no longer what was seen, or if it
+// would do anything else than [Set.Changes] has listed last. An error later on
+// puts everything back; see [CommitError].
 //
 // A commit that succeeded ends the set, and further calls return nil. After
 // an error the set is as before: Drop it, or try again. ctx can end a commit
