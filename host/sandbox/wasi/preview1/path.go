@@ -6,7 +6,7 @@ import "github.com/stockade-dev/stockade/host/sandbox/wasi"
 // are parameters: the descriptor, and where the pointer and the length of the
 // path begin.
 func (g guest) at(dir, i int, need rights) (string, wasi.Errno) {
-	d, errno := g.w.directory(g.u32(dir), need)
+	d, errno := g.w.with(g.u32(dir), directoryOnly, need)
 	if errno != 0 {
 		return "", errno
 	}

@@ -103,7 +103,7 @@ func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 	case eventRead:
 		w.readable(&e, le.Uint32(in[16:]))
 	case eventWrite:
-		_, e.errno = w.with(le.Uint32(in[16:]), rightPollFDReadwrite|rightFDWrite)
+		_, e.errno = w.with(le.Uint32(in[16:]), anyKind, rightPollFDReadwrite|rightFDWrite)
 	default:
 		return e, wasi.EINVAL
 	}
@@ -112,7 +112,7 @@ func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 
 // readable says how much can be read from a descriptor.
 func (w *World) readable(e *event, fd uint32) {
-	d, errno := w.with(fd, rightPollFDReadwrite|rightFDRead)
+	d, errno := w.with(fd, anyKind, rightPollFDReadwrite|rightFDRead)
 	switch {
 	case errno != 0:
 		e.errno = errno

@@ -54,37 +54,26 @@ func (w *World) fd(n uint32) (*descriptor, wasi.Errno) {
 	return w.fds[n], 0
 }
 
-// with is fd for something that needs rights.
-func (w *World) with(n uint32, need rights) (*descriptor, wasi.Errno) {
+// wrongKind is the error of a function for each kind of descriptor. Zero is none:
+// it takes that kind.
+type wrongKind [directory + 1]wasi.Errno
+
+var (
+	anyKind       wrongKind
+	fileOrStream  = wrongKind{directory: wasi.EISDIR}
+	regularOnly   = wrongKind{directory: wasi.EISDIR, stream: wasi.ESPIPE}
+	directoryOnly = wrongKind{regular: wasi.ENOTDIR, stream: wasi.ENOTDIR}
+	noStream      = wrongKind{stream: wasi.EINVAL}
+)
+
+// with is fd for something that needs a kind and rights.
+func (w *World) with(n uint32, wrong wrongKind, need rights) (*descriptor, wasi.Errno) {
 	d, errno := w.fd(n)
 	if errno != 0 {
 		return nil, errno
 	}
-	return d, d.may(need)
-}
-
-// regular returns the descriptor of a regular file.
-func (w *World) regular(n uint32, need rights) (*descriptor, wasi.Errno) {
-	d, errno := w.fd(n)
-	switch {
-	case errno != 0:
+	if errno := wrong[d.kind]; errno != 0 {
 		return nil, errno
-	case d.kind == directory:
-		return nil, wasi.EISDIR
-	case d.kind == stream:
-		return nil, wasi.ESPIPE
-	}
-	return d, d.may(need)
-}
-
-// directory returns the descriptor of a directory.
-func (w *World) directory(n uint32, need rights) (*descriptor, wasi.Errno) {
-	d, errno := w.fd(n)
-	switch {
-	case errno != 0:
-		return nil, errno
-	case d.kind != directory:
-		return nil, wasi.ENOTDIR
 	}
 	return d, d.may(need)
 }
