@@ -49,11 +49,8 @@ func (e *Entries) Read(f *os.File) (_ Entry, more bool, _ error) {
 		}
 		n := 0
 		err := onFd(f, func(fd int) (err error) {
-			for {
-				if n, err = unix.Getdents(fd, e.buf); err != unix.EINTR {
-					return err
-				}
-			}
+			n, err = again(func() (int, error) { return unix.Getdents(fd, e.buf) })
+			return err
 		})
 		if err != nil || n <= 0 {
 			return Entry{}, false, err
@@ -79,43 +76,11 @@ func (e *Entries) Read(f *os.File) (_ Entry, more bool, _ error) {
 		Ino:  binary.NativeEndian.Uint64(d),
 		Name: string(name),
 	}
-	switch d[18] {
-	case unix.DT_REG:
-		out.Type = 0
-	case unix.DT_DIR:
-		out.Type = fs.ModeDir
-	case unix.DT_LNK:
-		out.Type = fs.ModeSymlink
-	case unix.DT_SOCK:
-		out.Type = fs.ModeSocket
-	case unix.DT_CHR:
-		out.Type = fs.ModeDevice | fs.ModeCharDevice
-	case unix.DT_BLK:
-		out.Type = fs.ModeDevice
-	case unix.DT_FIFO:
-		out.Type = fs.ModeNamedPipe
-	default:
-		out.Type = typeOf(f, out.Name)
+	// What is told is the type of the mode, shifted. Some file systems do not tell.
+	if out.Type = typeOf(uint32(d[18]) << 12); out.Type == fs.ModeIrregular {
+		var fi hostInfo // stays irregular if it cannot be looked at
+		_ = onFd(f, func(fd int) error { return fi.fstatat(fd, out.Name, unix.AT_SYMLINK_NOFOLLOW) })
+		out.Type = fi.Mode().Type()
 	}
 	return out, true, nil
-}
-
-// typeOf asks for the type of an entry where the file system does not tell
-// with the name.
-func typeOf(f *os.File, name string) fs.FileMode {
-	var st unix.Stat_t
-	if err := onFd(f, func(fd int) error {
-		return unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW)
-	}); err != nil {
-		return fs.ModeIrregular
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		return 0
-	case unix.S_IFDIR:
-		return fs.ModeDir
-	case unix.S_IFLNK:
-		return fs.ModeSymlink
-	}
-	return fs.ModeIrregular
 }

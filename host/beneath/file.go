@@ -1,6 +1,7 @@
 package beneath
 
 import (
+	"errors"
 	"io/fs"
 	"math"
 	"os"
@@ -34,4 +35,12 @@ func OneName(f *os.File, fi os.FileInfo) error {
 		return syscall.EACCES
 	}
 	return nil
+}
+
+// renameChecked is RenameNew in two steps.
+func renameChecked(from Root, oldName string, to Root, newName string) error {
+	if _, err := to.Lstat(newName); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(fs.ErrExist, err)
+	}
+	return RenameBetween(from, oldName, to, newName)
 }

@@ -17,8 +17,6 @@ type hostInfo struct {
 	sys  syscall.Stat_t
 }
 
-var _ fs.FileInfo = (*hostInfo)(nil)
-
 // Both packages have the kernel's struct; only syscall lacks the call.
 var _ [unsafe.Sizeof(syscall.Stat_t{})]byte = [unsafe.Sizeof(unix.Stat_t{})]byte{}
 
@@ -32,7 +30,7 @@ func (i *hostInfo) fstatat(dir int, name string, flags int) error {
 // look finds a name below a directory. O_PATH needs no right to the file and
 // has no effect on it.
 func (i *hostInfo) look(dir int, name string, flags int) error {
-	fd, err := openat2(dir, name, unix.O_PATH|flags, 0)
+	fd, err := openat2(dir, name, unix.OpenHow{Flags: uint64(unix.O_PATH | flags)})
 	if err != nil {
 		return err
 	}
@@ -48,21 +46,7 @@ func (i *hostInfo) ModTime() time.Time { return time.Unix(i.sys.Mtim.Unix()) }
 func (i *hostInfo) Sys() any           { return &i.sys }
 
 func (i *hostInfo) Mode() fs.FileMode {
-	m := fs.FileMode(i.sys.Mode & 0o777)
-	switch i.sys.Mode & syscall.S_IFMT {
-	case syscall.S_IFBLK:
-		m |= fs.ModeDevice
-	case syscall.S_IFCHR:
-		m |= fs.ModeDevice | fs.ModeCharDevice
-	case syscall.S_IFDIR:
-		m |= fs.ModeDir
-	case syscall.S_IFIFO:
-		m |= fs.ModeNamedPipe
-	case syscall.S_IFLNK:
-		m |= fs.ModeSymlink
-	case syscall.S_IFSOCK:
-		m |= fs.ModeSocket
-	}
+	m := fs.FileMode(i.sys.Mode&0o777) | typeOf(i.sys.Mode)
 	if i.sys.Mode&syscall.S_ISUID != 0 {
 		m |= fs.ModeSetuid
 	}
@@ -73,4 +57,25 @@ func (i *hostInfo) Mode() fs.FileMode {
 		m |= fs.ModeSticky
 	}
 	return m
+}
+
+// typeOf is the type that is in a mode of the kernel.
+func typeOf(mode uint32) fs.FileMode {
+	switch mode & syscall.S_IFMT {
+	case syscall.S_IFREG:
+		return 0
+	case syscall.S_IFBLK:
+		return fs.ModeDevice
+	case syscall.S_IFCHR:
+		return fs.ModeDevice | fs.ModeCharDevice
+	case syscall.S_IFDIR:
+		return fs.ModeDir
+	case syscall.S_IFIFO:
+		return fs.ModeNamedPipe
+	case syscall.S_IFLNK:
+		return fs.ModeSymlink
+	case syscall.S_IFSOCK:
+		return fs.ModeSocket
+	}
+	return fs.ModeIrregular
 }

@@ -1,7 +1,6 @@
 package beneath
 
 import (
-	"errors"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -44,11 +43,7 @@ func (r *osRoot) admit(fi os.FileInfo) error {
 	if r.holds(fi) {
 		return nil
 	}
-	dir, err := r.Open(".")
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(onFd(dir, askKernel), dir.Close()); err != nil {
+	if err := onDir(r, askKernel); err != nil {
 		return err
 	}
 	r.device = device(hostSys(fi).Dev)
@@ -58,14 +53,18 @@ func (r *osRoot) admit(fi os.FileInfo) error {
 // askKernel is an error if the file system of what is open is one of the
 // kernel.
 func askKernel(fd int) error {
-	var st unix.Statfs_t
-	if _, err := again(func() (int, error) { return 0, unix.Fstatfs(fd, &st) }); err != nil {
-		return err
-	}
-	if kernelTypes[uint32(st.Type)] {
+	kind, err := fileSystem(fd)
+	if err == nil && kernelTypes[kind] {
 		return errKernel
 	}
-	return nil
+	return err
+}
+
+// fileSystem is what fstatfs calls the file system of what is open.
+func fileSystem(fd int) (uint32, error) {
+	var st unix.Statfs_t
+	_, err := again(func() (int, error) { return 0, unix.Fstatfs(fd, &st) })
+	return uint32(st.Type), err
 }
 
 // kernelTypes are the file systems of the kernel, by what fstatfs calls them.

@@ -39,6 +39,11 @@ const (
 	// in a mount of proc, by a link that is none.
 	resolve = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
 
+	// waitless is because what a name stands for can be seen only when it is
+	// open. Until then a FIFO must not make the host wait, nor a terminal become
+	// its own.
+	waitless = unix.O_NONBLOCK | unix.O_NOCTTY | unix.O_LARGEFILE
+
 	// maxTries is how often a lookup is made that the kernel gave up. It does
 	// so after a ".." if anything was renamed anywhere on the system, because
 	// it cannot be sure then that the parent is inside. An attacker who renames
@@ -108,22 +113,20 @@ func (r *kernelRoot) closeUnused() {
 
 func (r *kernelRoot) MaxLinks() int { return 40 } // MAXSYMLINKS of the kernel
 
-// look opens a name below the directory.
-func (r *kernelRoot) look(name string, flags int, perm fs.FileMode) (int, error) {
+// look opens a name below the directory. how.Resolve is added to resolve.
+func (r *kernelRoot) look(name string, how unix.OpenHow) (int, error) {
 	if err := r.use(); err != nil {
 		return -1, err
 	}
 	defer r.done()
-	return openat2(r.fd, name, flags, perm)
+	return openat2(r.fd, name, how)
 }
 
-func openat2(dir int, name string, flags int, perm fs.FileMode) (int, error) {
-	return openHow(dir, name, &unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Mode: uint64(perm), Resolve: resolve})
-}
-
-func openHow(dir int, name string, how *unix.OpenHow) (int, error) {
+func openat2(dir int, name string, how unix.OpenHow) (int, error) {
+	how.Flags |= unix.O_CLOEXEC
+	how.Resolve |= resolve
 	for try := 1; ; {
-		fd, err := unix.Openat2(dir, name, how)
+		fd, err := unix.Openat2(dir, name, &how)
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -137,17 +140,14 @@ func openHow(dir int, name string, how *unix.OpenHow) (int, error) {
 	}
 }
 
-// lookStraight is look without following any link, not even on the way.
-func (r *kernelRoot) lookStraight(name string, flags int) (int, error) {
-	if err := r.use(); err != nil {
-		return -1, err
-	}
-	defer r.done()
-	return openHow(r.fd, name, &unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_SYMLINKS})
+// lookStraight opens what exists, without following any link, not even on the
+// way.
+func (r *kernelRoot) lookStraight(name string, flag int) (int, error) {
+	return r.look(name, unix.OpenHow{Flags: uint64(flag | waitless), Resolve: unix.RESOLVE_NO_SYMLINKS})
 }
 
 func (r *kernelRoot) OpenRoot(name string) (Root, error) {
-	fd, err := r.look(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+	fd, err := r.look(name, unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY})
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
 	}
@@ -162,17 +162,16 @@ func (r *kernelRoot) OpenFile(name string, flag int, perm fs.FileMode) (*os.File
 	if flag&os.O_CREATE == 0 {
 		perm = 0 // anything else is an error
 	}
-	fd, err := r.look(name, flag|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE, perm)
+	fd, err := r.look(name, unix.OpenHow{Flags: uint64(flag | waitless), Mode: uint64(perm)})
 	return r.file(name, flag, fd, err)
 }
 
 func (r *kernelRoot) OpenStraight(name string, flag int) (*os.File, error) {
-	fd, err := r.lookStraight(name, flag|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE)
+	fd, err := r.lookStraight(name, flag)
 	return r.file(name, flag, fd, err)
 }
 
-// file makes a file of what was opened. What it is can be seen only now. Until
-// then a FIFO must not make the host wait, nor a terminal become its own.
+// file makes a file of what was opened.
 func (r *kernelRoot) file(name string, flag, fd int, err error) (*os.File, error) {
 	if err != nil {
 		return nil, &fs.PathError{Op: "openat2", Path: name, Err: err}
@@ -189,7 +188,7 @@ func (r *kernelRoot) file(name string, flag, fd int, err error) (*os.File, error
 // OpenContent has no [os.File]: nobody waits for a file, and whoever opens it
 // this way closes it when nobody reads it any more.
 func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
-	fd, err := r.lookStraight(name, unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_LARGEFILE)
+	fd, err := r.lookStraight(name, unix.O_RDONLY)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -285,7 +284,7 @@ func in(dir int, name string, do func(dir int, last string) error) error {
 	if up == "" {
 		return do(dir, last)
 	}
-	fd, err := openat2(dir, up, unix.O_PATH|unix.O_DIRECTORY, 0)
+	fd, err := openat2(dir, up, unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY})
 	if err != nil {
 		return err
 	}
@@ -344,14 +343,9 @@ func (r *kernelRoot) Rename(oldName, newName string) error {
 }
 
 func (r *kernelRoot) TellsInodes() bool {
-	var st unix.Statfs_t
-	_, err := again(func() (int, error) { return 0, unix.Fstatfs(r.fd, &st) })
-	if err != nil {
-		return false
-	}
-	switch int64(st.Type) {
+	switch kind, err := fileSystem(r.fd); kind {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC, unix.TMPFS_MAGIC:
-		return true
+		return err == nil
 	}
 	return false
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // SetTimes changes the times of an open file, in nanoseconds since 1970;
-// [OmitTime] leaves one as it is. It is futimens, which has no
-// name in Go: utimensat without a path.
+// [OmitTime] leaves one as it is. It is futimens, which has no name in Go:
+// utimensat without a path.
 func SetTimes(f *os.File, atim, mtim int64) error {
 	ts := [2]unix.Timespec{timespec(atim), timespec(mtim)}
 	return onFd(f, func(fd int) error {
@@ -30,15 +30,10 @@ func timespec(nanos int64) unix.Timespec {
 }
 
 // SetLinkTimes changes the times of the symbolic link that has a name in a
-// directory, see [SetTimes]. A handle is taken first, so that nothing which takes the link's
-// place is changed.
+// directory, see [SetTimes]. A handle is taken first, so that nothing which takes
+// the link's place is changed.
 func SetLinkTimes(dir Root, name string, atim, mtim int64) error {
-	d, err := dir.Open(".")
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return onFd(d, func(dirFd int) error {
+	return onDir(dir, func(dirFd int) error {
 		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@
 package beneath
 
 import (
+	"errors"
 	"os"
 	"syscall"
 
@@ -57,12 +58,7 @@ func KeepOwner(f *os.File, other os.FileInfo) {
 // MayWrite asks whether a file could be opened to be written. It does not open
 // it: that, and closing it, is what others take for a change.
 func MayWrite(dir Root, name string) error {
-	d, err := dir.Open(".")
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return onFd(d, func(fd int) error {
+	return onDir(dir, func(fd int) error {
 		return unix.Faccessat(fd, name, unix.W_OK, unix.AT_EACCESS|unix.AT_SYMLINK_NOFOLLOW)
 	})
 }
@@ -78,6 +74,27 @@ func onFd(f *os.File, op func(fd int) error) error {
 		return err
 	}
 	return opErr
+}
+
+// onDir calls op with a descriptor of a directory.
+func onDir(r Root, op func(fd int) error) error {
+	dir, err := r.Open(".")
+	if err != nil {
+		return err
+	}
+	return errors.Join(onFd(dir, op), dir.Close())
+}
+
+// onBoth calls op with those of two directories.
+func onBoth(a, b Root, op func(aFd, bFd int) error) error {
+	return onDir(a, func(aFd int) error { return onDir(b, func(bFd int) error { return op(aFd, bFd) }) })
+}
+
+// RenameBetween renames from one directory to another, and replaces what is
+// there. A root cannot: both names would have to be looked up from a common
+// parent again, through whatever is there now. Neither name is followed.
+func RenameBetween(from Root, oldName string, to Root, newName string) error {
+	return onBoth(from, to, func(oldFd, newFd int) error { return unix.Renameat(oldFd, oldName, newFd, newName) })
 }
 
 // SetAppend changes O_APPEND of an open file, so that the host appends in one

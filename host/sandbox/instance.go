@@ -93,7 +93,7 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 func (i *instance) openWorld(grant policy.Grant, set *stage.Set) error {
 	opts := &wasi.Options{Stage: set, Paths: grant.Paths()}
 	opts.Limits.Fuel = i.account.Charge
-	fs, err := wasi.NewWith(grant.Mounts(), grant.Masked(), opts)
+	fs, err := wasi.New(grant.Mounts(), grant.Masked(), opts)
 	if err != nil {
 		return &hostError{err}
 	}

@@ -154,14 +154,10 @@ func (c *commit) still(at spot, n *Node, path string) error {
 // place puts a node where the tree has it. was is what it replaces.
 func (c *commit) place(tree *Tree, n, was *Node) error {
 	path := tree.hostPath(n.Path())
-	if err := c.begin("put in place", path); err != nil {
-		return err
-	}
-	h, err := c.dir(tree, n.parent)
+	to, err := c.beginAt("put in place", tree, n)
 	if err != nil {
 		return err
 	}
-	to := spot{h, n.name}
 	from, ok := c.held[n]
 	switch {
 	case ok:

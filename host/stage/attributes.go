@@ -9,52 +9,47 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// remode gives a file that stays where it is another mode.
-func (c *commit) remode(tree *Tree, n *Node) error {
-	if err := c.begin("change the mode of", tree.hostPath(n.Path())); err != nil {
-		return err
-	}
-	h, err := c.dir(tree, n.parent)
+// edit opens what has a name and lets do change it, if it is what it was.
+func (p spot) edit(was os.FileInfo, flag int, do func(f *os.File, now os.FileInfo) error) error {
+	file, err := p.dir.root.OpenFile(p.name, flag|beneath.Nonblock, 0)
 	if err != nil {
 		return err
 	}
-	return c.setMode(spot{h, n.name}, n)
+	now, err := file.Stat()
+	switch {
+	case err != nil:
+	case !beneath.SameFile(now, was):
+		err = errAnother
+	default:
+		err = do(file, now)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// remode gives a file that stays where it is another mode.
+func (c *commit) remode(tree *Tree, n *Node) error {
+	at, err := c.beginAt("change the mode of", tree, n)
+	if err != nil {
+		return err
+	}
+	return c.setMode(at, n)
 }
 
 // setMode gives what has a name the mode of a node and, if it took the place of
 // another file, the owner of that.
 func (c *commit) setMode(at spot, n *Node) error {
-	file, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|beneath.Nonblock, 0)
-	if err != nil {
-		return err
-	}
-	fi, err := file.Stat()
-	if err == nil && !beneath.SameFile(fi, n.origin.info) {
-		err = errAnother
-	}
-	if err != nil {
-		return errors.Join(err, file.Close())
-	}
-	c.undo = append(c.undo, step{"give its mode back to " + at.String(), func() error {
-		f, err := at.dir.root.OpenFile(at.name, os.O_RDONLY|beneath.Nonblock, 0)
-		if err != nil {
-			return err
+	return at.edit(n.origin.info, os.O_RDONLY, func(file *os.File, fi os.FileInfo) error {
+		c.undo = append(c.undo, step{"give its mode back to " + at.String(), func() error {
+			return at.edit(fi, os.O_RDONLY, func(file *os.File, _ os.FileInfo) error {
+				beneath.KeepOwner(file, fi)
+				return file.Chmod(fi.Mode().Perm())
+			})
+		}})
+		if n.like != nil {
+			beneath.KeepOwner(file, n.like)
 		}
-		now, err := f.Stat()
-		switch {
-		case err != nil:
-		case !beneath.SameFile(fi, now):
-			err = errAnother
-		default:
-			beneath.KeepOwner(f, fi)
-			err = f.Chmod(fi.Mode().Perm())
-		}
-		return errors.Join(err, f.Close())
-	}})
-	if n.like != nil {
-		beneath.KeepOwner(file, n.like)
-	}
-	return errors.Join(file.Chmod(n.mode.Perm()), file.Close())
+		return file.Chmod(n.mode.Perm())
+	})
 }
 
 // setFileTimes sets the times of what is not new and no directory.
@@ -71,14 +66,11 @@ func (c *commit) setFileTimes(tree *Tree) error {
 		if n.fresh() && ch.kind == tool.Times && ch.n != ch.was {
 			continue // replaced, and has its times
 		}
-		if err := c.begin("set the times of", tree.hostPath(n.Path())); err != nil {
-			return err
+		at, err := c.beginAt("set the times of", tree, n)
+		if err == nil {
+			err = c.setTimes(at, n)
 		}
-		h, err := c.dir(tree, n.parent)
 		if err != nil {
-			return err
-		}
-		if err := c.setTimes(spot{h, n.name}, n); err != nil {
 			return err
 		}
 	}
@@ -94,21 +86,12 @@ func (c *commit) setTimes(at spot, n *Node) error {
 		if fi.Mode().Type() == fs.ModeSymlink {
 			return beneath.SetLinkTimes(at.dir.root, at.name, atim, mtim)
 		}
-		file, err := at.dir.root.OpenFile(at.name, beneath.AttrAccess|beneath.Nonblock, 0)
-		if err != nil {
-			return err
-		}
-		now, err := file.Stat()
-		if err == nil && !beneath.SameFile(fi, now) {
-			err = errAnother
-		}
-		if err == nil {
-			err = beneath.SetTimes(file, atim, mtim)
-		}
-		return errors.Join(err, file.Close())
+		return at.edit(fi, beneath.AttrAccess, func(file *os.File, _ os.FileInfo) error {
+			return beneath.SetTimes(file, atim, mtim)
+		})
 	}
-	t, old := n.times, beneath.StatOf(fi)
-	if err := set(t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim)); err != nil {
+	old := beneath.StatOf(fi)
+	if err := set(n.times.explicit()); err != nil {
 		return err
 	}
 	c.undo = append(c.undo, step{"set back the times of " + at.String(), func() error { return set(old.Atim, old.Mtim) }})

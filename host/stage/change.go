@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,17 +24,11 @@ type change struct {
 	depth int    // of path
 }
 
-// identity is by what a change is known again.
-type identity struct {
-	kind   tool.ChangeKind
-	path   string
-	n, was *Node
-}
-
-func identities(all []change) map[identity]bool {
-	out := make(map[identity]bool, len(all))
+// setOf is changes in no order.
+func setOf(all []change) map[change]bool {
+	out := make(map[change]bool, len(all))
 	for _, c := range all {
-		out[identity{c.kind, c.path, c.n, c.was}] = true
+		out[c] = true
 	}
 	return out
 }
@@ -184,12 +179,12 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	if err != nil {
 		return nil, fmt.Errorf("compare what is staged: %w", err)
 	}
-	s.told = identities(all)
+	s.told = setOf(all)
 	out := make([]tool.Change, 0, len(all))
 	for _, c := range all {
 		shown := tool.Change{Kind: c.kind, Path: c.tree.hostPath(c.path)}
 		if c.was != nil {
-			shown.Before = c.tree.before(c.was).shown()
+			shown.Before = c.tree.before(c.was)
 		}
 		if c.n != nil {
 			shown.After = c.after()
@@ -200,17 +195,14 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 		out = append(out, shown)
 	}
 	slices.SortFunc(out, func(a, b tool.Change) int {
-		if c := strings.Compare(a.Path, b.Path); c != 0 {
-			return c
-		}
-		return strings.Compare(string(b.Kind), string(a.Kind)) // removed before created
+		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(b.Kind, a.Kind)) // removed before created
 	})
 	return out, nil
 }
 
 // after is what a commit makes.
 func (c *change) after() *tool.Version {
-	v := c.tree.after(c.n).shown()
+	v := c.tree.after(c.n)
 	if c.remade() || c.n.chmod {
 		v.Mode = v.Mode.Type() | v.Mode.Perm() // nothing else is set
 	}

@@ -37,10 +37,9 @@ func (e *CommitError) Unwrap() error { return e.Err }
 
 // Commit makes the changes on the host, all or none. It is refused, with an
 // error that wraps [policy.ErrChanged], if anything that was changed, replaced or
-// removed, or the place of something new, is no longer what was seen. Then
-// content is written beside the places where it belongs, and only when all of it
-// is on the disk, names are exchanged. An error before the last of them puts
-// everything back; see [CommitError].
+// removed, or the place of something new, is no longer what was seen, or if it
+// would do anything else than [Set.Changes] has listed last. An error later on
+// puts everything back; see [CommitError].
 //
 // A commit that succeeded ends the set, and further calls return nil. After
 // an error the set is as before: Drop it, or try again. ctx can end a commit
@@ -57,8 +56,7 @@ func (s *Set) Commit(ctx context.Context) (err error) {
 	c := &commit{ctx: ctx, s: s, dirs: map[*Node]*handle{}, held: map[*Node]spot{}, moves: moves{set: s}}
 	defer c.close()
 	if err := c.run(); err != nil {
-		done := (*CommitError)(nil)
-		if errors.As(err, &done) && done.Done {
+		if left, ok := errors.AsType[*CommitError](err); ok && left.Done {
 			s.done, s.err = true, err
 			_ = s.drop()
 		}
@@ -100,12 +98,21 @@ func (c *commit) begin(op, path string) error {
 	return nil
 }
 
+// beginAt is begin with a node, and says where that is.
+func (c *commit) beginAt(op string, tree *Tree, n *Node) (spot, error) {
+	if err := c.begin(op, tree.hostPath(n.Path())); err != nil {
+		return spot{}, err
+	}
+	h, err := c.dir(tree, n.parent)
+	return spot{h, n.name}, err
+}
+
 func (c *commit) run() error {
 	var err error
 	if c.all, err = c.s.changes(c.ctx); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
-	if c.s.told != nil && !maps.Equal(c.s.told, identities(c.all)) {
+	if c.s.told != nil && !maps.Equal(c.s.told, setOf(c.all)) {
 		return fmt.Errorf("commit: %w: what is to be changed is not what was listed", policy.ErrChanged)
 	}
 	if err := c.verify(); err != nil {

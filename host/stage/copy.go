@@ -14,7 +14,7 @@ import (
 // most comes from the original without passing through here, on some file
 // systems by reference, and holes stay holes.
 func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
-	r, err := tree.after(n).open()
+	r, err := tree.after(n).Open()
 	if err != nil {
 		return err
 	}

@@ -135,15 +135,13 @@ func (c *Cursor) open(n *Node) (*os.File, os.FileInfo, error) {
 		return nil, nil, err
 	}
 	fi, err := file.Stat()
-	switch {
-	case err != nil:
-		_ = file.Close()
-		return nil, nil, err
-	case !beneath.SameFile(fi, n.origin.info):
-		_ = file.Close()
-		return nil, nil, errReplaced
+	if err == nil && !beneath.SameFile(fi, n.origin.info) {
+		err = errReplaced
 	}
-	if err := c.root.AdmitFile(file, fi); err != nil {
+	if err == nil {
+		err = c.root.AdmitFile(file, fi)
+	}
+	if err != nil {
 		_ = file.Close()
 		return nil, nil, err
 	}

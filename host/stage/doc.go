@@ -25,24 +25,22 @@
 //
 // To change a little of a large file costs a little, on every file system. A
 // commit writes the file anew, because nothing less can be undone; it lets the
-// kernel copy what did not change, which shares blocks where the file system
-// can. Content is in memory and, when it becomes more, in a file without a name
-// in a private directory, so a crash leaves nothing but that directory, empty.
+// kernel copy what did not change. Content is in memory and, when it becomes
+// more, in a file without a name in a private directory, so a crash leaves
+// nothing but that directory, empty.
 //
 // # Commit
 //
-// A commit is refused if it would do anything else than [Set.Changes] has
-// listed last. It compares first what was changed, replaced or removed with what
-// is there now, by identity, size, mode and the times of modification and of
-// change, and by the content if that was read and has no more than 4 MiB. Then
-// it writes what is new to temporary files beside the targets, then it exchanges
-// names in directories that it holds open, and only then it removes what was
-// replaced. Up to the last step all of it can be put back, except where others
-// have changed meanwhile what the commit has put there: that is left to them,
-// and what belongs there under a temporary name, of which the error tells. A
-// crash of the host in the middle of a commit can leave files named
-// .stockade-*.tmp, of which some may be originals; a file in the area says
-// which, and the next [NewArea] tells of it.
+// A commit compares what was changed, replaced or removed with what is there now,
+// by identity, size, mode and the times of modification and of change, and by
+// the content if that was read and has no more than 4 MiB. Then it writes what is
+// new to temporary files beside the targets, then it exchanges names in
+// directories that it holds open, and only then it removes what was replaced. Up
+// to the last step all of it can be put back, except where others have changed
+// meanwhile what the commit has put there: that is left to them, and what belongs
+// there under a temporary name, of which the error tells. A crash in the middle
+// can leave files named .stockade-*.tmp, of which some may be originals; a file
+// in the area says which, and the next [NewArea] tells of it.
 //
 // What only moves to where nothing is does so in one step. A symbolic link that
 // is moved, by itself or in a directory, keeps its text, and may lead outside of

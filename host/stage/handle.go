@@ -12,6 +12,7 @@ import (
 // has one descriptor, because a commit has one of each directory that it
 // touches until it is over.
 type handle struct {
+	tree *Tree
 	root beneath.Root // nil if it was closed
 	path string
 	// Of one that was prepared: where, and what it is.
@@ -81,11 +82,10 @@ func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
 	if h := c.dirs[n]; h != nil {
 		return h, nil
 	}
-	path := tree.hostPath(n.Path())
 	if n.origin == nil {
-		return nil, &CommitError{Op: "open", Path: path, Err: errors.New("directory was not prepared")}
+		return nil, &CommitError{Op: "open", Path: tree.hostPath(n.Path()), Err: errors.New("directory was not prepared")}
 	}
-	path = tree.hostPath(n.origin.path())
+	path := tree.hostPath(n.origin.path())
 	cur := tree.Cursor()
 	cur.strict = true
 	defer cur.Close()
@@ -96,7 +96,7 @@ func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handle{root: root, path: path}
+	h := &handle{tree: tree, root: root, path: path}
 	c.dirs[n] = h
 	return h, nil
 }

@@ -67,8 +67,6 @@ type Info struct {
 	Live os.FileInfo
 }
 
-var _ fs.FileInfo = Info{}
-
 func (i Info) Name() string       { return i.Node.name }
 func (i Info) Mode() fs.FileMode  { return i.Node.mode }
 func (i Info) IsDir() bool        { return i.Node.mode.IsDir() }
@@ -265,6 +263,18 @@ func (n *Node) restoreMode() {
 
 // given reports whether a time was set.
 func (t *stamps) given() bool { return t != nil && (t.setAtim || t.setMtim) }
+
+// explicit is the times that were set; of the others, [beneath.OmitTime].
+func (t *stamps) explicit() (atim, mtim int64) {
+	atim, mtim = beneath.OmitTime, beneath.OmitTime
+	if t.setAtim {
+		atim = t.atim
+	}
+	if t.setMtim {
+		mtim = t.mtim
+	}
+	return atim, mtim
+}
 
 // touch is what a change of the content does to the times.
 func (n *Node) touch(live os.FileInfo) {

@@ -58,7 +58,7 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 	}
 	c.makes(at, fi)
 	c.held[n] = at
-	h := &handle{root: root, path: at.String(), up: at, info: fi}
+	h := &handle{tree: tree, root: root, path: at.String(), up: at, info: fi}
 	later := n.times.given()
 	for _, child := range n.children {
 		later = later || !child.fresh()
@@ -106,7 +106,8 @@ func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 		return err
 	}
 	if t := n.times; t.given() {
-		if err := beneath.SetTimes(file, t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim)); err != nil {
+		atim, mtim := t.explicit()
+		if err := beneath.SetTimes(file, atim, mtim); err != nil {
 			return err
 		}
 	}
@@ -117,12 +118,4 @@ func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 		*made = mark{fi, true}
 	}
 	return err
-}
-
-// explicit is a time that was set, or none.
-func (t *stamps) explicit(set bool, nanos int64) int64 {
-	if !set {
-		return beneath.OmitTime
-	}
-	return nanos
 }

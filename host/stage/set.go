@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
@@ -48,10 +49,10 @@ type Set struct {
 	treeBytes int64 // of maxTreeBytes
 
 	over atomic.Bool
-	mu   sync.Mutex        // one of Changes, Commit and Drop at a time
-	err  error             // of Commit
-	told map[identity]bool // what Changes has said last; nil if it was not called
-	done bool              // by a commit that succeeded
+	mu   sync.Mutex      // one of Changes, Commit and Drop at a time
+	err  error           // of Commit
+	told map[change]bool // what Changes has said last; nil if it was not called
+	done bool            // by a commit that succeeded
 }
 
 const (
@@ -69,12 +70,11 @@ func New(opts *Options) (*Set, error) {
 	if o.MemoryBytes < 0 {
 		return nil, fmt.Errorf("stage: %d bytes of memory", o.MemoryBytes)
 	}
-	if o.MemoryBytes == 0 {
-		o.MemoryBytes = defaultMemory
-		if o.Dir == "" {
-			o.MemoryBytes = defaultMemoryOnly
-		}
+	memory := defaultMemory
+	if o.Dir == "" {
+		memory = defaultMemoryOnly
 	}
+	o.MemoryBytes = cmp.Or(o.MemoryBytes, memory)
 	if o.Budget == nil {
 		o.Budget = NewBudget(0, 0)
 	}
@@ -105,7 +105,7 @@ func (s *Set) open(parent string) error {
 		return err
 	}
 	s.arena.create = s.file
-	s.umask, err = umaskIn(s.root)
+	s.umask, err = umaskIn(dir)
 	return err
 }
 
@@ -115,23 +115,20 @@ func (s *Set) probe() error {
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return errors.Join(err, os.Remove(dir))
-	}
-	s.umask, err = umaskIn(root)
-	return errors.Join(err, root.Close(), os.Remove(dir))
+	s.umask, err = umaskIn(dir)
+	return errors.Join(err, os.Remove(dir))
 }
 
 // umaskIn makes a file: the only way to learn the umask of the process without
 // changing it is to see what it leaves.
-func umaskIn(root *os.Root) (fs.FileMode, error) {
-	file, err := root.OpenFile("umask", os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.ModePerm)
+func umaskIn(dir string) (fs.FileMode, error) {
+	name := filepath.Join(dir, "umask")
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, fs.ModePerm)
 	if err != nil {
 		return 0, err
 	}
 	fi, err := file.Stat()
-	if err := errors.Join(err, file.Close(), root.Remove("umask")); err != nil {
+	if err := errors.Join(err, file.Close(), os.Remove(name)); err != nil {
 		return 0, err
 	}
 	return fs.ModePerm &^ fi.Mode().Perm(), nil
@@ -195,12 +192,12 @@ func (n *Node) digest(file *os.File, fi os.FileInfo) (*digest, error) {
 	if !n.read || fi.Size() > maxDigest {
 		return nil, nil
 	}
-	sum, err := digestOf(io.NewSectionReader(file, 0, maxDigest+1))
+	sum, err := digestOf(file)
 	return &sum, err
 }
 
-func digestOf(r io.Reader) (sum digest, _ error) {
+func digestOf(file *os.File) (digest, error) {
 	h := sha256.New()
-	_, err := io.Copy(h, r)
+	_, err := io.Copy(h, io.NewSectionReader(file, 0, maxDigest+1))
 	return digest(h.Sum(nil)), err
 }

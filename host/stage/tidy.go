@@ -51,7 +51,8 @@ func (c *commit) tidy() error {
 	for n, h := range c.dirs {
 		if t := n.times; !n.gone && t.given() {
 			note("the times of "+h.path, h.with(func(dir *os.File) error {
-				return beneath.SetTimes(dir, t.explicit(t.setAtim, t.atim), t.explicit(t.setMtim, t.mtim))
+				atim, mtim := t.explicit()
+				return beneath.SetTimes(dir, atim, mtim)
 			}))
 		}
 	}

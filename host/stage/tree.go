@@ -197,14 +197,19 @@ func (tree *Tree) OpenRoot(n *Node) (beneath.Root, error) {
 	return cur.root.OpenRoot(".")
 }
 
+// open is [Cursor.open] for one node.
+func (tree *Tree) open(n *Node) (*os.File, os.FileInfo, error) {
+	cur := tree.Cursor()
+	defer cur.Close()
+	return cur.open(n)
+}
+
 // oneName refuses a file that has several hard links.
 func (tree *Tree) oneName(n *Node) error {
 	if n.origin == nil || !n.mode.IsRegular() {
 		return nil
 	}
-	cur := tree.Cursor()
-	defer cur.Close()
-	file, fi, err := cur.open(n)
+	file, fi, err := tree.open(n)
 	if err != nil {
 		return err
 	}
@@ -217,9 +222,7 @@ func (tree *Tree) note(n *Node) error {
 	if !n.read || n.origin == nil || n.data != nil || n.seen != nil {
 		return nil
 	}
-	cur := tree.Cursor()
-	defer cur.Close()
-	file, fi, err := cur.open(n)
+	file, fi, err := tree.open(n)
 	if err != nil {
 		return nil // the commit will find that it is not what it was
 	}

@@ -3,9 +3,9 @@ package stage
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -68,13 +68,10 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 	case !fi.Mode().IsRegular():
 		return nil
 	}
-	cur := tree.Cursor()
-	defer cur.Close()
-	needs := n.seen != nil || ch.kind == tool.Modified || ch.kind == tool.Times
-	if !needs {
+	if n.seen == nil && ch.kind != tool.Modified && ch.kind != tool.Times {
 		return nil
 	}
-	file, now, err := cur.open(n)
+	file, now, err := tree.open(n)
 	if err != nil {
 		return c.changed(path, reason(err))
 	}
@@ -83,7 +80,7 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 		return c.changed(path, "it has several hard links")
 	}
 	if n.seen != nil {
-		sum, err := digestOf(io.NewSectionReader(file, 0, maxDigest+1))
+		sum, err := digestOf(file)
 		if err != nil {
 			return err
 		}
@@ -164,7 +161,7 @@ func (c *commit) verifyGone(tree *Tree, n *Node, path string) error {
 // ours reports whether a name is one that this commit has made.
 func (c *commit) ours(h *handle, name string) bool {
 	for _, p := range c.held {
-		if p.dir == h && p.name == name {
+		if p == (spot{h, name}) {
 			return true
 		}
 	}
@@ -176,11 +173,10 @@ func (c *commit) ours(h *handle, name string) bool {
 // in one that the host has moved away meanwhile.
 func (c *commit) recheck() error {
 	for n, h := range c.dirs {
-		tree := c.tree(n)
-		if n.gone || tree == nil {
+		if n.gone {
 			continue
 		}
-		path := tree.hostPath(n.Path())
+		path := h.tree.hostPath(n.Path())
 		if err := c.begin("check", path); err != nil {
 			return err
 		}
@@ -188,7 +184,7 @@ func (c *commit) recheck() error {
 		if err != nil {
 			return err
 		}
-		now, err := lstatInside(tree.root, n)
+		now, err := lstatInside(h.tree.root, n)
 		if err != nil {
 			return c.changed(path, reason(err))
 		}
@@ -199,38 +195,22 @@ func (c *commit) recheck() error {
 	return nil
 }
 
-func (c *commit) tree(n *Node) *Tree {
-	for n.parent != nil {
-		n = n.parent
-	}
-	for _, tree := range c.s.trees {
-		if tree.top == n {
-			return tree
-		}
-	}
-	return nil
-}
-
 // lstatInside looks at a directory name by name, through no link.
 func lstatInside(top beneath.Root, n *Node) (os.FileInfo, error) {
-	var names []string
-	for ; n.parent != nil; n = n.parent {
-		names = append(names, n.name)
-	}
 	at, err := top.OpenRoot(".")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = at.Close() }()
-	for i := len(names) - 1; i >= 0; i-- {
-		fi, err := at.Lstat(names[i])
+	for name := range strings.SplitSeq(n.Path(), "/") {
+		fi, err := at.Lstat(name)
 		if err != nil {
 			return nil, err
 		}
 		if !fi.IsDir() {
 			return fi, nil
 		}
-		next, _, err := beneath.OpenDir(at, names[i])
+		next, _, err := beneath.OpenDir(at, name)
 		if err != nil {
 			return nil, err
 		}

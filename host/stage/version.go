@@ -11,45 +11,43 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// version is a [tool.Version] of a stage.
-type version struct {
-	Size int64       // of a file
-	Mode fs.FileMode // with the type
-
-	tree *Tree
-	n    *Node
-	// staged says that what counts is n as it is, and not what the host has.
-	staged bool
+// before is a node as the host has it.
+func (tree *Tree) before(n *Node) *tool.Version {
+	fi := n.origin.info
+	return tree.version(n, nil, fi.Mode(), fi.Size())
 }
 
-// open returns the content of a regular file. It is an error if the host's
-// file is another one by now.
-func (v *version) open() (io.ReadCloser, error) {
-	if v.tree.set.Ended() {
-		return nil, os.ErrClosed
+// after is a node as it is in the tree.
+func (tree *Tree) after(n *Node) *tool.Version {
+	return tree.version(n, n.data, n.mode, Info{n, n.Origin()}.Size())
+}
+
+func (tree *Tree) version(n *Node, data *content, mode fs.FileMode, size int64) *tool.Version {
+	if !mode.IsRegular() {
+		size = 0
 	}
-	if !v.Mode.IsRegular() {
-		return nil, fmt.Errorf("open: not a regular file: %v", v.Mode)
-	}
-	data := v.n.data
-	if !v.staged {
-		data = nil
-	}
-	var base *os.File
-	if v.n.origin != nil {
-		cur := v.tree.Cursor()
-		defer cur.Close()
-		var err error
-		if base, _, err = cur.open(v.n); err != nil {
-			return nil, fmt.Errorf("open %s: %s", v.tree.hostPath(v.n.origin.path()), reason(err))
+	return &tool.Version{Size: size, Mode: mode, Open: func() (io.ReadCloser, error) {
+		if tree.set.Ended() {
+			return nil, os.ErrClosed
 		}
-	}
-	return &versionReader{io.NewSectionReader(over{data, base}, 0, v.Size), base}, nil
+		if !mode.IsRegular() {
+			return nil, fmt.Errorf("open: not a regular file: %v", mode)
+		}
+		var base *os.File
+		if n.origin != nil {
+			var err error
+			if base, _, err = tree.open(n); err != nil {
+				return nil, fmt.Errorf("open %s: %s", tree.hostPath(n.origin.path()), reason(err))
+			}
+		}
+		return &versionReader{io.NewSectionReader(over{data, base}, 0, size), base}, nil
+	}}
 }
 
+// versionReader is what a version opens.
 type versionReader struct {
 	*io.SectionReader
-	base *os.File
+	base *os.File // nil if the host does not have it
 }
 
 func (r *versionReader) Close() error {
@@ -59,42 +57,17 @@ func (r *versionReader) Close() error {
 	return r.base.Close()
 }
 
-func (v *version) shown() *tool.Version {
-	return &tool.Version{Size: v.Size, Mode: v.Mode, Open: v.open}
-}
-
-func (tree *Tree) before(n *Node) *version {
-	fi := n.origin.info
-	v := &version{Mode: fi.Mode(), tree: tree, n: n}
-	if fi.Mode().IsRegular() {
-		v.Size = fi.Size()
-	}
-	return v
-}
-
-func (tree *Tree) after(n *Node) *version {
-	v := &version{Mode: n.mode, tree: tree, n: n, staged: true}
-	if n.mode.IsRegular() {
-		var live os.FileInfo
-		if n.origin != nil {
-			live = n.origin.info
-		}
-		v.Size = Info{n, live}.Size()
-	}
-	return v
-}
-
 // same reports whether two versions have the same content.
-func same(ctx context.Context, a, b *version) (bool, error) {
+func same(ctx context.Context, a, b *tool.Version) (bool, error) {
 	if a.Size != b.Size {
 		return false, nil
 	}
-	x, err := a.open()
+	x, err := a.Open()
 	if err != nil {
 		return false, err
 	}
 	defer x.Close()
-	y, err := b.open()
+	y, err := b.Open()
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +102,7 @@ func (tree *Tree) sameBlocks(ctx context.Context, n *Node) (bool, error) {
 	if c.below < c.size {
 		return same(ctx, tree.before(n), tree.after(n))
 	}
-	r, err := tree.before(n).open()
+	r, err := tree.before(n).Open()
 	if err != nil {
 		return false, err
 	}

@@ -25,6 +25,8 @@ const Canary = "canary: not for guests"
 type World struct {
 	T    *testing.T
 	Base string
+
+	newFile fs.FileMode // what the umask leaves
 }
 
 // New makes
@@ -45,12 +47,17 @@ func New(t *testing.T) *World {
 	if base, err = filepath.EvalSymlinks(base); err != nil {
 		t.Fatal(err)
 	}
-	w := &World{t, base}
+	w := &World{T: t, Base: base}
 	w.Dir("ws/d")
 	w.Dir("out/dir")
 	w.File("ws/f.txt", "inside")
 	w.File("ws/d/g.txt", "deeper")
 	w.File("out/secret", Canary)
+	fi, err := os.Stat(w.Path("out/secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.newFile = fi.Mode().Perm()
 	return w
 }
 
@@ -193,6 +200,14 @@ func (w *World) Unchanged(before map[string]string) {
 	}
 }
 
+// ModeText is empty for the mode of new files.
+func (w *World) ModeText(mode fs.FileMode) string {
+	if mode.Perm() == w.newFile {
+		return ""
+	}
+	return mode.Perm().String()
+}
+
 // Tree is what is in the workspace. A mode is left out if it is that of new
 // files.
 func (w *World) Tree() map[string]string {
@@ -222,7 +237,7 @@ func (w *World) Tree() map[string]string {
 			if err != nil {
 				return err
 			}
-			out[rel] = "file " + ModeText(fi.Mode()) + " " + string(content)
+			out[rel] = "file " + w.ModeText(fi.Mode()) + " " + string(content)
 		}
 		return nil
 	})

@@ -2,16 +2,16 @@
 // directories and searches many files in one go, on all processors.
 //
 // It reaches files through the guest's own [wasi.FS], or a [wasi.View] of it,
-// and opens nothing in any other way, so mounts, masks, links, staged changes and the limit of open files
-// are what they are for the guest itself. What is asked for
-// comes from the guest and may be hostile, and so may the files be.
+// and opens nothing in any other way, so mounts, masks, links, staged changes and
+// the limit of open files are what they are for the guest itself. What is asked
+// for comes from the guest and may be hostile, and so may the files be.
 //
 // # Who does what
 //
 // One goroutine conducts a search: it opens and closes the files, in order, and
-// takes what is found. The others only read what is open. So many files are opened
-// ahead and no more, which bounds the memory and makes what a search costs the
-// same in every run: it depends on the files, and not on who was faster. For
+// takes what is found. The others only read what is open. So many files are
+// opened ahead and no more, which bounds the memory and makes what a search costs
+// the same in every run: it depends on the files, and not on who was faster. For
 // the same reason what was begun ahead is finished and paid for even if it is
 // not wanted any more, and nothing expensive is begun ahead.
 //

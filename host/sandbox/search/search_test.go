@@ -49,7 +49,7 @@ func newWorld(t *testing.T, masked []string, opts *wasi.Options, files map[strin
 	for i, name := range masked {
 		masked[i] = filepath.Join(w.ws, name)
 	}
-	w.FS, err = wasi.NewWith([]policy.Mount{{Host: w.ws, Write: opts != nil && opts.Stage != nil}}, masked, opts)
+	w.FS, err = wasi.New([]policy.Mount{{Host: w.ws, Write: opts != nil && opts.Stage != nil}}, masked, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func BenchmarkOpen(b *testing.B) {
 			}
 			var kinds [2]*FS
 			for i, open := range []openRoot{beneath.Open, beneath.OpenOSRoot} {
-				f, err := New([]policy.Mount{{Host: base}}, masks, Limits{})
+				f, err := New([]policy.Mount{{Host: base}}, masks, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

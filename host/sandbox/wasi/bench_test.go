@@ -32,7 +32,7 @@ func BenchmarkFS(b *testing.B) {
 		}
 	}
 	open := func(masked ...string) *FS {
-		f, err := New([]policy.Mount{{Host: base, Write: true}}, masked, Limits{})
+		f, err := New([]policy.Mount{{Host: base, Write: true}}, masked, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -113,7 +113,7 @@ func behindBindMount(t *testing.T, w *world) {
 		wantErrno(t, p, again.try(p, Create|ReadWrite), errOutside)
 	}
 	// A grant below a masked directory, under another name.
-	if f, err := New(mountsOf(w.rw("again/d")), []string{w.Path("ws")}, Limits{}); err == nil {
+	if f, err := New(mountsOf(w.rw("again/d")), []string{w.Path("ws")}, nil); err == nil {
 		f.Close()
 		t.Error("a mount below a masked directory was accepted")
 	}

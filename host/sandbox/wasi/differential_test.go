@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stockade-dev/stockade/host/internal/hosttest"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/stage"
 )
@@ -43,7 +42,7 @@ func newDifferential(t *testing.T) (*world, *model) {
 		if err := os.Chmod(w.Path("ws/"+name), mode); err != nil {
 			t.Fatal(err)
 		}
-		m.put(name, &modelNode{kind: RegularFile, content: []byte(content), mode: hosttest.ModeText(mode)})
+		m.put(name, &modelNode{kind: RegularFile, content: []byte(content), mode: w.ModeText(mode)})
 	}
 	for name, target := range map[string]string{"l": "d/e", "dl": "nothing", "d/up": "../d/b", "up": "d", "out": "../out/secret", "x": "d/../d"} {
 		w.Link("ws/"+name, target)
@@ -63,7 +62,7 @@ func (w *world) openStaged(opts *stage.Options, masked []string, mounts ...polic
 	for i := range masked {
 		masked[i] = w.Path(masked[i])
 	}
-	f, err := NewWith(mounts, masked, &Options{Stage: s})
+	f, err := New(mounts, masked, &Options{Stage: s})
 	if err != nil {
 		w.T.Fatal(err)
 	}

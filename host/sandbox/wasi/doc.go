@@ -60,12 +60,9 @@
 //
 // # What is and is not protected
 //
-// All access is relative to a handle of the mount, see package beneath, so
-// neither a symbolic link nor a directory that is renamed or replaced meanwhile
-// leads outside.
-//
-// Regular files and directories can be opened, nothing else, and none that shows
-// the kernel and its processes, such as those of /proc, see kernel.go; both are
+// That nothing leads outside of a mount is the work of package beneath. Regular
+// files and directories can be opened, nothing else, and none that shows the
+// kernel and its processes, such as those of /proc, see kernel.go; both are
 // decided on the opened handle. The open itself does not block, but whoever
 // waits at the other end of a FIFO may notice it.
 //
@@ -77,10 +74,9 @@
 // which files are masked, where the file system is one that lists true ones
 // and no other is mounted inside; elsewhere each is looked at.
 //
-// A file with several hard links can be read: the other names cannot be
-// found, not even if one of them is that of a secret. It cannot be changed. A guest creates no links. A handle that was
-// opened inside a mount stays valid when the file is moved elsewhere by the
-// host, as everywhere on POSIX.
+// A file with several hard links can be read: the other names cannot be found,
+// not even if one of them is that of a secret. It cannot be changed, and a guest
+// creates no links. A handle stays valid when the host moves the file elsewhere.
 //
 // New files and directories get mode 0666 and 0777 less the umask of the
 // host process, like those of any other program of the user: WASI has no modes.
@@ -89,15 +85,12 @@
 //
 // With a set of package stage, see [Options], nothing that a guest does to a
 // writable mount reaches the host: each is a tree of the set. The guest sees its
-// changes as if they were made, and no other guest does. When it has ended, the
-// set lists them, and makes or drops them.
-//
-// The guest can tell that a mount is staged by link counts, the sizes and times
-// of directories, the inode numbers of what it made, and by some errors of the
-// host that come only when something is done: a directory that the host's user
-// may not write to, a full disk. It sees what others do to files that it has
-// not changed itself, as it does without a stage; but once it has used a
-// directory that the host then moves away, names in it are EAGAIN.
+// changes as if they were made, and no other guest does. It can tell that a mount
+// is staged by link counts, the sizes and times of directories, the inode numbers
+// of what it made, and by some errors of the host that come only when something
+// is done: a directory that the host's user may not write to, a full disk. It
+// sees what others do to files that it has not changed itself; but once it has
+// used a directory that the host then moves away, names in it are EAGAIN.
 //
 // # Concurrency
 //

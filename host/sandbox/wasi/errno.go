@@ -18,7 +18,6 @@ const (
 	EAGAIN       Errno = 6
 	EBADF        Errno = 8
 	EBUSY        Errno = 10
-	ECONNREFUSED Errno = 14
 	EDQUOT       Errno = 19
 	EEXIST       Errno = 20
 	EFAULT       Errno = 21
@@ -33,7 +32,6 @@ const (
 	EMLINK       Errno = 34
 	ENAMETOOLONG Errno = 37
 	ENFILE       Errno = 41
-	ENODEV       Errno = 43
 	ENOENT       Errno = 44
 	ENOLCK       Errno = 46
 	ENOMEM       Errno = 48
@@ -43,10 +41,8 @@ const (
 	ENOTEMPTY    Errno = 55
 	ENOTSOCK     Errno = 57
 	ENOTSUP      Errno = 58
-	ENXIO        Errno = 60
 	EOVERFLOW    Errno = 61
 	EPERM        Errno = 63
-	EPIPE        Errno = 64
 	ERANGE       Errno = 68
 	EROFS        Errno = 69
 	ESPIPE       Errno = 70
@@ -150,8 +146,8 @@ func errnoOf(err error) Errno {
 	if errors.Is(err, fs.ErrClosed) {
 		return EBADF
 	}
-	var host syscall.Errno
-	if !errors.As(err, &host) {
+	host, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
 		// The only error of a root that comes from no system call says that the
 		// name leads out.
 		return errOutside

@@ -38,7 +38,7 @@ func TestExchangeDuringCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fs, err := NewWith([]policy.Mount{w.rw("ws")}, nil, &Options{Stage: s})
+		fs, err := New([]policy.Mount{w.rw("ws")}, nil, &Options{Stage: s})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,26 +54,54 @@ type mount struct {
 	tree     *stage.Tree // nil if it is not staged
 }
 
+// Options is what an FS can have besides mounts. A zero field is its default.
+type Options struct {
+	Limits Limits
+	// Stage takes what the guest changes in its writable mounts, instead of the
+	// host's files. It is for one FS, and may be committed when that is closed.
+	// Nil: changes are made at once.
+	Stage *stage.Set
+	// Paths says which special paths the guest may read all the same.
+	Paths paths.Opened
+}
+
 // New opens the mounts. Each must be an existing directory under an absolute,
 // clean name; a name that is a symbolic link, or has one, is followed now and
 // never again. Masked paths are absolute, clean names too, and need not exist.
-// No mounts is an empty file system.
+// No mounts is an empty file system. Nil options are the zero value.
 //
 // A mount that is masked, or inside a masked directory, is an error, as is a
 // directory that is mounted twice with different rights.
 //
 // The caller must Close the result.
-func New(mounts []policy.Mount, masked []string, limits Limits) (*FS, error) {
-	return NewWith(mounts, masked, &Options{Limits: limits})
-}
-
-// Empty returns an FS without mounts.
-func Empty(limits Limits) *FS {
-	f, err := New(nil, nil, limits)
-	if err != nil {
-		panic(err) // a negative limit
+func New(mounts []policy.Mount, masked []string, opts *Options) (*FS, error) {
+	if opts == nil {
+		opts = &Options{}
 	}
-	return f
+	limits, err := opts.Limits.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("mount: %w", err)
+	}
+	f := &FS{
+		tree:    map[string][]string{"/": nil},
+		limits:  limits,
+		stage:   opts.Stage,
+		paths:   opts.Paths,
+		refused: &refusals{},
+		open:    map[io.Closer]struct{}{},
+	}
+	if f.stage != nil && f.stage.Dir() != "" {
+		masked = append(slices.Clip(masked), f.stage.Dir())
+	}
+	err = f.mount(mounts, masked)
+	if err == nil && f.stage != nil {
+		err = f.stageMounts()
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
 func (f *FS) mount(mounts []policy.Mount, masked []string) error {
@@ -244,11 +272,8 @@ func (f *FS) reserve() Errno {
 }
 
 // keep makes Close close c too; if Close has been called already, it happens
-// now. c may be nil, for a synthetic directory.
+// now.
 func (f *FS) keep(c io.Closer) Errno {
-	if c == nil {
-		return 0
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -270,8 +295,7 @@ func (f *FS) release(c io.Closer) {
 // charge counts bytes that are about to be written.
 func (f *FS) charge(n int64) Errno { return take(&f.written, n, f.limits.MaxWriteBytes) }
 
-// take adds n to a counter unless that exceeds the limit. A negative n gives
-// back.
+// take adds n to a counter unless that exceeds the limit.
 func take(counter *int64, n, limit int64) Errno {
 	if n > limit-*counter {
 		return errNoRoom
@@ -456,11 +480,10 @@ func (p *place) hold(access int) (*os.File, os.FileInfo, Errno) {
 		return nil, nil, errnoOf(err)
 	}
 	fi, err := file.Stat()
-	if err != nil {
-		_ = file.Close()
-		return nil, nil, errnoOf(err)
+	if err == nil {
+		err = p.dir.AdmitFile(file, fi)
 	}
-	errno := errnoOf(p.dir.AdmitFile(file, fi))
+	errno := errnoOf(err)
 	switch {
 	case errno != 0:
 	case !fi.Mode().IsRegular() && !fi.IsDir():

@@ -34,18 +34,18 @@ func TestNewRefuses(t *testing.T) {
 		"a loop":              {w.rw("loop")},
 		"both rights":         {w.rw("ws"), w.ro("ws")},
 	} {
-		if f, err := New(mounts, nil, Limits{}); err == nil {
+		if f, err := New(mounts, nil, nil); err == nil {
 			f.Close()
 			t.Errorf("%s was mounted", name)
 		} else if !strings.HasPrefix(err.Error(), "mount ") {
 			t.Errorf("%s: unclear error %q", name, err)
 		}
 	}
-	if f, err := New(nil, nil, Limits{MaxOpenFiles: -1}); err == nil {
+	if f, err := New(nil, nil, &Options{Limits: Limits{MaxOpenFiles: -1}}); err == nil {
 		f.Close()
 		t.Error("a negative limit was accepted")
 	}
-	f, err := New(mountsOf(w.rw("ws"), w.rw("ws")), nil, Limits{})
+	f, err := New(mountsOf(w.rw("ws"), w.rw("ws")), nil, nil)
 	if err != nil {
 		t.Fatal("the same grant twice:", err)
 	}
@@ -188,7 +188,7 @@ func TestOrdinaryWork(t *testing.T) {
 
 func mustNew(t *testing.T, mounts ...policy.Mount) *FS {
 	t.Helper()
-	f, err := New(mounts, nil, Limits{})
+	f, err := New(mounts, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func TestStatTellsNoDeviceOfTheHost(t *testing.T) {
 func TestLimits(t *testing.T) {
 	newLimited := func(t *testing.T, l Limits) *guestFS {
 		w := newWorld(t)
-		f, err := New(mountsOf(w.rw("ws")), nil, l)
+		f, err := New(mountsOf(w.rw("ws")), nil, &Options{Limits: l})
 		if err != nil {
 			t.Fatal(err)
 		}

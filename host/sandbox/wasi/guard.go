@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/beneath"
@@ -151,12 +152,7 @@ func follow(p string) (trails []trail, end os.FileInfo, err error) {
 
 // passes reports whether any of the trails starts in dir.
 func passes(trails []trail, dir os.FileInfo) bool {
-	for _, t := range trails {
-		if beneath.SameFile(t.dir, dir) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(trails, func(t trail) bool { return beneath.SameFile(t.dir, dir) })
 }
 
 // split returns the names in p, without empty ones and dots.

@@ -177,28 +177,28 @@ func TestMaskOfAMountIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.Link("l", "ws")
 	for _, masked := range []string{"ws", "", "l"} {
-		f, err := New(mountsOf(w.rw("ws")), []string{w.Path(masked)}, Limits{})
+		f, err := New(mountsOf(w.rw("ws")), []string{w.Path(masked)}, nil)
 		if err == nil {
 			f.Close()
 			t.Errorf("%q masked and ws mounted", masked)
 		}
 	}
 	for _, mount := range []string{"ws/d", "l/d"} {
-		f, err := New(mountsOf(w.rw(mount)), []string{w.Path("ws")}, Limits{})
+		f, err := New(mountsOf(w.rw(mount)), []string{w.Path("ws")}, nil)
 		if err == nil {
 			f.Close()
 			t.Errorf("ws masked and %q mounted", mount)
 		}
 	}
 	for _, masked := range []string{"relative", w.Base + "/ws/../out", ""} {
-		f, err := New(mountsOf(w.rw("ws")), []string{masked}, Limits{})
+		f, err := New(mountsOf(w.rw("ws")), []string{masked}, nil)
 		if err == nil {
 			f.Close()
 			t.Errorf("%q was accepted", masked)
 		}
 	}
 	w.Link("loop", "loop")
-	if f, err := New(mountsOf(w.rw("ws")), []string{w.Path("loop/x")}, Limits{}); err == nil {
+	if f, err := New(mountsOf(w.rw("ws")), []string{w.Path("loop/x")}, nil); err == nil {
 		f.Close()
 		t.Error("a loop was accepted")
 	}

@@ -97,7 +97,7 @@ func TestAMountOfTheRootHasNoProc(t *testing.T) {
 
 func TestAMountOfTheKernelIsRefused(t *testing.T) {
 	for _, host := range []string{"/proc", "/proc/self", "/proc/self/fd", "/sys", "/sys/kernel", "/dev", "/dev/pts"} {
-		if f, err := New([]policy.Mount{{Host: host}}, nil, Limits{}); err == nil {
+		if f, err := New([]policy.Mount{{Host: host}}, nil, nil); err == nil {
 			f.Close()
 			t.Errorf("%s was mounted", host)
 		} else if !strings.Contains(err.Error(), "no tool is shown") && !os.IsNotExist(err) {
@@ -106,7 +106,7 @@ func TestAMountOfTheKernelIsRefused(t *testing.T) {
 	}
 	if dir, err := os.MkdirTemp("/dev/shm", "wasi"); err == nil { // ordinary, although it is in /dev
 		defer os.RemoveAll(dir)
-		f, err := New([]policy.Mount{{Host: dir, Write: true}}, nil, Limits{})
+		f, err := New([]policy.Mount{{Host: dir, Write: true}}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func procBehindABindMount(t *testing.T, w *world) {
 		}
 	}
 	for _, p := range []string{"ws/p", "ws/self", "ws/s"} {
-		if f, err := New(mountsOf(w.ro(p)), nil, Limits{}); err == nil {
+		if f, err := New(mountsOf(w.ro(p)), nil, nil); err == nil {
 			f.Close()
 			t.Errorf("%s was mounted", p)
 		}

@@ -1,6 +1,9 @@
 package wasi
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Limits bounds what one call may use. A zero field is its default; a negative
 // one is an error of [New].
@@ -50,17 +53,9 @@ func (l Limits) withDefaults() (Limits, error) {
 	if l.Fuel == nil {
 		l.Fuel = func(uint64) {}
 	}
-	if l.MaxOpenFiles == 0 {
-		l.MaxOpenFiles = defaultOpenFiles
-	}
-	if l.MaxWriteBytes == 0 {
-		l.MaxWriteBytes = defaultWriteBytes
-	}
-	if l.MaxFileBytes == 0 {
-		l.MaxFileBytes = defaultFileBytes
-	}
-	if l.MaxCreated == 0 {
-		l.MaxCreated = defaultCreated
-	}
+	l.MaxOpenFiles = cmp.Or(l.MaxOpenFiles, defaultOpenFiles)
+	l.MaxWriteBytes = cmp.Or(l.MaxWriteBytes, defaultWriteBytes)
+	l.MaxFileBytes = cmp.Or(l.MaxFileBytes, defaultFileBytes)
+	l.MaxCreated = cmp.Or(l.MaxCreated, defaultCreated)
 	return l, nil
 }

@@ -41,11 +41,6 @@ type Handle interface {
 	Close()
 }
 
-var (
-	_ Handle = (*File)(nil)
-	_ Handle = (*Dir)(nil)
-)
-
 // Open opens a regular file or a directory.
 func (f *FS) Open(name string, flag Flag) (_ Handle, errno Errno) {
 	access := flag & accessMask
@@ -207,7 +202,7 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 	}
 	host, err := p.dir.OpenFile(p.name, how|os.O_CREATE|os.O_EXCL|beneath.Nonblock, newFileMode)
 	if err != nil {
-		_ = take(&f.created, -1, f.limits.MaxCreated)
+		f.created--
 		return nil, nil, errnoOf(err)
 	}
 	fi, err := host.Stat()
@@ -219,22 +214,13 @@ func (f *FS) create(p *place, how int) (*os.File, os.FileInfo, Errno) {
 }
 
 // Stat describes what is behind a name and its symbolic links.
-func (f *FS) Stat(name string) (Stat, Errno) {
-	p, errno := f.at(name, followLink)
-	if errno != 0 {
-		return Stat{}, errno
-	}
-	defer p.close()
-	if p.m == nil {
-		return syntheticStat(p.shown), 0
-	}
-	fi, errno := p.stat()
-	return p.describe(fi, errno)
-}
+func (f *FS) Stat(name string) (Stat, Errno) { return f.stat(name, followLink) }
 
 // Lstat describes what is under a name, which may be a symbolic link.
-func (f *FS) Lstat(name string) (Stat, Errno) {
-	p, errno := f.at(name, keepUnless)
+func (f *FS) Lstat(name string) (Stat, Errno) { return f.stat(name, keepUnless) }
+
+func (f *FS) stat(name string, last lastLink) (Stat, Errno) {
+	p, errno := f.at(name, last)
 	if errno != 0 {
 		return Stat{}, errno
 	}
@@ -242,15 +228,12 @@ func (f *FS) Lstat(name string) (Stat, Errno) {
 	if p.m == nil {
 		return syntheticStat(p.shown), 0
 	}
-	find := p.lstat
-	if p.slash {
-		find = p.stat
+	var fi os.FileInfo
+	if last.follows(p.slash) {
+		fi, errno = p.stat()
+	} else {
+		fi, errno = p.lstat()
 	}
-	fi, errno := find()
-	return p.describe(fi, errno)
-}
-
-func (p *place) describe(fi os.FileInfo, errno Errno) (Stat, Errno) {
 	switch {
 	case errno != 0:
 		return Stat{}, errno
@@ -287,7 +270,7 @@ func (f *FS) Mkdir(name string) Errno {
 		return errno
 	}
 	if err := p.dir.Mkdir(p.name, newDirMode); err != nil {
-		_ = take(&f.created, -1, f.limits.MaxCreated)
+		f.created--
 		return errnoOf(err)
 	}
 	return 0
@@ -312,20 +295,17 @@ func (f *FS) SetTimes(name string, follow bool, atim, mtim int64) Errno {
 	if errno := f.mayChange(&p, false); errno != 0 {
 		return errno
 	}
+	if p.staged() {
+		return p.setStagedTimes(atim, mtim)
+	}
 	if !follow {
 		fi, errno := p.lstat()
 		if errno != 0 {
 			return errno
 		}
 		if fi.Mode().Type() == fs.ModeSymlink && !p.slash {
-			if p.staged() {
-				return p.setStagedTimes(atim, mtim)
-			}
 			return p.setLinkTimes(atim, mtim)
 		}
-	}
-	if p.staged() {
-		return p.setStagedTimes(atim, mtim)
 	}
 	host, errno := p.holdToChange()
 	if errno != 0 {

@@ -32,7 +32,7 @@ func TestAViewShowsTheSameFiles(t *testing.T) {
 	}
 	for _, masked := range [][]string{nil, {filepath.Join(ws, "masked")}} {
 		var fuel, viewFuel uint64
-		f, err := NewWith([]policy.Mount{{Host: ws}}, masked, &Options{Limits: Limits{Fuel: func(u uint64) { fuel += u }}})
+		f, err := New([]policy.Mount{{Host: ws}}, masked, &Options{Limits: Limits{Fuel: func(u uint64) { fuel += u }}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestAViewHasFilesOfItsOwn(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(ws, "f"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	f, err := New([]policy.Mount{{Host: ws}}, nil, Limits{MaxOpenFiles: 7})
+	f, err := New([]policy.Mount{{Host: ws}}, nil, &Options{Limits: Limits{MaxOpenFiles: 7}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/stage"
 )
 
-// stageOn makes the writable mounts trees of the set.
-func (f *FS) stageOn(set *stage.Set) error {
+// stageMounts makes the writable mounts trees of the set.
+func (f *FS) stageMounts() error {
 	for i, m := range f.mounts {
 		for _, other := range f.mounts[:i] {
 			// Each would show the changes of the other too late.
@@ -22,7 +22,7 @@ func (f *FS) stageOn(set *stage.Set) error {
 			continue
 		}
 		var err error
-		if m.tree, err = set.Add(m.root, m.host, m.info); err != nil {
+		if m.tree, err = f.stage.Add(m.root, m.host, m.info); err != nil {
 			return err
 		}
 	}
@@ -38,7 +38,6 @@ func (m *mount) walkStaged(rel, shown string, followLast, slash bool) (p place, 
 	if err != nil {
 		return place{}, 0, errnoOf(err)
 	}
-	p.info = fi
 	p.trails = m.guard.from(fi, nil, "")
 	trails := [][][]string{p.trails} // of each directory down to p.up
 	todo := split(rel)
@@ -180,7 +179,7 @@ func (f *FS) createStaged(p *place, mode fs.FileMode) (*stage.Node, Errno) {
 	}
 	n, err := p.m.tree.Create(p.up, p.name, mode)
 	if err != nil {
-		_ = take(&f.created, -1, f.limits.MaxCreated)
+		f.created--
 	}
 	return n, errnoOf(err)
 }
@@ -197,11 +196,7 @@ func (p *place) setStagedTimes(atim, mtim int64) Errno {
 	case !p.node.Mode().IsRegular() && !p.node.Mode().IsDir() && p.node.Mode().Type() != fs.ModeSymlink:
 		return errKind
 	}
-	var live os.FileInfo
-	if i, ok := p.info.(stage.Info); ok {
-		live = i.Live
-	}
-	return errnoOf(p.m.tree.SetTimes(p.node, live, atim, mtim))
+	return errnoOf(p.m.tree.SetTimes(p.node, p.info.(stage.Info).Live, atim, mtim))
 }
 
 // sameFile is [os.SameFile], for nodes too.

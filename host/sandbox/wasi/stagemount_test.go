@@ -57,7 +57,7 @@ func TestAStageHasTheLimitsOfTheFS(t *testing.T) {
 			defer s.Drop()
 		}
 		limits.Fuel = func(n uint64) { fuel[i] += n }
-		f, err := NewWith([]policy.Mount{w.rw("ws")}, nil, &Options{Limits: limits, Stage: s})
+		f, err := New([]policy.Mount{w.rw("ws")}, nil, &Options{Limits: limits, Stage: s})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestOneDirectoryIsNotStagedTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Drop()
-	if f, err := NewWith([]policy.Mount{w.rw("ws"), w.ro("again")}, nil, &Options{Stage: s}); err == nil {
+	if f, err := New([]policy.Mount{w.rw("ws"), w.ro("again")}, nil, &Options{Stage: s}); err == nil {
 		f.Close()
 		t.Error("it is")
 	}

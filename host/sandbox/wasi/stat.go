@@ -23,7 +23,6 @@ const (
 	CharacterDevice FileType = 2
 	Directory       FileType = 3
 	RegularFile     FileType = 4
-	SocketDgram     FileType = 5
 	SocketStream    FileType = 6
 	SymbolicLink    FileType = 7
 )

@@ -30,7 +30,7 @@ func (w *world) openMasked(masked []string, mounts ...policy.Mount) *guestFS {
 	for i := range masked {
 		masked[i] = w.Path(masked[i])
 	}
-	f, err := New(mounts, masked, Limits{})
+	f, err := New(mounts, masked, nil)
 	if err != nil {
 		w.T.Fatal(err)
 	}

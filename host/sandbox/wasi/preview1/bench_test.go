@@ -34,7 +34,7 @@ func BenchmarkCalls(b *testing.B) {
 	if err := os.WriteFile(filepath.Join(dir, "f"), make([]byte, 1<<20), 0o666); err != nil {
 		b.Fatal(err)
 	}
-	fs, err := wasi.New([]policy.Mount{{Host: dir}}, nil, wasi.Limits{})
+	fs, err := wasi.New([]policy.Mount{{Host: dir}}, nil, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,6 +1,10 @@
 package preview1
 
-import "github.com/stockade-dev/stockade/host/sandbox/wasi"
+import (
+	"time"
+
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
 
 // The clocks. There are two more, of processor time, which no guest gets.
 const (
@@ -16,7 +20,7 @@ func clockResGet(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	le.PutUint64(out, uint64(g.w.resolution))
+	le.PutUint64(out, uint64(resolution))
 	return 0
 }
 
@@ -33,21 +37,25 @@ func clockTimeGet(g guest) wasi.Errno {
 	return 0
 }
 
+// resolution is that of the clocks, in nanoseconds. It is too coarse to time what
+// a guest does to the caches of the processor.
+const resolution = int64(time.Millisecond)
+
 // clock returns what a clock says, in nanoseconds.
 func (w *World) clock(id uint32) (uint64, wasi.Errno) {
 	switch id {
 	case clockRealtime:
 		return w.realtime(), 0
 	case clockMonotonic:
-		return w.coarse(int64(w.monotonic()), &w.lastMono), 0
+		return w.coarse(int64(w.opts.Monotonic()), &w.lastMono), 0
 	}
 	return 0, wasi.EINVAL
 }
 
-func (w *World) realtime() uint64 { return w.coarse(w.wall().UnixNano(), &w.lastWall) }
+func (w *World) realtime() uint64 { return w.coarse(w.opts.Wall().UnixNano(), &w.lastWall) }
 
 func (w *World) coarse(now int64, last *uint64) uint64 {
 	now = max(now, 0)
-	*last = max(*last, uint64(now-now%int64(w.resolution)))
+	*last = max(*last, uint64(now-now%resolution))
 	return *last
 }

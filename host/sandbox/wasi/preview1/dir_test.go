@@ -80,9 +80,9 @@ func cutPath(p string) (first, rest string, more bool) {
 func TestReaddirOfMany(t *testing.T) {
 	h := newHost(t)
 	const count = 2500
-	h.dir("many")
+	h.Dir("many")
 	for i := range count {
-		if err := os.WriteFile(h.path(fmt.Sprintf("many/entry-%05d", i)), nil, 0o666); err != nil {
+		if err := os.WriteFile(h.Path(fmt.Sprintf("many/entry-%05d", i)), nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,9 +138,9 @@ func TestReaddirOfMany(t *testing.T) {
 // Reading a directory takes the same memory however large it is.
 func TestReaddirAllocatesLittle(t *testing.T) {
 	h := newHost(t)
-	h.dir("many")
+	h.Dir("many")
 	for i := range 500 {
-		h.file(fmt.Sprintf("many/%d", i), "")
+		h.File(fmt.Sprintf("many/%d", i), "")
 	}
 	g := h.mounted(h.rw("many"))
 	dir := g.directory(h, "many")
@@ -159,9 +159,9 @@ func TestReaddirAllocatesLittle(t *testing.T) {
 // A guest that removes what it lists sees everything once.
 func TestReaddirWhileRemoving(t *testing.T) {
 	h := newHost(t)
-	h.dir("many")
+	h.Dir("many")
 	for i := range 500 {
-		h.file(fmt.Sprintf("many/%d", i), "")
+		h.File(fmt.Sprintf("many/%d", i), "")
 	}
 	g := h.mounted(h.rw("many"))
 	dir := g.directory(h, "many")
@@ -182,7 +182,7 @@ func TestReaddirWhileRemoving(t *testing.T) {
 		}
 		cookie = part[len(part)-1].next
 	}
-	if left, err := os.ReadDir(h.path("many")); removed != 500 || len(left) != 0 || err != nil {
+	if left, err := os.ReadDir(h.Path("many")); removed != 500 || len(left) != 0 || err != nil {
 		t.Errorf("%d removed, %d left, %v", removed, len(left), err)
 	}
 }
@@ -190,14 +190,14 @@ func TestReaddirWhileRemoving(t *testing.T) {
 // Names that cannot be told are left out, however many there are.
 func TestReaddirLeavesOutWhatIsNotUTF8(t *testing.T) {
 	h := newHost(t)
-	h.dir("many")
+	h.Dir("many")
 	for i := range 300 {
-		if err := os.WriteFile(h.path(fmt.Sprintf("many/\xff%d", i)), nil, 0o666); err != nil {
+		if err := os.WriteFile(h.Path(fmt.Sprintf("many/\xff%d", i)), nil, 0o666); err != nil {
 			return // no such names here
 		}
 	}
-	h.file("many/a", "")
-	h.file("many/b", "")
+	h.File("many/a", "")
+	h.File("many/b", "")
 	g := h.mounted(h.ro("many"))
 	dir := g.directory(h, "many")
 	for _, size := range []int{26, 30, 4096} {
@@ -211,9 +211,9 @@ func TestReaddirLeavesOutWhatIsNotUTF8(t *testing.T) {
 
 func TestReaddirEndsWithTheGuest(t *testing.T) {
 	h := newHost(t)
-	h.dir("many")
+	h.Dir("many")
 	for i := range 500 {
-		h.file(fmt.Sprintf("many/%d", i), "")
+		h.File(fmt.Sprintf("many/%d", i), "")
 	}
 	ends := &ending{after: 3}
 	opts := h.options(nil, h.ro("many"))

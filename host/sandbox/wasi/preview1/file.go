@@ -10,19 +10,6 @@ import (
 // stream, as a power of two. Those of files are charged by the FS.
 const costShift = 3
 
-// ready returns the descriptor for reading or writing, from the number that is
-// the first parameter.
-func (g guest) ready(need rights) (*descriptor, wasi.Errno) {
-	d, errno := g.w.fd(g.u32(0))
-	switch {
-	case errno != 0:
-		return nil, errno
-	case d.kind == directory:
-		return nil, wasi.EISDIR
-	}
-	return d, d.may(need)
-}
-
 // move reads or writes the buffers that the parameters 1 and 2 tell, and
 // stores how much it was where parameter i points.
 func (g guest) move(i int, do func([]byte) (int, wasi.Errno)) wasi.Errno {
@@ -43,7 +30,7 @@ func (g guest) move(i int, do func([]byte) (int, wasi.Errno)) wasi.Errno {
 }
 
 func fdRead(g guest) wasi.Errno {
-	d, errno := g.ready(rightFDRead)
+	d, errno := g.w.with(g.u32(0), fileOrStream, rightFDRead)
 	if errno != 0 {
 		return errno
 	}
@@ -54,13 +41,13 @@ func fdRead(g guest) wasi.Errno {
 }
 
 func fdWrite(g guest) wasi.Errno {
-	d, errno := g.ready(rightFDWrite)
+	d, errno := g.w.with(g.u32(0), fileOrStream, rightFDWrite)
 	if errno != 0 {
 		return errno
 	}
 	if d.kind == stream {
 		return g.move(3, func(b []byte) (int, wasi.Errno) {
-			g.w.charge(uint64(len(b)) >> costShift)
+			g.w.opts.Charge(uint64(len(b)) >> costShift)
 			n, err := d.out.Write(b)
 			if err != nil {
 				return max(n, 0), wasi.EIO
@@ -105,7 +92,7 @@ func fdPwrite(g guest) wasi.Errno {
 
 // positioned returns the file of parameter 0 and the offset of parameter 3.
 func (g guest) positioned(need rights) (*descriptor, int64, wasi.Errno) {
-	d, errno := g.w.regular(g.u32(0), need|rightFDSeek)
+	d, errno := g.w.with(g.u32(0), regularOnly, need|rightFDSeek)
 	if errno != 0 {
 		return nil, 0, errno
 	}
@@ -121,7 +108,7 @@ func fdSeek(g guest) wasi.Errno {
 	if off == 0 && whence == uint32(wasi.FromHere) {
 		return g.tell(3)
 	}
-	d, errno := g.w.regular(g.u32(0), rightFDSeek)
+	d, errno := g.w.with(g.u32(0), regularOnly, rightFDSeek)
 	if errno != 0 {
 		return errno
 	}
@@ -136,7 +123,7 @@ func fdTell(g guest) wasi.Errno { return g.tell(1) }
 // tell stores the position where a parameter points. The right to move it will
 // do for that.
 func (g guest) tell(result int) wasi.Errno {
-	d, errno := g.w.regular(g.u32(0), 0)
+	d, errno := g.w.with(g.u32(0), regularOnly, 0)
 	if errno != 0 {
 		return errno
 	}
@@ -178,7 +165,7 @@ func fdAdvise(g guest) wasi.Errno {
 // own limits will not be in the way of them; the host may still run out of
 // room.
 func fdAllocate(g guest) wasi.Errno {
-	d, errno := g.w.regular(g.u32(0), rightFDAllocate)
+	d, errno := g.w.with(g.u32(0), regularOnly, rightFDAllocate)
 	if errno != 0 {
 		return errno
 	}
@@ -197,14 +184,8 @@ func fdSync(g guest) wasi.Errno { return g.sync(rightFDSync) }
 func fdDatasync(g guest) wasi.Errno { return g.sync(rightFDDatasync) }
 
 func (g guest) sync(need rights) wasi.Errno {
-	d, errno := g.w.fd(g.u32(0))
-	switch {
-	case errno != 0:
-		return errno
-	case d.kind == stream:
-		return wasi.EINVAL
-	}
-	if errno := d.may(need); errno != 0 || d.kind == directory {
+	d, errno := g.w.with(g.u32(0), noStream, need)
+	if errno != 0 || d.kind == directory {
 		return errno
 	}
 	return d.file.Sync()

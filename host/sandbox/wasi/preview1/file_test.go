@@ -58,7 +58,7 @@ func TestReadAndWrite(t *testing.T) {
 	if at := g.u64(resultAt); at != 11 {
 		t.Errorf("position %d", at)
 	}
-	if got := h.read("ws/new"); got != "hello World" {
+	if got := h.Content("ws/new"); got != "hello World" {
 		t.Errorf("the host has %q", got)
 	}
 	g.must("fd_sync", fd)
@@ -93,7 +93,7 @@ func TestSizeAndTimes(t *testing.T) {
 	size(10)
 	g.must("fd_allocate", fd, 8, 12)
 	size(20)
-	if got := h.read("ws/f.txt"); got != "ins"+strings.Repeat("\x00", 17) {
+	if got := h.Content("ws/f.txt"); got != "ins"+strings.Repeat("\x00", 17) {
 		t.Errorf("the file has %q", got)
 	}
 	g.want(wasi.EINVAL, "fd_allocate", fd, 30, 0)
@@ -145,7 +145,7 @@ func TestFlags(t *testing.T) {
 	g.write(fd, "!")
 	g.must("fd_fdstat_set_flags", fd, 0)
 	g.pwrite(fd, 0, "I")
-	if got := h.read("ws/f.txt"); got != "Inside!" {
+	if got := h.Content("ws/f.txt"); got != "Inside!" {
 		t.Errorf("the file has %q", got)
 	}
 	for _, flags := range []int{fSync, fDsync, fRsync, fAppend | fSync} {
@@ -173,7 +173,7 @@ func TestFileRights(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
-	before := h.state()
+	before := h.State()
 	for _, tc := range []struct {
 		name   string
 		rights uint64
@@ -205,7 +205,7 @@ func TestFileRights(t *testing.T) {
 		g.must("fd_fdstat_set_rights", fd, st.base&^tc.rights, 0)
 		wantErrno(t, tc.name, tc.do(fd), wasi.ENOTCAPABLE)
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 	// Either right tells the position.
 	for _, r := range []uint64{rFDSeek, rFDTell} {
 		fd := g.opened(ws, "f.txt", how{base: r})
@@ -219,7 +219,7 @@ func TestReadOnlyFile(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.ro("ws"))
 	ws := g.directory(h, "ws")
-	before := h.state()
+	before := h.State()
 	for bit := range 30 {
 		base := uint64(1) << bit
 		_, errno := g.open(ws, "f.txt", how{base: base | rFDRead})
@@ -243,7 +243,7 @@ func TestReadOnlyFile(t *testing.T) {
 	g.must("fd_sync", fd)
 	g.must("fd_advise", fd, 0, 0, 0)
 	g.want(wasi.EROFS, "fd_filestat_set_times", ws, 0, 0, sMtimNow)
-	h.unchanged(before)
+	h.Unchanged(before)
 	if s, errno := g.read(fd, 100); s != "inside" || errno != 0 {
 		t.Errorf("read: %q, %v", s, errno)
 	}
@@ -251,16 +251,16 @@ func TestReadOnlyFile(t *testing.T) {
 
 func TestFileOfTwoNames(t *testing.T) {
 	h := newHost(t)
-	h.file("out/shared", "shared")
-	h.hardLink("ws/h", "out/shared")
+	h.File("out/shared", "shared")
+	h.HardLink("ws/h", "out/shared")
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
-	before := h.state()
+	before := h.State()
 	fd := g.opened(ws, "h", how{base: rAll &^ rFDWrite})
 	g.want(wasi.EACCES, "fd_filestat_set_times", fd, 0, 0, sMtim)
 	g.want(wasi.EBADF, "fd_filestat_set_size", fd, 0)
 	g.want(wasi.EBADF, "fd_allocate", fd, 0, 100)
-	h.unchanged(before)
+	h.Unchanged(before)
 }
 
 func TestQuotas(t *testing.T) {
@@ -271,7 +271,7 @@ func TestQuotas(t *testing.T) {
 	if n, errno := g.write(fd, strings.Repeat("x", 60)); n != 60 || errno != 0 {
 		t.Errorf("write: %d, %v", n, errno)
 	}
-	before := h.state()
+	before := h.State()
 	_, errno := g.write(fd, strings.Repeat("x", 60))
 	wantErrno(t, "write", errno, wasi.ENOSPC)
 	_, errno = g.pwrite(fd, 500, "x")
@@ -281,7 +281,7 @@ func TestQuotas(t *testing.T) {
 	g.want(wasi.ENOSPC, "fd_filestat_set_size", fd, 900)
 	g.want(wasi.EFBIG, "fd_filestat_set_size", fd, 1<<60)
 	g.want(wasi.ENOSPC, "fd_allocate", fd, 0, 900)
-	h.unchanged(before)
+	h.Unchanged(before)
 	// As much as there is room for, in two buffers.
 	if n, errno := g.write(fd, strings.Repeat("y", 40), "z"); n != 40 || errno != 0 {
 		t.Errorf("write: %d, %v", n, errno)

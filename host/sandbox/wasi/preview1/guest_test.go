@@ -53,7 +53,7 @@ func fails(n wasi.Errno) string { return fmt.Sprintf("errno %d", n) }
 
 // run lets a guest do the operations on a tree, in one instance.
 func (h *host) run(fs *wasi.FS, ops []op) {
-	t := h.t
+	t := h.T
 	t.Helper()
 	module, err := guestModule()
 	if err != nil {
@@ -65,7 +65,7 @@ func (h *host) run(fs *wasi.FS, ops []op) {
 			if i > 0 {
 				in.WriteByte('\t')
 			}
-			in.WriteString(strings.ReplaceAll(arg, "@", h.base+"/"))
+			in.WriteString(strings.ReplaceAll(arg, "@", h.Base+"/"))
 		}
 		in.WriteByte('\n')
 	}
@@ -106,16 +106,16 @@ func (h *host) run(fs *wasi.FS, ops []op) {
 
 // plantAttacks puts into the workspace what a hostile repository might.
 func plantAttacks(w *host) {
-	w.link("ws/abs", "out/secret")
-	w.link("ws/rel", "../out/secret")
-	w.link("ws/up", "../out")
-	w.link("ws/proc", "/proc/self")
-	w.link("ws/good", "d/g.txt")
-	w.link("ws/loop", "loop")
-	w.file("out/shared", "shared")
-	w.hardLink("ws/hard", "out/shared")
-	if err := unix.Mkfifo(w.path("ws/fifo"), 0o666); err != nil {
-		w.t.Fatal(err)
+	w.Link("ws/abs", "out/secret")
+	w.Link("ws/rel", "../out/secret")
+	w.Link("ws/up", "../out")
+	w.Link("ws/proc", "/proc/self")
+	w.Link("ws/good", "d/g.txt")
+	w.Link("ws/loop", "loop")
+	w.File("out/shared", "shared")
+	w.HardLink("ws/hard", "out/shared")
+	if err := unix.Mkfifo(w.Path("ws/fifo"), 0o666); err != nil {
+		w.T.Fatal(err)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestGuestWithoutMounts(t *testing.T) {
 	w := newHost(t)
 	plantAttacks(w)
 	fs := w.fs(nil, wasi.Limits{})
-	before := w.state()
+	before := w.State()
 	w.run(fs, append([]op{
 		{"list /", "ok"},
 		{"read @ws/f.txt", fails(wasi.EPERM)},
@@ -186,14 +186,14 @@ func TestGuestWithoutMounts(t *testing.T) {
 		{"mkdir /x", fails(wasi.EPERM)},
 		{"symlink a /x", fails(wasi.EPERM)},
 	}, attacks...))
-	w.unchanged(before)
+	w.Unchanged(before)
 }
 
 func TestGuestWithReadOnlyMount(t *testing.T) {
 	w := newHost(t)
 	plantAttacks(w)
 	fs := w.fs(nil, wasi.Limits{}, w.ro("ws"))
-	before := w.state()
+	before := w.State()
 	ops := append(append([]op(nil), inside...), attacks...)
 	for _, do := range []string{
 		"open @ws/f.txt 8 2 0",  // O_TRUNC and the right to read
@@ -231,19 +231,19 @@ func TestGuestWithReadOnlyMount(t *testing.T) {
 		ops = append(ops, op{do, fails(wasi.ENOTCAPABLE)}) // opened without the right to write
 	}
 	w.run(fs, ops)
-	w.unchanged(before)
+	w.Unchanged(before)
 }
 
 func TestGuestWithWritableMount(t *testing.T) {
 	w := newHost(t)
 	plantAttacks(w)
-	w.file("ws/secrets/key", canary)
-	w.link("ws/sl", "secrets")
-	w.file("ro/x", "x")
+	w.File("ws/secrets/key", canary)
+	w.Link("ws/sl", "secrets")
+	w.File("ro/x", "x")
 	newFS := func() *wasi.FS {
 		return w.fs([]string{"ws/secrets", "ws/later"}, wasi.Limits{}, w.rw("ws"), w.ro("ro"))
 	}
-	before := w.state()
+	before := w.State()
 	w.run(newFS(), append([]op{
 		{"read @ws/secrets/key", fails(wasi.EPERM)},
 		{"read @ws/sl/key", fails(wasi.EPERM)},
@@ -277,7 +277,7 @@ func TestGuestWithWritableMount(t *testing.T) {
 		{"setsize @ws/f.txt 1152921504606846976", fails(wasi.EFBIG)},
 		{"allocate @ws/f.txt 1152921504606846976", fails(wasi.EFBIG)},
 	}, attacks...))
-	w.unchanged(before)
+	w.Unchanged(before)
 
 	w.run(newFS(), []op{
 		{"mkdirall @ws/n/m", "ok"},
@@ -309,7 +309,7 @@ func TestGuestWithWritableMount(t *testing.T) {
 // The Go toolchain's own handle of a directory.
 func TestGuestWithARoot(t *testing.T) {
 	w := newHost(t)
-	w.link("ws/up", "../out")
+	w.Link("ws/up", "../out")
 	fs := w.fs(nil, wasi.Limits{}, w.rw("ws"))
 	w.run(fs, []op{
 		{"root @ws d/new one", "ok one"},
@@ -318,10 +318,10 @@ func TestGuestWithARoot(t *testing.T) {
 		{"root @ws up/new x", "error"},
 		{"root @ws ../out/new x", "error"},
 	})
-	if got := w.read("ws/d/new"); got != "three" {
+	if got := w.Content("ws/d/new"); got != "three" {
 		t.Errorf("the file has %q", got)
 	}
-	if _, err := os.Lstat(w.path("out/new")); err == nil {
+	if _, err := os.Lstat(w.Path("out/new")); err == nil {
 		t.Error("a file was made outside")
 	}
 }
@@ -343,10 +343,10 @@ func TestGuestOutlivesItsFiles(t *testing.T) {
 	if err := fs.Close(); err != nil {
 		t.Fatal(err)
 	}
-	before := w.state()
+	before := w.State()
 	w.run(fs, []op{
 		{"read @ws/f.txt", fails(wasi.EBADF)},
 		{"write @ws/f.txt x", fails(wasi.EBADF)},
 	})
-	w.unchanged(before)
+	w.Unchanged(before)
 }

@@ -34,12 +34,12 @@ func TestAllFunctionsAreThere(t *testing.T) {
 // Pointers that are not in the memory are EFAULT before anything is done.
 func TestFaults(t *testing.T) {
 	h := newHost(t)
-	h.link("ws/l", "f.txt")
-	h.dir("ws/empty")
+	h.Link("ws/l", "f.txt")
+	h.Dir("ws/empty")
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
 	fd := g.opened(ws, "f.txt", how{base: rAll})
-	before := h.state()
+	before := h.State()
 	at := func(size int) []int { return []int{memoryBytes - size + 1, memoryBytes, -1, 1 << 31} }
 	for name, tries := range map[string]func(ptr int) wasi.Errno{
 		"args_sizes_get 4 count":   func(p int) wasi.Errno { return g.call("args_sizes_get", p, resultAt) },
@@ -104,7 +104,7 @@ func TestFaults(t *testing.T) {
 			g.at = scratchAt
 		}
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 	// Nothing was opened, and nothing moved.
 	if next := g.opened(ws, "f.txt", how{}); next != fd+1 {
 		t.Errorf("descriptor %d, want %d", next, fd+1)
@@ -120,7 +120,7 @@ func TestLengthsThatOverflow(t *testing.T) {
 	g := h.mounted(h.rw("ws"))
 	ws := g.directory(h, "ws")
 	fd := g.opened(ws, "f.txt", how{base: rAll})
-	before := h.state()
+	before := h.State()
 	for _, n := range []int{1025, 1 << 16, 1 << 28, 1<<29 + 1, 1 << 31, -1} {
 		for _, name := range []string{"fd_read", "fd_write"} {
 			g.want(wasi.EINVAL, name, fd, 0, n, resultAt)
@@ -137,7 +137,7 @@ func TestLengthsThatOverflow(t *testing.T) {
 		at, count := g.iovecs([2]int{4, n})
 		g.want(wasi.EFAULT, "fd_read", fd, at, count, resultAt)
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 	// The same buffer a thousand times is more than the memory, and works.
 	var buffers [][2]int
 	for range 1024 {
@@ -153,10 +153,10 @@ func TestLengthsThatOverflow(t *testing.T) {
 // What a call costs grows with what it does.
 func TestCharges(t *testing.T) {
 	h := newHost(t)
-	h.file("ws/large", strings.Repeat("x", 200_000))
-	h.dir("ws/many")
+	h.File("ws/large", strings.Repeat("x", 200_000))
+	h.Dir("ws/many")
 	for i := range 300 {
-		h.file(fmt.Sprintf("ws/many/%d", i), "")
+		h.File(fmt.Sprintf("ws/many/%d", i), "")
 	}
 	var units uint64
 	charge := func(n uint64) { units += n }
@@ -207,11 +207,11 @@ func TestCharges(t *testing.T) {
 // What takes long ends with the guest, having done no more than a piece.
 func TestLongTransfersEnd(t *testing.T) {
 	h := newHost(t)
-	h.file("ws/large", "")
-	if err := os.Truncate(h.path("ws/large"), 100<<20); err != nil {
+	h.File("ws/large", "")
+	if err := os.Truncate(h.Path("ws/large"), 100<<20); err != nil {
 		t.Fatal(err)
 	}
-	before := h.state()
+	before := h.State()
 	for _, name := range []string{"fd_read", "fd_write", "fd_pread"} {
 		ends := &ending{after: 2}
 		out := &writes{}
@@ -233,7 +233,7 @@ func TestLongTransfersEnd(t *testing.T) {
 			t.Errorf("%s: %d bytes were written", name, out.n)
 		}
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 }
 
 type writes struct{ n int }
@@ -265,7 +265,7 @@ func FuzzCalls(f *testing.F) {
 		h := newHost(t)
 		plant(h)
 		kept := func() map[string]string {
-			state := h.state()
+			state := h.State()
 			maps.DeleteFunc(state, func(p, _ string) bool {
 				return !slices.ContainsFunc([]string{"out", "ro", "ws/masked"}, func(keep string) bool {
 					return p == keep || strings.HasPrefix(p, keep+"/")
@@ -274,7 +274,7 @@ func FuzzCalls(f *testing.F) {
 			return state
 		}
 		ends := 0
-		opts := h.options([]string{"ws/masked", "ws/later"}, h.rw("ws"), policy.Mount{Host: h.path("ro")})
+		opts := h.options([]string{"ws/masked", "ws/later"}, h.rw("ws"), policy.Mount{Host: h.Path("ro")})
 		opts.Check = func() error { // no time to sleep
 			if ends++; ends > 100 {
 				return errEnd
@@ -319,7 +319,7 @@ func FuzzCalls(f *testing.F) {
 		if diff := cmp.Diff(before, kept()); diff != "" {
 			t.Errorf("something out of reach was changed (-before +after):\n%s", diff)
 		}
-		if _, err := os.Lstat(h.path("ws/later")); err == nil {
+		if _, err := os.Lstat(h.Path("ws/later")); err == nil {
 			t.Error("a masked file was created")
 		}
 	})

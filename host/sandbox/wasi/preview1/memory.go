@@ -78,7 +78,7 @@ func (g guest) buffers(i int) ([][]byte, wasi.Errno) {
 	if n > maxIovecs {
 		return nil, wasi.EINVAL
 	}
-	g.w.charge(uint64(n) * costIovec)
+	g.w.opts.Charge(uint64(n) * costIovec)
 	list, errno := g.view(g.u32(i), uint64(n)*iovecBytes)
 	if errno != 0 {
 		return nil, errno
@@ -108,7 +108,7 @@ func (g guest) transfer(buffers [][]byte, do func([]byte) (int, wasi.Errno)) (ui
 			if i > 0 || start > 0 {
 				g.w.checkpoint()
 			}
-			g.w.charge(costPart)
+			g.w.opts.Charge(costPart)
 			part := b[start:min(len(b), start+piece)]
 			n, errno := do(part)
 			total += uint32(n)

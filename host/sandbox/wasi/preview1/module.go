@@ -64,16 +64,16 @@ var functions = []function{
 	{"fd_sync", params(i32), fdSync},
 	{"fd_tell", params(i32, i32), fdTell},
 	{"fd_write", params(i32, i32, i32, i32), fdWrite},
-	{"path_create_directory", params(i32, i32, i32), pathCreateDirectory},
+	{"path_create_directory", params(i32, i32, i32), named(rightPathCreateDirectory, (*wasi.FS).Mkdir)},
 	{"path_filestat_get", params(i32, i32, i32, i32, i32), pathFilestatGet},
 	{"path_filestat_set_times", params(i32, i32, i32, i32, i64, i64, i32), pathFilestatSetTimes},
 	{"path_link", params(i32, i32, i32, i32, i32, i32, i32), pathLink},
 	{"path_open", params(i32, i32, i32, i32, i32, i64, i64, i32, i32), pathOpen},
 	{"path_readlink", params(i32, i32, i32, i32, i32, i32), pathReadlink},
-	{"path_remove_directory", params(i32, i32, i32), pathRemoveDirectory},
+	{"path_remove_directory", params(i32, i32, i32), named(rightPathRemoveDirectory, (*wasi.FS).Rmdir)},
 	{"path_rename", params(i32, i32, i32, i32, i32, i32), pathRename},
 	{"path_symlink", params(i32, i32, i32, i32, i32), pathSymlink},
-	{"path_unlink_file", params(i32, i32, i32), pathUnlinkFile},
+	{"path_unlink_file", params(i32, i32, i32), named(rightPathUnlinkFile, (*wasi.FS).Unlink)},
 	{"poll_oneoff", params(i32, i32, i32, i32), pollOneoff},
 	{"proc_exit", params(i32), procExit},
 	{"proc_raise", params(i32), procRaise},
@@ -136,7 +136,7 @@ func (f function) goFunc() api.GoModuleFunc {
 		default:
 		}
 		w.checkpoint() // not every guest looks at its counter between two calls
-		w.charge(costCall)
+		w.opts.Charge(costCall)
 		errno := f.run(guest{ctx, w, mod.ExportedMemory(abi.ExportMemory), stack})
 		if !void {
 			stack[0] = uint64(errno)

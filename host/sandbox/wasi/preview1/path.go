@@ -6,7 +6,7 @@ import "github.com/stockade-dev/stockade/host/sandbox/wasi"
 // are parameters: the descriptor, and where the pointer and the length of the
 // path begin.
 func (g guest) at(dir, i int, need rights) (string, wasi.Errno) {
-	d, errno := g.w.directory(g.u32(dir), need)
+	d, errno := g.w.with(g.u32(dir), directoryOnly, need)
 	if errno != 0 {
 		return "", errno
 	}
@@ -17,6 +17,25 @@ func (g guest) at(dir, i int, need rights) (string, wasi.Errno) {
 	return wasi.Below(d.name, p)
 }
 
+// named is a function whose parameters are a name and nothing else.
+func named(need rights, do func(*wasi.FS, string) wasi.Errno) func(guest) wasi.Errno {
+	return func(g guest) wasi.Errno {
+		name, errno := g.at(0, 1, need)
+		if errno != 0 {
+			return errno
+		}
+		return do(g.w.opts.FS, name)
+	}
+}
+
+// followed is at and follow, of the parameters 0 to 3.
+func (g guest) followed(need rights) (name string, follow bool, errno wasi.Errno) {
+	if name, errno = g.at(0, 2, need); errno == 0 {
+		follow, errno = g.follow(1)
+	}
+	return name, follow, errno
+}
+
 // follow decodes how the end of a path is looked up.
 func (g guest) follow(i int) (bool, wasi.Errno) {
 	if f := g.u32(i); f > 1 {
@@ -25,20 +44,8 @@ func (g guest) follow(i int) (bool, wasi.Errno) {
 	return g.u32(i) == 1, 0
 }
 
-func pathCreateDirectory(g guest) wasi.Errno {
-	name, errno := g.at(0, 1, rightPathCreateDirectory)
-	if errno != 0 {
-		return errno
-	}
-	return g.w.fs.Mkdir(name)
-}
-
 func pathFilestatGet(g guest) wasi.Errno {
-	name, errno := g.at(0, 2, rightPathFilestatGet)
-	if errno != 0 {
-		return errno
-	}
-	follow, errno := g.follow(1)
+	name, follow, errno := g.followed(rightPathFilestatGet)
 	if errno != 0 {
 		return errno
 	}
@@ -46,9 +53,9 @@ func pathFilestatGet(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	find := g.w.fs.Lstat
+	find := g.w.opts.FS.Lstat
 	if follow {
-		find = g.w.fs.Stat
+		find = g.w.opts.FS.Stat
 	}
 	st, errno := find(name)
 	if errno != 0 {
@@ -59,11 +66,7 @@ func pathFilestatGet(g guest) wasi.Errno {
 }
 
 func pathFilestatSetTimes(g guest) wasi.Errno {
-	name, errno := g.at(0, 2, rightPathFilestatSetTimes)
-	if errno != 0 {
-		return errno
-	}
-	follow, errno := g.follow(1)
+	name, follow, errno := g.followed(rightPathFilestatSetTimes)
 	if errno != 0 {
 		return errno
 	}
@@ -71,7 +74,7 @@ func pathFilestatSetTimes(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	return g.w.fs.SetTimes(name, follow, atim, mtim)
+	return g.w.opts.FS.SetTimes(name, follow, atim, mtim)
 }
 
 func pathLink(g guest) wasi.Errno {
@@ -86,7 +89,7 @@ func pathLink(g guest) wasi.Errno {
 	if _, errno := g.follow(1); errno != 0 {
 		return errno
 	}
-	return g.w.fs.Link(from, to)
+	return g.w.opts.FS.Link(from, to)
 }
 
 const (
@@ -102,12 +105,7 @@ func pathOpen(g guest) wasi.Errno {
 	if oflags&openCreate != 0 {
 		need |= rightPathCreateFile
 	}
-	name, errno := g.at(0, 2, need)
-	if errno != 0 {
-		return errno
-	}
-	dir := g.w.fds[g.u32(0)]
-	follow, errno := g.follow(1)
+	name, follow, errno := g.followed(need)
 	switch {
 	case errno != 0:
 		return errno
@@ -115,6 +113,7 @@ func pathOpen(g guest) wasi.Errno {
 		return wasi.EINVAL
 	}
 	// A bit that has no meaning applies to no file, so it is not given.
+	dir := g.w.fds[g.u32(0)]
 	d := &descriptor{base: rights(g.u64(5)) & allRights, inheriting: rights(g.u64(6)) & allRights, flags: fdflags(fl)}
 	if d.base&^dir.inheriting != 0 || d.inheriting&^dir.inheriting != 0 {
 		return wasi.ENOTCAPABLE
@@ -126,7 +125,7 @@ func pathOpen(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	h, errno := g.w.fs.Open(name, d.how(oflags, follow))
+	h, errno := g.w.opts.FS.Open(name, d.how(oflags, follow))
 	if errno != 0 {
 		return errno
 	}
@@ -190,20 +189,12 @@ func pathReadlink(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	target, errno := g.w.fs.Readlink(name)
+	target, errno := g.w.opts.FS.Readlink(name)
 	if errno != 0 {
 		return errno
 	}
 	le.PutUint32(size, uint32(copy(out, target)))
 	return 0
-}
-
-func pathRemoveDirectory(g guest) wasi.Errno {
-	name, errno := g.at(0, 1, rightPathRemoveDirectory)
-	if errno != 0 {
-		return errno
-	}
-	return g.w.fs.Rmdir(name)
 }
 
 func pathRename(g guest) wasi.Errno {
@@ -215,7 +206,7 @@ func pathRename(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	return g.w.fs.Rename(from, to)
+	return g.w.opts.FS.Rename(from, to)
 }
 
 func pathSymlink(g guest) wasi.Errno {
@@ -227,13 +218,5 @@ func pathSymlink(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	return g.w.fs.Symlink(target, name)
-}
-
-func pathUnlinkFile(g guest) wasi.Errno {
-	name, errno := g.at(0, 1, rightPathUnlinkFile)
-	if errno != 0 {
-		return errno
-	}
-	return g.w.fs.Unlink(name)
+	return g.w.opts.FS.Symlink(target, name)
 }

@@ -18,21 +18,21 @@ import (
 
 // plant puts into the host what the rows of TestPaths need.
 func plant(h *host) {
-	h.dir("ws/empty")
-	h.link("ws/l", "f.txt")
-	h.link("ws/dl", "d")
-	h.link("ws/loop", "loop")
-	h.link("ws/dangling", "nothing")
-	h.link("ws/abs", "out/secret")
-	h.link("ws/rel", "../out/secret")
-	h.link("ws/up", "../out")
-	h.file("out/shared", "shared")
-	h.hardLink("ws/hard", "out/shared")
-	h.file("ws/masked/key", canary)
-	h.link("ws/ml", "masked")
-	h.file("ro/x", "x")
-	if err := unix.Mkfifo(h.path("ws/fifo"), 0o666); err != nil {
-		h.t.Fatal(err)
+	h.Dir("ws/empty")
+	h.Link("ws/l", "f.txt")
+	h.Link("ws/dl", "d")
+	h.Link("ws/loop", "loop")
+	h.Link("ws/dangling", "nothing")
+	h.Link("ws/abs", "out/secret")
+	h.Link("ws/rel", "../out/secret")
+	h.Link("ws/up", "../out")
+	h.File("out/shared", "shared")
+	h.HardLink("ws/hard", "out/shared")
+	h.File("ws/masked/key", canary)
+	h.Link("ws/ml", "masked")
+	h.File("ro/x", "x")
+	if err := unix.Mkfifo(h.Path("ws/fifo"), 0o666); err != nil {
+		h.T.Fatal(err)
 	}
 }
 
@@ -275,7 +275,7 @@ func TestPaths(t *testing.T) {
 			t.Run(tc.name+"/"+mode, func(t *testing.T) {
 				h := newHost(t)
 				plant(h)
-				h.dir("rw")
+				h.Dir("rw")
 				want := tc.none
 				mounts := []policy.Mount{h.ro("ro"), h.rw("rw")}
 				masked := []string{"ws/masked", "ws/later"}
@@ -295,7 +295,7 @@ func TestPaths(t *testing.T) {
 					}
 				}
 				g := newGuest(t, h.options(masked, mounts...))
-				before := h.state()
+				before := h.State()
 				got := tc.do(h, g)
 				switch {
 				case want == anyErrno && got != 0, got == want:
@@ -305,18 +305,18 @@ func TestPaths(t *testing.T) {
 					t.Errorf("got %v, want %v", got, want)
 				}
 				if want != 0 {
-					h.unchanged(before)
+					h.Unchanged(before)
 				}
 				for _, p := range []string{"out/secret", "ws/masked/key"} {
-					if h.read(p) != canary {
+					if h.Content(p) != canary {
 						t.Errorf("%s was changed", p)
 					}
 				}
-				if h.read("out/shared") != "shared" {
+				if h.Content("out/shared") != "shared" {
 					t.Error("the other name of a file was changed")
 				}
 				for _, p := range []string{"out/new", "ws/later", "out/dir/new", "new"} {
-					if _, err := os.Lstat(h.path(p)); err == nil {
+					if _, err := os.Lstat(h.Path(p)); err == nil {
 						t.Errorf("%s was made", p)
 					}
 				}
@@ -336,7 +336,7 @@ func TestPathsWork(t *testing.T) {
 	ws := g.directory(h, "ws")
 	exists := func(p string, want bool) {
 		t.Helper()
-		if _, err := os.Lstat(h.path(p)); (err == nil) != want {
+		if _, err := os.Lstat(h.Path(p)); (err == nil) != want {
 			t.Errorf("%s exists: %v", p, err == nil)
 		}
 	}
@@ -346,7 +346,7 @@ func TestPathsWork(t *testing.T) {
 	exists("ws/new", false)
 	g.must("path_rename", ws, "f.txt", g.directory(h, "ws/d"), "moved")
 	exists("ws/f.txt", false)
-	if got := h.read("ws/d/moved"); got != "inside" {
+	if got := h.Content("ws/d/moved"); got != "inside" {
 		t.Errorf("moved %q", got)
 	}
 	g.must("path_rename", ws, "d/moved", ws, "f.txt")
@@ -355,7 +355,7 @@ func TestPathsWork(t *testing.T) {
 	exists("ws/f.txt", true)
 
 	st, errno := g.pathStat(ws, 0, "f.txt")
-	fi, err := os.Lstat(h.path("ws/f.txt"))
+	fi, err := os.Lstat(h.Path("ws/f.txt"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -398,7 +398,7 @@ func TestPathsAreRelativeToTheirDirectory(t *testing.T) {
 	plant(h)
 	g := h.mounted(h.rw("ws"))
 	d := g.directory(h, "ws/d")
-	before := h.state()
+	before := h.State()
 	for p, want := range map[string]wasi.Errno{
 		"g.txt":               0,
 		".":                   0,
@@ -409,7 +409,7 @@ func TestPathsAreRelativeToTheirDirectory(t *testing.T) {
 		"x/../../f.txt":       wasi.EPERM,
 		"/":                   wasi.EPERM,
 		"/etc/passwd":         wasi.EPERM,
-		h.path("ws/d/g.txt"):  wasi.EPERM,
+		h.Path("ws/d/g.txt"):  wasi.EPERM,
 		"../../out/secret":    wasi.EPERM,
 		"../../../etc/passwd": wasi.EPERM,
 	} {
@@ -429,7 +429,7 @@ func TestPathsAreRelativeToTheirDirectory(t *testing.T) {
 			g.want(want, "path_symlink", "x", d, p)
 		}
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 }
 
 // A directory that is moved while a guest has it open, and one that takes its
@@ -438,12 +438,12 @@ func TestDirectoryThatIsMoved(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.rw("ws"))
 	d := g.directory(h, "ws/d")
-	if err := os.Rename(h.path("ws/d"), h.path("out/d")); err != nil {
+	if err := os.Rename(h.Path("ws/d"), h.Path("out/d")); err != nil {
 		t.Fatal(err)
 	}
-	h.file("out/d/secret", canary)
-	h.file("out/x/secret", canary)
-	before := h.state()
+	h.File("out/d/secret", canary)
+	h.File("out/x/secret", canary)
+	before := h.State()
 	try := func(want wasi.Errno) {
 		t.Helper()
 		_, errno := g.open(d, "secret", how{base: rFDRead, follow: 1})
@@ -453,11 +453,11 @@ func TestDirectoryThatIsMoved(t *testing.T) {
 		g.want(want, "path_create_directory", d, "new")
 		g.want(want, "path_unlink_file", d, "secret")
 		g.want(want, "path_filestat_set_times", d, 1, "secret", 0, 0, sMtim)
-		h.unchanged(before)
+		h.Unchanged(before)
 	}
 	try(wasi.ENOENT)
-	h.link("ws/d", "../out/x")
-	before = h.state()
+	h.Link("ws/d", "../out/x")
+	before = h.State()
 	try(wasi.EPERM)
 }
 

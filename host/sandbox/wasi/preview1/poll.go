@@ -46,7 +46,7 @@ func pollOneoff(g guest) wasi.Errno {
 	if n == 0 || n > maxSubscriptions {
 		return wasi.EINVAL
 	}
-	g.w.charge(uint64(n) * costSubscription)
+	g.w.opts.Charge(uint64(n) * costSubscription)
 	in, errno := g.view(g.u32(0), uint64(n)*subscriptionBytes)
 	if errno != 0 {
 		return errno
@@ -103,8 +103,7 @@ func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 	case eventRead:
 		w.readable(&e, le.Uint32(in[16:]))
 	case eventWrite:
-		d, errno := w.with(le.Uint32(in[16:]), rightPollFDReadwrite|rightFDWrite)
-		_, e.errno = d, errno
+		_, e.errno = w.with(le.Uint32(in[16:]), anyKind, rightPollFDReadwrite|rightFDWrite)
 	default:
 		return e, wasi.EINVAL
 	}
@@ -113,7 +112,7 @@ func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 
 // readable says how much can be read from a descriptor.
 func (w *World) readable(e *event, fd uint32) {
-	d, errno := w.with(fd, rightPollFDReadwrite|rightFDRead)
+	d, errno := w.with(fd, anyKind, rightPollFDReadwrite|rightFDRead)
 	switch {
 	case errno != 0:
 		e.errno = errno
@@ -151,7 +150,7 @@ func (w *World) sleep(ctx context.Context, d time.Duration) {
 	w.checkpoint()
 	t := time.NewTimer(d)
 	defer t.Stop()
-	w.away(func() {
+	w.opts.Away(func() {
 		select {
 		case <-t.C:
 		case <-ctx.Done():

@@ -135,7 +135,7 @@ func TestGuestWithoutAWorld(t *testing.T) {
 // One instance can serve several calls, and none sees what another left.
 func TestOneInstanceManyWorlds(t *testing.T) {
 	h := newHost(t)
-	h.file("other/f.txt", "another")
+	h.File("other/f.txt", "another")
 	g := h.mounted(h.rw("ws"))
 	ctx := g.ctx
 	ws := g.directory(h, "ws")
@@ -174,7 +174,7 @@ func TestNothingWorksAfterClose(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	before := h.state()
+	before := h.State()
 	for name, sig := range preview1.Functions() {
 		args := make([]any, len(sig.Params))
 		for i := range args {
@@ -188,7 +188,7 @@ func TestNothingWorksAfterClose(t *testing.T) {
 	if _, err := g.try("fd_write", 1, at, n, resultAt); err == nil || out.Len() != 0 {
 		t.Errorf("write: %v, %q", err, &out)
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 }
 
 // Close comes while the guest works, from another goroutine.

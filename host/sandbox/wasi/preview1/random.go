@@ -17,8 +17,8 @@ func randomGet(g guest) wasi.Errno {
 	}
 	for len(out) > 0 {
 		n := min(len(out), randomPiece)
-		g.w.charge(uint64(n))
-		if _, err := io.ReadFull(g.w.random, out[:n]); err != nil {
+		g.w.opts.Charge(uint64(n))
+		if _, err := io.ReadFull(g.w.opts.Random, out[:n]); err != nil {
 			return wasi.EIO
 		}
 		if out = out[n:]; len(out) > 0 {

@@ -14,7 +14,7 @@ func TestPathRights(t *testing.T) {
 	h := newHost(t)
 	plant(h)
 	g := h.mounted(h.rw("ws"))
-	before := h.state()
+	before := h.State()
 	for _, tc := range []struct {
 		right uint64
 		do    func(dir int) wasi.Errno
@@ -46,7 +46,7 @@ func TestPathRights(t *testing.T) {
 		dir := g.opened(preopen, h.name("ws"), how{oflags: oDirectory, base: rReading &^ tc.right, inheriting: rAll})
 		wantErrno(t, fmt.Sprintf("without right %#x", tc.right), tc.do(dir), wasi.ENOTCAPABLE)
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 }
 
 // Opening to write and truncating is not more than opening to write, if what is
@@ -67,7 +67,7 @@ func TestTruncateOfWhatMayBeWritten(t *testing.T) {
 		{rAll &^ rFDWrite, rFDWrite, wasi.ENOTCAPABLE},
 		{rAll &^ rFDWrite, rFDFilestatSetSize, wasi.ENOTCAPABLE},
 	} {
-		h.file("ws/f.txt", "inside")
+		h.File("ws/f.txt", "inside")
 		dir := g.opened(preopen, h.name("ws"), how{oflags: oDirectory, base: base, inheriting: tc.inheriting})
 		_, errno := g.open(dir, "f.txt", how{oflags: oTrunc, base: tc.base})
 		wantErrno(t, fmt.Sprintf("truncate with %#x of %#x", tc.base, tc.inheriting), errno, tc.want)
@@ -75,7 +75,7 @@ func TestTruncateOfWhatMayBeWritten(t *testing.T) {
 		if errno == 0 {
 			want = ""
 		}
-		if got := h.read("ws/f.txt"); got != want {
+		if got := h.Content("ws/f.txt"); got != want {
 			t.Errorf("the file has %q", got)
 		}
 	}
@@ -90,7 +90,7 @@ func TestRightsAreInherited(t *testing.T) {
 	if st, _ := g.fdstat(dir); st.inheriting != some || st.base&(rFDRead|rFDSeek|rSockAccept) != 0 || st.base&rPathOpen == 0 {
 		t.Errorf("%+v", st)
 	}
-	before := h.state()
+	before := h.State()
 	for _, o := range []how{
 		{base: rFDWrite}, {base: rFDRead | rFDTell}, {base: rAll}, {inheriting: rAll}, {inheriting: rFDTell},
 		{base: rFDWrite, oflags: oCreat}, {base: rFDWrite, oflags: oTrunc}, {base: rSockAccept},
@@ -100,7 +100,7 @@ func TestRightsAreInherited(t *testing.T) {
 		_, errno = g.open(dir, "new", o)
 		wantErrno(t, fmt.Sprintf("open with %+v", o), errno, wasi.ENOTCAPABLE)
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 	fd := g.opened(dir, "f.txt", how{base: some | 1<<40, inheriting: rFDRead})
 	if st, _ := g.fdstat(fd); st.base != some || st.inheriting != rFDRead {
 		t.Errorf("%+v", st)
@@ -115,5 +115,5 @@ func TestRightsAreInherited(t *testing.T) {
 	wantErrno(t, "open to write", errno, wasi.ENOTCAPABLE)
 	_, errno = g.open(preopen, ".", all())
 	wantErrno(t, "open the preopen again", errno, wasi.ENOTCAPABLE)
-	h.unchanged(before)
+	h.Unchanged(before)
 }

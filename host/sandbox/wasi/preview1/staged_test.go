@@ -20,12 +20,12 @@ func TestStagedGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer set.Drop()
-	fs, err := wasi.NewWith([]policy.Mount{h.rw("ws")}, nil, &wasi.Options{Stage: set})
+	fs, err := wasi.New([]policy.Mount{h.rw("ws")}, nil, &wasi.Options{Stage: set})
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := newGuest(t, &preview1.Options{FS: fs})
-	before := h.state()
+	before := h.State()
 	dir := g.directory(h, "ws")
 	fd := g.opened(dir, "f.txt", how{base: rFDRead | rFDWrite | rFDSeek | rFDFilestatGet})
 	if n, errno := g.write(fd, "staged"); n != 6 || errno != 0 {
@@ -54,14 +54,14 @@ func TestStagedGuest(t *testing.T) {
 	if !slices.Equal(names, []string{".", "..", "d", "f.txt"}) {
 		t.Errorf("names %v", names)
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 	if err := fs.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := set.Commit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := h.read("ws/f.txt") + h.read("ws/d/t"); got != "staged" {
+	if got := h.Content("ws/f.txt") + h.Content("ws/d/t"); got != "staged" {
 		t.Errorf("the host has %q", got)
 	}
 }

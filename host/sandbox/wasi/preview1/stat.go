@@ -42,7 +42,7 @@ func (d *descriptor) filetype() wasi.FileType {
 
 // fdFdstatSetFlags changes what can be changed without opening the file again.
 func fdFdstatSetFlags(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), rightFDFdstatSetFlags)
+	d, errno := g.w.with(g.u32(0), anyKind, rightFDFdstatSetFlags)
 	if errno != 0 {
 		return errno
 	}
@@ -77,7 +77,7 @@ func fdFdstatSetRights(g guest) wasi.Errno {
 }
 
 func fdFilestatGet(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), rightFDFilestatGet)
+	d, errno := g.w.with(g.u32(0), anyKind, rightFDFilestatGet)
 	if errno != 0 {
 		return errno
 	}
@@ -112,7 +112,7 @@ func putFilestat(out []byte, st wasi.Stat) {
 }
 
 func fdFilestatSetSize(g guest) wasi.Errno {
-	d, errno := g.w.regular(g.u32(0), rightFDFilestatSetSize)
+	d, errno := g.w.with(g.u32(0), regularOnly, rightFDFilestatSetSize)
 	if errno != 0 {
 		return errno
 	}
@@ -124,7 +124,7 @@ func fdFilestatSetSize(g guest) wasi.Errno {
 }
 
 func fdFilestatSetTimes(g guest) wasi.Errno {
-	d, errno := g.w.with(g.u32(0), rightFDFilestatSetTimes)
+	d, errno := g.w.with(g.u32(0), anyKind, rightFDFilestatSetTimes)
 	if errno != 0 {
 		return errno
 	}

@@ -17,7 +17,7 @@ import (
 func scratch(t *testing.T) (*host, *guest, int) {
 	t.Helper()
 	h := newHost(t)
-	h.dir("tmp")
+	h.Dir("tmp")
 	g := h.mounted(h.rw("tmp"))
 	return h, g, g.directory(h, "tmp")
 }
@@ -45,7 +45,7 @@ func TestSuitePwriteWithAppend(t *testing.T) {
 	step("position after pwrite", int(at), errno, 4)
 	at, errno = g.seek(fd, 0, 2)
 	step("end", int(at), errno, 7) // as on Linux
-	if got := h.read("tmp/f"); got != "abcdefg" {
+	if got := h.Content("tmp/f"); got != "abcdefg" {
 		t.Errorf("the file has %q", got)
 	}
 }
@@ -169,16 +169,16 @@ func TestSuitePathFilestat(t *testing.T) {
 
 func TestSuitePathLink(t *testing.T) {
 	h, g, dir := scratch(t)
-	h.file("tmp/file", "x")
-	h.dir("tmp/sub")
-	h.link("tmp/symlink", "target")
-	before := h.state()
+	h.File("tmp/file", "x")
+	h.Dir("tmp/sub")
+	h.Link("tmp/symlink", "target")
+	before := h.State()
 	for _, p := range []string{"link", "sub/link", "file", "sub", "symlink"} {
 		for _, from := range []string{"file", "symlink", "sub"} {
 			g.want(wasi.EPERM, "path_link", dir, 0, from, dir, p)
 		}
 	}
-	h.unchanged(before)
+	h.Unchanged(before)
 	// Two descriptors of one file, which is what the case compares.
 	a, b := g.opened(dir, "file", all()), g.opened(dir, "file", all())
 	if g.stat(a) != g.stat(b) {
@@ -247,10 +247,10 @@ func TestSuitePollOneoffStdio(t *testing.T) {
 
 func TestSuiteReadlink(t *testing.T) {
 	h, g, dir := scratch(t)
-	before := h.state()
+	before := h.State()
 	g.want(wasi.EPERM, "path_symlink", "target", dir, "symlink")
-	h.unchanged(before)
-	h.link("tmp/symlink", "target")
+	h.Unchanged(before)
+	h.Link("tmp/symlink", "target")
 	readlink := func(size int) string {
 		t.Helper()
 		buf := g.room(size + 4)
@@ -283,7 +283,7 @@ func TestSuiteRenumber(t *testing.T) {
 	g.want(wasi.EBADF, "fd_renumber", to, 1_000_000)
 	g.want(wasi.EBADF, "fd_renumber", to, -1)
 	g.must("fd_renumber", to, to)
-	if _, errno := g.write(to, "x"); errno != 0 || h.read("tmp/file1") != "x" || h.read("tmp/file2") != "" {
+	if _, errno := g.write(to, "x"); errno != 0 || h.Content("tmp/file1") != "x" || h.Content("tmp/file2") != "" {
 		t.Errorf("write: %v", errno)
 	}
 	g.must("fd_close", to)
@@ -302,8 +302,8 @@ func TestSuiteStdio(t *testing.T) {
 
 func TestSuiteSymlinkFilestat(t *testing.T) {
 	h, g, dir := scratch(t)
-	h.file("tmp/file", "")
-	h.link("tmp/symlink", "file")
+	h.File("tmp/file", "")
+	h.Link("tmp/symlink", "file")
 	file, _ := g.pathStat(dir, 0, "file")
 	link, errno := g.pathStat(dir, 0, "symlink")
 	if errno != 0 || link.typ != tSymlink {
@@ -334,16 +334,16 @@ func TestSuiteSymlinkFilestat(t *testing.T) {
 
 func TestSuiteTruncationRights(t *testing.T) {
 	h, g, dir := scratch(t)
-	h.file("tmp/file", "content")
+	h.File("tmp/file", "content")
 	st, _ := g.fdstat(dir)
 	if st.typ != tDirectory || st.flags != 0 || st.base&rFDFilestatSetSize != 0 || st.base&rPathFilestatSetSize == 0 {
 		t.Errorf("%+v", st)
 	}
 	g.must("fd_close", g.opened(dir, "file", how{oflags: oTrunc}))
-	if got := h.read("tmp/file"); got != "" {
+	if got := h.Content("tmp/file"); got != "" {
 		t.Errorf("the file has %q", got)
 	}
-	h.file("tmp/file", "content")
+	h.File("tmp/file", "content")
 	inheriting := st.inheriting &^ rFDFilestatSetSize
 	g.must("fd_fdstat_set_rights", dir, st.base, inheriting)
 	g.must("fd_close", g.opened(dir, "file", how{oflags: oTrunc}))
@@ -351,11 +351,11 @@ func TestSuiteTruncationRights(t *testing.T) {
 	if st, _ := g.fdstat(dir); st.base&rPathFilestatSetSize != 0 {
 		t.Errorf("%+v", st)
 	}
-	h.file("tmp/file", "content")
-	before := h.state()
+	h.File("tmp/file", "content")
+	before := h.State()
 	_, errno := g.open(dir, "file", how{oflags: oTrunc})
 	wantErrno(t, "truncate", errno, wasi.ENOTCAPABLE)
-	h.unchanged(before)
+	h.Unchanged(before)
 }
 
 // The subscriptions and events of poll_oneoff.

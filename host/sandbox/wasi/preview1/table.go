@@ -54,37 +54,26 @@ func (w *World) fd(n uint32) (*descriptor, wasi.Errno) {
 	return w.fds[n], 0
 }
 
-// with is fd for something that needs rights.
-func (w *World) with(n uint32, need rights) (*descriptor, wasi.Errno) {
+// wrongKind is the error of a function for each kind of descriptor. Zero is none:
+// it takes that kind.
+type wrongKind [directory + 1]wasi.Errno
+
+var (
+	anyKind       wrongKind
+	fileOrStream  = wrongKind{directory: wasi.EISDIR}
+	regularOnly   = wrongKind{directory: wasi.EISDIR, stream: wasi.ESPIPE}
+	directoryOnly = wrongKind{regular: wasi.ENOTDIR, stream: wasi.ENOTDIR}
+	noStream      = wrongKind{stream: wasi.EINVAL}
+)
+
+// with is fd for something that needs a kind and rights.
+func (w *World) with(n uint32, wrong wrongKind, need rights) (*descriptor, wasi.Errno) {
 	d, errno := w.fd(n)
 	if errno != 0 {
 		return nil, errno
 	}
-	return d, d.may(need)
-}
-
-// regular returns the descriptor of a regular file.
-func (w *World) regular(n uint32, need rights) (*descriptor, wasi.Errno) {
-	d, errno := w.fd(n)
-	switch {
-	case errno != 0:
+	if errno := wrong[d.kind]; errno != 0 {
 		return nil, errno
-	case d.kind == directory:
-		return nil, wasi.EISDIR
-	case d.kind == stream:
-		return nil, wasi.ESPIPE
-	}
-	return d, d.may(need)
-}
-
-// directory returns the descriptor of a directory.
-func (w *World) directory(n uint32, need rights) (*descriptor, wasi.Errno) {
-	d, errno := w.fd(n)
-	switch {
-	case errno != 0:
-		return nil, errno
-	case d.kind != directory:
-		return nil, wasi.ENOTDIR
 	}
 	return d, d.may(need)
 }
@@ -100,7 +89,7 @@ func (d *descriptor) may(need rights) wasi.Errno {
 // opened now.
 func (w *World) opened(d *descriptor) (*wasi.Dir, wasi.Errno) {
 	if d.dir == nil {
-		h, errno := w.fs.Open(d.name, wasi.DirectoryOnly)
+		h, errno := w.opts.FS.Open(d.name, wasi.DirectoryOnly)
 		if errno != 0 {
 			return nil, errno
 		}
@@ -174,15 +163,20 @@ func fdRenumber(g guest) wasi.Errno {
 	return 0
 }
 
-func fdPrestatGet(g guest) wasi.Errno {
+// prestat returns the place of a result of n bytes about the preopen.
+func (g guest) prestat(n uint64) ([]byte, wasi.Errno) {
 	d, errno := g.w.fd(g.u32(0))
-	if errno != 0 {
-		return errno
+	switch {
+	case errno != 0:
+		return nil, errno
+	case !d.preopen:
+		return nil, wasi.EBADF
 	}
-	if !d.preopen {
-		return wasi.EBADF
-	}
-	out, errno := g.result(1, 8)
+	return g.result(1, n)
+}
+
+func fdPrestatGet(g guest) wasi.Errno {
+	out, errno := g.prestat(8)
 	if errno != 0 {
 		return errno
 	}
@@ -192,14 +186,7 @@ func fdPrestatGet(g guest) wasi.Errno {
 }
 
 func fdPrestatDirName(g guest) wasi.Errno {
-	d, errno := g.w.fd(g.u32(0))
-	if errno != 0 {
-		return errno
-	}
-	if !d.preopen {
-		return wasi.EBADF
-	}
-	out, errno := g.result(1, uint64(g.u32(2)))
+	out, errno := g.prestat(uint64(g.u32(2)))
 	if errno != 0 {
 		return errno
 	}

@@ -115,7 +115,7 @@ func TestCloseOfThePreopen(t *testing.T) {
 func TestRenumberWidensNothing(t *testing.T) {
 	h := newHost(t)
 	g := h.mounted(h.ro("ws"))
-	before := h.state()
+	before := h.State()
 	d := g.opened(preopen, h.name("ws/d"), how{oflags: oDirectory, base: rPathOpen, inheriting: rFDRead})
 	g.must("fd_renumber", d, preopen)
 	for _, p := range []string{h.name("ws/f.txt"), h.name("out/secret"), "../f.txt", "/etc/passwd"} {
@@ -130,7 +130,7 @@ func TestRenumberWidensNothing(t *testing.T) {
 	g.must("fd_renumber", fd, 1)
 	_, errno = g.write(1, "x")
 	wantErrno(t, "write", errno, wasi.ENOTCAPABLE)
-	h.unchanged(before)
+	h.Unchanged(before)
 }
 
 // The preopen keeps what it is under another number.
@@ -231,12 +231,12 @@ func TestOpenFilesAreLimited(t *testing.T) {
 	if len(fds) != 9 { // and the directory
 		t.Errorf("%d files are open", len(fds))
 	}
-	before := h.state()
+	before := h.State()
 	_, errno := g.open(ws, "new", how{oflags: oCreat, base: rFDWrite})
 	wantErrno(t, "create", errno, wasi.EMFILE)
 	_, errno = g.open(ws, "f.txt", how{oflags: oTrunc})
 	wantErrno(t, "truncate", errno, wasi.EMFILE)
-	h.unchanged(before)
+	h.Unchanged(before)
 	// Another guest has its own.
 	other.opened(other.directory(h, "ws"), "f.txt", how{base: rFDRead})
 	g.must("fd_close", fds[3])

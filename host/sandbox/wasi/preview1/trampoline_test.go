@@ -145,8 +145,8 @@ func guestOf(t *testing.T, module []byte, world *preview1.World) *guest {
 
 // mounted is a guest in a tree with these mounts.
 func (h *host) mounted(mounts ...policy.Mount) *guest {
-	h.t.Helper()
-	return newGuest(h.t, &preview1.Options{FS: h.fs(nil, wasi.Limits{}, mounts...)})
+	h.T.Helper()
+	return newGuest(h.T, &preview1.Options{FS: h.fs(nil, wasi.Limits{}, mounts...)})
 }
 
 // try calls a function, which may trap.

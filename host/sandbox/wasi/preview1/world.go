@@ -11,10 +11,6 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// DefaultResolution is the resolution of the clocks. It is too coarse to time
-// what a guest does to the caches of the processor.
-const DefaultResolution = time.Millisecond
-
 // Options is what a guest gets. The zero value of a field gives it nothing, or
 // what the field says.
 type Options struct {
@@ -26,11 +22,9 @@ type Options struct {
 	// Random is where random_get reads. Nil is crypto/rand.
 	Random io.Reader
 	// Wall and Monotonic are the clocks; nil are the system's. The guest sees
-	// them rounded down to a multiple of Resolution, and never going backwards.
+	// them rounded down to a millisecond, and never going backwards.
 	Wall      func() time.Time
 	Monotonic func() time.Duration
-	// Resolution of the clocks; zero is DefaultResolution.
-	Resolution time.Duration
 	// Charge takes what the guest has to pay for, in units of fuel, on the
 	// guest's goroutine. Nil: nothing has a price. What the FS does is charged
 	// by its own limits.
@@ -45,16 +39,7 @@ type Options struct {
 // World is what one guest can reach through WASI in one call. It is used from
 // one goroutine; only Close may be called from others.
 type World struct {
-	// Fixed at creation.
-	fs             *wasi.FS
-	stdout, stderr io.Writer
-	random         io.Reader
-	wall           func() time.Time
-	monotonic      func() time.Duration
-	resolution     time.Duration
-	charge         func(units uint64)
-	check          func() error
-	away           func(wait func())
+	opts Options // fixed at creation, without nil
 
 	fds       []*descriptor
 	lastWall  uint64
@@ -69,56 +54,42 @@ type World struct {
 // New returns a world. Nothing is opened before the guest asks for it. The
 // caller must Close the result.
 func New(opts *Options) *World {
-	if opts == nil {
-		opts = &Options{}
+	w := &World{closed: make(chan struct{})}
+	if opts != nil {
+		w.opts = *opts
 	}
-	w := &World{
-		fs:         opts.FS,
-		stdout:     opts.Stdout,
-		stderr:     opts.Stderr,
-		random:     opts.Random,
-		wall:       opts.Wall,
-		monotonic:  opts.Monotonic,
-		resolution: opts.Resolution,
-		charge:     opts.Charge,
-		check:      opts.Check,
-		away:       opts.Away,
-		closed:     make(chan struct{}),
+	o := &w.opts
+	if o.Charge == nil {
+		o.Charge = func(uint64) {}
 	}
-	if w.charge == nil {
-		w.charge = func(uint64) {}
+	if o.Check == nil {
+		o.Check = func() error { return nil }
 	}
-	if w.check == nil {
-		w.check = func() error { return nil }
+	if o.Away == nil {
+		o.Away = func(wait func()) { wait() }
 	}
-	if w.away == nil {
-		w.away = func(wait func()) { wait() }
+	if o.FS == nil {
+		o.FS, _ = wasi.New(nil, nil, &wasi.Options{Limits: wasi.Limits{Fuel: o.Charge}}) // opens nothing, so it cannot fail
 	}
-	if w.fs == nil {
-		w.fs = wasi.Empty(wasi.Limits{Fuel: w.charge})
+	if o.Stdout == nil {
+		o.Stdout = io.Discard
 	}
-	if w.stdout == nil {
-		w.stdout = io.Discard
+	if o.Stderr == nil {
+		o.Stderr = io.Discard
 	}
-	if w.stderr == nil {
-		w.stderr = io.Discard
+	if o.Random == nil {
+		o.Random = rand.Reader
 	}
-	if w.random == nil {
-		w.random = rand.Reader
+	if o.Wall == nil {
+		o.Wall = time.Now
 	}
-	if w.wall == nil {
-		w.wall = time.Now
-	}
-	if w.monotonic == nil {
-		w.monotonic = sinceStart
-	}
-	if w.resolution <= 0 {
-		w.resolution = DefaultResolution
+	if o.Monotonic == nil {
+		o.Monotonic = func() time.Duration { return time.Since(start) }
 	}
 	w.fds = []*descriptor{
 		{kind: stream, base: streamRights | rightFDRead},
-		{kind: stream, base: streamRights | rightFDWrite, out: w.stdout},
-		{kind: stream, base: streamRights | rightFDWrite, out: w.stderr},
+		{kind: stream, base: streamRights | rightFDWrite, out: o.Stdout},
+		{kind: stream, base: streamRights | rightFDWrite, out: o.Stderr},
 		{kind: directory, base: directoryRights, inheriting: allRights, name: preopenName, preopen: true},
 	}
 	return w
@@ -128,15 +99,13 @@ func New(opts *Options) *World {
 // says zero for a broken one.
 var start = time.Now().Add(-time.Second)
 
-func sinceStart() time.Duration { return time.Since(start) }
-
 // Close closes the FS and what the guest has open. It may be called at any
 // time and more than once. A guest that sleeps is ended, and one that runs on
 // ends at its next call.
 func (w *World) Close() error {
 	w.closing.Do(func() {
 		close(w.closed)
-		w.err = w.fs.Close()
+		w.err = w.opts.FS.Close()
 	})
 	return w.err
 }
@@ -166,7 +135,7 @@ type stop struct{ err error }
 // checkpoint ends the guest if there is a reason to. It is called between the
 // parts of what takes long.
 func (w *World) checkpoint() {
-	if err := w.check(); err != nil {
+	if err := w.opts.Check(); err != nil {
 		panic(stop{err})
 	}
 }
