@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -62,8 +61,8 @@ func (d *Decision) regret(args *match.Arguments) {
 		return
 	}
 	var found []string
-	for _, text := range args.Texts(d.entry.Capabilities.Exec) {
-		found = append(found, command.Parse(text).Dangers()...)
+	for line := range args.Commands(d.entry.Capabilities.Exec) {
+		found = append(found, line.Dangers()...)
 	}
 	d.danger = strings.Join(found, ", ")
 	switch {

@@ -87,33 +87,35 @@ func (d Decision) secretNames() string {
 
 // rememberable: what asks, and was not decided by a rule. A rule that asks wins
 // over one that allows, so it asks every time. Of a process, it is the one
-// program that it names, confined.
-func (d Decision) rememberable() error {
+// program that it names, confined: words are those of its command.
+func (d Decision) rememberable() (words []string, err error) {
 	switch {
 	case d.policy == nil:
-		return errors.New("nothing was decided")
+		return nil, errors.New("nothing was decided")
 	case d.effect != Ask || d.source != SourceDefault:
-		return errors.New("an answer here holds once: a rule or a setting asks every time")
+		return nil, errors.New("an answer here holds once: a rule or a setting asks every time")
 	case len(d.special()) > 0:
-		return errors.New("an answer about such a path holds once, for this call")
+		return nil, errors.New("an answer about such a path holds once, for this call")
 	case d.entry.Capabilities.Exec == "":
-		return nil
+		return nil, nil
 	case d.policy.tier == TierNone:
-		return errors.New("an answer for a command holds once: nothing confines the command yet")
+		return nil, errors.New("an answer for a command holds once: nothing confines the command yet")
 	}
 	text, _ := d.args().Text(d.entry.Capabilities.Exec)
 	line := command.Parse(text)
-	switch {
-	case !line.Literal:
-		return errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
-	case command.RunsOthers(line.Commands[0]):
-		return fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", line.Commands[0][0])
-	case d.danger != "":
-		return fmt.Errorf("an answer for this command holds once: %s", d.danger)
-	case command.Written(line.Commands[0][0]):
-		return fmt.Errorf("an answer for this command holds once: what %s holds can change", line.Commands[0][0])
+	if !line.Literal {
+		return nil, errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
 	}
-	return nil
+	words = line.Commands[0]
+	switch {
+	case command.RunsOthers(words):
+		return nil, fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", words[0])
+	case d.danger != "":
+		return nil, fmt.Errorf("an answer for this command holds once: %s", d.danger)
+	case command.Written(words[0]):
+		return nil, fmt.Errorf("an answer for this command holds once: what %s holds can change", words[0])
+	}
+	return words, nil
 }
 
 // Grant gives what an allowing decision allows. It fails on any other.
@@ -171,7 +173,8 @@ func (d Decision) OnlyChanges() bool {
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
 // scope that the question did not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
-	if err := d.rememberable(); err != nil {
+	words, err := d.rememberable()
+	if err != nil {
 		return Rule{}, err
 	}
 	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Bound: bind(d.entry), Source: SourceUser}
@@ -187,12 +190,11 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 		return Rule{}, fmt.Errorf("an answer of scope %q makes no rule here", scope)
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
-		text, _ := d.args().Text(arg)
-		words, err := command.Quote(command.Parse(text).Commands[0])
+		text, err := command.Quote(words)
 		if err != nil {
 			return Rule{}, err
 		}
-		c, err := match.NewCondition(match.Words, arg, words, false)
+		c, err := match.NewCondition(match.Words, arg, text, false)
 		if err != nil {
 			return Rule{}, err
 		}

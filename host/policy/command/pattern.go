@@ -30,9 +30,8 @@ func ParsePattern(s string) (Pattern, error) {
 	if err != nil || len(f.Stmts) != 1 || len(f.Last) > 0 || len(s) > MaxPattern || unlike(s) {
 		return p, fmt.Errorf("%.80q is not one command", s)
 	}
-	st := f.Stmts[0]
-	call, ok := st.Cmd.(*syntax.CallExpr)
-	if !ok || st.Negated || st.Semicolon.IsValid() || st.Coprocess || len(st.Redirs) > 0 || len(call.Assigns) > 0 {
+	call, ok := onlyCall(f)
+	if !ok {
 		return p, fmt.Errorf("%.80q is more than a program and its arguments", s)
 	}
 	for i, w := range call.Args {
