@@ -298,15 +298,6 @@ func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
 	return !slices.ContainsFunc(asked, func(s tool.Secret) bool { return !slices.Contains(allowed, s.Name) })
 }
 
-// moduleID is what a rule is bound to: "builtin", or the digest of a module
-// that came from elsewhere.
-func moduleID(m *tool.Module) string {
-	if m.Origin == tool.OriginBuiltin {
-		return string(tool.OriginBuiltin)
-	}
-	return "sha256:" + m.Digest
-}
-
 // Examples checks calls that a rule says it is about, and calls that it says it
 // is not about, each the arguments of one as JSON. They belong to the rule, so
 // that whoever changes it is told what else changes.
