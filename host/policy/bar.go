@@ -54,7 +54,7 @@ func (d *Decision) bar(from From, rule, reason string, change tool.Hint) {
 func (p *Policy) barFile(d *Decision, f NamedFile) {
 	for _, h := range p.ceiling.Hidden {
 		if paths.In(f.Named, h.Value) || f.Path != "" && paths.In(f.Path, h.Value) {
-			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), Decider{Rule: "files.hidden", Source: h.From.Source, Origin: h.From.Origin}.takeAway())
+			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), h.From.says("files.hidden").takeAway())
 			return
 		}
 	}
@@ -83,7 +83,7 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 		_, _, from := p.ceiling.PermitsMount(Mount{Host: m.Host, Write: true})
 		reason := fmt.Sprintf("%q is in a directory that tools can only read", f.Named)
 		if from != (From{}) {
-			d.bar(from, "files.directories", reason, Decider{Rule: "files.directories", Source: from.Source, Origin: from.Origin}.takeAway())
+			d.bar(from, "files.directories", reason, from.says("files.directories").takeAway())
 			return
 		}
 		d.bar(From{Source: SourceDefault}, MountsRule, reason, tool.Advise("%s says so; without that tools can change what is in it", m.Named))
@@ -110,7 +110,7 @@ func (p *Policy) barUnseen(d *Decision, f NamedFile) {
 		reason += "; those are " + strings.Join(dirs, ", ")
 	}
 	if _, ok, from := p.ceiling.PermitsMount(Mount{Host: filepath.Dir(f.Named)}); !ok {
-		d.bar(from, "files.directories", reason, Decider{Rule: "files.directories", Source: from.Source, Origin: from.Origin}.takeAway())
+		d.bar(from, "files.directories", reason, from.says("files.directories").takeAway())
 		return
 	}
 	d.bar(From{Source: SourceDefault}, MountsRule, reason, tool.Do(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
@@ -135,7 +135,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		if denial.Grant != nil {
 			change = tool.Advise("add ").And(tool.Do(tool.HintAllowHost, denial.Grant.String()))
 		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return string(l.From.Source) == denial.Source }); i >= 0 && denial.Rule == "" {
-			change = p.ceiling.Hosts[i].decider().takeAway()
+			change = p.ceiling.Hosts[i].From.says("network.hosts").takeAway()
 		} else if denial.Rule != "" {
 			change = tool.Advise("take the rule %q away", denial.Rule)
 		}
@@ -151,7 +151,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	}
 	for _, l := range p.ceiling.Hosts {
 		if len(l.Values) == 0 {
-			d.bar(l.From, "network.hosts", "it reaches the network, and no host may be reached", l.decider().takeAway())
+			d.bar(l.From, "network.hosts", "it reaches the network, and no host may be reached", l.From.says("network.hosts").takeAway())
 			return
 		}
 	}
@@ -160,10 +160,6 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		change = change.And(tool.Advise("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin))
 	}
 	d.bar(From{Source: SourceSettings}, "network", "it reaches the network, and no host may be reached", change)
-}
-
-func (l List) decider() Decider {
-	return Decider{Rule: "network.hosts", Source: l.From.Source, Origin: l.From.Origin}
 }
 
 // urlArgs are the texts of arguments that are named like a URL.

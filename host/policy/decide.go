@@ -39,7 +39,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
 		var confirm []Decider
 		for _, l := range p.ceiling.Confirm {
-			confirm = append(confirm, Decider{Rule: "require_confirmation", Source: l.From.Source, Origin: l.From.Origin})
+			confirm = append(confirm, l.From.says("require_confirmation"))
 		}
 		if d.floor {
 			d.also = append(d.also, confirm...)
@@ -83,16 +83,15 @@ func (d *Decision) by(effect Effect, from From, rule, reason string) {
 // bounded decides what the ceiling forbids whatever the rules say, and returns
 // every bound that does.
 func (p *Policy) bounded(d *Decision) []Decider {
-	mod, c := d.entry.Module, &p.ceiling
+	c := &p.ceiling
 	var out []Decider
 	deny := func(from From, rule, reason string) {
 		if out == nil {
 			d.by(Deny, from, rule, reason)
 		}
-		out = append(out, Decider{Rule: rule, Source: from.Source, Origin: from.Origin})
+		out = append(out, from.says(rule))
 	}
-	facts := moduleFacts{mod.Origin == tool.OriginBuiltin, mod.Digest, mod.Signer, mod.Namespace}
-	if ok, why, from := c.mayRun(facts); !ok {
+	if ok, why, from := c.mayRun(d.entry.Module); !ok {
 		deny(from, "modules", why)
 	}
 	exec := d.entry.Capabilities.Exec != ""

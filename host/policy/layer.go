@@ -26,7 +26,7 @@ func Meet(layers []Layer) Ceiling {
 	for i, l := range layers {
 		all[i] = l.Ceiling
 	}
-	return meet(all...)
+	return Narrow(all...)
 }
 
 // answers are the rules that allow, of the layers that may.
