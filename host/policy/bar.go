@@ -52,14 +52,14 @@ func (d *Decision) bar(from From, rule, reason string, change tool.Hint) {
 
 // barFile denies a call because of a file that it names.
 func (p *Policy) barFile(d *Decision, f NamedFile) {
+	in := func(dir string) bool { return paths.In(f.Named, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	for _, h := range p.ceiling.Hidden {
-		if paths.In(f.Named, h.Value) || f.Path != "" && paths.In(f.Path, h.Value) {
+		if in(h.Value) {
 			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), h.From.says("files.hidden").takeAway())
 			return
 		}
 	}
-	masked := func(dir string) bool { return paths.In(f.Named, dir) || f.Path != "" && paths.In(f.Path, dir) }
-	if slices.ContainsFunc(p.masked, masked) {
+	if slices.ContainsFunc(p.masked, in) {
 		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}

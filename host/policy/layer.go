@@ -40,18 +40,10 @@ func answers(layers []Layer) []Rule {
 	return out
 }
 
-// The keys of agent.toml that bound a call.
+// Keys of agent.toml that bound a call. Messages about a limit name its key.
 const (
-	TimeoutKey     = "tool_timeout"
-	MemoryKey      = "tool_memory"
-	FuelKey        = "tool_fuel"
-	OutputKey      = "max_output_size"
-	BashTimeoutKey = "bash.timeout"
-	BashOutputKey  = "bash.max_output"
-
-	NetworkTimeoutKey  = "network.timeout"
-	NetworkRequestsKey = "network.max_requests"
-	NetworkResponseKey = "network.max_response"
+	TimeoutKey = "tool_timeout"
+	MemoryKey  = "tool_memory"
 )
 
 // The keys of agent.toml that switch off whatever asks for a capability.
@@ -122,15 +114,15 @@ func (c Ceiling) Unbound(tier Tier) string {
 func (l Limits) under(most map[string]Most) Limits {
 	lower(&l.Timeout, most, TimeoutKey)
 	lower(&l.MemoryBytes, most, MemoryKey)
-	lower(&l.Fuel, most, FuelKey)
+	lower(&l.Fuel, most, "tool_fuel")
 	lower(&l.ToolFuel, most, ToolFuelKey)
 	lower(&l.SessionFuel, most, SessionFuelKey)
-	lower(&l.OutputBytes, most, OutputKey)
-	lower(&l.ExecTimeoutMax, most, BashTimeoutKey)
-	lower(&l.ExecOutputBytes, most, BashOutputKey)
-	lower(&l.HTTPTimeout, most, NetworkTimeoutKey)
-	lower(&l.HTTPRequests, most, NetworkRequestsKey)
-	lower(&l.HTTPResponseBytes, most, NetworkResponseKey)
+	lower(&l.OutputBytes, most, "max_output_size")
+	lower(&l.ExecTimeoutMax, most, "bash.timeout")
+	lower(&l.ExecOutputBytes, most, "bash.max_output")
+	lower(&l.HTTPTimeout, most, "network.timeout")
+	lower(&l.HTTPRequests, most, "network.max_requests")
+	lower(&l.HTTPResponseBytes, most, "network.max_response")
 	l.ExecTimeout = min(l.ExecTimeout, l.ExecTimeoutMax)
 	return l
 }

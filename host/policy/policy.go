@@ -86,9 +86,6 @@ func New(opts Options) *Policy {
 	return p
 }
 
-// Ceiling is what all layers permit together.
-func (p *Policy) Ceiling() Ceiling { return p.ceiling }
-
 // Limits are those of every call, the defaults filled in.
 func (p *Policy) Limits() Limits { return p.limits }
 
