@@ -152,7 +152,7 @@ func (x *fetch) sent() http.Header {
 }
 
 func (x *fetch) decide() network.Decision {
-	return x.grant.Network().Decide(x.target.host.String(), x.target.port, x.target.proto)
+	return x.grant.Network().Decide(x.target.Host.String(), x.target.Port, x.target.Protocol)
 }
 
 // follow makes the next request out of this one.
@@ -170,7 +170,7 @@ func (x *fetch) follow(status int, location string) error {
 		x.method, x.body = http.MethodGet, nil
 		x.headers.Del("Content-Type")
 	}
-	if !x.target.sameOrigin(next) {
+	if x.target.Origin != next.Origin {
 		if x.body != nil {
 			return failf(effect.Denied, "the redirect of %s is refused: the body was not meant for %s", x.target.url.Host, next.url.Host)
 		}
