@@ -101,13 +101,9 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 
 // barUnseen denies a call because of a file that is in no mount.
 func (p *Policy) barUnseen(d *Decision, f NamedFile) {
-	var dirs []string
-	for _, m := range p.mounts {
-		dirs = append(dirs, m.Host)
-	}
 	reason := fmt.Sprintf("%q is in no directory that tools are shown", f.Named)
-	if dirs != nil {
-		reason += "; those are " + strings.Join(dirs, ", ")
+	if len(p.mounts) > 0 {
+		reason += "; those are " + strings.Join(each(p.mounts, func(m Mount) string { return m.Host }), ", ")
 	}
 	if _, ok, from := p.ceiling.PermitsMount(Mount{Host: filepath.Dir(f.Named)}); !ok {
 		d.bar(from, "files.directories", reason, from.says("files.directories").takeAway())

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -140,11 +141,7 @@ func normal[T any](values []T, identity func(T) string) []T {
 
 // identity tells two rules apart.
 func (r Rule) identity() string {
-	where := make([]string, len(r.Where))
-	for i, c := range r.Where {
-		where[i] = c.String()
-	}
-	out := texts(r.Tool, r.Except, where) + texts(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Bound.Module, r.Bound.ABI,
+	out := texts(r.Tool, r.Except, each(r.Where, match.Condition.String)) + texts(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Bound.Module, r.Bound.ABI,
 		r.Bound.Description, r.Bound.Schema, r.Bound.Capabilities})
 	out += fmt.Sprintf("%d %d %d %d ", r.Effect, r.After, r.Turn, len(r.Callers))
 	for _, risk := range r.Risks {

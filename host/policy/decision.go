@@ -228,7 +228,7 @@ func (d Decision) newGrant() (Grant, error) {
 		if !ok || command == "" {
 			return Grant{}, fmt.Errorf("grant %s: the argument %q holds no command", d.entry.Name, caps.Exec)
 		}
-		g.execDigest = execDigest(bashArgv(command), d.call.Cwd)
+		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
 		timeout := p.limits.ExecTimeout
 		if raw, ok := args.Get(caps.ExecTimeout); ok && string(raw) != "null" {

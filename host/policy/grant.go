@@ -159,9 +159,6 @@ func (g Grant) TakeExec(argv []string, dir string) error {
 // Network says whom the call may talk to; nil is nobody.
 func (g Grant) Network() *network.Network { return g.terms().network }
 
-// bashArgv is how a command line becomes a process.
-func bashArgv(command string) []string { return []string{"bash", "-c", command} }
-
 // execDigest identifies a command and its directory.
 func execDigest(argv []string, dir string) [32]byte { return sha256.Sum256([]byte(texts(dir, argv))) }
 
