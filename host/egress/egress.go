@@ -71,17 +71,10 @@ type Egress struct {
 
 // New checks the options. It connects to nothing.
 func New(opts Options) (*Egress, error) {
-	for _, d := range []struct {
-		v   *time.Duration
-		def time.Duration
-	}{
-		{&opts.resolveTimeout, 5 * time.Second}, {&opts.connectTimeout, 5 * time.Second},
-		{&opts.tlsTimeout, 10 * time.Second}, {&opts.headerTimeout, 20 * time.Second},
-	} {
-		if *d.v <= 0 {
-			*d.v = d.def
-		}
-	}
+	opts.resolveTimeout = cmp.Or(opts.resolveTimeout, 5*time.Second)
+	opts.connectTimeout = cmp.Or(opts.connectTimeout, 5*time.Second)
+	opts.tlsTimeout = cmp.Or(opts.tlsTimeout, 10*time.Second)
+	opts.headerTimeout = cmp.Or(opts.headerTimeout, 20*time.Second)
 	if opts.resolver == nil {
 		opts.resolver = net.DefaultResolver
 	}

@@ -69,15 +69,9 @@ func switchedOff(key string, c tool.Capabilities) string {
 	return "what that forbids is not known"
 }
 
-// SwitchedOff returns the first switch that forbids a tool which asks for that,
-// and what the tool does; an empty text if none forbids it.
-func (c Ceiling) SwitchedOff(asked tool.Capabilities) (off Line, does string) {
-	for _, off := range c.Off {
-		if does := switchedOff(off.Value, asked); does != "" {
-			return off, does
-		}
-	}
-	return Line{}, ""
+// SwitchedOff reports whether a switch forbids a tool that asks for that.
+func (c Ceiling) SwitchedOff(asked tool.Capabilities) bool {
+	return slices.ContainsFunc(c.Off, func(off Line) bool { return switchedOff(off.Value, asked) != "" })
 }
 
 // bashTool is the tool whose name stands for starting processes: whoever
