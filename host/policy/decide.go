@@ -137,7 +137,7 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 			}
 			return
 		}
-		if r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+		if !p.holds(&r.Bound, d.entry) {
 			if r.Effect == Allow {
 				d.stale = append(d.stale, *r)
 			}
@@ -230,7 +230,7 @@ func (r *Rule) tookMost() string {
 // outgrown reports whether a remembered answer would have spoken of the call if
 // the tool had not come to ask for another secret.
 func (p *Policy) outgrown(r *Rule, d *Decision, args *match.Arguments) bool {
-	if r.Effect != Allow || r.Bound.Module == "" || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Bound, d.entry) {
+	if r.Effect != Allow || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Bound, d.entry) {
 		return false
 	}
 	before := *r

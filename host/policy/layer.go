@@ -131,10 +131,9 @@ func lower[T int | uint64 | time.Duration](v *T, most map[string]Most, key strin
 // system calls, 2 its processes and its network too, 3 in a world of its own.
 type Tier int
 
-// TierNone confines nothing.
-const TierNone Tier = 0
-
-// MaxTier is the highest there is.
-const MaxTier Tier = 3
+const (
+	TierNone Tier = 0 // confines nothing
+	MaxTier  Tier = 3 // the highest there is
+)
 
 func (t Tier) String() string { return fmt.Sprintf("tier %d", int(t)) }

@@ -101,7 +101,7 @@ func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
 	for _, of := range []string{entry.Name, AnyTool} {
 		for _, i := range p.index.Plain(of) {
 			r := &p.rules[i]
-			if r.Effect == Deny && len(r.Where) == 0 && r.After == 0 && r.Turn == 0 && (r.Bound.Module == "" || p.holds(&r.Bound, entry)) &&
+			if r.Effect == Deny && len(r.Where) == 0 && r.After == 0 && r.Turn == 0 && p.holds(&r.Bound, entry) &&
 				r.matches(&d, d.args()) == match.Yes {
 				return true
 			}
@@ -125,7 +125,11 @@ func (p *Policy) Add(r Rule) {
 	p.rules = append(p.rules, r)
 }
 
+// holds reports whether the tool is as it was when the rule was made.
 func (p *Policy) holds(b *Binding, e *tool.Entry) bool {
+	if b.Module == "" {
+		return true
+	}
 	now, ok := p.bindings.Load(e)
 	if !ok {
 		now, _ = p.bindings.LoadOrStore(e, bind(e))

@@ -324,17 +324,14 @@ func (r Rule) Examples(fit, unfit []string) error {
 		}
 		return out, nil
 	}
-	for _, text := range fit {
-		if t, err := try(text); err != nil {
+	for i, text := range slices.Concat(fit, unfit) {
+		t, err := try(text)
+		switch fits := i < len(fit); {
+		case err != nil:
 			return err
-		} else if t != match.Yes {
+		case fits && t != match.Yes:
 			return fmt.Errorf("rule %s: it does not match its example %s", r, text)
-		}
-	}
-	for _, text := range unfit {
-		if t, err := try(text); err != nil {
-			return err
-		} else if t == match.Yes {
+		case !fits && t == match.Yes:
 			return fmt.Errorf("rule %s: it matches %s, which it says that it does not", r, text)
 		}
 	}

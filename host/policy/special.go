@@ -120,7 +120,7 @@ func (p *Policy) answered(d *Decision, name string) (found bool) {
 	defer p.mu.RUnlock()
 	args := d.args()
 	p.candidates(d, args, func(_ int, r *Rule) {
-		if found || r.Effect != Allow || r.matches(d, args) != match.Yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+		if found || r.Effect != Allow || r.matches(d, args) != match.Yes || !p.holds(&r.Bound, d.entry) {
 			return
 		}
 		for _, c := range r.Where {
