@@ -26,8 +26,11 @@ const MaxPattern = 4096
 // ParsePattern reads a pattern, its words separated and quoted as bash does.
 func ParsePattern(s string) (Pattern, error) {
 	var p Pattern
+	if len(s) > MaxPattern || unlike(s) { // before the parser's stack grows with its brackets
+		return p, fmt.Errorf("%.80q is not one command", s)
+	}
 	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(s), "")
-	if err != nil || len(f.Stmts) != 1 || len(f.Last) > 0 || len(s) > MaxPattern || unlike(s) {
+	if err != nil || len(f.Stmts) != 1 {
 		return p, fmt.Errorf("%.80q is not one command", s)
 	}
 	call, ok := onlyCall(f)
