@@ -35,7 +35,7 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 		return
 	}
 	if command, _ := args.Text(d.entry.Capabilities.Exec); len(command) > maxArgument {
-		d.bar(From{Source: SourceDefault}, "command", fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
+		d.bar(byDefault("command"), fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
 			tool.Advise("write it to a file, and call bash with that file"))
 	}
 }
@@ -44,9 +44,9 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 // byte at the end.
 const maxArgument = 128<<10 - 1
 
-// bar denies, and says what would change that.
-func (d *Decision) bar(from From, rule, reason string, change tool.Hint) {
-	d.by(Deny, from, rule, reason)
+// bar denies, and says what would change that; nil is to take away what decides.
+func (d *Decision) bar(by Decider, reason string, change tool.Hint) {
+	d.decided(Deny, by, reason)
 	d.change, d.also = change, nil
 }
 
@@ -55,18 +55,18 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 	in := func(dir string) bool { return paths.In(f.Named, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	for _, h := range p.ceiling.Hidden {
 		if in(h.Value) {
-			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), h.From.says("files.hidden").takeAway())
+			d.bar(h.From.says("files.hidden"), fmt.Sprintf("%q is hidden from tools", f.Named), nil)
 			return
 		}
 	}
 	if slices.ContainsFunc(p.masked, in) {
-		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
+		d.bar(byDefault(MountsRule), fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
 	m, seen := p.Sees(f.Named)
 	system := func(dir string) bool { return paths.In(f.Named, dir) && (m.Host == dir || !paths.In(m.Host, dir)) }
 	if slices.ContainsFunc(paths.SystemDirs(), system) {
-		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
+		d.bar(byDefault(MountsRule), fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
@@ -76,17 +76,17 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 	case !seen:
 		p.barUnseen(d, f)
 	case f.Path == "":
-		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Named, m.Host),
+		d.bar(byDefault(MountsRule), fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Named, m.Host),
 			tool.Advise("name what it leads to, if tools are shown that"))
 	case !writes:
 	case !m.Write && d.entry.Content != nil && d.entry.Content.Path == f.Arg:
 		_, _, from := p.ceiling.PermitsMount(Mount{Host: m.Host, Write: true})
 		reason := fmt.Sprintf("%q is in a directory that tools can only read", f.Named)
 		if from != (From{}) {
-			d.bar(from, "files.directories", reason, from.says("files.directories").takeAway())
+			d.bar(from.says("files.directories"), reason, nil)
 			return
 		}
-		d.bar(From{Source: SourceDefault}, MountsRule, reason, tool.Advise("%s says so; without that tools can change what is in it", m.Named))
+		d.bar(byDefault(MountsRule), reason, tool.Advise("%s says so; without that tools can change what is in it", m.Named))
 	default:
 		s, special := paths.Change(paths.Guest(f.Path))
 		closed := special && s.Care == paths.Closed
@@ -94,7 +94,7 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 			s, closed = paths.RepositorySpecial, true
 		}
 		if closed {
-			d.bar(From{Source: SourceDefault}, "closed "+s.Pattern, "it changes "+specialPath{paths.Guest(f.Path), s}.String(), tool.Advise(paths.ClosedHint))
+			d.bar(byDefault("closed "+s.Pattern), "it changes "+specialPath{paths.Guest(f.Path), s}.String(), tool.Advise(paths.ClosedHint))
 		}
 	}
 }
@@ -106,10 +106,10 @@ func (p *Policy) barUnseen(d *Decision, f NamedFile) {
 		reason += "; those are " + strings.Join(each(p.mounts, func(m Mount) string { return m.Host }), ", ")
 	}
 	if _, ok, from := p.ceiling.PermitsMount(Mount{Host: filepath.Dir(f.Named)}); !ok {
-		d.bar(from, "files.directories", reason, from.says("files.directories").takeAway())
+		d.bar(from.says("files.directories"), reason, nil)
 		return
 	}
-	d.bar(From{Source: SourceDefault}, MountsRule, reason, tool.Do(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
+	d.bar(byDefault(MountsRule), reason, tool.Do(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
 }
 
 // barNetwork denies a call because of a URL that it names, or where it would ask
@@ -135,7 +135,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		} else if denial.Rule != "" {
 			change = tool.Advise("take the rule %q away", denial.Rule)
 		}
-		d.bar(From{Source: Source(denial.Source)}, "network", (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
+		d.bar(Decider{Rule: "network", Source: Source(denial.Source)}, (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
 		return
 	}
 	if !p.network.Closed() {
@@ -147,7 +147,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	}
 	for _, l := range p.ceiling.Hosts {
 		if len(l.Values) == 0 {
-			d.bar(l.From, "network.hosts", "it reaches the network, and no host may be reached", l.From.says("network.hosts").takeAway())
+			d.bar(l.From.says("network.hosts"), "it reaches the network, and no host may be reached", nil)
 			return
 		}
 	}
@@ -155,7 +155,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	for _, l := range p.ceiling.Hosts {
 		change = change.And(tool.Advise("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin))
 	}
-	d.bar(From{Source: SourceSettings}, "network", "it reaches the network, and no host may be reached", change)
+	d.bar(Decider{Rule: "network", Source: SourceSettings}, "it reaches the network, and no host may be reached", change)
 }
 
 // urlArgs are the texts of arguments that are named like a URL.

@@ -24,12 +24,12 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision
 // decide leaves rules that ask out where least is Allow: to tell what would be
 // without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
-	d := Decision{policy: p, call: call, entry: entry, facts: facts, work: match.NewWork(), risk: RiskOf(entry.Capabilities), source: SourceDefault}
+	d := Decision{policy: p, call: call, entry: entry, facts: facts, work: match.NewWork(), risk: RiskOf(entry.Capabilities), by: byDefault("")}
 	if bounds := p.bounded(&d); len(bounds) > 0 {
 		ruled := d
 		p.ruled(&ruled, d.args(), Ask)
 		if ruled.effect == Deny {
-			bounds = append(bounds, slices.Concat([]Decider{ruled.decider()}, ruled.also)...)
+			bounds = append(bounds, slices.Concat([]Decider{ruled.by}, ruled.also)...)
 		}
 		d.also = bounds[1:]
 		return d
@@ -44,7 +44,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 		if d.floor {
 			d.also = append(d.also, confirm...)
 		} else {
-			d.by(Ask, p.ceiling.Confirm[0].From, "require_confirmation", "every call asks first")
+			d.decided(Ask, confirm[0], "every call asks first")
 			d.also, d.floor = confirm[1:], true
 		}
 	}
@@ -70,14 +70,14 @@ func (d *Decision) regret(args *match.Arguments) {
 	case d.effect == Ask:
 		d.reason += ", and " + d.danger
 	case !d.exact:
-		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.danger, d.rule)
-		d.by(Ask, From{Source: SourceDefault}, "dangerous command", reason)
+		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.danger, d.by.Rule)
+		d.decided(Ask, byDefault("dangerous command"), reason)
 	}
 }
 
-// by makes a bound of a layer decide.
-func (d *Decision) by(effect Effect, from From, rule, reason string) {
-	d.effect, d.rule, d.source, d.origin, d.reason = effect, rule, from.Source, from.Origin, reason
+// decided makes a rule or a bound decide.
+func (d *Decision) decided(effect Effect, by Decider, reason string) {
+	d.effect, d.by, d.reason = effect, by, reason
 }
 
 // bounded decides what the ceiling forbids whatever the rules say, and returns
@@ -85,22 +85,22 @@ func (d *Decision) by(effect Effect, from From, rule, reason string) {
 func (p *Policy) bounded(d *Decision) []Decider {
 	c := &p.ceiling
 	var out []Decider
-	deny := func(from From, rule, reason string) {
+	deny := func(by Decider, reason string) {
 		if out == nil {
-			d.by(Deny, from, rule, reason)
+			d.decided(Deny, by, reason)
 		}
-		out = append(out, from.says(rule))
+		out = append(out, by)
 	}
 	if ok, why, from := c.mayRun(d.entry.Module); !ok {
-		deny(from, "modules", why)
+		deny(from.says("modules"), why)
 	}
 	exec := d.entry.Capabilities.Exec != ""
 	if exec && c.MinTier != nil && int64(p.tier) < c.MinTier.Value {
-		deny(c.MinTier.From, "bash.min_tier", fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier, c.MinTier.Value))
+		deny(c.MinTier.From.says("bash.min_tier"), fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier, c.MinTier.Value))
 	}
 	for _, off := range c.Off {
 		if does := switchedOff(off.Value, d.entry.Capabilities); does != "" {
-			deny(off.From, off.Value, fmt.Sprintf("%s = false, and %s", off.Value, does))
+			deny(off.From.says(off.Value), fmt.Sprintf("%s = false, and %s", off.Value, does))
 		}
 	}
 	if !exec || d.entry.Name == bashTool { // of bash itself its rules speak
@@ -108,8 +108,7 @@ func (p *Policy) bounded(d *Decision) []Decider {
 	}
 	for i := range c.Rules {
 		if r := &c.Rules[i]; r.Tool == bashTool && r.forbidsProcesses() {
-			deny(From{Source: r.Source, Origin: r.Origin}, r.String(),
-				fmt.Sprintf("the %s rule %q says deny, which holds for every tool that starts a process", r.Source, r))
+			deny(r.decider(), fmt.Sprintf("the %s rule %q says deny, which holds for every tool that starts a process", r.Source, r))
 		}
 	}
 	return out
@@ -163,7 +162,7 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 	})
 	if most, out := d.work.Out(); out && (best < 0 || bestEffect != Deny) {
 		r := &p.rules[most]
-		d.by(Deny, From{r.Source, r.Origin}, r.String(),
+		d.decided(Deny, From{r.Source, r.Origin}.says(r.String()),
 			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", match.MaxWork, r.tookMost()))
 		return
 	}
@@ -178,11 +177,10 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 	r := &p.rules[best]
 	for _, i := range deciding {
 		if i != best {
-			o := &p.rules[i]
-			d.also = append(d.also, Decider{o.String(), o.Source, o.Origin, o.After})
+			d.also = append(d.also, p.rules[i].decider())
 		}
 	}
-	d.effect, d.rule, d.source, d.origin, d.floor, d.calls = bestEffect, r.String(), r.Source, r.Origin, bestEffect != Allow, r.After
+	d.effect, d.by, d.floor = bestEffect, r.decider(), bestEffect != Allow
 	var b strings.Builder
 	if r.After > 0 {
 		fmt.Fprintf(&b, "the calls of %s in this session are used up, %d of %d: ", d.entry.Name, r.After, r.After)
@@ -190,7 +188,7 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 	b.WriteString("the ")
 	b.WriteString(string(r.Source))
 	b.WriteString(" rule ")
-	b.WriteString(strconv.Quote(d.rule))
+	b.WriteString(strconv.Quote(d.by.Rule))
 	if r.After > 0 {
 		fmt.Fprintf(&b, " permits %d in a session", r.After)
 	} else {
@@ -249,7 +247,10 @@ type Decider struct {
 	Calls  int    `json:"calls,omitempty"` // so many are permitted, and used up
 }
 
-func (d Decision) decider() Decider { return Decider{d.rule, d.source, d.origin, d.calls} }
+func (r *Rule) decider() Decider { return Decider{r.String(), r.Source, r.Origin, r.After} }
+
+// byDefault is what decides where no layer says anything.
+func byDefault(rule string) Decider { return Decider{Rule: rule, Source: SourceDefault} }
 
 // rank is the place of a source in the order of authority.
 func rank(s Source) int {
@@ -260,7 +261,7 @@ func rank(s Source) int {
 }
 
 func (p *Policy) byRisk(d *Decision) {
-	d.rule = "risk " + d.risk.String()
+	d.by.Rule = "risk " + d.risk.String()
 	switch {
 	case d.risk == RiskSafe && !p.confirmAll:
 		d.effect, d.reason = Allow, "it only reads what is mounted"

@@ -40,9 +40,7 @@ type Decision struct {
 	work   *match.Work
 	effect Effect
 	risk   Risk
-	rule   string
-	source Source
-	origin string
+	by     Decider
 	reason string
 	floor  bool      // it asks whatever anybody has answered
 	exact  bool      // a flag of this run allows the very command
@@ -50,10 +48,9 @@ type Decision struct {
 	stale  []Rule    // that would have answered, had nothing changed
 	inert  []Rule    // that would have answered, if such rules counted
 	also   []Decider // that decide the same
-	calls  int       // so many are permitted, and used up
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
-	change         tool.Hint     // what would change a decision that no rule makes
+	change         tool.Hint     // what would change the decision; nil: to take away what decides
 }
 
 // Effect is allow, ask or deny.
@@ -64,17 +61,17 @@ func (d Decision) Risk() Risk { return d.risk }
 
 // Rule is the text of the rule that decided, or "risk medium" and the like
 // where the default did.
-func (d Decision) Rule() string { return d.rule }
+func (d Decision) Rule() string { return d.by.Rule }
 
 // Source says where that rule comes from.
-func (d Decision) Source() Source { return d.source }
+func (d Decision) Source() Source { return d.by.Source }
 
 // Reason explains the decision in one clause.
 func (d Decision) Reason() string { return d.reason }
 
 // Origin is where that rule is written, such as FILE:LINE; empty where its
 // source says it.
-func (d Decision) Origin() string { return d.origin }
+func (d Decision) Origin() string { return d.by.Origin }
 
 func (d Decision) args() *match.Arguments {
 	return match.NewArguments(d.call.Args, d.call.Cwd, d.work)
@@ -92,7 +89,7 @@ func (d Decision) rememberable() (words []string, err error) {
 	switch {
 	case d.policy == nil:
 		return nil, errors.New("nothing was decided")
-	case d.effect != Ask || d.source != SourceDefault:
+	case d.effect != Ask || d.by.Source != SourceDefault:
 		return nil, errors.New("an answer here holds once: a rule or a setting asks every time")
 	case len(d.special()) > 0:
 		return nil, errors.New("an answer about such a path holds once, for this call")
@@ -167,7 +164,7 @@ func (d Decision) Rehearse() (Grant, error) {
 // would be allowed if it changed nothing. What a call has read that looks like
 // a secret is told only after an answer, as is that it has failed.
 func (d Decision) OnlyChanges() bool {
-	return d.CanRehearse() && d.source == SourceDefault && len(d.special()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
+	return d.CanRehearse() && d.by.Source == SourceDefault && len(d.special()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
 }
 
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
