@@ -118,7 +118,7 @@ func (t toolset) on() []*tool.Entry {
 	var out []*tool.Entry
 	for _, name := range t.catalog.Names() {
 		e, _ := t.catalog.Find(name)
-		if _, does := t.ceiling.SwitchedOff(e.Capabilities); does == "" {
+		if !t.ceiling.SwitchedOff(e.Capabilities) {
 			out = append(out, e)
 		}
 	}

@@ -51,25 +51,27 @@ type client struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c *client) RoundTrip(req *http.Request) (*http.Response, error) {
-	t, err := parseTarget(req.URL.String())
-	if err == nil && t.url.Host != req.URL.Host {
-		req = req.Clone(req.Context())
-		req.URL.Host = t.url.Host // in its one form, or the transport would make its own
-	}
+	t, d, err := c.decide(req.URL.String())
 	if err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // as a RoundTripper has to
 		}
-		return nil, fail(effect.Invalid, err)
+		return nil, err
 	}
-	d := c.network.Decide(t.host.String(), t.port, t.proto)
-	if err := d.Err(); err != nil {
-		if req.Body != nil {
-			_ = req.Body.Close() // as a RoundTripper has to
-		}
-		return nil, fail(effect.Denied, err)
+	req = req.Clone(context.WithValue(req.Context(), decisionKey{}, d))
+	req.URL.Host = t.url.Host // in its one form, or the transport would make its own
+	return c.next.RoundTrip(req)
+}
+
+func (c *client) decide(url string) (t target, d network.Decision, err error) {
+	if t, err = parseTarget(url); err != nil {
+		return t, d, fail(effect.Invalid, err)
 	}
-	return c.next.RoundTrip(req.WithContext(context.WithValue(req.Context(), decisionKey{}, d)))
+	d = c.network.Decide(t.Host.String(), t.Port, t.Protocol)
+	if err = d.Err(); err != nil {
+		return t, d, fail(effect.Denied, err)
+	}
+	return t, d, nil
 }
 
 // CloseIdleConnections is what http.Client.CloseIdleConnections calls.
@@ -81,5 +83,5 @@ func ProviderNetwork(base string, rules []network.Rule) (*network.Network, error
 	if err != nil {
 		return nil, err
 	}
-	return network.ForProvider(t.host, t.port, t.proto, rules), nil
+	return network.ForProvider(t.Host, t.Port, t.Protocol, rules), nil
 }

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
@@ -62,24 +64,17 @@ const (
 
 // Egress is the way out.
 type Egress struct {
-	opts  Options // fixed at creation
-	proxy *proxy  // nil: none
+	opts  Options         // fixed at creation
+	proxy *network.Origin // nil: none
 	roots func() (*x509.CertPool, error)
 }
 
 // New checks the options. It connects to nothing.
 func New(opts Options) (*Egress, error) {
-	for _, d := range []struct {
-		v   *time.Duration
-		def time.Duration
-	}{
-		{&opts.resolveTimeout, 5 * time.Second}, {&opts.connectTimeout, 5 * time.Second},
-		{&opts.tlsTimeout, 10 * time.Second}, {&opts.headerTimeout, 20 * time.Second},
-	} {
-		if *d.v <= 0 {
-			*d.v = d.def
-		}
-	}
+	opts.resolveTimeout = cmp.Or(opts.resolveTimeout, 5*time.Second)
+	opts.connectTimeout = cmp.Or(opts.connectTimeout, 5*time.Second)
+	opts.tlsTimeout = cmp.Or(opts.tlsTimeout, 10*time.Second)
+	opts.headerTimeout = cmp.Or(opts.headerTimeout, 20*time.Second)
 	if opts.resolver == nil {
 		opts.resolver = net.DefaultResolver
 	}
@@ -128,21 +123,25 @@ func (e *Egress) dial(ctx context.Context, d network.Decision) (net.Conn, error)
 	if err != nil {
 		return nil, err
 	}
+	return firstOf(ctx, "connect to "+d.String(), addrs, func(a netip.Addr) (net.Conn, error) { return e.reach(ctx, d, a) })
+}
+
+// firstOf returns the first connection that there is to one of the addresses, or
+// why there is none to the first of them.
+func firstOf(ctx context.Context, what string, addrs []netip.Addr, reach func(netip.Addr) (net.Conn, error)) (net.Conn, error) {
 	var first error
-	for i, a := range addrs {
-		if i == maxAttempts || ctx.Err() != nil {
+	for _, a := range addrs[:min(len(addrs), maxAttempts)] {
+		if ctx.Err() != nil {
 			break
 		}
-		conn, err := e.reach(ctx, d, a)
+		conn, err := reach(a)
 		if err == nil {
 			return conn, nil
 		}
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 	}
 	if first == nil {
-		first = phase(effect.Connect, "connect to "+d.String(), context.Cause(ctx))
+		first = phase(effect.Connect, what, context.Cause(ctx))
 	}
 	return nil, first
 }
@@ -215,10 +214,8 @@ func (e *Egress) lookup(ctx context.Context, name string) ([]netip.Addr, error) 
 // network: a rule for example.com is none for example.com.corp.internal. A name
 // of one label is looked for there, as it is meant to be.
 func absolute(name string) string {
-	for i := range len(name) {
-		if name[i] == '.' {
-			return name + "."
-		}
+	if strings.Contains(name, ".") {
+		return name + "."
 	}
 	return name
 }

@@ -143,16 +143,8 @@ var slicing = []string{"if-range", "range", "request-range"}
 // taken out of it they would tell how long that was, or whether a guess is right.
 var aboutBody = []string{"Content-Digest", "Content-Length", "Content-Md5", "Content-Range", "Digest", "Repr-Digest"}
 
-// sent are the headers of the next request.
-func (x *fetch) sent() http.Header {
-	if x.first != nil {
-		return x.first
-	}
-	return x.headers
-}
-
 func (x *fetch) decide() network.Decision {
-	return x.grant.Network().Decide(x.target.host.String(), x.target.port, x.target.proto)
+	return x.grant.Network().Decide(x.target.Host.String(), x.target.Port, x.target.Protocol)
 }
 
 // follow makes the next request out of this one.
@@ -170,7 +162,7 @@ func (x *fetch) follow(status int, location string) error {
 		x.method, x.body = http.MethodGet, nil
 		x.headers.Del("Content-Type")
 	}
-	if !x.target.sameOrigin(next) {
+	if x.target.Origin != next.Origin {
 		if x.body != nil {
 			return failf(effect.Denied, "the redirect of %s is refused: the body was not meant for %s", x.target.url.Host, next.url.Host)
 		}
@@ -231,7 +223,7 @@ func (x *fetch) exchange(ctx context.Context) (resp *effect.Response, location s
 			wire.Header.Del(name)
 		}
 	}
-	resp.Headers = x.e.redactPairs(pairs(wire.Header))
+	resp.Headers = x.e.pairs(wire.Header)
 	return resp, "", nil
 }
 
@@ -253,7 +245,10 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 	if x.body == nil {
 		req.Body, req.GetBody, req.ContentLength = nil, nil, 0
 	}
-	req.Header = x.sent().Clone()
+	req.Header = x.headers.Clone()
+	if x.first != nil {
+		req.Header = x.first.Clone()
+	}
 	req.Header.Set("Accept-Encoding", "gzip") // or the transport would add it and decompress without our count
 	dialled := false
 	give := func(context.Context, string, string) (net.Conn, error) {
@@ -305,12 +300,14 @@ func redirects(resp *http.Response) (string, error) {
 	return resp.Header.Get("Location"), nil
 }
 
-// pairs lists headers as a guest gets them: names in lower case, text only.
-func pairs(h http.Header) [][2]string {
+// pairs lists headers as a guest gets them: names in lower case, text only, and no
+// secrets.
+func (e *Egress) pairs(h http.Header) [][2]string {
 	out := [][2]string{}
 	for _, name := range slices.Sorted(maps.Keys(h)) {
+		shown := e.opts.Redact.Text(strings.ToLower(name))
 		for _, v := range h[name] {
-			out = append(out, [2]string{strings.ToLower(name), strings.ToValidUTF8(v, "\uFFFD")})
+			out = append(out, [2]string{shown, e.opts.Redact.Text(strings.ToValidUTF8(v, "\uFFFD"))})
 		}
 	}
 	return out

@@ -19,15 +19,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
-// proxy is where a tunnel begins.
-type proxy struct {
-	host   network.Host
-	port   uint16
-	secure bool // TLS to the proxy itself
-}
-
 // parseProxy reads [http[s]://]HOST:PORT. A password has no place in it.
-func parseProxy(s string) (*proxy, error) {
+func parseProxy(s string) (*network.Origin, error) {
 	if s == "" {
 		return nil, nil
 	}
@@ -39,7 +32,7 @@ func parseProxy(s string) (*proxy, error) {
 	if t.url.Path != "" && t.url.Path != "/" || t.url.RawQuery != "" {
 		return nil, errors.New("proxy: its URL has a path")
 	}
-	return &proxy{host: t.host, port: t.port, secure: t.proto == network.HTTPS}, nil
+	return &t.Origin, nil
 }
 
 // maxProxyHead bounds the answer of a proxy, in bytes.
@@ -86,30 +79,21 @@ func (e *Egress) tunnel(ctx context.Context, host string, port uint16) (_ net.Co
 // addresses are not checked: it is where the configuration says, and that is a
 // private network as a rule.
 func (e *Egress) toProxy(ctx context.Context) (net.Conn, error) {
-	addrs := []netip.Addr{e.proxy.host.Addr()}
-	if !e.proxy.host.IsAddr() {
+	addrs := []netip.Addr{e.proxy.Host.Addr()}
+	if !e.proxy.Host.IsAddr() {
 		var err error
-		if addrs, err = e.lookup(ctx, e.proxy.host.Name()); err != nil {
+		if addrs, err = e.lookup(ctx, e.proxy.Host.Name()); err != nil {
 			return nil, err
 		}
 	}
-	var first error
-	for i, a := range addrs {
-		if i == maxAttempts {
-			break
-		}
-		conn, err := e.connect(ctx, "connect to the proxy "+e.proxy.host.String(), netip.AddrPortFrom(a, e.proxy.port))
-		if err == nil && e.proxy.secure {
-			return e.handshake(ctx, conn, e.proxy.host, nil)
-		}
-		if err == nil {
-			return conn, nil
-		}
-		if first == nil {
-			first = err
-		}
+	what := "connect to the proxy " + e.proxy.Host.String()
+	conn, err := firstOf(ctx, what, addrs, func(a netip.Addr) (net.Conn, error) {
+		return e.connect(ctx, what, netip.AddrPortFrom(a, e.proxy.Port))
+	})
+	if err != nil || e.proxy.Protocol != network.HTTPS {
+		return conn, err
 	}
-	return nil, first
+	return e.handshake(ctx, conn, e.proxy.Host, nil)
 }
 
 // connectAnswer reads the head of the proxy's answer and not a byte more: what

@@ -21,16 +21,6 @@ func (e *Egress) redactError(err error) error {
 	return &effect.Error{Kind: f.Kind, Limit: f.Limit, Err: errors.New(clean)}
 }
 
-// redactPairs takes secrets out of headers.
-func (e *Egress) redactPairs(pairs [][2]string) [][2]string {
-	for i := range pairs {
-		for j := range pairs[i] {
-			pairs[i][j] = e.opts.Redact.Text(pairs[i][j])
-		}
-	}
-	return pairs
-}
-
 func (e *Egress) redactBody(body []byte) []byte {
 	if e.opts.Redact.Longest() == 0 {
 		return body

@@ -17,10 +17,8 @@ const maxURLBytes = 8 << 10
 // target is a URL that was parsed, once, for everybody: what is decided on is
 // what is dialled, authenticated and asked for.
 type target struct {
-	proto network.Protocol
-	host  network.Host
-	port  uint16
-	url   *url.URL // with the host in its one form, and without a fragment
+	network.Origin
+	url *url.URL // with the host in its one form, and without a fragment
 }
 
 // parseTarget reads http[s]://HOST[:PORT][/...]. What two parsers could read in
@@ -38,18 +36,17 @@ func parseTarget(s string) (target, error) {
 }
 
 func parseURL(s string) (t target, err error) {
-	origin, rest, err := network.ParseOrigin(s)
-	if err != nil {
+	var rest string
+	if t.Origin, rest, err = network.ParseOrigin(s); err != nil {
 		return t, err
 	}
 	if err := checkReference(rest); err != nil {
 		return t, err
 	}
-	t.proto, t.host, t.port = origin.Protocol, origin.Host, origin.Port
 	rest, _, _ = strings.Cut(rest, "#") // a fragment is not sent
 	authority := t.authority()
-	t.url, err = url.Parse(string(t.proto) + "://" + authority + rest)
-	if err != nil || t.url.Host != authority || t.url.User != nil || t.url.Opaque != "" || t.url.Scheme != string(t.proto) {
+	t.url, err = url.Parse(string(t.Protocol) + "://" + authority + rest)
+	if err != nil || t.url.Host != authority || t.url.User != nil || t.url.Opaque != "" || t.url.Scheme != string(t.Protocol) {
 		return t, errors.New("what follows the host is not a path and a query")
 	}
 	return t, nil
@@ -69,19 +66,14 @@ func checkReference(s string) error {
 // authority is the host in brackets if it needs them, and the port if it is
 // not the protocol's own.
 func (t target) authority() string {
-	own := t.proto == network.HTTP && t.port == 80 || t.proto == network.HTTPS && t.port == 443
+	own := t.Protocol == network.HTTP && t.Port == 80 || t.Protocol == network.HTTPS && t.Port == 443
 	switch {
 	case !own:
-		return net.JoinHostPort(t.host.String(), strconv.Itoa(int(t.port)))
-	case t.host.Addr().Is6():
-		return "[" + t.host.String() + "]"
+		return net.JoinHostPort(t.Host.String(), strconv.Itoa(int(t.Port)))
+	case t.Host.Addr().Is6():
+		return "[" + t.Host.String() + "]"
 	}
-	return t.host.String()
-}
-
-// sameOrigin reports whether two targets are one server.
-func (t target) sameOrigin(u target) bool {
-	return t.proto == u.proto && t.host == u.host && t.port == u.port
+	return t.Host.String()
 }
 
 // redirect returns where an answer sends its reader.
@@ -100,7 +92,7 @@ func (t target) redirect(location string) (target, error) {
 	if err != nil {
 		return target{}, err
 	}
-	if t.proto == network.HTTPS && next.proto != network.HTTPS {
+	if t.Protocol == network.HTTPS && next.Protocol != network.HTTPS {
 		return target{}, errors.New("it leads from https to http")
 	}
 	return next, nil

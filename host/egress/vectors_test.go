@@ -115,7 +115,7 @@ func FuzzTarget(f *testing.F) {
 		checkTarget(t, wide, target)
 		if next, err := target.redirect(location); err == nil {
 			checkTarget(t, wide, next)
-			if target.proto == network.HTTPS && next.proto != network.HTTPS {
+			if target.Protocol == network.HTTPS && next.Protocol != network.HTTPS {
 				t.Errorf("%s leads from %s to %s", location, target.url, next.url)
 			}
 		}
@@ -126,17 +126,17 @@ func checkTarget(t *testing.T, n *network.Network, target target) {
 	t.Helper()
 	text := target.url.String()
 	again, err := parseTarget(text)
-	if err != nil || again.host != target.host || again.port != target.port || again.proto != target.proto || again.url.String() != text {
+	if err != nil || again.Host != target.Host || again.Port != target.Port || again.Protocol != target.Protocol || again.url.String() != text {
 		t.Errorf("%s is read again as %+v, %v", text, again, err)
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Hostname() != target.host.String() || u.User != nil || u.Fragment != "" || u.Scheme != string(target.proto) {
+	if err != nil || u.Hostname() != target.Host.String() || u.User != nil || u.Fragment != "" || u.Scheme != string(target.Protocol) {
 		t.Errorf("others read %s as %+v, %v", text, u, err)
 	}
-	if p := u.Port(); p != "" && p != fmt.Sprint(target.port) {
+	if p := u.Port(); p != "" && p != fmt.Sprint(target.Port) {
 		t.Errorf("others read the port of %s as %s", text, p)
 	}
-	d := n.Decide(target.host.String(), target.port, target.proto)
+	d := n.Decide(target.Host.String(), target.Port, target.Protocol)
 	if d.Err() != nil {
 		return
 	}

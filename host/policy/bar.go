@@ -35,7 +35,7 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 		return
 	}
 	if command, _ := args.Text(d.entry.Capabilities.Exec); len(command) > maxArgument {
-		d.bar(From{Source: SourceDefault}, "command", fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
+		d.bar(byDefault("command"), fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
 			tool.Advise("write it to a file, and call bash with that file"))
 	}
 }
@@ -44,29 +44,29 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 // byte at the end.
 const maxArgument = 128<<10 - 1
 
-// bar denies, and says what would change that.
-func (d *Decision) bar(from From, rule, reason string, change tool.Hint) {
-	d.by(Deny, from, rule, reason)
+// bar denies, and says what would change that; nil is to take away what decides.
+func (d *Decision) bar(by Decider, reason string, change tool.Hint) {
+	d.decided(Deny, by, reason)
 	d.change, d.also = change, nil
 }
 
 // barFile denies a call because of a file that it names.
 func (p *Policy) barFile(d *Decision, f NamedFile) {
+	in := func(dir string) bool { return paths.In(f.Named, dir) || f.Path != "" && paths.In(f.Path, dir) }
 	for _, h := range p.ceiling.Hidden {
-		if paths.In(f.Named, h.Value) || f.Path != "" && paths.In(f.Path, h.Value) {
-			d.bar(h.From, "files.hidden", fmt.Sprintf("%q is hidden from tools", f.Named), Decider{Rule: "files.hidden", Source: h.From.Source, Origin: h.From.Origin}.takeAway())
+		if in(h.Value) {
+			d.bar(h.From.says("files.hidden"), fmt.Sprintf("%q is hidden from tools", f.Named), nil)
 			return
 		}
 	}
-	masked := func(dir string) bool { return paths.In(f.Named, dir) || f.Path != "" && paths.In(f.Path, dir) }
-	if slices.ContainsFunc(p.masked, masked) {
-		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
+	if slices.ContainsFunc(p.masked, in) {
+		d.bar(byDefault(MountsRule), fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
 	m, seen := p.Sees(f.Named)
 	system := func(dir string) bool { return paths.In(f.Named, dir) && (m.Host == dir || !paths.In(m.Host, dir)) }
 	if slices.ContainsFunc(paths.SystemDirs(), system) {
-		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
+		d.bar(byDefault(MountsRule), fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
@@ -76,17 +76,17 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 	case !seen:
 		p.barUnseen(d, f)
 	case f.Path == "":
-		d.bar(From{Source: SourceDefault}, MountsRule, fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Named, m.Host),
+		d.bar(byDefault(MountsRule), fmt.Sprintf("a symbolic link leads from %q out of %s, or is an absolute one", f.Named, m.Host),
 			tool.Advise("name what it leads to, if tools are shown that"))
 	case !writes:
 	case !m.Write && d.entry.Content != nil && d.entry.Content.Path == f.Arg:
 		_, _, from := p.ceiling.PermitsMount(Mount{Host: m.Host, Write: true})
 		reason := fmt.Sprintf("%q is in a directory that tools can only read", f.Named)
 		if from != (From{}) {
-			d.bar(from, "files.directories", reason, Decider{Rule: "files.directories", Source: from.Source, Origin: from.Origin}.takeAway())
+			d.bar(from.says("files.directories"), reason, nil)
 			return
 		}
-		d.bar(From{Source: SourceDefault}, MountsRule, reason, tool.Advise("%s says so; without that tools can change what is in it", m.Named))
+		d.bar(byDefault(MountsRule), reason, tool.Advise("%s says so; without that tools can change what is in it", m.Named))
 	default:
 		s, special := paths.Change(paths.Guest(f.Path))
 		closed := special && s.Care == paths.Closed
@@ -94,26 +94,22 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 			s, closed = paths.RepositorySpecial, true
 		}
 		if closed {
-			d.bar(From{Source: SourceDefault}, "closed "+s.Pattern, "it changes "+specialPath{paths.Guest(f.Path), s}.String(), tool.Advise(paths.ClosedHint))
+			d.bar(byDefault("closed "+s.Pattern), "it changes "+specialPath{paths.Guest(f.Path), s}.String(), tool.Advise(paths.ClosedHint))
 		}
 	}
 }
 
 // barUnseen denies a call because of a file that is in no mount.
 func (p *Policy) barUnseen(d *Decision, f NamedFile) {
-	var dirs []string
-	for _, m := range p.mounts {
-		dirs = append(dirs, m.Host)
-	}
 	reason := fmt.Sprintf("%q is in no directory that tools are shown", f.Named)
-	if dirs != nil {
-		reason += "; those are " + strings.Join(dirs, ", ")
+	if len(p.mounts) > 0 {
+		reason += "; those are " + strings.Join(each(p.mounts, func(m Mount) string { return m.Host }), ", ")
 	}
 	if _, ok, from := p.ceiling.PermitsMount(Mount{Host: filepath.Dir(f.Named)}); !ok {
-		d.bar(from, "files.directories", reason, Decider{Rule: "files.directories", Source: from.Source, Origin: from.Origin}.takeAway())
+		d.bar(from.says("files.directories"), reason, nil)
 		return
 	}
-	d.bar(From{Source: SourceDefault}, MountsRule, reason, tool.Do(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
+	d.bar(byDefault(MountsRule), reason, tool.Do(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
 }
 
 // barNetwork denies a call because of a URL that it names, or where it would ask
@@ -135,11 +131,11 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		if denial.Grant != nil {
 			change = tool.Advise("add ").And(tool.Do(tool.HintAllowHost, denial.Grant.String()))
 		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return string(l.From.Source) == denial.Source }); i >= 0 && denial.Rule == "" {
-			change = p.ceiling.Hosts[i].decider().takeAway()
+			change = p.ceiling.Hosts[i].From.says("network.hosts").takeAway()
 		} else if denial.Rule != "" {
 			change = tool.Advise("take the rule %q away", denial.Rule)
 		}
-		d.bar(From{Source: Source(denial.Source)}, "network", (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
+		d.bar(Decider{Rule: "network", Source: Source(denial.Source)}, (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
 		return
 	}
 	if !p.network.Closed() {
@@ -151,7 +147,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	}
 	for _, l := range p.ceiling.Hosts {
 		if len(l.Values) == 0 {
-			d.bar(l.From, "network.hosts", "it reaches the network, and no host may be reached", l.decider().takeAway())
+			d.bar(l.From.says("network.hosts"), "it reaches the network, and no host may be reached", nil)
 			return
 		}
 	}
@@ -159,11 +155,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	for _, l := range p.ceiling.Hosts {
 		change = change.And(tool.Advise("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin))
 	}
-	d.bar(From{Source: SourceSettings}, "network", "it reaches the network, and no host may be reached", change)
-}
-
-func (l List) decider() Decider {
-	return Decider{Rule: "network.hosts", Source: l.From.Source, Origin: l.From.Origin}
+	d.bar(Decider{Rule: "network", Source: SourceSettings}, "it reaches the network, and no host may be reached", change)
 }
 
 // urlArgs are the texts of arguments that are named like a URL.

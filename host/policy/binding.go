@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -31,19 +32,19 @@ type Binding struct {
 // Said is what a tool said of itself.
 type Said struct {
 	Description string `toml:"description"`
-	Schema      string `toml:"schema"`   // JSON, its keys sorted
-	AsksFor     string `toml:"asks_for"` // see [Asks]
+	Schema      string `toml:"schema"` // JSON, its keys sorted
+	AsksFor     string `toml:"asks_for"`
 }
 
 // bind returns what a rule about a tool is bound to.
 func bind(e *tool.Entry) Binding {
-	said := Said{e.Description, string(canonical(e.Parameters)), Asks(e.Capabilities)}
+	said := Said{e.Description, canonical(e.Parameters), asks(e.Capabilities)}
 	b := Binding{
-		Module: moduleID(e.Module), Description: hashText(said.Description), Schema: hashText(said.Schema),
+		Module: "sha256:" + e.Module.Digest, Description: hashText(said.Description), Schema: hashText(said.Schema),
 		Capabilities: hashText(said.AsksFor), Said: said,
 	}
 	if e.Module.Origin == tool.OriginBuiltin {
-		b.ABI = e.ABI
+		b.Module, b.ABI = string(tool.OriginBuiltin), e.ABI
 	}
 	return b
 }
@@ -51,16 +52,31 @@ func bind(e *tool.Entry) Binding {
 // Changed names what is not as it was when the rule was made: "module", "abi",
 // "description", "schema", "capabilities". What the rule does not say cannot
 // have changed.
-func (b Binding) Changed(e *tool.Entry) []string { return b.changed(bind(e)) }
-
-func (b Binding) changed(now Binding) []string {
+func (b Binding) Changed(e *tool.Entry) []string {
 	var out []string
-	for _, part := range []struct{ name, was, is string }{
-		{"module", b.Module, now.Module}, {"abi", b.ABI, now.ABI}, {"description", b.Description, now.Description},
-		{"schema", b.Schema, now.Schema}, {"capabilities", b.Capabilities, now.Capabilities},
+	for _, part := range b.changed(bind(e)) {
+		out = append(out, part.name)
+	}
+	return out
+}
+
+// changedPart is what is not as it was, as a person is shown it.
+type changedPart struct{ name, was, is string }
+
+func (b Binding) changed(now Binding) []changedPart {
+	var out []changedPart
+	for _, part := range []struct {
+		was, is string
+		shown   changedPart
+	}{
+		{b.Module, now.Module, changedPart{"module", b.Module, now.Module}},
+		{b.ABI, now.ABI, changedPart{"abi", b.ABI, now.ABI}},
+		{b.Description, now.Description, changedPart{"description", b.Said.Description, now.Said.Description}},
+		{b.Schema, now.Schema, changedPart{"schema", b.Said.Schema, now.Said.Schema}},
+		{b.Capabilities, now.Capabilities, changedPart{"capabilities", b.Said.AsksFor, now.Said.AsksFor}},
 	} {
 		if part.was != "" && part.was != part.is {
-			out = append(out, part.name)
+			out = append(out, part.shown)
 		}
 	}
 	return out
@@ -77,24 +93,8 @@ type Change struct {
 func (c Change) InWords() []string {
 	out := []string{fmt.Sprintf("the rule %q, which you had remembered, does not hold any more, because this changed:", c.Rule)}
 	for _, part := range c.Was.changed(c.Now) {
-		was, is := "", ""
-		switch part {
-		case "module":
-			was, is = c.Was.Module, c.Now.Module
-		case "abi":
-			was, is = c.Was.ABI, c.Now.ABI
-		case "description":
-			was, is = c.Was.Said.Description, c.Now.Said.Description
-		case "schema":
-			was, is = c.Was.Said.Schema, c.Now.Said.Schema
-		case "capabilities":
-			was, is = c.Was.Said.AsksFor, c.Now.Said.AsksFor
-		}
-		if was == "" {
-			was = "(not kept)"
-		}
-		was, is = difference(was, is)
-		out = append(out, fmt.Sprintf("%s was: %s", part, was), fmt.Sprintf("%s is:  %s", part, is))
+		was, is := difference(cmp.Or(part.was, "(not kept)"), part.is)
+		out = append(out, fmt.Sprintf("%s was: %s", part.name, was), fmt.Sprintf("%s is:  %s", part.name, is))
 	}
 	return out
 }
@@ -131,20 +131,18 @@ func hashText(text string) string {
 
 // canonical writes JSON with its keys sorted: the order in a manifest means
 // nothing. What is no JSON stands for itself.
-func canonical(raw json.RawMessage) []byte {
+func canonical(raw json.RawMessage) string {
 	var v any
-	if json.Unmarshal(raw, &v) != nil {
-		return raw
+	if json.Unmarshal(raw, &v) == nil {
+		if out, err := json.Marshal(v); err == nil {
+			return string(out)
+		}
 	}
-	out, err := json.Marshal(v)
-	if err != nil {
-		return raw
-	}
-	return out
+	return string(raw)
 }
 
-// Asks says what a tool asks for, in words that change when anything does.
-func Asks(c tool.Capabilities) string {
+// asks says what a tool asks for, in words that change when anything does.
+func asks(c tool.Capabilities) string {
 	var out []string
 	if c.Files != tool.FilesNone {
 		out = append(out, fmt.Sprintf("files=%s", c.Files))

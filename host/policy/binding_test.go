@@ -171,12 +171,12 @@ func TestAsksTellsApart(t *testing.T) {
 		{Secrets: []tool.Secret{{Name: "A"}}}, {Secrets: []tool.Secret{{Name: "A", Header: "X-Key"}}},
 		{Secrets: []tool.Secret{{Name: "A", Hosts: []string{"evil.example"}}}}, {Network: tool.NetworkHTTP, Secrets: uses("A").Secrets},
 	} {
-		if other, ok := seen[Asks(c)]; ok {
-			t.Errorf("%+v and %+v both ask for %q", c, other, Asks(c))
+		if other, ok := seen[asks(c)]; ok {
+			t.Errorf("%+v and %+v both ask for %q", c, other, asks(c))
 		}
-		seen[Asks(c)] = c
+		seen[asks(c)] = c
 	}
-	if a, b := Asks(uses("A", "B")), Asks(uses("B", "A")); a != b {
+	if a, b := asks(uses("A", "B")), asks(uses("B", "A")); a != b {
 		t.Errorf("the order matters: %q, %q", a, b)
 	}
 }

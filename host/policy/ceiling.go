@@ -2,13 +2,16 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Ceiling is what a layer permits at most. Its zero value permits everything.
@@ -71,14 +74,16 @@ type From struct {
 	Origin string // FILE: KEY
 }
 
+// says is the bound that is written there, as one that decides.
+func (f From) says(rule string) Decider {
+	return Decider{Rule: rule, Source: f.Source, Origin: f.Origin}
+}
+
 func (f From) String() string { return strings.TrimSpace(string(f.Source) + " " + f.Origin) }
 
-// Narrow returns what both ceilings permit. It is commutative, associative and
-// idempotent, and its result permits nothing that either does not.
-func Narrow(a, b Ceiling) Ceiling { return meet(a, b) }
-
-// meet is [Narrow] of any number of ceilings.
-func meet(all ...Ceiling) Ceiling {
+// Narrow returns what all ceilings permit. It is commutative, associative and
+// idempotent, and its result permits nothing that one of them does not.
+func Narrow(all ...Ceiling) Ceiling {
 	var c Ceiling
 	for _, o := range all {
 		c.Rules = append(c.Rules, o.Rules...)
@@ -89,7 +94,14 @@ func meet(all ...Ceiling) Ceiling {
 		c.BaseURLs = append(c.BaseURLs, o.BaseURLs...)
 		c.Hidden = append(c.Hidden, o.Hidden...)
 		c.Off = append(c.Off, o.Off...)
-		c.Limits = lowest(c.Limits, o.Limits)
+		for key, most := range o.Limits {
+			if c.Limits == nil {
+				c.Limits = map[string]Most{}
+			}
+			if old, ok := c.Limits[key]; !ok || compareMost(most, old) < 0 {
+				c.Limits[key] = most
+			}
+		}
 		c.MinTier = highest(c.MinTier, o.MinTier)
 		c.Signed = append(c.Signed, o.Signed...)
 		c.Confirm = append(c.Confirm, o.Confirm...)
@@ -113,44 +125,30 @@ func normal[T any](values []T, identity func(T) string) []T {
 	if len(values) < 2 {
 		return values
 	}
-	type keyed struct {
-		key string
-		v   T
+	byKey := map[string]T{}
+	for _, v := range values {
+		key := identity(v)
+		if _, twice := byKey[key]; !twice {
+			byKey[key] = v
+		}
 	}
-	all := make([]keyed, len(values))
-	for i, v := range values {
-		all[i] = keyed{identity(v), v}
-	}
-	slices.SortStableFunc(all, func(x, y keyed) int { return cmp.Compare(x.key, y.key) })
-	all = slices.CompactFunc(all, func(x, y keyed) bool { return x.key == y.key })
-	out := make([]T, len(all))
-	for i := range all {
-		out[i] = all[i].v
+	out := make([]T, 0, len(byKey))
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		out = append(out, byKey[key])
 	}
 	return out
 }
 
 // identity tells two rules apart.
 func (r Rule) identity() string {
-	where := make([]string, len(r.Where))
-	for i, c := range r.Where {
-		where[i] = c.String()
-	}
-	out := texts(r.Tool, r.Except, where) + texts(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Bound.Module, r.Bound.ABI,
+	out := texts(r.Tool, r.Except, each(r.Where, match.Condition.String)) + texts(string(r.Source), []string{r.Secrets, r.Origin, r.Why, r.Project, r.Bound.Module, r.Bound.ABI,
 		r.Bound.Description, r.Bound.Schema, r.Bound.Capabilities})
-	for _, n := range append([]int{int(r.Effect), r.After, r.Turn, len(r.Callers)}, asInts(r.Risks)...) {
-		out += strconv.Itoa(n) + " "
+	out += fmt.Sprintf("%d %d %d %d ", r.Effect, r.After, r.Turn, len(r.Callers))
+	for _, risk := range r.Risks {
+		out += strconv.Itoa(int(risk)) + " "
 	}
 	for _, c := range r.Callers {
 		out += texts(string(c))
-	}
-	return out
-}
-
-func asInts(risks []Risk) []int {
-	var out []int
-	for _, r := range risks {
-		out = append(out, int(r))
 	}
 	return out
 }
@@ -174,30 +172,11 @@ func texts(first string, lists ...[]string) string {
 	return b.String()
 }
 
-func lowest(a, b map[string]Most) map[string]Most {
-	if len(a)+len(b) == 0 {
-		return nil
-	}
-	out := maps.Clone(a)
-	if out == nil {
-		out = map[string]Most{}
-	}
-	for k, v := range b {
-		if old, ok := out[k]; !ok || compareMost(v, old) < 0 {
-			out[k] = v
-		}
-	}
-	return out
-}
-
 func highest(a, b *Most) *Most {
-	switch {
-	case a == nil:
+	if a == nil || b != nil && (b.Value > a.Value || b.Value == a.Value && compareMost(*b, *a) < 0) {
 		return b
-	case b == nil || a.Value > b.Value || a.Value == b.Value && compareMost(*a, *b) <= 0:
-		return a
 	}
-	return b
+	return a
 }
 
 func compareMost(a, b Most) int {
@@ -257,24 +236,19 @@ func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
 }
 
 // mayRun answers whether a module may run at all.
-func (c Ceiling) mayRun(m moduleFacts) (bool, string, From) {
-	if m.builtin {
+func (c Ceiling) mayRun(m *tool.Module) (bool, string, From) {
+	if m.Origin == tool.OriginBuiltin {
 		return true, "", From{}
 	}
-	if len(c.Signed) > 0 && m.signer == "" {
+	if len(c.Signed) > 0 && m.Signer == "" {
 		return false, "the module is not signed", c.Signed[0].From
 	}
 	for _, l := range c.Modules {
-		if slices.Contains(l.Digests, m.digest) || m.signer != "" && slices.Contains(l.Signers, m.signer) ||
-			m.namespace != "" && m.signer != "" && slices.Contains(l.Namespaces, m.namespace) {
+		if slices.Contains(l.Digests, m.Digest) || m.Signer != "" && slices.Contains(l.Signers, m.Signer) ||
+			m.Namespace != "" && m.Signer != "" && slices.Contains(l.Namespaces, m.Namespace) {
 			continue
 		}
 		return false, "the module is none of those that may run", l.From
 	}
 	return true, "", From{}
-}
-
-type moduleFacts struct {
-	builtin                   bool
-	digest, signer, namespace string
 }

@@ -113,7 +113,7 @@ func (w world) ceiling(source Source) Ceiling {
 	if w.IntN(4) == 0 {
 		c.MinTier = &Most{Value: int64(w.IntN(4)), From: from}
 	}
-	for _, key := range []string{TimeoutKey, MemoryKey, FuelKey, OutputKey, BashTimeoutKey} {
+	for _, key := range []string{TimeoutKey, MemoryKey, "tool_fuel", "max_output_size", "bash.timeout"} {
 		if w.IntN(3) == 0 {
 			if c.Limits == nil {
 				c.Limits = map[string]Most{}
@@ -239,9 +239,9 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 		}
 		l := g.Limits()
 		for key, got := range map[string]int64{
-			MemoryKey: int64(l.MemoryBytes), FuelKey: int64(l.Fuel), OutputKey: int64(l.OutputBytes), BashTimeoutKey: int64(l.ExecTimeout),
+			MemoryKey: int64(l.MemoryBytes), "tool_fuel": int64(l.Fuel), "max_output_size": int64(l.OutputBytes), "bash.timeout": int64(l.ExecTimeout),
 		} {
-			if most, ok := admin.Limits[key]; ok && got > most.Value && (key != BashTimeoutKey || g.MayExec()) {
+			if most, ok := admin.Limits[key]; ok && got > most.Value && (key != "bash.timeout" || g.MayExec()) {
 				fail("%s is %d", key, got)
 			}
 		}
@@ -458,7 +458,7 @@ func TestTheListsOfHostsNarrowTheNetwork(t *testing.T) {
 
 func TestLimitsOfTheNetworkHaveACeiling(t *testing.T) {
 	c := Ceiling{Limits: map[string]Most{
-		NetworkTimeoutKey: {Value: int64(time.Second)}, NetworkRequestsKey: {Value: 2}, NetworkResponseKey: {Value: 1 << 30},
+		"network.timeout": {Value: int64(time.Second)}, "network.max_requests": {Value: 2}, "network.max_response": {Value: 1 << 30},
 	}}
 	l := New(Options{Layers: []Layer{{Ceiling: c}}}).Limits()
 	if d := DefaultLimits(); l.HTTPTimeout != time.Second || l.HTTPRequests != 2 || l.HTTPResponseBytes != d.HTTPResponseBytes || l.HTTPSentBytes != d.HTTPSentBytes {

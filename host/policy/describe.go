@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -86,9 +87,5 @@ func quoted(values []string) string {
 	if len(values) == 0 {
 		return "none"
 	}
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = fmt.Sprintf("%q", v)
-	}
-	return strings.Join(out, ", ")
+	return strings.Join(each(values, strconv.Quote), ", ")
 }

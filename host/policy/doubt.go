@@ -80,11 +80,8 @@ func (r *Rule) inert(tier Tier, asked tool.Capabilities) tool.Hint {
 	if asked.Exec == "" || r.Effect != Allow {
 		return nil
 	}
-	named := slices.ContainsFunc(r.Where, func(c match.Condition) bool {
-		return c.Arg() == asked.Exec && !c.Not() && (c.Kind() == match.Is || c.Kind() == match.Words)
-	})
 	switch {
-	case !named:
+	case !slices.ContainsFunc(r.Where, func(c match.Condition) bool { return names(c, asked.Exec) }):
 		return tool.Advise("it never counts: a rule that allows a process names the command, with %s=COMMAND or words:%s=COMMAND, and no other condition does that",
 			asked.Exec, asked.Exec)
 	case r.remembered() && tier == TierNone:

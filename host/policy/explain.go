@@ -31,7 +31,7 @@ type Explanation struct {
 // Explain returns the decision as data.
 func (d Decision) Explain() Explanation {
 	x := Explanation{
-		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.rule, Source: d.source, Origin: d.origin, Reason: d.reason,
+		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.by.Rule, Source: d.by.Source, Origin: d.by.Origin, Reason: d.reason,
 		Also: d.also, Allow: d.allow(),
 	}
 	switch {
@@ -40,7 +40,7 @@ func (d Decision) Explain() Explanation {
 		x.Hint = tool.Advise("answer yes, or add ").And(tool.Do(tool.HintAllow, x.Allow))
 	case d.change != nil:
 		x.Hint = d.change
-	case d.effect == Ask && (len(d.special()) > 0 || d.source == SourceDefault):
+	case d.effect == Ask && (len(d.special()) > 0 || d.by.Source == SourceDefault):
 		x.Hint = tool.Advise("answer yes")
 	case d.effect == Ask:
 		x.Hint = tool.Advise("answer yes; ").And(d.unasked())
@@ -53,22 +53,22 @@ func (d Decision) Explain() Explanation {
 
 // unasked says how not to be asked about such a call any more.
 func (d Decision) unasked() tool.Hint {
-	if d.source == SourceAdmin {
-		return tool.Advise("that it asks is the administrator's: %s", d.origin)
+	if d.by.Source == SourceAdmin {
+		return tool.Advise("that it asks is the administrator's: %s", d.by.Origin)
 	}
 	without := d.policy.decide(d.call, d.entry, d.facts, Allow)
 	switch {
 	case without.effect == Allow:
 		return tool.Advise("to be asked no more, ").And(d.takeAway())
 	case len(d.also) == 0:
-		return tool.Advise("without %s it would ask all the same: %s", d.decider(), without.reason)
+		return tool.Advise("without %s it would ask all the same: %s", d.by, without.reason)
 	}
 	return tool.Advise("without the rules that ask it would ask all the same: %s", without.reason)
 }
 
 // takeAway says what to do about every rule and bound that decides.
 func (d Decision) takeAway() tool.Hint {
-	out := d.decider().takeAway()
+	out := d.by.takeAway()
 	said := []string{out.String()}
 	for _, o := range d.also {
 		if c := o.takeAway(); !slices.Contains(said, c.String()) {

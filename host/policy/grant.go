@@ -2,7 +2,6 @@ package policy
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -76,38 +75,26 @@ func (g Grant) Check(call tool.Call, moduleDigest string) error {
 	return nil
 }
 
-// Mounts lists what the guest may see of the file system.
-func (g Grant) Mounts() []Mount {
+// terms are what is granted; those of the zero grant are nothing.
+func (g Grant) terms() *grant {
 	if g.g == nil {
-		return nil
+		return new(grant)
 	}
-	return slices.Clone(g.g.mounts)
+	return g.g
 }
+
+// Mounts lists what the guest may see of the file system.
+func (g Grant) Mounts() []Mount { return slices.Clone(g.terms().mounts) }
 
 // Masked lists directories that the guest must not see even inside a mount.
-func (g Grant) Masked() []string {
-	if g.g == nil {
-		return nil
-	}
-	return slices.Clone(g.g.masked)
-}
+func (g Grant) Masked() []string { return slices.Clone(g.terms().masked) }
 
 // Paths are the secret files that the guest may read.
-func (g Grant) Paths() paths.Opened {
-	if g.g == nil {
-		return nil
-	}
-	return slices.Clone(g.g.opened)
-}
+func (g Grant) Paths() paths.Opened { return slices.Clone(g.terms().opened) }
 
 // Secrets lists the secrets that the guest may have placeholders of, as its
 // tool asks for them.
-func (g Grant) Secrets() []tool.Secret {
-	if g.g == nil {
-		return nil
-	}
-	return cloneSecrets(g.g.secrets)
-}
+func (g Grant) Secrets() []tool.Secret { return cloneSecrets(g.terms().secrets) }
 
 func cloneSecrets(secrets []tool.Secret) []tool.Secret {
 	out := slices.Clone(secrets)
@@ -118,12 +105,7 @@ func cloneSecrets(secrets []tool.Secret) []tool.Secret {
 }
 
 // Limits bounds the call. The limits of the zero grant are zero.
-func (g Grant) Limits() Limits {
-	if g.g == nil {
-		return Limits{}
-	}
-	return g.g.limits
-}
+func (g Grant) Limits() Limits { return g.terms().limits }
 
 // Raise goes on with a hint about a limit, which is so much now: where more can be
 // had, or who permits no more. The key is that of the limit in the settings.
@@ -153,10 +135,10 @@ func (g Grant) Budgets() []*Budget { return slices.Clone(g.budgets) }
 // Rehearsal reports whether the call may only be tried: what it changes can be
 // looked at, and is dropped unless another grant for the same call lets it be
 // committed.
-func (g Grant) Rehearsal() bool { return g.g != nil && g.g.rehearsal }
+func (g Grant) Rehearsal() bool { return g.terms().rehearsal }
 
 // MayExec reports whether the grant allows a process.
-func (g Grant) MayExec() bool { return g.g != nil && g.g.mayExec }
+func (g Grant) MayExec() bool { return g.terms().mayExec }
 
 // TakeExec allows the start of exactly the approved command in the approved
 // directory, once.
@@ -175,28 +157,10 @@ func (g Grant) TakeExec(argv []string, dir string) error {
 }
 
 // Network says whom the call may talk to; nil is nobody.
-func (g Grant) Network() *network.Network {
-	if g.g == nil {
-		return nil
-	}
-	return g.g.network
-}
+func (g Grant) Network() *network.Network { return g.terms().network }
 
-// bashArgv is how a command line becomes a process.
-func bashArgv(command string) []string { return []string{"bash", "-c", command} }
-
-// execDigest identifies a command and its directory. Each string is preceded
-// by its length, so no two commands share an encoding.
-func execDigest(argv []string, dir string) [32]byte {
-	h := sha256.New()
-	for _, s := range append([]string{dir}, argv...) {
-		var n [8]byte
-		binary.BigEndian.PutUint64(n[:], uint64(len(s)))
-		h.Write(n[:])
-		h.Write([]byte(s))
-	}
-	return [32]byte(h.Sum(nil))
-}
+// execDigest identifies a command and its directory.
+func execDigest(argv []string, dir string) [32]byte { return sha256.Sum256([]byte(texts(dir, argv))) }
 
 // String is PATH:ro or PATH:rw.
 func (m Mount) String() string {

@@ -26,7 +26,7 @@ func Meet(layers []Layer) Ceiling {
 	for i, l := range layers {
 		all[i] = l.Ceiling
 	}
-	return meet(all...)
+	return Narrow(all...)
 }
 
 // answers are the rules that allow, of the layers that may.
@@ -40,18 +40,10 @@ func answers(layers []Layer) []Rule {
 	return out
 }
 
-// The keys of agent.toml that bound a call.
+// Keys of agent.toml that bound a call. Messages about a limit name its key.
 const (
-	TimeoutKey     = "tool_timeout"
-	MemoryKey      = "tool_memory"
-	FuelKey        = "tool_fuel"
-	OutputKey      = "max_output_size"
-	BashTimeoutKey = "bash.timeout"
-	BashOutputKey  = "bash.max_output"
-
-	NetworkTimeoutKey  = "network.timeout"
-	NetworkRequestsKey = "network.max_requests"
-	NetworkResponseKey = "network.max_response"
+	TimeoutKey = "tool_timeout"
+	MemoryKey  = "tool_memory"
 )
 
 // The keys of agent.toml that switch off whatever asks for a capability.
@@ -77,15 +69,9 @@ func switchedOff(key string, c tool.Capabilities) string {
 	return "what that forbids is not known"
 }
 
-// SwitchedOff returns the first switch that forbids a tool which asks for that,
-// and what the tool does; an empty text if none forbids it.
-func (c Ceiling) SwitchedOff(asked tool.Capabilities) (off Line, does string) {
-	for _, off := range c.Off {
-		if does := switchedOff(off.Value, asked); does != "" {
-			return off, does
-		}
-	}
-	return Line{}, ""
+// SwitchedOff reports whether a switch forbids a tool that asks for that.
+func (c Ceiling) SwitchedOff(asked tool.Capabilities) bool {
+	return slices.ContainsFunc(c.Off, func(off Line) bool { return switchedOff(off.Value, asked) != "" })
 }
 
 // bashTool is the tool whose name stands for starting processes: whoever
@@ -122,15 +108,15 @@ func (c Ceiling) Unbound(tier Tier) string {
 func (l Limits) under(most map[string]Most) Limits {
 	lower(&l.Timeout, most, TimeoutKey)
 	lower(&l.MemoryBytes, most, MemoryKey)
-	lower(&l.Fuel, most, FuelKey)
+	lower(&l.Fuel, most, "tool_fuel")
 	lower(&l.ToolFuel, most, ToolFuelKey)
 	lower(&l.SessionFuel, most, SessionFuelKey)
-	lower(&l.OutputBytes, most, OutputKey)
-	lower(&l.ExecTimeoutMax, most, BashTimeoutKey)
-	lower(&l.ExecOutputBytes, most, BashOutputKey)
-	lower(&l.HTTPTimeout, most, NetworkTimeoutKey)
-	lower(&l.HTTPRequests, most, NetworkRequestsKey)
-	lower(&l.HTTPResponseBytes, most, NetworkResponseKey)
+	lower(&l.OutputBytes, most, "max_output_size")
+	lower(&l.ExecTimeoutMax, most, "bash.timeout")
+	lower(&l.ExecOutputBytes, most, "bash.max_output")
+	lower(&l.HTTPTimeout, most, "network.timeout")
+	lower(&l.HTTPRequests, most, "network.max_requests")
+	lower(&l.HTTPResponseBytes, most, "network.max_response")
 	l.ExecTimeout = min(l.ExecTimeout, l.ExecTimeoutMax)
 	return l
 }
@@ -145,10 +131,9 @@ func lower[T int | uint64 | time.Duration](v *T, most map[string]Most, key strin
 // system calls, 2 its processes and its network too, 3 in a world of its own.
 type Tier int
 
-// TierNone confines nothing.
-const TierNone Tier = 0
-
-// MaxTier is the highest there is.
-const MaxTier Tier = 3
+const (
+	TierNone Tier = 0 // confines nothing
+	MaxTier  Tier = 3 // the highest there is
+)
 
 func (t Tier) String() string { return fmt.Sprintf("tier %d", int(t)) }

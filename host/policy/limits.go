@@ -1,6 +1,9 @@
 package policy
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Limits bounds one call. A field that is zero in a limit asked for takes the
 // default.
@@ -52,28 +55,21 @@ const execMargin = 10 * time.Second
 
 func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
-	set(&l.Timeout, d.Timeout)
-	set(&l.MemoryBytes, d.MemoryBytes)
-	set(&l.Fuel, d.Fuel)
-	set(&l.ToolFuel, d.ToolFuel)
-	set(&l.SessionFuel, d.SessionFuel)
-	set(&l.OutputBytes, d.OutputBytes)
-	set(&l.LogBytes, d.LogBytes)
-	set(&l.HostCalls, d.HostCalls)
-	set(&l.ExecTimeout, d.ExecTimeout)
-	set(&l.ExecTimeoutMax, d.ExecTimeoutMax)
-	set(&l.ExecOutputBytes, d.ExecOutputBytes)
-	set(&l.HTTPTimeout, d.HTTPTimeout)
-	set(&l.HTTPRequests, d.HTTPRequests)
-	set(&l.HTTPSentBytes, d.HTTPSentBytes)
-	set(&l.HTTPResponseBytes, d.HTTPResponseBytes)
+	l.Timeout = cmp.Or(l.Timeout, d.Timeout)
+	l.MemoryBytes = cmp.Or(l.MemoryBytes, d.MemoryBytes)
+	l.Fuel = cmp.Or(l.Fuel, d.Fuel)
+	l.ToolFuel = cmp.Or(l.ToolFuel, d.ToolFuel)
+	l.SessionFuel = cmp.Or(l.SessionFuel, d.SessionFuel)
+	l.OutputBytes = cmp.Or(l.OutputBytes, d.OutputBytes)
+	l.LogBytes = cmp.Or(l.LogBytes, d.LogBytes)
+	l.HostCalls = cmp.Or(l.HostCalls, d.HostCalls)
+	l.ExecTimeout = cmp.Or(l.ExecTimeout, d.ExecTimeout)
+	l.ExecTimeoutMax = cmp.Or(l.ExecTimeoutMax, d.ExecTimeoutMax)
+	l.ExecOutputBytes = cmp.Or(l.ExecOutputBytes, d.ExecOutputBytes)
+	l.HTTPTimeout = cmp.Or(l.HTTPTimeout, d.HTTPTimeout)
+	l.HTTPRequests = cmp.Or(l.HTTPRequests, d.HTTPRequests)
+	l.HTTPSentBytes = cmp.Or(l.HTTPSentBytes, d.HTTPSentBytes)
+	l.HTTPResponseBytes = cmp.Or(l.HTTPResponseBytes, d.HTTPResponseBytes)
 	l.ExecTimeout = min(l.ExecTimeout, l.ExecTimeoutMax)
 	return l
-}
-
-func set[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }

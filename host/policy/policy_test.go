@@ -660,7 +660,7 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 
 		// The same again in the plainest words.
 		speaks := func(r Rule) bool {
-			if r.Tool != e.Name || r.Bound.Module != "" && r.Bound.Module != moduleID(e.Module) {
+			if r.Tool != e.Name || r.Bound.Module != "" && r.Bound.Module != bind(e).Module {
 				return false
 			}
 			if len(r.Where) == 0 {

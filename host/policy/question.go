@@ -2,10 +2,10 @@ package policy
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -155,27 +155,10 @@ func (q Question) Settles(a Answer, now time.Time) error {
 	return nil
 }
 
-// digest identifies what was asked. Each string is preceded by its length, so
-// no two questions share an encoding.
-func (q Question) digest() (id [32]byte) {
-	h := sha256.New()
-	var n [8]byte
-	put := func(v uint64) {
-		binary.BigEndian.PutUint64(n[:], v)
-		h.Write(n[:])
-	}
-	for _, list := range [][]string{
-		{q.Session, q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, q.Changes},
-		q.Paths, q.Network, tool.SecretNames(q.Secrets),
-	} {
-		put(uint64(len(list)))
-		for _, s := range list {
-			put(uint64(len(s)))
-			h.Write([]byte(s))
-		}
-	}
-	put(uint64(q.Call.Turn))
-	put(uint64(q.Call.Step))
-	put(uint64(q.Asked.UnixNano()))
-	return [32]byte(h.Sum(nil))
+// digest identifies what was asked.
+func (q Question) digest() [32]byte {
+	return sha256.Sum256([]byte(texts(q.Session, []string{
+		q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, q.Changes,
+		strconv.Itoa(q.Call.Turn), strconv.Itoa(q.Call.Step), strconv.FormatInt(q.Asked.UnixNano(), 10),
+	}, q.Paths, q.Network, tool.SecretNames(q.Secrets))))
 }

@@ -78,11 +78,7 @@ type Rule struct {
 func (r Rule) String() string {
 	text := r.Tool
 	if len(r.Where) > 0 {
-		parts := make([]string, len(r.Where))
-		for i, c := range r.Where {
-			parts[i] = c.String()
-		}
-		text = fmt.Sprintf("%s(%s)", r.Tool, strings.Join(parts, " and "))
+		text = fmt.Sprintf("%s(%s)", r.Tool, strings.Join(each(r.Where, match.Condition.String), " and "))
 	}
 	if r.Secrets != "" {
 		text += with + r.Secrets
@@ -188,10 +184,10 @@ func (r Rule) InWords() string {
 		fmt.Fprintf(&b, ", with the secrets %s and no others", r.Secrets)
 	}
 	if len(r.Risks) > 0 {
-		fmt.Fprintf(&b, ", of risk %s", joined(r.Risks, Risk.String))
+		fmt.Fprintf(&b, ", of risk %s", strings.Join(each(r.Risks, Risk.String), " or "))
 	}
 	if len(r.Callers) > 0 {
-		fmt.Fprintf(&b, ", made by %s", joined(r.Callers, func(c tool.Caller) string { return string(c) }))
+		fmt.Fprintf(&b, ", made by %s", strings.Join(each(r.Callers, func(c tool.Caller) string { return string(c) }), " or "))
 	}
 	if r.After > 0 {
 		fmt.Fprintf(&b, ", after %d calls in a session", r.After)
@@ -209,12 +205,13 @@ func (r Rule) InWords() string {
 	return b.String()
 }
 
-func joined[T any](list []T, words func(T) string) string {
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = words(v)
+// each is the text of every value.
+func each[T any](values []T, text func(T) string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = text(v)
 	}
-	return strings.Join(out, " or ")
+	return out
 }
 
 // remembered: the rule was kept beyond the run in which somebody wrote it.
@@ -267,7 +264,7 @@ func (r *Rule) exact(arg string) bool {
 func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 	named := false
 	for _, c := range r.Where {
-		if c.Arg() != e.Capabilities.Exec || c.Not() || c.Kind() != match.Is && c.Kind() != match.Words {
+		if !names(c, e.Capabilities.Exec) {
 			continue
 		}
 		named = true
@@ -289,6 +286,11 @@ func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 	return named && (!r.remembered() || p.tier > TierNone)
 }
 
+// names reports whether a condition says which command the argument holds.
+func names(c match.Condition, arg string) bool {
+	return c.Arg() == arg && !c.Not() && (c.Kind() == match.Is || c.Kind() == match.Words)
+}
+
 // allowsSecrets reports whether the rule names every secret that a tool asks for.
 func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
 	if len(asked) == 0 {
@@ -296,15 +298,6 @@ func (r *Rule) allowsSecrets(asked []tool.Secret) bool {
 	}
 	allowed := strings.Split(r.Secrets, ",")
 	return !slices.ContainsFunc(asked, func(s tool.Secret) bool { return !slices.Contains(allowed, s.Name) })
-}
-
-// moduleID is what a rule is bound to: "builtin", or the digest of a module
-// that came from elsewhere.
-func moduleID(m *tool.Module) string {
-	if m.Origin == tool.OriginBuiltin {
-		return string(tool.OriginBuiltin)
-	}
-	return "sha256:" + m.Digest
 }
 
 // Examples checks calls that a rule says it is about, and calls that it says it
@@ -331,17 +324,14 @@ func (r Rule) Examples(fit, unfit []string) error {
 		}
 		return out, nil
 	}
-	for _, text := range fit {
-		if t, err := try(text); err != nil {
+	for i, text := range slices.Concat(fit, unfit) {
+		t, err := try(text)
+		switch fits := i < len(fit); {
+		case err != nil:
 			return err
-		} else if t != match.Yes {
+		case fits && t != match.Yes:
 			return fmt.Errorf("rule %s: it does not match its example %s", r, text)
-		}
-	}
-	for _, text := range unfit {
-		if t, err := try(text); err != nil {
-			return err
-		} else if t == match.Yes {
+		case !fits && t == match.Yes:
 			return fmt.Errorf("rule %s: it matches %s, which it says that it does not", r, text)
 		}
 	}

@@ -47,7 +47,7 @@ func (p *Policy) readsSecrets(d *Decision) {
 		d.reason += ", and " + reason
 		return
 	}
-	d.effect, d.rule, d.source, d.origin, d.reason = Ask, "secret "+d.reads[0].Pattern, SourceDefault, "", reason
+	d.decided(Ask, byDefault("secret "+d.reads[0].Pattern), reason)
 }
 
 // After is the decision when it is known what the call changes. differs says
@@ -70,8 +70,8 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			switch {
 			case !special:
 			case s.Care == paths.Closed:
-				d.effect, d.rule, d.source, d.origin = Deny, "closed "+s.Pattern, SourceDefault, ""
-				d.reason, d.change = "it changes "+specialPath{name, s}.String(), tool.Advise(paths.ClosedHint)
+				d.decided(Deny, byDefault("closed "+s.Pattern), "it changes "+specialPath{name, s}.String())
+				d.change = tool.Advise(paths.ClosedHint)
 				return d, true
 			case c.Kind == tool.DirectoryCreated && slices.ContainsFunc(changes, func(o tool.Change) bool { return strings.HasPrefix(paths.Guest(o.Path), name+"/") }):
 				// It comes with what is in it, which is asked about.
@@ -91,7 +91,7 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 		reason = d.reason + ", and " + reason
 	}
 	if d.effect == Allow {
-		d.effect, d.rule, d.source, d.origin = Ask, "asked "+d.changed[0].Pattern, SourceDefault, ""
+		d.effect, d.by = Ask, byDefault("asked "+d.changed[0].Pattern)
 	}
 	d.reason = reason
 	return d, true
@@ -120,7 +120,7 @@ func (p *Policy) answered(d *Decision, name string) (found bool) {
 	defer p.mu.RUnlock()
 	args := d.args()
 	p.candidates(d, args, func(_ int, r *Rule) {
-		if found || r.Effect != Allow || r.matches(d, args) != match.Yes || r.Bound.Module != "" && !p.holds(&r.Bound, d.entry) {
+		if found || r.Effect != Allow || r.matches(d, args) != match.Yes || !p.holds(&r.Bound, d.entry) {
 			return
 		}
 		for _, c := range r.Where {

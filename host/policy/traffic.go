@@ -71,28 +71,23 @@ func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 
 // NoteReceived counts what came back.
 func (g Grant) NoteReceived(d network.Decision, bytes int64) {
-	if g.g != nil {
-		g.g.traffic.mu.Lock()
-		defer g.g.traffic.mu.Unlock()
-		g.g.traffic.to(d.String()).ReceivedBytes += bytes
-	}
+	t := &g.terms().traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.to(d.String()).ReceivedBytes += bytes
 }
 
 // NoteRefused counts a host that was asked for in vain.
 func (g Grant) NoteRefused(d network.Decision) {
-	if g.g != nil {
-		g.g.traffic.mu.Lock()
-		defer g.g.traffic.mu.Unlock()
-		g.g.traffic.to(d.String()).Refused++
-	}
+	t := &g.terms().traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.to(d.String()).Refused++
 }
 
 // Traffic lists what the call has sent and received so far, sorted by host.
 func (g Grant) Traffic() []tool.Traffic {
-	if g.g == nil {
-		return nil
-	}
-	t := &g.g.traffic
+	t := &g.terms().traffic
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []tool.Traffic

@@ -100,7 +100,7 @@ func (l Line) Dangers() []string {
 	if l.Literal {
 		s.command(l.Commands[0], maxWithin)
 	} else {
-		s.text(l.text, maxWithin)
+		s.file(l.file, maxWithin)
 	}
 	return s.found
 }
@@ -118,13 +118,9 @@ func (s *dangerScan) add(program, what string) {
 	}
 }
 
-// text looks at every command in a line of bash, within so many others.
-func (s *dangerScan) text(line string, within int) {
-	if len(line) > maxCommand || strings.Count(line, "(") > maxBrackets {
-		return
-	}
-	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
-	if err != nil {
+// file looks at every command in a line of bash, within so many others.
+func (s *dangerScan) file(f *syntax.File, within int) {
+	if f == nil {
 		return
 	}
 	syntax.Walk(f, func(n syntax.Node) bool {
@@ -204,7 +200,7 @@ func (s *dangerScan) argument(w string, within int) {
 	if _, command, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "--") { // --split-string=COMMAND
 		w = command
 	}
-	s.text(w, within)
+	s.file(parse(w), within)
 }
 
 func (s *dangerScan) program(name string, args []string) {

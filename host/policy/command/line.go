@@ -24,7 +24,7 @@ type Line struct {
 	// keyword) is not.
 	Literal bool
 
-	text string
+	file *syntax.File // nil: not needed, or not to be read
 }
 
 // Plain: the command starts the program that it names and, as far as anybody
@@ -49,19 +49,14 @@ func unlike(s string) bool {
 
 // Parse reads a command as bash does. Of what it cannot read it knows no words.
 func Parse(s string) Line {
-	l := Line{text: s}
 	if words, ok := simpleWords(s); ok {
-		l.Commands, l.Literal = [][]string{words}, true
+		return Line{Commands: [][]string{words}, Literal: true}
+	}
+	l := Line{file: parse(s)}
+	if l.file == nil || unlike(s) {
 		return l
 	}
-	if len(s) > maxCommand || strings.Count(s, "(") > maxBrackets || unlike(s) {
-		return l
-	}
-	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(s), "")
-	if err != nil {
-		return l
-	}
-	syntax.Walk(f, func(n syntax.Node) bool {
+	syntax.Walk(l.file, func(n syntax.Node) bool {
 		if call, ok := n.(*syntax.CallExpr); ok {
 			if words, _ := literalWords(call.Args); len(words) > 0 {
 				l.Commands = append(l.Commands, words)
@@ -69,17 +64,34 @@ func Parse(s string) Line {
 		}
 		return true
 	})
+	if call, ok := onlyCall(l.file); ok {
+		words, all := literalWords(call.Args)
+		l.Literal = all && len(words) > 0
+	}
+	return l
+}
+
+// parse returns nil for what is no command, or too much of one.
+func parse(s string) *syntax.File {
+	if len(s) > maxCommand || strings.Count(s, "(") > maxBrackets {
+		return nil
+	}
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(s), "")
+	if err != nil {
+		return nil
+	}
+	return f
+}
+
+// onlyCall returns the program and its arguments, if there is nothing else to a
+// line, not even a comment.
+func onlyCall(f *syntax.File) (*syntax.CallExpr, bool) {
 	if len(f.Stmts) != 1 || len(f.Last) > 0 {
-		return l
+		return nil, false
 	}
 	st := f.Stmts[0]
 	call, ok := st.Cmd.(*syntax.CallExpr)
-	if !ok || st.Negated || st.Semicolon.IsValid() || st.Coprocess || len(st.Redirs) > 0 || len(st.Comments) > 0 || len(call.Assigns) > 0 {
-		return l
-	}
-	words, all := literalWords(call.Args)
-	l.Literal = all && len(words) > 0
-	return l
+	return call, ok && !st.Negated && !st.Semicolon.IsValid() && !st.Coprocess && len(st.Redirs)+len(st.Comments)+len(call.Assigns) == 0
 }
 
 // simpleWords splits a command in which nothing has a meaning for bash, which

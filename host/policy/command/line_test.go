@@ -35,6 +35,13 @@ func TestLiteralWordsAreWhatBashSees(t *testing.T) {
 	}
 }
 
+// The parser's stack grows with each bracket, so a long pattern never gets to it.
+func TestALongPatternIsRefusedUnread(t *testing.T) {
+	if p, err := ParsePattern(strings.Repeat("(", 10_000_000)); err == nil {
+		t.Errorf("it is a pattern of %d words", len(p.Words()))
+	}
+}
+
 // FuzzParse: the short way through a plain command says what the parser says,
 // and what is literal parses again as itself.
 func FuzzParse(f *testing.F) {

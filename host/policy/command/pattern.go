@@ -26,13 +26,15 @@ const MaxPattern = 4096
 // ParsePattern reads a pattern, its words separated and quoted as bash does.
 func ParsePattern(s string) (Pattern, error) {
 	var p Pattern
-	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(s), "")
-	if err != nil || len(f.Stmts) != 1 || len(f.Last) > 0 || len(s) > MaxPattern || unlike(s) {
+	if len(s) > MaxPattern || unlike(s) { // before the parser's stack grows with its brackets
 		return p, fmt.Errorf("%.80q is not one command", s)
 	}
-	st := f.Stmts[0]
-	call, ok := st.Cmd.(*syntax.CallExpr)
-	if !ok || st.Negated || st.Semicolon.IsValid() || st.Coprocess || len(st.Redirs) > 0 || len(call.Assigns) > 0 {
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(s), "")
+	if err != nil || len(f.Stmts) != 1 {
+		return p, fmt.Errorf("%.80q is not one command", s)
+	}
+	call, ok := onlyCall(f)
+	if !ok {
 		return p, fmt.Errorf("%.80q is more than a program and its arguments", s)
 	}
 	for i, w := range call.Args {

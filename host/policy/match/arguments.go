@@ -3,6 +3,7 @@ package match
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -232,6 +233,19 @@ func (a *Arguments) Texts(arg string) []string {
 	return out
 }
 
+// Commands reads what an argument leads to as command lines, each once for a
+// decision.
+func (a *Arguments) Commands(arg string) iter.Seq[*command.Line] {
+	return func(yield func(*command.Line) bool) {
+		values := a.values(arg).values
+		for i := range values {
+			if !yield(values[i].command()) {
+				return
+			}
+		}
+	}
+}
+
 // Text returns an argument that is a string, and nothing else.
 func (a *Arguments) Text(name string) (string, bool) {
 	raw, ok := a.Get(name)
@@ -250,10 +264,7 @@ func Text(raw json.RawMessage) (s string, ok bool) {
 	if inner := raw[1 : len(raw)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
 		return string(inner), true // most are what they read like; raw is JSON
 	}
-	return unquote(raw)
-}
-
-func unquote(raw json.RawMessage) (s string, ok bool) {
-	err := json.Unmarshal(raw, &s)
-	return s, err == nil
+	var unquoted string // or the result would always be on the heap
+	err := json.Unmarshal(raw, &unquoted)
+	return unquoted, err == nil
 }

@@ -319,11 +319,11 @@ func (c *Condition) one(v *value, args *Arguments, strict bool) Truth {
 	switch c.kind {
 	case Path:
 		name, sure := v.path(args.cwd)
-		switch {
-		case name == "" || !sure && (strict || !c.path.Match(name)):
+		matches := c.path.Match(name)
+		if name == "" || !sure && (strict || !matches) {
 			return Unsure
 		}
-		return truthOf(c.path.Match(name))
+		return truthOf(matches)
 	case Hostname:
 		name, ok := v.host()
 		if !ok {

@@ -87,9 +87,7 @@ func (x *Index) Plain(tool string) []int { return x.plain[tool] }
 // the call. A position can come twice. What it takes to look is for the rule that
 // begin is called with.
 func (x *Index) Find(tool string, args *Arguments, begin, try func(int)) {
-	for _, i := range x.plain[tool] {
-		try(i)
-	}
+	each(x.plain[tool], try)
 	for _, at := range x.kinds[tool] {
 		key := ruleKey{tool: tool, argOfKind: at}
 		begin(x.all[key][0])
@@ -102,14 +100,14 @@ func (x *Index) findKeyed(key ruleKey, args *Arguments, begin, try func(int)) {
 	found := args.values(key.arg)
 	if found.values == nil || found.unknown {
 		if found.unknown || key.kind == Path { // where there is no path, it is the working directory
-			x.each(all, try)
+			each(all, try)
 		}
 		return
 	}
 	for i := range found.values {
 		begin(all[0])
 		if !x.look(key, &found.values[i], args, try) {
-			x.each(all, try)
+			each(all, try)
 			return
 		}
 	}
@@ -123,7 +121,7 @@ func (x *Index) look(key ruleKey, v *value, args *Arguments, try func(int)) bool
 	}
 	look := func(text string) {
 		key.text = text
-		x.each(x.keyed[key], try)
+		each(x.keyed[key], try)
 	}
 	switch key.kind {
 	case Is:
@@ -180,7 +178,7 @@ func lookWords(words []string, look func(string)) {
 	}
 }
 
-func (x *Index) each(positions []int, try func(int)) {
+func each(positions []int, try func(int)) {
 	for _, i := range positions {
 		try(i)
 	}

@@ -46,12 +46,13 @@ func plainNumbers(v any) any {
 // be long, with the shortest.
 func plainNumber(s string) string {
 	const long = 40
-	s, minus := strings.CutPrefix(s, "-")
-	digits, power, _ := strings.Cut(strings.ToLower(s), "e")
+	unsigned := strings.TrimPrefix(s, "-")
+	minus := s[:len(s)-len(unsigned)]
+	digits, power, _ := strings.Cut(strings.ToLower(unsigned), "e")
 	whole, fraction, _ := strings.Cut(digits, ".")
 	point, err := strconv.Atoi(power)
 	if power != "" && err != nil {
-		return sign(minus, s)
+		return s
 	}
 	digits = strings.TrimLeft(whole+fraction, "0")
 	point -= len(fraction)
@@ -61,19 +62,12 @@ func plainNumber(s string) string {
 	case n == 0:
 		return "0"
 	case point > long || point < -long:
-		return sign(minus, short+"e"+strconv.Itoa(point))
+		return minus + short + "e" + strconv.Itoa(point)
 	case point >= 0:
-		return sign(minus, short+strings.Repeat("0", point))
+		return minus + short + strings.Repeat("0", point)
 	case n > -point:
-		return sign(minus, short[:n+point]+"."+short[n+point:])
+		return minus + short[:n+point] + "." + short[n+point:]
 	default:
-		return sign(minus, "0."+strings.Repeat("0", -point-n)+short)
+		return minus + "0." + strings.Repeat("0", -point-n) + short
 	}
-}
-
-func sign(minus bool, digits string) string {
-	if minus {
-		return "-" + digits
-	}
-	return digits
 }

@@ -95,26 +95,8 @@ func rangesOf(a netip.Addr) []reserved {
 	return out
 }
 
-// contains is Prefix.Contains on the bits alone: that one treats an IPv6
-// address which maps an IPv4 one in a way of its own.
-func contains(p netip.Prefix, a netip.Addr) bool {
-	if !p.IsValid() || !a.IsValid() || p.Addr().Is4() != a.Is4() {
-		return false
-	}
-	x, y := p.Addr().AsSlice(), a.WithZone("").AsSlice()
-	bits := p.Bits()
-	for i := range x {
-		switch n := bits - 8*i; {
-		case n <= 0:
-			return true
-		case n < 8:
-			return x[i]>>(8-n) == y[i]>>(8-n)
-		case x[i] != y[i]:
-			return false
-		}
-	}
-	return true
-}
+// contains is Prefix.Contains whatever the zone.
+func contains(p netip.Prefix, a netip.Addr) bool { return p.Contains(a.WithZone("")) }
 
 // within returns the IPv4 address to which a gateway may send what is addressed
 // to a.

@@ -164,12 +164,7 @@ func asciiLower(s string) string {
 }
 
 func isASCII(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
 // IsAddr reports whether the host is an address.

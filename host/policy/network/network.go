@@ -176,16 +176,16 @@ func (n *Network) Decide(host string, port uint16, proto Protocol) Decision {
 	if n == nil {
 		return d.deny(h.String(), Denial{Reason: "the network is not granted"})
 	}
-	switch {
-	case h.loopback():
-		return d.local()
-	case h.IsAddr():
+	if h.IsAddr() {
 		return d.address()
 	}
 	for i := range n.deny {
 		if r := &n.deny[i]; r.speaks(port, proto) && r.matchesName(h.name) {
 			return d.deny(h.name, r.denies())
 		}
+	}
+	if h.loopback() {
+		return d.local()
 	}
 	for _, l := range slices.Backward(n.layers) { // a flag opens nothing that a layer above does not
 		if !slices.ContainsFunc(l.allow, func(r Rule) bool { return r.speaks(port, proto) && r.matchesName(h.name) }) {
@@ -198,11 +198,6 @@ func (n *Network) Decide(host string, port uint16, proto Protocol) Decision {
 // local decides about this machine under its own name: the grant is that of
 // the address, which needs no other.
 func (d Decision) local() Decision {
-	for i := range d.net.deny {
-		if r := &d.net.deny[i]; r.speaks(d.port, d.proto) && r.matchesName(d.host.name) {
-			return d.deny(d.host.name, r.denies())
-		}
-	}
 	var first *Denial
 	for _, a := range []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()} {
 		if denial := d.check(a); denial == nil {

@@ -14,7 +14,7 @@ func Clean(arg, cwd string) (name string, sure bool) {
 	if strings.ContainsRune(arg, 0) || !utf8.ValidString(arg) {
 		return "", false
 	}
-	arg, cwd = slashed(arg), slashed(cwd)
+	arg, cwd = filepath.ToSlash(arg), filepath.ToSlash(cwd)
 	sure = true
 	for seg := range strings.SplitSeq(arg, "/") {
 		sure = sure && seg != ".."

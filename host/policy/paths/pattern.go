@@ -3,6 +3,7 @@ package paths
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 )
@@ -86,7 +87,7 @@ func (p Pattern) Match(name string) bool {
 // Covers reports whether the pattern matches a path of the host or a directory
 // above it.
 func (p Pattern) Covers(host string) bool {
-	segments := segmentsOf(slashed(host))
+	segments := segmentsOf(filepath.ToSlash(host))
 	for n := len(segments); n >= 0; n-- {
 		if matchSegments(p.segments, segments[:n]) {
 			return true

@@ -1,0 +1,288 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Decide says what happens to a call whose arguments fit the schema. A rule
+// that denies wins over every rule that allows; where no rule speaks, the risk
+// decides. A command that is easily regretted asks where a rule allows it, but
+// for one that names it to the letter on the command line of this run; and so
+// does a call that names a file which looks like a secret, but for a rule that
+// names it too. What could only fail is denied. It looks at nothing but what it
+// is given.
+func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision {
+	return p.decide(call, entry, facts, Ask)
+}
+
+// decide leaves rules that ask out where least is Allow: to tell what would be
+// without them.
+func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
+	d := Decision{policy: p, call: call, entry: entry, facts: facts, work: match.NewWork(), risk: RiskOf(entry.Capabilities), by: byDefault("")}
+	if bounds := p.bounded(&d); len(bounds) > 0 {
+		ruled := d
+		p.ruled(&ruled, d.args(), Ask)
+		if ruled.effect == Deny {
+			bounds = append(bounds, slices.Concat([]Decider{ruled.by}, ruled.also)...)
+		}
+		d.also = bounds[1:]
+		return d
+	}
+	args := d.args()
+	p.ruled(&d, args, least)
+	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
+		var confirm []Decider
+		for _, l := range p.ceiling.Confirm {
+			confirm = append(confirm, l.From.says("require_confirmation"))
+		}
+		if d.floor {
+			d.also = append(d.also, confirm...)
+		} else {
+			d.decided(Ask, confirm[0], "every call asks first")
+			d.also, d.floor = confirm[1:], true
+		}
+	}
+	d.regret(args)
+	p.readsSecrets(&d)
+	p.bar(&d, args)
+	return d
+}
+
+// regret asks about a command that is easily regretted, also where a rule
+// allows it.
+func (d *Decision) regret(args *match.Arguments) {
+	if d.effect == Deny || d.entry.Capabilities.Exec == "" {
+		return
+	}
+	var found []string
+	for line := range args.Commands(d.entry.Capabilities.Exec) {
+		found = append(found, line.Dangers()...)
+	}
+	d.danger = strings.Join(found, ", ")
+	switch {
+	case d.danger == "":
+	case d.effect == Ask:
+		d.reason += ", and " + d.danger
+	case !d.exact:
+		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.danger, d.by.Rule)
+		d.decided(Ask, byDefault("dangerous command"), reason)
+	}
+}
+
+// decided makes a rule or a bound decide.
+func (d *Decision) decided(effect Effect, by Decider, reason string) {
+	d.effect, d.by, d.reason = effect, by, reason
+}
+
+// bounded decides what the ceiling forbids whatever the rules say, and returns
+// every bound that does.
+func (p *Policy) bounded(d *Decision) []Decider {
+	c := &p.ceiling
+	var out []Decider
+	deny := func(by Decider, reason string) {
+		if out == nil {
+			d.decided(Deny, by, reason)
+		}
+		out = append(out, by)
+	}
+	if ok, why, from := c.mayRun(d.entry.Module); !ok {
+		deny(from.says("modules"), why)
+	}
+	exec := d.entry.Capabilities.Exec != ""
+	if exec && c.MinTier != nil && int64(p.tier) < c.MinTier.Value {
+		deny(c.MinTier.From.says("bash.min_tier"), fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier, c.MinTier.Value))
+	}
+	for _, off := range c.Off {
+		if does := switchedOff(off.Value, d.entry.Capabilities); does != "" {
+			deny(off.From.says(off.Value), fmt.Sprintf("%s = false, and %s", off.Value, does))
+		}
+	}
+	if !exec || d.entry.Name == bashTool { // of bash itself its rules speak
+		return out
+	}
+	for i := range c.Rules {
+		if r := &c.Rules[i]; r.Tool == bashTool && r.forbidsProcesses() {
+			deny(r.decider(), fmt.Sprintf("the %s rule %q says deny, which holds for every tool that starts a process", r.Source, r))
+		}
+	}
+	return out
+}
+
+// ruled decides by the rules and, where none speaks, by the risk. Rules that ask
+// count unless least is Allow.
+func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	best, bestEffect, bestTruth := -1, Allow, match.Yes
+	var deciding []int // the rules of that effect, unless it allows
+	p.candidates(d, args, func(i int, r *Rule) {
+		if best >= 0 && (r.Effect > bestEffect || i == best) {
+			return // it could not win
+		}
+		t := r.matches(d, args)
+		if t == match.No || t == match.Unsure && r.Effect == Allow {
+			if p.outgrown(r, d, args) {
+				d.stale = append(d.stale, *r)
+			}
+			if r.inert(p.tier, d.entry.Capabilities) != nil && r.speaks(d, args) == match.Yes &&
+				!slices.ContainsFunc(d.inert, func(o Rule) bool { return o.identity() == r.identity() }) {
+				d.inert = append(d.inert, *r)
+			}
+			return
+		}
+		if !p.holds(&r.Bound, d.entry) {
+			if r.Effect == Allow {
+				d.stale = append(d.stale, *r)
+			}
+			return
+		}
+		effect := r.Effect
+		if t == match.Unsure {
+			effect = Ask
+		}
+		if effect == Ask && least == Allow {
+			return
+		}
+		if best >= 0 && effect < bestEffect {
+			deciding = nil
+		}
+		if effect != Allow && (best < 0 || effect <= bestEffect) && len(deciding) < maxDeciding && !slices.Contains(deciding, i) {
+			deciding = append(deciding, i)
+		}
+		d.exact = d.exact || effect == Allow && r.exact(d.entry.Capabilities.Exec)
+		if best < 0 || effect < bestEffect || effect == bestEffect && rank(r.Source) < rank(p.rules[best].Source) {
+			best, bestEffect, bestTruth = i, effect, t
+		}
+	})
+	if most, out := d.work.Out(); out && (best < 0 || bestEffect != Deny) {
+		r := &p.rules[most]
+		d.decided(Deny, From{r.Source, r.Origin}.says(r.String()),
+			fmt.Sprintf("to hold the rules against this call takes more than the %d units of work that a decision may, %s", match.MaxWork, r.tookMost()))
+		return
+	}
+	if best < 0 {
+		p.byRisk(d)
+		for i := range d.inert {
+			r := &d.inert[i]
+			d.reason += fmt.Sprintf("; the %s rule %q (%s) would allow it: %s", r.Source, r, r.Origin, r.inert(p.tier, d.entry.Capabilities))
+		}
+		return
+	}
+	r := &p.rules[best]
+	for _, i := range deciding {
+		if i != best {
+			d.also = append(d.also, p.rules[i].decider())
+		}
+	}
+	d.effect, d.by, d.floor = bestEffect, r.decider(), bestEffect != Allow
+	var b strings.Builder
+	if r.After > 0 {
+		fmt.Fprintf(&b, "the calls of %s in this session are used up, %d of %d: ", d.entry.Name, r.After, r.After)
+	}
+	b.WriteString("the ")
+	b.WriteString(string(r.Source))
+	b.WriteString(" rule ")
+	b.WriteString(strconv.Quote(d.by.Rule))
+	if r.After > 0 {
+		fmt.Fprintf(&b, " permits %d in a session", r.After)
+	} else {
+		b.WriteString(" says ")
+		b.WriteString(r.Effect.String())
+	}
+	if bestTruth == match.Unsure {
+		b.WriteString(", and that it does not speak of this call cannot be told from its words")
+		if most, out := d.work.ProjectOut(); out && r.Source == SourceProject {
+			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", match.MaxProjectWork, p.rules[most].tookMost())
+		}
+	}
+	if r.Why != "" {
+		b.WriteString(": ")
+		b.WriteString(r.Why)
+	}
+	d.reason = b.String()
+}
+
+// candidates calls try with every rule that could speak of the call; p.mu is
+// held. One can come twice.
+func (p *Policy) candidates(d *Decision, args *match.Arguments, try func(int, *Rule)) {
+	begin := func(i int) { d.work.Begin(i, p.rules[i].Source == SourceProject) }
+	for _, of := range []string{d.entry.Name, AnyTool} {
+		p.index.Find(of, args, begin, func(i int) {
+			begin(i)
+			try(i, &p.rules[i])
+		})
+	}
+	d.work.End()
+}
+
+func (r *Rule) tookMost() string {
+	return fmt.Sprintf("most for the %s rule %.300q (%s)", r.Source, r, r.Origin)
+}
+
+// outgrown reports whether a remembered answer would have spoken of the call if
+// the tool had not come to ask for another secret.
+func (p *Policy) outgrown(r *Rule, d *Decision, args *match.Arguments) bool {
+	if r.Effect != Allow || r.allowsSecrets(d.entry.Capabilities.Secrets) || p.holds(&r.Bound, d.entry) {
+		return false
+	}
+	before := *r
+	before.Secrets = d.secretNames()
+	return before.matches(d, args) == match.Yes
+}
+
+// maxDeciding is how many rules that decide the same are named.
+const maxDeciding = 20
+
+// Decider is a rule or a bound that decides a call.
+type Decider struct {
+	Rule   string `json:"rule"`
+	Source Source `json:"source"`
+	Origin string `json:"origin,omitempty"`
+	Calls  int    `json:"calls,omitempty"` // so many are permitted, and used up
+}
+
+func (r *Rule) decider() Decider { return Decider{r.String(), r.Source, r.Origin, r.After} }
+
+// byDefault is what decides where no layer says anything.
+func byDefault(rule string) Decider { return Decider{Rule: rule, Source: SourceDefault} }
+
+// rank is the place of a source in the order of authority.
+func rank(s Source) int {
+	if i := slices.Index(authority, s); i >= 0 {
+		return i
+	}
+	return len(authority)
+}
+
+func (p *Policy) byRisk(d *Decision) {
+	d.by.Rule = "risk " + d.risk.String()
+	switch {
+	case d.risk == RiskSafe && !p.confirmAll:
+		d.effect, d.reason = Allow, "it only reads what is mounted"
+		if d.entry.Capabilities.Files == tool.FilesNone {
+			d.reason = "it reaches nothing outside itself"
+		}
+	case d.risk == RiskSafe:
+		d.effect, d.reason = Ask, "require_confirmation is set"
+	case d.risk == RiskMedium:
+		d.effect, d.reason = Ask, "it changes files"
+		if names := d.secretNames(); names != "" && d.entry.Capabilities.Files != tool.FilesWrite {
+			d.reason = "it uses secrets: " + names
+		} else if names != "" {
+			d.reason = "it changes files and uses secrets: " + names
+		}
+	case d.entry.Capabilities.Exec == "":
+		d.effect, d.reason = Ask, "it reaches the network"
+		if names := d.secretNames(); names != "" {
+			d.reason += " and uses secrets: " + names
+		}
+	default:
+		d.effect, d.reason = Ask, "it starts a process"
+	}
+}

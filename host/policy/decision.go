@@ -1,0 +1,245 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy/command"
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Facts is what is known of a call beside what its caller says.
+type Facts struct {
+	Earlier int         // calls of the tool that came before it in the session
+	Files   []NamedFile // that arguments name, see [PathArgs], with what was found out
+}
+
+// NamedFile is a file or directory that an argument names, there or not.
+type NamedFile struct {
+	Arg   string // its name, or a JSON pointer
+	Named string // absolute and clean, as words tell
+	// Path is where that is on the host, without links; empty where no mount
+	// shows it, or a link leads out of the mount.
+	Path         string
+	Regular      bool // it is there, and a regular file
+	InRepository bool // it belongs to a git repository that is not called .git
+}
+
+// Decision is the answer to one call. It is made by [Policy.Decide] only.
+type Decision struct {
+	policy *Policy
+	call   tool.Call
+	entry  *tool.Entry
+	facts  Facts
+
+	work   *match.Work
+	effect Effect
+	risk   Risk
+	by     Decider
+	reason string
+	floor  bool      // it asks whatever anybody has answered
+	exact  bool      // a flag of this run allows the very command
+	danger string    // what is regretted in the command; empty: nothing
+	stale  []Rule    // that would have answered, had nothing changed
+	inert  []Rule    // that would have answered, if such rules counted
+	also   []Decider // that decide the same
+
+	reads, changed []specialPath // that need care, and an answer to this call alone
+	change         tool.Hint     // what would change the decision; nil: to take away what decides
+}
+
+// Effect is allow, ask or deny.
+func (d Decision) Effect() Effect { return d.effect }
+
+// Risk is the tool's.
+func (d Decision) Risk() Risk { return d.risk }
+
+// Rule is the text of the rule that decided, or "risk medium" and the like
+// where the default did.
+func (d Decision) Rule() string { return d.by.Rule }
+
+// Source says where that rule comes from.
+func (d Decision) Source() Source { return d.by.Source }
+
+// Reason explains the decision in one clause.
+func (d Decision) Reason() string { return d.reason }
+
+// Origin is where that rule is written, such as FILE:LINE; empty where its
+// source says it.
+func (d Decision) Origin() string { return d.by.Origin }
+
+func (d Decision) args() *match.Arguments {
+	return match.NewArguments(d.call.Args, d.call.Cwd, d.work)
+}
+
+// secretNames are the secrets that the tool asks for, as a rule names them.
+func (d Decision) secretNames() string {
+	return strings.Join(tool.SecretNames(d.entry.Capabilities.Secrets), ",")
+}
+
+// rememberable: what asks, and was not decided by a rule. A rule that asks wins
+// over one that allows, so it asks every time. Of a process, it is the one
+// program that it names, confined: words are those of its command.
+func (d Decision) rememberable() (words []string, err error) {
+	switch {
+	case d.policy == nil:
+		return nil, errors.New("nothing was decided")
+	case d.effect != Ask || d.by.Source != SourceDefault:
+		return nil, errors.New("an answer here holds once: a rule or a setting asks every time")
+	case len(d.special()) > 0:
+		return nil, errors.New("an answer about such a path holds once, for this call")
+	case d.entry.Capabilities.Exec == "":
+		return nil, nil
+	case d.policy.tier == TierNone:
+		return nil, errors.New("an answer for a command holds once: nothing confines the command yet")
+	}
+	text, _ := d.args().Text(d.entry.Capabilities.Exec)
+	line := command.Parse(text)
+	if !line.Literal {
+		return nil, errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
+	}
+	words = line.Commands[0]
+	switch {
+	case command.RunsOthers(words):
+		return nil, fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", words[0])
+	case d.danger != "":
+		return nil, fmt.Errorf("an answer for this command holds once: %s", d.danger)
+	case command.Written(words[0]):
+		return nil, fmt.Errorf("an answer for this command holds once: what %s holds can change", words[0])
+	}
+	return words, nil
+}
+
+// Grant gives what an allowing decision allows. It fails on any other.
+func (d Decision) Grant() (Grant, error) {
+	if d.policy == nil || d.effect != Allow {
+		return Grant{}, fmt.Errorf("grant %s: the decision is %q", d.call.Tool, d.effect)
+	}
+	return d.newGrant()
+}
+
+// Approve gives what an asking decision would allow, once the answer has been
+// recorded. recorded is the sequence number of that record in the session's
+// log; without one there is no grant.
+func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
+	switch {
+	case d.policy == nil || d.effect != Ask:
+		return Grant{}, fmt.Errorf("approve %s: the decision is %q", d.call.Tool, d.effect)
+	case !a.Allow:
+		return Grant{}, fmt.Errorf("approve %s: the answer was no", d.call.Tool)
+	case recorded == 0:
+		return Grant{}, fmt.Errorf("approve %s: the answer was not recorded", d.call.Tool)
+	}
+	return d.newGrant()
+}
+
+// CanRehearse reports whether the call can be run before the answer, so that
+// the question can show what it changes: a call that reaches nothing but files,
+// whose changes are staged. One that uses a secret reaches more, and waits for
+// the answer.
+func (d Decision) CanRehearse() bool {
+	c := d.entry.Capabilities
+	return d.policy != nil && d.effect == Ask && c.Files == tool.FilesWrite &&
+		c.Exec == "" && c.Network == tool.NetworkNone && len(c.Secrets) == 0
+}
+
+// Rehearse gives what a call may do before the answer, see [Grant.Rehearsal].
+func (d Decision) Rehearse() (Grant, error) {
+	if !d.CanRehearse() {
+		return Grant{}, fmt.Errorf("rehearse %s: it cannot be tried without an answer", d.call.Tool)
+	}
+	grant, err := d.newGrant()
+	if err == nil {
+		grant.g.rehearsal = true
+	}
+	return grant, err
+}
+
+// OnlyChanges reports whether the changes are all that asks: the same call
+// would be allowed if it changed nothing. What a call has read that looks like
+// a secret is told only after an answer, as is that it has failed.
+func (d Decision) OnlyChanges() bool {
+	return d.CanRehearse() && d.by.Source == SourceDefault && len(d.special()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
+}
+
+// RuleFor returns the rule that an answer of that scope makes. It fails for a
+// scope that the question did not offer.
+func (d Decision) RuleFor(scope Scope) (Rule, error) {
+	words, err := d.rememberable()
+	if err != nil {
+		return Rule{}, err
+	}
+	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Bound: bind(d.entry), Source: SourceUser}
+	switch {
+	case scope == ScopeTurn && d.call.Turn > 0:
+		r.Turn, r.Source = d.call.Turn, SourceSession
+	case scope == ScopeSession:
+		r.Source = SourceSession
+	case scope == ScopeProject && d.policy.project != "":
+		r.Project = d.policy.project
+	case scope == ScopeAlways:
+	default:
+		return Rule{}, fmt.Errorf("an answer of scope %q makes no rule here", scope)
+	}
+	if arg := d.entry.Capabilities.Exec; arg != "" {
+		text, err := command.Quote(words)
+		if err != nil {
+			return Rule{}, err
+		}
+		c, err := match.NewCondition(match.Words, arg, text, false)
+		if err != nil {
+			return Rule{}, err
+		}
+		r.Where = []match.Condition{c}
+	}
+	return r, nil
+}
+
+func (d Decision) newGrant() (Grant, error) {
+	p, caps := d.policy, d.entry.Capabilities
+	g := &grant{
+		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
+		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, most: p.ceiling.Limits, set: p.set, secrets: cloneSecrets(caps.Secrets),
+	}
+	if caps.Files != tool.FilesNone {
+		g.masked = p.masked
+		for _, s := range d.reads {
+			g.opened = append(g.opened, s.path)
+		}
+		for _, m := range p.mounts {
+			m.Write = m.Write && caps.Files == tool.FilesWrite
+			g.mounts = append(g.mounts, m)
+		}
+	}
+	if caps.Network == tool.NetworkHTTP {
+		g.network = p.network
+	}
+	if caps.Exec != "" {
+		args := d.args()
+		command, ok := args.Text(caps.Exec)
+		if !ok || command == "" {
+			return Grant{}, fmt.Errorf("grant %s: the argument %q holds no command", d.entry.Name, caps.Exec)
+		}
+		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
+		g.mayExec = true
+		timeout := p.limits.ExecTimeout
+		if raw, ok := args.Get(caps.ExecTimeout); ok && string(raw) != "null" {
+			seconds, err := strconv.ParseFloat(string(raw), 64)
+			if err != nil || seconds < 1 || seconds != math.Trunc(seconds) {
+				return Grant{}, fmt.Errorf("grant %s: %s is %.40s; it is a whole number of seconds, at least 1", d.entry.Name, caps.ExecTimeout, raw)
+			}
+			timeout = p.limits.ExecTimeoutMax
+			if seconds < timeout.Seconds() { // also where so many seconds are no time.Duration
+				timeout = time.Duration(seconds) * time.Second
+			}
+		}
+		g.limits.ExecTimeout = min(timeout, p.limits.ExecTimeoutMax)
+		g.limits.Timeout = g.limits.ExecTimeout + execMargin
+	}
+	return Grant{g: g}, nil
+}
