@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -126,7 +127,7 @@ func (f fault) status(status int, header http.Header, body []byte) *llm.Provider
 		e.Message = f.clean(string(trimmed), maxMessageRunes)
 	}
 	if e.Message == "" {
-		e.Message = orElse(http.StatusText(status), "no message")
+		e.Message = cmp.Or(http.StatusText(status), "no message")
 	}
 	e.Code = f.clean(said.code, maxCodeRunes)
 	f.classify(e, said)
@@ -167,8 +168,8 @@ func (f fault) classify(e *llm.ProviderError, said errorBody) {
 func (f fault) inStream(said errorBody) *llm.ProviderError {
 	e := &llm.ProviderError{
 		Provider: f.provider,
-		Code:     f.clean(orElse(said.code, said.kind), maxCodeRunes),
-		Message:  orElse(f.clean(said.message, maxMessageRunes), "it broke off without saying why"),
+		Code:     f.clean(cmp.Or(said.code, said.kind), maxCodeRunes),
+		Message:  cmp.Or(f.clean(said.message, maxMessageRunes), "it broke off without saying why"),
 	}
 	// Some servers send the status that they would have answered as the code.
 	if n, err := strconv.Atoi(said.code); err == nil && n >= 400 && n < 600 {
