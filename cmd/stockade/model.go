@@ -81,7 +81,7 @@ func (a *app) model() (llm.Model, string, error) {
 	if err := a.reachProvider(&opts); err != nil {
 		return nil, "", err
 	}
-	return llm.Retry(openai.New(opts), &llm.RetryOptions{Attempts: a.cfg.Model.MaxAttempts}), provider, nil
+	return llm.Retry(openai.New(opts), a.cfg.Model.MaxAttempts), provider, nil
 }
 
 // systemPrompt tells the model where it is and how its tools behave.
