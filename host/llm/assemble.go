@@ -259,14 +259,3 @@ func printable(s string) string {
 	}
 	return out.String()
 }
-
-// encode is json.Marshal without escaping <, > and &.
-func encode(v any) json.RawMessage {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(err) // our own types of strings always encode
-	}
-	return bytes.TrimSpace(buf.Bytes())
-}

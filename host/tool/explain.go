@@ -205,7 +205,7 @@ func shortJSON(value any) string {
 	if s, ok := value.(string); ok && len(s) > most {
 		value, cut = strings.ToValidUTF8(s[:most], ""), "..."
 	}
-	text = string(marshal(value))
+	text = string(Marshal(value))
 	if len(text) > 6*most {
 		text, cut = strings.ToValidUTF8(text[:most], ""), "..."
 	}

@@ -68,7 +68,7 @@ func compileSchema(schema json.RawMessage, p *patterns) (*compiledSchema, error)
 	}
 	top, _ := root.(map[string]any)
 	if top["type"] != "object" {
-		return nil, fmt.Errorf("has type %.80s; arguments are an \"object\"", marshal(top["type"]))
+		return nil, fmt.Errorf("has type %.80s; arguments are an \"object\"", Marshal(top["type"]))
 	}
 	draft, _ := top["$schema"].(string)
 	c := &compiler{root: root, nodes: map[uintptr]*node{}, patterns: p, old: strings.Contains(draft, "//json-schema.org/draft-0")}
@@ -145,13 +145,7 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 	case fault != nil:
 		return nil, errors.New(fault.String())
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(obj); err != nil {
-		return nil, fmt.Errorf("arguments: %w", err)
-	}
-	return bytes.TrimSpace(out.Bytes()), nil
+	return Marshal(obj), nil
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

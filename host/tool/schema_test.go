@@ -428,7 +428,7 @@ func TestThePatternsOfAManifestCountTogether(t *testing.T) {
 			m.Tools = append(m.Tools, Spec{Definition: Definition{Name: fmt.Sprintf("t%d", i), Description: "d",
 				Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"a":{"pattern":%q}}}`, pattern(i)))}})
 		}
-		_, err := ParseManifest(marshal(m))
+		_, err := ParseManifest(Marshal(m))
 		return err
 	}
 	if err := manifest(func(int) string { return "^(x{900})$" }); err != nil {
