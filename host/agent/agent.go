@@ -24,15 +24,7 @@ type Tools interface {
 	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
-// Defaults of [Options].
-const (
-	DefaultMaxSteps        = 50
-	DefaultMaxCallsPerStep = 15
-	DefaultRepeatedCalls   = 4
-	DefaultHistoryChars    = 400_000
-)
-
-// Options wires an agent. Model, Tools and Log are needed.
+// Options wires an agent. Model, Tools, Log, Cwd and the limits are needed.
 type Options struct {
 	Model    llm.Model
 	Provider string // for the record
@@ -43,6 +35,7 @@ type Options struct {
 	Cwd      string // absolute; where the relative paths of calls start
 	Past     Past   // from [History], when a session is resumed; the agent's own from then on
 
+	// The limits, each at least 1.
 	MaxSteps        int // steps with tool calls in one turn
 	MaxCallsPerStep int // calls of one step that are carried out
 	RepeatedCalls   int // how often a call may come to the same result with nothing new between
@@ -56,18 +49,7 @@ type Agent struct {
 }
 
 // New returns an agent that goes on from opts.Past.
-func New(opts Options) *Agent {
-	def := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
-		}
-	}
-	def(&opts.MaxSteps, DefaultMaxSteps)
-	def(&opts.MaxCallsPerStep, DefaultMaxCallsPerStep)
-	def(&opts.RepeatedCalls, DefaultRepeatedCalls)
-	def(&opts.HistoryChars, DefaultHistoryChars)
-	return &Agent{opts: opts, past: opts.Past}
-}
+func New(opts Options) *Agent { return &Agent{opts: opts, past: opts.Past} }
 
 // Run runs one turn and yields its events as they happen, stored ones when
 // they are durable. The last event of every turn is turn.ended, which says why
