@@ -26,7 +26,7 @@ func (a *app) store(ctx context.Context) (session.Store, error) {
 				hint: "sessions need a place to be kept: set HOME, or XDG_DATA_HOME and XDG_STATE_HOME, to a directory that can be written to"}
 		}
 	}
-	db, err := sqlite.Open(ctx, a.dirs.sessions(), nil)
+	db, err := sqlite.Open(ctx, a.dirs.sessions())
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}

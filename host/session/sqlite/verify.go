@@ -119,7 +119,7 @@ func verify(ctx context.Context, path, prefix string, files state) (v Verified, 
 	if files.logged() {
 		may = access{"mode": "ro", "readonly_shm": "1"}
 	}
-	db := sql.OpenDB(newConnector(path, may, DefaultBusyTimeout))
+	db := sql.OpenDB(newConnector(path, may, busyTimeout))
 	defer func() { err = errors.Join(err, db.Close()) }()
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {

@@ -35,7 +35,7 @@ const (
 type Store struct {
 	// Fixed at creation.
 	path    string
-	now     func() time.Time
+	now     func() time.Time // need not run forwards
 	busy    time.Duration
 	readers *sql.DB
 	writers *sql.DB // makes conn
