@@ -458,9 +458,9 @@ func sessions(t *testing.T, store session.Store) {
 	}
 	at := func(seq int) session.Header { return events[seq-1].Header }
 	want := []session.Info{
-		{ID: "new", Started: at(3).Time, Last: at(9).Time, Events: 2, FirstSeq: 3, Workspace: "/src"},
-		{ID: "gone", Started: at(8).Time, Last: at(8).Time, Events: 1, Turns: 1, FirstSeq: 8},
-		{ID: "old", Started: at(1).Time, Last: at(7).Time, Events: 6, Turns: 2, Calls: 2, Open: 1, Title: "first prompt", FirstSeq: 1},
+		{ID: "new", Started: at(3).Time, Last: at(9).Time, Events: 2, Workspace: "/src"},
+		{ID: "gone", Started: at(8).Time, Last: at(8).Time, Events: 1, Turns: 1},
+		{ID: "old", Started: at(1).Time, Last: at(7).Time, Events: 6, Turns: 2, Calls: 2, Open: 1, Title: "first prompt"},
 	}
 	infos, err := store.Sessions(t.Context())
 	if err != nil {
@@ -520,7 +520,7 @@ func openCalls(t *testing.T, store session.Store) {
 		event("a", session.TypeToolCall, 1, "c2", `{}`),
 		event("a", session.TypeCallIntended, 1, "c2", `{"tool":"bash"}`),
 		event("a", session.TypeToolCall, 1, "asked-only", `{}`),
-		event("b", session.TypeCallIntended, 1, "c1", `{"name":"write"}`), // "a" has a result for its own c1
+		event("b", session.TypeCallIntended, 1, "c1", `{"tool":"write"}`), // "a" has a result for its own c1
 		event("b", session.TypeCallIntended, 1, "c3", `null`),
 		event("a", session.TypeCallIntended, 2, "c1", `[]`), // a provider uses an id again
 	)

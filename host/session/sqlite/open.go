@@ -80,17 +80,9 @@ func (s *Store) begin(ctx context.Context) error {
 
 // openError puts words to what keeps a store from being opened.
 func openError(path string, err error) error {
-	switch code(err) {
-	case codeNotADB:
-		return &OpenError{
-			Path: path, What: "it is not a session store, or its beginning is damaged",
-			Hint: "restore it from a copy, or move it away to begin a new store", Err: err,
-		}
-	case codeCorrupt:
-		return &OpenError{
-			Path: path, What: "it is damaged",
-			Hint: "restore it from a copy, or move it away to begin a new store", Err: err,
-		}
+	what := map[int]string{codeNotADB: "it is not a session store, or its beginning is damaged", codeCorrupt: "it is damaged"}[code(err)]
+	if what != "" {
+		return &OpenError{Path: path, What: what, Hint: "restore it from a copy, or move it away to begin a new store", Err: err}
 	}
 	if _, done := errors.AsType[*OpenError](err); err != nil && !done {
 		return &OpenError{Path: path, Err: err}

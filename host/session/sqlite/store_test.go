@@ -432,13 +432,13 @@ func TestReadersSayThatTheStoreIsClosed(t *testing.T) {
 
 func TestBodyTooLarge(t *testing.T) {
 	store := newStore(t)
-	body := bytes.Repeat([]byte{' '}, MaxBodyBytes+1)
+	body := bytes.Repeat([]byte{' '}, maxBodyBytes+1)
 	body[0] = '1'
 	draft := session.Draft{Session: "a", Type: session.TypeMessage, Body: body}
 	if _, err := store.Append(t.Context(), draft); err == nil || !strings.Contains(err.Error(), "the limit is 67108864") {
 		t.Errorf("got %v", err)
 	}
-	draft.Body = body[:MaxBodyBytes]
+	draft.Body = body[:maxBodyBytes]
 	sessiontest.Append(t, store, draft)
 	sessiontest.Verify(t, store, 1)
 }
