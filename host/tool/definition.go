@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/internal/nearest"
+	"github.com/stockade-dev/stockade/internal/nearest"
 )
 
 // Definition is what the model sees of a tool.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/internal/nearest"
+	"github.com/stockade-dev/stockade/internal/nearest"
 )
 
 // A fault says in one sentence which argument does not fit and what it wants:
