@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -118,11 +119,7 @@ func (a *Assembler) addCall(d CallDelta) error {
 }
 
 func (a *Assembler) tooMuch(format string, args ...any) error {
-	provider := a.Provider
-	if provider == "" {
-		provider = "model"
-	}
-	a.err = &ProviderError{Provider: provider, Code: "reply_too_large", Message: "it sent " + fmt.Sprintf(format, args...)}
+	a.err = &ProviderError{Provider: cmp.Or(a.Provider, "model"), Code: "reply_too_large", Message: "it sent " + fmt.Sprintf(format, args...)}
 	return a.err
 }
 
