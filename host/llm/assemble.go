@@ -16,8 +16,8 @@ import (
 // fixed here; a reply over a limit is a [ProviderError] that is not retryable.
 const (
 	MaxTextBytes          = 4 << 20 // text of one reply
-	MaxArgumentBytes      = 2 << 20 // arguments of one call
-	MaxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
+	maxArgumentBytes      = 2 << 20 // arguments of one call
+	maxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
 	MaxCalls              = 128     // calls of one reply
 )
 
@@ -107,11 +107,11 @@ func (a *Assembler) addCall(d CallDelta) error {
 	if c.name == "" { // some servers repeat the name in each piece
 		c.name = strings.ToValidUTF8(d.Name[:min(len(d.Name), maxNameBytes)], "")
 	}
-	if len(d.Arguments) > MaxArgumentBytes-len(c.args) {
-		return a.tooMuch("a tool call with more than %d bytes of arguments", MaxArgumentBytes)
+	if len(d.Arguments) > maxArgumentBytes-len(c.args) {
+		return a.tooMuch("a tool call with more than %d bytes of arguments", maxArgumentBytes)
 	}
-	if len(d.Arguments) > MaxReplyArgumentBytes-a.argBytes {
-		return a.tooMuch("tool calls with more than %d bytes of arguments", MaxReplyArgumentBytes)
+	if len(d.Arguments) > maxReplyArgumentBytes-a.argBytes {
+		return a.tooMuch("tool calls with more than %d bytes of arguments", maxReplyArgumentBytes)
 	}
 	c.args = append(c.args, d.Arguments...)
 	a.argBytes += len(d.Arguments)

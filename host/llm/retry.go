@@ -37,17 +37,25 @@ type retrier struct {
 func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
 		for attempt := 1; ; attempt++ {
-			err, stopped := attemptOnce(r.model.Stream(ctx, req), yield)
-			if stopped || err == nil {
+			var failed error
+			for d, err := range r.model.Stream(ctx, req) {
+				if failed = err; err != nil {
+					break
+				}
+				if !yield(d, nil) {
+					return
+				}
+			}
+			if failed == nil {
 				return
 			}
 			if ctx.Err() != nil {
 				yield(Delta{}, context.Cause(ctx))
 				return
 			}
-			failure, ok := errors.AsType[*ProviderError](err)
+			failure, ok := errors.AsType[*ProviderError](failed)
 			if !ok || !failure.Retryable || attempt >= r.attempts || failure.RetryAfter > maxRetryAfter {
-				yield(Delta{}, err)
+				yield(Delta{}, failed)
 				return
 			}
 			restart := *failure
@@ -63,19 +71,6 @@ func (r *retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 			}
 		}
 	}
-}
-
-// attemptOnce passes an attempt's deltas on, but not its error.
-func attemptOnce(deltas iter.Seq2[Delta, error], yield func(Delta, error) bool) (err error, stopped bool) {
-	for d, err := range deltas {
-		if err != nil {
-			return err, false
-		}
-		if !yield(d, nil) {
-			return nil, true
-		}
-	}
-	return nil, false
 }
 
 // wait is the time before the attempt after the given one.

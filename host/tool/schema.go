@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// MaxArgsBytes bounds the arguments of one call.
-const MaxArgsBytes = 8 << 20
+// maxArgsBytes bounds the arguments of one call.
+const maxArgsBytes = 8 << 20
 
 // maxArgsDepth bounds how deep arguments may nest, well under the depth at
 // which a recursive validator would need an unusual stack.
@@ -120,8 +120,8 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 	if err != nil {
 		return nil, fmt.Errorf("the tool cannot be called: its schema %w", err)
 	}
-	if len(args) > MaxArgsBytes {
-		return nil, fmt.Errorf("arguments have %d bytes, more than the limit of %d", len(args), MaxArgsBytes)
+	if len(args) > maxArgsBytes {
+		return nil, fmt.Errorf("arguments have %d bytes, more than the limit of %d", len(args), maxArgsBytes)
 	}
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}") // Several models send nothing for a tool without arguments.

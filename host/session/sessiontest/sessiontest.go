@@ -349,14 +349,14 @@ func verifySession(t *testing.T, store session.Store) {
 		t.Errorf("head is not the hash of the last event")
 	}
 	events[4].Body = json.RawMessage(`"edited"`)
-	_, err = session.VerifySession(Sequence(events))
+	_, err = session.VerifySession(sequence(events))
 	if e, ok := errors.AsType[*session.ChainError](err); !ok || e.Seq != events[4].Seq {
 		t.Errorf("edited export: got %v, want a break at event %d", err, events[4].Seq)
 	}
 }
 
-// Sequence yields events without an error.
-func Sequence(events []session.Event) iter.Seq2[session.Event, error] {
+// sequence yields events without an error.
+func sequence(events []session.Event) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		for _, e := range events {
 			if !yield(e, nil) {

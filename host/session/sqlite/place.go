@@ -75,10 +75,7 @@ func prepare(path string) error {
 	if err != nil {
 		return &OpenError{Path: path, Err: err}
 	}
-	if err := f.Close(); err != nil {
-		return &OpenError{Path: path, Err: err}
-	}
-	if err := syncFolder(folder); err != nil {
+	if err := errors.Join(f.Close(), syncFolder(folder)); err != nil {
 		return &OpenError{Path: path, Err: err}
 	}
 	return nil
