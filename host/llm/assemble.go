@@ -177,17 +177,17 @@ const (
 // a terminal would not print escaped. Arguments that are not JSON are shown
 // quoted.
 func CallSummary(name, arguments string) string {
-	label := printable(cut(name, 64))
+	label := printable(Cut(name, 64))
 	if label == "" {
 		label = "(unnamed)"
 	}
 	room := maxSummaryRunes - utf8.RuneCountInString(label) - 2
-	return label + "(" + cut(summarizeArguments(arguments), max(room, 20)) + ")"
+	return label + "(" + Cut(summarizeArguments(arguments), max(room, 20)) + ")"
 }
 
 func summarizeArguments(arguments string) string {
 	if !json.Valid([]byte(arguments)) {
-		return strconv.Quote(cut(arguments, maxSummaryRunes))
+		return strconv.Quote(Cut(arguments, maxSummaryRunes))
 	}
 	dec := json.NewDecoder(strings.NewReader(arguments))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
@@ -206,7 +206,7 @@ func summarizeArguments(arguments string) string {
 		if out.Len() > 0 {
 			out.WriteString(", ")
 		}
-		out.WriteString(printable(cut(fmt.Sprint(key), maxValueRunes)) + "=" + summarizeValue(value))
+		out.WriteString(printable(Cut(fmt.Sprint(key), maxValueRunes)) + "=" + summarizeValue(value))
 	}
 	return out.String()
 }
@@ -214,17 +214,17 @@ func summarizeArguments(arguments string) string {
 func summarizeValue(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil && bytes.HasPrefix(bytes.TrimSpace(value), []byte(`"`)) {
-		return strconv.Quote(cut(s, maxValueRunes))
+		return strconv.Quote(Cut(s, maxValueRunes))
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, value) != nil {
 		return "?" // not reached: the text is valid JSON
 	}
-	return printable(cut(compact.String(), maxValueRunes))
+	return printable(Cut(compact.String(), maxValueRunes))
 }
 
-// cut keeps at most n characters, the last of which tells that there was more.
-func cut(s string, n int) string {
+// Cut keeps at most n characters, the last of which tells that there was more.
+func Cut(s string, n int) string {
 	count := 0
 	last := 0 // where the n-th character starts
 	for i := range s {

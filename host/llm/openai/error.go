@@ -49,10 +49,7 @@ func (f fault) clean(text string, maxRunes int) string {
 	if f.key != "" {
 		text = strings.ReplaceAll(text, f.key, "[key]")
 	}
-	if runes := []rune(text); len(runes) > maxRunes {
-		return string(runes[:maxRunes-1]) + "…"
-	}
-	return text
+	return llm.Cut(text, maxRunes)
 }
 
 // cause keeps err as a cause unless its text holds the key.
