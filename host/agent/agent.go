@@ -299,11 +299,7 @@ func (t *turn) explain(ctx context.Context, err error) {
 
 // draft is an event of this turn before it is recorded.
 func (t *turn) draft(typ session.Type, call string, body any) session.Draft {
-	data, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // our own types, and JSON in them that we have made
-	}
-	return session.Draft{Type: typ, Turn: t.n, Step: t.step, Call: call, Body: data}
+	return session.NewDraft(typ, t.n, t.step, call, body)
 }
 
 // message is the event of a text.

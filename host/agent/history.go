@@ -185,12 +185,8 @@ func without(m llm.Message, data any, text *string, note func(length int) any) l
 func Interrupt(ctx context.Context, store session.Store, c session.OpenCall) error {
 	r := interrupted(c.Name)
 	r.Usage.Start = c.Time
-	body, err := json.Marshal(llm.ResultMessage(c.Call, c.Name, r))
-	if err != nil {
-		return err
-	}
-	_, err = store.Append(ctx, session.Draft{
-		Session: c.Session, Type: session.TypeToolResult, Turn: c.Turn, Step: c.Step, Call: c.Call, Body: body,
-	})
+	d := session.NewDraft(session.TypeToolResult, c.Turn, c.Step, c.Call, llm.ResultMessage(c.Call, c.Name, r))
+	d.Session = c.Session
+	_, err := store.Append(ctx, d)
 	return err
 }

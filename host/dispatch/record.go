@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -78,19 +77,15 @@ func hostFault(name string) tool.Result {
 // record appends one event of this call and returns it. It does so also when
 // the caller has given up: no call goes unrecorded.
 func (p *pending) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return session.Event{}, fmt.Errorf("record %s: %w", typ, err)
-	}
-	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), p.draft(typ, data))
+	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), p.draft(typ, body))
 	if err != nil {
 		return session.Event{}, fmt.Errorf("record %s: %w", typ, err)
 	}
 	return events[0], nil
 }
 
-func (p *pending) draft(typ session.Type, body json.RawMessage) session.Draft {
-	return session.Draft{Type: typ, Turn: p.call.Turn, Step: p.call.Step, Call: p.call.ID, Body: body}
+func (p *pending) draft(typ session.Type, body any) session.Draft {
+	return session.NewDraft(typ, p.call.Turn, p.call.Step, p.call.ID, body)
 }
 
 // report shows what the tool says while it runs.
@@ -102,8 +97,4 @@ func (p *pending) report(r tool.Progress) {
 	p.show(session.TypeProgress, r)
 }
 
-func (p *pending) show(typ session.Type, body any) {
-	if data, err := json.Marshal(body); err == nil {
-		p.d.opts.Log.Emit(p.draft(typ, data))
-	}
-}
+func (p *pending) show(typ session.Type, body any) { p.d.opts.Log.Emit(p.draft(typ, body)) }
