@@ -80,7 +80,6 @@
 //	settings                what holds in a run: files, environment, flags; layers and their ceiling; trust, answers, our folders; imported by cmd only
 //	internal/archtest       the import table, this list and the links of the documents, as tests
 //	internal/hosttest       a workspace for tests of files, and the tests again without openat2
-//	internal/nearest        the name that was probably meant
 //	internal/private        files that belong to the user alone: whose they are, and replacing one as a whole
 //
 // Two folders are modules of their own, because of what they require:
@@ -90,10 +89,10 @@
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
 // internal/prompt, the questions and their queue, and internal/terminal, which
-// makes text of others harmless;
-// guests are the built-in tools; sdk is what a tool's author imports, and of
-// it sdk/go/lines, which finds lines that match, is the host's too; wit is the
-// source of truth of the ABI.
+// makes text of others harmless. guests are the built-in tools. sdk is what a
+// tool's author imports; the host imports two packages of it, sdk/go/lines, which
+// finds lines that match, and sdk/go/nearest, which finds the name that was
+// probably meant. wit is the source of truth of the ABI.
 //
 // # Words
 //

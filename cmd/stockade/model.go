@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/host/door"
-	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/llm/openai"
 )
@@ -31,7 +30,7 @@ func (a *app) provider() (*door.Provider, error) {
 	}
 	rules, err := a.NetRules(a.flags.allowNet)
 	return &door.Provider{
-		Name: m.Provider, Rules: rules, Retry: llm.RetryOptions{Attempts: m.MaxAttempts},
+		Name: m.Provider, Rules: rules, Attempts: m.MaxAttempts,
 		Client: openai.Options{APIKey: key, KeyEnv: m.APIKeyEnv, BaseURL: m.BaseURL, Model: m.Name, StallTimeout: m.StallTimeout},
 	}, err
 }

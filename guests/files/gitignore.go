@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -88,13 +87,6 @@ func loadIgnoreAbove(dir, cwd string) *ignoreFile {
 	return ignore
 }
 
-// ignores reports whether the entry at the absolute path abs is excluded. It
-// does not look at the directories above the entry: a walk does not enter
-// those that are excluded.
-func (f *ignoreFile) ignores(abs string, isDir bool) bool {
-	return f.in(filepath.Dir(abs)).ignores(filepath.Base(abs), isDir)
-}
-
 // ignoreDir is what .gitignore files say about the entries of one directory:
 // those of the file in it, or nearest above it, come first.
 type ignoreDir []ignoreLevel
@@ -117,7 +109,8 @@ func (f *ignoreFile) in(dir string) ignoreDir {
 	return out
 }
 
-// ignores reports whether an entry is excluded.
+// ignores reports whether an entry is excluded. It does not look at the directories
+// above: a walk does not enter those that are.
 func (d ignoreDir) ignores(name string, isDir bool) bool {
 	for _, level := range d {
 		level.segments[len(level.segments)-1] = name
@@ -131,9 +124,8 @@ func (d ignoreDir) ignores(name string, isDir bool) bool {
 }
 
 func parseIgnore(text []byte) []ignorePattern {
-	text = bytes.TrimPrefix(text, []byte("\uFEFF"))
 	var patterns []ignorePattern
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(string(trimBOM(text))) {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
 		if p, ok := parseIgnoreLine(line); ok {
 			patterns = append(patterns, p)

@@ -123,12 +123,12 @@ func TestHumanSize(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
+func TestNearby(t *testing.T) {
 	candidates := []string{"main.go", "Makefile", "README.md", "main_test.go", "main.txt", strings.Repeat("m", 200)}
 	tests := map[string]string{"mian.go": "", "makefile": "Makefile", "main.goo": "main.go main.txt", "readme.txt": "README.md", "zzz": "", "": "", "main": "main.go main.txt"}
 	delete(tests, "mian.go")
 	for name, want := range tests {
-		if got := strings.Join(nearest(name, candidates), " "); got != want {
+		if got := strings.Join(nearby(name, candidates), " "); got != want {
 			t.Errorf("%q is near %q, want %q", name, got, want)
 		}
 	}

@@ -119,7 +119,7 @@ func (l location) hint() string {
 			names = append(names, entry.Name())
 		}
 		var near []string
-		for _, found := range nearest(name, names) {
+		for _, found := range nearby(name, names) {
 			near = append(near, printable(strings.TrimSuffix(l.rel, name)+found))
 		}
 		if len(near) > 0 {

@@ -24,15 +24,7 @@ type Tools interface {
 	CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error)
 }
 
-// Defaults of [Options].
-const (
-	DefaultMaxSteps        = 50
-	DefaultMaxCallsPerStep = 15
-	DefaultRepeatedCalls   = 4
-	DefaultHistoryChars    = 400_000
-)
-
-// Options wires an agent. Model, Tools and Log are needed.
+// Options wires an agent. Model, Tools, Log, Cwd and the limits are needed.
 type Options struct {
 	Model    llm.Model
 	Provider string // for the record
@@ -43,10 +35,10 @@ type Options struct {
 	Cwd      string // absolute; where the relative paths of calls start
 	Past     Past   // from [History], when a session is resumed; the agent's own from then on
 
-	MaxSteps        int // steps with tool calls in one turn
-	MaxCallsPerStep int // calls of one step that are carried out
-	RepeatedCalls   int // how often a call may come to the same result with nothing new between
-	HistoryChars    int // characters of the conversation that a request may hold
+	MaxSteps        int // steps with tool calls in one turn; 50
+	MaxCallsPerStep int // calls of one step that are carried out; 15
+	RepeatedCalls   int // how often a call may come to the same result with nothing new between; 4
+	HistoryChars    int // characters of the conversation that a request may hold; 400,000
 }
 
 // Agent runs the turns of one session, one after the other.
@@ -57,15 +49,14 @@ type Agent struct {
 
 // New returns an agent that goes on from opts.Past.
 func New(opts Options) *Agent {
-	def := func(v *int, d int) {
-		if *v <= 0 {
-			*v = d
+	for _, limit := range []struct {
+		of      *int
+		without int
+	}{{&opts.MaxSteps, 50}, {&opts.MaxCallsPerStep, 15}, {&opts.RepeatedCalls, 4}, {&opts.HistoryChars, 400_000}} {
+		if *limit.of <= 0 {
+			*limit.of = limit.without
 		}
 	}
-	def(&opts.MaxSteps, DefaultMaxSteps)
-	def(&opts.MaxCallsPerStep, DefaultMaxCallsPerStep)
-	def(&opts.RepeatedCalls, DefaultRepeatedCalls)
-	def(&opts.HistoryChars, DefaultHistoryChars)
 	return &Agent{opts: opts, past: opts.Past}
 }
 
@@ -128,18 +119,18 @@ func (a *Agent) run(ctx context.Context, prompt string) error {
 	t.explain(ctx, err)
 	t.end.Steps, t.end.DurationMS = t.step, time.Since(t.start).Milliseconds()
 	t.step = 0
-	return t.record(ctx, draft{session.TypeTurnEnded, "", t.end})
+	return t.record(ctx, t.draft(session.TypeTurnEnded, "", t.end))
 }
 
 func (t *turn) begin(ctx context.Context, prompt string) error {
-	var drafts []draft
+	var drafts []session.Draft
 	if len(t.a.past.messages) == 0 && t.a.opts.System != "" {
-		drafts = append(drafts, message(llm.System, t.a.opts.System))
+		drafts = append(drafts, t.message(llm.System, t.a.opts.System))
 	}
 	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name, Workspace: t.a.opts.Cwd}
 	drafts = append(drafts,
-		draft{session.TypeTurnStarted, "", started},
-		message(llm.User, prompt))
+		t.draft(session.TypeTurnStarted, "", started),
+		t.message(llm.User, prompt))
 	return t.record(ctx, drafts...)
 }
 
@@ -195,16 +186,16 @@ func (t *turn) ask(ctx context.Context, last bool) (llm.Reply, error) {
 		// arguments may be cut.
 		reply.Calls = nil
 	}
-	var drafts []draft
+	var drafts []session.Draft
 	if reply.Text != "" {
-		drafts = append(drafts, message(llm.Assistant, reply.Text))
+		drafts = append(drafts, t.message(llm.Assistant, reply.Text))
 	}
 	for i := range reply.Calls {
 		drafts = append(drafts, t.propose(&reply.Calls[i]))
 	}
-	drafts = append(drafts, draft{session.TypeStepEnded, "", session.StepEnded{
+	drafts = append(drafts, t.draft(session.TypeStepEnded, "", session.StepEnded{
 		Finish: reply.Finish, Usage: reply.Usage, DurationMS: time.Since(start).Milliseconds(),
-	}})
+	}))
 	return reply, t.record(ctx, drafts...)
 }
 
@@ -214,13 +205,13 @@ func (t *turn) keepPart(ctx context.Context, text string) error {
 	if text == "" {
 		return nil
 	}
-	return t.record(ctx, draft{session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}})
+	return t.record(ctx, t.draft(session.TypeMessage, "", llm.Message{Kind: llm.Assistant, Content: text, Data: json.RawMessage(`{"partial":true}`)}))
 }
 
 // propose makes the event of a call. An id that the session has seen is
 // replaced: the log tells calls apart by it, and some models count from 1 in
 // each reply.
-func (t *turn) propose(call *llm.CallData) draft {
+func (t *turn) propose(call *llm.CallData) session.Draft {
 	if !plainID.MatchString(call.ID) {
 		call.ID = "call" // headers are never deleted: they hold no text from a model
 	}
@@ -228,7 +219,7 @@ func (t *turn) propose(call *llm.CallData) draft {
 		call.ID = fmt.Sprintf("%s_%d", base, n)
 	}
 	t.a.past.take(call.ID)
-	return draft{session.TypeToolCall, call.ID, llm.CallMessage(*call)}
+	return t.draft(session.TypeToolCall, call.ID, llm.CallMessage(*call))
 }
 
 // callAll carries out the calls of one step.
@@ -297,7 +288,7 @@ func (t *turn) refuse(ctx context.Context, c llm.CallData, limit string) (tool.R
 	if limit != "" {
 		r.Err.Hint, r.LimitMessage = nil, limit
 	}
-	return r, t.record(ctx, draft{session.TypeToolResult, c.ID, llm.ResultMessage(c.ID, c.Function.Name, r)})
+	return r, t.record(ctx, t.draft(session.TypeToolResult, c.ID, llm.ResultMessage(c.ID, c.Function.Name, r)))
 }
 
 // explain fills in why the turn ended with an error.
@@ -316,37 +307,23 @@ func (t *turn) explain(ctx context.Context, err error) {
 }
 
 // draft is an event of this turn before it is recorded.
-type draft struct {
-	typ  session.Type
-	call string
-	body any
+func (t *turn) draft(typ session.Type, call string, body any) session.Draft {
+	return session.NewDraft(typ, t.n, t.step, call, body)
 }
 
 // message is the event of a text.
-func message(kind llm.Kind, text string) draft {
-	return draft{session.TypeMessage, "", llm.Message{Kind: kind, Content: text}}
+func (t *turn) message(kind llm.Kind, text string) session.Draft {
+	return t.draft(session.TypeMessage, "", llm.Message{Kind: kind, Content: text})
 }
 
 // record appends events, all or none, also when the caller has given up. What
 // they say enters the conversation by that, and in no other way.
-func (t *turn) record(ctx context.Context, drafts ...draft) error {
-	out := make([]session.Draft, len(drafts))
-	for i, d := range drafts {
-		body, err := json.Marshal(d.body)
-		if err != nil {
-			return fmt.Errorf("record %s: %w", d.typ, err)
-		}
-		out[i] = session.Draft{Type: d.typ, Turn: t.n, Step: t.step, Call: d.call, Body: body}
-	}
-	if _, err := t.a.opts.Log.Append(context.WithoutCancel(ctx), out...); err != nil {
-		return fmt.Errorf("record %s: %w", drafts[0].typ, err)
+func (t *turn) record(ctx context.Context, drafts ...session.Draft) error {
+	if _, err := t.a.opts.Log.Append(context.WithoutCancel(ctx), drafts...); err != nil {
+		return fmt.Errorf("record %s: %w", drafts[0].Type, err)
 	}
 	return nil
 }
 
 // show emits an event that is not stored.
-func (t *turn) show(typ session.Type, body any) {
-	if data, err := json.Marshal(body); err == nil {
-		t.a.opts.Log.Emit(session.Draft{Type: typ, Turn: t.n, Step: t.step, Body: data})
-	}
-}
+func (t *turn) show(typ session.Type, body any) { t.a.opts.Log.Emit(t.draft(typ, "", body)) }

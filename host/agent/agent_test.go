@@ -185,6 +185,11 @@ func newBench(t testing.TB, opts Options, replies ...reply) *bench {
 	store := &memory{}
 	log := session.NewLog(store, "s", time.Now)
 	b := &bench{t: t, store: store, model: &script{t: t, replies: replies}, tools: &tools{log: log}}
+	for limit, usual := range map[*int]int{&opts.MaxSteps: 50, &opts.MaxCallsPerStep: 15, &opts.RepeatedCalls: 4, &opts.HistoryChars: 400_000} {
+		if *limit == 0 {
+			*limit = usual
+		}
+	}
 	opts.Model, opts.Tools, opts.Log, opts.Provider, opts.Cwd = b.model, b.tools, log, "script", "/work"
 	b.Agent = New(opts)
 	return b

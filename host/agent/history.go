@@ -109,7 +109,7 @@ func fit(messages []llm.Message, budget int) []llm.Message {
 	for _, m := range messages {
 		total += size(m)
 	}
-	if budget <= 0 || total <= budget {
+	if total <= budget {
 		return messages
 	}
 	lastUser := 0
@@ -148,25 +148,36 @@ func fit(messages []llm.Message, budget int) []llm.Message {
 // calls with arguments that would fill the request by themselves.
 const keepMessages = 8
 
+// shortened is a call without its arguments, or a result without its output, if
+// that makes it shorter.
 func shortened(m llm.Message) llm.Message {
 	if m.Kind == llm.ToolCall {
-		return shortenedCall(m)
+		var data llm.CallData
+		return without(m, &data, &data.Function.Arguments, func(n int) any {
+			return map[string]string{"left_out": fmt.Sprintf("%d bytes of arguments", n)}
+		})
 	}
 	var data llm.ResultData
-	if json.Unmarshal(m.Data, &data) != nil {
-		return m
-	}
-	note, err := json.Marshal(map[string]any{
-		"tool_success": data.Success,
-		"result":       map[string]string{"output": fmt.Sprintf("(%d bytes, left out to save room; call the tool again if you need them)", len(data.Output))},
+	return without(m, &data, &data.Output, func(n int) any {
+		return map[string]any{
+			"tool_success": data.Success,
+			"result":       map[string]string{"output": fmt.Sprintf("(%d bytes, left out to save room; call the tool again if you need them)", n)},
+		}
 	})
-	if err != nil || len(note) >= len(data.Output) {
+}
+
+// without puts a note, which says how long it was, in the place of a text in the
+// data of a message.
+func without(m llm.Message, data any, text *string, note func(length int) any) llm.Message {
+	if json.Unmarshal(m.Data, data) != nil {
 		return m
 	}
-	data.Output = string(note)
-	if m.Data, err = json.Marshal(data); err != nil {
-		panic(err) // strings and a bool
+	short := string(tool.Marshal(note(len(*text))))
+	if len(short) >= len(*text) {
+		return m
 	}
+	*text = short
+	m.Data = tool.Marshal(data)
 	return m
 }
 
@@ -174,28 +185,8 @@ func shortened(m llm.Message) llm.Message {
 func Interrupt(ctx context.Context, store session.Store, c session.OpenCall) error {
 	r := interrupted(c.Name)
 	r.Usage.Start = c.Time
-	body, err := json.Marshal(llm.ResultMessage(c.Call, c.Name, r))
-	if err != nil {
-		return err
-	}
-	_, err = store.Append(ctx, session.Draft{
-		Session: c.Session, Type: session.TypeToolResult, Turn: c.Turn, Step: c.Step, Call: c.Call, Body: body,
-	})
+	d := session.NewDraft(session.TypeToolResult, c.Turn, c.Step, c.Call, llm.ResultMessage(c.Call, c.Name, r))
+	d.Session = c.Session
+	_, err := store.Append(ctx, d)
 	return err
-}
-
-func shortenedCall(m llm.Message) llm.Message {
-	var data llm.CallData
-	if json.Unmarshal(m.Data, &data) != nil {
-		return m
-	}
-	note, err := json.Marshal(map[string]string{"left_out": fmt.Sprintf("%d bytes of arguments", len(data.Function.Arguments))})
-	if err != nil || len(note) >= len(data.Function.Arguments) {
-		return m
-	}
-	data.Function.Arguments = string(note)
-	if m.Data, err = json.Marshal(data); err != nil {
-		panic(err) // strings only
-	}
-	return m
 }

@@ -14,8 +14,8 @@ import (
 
 // ask puts the question and takes the answer, which is no if there is none to this
 // very question.
-func (p *Pending) ask(ctx context.Context, question policy.Question) policy.Answer {
-	p.enter(StateAwaitingPermission)
+func (p *pending) ask(ctx context.Context, question policy.Question) policy.Answer {
+	p.enter(stateAwaitingPermission)
 	question = question.Put(p.d.opts.Session, time.Now())
 	answer, err := p.await(ctx, question)
 	if err == nil && answer.Allow {
@@ -44,7 +44,7 @@ const patience = time.Second
 // await waits for the answer, and no longer than the call lives or the question
 // can be answered, nor when a person has said no to the same call meanwhile. It
 // does not depend on the approver for that.
-func (p *Pending) await(ctx context.Context, q policy.Question) (policy.Answer, error) {
+func (p *pending) await(ctx context.Context, q policy.Question) (policy.Answer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, policy.AnswerExpires, errExpired)
 	defer cancel()
 	type reply struct {
@@ -86,7 +86,7 @@ func (p *Pending) await(ctx context.Context, q policy.Question) (policy.Answer, 
 // conclude records what was decided and what was answered, and gives a grant or
 // a refusal. There is no grant that is not durable before. The answer counts where
 // the decision is to ask.
-func (p *Pending) conclude(ctx context.Context, decision policy.Decision, answer policy.Answer) (grant policy.Grant, err error) {
+func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer policy.Answer) (grant policy.Grant, err error) {
 	p.pass()
 	recorded, err := p.record(ctx, session.TypeDecision, p.decided(decision, &answer))
 	if err != nil {
@@ -112,7 +112,7 @@ func (p *Pending) conclude(ctx context.Context, decision policy.Decision, answer
 
 // decided is what the log says of a decision, and of the answer where it asks;
 // nil: nobody was asked.
-func (p *Pending) decided(d policy.Decision, answer *policy.Answer) session.Decision {
+func (p *pending) decided(d policy.Decision, answer *policy.Answer) session.Decision {
 	body := session.Decision{
 		Tool: p.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
 		Rule: d.Rule(), Source: string(d.Source()), Origin: d.Origin(), Reason: d.Reason(),
@@ -151,7 +151,7 @@ func denied(name string, decision policy.Decision, answer policy.Answer) tool.Re
 
 // remember makes the rule of an answer hold. A rule that cannot be kept on
 // disk holds for the session, and that is said.
-func (p *Pending) remember(decision policy.Decision, scope policy.Scope) {
+func (p *pending) remember(decision policy.Decision, scope policy.Scope) {
 	rule, err := decision.RuleFor(scope)
 	if err != nil {
 		return // once, or a scope that the question did not offer: holds once

@@ -5,24 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Pending is one call on its way. Its methods are safe for concurrent use.
-type Pending struct {
+// pending is one call on its way. What follows done belongs to the goroutine of the
+// call until that is closed.
+type pending struct {
 	d      *Dispatcher
 	passed chan struct{} // closed by pass when the call has put its question, or has none to put before it runs
 	pass   func()
 	done   chan struct{} // closed when result and err are final
 
-	mu    sync.Mutex
-	state State
-
-	// The rest belongs to the goroutine of the call until it is done.
+	state  state
 	call   tool.Call
 	asked  string     // the tool's name as the caller wrote it, maybe an alias
 	limit  string     // what the result says of the end of the loop
@@ -38,7 +35,7 @@ type Pending struct {
 // carryOut is a call from its beginning to a result that is not recorded yet. It
 // reads from top to bottom as the security story. What ends the call on its way
 // is an error: a [refusal], or a fault of the host.
-func (p *Pending) carryOut(ctx context.Context) (tool.Result, error) {
+func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	entry, err := p.check(ctx)
 	if err != nil {
 		return tool.Result{}, err
@@ -46,7 +43,7 @@ func (p *Pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 	// Decide. A call that only changes files is rehearsed, and asks when it is
 	// known what it changes; any other that needs an answer asks before it runs.
-	p.enter(StateEvaluatingPolicy)
+	p.enter(stateEvaluatingPolicy)
 	facts := policy.Facts{Earlier: p.d.counts.take(entry.Name), Files: NamedFiles(p.d.opts.Policy, p.call, entry)}
 	decision := p.d.opts.Policy.Decide(p.call, entry, facts)
 	var grant policy.Grant
@@ -69,7 +66,7 @@ func (p *Pending) carryOut(ctx context.Context) (tool.Result, error) {
 	if err := p.intend(ctx, grant, entry); err != nil {
 		return tool.Result{}, err
 	}
-	p.enter(StateExecuting)
+	p.enter(stateExecuting)
 	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
 	if staged != nil {
 		defer p.drop(staged)
@@ -121,7 +118,7 @@ var errCrash = errors.New("the host crashed")
 
 // drive brings the call to its last state, whatever happens: what fails or
 // crashes here ends this call, and neither the process nor the calls beside it.
-func (p *Pending) drive(ctx context.Context) {
+func (p *pending) drive(ctx context.Context) {
 	defer close(p.done)
 	defer p.pass()
 	p.result, p.err = hostFault(p.call.Tool), errCrash // until more is known
@@ -138,7 +135,7 @@ func (p *Pending) drive(ctx context.Context) {
 		recorded = hostFault(p.call.Tool)
 	}
 	p.result, p.err = recorded, errors.Join(err, recordErr)
-	_, err = contain(func() (tool.Result, error) { p.enter(StateCompleted); return tool.Result{}, nil })
+	_, err = contain(func() (tool.Result, error) { p.enter(stateCompleted); return tool.Result{}, nil })
 	p.err = errors.Join(p.err, err)
 }
 
@@ -152,21 +149,8 @@ func contain(f func() (tool.Result, error)) (result tool.Result, err error) {
 	return f()
 }
 
-// State is where the call is now.
-func (p *Pending) State() State {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.state
-}
-
-// Done is closed when the call is completed.
-func (p *Pending) Done() <-chan struct{} { return p.done }
-
-// Wait returns what has come of the call, once it is completed. Everything that
-// can go wrong with a call is a failed result, recorded like any other; an
-// error means that the host or the log is at fault, and that the turn cannot go
-// on.
-func (p *Pending) Wait() (tool.Result, error) {
+// wait returns what has come of the call, once it is completed.
+func (p *pending) wait() (tool.Result, error) {
 	<-p.done
 	return p.result, p.err
 }

@@ -9,7 +9,7 @@ import (
 
 // check finds the tool, and refuses a call that it could not take: there is
 // nothing to be decided about such a call.
-func (p *Pending) check(ctx context.Context) (*tool.Entry, error) {
+func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 	entry, err := p.find()
 	if err == nil {
 		err = p.checkArgs(ctx, entry)
@@ -20,7 +20,7 @@ func (p *Pending) check(ctx context.Context) (*tool.Entry, error) {
 	return entry, err
 }
 
-func (p *Pending) find() (*tool.Entry, error) {
+func (p *pending) find() (*tool.Entry, error) {
 	catalog := p.d.catalog.Load()
 	entry, ok := catalog.Find(p.call.Tool)
 	if ok {
@@ -38,7 +38,7 @@ func (p *Pending) find() (*tool.Entry, error) {
 
 const maxHintSchema = 8 << 10 // bytes
 
-func (p *Pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
+func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	args, err := entry.Schema.Check(ctx, p.call.Args)
 	if err != nil && ctx.Err() != nil {
 		return p.cancelled()
@@ -54,6 +54,6 @@ func (p *Pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 	return nil
 }
 
-func (p *Pending) cancelled() error {
+func (p *pending) cancelled() error {
 	return &refusal{tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before it ran", p.call.Tool)}
 }

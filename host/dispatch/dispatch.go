@@ -86,20 +86,18 @@ func (d *Dispatcher) Definitions() []tool.Definition {
 	})
 }
 
-// Call carries out one call and waits for what comes of it, see [Pending.Wait].
+// Call carries out one call, which the end of ctx cancels. Everything that can go
+// wrong with a call is a failed result, recorded like any other; an error means
+// that the host or the log is at fault, and that the turn cannot go on.
 func (d *Dispatcher) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	return d.Start(ctx, call).Wait()
+	return d.start(ctx, call, "").wait()
 }
 
-// Start begins to carry out one call, and does not wait for it: neither for a
-// person nor for the tool. The end of ctx cancels the call.
-func (d *Dispatcher) Start(ctx context.Context, call tool.Call) *Pending {
-	return d.start(ctx, call, "")
-}
-
-func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *Pending {
-	p := &Pending{
-		d: d, call: call, asked: call.Tool, limit: limit, state: StateIdle,
+// start begins to carry out a call, and waits neither for a person nor for the
+// tool. Its result says what limit says.
+func (d *Dispatcher) start(ctx context.Context, call tool.Call, limit string) *pending {
+	p := &pending{
+		d: d, call: call, asked: call.Tool, limit: limit, state: stateIdle,
 		passed: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.pass = sync.OnceFunc(func() { close(p.passed) })

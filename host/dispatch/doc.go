@@ -1,11 +1,11 @@
 // Package dispatch is the one way to every tool, for the agent and for
-// `stockade call` alike. [Dispatcher.Start] begins a call and returns at once;
-// [Dispatcher.Call] waits for it, and [Dispatcher.CallAll] carries out those of
-// one reply, side by side where they only read. What a call goes through is in
-// call.go, and reads from top to bottom as the security story. Of a session that
-// goes on, [Dispatcher.Resume] counts what it has used before.
+// `stockade call` alike. [Dispatcher.Call] carries out one call, and
+// [Dispatcher.CallAll] those of one reply, side by side where they only read. What
+// a call goes through is in call.go, and reads from top to bottom as the security
+// story. Of a session that goes on, [Dispatcher.Resume] counts what it has used
+// before.
 //
-// A [Pending] call is a state machine: idle, evaluating_policy, awaiting_permission (if
+// A call is a state machine: idle, evaluating_policy, awaiting_permission (if
 // policy asks), executing, completed. state.go holds the transitions; each is
 // shown as an event of the session, which is not stored. A call that is refused
 // on the way goes to completed at once. Whatever fails, is cancelled or crashes,

@@ -11,7 +11,6 @@ import (
 // fuel keeps the budgets that the calls of a session share.
 type fuel struct {
 	limits  policy.Limits
-	spent   map[string]uint64 // by tool, before this dispatcher
 	session *policy.Budget
 
 	mu    sync.Mutex
@@ -19,31 +18,29 @@ type fuel struct {
 }
 
 func newFuel(limits policy.Limits, spent map[string]uint64) *fuel {
+	f := &fuel{limits: limits, tools: map[string]*policy.Budget{}}
 	var total uint64
-	for _, units := range spent {
+	for tool, units := range spent {
 		total += units
+		f.add(tool, units)
 	}
-	return &fuel{
-		limits: limits, spent: spent, tools: map[string]*policy.Budget{},
-		session: policy.NewBudget(policy.SessionFuelKey, limits.SessionFuel, total),
-	}
+	f.session = policy.NewBudget(policy.SessionFuelKey, limits.SessionFuel, total)
+	return f
+}
+
+// add makes the budget of a tool, of which so much is spent.
+func (f *fuel) add(tool string, spent uint64) {
+	f.tools[tool] = policy.NewBudget(policy.ToolFuelKey, f.limits.ToolFuel, spent)
 }
 
 // budgets returns what a call of the tool draws from.
 func (f *fuel) budgets(tool string) []*policy.Budget {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return []*policy.Budget{f.budget(tool), f.session}
-}
-
-// budget returns the one of a tool; mu is held.
-func (f *fuel) budget(tool string) *policy.Budget {
-	b, ok := f.tools[tool]
-	if !ok {
-		b = policy.NewBudget(policy.ToolFuelKey, f.limits.ToolFuel, f.spent[tool])
-		f.tools[tool] = b
+	if f.tools[tool] == nil {
+		f.add(tool, 0)
 	}
-	return b
+	return []*policy.Budget{f.tools[tool], f.session}
 }
 
 // FuelUse says how far a budget is used up.
@@ -60,15 +57,8 @@ func (d *Dispatcher) Fuel() []FuelUse {
 	defer f.mu.Unlock()
 	use := func(tool string, b *policy.Budget) FuelUse { return FuelUse{tool, b.Limit() - b.Left(), b.Limit()} }
 	out := []FuelUse{use("", f.session)}
-	names := map[string]bool{}
-	for name := range f.tools {
-		names[name] = true
-	}
-	for name := range f.spent {
-		names[name] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, use(name, f.budget(name)))
+	for _, name := range slices.Sorted(maps.Keys(f.tools)) {
+		out = append(out, use(name, f.tools[name]))
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-func (p *Pending) intend(ctx context.Context, grant policy.Grant, entry *tool.Entry) error {
+func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.Entry) error {
 	limits := grant.Limits()
 	body := session.Intent{
 		Tool: entry.Name, Caller: string(p.call.Caller), Module: entry.Module.Name, Digest: entry.Module.Digest,
@@ -28,7 +27,7 @@ func (p *Pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 }
 
 // finish records the result, and returns it as it was recorded.
-func (p *Pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
+func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, error) {
 	result = p.d.repeats.count(p.call, p.redact(result))
 	if result.Err == nil {
 		result.Usage.OutputBytes = len(result.Output)
@@ -42,7 +41,7 @@ func (p *Pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 }
 
 // redact is the result without secrets: every way to a result leads through it.
-func (p *Pending) redact(result tool.Result) tool.Result {
+func (p *pending) redact(result tool.Result) tool.Result {
 	r := p.d.opts.Redact
 	if r == nil {
 		return result
@@ -77,24 +76,20 @@ func hostFault(name string) tool.Result {
 
 // record appends one event of this call and returns it. It does so also when
 // the caller has given up: no call goes unrecorded.
-func (p *Pending) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		return session.Event{}, fmt.Errorf("record %s: %w", typ, err)
-	}
-	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), p.draft(typ, data))
+func (p *pending) record(ctx context.Context, typ session.Type, body any) (session.Event, error) {
+	events, err := p.d.opts.Log.Append(context.WithoutCancel(ctx), p.draft(typ, body))
 	if err != nil {
 		return session.Event{}, fmt.Errorf("record %s: %w", typ, err)
 	}
 	return events[0], nil
 }
 
-func (p *Pending) draft(typ session.Type, body json.RawMessage) session.Draft {
-	return session.Draft{Type: typ, Turn: p.call.Turn, Step: p.call.Step, Call: p.call.ID, Body: body}
+func (p *pending) draft(typ session.Type, body any) session.Draft {
+	return session.NewDraft(typ, p.call.Turn, p.call.Step, p.call.ID, body)
 }
 
 // report shows what the tool says while it runs.
-func (p *Pending) report(r tool.Progress) {
+func (p *pending) report(r tool.Progress) {
 	if p.rehearsing {
 		p.hold(r)
 		return
@@ -102,8 +97,4 @@ func (p *Pending) report(r tool.Progress) {
 	p.show(session.TypeProgress, r)
 }
 
-func (p *Pending) show(typ session.Type, body any) {
-	if data, err := json.Marshal(body); err == nil {
-		p.d.opts.Log.Emit(p.draft(typ, data))
-	}
-}
+func (p *pending) show(typ session.Type, body any) { p.d.opts.Log.Emit(p.draft(typ, body)) }

@@ -57,7 +57,7 @@ func contentPath(call tool.Call, entry *tool.Entry) (string, bool) {
 
 // checkSeen fills in the hash of the content that the model has seen, and
 // refuses a change of what it has not. A person may change what they like.
-func (p *Pending) checkSeen(entry *tool.Entry) error {
+func (p *pending) checkSeen(entry *tool.Entry) error {
 	if p.call.Caller != tool.CallerAgent || entry.Content == nil || entry.Content.Hash == "" {
 		return nil
 	}
@@ -72,16 +72,7 @@ func (p *Pending) checkSeen(entry *tool.Entry) error {
 		r.Err.Hint = tool.Advise("read the file first, then call again")
 		return &refusal{r}
 	}
-	text, err := json.Marshal(hash)
-	if err == nil {
-		args[entry.Content.Hash] = text
-		var filled []byte
-		if filled, err = json.Marshal(args); err == nil {
-			p.call.Args = filled
-		}
-	}
-	if err != nil {
-		return &refusal{tool.Failed(tool.CodeHost, tool.InternalError, "%s: %v", entry.Name, err)}
-	}
+	args[entry.Content.Hash] = tool.Marshal(hash)
+	p.call.Args = tool.Marshal(args)
 	return nil
 }

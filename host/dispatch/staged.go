@@ -13,7 +13,7 @@ import (
 
 // rehearse gives a grant to run the call before it is decided: nothing of what
 // it changes is made, and nothing of what it says is told, before that.
-func (p *Pending) rehearse(decision policy.Decision) (policy.Grant, error) {
+func (p *pending) rehearse(decision policy.Decision) (policy.Grant, error) {
 	grant, err := decision.Rehearse()
 	if err != nil {
 		return grant, &refusal{tool.Failed(tool.CodeInvalidArgs, tool.ValidationFailed, "%v", err)}
@@ -29,14 +29,14 @@ const (
 )
 
 // hold keeps what a rehearsed call says.
-func (p *Pending) hold(said tool.Progress) {
+func (p *pending) hold(said tool.Progress) {
 	if p.heldBytes += len(said.Message); len(p.held) < maxHeld && p.heldBytes <= maxHeldBytes {
 		p.held = append(p.held, said)
 	}
 }
 
 // tell shows what was held.
-func (p *Pending) tell() {
+func (p *pending) tell() {
 	p.rehearsing = false
 	for _, said := range p.held {
 		p.report(said)
@@ -46,7 +46,7 @@ func (p *Pending) tell() {
 
 // look lists what the call has changed on its stage. A call of which that cannot
 // be told has failed, and changes nothing.
-func (p *Pending) look(ctx context.Context, grant policy.Grant, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change) {
+func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Result, staged policy.Staged) (tool.Result, []tool.Change) {
 	if staged == nil {
 		return result, nil
 	}
@@ -60,7 +60,7 @@ func (p *Pending) look(ctx context.Context, grant policy.Grant, result tool.Resu
 }
 
 // questionAbout is the question about a call that has run on a stage.
-func (p *Pending) questionAbout(ctx context.Context, decision policy.Decision, result tool.Result, changes []tool.Change) policy.Question {
+func (p *pending) questionAbout(ctx context.Context, decision policy.Decision, result tool.Result, changes []tool.Change) policy.Question {
 	question := decision.Question()
 	var all bool
 	question.Changes, all = diff.Unified(ctx, changes, p.call.Cwd)
@@ -76,9 +76,9 @@ func (p *Pending) questionAbout(ctx context.Context, decision policy.Decision, r
 }
 
 // announce records what is about to be changed.
-func (p *Pending) announce(ctx context.Context, grant policy.Grant, changes []tool.Change) error {
-	if p.State() == StateAwaitingPermission {
-		p.enter(StateExecuting) // what it has been given permission for
+func (p *pending) announce(ctx context.Context, grant policy.Grant, changes []tool.Change) error {
+	if p.state == stateAwaitingPermission {
+		p.enter(stateExecuting) // what it has been given permission for
 	}
 	body, err := p.changes(ctx, changes)
 	if err != nil {
@@ -89,7 +89,7 @@ func (p *Pending) announce(ctx context.Context, grant policy.Grant, changes []to
 }
 
 // commit makes the changes.
-func (p *Pending) commit(ctx context.Context, grant policy.Grant, staged policy.Staged) error {
+func (p *pending) commit(ctx context.Context, grant policy.Grant, staged policy.Staged) error {
 	err := staged.Commit(ctx, grant)
 	switch {
 	case err == nil:
@@ -104,7 +104,7 @@ func (p *Pending) commit(ctx context.Context, grant policy.Grant, staged policy.
 const notKept = "nothing of what the call changed is kept, unless the error names what is left behind"
 
 // unmade is the result of a call whose changes are not made, and why.
-func (p *Pending) unmade(ctx context.Context, grant policy.Grant, err error) tool.Result {
+func (p *pending) unmade(ctx context.Context, grant policy.Grant, err error) tool.Result {
 	var r tool.Result
 	switch {
 	case errors.Is(err, policy.ErrChanged):
@@ -124,7 +124,7 @@ func (p *Pending) unmade(ctx context.Context, grant policy.Grant, err error) too
 
 // drop ends what was staged. Whatever became of the call is decided by now: what
 // cannot be tidied up is the person's to know, and does not change the result.
-func (p *Pending) drop(staged policy.Staged) {
+func (p *pending) drop(staged policy.Staged) {
 	if err := staged.Drop(); err != nil {
 		p.rehearsing = false
 		p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("what the call had staged could not be removed: %v", err)})
@@ -139,7 +139,7 @@ const (
 
 // changes is what the log says of what is about to be changed. It fails if
 // that is not possible any more.
-func (p *Pending) changes(ctx context.Context, changes []tool.Change) (session.Changes, error) {
+func (p *pending) changes(ctx context.Context, changes []tool.Change) (session.Changes, error) {
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
 	left := int64(maxAll)
 	for _, change := range changes[:min(len(changes), maxListed)] {

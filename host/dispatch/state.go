@@ -7,43 +7,37 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// State is where a call is on its way.
-type State string
+// state is where a call is on its way.
+type state string
 
 // The states. Completed is the last one, and every call gets there.
 const (
-	StateIdle               State = "idle" // nothing of it has been looked at
-	StateEvaluatingPolicy   State = "evaluating_policy"
-	StateAwaitingPermission State = "awaiting_permission"
-	StateExecuting          State = "executing"
-	StateCompleted          State = "completed"
+	stateIdle               state = "idle" // nothing of it has been looked at
+	stateEvaluatingPolicy   state = "evaluating_policy"
+	stateAwaitingPermission state = "awaiting_permission"
+	stateExecuting          state = "executing"
+	stateCompleted          state = "completed"
 )
 
 // transitions are those that there are. A call that changes files executes on a
 // stage first, waits for permission with what it has changed in hand, and goes
 // on executing to make its changes. Nothing executes that policy has not looked
 // at.
-var transitions = map[State][]State{
-	StateIdle:               {StateEvaluatingPolicy, StateCompleted},
-	StateEvaluatingPolicy:   {StateAwaitingPermission, StateExecuting, StateCompleted},
-	StateAwaitingPermission: {StateExecuting, StateCompleted},
-	StateExecuting:          {StateAwaitingPermission, StateCompleted},
-	StateCompleted:          {},
+var transitions = map[state][]state{
+	stateIdle:               {stateEvaluatingPolicy, stateCompleted},
+	stateEvaluatingPolicy:   {stateAwaitingPermission, stateExecuting, stateCompleted},
+	stateAwaitingPermission: {stateExecuting, stateCompleted},
+	stateExecuting:          {stateAwaitingPermission, stateCompleted},
+	stateCompleted:          {},
 }
 
 // enter goes to another state and shows it. That there is no such transition is
 // a fault of ours: it panics, which ends the call before it does what belongs
 // to that state.
-func (p *Pending) enter(next State) {
-	p.mu.Lock()
-	from := p.state
-	known := slices.Contains(transitions[from], next)
-	if known {
-		p.state = next
+func (p *pending) enter(next state) {
+	if !slices.Contains(transitions[p.state], next) {
+		panic(fmt.Sprintf("dispatch: a call cannot go from %s to %s", p.state, next))
 	}
-	p.mu.Unlock()
-	if !known {
-		panic(fmt.Sprintf("dispatch: a call cannot go from %s to %s", from, next))
-	}
-	p.show(session.TypeCallState, session.CallState{State: string(next), Tool: p.call.Tool, Fault: next == StateCompleted && p.err != nil})
+	p.state = next
+	p.show(session.TypeCallState, session.CallState{State: string(next), Tool: p.call.Tool, Fault: next == stateCompleted && p.err != nil})
 }

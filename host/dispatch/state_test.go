@@ -17,7 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-var states = []State{StateIdle, StateEvaluatingPolicy, StateAwaitingPermission, StateExecuting, StateCompleted}
+var states = []state{stateIdle, stateEvaluatingPolicy, stateAwaitingPermission, stateExecuting, stateCompleted}
 
 // TestEveryTransition: of the 25 pairs of states these are the ways that there
 // are, and every other one stops the call before it does what comes next.
@@ -32,22 +32,22 @@ func TestEveryTransition(t *testing.T) {
 		for _, to := range states {
 			t.Run(fmt.Sprintf("%s %s", from, to), func(t *testing.T) {
 				w := newWorld(t, policy.Options{})
-				c := &Pending{d: New(w.options), state: from}
+				c := &pending{d: New(w.options), state: from}
 				_, err := contain(func() (tool.Result, error) { c.enter(to); return tool.Result{}, nil })
 				known := slices.Contains(ways, fmt.Sprintf("%s %s", from, to))
 				if known != (err == nil) || known != w.did("state "+string(to)) {
 					t.Errorf("%v, shown: %v", err, w.trace)
 				}
-				if want := map[bool]State{true: to, false: from}[known]; c.State() != want {
-					t.Errorf("it is %s", c.State())
+				if want := map[bool]state{true: to, false: from}[known]; c.state != want {
+					t.Errorf("it is %s", c.state)
 				}
 			})
 		}
 	}
 }
 
-// TestWhereACallIs: the state that a call tells is the one that it is in, also
-// while it waits, and its caller need not wait with it.
+// TestWhereACallIs: the state that is shown of a call is the one that it is in,
+// also while it waits, and its caller need not wait with it.
 func TestWhereACallIs(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	asked, answer := make(chan policy.Question), make(chan policy.Answer)
@@ -61,25 +61,19 @@ func TestWhereACallIs(t *testing.T) {
 		<-end
 		return tool.Result{Output: tool.Text("done")}, nil
 	}
-	c := New(w.options).Start(t.Context(), aCall("bash", `{"command":"ls"}`))
+	c := New(w.options).start(t.Context(), aCall("bash", `{"command":"ls"}`), "")
 	q := <-asked
-	if c.State() != StateAwaitingPermission {
-		t.Errorf("it is %s while it is asked about", c.State())
+	if !w.did("state awaiting_permission") || w.did("state executing") {
+		t.Errorf("while it is asked about it did %v", w.trace)
 	}
 	answer <- policy.Answer{Question: q.ID, Allow: true}
 	<-running
-	if c.State() != StateExecuting {
-		t.Errorf("it is %s while it runs", c.State())
-	}
-	select {
-	case <-c.Done():
-		t.Error("it is done while it runs")
-	default:
+	if !w.did("state executing") || w.did("state completed") {
+		t.Errorf("while it runs it did %v", w.trace)
 	}
 	close(end)
-	<-c.Done()
-	if r, err := c.Wait(); err != nil || r.Err != nil || c.State() != StateCompleted {
-		t.Errorf("%+v, %v, %s", r, err, c.State())
+	if r, err := c.wait(); err != nil || r.Err != nil || c.state != stateCompleted {
+		t.Errorf("%+v, %v, %s", r, err, c.state)
 	}
 }
 
@@ -90,7 +84,7 @@ func (f approverFunc) Approve(ctx context.Context, q policy.Question) func() (po
 }
 
 // at has something happen in a state of a call, as soon as it is shown.
-func at(w *world, state State, do func()) {
+func at(w *world, state state, do func()) {
 	var once sync.Once
 	w.options.Log.(*session.Log).Observe(func(e session.Event) {
 		if e.Type == session.TypeCallState && strings.Contains(string(e.Body), `"`+string(state)+`"`) {
@@ -103,12 +97,12 @@ func at(w *world, state State, do func()) {
 // from then on, and its end is recorded.
 func TestACancelledCallIsCompleted(t *testing.T) {
 	for _, name := range []string{"bash", "file_write"} {
-		for _, state := range []State{StateEvaluatingPolicy, StateAwaitingPermission, StateExecuting} {
+		for _, state := range []state{stateEvaluatingPolicy, stateAwaitingPermission, stateExecuting} {
 			t.Run(name+" "+string(state), func(t *testing.T) {
 				w := newWorld(t, policy.Options{})
 				ctx, cancel := context.WithCancel(t.Context())
 				w.answer = func(ctx context.Context, q policy.Question) (policy.Answer, error) {
-					if state == StateAwaitingPermission {
+					if state == stateAwaitingPermission {
 						<-ctx.Done()
 					}
 					return policy.Answer{Question: q.ID, Allow: true}, nil
@@ -121,15 +115,15 @@ func TestACancelledCallIsCompleted(t *testing.T) {
 				}
 				at(w, state, cancel)
 				args := map[string]string{"bash": `{"command":"ls"}`, "file_write": `{}`}[name]
-				c := New(w.options).Start(ctx, aCall(name, args))
-				r, err := c.Wait()
-				if err != nil || r.Err == nil || r.Err.Code != tool.CodeCancelled || c.State() != StateCompleted {
-					t.Errorf("%+v, %v, %s", r.Err, err, c.State())
+				c := New(w.options).start(ctx, aCall(name, args), "")
+				r, err := c.wait()
+				if err != nil || r.Err == nil || r.Err.Code != tool.CodeCancelled || c.state != stateCompleted {
+					t.Errorf("%+v, %v, %s", r.Err, err, c.state)
 				}
 				if w.did("commit") || !w.did("durable tool_result") || w.trace[len(w.trace)-1] != "state completed" {
 					t.Errorf("%v", w.trace)
 				}
-				if state != StateExecuting && w.did("run") {
+				if state != stateExecuting && w.did("run") {
 					t.Errorf("it ran: %v", w.trace)
 				}
 			})
@@ -153,9 +147,9 @@ func TestACrashEndsOnlyTheCall(t *testing.T) {
 	for name, prepare := range map[string]func(w *world){
 		"idle":                func(w *world) { w.options.Catalog = nil },
 		"evaluating_policy":   func(w *world) { w.options.Policy = nil },
-		"awaiting_permission": func(w *world) { at(w, StateAwaitingPermission, boom) },
-		"executing":           func(w *world) { at(w, StateExecuting, boom) },
-		"completed":           func(w *world) { at(w, StateCompleted, boom) },
+		"awaiting_permission": func(w *world) { at(w, stateAwaitingPermission, boom) },
+		"executing":           func(w *world) { at(w, stateExecuting, boom) },
+		"completed":           func(w *world) { at(w, stateCompleted, boom) },
 		"the runner": func(w *world) {
 			w.run = func(context.Context, policy.Grant, *tool.Module, tool.Call, func(tool.Progress)) (tool.Result, error) {
 				panic("boom /home/u")
@@ -172,10 +166,10 @@ func TestACrashEndsOnlyTheCall(t *testing.T) {
 			prepare(w)
 			d.opts = w.options
 			d.catalog.Store(w.options.Catalog)
-			c := d.Start(t.Context(), aCall("file_write", `{}`))
-			r, err := c.Wait()
-			if !errors.Is(err, errCrash) || c.State() != StateCompleted {
-				t.Errorf("%v, %s", err, c.State())
+			c := d.start(t.Context(), aCall("file_write", `{}`), "")
+			r, err := c.wait()
+			if !errors.Is(err, errCrash) || c.state != stateCompleted {
+				t.Errorf("%v, %s", err, c.state)
 			}
 			if name == "completed" { // it was, but for telling so
 				return
@@ -395,18 +389,18 @@ func TestANoAnswersTheSameCallThatWaits(t *testing.T) {
 		}
 	})
 	d := New(w.options)
-	var calls []*Pending
+	var calls []*pending
 	for i := range n {
 		c := aCall("bash", `{"command":"ls"}`)
 		c.ID = fmt.Sprint("c", i)
-		calls = append(calls, d.Start(t.Context(), c))
+		calls = append(calls, d.start(t.Context(), c, ""))
 	}
 	for range n {
 		<-waiting
 	}
 	release <- true
 	for _, c := range calls {
-		if r, err := c.Wait(); err != nil || r.Err == nil || r.Err.Code != tool.CodeDenied || !strings.Contains(r.Err.Message, "terminal") {
+		if r, err := c.wait(); err != nil || r.Err == nil || r.Err.Code != tool.CodeDenied || !strings.Contains(r.Err.Message, "terminal") {
 			t.Errorf("%v, %v", r.Err, err)
 		}
 	}

@@ -14,17 +14,17 @@ import (
 // the order of the calls. Each result says what limit says, so that the model
 // knows where the loop ends; empty: nothing.
 //
-// Every call has a result. After an error, which is as in [Pending.Wait], those
+// Every call has a result. After an error, which is as in [Dispatcher.Call], those
 // that have not begun are cancelled.
 func (d *Dispatcher) CallAll(ctx context.Context, calls []tool.Call, limit string) ([]tool.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	results, errs := make([]tool.Result, len(calls)), make([]error, len(calls))
-	started := make([]*Pending, 0, len(calls))
+	started := make([]*pending, 0, len(calls))
 	next := 0 // the first whose result has not been taken
 	takeAll := func() {
 		for ; next < len(started); next++ {
-			if results[next], errs[next] = started[next].Wait(); errs[next] != nil {
+			if results[next], errs[next] = started[next].wait(); errs[next] != nil {
 				cancel(errs[next])
 			}
 		}

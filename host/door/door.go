@@ -230,7 +230,7 @@ func (d *Door) Store(ctx context.Context) (session.Store, error) {
 	if err := os.MkdirAll(d.locks, 0o700); err != nil {
 		return nil, &PlaceError{err}
 	}
-	db, err := sqlite.Open(ctx, name, nil)
+	db, err := sqlite.Open(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("sessions: %w", err)
 	}

@@ -203,7 +203,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 		"no address":         {Options{}, model(Provider{Name: ProviderAuto, Client: openai.Options{BaseURL: "x", Model: "m"}}), modelFault(FaultAddress)},
 		"a provider denied":  {Options{Layers: layer(policy.Ceiling{Providers: []policy.List{{Values: []string{"openai"}}}})}, model(Provider{Name: ProviderOffline}), modelFault(FaultDenied)},
 		"an own model denied": {Options{Layers: layer(policy.Ceiling{Providers: []policy.List{{Values: []string{"openai"}}}})},
-			SessionOptions{Workspace: dir, Agent: agent.Options{Model: llm.Retry(nil, nil), Provider: "own"}}, modelFault(FaultDenied)},
+			SessionOptions{Workspace: dir, Agent: agent.Options{Model: llm.Retry(nil, 1), Provider: "own"}}, modelFault(FaultDenied)},
 		"an address denied": {Options{Layers: layer(policy.Ceiling{BaseURLs: []policy.List{{}}})}, model(Provider{Name: ProviderOpenAI}), modelFault(FaultDeniedURL)},
 	} {
 		t.Run(name, func(t *testing.T) {

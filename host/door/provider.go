@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -27,7 +28,8 @@ type Provider struct {
 	// Client says how it is reached; Name, HTTPClient and, of the offline model, the
 	// rest are filled in.
 	Client openai.Options
-	Retry  llm.RetryOptions
+	// Attempts is how often a request is sent at most, the first time counted; 0: 4.
+	Attempts int
 	// Rules are the user's for the network: what they deny is denied to the provider
 	// too, whose own host needs no rule.
 	Rules []network.Rule
@@ -99,7 +101,7 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 	if err := s.door.reach(&p.Client, p.Rules); err != nil {
 		return err
 	}
-	opts.Model, opts.Provider, s.Provider = llm.Retry(openai.New(p.Client), &p.Retry), p.Name, p.Name
+	opts.Model, opts.Provider, s.Provider = llm.Retry(openai.New(p.Client), cmp.Or(p.Attempts, 4)), p.Name, p.Name
 	return nil
 }
 

@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -15,8 +16,8 @@ import (
 // fixed here; a reply over a limit is a [ProviderError] that is not retryable.
 const (
 	MaxTextBytes          = 4 << 20 // text of one reply
-	MaxArgumentBytes      = 2 << 20 // arguments of one call
-	MaxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
+	maxArgumentBytes      = 2 << 20 // arguments of one call
+	maxReplyArgumentBytes = 4 << 20 // arguments of all the calls of one reply
 	MaxCalls              = 128     // calls of one reply
 )
 
@@ -106,11 +107,11 @@ func (a *Assembler) addCall(d CallDelta) error {
 	if c.name == "" { // some servers repeat the name in each piece
 		c.name = strings.ToValidUTF8(d.Name[:min(len(d.Name), maxNameBytes)], "")
 	}
-	if len(d.Arguments) > MaxArgumentBytes-len(c.args) {
-		return a.tooMuch("a tool call with more than %d bytes of arguments", MaxArgumentBytes)
+	if len(d.Arguments) > maxArgumentBytes-len(c.args) {
+		return a.tooMuch("a tool call with more than %d bytes of arguments", maxArgumentBytes)
 	}
-	if len(d.Arguments) > MaxReplyArgumentBytes-a.argBytes {
-		return a.tooMuch("tool calls with more than %d bytes of arguments", MaxReplyArgumentBytes)
+	if len(d.Arguments) > maxReplyArgumentBytes-a.argBytes {
+		return a.tooMuch("tool calls with more than %d bytes of arguments", maxReplyArgumentBytes)
 	}
 	c.args = append(c.args, d.Arguments...)
 	a.argBytes += len(d.Arguments)
@@ -118,11 +119,7 @@ func (a *Assembler) addCall(d CallDelta) error {
 }
 
 func (a *Assembler) tooMuch(format string, args ...any) error {
-	provider := a.Provider
-	if provider == "" {
-		provider = "model"
-	}
-	a.err = &ProviderError{Provider: provider, Code: "reply_too_large", Message: "it sent " + fmt.Sprintf(format, args...)}
+	a.err = &ProviderError{Provider: cmp.Or(a.Provider, "model"), Code: "reply_too_large", Message: "it sent " + fmt.Sprintf(format, args...)}
 	return a.err
 }
 
@@ -180,17 +177,17 @@ const (
 // a terminal would not print escaped. Arguments that are not JSON are shown
 // quoted.
 func CallSummary(name, arguments string) string {
-	label := printable(cut(name, 64))
+	label := printable(Cut(name, 64))
 	if label == "" {
 		label = "(unnamed)"
 	}
 	room := maxSummaryRunes - utf8.RuneCountInString(label) - 2
-	return label + "(" + cut(summarizeArguments(arguments), max(room, 20)) + ")"
+	return label + "(" + Cut(summarizeArguments(arguments), max(room, 20)) + ")"
 }
 
 func summarizeArguments(arguments string) string {
 	if !json.Valid([]byte(arguments)) {
-		return strconv.Quote(cut(arguments, maxSummaryRunes))
+		return strconv.Quote(Cut(arguments, maxSummaryRunes))
 	}
 	dec := json.NewDecoder(strings.NewReader(arguments))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
@@ -209,7 +206,7 @@ func summarizeArguments(arguments string) string {
 		if out.Len() > 0 {
 			out.WriteString(", ")
 		}
-		out.WriteString(printable(cut(fmt.Sprint(key), maxValueRunes)) + "=" + summarizeValue(value))
+		out.WriteString(printable(Cut(fmt.Sprint(key), maxValueRunes)) + "=" + summarizeValue(value))
 	}
 	return out.String()
 }
@@ -217,17 +214,17 @@ func summarizeArguments(arguments string) string {
 func summarizeValue(value json.RawMessage) string {
 	var s string
 	if json.Unmarshal(value, &s) == nil && bytes.HasPrefix(bytes.TrimSpace(value), []byte(`"`)) {
-		return strconv.Quote(cut(s, maxValueRunes))
+		return strconv.Quote(Cut(s, maxValueRunes))
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, value) != nil {
 		return "?" // not reached: the text is valid JSON
 	}
-	return printable(cut(compact.String(), maxValueRunes))
+	return printable(Cut(compact.String(), maxValueRunes))
 }
 
-// cut keeps at most n characters, the last of which tells that there was more.
-func cut(s string, n int) string {
+// Cut keeps at most n characters, the last of which tells that there was more.
+func Cut(s string, n int) string {
 	count := 0
 	last := 0 // where the n-th character starts
 	for i := range s {
@@ -258,15 +255,4 @@ func printable(s string) string {
 		}
 	}
 	return out.String()
-}
-
-// encode is json.Marshal without escaping <, > and &.
-func encode(v any) json.RawMessage {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(err) // our own types of strings always encode
-	}
-	return bytes.TrimSpace(buf.Bytes())
 }

@@ -65,13 +65,13 @@ func NewCall(id, name, arguments string) CallData {
 // CallMessage is the message of a call: the only one there is, for whoever makes
 // the call.
 func CallMessage(call CallData) Message {
-	return Message{Kind: ToolCall, Content: CallSummary(call.Function.Name, call.Function.Arguments), Data: encode(call)}
+	return Message{Kind: ToolCall, Content: CallSummary(call.Function.Name, call.Function.Arguments), Data: tool.Marshal(call)}
 }
 
 // ResultMessage is the message of what has come of a call, and the only one there
 // is. The name is the one by which the caller has called the tool.
 func ResultMessage(callID, name string, r tool.Result) Message {
-	return Message{Kind: ToolResult, Content: r.Summary(), Data: encode(ResultData{
+	return Message{Kind: ToolResult, Content: r.Summary(), Data: tool.Marshal(ResultData{
 		CallID: callID, Name: name, Output: string(r.Envelope()), Success: r.Err == nil,
 	})}
 }

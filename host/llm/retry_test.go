@@ -64,11 +64,9 @@ func trace(ctx context.Context, model Model) (lines []string) {
 }
 
 func TestRetrySendsARequestAgain(t *testing.T) {
-	half := func() float64 { return 0.5 }
 	denied := &ProviderError{Provider: "test", Message: "denied"}
 	tests := []struct {
 		name    string
-		opts    *RetryOptions
 		answers [][]any
 		want    []string
 	}{{
@@ -76,32 +74,22 @@ func TestRetrySendsARequestAgain(t *testing.T) {
 		answers: [][]any{{"a", "b"}},
 		want:    []string{"0s text a", "0s text b", "0s finish"},
 	}, {
-		name:    "the wait doubles, and the last error is passed on",
-		opts:    &RetryOptions{Rand: half},
+		name:    "the wait doubles up to its end, and the last error is passed on",
 		answers: [][]any{{busy(0)}},
 		want: []string{
-			"0s restart in 500ms: busy", "500ms restart in 1s: busy", "1.5s restart in 2s: busy", "3.5s error test: busy",
-		},
-	}, {
-		name:    "the wait ends to double",
-		opts:    &RetryOptions{Rand: half, Attempts: 5, Backoff: 4 * time.Second, MaxBackoff: 10 * time.Second},
-		answers: [][]any{{busy(0)}, {busy(0)}, {busy(0)}, {"a"}},
-		want: []string{
-			"0s restart in 2s: busy", "2s restart in 4s: busy", "6s restart in 5s: busy", "11s text a", "11s finish",
+			"0s restart in 500ms: busy", "500ms restart in 1s: busy", "1.5s restart in 2s: busy", "3.5s restart in 4s: busy",
+			"7.5s restart in 8s: busy", "15.5s restart in 15s: busy", "30.5s restart in 15s: busy", "45.5s error test: busy",
 		},
 	}, {
 		name:    "what the provider asks for is waited",
-		opts:    &RetryOptions{Rand: half},
 		answers: [][]any{{busy(7 * time.Second)}, {"a"}},
 		want:    []string{"0s restart in 7s: busy", "7s text a", "7s finish"},
 	}, {
 		name:    "a provider that asks for too long is not asked again",
-		opts:    &RetryOptions{MaxRetryAfter: time.Minute},
 		answers: [][]any{{busy(time.Hour)}, {"a"}},
 		want:    []string{"0s error test: busy"},
 	}, {
 		name:    "an error after half an answer restarts it",
-		opts:    &RetryOptions{Rand: half},
 		answers: [][]any{{"half", busy(0)}, {"whole"}},
 		want:    []string{"0s text half", "0s restart in 500ms: busy", "500ms text whole", "500ms finish"},
 	}, {
@@ -116,7 +104,7 @@ func TestRetrySendsARequestAgain(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				got := trace(t.Context(), Retry(&attempts{answers: tt.answers}, tt.opts))
+				got := trace(t.Context(), &retrier{&attempts{answers: tt.answers}, 8, func() float64 { return 0.5 }})
 				if diff := cmp.Diff(tt.want, got); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
@@ -125,11 +113,11 @@ func TestRetrySendsARequestAgain(t *testing.T) {
 	}
 }
 
-func TestRetryWaitsARandomTimeByDefault(t *testing.T) {
+func TestRetryWaitsARandomTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		model := &attempts{answers: [][]any{{busy(0)}}}
-		trace(t.Context(), Retry(model, nil))
+		trace(t.Context(), Retry(model, 4))
 		if took := time.Since(start); took <= 0 || took >= 7*time.Second {
 			t.Errorf("three waits took %v, want less than 1s + 2s + 4s", took)
 		}
@@ -146,7 +134,7 @@ func TestRetryStopsWhenTheContextEnds(t *testing.T) {
 		time.AfterFunc(2*time.Second, func() { cancel(cause) })
 		model := &attempts{answers: [][]any{{busy(10 * time.Second)}, {"a"}}}
 		want := []string{"0s restart in 10s: busy", "2s error the user pressed Ctrl-C"}
-		if diff := cmp.Diff(want, trace(ctx, Retry(model, nil))); diff != "" {
+		if diff := cmp.Diff(want, trace(ctx, Retry(model, 4))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if model.calls != 1 {
@@ -155,7 +143,7 @@ func TestRetryStopsWhenTheContextEnds(t *testing.T) {
 
 		// A failure that the end of the context brought about is reported as that end.
 		want = []string{"0s error the user pressed Ctrl-C"}
-		if diff := cmp.Diff(want, trace(ctx, Retry(&attempts{answers: [][]any{{busy(0)}}}, nil))); diff != "" {
+		if diff := cmp.Diff(want, trace(ctx, Retry(&attempts{answers: [][]any{{busy(0)}}}, 4))); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -163,17 +151,18 @@ func TestRetryStopsWhenTheContextEnds(t *testing.T) {
 
 func TestRetryStopsWithItsConsumer(t *testing.T) {
 	for _, stopAt := range []int{1, 2} {
-		model := &attempts{answers: [][]any{{"half", busy(0)}, {"a"}}}
-		slept := false
-		retry := Retry(model, &RetryOptions{Sleep: func(context.Context, time.Duration) { slept = true }})
-		n := 0
-		for range retry.Stream(t.Context(), Request{}) {
-			if n++; n == stopAt {
-				break
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			model := &attempts{answers: [][]any{{"half", busy(time.Second)}, {"a"}}}
+			n := 0
+			for range Retry(model, 4).Stream(t.Context(), Request{}) {
+				if n++; n == stopAt {
+					break
+				}
 			}
-		}
-		if model.calls != 1 || slept {
-			t.Errorf("stopped at piece %d: sent %d times, slept %v", stopAt, model.calls, slept)
-		}
+			if took := time.Since(start); model.calls != 1 || took != 0 {
+				t.Errorf("stopped at piece %d: sent %d times, waited %v", stopAt, model.calls, took)
+			}
+		})
 	}
 }

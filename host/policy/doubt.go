@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stockade-dev/stockade/host/internal/nearest"
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
 // Doubt says why a rule, as it is written, speaks of no call or never counts;

@@ -82,6 +82,16 @@ type Draft struct {
 	Body    json.RawMessage
 }
 
+// NewDraft is a draft whose body is of the Go type that belongs to the event's type.
+// The session is filled in by the log.
+func NewDraft(typ Type, turn, step int, call string, body any) Draft {
+	data, err := json.Marshal(body)
+	if err != nil {
+		panic(err) // our own types, and JSON in them that we have made
+	}
+	return Draft{Type: typ, Turn: turn, Step: step, Call: call, Body: data}
+}
+
 // BodyDigest is the salted digest of a body: SHA-256 over
 // "stockade body 1\n", the salt and the body. The salt has a fixed length, so
 // the two cannot be shifted against each other. See RATIONALE, "Why does the

@@ -24,15 +24,14 @@ var (
 
 // Info sums a session up.
 type Info struct {
-	ID       string
-	Started  time.Time
-	Last     time.Time
-	Events   int
-	Turns    int
-	Calls    int
-	Title    string // first line of the first prompt; empty when there is none
-	Open     int    // calls that were intended and have no result
-	FirstSeq uint64
+	ID      string
+	Started time.Time
+	Last    time.Time
+	Events  int
+	Turns   int
+	Calls   int
+	Title   string // first line of the first prompt; empty when there is none
+	Open    int    // calls that were intended and have no result
 	// Workspace is the directory in which it began; empty when its first body
 	// does not say, or has been deleted.
 	Workspace string

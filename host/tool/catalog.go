@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stockade-dev/stockade/host/internal/nearest"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
 // Origin says where a module comes from.

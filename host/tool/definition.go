@@ -8,14 +8,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/internal/nearest"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
 // Definition is what the model sees of a tool.
 type Definition struct {
 	// Name is 1 to 64 letters, digits, '_' or '-': the set that every provider accepts.
 	Name string `json:"name"`
-	// Description tells the model what the tool does; at most [MaxDescriptionBytes].
+	// Description tells the model what the tool does; at most 8 KiB.
 	Description string `json:"description"`
 	// Parameters is the JSON Schema of the arguments, whose type is "object".
 	Parameters json.RawMessage `json:"parameters"`
@@ -25,8 +25,8 @@ type Definition struct {
 // put into the model's context and into the host's memory.
 const (
 	MaxManifestBytes    = 256 << 10
-	MaxDescriptionBytes = 8 << 10
-	MaxToolsPerModule   = 128
+	maxDescriptionBytes = 8 << 10
+	maxToolsPerModule   = 128
 )
 
 // Files says how much of the mounted directories a tool asks for.
@@ -63,8 +63,7 @@ type Capabilities struct {
 	ExecTimeout string `json:"exec_timeout,omitempty"`
 	// Network is how it wants to reach other machines.
 	Network Network `json:"network,omitempty"`
-	// Secrets are those that the tool wants placeholders of, at most
-	// [MaxSecretsPerTool].
+	// Secrets are those that the tool wants placeholders of, at most 16.
 	Secrets []Secret `json:"secrets,omitempty"`
 }
 
@@ -123,8 +122,8 @@ func ParseManifest(data []byte) (Manifest, error) {
 	if len(m.Tools) == 0 {
 		return m, fmt.Errorf("manifest: module %q holds no tool", m.Name)
 	}
-	if len(m.Tools) > MaxToolsPerModule {
-		return m, fmt.Errorf("manifest: %d tools, more than the limit of %d", len(m.Tools), MaxToolsPerModule)
+	if len(m.Tools) > maxToolsPerModule {
+		return m, fmt.Errorf("manifest: %d tools, more than the limit of %d", len(m.Tools), maxToolsPerModule)
 	}
 	seen := make(map[string]bool, len(m.Tools))
 	patterns := newPatterns()
@@ -145,8 +144,8 @@ func (s *Spec) check(p *patterns) error {
 	if !ValidName(s.Name) {
 		return fmt.Errorf("name %.80q is not 1 to 64 letters, digits, '_' or '-'", s.Name)
 	}
-	if s.Description == "" || len(s.Description) > MaxDescriptionBytes {
-		return fmt.Errorf("%s: description has %d bytes; it needs 1 to %d", s.Name, len(s.Description), MaxDescriptionBytes)
+	if s.Description == "" || len(s.Description) > maxDescriptionBytes {
+		return fmt.Errorf("%s: description has %d bytes; it needs 1 to %d", s.Name, len(s.Description), maxDescriptionBytes)
 	}
 	schema, err := p.schema(s.Parameters)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestAToolAsksForNothingUnlessItSaysSo(t *testing.T) {
 
 func TestParseManifestRefuses(t *testing.T) {
 	const object = `{"type":"object","properties":{"a":{"type":"string"},"n":{"type":"integer"},"u":{}}}`
-	many := strings.Repeat(bashTool+",", MaxToolsPerModule) + bashTool
+	many := strings.Repeat(bashTool+",", maxToolsPerModule) + bashTool
 	for name, c := range map[string]struct{ in, want string }{
 		"nothing":                           {``, "not one complete JSON value"},
 		"an array":                          {`[]`, "cannot unmarshal array"},
@@ -65,7 +65,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"a name that is not ASCII":          {aTool("lś", "d", object, `{}`), "name"},
 		"a name of 65 letters":              {aTool(strings.Repeat("a", 65), "d", object, `{}`), "name"},
 		"a tool without a description":      {aTool("a", "", object, `{}`), "description has 0 bytes"},
-		"a description that is a novel":     {aTool("a", strings.Repeat("x", MaxDescriptionBytes+1), object, `{}`), "description has"},
+		"a description that is a novel":     {aTool("a", strings.Repeat("x", maxDescriptionBytes+1), object, `{}`), "description has"},
 		"parameters that are no object":     {aTool("a", "d", `{"type":"array"}`, `{}`), `has type "array"`},
 		"parameters that are null":          {aTool("a", "d", `null`, `{}`), "parameters"},
 		"no parameters":                     {manifest(`{"name":"a","description":"d"}`), "is missing"},

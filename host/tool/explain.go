@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/internal/nearest"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
 // A fault says in one sentence which argument does not fit and what it wants:
@@ -205,7 +205,7 @@ func shortJSON(value any) string {
 	if s, ok := value.(string); ok && len(s) > most {
 		value, cut = strings.ToValidUTF8(s[:most], ""), "..."
 	}
-	text = string(marshal(value))
+	text = string(Marshal(value))
 	if len(text) > 6*most {
 		text, cut = strings.ToValidUTF8(text[:most], ""), "..."
 	}

@@ -441,7 +441,7 @@ func (n *node) choose(v any) error {
 	}
 	c := &choice{values: values, keys: make(map[string]bool, len(values))}
 	for _, v := range values {
-		key := string(marshal(v))
+		key := string(Marshal(v))
 		c.keys[key] = true
 		c.longest = max(c.longest, len(key))
 	}

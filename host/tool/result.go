@@ -114,7 +114,7 @@ func Failed(code Code, typ ErrorType, format string, args ...any) Result {
 
 // Text makes an output of plain text: {"output": text}.
 func Text(text string) json.RawMessage {
-	return marshal(struct {
+	return Marshal(struct {
 		Output string `json:"output"`
 	}{text})
 }
@@ -173,26 +173,27 @@ func (r Result) Envelope() json.RawMessage {
 		if len(out) == 0 || !json.Valid(out) {
 			out = Text(string(out))
 		}
-		return marshal(successEnvelope{true, out, r.Note, r.LimitMessage != "", r.LimitMessage, meta})
+		return Marshal(successEnvelope{true, out, r.Note, r.LimitMessage != "", r.LimitMessage, meta})
 	}
 	typ := r.Err.Type
 	if typ == "" {
 		typ = InternalError
 	}
-	return marshal(failureEnvelope{
+	return Marshal(failureEnvelope{
 		Error: r.Err.Error(), Code: r.Err.Code, Type: typ, Hint: r.Err.Hint.String(), Note: r.Note, Rule: r.Err.Rule, Allow: r.Err.Allow, Denial: r.Err.Denial,
 		ExitCode: r.Err.ExitCode, Stdout: r.Err.Stdout, Stderr: r.Err.Stderr,
 		LimitReached: r.LimitMessage != "", LimitMessage: r.LimitMessage, Metadata: meta,
 	})
 }
 
-// marshal encodes without escaping <, > and &, which would only cost tokens.
-func marshal(v any) json.RawMessage {
+// Marshal encodes a value that always can be, such as one that was JSON before. It
+// escapes no <, > and &, which would only cost tokens.
+func Marshal(v any) json.RawMessage {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(err) // our own types of strings and numbers always encode
+		panic(err)
 	}
 	return bytes.TrimSpace(buf.Bytes())
 }
@@ -219,14 +220,14 @@ func Shorten(output json.RawMessage, limit int) json.RawMessage {
 	if json.Unmarshal(fields["output"], &text) == nil {
 		rest := len(output) - len(fields["output"])
 		if room := limit - rest; room > 0 {
-			fields["output"] = marshal(headTail(text, room))
+			fields["output"] = Marshal(headTail(text, room))
 			fields["truncated"] = json.RawMessage("true")
-			if short := marshal(fields); len(short) <= limit+limit/8 {
+			if short := Marshal(fields); len(short) <= limit+limit/8 {
 				return short
 			}
 		}
 	}
-	return marshal(map[string]any{"output": headTail(string(output), limit), "truncated": true})
+	return Marshal(map[string]any{"output": headTail(string(output), limit), "truncated": true})
 }
 
 // fieldsOf returns the fields of an object, nil if there is more than limit
@@ -270,13 +271,13 @@ const minKeep = 32
 // much is missing. limit bounds the bytes of the text as JSON, which may need
 // several for one; at least minKeep bytes stay at each end.
 func headTail(text string, limit int) string {
-	if len(text) <= 2*minKeep || len(text) <= limit && len(marshal(text)) <= limit {
+	if len(text) <= 2*minKeep || len(text) <= limit && len(Marshal(text)) <= limit {
 		return text
 	}
 	for keep := max(min(limit, len(text)-1)/2, minKeep); ; keep = max(keep*3/4, minKeep) {
 		short := fmt.Sprintf("%s\n... %d of %d bytes left out ...\n%s", strings.ToValidUTF8(text[:keep], ""),
 			len(text)-2*keep, len(text), strings.ToValidUTF8(text[len(text)-keep:], ""))
-		if keep == minKeep || len(marshal(short)) <= limit {
+		if keep == minKeep || len(Marshal(short)) <= limit {
 			return short
 		}
 	}

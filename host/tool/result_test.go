@@ -143,7 +143,7 @@ func checkShort(t *testing.T, out json.RawMessage, limit int) {
 }
 
 func TestShortenHoldsItsLimitForPathologicalOutput(t *testing.T) {
-	field := func(name, value string) string { return `"` + name + `":` + string(marshal(value)) }
+	field := func(name, value string) string { return `"` + name + `":` + string(Marshal(value)) }
 	big := strings.Repeat("x", 50_000)
 	for name, out := range map[string]string{
 		"quotes":                         `{` + field("output", strings.Repeat(`"`, 50_000)) + `}`,

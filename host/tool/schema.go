@@ -14,8 +14,8 @@ import (
 	"sync"
 )
 
-// MaxArgsBytes bounds the arguments of one call.
-const MaxArgsBytes = 8 << 20
+// maxArgsBytes bounds the arguments of one call.
+const maxArgsBytes = 8 << 20
 
 // maxArgsDepth bounds how deep arguments may nest, well under the depth at
 // which a recursive validator would need an unusual stack.
@@ -68,7 +68,7 @@ func compileSchema(schema json.RawMessage, p *patterns) (*compiledSchema, error)
 	}
 	top, _ := root.(map[string]any)
 	if top["type"] != "object" {
-		return nil, fmt.Errorf("has type %.80s; arguments are an \"object\"", marshal(top["type"]))
+		return nil, fmt.Errorf("has type %.80s; arguments are an \"object\"", Marshal(top["type"]))
 	}
 	draft, _ := top["$schema"].(string)
 	c := &compiler{root: root, nodes: map[uintptr]*node{}, patterns: p, old: strings.Contains(draft, "//json-schema.org/draft-0")}
@@ -120,8 +120,8 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 	if err != nil {
 		return nil, fmt.Errorf("the tool cannot be called: its schema %w", err)
 	}
-	if len(args) > MaxArgsBytes {
-		return nil, fmt.Errorf("arguments have %d bytes, more than the limit of %d", len(args), MaxArgsBytes)
+	if len(args) > maxArgsBytes {
+		return nil, fmt.Errorf("arguments have %d bytes, more than the limit of %d", len(args), maxArgsBytes)
 	}
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}") // Several models send nothing for a tool without arguments.
@@ -145,13 +145,7 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 	case fault != nil:
 		return nil, errors.New(fault.String())
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(obj); err != nil {
-		return nil, fmt.Errorf("arguments: %w", err)
-	}
-	return bytes.TrimSpace(out.Bytes()), nil
+	return Marshal(obj), nil
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -186,7 +186,7 @@ func TestArgumentsNestUpToTheLimit(t *testing.T) {
 	if _, err := s.Check(t.Context(), nested(maxArgsDepth+1)); err == nil {
 		t.Errorf("%d levels were accepted", maxArgsDepth+1)
 	}
-	bomb := json.RawMessage(`{"a":` + strings.Repeat("[", MaxArgsBytes/2))
+	bomb := json.RawMessage(`{"a":` + strings.Repeat("[", maxArgsBytes/2))
 	if _, err := s.Check(t.Context(), bomb); err == nil || !strings.Contains(err.Error(), "nests deeper") {
 		t.Errorf("four million levels: %v", err)
 	}
@@ -197,11 +197,11 @@ func TestArgumentsAreBoundedInSize(t *testing.T) {
 	of := func(n int) json.RawMessage {
 		return json.RawMessage(`{"a":"` + strings.Repeat("x", n-len(`{"a":""}`)) + `"}`)
 	}
-	if got, err := s.Check(t.Context(), of(MaxArgsBytes)); err != nil || len(got) != MaxArgsBytes {
-		t.Errorf("%d bytes became %d, %v", MaxArgsBytes, len(got), err)
+	if got, err := s.Check(t.Context(), of(maxArgsBytes)); err != nil || len(got) != maxArgsBytes {
+		t.Errorf("%d bytes became %d, %v", maxArgsBytes, len(got), err)
 	}
-	if _, err := s.Check(t.Context(), of(MaxArgsBytes+1)); err == nil {
-		t.Errorf("%d bytes were accepted", MaxArgsBytes+1)
+	if _, err := s.Check(t.Context(), of(maxArgsBytes+1)); err == nil {
+		t.Errorf("%d bytes were accepted", maxArgsBytes+1)
 	}
 }
 
@@ -424,11 +424,11 @@ func chainOf(n int) string {
 func TestThePatternsOfAManifestCountTogether(t *testing.T) {
 	manifest := func(pattern func(i int) string) error {
 		m := Manifest{ABI: "stockade:tool@0.1.0", Name: "m"}
-		for i := range MaxToolsPerModule {
+		for i := range maxToolsPerModule {
 			m.Tools = append(m.Tools, Spec{Definition: Definition{Name: fmt.Sprintf("t%d", i), Description: "d",
 				Parameters: json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{"a":{"pattern":%q}}}`, pattern(i)))}})
 		}
-		_, err := ParseManifest(marshal(m))
+		_, err := ParseManifest(Marshal(m))
 		return err
 	}
 	if err := manifest(func(int) string { return "^(x{900})$" }); err != nil {

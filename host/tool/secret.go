@@ -12,7 +12,7 @@ import (
 
 // Limits on what a tool may say about secrets.
 const (
-	MaxSecretsPerTool = 16
+	maxSecretsPerTool = 16
 	MaxHostsPerSecret = 16
 	maxHostBytes      = 253
 )
@@ -146,8 +146,8 @@ func (s *Secret) check() error {
 }
 
 func checkSecrets(secrets []Secret) error {
-	if len(secrets) > MaxSecretsPerTool {
-		return fmt.Errorf("%d secrets, more than the limit of %d", len(secrets), MaxSecretsPerTool)
+	if len(secrets) > maxSecretsPerTool {
+		return fmt.Errorf("%d secrets, more than the limit of %d", len(secrets), maxSecretsPerTool)
 	}
 	seen := map[string]bool{}
 	for i := range secrets {

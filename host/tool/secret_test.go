@@ -26,11 +26,11 @@ func TestManifestsAskForSecrets(t *testing.T) {
 		}
 		return strings.Join(all, ",")
 	}
-	if _, err := ParseManifest([]byte(aTool("a", "d", `{"type":"object"}`, `{"secrets":[`+many(MaxSecretsPerTool, `{"name":"N%d"}`)+`]}`))); err != nil {
-		t.Errorf("%d secrets: %v", MaxSecretsPerTool, err)
+	if _, err := ParseManifest([]byte(aTool("a", "d", `{"type":"object"}`, `{"secrets":[`+many(maxSecretsPerTool, `{"name":"N%d"}`)+`]}`))); err != nil {
+		t.Errorf("%d secrets: %v", maxSecretsPerTool, err)
 	}
 	for caps, says := range map[string]string{
-		`{"secrets":[` + many(MaxSecretsPerTool+1, `{"name":"N%d"}`) + `]}`:               "limit of 16",
+		`{"secrets":[` + many(maxSecretsPerTool+1, `{"name":"N%d"}`) + `]}`:               "limit of 16",
 		`{"secrets":[{"name":"A","hosts":[` + many(MaxHostsPerSecret+1, `"h%d"`) + `]}]}`: "limit of 16",
 		`{"secrets":[{}]}`:                                         "not 1 to 64",
 		`{"secrets":[{"name":"1A"}]}`:                              "not 1 to 64",

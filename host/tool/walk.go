@@ -209,7 +209,7 @@ func (w *walk) chosen(c *choice, value any) bool {
 	if s, ok := value.(string); ok && len(s) > c.longest || !w.weigh(value) {
 		return false
 	}
-	return c.keys[string(marshal(value))]
+	return c.keys[string(Marshal(value))]
 }
 
 // weigh pays for a walk over the whole value.
@@ -339,7 +339,7 @@ func (w *walk) unique(values []any, at *spot) *fault {
 	}
 	seen := make(map[string]int, len(values))
 	for i, v := range values {
-		key := string(marshal(v))
+		key := string(Marshal(v))
 		if first, ok := seen[key]; ok {
 			return twice(first, i, at)
 		}

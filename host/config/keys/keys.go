@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/internal/nearest"
+	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
 
 // Key is one key of a file.

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -48,10 +49,7 @@ func (f fault) clean(text string, maxRunes int) string {
 	if f.key != "" {
 		text = strings.ReplaceAll(text, f.key, "[key]")
 	}
-	if runes := []rune(text); len(runes) > maxRunes {
-		return string(runes[:maxRunes-1]) + "…"
-	}
-	return text
+	return llm.Cut(text, maxRunes)
 }
 
 // cause keeps err as a cause unless its text holds the key.
@@ -126,7 +124,7 @@ func (f fault) status(status int, header http.Header, body []byte) *llm.Provider
 		e.Message = f.clean(string(trimmed), maxMessageRunes)
 	}
 	if e.Message == "" {
-		e.Message = orElse(http.StatusText(status), "no message")
+		e.Message = cmp.Or(http.StatusText(status), "no message")
 	}
 	e.Code = f.clean(said.code, maxCodeRunes)
 	f.classify(e, said)
@@ -167,8 +165,8 @@ func (f fault) classify(e *llm.ProviderError, said errorBody) {
 func (f fault) inStream(said errorBody) *llm.ProviderError {
 	e := &llm.ProviderError{
 		Provider: f.provider,
-		Code:     f.clean(orElse(said.code, said.kind), maxCodeRunes),
-		Message:  orElse(f.clean(said.message, maxMessageRunes), "it broke off without saying why"),
+		Code:     f.clean(cmp.Or(said.code, said.kind), maxCodeRunes),
+		Message:  cmp.Or(f.clean(said.message, maxMessageRunes), "it broke off without saying why"),
 	}
 	// Some servers send the status that they would have answered as the code.
 	if n, err := strconv.Atoi(said.code); err == nil && n >= 400 && n < 600 {

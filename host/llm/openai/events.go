@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 )
 
 // maxLineBytes bounds one event: more than the largest reply that
@@ -29,7 +30,7 @@ type events struct {
 }
 
 func newEvents(body io.Reader, maxBytes int64, f fault) *events {
-	return &events{fault: f, in: bufio.NewReaderSize(&bounded{body, maxBytes, f.tooLarge("more than " + mebibytes(maxBytes))}, 32<<10)}
+	return &events{fault: f, in: bufio.NewReaderSize(http.MaxBytesReader(nil, io.NopCloser(body), maxBytes), 32<<10)}
 }
 
 func (e *events) Read(p []byte) (int, error) {
@@ -38,6 +39,9 @@ func (e *events) Read(p []byte) (int, error) {
 			return 0, e.err
 		}
 		line, err := e.line()
+		if limit, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			err = e.tooLarge("more than " + mebibytes(limit.Limit))
+		}
 		e.take(line, err != nil)
 		if err == nil && len(e.junk) == maxErrorBytes && !e.seen {
 			err = io.EOF // it is no event stream, however long it goes on
@@ -99,27 +103,4 @@ func (e *events) take(line []byte, cut bool) {
 			e.junk = append(e.junk, line[:min(len(line), maxErrorBytes-len(e.junk))]...)
 		}
 	}
-}
-
-// bounded is a reader that gives tooLarge instead of more than left bytes.
-type bounded struct {
-	r        io.Reader
-	left     int64
-	tooLarge error
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, b.tooLarge
-	}
-	// One byte more than allowed tells an answer that just fits from one that does not.
-	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.r.Read(p)
-	b.left -= int64(n)
-	if b.left < 0 {
-		return max(n-1, 0), b.tooLarge
-	}
-	return n, err
 }

@@ -18,6 +18,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -75,21 +76,11 @@ type Model struct {
 // New makes a model. It connects to nothing and reports nothing: options that
 // cannot work are the error of each Stream.
 func New(opts Options) *Model {
-	if opts.Name == "" {
-		opts.Name = "openai"
-	}
-	if opts.KeyEnv == "" {
-		opts.KeyEnv = "OPENAI_API_KEY"
-	}
-	if opts.BaseURL == "" {
-		opts.BaseURL = DefaultBaseURL
-	}
-	if opts.StallTimeout <= 0 {
-		opts.StallTimeout = 60 * time.Second
-	}
-	if opts.MaxStreamBytes <= 0 {
-		opts.MaxStreamBytes = 64 << 20
-	}
+	opts.Name = cmp.Or(opts.Name, "openai")
+	opts.KeyEnv = cmp.Or(opts.KeyEnv, "OPENAI_API_KEY")
+	opts.BaseURL = cmp.Or(opts.BaseURL, DefaultBaseURL)
+	opts.StallTimeout = cmp.Or(opts.StallTimeout, 60*time.Second)
+	opts.MaxStreamBytes = cmp.Or(opts.MaxStreamBytes, 64<<20)
 	return &Model{opts: opts, fault: fault{provider: opts.Name, key: opts.APIKey, keyEnv: opts.KeyEnv}}
 }
 

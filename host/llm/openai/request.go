@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -34,13 +35,10 @@ func create(ctx context.Context, client *openai.Client, wire openai.ChatCompleti
 // wireRequest makes the request. Nothing of req's slices is kept.
 func wireRequest(req llm.Request, defaultModel string) openai.ChatCompletionRequest {
 	wire := openai.ChatCompletionRequest{
-		Model:         req.Model,
+		Model:         cmp.Or(req.Model, defaultModel),
 		Messages:      wireMessages(req.Messages),
 		Stream:        true,
 		StreamOptions: &openai.StreamOptions{IncludeUsage: true},
-	}
-	if wire.Model == "" {
-		wire.Model = defaultModel
 	}
 	for _, def := range req.Tools {
 		params := json.RawMessage(bytes.Clone(def.Parameters))
@@ -83,7 +81,7 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 				turns = append(turns, plainTurn(openai.ChatMessageRoleSystem, m.Content))
 			}
 		case llm.User:
-			turns = append(turns, plainTurn(openai.ChatMessageRoleUser, orElse(m.Content, "(empty message)")))
+			turns = append(turns, plainTurn(openai.ChatMessageRoleUser, cmp.Or(m.Content, "(empty message)")))
 		case llm.Assistant:
 			if m.Content != "" {
 				turns = append(turns, plainTurn(openai.ChatMessageRoleAssistant, m.Content))
@@ -94,7 +92,7 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 			var data llm.CallData
 			if json.Unmarshal(m.Data, &data) != nil {
 				// Not ours, so nothing to answer to; the model still sees what it said.
-				turns = append(turns, plainTurn(openai.ChatMessageRoleAssistant, orElse(m.Content, "(unreadable tool call)")))
+				turns = append(turns, plainTurn(openai.ChatMessageRoleAssistant, cmp.Or(m.Content, "(unreadable tool call)")))
 				kind = llm.Assistant
 				break
 			}
@@ -112,7 +110,7 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 				continue
 			}
 			if p, ok := waiting[data.CallID]; ok {
-				turns[p.turn].results[p.call] = orElse(data.Output, orElse(m.Content, "(no output)"))
+				turns[p.turn].results[p.call] = cmp.Or(data.Output, m.Content, "(no output)")
 				delete(waiting, data.CallID)
 			}
 		default:
@@ -127,7 +125,7 @@ func wireMessages(messages []llm.Message) []openai.ChatCompletionMessage {
 		for i, result := range turn.results {
 			wire = append(wire, openai.ChatCompletionMessage{
 				Role:       openai.ChatMessageRoleTool,
-				Content:    orElse(result, missingResult),
+				Content:    cmp.Or(result, missingResult),
 				ToolCallID: turn.message.ToolCalls[i].ID,
 			})
 		}
@@ -185,7 +183,7 @@ func wireName(name string) string {
 		}
 		return '_'
 	}, name)
-	return orElse(name[:min(len(name), 64)], "unknown")
+	return cmp.Or(name[:min(len(name), 64)], "unknown")
 }
 
 // wireArguments sends arguments that are not a JSON object inside of one: many
@@ -196,18 +194,6 @@ func wireArguments(args string) string {
 	} else if trimmed[0] == '{' && json.Valid([]byte(args)) {
 		return args
 	}
-	quoted, err := json.Marshal(struct {
-		Malformed string `json:"malformed_arguments"`
-	}{args})
-	if err != nil {
-		return "{}" // not reached: a string always encodes
-	}
+	quoted, _ := json.Marshal(map[string]string{"malformed_arguments": args}) // strings always encode
 	return string(quoted)
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

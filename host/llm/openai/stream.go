@@ -50,16 +50,9 @@ type usage struct {
 	CompletionTokens json.RawMessage `json:"completion_tokens"`
 }
 
-// rawStream is the part of go-openai's stream that is used.
-type rawStream interface {
-	RecvRaw() ([]byte, error)
-}
-
-var _ rawStream = (*openai.ChatCompletionStream)(nil)
-
 // decode yields the answer of one stream. It returns nil when the answer is
 // complete or yield returned false.
-func (m *Model) decode(x *exchange, stream rawStream, yield func(llm.Delta) bool) error {
+func (m *Model) decode(x *exchange, stream *openai.ChatCompletionStream, yield func(llm.Delta) bool) error {
 	var (
 		calls  calls
 		finish llm.FinishReason

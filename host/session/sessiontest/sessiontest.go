@@ -349,14 +349,14 @@ func verifySession(t *testing.T, store session.Store) {
 		t.Errorf("head is not the hash of the last event")
 	}
 	events[4].Body = json.RawMessage(`"edited"`)
-	_, err = session.VerifySession(Sequence(events))
+	_, err = session.VerifySession(sequence(events))
 	if e, ok := errors.AsType[*session.ChainError](err); !ok || e.Seq != events[4].Seq {
 		t.Errorf("edited export: got %v, want a break at event %d", err, events[4].Seq)
 	}
 }
 
-// Sequence yields events without an error.
-func Sequence(events []session.Event) iter.Seq2[session.Event, error] {
+// sequence yields events without an error.
+func sequence(events []session.Event) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		for _, e := range events {
 			if !yield(e, nil) {
@@ -458,9 +458,9 @@ func sessions(t *testing.T, store session.Store) {
 	}
 	at := func(seq int) session.Header { return events[seq-1].Header }
 	want := []session.Info{
-		{ID: "new", Started: at(3).Time, Last: at(9).Time, Events: 2, FirstSeq: 3, Workspace: "/src"},
-		{ID: "gone", Started: at(8).Time, Last: at(8).Time, Events: 1, Turns: 1, FirstSeq: 8},
-		{ID: "old", Started: at(1).Time, Last: at(7).Time, Events: 6, Turns: 2, Calls: 2, Open: 1, Title: "first prompt", FirstSeq: 1},
+		{ID: "new", Started: at(3).Time, Last: at(9).Time, Events: 2, Workspace: "/src"},
+		{ID: "gone", Started: at(8).Time, Last: at(8).Time, Events: 1, Turns: 1},
+		{ID: "old", Started: at(1).Time, Last: at(7).Time, Events: 6, Turns: 2, Calls: 2, Open: 1, Title: "first prompt"},
 	}
 	infos, err := store.Sessions(t.Context())
 	if err != nil {
@@ -520,7 +520,7 @@ func openCalls(t *testing.T, store session.Store) {
 		event("a", session.TypeToolCall, 1, "c2", `{}`),
 		event("a", session.TypeCallIntended, 1, "c2", `{"tool":"bash"}`),
 		event("a", session.TypeToolCall, 1, "asked-only", `{}`),
-		event("b", session.TypeCallIntended, 1, "c1", `{"name":"write"}`), // "a" has a result for its own c1
+		event("b", session.TypeCallIntended, 1, "c1", `{"tool":"write"}`), // "a" has a result for its own c1
 		event("b", session.TypeCallIntended, 1, "c3", `null`),
 		event("a", session.TypeCallIntended, 2, "c1", `[]`), // a provider uses an id again
 	)

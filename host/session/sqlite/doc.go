@@ -29,7 +29,8 @@
 // iterator fetches a page of events at a time and holds nothing open between
 // pages, so a slow consumer neither keeps the log from being written back nor
 // leaks when it stops early. An iteration ends with the event that was the
-// last when it began.
+// last when it began. What an index leaves out they do not see; [Verify] reads
+// the tables alone.
 //
 // # The file
 //
@@ -39,15 +40,6 @@
 // all processes share, and a network file system gives each machine its own.
 // FUSE is let through, because it cannot be told which kind it is. Never copy
 // the file without the files beside it that end in -wal and -shm.
-//
-// # Verifying
-//
-// [Verify] opens the file by itself, read-only and without making the files
-// beside it, and reads the tables in the order of their rows. What an index
-// leaves out, Events and OpenCalls do not see.
-//
-// What the hashes do not show is the removal of the newest events of the whole
-// store; for that, compare the head with one noted earlier.
 //
 // SQLite is written in C: without cgo the package compiles and Open returns
 // an error.

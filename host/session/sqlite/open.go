@@ -12,9 +12,8 @@ import (
 	"github.com/stockade-dev/stockade/host/session"
 )
 
-// DefaultBusyTimeout is how long a request waits for other processes unless
-// [Options] says otherwise.
-const DefaultBusyTimeout = 10 * time.Second
+// busyTimeout is how long a request waits while other processes hold the store.
+const busyTimeout = 10 * time.Second
 
 // applicationID marks the file as ours: "Stkd".
 const applicationID = 0x53746b64
@@ -29,37 +28,14 @@ var migrations embed.FS
 // schemaVersion is the number of the last file in migrations.
 const schemaVersion = 1
 
-// Options are the settings of a [Store]. The zero value is ready for use.
-type Options struct {
-	// Now tells the time of each event; nil means time.Now. It is called by
-	// one goroutine at a time. Nothing depends on it running forwards.
-	Now func() time.Time
-	// BusyTimeout is how long a request waits while other processes hold the
-	// store; 0 means DefaultBusyTimeout.
-	BusyTimeout time.Duration
-}
-
 // Open opens the store in the file at path and creates the file, and the
-// folders above it, where they are missing. A nil *Options means the defaults.
+// folders above it, where they are missing.
 //
 // A store that a newer version of the program has written is refused with an
 // error that wraps [session.ErrNewer]. Every error about the file is an
 // *[OpenError]. Opening reads a few pages only; [session.VerifyStore] is what
 // reads everything. The caller closes the store.
-func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
-	o := Options{}
-	if opts != nil {
-		o = *opts
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
-	if o.BusyTimeout == 0 {
-		o.BusyTimeout = DefaultBusyTimeout
-	}
-	if o.BusyTimeout < 0 {
-		return nil, fmt.Errorf("open session store: busy timeout %v is negative", o.BusyTimeout)
-	}
+func Open(ctx context.Context, path string) (*Store, error) {
 	if path == "" {
 		return nil, errors.New("open session store: path is empty")
 	}
@@ -76,10 +52,10 @@ func Open(ctx context.Context, path string, opts *Options) (*Store, error) {
 
 	s := &Store{
 		path:    path,
-		now:     o.Now,
-		busy:    o.BusyTimeout,
+		now:     time.Now,
+		busy:    busyTimeout,
 		writers: sql.OpenDB(newConnector(path, toWrite, 20*time.Millisecond)),
-		readers: sql.OpenDB(newConnector(path, toRead, o.BusyTimeout)), // connects when it is first used
+		readers: sql.OpenDB(newConnector(path, toRead, busyTimeout)), // connects when it is first used
 		wake:    make(chan struct{}, 1),
 		ended:   make(chan struct{}),
 	}
@@ -104,17 +80,9 @@ func (s *Store) begin(ctx context.Context) error {
 
 // openError puts words to what keeps a store from being opened.
 func openError(path string, err error) error {
-	switch code(err) {
-	case codeNotADB:
-		return &OpenError{
-			Path: path, What: "it is not a session store, or its beginning is damaged",
-			Hint: "restore it from a copy, or move it away to begin a new store", Err: err,
-		}
-	case codeCorrupt:
-		return &OpenError{
-			Path: path, What: "it is damaged",
-			Hint: "restore it from a copy, or move it away to begin a new store", Err: err,
-		}
+	what := map[int]string{codeNotADB: "it is not a session store, or its beginning is damaged", codeCorrupt: "it is damaged"}[code(err)]
+	if what != "" {
+		return &OpenError{Path: path, What: what, Hint: "restore it from a copy, or move it away to begin a new store", Err: err}
 	}
 	if _, done := errors.AsType[*OpenError](err); err != nil && !done {
 		return &OpenError{Path: path, Err: err}

@@ -77,10 +77,7 @@ func prepare(path string) error {
 	if err != nil {
 		return &OpenError{Path: path, Err: err}
 	}
-	if err := f.Close(); err != nil {
-		return &OpenError{Path: path, Err: err}
-	}
-	if err := private.SyncFolder(folder); err != nil {
+	if err := errors.Join(f.Close(), private.SyncFolder(folder)); err != nil {
 		return &OpenError{Path: path, Err: err}
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/session/sessiontest"
@@ -77,7 +76,7 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 	existing := func(t *testing.T, path string) {
-		store, err := Open(t.Context(), path, nil)
+		store, err := Open(t.Context(), path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +155,7 @@ func TestOpenRefuses(t *testing.T) {
 			path := filepath.Join(folder, "sessions.db")
 			test.prepare(t, path)
 			before := content(path)
-			store, err := Open(t.Context(), path, nil)
+			store, err := Open(t.Context(), path)
 			if err == nil {
 				store.Close()
 				t.Fatalf("opens, want %q", test.want)
@@ -175,12 +174,8 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestOpenRefusesBadArguments(t *testing.T) {
-	if _, err := Open(t.Context(), "", nil); err == nil {
+	if _, err := Open(t.Context(), ""); err == nil {
 		t.Error("an empty path is taken")
-	}
-	path := filepath.Join(t.TempDir(), "sessions.db")
-	if _, err := Open(t.Context(), path, &Options{BusyTimeout: -time.Second}); err == nil {
-		t.Error("a negative timeout is taken")
 	}
 }
 
@@ -203,7 +198,7 @@ func TestStoreBecomesNewerWhileOpen(t *testing.T) {
 // image returns the bytes of a sound database and the report on it.
 func image(t *testing.T) ([]byte, session.Report) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
-	store, err := Open(t.Context(), path, nil)
+	store, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +223,7 @@ func image(t *testing.T) ([]byte, session.Report) {
 func survey(t *testing.T, content []byte) (session.Report, error) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
 	write(t, path, content)
-	store, err := Open(t.Context(), path, nil)
+	store, err := Open(t.Context(), path)
 	if err != nil {
 		return session.Report{}, err
 	}

@@ -74,7 +74,7 @@ func childAppend(store *Store, drafts ...session.Draft) error {
 // childEndless appends from four goroutines until it is killed.
 func childEndless(path string) error {
 	fmt.Println("begin")
-	store, err := Open(context.Background(), path, nil)
+	store, err := Open(context.Background(), path)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func checkAfterCrash(t *testing.T, path string, want map[uint64]string) {
 		t.Errorf("verifying changed the files: %s", diff)
 	}
 	checkIntegrity(t, path)
-	store, err := Open(t.Context(), path, nil)
+	store, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestKilledWhileAppending(t *testing.T) {
 
 // childFifty appends fifty times from two goroutines.
 func childFifty(path string) error {
-	store, err := Open(context.Background(), path, nil)
+	store, err := Open(context.Background(), path)
 	if err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func TestManyProcessesAppend(t *testing.T) {
 func childFull(path string) error {
 	signal.Ignore(syscall.SIGXFSZ) // as a full disk: an error, no signal
 	ctx := context.Background()
-	store, err := Open(ctx, path, nil)
+	store, err := Open(ctx, path)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,21 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
+// each calls f for each row.
+func each(ctx context.Context, q querier, query string, f func(*sql.Rows) error) error {
+	rows, err := q.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // reader reads events. Unless it may use indexes it reads the tables alone.
 type reader struct {
 	q       querier
@@ -200,13 +215,8 @@ func reading(ctx context.Context, what string, err error) error {
 // counts the turns that were started and Calls the calls that were asked for,
 // carried out or not. It reads an index of the whole store, about a third of a
 // second for a million events.
-func (s *Store) Sessions(ctx context.Context) ([]session.Info, error) {
-	infos, err := s.sessions(ctx)
-	return infos, reading(ctx, "list", err)
-}
-
-func (s *Store) sessions(ctx context.Context) ([]session.Info, error) {
-	rows, err := s.readers.QueryContext(ctx, `
+func (s *Store) Sessions(ctx context.Context) (infos []session.Info, err error) {
+	err = each(ctx, s.readers, `
 		WITH
 		found AS (
 			SELECT session, min(seq) AS first, max(seq) AS last, count(*) AS events,
@@ -216,47 +226,40 @@ func (s *Store) sessions(ctx context.Context) ([]session.Info, error) {
 			FROM events INDEXED BY events_type GROUP BY session
 		),
 		open AS (`+openCalls+`)
-		SELECT f.session, f.first, f.events, f.turns, f.calls, a.time, z.time,
+		SELECT f.session, f.events, f.turns, f.calls, a.time, z.time,
 			(SELECT count(*) FROM open WHERE open.session = f.session), s.body, b.body
 		FROM found f
 		JOIN events a ON a.seq = f.first
 		JOIN events z ON z.seq = f.last
 		LEFT JOIN bodies s ON s.seq = f.first
 		LEFT JOIN bodies b ON b.seq = f.turn
-		ORDER BY f.last DESC`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var infos []session.Info
-	for rows.Next() {
+		ORDER BY f.last DESC`, func(rows *sql.Rows) error {
 		var (
 			info          session.Info
 			started, last int64
 			first, turn   []byte
+			began         session.Started
 		)
-		err := rows.Scan(&info.ID, &info.FirstSeq, &info.Events, &info.Turns, &info.Calls, &started, &last, &info.Open, &first, &turn)
+		err := rows.Scan(&info.ID, &info.Events, &info.Turns, &info.Calls, &started, &last, &info.Open, &first, &turn)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		info.Started, info.Last = time.Unix(0, started).UTC(), time.Unix(0, last).UTC()
 		info.Title = title(turn)
-		var began struct{ Workspace string }
 		if json.Unmarshal(first, &began) == nil {
 			info.Workspace = began.Workspace
 		}
 		infos = append(infos, info)
-	}
-	return infos, rows.Err()
+		return nil
+	})
+	return infos, reading(ctx, "list", err)
 }
 
 // title makes the title of a session out of the body of its first turn. It is
 // shown on terminals: nothing that moves the cursor or turns the direction of
 // the text around may be left in it.
 func title(body []byte) string {
-	var turn struct {
-		Prompt string `json:"prompt"`
-	}
+	var turn session.TurnStarted
 	if json.Unmarshal(body, &turn) != nil {
 		return "" // deleted, or of a shape that has no prompt
 	}
@@ -284,45 +287,24 @@ const openCalls = `
 		WHERE r.session = i.session AND r.type = 'tool_result' AND r.call = i.call AND r.seq > i.seq)`
 
 // OpenCalls lists the calls without a result, in the order of their intents.
-// The name of the tool is the field "tool" or "name" of the intent's body.
-func (s *Store) OpenCalls(ctx context.Context) ([]session.OpenCall, error) {
-	calls, err := s.openCalls(ctx)
-	return calls, reading(ctx, "open calls", err)
-}
-
-func (s *Store) openCalls(ctx context.Context) ([]session.OpenCall, error) {
-	rows, err := s.readers.QueryContext(ctx, `SELECT o.session, o.turn, o.step, o.call, o.time, b.body
-		FROM (`+openCalls+`) o LEFT JOIN bodies b ON b.seq = o.seq ORDER BY o.seq`)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var calls []session.OpenCall
-	for rows.Next() {
+func (s *Store) OpenCalls(ctx context.Context) (calls []session.OpenCall, err error) {
+	err = each(ctx, s.readers, `SELECT o.session, o.turn, o.step, o.call, o.time, b.body
+		FROM (`+openCalls+`) o LEFT JOIN bodies b ON b.seq = o.seq ORDER BY o.seq`, func(rows *sql.Rows) error {
 		var (
-			call session.OpenCall
-			at   int64
-			body []byte
+			call   session.OpenCall
+			at     int64
+			body   []byte
+			intent session.Intent
 		)
 		if err := rows.Scan(&call.Session, &call.Turn, &call.Step, &call.Call, &at, &body); err != nil {
-			return nil, err
+			return err
 		}
-		call.Time = time.Unix(0, at).UTC()
-		call.Name = toolName(body)
+		_ = json.Unmarshal(body, &intent) // deleted: no name
+		call.Time, call.Name = time.Unix(0, at).UTC(), intent.Tool
 		calls = append(calls, call)
-	}
-	return calls, rows.Err()
-}
-
-func toolName(body []byte) string {
-	var intent struct{ Tool, Name string }
-	if json.Unmarshal(body, &intent) != nil {
-		return ""
-	}
-	if intent.Tool != "" {
-		return intent.Tool
-	}
-	return intent.Name
+		return nil
+	})
+	return calls, reading(ctx, "open calls", err)
 }
 
 // Resolve completes the beginning of an id. An id that is also the beginning

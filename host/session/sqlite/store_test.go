@@ -26,7 +26,7 @@ import (
 
 func TestStore(t *testing.T) {
 	sessiontest.Run(t, func(t *testing.T) session.Store {
-		store, err := Open(t.Context(), filepath.Join(t.TempDir(), "sessions.db"), nil)
+		store, err := Open(t.Context(), filepath.Join(t.TempDir(), "sessions.db"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestStore(t *testing.T) {
 // openAt opens the store at path until the test ends.
 func openAt(t testing.TB, path string) *Store {
 	t.Helper()
-	store, err := Open(t.Context(), path, nil)
+	store, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -379,15 +379,11 @@ func TestGivenUpWhileWaiting(t *testing.T) {
 
 func TestLockedForTooLong(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
-	store, err := Open(t.Context(), path, &Options{BusyTimeout: time.Nanosecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := openAt(t, path)
+	store.busy = time.Nanosecond
 	db := rawDB(t, path)
 	execRaw(t, db, "BEGIN IMMEDIATE")
-	_, err = store.Append(t.Context(), sessiontest.Drafts("a", 1)...)
-	if !errors.Is(err, errLocked) {
+	if _, err := store.Append(t.Context(), sessiontest.Drafts("a", 1)...); !errors.Is(err, errLocked) {
 		t.Errorf("got %v, want %v", err, errLocked)
 	}
 	execRaw(t, db, "ROLLBACK")
@@ -397,7 +393,7 @@ func TestLockedForTooLong(t *testing.T) {
 
 func TestCloseWritesWhatIsWaiting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions.db")
-	store, err := Open(t.Context(), path, nil)
+	store, err := Open(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,27 +432,24 @@ func TestReadersSayThatTheStoreIsClosed(t *testing.T) {
 
 func TestBodyTooLarge(t *testing.T) {
 	store := newStore(t)
-	body := bytes.Repeat([]byte{' '}, MaxBodyBytes+1)
+	body := bytes.Repeat([]byte{' '}, maxBodyBytes+1)
 	body[0] = '1'
 	draft := session.Draft{Session: "a", Type: session.TypeMessage, Body: body}
 	if _, err := store.Append(t.Context(), draft); err == nil || !strings.Contains(err.Error(), "the limit is 67108864") {
 		t.Errorf("got %v", err)
 	}
-	draft.Body = body[:MaxBodyBytes]
+	draft.Body = body[:maxBodyBytes]
 	sessiontest.Append(t, store, draft)
 	sessiontest.Verify(t, store, 1)
 }
 
 func TestClockRunsBackwards(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 999, time.FixedZone("", 3600))
-	store, err := Open(t.Context(), filepath.Join(t.TempDir(), "sessions.db"), &Options{Now: func() time.Time {
+	store := newStore(t)
+	store.now = func() time.Time {
 		now = now.Add(-time.Hour)
 		return now
-	}})
-	if err != nil {
-		t.Fatal(err)
 	}
-	defer store.Close()
 	events := sessiontest.Append(t, store, sessiontest.Drafts("old", 2)...)
 	if want := time.Date(2026, 3, 1, 10, 0, 0, 999, time.UTC); events[0].Time != want {
 		t.Errorf("time is %v, want %v", events[0].Time, want)
@@ -556,7 +549,7 @@ func BenchmarkOpen(b *testing.B) {
 	sessiontest.Append(b, store, sessiontest.Drafts("a", 100)...)
 	store.Close()
 	for b.Loop() {
-		store, err := Open(b.Context(), path, nil)
+		store, err := Open(b.Context(), path)
 		if err != nil {
 			b.Fatal(err)
 		}

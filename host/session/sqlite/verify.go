@@ -119,7 +119,7 @@ func verify(ctx context.Context, path, prefix string, files state) (v Verified, 
 	if files.logged() {
 		may = access{"mode": "ro", "readonly_shm": "1"}
 	}
-	db := sql.OpenDB(newConnector(path, may, DefaultBusyTimeout))
+	db := sql.OpenDB(newConnector(path, may, busyTimeout))
 	defer func() { err = errors.Join(err, db.Close()) }()
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -174,41 +174,27 @@ func (v *Verified) problem(format string, args ...any) {
 // checkFile is SQLite's own check: every page, every row against its table, and
 // every row against every index.
 func (v *Verified) checkFile(ctx context.Context, q querier) error {
-	rows, err := q.QueryContext(ctx, fmt.Sprintf("PRAGMA integrity_check(%d)", maxProblems))
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return each(ctx, q, fmt.Sprintf("PRAGMA integrity_check(%d)", maxProblems), func(rows *sql.Rows) error {
 		var line string
-		if err := rows.Scan(&line); err != nil {
-			return err
-		}
-		if line != "ok" {
+		err := rows.Scan(&line)
+		if err == nil && line != "ok" {
 			v.problem("integrity check: %s", line)
 		}
-	}
-	return rows.Err()
+		return err
+	})
 }
 
 // object is a table, index, trigger or view.
 type object struct{ kind, name, table, sql string }
 
 func objects(ctx context.Context, q querier) (map[object]int, error) {
-	rows, err := q.QueryContext(ctx, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema LIMIT 1000")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
 	found := map[object]int{}
-	for rows.Next() {
+	return found, each(ctx, q, "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema LIMIT 1000", func(rows *sql.Rows) error {
 		var o object
-		if err := rows.Scan(&o.kind, &o.name, &o.table, &o.sql); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&o.kind, &o.name, &o.table, &o.sql)
 		found[o]++
-	}
-	return found, rows.Err()
+		return err
+	})
 }
 
 // checkSchema compares what the file holds with what the program makes, and

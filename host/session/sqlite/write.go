@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// MaxBodyBytes is the size of the largest body that Append takes.
-	MaxBodyBytes = 64 << 20
+	// maxBodyBytes is the size of the largest body that Append takes.
+	maxBodyBytes = 64 << 20
 	// maxNameBytes bounds the session, type and call of a draft. Call ids
 	// come from the network.
 	maxNameBytes = 1024
@@ -26,7 +26,7 @@ const (
 	maxGroup = 1024
 	// maxGroupBytes bounds the bodies of one transaction, and with them the
 	// memory that it needs and the time that the others wait.
-	maxGroupBytes = MaxBodyBytes
+	maxGroupBytes = maxBodyBytes
 )
 
 // Store is a [session.Store] in a SQLite file. It is safe for concurrent use,
@@ -35,7 +35,7 @@ const (
 type Store struct {
 	// Fixed at creation.
 	path    string
-	now     func() time.Time
+	now     func() time.Time // need not run forwards
 	busy    time.Duration
 	readers *sql.DB
 	writers *sql.DB // makes conn
@@ -66,7 +66,7 @@ type request struct {
 
 // Append seals the drafts in order, all or none, and returns when they are
 // durable. It refuses drafts without a session or type, of a type that is never
-// stored, with a body that is not JSON or is larger than [MaxBodyBytes]. When
+// stored, with a body that is not JSON or is larger than 64 MiB. When
 // ctx ends while the drafts wait for their turn, they are not written; when
 // they are being written, Append waits for the outcome and returns that. The
 // events share the drafts' bodies.
@@ -133,8 +133,8 @@ func check(d session.Draft) error {
 	if n := max(len(d.Session), len(d.Type), len(d.Call)); n > maxNameBytes {
 		return fmt.Errorf("session, type or call has %d bytes, the limit is %d", n, maxNameBytes)
 	}
-	if len(d.Body) > MaxBodyBytes {
-		return fmt.Errorf("body has %d bytes, the limit is %d (64 MiB)", len(d.Body), MaxBodyBytes)
+	if len(d.Body) > maxBodyBytes {
+		return fmt.Errorf("body has %d bytes, the limit is %d (64 MiB)", len(d.Body), maxBodyBytes)
 	}
 	if len(d.Body) > 0 && !json.Valid(d.Body) {
 		return errors.New("body is not JSON")
@@ -296,10 +296,11 @@ func (s *Store) group(ctx context.Context, group []*request) error {
 	if version > schemaVersion { // since we opened it
 		return session.ErrNewer
 	}
-	head, err := s.head(ctx)
+	seq, hash, err := s.end(ctx, "")
 	if err != nil {
-		return err
+		return fmt.Errorf("read the end of the chain: %w", err)
 	}
+	head := heads{seq, hash, map[string][32]byte{}}
 	for _, r := range group {
 		if err := s.exec(ctx, "SAVEPOINT request"); err != nil {
 			return err
@@ -325,38 +326,18 @@ func (s *Store) group(ctx context.Context, group []*request) error {
 	return patiently(ctx, s.busy, func() error { return s.exec(ctx, "COMMIT") })
 }
 
-// head reads the end of the store's chain.
-func (s *Store) head(ctx context.Context) (heads, error) {
-	h := heads{session: map[string][32]byte{}}
-	var hash []byte
-	err := s.conn.QueryRowContext(ctx, "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1").Scan(&h.seq, &hash)
+// end reads the last event of a chain: that of the store, or where a condition
+// says so that of a session. There may be none.
+func (s *Store) end(ctx context.Context, where string, args ...any) (seq uint64, hash [32]byte, err error) {
+	var b []byte
+	err = s.conn.QueryRowContext(ctx, "SELECT seq, hash FROM events "+where+" ORDER BY seq DESC LIMIT 1", args...).Scan(&seq, &b)
 	if errors.Is(err, sql.ErrNoRows) {
-		return h, nil
+		return 0, hash, nil
 	}
 	if err == nil {
-		h.hash, err = digest(hash)
+		hash, err = digest(b)
 	}
-	if err != nil {
-		return h, fmt.Errorf("read the end of the chain: %w", err)
-	}
-	return h, nil
-}
-
-// sessionHead reads the end of a session's chain.
-func (s *Store) sessionHead(ctx context.Context, id string) ([32]byte, error) {
-	var hash []byte
-	err := s.conn.QueryRowContext(ctx, "SELECT hash FROM events WHERE session = ? ORDER BY seq DESC LIMIT 1", id).Scan(&hash)
-	if errors.Is(err, sql.ErrNoRows) {
-		return [32]byte{}, nil
-	}
-	var d [32]byte
-	if err == nil {
-		d, err = digest(hash)
-	}
-	if err != nil {
-		return d, fmt.Errorf("read the end of session %q: %w", id, err)
-	}
-	return d, nil
+	return seq, hash, err
 }
 
 // place writes the events of one request behind head and returns the new
@@ -368,8 +349,8 @@ func (s *Store) place(ctx context.Context, head heads, drafts []session.Draft) (
 		before, known := next.session[d.Session]
 		if !known {
 			var err error
-			if before, err = s.sessionHead(ctx, d.Session); err != nil {
-				return head, nil, err
+			if _, before, err = s.end(ctx, "WHERE session = ?", d.Session); err != nil {
+				return head, nil, fmt.Errorf("read the end of session %q: %w", d.Session, err)
 			}
 		}
 		// Without the reading of the monotonic clock, which is not stored.

@@ -69,19 +69,12 @@ func Run(ctx context.Context, cmd Command) (Outcome, error) {
 
 	var f abi.Frame
 	defer f.Free()
-	var hasDir, merge uint32
-	if cmd.Dir != "" {
-		hasDir = 1
-	}
-	if cmd.MergeStderr {
-		merge = 1
-	}
 	dirPtr, dirLen := f.Text(cmd.Dir)
 	// result<outcome, error>: the case at 0; at 4 the outcome of 40 bytes, or
 	// the error, whose case is at 4 and whose text is at 8.
 	ret, r := f.Area(44)
-	hostRun(f.Texts(cmd.Argv), uint32(len(cmd.Argv)), hasDir, dirPtr, dirLen,
-		clamp(timeout), clamp(int64(cmd.MaxOutput)), merge, ret)
+	hostRun(f.Texts(cmd.Argv), uint32(len(cmd.Argv)), abi.Flag(cmd.Dir != ""), dirPtr, dirLen,
+		clamp(timeout), clamp(int64(cmd.MaxOutput)), abi.Flag(cmd.MergeStderr), ret)
 	if r.Bool(0) {
 		return Outcome{}, errorOf(r)
 	}

@@ -92,10 +92,6 @@ func Fetch(ctx context.Context, req Request) (*Response, error) {
 	methodPtr, methodLen := f.Text(method)
 	urlPtr, urlLen := f.Text(req.URL)
 	bodyPtr, bodyLen := f.Bytes(req.Body)
-	var hasBody uint32
-	if req.Body != nil {
-		hasBody = 1
-	}
 	hasTimeout, millis := option(timeout.Milliseconds(), timeout > 0)
 	hasMax, maxBytes := option(int64(req.MaxBytes), req.MaxBytes > 0)
 	// result<response, error>: the case at 0; at 8, since an error holds a u64, the
@@ -103,7 +99,7 @@ func Fetch(ctx context.Context, req Request) (*Response, error) {
 	// text is at 16.
 	ret, r := f.Area(40)
 	hostFetch(methodPtr, methodLen, urlPtr, urlLen, f.Texts(headers), uint32(len(req.Headers)),
-		hasBody, bodyPtr, bodyLen, hasTimeout, millis, hasMax, maxBytes, ret)
+		abi.Flag(req.Body != nil), bodyPtr, bodyLen, hasTimeout, millis, hasMax, maxBytes, ret)
 	if r.Bool(0) {
 		return nil, errorOf(r)
 	}

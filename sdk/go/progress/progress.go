@@ -10,12 +10,8 @@ import "github.com/stockade-dev/stockade/sdk/go/internal/abi"
 func Report(done, total uint64, note string) {
 	var f abi.Frame
 	defer f.Free()
-	var hasTotal uint32
-	if total > 0 {
-		hasTotal = 1
-	}
 	ptr, size := f.Text(note)
-	hostReport(done, hasTotal, total, ptr, size)
+	hostReport(done, abi.Flag(total > 0), total, ptr, size)
 }
 
 // Cancelled reports whether the caller gave up. A long tool asks now and then,

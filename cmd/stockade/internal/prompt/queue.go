@@ -9,29 +9,12 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
-// Dialogue asks a person. It is used by one goroutine at a time. When the
-// context of a prompt ends, the prompt ends, says why, and returns the cause.
-type Dialogue interface {
-	// One asks about one call.
-	One(ctx context.Context, q policy.Question) (policy.Answer, error)
-	// Many asks about several calls at once.
-	Many(ctx context.Context, qs []policy.Question) (Verdict, error)
-}
-
-// Verdict is the answer to a batch. Its zero value allows nothing.
-type Verdict struct {
-	// Each: every call is asked about by itself. Otherwise Answer, which never
-	// holds for more than once, is for all of them.
-	Each   bool
-	Answer policy.Answer
-}
-
 // Queue asks about one thing at a time, in the order in which questions arrive.
 // Those that wait together are shown as a batch; what arrives after that is not
 // part of it. A call that is cancelled leaves at once, also while it is shown. It
 // implements dispatch.Approver and is safe for concurrent use.
 type Queue struct {
-	dialogue Dialogue
+	terminal *Terminal
 	prompt   chan struct{} // held by who shows a prompt; holds one
 
 	mu      sync.Mutex
@@ -50,8 +33,8 @@ type asked struct {
 	err      error
 }
 
-// NewQueue returns a queue in front of a dialogue.
-func NewQueue(d Dialogue) *Queue { return &Queue{dialogue: d, prompt: make(chan struct{}, 1)} }
+// NewQueue returns a queue in front of a terminal.
+func NewQueue(t *Terminal) *Queue { return &Queue{terminal: t, prompt: make(chan struct{}, 1)} }
 
 // Approve implements dispatch.Approver. The prompts are shown by the calls that
 // wait, whichever comes first.
@@ -92,22 +75,9 @@ func (u *Queue) withdraw(a *asked, cause error) {
 	defer u.mu.Unlock()
 	u.waiting = slices.DeleteFunc(u.waiting, func(o *asked) bool { return o == a })
 	if slices.Contains(u.shown, a) {
-		u.end(&Withdrawn{Tool: a.q.Tool, Cause: cause})
+		u.end(fmt.Errorf("the call of %s does not wait any more: %w", name(a.q.Tool), cause))
 	}
 }
-
-// Withdrawn is the cause with which a prompt ends when a call that it shows is
-// cancelled.
-type Withdrawn struct {
-	Tool  string
-	Cause error
-}
-
-func (w *Withdrawn) Error() string {
-	return fmt.Sprintf("the call of %s does not wait any more: %v", name(w.Tool), w.Cause)
-}
-
-func (w *Withdrawn) Unwrap() error { return w.Cause }
 
 // show shows one prompt. Who calls it holds the prompt.
 func (u *Queue) show(ctx context.Context) {
@@ -117,7 +87,7 @@ func (u *Queue) show(ctx context.Context) {
 	case 0: // the last one has just been cancelled
 		return
 	case 1:
-		answer, err := u.dialogue.One(ctx, batch[0].q)
+		answer, err := u.terminal.one(ctx, batch[0].q)
 		u.settle(ctx, batch, answer, err)
 		return
 	}
@@ -125,8 +95,8 @@ func (u *Queue) show(ctx context.Context) {
 	for i, a := range batch {
 		questions[i] = a.q
 	}
-	verdict, err := u.dialogue.Many(ctx, questions)
-	if err == nil && verdict.Each {
+	answer, each, err := u.terminal.many(ctx, questions)
+	if each {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		for _, a := range batch {
@@ -134,8 +104,8 @@ func (u *Queue) show(ctx context.Context) {
 		}
 		return
 	}
-	verdict.Answer.Scope = policy.ScopeOnce
-	u.settle(ctx, batch, verdict.Answer, err)
+	answer.Scope = policy.ScopeOnce
+	u.settle(ctx, batch, answer, err)
 }
 
 // next is what is asked about next: the first that waits, and if nobody wants it

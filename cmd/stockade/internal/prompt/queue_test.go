@@ -330,7 +330,7 @@ func TestWhatCannotBeShownIsNotAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &person{}
 		u := desk(p)
-		u.dialogue.(*Terminal).Out = broken{}
+		u.terminal.Out = broken{}
 		w := asks(t.Context(), u, question("one"))
 		if !w.done || w.err == nil || w.answer.Allow {
 			t.Errorf("%+v", w)

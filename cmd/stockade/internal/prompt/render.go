@@ -329,11 +329,5 @@ func readable(args json.RawMessage) string {
 	if dec.Decode(&v) != nil || dec.More() {
 		return string(args)
 	}
-	var out strings.Builder
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return string(args)
-	}
-	return strings.TrimSuffix(out.String(), "\n")
+	return string(tool.Marshal(v))
 }

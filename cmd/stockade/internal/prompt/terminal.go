@@ -25,7 +25,8 @@ type Lines interface {
 	After(ctx context.Context, moment time.Time) (string, error)
 }
 
-// Terminal asks on a terminal. It implements [Dialogue].
+// Terminal asks on a terminal. It is used by one goroutine at a time. When the
+// context of a prompt ends, the prompt ends, says why, and returns the cause.
 type Terminal struct {
 	Lines  Lines
 	Out    io.Writer
@@ -37,8 +38,8 @@ type Terminal struct {
 	Prepare func(policy.Question) Question
 }
 
-// One implements [Dialogue]. The end of input is a no.
-func (t *Terminal) One(ctx context.Context, question policy.Question) (policy.Answer, error) {
+// one asks about one call. The end of input is a no.
+func (t *Terminal) one(ctx context.Context, question policy.Question) (policy.Answer, error) {
 	defer t.Screen.Hold()()
 	q := t.Prepare(question)
 	columns, _ := t.Size()
@@ -73,9 +74,11 @@ func (t *Terminal) One(ctx context.Context, question policy.Question) (policy.An
 	return policy.Answer{}, err
 }
 
-// Many implements [Dialogue]. The end of input is a no to all. One yes is for all of them only if all of each of
-// them is on the screen: nothing folded, and nothing that had to scroll away.
-func (t *Terminal) Many(ctx context.Context, questions []policy.Question) (Verdict, error) {
+// many asks about several calls at once. The answer, which holds once, is for all
+// of them, but if each is to be asked about by itself. The end of input is a no to
+// all. One yes is for all of them only if all of each of them is on the screen:
+// nothing folded, and nothing that had to scroll away.
+func (t *Terminal) many(ctx context.Context, questions []policy.Question) (_ policy.Answer, each bool, _ error) {
 	defer t.Screen.Hold()()
 	qs := make([]Question, len(questions))
 	for i, q := range questions {
@@ -97,19 +100,19 @@ func (t *Terminal) Many(ctx context.Context, questions []policy.Question) (Verdi
 		switch answer {
 		case "y", "yes":
 			if together {
-				return Verdict{Answer: policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: by}}, nil
+				return policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: by}, false, nil
 			}
 		case "n", "no":
-			return Verdict{Answer: policy.Answer{By: by}}, nil
+			return policy.Answer{By: by}, false, nil
 		case "o", "one":
-			return Verdict{Each: true}, nil
+			return policy.Answer{}, true, nil
 		}
 		err = d.write(r.noAnswer(batchChoices(together)))
 	}
 	if errors.Is(err, io.EOF) {
-		return Verdict{Answer: policy.Answer{By: by}}, d.write("\n")
+		return policy.Answer{By: by}, false, d.write("\n")
 	}
-	return Verdict{}, err
+	return policy.Answer{}, false, err
 }
 
 // dialogue is one prompt that is open.

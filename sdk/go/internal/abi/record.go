@@ -7,6 +7,14 @@ import "encoding/binary"
 // size, the payload of a variant to the largest alignment of any case.
 type Record []byte
 
+// Flag lowers a bool, or whether an option holds a value.
+func Flag(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // Bool reads a bool, or whether an option holds a value.
 func (r Record) Bool(off uint32) bool { return r[off] != 0 }
 

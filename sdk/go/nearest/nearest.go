@@ -16,7 +16,7 @@ func Find(word string, candidates []string) string {
 		return "" // nobody mistypes that; do not spend quadratic time on it
 	}
 	for _, c := range candidates {
-		if d := distance(word, c); d < bestDistance {
+		if d := Distance(word, c); d < bestDistance {
 			best, bestDistance = c, d
 		}
 	}
@@ -31,8 +31,8 @@ func Hint(word string, candidates []string) string {
 	return ""
 }
 
-// distance is the Levenshtein distance in bytes.
-func distance(a, b string) int {
+// Distance is the Levenshtein distance in bytes.
+func Distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
