@@ -16,7 +16,7 @@ import (
 
 func open(t *testing.T, to ...policy.Line) (session.Store, error) {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sessions.db"), nil)
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sessions.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
