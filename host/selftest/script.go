@@ -108,11 +108,12 @@ func (c *call) refused(name string, also ...string) *call {
 	return c.wants(name, strings.Join(append(also, "refused"), " "))
 }
 
-// arguments are those of the call that carries out the script.
-func (s *script) arguments(more map[string]string) json.RawMessage {
+// arguments are those of the call that carries out the script. The command is
+// not given if it is empty.
+func (s *script) arguments(command string) json.RawMessage {
 	args := map[string]string{"asm": hex.EncodeToString(s.image())}
-	for k, v := range more {
-		args[k] = v
+	if command != "" {
+		args["command"] = command
 	}
 	raw, err := json.Marshal(args) // in the order of the names
 	if err != nil {
