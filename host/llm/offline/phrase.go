@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -372,11 +373,11 @@ func (p *reader) listFiles() []action {
 	if !p.skip("files") {
 		return nil
 	}
-	if !p.skip("in") {
-		if len(p.words) > 0 {
-			return nil
-		}
+	if len(p.words) == 0 {
 		return listActions("")
+	}
+	if !p.skip("in") {
+		return nil
 	}
 	dir, ok := p.only()
 	if !ok {
@@ -386,7 +387,7 @@ func (p *reader) listFiles() []action {
 }
 
 func listActions(dir string) []action {
-	dir = orElse(dir, ".")
+	dir = cmp.Or(dir, ".")
 	return []action{
 		{"ls", pathArgs{dir}},
 		{"glob", globArgs{Pattern: "*", Path: dir}},
@@ -409,15 +410,13 @@ func (p *reader) findFiles() []action {
 		return nil
 	}
 	p.skip("named")
-	args, dir := globArgs{}, p.fork()
-	if pattern, ok := dir.until(first, "in"); ok {
-		if args.Path, ok = dir.only(); !ok {
-			return nil
-		}
-		args.Pattern = pattern
-		return []action{{"glob", args}}
+	args, in := globArgs{}, p.fork()
+	pattern, ok := in.until(first, "in")
+	if ok {
+		args.Path, ok = in.only()
+	} else {
+		pattern, ok = p.only()
 	}
-	pattern, ok := p.only()
 	if !ok {
 		return nil
 	}
@@ -429,32 +428,22 @@ func (p *reader) find() []action {
 	p.skip("for")
 	args := grepArgs{FixedStrings: true}
 	rest := p.fork()
-	if text, ok := rest.until(last, "in"); ok {
+	text, ok := rest.until(last, "in")
+	if ok {
 		rest.skipAll("the", "file")
-		where, ok := rest.only()
-		if !ok {
-			return nil
-		}
-		args.Pattern = text
-		if where == "." || where == ".." || strings.HasSuffix(where, "/") {
+		var where string
+		if where, ok = rest.only(); where == "." || where == ".." || strings.HasSuffix(where, "/") {
 			args.Path = where
 		} else {
 			args.FileFilter = where
 		}
-		return grepActions(args)
+	} else {
+		text, ok = p.rest()
 	}
-	text, ok := p.rest()
-	if !ok {
+	if !ok || text == "" {
 		return nil
 	}
 	args.Pattern = text
-	return grepActions(args)
-}
-
-func grepActions(args grepArgs) []action {
-	if args.Pattern == "" {
-		return nil
-	}
 	return []action{{"grep", args}}
 }
 
