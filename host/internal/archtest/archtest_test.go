@@ -87,7 +87,7 @@ var table = map[string][]string{
 	"host/config/keys":       {"host/internal"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
 
-	"host/settings": {"host/config", "host/config/keys", "host/config/policyfile", "host/policy", "host/policy/network", "host/tool"},
+	"host/settings": {"host/config", "host/config/keys", "host/config/policyfile", "host/egress", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/hosttest": {},
