@@ -244,8 +244,8 @@ func (x *onMount) meanwhile(do func() error) {
 }
 
 func isUntried(err error) bool {
-	u, ok := errors.AsType[*untried](err)
-	return ok && u != nil
+	_, ok := errors.AsType[*untried](err)
+	return ok
 }
 
 // fileAttackList is every attack that is a script against files.
