@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -137,7 +138,7 @@ func pollFlood(t *trial) (string, error) {
 		return "", notTried("the guest did not poll")
 	case r.errno(poll) == 0:
 		return "", errors.New("it worked: 2^28 events were waited for")
-	case r.errno(poll) == errnoNoSys:
+	case r.errno(poll) == wasi.ENOSYS:
 		return "", notTried("poll_oneoff: %s", r.errno(poll))
 	}
 	return fmt.Sprintf("wasi: bounds of the memory (%s)", r.errno(poll)), nil

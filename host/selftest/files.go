@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -50,7 +51,7 @@ func (a fileAttack) run(t *trial) (string, error) {
 }
 
 // carryOut carries an attack out on a kind of mount.
-func (t *trial) carryOut(a fileAttack, kind mountKind, exact bool) ([]errno, error) {
+func (t *trial) carryOut(a fileAttack, kind mountKind, exact bool) ([]wasi.Errno, error) {
 	x := &onMount{trial: t, script: &script{}, kind: kind, end: func() {}}
 	x.grant = Guest{Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: x.host("else"), Write: true}}}
 	if kind != absent {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -121,7 +122,7 @@ func allocatesByHost() []byte {
 // to refuse.
 func wasiPointers(t *trial) (string, error) {
 	const wrap = uint32(0xffff_fff0)
-	var refusals []errno
+	var refusals []wasi.Errno
 	ended := ""
 	for i := 0; ; i++ {
 		s := &script{}

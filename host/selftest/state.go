@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -206,7 +207,7 @@ func standardInput(t *trial) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case r.times(read) != 1 || r.errno(read) == errnoNoSys:
+	case r.times(read) != 1 || r.errno(read) == wasi.ENOSYS:
 		return "", notTried("the guest did not read")
 	case r.errno(read) == 0 && r.u32(n.at) > 0:
 		return "", fmt.Errorf("it reads %d bytes", r.u32(n.at))

@@ -12,6 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
@@ -128,7 +129,7 @@ func (t *trial) report(g Guest, s *script) (report, error) {
 }
 
 // checked is report, with the refusals of the script, see [report.check].
-func (t *trial) checked(g Guest, s *script) (report, []errno, error) {
+func (t *trial) checked(g Guest, s *script) (report, []wasi.Errno, error) {
 	r, err := t.report(g, s)
 	if err != nil {
 		return nil, nil, err
