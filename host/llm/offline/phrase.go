@@ -2,6 +2,7 @@ package offline
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -101,20 +102,14 @@ func parse(prompt string) (phrases []phrase, cut bool) {
 // split cuts a text at "then", ";" and line ends, but not inside of quotes.
 func split(prompt string) []string {
 	var parts []string
-	words := scan(prompt)
 	begin := 0
 	flush := func(end int) {
 		if part := tidy(prompt[begin:end]); part != "" {
 			parts = append(parts, part)
 		}
 	}
-	for _, w := range words {
-		switch {
-		case w.quoted:
-		case w.text == ";" || w.text == "\n":
-			flush(w.start)
-			begin = w.end
-		case strings.EqualFold(strings.Trim(w.text, ",."), "then"):
+	for _, w := range scan(prompt) {
+		if !w.quoted && (w.text == ";" || w.text == "\n" || strings.EqualFold(strings.Trim(w.text, ",."), "then")) {
 			flush(w.start)
 			begin = w.end
 		}
@@ -285,16 +280,11 @@ func (p *reader) fork() *reader { return &reader{p.text, p.words} }
 
 // skip takes the next word if it is one of those.
 func (p *reader) skip(any ...string) bool {
-	if len(p.words) == 0 || p.words[0].quoted {
+	if len(p.words) == 0 || p.words[0].quoted || !slices.ContainsFunc(any, func(w string) bool { return strings.EqualFold(p.words[0].text, w) }) {
 		return false
 	}
-	for _, w := range any {
-		if strings.EqualFold(p.words[0].text, w) {
-			p.words = p.words[1:]
-			return true
-		}
-	}
-	return false
+	p.words = p.words[1:]
+	return true
 }
 
 func (p *reader) skipAll(any ...string) {
