@@ -63,10 +63,8 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 	entry, ok := catalog.Find(name)
 	if ok {
 		a.loadAhead(ctx, entry.Module)
-		if call.Args, err = parseArgs(entry, args); err != nil {
-			return err
-		}
-	} else if call.Args, err = parseArgs(nil, args); err != nil {
+	}
+	if call.Args, err = parseArgs(entry, args); err != nil {
 		return err
 	}
 	s, err := a.openSession(ctx, catalog, mounts, terminal.NewLines(a.s.in), door.SessionOptions{})
@@ -134,7 +132,8 @@ func (a *app) fileCatalog(ctx context.Context, file string) (*tool.Catalog, erro
 	return registry.Catalog(ctx, a.door().Sandbox(), mod)
 }
 
-// parseArgs makes JSON of the arguments of the command line.
+// parseArgs makes JSON of the arguments of the command line. The entry is nil
+// where there is no such tool.
 func parseArgs(entry *tool.Entry, args []string) (json.RawMessage, error) {
 	if len(args) == 1 && strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
 		return json.RawMessage(args[0]), nil

@@ -123,7 +123,7 @@ func runModelServe(ctx context.Context, a *app, opts modelServeOptions) error {
 		}
 		responder = script
 	}
-	server := offline.NewServer(responder, &offline.ServerOptions{Token: a.s.env("STOCKADE_MODEL_TOKEN")})
+	server := offline.NewServer(responder, a.s.env("STOCKADE_MODEL_TOKEN"))
 	url, err := server.Start(opts.addr)
 	if err != nil {
 		return err

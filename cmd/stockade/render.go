@@ -95,13 +95,11 @@ func (r *renderer) show(e session.Event) {
 	}
 	switch e.Type {
 	case session.TypeDelta:
-		var d session.Delta
-		if json.Unmarshal(e.Body, &d) == nil {
+		if d, ok := body[session.Delta](e); ok {
 			r.answer(d.Text)
 		}
 	case session.TypeRestart:
-		var d session.Restart
-		if json.Unmarshal(e.Body, &d) == nil {
+		if d, ok := body[session.Restart](e); ok {
 			r.held.Reset() // void; a terminal has shown it already
 			r.endLine()
 			r.line(terminal.Yellow, "stockade: %s; trying again", d.Error)
@@ -109,8 +107,7 @@ func (r *renderer) show(e session.Event) {
 	case session.TypeStepEnded:
 		r.endLine()
 	case session.TypeDecision:
-		var d session.Decision
-		if json.Unmarshal(e.Body, &d) == nil {
+		if d, ok := body[session.Decision](e); ok {
 			r.decisions[e.Call] = d
 			if r.verbose {
 				r.line(terminal.Dim, "   %s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
@@ -120,13 +117,11 @@ func (r *renderer) show(e session.Event) {
 			}
 		}
 	case session.TypeCallChanges:
-		var c session.Changes
-		if json.Unmarshal(e.Body, &c) == nil {
+		if c, ok := body[session.Changes](e); ok {
 			r.announced[e.Call] = c
 		}
 	case session.TypeProgress:
-		var p tool.Progress
-		if json.Unmarshal(e.Body, &p) == nil && p.Message != "" && (r.verbose || p.Level == "warn" || p.Level == "error") {
+		if p, ok := body[tool.Progress](e); ok && p.Message != "" && (r.verbose || p.Level == "warn" || p.Level == "error") {
 			r.line(terminal.Dim, "   %s%s", p.Message, suffix(": ", inWords(p.Hint)))
 		}
 	case session.TypeToolResult:
@@ -141,8 +136,14 @@ func (r *renderer) show(e session.Event) {
 		for len(r.calls) > 0 { // without a result
 			r.next()
 		}
-		_ = json.Unmarshal(e.Body, &r.ended)
+		r.ended, _ = body[session.TurnEnded](e)
 	}
+}
+
+// body is the body of an event, if it is one of that type.
+func body[T any](e session.Event) (body T, ok bool) {
+	ok = json.Unmarshal(e.Body, &body) == nil
+	return body, ok
 }
 
 // answer shows a piece of the answer: at once on a terminal, and elsewhere when

@@ -130,7 +130,7 @@ func serveScript(ts *testscript.TestScript, neg bool, args []string) {
 	defer f.Close()
 	script, err := offline.ParseScript(args[0], f)
 	ts.Check(err)
-	server := offline.NewServer(script, &offline.ServerOptions{Token: "key-of-the-test"})
+	server := offline.NewServer(script, "key-of-the-test")
 	url, err := server.Start("127.0.0.1:0")
 	ts.Check(err)
 	ts.Defer(func() { _ = server.Close(context.Background()) })

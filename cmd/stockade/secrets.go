@@ -84,24 +84,30 @@ func readHidden(ctx context.Context, in *os.File, out io.Writer, prompt string) 
 	}()
 	terminal.FlushInput(in)
 	fmt.Fprint(out, prompt)
-	type line struct {
-		text string
-		err  error
+	text, err := typed(ctx, func() (string, error) { return terminal.ReadHidden(in) })
+	fmt.Fprintln(out)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("nothing was typed")
 	}
-	lines := make(chan line, 1)
-	go func() { // a read from a terminal cannot be cancelled
-		text, err := terminal.ReadHidden(in)
-		lines <- line{text, err}
+	return text, err
+}
+
+// typed waits for what a person types, or for the end of ctx: a read from a
+// terminal cannot be cancelled, and is left alone then.
+func typed(ctx context.Context, read func() (string, error)) (string, error) {
+	var (
+		line string
+		err  error
+		done = make(chan struct{})
+	)
+	go func() {
+		defer close(done)
+		line, err = read()
 	}()
 	select {
-	case l := <-lines:
-		fmt.Fprintln(out)
-		if errors.Is(l.err, io.EOF) {
-			l.err = errors.New("nothing was typed")
-		}
-		return l.text, l.err
+	case <-done:
+		return line, err
 	case <-ctx.Done():
-		fmt.Fprintln(out)
 		return "", context.Cause(ctx)
 	}
 }

@@ -18,12 +18,8 @@ import (
 	"github.com/stockade-dev/stockade/host/selftest"
 )
 
-type selftestOptions struct {
-	areas []string
-}
-
 func newSelftestCmd(a *app) *cobra.Command {
-	var opts selftestOptions
+	var areas []string
 	cmd := &cobra.Command{
 		Use:   "selftest",
 		Short: "Attack the sandbox on this machine, and show what stops each attack",
@@ -42,9 +38,9 @@ It ends with exit code 0 if every attack was stopped, and with 1 otherwise.`,
   stockade selftest --area files --area memory --verbose
   stockade selftest --json | jq '.[] | select(.result == "fail")'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runSelftest(cmd.Context(), a, opts) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return runSelftest(cmd.Context(), a, areas) },
 	}
-	cmd.Flags().StringArrayVar(&opts.areas, "area", nil, "attack this area only; may be given several times")
+	cmd.Flags().StringArrayVar(&areas, "area", nil, "attack this area only; may be given several times")
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	return cmd
 }
@@ -57,9 +53,9 @@ func areaNames() []string {
 	return names
 }
 
-func runSelftest(ctx context.Context, a *app, opts selftestOptions) (err error) {
+func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 	var areas []selftest.Area
-	for _, name := range opts.areas {
+	for _, name := range names {
 		if !slices.Contains(selftest.Areas, selftest.Area(name)) {
 			return usageError("the areas are: "+strings.Join(areaNames(), ", "), "there is no area %q", name)
 		}

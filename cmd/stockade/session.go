@@ -156,14 +156,12 @@ func showPast(r *renderer, e session.Event) {
 	case e.Body == nil, !readable(e):
 		r.show(e)
 	case e.Type == session.TypeSessionStarted:
-		var s session.Started
-		if json.Unmarshal(e.Body, &s) == nil {
+		if s, ok := body[session.Started](e); ok {
 			r.line(terminal.Dim, "session %s, %s, %s in %s", e.Session, e.Time.Local().Format(time.DateTime), s.Program, s.Workspace)
 			r.line(terminal.Dim, "mounts: %s", strings.Join(s.Mounts, " "))
 		}
 	case e.Type == session.TypeTurnStarted:
-		var t session.TurnStarted
-		if json.Unmarshal(e.Body, &t) == nil {
+		if t, ok := body[session.TurnStarted](e); ok {
 			r.line("", "")
 			r.line("", "[turn %d, %s] > %s", e.Turn, strings.TrimSpace(t.Provider+" "+t.Model), t.Prompt)
 			r.line(terminal.Dim, "in %s", t.Workspace)
@@ -184,31 +182,29 @@ func showPast(r *renderer, e session.Event) {
 
 // readable reports whether the body of an event is one of its type, as this
 // program makes it.
-func readable(e session.Event) bool {
-	var body any
+func readable(e session.Event) (ok bool) {
 	switch e.Type {
 	case session.TypeToolResult:
-		m, ok := e.Message()
-		if ok {
+		var m llm.Message
+		if m, ok = e.Message(); ok {
 			_, _, ok = envelopeOf(m)
 		}
-		return ok
 	case session.TypeMessage, session.TypeToolCall:
-		body = new(llm.Message)
+		_, ok = body[llm.Message](e)
 	case session.TypeSessionStarted:
-		body = new(session.Started)
+		_, ok = body[session.Started](e)
 	case session.TypeTurnStarted:
-		body = new(session.TurnStarted)
+		_, ok = body[session.TurnStarted](e)
 	case session.TypeDecision:
-		body = new(session.Decision)
+		_, ok = body[session.Decision](e)
 	case session.TypeCallChanges:
-		body = new(session.Changes)
+		_, ok = body[session.Changes](e)
 	case session.TypeTurnEnded:
-		body = new(session.TurnEnded)
+		_, ok = body[session.TurnEnded](e)
 	default:
 		return true // it is not shown
 	}
-	return json.Unmarshal(e.Body, body) == nil
+	return ok
 }
 
 func answerText(d session.Decision) string {
@@ -276,8 +272,7 @@ func (a *app) returnTo(ctx context.Context, st session.Store, id string) error {
 		if err != nil {
 			return err
 		}
-		var s session.Started
-		if e.Type == session.TypeSessionStarted && json.Unmarshal(e.Body, &s) == nil {
+		if s, ok := body[session.Started](e); ok && e.Type == session.TypeSessionStarted {
 			began = s.Workspace
 		}
 		break

@@ -115,22 +115,11 @@ func showAsks(w io.Writer, f *config.File, was settings.Trust, width int, all bo
 // readShown reads a line from a terminal, and no more than that: what follows is
 // for whoever reads next.
 func readShown(ctx context.Context, in *os.File) (string, error) {
-	type line struct {
-		text string
-		err  error
-	}
-	lines := make(chan line, 1)
-	go func() { // a read from a terminal cannot be cancelled
+	return typed(ctx, func() (string, error) {
 		buf := make([]byte, 4096) // a terminal hands over one line at a time
 		n, err := in.Read(buf)
-		lines <- line{string(buf[:n]), err}
-	}()
-	select {
-	case l := <-lines:
-		return l.text, l.err
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
+		return string(buf[:n]), err
+	})
 }
 
 func newTrustCmds(a *app) []*cobra.Command {

@@ -271,3 +271,14 @@ func (d *Door) settle(ctx context.Context, st session.Store) error {
 	}
 	return nil
 }
+
+// minKeyBytes is how long the key of a provider is at least. What is shorter is a
+// word for a local server, such as "ollama", and stands in ordinary text.
+const minKeyBytes = 12
+
+// Know takes the key of a provider out of whatever is recorded, shown or sent.
+func (d *Door) Know(key string) {
+	if len(key) >= minKeyBytes {
+		d.opts.Known.Add(key)
+	}
+}

@@ -88,7 +88,7 @@ func (s *Session) connect(opts *agent.Options, p Provider) error {
 		// client, so that a turn with it exercises everything that a turn with a
 		// provider does.
 		token := rand.Text()
-		server := offline.NewServer(offline.Planner{}, &offline.ServerOptions{Token: token})
+		server := offline.NewServer(offline.Planner{}, token)
 		url, err := server.Start("127.0.0.1:0")
 		if err != nil {
 			return fmt.Errorf("offline model: %w", err)

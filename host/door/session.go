@@ -14,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -152,6 +153,31 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	defer d.mu.Unlock()
 	d.sessions[s] = true
 	return s, nil
+}
+
+// learn reads the secrets that the tools of a catalog ask for, so that they are
+// known before anything that may hold one is shown or recorded, and a passphrase
+// is asked for before a turn and not in the middle of one. Where no tool asks for
+// any, nothing is opened.
+func (d *Door) learn(ctx context.Context, catalog *tool.Catalog) {
+	if d.opts.Secrets == nil {
+		return
+	}
+	seen := map[string]bool{} // names, and what was said
+	for _, name := range catalog.Names() {
+		e, _ := catalog.Find(name)
+		for _, s := range e.Capabilities.Secrets {
+			if seen[s.Name] {
+				continue
+			}
+			seen[s.Name] = true
+			_, err := d.opts.Secrets.Get(ctx, s.Name)
+			if err != nil && !errors.Is(err, secret.ErrNotFound) && !seen[err.Error()] {
+				seen[err.Error()] = true // one reason can hold for all of them
+				d.opts.Note("warning: a secret cannot be read: %v", err)
+			}
+		}
+	}
 }
 
 // begun are the events of a session that has some.

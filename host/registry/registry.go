@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -25,8 +26,9 @@ import (
 // ErrNoBuiltin is returned by a program that was built without its tools.
 var ErrNoBuiltin = errors.New("this stockade was built without its tools")
 
-// Builtin lists the tools of the modules that are built into the program.
-func Builtin() (*tool.Catalog, error) {
+// Builtin lists the tools of the modules that are built into the program. The
+// catalog is made once, and is the same for all callers.
+var Builtin = sync.OnceValues(func() (*tool.Catalog, error) {
 	index, err := guests.Index()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoBuiltin
@@ -43,7 +45,7 @@ func Builtin() (*tool.Catalog, error) {
 		modules[&tool.Module{Name: m.Name, Digest: g.Digest, Bytes: g.Bytes, Origin: tool.OriginBuiltin, Read: g.Read}] = m
 	}
 	return tool.NewCatalog(modules)
-}
+})
 
 // SplitPath tells FILE.wasm and FILE.wasm:TOOL from the name of a tool.
 func SplitPath(name string) (file, inner string, ok bool) {

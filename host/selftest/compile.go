@@ -224,11 +224,11 @@ func compileAttacks() []Attack {
 				return modules
 			}},
 	} {
-		out = append(out, Attack{Name: a.name, Area: Compile, Tries: a.tries, run: a.run, slow: a.slow})
+		out = append(out, Attack{Name: a.name, Tries: a.tries, run: a.run, slow: a.slow})
 	}
 	return append(out,
-		Attack{Name: "compiled-code-changed", Area: Compile, Tries: "Run compiled code that somebody has changed on disk.", run: compiledChanged},
-		Attack{Name: "compiled-code-of-others", Area: Compile, Tries: "Run compiled code that other users of the machine can change.", run: compiledOfOthers},
+		Attack{Name: "compiled-code-changed", Tries: "Run compiled code that somebody has changed on disk.", run: compiledChanged},
+		Attack{Name: "compiled-code-of-others", Tries: "Run compiled code that other users of the machine can change.", run: compiledOfOthers},
 	)
 }
 
@@ -239,9 +239,7 @@ func (t *trial) compiledCode() (g Guest, file string, err error) {
 	if err := errors.Join(os.Mkdir(g.Compiled, 0o700), t.look("compiled")); err != nil {
 		return g, "", notTried("%v", err)
 	}
-	s := &script{}
-	s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
-	if _, err := t.report(g, s); err != nil {
+	if _, err := t.report(g, callsWASI()); err != nil {
 		return g, "", err
 	}
 	var largest int64
@@ -273,9 +271,7 @@ func compiledChanged(t *trial) (string, error) {
 	if err != nil {
 		return "", notTried("%v", err)
 	}
-	s := &script{}
-	s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
-	if _, err := t.report(g, s); err != nil {
+	if _, err := t.report(g, callsWASI()); err != nil {
 		return "", err
 	}
 	if now, err := os.ReadFile(file); err == nil && !bytes.Equal(now, good) {
@@ -295,10 +291,7 @@ func compiledOfOthers(t *trial) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s := &script{}
-	s.add("clock_time_get", 0, 1, s.room(8).at)
-	g.Code, g.Args = machine.Code(), s.arguments(nil)
-	o := t.target.Run(t.ctx, g)
+	o := t.target.Run(t.ctx, g.doing(callsWASI()))
 	switch {
 	case o.Err == nil && o.Result.Err == nil:
 		return "", errors.New("it has run")

@@ -153,7 +153,7 @@ func TestAnAttackThatGetsThroughFails(t *testing.T) {
 
 func one(t *testing.T, target Target, a Attack, patience time.Duration) Result {
 	t.Helper()
-	results, err := run(t.Context(), target, Options{Dir: scratchDir(t), Patience: patience, Workers: 1}, []Attack{a})
+	results, err := run(t.Context(), target, Options{Dir: scratchDir(t), Patience: patience}, []Attack{a})
 	if err != nil {
 		t.Fatal(err)
 	}

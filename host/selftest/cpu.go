@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -24,38 +25,29 @@ const (
 	deep = 1 << 26
 )
 
-// endedAttack is a guest that is to be ended by a limit.
-type endedAttack struct {
-	name, tries string
-	guest       Guest
-	script      func(*script) // of the machine; nil where the guest has its own code
-	code        tool.Code
-	says        string // what the failure has to say
-}
-
-func (a endedAttack) run(t *trial) (string, error) {
-	var (
-		o   Outcome
-		err error
-	)
-	if a.script != nil {
-		s := &script{}
-		a.script(s)
-		o, err = t.script(a.guest, s)
-	} else {
-		o, err = t.run(a.guest)
-	}
-	if err != nil {
-		return "", err
-	}
-	by, err := stopped(o, a.says, a.code)
-	if err == nil && a.code == tool.CodeTimeout {
-		over := o.Result.Usage.Duration - a.guest.Limits.Timeout
-		if t.detail = fmt.Sprintf("%d ms after the deadline", over.Milliseconds()); over > tail {
-			return "", fmt.Errorf("it went on for %d ms after the deadline", over.Milliseconds())
+// ended is the attack of a guest that is to be ended by a limit, with a failure
+// of this code that says so. Where do is nil, the guest has code of its own.
+func ended(name, tries string, g Guest, do func(*script), code tool.Code, says string) Attack {
+	return Attack{Name: name, Tries: tries, run: func(t *trial) (string, error) {
+		g := g
+		if do != nil {
+			s := &script{}
+			do(s)
+			g = g.doing(s)
 		}
-	}
-	return by, err
+		o, err := t.run(g)
+		if err != nil {
+			return "", err
+		}
+		by, err := stopped(o, says, code)
+		if err == nil && code == tool.CodeTimeout {
+			over := o.Result.Usage.Duration - g.Limits.Timeout
+			if t.detail = fmt.Sprintf("%d ms after the deadline", over.Milliseconds()); over > tail {
+				return "", fmt.Errorf("it went on for %d ms after the deadline", over.Milliseconds())
+			}
+		}
+		return by, err
+	}}
 }
 
 // burns is a body that turns a loop, by the first local beyond those of its
@@ -79,57 +71,52 @@ func cpuAttacks() []Attack {
 	}})
 	guest := func(code []byte) Guest { g := late; g.Code = code; return g }
 
-	var out []Attack
-	for _, a := range []endedAttack{
-		{"endless-loop", "Run a loop that does not end.", late, burn, tool.CodeTimeout, "timed out after 150ms"},
-		{"endless-start", "Run a loop in the start function of the module, before any call.", guest(starts), nil, tool.CodeTimeout, "timed out after 150ms"},
-		{"endless-initialize", "Run a loop in _initialize.", guest(initializes), nil, tool.CodeTimeout, "timed out after 150ms"},
-		{"endless-allocator", "Run a loop where the host asks for memory to pass the arguments.", guest(allocates), nil, tool.CodeTimeout, "timed out after 150ms"},
-		{"call-tree", "Call two functions that call two functions, and so on, without a loop.", late,
-			func(s *script) { s.add("tree") }, tool.CodeTimeout, "timed out after 150ms"},
-		{"recursion", "Let a function call itself until the stack of the host is full.", Guest{},
-			func(s *script) { s.add("recurse.self", deep) }, tool.CodeTrap, "nested too deeply"},
-		{"mutual-recursion", "Let two functions call each other until the stack of the host is full.", Guest{},
-			func(s *script) { s.add("recurse", deep) }, tool.CodeTrap, "nested too deeply"},
-		{"fuel-of-call", "Use more instructions than the call has.", fuel(policy.Limits{Fuel: 10_000_000}), burn, tool.CodeFuel, "of a call"},
-		{"fuel-of-tool", "Use more instructions than all calls of the tool have.", fuel(policy.Limits{ToolFuel: 10_000_000}), burn, tool.CodeFuel, "of one tool"},
-		{"fuel-of-session", "Use more instructions than the session has.", fuel(policy.Limits{SessionFuel: 10_000_000}), burn, tool.CodeFuel, "of a session"},
-		{"fuel-of-bulk-memory", "Do the work of millions of instructions with few: fill memory.", fuel(policy.Limits{Fuel: 10_000_000}),
-			func(s *script) { s.again(s.add("fill", machine.BufferBase, 1, machine.BufferSize), 200_000) }, tool.CodeFuel, "of a call"},
-		{"fuel-of-files", "Let the host do the work: look up names.", fuel(policy.Limits{Fuel: 10_000_000}),
+	return []Attack{
+		ended("endless-loop", "Run a loop that does not end.", late, burn, tool.CodeTimeout, "timed out after 150ms"),
+		ended("endless-start", "Run a loop in the start function of the module, before any call.", guest(starts), nil, tool.CodeTimeout, "timed out after 150ms"),
+		ended("endless-initialize", "Run a loop in _initialize.", guest(initializes), nil, tool.CodeTimeout, "timed out after 150ms"),
+		ended("endless-allocator", "Run a loop where the host asks for memory to pass the arguments.", guest(allocates), nil, tool.CodeTimeout, "timed out after 150ms"),
+		ended("call-tree", "Call two functions that call two functions, and so on, without a loop.", late,
+			func(s *script) { s.add("tree") }, tool.CodeTimeout, "timed out after 150ms"),
+		ended("recursion", "Let a function call itself until the stack of the host is full.", Guest{},
+			func(s *script) { s.add("recurse.self", deep) }, tool.CodeTrap, "nested too deeply"),
+		ended("mutual-recursion", "Let two functions call each other until the stack of the host is full.", Guest{},
+			func(s *script) { s.add("recurse", deep) }, tool.CodeTrap, "nested too deeply"),
+		ended("fuel-of-call", "Use more instructions than the call has.", fuel(policy.Limits{Fuel: 10_000_000}), burn, tool.CodeFuel, "of a call"),
+		ended("fuel-of-tool", "Use more instructions than all calls of the tool have.", fuel(policy.Limits{ToolFuel: 10_000_000}), burn, tool.CodeFuel, "of one tool"),
+		ended("fuel-of-session", "Use more instructions than the session has.", fuel(policy.Limits{SessionFuel: 10_000_000}), burn, tool.CodeFuel, "of a session"),
+		ended("fuel-of-bulk-memory", "Do the work of millions of instructions with few: fill memory.", fuel(policy.Limits{Fuel: 10_000_000}),
+			func(s *script) { s.again(s.add("fill", machine.BufferBase, 1, machine.BufferSize), 200_000) }, tool.CodeFuel, "of a call"),
+		ended("fuel-of-files", "Let the host do the work: look up names.", fuel(policy.Limits{Fuel: 10_000_000}),
 			func(s *script) {
 				p := s.at("none")
 				look := s.add("path_filestat_get", root, 0, p.name.at, p.name.n, s.room(64).at)
 				s.add("store", machine.StateAt, 0) // returns zero, whatever the host says
 				s.again(look, 500_000)
-			}, tool.CodeFuel, "of a call"},
-		{"bulk-memory-tail", "Be in the middle of filling much memory when the time is up.", late,
+			}, tool.CodeFuel, "of a call"),
+		ended("bulk-memory-tail", "Be in the middle of filling much memory when the time is up.", late,
 			func(s *script) {
 				const pages = 1024
 				s.add("memory.grow", pages)
 				s.again(s.add("fill", machine.ImageBase+machine.ImageBytes+0x200000, 1, (pages-64)<<16), 2000)
-			}, tool.CodeTimeout, "timed out after 150ms"},
-		{"random-flood", "Ask for random bytes without end.", late,
-			func(s *script) { s.again(s.add("random_get", machine.BufferBase, machine.BufferSize), 500_000) }, tool.CodeTimeout, "timed out after 150ms"},
-		{"yield-flood", "Call the host without end, for nothing.", late,
-			func(s *script) { s.again(s.add("sched_yield"), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"},
-		{"clock-flood", "Ask for the time without end.", late,
-			func(s *script) { s.again(s.add("clock_time_get", 1, 1, machine.StateAt), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"},
-		{"host-call-flood", "Call the program's own functions more often than a call may.", Guest{Limits: policy.Limits{HostCalls: 1000}},
-			func(s *script) { s.again(s.log("x"), 5000) }, tool.CodeTrap, "calls into the host"},
-		{"sleep", "Sleep for a minute.", late, func(s *script) {
+			}, tool.CodeTimeout, "timed out after 150ms"),
+		ended("random-flood", "Ask for random bytes without end.", late,
+			func(s *script) { s.again(s.add("random_get", machine.BufferBase, machine.BufferSize), 500_000) }, tool.CodeTimeout, "timed out after 150ms"),
+		ended("yield-flood", "Call the host without end, for nothing.", late,
+			func(s *script) { s.again(s.add("sched_yield"), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"),
+		ended("clock-flood", "Ask for the time without end.", late,
+			func(s *script) { s.again(s.add("clock_time_get", 1, 1, machine.StateAt), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"),
+		ended("host-call-flood", "Call the program's own functions more often than a call may.", Guest{Limits: policy.Limits{HostCalls: 1000}},
+			func(s *script) { s.again(s.log("x"), 5000) }, tool.CodeTrap, "calls into the host"),
+		ended("sleep", "Sleep for a minute.", late, func(s *script) {
 			subscription := make([]byte, 48)
 			copy(subscription[24:], le64(uint64(time.Minute)))
 			in := s.bytes(subscription)
 			s.add("poll_oneoff", in.at, machine.BufferBase, 1, machine.StateAt)
-		}, tool.CodeTimeout, "timed out after 150ms"},
-	} {
-		out = append(out, Attack{Name: a.name, Area: CPU, Tries: a.tries, run: a.run})
+		}, tool.CodeTimeout, "timed out after 150ms"),
+		{Name: "poll-flood", Tries: "Wait for 2^28 events at once.", run: pollFlood},
+		{Name: "ignored-cancel", Tries: "Go on when the person has cancelled the call.", run: ignoredCancel},
 	}
-	return append(out,
-		Attack{Name: "poll-flood", Area: CPU, Tries: "Wait for 2^28 events at once.", run: pollFlood},
-		Attack{Name: "ignored-cancel", Area: CPU, Tries: "Go on when the person has cancelled the call.", run: ignoredCancel},
-	)
 }
 
 // pollFlood may be refused with a number or end the guest.
@@ -151,7 +138,7 @@ func pollFlood(t *trial) (string, error) {
 		return "", notTried("the guest did not poll")
 	case r.errno(poll) == 0:
 		return "", errors.New("it worked: 2^28 events were waited for")
-	case r.errno(poll) == errnoNoSys:
+	case r.errno(poll) == wasi.ENOSYS:
 		return "", notTried("poll_oneoff: %s", r.errno(poll))
 	}
 	return fmt.Sprintf("wasi: bounds of the memory (%s)", r.errno(poll)), nil
@@ -165,11 +152,11 @@ func ignoredCancel(t *trial) (string, error) {
 	s.log("running")
 	burn(s)
 	said := false
-	g := Guest{Code: machine.Code(), Args: s.arguments(nil), Said: func(tool.Progress) {
+	g := Guest{Said: func(tool.Progress) {
 		said = true
 		cancel(errors.New("the person cancels"))
 	}}
-	o, err := t.runUntil(ctx, g)
+	o, err := t.runUntil(ctx, g.doing(s))
 	switch {
 	case err != nil:
 		return "", err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -50,7 +51,7 @@ func (a fileAttack) run(t *trial) (string, error) {
 }
 
 // carryOut carries an attack out on a kind of mount.
-func (t *trial) carryOut(a fileAttack, kind mountKind, exact bool) ([]errno, error) {
+func (t *trial) carryOut(a fileAttack, kind mountKind, exact bool) ([]wasi.Errno, error) {
 	x := &onMount{trial: t, script: &script{}, kind: kind, end: func() {}}
 	x.grant = Guest{Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: x.host("else"), Write: true}}}
 	if kind != absent {
@@ -244,8 +245,8 @@ func (x *onMount) meanwhile(do func() error) {
 }
 
 func isUntried(err error) bool {
-	u, ok := errors.AsType[*untried](err)
-	return ok && u != nil
+	_, ok := errors.AsType[*untried](err)
+	return ok
 }
 
 // fileAttackList is every attack that is a script against files.
@@ -256,20 +257,20 @@ func fileAttackList() []fileAttack {
 func fileAttacks() []Attack {
 	var out []Attack
 	for _, a := range fileAttackList() {
-		out = append(out, Attack{Name: a.name, Area: Files, Tries: a.tries, run: a.run})
+		out = append(out, Attack{Name: a.name, Tries: a.tries, run: a.run})
 	}
 	return append(out,
-		Attack{Name: "nothing-mounted-read", Area: Files, Tries: "Read files as a tool that asked for none.", run: nothingMounted(func(t *trial, s *script) {
+		Attack{Name: "nothing-mounted-read", Tries: "Read files as a tool that asked for none.", run: nothingMounted(func(t *trial, s *script) {
 			for _, n := range []string{t.guest("ws/inside"), "inside", "etc/passwd", "proc/self/environ", "../" + t.guest("ws/inside")} {
 				s.steal(s.at(n), "open "+n)
 			}
 		})},
-		Attack{Name: "nothing-mounted-write", Area: Files, Tries: "Make files as a tool that asked for none.", run: nothingMounted(func(t *trial, s *script) {
+		Attack{Name: "nothing-mounted-write", Tries: "Make files as a tool that asked for none.", run: nothingMounted(func(t *trial, s *script) {
 			s.overwrite(s.at(t.guest("ws/made")), oCreate, "create ws/made")
 			s.mkdir(s.at(t.guest("ws/made"))).refused("mkdir ws/made")
 		})},
-		Attack{Name: "other-mount", Area: Files, Tries: "Reach the directory of another tool, which runs at the same time.", run: otherMount},
-		Attack{Name: "symlink-exchanged", Area: Files, Tries: "Open a file in a directory that is exchanged for a symbolic link again and again.", run: exchanged},
-		Attack{Name: "disk-quota", Area: Files, Tries: "Let files grow to 1.2 GiB together.", run: diskQuota},
+		Attack{Name: "other-mount", Tries: "Reach the directory of another tool, which runs at the same time.", run: otherMount},
+		Attack{Name: "symlink-exchanged", Tries: "Open a file in a directory that is exchanged for a symbolic link again and again.", run: exchanged},
+		Attack{Name: "disk-quota", Tries: "Let files grow to 1.2 GiB together.", run: diskQuota},
 	)
 }

@@ -19,10 +19,7 @@ func amountAttacks() []fileAttack {
 			x.meanwhile(func() error { // nobody else is short of them
 				other := &script{}
 				other.control(x.trial)
-				r, err := x.report(x.mounted(true), other)
-				if err == nil {
-					_, err = r.check(other)
-				}
+				_, _, err := x.checked(x.mounted(true), other)
 				return err
 			})
 		}},
@@ -87,11 +84,7 @@ func diskQuota(t *trial) (string, error) {
 			grow.refused("let two files grow to 600 MiB")
 		}
 	}
-	r, err := t.report(t.mounted(true), s)
-	if err != nil {
-		return "", err
-	}
-	refusals, err := r.check(s)
+	by, err := t.refused(t.mounted(true), s, "files: the bytes of a call")
 	var sum int64
 	for _, name := range []string{"ws/a", "ws/b"} {
 		if fi, statErr := os.Stat(t.host(name)); statErr == nil {
@@ -106,5 +99,5 @@ func diskQuota(t *trial) (string, error) {
 		err = notTried("the first file did not grow on the host")
 	}
 	t.detail = fmt.Sprintf("the files have %d MiB", sum>>20)
-	return fmt.Sprintf("files: the bytes of a call (%s)", errnos(refusals)), err
+	return by, err
 }

@@ -7,8 +7,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
-
-	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
 // nameAttacks are on names that say one thing and mean another.
@@ -244,9 +242,8 @@ func closedAttacks() []fileAttack {
 			x.reads(own[0]+"/agent.toml", outside)
 			for _, dir := range own[:2] {
 				g := Guest{Masked: x.grant.Masked, Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: x.host(dir), Write: x.kind == writable}}}
-				g.Code, g.Args = machine.Code(), (&script{}).arguments(nil)
 				x.finally(func(report) error {
-					if o := x.target.Run(x.ctx, g); o.Err == nil || !strings.Contains(o.Err.Error(), "mask") {
+					if o := x.target.Run(x.ctx, g.doing(&script{})); o.Err == nil || !strings.Contains(o.Err.Error(), "mask") {
 						return fmt.Errorf("a call with %s mounted: %w, %s", dir, o.Err, o.Result.Summary())
 					}
 					return nil

@@ -2,9 +2,7 @@ package selftest
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -74,15 +72,9 @@ func mountAttacks() []fileAttack {
 // nothingMounted is an attack of a tool that asked for no files.
 func nothingMounted(try func(*trial, *script)) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
-		s := &script{}
-		s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
+		s := callsWASI()
 		try(t, s)
-		r, err := t.report(Guest{}, s)
-		if err != nil {
-			return "", err
-		}
-		refusals, err := r.check(s)
-		return fmt.Sprintf("files: nothing is mounted (%s)", errnos(refusals)), err
+		return t.refused(Guest{}, s, "files: nothing is mounted")
 	}
 }
 
@@ -92,13 +84,12 @@ func otherMount(t *trial) (string, error) { return otherMountOf(t, machine.Code(
 
 // otherMountOf is otherMount with this module for the second guest.
 func otherMountOf(t *trial, module []byte) (string, error) {
-	first, second := &script{}, &script{}
+	first, second := &script{}, callsWASI()
 	first.control(t)
 	first.log("running")
 	first.open(first.at(t.guest("ws/inside")), 0, mayRead, 0).must("go on afterwards")
 	first.steal(first.at(t.guest("ws2/secret")), "open the other's file")
 	first.overwrite(first.at(t.guest("ws2/made")), oCreate, "create a file in the other's mount")
-	second.add("clock_time_get", 0, 1, second.room(8).at).must("the guest calls WASI")
 	second.open(second.at(t.guest("ws2/secret")), 0, mayRead, 0).must("open a file in its own mount")
 	for _, n := range []string{"ws/inside", "ws2/../ws/inside", "else/inside"} {
 		second.steal(second.at(t.guest(n)), "open the other's "+n)
@@ -108,26 +99,17 @@ func otherMountOf(t *trial, module []byte) (string, error) {
 	read, _ := second.read(root+1+1, 48)
 	read.refused("read from the other's descriptor", "EBADF")
 
-	var (
-		once     sync.Once
-		refusals []errno
-		err      = notTried("the first guest did not run")
-	)
-	g := t.mounted(true)
-	g.Said = func(tool.Progress) {
-		once.Do(func() {
-			other := Guest{Code: module, Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: t.host("ws2"), Write: true}}}
-			var r report
-			if r, err = t.report(other, second); err == nil {
-				refusals, err = r.check(second)
-			}
-		})
+	var by string
+	r, err := t.reportWhile(t.mounted(true), first, func() (err error) {
+		other := Guest{Code: module, Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: t.host("ws2"), Write: true}}}
+		by, err = t.refused(other, second, "files: every call sees its own mounts")
+		return err
+	})
+	if r != nil {
+		_, firstErr := r.check(first)
+		err = errors.Join(firstErr, err)
 	}
-	r, firstErr := t.report(g, first)
-	if firstErr == nil {
-		_, firstErr = r.check(first)
-	}
-	return fmt.Sprintf("files: every call sees its own mounts (%s)", errnos(refusals)), errors.Join(firstErr, err)
+	return by, err
 }
 
 // control has a guest that has ws use its file.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -16,25 +17,20 @@ import (
 // approved is the command that the attacks on exec are approved for.
 const approved = "true"
 
-// argv puts the arguments of a process into the memory.
-func (s *script) argv(args ...string) (at uint32, n int) {
+// exec is a call of exec.run in a directory, which is not given if it is empty,
+// that has to be denied.
+func (s *script) exec(dir string, args ...string) denial {
 	var words []uint32
 	for _, a := range args {
 		t := s.text(a)
 		words = append(words, t.at, t.n)
 	}
-	return s.words(words...).at, len(args)
-}
-
-// exec is a call of exec.run in a directory, which is not given if it is empty,
-// with room for its result.
-func (s *script) exec(dir string, args ...string) (*call, span) {
-	at, n := s.argv(args...)
+	argv := s.words(words...)
 	result, cwd, given := s.room(44), span{}, 0
 	if dir != "" {
 		cwd, given = s.text(dir), 1
 	}
-	return s.add("exec.run", at, n, given, cwd.at, cwd.n, 1000, 1000, 0, result.at), result
+	return denial{s.add("exec.run", argv.at, len(args), given, cwd.at, cwd.n, 1000, 1000, 0, result.at), result, execError}
 }
 
 // denial is a call that leaves a result, which has to be an error of the case
@@ -46,22 +42,22 @@ type denial struct {
 }
 
 // deniedAll runs a script whose calls have to be denied.
-func (t *trial) deniedAll(g Guest, s *script, denials ...denial) (report, error) {
+func (t *trial) deniedAll(g Guest, s *script, denials ...denial) error {
 	r, err := t.report(g, s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, d := range denials {
 		switch b := r.span(d.result); {
 		case r.times(d.call) == 0:
-			return nil, notTried("the guest did not get as far as %s", d.function)
+			return notTried("the guest did not get as far as %s", d.function)
 		case b[0] == 0:
-			return nil, fmt.Errorf("it worked: %s", d.function)
+			return fmt.Errorf("it worked: %s", d.function)
 		case b[0] != 1 || b[d.error] != 0:
-			return nil, notTried("%s says %x", d.function, b)
+			return notTried("%s says %x", d.function, b)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // execError is where the case of an error lies in the result of exec.run.
@@ -80,41 +76,36 @@ func fault(function string, operands ...any) func(*script) {
 func hostCallAttacks() []Attack {
 	const end = machine.Pages * page
 	some := func(n int) []any { return slices.Repeat([]any{0}, n) }
-	var out []Attack
-	for _, a := range []endedAttack{
-		{"log-overflow", "Log a text whose address and length overflow.", Guest{}, fault("log.log", 2, uint32(0xffff_fff0), 64), tool.CodeBadABI, "message"},
-		{"log-length", "Log a text of four billion bytes.", Guest{}, fault("log.log", 2, 0, minus), tool.CodeBadABI, "message"},
-		{"log-level", "Log at a level that there is not.", Guest{}, fault("log.log", 77, 0, 0), tool.CodeBadABI, "level"},
-		{"progress-variant", "Report progress with an option that is neither there nor not.", Guest{}, fault("progress.report", 1, 7, 1, 0, 0), tool.CodeBadABI, "total"},
-		{"exec-arguments-outside", "Start a process with a list of arguments at the end of the address space.", Guest{},
-			fault("exec.run", append([]any{uint32(0xffff_fff0), 4}, some(7)...)...), tool.CodeBadABI, "argv"},
-		{"exec-arguments-bomb", "Start a process with four billion arguments.", Guest{},
-			fault("exec.run", append([]any{0, minus}, some(7)...)...), tool.CodeBadABI, "argv"},
-		{"exec-argument-overflow", "Start a process with an argument whose address and length overflow.", Guest{}, func(s *script) {
+	return []Attack{
+		ended("log-overflow", "Log a text whose address and length overflow.", Guest{}, fault("log.log", 2, uint32(0xffff_fff0), 64), tool.CodeBadABI, "message"),
+		ended("log-length", "Log a text of four billion bytes.", Guest{}, fault("log.log", 2, 0, minus), tool.CodeBadABI, "message"),
+		ended("log-level", "Log at a level that there is not.", Guest{}, fault("log.log", 77, 0, 0), tool.CodeBadABI, "level"),
+		ended("progress-variant", "Report progress with an option that is neither there nor not.", Guest{}, fault("progress.report", 1, 7, 1, 0, 0), tool.CodeBadABI, "total"),
+		ended("exec-arguments-outside", "Start a process with a list of arguments at the end of the address space.", Guest{},
+			fault("exec.run", append([]any{uint32(0xffff_fff0), 4}, some(7)...)...), tool.CodeBadABI, "argv"),
+		ended("exec-arguments-bomb", "Start a process with four billion arguments.", Guest{},
+			fault("exec.run", append([]any{0, minus}, some(7)...)...), tool.CodeBadABI, "argv"),
+		ended("exec-argument-overflow", "Start a process with an argument whose address and length overflow.", Guest{}, func(s *script) {
 			list := s.words(0xffff_fff0, 64)
 			s.add("exec.run", append([]any{list.at, 1}, some(7)...)...)
-		}, tool.CodeBadABI, "argv"},
-		{"result-pointer-outside", "Have the host write its answer behind the end of the memory.", Guest{}, fault("kv.get", 0, 0, end-8), tool.CodeBadABI, "result"},
-		{"result-pointer-overflow", "Have the host write its answer at the end of the address space.", Guest{},
-			fault("http.fetch", append(some(13), uint32(0xffff_fff8))...), tool.CodeBadABI, "result"},
-		{"result-pointer-misaligned", "Have the host write its answer at an odd address.", Guest{}, fault("secrets.placeholder", 0, 0, machine.StateAt+1), tool.CodeBadABI, "result"},
-		{"allocator-recursion", "Call the host again from the function by which the host allocates, without end.", Guest{Code: allocatesByHost()}, nil,
-			tool.CodeBadABI, "allocator"},
-	} {
-		out = append(out, Attack{Name: a.name, Area: HostCalls, Tries: a.tries, run: a.run})
+		}, tool.CodeBadABI, "argv"),
+		ended("result-pointer-outside", "Have the host write its answer behind the end of the memory.", Guest{}, fault("kv.get", 0, 0, end-8), tool.CodeBadABI, "result"),
+		ended("result-pointer-overflow", "Have the host write its answer at the end of the address space.", Guest{},
+			fault("http.fetch", append(some(13), uint32(0xffff_fff8))...), tool.CodeBadABI, "result"),
+		ended("result-pointer-misaligned", "Have the host write its answer at an odd address.", Guest{}, fault("secrets.placeholder", 0, 0, machine.StateAt+1), tool.CodeBadABI, "result"),
+		ended("allocator-recursion", "Call the host again from the function by which the host allocates, without end.", Guest{Code: allocatesByHost()}, nil,
+			tool.CodeBadABI, "allocator"),
+		{Name: "wasi-pointers", Tries: "Give WASI addresses and lengths that overflow or lie outside the memory.", run: wasiPointers},
+		{Name: "socket-accept", Tries: "Accept a connection on every descriptor.", run: socketAccept},
+		{Name: "exec-not-granted", Tries: "Start a process as a tool that did not ask for one.", run: execNotGranted},
+		{Name: "exec-other-command", Tries: "Run another command than the one that was approved.", run: execOther},
+		{Name: "exec-other-directory", Tries: "Run the approved command in another directory.", run: execElsewhere},
+		{Name: "exec-while-initializing", Tries: "Run the approved command before the tool is called.", run: execInitializing},
+		{Name: "http-not-granted", Tries: "Fetch from the network.", run: serviceNotGranted("http.fetch", 13, 40, 8, "the network")},
+		{Name: "kv-not-granted", Tries: "Read the key-value store.", run: serviceNotGranted("kv.get", 2, 24, 8, "the key-value store")},
+		{Name: "kv-write-not-granted", Tries: "Write to the key-value store.", run: serviceNotGranted("kv.set", 6, 24, 8, "the key-value store")},
+		{Name: "secret-not-granted", Tries: "Ask for a secret.", run: serviceNotGranted("secrets.placeholder", 2, 16, 4, "secrets")},
 	}
-	return append(out,
-		Attack{Name: "wasi-pointers", Area: HostCalls, Tries: "Give WASI addresses and lengths that overflow or lie outside the memory.", run: wasiPointers},
-		Attack{Name: "socket-accept", Area: HostCalls, Tries: "Accept a connection on every descriptor.", run: socketAccept},
-		Attack{Name: "exec-not-granted", Area: HostCalls, Tries: "Start a process as a tool that did not ask for one.", run: execNotGranted},
-		Attack{Name: "exec-other-command", Area: HostCalls, Tries: "Run another command than the one that was approved.", run: execOther},
-		Attack{Name: "exec-other-directory", Area: HostCalls, Tries: "Run the approved command in another directory.", run: execElsewhere},
-		Attack{Name: "exec-while-initializing", Area: HostCalls, Tries: "Run the approved command before the tool is called.", run: execInitializing},
-		Attack{Name: "http-not-granted", Area: HostCalls, Tries: "Fetch from the network.", run: serviceNotGranted("http.fetch", 13, 40, 8, "the network")},
-		Attack{Name: "kv-not-granted", Area: HostCalls, Tries: "Read the key-value store.", run: serviceNotGranted("kv.get", 2, 24, 8, "the key-value store")},
-		Attack{Name: "kv-write-not-granted", Area: HostCalls, Tries: "Write to the key-value store.", run: serviceNotGranted("kv.set", 6, 24, 8, "the key-value store")},
-		Attack{Name: "secret-not-granted", Area: HostCalls, Tries: "Ask for a secret.", run: serviceNotGranted("secrets.placeholder", 2, 16, 4, "secrets")},
-	)
 }
 
 // allocatesByHost is a module whose allocator for results calls the host, which
@@ -131,7 +122,7 @@ func allocatesByHost() []byte {
 // to refuse.
 func wasiPointers(t *trial) (string, error) {
 	const wrap = uint32(0xffff_fff0)
-	var refusals []errno
+	var refusals []wasi.Errno
 	ended := ""
 	for i := 0; ; i++ {
 		s := &script{}
@@ -196,42 +187,30 @@ func socketAccept(t *trial) (string, error) {
 	for fd := range 16 {
 		s.add("sock_accept", fd, 0, s.words(0).at).refused(fmt.Sprintf("accept on %d", fd), "EBADF", "ENOSYS")
 	}
-	r, err := t.report(t.mounted(true), s)
-	if err != nil {
-		return "", err
-	}
-	refusals, err := r.check(s)
-	return fmt.Sprintf("wasi: no descriptor is a socket (%s)", errnos(refusals)), err
+	return t.refused(t.mounted(true), s, "wasi: no descriptor is a socket")
 }
 
 func execNotGranted(t *trial) (string, error) {
 	s := &script{}
-	plain, result := s.exec("", t.touch()...)
-	direct, directResult := s.exec("", "/bin/sh", "-c", "echo x > '"+t.host("out/made")+"'")
-	_, err := t.deniedAll(Guest{}, s, denial{plain, result, execError}, denial{direct, directResult, execError})
-	return "exec: not granted to this call", err
+	return "exec: not granted to this call", t.deniedAll(Guest{}, s, s.exec("", t.touch()...), s.exec("", "/bin/sh", "-c", t.touch()[2]))
 }
 
 func execOther(t *trial) (string, error) {
 	s := &script{}
 	var all []denial
 	for _, argv := range [][]string{t.touch(), {"bash", "-c", approved + "; " + t.touch()[2]}, {"bash", "-lc", approved}, {"sh", "-c", approved}, {approved}, {}} {
-		c, result := s.exec("", argv...)
-		all = append(all, denial{c, result, execError})
+		all = append(all, s.exec("", argv...))
 	}
-	_, err := t.deniedAll(Guest{Command: approved, Cwd: t.host("ws")}, s, all...)
-	return "exec: not the command that was approved", err
+	return "exec: not the command that was approved", t.deniedAll(Guest{Command: approved, Cwd: t.host("ws")}, s, all...)
 }
 
 func execElsewhere(t *trial) (string, error) {
 	s := &script{}
 	var all []denial
 	for _, dir := range []string{t.host("out"), "..", t.host("ws/d"), "../out"} {
-		c, result := s.exec(dir, "bash", "-c", approved)
-		all = append(all, denial{c, result, execError})
+		all = append(all, s.exec(dir, "bash", "-c", approved))
 	}
-	_, err := t.deniedAll(Guest{Command: approved, Cwd: t.host("ws")}, s, all...)
-	return "exec: not the directory that was approved", err
+	return "exec: not the directory that was approved", t.deniedAll(Guest{Command: approved, Cwd: t.host("ws")}, s, all...)
 }
 
 // execInitializing approves a command that leaves a file, and tries it in
@@ -279,7 +258,6 @@ func serviceNotGranted(function string, operand, size, errorCase int, what strin
 		operands := slices.Repeat([]any{0}, machine.Params()[function])
 		operands[operand] = result.at
 		service, _, _ := strings.Cut(function, ".")
-		_, err := t.deniedAll(Guest{}, s, denial{s.add(function, operands...), result, errorCase})
-		return fmt.Sprintf("%s: nothing grants %s", service, what), err
+		return fmt.Sprintf("%s: nothing grants %s", service, what), t.deniedAll(Guest{}, s, denial{s.add(function, operands...), result, errorCase})
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
@@ -19,33 +18,28 @@ const (
 
 func memoryAttacks() []Attack {
 	allocator := func(body []byte) Guest { return Guest{Code: w.Tool(w.ToolOptions{Realloc: body})} }
-	var out []Attack
-	for _, a := range []endedAttack{
-		{"large-minimum", "Ask for 512 MiB of memory from the start.", Guest{Code: w.Tool(w.ToolOptions{MemoryMin: 512 << 20 / page})}, nil,
-			tool.CodeMemory, "more than tool_memory"},
-		{"data-outside", "Have initial data put outside the memory.",
-			Guest{Code: w.Tool(w.ToolOptions{Data: []w.Segment{{Offset: 0xffff_0000, Bytes: []byte("x")}}})}, nil, tool.CodeTrap, "crashed"},
-		{"load-outside", "Read at the end of the address space.", Guest{}, func(s *script) { s.add("load", uint32(0xffff_fffc)) },
-			tool.CodeTrap, "out of bounds"},
-		{"load-behind-end", "Read the bytes that follow the memory.", Guest{}, func(s *script) { s.add("load", machine.Pages*page-2) },
-			tool.CodeTrap, "out of bounds"},
-		{"store-outside", "Write beyond the memory.", Guest{}, func(s *script) { s.add("store", machine.Pages*page, 1) },
-			tool.CodeTrap, "out of bounds"},
-		{"fill-outside", "Fill memory beyond its end.", Guest{}, func(s *script) { s.add("fill", machine.ImageBase, 1, uint32(0xffff_0000)) },
-			tool.CodeTrap, "out of bounds"},
-		{"allocator-outside", "Answer with an address outside the memory when the host asks for some.", allocator(w.I32Const(-16)), nil,
-			tool.CodeBadABI, "realloc"},
-		{"allocator-null", "Answer with no address when the host asks for memory.", allocator(w.I32Const(0)), nil, tool.CodeBadABI, "realloc"},
-	} {
-		out = append(out, Attack{Name: a.name, Area: Memory, Tries: a.tries, run: a.run})
+	return []Attack{
+		ended("large-minimum", "Ask for 512 MiB of memory from the start.", Guest{Code: w.Tool(w.ToolOptions{MemoryMin: 512 << 20 / page})}, nil,
+			tool.CodeMemory, "more than tool_memory"),
+		ended("data-outside", "Have initial data put outside the memory.",
+			Guest{Code: w.Tool(w.ToolOptions{Data: []w.Segment{{Offset: 0xffff_0000, Bytes: []byte("x")}}})}, nil, tool.CodeTrap, "crashed"),
+		ended("load-outside", "Read at the end of the address space.", Guest{}, func(s *script) { s.add("load", uint32(0xffff_fffc)) },
+			tool.CodeTrap, "out of bounds"),
+		ended("load-behind-end", "Read the bytes that follow the memory.", Guest{}, func(s *script) { s.add("load", machine.Pages*page-2) },
+			tool.CodeTrap, "out of bounds"),
+		ended("store-outside", "Write beyond the memory.", Guest{}, func(s *script) { s.add("store", machine.Pages*page, 1) },
+			tool.CodeTrap, "out of bounds"),
+		ended("fill-outside", "Fill memory beyond its end.", Guest{}, func(s *script) { s.add("fill", machine.ImageBase, 1, uint32(0xffff_0000)) },
+			tool.CodeTrap, "out of bounds"),
+		ended("allocator-outside", "Answer with an address outside the memory when the host asks for some.", allocator(w.I32Const(-16)), nil,
+			tool.CodeBadABI, "realloc"),
+		ended("allocator-null", "Answer with no address when the host asks for memory.", allocator(w.I32Const(0)), nil, tool.CodeBadABI, "realloc"),
+		{Name: "grow-beyond-limit", Tries: "Grow the memory beyond the limit of the call, at once and page by page.", run: growBeyondLimit},
+		{Name: "table-grow", Tries: "Grow a table to two hundred million elements.", run: tableGrow(1, 200_000_000)},
+		{Name: "table-grow-slowly", Tries: "Grow a table to five million elements, piece by piece.", run: tableGrow(50, 100_000)},
+		{Name: "memory-of-all-calls", Tries: "Use more memory in two calls at the same time than all calls may have.", run: memoryOfAllCalls},
+		{Name: "memory-kept", Tries: "Use up the memory of all calls for good by crashing with it.", run: memoryKept},
 	}
-	return append(out,
-		Attack{Name: "grow-beyond-limit", Area: Memory, Tries: "Grow the memory beyond the limit of the call, at once and page by page.", run: growBeyondLimit},
-		Attack{Name: "table-grow", Area: Memory, Tries: "Grow a table to two hundred million elements.", run: tableGrow},
-		Attack{Name: "table-grow-slowly", Area: Memory, Tries: "Grow a table to five million elements, piece by piece.", run: tableGrowSlowly},
-		Attack{Name: "memory-of-all-calls", Area: Memory, Tries: "Use more memory in two calls at the same time than all calls may have.", run: memoryOfAllCalls},
-		Attack{Name: "memory-kept", Area: Memory, Tries: "Use up the memory of all calls for good by crashing with it.", run: memoryKept},
-	)
 }
 
 // growBeyondLimit never writes to what it asks for.
@@ -82,35 +76,27 @@ func growBeyondLimit(t *trial) (string, error) {
 	return fmt.Sprintf("memory: the limit of %d MiB of the call (memory.grow says -1)", limit>>20), nil
 }
 
-func tableGrow(t *trial) (string, error) {
-	s := &script{}
-	grow := s.add("table.grow", 200_000_000)
-	size := s.add("table.size")
-	return tableGrown(t, s, grow, size)
-}
-
-func tableGrowSlowly(t *trial) (string, error) {
-	s := &script{}
-	var grow *call
-	for range 50 {
-		grow = s.add("table.grow", 100_000)
+// tableGrow grows a table so often by so much.
+func tableGrow(times, by int) func(t *trial) (string, error) {
+	return func(t *trial) (string, error) {
+		const most = 1_100_000
+		s := &script{}
+		var grow *call
+		for range times {
+			grow = s.add("table.grow", by)
+		}
+		size := s.add("table.size")
+		r, err := t.report(Guest{}, s)
+		switch {
+		case err != nil:
+			return "", err
+		case r.times(size) == 0:
+			return "", notTried("the guest did not get to the end")
+		case r.returned(grow) != minus || r.returned(size) > most:
+			return "", fmt.Errorf("the table has %d elements", r.returned(size))
+		}
+		return fmt.Sprintf("memory: a table of %d elements (table.grow says -1)", r.returned(size)), nil
 	}
-	size := s.add("table.size")
-	return tableGrown(t, s, grow, size)
-}
-
-func tableGrown(t *trial, s *script, grow, size *call) (string, error) {
-	const most = 1_100_000
-	r, err := t.report(Guest{}, s)
-	switch {
-	case err != nil:
-		return "", err
-	case r.times(size) == 0:
-		return "", notTried("the guest did not get to the end")
-	case r.returned(grow) != minus || r.returned(size) > most:
-		return "", fmt.Errorf("the table has %d elements", r.returned(size))
-	}
-	return fmt.Sprintf("memory: a table of %d elements (table.grow says -1)", r.returned(size)), nil
 }
 
 // all is what the guests below may have together.
@@ -125,30 +111,19 @@ func memoryOfAllCalls(t *trial) (string, error) {
 	asks.log("grown")
 	second := &script{}
 	alsoGrown := second.add("memory.grow", more/page)
-	var (
-		once  sync.Once
-		inner error
-		what  uint32
-	)
-	ran := false
-	r, err := t.report(Guest{Together: all, Said: func(tool.Progress) {
-		once.Do(func() {
-			ran = true
-			var r report
-			if r, inner = t.report(Guest{Together: all}, second); inner == nil {
-				what = r.returned(alsoGrown)
-			}
-		})
-	}}, asks)
+	var what uint32
+	r, err := t.reportWhile(Guest{Together: all}, asks, func() error {
+		r, err := t.report(Guest{Together: all}, second)
+		if err == nil {
+			what = r.returned(alsoGrown)
+		}
+		return err
+	})
 	switch {
 	case err != nil:
 		return "", err
 	case r.returned(grown) == minus:
 		return "", notTried("the first guest does not get its memory")
-	case !ran:
-		return "", notTried("the second guest did not run")
-	case inner != nil:
-		return "", inner
 	case what != minus:
 		return "", fmt.Errorf("two guests have %d MiB each, and all together may have %d", more>>20, all>>20)
 	}
@@ -161,10 +136,9 @@ func memoryKept(t *trial) (string, error) {
 	const alone = all + page // attacks run at the same time, and this one wants the memory for itself
 	for range 6 {
 		s := &script{}
-		grow := s.add("memory.grow", more/page)
+		s.add("memory.grow", more/page)
 		s.add("store", machine.Pages*page+more-4, 1) // there only if it has grown
 		s.add("trap")
-		_ = grow
 		o, err := t.script(Guest{Together: alone}, s)
 		if err != nil {
 			return "", err

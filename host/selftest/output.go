@@ -49,39 +49,34 @@ func outputAttacks() []Attack {
 	}
 	const base = machine.Pages * page
 	limits := Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}
-	var out []Attack
-	for _, a := range []endedAttack{
-		{"result-100-mb", "Return a text of 100 MB.", limits, large(withText(base, 100<<20)), tool.CodeBadABI, "more than the limit"},
-		{"result-structured-100-mb", "Return a structured value of 100 MB.", limits, large(leave(resultOK, 0, 0, 1, base, 100<<20)), tool.CodeBadABI, "more than the limit"},
-		{"result-length-overflow", "Return a text of four billion bytes at the end of the memory.", limits, withText(base-16, minus), tool.CodeBadABI, "more than the limit"},
-		{"result-text-outside", "Return a text that lies behind the end of the memory.", limits, withText(base-16, 64), tool.CodeBadABI, outside},
-		{"result-outside", "Return a result that lies behind the end of the memory.", limits, leaveAt(base - 8), tool.CodeBadABI, outside},
-		{"result-at-the-end", "Return a result at the last address there is.", limits, leaveAt(0xffff_fffc), tool.CodeBadABI, outside},
-		{"result-misaligned", "Return a result at an odd address.", limits, leaveAt(machine.ImageBase + 1), tool.CodeBadABI, "multiple of"},
-		{"result-list-bomb", "Return a list of four billion texts.", limits, leave(resultOK, machine.ImageBase, minus, 0, 0, 0), tool.CodeBadABI, "more than the limit"},
-		{"result-list-overflow", "Return a list whose size is zero in 32 bits.", limits, leave(resultOK, machine.ImageBase, 0x1000_0000, 0, 0, 0), tool.CodeBadABI, "more than the limit"},
-		{"result-bad-variant", "Return a result that is neither a success nor an error.", limits, leave(7, 0, 0, 0, 0, 0), tool.CodeBadABI, "discriminant"},
-		{"result-bad-content", "Return content of a kind that there is not.", limits,
-			func(s *script) { list := s.words(99, 0, 0, 0, 0, 0, 0, 0, 0); s.leave(resultOK, list.at, 1, 0, 0, 0) }, tool.CodeBadABI, "discriminant"},
-		{"result-bad-error", "Return an error of a kind that there is not.", limits, leave(resultError, 99, 0, 0, 0, 0), tool.CodeBadABI, "discriminant"},
-		{"error-outside", "Return an error whose text lies behind the end of the memory.", limits, leave(resultError, 8, base-16, 1<<30, 0, 0), tool.CodeBadABI, outside},
-		{"json-broken", "Return a structured value that is no JSON.", limits, withStructured(`{"a":`), tool.CodeBadABI, "not valid JSON"},
-		{"json-not-a-number", "Return numbers that JSON does not have.", limits, withStructured(`{"a":NaN,"b":Infinity}`), tool.CodeBadABI, "not valid JSON"},
-		{"json-nested", "Return JSON that is nested nearly ten thousand deep, as deep as Go reads.", limits,
-			withStructured(strings.Repeat("[", 9_999) + strings.Repeat("]", 9_999)), tool.CodeBadABI, "nests deeper"},
-	} {
-		out = append(out, Attack{Name: a.name, Area: Output, Tries: a.tries, run: a.run})
+	return []Attack{
+		ended("result-100-mb", "Return a text of 100 MB.", limits, large(withText(base, 100<<20)), tool.CodeBadABI, "more than the limit"),
+		ended("result-structured-100-mb", "Return a structured value of 100 MB.", limits, large(leave(resultOK, 0, 0, 1, base, 100<<20)), tool.CodeBadABI, "more than the limit"),
+		ended("result-length-overflow", "Return a text of four billion bytes at the end of the memory.", limits, withText(base-16, minus), tool.CodeBadABI, "more than the limit"),
+		ended("result-text-outside", "Return a text that lies behind the end of the memory.", limits, withText(base-16, 64), tool.CodeBadABI, outside),
+		ended("result-outside", "Return a result that lies behind the end of the memory.", limits, leaveAt(base-8), tool.CodeBadABI, outside),
+		ended("result-at-the-end", "Return a result at the last address there is.", limits, leaveAt(0xffff_fffc), tool.CodeBadABI, outside),
+		ended("result-misaligned", "Return a result at an odd address.", limits, leaveAt(machine.ImageBase+1), tool.CodeBadABI, "multiple of"),
+		ended("result-list-bomb", "Return a list of four billion texts.", limits, leave(resultOK, machine.ImageBase, minus, 0, 0, 0), tool.CodeBadABI, "more than the limit"),
+		ended("result-list-overflow", "Return a list whose size is zero in 32 bits.", limits, leave(resultOK, machine.ImageBase, 0x1000_0000, 0, 0, 0), tool.CodeBadABI, "more than the limit"),
+		ended("result-bad-variant", "Return a result that is neither a success nor an error.", limits, leave(7, 0, 0, 0, 0, 0), tool.CodeBadABI, "discriminant"),
+		ended("result-bad-content", "Return content of a kind that there is not.", limits,
+			func(s *script) { list := s.words(99, 0, 0, 0, 0, 0, 0, 0, 0); s.leave(resultOK, list.at, 1, 0, 0, 0) }, tool.CodeBadABI, "discriminant"),
+		ended("result-bad-error", "Return an error of a kind that there is not.", limits, leave(resultError, 99, 0, 0, 0, 0), tool.CodeBadABI, "discriminant"),
+		ended("error-outside", "Return an error whose text lies behind the end of the memory.", limits, leave(resultError, 8, base-16, 1<<30, 0, 0), tool.CodeBadABI, outside),
+		ended("json-broken", "Return a structured value that is no JSON.", limits, withStructured(`{"a":`), tool.CodeBadABI, "not valid JSON"),
+		ended("json-not-a-number", "Return numbers that JSON does not have.", limits, withStructured(`{"a":NaN,"b":Infinity}`), tool.CodeBadABI, "not valid JSON"),
+		ended("json-nested", "Return JSON that is nested nearly ten thousand deep, as deep as Go reads.", limits,
+			withStructured(strings.Repeat("[", 9_999)+strings.Repeat("]", 9_999)), tool.CodeBadABI, "nests deeper"),
+		{Name: "result-not-utf8", Tries: "Return bytes that are not UTF-8, and a terminal's commands.", run: resultNotUTF8},
+		{Name: "result-long", Tries: "Return more text than the model is to get.", run: resultLong},
+		{Name: "error-long", Tries: "Return an error of 20 MB.", run: errorLong},
+		{Name: "stdout-flood", Tries: "Write 128 MB to standard output.", run: streamFlood(1)},
+		{Name: "stderr-flood", Tries: "Write 128 MB to standard error, and crash.", run: streamFlood(2)},
+		{Name: "log-flood", Tries: "Log fifty thousand messages.", run: logFlood},
+		{Name: "log-long", Tries: "Log a message of 3 MB.", run: logLong},
+		{Name: "progress-flood", Tries: "Report progress thirty thousand times.", run: progressFlood},
 	}
-	return append(out,
-		Attack{Name: "result-not-utf8", Area: Output, Tries: "Return bytes that are not UTF-8, and a terminal's commands.", run: resultNotUTF8},
-		Attack{Name: "result-long", Area: Output, Tries: "Return more text than the model is to get.", run: resultLong},
-		Attack{Name: "error-long", Area: Output, Tries: "Return an error of 20 MB.", run: errorLong},
-		Attack{Name: "stdout-flood", Area: Output, Tries: "Write 128 MB to standard output.", run: streamFlood(1)},
-		Attack{Name: "stderr-flood", Area: Output, Tries: "Write 128 MB to standard error, and crash.", run: streamFlood(2)},
-		Attack{Name: "log-flood", Area: Output, Tries: "Log fifty thousand messages.", run: logFlood},
-		Attack{Name: "log-long", Area: Output, Tries: "Log a message of 3 MB.", run: logLong},
-		Attack{Name: "progress-flood", Area: Output, Tries: "Report progress thirty thousand times.", run: progressFlood},
-	)
 }
 
 func resultNotUTF8(t *trial) (string, error) {
@@ -188,14 +183,10 @@ func logFlood(t *trial) (string, error) {
 	s := &script{}
 	say := s.log(strings.Repeat("x", 100))
 	s.again(say, times-1)
-	o, err := t.script(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s)
-	if err != nil {
-		return "", err
-	}
-	if r, err := readReport(o.Result.Output); err != nil || r.times(say) != times {
-		return "", notTried("the guest did not get to the end")
-	}
+	o, err := t.toTheEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, times)
 	switch {
+	case err != nil:
+		return "", err
 	case o.Said.Bytes > logLimit+1024:
 		return "", fmt.Errorf("%d messages of %d bytes came through", o.Said.Messages, o.Said.Bytes)
 	case o.Said.Messages < 10:
@@ -209,14 +200,10 @@ func logLong(t *trial) (string, error) {
 	const length, most = 3 << 20, 8 << 10
 	s := &script{}
 	say := s.add("log.log", 2, 0, length) // the machine's whole memory, nearly
-	o, err := t.script(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s)
-	if err != nil {
-		return "", err
-	}
-	if r, err := readReport(o.Result.Output); err != nil || r.times(say) != 1 {
-		return "", notTried("the guest did not get to the end")
-	}
+	o, err := t.toTheEnd(Guest{Limits: policy.Limits{LogBytes: logLimit}}, s, say, 1)
 	switch {
+	case err != nil:
+		return "", err
 	case o.Said.Bytes > most:
 		return "", fmt.Errorf("%d bytes came through", o.Said.Bytes)
 	case o.Said.Messages == 0:
@@ -231,14 +218,10 @@ func progressFlood(t *trial) (string, error) {
 	s := &script{}
 	report := s.add("progress.report", 1, 0, 0, 0, 0)
 	s.again(report, times-1)
-	o, err := t.script(Guest{}, s)
-	if err != nil {
-		return "", err
-	}
-	if r, err := readReport(o.Result.Output); err != nil || r.times(report) != times {
-		return "", notTried("the guest did not get to the end")
-	}
+	o, err := t.toTheEnd(Guest{}, s, report, times)
 	switch {
+	case err != nil:
+		return "", err
 	case o.Said.Reports > most:
 		return "", fmt.Errorf("%d reports came through", o.Said.Reports)
 	case o.Said.Reports == 0:

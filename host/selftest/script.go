@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
@@ -108,11 +110,12 @@ func (c *call) refused(name string, also ...string) *call {
 	return c.wants(name, strings.Join(append(also, "refused"), " "))
 }
 
-// arguments are those of the call that carries out the script.
-func (s *script) arguments(more map[string]string) json.RawMessage {
+// arguments are those of the call that carries out the script. The command is
+// not given if it is empty.
+func (s *script) arguments(command string) json.RawMessage {
 	args := map[string]string{"asm": hex.EncodeToString(s.image())}
-	for k, v := range more {
-		args[k] = v
+	if command != "" {
+		args["command"] = command
 	}
 	raw, err := json.Marshal(args) // in the order of the names
 	if err != nil {
@@ -160,6 +163,10 @@ func (s *script) image() []byte {
 	return image
 }
 
+// notRefusals are the error numbers that say something of the attempt rather than
+// of a refusal.
+var notRefusals = []wasi.Errno{wasi.EBADF, wasi.EFAULT, wasi.ENOSYS}
+
 // report is what the machine has left.
 type report []byte
 
@@ -188,18 +195,18 @@ func (r report) span(s span) []byte { return r[s.at-machine.ReportBase:][:s.n] }
 func (r report) returned(c *call) uint32 { return r.u32(c.result) }
 
 // errno is returned as an error number.
-func (r report) errno(c *call) errno { return errno(r.returned(c)) }
+func (r report) errno(c *call) wasi.Errno { return wasi.Errno(min(r.returned(c), math.MaxUint16)) }
 
 // times is how often a call was made.
 func (r report) times(c *call) int { return int(r.u32(c.result + 4)) }
 
 // check looks whether all that was to be done was done, and all that was to be
 // refused was. It returns the numbers of the refusals.
-func (r report) check(s *script) ([]errno, error) { return r.compare(s, false) }
+func (r report) check(s *script) ([]wasi.Errno, error) { return r.compare(s, false) }
 
 // compare is check; where it is to be exact, another refusal than the script
 // wants is an error, too. That is for tests: systems differ in their numbers.
-func (r report) compare(s *script, exact bool) (refusals []errno, err error) {
+func (r report) compare(s *script, exact bool) (refusals []wasi.Errno, err error) {
 	var wrong, untried error
 	for _, c := range s.calls {
 		e, names := r.errno(c), strings.Fields(c.want)
@@ -213,7 +220,7 @@ func (r report) compare(s *script, exact bool) (refusals []errno, err error) {
 		case e == 0:
 		case exact && !slices.Contains(names, "refused") && !slices.Contains(names, e.String()):
 			wrong = errors.Join(wrong, fmt.Errorf("%s: %s, want %s", c.name, e, c.want))
-		case !slices.Contains(names, e.String()) && (!attack || slices.Contains([]errno{errnoNoSys, errnoFault, errnoBadF}, e)):
+		case !slices.Contains(names, e.String()) && (!attack || slices.Contains(notRefusals, e)):
 			untried = cmp.Or(untried, notTried("%s: %s", c.name, e))
 		case attack && !slices.Contains(refusals, e):
 			refusals = append(refusals, e)
@@ -225,34 +232,8 @@ func (r report) compare(s *script, exact bool) (refusals []errno, err error) {
 	return refusals, untried
 }
 
-// errno is an error number of WASI preview 1.
-type errno uint32
-
-// The numbers that say something of the attempt rather than of a refusal.
-const (
-	errnoBadF  errno = 8
-	errnoFault errno = 21
-	errnoNoSys errno = 52
-)
-
-var errnoNames = strings.Fields(`SUCCESS 2BIG ACCES ADDRINUSE ADDRNOTAVAIL AFNOSUPPORT AGAIN ALREADY BADF BADMSG BUSY CANCELED CHILD
-	CONNABORTED CONNREFUSED CONNRESET DEADLK DESTADDRREQ DOM DQUOT EXIST FAULT FBIG HOSTUNREACH IDRM ILSEQ INPROGRESS INTR INVAL IO
-	ISCONN ISDIR LOOP MFILE MLINK MSGSIZE MULTIHOP NAMETOOLONG NETDOWN NETRESET NETUNREACH NFILE NOBUFS NODEV NOENT NOEXEC NOLCK NOLINK
-	NOMEM NOMSG NOPROTOOPT NOSPC NOSYS NOTCONN NOTDIR NOTEMPTY NOTRECOVERABLE NOTSOCK NOTSUP NOTTY NXIO OVERFLOW OWNERDEAD PERM PIPE
-	PROTO PROTONOSUPPORT PROTOTYPE RANGE ROFS SPIPE SRCH STALE TIMEDOUT TXTBSY XDEV NOTCAPABLE`)
-
-func (e errno) String() string {
-	switch {
-	case e == 0:
-		return "no error"
-	case int(e) < len(errnoNames):
-		return "E" + errnoNames[e]
-	}
-	return fmt.Sprintf("error %d", uint32(e))
-}
-
 // errnos is a list of error numbers for people.
-func errnos(list []errno) string {
+func errnos(list []wasi.Errno) string {
 	var names []string
 	for _, e := range list {
 		names = append(names, e.String())

@@ -44,10 +44,13 @@ type Attack struct {
 // Attacks lists every attack, area by area.
 func Attacks() []Attack {
 	var all []Attack
-	for _, list := range [][]Attack{
+	for i, list := range [][]Attack{ // in the order of Areas
 		fileAttacks(), cpuAttacks(), memoryAttacks(), compileAttacks(), outputAttacks(), hostCallAttacks(), stateAttacks(),
 	} {
-		all = append(all, list...)
+		for _, a := range list {
+			a.Area = Areas[i]
+			all = append(all, a)
+		}
 	}
 	return all
 }
@@ -74,8 +77,6 @@ type Options struct {
 	// Patience is what an attack may take before it is stopped from outside,
 	// which is a failure. 0 is DefaultPatience.
 	Patience time.Duration
-	// Workers is how many attacks run at the same time. 0 is two.
-	Workers int
 	// Started and Ended are told of every attack, one at a time. May be nil.
 	Started func(Attack)
 	Ended   func(Result)
@@ -84,6 +85,9 @@ type Options struct {
 // DefaultPatience is the patience when nobody says otherwise: what the slowest
 // attack may take on a machine that is busy with other things.
 const DefaultPatience = 60 * time.Second
+
+// workers is how many attacks run at the same time.
+const workers = 2
 
 // Scratch makes a directory for the attacks and their target among the
 // temporary files of the system. The caller removes it.
@@ -101,9 +105,6 @@ func Run(ctx context.Context, target Target, opts Options) ([]Result, error) {
 	if opts.Patience == 0 {
 		opts.Patience = DefaultPatience
 	}
-	if opts.Workers == 0 {
-		opts.Workers = 2
-	}
 	var attacks []Attack
 	for _, a := range Attacks() {
 		if opts.Areas == nil || slices.Contains(opts.Areas, a.Area) {
@@ -114,37 +115,29 @@ func Run(ctx context.Context, target Target, opts Options) ([]Result, error) {
 }
 
 func run(ctx context.Context, target Target, opts Options, attacks []Attack) ([]Result, error) {
-	order := make([]int, len(attacks))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { // the slow ones first
-		switch {
-		case attacks[a].slow == attacks[b].slow:
-			return 0
-		case attacks[a].slow:
-			return -1
-		}
-		return 1
-	})
 	next := make(chan int)
 	go func() {
 		defer close(next)
-		for _, i := range order {
-			select {
-			case next <- i:
-			case <-ctx.Done():
-				return
+		for _, slow := range []bool{true, false} { // the slow ones first
+			for i, a := range attacks {
+				if a.slow != slow {
+					continue
+				}
+				select {
+				case next <- i:
+				case <-ctx.Done():
+					return
+				}
 			}
 		}
 	}()
 	var (
 		results = make([]Result, len(attacks))
 		mu      sync.Mutex // of the callbacks
-		workers sync.WaitGroup
+		wg      sync.WaitGroup
 	)
-	for range opts.Workers {
-		workers.Go(func() {
+	for range workers {
+		wg.Go(func() {
 			for i := range next {
 				if opts.Started != nil {
 					mu.Lock()
@@ -160,7 +153,7 @@ func run(ctx context.Context, target Target, opts Options, attacks []Attack) ([]
 			}
 		})
 	}
-	workers.Wait()
+	wg.Wait()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/tool"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -90,75 +90,56 @@ func stateAttacks() []Attack {
 		{name: "crash-left", tries: "Find in the memory what a call has left that crashed.", left: isMark, look: load, crash: true, by: fresh,
 			leave: func(s *script) *call { return s.add("store", machine.StateAt, mark) }},
 	} {
-		out = append(out, Attack{Name: a.name, Area: State, Tries: a.tries, run: a.run})
+		out = append(out, Attack{Name: a.name, Tries: a.tries, run: a.run})
 	}
 	return append(out,
-		Attack{Name: "descriptor-left", Area: State, Tries: "Read from a file that the call before has left open.", run: descriptorLeft},
-		Attack{Name: "file-left", Area: State, Tries: "Read, without a mount, a file that the call before has made with one.", run: fileLeft},
-		Attack{Name: "running-call", Area: State, Tries: "Find in the memory what a call of the same module has there that still runs.", run: runningCall},
-		Attack{Name: "descriptors-inherited", Area: State, Tries: "Read from every descriptor, for one that the host has open.", run: descriptorsInherited},
-		Attack{Name: "environment", Area: State, Tries: "Read the environment and the arguments of the host.", run: environment},
-		Attack{Name: "standard-input", Area: State, Tries: "Read what is typed or piped to the host.", run: standardInput},
-		Attack{Name: "exit", Area: State, Tries: "End the host by ending itself.", run: ends("exit code", func(s *script) { s.add("proc_exit", 0) }, nil)},
-		Attack{Name: "exit-while-initializing", Area: State, Tries: "End the host before the tool is called.", run: ends("exit code", nil,
+		Attack{Name: "descriptor-left", Tries: "Read from a file that the call before has left open.", run: descriptorLeft},
+		Attack{Name: "file-left", Tries: "Read, without a mount, a file that the call before has made with one.", run: fileLeft},
+		Attack{Name: "running-call", Tries: "Find in the memory what a call of the same module has there that still runs.", run: runningCall},
+		Attack{Name: "descriptors-inherited", Tries: "Read from every descriptor, for one that the host has open.", run: descriptorsInherited},
+		Attack{Name: "environment", Tries: "Read the environment and the arguments of the host.", run: environment},
+		Attack{Name: "standard-input", Tries: "Read what is typed or piped to the host.", run: standardInput},
+		Attack{Name: "exit", Tries: "End the host by ending itself.", run: ends("exit code", func(s *script) { s.add("proc_exit", 0) }, nil)},
+		Attack{Name: "exit-while-initializing", Tries: "End the host before the tool is called.", run: ends("exit code", nil,
 			machine.Initializing(func(m *machine.Machine) []byte { return code(w.I32Const(3), w.Call(m.Number("proc_exit"))) }))},
-		Attack{Name: "crash", Area: State, Tries: "Take the host along by crashing.", run: ends("unreachable", func(s *script) { s.add("trap") }, nil)},
+		Attack{Name: "crash", Tries: "Take the host along by crashing.", run: ends("unreachable", func(s *script) { s.add("trap") }, nil)},
 	)
 }
 
 func descriptorLeft(t *trial) (string, error) {
-	first, second := &script{}, &script{}
+	first, second := &script{}, callsWASI()
 	f := first.open(first.at(t.guest("ws/inside")), 0, mayRead, 0)
 	f.must("open a file")
 	fd := first.add("load", uint32(f.fd))
 	read, _ := first.read(f.fd, 4)
 	read.must("read from the file")
-	r, err := t.report(t.mounted(true), first)
-	if err == nil {
-		_, err = r.check(first)
-	}
+	r, _, err := t.checked(t.mounted(true), first)
 	if err != nil {
 		return "", err
 	}
-	second.add("clock_time_get", 0, 1, second.room(8).at).must("the guest calls WASI")
 	read, _ = second.read(r.returned(fd), 48)
 	read.refused("read from the descriptor", "EBADF")
 	second.add("fd_filestat_get", r.returned(fd), second.room(64).at).refused("look at the descriptor", "EBADF")
-	r, err = t.report(t.mounted(true), second)
-	if err != nil {
-		return "", err
-	}
-	refusals, err := r.check(second)
-	return fmt.Sprintf("instance: descriptors of its own (%s)", errnos(refusals)), err
+	return t.refused(t.mounted(true), second, "instance: descriptors of its own")
 }
 
 func fileLeft(t *trial) (string, error) {
 	if err := t.look("ws"); err != nil {
 		return "", notTried("%v", err)
 	}
-	first, second := &script{}, &script{}
+	first, second := &script{}, callsWASI()
 	f := first.open(first.at(t.guest("ws/left")), oCreate, mayRead|mayWrite, 0)
 	f.must("create a file")
 	first.put(f.fd, t.canary).must("write to the file")
-	r, err := t.report(t.mounted(true), first)
-	if err == nil {
-		_, err = r.check(first)
-	}
-	if err != nil {
+	if _, _, err := t.checked(t.mounted(true), first); err != nil {
 		return "", err
 	}
 	if content, readErr := os.ReadFile(t.host("ws/left")); readErr != nil || string(content) != t.canary {
 		return "", notTried("the file is not there")
 	}
-	second.add("clock_time_get", 0, 1, second.room(8).at).must("the guest calls WASI")
 	second.steal(second.at(t.guest("ws/left")), "open the file")
 	second.stat(second.at(t.guest("ws/left")), followLinks).refused("look for the file")
-	r, err = t.report(Guest{}, second)
-	if err != nil {
-		return "", err
-	}
-	refusals, err := r.check(second)
-	return fmt.Sprintf("files: every call sees its own mounts (%s)", errnos(refusals)), err
+	return t.refused(Guest{}, second, "files: every call sees its own mounts")
 }
 
 func runningCall(t *trial) (string, error) {
@@ -167,20 +148,15 @@ func runningCall(t *trial) (string, error) {
 	first.log("stored")
 	kept := first.add("load", machine.StateAt)
 	seen := second.add("load", machine.StateAt)
-	var (
-		once  sync.Once
-		found uint32
-		inner = notTried("the first call did not run")
-	)
-	r, err := t.report(Guest{Said: func(tool.Progress) {
-		once.Do(func() {
-			var r report
-			if r, inner = t.report(Guest{}, second); inner == nil {
-				found = r.returned(seen)
-			}
-		})
-	}}, first)
-	switch err = errors.Join(err, inner); {
+	var found uint32
+	r, err := t.reportWhile(Guest{}, first, func() error {
+		r, err := t.report(Guest{}, second)
+		if err == nil {
+			found = r.returned(seen)
+		}
+		return err
+	})
+	switch {
 	case err != nil:
 		return "", err
 	case r.returned(kept) != mark:
@@ -192,19 +168,13 @@ func runningCall(t *trial) (string, error) {
 }
 
 func descriptorsInherited(t *trial) (string, error) {
-	s := &script{}
-	s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
+	s := callsWASI()
 	for fd := root + 1; fd < 64; fd++ {
 		into := s.words(machine.BufferBase, 64)
 		s.add("fd_read", fd, into.at, 1, s.words(0).at).refused(fmt.Sprintf("read from %d", fd), "EBADF")
 	}
 	s.add("fd_prestat_get", root+1, s.words(0, 0).at).refused("a second directory of the host", "EBADF")
-	r, err := t.report(Guest{}, s)
-	if err != nil {
-		return "", err
-	}
-	refusals, err := r.check(s)
-	return fmt.Sprintf("instance: descriptors of its own (%s)", errnos(refusals)), err
+	return t.refused(Guest{}, s, "instance: descriptors of its own")
 }
 
 func environment(t *trial) (string, error) {
@@ -212,11 +182,8 @@ func environment(t *trial) (string, error) {
 	out := s.room(16)
 	vars := s.add("environ_sizes_get", out.at, out.at+4).must("ask for the environment")
 	s.add("args_sizes_get", out.at+8, out.at+12).must("ask for the arguments")
-	r, err := t.report(Guest{}, s)
+	r, _, err := t.checked(Guest{}, s)
 	if err != nil {
-		return "", err
-	}
-	if _, err := r.check(s); err != nil {
 		return "", err
 	}
 	variables, args := r.u32(out.at), r.u32(out.at+8)
@@ -240,7 +207,7 @@ func standardInput(t *trial) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
-	case r.times(read) != 1 || r.errno(read) == errnoNoSys:
+	case r.times(read) != 1 || r.errno(read) == wasi.ENOSYS:
 		return "", notTried("the guest did not read")
 	case r.errno(read) == 0 && r.u32(n.at) > 0:
 		return "", fmt.Errorf("it reads %d bytes", r.u32(n.at))
@@ -266,13 +233,7 @@ func ends(says string, do func(*script), module []byte) func(*trial) (string, er
 		if err != nil {
 			return "", err
 		}
-		next := &script{}
-		alive := next.add("clock_time_get", 0, 1, next.room(8).at).must("the guest calls WASI")
-		r, err := t.report(Guest{}, next)
-		if err == nil {
-			_, err = r.check(next)
-		}
-		if err != nil || r.times(alive) != 1 {
+		if _, _, err := t.checked(Guest{}, callsWASI()); err != nil {
 			return "", fmt.Errorf("no other guest runs afterwards: %w", err)
 		}
 		return by, nil

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
@@ -102,15 +104,16 @@ func (t *trial) leaked(o Outcome) bool {
 
 // script has the machine carry out a script, with what g grants.
 func (t *trial) script(g Guest, s *script) (Outcome, error) {
+	return t.run(g.doing(s))
+}
+
+// doing is the guest with a script, and with the machine if it has no code.
+func (g Guest) doing(s *script) Guest {
 	if g.Code == nil {
 		g.Code = machine.Code()
 	}
-	more := map[string]string{}
-	if g.Command != "" {
-		more["command"] = g.Command
-	}
-	g.Args = s.arguments(more)
-	return t.run(g)
+	g.Args = s.arguments(g.Command)
+	return g
 }
 
 // report has the machine carry out a script to its end.
@@ -123,6 +126,44 @@ func (t *trial) report(g Guest, s *script) (report, error) {
 		return nil, notTried("the guest ended early: %s: %s", o.Result.Err.Code, o.Result.Err.Message)
 	}
 	return readReport(o.Result.Output)
+}
+
+// checked is report, with the refusals of the script, see [report.check].
+func (t *trial) checked(g Guest, s *script) (report, []wasi.Errno, error) {
+	r, err := t.report(g, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	refusals, err := r.check(s)
+	return r, refusals, err
+}
+
+// refused is how an attack ends whose script holds what has to be refused.
+func (t *trial) refused(g Guest, s *script, by string) (string, error) {
+	_, refusals, err := t.checked(g, s)
+	return fmt.Sprintf("%s (%s)", by, errnos(refusals)), err
+}
+
+// toTheEnd has the machine carry out a script in which a call is made so often.
+func (t *trial) toTheEnd(g Guest, s *script, c *call, times int) (Outcome, error) {
+	o, err := t.script(g, s)
+	if err != nil {
+		return o, err
+	}
+	if r, err := readReport(o.Result.Output); err != nil || r.times(c) != times {
+		return o, notTried("the guest did not get to the end")
+	}
+	return o, nil
+}
+
+// reportWhile is report, with something that is done when the guest says that it
+// has come so far, while it waits.
+func (t *trial) reportWhile(g Guest, s *script, do func() error) (report, error) {
+	var once sync.Once
+	done := notTried("the first guest did not run")
+	g.Said = func(tool.Progress) { once.Do(func() { done = do() }) }
+	r, err := t.report(g, s)
+	return r, errors.Join(err, done)
 }
 
 // mounted is a grant for the workspace.

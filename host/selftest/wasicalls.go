@@ -64,6 +64,13 @@ func (s *script) put(fd any, text string) *call {
 	return s.add("fd_write", fd, list.at, 1, written.at)
 }
 
+// callsWASI is a script that attacks nothing.
+func callsWASI() *script {
+	s := &script{}
+	s.add("clock_time_get", 0, 1, s.room(8).at).must("the guest calls WASI")
+	return s
+}
+
 // steal is the attack of opening something and reading it.
 func (s *script) steal(p place, what string) {
 	f := s.open(p, 0, mayRead, 0)

@@ -73,7 +73,7 @@ var table = map[string][]string{
 
 	"host/sandbox/hostmod": {"host/sandbox/abi", "host/sandbox/meter", "host/sandbox/search", "host/sandbox/wasi", "host/wasm/fuel", "host/effect", "host/redact", "host/tool", "host/policy"},
 
-	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/selftest/machine", "host/wasm", "host/wasm/wasmtest"},
+	"host/selftest": {"host/tool", "host/policy", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/sandbox/wasi", "host/selftest/machine", "host/wasm", "host/wasm/wasmtest"},
 
 	"host/selftest/machine": {"host/sandbox/abi", "host/wasm/wasmtest"},
 
@@ -87,7 +87,7 @@ var table = map[string][]string{
 	"host/config/keys":       {"sdk/go/nearest"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
 
-	"host/settings": {"host/internal/private", "host/config", "host/config/keys", "host/config/policyfile", "host/policy", "host/policy/network", "host/tool"},
+	"host/settings": {"host/internal/private", "host/config", "host/config/keys", "host/config/policyfile", "host/egress", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/hosttest": {},

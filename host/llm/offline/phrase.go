@@ -1,6 +1,8 @@
 package offline
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -100,20 +102,14 @@ func parse(prompt string) (phrases []phrase, cut bool) {
 // split cuts a text at "then", ";" and line ends, but not inside of quotes.
 func split(prompt string) []string {
 	var parts []string
-	words := scan(prompt)
 	begin := 0
 	flush := func(end int) {
 		if part := tidy(prompt[begin:end]); part != "" {
 			parts = append(parts, part)
 		}
 	}
-	for _, w := range words {
-		switch {
-		case w.quoted:
-		case w.text == ";" || w.text == "\n":
-			flush(w.start)
-			begin = w.end
-		case strings.EqualFold(strings.Trim(w.text, ",."), "then"):
+	for _, w := range scan(prompt) {
+		if !w.quoted && (w.text == ";" || w.text == "\n" || strings.EqualFold(strings.Trim(w.text, ",."), "then")) {
 			flush(w.start)
 			begin = w.end
 		}
@@ -284,16 +280,11 @@ func (p *reader) fork() *reader { return &reader{p.text, p.words} }
 
 // skip takes the next word if it is one of those.
 func (p *reader) skip(any ...string) bool {
-	if len(p.words) == 0 || p.words[0].quoted {
+	if len(p.words) == 0 || p.words[0].quoted || !slices.ContainsFunc(any, func(w string) bool { return strings.EqualFold(p.words[0].text, w) }) {
 		return false
 	}
-	for _, w := range any {
-		if strings.EqualFold(p.words[0].text, w) {
-			p.words = p.words[1:]
-			return true
-		}
-	}
-	return false
+	p.words = p.words[1:]
+	return true
 }
 
 func (p *reader) skipAll(any ...string) {
@@ -372,11 +363,11 @@ func (p *reader) listFiles() []action {
 	if !p.skip("files") {
 		return nil
 	}
-	if !p.skip("in") {
-		if len(p.words) > 0 {
-			return nil
-		}
+	if len(p.words) == 0 {
 		return listActions("")
+	}
+	if !p.skip("in") {
+		return nil
 	}
 	dir, ok := p.only()
 	if !ok {
@@ -386,7 +377,7 @@ func (p *reader) listFiles() []action {
 }
 
 func listActions(dir string) []action {
-	dir = orElse(dir, ".")
+	dir = cmp.Or(dir, ".")
 	return []action{
 		{"ls", pathArgs{dir}},
 		{"glob", globArgs{Pattern: "*", Path: dir}},
@@ -409,15 +400,13 @@ func (p *reader) findFiles() []action {
 		return nil
 	}
 	p.skip("named")
-	args, dir := globArgs{}, p.fork()
-	if pattern, ok := dir.until(first, "in"); ok {
-		if args.Path, ok = dir.only(); !ok {
-			return nil
-		}
-		args.Pattern = pattern
-		return []action{{"glob", args}}
+	args, in := globArgs{}, p.fork()
+	pattern, ok := in.until(first, "in")
+	if ok {
+		args.Path, ok = in.only()
+	} else {
+		pattern, ok = p.only()
 	}
-	pattern, ok := p.only()
 	if !ok {
 		return nil
 	}
@@ -429,32 +418,22 @@ func (p *reader) find() []action {
 	p.skip("for")
 	args := grepArgs{FixedStrings: true}
 	rest := p.fork()
-	if text, ok := rest.until(last, "in"); ok {
+	text, ok := rest.until(last, "in")
+	if ok {
 		rest.skipAll("the", "file")
-		where, ok := rest.only()
-		if !ok {
-			return nil
-		}
-		args.Pattern = text
-		if where == "." || where == ".." || strings.HasSuffix(where, "/") {
+		var where string
+		if where, ok = rest.only(); where == "." || where == ".." || strings.HasSuffix(where, "/") {
 			args.Path = where
 		} else {
 			args.FileFilter = where
 		}
-		return grepActions(args)
+	} else {
+		text, ok = p.rest()
 	}
-	text, ok := p.rest()
-	if !ok {
+	if !ok || text == "" {
 		return nil
 	}
 	args.Pattern = text
-	return grepActions(args)
-}
-
-func grepActions(args grepArgs) []action {
-	if args.Pattern == "" {
-		return nil
-	}
 	return []action{{"grep", args}}
 }
 

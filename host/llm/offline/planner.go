@@ -1,11 +1,11 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,9 +16,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// Planner is the offline model. It is an [llm.Model] and a [Responder], and
-// keeps nothing: the same conversation gets the same answer. The zero value is
-// ready and safe for concurrent use.
+// Planner is the offline model. It is a [Responder] and keeps nothing: the same
+// conversation gets the same answer. The zero value is ready and safe for
+// concurrent use.
 //
 // It reads the last user message as a list of phrases and carries out one
 // phrase with each step, so that the result of a call is there before the next
@@ -26,42 +26,8 @@ import (
 // calls only tools that the request offers.
 type Planner struct{}
 
-// Stream implements [llm.Model]. It reports no usage, since it has no tokens.
-func (Planner) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
-	s := plan(req.Messages, req.Tools)
-	return func(yield func(llm.Delta, error) bool) {
-		if ctx.Err() != nil {
-			yield(llm.Delta{}, context.Cause(ctx))
-			return
-		}
-		for line := range strings.Lines(s.text) {
-			if !yield(llm.Delta{Text: line}, nil) {
-				return
-			}
-		}
-		finish := llm.FinishStop
-		if s.call != nil {
-			finish = llm.FinishTools
-			call := llm.CallDelta{ID: s.call.ID, Name: s.call.Function.Name, Arguments: s.call.Function.Arguments}
-			if !yield(llm.Delta{Calls: []llm.CallDelta{call}}, nil) {
-				return
-			}
-		}
-		yield(llm.Delta{Finish: finish}, nil)
-	}
-}
-
 // Respond implements [Responder].
-func (Planner) Respond(_ context.Context, req *Request) Answer {
-	s := plan(canonical(req.Chat))
-	a := Answer{Text: s.text}
-	if s.call != nil {
-		a.Calls = []openai.ToolCall{{ID: s.call.ID, Function: openai.FunctionCall{
-			Name: s.call.Function.Name, Arguments: s.call.Function.Arguments,
-		}}}
-	}
-	return a
-}
+func (Planner) Respond(_ context.Context, req *Request) Answer { return plan(canonical(req.Chat)) }
 
 // canonical translates a request of the server.
 func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definition) {
@@ -91,12 +57,6 @@ func canonical(chat openai.ChatCompletionRequest) ([]llm.Message, []tool.Definit
 		}
 	}
 	return messages, tools
-}
-
-// step is what the planner answers: the text, and the next call if there is one.
-type step struct {
-	text string
-	call *llm.CallData
 }
 
 // done is one call since the last user message, with its result.
@@ -133,7 +93,7 @@ func actionsOf(phrases []phrase, offered map[string]bool) []action {
 }
 
 // plan is the whole model.
-func plan(messages []llm.Message, tools []tool.Definition) step {
+func plan(messages []llm.Message, tools []tool.Definition) Answer {
 	start := 0 // after the last user message
 	prompt := ""
 	for i, m := range messages {
@@ -151,15 +111,13 @@ func plan(messages []llm.Message, tools []tool.Definition) step {
 	todo := actionsOf(phrases, offered)
 	if len(calls) < len(todo) && limit == "" {
 		a := todo[len(calls)]
-		data := llm.CallData{
-			ID:       callID(prompt, len(messages)),
-			Type:     "function",
-			Function: llm.FunctionData{Name: a.tool, Arguments: string(encode(a.args))},
+		args := string(encode(a.args))
+		return Answer{
+			Text:  fmt.Sprintf("offline model, step %d of %d: %s\n", len(calls)+1, len(todo), llm.CallSummary(a.tool, args)),
+			Calls: []openai.ToolCall{{ID: callID(prompt, len(messages)), Function: openai.FunctionCall{Name: a.tool, Arguments: args}}},
 		}
-		text := fmt.Sprintf("offline model, step %d of %d: %s\n", len(calls)+1, len(todo), llm.CallSummary(a.tool, data.Function.Arguments))
-		return step{text: text, call: &data}
 	}
-	return step{text: report(phrases, cut, calls, limit)}
+	return Answer{Text: report(phrases, cut, calls, limit)}
 }
 
 // callID is the same for the same conversation, and another one in each step.
@@ -187,7 +145,7 @@ func callsSince(messages []llm.Message) (calls []done, limit string) {
 				calls[i].result, calls[i].has = data.Output, true
 			}
 			if env := parseEnvelope(data.Output); env != nil && env.LimitReached {
-				limit = orElse(env.LimitMessage, "the limit of the loop is reached")
+				limit = cmp.Or(env.LimitMessage, "the limit of the loop is reached")
 			}
 		}
 	}
@@ -305,7 +263,7 @@ func describe(d done) string {
 	if env.Type == tool.PermissionDenied {
 		verb = "was denied"
 	}
-	text := fmt.Sprintf("%s: %s", verb, orElse(shorten(oneLine(env.Error), 500), "no message"))
+	text := fmt.Sprintf("%s: %s", verb, cmp.Or(shorten(oneLine(env.Error), 500), "no message"))
 	if env.Code != "" {
 		text += fmt.Sprintf(" (%s)", shorten(oneLine(string(env.Code)), 64))
 	}
@@ -384,13 +342,6 @@ func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 func shorten(s string, runes int) string {
 	if r := []rune(s[:min(len(s), 4*runes+4)]); len(r) > runes {
 		return string(r[:runes-1]) + "…"
-	}
-	return s
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
 	}
 	return s
 }

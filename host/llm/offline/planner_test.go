@@ -1,8 +1,10 @@
 package offline
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 
@@ -97,6 +99,21 @@ func TestPlannerUnderstands(t *testing.T) {
 	}
 }
 
+// direct is the planner without the server and the wire format.
+type direct struct{}
+
+func (direct) Stream(_ context.Context, req llm.Request) iter.Seq2[llm.Delta, error] {
+	return func(yield func(llm.Delta, error) bool) {
+		a := plan(req.Messages, req.Tools)
+		delta := llm.Delta{Text: a.Text, Finish: llm.FinishStop}
+		for _, c := range a.Calls {
+			delta.Finish = llm.FinishTools
+			delta.Calls = append(delta.Calls, llm.CallDelta{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		}
+		yield(delta, nil)
+	}
+}
+
 // turn carries out one turn of an agent: it asks the model, answers its calls
 // with result, and goes on until the model makes none. It returns the whole
 // conversation.
@@ -174,9 +191,9 @@ func calls(messages []llm.Message) (names []string, answer string) {
 // models are the planner as a model, and the planner behind the server and the
 // real wire format.
 func models(t *testing.T) map[string]llm.Model {
-	server := NewServer(Planner{}, nil)
+	server := NewServer(Planner{}, "")
 	return map[string]llm.Model{
-		"direct":        Planner{},
+		"direct":        direct{},
 		"over the wire": openai.New(openai.Options{BaseURL: "http://model.test/v1", HTTPClient: llmtest.Serve(t, server)}),
 	}
 }
@@ -269,7 +286,7 @@ func TestPlannerStopsAtTheLimitOfTheLoop(t *testing.T) {
 		r := tool.Result{Output: tool.Text("a"), LimitMessage: "50 steps are over"}
 		return string(r.Envelope())
 	}
-	got, answer := calls(turn(t, Planner{}, []llm.Message{user("list files then read a.txt")}, allTools, limit))
+	got, answer := calls(turn(t, direct{}, []llm.Message{user("list files then read a.txt")}, allTools, limit))
 	if len(got) != 1 || !strings.Contains(answer, "It stopped: 50 steps are over") || !strings.Contains(answer, `Not done: "read a.txt", there was no step left`) {
 		t.Errorf("got %q:\n%s", got, answer)
 	}
@@ -277,7 +294,7 @@ func TestPlannerStopsAtTheLimitOfTheLoop(t *testing.T) {
 
 func TestPlannerAnswersWithoutAResult(t *testing.T) {
 	messages := []llm.Message{user("list files"), {Kind: llm.ToolCall, Data: json.RawMessage(`{"id":`)}}
-	if s := plan(messages, allTools); s.call != nil || !strings.Contains(s.text, "no result came back") {
+	if s := plan(messages, allTools); s.Calls != nil || !strings.Contains(s.Text, "no result came back") {
 		t.Errorf("got %+v", s)
 	}
 }
@@ -290,7 +307,7 @@ func TestPlannerBoundsAPrompt(t *testing.T) {
 		"separators":   "read " + strings.Repeat("in ", 1<<18),
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, answer := calls(turn(t, Planner{}, []llm.Message{user(prompt)}, allTools, results))
+			_, answer := calls(turn(t, direct{}, []llm.Message{user(prompt)}, allTools, results))
 			if !strings.Contains(answer, fmt.Sprintf("only its first %d phrases", maxPhrases)) || len(answer) > 100<<10 {
 				t.Errorf("%d bytes: %.1000s", len(answer), answer)
 			}
@@ -306,7 +323,7 @@ func FuzzPlanner(f *testing.F) {
 	f.Add("read a then read b", "file_read", `{"tool_success":false,"error":"no","error_code":7,"limit_reached":true}`)
 	f.Fuzz(func(t *testing.T, prompt, offered, result string) {
 		defs := tools(strings.Split(offered, ",")...)
-		messages := turn(t, Planner{}, []llm.Message{user(prompt)}, defs, func(c llm.CallData) string {
+		messages := turn(t, direct{}, []llm.Message{user(prompt)}, defs, func(c llm.CallData) string {
 			found := false
 			for _, d := range defs {
 				found = found || d.Name == c.Function.Name

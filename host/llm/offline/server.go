@@ -2,6 +2,7 @@ package offline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -58,13 +59,11 @@ type Responder interface {
 	Respond(ctx context.Context, req *Request) Answer
 }
 
-// ServerOptions says how a server answers. The zero value of each field is its default.
-type ServerOptions struct {
-	Token        string // the bearer token that a client must send; empty: any or none
-	Model        string // the name in answers and in /v1/models; "offline"
-	ChunkBytes   int    // default of Answer.ChunkBytes; 8
-	MaxBodyBytes int64  // longest request; 64 MiB
-}
+const (
+	model        = "offline" // the name in answers and in /v1/models, where a request names none
+	chunkBytes   = 8         // where an answer says nothing of Answer.ChunkBytes
+	maxBodyBytes = 64 << 20  // of a request
+)
 
 // Server speaks OpenAI's chat completions API for a [Responder]. It is an
 // [http.Handler]; [Server.Start] serves it on this machine only.
@@ -73,7 +72,8 @@ type ServerOptions struct {
 // tool call that nothing answers, so that what works here works there.
 type Server struct {
 	responder Responder
-	opts      ServerOptions // fixed at creation
+	token     string
+	maxBody   int64
 	made      time.Time
 
 	closing   chan struct{} // ends answers that would go on for ever
@@ -84,22 +84,10 @@ type Server struct {
 	serveErr chan error
 }
 
-// NewServer makes a server.
-func NewServer(responder Responder, opts *ServerOptions) *Server {
-	s := &Server{responder: responder, closing: make(chan struct{}), made: time.Now()}
-	if opts != nil {
-		s.opts = *opts
-	}
-	if s.opts.Model == "" {
-		s.opts.Model = "offline"
-	}
-	if s.opts.ChunkBytes <= 0 {
-		s.opts.ChunkBytes = 8
-	}
-	if s.opts.MaxBodyBytes <= 0 {
-		s.opts.MaxBodyBytes = 64 << 20
-	}
-	return s
+// NewServer makes a server. The token is the bearer token that a client must send;
+// empty: any or none.
+func NewServer(responder Responder, token string) *Server {
+	return &Server{responder: responder, token: token, maxBody: maxBodyBytes, closing: make(chan struct{}), made: time.Now()}
 }
 
 // Start serves on addr, such as "127.0.0.1:0" or "localhost:8080", and returns
@@ -154,7 +142,7 @@ func (s *Server) Close(ctx context.Context) error {
 // ServeHTTP implements [http.Handler].
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !s.authorized(r) {
-		writeError(w, http.StatusUnauthorized, "the bearer token is missing or wrong", "invalid_request_error", "invalid_api_key")
+		writeError(w, http.StatusUnauthorized, "the bearer token is missing or wrong", "invalid_api_key")
 		return
 	}
 	switch r.URL.Path {
@@ -167,19 +155,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeJSON(w, http.StatusOK, struct {
 				Object string         `json:"object"`
 				Data   []openai.Model `json:"data"`
-			}{"list", []openai.Model{{ID: s.opts.Model, Object: "model", CreatedAt: s.made.Unix(), OwnedBy: "stockade"}}})
+			}{"list", []openai.Model{{ID: model, Object: "model", CreatedAt: s.made.Unix(), OwnedBy: "stockade"}}})
 		}
 	default:
-		writeError(w, http.StatusNotFound, "unknown path "+r.URL.Path+"; there are /v1/chat/completions and /v1/models", "invalid_request_error", "")
+		writeError(w, http.StatusNotFound, "unknown path "+r.URL.Path+"; there are /v1/chat/completions and /v1/models", "")
 	}
 }
 
 func (s *Server) authorized(r *http.Request) bool {
-	if s.opts.Token == "" {
+	if s.token == "" {
 		return true
 	}
 	// Of equal length, so that not even the token's length shows in the time.
-	want := sha256.Sum256([]byte("Bearer " + s.opts.Token))
+	want := sha256.Sum256([]byte("Bearer " + s.token))
 	got := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
@@ -189,14 +177,14 @@ func allow(w http.ResponseWriter, r *http.Request, method string) bool {
 		return true
 	}
 	w.Header().Set("Allow", method)
-	writeError(w, http.StatusMethodNotAllowed, "use "+method, "invalid_request_error", "")
+	writeError(w, http.StatusMethodNotAllowed, "use "+method, "")
 	return false
 }
 
 func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.opts.MaxBodyBytes))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, s.maxBody))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", s.opts.MaxBodyBytes), "invalid_request_error", "")
+		writeError(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes", s.maxBody), "")
 		return
 	}
 	if err != nil {
@@ -204,11 +192,11 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 	}
 	req := &Request{Body: body}
 	if err := json.Unmarshal(body, &req.Chat); err != nil {
-		writeError(w, http.StatusBadRequest, "the request is not JSON of the chat completions API: "+err.Error(), "invalid_request_error", "")
+		writeError(w, http.StatusBadRequest, "the request is not JSON of the chat completions API: "+err.Error(), "")
 		return
 	}
 	if err := checkConversation(req.Chat); err != nil {
-		writeError(w, http.StatusBadRequest, err.Error(), "invalid_request_error", "")
+		writeError(w, http.StatusBadRequest, err.Error(), "")
 		return
 	}
 	answer := s.responder.Respond(r.Context(), req)
@@ -219,10 +207,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a Answer) {
-	status := a.Fault.Status
-	if status == 0 {
-		status = http.StatusOK
-	}
+	status := cmp.Or(a.Fault.Status, http.StatusOK)
 	switch {
 	case a.Fault.Raw != nil:
 		setDefault(w, "Content-Type", "text/event-stream")
@@ -245,10 +230,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, req *Request, a 
 	case req.Chat.Stream:
 		setDefault(w, "Content-Type", "text/event-stream")
 		w.Header().Set("Cache-Control", "no-cache")
-		s.send(w, r, s.stream(req, a), a.Fault)
+		s.send(w, r, stream(req, a), a.Fault)
 	default:
 		setDefault(w, "Content-Type", "application/json")
-		s.send(w, r, encode(s.whole(req, a)), a.Fault)
+		s.send(w, r, encode(whole(req, a)), a.Fault)
 	}
 }
 
@@ -335,16 +320,13 @@ type chunkCall struct {
 
 // stream makes the event stream of an answer: the text, then the calls, their
 // arguments interleaved in small pieces as a fast model's are.
-func (s *Server) stream(req *Request, a Answer) []byte {
-	size := a.ChunkBytes
-	if size <= 0 {
-		size = s.opts.ChunkBytes
-	}
+func stream(req *Request, a Answer) []byte {
+	size := cmp.Or(a.ChunkBytes, chunkBytes)
 	var out bytes.Buffer
 	id, now := answerID(req), time.Now().Unix()
 	event := func(choices []chunkChoice, usage *openai.Usage) {
 		out.WriteString("data: ")
-		out.Write(encode(chunk{ID: id, Object: "chat.completion.chunk", Created: now, Model: s.modelName(req), Choices: choices, Usage: usage}))
+		out.Write(encode(chunk{ID: id, Object: "chat.completion.chunk", Created: now, Model: cmp.Or(req.Chat.Model, model), Choices: choices, Usage: usage}))
 		out.WriteString("\n\n")
 	}
 	send := func(d chunkDelta) { event([]chunkChoice{{Delta: d}}, nil) }
@@ -387,7 +369,7 @@ func (s *Server) stream(req *Request, a Answer) []byte {
 	return out.Bytes()
 }
 
-func (s *Server) whole(req *Request, a Answer) any {
+func whole(req *Request, a Answer) any {
 	type choice struct {
 		Index        int                          `json:"index"`
 		Message      openai.ChatCompletionMessage `json:"message"`
@@ -405,19 +387,12 @@ func (s *Server) whole(req *Request, a Answer) any {
 		Choices []choice     `json:"choices"`
 		Usage   openai.Usage `json:"usage"`
 	}{
-		ID: answerID(req), Object: "chat.completion", Created: time.Now().Unix(), Model: s.modelName(req), Usage: a.usage(req),
+		ID: answerID(req), Object: "chat.completion", Created: time.Now().Unix(), Model: cmp.Or(req.Chat.Model, model), Usage: a.usage(req),
 		Choices: []choice{{
 			Message:      openai.ChatCompletionMessage{Role: openai.ChatMessageRoleAssistant, Content: a.Text, ToolCalls: calls},
 			FinishReason: a.finish(),
 		}},
 	}
-}
-
-func (s *Server) modelName(req *Request) string {
-	if req.Chat.Model != "" {
-		return req.Chat.Model
-	}
-	return s.opts.Model
 }
 
 // answerID is the same for the same request: all but the time can be repeated.
@@ -525,8 +500,8 @@ func setDefault(w http.ResponseWriter, name, value string) {
 	}
 }
 
-func writeError(w http.ResponseWriter, status int, message, kind, code string) {
-	e := &openai.APIError{Message: message, Type: kind}
+func writeError(w http.ResponseWriter, status int, message, code string) {
+	e := &openai.APIError{Message: message, Type: "invalid_request_error"}
 	if code != "" {
 		e.Code = code
 	}

@@ -52,7 +52,7 @@ func do(t *testing.T, client *http.Client, req *http.Request) (int, string) {
 // TestServerSpeaksTheWireFormat compares bytes with what OpenAI documents.
 func TestServerSpeaksTheWireFormat(t *testing.T) {
 	line := `{"text":"Grüße","tool_calls":[{"id":"a","name":"x","arguments":{"p":1}},{"id":"b","name":"y","arguments":"{}"}],"chunk_bytes":4,"usage":{"input_tokens":3,"output_tokens":2}}`
-	client := llmtest.Serve(t, NewServer(script(t, line, line, line), nil))
+	client := llmtest.Serve(t, NewServer(script(t, line, line, line), ""))
 	const head = `{"id":"ID","object":"chat.completion.chunk","created":TIME,"model":"m","choices":[`
 	chunk := func(delta, finish string) string {
 		return head + `{"index":0,"delta":` + delta + `,"finish_reason":` + finish + `}]}`
@@ -102,7 +102,9 @@ func TestServerSpeaksTheWireFormat(t *testing.T) {
 }
 
 func TestServerRefusesWhatTheRealOneRefuses(t *testing.T) {
-	client := llmtest.Serve(t, NewServer(Planner{}, &ServerOptions{MaxBodyBytes: 4096}))
+	server := NewServer(Planner{}, "")
+	server.maxBody = 4096
+	client := llmtest.Serve(t, server)
 	call := func(id, name, args string) string {
 		data, _ := json.Marshal(map[string]any{"id": id, "type": "function", "function": map[string]string{"name": name, "arguments": args}})
 		return string(data)
@@ -143,7 +145,7 @@ func TestServerRefusesWhatTheRealOneRefuses(t *testing.T) {
 }
 
 func TestServerKnowsItsPathsAndItsToken(t *testing.T) {
-	client := llmtest.Serve(t, NewServer(Planner{}, &ServerOptions{Token: "secret", Model: "demo"}))
+	client := llmtest.Serve(t, NewServer(Planner{}, "secret"))
 	bearer := http.Header{"Authorization": {"Bearer secret"}}
 	tests := []struct {
 		name, method, path string
@@ -151,7 +153,7 @@ func TestServerKnowsItsPathsAndItsToken(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"models", "GET", "/v1/models", bearer, 200, `"id":"demo"`},
+		{"models", "GET", "/v1/models", bearer, 200, `"id":"offline"`},
 		{"no token", "GET", "/v1/models", nil, 401, "invalid_api_key"},
 		{"another token", "GET", "/v1/models", http.Header{"Authorization": {"Bearer secre"}}, 401, "invalid_api_key"},
 		{"no bearer", "GET", "/v1/models", http.Header{"Authorization": {"secret"}}, 401, "invalid_api_key"},
@@ -180,7 +182,7 @@ func TestServerKnowsItsPathsAndItsToken(t *testing.T) {
 
 func TestServerListensOnThisMachineOnly(t *testing.T) {
 	for _, addr := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.com:0", "127.0.0.1"} {
-		if base, err := NewServer(Planner{}, nil).Start(addr); err == nil {
+		if base, err := NewServer(Planner{}, "").Start(addr); err == nil {
 			t.Errorf("%s: serves at %s", addr, base)
 		}
 	}
@@ -188,7 +190,7 @@ func TestServerListensOnThisMachineOnly(t *testing.T) {
 
 // TestServerOverTCP goes through a real socket from Start to Close.
 func TestServerOverTCP(t *testing.T) {
-	server := NewServer(Planner{}, &ServerOptions{Token: "secret"})
+	server := NewServer(Planner{}, "secret")
 	base, err := server.Start("localhost:0")
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +226,7 @@ func TestServerOverTCP(t *testing.T) {
 // TestCloseEndsAnswersThatStall would hang if Close waited for them.
 func TestCloseEndsAnswersThatStall(t *testing.T) {
 	for _, line := range []string{`{"stall":true}`, `{"text":"a","stall":true}`, `{"flood":true}`} {
-		server := NewServer(script(t, line), nil)
+		server := NewServer(script(t, line), "")
 		base, err := server.Start("127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -263,7 +265,7 @@ func (s signalling) Respond(ctx context.Context, req *Request) Answer {
 func TestFaultsOnTheWire(t *testing.T) {
 	ask := func(t *testing.T, line string) (*http.Response, []byte, error) {
 		t.Helper()
-		client := llmtest.Serve(t, NewServer(script(t, line), nil))
+		client := llmtest.Serve(t, NewServer(script(t, line), ""))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		req, err := http.NewRequestWithContext(ctx, "POST", "http://model.test/v1/chat/completions", strings.NewReader(hello[:len(hello)-1]+`,"stream":true}`))

@@ -16,7 +16,7 @@ func scriptedServer(t testing.TB, script ...string) Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := offline.NewServer(s, &offline.ServerOptions{Token: llmtest.APIKey})
+	server := offline.NewServer(s, llmtest.APIKey)
 	t.Cleanup(func() {
 		if n := s.Remaining(); n > 0 {
 			t.Errorf("%d lines of the script were not used", n)

@@ -104,6 +104,6 @@ func (x *exporting) Close() error {
 	for _, f := range x.files {
 		_ = f.Close() // each line was synced
 	}
-	x.files = map[string]*os.File{}
+	clear(x.files)
 	return x.Store.Close()
 }

@@ -99,16 +99,11 @@ func (b *Builder) NextFunc() uint32 { return b.imported + uint32(len(b.funcs)) }
 // that is empty. Locals are numbered after the parameters. The body's pieces
 // are joined and an end instruction is added.
 func (b *Builder) Func(name string, params, results, locals []ValType, body ...[]byte) uint32 {
-	index := b.NextFunc()
-	code := U32(uint32(len(locals)))
+	var groups []Locals
 	for _, t := range locals {
-		code = append(code, 1, byte(t))
+		groups = append(groups, Locals{1, t})
 	}
-	for _, piece := range body {
-		code = append(code, piece...)
-	}
-	code = append(code, opEnd)
-	b.funcs = append(b.funcs, function{b.typeIndex(params, results), code})
+	index := b.FuncOf(b.typeIndex(params, results), groups, body...)
 	if name != "" {
 		b.ExportFunc(name, index)
 	}

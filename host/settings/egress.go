@@ -1,0 +1,51 @@
+package settings
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Egress says how the network is reached: the proxy that is set, and the
+// certificate authorities of the administrator and those that are set. Home is
+// what "~" stands for.
+func (s *Settings) Egress(administrator policyfile.Place, home string) (egress.Options, error) {
+	opts, err := RouteOptions(administrator, policy.RouteOf(s.Layers))
+	if err != nil {
+		return egress.Options{}, err
+	}
+	opts.Proxy, opts.ProxyResolves = s.Config.Network.Proxy, s.Config.Network.ProxyResolves
+	for _, name := range s.Config.Network.CAFiles {
+		if rest, ok := strings.CutPrefix(name, "~/"); ok {
+			name = filepath.Join(home, rest)
+		}
+		pem, err := os.ReadFile(name)
+		if err != nil {
+			return egress.Options{}, mistake("mend network.ca_files in "+s.Config.Source("network.ca_files"), "certificate authorities: %v", err)
+		}
+		opts.Authorities = append(opts.Authorities, egress.Authorities{Name: name, PEM: pem})
+	}
+	return opts, nil
+}
+
+// RouteOptions are those of a route alone. Of the files that it names the same is
+// asked as of the administrator's policy: whoever can write to one can read what
+// is sent.
+func RouteOptions(administrator policyfile.Place, route policy.Route) (egress.Options, error) {
+	var opts egress.Options
+	if route.Proxy != nil {
+		opts.Proxy = route.Proxy.URL
+	}
+	for _, file := range route.CAFiles {
+		pem, err := administrator.At(file.Value).Bytes()
+		if err != nil {
+			return opts, mistake("nothing reaches the network until an administrator has mended it", "certificate authorities of the %s: %v", file.From, err)
+		}
+		opts.Authorities = append(opts.Authorities, egress.Authorities{Name: file.Value, PEM: pem})
+	}
+	return opts, nil
+}
