@@ -16,10 +16,15 @@ import (
 var helpPages embed.FS
 
 // topic is a page about one thing. Its first line is "# NAME: SHORT".
-type topic struct{ name, short, text string }
+type topic struct{ name, short, page string }
 
 // linkTargets are the lines behind a page that say where its links lead.
 var linkTargets = regexp.MustCompile(`(?m)^\[.*\]: .*\n`)
+
+// text is the page as it is shown.
+func (t topic) text() string {
+	return strings.TrimSpace(linkTargets.ReplaceAllString(t.page, "")) + "\n"
+}
 
 // topics lists the pages by name.
 func topics() (out []topic) {
@@ -32,10 +37,9 @@ func topics() (out []topic) {
 		if err != nil {
 			panic(err)
 		}
-		text := strings.TrimSpace(linkTargets.ReplaceAllString(string(page), "")) + "\n"
-		title, _, _ := strings.Cut(strings.TrimPrefix(text, "# "), "\n")
+		title, _, _ := strings.Cut(strings.TrimPrefix(string(page), "# "), "\n")
 		name, short, _ := strings.Cut(title, ": ")
-		out = append(out, topic{name, short, text})
+		out = append(out, topic{name, short, string(page)})
 	}
 	return out
 }
@@ -59,9 +63,9 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 		return cmd.Help()
 	}
 	for _, t := range pages {
-		text := t.text
+		more := ""
 		if cmd, rest, err := root.Find([]string{t.name}); err == nil && len(rest) == 0 {
-			text += fmt.Sprintf("\n`%s --help` shows the command of that name.\n", cmd.CommandPath())
+			more = fmt.Sprintf("\n`%s --help` shows the command of that name.\n", cmd.CommandPath())
 		}
 		help.AddCommand(&cobra.Command{
 			Use: t.name, Short: t.short, DisableFlagsInUseLine: true,
@@ -69,7 +73,7 @@ func newHelpCmd(a *app, root *cobra.Command) *cobra.Command {
 				if len(args) > 0 { // a command below the one of that name
 					return help.RunE(help, append([]string{t.name}, args...))
 				}
-				_, err := fmt.Fprint(a.s.out, text)
+				_, err := fmt.Fprint(a.s.out, t.text()+more)
 				return err
 			},
 		})

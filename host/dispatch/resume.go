@@ -27,7 +27,9 @@ func (d *Dispatcher) Resume(events iter.Seq2[session.Event, error]) error {
 				d.counts.take(intent.Tool)
 			}
 		case session.TypeToolResult:
-			spent[tools[e.Call]] += fuelUsed(e)
+			if name, ran := tools[e.Call]; ran { // a denied one has a result, too
+				spent[name] += fuelUsed(e)
+			}
 		}
 	}
 	d.fuel = newFuel(d.opts.Policy.Limits(), spent)

@@ -27,7 +27,7 @@ type Line struct {
 	file *syntax.File // nil: not needed, or not to be read
 }
 
-// Plain: the command starts the program that it names and, as far as anybody
+// Plain says that the command starts the program that it names and, as far as anybody
 // can tell from here, no other.
 func (l Line) Plain() bool { return l.Literal && !RunsOthers(l.Commands[0]) }
 
