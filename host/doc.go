@@ -25,7 +25,8 @@
 // and no call goes unrecorded. Only policy can make a Grant; sandbox and jail
 // refuse to run without one for exactly this call; dispatch is the only
 // caller of both, and its call.go reads from top to bottom as the security story.
-// The Grant of a rehearsal lets a call run on a stage, and commits nothing.
+// A call that only changes files is rehearsed: its first Grant lets it run on a
+// stage, and commits nothing.
 //
 // # The packages
 //
@@ -142,37 +143,57 @@
 //	go-openai         only    llm
 //	toml              only    config, settings
 //
-// Nothing of host imports door. Guests and sdk import nothing of host and cmd.
+// A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd.
 // Only egress opens connections or asks a resolver, and only jail starts
 // processes.
 //
 // # Where new things go
 //
-// A provider: a package below llm that makes a Model and passes llm/llmtest.
-// door chooses it by its name, which is model.provider.
+// Every new package: a row in the table of internal/archtest, with what it imports,
+// its name in the rows of those who import it, and a line in the list above.
 //
-// A host function: its interface in wit first. Then sandbox/hostmod, a file and
-// a line in its table; then sdk/go, and guests/tck, which calls it. A test
-// compares names and signatures. If a tool has to ask for it, that is one more
-// field of tool.Capabilities; policy decides about it and the Grant carries it.
+// A provider: a package below llm, such as llm/openai, that makes an llm.Model. It
+// translates to the provider's wire format and nothing else. Its tests run
+// llmtest.Run, for which it plays scripts of llm/offline in its own format.
+// door/provider.go chooses it by its name and gives it the way to the network;
+// Provider.Client is openai.Options today, and becomes what the providers share.
+// Its name goes into the keys model.provider of config and models.providers of
+// config/policyfile, and its key into the settings.
 //
-// A kind of module: wasm.Classify recognises it by its imports and exports. A
-// package below sandbox, like sandbox/abi and sandbox/hostmod, calls it and gives
-// it what it imports. dispatch and policy see a tool.Manifest and no kind.
+// A host function: its interface in wit first, with its row in wit/README.md. Then
+// sandbox/hostmod, a file and a line in its table; a test compares names and
+// signatures. Where it needs something outside of the sandbox, an interface in
+// effect.Services, met by a package of its own and filled in by door. Then sdk/go,
+// and guests/tck and selftest/machine, which call it; an attack in selftest shows
+// that it refuses whom nothing was granted. If a tool has to ask for it, that is one
+// more field of tool.Capabilities: policy/risk.go says how much is at stake,
+// policy/binding.go that an answer ends when it changes, and the Grant carries it.
+// kv waits for this: everything of it is there but the store.
 //
-// A front end: a package of cmd beside stockade, a command of it, or a program of
-// somebody else's; the example of door is one. It opens a door.Session, calls tools
-// or runs turns there, answers questions as an Approver, and reads session events.
-// It never reaches the sandbox by another way.
+// A kind of module: wasm.Classify knows the kinds by imports and exports, but today
+// sandbox runs one, the native. What is native is sandbox/admit (which imports and
+// exports it may have), sandbox/describe.go (its manifest: a custom section, or a
+// call), sandbox/call.go with sandbox/abi (how it is called) and sandbox/snapshot.go
+// (that it goes on from where its start ended). Another kind is another answer to
+// these four. dispatch and policy never learn the kind: they see a tool.Manifest.
 //
-// An attack: the list of its area in selftest, and a target that lets it through
-// in the counter-proofs of its tests.
+// A front end: a command of cmd/stockade, or a program of its own such as the
+// example of door. It opens a door.Session, names itself as the tool.Caller, calls
+// tools or runs turns, and answers questions as a dispatch.Approver. Events come
+// from Session.Run and from the log. One that compiles modules of others hands over
+// to sandbox.CompileChild first thing in main. A server of HTTP is a package below
+// host, because cmd may not import net/http. No front end reaches the sandbox by
+// another way.
+//
+// An attack: a row in the list of its area in selftest, and in the counter-proofs
+// of its tests a weak target on which it succeeds.
 //
 // A store: a package below session that passes session/sessiontest. A place where
 // modules come from: registry.
 //
-// A rule of the policy: policy, and its words in config/policyfile. A setting:
-// the table of keys in config. A limit: the same, and a field of the Grant.
+// A rule of the policy: policy, and its words in config/policyfile. A setting: the
+// table of keys in config. A limit: a key there, and a field of policy.Limits,
+// which the Grant carries.
 //
 // What a user sees of any of these: its topic in cmd/stockade/help.
 //
