@@ -71,7 +71,7 @@ func TestWhatCannotBeExportedCountsAsNotRecorded(t *testing.T) {
 	// Somebody has put a link where the file is to be, to have us write elsewhere.
 	elsewhere := filepath.Join(t.TempDir(), "file")
 	if err := os.Symlink(elsewhere, filepath.Join(dir, "a.jsonl")); err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	if _, err := st.Append(t.Context(), sessiontest.Drafts("a", 1)...); err == nil {
 		t.Error("it was recorded")
