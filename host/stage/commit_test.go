@@ -117,14 +117,14 @@ func TestACommitOfWhatWasNotListedIsRefused(t *testing.T) {
 	w := newWorld(t)
 	g, s := w.open(nil)
 	g.write("ws/f.txt", "INSIDE")
-	if got := shown(t, w, s); len(got) != 1 {
+	if got := w.Shown(s.Changes(t.Context())); len(got) != 1 {
 		t.Errorf("the changes are %q", got)
 	}
 	w.File("ws/f.txt", "INSIDE")
 	if err := s.Commit(t.Context()); !errors.Is(err, policy.ErrChanged) {
 		t.Errorf("commit: %v", err)
 	}
-	if got := shown(t, w, s); len(got) != 0 {
+	if got := w.Shown(s.Changes(t.Context())); len(got) != 0 {
 		t.Errorf("the changes are %q now", got)
 	}
 	if err := s.Commit(t.Context()); err != nil {

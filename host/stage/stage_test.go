@@ -4,9 +4,7 @@ package stage
 
 import (
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,42 +14,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/tool"
 )
-
-// shown is the changes as text.
-func shown(t *testing.T, w *world, s *Set) []string {
-	t.Helper()
-	changes, err := s.Changes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := []string{}
-	for _, c := range changes {
-		rel, _ := filepath.Rel(w.Path("ws"), c.Path)
-		line := fmt.Sprint(c.Kind, " ", rel)
-		if c.From != "" {
-			from, _ := filepath.Rel(w.Path("ws"), c.From)
-			line += " from " + from
-		}
-		for _, v := range []*tool.Version{c.Before, c.After} {
-			if v == nil || !v.Mode.IsRegular() {
-				line += " -"
-				continue
-			}
-			r, err := v.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := io.ReadAll(r)
-			if err != nil || int64(len(b)) != v.Size {
-				t.Errorf("%s: %d bytes of %d: %v", c.Path, len(b), v.Size, err)
-			}
-			r.Close()
-			line += fmt.Sprintf(" %q", b)
-		}
-		out = append(out, line)
-	}
-	return out
-}
 
 func TestChanges(t *testing.T) {
 	for _, tc := range []struct {
@@ -92,7 +54,7 @@ func TestChanges(t *testing.T) {
 			g, s := w.open(nil)
 			before := w.State()
 			tc.do(g)
-			if diff := cmp.Diff(tc.want, shown(t, w, s)); diff != "" {
+			if diff := cmp.Diff(tc.want, w.Shown(s.Changes(t.Context()))); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 			w.Unchanged(before)
@@ -241,7 +203,7 @@ func TestTheSameContentWithAnotherModeIsAChange(t *testing.T) {
 			}
 			g, s := w.open(nil)
 			do(g)
-			if got := shown(t, w, s); !strings.Contains(strings.Join(got, "\n"), `modified run "same" "same"`) {
+			if got := w.Shown(s.Changes(t.Context())); !strings.Contains(strings.Join(got, "\n"), `modified run "same" "same"`) {
 				t.Errorf("the changes are %q", got)
 			}
 			if err := s.Commit(t.Context()); err != nil {

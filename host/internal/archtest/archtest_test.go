@@ -90,7 +90,7 @@ var table = map[string][]string{
 	"host/settings": {"host/internal/private", "host/config", "host/config/keys", "host/config/policyfile", "host/egress", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
-	"host/internal/hosttest": {},
+	"host/internal/hosttest": {"host/tool"},
 	"host/internal/private":  {},
 }
 

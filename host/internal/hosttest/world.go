@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // Canary is in files that nobody may read.
@@ -268,4 +271,39 @@ func Within(t *testing.T, limit time.Duration, op func()) {
 func Promptly(t *testing.T, op func()) {
 	t.Helper()
 	Within(t, 10*time.Second, op)
+}
+
+// Shown is the changes of a stage below ws as text, one a line.
+func (w *World) Shown(changes []tool.Change, err error) []string {
+	w.T.Helper()
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	out := []string{}
+	for _, c := range changes {
+		rel, _ := filepath.Rel(w.Path("ws"), c.Path)
+		line := fmt.Sprint(c.Kind, " ", rel)
+		if c.From != "" {
+			from, _ := filepath.Rel(w.Path("ws"), c.From)
+			line += " from " + from
+		}
+		for _, v := range []*tool.Version{c.Before, c.After} {
+			if v == nil || !v.Mode.IsRegular() {
+				line += " -"
+				continue
+			}
+			r, err := v.Open()
+			if err != nil {
+				w.T.Fatal(err)
+			}
+			b, err := io.ReadAll(r)
+			if err != nil || int64(len(b)) != v.Size {
+				w.T.Errorf("%s: %d bytes of %d: %v", c.Path, len(b), v.Size, err)
+			}
+			r.Close()
+			line += fmt.Sprintf(" %q", b)
+		}
+		out = append(out, line)
+	}
+	return out
 }

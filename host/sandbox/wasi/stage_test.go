@@ -5,7 +5,6 @@ package wasi
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/stage"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // write makes or overwrites a file as the guest.
@@ -35,42 +33,6 @@ func (g *guestFS) replace(p, content string) {
 	g.w.T.Helper()
 	g.write(p+".tmp", content)
 	wantErrno(g.w.T, "rename", g.Rename(g.name(p+".tmp"), g.name(p)), 0)
-}
-
-// shown is the changes as text.
-func shown(t *testing.T, w *world, s *stage.Set) []string {
-	t.Helper()
-	changes, err := s.Changes(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := []string{}
-	for _, c := range changes {
-		rel, _ := filepath.Rel(w.Path("ws"), c.Path)
-		line := fmt.Sprint(c.Kind, " ", rel)
-		if c.From != "" {
-			from, _ := filepath.Rel(w.Path("ws"), c.From)
-			line += " from " + from
-		}
-		for _, v := range []*tool.Version{c.Before, c.After} {
-			if v == nil || !v.Mode.IsRegular() {
-				line += " -"
-				continue
-			}
-			r, err := v.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := io.ReadAll(r)
-			if err != nil || int64(len(b)) != v.Size {
-				t.Errorf("%s: %d bytes of %d: %v", c.Path, len(b), v.Size, err)
-			}
-			r.Close()
-			line += fmt.Sprintf(" %q", b)
-		}
-		out = append(out, line)
-	}
-	return out
 }
 
 func TestAStageLeavesNothing(t *testing.T) {

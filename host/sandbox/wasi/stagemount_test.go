@@ -29,7 +29,7 @@ func TestAStageOfNestedMounts(t *testing.T) {
 		t.Error(diff)
 	}
 	w.Unchanged(before)
-	if diff := cmp.Diff([]string{`modified in/x "inner" "changed"`, `created new - "x"`}, shown(t, w, s)); diff != "" {
+	if diff := cmp.Diff([]string{`modified in/x "inner" "changed"`, `created new - "x"`}, w.Shown(s.Changes(t.Context()))); diff != "" {
 		t.Error(diff)
 	}
 	if err := s.Commit(t.Context()); err != nil {
