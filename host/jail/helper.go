@@ -41,7 +41,9 @@ func RunHelper(ctx context.Context, dir string, args ...string) (effect.Ended, e
 	if err := runGroup(c); err != nil {
 		return effect.Ended{}, fmt.Errorf("start this program again: %w", err)
 	}
-	return endOf(c.ProcessState, stdout, stderr), nil
+	out := endOf(c.ProcessState)
+	out.Stdout, out.Stderr, out.Truncated = stdout.bytes(), stderr.bytes(), stdout.cut() || stderr.cut()
+	return out, nil
 }
 
 // self is a name of the program that runs. On Linux it holds even when the

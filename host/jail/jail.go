@@ -1,17 +1,13 @@
 // Package jail starts the processes of tools, and ends them; and this program
 // itself as a helper, for work that must be possible to stop.
 //
-// So far it does not confine them: a command runs with the user's own rights
-// (tier 0). What it does hold to: it runs the approved command only, once,
-// with a fixed environment, a home and a temporary directory of its own that
-// vanish afterwards, no standard input and no open file of ours, a limit on
-// output, from which known secrets are taken before it is cut, and a deadline
-// after which its whole process group is killed; on Linux its whole session, so
-// that what a shell or timeout(1) puts into groups of their own goes too.
-//
-// What escapes this: a process that starts a session of its own (setsid, a
-// daemon's double fork) outlives the command, and so does whatever it has asked
-// others to start (at, systemd-run, a container daemon).
+// A command of a tool runs in a world of its own, which a small program makes (see
+// package helper and [Tiers]): it sees the mounts of its grant, the system's
+// programs and what it needs of the system's settings, and no network. It runs
+// once, with a fixed environment, a home and a temporary directory that vanish
+// afterwards, no standard input and no open file of ours. Its output is limited,
+// and known secrets are taken out before it is cut. When it ends, or at its
+// deadline, or when this program is killed, all that it has started ends.
 package jail
 
 import (
@@ -39,24 +35,55 @@ const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/
 // still read. A process that left the group can hold them open.
 const killGrace = 200 * time.Millisecond
 
-// Jail starts the processes of tools. Its zero value is ready, and knows no
-// secret. It is safe for concurrent use.
-type Jail struct {
-	// Redact takes secrets out of output before that is cut.
+// Options say what the commands of a jail have. The zero value of each field is
+// its default.
+type Options struct {
+	// Redact takes secrets out of output before that is cut. Nil: none is known.
 	Redact *redact.Redactor
+	// Home is the user's home, of which a command sees what its grant mounts. Empty:
+	// it is not known, and the command's own is elsewhere.
+	Home string
+
+	most policy.Tier // tests: the highest tier to be used
+}
+
+// Jail starts the processes of tools. It is safe for concurrent use.
+type Jail struct {
+	Options
+	tiers func() (Tiers, kind)
+
+	ahead sync.WaitGroup
+	mu    sync.Mutex
+	next  *waiting // a helper that was started ahead; nil: none
+}
+
+// New makes a jail. It starts nothing yet.
+func New(opts Options) *Jail {
+	if opts.most == 0 {
+		opts.most = policy.MaxTier
+	}
+	j := &Jail{Options: opts}
+	j.tiers = sync.OnceValues(j.find)
+	return j
+}
+
+// Tiers tries, the first time, which tier there is: it takes some milliseconds.
+func (j *Jail) Tiers() Tiers {
+	t, _ := j.tiers()
+	return t
 }
 
 // Run implements [effect.Exec].
-func (j Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.Ended, error) {
-	if err := grant.TakeExec(cmd.Argv, cmd.Dir); err != nil {
-		return effect.Ended{}, &effect.Error{Kind: effect.Denied, Err: err}
+func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.Ended, error) {
+	terms, err := grant.TakeExec(cmd.Argv, cmd.Dir)
+	if err != nil {
+		return effect.Ended{}, denied(err)
 	}
 	limits := grant.Limits()
-	timeout := limits.ExecTimeout
+	timeout, maxOutput := limits.ExecTimeout, limits.ExecOutputBytes
 	if cmd.Timeout > 0 {
 		timeout = min(timeout, cmd.Timeout)
 	}
-	maxOutput := limits.ExecOutputBytes
 	if cmd.MaxOutput > 0 {
 		maxOutput = min(maxOutput, cmd.MaxOutput)
 	}
@@ -64,53 +91,75 @@ func (j Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	// With a process group to set up, os/exec reports a missing directory as a
-	// missing program.
+	if err := j.check(terms, cmd); err != nil {
+		return effect.Ended{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	stdout, stderr := newHeadTail(maxOutput), newHeadTail(maxOutput)
+	out := streams{stdout: j.Redact.Writer(stdout), stderr: j.Redact.Writer(stderr)}
+	if cmd.MergeStderr {
+		out.stderr = out.stdout
+	}
+	ended, err := j.confined(ctx, terms, program, cmd, out)
+	if err != nil {
+		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
+	}
+	_, _ = out.stdout.Flush(), out.stderr.Flush() // what they write to takes everything
+	ended.Stdout, ended.Stderr, ended.Truncated = stdout.bytes(), stderr.bytes(), stdout.cut() || stderr.cut()
+	ended.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
+	return ended, nil
+}
+
+type streams struct{ stdout, stderr *redact.Writer }
+
+func denied(err error) error { return &effect.Error{Kind: effect.Denied, Err: err} }
+
+// check refuses what has changed since the decision.
+func (j *Jail) check(terms policy.Exec, cmd effect.Command) error {
+	if t := j.Tiers().Tier; t < terms.Tier {
+		return denied(fmt.Errorf("the command was allowed for %s, and here is %s", terms.Tier, t))
+	}
 	if st, err := os.Stat(cmd.Dir); err != nil {
-		return effect.Ended{}, fmt.Errorf("start %s: working directory: %w", cmd.Argv[0], err)
+		return fmt.Errorf("start %s: working directory: %w", cmd.Argv[0], err)
 	} else if !st.IsDir() {
-		return effect.Ended{}, fmt.Errorf("start %s: working directory: %s is not a directory", cmd.Argv[0], cmd.Dir)
+		return fmt.Errorf("start %s: working directory: %s is not a directory", cmd.Argv[0], cmd.Dir)
 	}
 	// The directory was approved by its name; a link in its place leads elsewhere.
 	if real, err := filepath.EvalSymlinks(cmd.Dir); err != nil || real != cmd.Dir {
-		return effect.Ended{}, &effect.Error{Kind: effect.Denied,
-			Err: fmt.Errorf("the directory %s is not what it was when the command was approved", cmd.Dir)}
+		return denied(fmt.Errorf("the directory %s is not what it was when the command was approved", cmd.Dir))
 	}
+	return nil
+}
+
+// unconfined runs a command with the user's own rights.
+func (j *Jail) unconfined(ctx context.Context, program string, cmd effect.Command, out streams) (effect.Ended, error) {
 	scratch, err := os.MkdirTemp("", "stockade-exec-")
 	if err != nil {
 		return effect.Ended{}, err
 	}
 	defer removeTree(scratch)
-
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	c := exec.CommandContext(ctx, program, cmd.Argv[1:]...)
 	c.Args[0] = cmd.Argv[0]
 	c.Dir = cmd.Dir
-	c.Env = []string{
-		"PATH=" + path, "HOME=" + scratch, "TMPDIR=" + scratch, "PWD=" + cmd.Dir,
-		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
-	}
-	stdout, stderr := newHeadTail(maxOutput), newHeadTail(maxOutput)
-	cleanOut, cleanErr := j.Redact.Writer(stdout), j.Redact.Writer(stderr)
-	c.Stdout, c.Stderr = cleanOut, cleanErr
-	if cmd.MergeStderr {
-		c.Stderr = cleanOut // os/exec makes one pipe of equal writers
-	}
+	c.Env = environment(scratch, scratch, cmd.Dir)
+	c.Stdout, c.Stderr = out.stdout, out.stderr // os/exec makes one pipe of equal writers
 	if err := runGroup(c); err != nil {
-		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
+		return effect.Ended{}, err
 	}
-	_, _ = cleanOut.Flush(), cleanErr.Flush() // what they write to takes everything
-	out := endOf(c.ProcessState, stdout, stderr)
-	out.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
-	return out, nil
+	return endOf(c.ProcessState), nil
 }
 
-func endOf(p *os.ProcessState, stdout, stderr *headTail) effect.Ended {
-	out := effect.Ended{
-		CPU:    p.UserTime() + p.SystemTime(),
-		Stdout: stdout.bytes(), Stderr: stderr.bytes(), Truncated: stdout.cut() || stderr.cut(),
+// environment is that of every command.
+func environment(home, tmp, dir string) []string {
+	return []string{
+		"PATH=" + path, "HOME=" + home, "TMPDIR=" + tmp, "PWD=" + dir,
+		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
 	}
+}
+
+func endOf(p *os.ProcessState) effect.Ended {
+	out := effect.Ended{CPU: p.UserTime() + p.SystemTime()}
 	out.Code, out.Signal = status(p)
 	return out
 }
@@ -170,60 +219,4 @@ func lookPath(name string) (string, error) {
 		}
 	}
 	return "", &effect.Error{Kind: effect.NotFound, Err: fmt.Errorf("command not found: %s (looked in %s)", name, path)}
-}
-
-// headTail keeps the first and the last half of its limit of what is written
-// to it, and never blocks the writer. It is safe for concurrent use.
-type headTail struct {
-	mu    sync.Mutex
-	half  int
-	head  []byte
-	tail  []byte // a ring once it is full
-	at    int    // where the ring begins
-	total int64
-}
-
-func newHeadTail(limit int) *headTail { return &headTail{half: max(limit/2, 1)} }
-
-func (h *headTail) Write(p []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := len(p)
-	h.total += int64(len(p))
-	if room := h.half - len(h.head); room > 0 {
-		room = min(room, len(p))
-		h.head = append(h.head, p[:room]...)
-		p = p[room:]
-	}
-	if over := len(p) - h.half; over > 0 {
-		p = p[over:]
-	}
-	if room := h.half - len(h.tail); room > 0 {
-		room = min(room, len(p))
-		h.tail = append(h.tail, p[:room]...)
-		p = p[room:]
-	}
-	for len(p) > 0 {
-		k := copy(h.tail[h.at:], p)
-		h.at = (h.at + k) % h.half
-		p = p[k:]
-	}
-	return n, nil
-}
-
-func (h *headTail) cut() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.total > int64(len(h.head)+len(h.tail))
-}
-
-func (h *headTail) bytes() []byte {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	out := append([]byte(nil), h.head...)
-	if lost := h.total - int64(len(h.head)+len(h.tail)); lost > 0 {
-		out = fmt.Appendf(out, "\n... %d bytes left out ...\n", lost)
-	}
-	out = append(out, h.tail[h.at:]...)
-	return append(out, h.tail[:h.at]...)
 }

@@ -1,0 +1,188 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+)
+
+// What one command may take. A file can be as large as what a linker writes; see
+// RATIONALE, "Why may a command of the jail write files of 16 GiB?"
+const (
+	maxMemory    = 8 << 30
+	maxProcesses = 2048
+	maxFiles     = 8192
+	maxFileSize  = 16 << 30
+	maxScratch   = 2 << 30
+)
+
+// endGrace is how long a helper without a pid namespace may take to end its tree
+// before it is killed.
+const endGrace = 2 * time.Second
+
+// confined runs a command in a world of its own.
+func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
+	_, k := j.tiers()
+	if k.tier == policy.TierNone {
+		return j.unconfined(ctx, program, cmd, out)
+	}
+	p, err := j.plan(k, terms, cmd.Dir)
+	if err != nil {
+		return effect.Ended{}, err
+	}
+	h, err := j.take(ctx, p)
+	if err != nil {
+		return effect.Ended{}, err
+	}
+	ended, err := h.run(ctx, wire.Command{
+		Program: program, Argv: cmd.Argv, Env: environment(h.world.Home, h.world.Tmp, cmd.Dir), Dir: cmd.Dir, Masked: p.masked,
+	}, out)
+	j.startAhead(p)
+	return ended, err
+}
+
+// run runs the one command of the helper, and ends it.
+func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.Ended, error) {
+	defer h.kill()
+	stop := context.AfterFunc(ctx, h.interrupt)
+	defer stop()
+	var copying sync.WaitGroup
+	pipe := func(w io.Writer) (*os.File, error) {
+		r, theirs, err := os.Pipe()
+		if err != nil {
+			return nil, err
+		}
+		copying.Go(func() {
+			defer r.Close()
+			_, _ = io.Copy(w, r) // until all processes that hold the other end are gone
+		})
+		return theirs, nil
+	}
+	stdout, err := pipe(out.stdout)
+	if err != nil {
+		return effect.Ended{}, err
+	}
+	defer copying.Wait()
+	defer stdout.Close()
+	stderr := stdout
+	if out.stderr != out.stdout {
+		if stderr, err = pipe(out.stderr); err != nil {
+			return effect.Ended{}, err
+		}
+		defer stderr.Close()
+	}
+	_, listener, err := h.command(c, stdout, stderr)
+	if listener != nil {
+		listener.Close()
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return effect.Ended{}, nil
+		}
+		return effect.Ended{}, err
+	}
+	ended, err := h.ended()
+	if ctx.Err() != nil {
+		killed := int(syscall.SIGKILL)
+		return effect.Ended{Signal: &killed, CPU: h.cpu()}, nil
+	}
+	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
+}
+
+// plan is what a command of these terms needs of a helper.
+type plan struct {
+	world   wire.World
+	scratch bool     // directories for the command have to be made
+	masked  []string // inside of what it sees
+}
+
+func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
+	p := plan{world: wire.World{
+		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
+		Home: j.Home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
+		UID: os.Getuid(), GID: os.Getgid(),
+	}, scratch: !k.newRoot}
+	w := &p.world
+	binds, links := system()
+	w.Binds, w.Links = slices.Clone(binds), links
+	var workspace policy.Mount
+	for _, m := range terms.Mounts {
+		if slices.ContainsFunc(terms.Masked, func(dir string) bool { return paths.In(m.Host, dir) }) {
+			continue
+		}
+		if m.Host == "/" {
+			return p, denied(errors.New("/ is mounted, and a command cannot be confined to everything: mount the directories that are needed"))
+		}
+		w.Binds = slices.DeleteFunc(w.Binds, func(b wire.Bind) bool { return b.Path == m.Host })
+		w.Binds = append(w.Binds, wire.Bind{Path: m.Host, Write: m.Write})
+		if paths.In(dir, m.Host) && len(m.Host) > len(workspace.Host) {
+			workspace = m
+		}
+	}
+	if workspace.Host == "" {
+		return p, denied(fmt.Errorf("no mount shows the directory %s", dir))
+	}
+	slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
+	for _, name := range terms.Masked {
+		if slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) }) {
+			if _, err := os.Lstat(name); err == nil {
+				p.masked = append(p.masked, name)
+			}
+		}
+	}
+	if err := p.private(); err != nil {
+		return p, err
+	}
+	if os.Getuid() == 0 {
+		var st unix.Stat_t
+		if err := unix.Stat(workspace.Host, &st); err != nil {
+			return p, fmt.Errorf("working directory: %w", err)
+		}
+		w.UID, w.GID = int(st.Uid), int(st.Gid)
+	}
+	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
+	if !k.namespaces {
+		// Without a user namespace all processes of the user count.
+		var info unix.Sysinfo_t
+		if err := unix.Sysinfo(&info); err != nil {
+			return p, err
+		}
+		w.Limits.Processes += uint64(info.Procs)
+	}
+	return p, nil
+}
+
+// private finds places for what the command has for itself. A home of the same
+// name as the user's makes programs find caches where they are; but it has to be
+// in nothing that the command sees.
+func (p *plan) private() error {
+	w := &p.world
+	shown := func(name string) bool {
+		return slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) })
+	}
+	if !filepath.IsAbs(w.Home) || w.Home == "/" || paths.In(w.Home, w.Tmp) || paths.In(w.Home, "/run") || shown(w.Home) {
+		w.Home = "/run/home"
+	}
+	if shown(w.Tmp) {
+		w.Tmp = "/run/tmp"
+	}
+	if p.world.NewRoot && (shown(w.Home) || shown(w.Tmp) || shown("/run/scratch")) {
+		return denied(errors.New("/run is mounted, where a command has its own directories: mount what is needed of it"))
+	}
+	return nil
+}

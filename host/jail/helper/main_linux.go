@@ -1,0 +1,124 @@
+// Command helper makes the world of one command, confines itself to it, and runs
+// the command. Package jail starts it and tells it what to do, see package wire.
+//
+// It is a program of its own because namespaces are entered by a process that has
+// one thread, which a Go program never has after its start, and because it has to
+// be small: its start is most of what a command costs.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/jail/wire"
+)
+
+func main() {
+	runtime.LockOSThread() // some of what follows is of a thread, and its children's
+	if len(os.Args) > 1 && os.Args[1] == wire.InnerArg {
+		becomeCommand()
+		return
+	}
+	var w wire.World
+	if _, err := wire.Receive(wire.Socket, &w); err != nil {
+		os.Exit(1)
+	}
+	ready := build(&w)
+	if wire.Send(wire.Socket, ready) != nil || ready.Err != "" {
+		os.Exit(1)
+	}
+	var c wire.Command
+	fds, err := wire.Receive(wire.Socket, &c)
+	if err != nil || len(fds) != 2 {
+		os.Exit(1)
+	}
+	ended, err := run(&w, &c, fds[0], fds[1])
+	if err != nil {
+		_ = wire.Send(wire.Socket, failed(err))
+		os.Exit(1)
+	}
+	if wire.Send(wire.Socket, ended) != nil {
+		os.Exit(1)
+	}
+}
+
+// stepError says which step of the set-up has failed.
+type stepError struct {
+	step string
+	err  error
+}
+
+func (e *stepError) Error() string { return e.step + ": " + e.err.Error() }
+
+// step is an error of a step, or nil.
+func step(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return &stepError{fmt.Sprintf(format, args...), err}
+}
+
+func failed(err error) wire.Started {
+	if at, ok := errors.AsType[*stepError](err); ok {
+		return wire.Started{Step: at.step, Err: at.err.Error()}
+	}
+	return wire.Started{Step: "set up", Err: err.Error()}
+}
+
+// run runs the command and returns when nothing of it is left.
+func run(w *wire.World, c *wire.Command, stdout, stderr int) (wire.Ended, error) {
+	if w.Namespaces {
+		if err := cover(w, c); err != nil {
+			return wire.Ended{}, err
+		}
+	}
+	var started wire.Started
+	var listener []int
+	if w.Network {
+		fd, port, err := listen()
+		if err != nil {
+			return wire.Ended{}, err
+		}
+		started.Port, listener = port, append(listener, fd)
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return wire.Ended{}, step(err, "open /dev/null")
+	}
+	start := startHere
+	if !w.NewRoot {
+		start = startInner
+	}
+	pid, err := start(w, c, started.Port, []uintptr{uintptr(null), uintptr(stdout), uintptr(stderr)})
+	if err != nil {
+		return wire.Ended{}, err
+	}
+	for _, fd := range []int{null, stdout, stderr} {
+		unix.Close(fd)
+	}
+	if err := wire.Send(wire.Socket, started, listener...); err != nil {
+		end(w) // nobody is there any more
+	}
+	go func() {
+		// The host says nothing more: what can come is its end.
+		p := []unix.PollFd{{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}}
+		for {
+			if _, err := unix.Poll(p, -1); err != unix.EINTR {
+				end(w)
+			}
+		}
+	}()
+	return reap(w, pid), nil
+}
+
+// end ends the command, all that it has started, and this program.
+func end(w *wire.World) {
+	if !w.NewRoot {
+		killTree()
+	}
+	os.Exit(1) // of the first process of a pid namespace: the kernel kills the others
+}

@@ -1,0 +1,311 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/jail/wire"
+)
+
+// build makes the world, as far as it does not depend on the command.
+func build(w *wire.World) wire.Ready {
+	err := protect()
+	var noLayers []string
+	switch {
+	case err != nil || !w.Namespaces:
+	case w.NewRoot:
+		noLayers, err = newRoot(w)
+	default:
+		err = step(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), "make mounts private")
+	}
+	if err != nil {
+		f := failed(err)
+		return wire.Ready{Step: f.Step, Err: f.Err}
+	}
+	return wire.Ready{NoLayers: noLayers}
+}
+
+// protect keeps the command away from this process: from its memory, and at the
+// lower tiers from being forgotten when it is adopted.
+func protect() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return step(err, "prctl PR_SET_DUMPABLE")
+	}
+	return step(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
+}
+
+// newRoot builds a root in which there is what the world says, and makes it ours.
+// It returns the layers that could not be had.
+func newRoot(w *wire.World) (noLayers []string, err error) {
+	// What the root takes from the host is opened before anything is mounted over.
+	trees := make([]int, len(w.Binds))
+	for i, b := range w.Binds {
+		if trees[i], err = tree(b); err != nil {
+			return nil, err
+		}
+	}
+	layers := make([]int, len(w.Layers))
+	for i, l := range w.Layers {
+		if layers[i], err = overlay(l); err != nil {
+			layers[i] = -1
+			noLayers = append(noLayers, fmt.Sprintf("%s: %v", l.Path, err))
+		}
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, step(err, "make mounts private")
+	}
+	const flags = unix.MS_NOSUID | unix.MS_NODEV
+	if err := unix.Mount("stockade", "/proc", "tmpfs", flags, "mode=0755,size=1m"); err != nil {
+		return nil, step(err, "mount a root")
+	}
+	if err := unix.Chdir("/proc"); err != nil {
+		return nil, step(err, "enter the root")
+	}
+	in := func(name string) string { return "." + path.Clean("/"+name) }
+	for _, name := range slices.Sorted(maps.Keys(w.Links)) {
+		if err := firstErr(os.MkdirAll(path.Dir(in(name)), 0o755), os.Symlink(w.Links[name], in(name))); err != nil {
+			return nil, step(err, "make %s", name)
+		}
+	}
+	// The directories of the command itself are one file system, so that it has
+	// one limit.
+	if err := firstErr(os.MkdirAll("./run/scratch", 0o755),
+		unix.Mount("scratch", "./run/scratch", "tmpfs", flags, fmt.Sprintf("mode=0755,size=%d,nr_inodes=1m", w.Scratch))); err != nil {
+		return nil, step(err, "mount a scratch file system")
+	}
+	for name, mode := range map[string]uint32{"home": 0o700, "tmp": 0o1777, "shm": 0o1777} {
+		dir := "./run/scratch/" + name
+		if err := firstErr(unix.Mkdir(dir, 0o700), unix.Chown(dir, w.UID, w.GID), unix.Chmod(dir, mode)); err != nil {
+			return nil, step(err, "make the scratch directory %s", name)
+		}
+	}
+	for name, at := range map[string]string{"home": w.Home, "tmp": w.Tmp, "shm": "/dev/shm"} {
+		if err := firstErr(os.MkdirAll(in(at), 0o755), unix.Mount("./run/scratch/"+name, in(at), "", unix.MS_BIND, "")); err != nil {
+			return nil, step(err, "mount %s", at)
+		}
+	}
+	for i, b := range w.Binds {
+		if trees[i] < 0 {
+			continue
+		}
+		if err := attach(trees[i], in(b.Path)); err != nil {
+			return nil, step(err, "mount %s", b.Path)
+		}
+	}
+	for i, l := range w.Layers {
+		if layers[i] < 0 {
+			continue
+		}
+		if err := attach(layers[i], in(l.Path)); err != nil {
+			return nil, step(err, "mount %s", l.Path)
+		}
+	}
+	if err := firstErr(os.MkdirAll("./newproc", 0o555), unix.Mount("proc", "./newproc", "proc", flags|unix.MS_NOEXEC, "")); err != nil {
+		return nil, step(err, "mount /proc")
+	}
+	// Since Linux 6.14 this is of the pid namespace. It holds for root, too, whom
+	// RLIMIT_NPROC does not bound.
+	_ = os.WriteFile("./newproc/sys/kernel/pid_max", fmt.Appendf(nil, "%d", max(w.Limits.Processes, 301)), 0)
+	if err := firstErr(unix.Mkdir("./proc", 0o555), unix.Mount("./newproc", "./proc", "", unix.MS_MOVE, ""), unix.Rmdir("./newproc")); err != nil {
+		return nil, step(err, "mount /proc")
+	}
+	if err := firstErr(os.MkdirAll(in(w.Masks)+"/dir", 0o000), os.WriteFile(in(w.Masks)+"/file", nil, 0o000), os.Chmod(in(w.Masks)+"/file", 0)); err != nil {
+		return nil, step(err, "make what covers masked names")
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return nil, step(err, "pivot_root")
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return nil, step(err, "let go of the old root")
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return nil, step(err, "enter the root")
+	}
+	readOnly := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	for _, name := range []string{"/proc", "/run/scratch", "/"} {
+		if err := unix.MountSetattr(unix.AT_FDCWD, name, 0, &readOnly); err != nil {
+			return nil, step(err, "make %s read-only", name)
+		}
+	}
+	return noLayers, nil
+}
+
+func firstErr(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// noLinks opens a name for its place alone; no part of it may be a link.
+func noLinks(name string) (int, error) {
+	for {
+		fd, err := unix.Openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+		if err != unix.EAGAIN && err != unix.EINTR { // the kernel could not tell
+			return fd, err
+		}
+	}
+}
+
+// tree is a copy of what is mounted at a place, and below it, as the world has
+// it; -1 where it may be missing and is.
+func tree(b wire.Bind) (int, error) {
+	place, err := noLinks(b.Path)
+	if err == unix.ENOENT && b.Optional {
+		return -1, nil
+	}
+	if err != nil {
+		return -1, step(err, "open %s", b.Path)
+	}
+	defer unix.Close(place)
+	attr := uint64(unix.MOUNT_ATTR_NOSUID)
+	if !b.Write {
+		attr |= unix.MOUNT_ATTR_RDONLY
+	}
+	if !b.Device {
+		attr |= unix.MOUNT_ATTR_NODEV
+	}
+	fd, err := clone(place, attr)
+	return fd, step(err, "take %s", b.Path)
+}
+
+func clone(place int, attr uint64) (int, error) {
+	fd, err := unix.OpenTree(place, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return -1, err
+	}
+	err = unix.MountSetattr(fd, "", unix.AT_RECURSIVE|unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: attr, Propagation: unix.MS_PRIVATE})
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}
+
+// attach mounts a tree at a name of the root that is being built.
+func attach(tree int, name string) error {
+	defer unix.Close(tree)
+	var st unix.Stat_t
+	if err := unix.Fstat(tree, &st); err != nil {
+		return err
+	}
+	var have unix.Stat_t
+	if err := unix.Lstat(name, &have); err == unix.ENOENT {
+		if err := os.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			err = unix.Mkdir(name, 0o755)
+		} else {
+			err = os.WriteFile(name, nil, 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return unix.MoveMount(tree, "", unix.AT_FDCWD, name, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// overlay is a directory of the host with a writable layer on it. Layers are
+// given by descriptors: names could have any letters, and be too long.
+func overlay(l wire.Layer) (int, error) {
+	opts := []struct{ key, dir string }{{"lowerdir", l.Path}, {"upperdir", l.Upper}, {"workdir", l.Work}}
+	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return -1, step(err, "fsopen")
+	}
+	defer unix.Close(fs)
+	_ = unix.FsconfigSetString(fs, "source", "stockade")
+	if err := firstErr(unix.FsconfigSetFlag(fs, "userxattr"), unix.FsconfigSetFlag(fs, "volatile")); err != nil {
+		return -1, step(err, "fsconfig")
+	}
+	for _, o := range opts {
+		place, err := noLinks(o.dir)
+		if err != nil {
+			return -1, step(err, "open %s", o.dir)
+		}
+		defer unix.Close(place)
+		if err := unix.FsconfigSetString(fs, o.key, fmt.Sprintf("/proc/self/fd/%d", place)); err != nil {
+			return -1, step(err, "fsconfig %s", o.key)
+		}
+	}
+	if err := unix.FsconfigCreate(fs); err != nil {
+		return -1, step(err, "mount an overlay")
+	}
+	fd, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	return fd, step(err, "fsmount")
+}
+
+// cover mounts over what the command may not open, change or move.
+func cover(w *wire.World, c *wire.Command) error {
+	for _, names := range []struct {
+		paths []string
+		attr  uint64
+	}{{c.Pinned, 0}, {c.ReadOnly, unix.MOUNT_ATTR_RDONLY}} {
+		for _, name := range names.paths {
+			place, err := noLinks(name)
+			if err == unix.ENOENT {
+				continue
+			}
+			if err != nil {
+				return step(err, "open %s", name)
+			}
+			tree, err := clone(place, names.attr)
+			if err == nil {
+				err = over(tree, place)
+			}
+			unix.Close(place)
+			if err != nil {
+				return step(err, "hold %s", name)
+			}
+		}
+	}
+	for _, name := range c.Masked {
+		if err := mask(w.Masks, name); err != nil {
+			return step(err, "mask %s", name)
+		}
+	}
+	return nil
+}
+
+func mask(masks, name string) error {
+	place, err := noLinks(name)
+	if err == unix.ENOENT {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(place)
+	var st unix.Stat_t
+	if err := unix.Fstat(place, &st); err != nil {
+		return err
+	}
+	source := masks + "/file"
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		source = masks + "/dir"
+	}
+	from, err := noLinks(source)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(from)
+	tree, err := clone(from, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return err
+	}
+	return over(tree, place)
+}
+
+// over mounts a tree over a place, and closes the tree.
+func over(tree, place int) error {
+	defer unix.Close(tree)
+	return unix.MoveMount(tree, "", place, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}

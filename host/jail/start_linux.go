@@ -1,0 +1,212 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/jail/wire"
+)
+
+// image is a file in memory with the helper, which nobody can change any more.
+var image = sync.OnceValues(func() (int, error) {
+	platform := runtime.GOOS + "_" + runtime.GOARCH
+	program, err := dist.ReadFile("dist/" + platform)
+	if err != nil {
+		return -1, fmt.Errorf("this program was built without the helper of the jail for %s: build it with make", platform)
+	}
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate("stockade-jail", flags|unix.MFD_EXEC)
+	if err == unix.EINVAL { // before Linux 6.3
+		fd, err = unix.MemfdCreate("stockade-jail", flags)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("memfd_create: %w", err)
+	}
+	if _, err := unix.Write(fd, program); err != nil {
+		return -1, fmt.Errorf("write the helper: %w", err)
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE); err != nil {
+		return -1, fmt.Errorf("seal the helper: %w", err)
+	}
+	return fd, nil
+})
+
+// helper is one that has built its world.
+type helper struct {
+	world  wire.World
+	cmd    *exec.Cmd
+	socket *os.File // ours, blocking
+	ready  wire.Ready
+	gone   chan struct{} // closed when the process has ended
+	clean  []func()      // what has to be done then
+}
+
+// start starts a helper and has it build a world.
+func start(ctx context.Context, w wire.World) (*helper, error) {
+	fd, err := image()
+	if err != nil {
+		return nil, err
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("socketpair: %w", err)
+	}
+	theirs := os.NewFile(uintptr(pair[1]), "helper")
+	defer theirs.Close()
+	h := &helper{world: w, socket: os.NewFile(uintptr(pair[0]), "jail"), gone: make(chan struct{})}
+	c := exec.Command("/proc/self/fd/" + strconv.Itoa(fd))
+	c.Args = []string{"stockade-jail"}
+	c.Dir = "/"
+	c.Env = []string{}
+	c.ExtraFiles = []*os.File{theirs}
+	c.SysProcAttr = attributes(w)
+	closeOnExec()
+	h.cmd = c
+	if err := c.Start(); err != nil {
+		h.socket.Close()
+		return nil, fmt.Errorf("start the helper: %w", explain(err))
+	}
+	theirs.Close()
+	go func() {
+		_ = c.Wait()
+		close(h.gone)
+	}()
+	stop := context.AfterFunc(ctx, func() { _ = c.Process.Kill() })
+	defer stop()
+	if err := wire.Send(h.fd(), w); err != nil {
+		h.kill()
+		return nil, fmt.Errorf("tell the helper: %w", err)
+	}
+	if _, err := wire.Receive(h.fd(), &h.ready); err != nil {
+		h.kill()
+		return nil, fmt.Errorf("the helper has ended: %w", err)
+	}
+	if h.ready.Err != "" {
+		h.kill()
+		return nil, fmt.Errorf("%s: %s", h.ready.Step, h.ready.Err)
+	}
+	return h, nil
+}
+
+func (h *helper) fd() int { return int(h.socket.Fd()) }
+
+// interrupt begins to end the helper and all that runs in its world.
+func (h *helper) interrupt() {
+	if h.world.NewRoot {
+		_ = h.cmd.Process.Kill() // the kernel ends a pid namespace with its first process
+		return
+	}
+	// Others have to be found and killed one by one, by the helper.
+	_ = unix.Shutdown(h.fd(), unix.SHUT_RDWR)
+	time.AfterFunc(endGrace, func() { _ = h.cmd.Process.Kill() })
+}
+
+// kill ends the helper and all that runs in its world, and waits for that.
+func (h *helper) kill() {
+	if h.alive() {
+		h.interrupt()
+	}
+	<-h.gone
+	h.release()
+}
+
+func (h *helper) alive() bool {
+	select {
+	case <-h.gone:
+		return false
+	default:
+		return true
+	}
+}
+
+// cpu is what a helper that has ended, and all it has waited for, have used.
+func (h *helper) cpu() time.Duration {
+	<-h.gone
+	return h.cmd.ProcessState.UserTime() + h.cmd.ProcessState.SystemTime()
+}
+
+// release lets go of what belongs to a helper that has ended.
+func (h *helper) release() {
+	h.socket.Close()
+	for _, f := range h.clean {
+		f()
+	}
+	h.clean = nil
+}
+
+// attributes start a process in namespaces of its own. It is root in none: user
+// and group are mapped to themselves, because files name them.
+func attributes(w wire.World) *syscall.SysProcAttr {
+	a := &syscall.SysProcAttr{Setsid: true}
+	if !w.Namespaces {
+		return a
+	}
+	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	if w.NewRoot {
+		a.Cloneflags |= unix.CLONE_NEWPID
+	}
+	uid, gid, size := os.Getuid(), os.Getgid(), 1
+	if uid == 0 {
+		uid, gid, size = 0, 0, 1<<32-1
+		a.GidMappingsEnableSetgroups = true
+	}
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: size}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: size}}
+	if uid != 0 {
+		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN, unix.CAP_FSETID, unix.CAP_MKNOD, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+	}
+	return a
+}
+
+// explain says what an error of clone is about, where its own words mislead.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, unix.ENOSPC):
+		return errors.New("no more user namespaces are allowed (user.max_user_namespaces)")
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("user namespaces are forbidden here: %w", err)
+	}
+	return err
+}
+
+// command runs a command in the world of the helper, which is used up by it.
+func (h *helper) command(c wire.Command, stdout, stderr *os.File) (started wire.Started, listener *os.File, err error) {
+	if err := wire.Send(h.fd(), c, int(stdout.Fd()), int(stderr.Fd())); err != nil {
+		return started, nil, fmt.Errorf("tell the helper: %w", err)
+	}
+	fds, err := wire.Receive(h.fd(), &started)
+	for i, fd := range fds {
+		if i == 0 && started.Port != 0 {
+			listener = os.NewFile(uintptr(fd), "proxy")
+			continue
+		}
+		unix.Close(fd)
+	}
+	if err != nil {
+		return started, listener, fmt.Errorf("the helper has ended: %w", err)
+	}
+	if started.Err != "" {
+		return started, listener, fmt.Errorf("%s: %s", started.Step, started.Err)
+	}
+	return started, listener, nil
+}
+
+// ended waits for the end of the command.
+func (h *helper) ended() (out wire.Ended, err error) {
+	if _, err = wire.Receive(h.fd(), &out); errors.Is(err, io.EOF) {
+		err = errors.New("the helper was killed")
+	}
+	<-h.gone
+	return out, err
+}

@@ -1,0 +1,67 @@
+package jail
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/jail/wire"
+)
+
+// What of the system a command sees: its programs, libraries and toolchains, and
+// those of its settings that programs look into. A name with a star stands for
+// all that there are. Of /etc it is a list, because passwords and keys of the
+// machine lie there, too.
+var (
+	systemDirs = []string{
+		"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store", "/gnu/store", "/run/current-system/sw",
+		"/sys/devices/system",
+	}
+	systemFiles = []string{
+		"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts", "gai.conf",
+		"group", "host.conf", "hosts", "inputrc", "java*", "ld-musl-*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
+		"locale.conf", "localtime", "magic", "mailcap", "maven", "mime.types", "nsswitch.conf", "os-release", "passwd", "perl",
+		"pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "profile", "profile.d", "protocols", "python*", "services", "shells", "ssl/certs",
+		"ssl/cert.pem", "ssl/openssl.cnf", "terminfo", "timezone", "vim",
+	}
+	devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+	// processFiles are what a command may read of /proc where it has none of its
+	// own. What /proc/self leads to is not among them: nothing can be allowed by a
+	// name that is another's for everybody.
+	processFiles = []string{"/proc/cpuinfo", "/proc/filesystems", "/proc/loadavg", "/proc/meminfo", "/proc/stat", "/proc/uptime", "/proc/version", "/proc/sys/kernel", "/proc/sys/vm"}
+)
+
+// system is what every command sees of the host. It is looked up once.
+func system() ([]wire.Bind, map[string]string) {
+	s := systemOnce()
+	return s.binds, s.links
+}
+
+type systemPaths struct {
+	binds []wire.Bind
+	links map[string]string
+}
+
+var systemOnce = sync.OnceValue(func() systemPaths {
+	s := systemPaths{links: map[string]string{"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2"}}
+	names := systemDirs
+	for _, pattern := range systemFiles {
+		found, _ := filepath.Glob("/etc/" + pattern)
+		names = append(names, found...)
+	}
+	for _, name := range names {
+		st, err := os.Lstat(name)
+		if err != nil {
+			continue
+		}
+		if st.Mode().Type() != os.ModeSymlink {
+			s.binds = append(s.binds, wire.Bind{Path: name, Optional: true})
+		} else if target, err := os.Readlink(name); err == nil {
+			s.links[name] = target
+		}
+	}
+	for _, name := range devices {
+		s.binds = append(s.binds, wire.Bind{Path: name, Write: true, Device: true})
+	}
+	return s
+})

@@ -1,0 +1,103 @@
+// Package wire is what the jail and its helper say to each other.
+//
+// They share a stream socket. A message is its length, four bytes in big-endian
+// order, and a value of this package as JSON; descriptors travel with its first
+// byte. The jail says [World], the helper answers [Ready] when that stands, and
+// waits. The jail says [Command], the helper answers [Started], and [Ended] when
+// the command and all that it has left behind are gone. The end of the stream ends
+// everything.
+package wire
+
+// MaxMessage is the longest message, in bytes.
+const MaxMessage = 16 << 20
+
+// Socket is the descriptor of the helper's end.
+const Socket = 3
+
+// InnerArg is the first argument of a helper that confines itself and becomes the
+// command. Its socket brings an [Inner].
+const InnerArg = "inner"
+
+// World is what a command lives in.
+type World struct {
+	// Namespaces says that the helper was started in namespaces of its own: user,
+	// net, ipc, uts and mount. NewRoot adds a pid namespace and a root of its own.
+	Namespaces, NewRoot bool
+	Landlock            bool
+
+	Links  map[string]string // symbolic links of the root, by their absolute names
+	Binds  []Bind            // outer ones first
+	Layers []Layer
+
+	Home, Tmp string // directories of the command's own; without NewRoot they exist
+	Masks     string // holds "file" and "dir", which nobody can open; without NewRoot it exists
+	Scratch   int64  // bytes that the command may write there, with NewRoot
+	// UID and GID are who the command is. They differ from the helper's only if
+	// that is root.
+	UID, GID int
+	Network  bool // there is a proxy
+	Limits   Limits
+}
+
+// Bind is a directory or file of the host that the command sees under the same
+// name. No part of it may be a symbolic link.
+type Bind struct {
+	Path     string
+	Write    bool
+	Device   bool // a node that works
+	Optional bool // it may be missing
+}
+
+// Layer is a directory of the host that the command sees, and may change: what it
+// changes goes to Upper and Work, directories on one file system.
+type Layer struct{ Path, Upper, Work string }
+
+// Limits bound each process, but for Processes.
+type Limits struct {
+	Memory    uint64 // bytes of data
+	Processes uint64 // with their threads, of the whole command
+	Files     uint64 // open at the same time
+	FileSize  uint64 // bytes
+}
+
+// Ready says that a world stands, or why it does not.
+type Ready struct {
+	Step, Err string
+	NoLayers  []string // the paths of layers that could not be had, with why
+}
+
+// Command is what runs in a world. Its standard output and error are the
+// descriptors of the message.
+type Command struct {
+	Program string
+	Argv    []string
+	Env     []string
+	Dir     string
+	// Masked are there and cannot be opened; ReadOnly cannot be changed; Pinned
+	// cannot be renamed or removed. All are below a bind.
+	Masked, ReadOnly, Pinned []string
+}
+
+// Inner is a command with what confines it.
+type Inner struct {
+	World   World
+	Command Command
+	Port    int // of the proxy
+}
+
+// PortMark stands for the port of the proxy in the environment of a command.
+const PortMark = "\x00port\x00"
+
+// Started says that a command runs, or why it does not. With a network a socket
+// that listens in there is the descriptor of the message.
+type Started struct {
+	Step, Err string
+	Port      int
+}
+
+// Ended is how a command ended.
+type Ended struct {
+	Code, Signal *int
+	CPU          int64 // nanoseconds, of the user and the system
+	Killed       int   // processes that it had left behind
+}
