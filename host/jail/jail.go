@@ -48,7 +48,7 @@ type Jail struct {
 
 // Run implements [effect.Exec].
 func (j Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) (effect.Ended, error) {
-	if err := grant.TakeExec(cmd.Argv, cmd.Dir); err != nil {
+	if _, err := grant.TakeExec(cmd.Argv, cmd.Dir); err != nil {
 		return effect.Ended{}, &effect.Error{Kind: effect.Denied, Err: err}
 	}
 	limits := grant.Limits()
