@@ -137,7 +137,7 @@ func runPolicyShow(a *app) error {
 		}
 		out = append(out, s)
 	}
-	if unbound := a.Ceiling.Unbound(policy.TierNone); unbound != "" {
+	if unbound := a.Ceiling.Unbound(a.tier); unbound != "" {
 		a.s.note("warning: %s", unbound)
 	}
 	if a.flags.json {
@@ -247,7 +247,7 @@ func runPolicyCheck(a *app, as, name string) error {
 		}
 		warned += n
 	}
-	if unbound := layer.Ceiling.Unbound(policy.TierNone); unbound != "" {
+	if unbound := layer.Ceiling.Unbound(a.tier); unbound != "" {
 		a.s.note("warning: %s", unbound)
 		warned++
 	}

@@ -58,7 +58,7 @@ func (a *app) checkNames(catalog *tool.Catalog) (warned int, err error) {
 	}
 	for _, l := range a.Layers {
 		for _, r := range slices.Concat(l.Ceiling.Rules, l.Answers) {
-			doubt := inWords(r.Doubt(policy.TierNone, known...))
+			doubt := inWords(r.Doubt(a.tier, known...))
 			switch {
 			case doubt == "":
 			case r.Source == policy.SourceFlag:

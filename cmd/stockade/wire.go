@@ -104,6 +104,9 @@ func (a *app) door() *door.Door {
 	return a.opened
 }
 
+// tier is how far a process of a tool is confined here.
+func (a *app) tier() policy.Tier { return a.door().Tier() }
+
 // shut closes what was opened for calls; it is opened anew when it is needed.
 func (a *app) shut() {
 	if a.opened == nil {
@@ -128,7 +131,7 @@ func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Optio
 		return policy.Options{}, err
 	}
 	for _, text := range a.flags.allow {
-		r, err := policy.ParseAnswer(text, catalog)
+		r, err := policy.ParseAnswer(text, catalog, a.tier)
 		if err != nil {
 			return policy.Options{}, err
 		}

@@ -67,6 +67,7 @@ type Door struct {
 	opts    Options // fixed at creation
 	ceiling policy.Ceiling
 	egress  func() (*egress.Egress, error)
+	tier    func() policy.Tier // of the jail
 
 	mu       sync.Mutex // held also while something is opened
 	box      *sandbox.Sandbox
@@ -91,7 +92,7 @@ func New(opts Options) *Door {
 	if opts.Note == nil {
 		opts.Note = func(string, ...any) {}
 	}
-	d := &Door{opts: opts, ceiling: policy.Meet(opts.Layers), sessions: map[*Session]bool{}}
+	d := &Door{opts: opts, ceiling: policy.Meet(opts.Layers), sessions: map[*Session]bool{}, tier: func() policy.Tier { return policy.TierNone }}
 	if opts.Egress == nil {
 		opts.Egress = func() (*egress.Egress, error) {
 			return egress.New(egress.Options{Redact: opts.Known, Logger: opts.Logger})
@@ -182,13 +183,20 @@ func build(program string) string {
 	return program
 }
 
+// Tier is how far the processes of tools are confined. It is found out when it is
+// first asked for.
+func (d *Door) Tier() policy.Tier { return d.tier() }
+
 // Policy makes a policy under the layers of the door, which leaves out what the
 // door itself keeps on disk.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Layers != nil {
 		return nil, errors.New("layers are those of the door: they hold for all of its sessions")
 	}
-	opts.Layers = d.opts.Layers
+	if opts.Tier != nil {
+		return nil, errors.New("the tier is that of the door, which starts the processes")
+	}
+	opts.Layers, opts.Tier = d.opts.Layers, d.Tier
 	opts.Masked = slices.Clone(opts.Masked)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -45,6 +45,9 @@ func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, 
 	if err != nil {
 		return effect.Ended{}, err
 	}
+	if ctx.Err() != nil {
+		return effect.Ended{}, ctx.Err()
+	}
 	h, err := j.take(ctx, p)
 	if err != nil {
 		return effect.Ended{}, err
@@ -91,10 +94,9 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.E
 		listener.Close()
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			return effect.Ended{}, nil
+		if ctx.Err() == nil {
+			return effect.Ended{}, err
 		}
-		return effect.Ended{}, err
 	}
 	ended, err := h.ended()
 	if ctx.Err() != nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,6 +25,32 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/tool"
 )
+
+// tier is the highest that the jails of these tests use; -1 is tier 0.
+var tier = flag.Int("tier", 3, "the highest tier of the jail")
+
+var shared struct {
+	sync.Once
+	*Jail
+}
+
+// testJail is a jail that tests share.
+func testJail(t testing.TB) *Jail {
+	t.Helper()
+	shared.Do(func() { shared.Jail = New(Options{most: policy.Tier(*tier)}) })
+	if want := policy.Tier(max(*tier, 0)); shared.Tiers().Tier != want {
+		t.Fatalf("it is %+v, want %s", shared.Tiers(), want)
+	}
+	return shared.Jail
+}
+
+func newJail(t testing.TB, opts Options) *Jail {
+	t.Helper()
+	opts.most = policy.Tier(*tier)
+	j := New(opts)
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}
 
 // grantFor is the grant of a call of bash that a person has approved.
 func grantFor(t testing.TB, dir, command string, limits policy.Limits) policy.Grant {
@@ -35,7 +63,8 @@ func grantFor(t testing.TB, dir, command string, limits policy.Limits) policy.Gr
 		Spec:   tool.Spec{Definition: tool.Definition{Name: "bash"}, Capabilities: tool.Capabilities{Exec: "command"}},
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
-	d := policy.New(policy.Options{Limits: limits}).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
+	opts := policy.Options{Limits: limits, Mounts: []policy.Mount{{Host: dir, Write: true}}, Tier: func() policy.Tier { return testJail(t).Tiers().Tier }}
+	d := policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
 	g, err := d.Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +79,7 @@ func bash(dir, command string) effect.Command {
 // run approves a command and runs it.
 func run(t *testing.T, dir, command string, limits policy.Limits) effect.Ended {
 	t.Helper()
-	out, err := (Jail{}).Run(t.Context(), grantFor(t, dir, command, limits), bash(dir, command))
+	out, err := testJail(t).Run(t.Context(), grantFor(t, dir, command, limits), bash(dir, command))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +121,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 		"another directory name": {Argv: []string{"bash", "-c", good}, Dir: dir + "/."},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := (Jail{}).Run(t.Context(), grantFor(t, dir, good, policy.Limits{}), cmd)
+			_, err := testJail(t).Run(t.Context(), grantFor(t, dir, good, policy.Limits{}), cmd)
 			if effect.KindOf(err) != effect.Denied {
 				t.Errorf("got %v", err)
 			}
@@ -103,7 +132,7 @@ func TestNothingButTheApprovedCommandStarts(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (Jail{}).Run(t.Context(), policy.Grant{}, bash(dir, good)); effect.KindOf(err) != effect.Denied || !errors.Is(err, policy.ErrNoGrant) {
+	if _, err := testJail(t).Run(t.Context(), policy.Grant{}, bash(dir, good)); effect.KindOf(err) != effect.Denied || !errors.Is(err, policy.ErrNoGrant) {
 		t.Errorf("the zero grant: %v", err)
 	}
 	if _, err := os.Stat(mark); !errors.Is(err, fs.ErrNotExist) {
@@ -119,10 +148,10 @@ func TestOneApprovalIsOneRun(t *testing.T) {
 	dir := t.TempDir()
 	command := "echo run >> log"
 	g := grantFor(t, dir, command, policy.Limits{})
-	if _, err := (Jail{}).Run(t.Context(), g, bash(dir, command)); err != nil {
+	if _, err := testJail(t).Run(t.Context(), g, bash(dir, command)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Jail{}).Run(t.Context(), g, bash(dir, command)); effect.KindOf(err) != effect.Denied {
+	if _, err := testJail(t).Run(t.Context(), g, bash(dir, command)); effect.KindOf(err) != effect.Denied {
 		t.Errorf("the second run: %v", err)
 	}
 	if log, _ := os.ReadFile(filepath.Join(dir, "log")); string(log) != "run\n" {
@@ -308,13 +337,13 @@ func TestExitCodesAndSignals(t *testing.T) {
 func TestStreams(t *testing.T) {
 	dir := t.TempDir()
 	command := "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
-	apart, err := (Jail{}).Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
+	apart, err := testJail(t).Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
 	if err != nil || string(apart.Stdout) != "out1\nout2\nout3\n" || string(apart.Stderr) != "err1\nerr2\nerr3\n" || apart.Truncated {
 		t.Errorf("apart: %s, %v", describe(apart), err)
 	}
 	cmd := bash(dir, command)
 	cmd.MergeStderr = true
-	merged, err := (Jail{}).Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), cmd)
+	merged, err := testJail(t).Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), cmd)
 	if err != nil || string(merged.Stdout) != "out1\nerr1\nout2\nerr2\nout3\nerr3\n" || len(merged.Stderr) != 0 {
 		t.Errorf("merged: %s, %v", describe(merged), err)
 	}
@@ -342,7 +371,7 @@ func TestACallCanLowerTheLimitsAndNotRaiseThem(t *testing.T) {
 	for asked, want := range map[int]int{0: 1000, 500: 500, 1 << 30: 1000, -1: 1000} {
 		cmd := bash(dir, command)
 		cmd.MaxOutput = asked
-		out, err := (Jail{}).Run(t.Context(), grantFor(t, dir, command, policy.Limits{ExecOutputBytes: 1000}), cmd)
+		out, err := testJail(t).Run(t.Context(), grantFor(t, dir, command, policy.Limits{ExecOutputBytes: 1000}), cmd)
 		if err != nil || len(out.Stdout) < want || len(out.Stdout) > want+100 {
 			t.Errorf("asked for %d: %d bytes, %v", asked, len(out.Stdout), err)
 		}
@@ -350,7 +379,7 @@ func TestACallCanLowerTheLimitsAndNotRaiseThem(t *testing.T) {
 	for asked, limit := range map[time.Duration]time.Duration{20 * time.Millisecond: time.Hour, time.Hour: 20 * time.Millisecond, -1: 20 * time.Millisecond} {
 		cmd := bash(dir, "sleep 1000")
 		cmd.Timeout = asked
-		out, err := (Jail{}).Run(t.Context(), grantFor(t, dir, "sleep 1000", policy.Limits{ExecTimeout: limit, ExecTimeoutMax: limit}), cmd)
+		out, err := testJail(t).Run(t.Context(), grantFor(t, dir, "sleep 1000", policy.Limits{ExecTimeout: limit, ExecTimeoutMax: limit}), cmd)
 		if err != nil || !out.TimedOut {
 			t.Errorf("asked for %v of %v: %s, %v", asked, limit, describe(out), err)
 		}
@@ -536,7 +565,7 @@ func endAtDeadline(t *testing.T, command string) {
 		_, _ = os.ReadFile(ready) // returns when the command has written to it
 		expire()
 	}()
-	out, err := (Jail{}).Run(ctx, g, bash(dir, script))
+	out, err := testJail(t).Run(ctx, g, bash(dir, script))
 	<-done
 	if err != nil {
 		t.Fatal(err)
@@ -581,7 +610,7 @@ func TestOutputUpToTheDeadlineIsKept(t *testing.T) {
 		expire()
 	}()
 	command := "echo partial; echo x > go; sleep 1000; :"
-	out, err := (Jail{}).Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
+	out, err := testJail(t).Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
 	if err != nil || !out.TimedOut || string(out.Stdout) != "partial\n" {
 		t.Errorf("got %s, %v", describe(out), err)
 	}
@@ -599,7 +628,7 @@ func TestACancelledCallEndsTheCommand(t *testing.T) {
 		cancel()
 	}()
 	command := "echo $$ >> pids; echo x > go; sleep 1000; touch mark"
-	out, err := (Jail{}).Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
+	out, err := testJail(t).Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
 	if err != nil || out.TimedOut || out.Signal == nil || *out.Signal != int(syscall.SIGKILL) {
 		t.Errorf("got %s, %v", describe(out), err)
 	}
@@ -613,7 +642,7 @@ func TestACallThatWasCancelledStartsNothing(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := (Jail{}).Run(ctx, grantFor(t, dir, "touch mark", policy.Limits{}), bash(dir, "touch mark")); !errors.Is(err, context.Canceled) {
+	if _, err := testJail(t).Run(ctx, grantFor(t, dir, "touch mark", policy.Limits{}), bash(dir, "touch mark")); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "mark")); !errors.Is(err, fs.ErrNotExist) {
@@ -645,7 +674,7 @@ func TestADirectoryThatIsNotThereIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, where := range map[string]string{"missing": filepath.Join(dir, "gone"), "a file": file} {
-		_, err := (Jail{}).Run(t.Context(), grantFor(t, where, "true", policy.Limits{}), bash(where, "true"))
+		_, err := testJail(t).Run(t.Context(), grantFor(t, where, "true", policy.Limits{}), bash(where, "true"))
 		if err == nil || !strings.Contains(err.Error(), "working directory") || !strings.Contains(err.Error(), where) || effect.KindOf(err) == effect.NotFound {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -665,7 +694,7 @@ func TestALinkInPlaceOfTheDirectoryIsRefused(t *testing.T) {
 	if err := errors.Join(os.Rename(dir, dir+".old"), os.Symlink("evil", dir)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := (Jail{}).Run(t.Context(), g, bash(dir, "touch mark")); effect.KindOf(err) != effect.Denied {
+	if _, err := testJail(t).Run(t.Context(), g, bash(dir, "touch mark")); effect.KindOf(err) != effect.Denied {
 		t.Errorf("got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(evil, "mark")); err == nil {

@@ -74,7 +74,7 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 		for _, merged := range []bool{false, true} {
 			cmd := bash(dir, script)
 			cmd.MergeStderr = merged
-			out, err := Jail{Redact: r}.Run(t.Context(), grantFor(t, dir, script, policy.Limits{ExecOutputBytes: 200}), cmd)
+			out, err := newJail(t, Options{Redact: r}).Run(t.Context(), grantFor(t, dir, script, policy.Limits{ExecOutputBytes: 200}), cmd)
 			if err != nil || !out.Truncated {
 				t.Fatalf("%s, %v", describe(out), err)
 			}
@@ -84,7 +84,7 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 		}
 		script = "echo " + leak + "; sleep 1000"
 		limits := policy.Limits{ExecTimeout: 300 * time.Millisecond, ExecTimeoutMax: 300 * time.Millisecond}
-		out, err := Jail{Redact: r}.Run(t.Context(), grantFor(t, dir, script, limits), bash(dir, script))
+		out, err := newJail(t, Options{Redact: r}).Run(t.Context(), grantFor(t, dir, script, limits), bash(dir, script))
 		if err != nil || !out.TimedOut || piece(leak, out.Stdout) != "" {
 			t.Errorf("%s: %s, %v", form, describe(out), err)
 		}

@@ -3,6 +3,7 @@ package jail
 import (
 	"context"
 	"fmt"
+	"os"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
@@ -59,6 +60,7 @@ func try(k kind) error {
 	w := wire.World{
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
 		Home: "/run/home", Tmp: "/tmp", Masks: "/run/masks", Scratch: 1 << 20,
+		UID: os.Getuid(), GID: os.Getgid(),
 	}
 	w.Binds, w.Links = system()
 	h, err := start(context.Background(), w)

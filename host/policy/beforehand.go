@@ -35,9 +35,9 @@ const (
 )
 
 // ParseAnswer reads a rule of this run that answers questions beforehand, and
-// holds it against the tools that there are. A rule that would never count, or for
+// holds it against the tools that there are and, where it matters, the tier. A rule that would never count, or for
 // more than it says, is a mistake: the error is an *[AnswerError].
-func ParseAnswer(text string, catalog *tool.Catalog) (Rule, error) {
+func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, error) {
 	r, err := ParseRule(text)
 	if err != nil {
 		return r, &AnswerError{Rule: text, Fault: FaultForm, What: err.Error()}
@@ -61,7 +61,7 @@ func ParseAnswer(text string, catalog *tool.Catalog) (Rule, error) {
 	if exec := entry.Capabilities.Exec; exec != "" && !names {
 		return wrong(FaultWhole, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, exec), "%s cannot be allowed as a whole: %s", r.Tool, Unconfined)
 	}
-	if doubt := r.Doubt(TierNone, catalog); doubt != nil {
+	if doubt := r.Doubt(tier, catalog); doubt != nil {
 		return r, &AnswerError{Rule: text, Fault: FaultDoubt, Tool: r.Tool, What: doubt.String(), Doubt: doubt}
 	}
 	if names := tool.SecretNames(entry.Capabilities.Secrets); strings.Join(names, ",") != r.Secrets {

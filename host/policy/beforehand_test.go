@@ -31,14 +31,14 @@ func TestAnswersGivenBeforehand(t *testing.T) {
 		"get":                      {Fault: policy.FaultSecrets, Tool: "get", Instead: "get with KEY,TOKEN"},
 		"file_read with KEY":       {Fault: policy.FaultSecrets, Tool: "file_read"},
 	} {
-		_, err := policy.ParseAnswer(text, catalog)
+		_, err := policy.ParseAnswer(text, catalog, func() policy.Tier { return policy.TierNone })
 		e, ok := errors.AsType[*policy.AnswerError](err)
 		if !ok || e.Rule != text || e.Fault != want.Fault || e.Tool != want.Tool || e.Instead != want.Instead || e.What == "" {
 			t.Errorf("%s: %+v, %v", text, e, err)
 		}
 	}
 	// By the name that other systems gave to the tool.
-	r, err := policy.ParseAnswer("read_file(path=x)", catalog)
+	r, err := policy.ParseAnswer("read_file(path=x)", catalog, func() policy.Tier { return policy.TierNone })
 	if err != nil || r.String() != "file_read(path=x)" || r.Source != policy.SourceFlag {
 		t.Errorf("%v, %v", r, err)
 	}

@@ -173,7 +173,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 		mounts := []Mount{{Host: "/work", Write: true}, {Host: "/data", Write: true}, {Host: "/home/ada/src", Write: true}, {Host: "/etc", Write: true}}
 		c, e := w.call()
 		p := New(Options{
-			Mounts: mounts, Rules: rules, Layers: layers, Network: wide, Tier: Tier(w.IntN(4)), ConfirmAll: w.IntN(4) == 0,
+			Mounts: mounts, Rules: rules, Layers: layers, Network: wide, Tier: inTier(Tier(w.IntN(4))), ConfirmAll: w.IntN(4) == 0,
 			Limits: Limits{Timeout: time.Hour, MemoryBytes: 1 << 60, Fuel: 1 << 60, OutputBytes: 1 << 40, ExecTimeoutMax: time.Hour},
 		})
 		facts := Facts{Earlier: w.IntN(4)}
@@ -191,7 +191,7 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 			t.Fatalf("combination %d: %s\nadministrator: %+v\ncall: %s %s by %s of %+v\ndecision: %s by %s %q: %s", n, fmt.Sprintf(format, args...), admin,
 				c.Tool, c.Args, c.Caller, e.Module, d.Effect(), d.Source(), d.Rule(), d.Reason())
 		}
-		if must := plainEffect(admin, c, facts, e, p.tier); d.Effect() > must {
+		if must := plainEffect(admin, c, facts, e, p.tier()); d.Effect() > must {
 			fail("the administrator permits at most %s", must)
 		}
 		if d.Effect() == Deny {

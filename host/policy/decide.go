@@ -95,8 +95,8 @@ func (p *Policy) bounded(d *Decision) []Decider {
 		deny(from.says("modules"), why)
 	}
 	exec := d.entry.Capabilities.Exec != ""
-	if exec && c.MinTier != nil && int64(p.tier) < c.MinTier.Value {
-		deny(c.MinTier.From.says("bash.min_tier"), fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier, c.MinTier.Value))
+	if exec && c.MinTier != nil && int64(p.tier()) < c.MinTier.Value {
+		deny(c.MinTier.From.says("bash.min_tier"), fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier(), c.MinTier.Value))
 	}
 	for _, off := range c.Off {
 		if does := switchedOff(off.Value, d.entry.Capabilities); does != "" {

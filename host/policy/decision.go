@@ -95,7 +95,7 @@ func (d Decision) rememberable() (words []string, err error) {
 		return nil, errors.New("an answer about such a path holds once, for this call")
 	case d.entry.Capabilities.Exec == "":
 		return nil, nil
-	case d.policy.tier == TierNone:
+	case d.policy.tier() == TierNone:
 		return nil, errors.New("an answer for a command holds once: nothing confines the command yet")
 	}
 	text, _ := d.args().Text(d.entry.Capabilities.Exec)
@@ -227,6 +227,7 @@ func (d Decision) newGrant() (Grant, error) {
 		}
 		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
+		g.exec = Exec{Tier: p.tier(), Mounts: p.mounts, Masked: p.masked}
 		timeout := p.limits.ExecTimeout
 		if raw, ok := args.Get(caps.ExecTimeout); ok && string(raw) != "null" {
 			seconds, err := strconv.ParseFloat(string(raw), 64)

@@ -11,8 +11,8 @@ import (
 
 // Doubt says why a rule, as it is written, speaks of no call or never counts;
 // nil if nothing of the kind is known. A tool or an argument counts as known
-// if one of the catalogs has it.
-func (r Rule) Doubt(tier Tier, known ...*tool.Catalog) tool.Hint {
+// if one of the catalogs has it. The tier is asked for where it matters.
+func (r Rule) Doubt(tier func() Tier, known ...*tool.Catalog) tool.Hint {
 	var entries []*tool.Entry
 	var names []string
 	for _, c := range known {
@@ -76,7 +76,7 @@ func meant(word string, known []string) string {
 
 // inert says why a rule that allows a tool never counts; nil if it does. What
 // it says of a command is all that there is, as long as nothing confines one.
-func (r *Rule) inert(tier Tier, asked tool.Capabilities) tool.Hint {
+func (r *Rule) inert(tier func() Tier, asked tool.Capabilities) tool.Hint {
 	if asked.Exec == "" || r.Effect != Allow {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (r *Rule) inert(tier Tier, asked tool.Capabilities) tool.Hint {
 	case !slices.ContainsFunc(r.Where, func(c match.Condition) bool { return names(c, asked.Exec) }):
 		return tool.Advise("it never counts: a rule that allows a process names the command, with %s=COMMAND or words:%s=COMMAND, and no other condition does that",
 			asked.Exec, asked.Exec)
-	case r.remembered() && tier == TierNone:
+	case r.remembered() && tier() == TierNone:
 		return tool.Advise("it does not count: nothing confines a process yet, so only ").And(tool.Do(tool.HintAllow, ""),
 			tool.Advise(" answers for one, for one run: "), tool.Do(tool.HintAllow, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, asked.Exec)))
 	}

@@ -54,6 +54,7 @@ type grant struct {
 	rehearsal bool // whatever it changes is not to be kept
 
 	mayExec    bool
+	exec       Exec
 	execDigest [32]byte
 	execUsed   atomic.Bool
 
@@ -137,23 +138,40 @@ func (g Grant) Budgets() []*Budget { return slices.Clone(g.budgets) }
 // committed.
 func (g Grant) Rehearsal() bool { return g.terms().rehearsal }
 
+// Exec is how the process of a call is confined: what it may see and reach.
+type Exec struct {
+	// Tier is the one under which it was decided. It never runs in a lower one.
+	Tier Tier
+	// Mounts are all that tools may be shown, whatever files the call itself sees.
+	Mounts []Mount
+	// Masked are files and directories that it does not see, also inside of a
+	// mount: our own, and what is hidden.
+	Masked []string
+	// Opened are the files that look like secrets and that it may read.
+	Opened paths.Opened
+	// Network is whom it may talk to; nil is nobody.
+	Network *network.Network
+}
+
 // MayExec reports whether the grant allows a process.
 func (g Grant) MayExec() bool { return g.terms().mayExec }
 
 // TakeExec allows the start of exactly the approved command in the approved
-// directory, once.
-func (g Grant) TakeExec(argv []string, dir string) error {
+// directory, once, and says how it is confined.
+func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	switch {
 	case g.g == nil:
-		return ErrNoGrant
+		return Exec{}, ErrNoGrant
 	case !g.g.mayExec:
-		return errors.New("this call may not start a process")
+		return Exec{}, errors.New("this call may not start a process")
 	case execDigest(argv, dir) != g.g.execDigest:
-		return errors.New("this is not the command that was approved")
+		return Exec{}, errors.New("this is not the command that was approved")
 	case g.g.execUsed.Swap(true):
-		return errors.New("the approved command has run already; one approval is one run")
+		return Exec{}, errors.New("the approved command has run already; one approval is one run")
 	}
-	return nil
+	e := g.g.exec
+	e.Mounts, e.Masked, e.Opened = slices.Clone(e.Mounts), slices.Clone(e.Masked), slices.Clone(e.Opened)
+	return e, nil
 }
 
 // Network says whom the call may talk to; nil is nobody.

@@ -86,9 +86,9 @@ func (r *Rule) forbidsProcesses() bool {
 }
 
 // Unbound says that what the ceiling permits of files does not bind processes,
-// where it permits them in that tier; empty if there is nothing to say.
-func (c Ceiling) Unbound(tier Tier) string {
-	if tier > TierNone || len(c.Directories)+len(c.Hidden) == 0 || c.MinTier != nil && c.MinTier.Value > int64(tier) ||
+// where it permits them in this tier, which is asked for where it matters; empty if there is nothing to say.
+func (c Ceiling) Unbound(tier func() Tier) string {
+	if len(c.Directories)+len(c.Hidden) == 0 || tier() > TierNone || c.MinTier != nil && c.MinTier.Value > int64(tier()) ||
 		slices.ContainsFunc(c.Off, func(l Line) bool { return l.Value == ExecKey }) ||
 		slices.ContainsFunc(c.Rules, func(r Rule) bool { return r.forbidsProcesses() }) {
 		return ""

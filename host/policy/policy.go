@@ -33,8 +33,9 @@ type Options struct {
 	// Project is the directory of the workspace, in which answers of scope
 	// "project" hold. Empty: there are none.
 	Project string
-	// Tier says how far a process is confined. Zero: not at all.
-	Tier Tier
+	// Tier finds out how far a process is confined. It is called when a decision
+	// needs it first, and once. Nil: [TierNone].
+	Tier func() Tier
 }
 
 // Policy decides calls. It is safe for concurrent use.
@@ -47,7 +48,7 @@ type Policy struct {
 	confirmAll bool
 	ceiling    Ceiling
 	project    string
-	tier       Tier
+	tier       func() Tier
 	bindings   sync.Map // *tool.Entry to Binding
 
 	mu    sync.RWMutex
@@ -66,8 +67,11 @@ func New(opts Options) *Policy {
 		confirmAll: opts.ConfirmAll,
 		ceiling:    ceiling,
 		project:    opts.Project,
-		tier:       opts.Tier,
+		tier:       func() Tier { return TierNone },
 		index:      match.NewIndex(),
+	}
+	if opts.Tier != nil {
+		p.tier = sync.OnceValue(opts.Tier)
 	}
 	if p.network == nil {
 		p.network = network.New(nil) // whose denials say what would open it

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -49,6 +50,13 @@ func rule(t testing.TB, text string, source Source) Rule {
 	return r
 }
 
+func inTier(t Tier) func() Tier { return func() Tier { return t } }
+
+func startErr(g Grant, argv []string, dir string) error {
+	_, err := g.TakeExec(argv, dir)
+	return err
+}
+
 func deny(r Rule) Rule { r.Effect = Deny; return r }
 func ask(r Rule) Rule  { r.Effect = Ask; return r }
 
@@ -65,7 +73,7 @@ func granted(t testing.TB, p *Policy, c tool.Call, e *tool.Entry) Grant {
 func TestTheZeroGrantGrantsNothing(t *testing.T) {
 	var g Grant
 	for what, err := range map[string]error{
-		"check": g.Check(tool.Call{}, ""), "exec": g.TakeExec(nil, ""), "bash": g.TakeExec([]string{"bash", "-c", ""}, ""),
+		"check": g.Check(tool.Call{}, ""), "exec": startErr(g, nil, ""), "bash": startErr(g, []string{"bash", "-c", ""}, ""),
 	} {
 		if err != ErrNoGrant {
 			t.Errorf("%s: %v", what, err)
@@ -188,17 +196,51 @@ func TestTakeExecAllowsTheApprovedCommandOnceAndNothingElse(t *testing.T) {
 		"shifted directory":  {[]string{"-c", "make test"}, "/workbash"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if g.TakeExec(c.argv, c.dir) == nil {
+			if startErr(g, c.argv, c.dir) == nil {
 				t.Error("allowed")
 			}
 		})
 	}
 	copied := g
-	if err := copied.TakeExec(good, "/work"); err != nil {
+	if err := startErr(copied, good, "/work"); err != nil {
 		t.Fatalf("the approved command: %v", err)
 	}
-	if g.TakeExec(good, "/work") == nil || copied.TakeExec(good, "/work") == nil {
+	if startErr(g, good, "/work") == nil || startErr(copied, good, "/work") == nil {
 		t.Error("allowed twice")
+	}
+}
+
+func TestAProcessSeesWhatToolsMayBeShown(t *testing.T) {
+	p := New(Options{
+		Mounts: []Mount{{Host: "/work", Write: true}, {Host: "/lib", Write: true}, {Host: "/other"}}, Masked: []string{"/ours"}, Tier: inTier(2),
+		Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{
+			Directories: []List{{Values: []string{"/work", "/lib:ro"}}}, Hidden: []Line{{Value: "/work/payroll"}},
+		}}},
+	})
+	for name, files := range map[string]tool.Files{"no files": tool.FilesNone, "reads": tool.FilesRead} {
+		caps := execs
+		caps.Files = files
+		g := granted(t, p, call("bash", `{"command":"x"}`), entry(t, "bash", caps))
+		got, err := g.TakeExec([]string{"bash", "-c", "x"}, "/work")
+		want := Exec{Tier: 2, Mounts: []Mount{{Host: "/work", Write: true}, {Host: "/lib"}}, Masked: []string{"/ours", "/work/payroll"}}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestTheTierIsFoundOutWhereItMatters(t *testing.T) {
+	asked := 0
+	p := New(Options{Tier: func() Tier { asked++; return 2 }, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{MinTier: &Most{Value: 1}}}}})
+	p.Decide(call("w", `{"path":"x"}`), entry(t, "w", writes), Facts{})
+	p.Hides(entry(t, "w", writes), tool.CallerAgent)
+	if asked != 0 {
+		t.Error("it was for a tool that starts nothing")
+	}
+	for range 2 {
+		if d := p.Decide(call("bash", `{"command":"x"}`), entry(t, "bash", execs), Facts{}); d.Effect() != Ask || asked != 1 {
+			t.Errorf("%s: found out %d times", d.Effect(), asked)
+		}
 	}
 }
 
@@ -211,7 +253,7 @@ func TestOfManyStartsAtOnceOneIsAllowed(t *testing.T) {
 		for range 8 {
 			wg.Go(func() {
 				<-start
-				if g.TakeExec([]string{"bash", "-c", "x"}, "/work") == nil {
+				if startErr(g, []string{"bash", "-c", "x"}, "/work") == nil {
 					allowed.Add(1)
 				}
 			})
@@ -227,7 +269,7 @@ func TestOfManyStartsAtOnceOneIsAllowed(t *testing.T) {
 func TestOtherToolsStartNoProcess(t *testing.T) {
 	for name, caps := range map[string]tool.Capabilities{"computes": nothing, "reads": reads, "writes": writes} {
 		g := granted(t, New(Options{ConfirmAll: true}), call("x", `{"command":"x"}`), entry(t, "x", caps))
-		if g.MayExec() || g.TakeExec([]string{"bash", "-c", "x"}, "/work") == nil || g.TakeExec(nil, "") == nil {
+		if g.MayExec() || startErr(g, []string{"bash", "-c", "x"}, "/work") == nil || startErr(g, nil, "") == nil {
 			t.Errorf("one that %s may", name)
 		}
 	}
@@ -691,7 +733,7 @@ func TestNoSetOfRulesOpensMoreThanItSays(t *testing.T) {
 		}
 		if err == nil {
 			command, _ := args[e.Capabilities.Exec].(string)
-			if command == "" || g.TakeExec([]string{"bash", "-c", command}, "/work") != nil {
+			if command == "" || startErr(g, []string{"bash", "-c", command}, "/work") != nil {
 				t.Fatalf("%s gives a grant for something else", data)
 			}
 		}

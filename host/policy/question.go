@@ -67,7 +67,7 @@ func (d Decision) Question() Question {
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().Text(arg)
 		q.Says, _ = d.args().Text("description")
-		if d.policy != nil && d.policy.tier == TierNone {
+		if d.policy != nil && d.policy.tier() == TierNone {
 			q.Warning = Unconfined
 		}
 	}

@@ -283,7 +283,7 @@ func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
 			return false
 		}
 	}
-	return named && (!r.remembered() || p.tier > TierNone)
+	return named && (!r.remembered() || p.tier() > TierNone)
 }
 
 // names reports whether a condition says which command the argument holds.

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -100,25 +102,32 @@ func run(w *wire.World, c *wire.Command, stdout, stderr int) (wire.Ended, error)
 	for _, fd := range []int{null, stdout, stderr} {
 		unix.Close(fd)
 	}
+	var ending atomic.Bool
 	if err := wire.Send(wire.Socket, started, listener...); err != nil {
-		end(w) // nobody is there any more
+		ending.Store(true)
 	}
 	go func() {
 		// The host says nothing more: what can come is its end.
 		p := []unix.PollFd{{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}}
 		for {
 			if _, err := unix.Poll(p, -1); err != unix.EINTR {
-				end(w)
+				break
 			}
 		}
+		ending.Store(true)
+		end(w)
 	}()
-	return reap(w, pid), nil
+	return reap(w, pid, &ending), nil
 }
 
-// end ends the command, all that it has started, and this program.
+// end ends the command and all that it has started. The host is gone, or wants
+// it.
 func end(w *wire.World) {
-	if !w.NewRoot {
-		killTree()
+	if w.NewRoot {
+		os.Exit(1) // the kernel ends a pid namespace with its first process
 	}
-	os.Exit(1) // of the first process of a pid namespace: the kernel kills the others
+	for { // until reap finds nothing left
+		killTree()
+		time.Sleep(time.Millisecond)
+	}
 }

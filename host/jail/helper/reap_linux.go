@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -13,11 +14,13 @@ import (
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // reap waits for the command, ends what it has left behind, and waits for that.
-func reap(w *wire.World, command int) wire.Ended {
+// Whoever loses its parent becomes a child of this process: when there is none,
+// nothing is left.
+func reap(w *wire.World, command int, ending *atomic.Bool) wire.Ended {
 	var out wire.Ended
 	done := false
 	for {
-		if done {
+		if done || ending.Load() {
 			if w.NewRoot {
 				_ = unix.Kill(-1, unix.SIGKILL) // all of the namespace but this one
 			} else {
@@ -50,9 +53,8 @@ func reap(w *wire.World, command int) wire.Ended {
 	}
 }
 
-// killTree kills every process below this one. As it adopts those whose parent
-// has ended, it finds them all, and the loop of who calls it finds those that
-// were started meanwhile.
+// killTree kills every process below this one. Who calls it does so again, for
+// those that were started meanwhile.
 func killTree() {
 	parents := map[int]int{}
 	entries, err := os.ReadDir("/proc")
