@@ -77,7 +77,10 @@ var table = map[string][]string{
 
 	"host/selftest/machine": {"host/sandbox/abi", "host/wasm/wasmtest"},
 
-	"host/jail":     {"host/effect", "host/policy", "host/redact"},
+	"host/jail": {"host/effect", "host/policy", "host/redact"},
+
+	"host/jail/seccomp": {},
+
 	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/config":   {"host/config/keys"},
