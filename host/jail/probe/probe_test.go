@@ -101,6 +101,9 @@ func attack(t *testing.T, first ...string) map[string]Result {
 	}
 	cmd := exec.CommandContext(t.Context(), self, append(first, v.Args()...)...)
 	cmd.Dir, cmd.Env, cmd.Stderr = workspace, []string{}, os.Stderr
+	if os.Getuid() == 0 { // whose mounts are to stay those of the machine
+		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
+	}
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)

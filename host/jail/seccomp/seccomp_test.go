@@ -111,6 +111,7 @@ const (
 	bad    = 1            // an address that is nobody's, and an odd number
 	none   = ^uintptr(0)  // a descriptor that is not open; a number of nothing
 	maxPID = 0x7fffffff   // of no process
+	noKind = 99           // of what has a priority; that of users would change all of theirs
 	aPath  = 0xa0a0a0a0   // is replaced by the address of a path that is not there
 	junk   = 0xbeef << 32 // what the kernel does not look at, above an int
 )
@@ -124,7 +125,7 @@ type try struct {
 }
 
 // calls have arguments with which they do nothing where they are let through,
-// but fail in another way, or work.
+// also to root, but fail in another way, or change this process only.
 var calls = []try{
 	{"chmod", unix.SYS_FCHMODAT, args{none, aPath, 0o1777}, unix.ENOENT},
 	{"chmod, set-uid", unix.SYS_FCHMODAT, args{none, aPath, 0o4755}, unix.EPERM},
@@ -252,12 +253,11 @@ var optional = []struct {
 	{Options{}, try{"limits of another", unix.SYS_PRLIMIT64, args{maxPID, unix.RLIMIT_NOFILE}, unix.ESRCH}},
 	{Options{NoNamespaces: true}, try{"limits of another", unix.SYS_PRLIMIT64, args{maxPID, unix.RLIMIT_NOFILE}, unix.EPERM}},
 	{Options{NoNamespaces: true}, try{"limits", unix.SYS_PRLIMIT64, args{junk, unix.RLIMIT_NOFILE}, 0}},
-	{Options{NoNamespaces: true}, try{"priority of another", unix.SYS_SETPRIORITY, args{unix.PRIO_PROCESS, maxPID, 5}, unix.EPERM}},
-	{Options{NoNamespaces: true}, try{"priority of a group", unix.SYS_SETPRIORITY, args{unix.PRIO_PGRP, 0, 5}, unix.EPERM}},
-	{Options{NoNamespaces: true}, try{"priority of a user", unix.SYS_SETPRIORITY, args{unix.PRIO_USER, 0, 5}, unix.EPERM}},
-	{Options{NoNamespaces: true}, try{"priority", unix.SYS_SETPRIORITY, args{unix.PRIO_PROCESS, 0, 5}, 0}},
+	{Options{NoNamespaces: true}, try{"priority of another", unix.SYS_SETPRIORITY, args{unix.PRIO_PROCESS, maxPID, 19}, unix.EPERM}},
+	{Options{NoNamespaces: true}, try{"priority of another kind", unix.SYS_SETPRIORITY, args{noKind, 0, 19}, unix.EPERM}},
+	{Options{NoNamespaces: true}, try{"priority", unix.SYS_SETPRIORITY, args{unix.PRIO_PROCESS, 0, 19}, 0}},
 	{Options{NoNamespaces: true}, try{"i/o priority of another", unix.SYS_IOPRIO_SET, args{ioprioProcess, maxPID, 0}, unix.EPERM}},
-	{Options{NoNamespaces: true}, try{"i/o priority of a user", unix.SYS_IOPRIO_SET, args{3, 0, 0}, unix.EPERM}},
+	{Options{NoNamespaces: true}, try{"i/o priority of another kind", unix.SYS_IOPRIO_SET, args{noKind, 0, 0}, unix.EPERM}},
 	{Options{NoNamespaces: true}, try{"i/o priority", unix.SYS_IOPRIO_SET, args{ioprioProcess, 0, 0}, 0}},
 	{Options{NoNamespaces: true}, try{"processors of another", unix.SYS_SCHED_SETAFFINITY, args{maxPID, 8, bad}, unix.EPERM}},
 	{Options{NoNamespaces: true}, try{"processors", unix.SYS_SCHED_SETAFFINITY, args{0, 8, bad}, unix.EFAULT}},
