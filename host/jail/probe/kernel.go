@@ -4,6 +4,7 @@ package probe
 
 import (
 	"runtime"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,11 +17,28 @@ var kernel = []probe{
 		var params [120]byte // struct io_uring_params
 		return descriptor(unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&params)), 0))
 	}},
-	{"user namespace", func(Spec) error { return startInner("nothing", namespaces(unix.CLONE_NEWUSER)) }},
+	{"user namespace", func(Spec) error {
+		return anyOf(
+			func() error { return startInner("nothing", namespaces(unix.CLONE_NEWUSER)) },
+			func() error { return startInner("nothing", &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWUSER}) })
+	}},
 	{"mount in user namespace", func(Spec) error {
 		return startInner("mount", namespaces(unix.CLONE_NEWUSER|unix.CLONE_NEWNS))
 	}},
-	{"mount", func(Spec) error { return mountHere() }},
+	{"mount", func(Spec) error {
+		tmpfs := []byte("tmpfs\x00")
+		return anyOf(mountHere,
+			func() error {
+				return descriptor(unix.Syscall(unix.SYS_FSOPEN, uintptr(unsafe.Pointer(&tmpfs[0])), 1, 0))
+			},
+			func() error {
+				fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+				if err != nil {
+					return err
+				}
+				return unix.Close(fd)
+			})
+	}},
 	{"remount", func(Spec) error {
 		var st unix.Statfs_t
 		if err := unix.Statfs("/", &st); err != nil {
@@ -76,6 +94,20 @@ func descriptor(fd, _ uintptr, errno unix.Errno) error {
 		return impossible("the kernel does not have it")
 	}
 	return errno
+}
+
+// anyOf is the error of the first of the ways, unless one of them succeeds.
+func anyOf(ways ...func() error) (first error) {
+	for _, way := range ways {
+		err := way()
+		if err == nil {
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // mountHere mounts something in the workspace, and takes it off again.

@@ -66,6 +66,9 @@ type Spec struct {
 // file is the file outside for one attack.
 func (s Spec) file(probe string) string { return s.Outside + "/" + probe }
 
+// own is a file of the attacker's, in the workspace.
+func (s Spec) own(name string) string { return "probe-" + s.ID + "-" + name }
+
 func (s Spec) socket() string { return s.Outside + "/socket" }
 
 // abstract is the name of a socket that is no file.

@@ -96,32 +96,41 @@ var processes = []probe{
 	}},
 	{"setpriority", func(s Spec) error { return unix.Setpriority(unix.PRIO_PROCESS, s.Victim, 19) }},
 	{"sched_setaffinity", func(s Spec) error {
-		var set, one unix.CPUSet
-		if err := unix.SchedGetaffinity(s.Victim, &set); err != nil {
+		var set unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &set); err != nil {
 			return err
 		}
-		for cpu := 0; one.Count() == 0; cpu++ {
-			if set.IsSet(cpu) {
-				one.Set(cpu)
-			}
+		for cpu := 0; set.Count() > 1; cpu++ {
+			set.Clear(cpu)
 		}
-		return unix.SchedSetaffinity(s.Victim, &one)
+		return unix.SchedSetaffinity(s.Victim, &set)
 	}},
 	{"prlimit", func(s Spec) error {
 		var limit unix.Rlimit
-		if err := unix.Prlimit(s.Victim, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
+		if err := unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &limit); err != nil {
 			return err
 		}
-		limit.Cur--
+		limit.Cur = 100
 		return unix.Prlimit(s.Victim, unix.RLIMIT_NOFILE, &limit, nil)
 	}},
 	{"System V memory", func(s Spec) error {
-		memory, err := unix.SysvShmAttach(s.Segment, 0, 0)
-		if err != nil {
+		at, _, errno := unix.Syscall(unix.SYS_SHMAT, uintptr(s.Segment), 0, 0)
+		if errno != 0 {
+			return errno
+		}
+		var pipe [2]int
+		if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 			return err
 		}
-		memory[0] = 'x'
-		return unix.SysvShmDetach(memory)
+		defer unix.Close(pipe[0])
+		defer unix.Close(pipe[1])
+		if _, err := unix.Write(pipe[1], []byte("x")); err != nil {
+			return err
+		}
+		if _, _, errno := unix.Syscall(unix.SYS_READ, uintptr(pipe[0]), at, 1); errno != 0 { // writes to the memory
+			return errno
+		}
+		return nil
 	}},
 }
 

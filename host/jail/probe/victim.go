@@ -271,7 +271,7 @@ func (v *Victim) Check() (map[string]string, error) {
 		done["System V memory"] = "it was written"
 	}
 	var st unix.Stat_t
-	if unix.Lstat(v.workspace+"/probe-device", &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR {
+	if unix.Lstat(v.workspace+"/"+v.spec.own("device"), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFCHR {
 		done["device"] = "it is there"
 	}
 	return done, nil
