@@ -3,6 +3,7 @@
 package probe
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -68,16 +69,20 @@ const self = "/proc/self/exe"
 // patience is for programs that have nothing to do.
 const patience = 5 * time.Second
 
+// command is a process that ends with the jail at the latest.
+func command(path string, args ...string) *exec.Cmd {
+	return exec.CommandContext(context.Background(), path, args...)
+}
+
 // startInner runs an inner process, which has the same error.
 func startInner(name string, attr *syscall.SysProcAttr) error {
-	cmd := exec.Command(self, Command, "inner", name)
+	cmd := command(self, Command, "inner", name)
 	cmd.SysProcAttr = attr
 	cmd.Stdin = strings.NewReader("pipe")
 	return runInner(cmd, name)
 }
 
 func runInner(cmd *exec.Cmd, name string) error {
-	cmd.Env = []string{} // of a helper
 	out, err := cmd.Output()
 	var ended *exec.ExitError
 	switch {
@@ -122,7 +127,7 @@ func setUID() error {
 	if st, err := os.Stat(path); err != nil || st.Mode()&os.ModeSetuid == 0 {
 		return impossible("there is no such program")
 	}
-	cmd := exec.Command(path)
+	cmd := command(path)
 	_, end, err := firstWords(cmd)
 	if err != nil {
 		return err
@@ -149,7 +154,7 @@ func su() error {
 	if os.Getuid() == 0 {
 		user = "nobody"
 	}
-	said, end, err := firstWords(exec.Command(path, "-s", "/bin/sh", user, "-c", "id -u"))
+	said, end, err := firstWords(command(path, "-s", "/bin/sh", user, "-c", "id -u"))
 	if err != nil {
 		return err
 	}
@@ -211,7 +216,7 @@ func execMemory() error {
 	if _, err := f.Write(program); err != nil {
 		return plain(err)
 	}
-	return plain(exec.Command("/proc/self/fd/" + strconv.Itoa(fd)).Run())
+	return plain(command("/proc/self/fd/" + strconv.Itoa(fd)).Run())
 }
 
 // typeOnTerminal types on a terminal that reads what it types itself, which is
@@ -231,7 +236,7 @@ func typeOnTerminal() error {
 	}
 	terminal := os.NewFile(fd, "terminal")
 	defer terminal.Close()
-	cmd := exec.Command(self, Command, "inner", "type")
+	cmd := command(self, Command, "inner", "type")
 	cmd.Stdin, cmd.SysProcAttr = terminal, &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	return runInner(cmd, "type")
 }

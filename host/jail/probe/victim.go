@@ -19,8 +19,8 @@ import (
 )
 
 // A Run starts this program again outside of the jail, with arguments and in a
-// directory, and returns when it has ended, which is soon after ctx has. An
-// error says that it did not start.
+// directory, as jail.RunHelper does. It returns when the process has ended,
+// which is soon after ctx has. An error says that it did not start.
 type Run func(ctx context.Context, dir string, args ...string) error
 
 // A Victim is what probes attack. It is for one run of them, and for one
@@ -52,8 +52,9 @@ type file struct {
 
 // NewVictim sets up what lies outside of a jail: files in a directory that is
 // made below dir, where the jail must not reach, a process that run starts, and
-// ports and sockets. The probes have the workspace as their directory. [Victim.Close]
-// takes all of it away.
+// ports and sockets. The names of both directories are absolute; that of dir is
+// short enough for a socket (80 bytes). The probes have the workspace as their
+// directory. [Victim.Close] takes all but what they left there away.
 func NewVictim(dir, workspace string, run Run) (_ *Victim, err error) {
 	v := &Victim{workspace: workspace, listeners: map[string]int{}, ended: make(chan error, 1)}
 	defer func() {
@@ -266,7 +267,7 @@ func (v *Victim) Check() (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("check what was probed: %w", err)
 	}
-	defer unix.SysvShmDetach(memory)
+	defer func() { _ = unix.SysvShmDetach(memory) }()
 	if memory[0] != 0 {
 		done["System V memory"] = "it was written"
 	}
@@ -334,8 +335,7 @@ func (v *Victim) files() map[string]file {
 	return out
 }
 
-// Close ends the process, closes the ports and removes the files outside. What
-// the probes have made in the workspace is left there.
+// Close ends the process, closes the ports and removes the files outside.
 func (v *Victim) Close() {
 	for _, undo := range slices.Backward(v.undo) {
 		undo()
