@@ -1,0 +1,267 @@
+//go:build linux
+
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// What an inner process ends with; why is on its output.
+const (
+	innerSucceeded  = 0
+	innerHeld       = 10
+	innerImpossible = 11
+)
+
+// inner are the parts of probes that need a process of their own.
+var inner = map[string]func() error{
+	"nothing": func() error { return nil },
+	"echo": func() error {
+		_, err := io.Copy(os.Stdout, os.Stdin)
+		return err
+	},
+	"mount": mountHere,
+	"type":  func() error { return tiocsti(0) },
+	"x32": func() error {
+		const x32 = 1 << 30
+		if _, _, err := unix.RawSyscall(unix.SYS_GETPID|x32, 0, 0, 0); err == unix.ENOSYS {
+			return impossible("the kernel has no x32")
+		} else if err != 0 {
+			return err
+		}
+		return nil
+	},
+}
+
+func inside(name string) int {
+	do, ok := inner[name]
+	if !ok {
+		fmt.Printf("there is no %q", name)
+		return 1
+	}
+	err := do()
+	var not impossible
+	switch {
+	case err == nil:
+		return innerSucceeded
+	case errors.As(err, &not):
+		fmt.Print(err)
+		return innerImpossible
+	}
+	fmt.Print(err)
+	return innerHeld
+}
+
+const self = "/proc/self/exe"
+
+// patience is for programs that have nothing to do.
+const patience = 5 * time.Second
+
+// command is a process that ends with the jail at the latest.
+func command(path string, args ...string) *exec.Cmd {
+	return exec.CommandContext(context.Background(), path, args...)
+}
+
+// startInner runs an inner process, which has the same error.
+func startInner(name string, attr *syscall.SysProcAttr) error {
+	cmd := command(self, Command, "inner", name)
+	cmd.SysProcAttr = attr
+	cmd.Stdin = strings.NewReader("pipe")
+	return runInner(cmd, name)
+}
+
+func runInner(cmd *exec.Cmd, name string) error {
+	out, err := cmd.Output()
+	var ended *exec.ExitError
+	switch {
+	case err == nil && name == "echo" && string(out) != "pipe":
+		return fmt.Errorf("it says %q", out)
+	case errors.As(err, &ended) && ended.ExitCode() == innerHeld:
+		return errors.New(string(out))
+	case errors.As(err, &ended) && ended.ExitCode() == innerImpossible:
+		return impossible(out)
+	}
+	return plain(err)
+}
+
+// namespaces has a process started in new ones, as root of them.
+func namespaces(flags uintptr) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{
+		Cloneflags:  flags,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+}
+
+// find is the first of the names that is a program.
+func find(names ...string) string {
+	for _, name := range names {
+		for _, dir := range []string{"/usr/bin/", "/bin/"} {
+			if st, err := os.Stat(dir + name); err == nil && st.Mode().IsRegular() {
+				return dir + name
+			}
+		}
+	}
+	return ""
+}
+
+// setUID starts a program of root's and asks the kernel as whom it runs, while
+// it waits for a password.
+func setUID() error {
+	if os.Getuid() == 0 {
+		return impossible("this is root already")
+	}
+	path := find("su", "passwd")
+	if st, err := os.Stat(path); err != nil || st.Mode()&os.ModeSetuid == 0 {
+		return impossible("there is no such program")
+	}
+	cmd := command(path)
+	_, end, err := firstWords(cmd)
+	if err != nil {
+		return err
+	}
+	defer end()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	if err != nil {
+		return plain(err)
+	}
+	_, ids, _ := strings.Cut(string(status), "\nUid:") // real, effective, saved, of files
+	if ids := strings.Fields(ids); len(ids) < 2 || ids[1] != "0" {
+		return errors.New("it runs without the rights of its owner")
+	}
+	return nil
+}
+
+// su becomes somebody else: root, or if this is root, nobody.
+func su() error {
+	path := find("su")
+	if path == "" {
+		return impossible("there is no su")
+	}
+	user := "root"
+	if os.Getuid() == 0 {
+		user = "nobody"
+	}
+	said, end, err := firstWords(command(path, "-s", "/bin/sh", user, "-c", "id -u"))
+	if err != nil {
+		return err
+	}
+	defer end()
+	if id, err := strconv.Atoi(said); err != nil {
+		return fmt.Errorf("it says %q", said)
+	} else if id == os.Getuid() {
+		return errors.New("it is the same user")
+	}
+	return nil
+}
+
+// firstWords starts a program without a terminal, so that it asks on its
+// streams, and returns what it says first. The program lives until end, which
+// has to be called.
+func firstWords(cmd *exec.Cmd) (said string, end func(), err error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return "", nil, err
+	}
+	defer r.Close()
+	defer w.Close()
+	input, err := cmd.StdinPipe() // never says anything
+	if err != nil {
+		return "", nil, err
+	}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = w, w, &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return "", nil, plain(err)
+	}
+	end = func() {
+		_ = cmd.Process.Kill() // it is ours, whoever it has become
+		_ = input.Close()
+		_ = cmd.Wait()
+	}
+	_ = w.Close()
+	_ = r.SetReadDeadline(time.Now().Add(patience))
+	words := make([]byte, 200)
+	n, err := r.Read(words)
+	if err != nil && err != io.EOF {
+		end()
+		return "", nil, plain(err)
+	}
+	return strings.TrimSpace(string(words[:n])), end, nil
+}
+
+// execMemory runs a program that is in no file.
+func execMemory() error {
+	program, err := os.ReadFile(find("true"))
+	if err != nil {
+		return impossible("there is no program to copy")
+	}
+	fd, err := unix.MemfdCreate("probe", unix.MFD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), "probe")
+	defer f.Close()
+	if _, err := f.Write(program); err != nil {
+		return plain(err)
+	}
+	return plain(command("/proc/self/fd/" + strconv.Itoa(fd)).Run())
+}
+
+// typeOnTerminal types on a terminal that reads what it types itself, which is
+// as hard as typing on the user's.
+func typeOnTerminal() error {
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return typeOnNothing()
+	}
+	defer master.Close()
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		return err
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, master.Fd(), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return errno
+	}
+	terminal := os.NewFile(fd, "terminal")
+	defer terminal.Close()
+	cmd := command(self, Command, "inner", "type")
+	cmd.Stdin, cmd.SysProcAttr = terminal, &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	return runInner(cmd, "type")
+}
+
+// typeOnNothing tells at least whether the call is refused.
+func typeOnNothing() error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return plain(err)
+	}
+	defer null.Close()
+	if err := tiocsti(int(null.Fd())); err != unix.ENOTTY {
+		return err
+	}
+	return impossible("there is no terminal")
+}
+
+func tiocsti(fd int) error {
+	x := byte('x')
+	switch _, _, err := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCSTI, uintptr(unsafe.Pointer(&x))); err {
+	case 0:
+		return nil
+	case unix.EIO:
+		return impossible("the kernel is set up without it")
+	default:
+		return err
+	}
+}
