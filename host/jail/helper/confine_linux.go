@@ -47,7 +47,7 @@ func confine(w *wire.World, port int) error {
 			return err
 		}
 	}
-	filter := seccomp.Filter(seccomp.Options{Network: w.Network, Shared: !w.NewRoot})
+	filter := seccomp.Filter(seccomp.Options{Network: w.Network, NoNamespaces: !w.NewRoot})
 	return step(seccomp.Install(filter), "install the seccomp filter")
 }
 
