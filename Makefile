@@ -29,8 +29,19 @@ guests/dist/index.json: $(guest_sources)
 	  GOOS=wasip1 GOARCH=wasm $(GO) build -buildvcs=false -buildmode=c-shared -trimpath -ldflags='-s -w' -o guests/dist/$$g.wasm ./guests/$$g || exit 1; done
 	@$(GO) run ./cmd/stockade/internal/packguests guests/dist
 
+# The helper of the jail, for this platform. It is static, and embedded.
+helper := host/jail/dist/$(shell $(GO) env GOOS)_$(shell $(GO) env GOARCH)
+$(helper): $(shell find host/jail/helper host/jail/seccomp host/jail/wire -name '*.go' ! -name '*_test.go') go.mod
+	CGO_ENABLED=0 $(GO) build -buildvcs=false -trimpath -ldflags='-s -w' -o $@ ./host/jail/helper
+
+.PHONY: helper
+ifneq ($(filter linux_%,$(notdir $(helper))),)
+helper: $(helper)
+endif
+helper: ## build the helper of the jail, where there is one
+
 .PHONY: bin/stockade
-bin/stockade: guests/dist/index.json
+bin/stockade: guests/dist/index.json helper
 	$(GO) build -trimpath -o bin/stockade ./cmd/stockade
 
 .PHONY: install
@@ -46,7 +57,7 @@ run: build ## run the main job: a turn of the agent on the sample workspace
 	  "list files then read notes.md then find TODO in *.md then replace 'teh' with 'the' in notes.md then run wc -l notes.md"
 
 .PHONY: test
-test: guests ## run the tests
+test: guests helper ## run the tests
 	$(GO) test ./...
 	cd host/internal/fueltest && $(GO) test ./...
 
@@ -57,12 +68,12 @@ test: guests ## run the tests
 RACED ?= $(addprefix ./host/,agent dispatch door egress jail llm/... policy redact secret session/... stage sandbox/hostmod sandbox/linear \
   sandbox/meter sandbox/native sandbox/search) ./cmd/stockade/internal/...
 .PHONY: test-race
-test-race: guests ## run the tests of what runs at the same time (RACED) under the race detector
+test-race: guests helper ## run the tests of what runs at the same time (RACED) under the race detector
 	$(GO) test -race $(RACED)
 	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
 .PHONY: bench
-bench: guests ## run the benchmarks of the stages
+bench: guests helper ## run the benchmarks of the stages
 	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/... ./cmd/stockade
 
 .PHONY: bench-fuel

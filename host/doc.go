@@ -70,7 +70,9 @@
 //	sandbox/meter           the fuel account of a call: slices, budgets, deadline
 //	selftest                attacks on the sandbox of this program, on the machine of its user
 //	selftest/machine        the guest that carries out most attacks, as scripts
-//	jail                    processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
+//	jail                    processes for bash: the approved command, in a world of its own, with a deadline; and our own helpers
+//	jail/helper             a program: makes that world, confines itself to it, runs the command
+//	jail/wire               what the jail and that program say to each other
 //	jail/probe              attacks on the jail from inside, and their victim outside
 //	jail/seccomp            which system calls a jailed command may make
 //	session                 events, the hash chain, the Store interface, the lock of a session

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/redact"
@@ -98,6 +99,7 @@ func (a *app) door() *door.Door {
 	if a.opened == nil {
 		a.opened = door.New(door.Options{
 			Program: version(), Layers: a.Layers, Sandbox: a.sandboxOptions(), Stages: a.Dirs.Stages(), Sessions: a.Dirs.Sessions(),
+			Jail: jail.Options{Home: a.s.env("HOME"), Layers: a.Dirs.Layers()},
 			Egress: a.egress, Secrets: a.vault(false), Known: a.known, Note: a.s.note, Logger: a.logger(),
 		})
 	}

@@ -57,6 +57,8 @@ type Options struct {
 	// Known takes secrets out of whatever is recorded, shown or sent. Nil: that of
 	// Secrets, or a new one.
 	Known *redact.Redactor
+	// Jail says what the commands of tools have. Redact is filled in.
+	Jail jail.Options
 	// Note tells a person of something that is no result. Nil: nobody is told.
 	Note   func(format string, args ...any)
 	Logger *slog.Logger // nil: silent
@@ -67,7 +69,7 @@ type Door struct {
 	opts    Options // fixed at creation
 	ceiling policy.Ceiling
 	egress  func() (*egress.Egress, error)
-	tier    func() policy.Tier // of the jail
+	jail    *jail.Jail
 
 	mu       sync.Mutex // held also while something is opened
 	box      *sandbox.Sandbox
@@ -92,14 +94,16 @@ func New(opts Options) *Door {
 	if opts.Note == nil {
 		opts.Note = func(string, ...any) {}
 	}
-	d := &Door{opts: opts, ceiling: policy.Meet(opts.Layers), sessions: map[*Session]bool{}, tier: func() policy.Tier { return policy.TierNone }}
+	d := &Door{opts: opts, ceiling: policy.Meet(opts.Layers), sessions: map[*Session]bool{}}
+	opts.Jail.Redact = opts.Known
+	d.jail = jail.New(opts.Jail)
 	if opts.Egress == nil {
 		opts.Egress = func() (*egress.Egress, error) {
 			return egress.New(egress.Options{Redact: opts.Known, Logger: opts.Logger})
 		}
 	}
 	d.egress = sync.OnceValues(opts.Egress)
-	d.hide(opts.Stages, opts.Sandbox.CacheDir)
+	d.hide(opts.Stages, opts.Sandbox.CacheDir, opts.Jail.Layers)
 	return d
 }
 
@@ -132,6 +136,7 @@ func (d *Door) Close() error {
 	for _, f := range slices.Backward(d.closers) {
 		errs = append(errs, f())
 	}
+	errs = append(errs, d.jail.Close())
 	d.closers, d.box, d.store = nil, nil, nil
 	return errors.Join(errs...)
 }
@@ -159,7 +164,7 @@ func (d *Door) Sandbox() *sandbox.Sandbox {
 func (d *Door) SandboxOptions() sandbox.Options {
 	opts := d.opts.Sandbox
 	opts.Build, opts.Redact = build(d.opts.Program), d.opts.Known
-	opts.Services = effect.Services{Exec: jail.Jail{Redact: d.opts.Known}, HTTP: egress.Later(d.egress)}
+	opts.Services = effect.Services{Exec: d.jail, HTTP: egress.Later(d.egress)}
 	if d.opts.Secrets != nil {
 		opts.Services.Secrets = d.opts.Secrets
 	}
@@ -185,7 +190,7 @@ func build(program string) string {
 
 // Tier is how far the processes of tools are confined. It is found out when it is
 // first asked for.
-func (d *Door) Tier() policy.Tier { return d.tier() }
+func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 
 // Policy makes a policy under the layers of the door, which leaves out what the
 // door itself keeps on disk.

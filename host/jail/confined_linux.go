@@ -21,8 +21,8 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/paths"
 )
 
-// What one command may take. A file can be as large as what a linker writes; see
-// RATIONALE, "Why may a command of the jail write files of 16 GiB?"
+// What one command may take. Memory is the data of each process; the size of a
+// file counts where it is copied, too.
 const (
 	maxMemory    = 8 << 30
 	maxProcesses = 2048

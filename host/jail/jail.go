@@ -43,6 +43,11 @@ type Options struct {
 	// Home is the user's home, of which a command sees what its grant mounts. Empty:
 	// it is not known, and the command's own is elsewhere.
 	Home string
+	// Layers is a directory for what commands write to caches of the user's.
+	// Empty: they have no caches.
+	Layers string
+	// Caches are the names of the caches of the user's that commands may read.
+	Caches []string
 
 	most policy.Tier // tests: the highest tier to be used
 }

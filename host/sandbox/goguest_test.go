@@ -47,7 +47,7 @@ func TestGoGuest(t *testing.T) {
 		t.Fatal(err)
 	}
 	mod := module(bytes)
-	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.Jail{}}})
+	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.New(jail.Options{})}})
 
 	t.Run("echo of every length", func(t *testing.T) {
 		var lengths []int

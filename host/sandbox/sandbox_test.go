@@ -382,7 +382,7 @@ func TestExec(t *testing.T) {
 	}
 	exec := tool.Capabilities{Exec: "command"}
 	asked := 0
-	jailed := sandbox.Options{Services: effect.Services{Exec: counted{jail.Jail{}, &asked}}}
+	jailed := sandbox.Options{Services: effect.Services{Exec: counted{jail.New(jail.Options{}), &asked}}}
 	initialize := runsCommand(command, 1)
 	initialize.Initialize, _ = runs(command)
 	initialize.Call = nil
@@ -454,8 +454,8 @@ func TestACallInsideACall(t *testing.T) {
 	inner.Initialize, _ = runs(command)
 	inner.Call = nil
 	outer := granted(t, probe(w.ToolOptions{}), ask{args: string(args), caps: tool.Capabilities{Exec: "command"}, cwd: dir})
-	ctx := hostmod.WithWorld(t.Context(), &hostmod.World{Grant: outer.grant, Cwd: dir, Services: effect.Services{Exec: jail.Jail{}}})
-	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.Jail{}}})
+	ctx := hostmod.WithWorld(t.Context(), &hostmod.World{Grant: outer.grant, Cwd: dir, Services: effect.Services{Exec: jail.New(jail.Options{})}})
+	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.New(jail.Options{})}})
 	r, err := granted(t, probe(inner), ask{}).run(ctx, box)
 	if err != nil {
 		t.Fatal(err)

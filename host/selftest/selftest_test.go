@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 func realTarget(tb testing.TB) *Sandbox {
 	tb.Helper()
 	s := NewSandbox(sandbox.Options{
-		Spawn: jail.RunHelper, Services: effect.Services{Exec: jail.Jail{}},
+		Spawn: jail.RunHelper, Services: effect.Services{Exec: jail.New(jail.Options{})},
 	}, tb.TempDir()+"/compiled")
 	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {

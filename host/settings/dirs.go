@@ -180,5 +180,8 @@ func (d Dirs) KeyringNames() string { return filepath.Join(d.Data, "keyring.json
 // Stages is the folder of what waits for a decision.
 func (d Dirs) Stages() string { return filepath.Join(d.State, "stages") }
 
+// Layers is the folder of what commands have written to caches of the user's.
+func (d Dirs) Layers() string { return filepath.Join(d.Cache, "layers") }
+
 // Compiled is the folder of native code.
 func (d Dirs) Compiled() string { return filepath.Join(d.Cache, "compiled") }

@@ -14,7 +14,8 @@ import (
 
 // build makes the world, as far as it does not depend on the command.
 func build(w *wire.World) wire.Ready {
-	err := protect()
+	// Those who lose their parent become children of this process, which ends them.
+	err := step(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
 	var noLayers []string
 	switch {
 	case err != nil || !w.Namespaces:
@@ -28,15 +29,6 @@ func build(w *wire.World) wire.Ready {
 		return wire.Ready{Step: f.Step, Err: f.Err}
 	}
 	return wire.Ready{NoLayers: noLayers}
-}
-
-// protect keeps the command away from this process: from its memory, and at the
-// lower tiers from being forgotten when it is adopted.
-func protect() error {
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return step(err, "prctl PR_SET_DUMPABLE")
-	}
-	return step(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
 }
 
 // newRoot builds a root in which there is what the world says, and makes it ours.
