@@ -126,11 +126,19 @@ func (v victim) command() string {
 	return "exec '" + strings.Join(words, "' '") + "'" // their JSON has no such quote
 }
 
+// mounts are what the command sees, in the policy of one who has a secret.
+func (v victim) mounts() policy.Options {
+	return policy.Options{
+		Mounts: []policy.Mount{{Host: v.workspace, Write: true}, {Host: v.programs}},
+		Masked: []string{filepath.Join(v.workspace, "masked")},
+	}
+}
+
 // attacked runs all probes in a jail, and returns what they say. What they could
 // not know is held against what has happened.
 func attacked(t *testing.T, j *Jail, v victim) map[string]probe.Result {
 	t.Helper()
-	out := runIn(t, j, v.command(), policy.Mount{Host: v.workspace, Write: true}, policy.Mount{Host: v.programs})
+	out := runIn(t, j, v.command(), v.mounts())
 	ended(t, out, 0)
 	results, err := probe.Read(out.Stdout)
 	if err != nil {
@@ -149,7 +157,7 @@ func attacked(t *testing.T, j *Jail, v victim) map[string]probe.Result {
 }
 
 // runIn approves a command in the first of the mounts, and runs it.
-func runIn(t testing.TB, j *Jail, command string, mounts ...policy.Mount) effect.Ended {
+func runIn(t testing.TB, j *Jail, command string, opts policy.Options) effect.Ended {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
@@ -159,9 +167,9 @@ func runIn(t testing.TB, j *Jail, command string, mounts ...policy.Mount) effect
 		Spec:   tool.Spec{Definition: tool.Definition{Name: "bash"}, Capabilities: tool.Capabilities{Exec: "command"}},
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
-	dir := mounts[0].Host
-	p := policy.New(policy.Options{Mounts: mounts, Tier: func() policy.Tier { return j.Tiers().Tier }})
-	g, err := p.Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
+	dir := opts.Mounts[0].Host
+	opts.Tier = func() policy.Tier { return j.Tiers().Tier }
+	g, err := policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,6 +145,10 @@ func (h *helper) release() {
 	h.clean = nil
 }
 
+// namespaces are what a command has of its own: all but the last also where it has
+// no root of its own. Tests take some away.
+var namespaces uintptr = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID
+
 // attributes start a process in namespaces of its own. It is root in none: user
 // and group are mapped to themselves, because files name them.
 func attributes(w wire.World) *syscall.SysProcAttr {
@@ -152,9 +156,9 @@ func attributes(w wire.World) *syscall.SysProcAttr {
 	if !w.Namespaces {
 		return a
 	}
-	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	if w.NewRoot {
-		a.Cloneflags |= unix.CLONE_NEWPID
+	a.Cloneflags = namespaces
+	if !w.NewRoot {
+		a.Cloneflags &^= unix.CLONE_NEWPID
 	}
 	uid, gid, size := os.Getuid(), os.Getgid(), 1
 	if uid == 0 {

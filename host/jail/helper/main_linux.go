@@ -79,8 +79,10 @@ func run(w *wire.World, c *wire.Command, stdout, stderr int) (wire.Ended, error)
 		}
 	}
 	// From here on the command could look into this process, and change it.
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return wire.Ended{}, step(err, "prctl PR_SET_DUMPABLE")
+	if !without("dumpable") {
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return wire.Ended{}, step(err, "prctl PR_SET_DUMPABLE")
+		}
 	}
 	var started wire.Started
 	var listener []int

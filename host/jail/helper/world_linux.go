@@ -120,6 +120,9 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 	}
 	readOnly := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	for _, name := range []string{"/proc", "/run/scratch", "/"} {
+		if without("read-only root") {
+			break
+		}
 		if err := unix.MountSetattr(unix.AT_FDCWD, name, 0, &readOnly); err != nil {
 			return nil, step(err, "make %s read-only", name)
 		}
@@ -157,8 +160,11 @@ func tree(b wire.Bind) (int, error) {
 		return -1, step(err, "open %s", b.Path)
 	}
 	defer unix.Close(place)
-	attr := uint64(unix.MOUNT_ATTR_NOSUID)
-	if !b.Write {
+	var attr uint64
+	if !without("nosuid") {
+		attr |= unix.MOUNT_ATTR_NOSUID
+	}
+	if !b.Write && !without("read-only binds") {
 		attr |= unix.MOUNT_ATTR_RDONLY
 	}
 	if !b.Device {
@@ -260,6 +266,9 @@ func cover(w *wire.World, c *wire.Command) error {
 		}
 	}
 	for _, name := range c.Masked {
+		if without("masks") {
+			break
+		}
 		if err := mask(w.Masks, name); err != nil {
 			return step(err, "mask %s", name)
 		}
