@@ -71,6 +71,7 @@
 //	selftest                attacks on the sandbox of this program, on the machine of its user
 //	selftest/machine        the guest that carries out most attacks, as scripts
 //	jail                    processes for bash: approved command, fixed environment, deadline (not confined yet); and our own helpers
+//	jail/walk               what is secret and what is closed below the mounts of a command, what it changed, and taking back what it must not
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
 //	session/export          a Store whose events also go to the directories that an administrator requires

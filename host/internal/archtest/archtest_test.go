@@ -77,10 +77,11 @@ var table = map[string][]string{
 
 	"host/selftest/machine": {"host/sandbox/abi", "host/wasm/wasmtest"},
 
-	"host/jail":     {"host/effect", "host/policy", "host/redact"},
-	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
-	"host/agent":    {"host/tool", "host/llm", "host/session"},
-	"host/config":   {"host/config/keys"},
+	"host/jail":      {"host/effect", "host/jail/walk", "host/policy", "host/redact"},
+	"host/jail/walk": {"host/beneath", "host/policy/paths"},
+	"host/dispatch":  {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
+	"host/agent":     {"host/tool", "host/llm", "host/session"},
+	"host/config":    {"host/config/keys"},
 	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool"},
 
