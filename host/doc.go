@@ -75,6 +75,7 @@
 //	jail/wire               what the jail and that program say to each other
 //	jail/probe              attacks on the jail from inside, and their victim outside
 //	jail/seccomp            which system calls a jailed command may make
+//	jail/walk               what is secret and what is closed below the mounts of a command, what it changed, and taking back what it must not
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
 //	session/export          a Store whose events also go to the directories that an administrator requires
