@@ -136,11 +136,10 @@ func (c *comparison) entry(b, n, was, is int32) bool {
 		c.created(b, is)
 		return false
 	}
-	modified := f.kind != unix.DT_DIR && (another || f.flags&isChanged != 0 || e.kind != f.kind)
-	if modified {
+	if f.kind != unix.DT_DIR && (another || f.flags&isChanged != 0 || e.kind != f.kind) {
 		c.out.Modified.add(Entry{Path: c.now.path(is)})
 	}
-	if e.kind == f.kind && (f.kind != unix.DT_LNK || !modified) {
+	if e.kind == f.kind {
 		f.flags &^= e.flags & isSpecial
 	}
 	switch {
@@ -208,10 +207,10 @@ func (c *comparison) special() {
 		if f.flags&isSpecial == 0 {
 			return
 		}
-		// What was closed and has its name and content still was moved with the
-		// directory that holds it.
+		// What was closed and was not touched was moved with a directory above.
+		// To be renamed itself would have changed its status.
 		if was := closed[file{r.dev, f.ino}]; was != nil && r.inodes && !d.foreign && was.kind == f.kind &&
-			c.before.name(was) == c.now.name(f) && (f.kind == unix.DT_DIR || f.flags&isChanged == 0) {
+			(f.kind == unix.DT_DIR || f.flags&isChanged == 0) {
 			f.flags &^= isClosed
 		}
 		if f.flags&(isClosed|isGit) != 0 {

@@ -19,6 +19,7 @@ var configs = map[string]bool{
 	"[core]\n\thooksPath = x\n":               false,
 	"[core] fsmonitor = x\n":                  false,
 	"[core]\n\tbare = a\\\nfsmonitor = x\n":   false,
+	"[user]\n\tname = a\\\n":                  false,
 	"[core]\n\tbare = \"a\nfsmonitor = x\n":   false,
 	"[core]\n\tbare\n":                        false,
 	"[include]\n\tpath = x\n":                 false,

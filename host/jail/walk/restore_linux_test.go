@@ -67,8 +67,11 @@ func TestWhatIsClosedAndNewIsRemoved(t *testing.T) {
 		"a file that leads elsewhere":    {change: []string{"n/.git=gitdir: ../payload"}, tree: ".git/config .git/hooks/old n/ payload/config payload/hooks/pre-commit", removed: "n/.git"},
 		"a directory in place of a file": {change: []string{"agent.toml/x", ".gitmodules/"}, tree: ".git/config .git/hooks/old agent.toml/x payload/config payload/hooks/pre-commit", removed: ".gitmodules"},
 		"a repository that was moved":    {change: []string{"m/", ".git => m/.git"}, tree: "m/.git/config m/.git/hooks/old payload/config payload/hooks/pre-commit"},
-		"another in the place of one":    {change: []string{".git => m", "payload => .git"}, tree: ".git/ m/config m/hooks/old", removed: ".git/config .git/hooks .git/hooks/pre-commit"},
-		"a sample of a hook elsewhere":   {change: []string{".stockade/hooks/x.sample", ".git/hooks/y.sample/z"}, tree: ".git/config .git/hooks/old payload/config payload/hooks/pre-commit", removed: ".git/hooks/y.sample .git/hooks/y.sample/z .stockade .stockade/hooks .stockade/hooks/x.sample"},
+		"a repository that was moved and changed": {
+			change: []string{"m/", ".git => m/.git", "m/.git/config=evil", "m/.git/hooks/new"}, tree: "m/.git/hooks/old payload/config payload/hooks/pre-commit", removed: "m/.git/config m/.git/hooks/new",
+		},
+		"another in the place of one":  {change: []string{".git => m", "payload => .git"}, tree: ".git/ m/config m/hooks/old", removed: ".git/config .git/hooks .git/hooks/pre-commit"},
+		"a sample of a hook elsewhere": {change: []string{".stockade/hooks/x.sample", ".git/hooks/y.sample/z", ".git/sequencer/x.sample"}, tree: ".git/config .git/hooks/old payload/config payload/hooks/pre-commit", removed: ".git/hooks/y.sample .git/hooks/y.sample/z .git/sequencer .git/sequencer/x.sample .stockade .stockade/hooks .stockade/hooks/x.sample"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ws := workspace(t, base...)

@@ -62,9 +62,12 @@ func old() {
 	}
 }
 
+// ample is for tests that are not about time.
+var ample = Budget{Time: time.Minute}
+
 func look(t *testing.T, ws string, masked ...string) *Seen {
 	t.Helper()
-	s, err := Look(t.Context(), []Root{{ws, true}}, masked, Budget{})
+	s, err := Look(t.Context(), []Root{{ws, true}}, masked, ample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +79,7 @@ func changes(t *testing.T, s *Seen, do func()) Changes {
 	old()
 	t0 := Clock()
 	do()
-	c, err := s.Changes(t.Context(), t0, Budget{})
+	c, err := s.Changes(t.Context(), t0, ample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +179,7 @@ func TestWhatIsFoundBeforeACommand(t *testing.T) {
 func TestMountsAndMasks(t *testing.T) {
 	ws := workspace(t, "rw/.env", "rw/.git/config", "rw/masked/.env", "rw/masked/.git/config", "rw/ro/.env", "rw/ro/.git/config", ".env")
 	roots := []Root{{ws + "/rw", true}, {ws + "/rw/ro", false}}
-	s, err := Look(t.Context(), roots, []string{ws + "/rw/masked"}, Budget{})
+	s, err := Look(t.Context(), roots, []string{ws + "/rw/masked"}, ample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,26 +280,26 @@ func TestListsAreBounded(t *testing.T) {
 }
 
 func TestBudgets(t *testing.T) {
-	ws := workspace(t, "a/1", "a/2", "b/.git/config=[core]", "b/.git/hooks/x", "c/.env")
-	s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{Names: 3})
+	ws := workspace(t, "a/.git/config", "b/.git/config", "b/.git/hooks/x", "c/.git/config")
+	s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{Names: 3, Time: time.Minute})
 	if err != nil || s.Complete || s.Names != 3 {
 		t.Fatalf("%v %+v", err, s)
 	}
 	// What nobody had looked at is not taken for new.
-	c := changes(t, s, func() { change(t, ws, "-c/.env") })
+	c := changes(t, s, func() { change(t, ws, "-c/.git/config") })
 	if c.Complete || c.Closed.Count+c.Created.Count+c.Removed.Count != 0 {
 		t.Errorf("%+v", c)
 	}
 	if r := s.Restore(c); r.Removed.Count != 0 {
 		t.Errorf("%+v", r)
 	}
-	c = changes(t, s, func() { change(t, ws, "b/.git/config=[x]") })
-	if found(ws, c.Unsure.Found) != "b/.git/config" {
-		t.Errorf("unsure: %+v", c.Unsure)
+	c = changes(t, s, func() { change(t, ws, "a/.git/config=x", "b/.git/config=x") })
+	if found(ws, c.Unsure.Found) != "a/.git/config b/.git/config" || c.Closed.Count != 0 {
+		t.Errorf("unsure: %+v, closed %+v", c.Unsure, c.Closed)
 	}
 	// Nor is what was not looked at afterwards taken for gone.
 	s = look(t, ws)
-	c, err = s.Changes(t.Context(), Clock(), Budget{Names: 3})
+	c, err = s.Changes(t.Context(), Clock(), Budget{Names: 3, Time: time.Minute})
 	if err != nil || c.Complete || c.Removed.Count != 0 {
 		t.Errorf("%v %+v", err, c)
 	}
@@ -341,7 +344,7 @@ func TestHostileTrees(t *testing.T) {
 		}
 		c := changes(t, s, func() {
 			fd, err := unix.Open(ws, unix.O_RDONLY, 0)
-			for range maxPath {
+			for range maxPath/2 + 100 {
 				if err = errors.Join(err, unix.Mkdirat(fd, "d", 0o755)); err != nil {
 					t.Fatal(err)
 				}
@@ -359,33 +362,33 @@ func TestHostileTrees(t *testing.T) {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 			t.Fatal(err)
 		}
-		if c.Complete || len(c.Unread) != 1 || c.now.Names > maxPath {
+		if c.Complete || len(c.Unread) != 1 || c.now.Names > maxPath/2 {
 			t.Errorf("%d names, unread %d", c.now.Names, len(c.Unread))
 		}
 	})
-	t.Run("100,000 files", func(t *testing.T) {
+	t.Run("many files", func(t *testing.T) {
 		ws := workspace(t)
 		s := look(t, ws)
 		c := changes(t, s, func() {
 			for i := range 100 {
 				dir := filepath.Join(ws, strconv.Itoa(i))
 				os.Mkdir(dir, 0o755)
-				names(t, dir, 1000, "")
+				names(t, dir, 200, "")
 			}
 		})
-		if c.Complete != (c.Created.Files == 100_000) || c.Created.Count > 100 {
+		if !c.Complete || c.Created.Files != 20_000 || c.Created.Count != 100 {
 			t.Errorf("complete: %v, %+v", c.Complete, c.Created)
 		}
 	})
 	t.Run("too many secrets", func(t *testing.T) {
 		ws := workspace(t)
 		names(t, ws, maxFound+1, ".pem")
-		if _, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{}); !errors.Is(err, errFound) {
+		if _, err := Look(t.Context(), []Root{{ws, true}}, nil, ample); !errors.Is(err, errFound) {
 			t.Error(err)
 		}
 	})
 	t.Run("FIFOs, sockets and loops of links", func(t *testing.T) {
-		ws := workspace(t, "l/loop->..", "l/a->b", "l/b->a", "proc->/proc")
+		ws := workspace(t, "l/loop->..", "l/a->b", "l/b->a", "proc->/proc", "l/file", "to->l/file")
 		for _, name := range []string{"fifo", ".env", "agent.toml"} {
 			if err := unix.Mkfifo(filepath.Join(ws, name), 0o600); err != nil {
 				t.Fatal(err)
@@ -395,7 +398,17 @@ func TestHostileTrees(t *testing.T) {
 		if err := s.Keep(0); err != nil { // and does not wait
 			t.Fatal(err)
 		}
-		if !s.Complete || found(ws, s.Secrets) != ".env" || found(ws, s.Closed) != "agent.toml" || s.Names != 8 {
+		top, err := os.Open(ws)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer top.Close()
+		for _, name := range []string{"fifo", "to"} {
+			if _, err := read(int(top.Fd()), name, unix.DT_REG, 1); err == nil {
+				t.Errorf("%s was read", name)
+			}
+		}
+		if !s.Complete || found(ws, s.Secrets) != ".env" || found(ws, s.Closed) != "agent.toml" || s.Names != 10 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -413,10 +426,12 @@ func TestHostileTrees(t *testing.T) {
 		done := make(chan *Seen)
 		go func() {
 			runtime.LockOSThread()
-			if _, err := unix.SetfsuidRetUid(65534); err != nil {
-				t.Error(err)
+			if os.Geteuid() == 0 {
+				if _, err := unix.SetfsuidRetUid(65534); err != nil {
+					t.Error(err)
+				}
 			}
-			s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{})
+			s, err := Look(t.Context(), []Root{{ws, true}}, nil, ample)
 			if err != nil {
 				t.Error(err)
 			}
@@ -445,7 +460,7 @@ func TestHostileTrees(t *testing.T) {
 		}()
 		for range 200 {
 			s := look(t, ws)
-			if _, err := s.Changes(t.Context(), Clock(), Budget{}); err != nil {
+			if _, err := s.Changes(t.Context(), Clock(), ample); err != nil {
 				t.Error(err)
 			}
 		}
@@ -456,8 +471,10 @@ func TestHostileTrees(t *testing.T) {
 
 // What is mounted below is walked, and the file systems of the kernel are not.
 func TestMountsBelow(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root mounts")
+	}
 	ws := workspace(t, "m/", "p/")
-	mounted := make(chan struct{})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -473,8 +490,7 @@ func TestMountsBelow(t *testing.T) {
 		); err != nil {
 			t.Error(err)
 		}
-		close(mounted)
-		s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{})
+		s, err := Look(t.Context(), []Root{{ws, true}}, nil, ample)
 		if err != nil || s.Complete || found(ws, s.Secrets) != "m/.env m/sub/.env" || below(ws, s.Unread) != "p" {
 			t.Errorf("%v %+v", err, s)
 		}
@@ -482,7 +498,7 @@ func TestMountsBelow(t *testing.T) {
 	<-done
 }
 
-// Not one name is opened other than directories: reading would be seen.
+// No link leads a walk anywhere.
 func TestLinksAreNotFollowed(t *testing.T) {
 	outside := workspace(t, ".env", ".git/config")
 	ws := workspace(t, "a->"+outside, "b/c->"+outside)
