@@ -422,6 +422,7 @@ func TestHostileTrees(t *testing.T) {
 		if err := os.Chmod(ws+"/no", 0); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = os.Chmod(ws+"/no", 0o755) })
 		// As another user: only this thread, which is thrown away.
 		done := make(chan *Seen)
 		go func() {
