@@ -48,13 +48,18 @@ func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, 
 	if ctx.Err() != nil {
 		return effect.Ended{}, ctx.Err()
 	}
+	c := wire.Command{Program: program, Argv: cmd.Argv, Dir: cmd.Dir}
+	b, err := p.look(ctx, terms, &c)
+	if err != nil {
+		return effect.Ended{}, err
+	}
 	h, err := j.take(ctx, p)
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	ended, err := h.run(ctx, wire.Command{
-		Program: program, Argv: cmd.Argv, Env: environment(h.world.Home, h.world.Tmp, cmd.Dir), Dir: cmd.Dir, Masked: p.masked,
-	}, out)
+	c.Env = environment(h.world.Home, h.world.Tmp, cmd.Dir)
+	ended, err := h.run(ctx, c, out)
+	b.after(&ended)
 	j.startAhead(p)
 	return ended, err
 }
@@ -109,6 +114,7 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.E
 // plan is what a command of these terms needs of a helper.
 type plan struct {
 	world   wire.World
+	mounts  []policy.Mount
 	scratch bool     // directories for the command have to be made
 	masked  []string // inside of what it sees
 }
@@ -132,6 +138,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		}
 		w.Binds = slices.DeleteFunc(w.Binds, func(b wire.Bind) bool { return b.Path == m.Host })
 		w.Binds = append(w.Binds, wire.Bind{Path: m.Host, Write: m.Write})
+		p.mounts = append(p.mounts, m)
 		if paths.In(dir, m.Host) && len(m.Host) > len(workspace.Host) {
 			workspace = m
 		}
@@ -145,6 +152,14 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 			if _, err := os.Lstat(name); err == nil {
 				p.masked = append(p.masked, name)
 			}
+		}
+	}
+	if len(p.masked) > 0 && !k.namespaces {
+		return p, denied(fmt.Errorf("%s cannot hide %s from a command: it is in a directory that is mounted", k.tier, p.masked[0]))
+	}
+	for _, m := range p.mounts {
+		if !m.Write && !k.namespaces && slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
+			return p, denied(fmt.Errorf("%s cannot keep a command from changing %s: it is in a directory that it may change", k.tier, m.Host))
 		}
 	}
 	if err := p.private(); err != nil {
