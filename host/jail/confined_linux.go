@@ -49,7 +49,7 @@ func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, 
 		return effect.Ended{}, ctx.Err()
 	}
 	c := wire.Command{Program: program, Argv: cmd.Argv, Dir: cmd.Dir}
-	b, err := p.look(ctx, terms, &c)
+	b, err := p.look(ctx, terms, j.Redact, &c)
 	if err != nil {
 		return effect.Ended{}, err
 	}

@@ -3,7 +3,12 @@ package jail
 import (
 	"context"
 	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // maxNamed is how many files of a kind a note names.
@@ -29,8 +35,12 @@ type before struct {
 // look looks at what the mounts of a command hold, and has the command see what it
 // may. Where nothing can be mounted, what is closed is kept instead, to be put
 // back.
-func (p *plan) look(ctx context.Context, terms policy.Exec, c *wire.Command) (*before, error) {
-	b := &before{dir: c.Dir}
+func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redactor, c *wire.Command) (*before, error) {
+	// Whatever was changed until now bears an earlier time, and what the command
+	// changes a later one: it starts when the clock that stamps files, which moves in
+	// steps, has passed this moment.
+	b := &before{dir: c.Dir, at: time.Now()}
+	c.NotBefore = b.at.UnixNano()
 	var roots []walk.Root
 	for _, m := range p.mounts {
 		roots = append(roots, walk.Root{Path: m.Host, Writable: m.Write})
@@ -38,6 +48,11 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, c *wire.Command) (*b
 	var err error
 	if b.seen, err = walk.Look(ctx, roots, terms.Masked, walk.Budget{}); err != nil {
 		return nil, fmt.Errorf("look for what a command may not see: %w", err)
+	}
+	for _, closed := range b.seen.Closed {
+		if filepath.Base(closed.Path) == "config" {
+			redactCredentials(known, closed.Path)
+		}
 	}
 	for _, s := range b.seen.Secrets {
 		if _, secret := terms.Opened.Read(paths.Guest(s.Path)); secret && p.world.Namespaces {
@@ -53,8 +68,32 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, c *wire.Command) (*b
 	} else if err := b.seen.Keep(0); err != nil {
 		return nil, denied(fmt.Errorf("%s cannot keep a command from changing them: %w", policy.Tier(1), err))
 	}
-	b.at = walk.Clock()
 	return b, nil
+}
+
+// credentials are those in URLs: https://USER:PASSWORD@HOST, https://TOKEN@HOST.
+var credentials = regexp.MustCompile(`://([^\s/@:"']*):?([^\s/@"']*)@`)
+
+// redactCredentials makes known what the URLs of a configuration of git hold: git
+// has to read the file, and the output of the command need not repeat it.
+func redactCredentials(known *redact.Redactor, name string) {
+	const most = 1 << 20
+	f, err := os.Open(name)
+	if err != nil {
+		return // nor can the command open it
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, most))
+	for _, found := range credentials.FindAllSubmatch(text, -1) {
+		user, password := string(found[1]), string(found[2])
+		if password == "" {
+			password = user
+		}
+		known.Add(password)
+		if plain, err := url.PathUnescape(password); err == nil {
+			known.Add(plain)
+		}
+	}
 }
 
 // after takes back what the command must not have changed, and adds to the result
@@ -100,9 +139,18 @@ func (b *before) after(ended *effect.Ended) {
 	}{{"created", changes.Created}, {"changed", changes.Modified}, {"removed", changes.Removed}} {
 		var names []string
 		count := l.list.Count
+		repositories := map[string]int{}
+		for _, e := range l.list.Entries {
+			if at, _, in := strings.Cut(e.Path, "/.git/"); in && !taken[e.Path] {
+				repositories[at] += max(e.Files, 1)
+			}
+		}
+		for _, at := range slices.Sorted(maps.Keys(repositories)) {
+			names = append(names, fmt.Sprintf("%s (%d files)", b.name(at+"/.git"), repositories[at]))
+		}
 		for _, e := range l.list.Entries {
 			switch {
-			case taken[e.Path]:
+			case taken[e.Path], strings.Contains(e.Path, "/.git/"):
 				count--
 			case e.Dir:
 				names = append(names, fmt.Sprintf("%s/ (%d files)", b.name(e.Path), e.Files))
@@ -110,7 +158,7 @@ func (b *before) after(ended *effect.Ended) {
 				names = append(names, b.name(e.Path))
 			}
 		}
-		if count > 0 {
+		if count += len(repositories); count > 0 {
 			said = append(said, l.verb+" "+clip(names, count))
 		}
 	}

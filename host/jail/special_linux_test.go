@@ -22,7 +22,7 @@ func TestSpecialPathsOfAWorkspace(t *testing.T) {
 		says          []string // notes
 		changes       map[string]string
 	}{
-		{name: "a secret is not read", command: "cat .env deploy/server.key; cp .env copy; cat copy; grep -r hunter2 .", not: "hunter2", says: []string{"hidden from the command", ".env", "deploy/server.key"}, changes: map[string]string{"copy": "*"}},
+		{name: "a secret is not read", command: "cat .env deploy/server.key; cp .env copy; cat copy; grep -r hunter2 .", not: "hunter2", says: []string{"hidden from the command", ".env", "deploy/server.key"}},
 		{name: "a hook is not planted", command: "echo x > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; echo; true"},
 		{name: "a hook is not changed", command: "echo evil >> .git/hooks/pre-commit.sample; true"},
 		{name: "the configuration of git is not changed", command: "git config core.fsmonitor evil; echo evil >> .git/config; rm -f .git/config; mv .git/config x; true"},
@@ -31,7 +31,7 @@ func TestSpecialPathsOfAWorkspace(t *testing.T) {
 		{name: "our own configuration is not changed", command: "echo evil > agent.toml; echo evil > sub/agent.toml; mkdir -p .stockade && echo x > .stockade/x; true"},
 		{name: "other files are changed, and that is said", command: "echo c > c.txt; echo more >> a.txt; rm sub/b.txt", says: []string{"created c.txt", "changed a.txt", "removed sub"},
 			changes: map[string]string{"c.txt": "c\n", "a.txt": "a\nmore\n", "sub/b.txt": ""}},
-		{name: "git is read and written", command: "git status --short | head -3; git -c user.name=a -c user.email=b add a.txt && git -c user.name=a -c user.email=b commit -qm one && git log --oneline", changes: map[string]string{".git/*": "*"}},
+		{name: "git is read and written", command: "git status --short | head -3; git -c user.name=a -c user.email=b add a.txt && git -c user.name=a -c user.email=b commit -qm one && git log --oneline", says: []string{"created .git ("}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -58,7 +58,13 @@ func TestSpecialPathsOfAWorkspace(t *testing.T) {
 					}
 				}
 			}
+			if strings.Contains(notes, "changed .env") {
+				t.Error("what was written just before counts as changed")
+			}
 			for name, content := range files {
+				if name == ".git/HEAD" && !confined {
+					continue // what is not closed can be moved
+				}
 				if want, ok := tt.changes[name]; ok {
 					content = want
 				}
