@@ -334,7 +334,7 @@ func TestN12AProxiedCommandAndTheEnvironment(t *testing.T) {
 		t.Setenv(name, "http://"+trap.Addr().String())
 		t.Setenv(strings.ToLower(name), "http://"+trap.Addr().String())
 	}
-	t.Setenv("NO_PROXY", "*")
+	t.Setenv("NO_PROXY", "")
 	w := newWorld(t, names(map[string][]string{"a.example": {public}}))
 	hello := func(rw http.ResponseWriter, _ *http.Request) { fmt.Fprint(rw, "direct") }
 	w.wires.plug(public+":443", secure(t, hello, "a.example").Listener.Addr())
