@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -36,7 +38,7 @@ const (
 const endGrace = 2 * time.Second
 
 // confined runs a command in a world of its own.
-func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
+func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
 	_, k := j.tiers()
 	if k.tier == policy.TierNone {
 		return j.unconfined(ctx, program, cmd, out)
@@ -58,14 +60,18 @@ func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, 
 		return effect.Ended{}, err
 	}
 	c.Env = environment(h.world.Home, h.world.Tmp, cmd.Dir)
-	ended, err := h.run(ctx, c, out)
+	if h.world.Network {
+		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
+	}
+	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	b.after(&ended)
 	j.startAhead(p)
 	return ended, err
 }
 
-// run runs the one command of the helper, and ends it.
-func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.Ended, error) {
+// run runs the one command of the helper, and ends it. Serve serves the socket
+// through which it reaches hosts.
+func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (effect.Ended, error) {
 	defer h.kill()
 	stop := context.AfterFunc(ctx, h.interrupt)
 	defer stop()
@@ -94,9 +100,10 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.E
 		}
 		defer stderr.Close()
 	}
-	_, listener, err := h.command(c, stdout, stderr)
+	listener, err := h.command(c, stdout, stderr)
 	if listener != nil {
-		listener.Close()
+		copying.Go(func() { _ = serve(listener) }) // what goes wrong is told to its clients
+		defer listener.Close()
 	}
 	if err != nil {
 		if ctx.Err() == nil {
@@ -171,6 +178,12 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 			return p, fmt.Errorf("working directory: %w", err)
 		}
 		w.UID, w.GID = int(st.Uid), int(st.Gid)
+	}
+	if terms.Network != nil {
+		if j.Proxy == nil || !k.namespaces {
+			return p, denied(fmt.Errorf("a command cannot reach hosts in %s: nothing keeps it from reaching all of them", k.tier))
+		}
+		w.Network = true
 	}
 	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
 	if !k.namespaces {
