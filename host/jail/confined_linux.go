@@ -65,14 +65,14 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	}
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	b.after(&ended)
-	j.startAhead(p)
+	j.after(h, p)
 	return ended, err
 }
 
-// run runs the one command of the helper, and ends it. Serve serves the socket
-// through which it reaches hosts.
+// run runs the one command of the helper, of which nothing is left when it
+// returns but the helper itself. Serve serves the socket through which it reaches
+// hosts.
 func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (effect.Ended, error) {
-	defer h.kill()
 	stop := context.AfterFunc(ctx, h.interrupt)
 	defer stop()
 	var copying sync.WaitGroup
@@ -105,10 +105,9 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 		copying.Go(func() { _ = serve(listener) }) // what goes wrong is told to its clients
 		defer listener.Close()
 	}
-	if err != nil {
-		if ctx.Err() == nil {
-			return effect.Ended{}, err
-		}
+	if err != nil && ctx.Err() == nil {
+		h.interrupt() // it holds the streams
+		return effect.Ended{}, err
 	}
 	ended, err := h.ended()
 	if ctx.Err() != nil {

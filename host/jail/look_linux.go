@@ -36,11 +36,7 @@ type before struct {
 // may. Where nothing can be mounted, what is closed is kept instead, to be put
 // back.
 func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redactor, c *wire.Command) (*before, error) {
-	// Whatever was changed until now bears an earlier time, and what the command
-	// changes a later one: it starts when the clock that stamps files, which moves in
-	// steps, has passed this moment.
 	b := &before{dir: c.Dir, at: time.Now()}
-	c.NotBefore = b.at.UnixNano()
 	var roots []walk.Root
 	for _, m := range p.mounts {
 		roots = append(roots, walk.Root{Path: m.Host, Writable: m.Write})

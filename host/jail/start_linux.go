@@ -200,11 +200,13 @@ func (h *helper) command(c wire.Command, stdout, stderr *os.File) (net.Listener,
 	return net.FileListener(socket)
 }
 
-// ended waits for the end of the command.
+// ended waits for the end of the command, and of all that it has started.
 func (h *helper) ended() (out wire.Ended, err error) {
-	if _, err = wire.Receive(h.fd(), &out); errors.Is(err, io.EOF) {
+	if _, err = wire.Receive(h.fd(), &out); err != nil {
+		<-h.gone
+	}
+	if errors.Is(err, io.EOF) {
 		err = errors.New("the helper was killed")
 	}
-	<-h.gone
 	return out, err
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -55,7 +54,6 @@ func startHere(w *wire.World, c *wire.Command, port int, streams []uintptr) (int
 	if err := confine(w, port); err != nil {
 		return 0, err
 	}
-	wait(c)
 	pid, err := syscall.ForkExec(c.Program, c.Argv, &syscall.ProcAttr{
 		Dir: c.Dir, Env: withPort(c.Env, port), Files: streams, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
@@ -106,22 +104,10 @@ func becomeCommand() {
 		err = step(unix.Chdir(in.Command.Dir), "enter %s", in.Command.Dir)
 	}
 	if err == nil {
-		wait(&in.Command)
 		err = step(syscall.Exec(in.Command.Program, in.Command.Argv, in.Command.Env), "start %s", in.Command.Program)
 	}
 	_ = wire.Send(wire.Socket, failed(err))
 	os.Exit(1)
-}
-
-// wait waits until the command may start: a step of the clock at most, or two.
-func wait(c *wire.Command) {
-	for range 40 {
-		var now unix.Timespec
-		if err := unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now); err != nil || now.Nano() > c.NotBefore {
-			return
-		}
-		time.Sleep(time.Millisecond / 2)
-	}
 }
 
 // withPort completes the variables that name the proxy.

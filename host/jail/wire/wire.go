@@ -73,9 +73,6 @@ type Command struct {
 	Argv    []string
 	Env     []string
 	Dir     string
-	// NotBefore is when it may start, in nanoseconds of the clock that stamps files:
-	// what was changed before is then told from what it changes.
-	NotBefore int64
 	// Masked are there and cannot be opened; ReadOnly cannot be changed; Pinned
 	// cannot be renamed or removed. All are below a bind.
 	Masked, ReadOnly, Pinned []string
