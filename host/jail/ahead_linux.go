@@ -84,10 +84,12 @@ func makePrivate(w wire.World) error {
 	return os.WriteFile(filepath.Join(w.Masks, "file"), nil, 0)
 }
 
-// startAhead starts a helper for the next command, which is probably like the
-// last one.
-func (j *Jail) startAhead(p plan) {
+// after sees a helper off that has run its command, and starts one for the next
+// command, which is probably like the last one. Nobody waits for either: to undo
+// namespaces takes the kernel longer than most of the rest.
+func (j *Jail) after(used *helper, p plan) {
 	j.ahead.Go(func() {
+		used.kill()
 		h, err := p.start(context.Background())
 		if err != nil {
 			return // the next command will tell

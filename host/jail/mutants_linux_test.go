@@ -57,7 +57,7 @@ var mutants = []mutant{
 		"open and truncate, process cmdline, process fd, read, read through symlink, reopen descriptor, self mem, self root, setxattr, " +
 		"shared memory file, signal program, signal victim, stat, root:sysctl, truncate, unlink, utimes, write through symlink, " +
 		"(write what is mounted to be read)"},
-	{layer: "namespaces", also: "root", opens: "(open masked file), (be in the machine's uts namespace)"},
+	{layer: "namespaces", also: "root", opens: "(be in the machine's uts namespace)"},
 }
 
 // TestMutants leaves out one layer after another, and finds what that one stops.
@@ -150,8 +150,10 @@ func withoutLayers(t *testing.T, helper []byte, another bool, missing []string) 
 		uid = nobody
 	}
 	v := newVictim(t, uid)
-	if err := os.WriteFile(filepath.Join(v.workspace, "masked"), []byte("secret"), 0o644); err != nil {
-		t.Fatal(err)
+	if k.namespaces { // without them a command is refused where something is masked
+		if err := os.WriteFile(filepath.Join(v.workspace, "masked"), []byte("secret"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	uts, err := os.Readlink("/proc/self/ns/uts")
 	if err != nil {
