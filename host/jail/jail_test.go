@@ -60,12 +60,17 @@ func grantFor(t testing.TB, dir, command string, limits policy.Limits) policy.Gr
 
 func grantWith(t testing.TB, dir, command string, opts policy.Options) policy.Grant {
 	t.Helper()
-	args, err := json.Marshal(map[string]string{"command": command})
+	return grantOf(t, dir, map[string]any{"command": command}, opts)
+}
+
+func grantOf(t testing.TB, dir string, arguments map[string]any, opts policy.Options) policy.Grant {
+	t.Helper()
+	args, err := json.Marshal(arguments)
 	if err != nil {
 		t.Fatal(err)
 	}
 	entry := &tool.Entry{
-		Spec:   tool.Spec{Definition: tool.Definition{Name: "bash"}, Capabilities: tool.Capabilities{Exec: "command"}},
+		Spec:   tool.Spec{Definition: tool.Definition{Name: "bash"}, Capabilities: tool.Capabilities{Exec: "command", ExecNetwork: "network"}},
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
 	opts.Tier = func() policy.Tier { return testJail(t).Tiers().Tier }
