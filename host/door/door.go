@@ -192,6 +192,9 @@ func build(program string) string {
 // first asked for.
 func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 
+// Tiers is Tier, with why it is no higher.
+func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
+
 // Policy makes a policy under the layers of the door, which leaves out what the
 // door itself keeps on disk.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {

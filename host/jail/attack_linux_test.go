@@ -231,11 +231,3 @@ func TestAttacks(t *testing.T) {
 		}
 	}
 }
-
-// probes is this program as one of those that attack the jail.
-func probes(args []string) (code int, ok bool) {
-	if len(args) == 0 || args[0] != probe.Command {
-		return 0, false
-	}
-	return probe.Main(args[1:]), true
-}

@@ -1,5 +1,0 @@
-//go:build unix && !linux
-
-package jail
-
-func probes([]string) (code int, ok bool) { return 0, false }
