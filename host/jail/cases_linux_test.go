@@ -217,9 +217,11 @@ func TestTheListOfCasesIsComplete(t *testing.T) {
 			}
 		}
 	}
+	// What survives, what is bounded, and how a set-up fails are tests of their own.
+	others := []string{"S03", "S04", "S05", "S27", "S28", "S29"}
 	for i := range 30 {
-		if id := fmt.Sprintf("S%02d", i+1); !seen[id] {
-			t.Errorf("%s is missing", id)
+		if id := fmt.Sprintf("S%02d", i+1); seen[id] == slices.Contains(others, id) {
+			t.Errorf("%s is missing, or is there and should not be", id)
 		}
 	}
 }
