@@ -139,6 +139,9 @@ var table = []key{
 	field("bash.max_output", keys.Integer(1024, 64<<20, "bytes"), 262144, limit,
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
+	field("bash.caches", caches, cacheNames, userOnly,
+		"Your caches that commands may use, with the toolchains of your home that go with them: \"go\", \"npm\", \"cargo\", \"pip\". What a command changes there it alone sees, and later commands in the same directory; your own caches stay as they are.",
+		func(c *Config) *[]string { return &c.Bash.Caches }),
 
 	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, reach,
 		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,

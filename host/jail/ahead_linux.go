@@ -2,9 +2,13 @@ package jail
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/jail/wire"
@@ -20,11 +24,15 @@ type waiting struct {
 	timer  *time.Timer
 }
 
+func (n *waiting) fits(p plan) bool {
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.helper.alive()
+}
+
 // take returns a helper for a plan: the one that waits, if it fits, or a new one.
 func (j *Jail) take(ctx context.Context, p plan) (*helper, error) {
 	if n := j.swap(nil); n != nil {
 		n.timer.Stop()
-		if reflect.DeepEqual(n.plan.world, p.world) && n.helper.alive() {
+		if n.fits(p) {
 			return n.helper, nil
 		}
 		go n.helper.kill()
@@ -33,9 +41,25 @@ func (j *Jail) take(ctx context.Context, p plan) (*helper, error) {
 }
 
 // start starts a helper for a plan.
-func (p plan) start(ctx context.Context) (*helper, error) {
+func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	w := p.world
 	var clean []func()
+	defer func() {
+		if err != nil {
+			for _, f := range clean {
+				f()
+			}
+		}
+	}()
+	layers, notes := held{kept: true}, slices.Clone(p.notes)
+	if len(w.Layers) > 0 {
+		if layers, err = holdLayers(p.store, w.Layers); err != nil {
+			notes = append(notes, fmt.Sprintf("the command had none of the user's caches: %v", err))
+		} else {
+			clean = append(clean, layers.release)
+		}
+		w.Layers = layers.layers
+	}
 	if p.scratch {
 		scratch, err := os.MkdirTemp("", "stockade-exec-")
 		if err != nil {
@@ -43,30 +67,65 @@ func (p plan) start(ctx context.Context) (*helper, error) {
 		}
 		clean = append(clean, func() { removeTree(scratch) })
 		w.Home, w.Tmp, w.Masks = filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp"), filepath.Join(scratch, "masks")
-		if err := makePrivate(w); err != nil {
-			removeTree(scratch)
+		links := p.unlayer(&w)
+		if err := makePrivate(w, links); err != nil {
 			return nil, err
 		}
 	}
 	h, err := start(ctx, w)
 	if err != nil {
-		for _, f := range clean {
-			f()
-		}
 		return nil, err
 	}
-	h.clean = clean
+	for _, l := range h.ready.NoLayers {
+		notes = append(notes, "the command could not change, or began without, "+l)
+	}
+	h.clean, h.notes, h.kept = clean, notes, layers.kept
 	return h, nil
 }
 
+// unlayer shows what there would be layers on where there are none: as it is, or
+// what the layer has alone. It returns the links of a home that is elsewhere.
+func (p plan) unlayer(w *wire.World) map[string]string {
+	links := maps.Clone(p.links)
+	w.Binds = slices.Clone(w.Binds)
+	for _, l := range w.Layers {
+		b := wire.Bind{Path: l.Path}
+		if l.Alone {
+			b = wire.Bind{Path: l.Upper, Write: true}
+		}
+		w.Binds = append(w.Binds, b)
+		links[strings.TrimPrefix(l.Path, p.home)] = b.Path
+	}
+	w.Layers = nil
+	return links
+}
+
 // makePrivate makes the directories that the command has for itself, where it has
-// no root of its own.
-func makePrivate(w wire.World) error {
+// no root of its own, with what its home begins with.
+func makePrivate(w wire.World, links map[string]string) error {
 	for _, dir := range []string{w.Home, w.Tmp} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
 		if err := os.Chown(dir, w.UID, w.GID); err != nil {
+			return err
+		}
+	}
+	for name, text := range w.Files {
+		file := filepath.Join(w.Home, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return err
+		}
+		if err := os.Chown(file, w.UID, w.GID); err != nil {
+			return err
+		}
+	}
+	for name, target := range links {
+		link := filepath.Join(w.Home, name)
+		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+			return err
+		}
+		if err := os.Symlink(target, link); err != nil {
 			return err
 		}
 	}
@@ -88,6 +147,14 @@ func makePrivate(w wire.World) error {
 // last one.
 func (j *Jail) startAhead(p plan) {
 	j.ahead.Go(func() {
+		j.starting.Lock()
+		defer j.starting.Unlock()
+		j.mu.Lock()
+		enough := j.next != nil && j.next.fits(p) && j.next.helper.kept
+		j.mu.Unlock()
+		if enough { // another command was faster
+			return
+		}
 		h, err := p.start(context.Background())
 		if err != nil {
 			return // the next command will tell

@@ -52,9 +52,11 @@ func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, 
 	if err != nil {
 		return effect.Ended{}, err
 	}
+	notes := h.notes
 	ended, err := h.run(ctx, wire.Command{
-		Program: program, Argv: cmd.Argv, Env: environment(h.world.Home, h.world.Tmp, cmd.Dir), Dir: cmd.Dir, Masked: p.masked,
+		Program: program, Argv: cmd.Argv, Env: append(environment(p.path, h.world.Home, h.world.Tmp, cmd.Dir), p.env...), Dir: cmd.Dir, Masked: p.masked,
 	}, out)
+	ended.Notes = append(ended.Notes, notes...)
 	j.startAhead(p)
 	return ended, err
 }
@@ -111,12 +113,23 @@ type plan struct {
 	world   wire.World
 	scratch bool     // directories for the command have to be made
 	masked  []string // inside of what it sees
+
+	home  string            // of the user, without links; empty: it is not known
+	store string            // where layers on caches are kept
+	links map[string]string // what is shown of the home, for one that is elsewhere
+	path  string            // PATH
+	env   []string          // what is added to the environment
+	notes []string          // for the result
 }
 
 func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
-	p := plan{world: wire.World{
+	home, err := filepath.EvalSymlinks(j.Home)
+	if err != nil || !filepath.IsAbs(home) {
+		home = ""
+	}
+	p := plan{home: home, path: path, links: map[string]string{}, world: wire.World{
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
-		Home: j.Home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
+		Home: home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
 		UID: os.Getuid(), GID: os.Getgid(),
 	}, scratch: !k.newRoot}
 	w := &p.world
@@ -156,6 +169,14 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 			return p, fmt.Errorf("working directory: %w", err)
 		}
 		w.UID, w.GID = int(st.Uid), int(st.Gid)
+	}
+	if home != "" {
+		if config := gitConfig(home); config != "" {
+			w.Files = map[string]string{".gitconfig": config}
+		}
+		p.store = layerStore(j.Layers, home, workspace.Host)
+		p.addCaches(j, terms)
+		slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
 	}
 	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
 	if !k.namespaces {

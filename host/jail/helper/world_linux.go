@@ -44,8 +44,14 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 	layers := make([]int, len(w.Layers))
 	for i, l := range w.Layers {
 		if layers[i], err = overlay(l); err != nil {
-			layers[i] = -1
 			noLayers = append(noLayers, fmt.Sprintf("%s: %v", l.Path, err))
+			b := wire.Bind{Path: l.Path}
+			if l.Alone {
+				b = wire.Bind{Path: l.Upper, Write: true}
+			}
+			if layers[i], err = tree(b); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -81,6 +87,12 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 			return nil, step(err, "mount %s", at)
 		}
 	}
+	for name, text := range w.Files {
+		file := in(path.Join(w.Home, name))
+		if err := firstErr(os.WriteFile(file, []byte(text), 0o600), unix.Lchown(file, w.UID, w.GID)); err != nil {
+			return nil, step(err, "write %s", name)
+		}
+	}
 	for i, b := range w.Binds {
 		if trees[i] < 0 {
 			continue
@@ -90,9 +102,6 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 		}
 	}
 	for i, l := range w.Layers {
-		if layers[i] < 0 {
-			continue
-		}
 		if err := attach(layers[i], in(l.Path)); err != nil {
 			return nil, step(err, "mount %s", l.Path)
 		}
