@@ -17,6 +17,9 @@ import (
 // idle is how long a helper waits for the next command: it holds what is mounted.
 const idle = time.Minute
 
+// startGrace is how long the start of a helper for the next command may take.
+const startGrace = 10 * time.Second
+
 // waiting is a helper that was started ahead for the next command of a plan.
 type waiting struct {
 	plan   plan
@@ -30,12 +33,15 @@ func (n *waiting) fits(p plan) bool {
 
 // take returns a helper for a plan: the one that waits, if it fits, or a new one.
 func (j *Jail) take(ctx context.Context, p plan) (*helper, error) {
-	if n := j.swap(nil); n != nil {
+	j.starting.Lock() // one that is being started is the one to take
+	n := j.swap(nil)
+	j.starting.Unlock()
+	if n != nil {
 		n.timer.Stop()
 		if n.fits(p) {
 			return n.helper, nil
 		}
-		go n.helper.kill()
+		n.helper.kill() // which may hold the layers
 	}
 	return p.start(ctx)
 }
@@ -146,8 +152,11 @@ func makePrivate(w wire.World, links map[string]string) error {
 // startAhead starts a helper for the next command, which is probably like the
 // last one.
 func (j *Jail) startAhead(p plan) {
+	// It begins before the next command does, which would else hold the layers itself.
+	if !j.starting.TryLock() {
+		return // another command has begun with it
+	}
 	j.ahead.Go(func() {
-		j.starting.Lock()
 		defer j.starting.Unlock()
 		j.mu.Lock()
 		enough := j.next != nil && j.next.fits(p) && j.next.helper.kept
@@ -155,7 +164,9 @@ func (j *Jail) startAhead(p plan) {
 		if enough { // another command was faster
 			return
 		}
-		h, err := p.start(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), startGrace) // commands wait for it
+		defer cancel()
+		h, err := p.start(ctx)
 		if err != nil {
 			return // the next command will tell
 		}

@@ -198,7 +198,7 @@ func (p *plan) private() error {
 	shown := func(name string) bool {
 		return slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) })
 	}
-	if !filepath.IsAbs(w.Home) || w.Home == "/" || paths.In(w.Home, w.Tmp) || paths.In(w.Home, "/run") || shown(w.Home) {
+	if !filepath.IsAbs(w.Home) || w.Home == "/" || w.Home == w.Tmp || paths.In(w.Home, "/run") || shown(w.Home) {
 		w.Home = "/run/home"
 	}
 	if shown(w.Tmp) {

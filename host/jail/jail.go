@@ -167,7 +167,7 @@ func (j *Jail) unconfined(ctx context.Context, program string, cmd effect.Comman
 func environment(path, home, tmp, dir string) []string {
 	return []string{
 		"PATH=" + path, "HOME=" + home, "TMPDIR=" + tmp, "PWD=" + dir,
-		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
+		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1",
 	}
 }
 

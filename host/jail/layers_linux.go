@@ -48,6 +48,11 @@ func holdLayers(store string, layers []wire.Layer) (held, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return held{}, err
 	}
+	parent, err := filepath.EvalSymlinks(parent) // the helper follows no link
+	if err != nil {
+		return held{}, err
+	}
+	store = filepath.Join(parent, filepath.Base(store))
 	h := held{kept: true}
 	l, err := tryLock(store)
 	if err != nil {
@@ -64,6 +69,9 @@ func holdLayers(store string, layers []wire.Layer) (held, error) {
 		}
 	}
 	h.release = func() {
+		for _, l := range h.layers { // who cleans up should be able to
+			_ = os.Chmod(filepath.Join(l.Work, "work"), 0o700)
+		}
 		if !h.kept {
 			removeTree(store)
 			_ = os.Remove(l.Path())

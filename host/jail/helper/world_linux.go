@@ -82,9 +82,10 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 			return nil, step(err, "make the scratch directory %s", name)
 		}
 	}
-	for name, at := range map[string]string{"home": w.Home, "tmp": w.Tmp, "shm": "/dev/shm"} {
-		if err := firstErr(os.MkdirAll(in(at), 0o755), unix.Mount("./run/scratch/"+name, in(at), "", unix.MS_BIND, "")); err != nil {
-			return nil, step(err, "mount %s", at)
+	// The home may be below the temporary directory.
+	for _, dir := range []struct{ name, at string }{{"shm", "/dev/shm"}, {"tmp", w.Tmp}, {"home", w.Home}} {
+		if err := firstErr(os.MkdirAll(in(dir.at), 0o755), unix.Mount("./run/scratch/"+dir.name, in(dir.at), "", unix.MS_BIND, "")); err != nil {
+			return nil, step(err, "mount %s", dir.at)
 		}
 	}
 	for name, text := range w.Files {
