@@ -43,7 +43,7 @@
 //	policy/network          hosts, addresses, and who may be reached
 //	policy/paths            paths by their names: the list of those that need care, and patterns
 //	effect                  the vocabulary of what is done outside of the sandbox: a process, a request, a secret that is used; and how each fails
-//	egress                  the one way out to the network: decide, resolve once, dial what was checked
+//	egress                  the one way out to the network: decide, resolve once, dial what was checked; the proxy of a command
 //	diff                    what a call changes, as people read it
 //	visible                 which characters show, and JSON in which each does
 //	shellword               text as one word of a command line, to be copied

@@ -49,6 +49,7 @@ var decided = map[string]struct{ may, value string }{
 	"bash.timeout":            {"own", "a time"},
 	"bash.max_output":         {"own", "a number"},
 	"bash.caches":             {"never", "what of the home commands see"},
+	"bash.min_tier":           {"never", "how commands are confined"},
 	"network.allow":           {"trust", "hosts"},
 	"network.deny":            {"never", "what the user refuses"},
 	"network.proxy":           {"never", "who sees all traffic"},

@@ -18,6 +18,7 @@ import (
 const idle = time.Minute
 
 // startGrace is how long the start of a helper for the next command may take.
+// That may be waiting for it.
 const startGrace = 10 * time.Second
 
 // waiting is a helper that was started ahead for the next command of a plan.
@@ -149,22 +150,18 @@ func makePrivate(w wire.World, links map[string]string) error {
 	return os.WriteFile(filepath.Join(w.Masks, "file"), nil, 0)
 }
 
-// startAhead starts a helper for the next command, which is probably like the
-// last one.
-func (j *Jail) startAhead(p plan) {
-	// It begins before the next command does, which would else hold the layers itself.
-	if !j.starting.TryLock() {
-		return // another command has begun with it
-	}
+// after sees a helper off that has run its command, and starts one for the next
+// command, which is probably like the last one. Nobody waits for either, to undo
+// namespaces takes the kernel longer than most of the rest, but a command that
+// would find its layers in use.
+func (j *Jail) after(used *helper, p plan) {
+	waits := len(p.world.Layers) > 0 && j.starting.TryLock()
 	j.ahead.Go(func() {
-		defer j.starting.Unlock()
-		j.mu.Lock()
-		enough := j.next != nil && j.next.fits(p) && j.next.helper.kept
-		j.mu.Unlock()
-		if enough { // another command was faster
-			return
+		if waits {
+			defer j.starting.Unlock()
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), startGrace) // commands wait for it
+		used.kill()
+		ctx, cancel := context.WithTimeout(context.Background(), startGrace)
 		defer cancel()
 		h, err := p.start(ctx)
 		if err != nil {
@@ -182,7 +179,14 @@ func (j *Jail) startAhead(p plan) {
 				h.kill()
 			}
 		})
-		if old := j.swap(n); old != nil {
+		j.mu.Lock()
+		stays, old := n, j.next
+		if old != nil && old.helper.kept && !h.kept && old.fits(p) {
+			stays, old = old, n // the next command should have what the last one has written
+		}
+		j.next = stays
+		j.mu.Unlock()
+		if old != nil {
 			old.timer.Stop()
 			old.helper.kill()
 		}

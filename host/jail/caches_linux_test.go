@@ -299,7 +299,7 @@ func TestWithoutOverlays(t *testing.T) {
 	}
 	out := newHeadTail(1000)
 	w := j.Redact.Writer(out)
-	end, err := h.run(t.Context(), wire.Command{Program: "/bin/bash", Argv: []string{"bash", "-c", "echo x > read/a; cat read/a; echo new > alone/x; ls alone"}, Dir: dir}, streams{w, w})
+	end, err := h.run(t.Context(), wire.Command{Program: "/bin/bash", Argv: []string{"bash", "-c", "echo x > read/a; cat read/a; echo new > alone/x; ls alone"}, Dir: dir}, streams{w, w}, nil)
 	_ = w.Flush()
 	if err != nil || end.Code == nil || *end.Code != 0 {
 		t.Fatalf("%+v %v: %s", end, err, out.bytes())

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,11 +53,20 @@ type Options struct {
 	// and later commands in the same directory. Unknown names mean nothing.
 	Caches []string
 
+	// Proxy serves commands that were granted hosts; nil: no command reaches any.
+	Proxy Proxy
+
 	most policy.Tier // tests: the highest tier to be used
 }
 
 // CacheNames are the names of all caches of [Options].
 var CacheNames = []string{"go", "npm", "cargo", "pip"}
+
+// Proxy is how a command reaches hosts. Package egress has it.
+type Proxy interface {
+	// ServeProxy serves a listener in the name of a grant, until it is closed.
+	ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error
+}
 
 // Jail starts the processes of tools. It is safe for concurrent use.
 type Jail struct {
@@ -114,7 +124,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	if cmd.MergeStderr {
 		out.stderr = out.stdout
 	}
-	ended, err := j.confined(ctx, terms, program, cmd, out)
+	ended, err := j.confined(ctx, grant, terms, program, cmd, out)
 	if err != nil {
 		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}

@@ -14,7 +14,7 @@ import (
 
 // confine takes from this process, and so from all that it starts, whatever a
 // command need not have. Nothing can be mounted afterwards.
-func confine(w *wire.World, port int) error {
+func confine(w *wire.World) error {
 	for _, l := range []struct {
 		name     string
 		resource int
@@ -43,11 +43,11 @@ func confine(w *wire.World, port int) error {
 		return err
 	}
 	if w.Landlock {
-		if err := restrictPaths(w, port); err != nil {
+		if err := restrictPaths(w); err != nil {
 			return err
 		}
 	}
-	filter := seccomp.Filter(seccomp.Options{Network: w.Network, NoNamespaces: !w.NewRoot})
+	filter := seccomp.Filter(seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot})
 	return step(seccomp.Install(filter), "install the seccomp filter")
 }
 
@@ -98,7 +98,7 @@ const (
 // restrictPaths lets all threads of this process reach the paths of the world
 // alone. Unlike the presets of the library it takes nothing for granted: what the
 // kernel has is what the host has found, or this fails.
-func restrictPaths(w *wire.World, port int) error {
+func restrictPaths(w *wire.World) error {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {
 		return step(err, "ask for Landlock")
@@ -132,6 +132,9 @@ func restrictPaths(w *wire.World, port int) error {
 		}
 	}
 	for _, b := range w.Binds {
+		if w.NewRoot && !b.Write {
+			continue
+		}
 		access := landlock.AccessFSSet(look)
 		switch {
 		case b.Device:
@@ -153,8 +156,9 @@ func restrictPaths(w *wire.World, port int) error {
 			return err
 		}
 	}
-	if port != 0 && config.HandledAccessNet != 0 {
-		rules = append(rules, landlock.ConnectTCP(uint16(port)))
+	if w.Namespaces {
+		// In a network of its own it finds only its own servers, and the proxy.
+		config.HandledAccessNet = 0
 	}
 	return step(config.Restrict(rules...), "restrict paths with Landlock")
 }

@@ -103,12 +103,12 @@ func run(w *wire.World, c *wire.Command, stdout, stderr int) (wire.Ended, error)
 	if err != nil {
 		return wire.Ended{}, err
 	}
-	for _, fd := range []int{null, stdout, stderr} {
-		unix.Close(fd)
-	}
 	var ending atomic.Bool
 	if err := wire.Send(wire.Socket, started, listener...); err != nil {
 		ending.Store(true)
+	}
+	for _, fd := range append(listener, null, stdout, stderr) {
+		unix.Close(fd)
 	}
 	go func() {
 		// The host says nothing more: what can come is its end.

@@ -64,8 +64,8 @@ func (l *List) add(e Entry) {
 }
 
 // Changes walks again and compares by name. A file that is there before and after
-// was modified if its status was changed at t0 or later, a time of [Clock], or if
-// it is another file. That a directory was changed is not said, only what is in it.
+// was modified if its time of change is another or, where the first walk did not
+// ask for that, at t0 or later, or if it is another file. That a directory was changed is not said, only what is in it.
 func (s *Seen) Changes(ctx context.Context, t0 time.Time, budget Budget) (Changes, error) {
 	now := &Seen{masked: s.masked}
 	roots := make([]Root, len(s.roots))
@@ -135,6 +135,11 @@ func (c *comparison) entry(b, n, was, is int32) bool {
 	if (e.kind == unix.DT_DIR) != (f.kind == unix.DT_DIR) || f.kind == unix.DT_DIR && another {
 		c.created(b, is)
 		return false
+	}
+	if e.ctime != 0 && f.ctime == e.ctime {
+		f.flags &^= isChanged
+	} else if e.ctime != 0 {
+		f.flags |= isChanged
 	}
 	if f.kind != unix.DT_DIR && (another || f.flags&isChanged != 0 || e.kind != f.kind) {
 		c.out.Modified.add(Entry{Path: c.now.path(is)})

@@ -90,6 +90,7 @@ type root struct {
 // entry is a name in a directory.
 type entry struct {
 	ino   uint64
+	ctime int64  // nanoseconds; 0: it was not asked for
 	name  uint32 // where it begins
 	dir   int32  // the directory that has it
 	child int32  // the directory that it is, if that was looked into; otherwise zero
@@ -429,9 +430,14 @@ func has(fd int, name, want string) bool {
 	return name == want || unix.Fstatat(fd, want, &st, unix.AT_SYMLINK_NOFOLLOW) == nil
 }
 
+// maxStamped is of how many entries the first walk asks for the time of change, to
+// be compared later. To walk more takes longer than a step of the clock that stamps
+// files: then the time at which the walk began tells what was changed after it.
+const maxStamped = 2000
+
 // status asks for what the directory does not tell.
 func (w *walker) status(dir int, name string, e *entry) {
-	if e.kind == unix.DT_DIR || e.kind != unix.DT_UNKNOWN && w.since.IsZero() {
+	if e.kind == unix.DT_DIR || e.kind != unix.DT_UNKNOWN && w.since.IsZero() && len(w.entries) >= maxStamped {
 		return
 	}
 	var st unix.Stat_t
@@ -439,7 +445,7 @@ func (w *walker) status(dir int, name string, e *entry) {
 		e.flags |= isChanged // as far as anybody can tell
 		return
 	}
-	e.kind = uint8(st.Mode & unix.S_IFMT >> 12)
+	e.kind, e.ctime = uint8(st.Mode&unix.S_IFMT>>12), st.Ctim.Nano()
 	if !w.since.IsZero() && !time.Unix(st.Ctim.Unix()).Before(w.since) {
 		e.flags |= isChanged
 	}

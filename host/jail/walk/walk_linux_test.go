@@ -62,9 +62,12 @@ func old() {
 	}
 }
 
+// ample is for tests that are not about time.
+var ample = Budget{Time: time.Minute}
+
 func look(t *testing.T, ws string, masked ...string) *Seen {
 	t.Helper()
-	s, err := Look(t.Context(), []Root{{ws, true}}, masked, Budget{})
+	s, err := Look(t.Context(), []Root{{ws, true}}, masked, ample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +79,7 @@ func changes(t *testing.T, s *Seen, do func()) Changes {
 	old()
 	t0 := Clock()
 	do()
-	c, err := s.Changes(t.Context(), t0, Budget{})
+	c, err := s.Changes(t.Context(), t0, ample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +179,7 @@ func TestWhatIsFoundBeforeACommand(t *testing.T) {
 func TestMountsAndMasks(t *testing.T) {
 	ws := workspace(t, "rw/.env", "rw/.git/config", "rw/masked/.env", "rw/masked/.git/config", "rw/ro/.env", "rw/ro/.git/config", ".env")
 	roots := []Root{{ws + "/rw", true}, {ws + "/rw/ro", false}}
-	s, err := Look(t.Context(), roots, []string{ws + "/rw/masked"}, Budget{})
+	s, err := Look(t.Context(), roots, []string{ws + "/rw/masked"}, ample)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +281,7 @@ func TestListsAreBounded(t *testing.T) {
 
 func TestBudgets(t *testing.T) {
 	ws := workspace(t, "a/.git/config", "b/.git/config", "b/.git/hooks/x", "c/.git/config")
-	s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{Names: 3})
+	s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{Names: 3, Time: time.Minute})
 	if err != nil || s.Complete || s.Names != 3 {
 		t.Fatalf("%v %+v", err, s)
 	}
@@ -296,7 +299,7 @@ func TestBudgets(t *testing.T) {
 	}
 	// Nor is what was not looked at afterwards taken for gone.
 	s = look(t, ws)
-	c, err = s.Changes(t.Context(), Clock(), Budget{Names: 3})
+	c, err = s.Changes(t.Context(), Clock(), Budget{Names: 3, Time: time.Minute})
 	if err != nil || c.Complete || c.Removed.Count != 0 {
 		t.Errorf("%v %+v", err, c)
 	}
@@ -380,7 +383,7 @@ func TestHostileTrees(t *testing.T) {
 	t.Run("too many secrets", func(t *testing.T) {
 		ws := workspace(t)
 		names(t, ws, maxFound+1, ".pem")
-		if _, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{}); !errors.Is(err, errFound) {
+		if _, err := Look(t.Context(), []Root{{ws, true}}, nil, ample); !errors.Is(err, errFound) {
 			t.Error(err)
 		}
 	})
@@ -419,6 +422,7 @@ func TestHostileTrees(t *testing.T) {
 		if err := os.Chmod(ws+"/no", 0); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = os.Chmod(ws+"/no", 0o755) })
 		// As another user: only this thread, which is thrown away.
 		done := make(chan *Seen)
 		go func() {
@@ -428,7 +432,7 @@ func TestHostileTrees(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{})
+			s, err := Look(t.Context(), []Root{{ws, true}}, nil, ample)
 			if err != nil {
 				t.Error(err)
 			}
@@ -457,7 +461,7 @@ func TestHostileTrees(t *testing.T) {
 		}()
 		for range 200 {
 			s := look(t, ws)
-			if _, err := s.Changes(t.Context(), Clock(), Budget{}); err != nil {
+			if _, err := s.Changes(t.Context(), Clock(), ample); err != nil {
 				t.Error(err)
 			}
 		}
@@ -487,7 +491,7 @@ func TestMountsBelow(t *testing.T) {
 		); err != nil {
 			t.Error(err)
 		}
-		s, err := Look(t.Context(), []Root{{ws, true}}, nil, Budget{})
+		s, err := Look(t.Context(), []Root{{ws, true}}, nil, ample)
 		if err != nil || s.Complete || found(ws, s.Secrets) != "m/.env m/sub/.env" || below(ws, s.Unread) != "p" {
 			t.Errorf("%v %+v", err, s)
 		}
@@ -495,7 +499,7 @@ func TestMountsBelow(t *testing.T) {
 	<-done
 }
 
-// Not one name is opened other than directories: reading would be seen.
+// No link leads a walk anywhere.
 func TestLinksAreNotFollowed(t *testing.T) {
 	outside := workspace(t, ".env", ".git/config")
 	ws := workspace(t, "a->"+outside, "b/c->"+outside)

@@ -88,7 +88,6 @@ type Command struct {
 type Inner struct {
 	World   World
 	Command Command
-	Port    int // of the proxy
 }
 
 // PortMark stands for the port of the proxy in the environment of a command.
