@@ -34,6 +34,7 @@ func TestSpecialPathsOfAWorkspace(t *testing.T) {
 		{name: "the configuration of git is not changed", command: "git config core.fsmonitor evil; echo evil >> .git/config; rm -f .git/config; mv .git/config x; true"},
 		{name: "a repository is not exchanged", command: "mv .git old; mkdir .git; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; true"},
 		{name: "what is closed and new is removed again", command: "mkdir -p new/.git/hooks; echo evil > new/.git/hooks/pre-commit; git -C sub init -q .; echo evil > sub/.git/hooks/post-commit; true", says: []string{"removed again"}},
+		{name: "what others run is not planted", command: "for f in .gitmodules .envrc .vscode/tasks.json .idea/workspace.xml .mcp.json sub/.vscode/tasks.json .bashrc; do mkdir -p $(dirname $f); echo evil > $f; done; true", says: []string{"removed again"}},
 		{name: "our own configuration is not changed", command: "echo evil > agent.toml; echo evil > sub/agent.toml; mkdir -p .stockade && echo x > .stockade/x; true"},
 		{name: "other files are changed, and that is said", command: "echo c > c.txt; echo more >> a.txt; rm sub/b.txt", says: []string{"created c.txt", "changed a.txt", "removed sub"},
 			changes: map[string]string{"c.txt": "c\n", "a.txt": "a\nmore\n", "sub/b.txt": ""}},
