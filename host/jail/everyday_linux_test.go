@@ -152,13 +152,20 @@ func TestEverydayCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
+	workspace := t.TempDir()
+	opts := policy.Options{Limits: policy.Limits{ExecTimeout: 5 * time.Minute}, Mounts: []policy.Mount{{Host: workspace, Write: true}}}
+	_, k := j.tiers()
+	p, err := j.plan(k, policy.Exec{Mounts: opts.Mounts}, workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, e := range everydayCommands {
 		if !e.quick && !*everyday {
 			continue
 		}
 		t.Run(e.name, func(t *testing.T) {
-			dir := everydayDir(t)
-			out, err := j.Run(t.Context(), grantFor(t, dir, e.command, policy.Limits{ExecTimeout: time.Minute}), bash(dir, e.command))
+			dir := everydayDir(t, workspace)
+			out, err := j.Run(t.Context(), grantWith(t, dir, e.command, opts), bash(dir, e.command))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -179,8 +186,8 @@ func TestEverydayCommands(t *testing.T) {
 				return
 			}
 			plain := exec.Command("bash", "-c", e.command)
-			plain.Dir = everydayDir(t)
-			plain.Env = environment(everydayPath(j, t, dir), home, t.TempDir(), plain.Dir)
+			plain.Dir = everydayDir(t, workspace)
+			plain.Env = environment(p.path, home, t.TempDir(), plain.Dir)
 			want, err := plain.Output()
 			if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 				t.Fatal(err)
@@ -192,20 +199,11 @@ func TestEverydayCommands(t *testing.T) {
 	}
 }
 
-func everydayDir(t *testing.T) string {
-	dir, err := os.MkdirTemp(t.TempDir(), "everyday-")
+func everydayDir(t *testing.T, workspace string) string {
+	dir, err := os.MkdirTemp(workspace, "everyday-")
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { removeTree(dir) })
 	return dir
-}
-
-// everydayPath is the PATH of a command in dir.
-func everydayPath(j *Jail, t *testing.T, dir string) string {
-	_, k := j.tiers()
-	p, err := j.plan(k, policy.Exec{Mounts: []policy.Mount{{Host: dir, Write: true}}}, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.path
 }
