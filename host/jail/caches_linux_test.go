@@ -165,10 +165,10 @@ func TestWhatIsShownOfTheHome(t *testing.T) {
 	home, dir := newHome(t)
 	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
 	out := in(t, j, dir, "grep -rs hunter2 ~ "+home+`; ls -d ~/.ssh ~/.cargo/cr* ~/.cargo/config* ~/.npm/_logs ~/.cache/other; sum; cargo; python3; node; cat ~/sdk/go*/bin/go | tail -1; echo
-git config --get-regexp '.*'; git config credential.helper`)
+git config --get-regexp '.*'; git init -q && git commit -q --allow-empty -m x && git log --format='%an <%ae>'; git config credential.helper`)
 	ended(t, out, 1)
-	want := "sum of go/bin\ncargo of the home\npython of pyenv\nnode 20.9.10\necho go1.20"
-	if got, _, _ := strings.Cut(string(out.Stdout), "\nuser.name Ada\nuser.email ada@example.com\n"); got != want {
+	want := "sum of go/bin\ncargo of the home\npython of pyenv\nnode 20.9.10\necho go1.20\nuser.name Ada\nuser.email ada@example.com\nAda <ada@example.com>\n"
+	if got := string(out.Stdout); got != want {
 		t.Errorf("%q\nwant %q: %s", got, want, describe(out))
 	}
 	// A cache that was not asked for is not there, nor are its programs.

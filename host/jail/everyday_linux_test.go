@@ -43,7 +43,6 @@ const (
 var everydayCommands = []everydayCommand{
 	{name: "git init, status", quick: true, command: "git init -q -b main . && echo x > f && git status --short && git status | head -1", want: `\?\? f\nOn branch main`},
 	{name: "git commit", quick: true, command: identity + repo + "git log --format='%an %s' && git show --stat --format= HEAD", want: "A one"},
-	{name: "git identity", quick: true, command: repo + "git log --format=%an:%ae | grep -c ..:..", want: "1", differs: "a command has the user's name and nothing else of their configuration"},
 	{name: "git commit --amend", command: identity + repo + "echo two > a.txt && git commit -qa --amend -m two && git log --oneline", want: "two"},
 	{name: "git branch, checkout, merge", quick: true, command: identity + repo + "git checkout -qb b && echo b > b.txt && git add . && git commit -qm b && git checkout -q main && git merge --no-edit -q --no-ff b && git log --format=%s && git branch -d b", want: "Merge branch 'b'"},
 	{name: "git merge with a conflict", command: identity + repo + "git checkout -qb b && echo b > a.txt && git commit -qam b && git checkout -q main && echo c > a.txt && git commit -qam c && git merge b; c=$?; cat a.txt; git merge --abort; exit $c", want: "(?s)CONFLICT.*<<<<<<<", code: 1},
@@ -73,7 +72,7 @@ var everydayCommands = []everydayCommand{
 
 	{name: "npm init, run", command: "npm init -y >/dev/null && npm pkg set scripts.hello='echo hello $npm_package_name' name=p && npm run -s hello && npm test; npm ls", want: "hello p", code: 0},
 	{name: "npm install of a directory", command: "mkdir d && echo '{\"name\":\"d\",\"version\":\"1.0.0\",\"bin\":\"d.js\"}' > d/package.json && printf '#!/usr/bin/env node\\nconsole.log(\"bin ran\")\\n' > d/d.js && npm init -y >/dev/null && npm install --silent ./d >/dev/null && npm ci --silent >/dev/null && npx d && npm ls --parseable | wc -l", want: "bin ran\n2"},
-	{name: "npm pack, install of a tarball", command: "mkdir d && echo '{\"name\":\"d\",\"version\":\"1.0.0\"}' > d/package.json && (cd d && npm pack --silent) && npm init -y >/dev/null && npm install --silent ./d/d-1.0.0.tgz && ls node_modules", want: "d"},
+	{name: "npm pack, install of a tarball", command: "mkdir d && echo '{\"name\":\"d\",\"version\":\"1.0.0\"}' > d/package.json && (cd d && npm pack --silent) && npm init -y >/dev/null && npm install --silent ./d/d-1.0.0.tgz && ls node_modules", want: "d", fails1: "npm packs into its cache, which can only be read"},
 	{name: "npm install without a network", command: "npm init -y >/dev/null && npm install is-odd-that-nobody-has", want: "ENOTCACHED", code: 1, differs: "there is no network"},
 	{name: "node", quick: true, command: "node -e 'console.log([1, 2].map(x => x * 2).join())' && node -e 'const {Worker} = require(\"worker_threads\"); new Worker(\"console.log(5)\", {eval: true})' && node -e 'console.log(require(\"child_process\").execSync(\"echo child\").toString().trim())'", want: "2,4\n5\nchild"},
 	{name: "node files", command: "node -e 'const fs = require(\"fs\"); fs.mkdirSync(\"a/b\", {recursive: true}); fs.writeFileSync(\"a/b/c\", \"x\"); fs.renameSync(\"a\", \"d\"); fs.cpSync(\"d\", \"e\", {recursive: true}); console.log(fs.readFileSync(\"e/b/c\", \"utf8\")); fs.rmSync(\"d\", {recursive: true})' && ls", want: "x\ne"},
