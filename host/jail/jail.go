@@ -8,6 +8,11 @@
 // afterwards, no standard input and no open file of ours. Its output is limited,
 // and known secrets are taken out before it is cut. When it ends, or at its
 // deadline, or when this program is killed, all that it has started ends.
+//
+// Below the home are toolchains of the user's, which can be read, and their caches.
+// What a command changes in a cache goes to a layer of its own, which is kept for
+// later commands of the same workspace, at most 30 days and not after another
+// boot. Of two commands at the same time one has a layer that vanishes.
 package jail
 
 import (
