@@ -72,6 +72,11 @@ test-race: guests helper ## run the tests of what runs at the same time (RACED) 
 	$(GO) test -race $(RACED)
 	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
+# The commands of the jail's tests are compared with what they do plainly.
+.PHONY: test-everyday
+test-everyday: helper ## run a hundred everyday commands in the jail, at tiers 3 and 1 (which takes minutes)
+	for tier in 3 1; do $(GO) test -count 1 -run TestEverydayCommands ./host/jail -tier $$tier -everyday || exit 1; done
+
 .PHONY: bench
 bench: guests helper ## run the benchmarks of the stages
 	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/... ./cmd/stockade

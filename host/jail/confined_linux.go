@@ -59,12 +59,13 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	c.Env = environment(h.world.Home, h.world.Tmp, cmd.Dir)
+	c.Env = append(environment(p.path, h.world.Home, h.world.Tmp, cmd.Dir), p.env...)
 	if h.world.Network {
 		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
 	}
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	b.after(&ended)
+	ended.Notes = append(ended.Notes, h.notes...)
 	j.after(h, p)
 	return ended, err
 }
@@ -123,12 +124,23 @@ type plan struct {
 	mounts  []policy.Mount
 	scratch bool     // directories for the command have to be made
 	masked  []string // inside of what it sees
+
+	home  string            // of the user, without links; empty: it is not known
+	store string            // where layers on caches are kept
+	links map[string]string // what is shown of the home, for one that is elsewhere
+	path  string            // PATH
+	env   []string          // what is added to the environment
+	notes []string          // for the result
 }
 
 func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
-	p := plan{world: wire.World{
+	home, err := filepath.EvalSymlinks(j.Home)
+	if err != nil || !filepath.IsAbs(home) {
+		home = ""
+	}
+	p := plan{home: home, path: path, links: map[string]string{}, world: wire.World{
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
-		Home: j.Home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
+		Home: home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
 		UID: os.Getuid(), GID: os.Getgid(),
 	}, scratch: !k.newRoot}
 	w := &p.world
@@ -184,6 +196,14 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		}
 		w.Network = true
 	}
+	if home != "" {
+		if config := gitConfig(home); config != "" {
+			w.Files = map[string]string{".gitconfig": config}
+		}
+		p.store = layerStore(j.Layers, home, workspace.Host)
+		p.addCaches(j, terms)
+		slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
+	}
 	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
 	if !k.namespaces {
 		// Without a user namespace all processes of the user count.
@@ -204,7 +224,7 @@ func (p *plan) private() error {
 	shown := func(name string) bool {
 		return slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) })
 	}
-	if !filepath.IsAbs(w.Home) || w.Home == "/" || paths.In(w.Home, w.Tmp) || paths.In(w.Home, "/run") || shown(w.Home) {
+	if !filepath.IsAbs(w.Home) || w.Home == "/" || w.Home == w.Tmp || paths.In(w.Home, "/run") || shown(w.Home) {
 		w.Home = "/run/home"
 	}
 	if shown(w.Tmp) {

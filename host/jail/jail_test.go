@@ -199,8 +199,8 @@ func TestTheEnvironmentIsFixed(t *testing.T) {
 		got[k] = v
 	}
 	want := map[string]string{
-		"PATH": path, "PWD": dir, "LANG": "C.UTF-8", "TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0",
-		"HOME": got["HOME"], "TMPDIR": got["HOME"],
+		"PATH": path, "PWD": dir, "LANG": "C.UTF-8", "TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1",
+		"HOME": got["HOME"], "TMPDIR": got["TMPDIR"],
 		"SHLVL": got["SHLVL"], "_": got["_"], // bash's own
 	}
 	if _, ok := got["OLDPWD"]; ok {

@@ -51,6 +51,8 @@ type helper struct {
 	ready  wire.Ready
 	gone   chan struct{} // closed when the process has ended
 	clean  []func()      // what has to be done then
+	notes  []string      // of what the world has not
+	kept   bool          // what the command writes to caches will be there for the next one
 }
 
 // start starts a helper and has it build a world.

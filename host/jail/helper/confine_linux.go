@@ -16,7 +16,7 @@ import (
 
 // confine takes from this process, and so from all that it starts, whatever a
 // command need not have. Nothing can be mounted afterwards.
-func confine(w *wire.World, port int) error {
+func confine(w *wire.World) error {
 	unix.Umask(0o022)
 	for _, layer := range []struct {
 		name string
@@ -27,9 +27,9 @@ func confine(w *wire.World, port int) error {
 		{"bounding set", dropBoundingSet},
 		{"user", func() error { return become(w.UID, w.GID) }},
 		{"capabilities", dropCapabilities},
-		{"landlock", func() error { return restrictPaths(w, port) }},
+		{"landlock", func() error { return restrictPaths(w) }},
 		{"seccomp", func() error {
-			filter := seccomp.Filter(seccomp.Options{Network: w.Network, NoNamespaces: !w.NewRoot})
+			filter := seccomp.Filter(seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot})
 			return step(seccomp.Install(filter), "install the seccomp filter")
 		}},
 	} {
@@ -123,7 +123,7 @@ const (
 // restrictPaths lets all threads of this process reach the paths of the world
 // alone. Unlike the presets of the library it takes nothing for granted: what the
 // kernel has is what the host has found, or this fails.
-func restrictPaths(w *wire.World, port int) error {
+func restrictPaths(w *wire.World) error {
 	if !w.Landlock {
 		return nil
 	}
@@ -188,8 +188,9 @@ func restrictPaths(w *wire.World, port int) error {
 			return err
 		}
 	}
-	if port != 0 && config.HandledAccessNet != 0 {
-		rules = append(rules, landlock.ConnectTCP(uint16(port)))
+	if w.Namespaces {
+		// In a network of its own it finds only its own servers, and the proxy.
+		config.HandledAccessNet = 0
 	}
 	return step(config.Restrict(rules...), "restrict paths with Landlock")
 }
