@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,6 +23,7 @@ func main() {
 		becomeCommand()
 		return
 	}
+	unix.CloseOnExec(wire.Socket)
 	var w wire.World
 	if _, err := wire.Receive(wire.Socket, &w); err != nil {
 		os.Exit(1)
@@ -98,40 +97,21 @@ func run(w *wire.World, c *wire.Command, stdout, stderr int) (wire.Ended, error)
 	start := startHere
 	if !w.NewRoot {
 		start = startInner
+		err = keepSignals()
+	} else if os.Getpid() != 1 {
+		err = step(errors.New("it is not the first process"), "enter a pid namespace")
 	}
-	pid, err := start(w, c, started.Port, []uintptr{uintptr(null), uintptr(stdout), uintptr(stderr)})
 	if err != nil {
 		return wire.Ended{}, err
 	}
+	pid, err := start(w, c, started.Port, []uintptr{uintptr(null), uintptr(stdout), uintptr(stderr)})
 	for _, fd := range []int{null, stdout, stderr} {
 		unix.Close(fd)
 	}
-	var ending atomic.Bool
-	if err := wire.Send(wire.Socket, started, listener...); err != nil {
-		ending.Store(true)
+	if err != nil {
+		end()
+		return wire.Ended{}, err
 	}
-	go func() {
-		// The host says nothing more: what can come is its end.
-		p := []unix.PollFd{{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}}
-		for {
-			if _, err := unix.Poll(p, -1); err != unix.EINTR {
-				break
-			}
-		}
-		ending.Store(true)
-		end(w)
-	}()
-	return reap(w, pid, &ending), nil
-}
-
-// end ends the command and all that it has started. The host is gone, or wants
-// it.
-func end(w *wire.World) {
-	if w.NewRoot {
-		os.Exit(1) // the kernel ends a pid namespace with its first process
-	}
-	for { // until reap finds nothing left
-		killTree()
-		time.Sleep(time.Millisecond)
-	}
+	_ = wire.Send(wire.Socket, started, listener...) // reap sees that the host is gone
+	return reap(pid), nil
 }
