@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/jail/wire"
@@ -24,10 +25,10 @@ type waiting struct {
 func (j *Jail) take(ctx context.Context, p plan) (*helper, error) {
 	if n := j.swap(nil); n != nil {
 		n.timer.Stop()
-		if reflect.DeepEqual(n.plan.world, p.world) && n.helper.alive() {
+		if reflect.DeepEqual(n.plan.world, p.world) && slices.Equal(n.plan.found, p.found) && n.helper.alive() {
 			return n.helper, nil
 		}
-		go n.helper.kill()
+		j.ahead.Go(n.helper.kill)
 	}
 	return p.start(ctx)
 }
@@ -88,7 +89,9 @@ func makePrivate(w wire.World) error {
 // last one.
 func (j *Jail) startAhead(p plan) {
 	j.ahead.Go(func() {
-		h, err := p.start(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), idle)
+		defer cancel()
+		h, err := p.start(ctx)
 		if err != nil {
 			return // the next command will tell
 		}

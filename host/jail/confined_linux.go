@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,10 +29,6 @@ const (
 	maxFileSize  = 16 << 30
 	maxScratch   = 2 << 30
 )
-
-// endGrace is how long a helper without a pid namespace may take to end its tree
-// before it is killed.
-const endGrace = 2 * time.Second
 
 // confined runs a command in a world of its own.
 func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
@@ -61,10 +56,11 @@ func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, 
 
 // run runs the one command of the helper, and ends it.
 func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.Ended, error) {
+	var copying sync.WaitGroup
+	defer copying.Wait()
 	defer h.kill()
 	stop := context.AfterFunc(ctx, h.interrupt)
 	defer stop()
-	var copying sync.WaitGroup
 	pipe := func(w io.Writer) (*os.File, error) {
 		r, theirs, err := os.Pipe()
 		if err != nil {
@@ -80,7 +76,6 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.E
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	defer copying.Wait()
 	defer stdout.Close()
 	stderr := stdout
 	if out.stderr != out.stdout {
@@ -93,15 +88,12 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.E
 	if listener != nil {
 		listener.Close()
 	}
-	if err != nil {
-		if ctx.Err() == nil {
-			return effect.Ended{}, err
-		}
+	if err != nil && ctx.Err() == nil {
+		return effect.Ended{}, err
 	}
 	ended, err := h.ended()
 	if ctx.Err() != nil {
-		killed := int(syscall.SIGKILL)
-		return effect.Ended{Signal: &killed, CPU: h.cpu()}, nil
+		return killed(h.cpu()), nil
 	}
 	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
 }
@@ -111,6 +103,9 @@ type plan struct {
 	world   wire.World
 	scratch bool     // directories for the command have to be made
 	masked  []string // inside of what it sees
+	// What was found at each bind. A helper that waits has mounted it, and by now
+	// the name may lead elsewhere.
+	found [][2]uint64
 }
 
 func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
@@ -158,13 +153,13 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		w.UID, w.GID = int(st.Uid), int(st.Gid)
 	}
 	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
-	if !k.namespaces {
-		// Without a user namespace all processes of the user count.
-		var info unix.Sysinfo_t
-		if err := unix.Sysinfo(&info); err != nil {
-			return p, err
-		}
-		w.Limits.Processes += uint64(info.Procs)
+	if j.change != nil {
+		j.change(w)
+	}
+	for _, b := range w.Binds {
+		var st unix.Stat_t
+		_ = unix.Lstat(b.Path, &st) // what is missing is none
+		p.found = append(p.found, [2]uint64{uint64(st.Dev), st.Ino})
 	}
 	return p, nil
 }

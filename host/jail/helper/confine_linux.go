@@ -15,6 +15,15 @@ import (
 // confine takes from this process, and so from all that it starts, whatever a
 // command need not have. Nothing can be mounted afterwards.
 func confine(w *wire.World, port int) error {
+	processes := w.Limits.Processes
+	if !w.Namespaces {
+		// Without a user namespace all processes of the user count.
+		var info unix.Sysinfo_t
+		if err := unix.Sysinfo(&info); err != nil {
+			return step(err, "sysinfo")
+		}
+		processes += uint64(info.Procs)
+	}
 	for _, l := range []struct {
 		name     string
 		resource int
@@ -24,7 +33,7 @@ func confine(w *wire.World, port int) error {
 		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, w.Limits.FileSize},
 		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, w.Limits.Files},
 		{"RLIMIT_DATA", unix.RLIMIT_DATA, w.Limits.Memory},
-		{"RLIMIT_NPROC", unix.RLIMIT_NPROC, w.Limits.Processes},
+		{"RLIMIT_NPROC", unix.RLIMIT_NPROC, processes},
 		{"RLIMIT_MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0},
 		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
 	} {

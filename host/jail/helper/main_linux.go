@@ -19,7 +19,12 @@ import (
 
 func main() {
 	runtime.LockOSThread() // some of what follows is of a thread, and its children's
-	if len(os.Args) > 1 && os.Args[1] == wire.InnerArg {
+	inner := len(os.Args) > 1 && os.Args[1] == wire.InnerArg
+	if inner || os.Getpid() == 1 {
+		// When memory runs out, what a command uses goes before what the user uses.
+		_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
+	}
+	if inner {
 		becomeCommand()
 		return
 	}
