@@ -79,7 +79,8 @@ func TestKills(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			var took []time.Duration
 			for _, shape := range shapes {
-				for i := range max(*kills/4/len(shapes), 1) {
+				each := 4 * len(shapes)
+				for i := range (*kills + each - 1) / each {
 					// Every second time it is complete. Otherwise it is about to start.
 					var early time.Duration
 					if i%2 == 0 {

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -21,8 +23,7 @@ func main() {
 	runtime.LockOSThread() // some of what follows is of a thread, and its children's
 	inner := len(os.Args) > 1 && os.Args[1] == wire.InnerArg
 	if inner || os.Getpid() == 1 {
-		// When memory runs out, what a command uses goes before what the user uses.
-		_ = os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0)
+		goFirst()
 	}
 	if inner {
 		becomeCommand()
@@ -49,6 +50,16 @@ func main() {
 	}
 	if wire.Send(wire.Socket, ended) != nil {
 		os.Exit(1)
+	}
+}
+
+// goFirst lets this process, and its children, end before those of the user when
+// the memory of the machine runs out: of 1000, half is added to what they use.
+func goFirst() {
+	const name, score = "/proc/self/oom_score_adj", 500
+	data, err := os.ReadFile(name)
+	if have, notNumber := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && notNumber == nil && have < score {
+		_ = os.WriteFile(name, []byte(itoa(score)), 0)
 	}
 }
 

@@ -1,0 +1,175 @@
+package jail
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// next is what waits for the next command of a jail, once it does.
+func next(j *Jail) *waiting {
+	j.ahead.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.next
+}
+
+func TestTheHelperThatWaits(t *testing.T) {
+	if *tier < 1 {
+		return // there is none
+	}
+	for name, c := range map[string]struct {
+		then func(t *testing.T, j *Jail, dir string) // after the first command
+		used bool
+	}{
+		"is used by the next command": {func(t *testing.T, j *Jail, dir string) {
+			ended(t, runIn(t, t.Context(), j, dir, "exit 5"), 5)
+		}, true},
+		"is not used by another plan": {func(t *testing.T, j *Jail, _ string) {
+			dir := t.TempDir()
+			ended(t, runIn(t, t.Context(), j, dir, "touch mark"), 0)
+			if _, err := os.Stat(filepath.Join(dir, "mark")); err != nil {
+				t.Error(err)
+			}
+		}, false},
+		"is not used where a directory is another one": {func(t *testing.T, j *Jail, dir string) {
+			if err := os.Rename(dir, dir+".old"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			ended(t, runIn(t, t.Context(), j, dir, "touch mark"), 0)
+			if _, err := os.Stat(filepath.Join(dir, "mark")); err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(filepath.Join(dir+".old", "mark")); err == nil {
+				t.Error("it ran in what the name led to before")
+			}
+		}, false},
+		"ends when it was not used": {func(t *testing.T, j *Jail, _ string) {
+			n := next(j)
+			n.timer.Reset(0)
+			<-n.helper.gone
+			if next(j) != nil {
+				t.Error("it is still kept")
+			}
+		}, false},
+		"ends with the jail": {func(t *testing.T, j *Jail, _ string) {
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+		}, false},
+		"is replaced when it was killed": {func(t *testing.T, j *Jail, dir string) {
+			h := next(j).helper
+			_ = h.cmd.Process.Kill()
+			<-h.gone
+			ended(t, runIn(t, t.Context(), j, dir, "exit 5"), 5)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, dir := newJail(t, Options{}), t.TempDir()
+			ended(t, runIn(t, t.Context(), j, dir, "true"), 0)
+			n := next(j)
+			if n == nil {
+				t.Fatal("none waits")
+			}
+			c.then(t, j, dir)
+			<-n.helper.gone
+			if used := n.helper.cmd.ProcessState.ExitCode() == 0; used != c.used {
+				t.Errorf("it was used: %v, want %v", used, c.used)
+			}
+		})
+	}
+}
+
+// TestAHelperThatCannotWait: when it cannot be started nobody asks for it. The next
+// command says so.
+func TestAHelperThatCannotWait(t *testing.T) {
+	if *tier < 1 {
+		return
+	}
+	dir, other := t.TempDir(), t.TempDir()
+	for _, name := range []string{"ready", "go"} {
+		if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := newJail(t, Options{change: func(w *wire.World) { w.Binds = append(w.Binds, wire.Bind{Path: other}) }})
+	go func() {
+		ready(t, dir, 0)
+		if err := os.Remove(other); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "go"), []byte("x\n"), 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	ended(t, runIn(t, t.Context(), j, dir, "echo x > ready; read -r < go"), 0)
+	if h := next(j); h != nil && !*noRoot && *tier > 1 { // with a root, what it shows is mounted by then
+		t.Error("one waits")
+	}
+	refused(t, j, grantFor(t, dir, "touch mark", policy.Limits{}), dir, "touch mark", other)
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ended(t, runIn(t, t.Context(), j, dir, "true"), 0)
+}
+
+// TestNothingIsLeftOfManyCommands runs them one after the other, and two at once.
+func TestNothingIsLeftOfManyCommands(t *testing.T) {
+	open := func() int {
+		names, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	j, dir := newJail(t, Options{}), t.TempDir()
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := testJail(t).Close(); err != nil { // which the grants below use
+		t.Fatal(err)
+	}
+	many := func(rounds int) {
+		for range rounds {
+			var both sync.WaitGroup
+			for range 2 {
+				g := grantFor(t, dir, "exit 5", policy.Limits{})
+				both.Go(func() {
+					if out, err := j.Run(t.Context(), g, bash(dir, "exit 5")); err != nil || out.Code == nil || *out.Code != 5 {
+						t.Errorf("%s, %v", describe(out), err)
+					}
+				})
+			}
+			both.Wait()
+			ended(t, runIn(t, t.Context(), j, dir, "exit 6"), 6)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	many(1)
+	files, goroutines := open(), runtime.NumGoroutine()
+	many(17)
+	if now := open(); now != files {
+		t.Errorf("there were %d open files, and are %d", files, now)
+	}
+	begin := time.Now()
+	for runtime.NumGoroutine() > goroutines { // some are about to end
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("there were %d goroutines, and are %d", goroutines, runtime.NumGoroutine())
+		}
+		runtime.Gosched()
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 {
+		t.Errorf("temporary files: %v, %v", left, err)
+	}
+}
