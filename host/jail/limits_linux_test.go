@@ -27,7 +27,7 @@ func TestLimits(t *testing.T) {
 		limit         func(*wire.World)
 		newRoot       bool
 	}{
-		"memory": {`head -c 200M /dev/zero | tail -c 128M | wc -c | grep -q 134217728`, "memory exhausted",
+		"memory": {`head -c 90M /dev/zero | tail -c 80M | wc -c | grep -q 83886080`, "memory exhausted",
 			func(w *wire.World) { w.Limits.Memory = 64 << 20 }, false},
 		"the size of a file": {`head -c 2M /dev/zero > f`, "File size limit exceeded",
 			func(w *wire.World) { w.Limits.FileSize = 1 << 20 }, false},
