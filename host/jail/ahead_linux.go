@@ -42,6 +42,7 @@ func (p plan) start(ctx context.Context) (*helper, error) {
 		if err != nil {
 			return nil, err
 		}
+		w.Remove = scratch
 		clean = append(clean, func() { removeTree(scratch) })
 		w.Home, w.Tmp, w.Masks = filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp"), filepath.Join(scratch, "masks")
 		if err := makePrivate(w); err != nil {

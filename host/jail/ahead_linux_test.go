@@ -1,6 +1,8 @@
 package jail
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -66,6 +68,16 @@ func TestTheHelperThatWaits(t *testing.T) {
 		"ends with the jail": {func(t *testing.T, j *Jail, _ string) {
 			if err := j.Close(); err != nil {
 				t.Error(err)
+			}
+		}, false},
+		"removes its directories when this program cannot": {func(t *testing.T, j *Jail, _ string) {
+			h := next(j).helper
+			h.clean = nil
+			h.kill()
+			if home := filepath.Dir(h.world.Home); h.world.Remove != "" {
+				if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s is there: %v", home, err)
+				}
 			}
 		}, false},
 		"is replaced when it was killed": {func(t *testing.T, j *Jail, dir string) {

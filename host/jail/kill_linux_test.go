@@ -169,7 +169,7 @@ func ready(t *testing.T, dir string, early time.Duration) {
 func killStandIn(t *testing.T, dir, command string, early time.Duration) time.Time {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestStandIn$", "-tier="+strconv.Itoa(*tier), fmt.Sprintf("-no-root=%v", *noRoot))
-	c.Env = append(os.Environ(), again+"="+dir, "STOCKADE_TEST_COMMAND="+command)
+	c.Env = append(os.Environ(), again+"="+dir, "STOCKADE_TEST_COMMAND="+command, "TMPDIR="+t.TempDir())
 	before := children()
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

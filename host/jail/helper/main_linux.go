@@ -34,23 +34,32 @@ func main() {
 	if _, err := wire.Receive(wire.Socket, &w); err != nil {
 		os.Exit(1)
 	}
-	ready := build(&w)
-	if wire.Send(wire.Socket, ready) != nil || ready.Err != "" {
+	if !serve(&w) {
+		if w.Remove != "" {
+			_ = os.RemoveAll(w.Remove) // nobody else may be there to do so
+		}
 		os.Exit(1)
+	}
+}
+
+// serve builds a world and runs a command in it. It reports whether the jail has
+// heard of the end.
+func serve(w *wire.World) bool {
+	ready := build(w)
+	if wire.Send(wire.Socket, ready) != nil || ready.Err != "" {
+		return false
 	}
 	var c wire.Command
 	fds, err := wire.Receive(wire.Socket, &c)
 	if err != nil || len(fds) != 2 {
-		os.Exit(1)
+		return false
 	}
-	ended, err := run(&w, &c, fds[0], fds[1])
+	ended, err := run(w, &c, fds[0], fds[1])
 	if err != nil {
 		_ = wire.Send(wire.Socket, failed(err))
-		os.Exit(1)
+		return false
 	}
-	if wire.Send(wire.Socket, ended) != nil {
-		os.Exit(1)
-	}
+	return wire.Send(wire.Socket, ended) == nil
 }
 
 // goFirst lets this process, and its children, end before those of the user when

@@ -32,6 +32,7 @@ type World struct {
 	Home, Tmp string // directories of the command's own; without NewRoot they exist
 	Masks     string // holds "file" and "dir", which nobody can open; without NewRoot it exists
 	Scratch   int64  // bytes that the command may write there, with NewRoot
+	Remove    string // a directory that goes when the jail is gone; empty: none
 	// UID and GID are who the command is. They differ from the helper's only if
 	// that is root.
 	UID, GID int
