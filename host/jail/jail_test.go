@@ -323,6 +323,10 @@ func TestTheParentsFilesAreNotPassedOn(t *testing.T) {
 	}
 }
 
+func TestFilesMoveBetweenDirectories(t *testing.T) {
+	ended(t, run(t, t.TempDir(), "mkdir a b && : > a/f && ln a/f b/g && mv a b/a && [ b/a/f -ef b/g ]", policy.Limits{}), 0)
+}
+
 func TestExitCodesAndSignals(t *testing.T) {
 	for command, want := range map[string]string{
 		"true": "0", "false": "1", "exit 7": "7", "exit 256": "0", "exit 255": "255", "no-such-program-at-all": "127",

@@ -21,11 +21,20 @@ func keepSignals() error {
 	if err := unix.Kill(host, 0); err != nil {
 		return step(err, "see the host")
 	}
-	fd, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{Scoped: ll.ScopeSignal}, 0)
+	// Without a rule some kernels let nobody in a domain rename between directories.
+	fd, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: ll.AccessFSRefer, Scoped: ll.ScopeSignal}, 0)
 	if err != nil {
 		return step(err, "make a Landlock domain for signals")
 	}
 	defer unix.Close(fd)
+	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return step(err, "open /")
+	}
+	defer unix.Close(root)
+	if err := ll.LandlockAddPathBeneathRule(fd, &ll.PathBeneathAttr{AllowedAccess: ll.AccessFSRefer, ParentFd: root}, 0); err != nil {
+		return step(err, "allow renames")
+	}
 	if err := firstErr(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), ll.LandlockRestrictSelf(fd, 0)); err != nil {
 		return step(err, "enter a Landlock domain for signals")
 	}
