@@ -43,7 +43,7 @@
 //	policy/network          hosts, addresses, and who may be reached
 //	policy/paths            paths by their names: the list of those that need care, and patterns
 //	effect                  the vocabulary of what is done outside of the sandbox: a process, a request, a secret that is used; and how each fails
-//	egress                  the one way out to the network: decide, resolve once, dial what was checked
+//	egress                  the one way out to the network: decide, resolve once, dial what was checked; the proxy of a command
 //	diff                    what a call changes, as people read it
 //	visible                 which characters show, and JSON in which each does
 //	shellword               text as one word of a command line, to be copied
@@ -75,6 +75,7 @@
 //	jail/wire               what the jail and that program say to each other
 //	jail/probe              attacks on the jail from inside, and their victim outside
 //	jail/seccomp            which system calls a jailed command may make
+//	jail/walk               what is secret and what is closed below the mounts of a command, what it changed, and taking back what it must not
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
 //	session/export          a Store whose events also go to the directories that an administrator requires

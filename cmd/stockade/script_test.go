@@ -75,7 +75,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GUESTS", built)
 			// Not the machine's own: a script has the policy that it writes.
 			env.Setenv("TEST_ADMINISTRATOR", filepath.Join(env.WorkDir, "etc"))
-			return os.Mkdir(home, 0o700)
+			settings := filepath.Join(home, ".config", "stockade")
+			if err := os.MkdirAll(settings, 0o700); err != nil {
+				return err
+			}
+			// Nothing confines bash here.
+			return os.WriteFile(filepath.Join(settings, "agent.toml"), []byte("[bash]\nmin_tier = 0\n"), 0o600)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":      exits,

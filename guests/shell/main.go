@@ -13,11 +13,12 @@ import (
 func init() {
 	tool.Module("shell", "0.1.0")
 	tool.Register("bash", "Run a bash command on the host and return its output and exit code. "+
-		"The command is not confined yet: it can do what the user can do, so a person is asked before every run. "+
-		"It starts in the working directory with a fixed environment and without stdin, so it cannot ask questions, "+
-		"and what it leaves in the background is killed. Standard output and standard error are returned together in order. "+
+		"It is confined: it sees the workspace and the programs of the system, and no other files. "+
+		"What it writes in the workspace stays; its home and its temporary directory are its own and vanish. "+
+		"It has no network unless network is true. There is no stdin, so it cannot ask questions, "+
+		"and what it leaves in the background is ended. Standard output and standard error are returned together in order. "+
 		"Prefer the file tools for listing, searching, reading and writing files.",
-		bash, tool.RunsCommand("command", "timeout_seconds"))
+		bash, tool.RunsCommand("command", "timeout_seconds"), tool.CommandNetwork("network"))
 }
 
 func main() {}
@@ -25,6 +26,7 @@ func main() {}
 type bashArgs struct {
 	Command     string `json:"command" desc:"The command, as for bash -c."`
 	Timeout     int    `json:"timeout_seconds,omitempty" desc:"Seconds after which the command is killed; the default is the user's setting, 30 unless changed." min:"1" max:"300"`
+	Network     bool   `json:"network,omitempty" desc:"The command needs the network; a person is asked, and it reaches the hosts that are allowed."`
 	Description string `json:"description,omitempty" desc:"What the command does, in a few words, for the person who is asked."`
 }
 

@@ -21,7 +21,7 @@ func (d device) AdmitFile(f *os.File, fi os.FileInfo) error {
 	if d.holds(fi) {
 		return nil
 	}
-	return onFd(f, askKernel)
+	return onFd(f, AdmitFd)
 }
 
 func (r *kernelRoot) admit(fi os.FileInfo) error {
@@ -32,7 +32,7 @@ func (r *kernelRoot) admit(fi os.FileInfo) error {
 		return err
 	}
 	defer r.done()
-	if err := askKernel(r.fd); err != nil {
+	if err := AdmitFd(r.fd); err != nil {
 		return err
 	}
 	r.device = device(hostSys(fi).Dev)
@@ -43,16 +43,16 @@ func (r *osRoot) admit(fi os.FileInfo) error {
 	if r.holds(fi) {
 		return nil
 	}
-	if err := onDir(r, askKernel); err != nil {
+	if err := onDir(r, AdmitFd); err != nil {
 		return err
 	}
 	r.device = device(hostSys(fi).Dev)
 	return nil
 }
 
-// askKernel is an error if the file system of what is open is one of the
-// kernel.
-func askKernel(fd int) error {
+// AdmitFd is [Root.AdmitFile] for a descriptor: an error if the file system of
+// what is open is one of the kernel.
+func AdmitFd(fd int) error {
 	kind, err := fileSystem(fd)
 	if err == nil && kernelTypes[kind] {
 		return errKernel

@@ -201,7 +201,7 @@ func (r *kernelRoot) OpenContent(name string) (Content, os.FileInfo, error) {
 	case !fi.Mode().IsRegular():
 		err = unix.EACCES
 	case !r.holds(fi):
-		err = askKernel(fd)
+		err = AdmitFd(fd)
 	}
 	if err != nil {
 		_ = unix.Close(fd)

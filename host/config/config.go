@@ -57,6 +57,7 @@ type Tools struct {
 type Bash struct {
 	Timeout   time.Duration // of one command; default 30s, at most 300s
 	MaxOutput int           // bytes of output of one command; default 262144
+	MinTier   int           // of confinement, 0 to 3, below which no command runs; default 1
 }
 
 // Network says whom tools may talk to, and how the network is reached.

@@ -140,6 +140,10 @@ var table = []key{
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
 
+	field("bash.min_tier", keys.Integer(0, 3, ""), 1, userOnly,
+		"The least tier of confinement in which a command may run: 3 is a world of its own, 2 nearly so, 1 bounds its files and its network but hides nothing inside of a mount, 0 is nothing at all. Where there is less, no tool starts a process. 0 allows commands with all your rights where nothing confines them. The administrator's bash.min_tier counts where it is higher.",
+		func(c *Config) *int { return &c.Bash.MinTier }),
+
 	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, reach,
 		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,
 		func(c *Config) *[]string { return &c.Network.Allow }),

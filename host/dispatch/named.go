@@ -13,29 +13,42 @@ import (
 )
 
 // NamedFiles finds what the arguments of a call name, by way of links too, for a
-// policy to decide by. It opens nothing, and looks at nothing that no mount shows.
-// That a name leads elsewhere by the time when the call runs opens nothing: what
-// the grant says is compared with what is found then.
+// policy to decide by; of a command, the files that look like secrets. It opens
+// nothing, and looks at nothing that no mount shows. That a name leads elsewhere by
+// the time when the call runs opens nothing: what the grant says is compared with
+// what is found then.
 func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.NamedFile {
-	if entry.Capabilities.Files == tool.FilesNone {
-		return nil
+	var named []policy.NamedFile
+	if entry.Capabilities.Files != tool.FilesNone {
+		named = policy.PathArgs(call, entry)
 	}
-	named := policy.PathArgs(call, entry)
 	for i := range named {
 		f := &named[i]
-		m, ok := p.Sees(f.Named)
-		if !ok {
-			continue
-		}
-		var st fs.FileInfo
-		f.Path, st = lead(m.Host, f.Named)
-		f.Regular = st != nil && st.Mode().IsRegular()
+		follow(p, f)
 		f.InRepository = f.Path != "" && entry.Capabilities.Files == tool.FilesWrite && slices.ContainsFunc(paths.Repository(filepath.ToSlash(f.Path), false), func(dir string) bool {
 			_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 			return err == nil
 		})
 	}
+	for _, f := range policy.CommandArgs(call, entry) {
+		follow(p, &f)
+		// What git has to read no command is kept from.
+		if s, secret := paths.Read(paths.Guest(f.Path)); secret && !s.OfGit() && f.Regular {
+			named = append(named, f)
+		}
+	}
 	return named
+}
+
+// follow finds where a name leads, if a mount shows it.
+func follow(p *policy.Policy, f *policy.NamedFile) {
+	m, ok := p.Sees(f.Named)
+	if !ok {
+		return
+	}
+	var st fs.FileInfo
+	f.Path, st = lead(m.Host, f.Named)
+	f.Regular = st != nil && st.Mode().IsRegular()
 }
 
 // maxLinks is that of Linux.

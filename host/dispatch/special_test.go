@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -273,6 +274,60 @@ func TestWhereArgumentsLead(t *testing.T) {
 		}
 		if diff := cmp.Diff([]policy.NamedFile{want}, NamedFiles(p, call, entry)); diff != "" {
 			t.Errorf("%s: %s", path, diff)
+		}
+	}
+}
+
+// Of what a command names, only files that look like secrets and that a mount
+// shows are known to its decision.
+func TestSecretsThatACommandNames(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws, outside := filepath.Join(dir, "ws"), filepath.Join(dir, "outside")
+	for _, name := range []string{"ws/.env", "ws/sub/id_rsa", "ws/a.txt", "ws/ours/.env", "outside/.env"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"link": "sub/id_rsa", "out": outside + "/.env"} {
+		if err := os.Symlink(target, filepath.Join(ws, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := policy.New(policy.Options{Mounts: []policy.Mount{{Host: ws, Write: true}}, Masked: []string{filepath.Join(ws, "ours")}})
+	entry := &tool.Entry{Spec: tool.Spec{Capabilities: tool.Capabilities{Exec: "command"}}}
+	for command, want := range map[string][]string{
+		"cat .env":                               {".env"},
+		"cat a.txt .envrc":                       nil,
+		"cat $X .env | grep x > " + ws:           {".env"},
+		"sort <sub/id_rsa; . ./.env":             {"sub/id_rsa", ".env"},
+		"docker run --env-file=.env x":           {".env"},
+		"echo $(cat '.env') \"sub/id_rsa\"":      {".env", "sub/id_rsa"},
+		"cat link":                               {"sub/id_rsa"},
+		"cat out ours/.env " + outside + "/.env": nil,
+		"cat *.env; cat /proc/self/environ":      nil,
+		"cat ws/.env sub":                        nil,
+		"cat 'x":                                 nil,
+	} {
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range NamedFiles(p, tool.Call{Args: args, Cwd: ws}, entry) {
+			name, err := filepath.Rel(ws, f.Path)
+			if err != nil || f.Arg != "command" || !f.Regular {
+				t.Errorf("%s: %+v, %v", command, f, err)
+			}
+			got = append(got, name)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", command, diff)
 		}
 	}
 }

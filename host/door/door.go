@@ -57,7 +57,7 @@ type Options struct {
 	// Known takes secrets out of whatever is recorded, shown or sent. Nil: that of
 	// Secrets, or a new one.
 	Known *redact.Redactor
-	// Jail says what the commands of tools have. Redact is filled in.
+	// Jail says what the commands of tools have. Redact and Proxy are filled in.
 	Jail jail.Options
 	// Note tells a person of something that is no result. Nil: nobody is told.
 	Note   func(format string, args ...any)
@@ -95,14 +95,14 @@ func New(opts Options) *Door {
 		opts.Note = func(string, ...any) {}
 	}
 	d := &Door{opts: opts, ceiling: policy.Meet(opts.Layers), sessions: map[*Session]bool{}}
-	opts.Jail.Redact = opts.Known
-	d.jail = jail.New(opts.Jail)
 	if opts.Egress == nil {
 		opts.Egress = func() (*egress.Egress, error) {
 			return egress.New(egress.Options{Redact: opts.Known, Logger: opts.Logger})
 		}
 	}
 	d.egress = sync.OnceValues(opts.Egress)
+	opts.Jail.Redact, opts.Jail.Proxy = opts.Known, egress.Later(d.egress)
+	d.jail = jail.New(opts.Jail)
 	d.hide(opts.Stages, opts.Sandbox.CacheDir, opts.Jail.Layers)
 	return d
 }

@@ -56,6 +56,9 @@ type Ended struct {
 	Stdout    []byte
 	Stderr    []byte
 	Truncated bool // more was written than was kept
+	// Notes are for whoever reads the result: what was hidden from the process, what
+	// it has changed, what of that was taken back.
+	Notes []string
 }
 
 // HTTP makes the requests that a grant allows.

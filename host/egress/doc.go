@@ -11,14 +11,17 @@
 // parses the URL once, decides each redirect anew, and bounds what is sent, what
 // comes back, what that becomes when it is decompressed, and the time of each
 // phase and of the whole; secrets that a server repeats are taken out of its
-// answer. [Egress.Client] is for the provider of the model.
+// answer. [Egress.Client] is for the provider of the model. [Egress.ServeProxy] is
+// the proxy of a command that runs confined: whatever it asks for is decided,
+// resolved and dialled in the same way.
 //
 // The environment is not read: no HTTP_PROXY, no SSL_CERT_FILE. A proxy and
 // further certificate authorities come with [Options], from the user's or the
 // administrator's configuration.
 //
-// Whatever a guest, a name server, a proxy or an HTTP server sends is hostile.
-// Errors are [*effect.Error] values; a refusal wraps a [*network.Denial], which
-// knows the smallest rule that would allow it. An Egress is safe for concurrent
-// use. See RATIONALE, "Why does one bad address refuse a name?"
+// Whatever a guest, a command, a name server, a proxy or an HTTP server sends is
+// hostile. Errors are [*effect.Error] values; a refusal wraps a [*network.Denial],
+// which knows the smallest rule that would allow it. An Egress is safe for
+// concurrent use. See RATIONALE, "Why does one bad address refuse a name?" and "Why
+// does a command's proxy read how TLS begins?"
 package egress

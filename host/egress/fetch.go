@@ -64,10 +64,20 @@ func (e *Egress) Fetch(ctx context.Context, grant policy.Grant, req effect.Reque
 	return x.run(ctx)
 }
 
-// Later is the way out that is made when the first guest makes a request: reading
-// the certificate authorities takes longer than most calls. While it cannot be
-// made, every request is denied.
+// Later is the way out that is made when a call first needs it: reading the
+// certificate authorities takes longer than most calls. While it cannot be made,
+// every request is denied.
 type Later func() (*Egress, error)
+
+// ServeProxy is [Egress.ServeProxy].
+func (l Later) ServeProxy(ctx context.Context, listener net.Listener, grant policy.Grant) error {
+	e, err := l()
+	if err != nil {
+		_ = listener.Close() // nobody will serve it
+		return failf(effect.Denied, "the network is not configured: %w", err)
+	}
+	return e.ServeProxy(ctx, listener, grant)
+}
 
 // Fetch implements [effect.HTTP].
 func (l Later) Fetch(ctx context.Context, grant policy.Grant, req effect.Request) (*effect.Response, error) {
@@ -250,6 +260,12 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 		req.Header = x.first.Clone()
 	}
 	req.Header.Set("Accept-Encoding", "gzip") // or the transport would add it and decompress without our count
+	return x.e.roundTrip(conn, req)
+}
+
+// roundTrip makes a request on a connection that is for no other, and reads the
+// head of the answer.
+func (e *Egress) roundTrip(conn net.Conn, req *http.Request) (*http.Response, error) {
 	dialled := false
 	give := func(context.Context, string, string) (net.Conn, error) {
 		if dialled {
@@ -261,11 +277,11 @@ func (x *fetch) send(ctx context.Context, conn net.Conn) (*http.Response, error)
 	transport := &http.Transport{
 		Proxy: nil, DialContext: give, DialTLSContext: give,
 		DisableKeepAlives: true, DisableCompression: true,
-		ResponseHeaderTimeout: x.e.opts.headerTimeout, MaxResponseHeaderBytes: maxResponseHead,
+		ResponseHeaderTimeout: e.opts.headerTimeout, MaxResponseHeaderBytes: maxResponseHead,
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return nil, phase(effect.Protocol, "request to "+x.target.url.Host, err)
+		return nil, phase(effect.Protocol, "request to "+req.URL.Host, err)
 	}
 	return resp, nil
 }

@@ -57,11 +57,16 @@ func headers(pairs [][2]string) (http.Header, error) {
 const tokenCharacters = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
 
 func checkHeader(name, value string) error {
-	switch {
-	case name == "" || strings.Trim(name, tokenCharacters) != "":
-		return errors.New("its name is not a token")
-	case slices.Contains(reservedHeaders, name), strings.HasPrefix(name, "proxy-"), strings.HasPrefix(name, "sec-"):
+	if slices.Contains(reservedHeaders, name) || strings.HasPrefix(name, "proxy-") || strings.HasPrefix(name, "sec-") {
 		return errors.New("it is for the host to set")
+	}
+	return checkField(name, value)
+}
+
+// checkField checks what any header has to be; its name is in lower case.
+func checkField(name, value string) error {
+	if name == "" || strings.Trim(name, tokenCharacters) != "" {
+		return errors.New("its name is not a token")
 	}
 	for i := range len(value) {
 		if c := value[i]; c < ' ' && c != '\t' || c >= 0x7f {

@@ -86,10 +86,12 @@ func makePrivate(w wire.World) error {
 	return os.WriteFile(filepath.Join(w.Masks, "file"), nil, 0)
 }
 
-// startAhead starts a helper for the next command, which is probably like the
-// last one.
-func (j *Jail) startAhead(p plan) {
+// after sees a helper off that has run its command, and starts one for the next
+// command, which is probably like the last one. Nobody waits for either: to undo
+// namespaces takes the kernel longer than most of the rest.
+func (j *Jail) after(used *helper, p plan) {
 	j.ahead.Go(func() {
+		used.kill()
 		ctx, cancel := context.WithTimeout(context.Background(), idle)
 		defer cancel()
 		h, err := p.start(ctx)

@@ -2,10 +2,13 @@ package jail
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,49 +31,68 @@ func TestTheHelperThatWaits(t *testing.T) {
 	if *tier < 1 {
 		return // there is none
 	}
+	// A world has a mount namespace of its own, or a supervisor.
+	world := func(h *helper) string { return strconv.Itoa(h.cmd.Process.Pid) }
+	script := "echo $PPID"
+	if *tier > 1 {
+		world = func(h *helper) string {
+			file := fmt.Sprintf("/proc/%d/ns/mnt", h.cmd.Process.Pid)
+			held, err := os.Open(file) // its name will not be another's
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { held.Close() })
+			name, err := os.Readlink(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return name
+		}
+		script = "readlink /proc/$$/ns/mnt"
+	}
+	where := func(t *testing.T, j *Jail, dir string) string {
+		out := runIn(t, t.Context(), j, dir, "touch mark; "+script)
+		ended(t, out, 0)
+		if _, err := os.Stat(filepath.Join(dir, "mark")); err != nil {
+			t.Error(err)
+		}
+		return strings.TrimSpace(string(out.Stdout))
+	}
 	for name, c := range map[string]struct {
-		then func(t *testing.T, j *Jail, dir string) // after the first command
+		then func(t *testing.T, j *Jail, dir string) string // after the first command; where the second ran
 		used bool
 	}{
-		"is used by the next command": {func(t *testing.T, j *Jail, dir string) {
-			ended(t, runIn(t, t.Context(), j, dir, "exit 5"), 5)
-		}, true},
-		"is not used by another plan": {func(t *testing.T, j *Jail, _ string) {
-			dir := t.TempDir()
-			ended(t, runIn(t, t.Context(), j, dir, "touch mark"), 0)
-			if _, err := os.Stat(filepath.Join(dir, "mark")); err != nil {
-				t.Error(err)
-			}
-		}, false},
-		"is not used where a directory is another one": {func(t *testing.T, j *Jail, dir string) {
+		"is used by the next command": {where, true},
+		"is not used by another plan": {func(t *testing.T, j *Jail, _ string) string { return where(t, j, t.TempDir()) }, false},
+		"is not used where a directory is another one": {func(t *testing.T, j *Jail, dir string) string {
 			if err := os.Rename(dir, dir+".old"); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			ended(t, runIn(t, t.Context(), j, dir, "touch mark"), 0)
-			if _, err := os.Stat(filepath.Join(dir, "mark")); err != nil {
-				t.Error(err)
-			}
+			ran := where(t, j, dir)
 			if _, err := os.Stat(filepath.Join(dir+".old", "mark")); err == nil {
 				t.Error("it ran in what the name led to before")
 			}
+			return ran
 		}, false},
-		"ends when it was not used": {func(t *testing.T, j *Jail, _ string) {
+		"ends when it was not used": {func(t *testing.T, j *Jail, _ string) string {
 			n := next(j)
 			n.timer.Reset(0)
 			<-n.helper.gone
 			if next(j) != nil {
 				t.Error("it is still kept")
 			}
+			return ""
 		}, false},
-		"ends with the jail": {func(t *testing.T, j *Jail, _ string) {
+		"ends with the jail": {func(t *testing.T, j *Jail, _ string) string {
 			if err := j.Close(); err != nil {
 				t.Error(err)
 			}
+			return ""
 		}, false},
-		"removes its directories when this program cannot": {func(t *testing.T, j *Jail, _ string) {
+		"removes its directories when this program cannot": {func(t *testing.T, j *Jail, _ string) string {
 			h := next(j).helper
 			h.clean = nil
 			h.kill()
@@ -79,12 +101,13 @@ func TestTheHelperThatWaits(t *testing.T) {
 					t.Errorf("%s is there: %v", home, err)
 				}
 			}
+			return ""
 		}, false},
-		"is replaced when it was killed": {func(t *testing.T, j *Jail, dir string) {
+		"is replaced when it was killed": {func(t *testing.T, j *Jail, dir string) string {
 			h := next(j).helper
 			_ = h.cmd.Process.Kill()
 			<-h.gone
-			ended(t, runIn(t, t.Context(), j, dir, "exit 5"), 5)
+			return where(t, j, dir)
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,11 +117,11 @@ func TestTheHelperThatWaits(t *testing.T) {
 			if n == nil {
 				t.Fatal("none waits")
 			}
-			c.then(t, j, dir)
-			<-n.helper.gone
-			if used := n.helper.cmd.ProcessState.ExitCode() == 0; used != c.used {
-				t.Errorf("it was used: %v, want %v", used, c.used)
+			waited := world(n.helper)
+			if ran := c.then(t, j, dir); (ran == waited) != c.used {
+				t.Errorf("it is %s, and the command ran in %s", waited, ran)
 			}
+			<-n.helper.gone
 		})
 	}
 }

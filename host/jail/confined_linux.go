@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -31,7 +33,7 @@ const (
 )
 
 // confined runs a command in a world of its own.
-func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
+func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
 	_, k := j.tiers()
 	if k.tier == policy.TierNone {
 		return j.unconfined(ctx, program, cmd, out)
@@ -43,22 +45,31 @@ func (j *Jail) confined(ctx context.Context, terms policy.Exec, program string, 
 	if ctx.Err() != nil {
 		return effect.Ended{}, ctx.Err()
 	}
+	c := wire.Command{Program: program, Argv: cmd.Argv, Dir: cmd.Dir}
+	b, err := p.look(ctx, terms, j.Redact, &c)
+	if err != nil {
+		return effect.Ended{}, err
+	}
 	h, err := j.take(ctx, p)
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	ended, err := h.run(ctx, wire.Command{
-		Program: program, Argv: cmd.Argv, Env: environment(h.world.Home, h.world.Tmp, cmd.Dir), Dir: cmd.Dir, Masked: p.masked,
-	}, out)
-	j.startAhead(p)
+	c.Env = environment(h.world.Home, h.world.Tmp, cmd.Dir)
+	if h.world.Network {
+		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
+	}
+	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
+	b.after(&ended)
+	j.after(h, p)
 	return ended, err
 }
 
-// run runs the one command of the helper, and ends it.
-func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.Ended, error) {
+// run runs the one command of the helper, of which nothing is left when it
+// returns but the helper itself. Serve serves the socket through which it reaches
+// hosts.
+func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (effect.Ended, error) {
 	var copying sync.WaitGroup
 	defer copying.Wait()
-	defer h.kill()
 	stop := context.AfterFunc(ctx, h.interrupt)
 	defer stop()
 	pipe := func(w io.Writer) (*os.File, error) {
@@ -84,11 +95,13 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.E
 		}
 		defer stderr.Close()
 	}
-	_, listener, err := h.command(c, stdout, stderr)
+	listener, err := h.command(c, stdout, stderr)
 	if listener != nil {
-		listener.Close()
+		copying.Go(func() { _ = serve(listener) }) // what goes wrong is told to its clients
+		defer listener.Close()
 	}
 	if err != nil && ctx.Err() == nil {
+		h.interrupt() // it holds the streams
 		return effect.Ended{}, err
 	}
 	ended, err := h.ended()
@@ -101,6 +114,7 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams) (effect.E
 // plan is what a command of these terms needs of a helper.
 type plan struct {
 	world   wire.World
+	mounts  []policy.Mount
 	scratch bool     // directories for the command have to be made
 	masked  []string // inside of what it sees
 	// What was found at each bind. A helper that waits has mounted it, and by now
@@ -127,6 +141,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		}
 		w.Binds = slices.DeleteFunc(w.Binds, func(b wire.Bind) bool { return b.Path == m.Host })
 		w.Binds = append(w.Binds, wire.Bind{Path: m.Host, Write: m.Write})
+		p.mounts = append(p.mounts, m)
 		if paths.In(dir, m.Host) && len(m.Host) > len(workspace.Host) {
 			workspace = m
 		}
@@ -142,6 +157,14 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 			}
 		}
 	}
+	if len(p.masked) > 0 && !k.namespaces {
+		return p, denied(fmt.Errorf("%s cannot hide %s from a command: it is in a directory that is mounted", k.tier, p.masked[0]))
+	}
+	for _, m := range p.mounts {
+		if !m.Write && !k.namespaces && slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
+			return p, denied(fmt.Errorf("%s cannot keep a command from changing %s: it is in a directory that it may change", k.tier, m.Host))
+		}
+	}
 	if err := p.private(); err != nil {
 		return p, err
 	}
@@ -151,6 +174,12 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 			return p, fmt.Errorf("working directory: %w", err)
 		}
 		w.UID, w.GID = int(st.Uid), int(st.Gid)
+	}
+	if terms.Network != nil {
+		if j.Proxy == nil || !k.namespaces {
+			return p, denied(fmt.Errorf("a command cannot reach hosts in %s: nothing keeps it from reaching all of them", k.tier))
+		}
+		w.Network = true
 	}
 	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
 	if j.change != nil {

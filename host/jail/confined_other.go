@@ -18,7 +18,7 @@ func (j *Jail) find() (Tiers, kind) {
 	return Tiers{Lacks: []string{"nothing confines processes on " + runtime.GOOS + " yet"}}, kind{}
 }
 
-func (j *Jail) confined(ctx context.Context, _ policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
+func (j *Jail) confined(ctx context.Context, _ policy.Grant, _ policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
 	return j.unconfined(ctx, program, cmd, out)
 }
 

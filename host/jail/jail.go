@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,11 +52,20 @@ type Options struct {
 	// Caches are the names of the caches of the user's that commands may read.
 	Caches []string
 
+	// Proxy serves commands that were granted hosts; nil: no command reaches any.
+	Proxy Proxy
+
 	// For tests: the highest tier to be used, that no root is made for a command,
 	// and what is different in its world.
 	most   policy.Tier
 	noRoot bool
 	change func(*wire.World)
+}
+
+// Proxy is how a command reaches hosts. Package egress has it.
+type Proxy interface {
+	// ServeProxy serves a listener in the name of a grant, until it is closed.
+	ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error
 }
 
 // Jail starts the processes of tools. It is safe for concurrent use.
@@ -112,7 +122,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	if cmd.MergeStderr {
 		out.stderr = out.stdout
 	}
-	ended, err := j.confined(ctx, terms, program, cmd, out)
+	ended, err := j.confined(ctx, grant, terms, program, cmd, out)
 	if errors.Is(err, context.DeadlineExceeded) { // before it ran
 		ended, err = killed(0), nil
 	}

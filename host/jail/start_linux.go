@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -183,33 +184,32 @@ func explain(err error) error {
 	return err
 }
 
-// command runs a command in the world of the helper, which is used up by it.
-func (h *helper) command(c wire.Command, stdout, stderr *os.File) (started wire.Started, listener *os.File, err error) {
+// command starts the command in the world of the helper, which is used up by it.
+// The listener, if the world has a network, is in there.
+func (h *helper) command(c wire.Command, stdout, stderr *os.File) (net.Listener, error) {
 	if err := wire.Send(h.fd(), c, int(stdout.Fd()), int(stderr.Fd())); err != nil {
-		return started, nil, fmt.Errorf("tell the helper: %w", err)
+		return nil, fmt.Errorf("tell the helper: %w", err)
 	}
+	var started wire.Started
 	fds, err := wire.Receive(h.fd(), &started)
-	for i, fd := range fds {
-		if i == 0 && started.Port != 0 {
-			listener = os.NewFile(uintptr(fd), "proxy")
-			continue
-		}
-		unix.Close(fd)
+	if err == nil && started.Err != "" {
+		err = fmt.Errorf("%s: %s", started.Step, started.Err)
 	}
-	if err != nil {
-		return started, listener, fmt.Errorf("the helper has ended: %w", err)
+	if err != nil || len(fds) == 0 {
+		return nil, err
 	}
-	if started.Err != "" {
-		return started, listener, fmt.Errorf("%s: %s", started.Step, started.Err)
-	}
-	return started, listener, nil
+	socket := os.NewFile(uintptr(fds[0]), "proxy")
+	defer socket.Close()
+	return net.FileListener(socket)
 }
 
-// ended waits for the end of the command.
+// ended waits for the end of the command, and of all that it has started.
 func (h *helper) ended() (out wire.Ended, err error) {
-	if _, err = wire.Receive(h.fd(), &out); errors.Is(err, io.EOF) {
+	if _, err = wire.Receive(h.fd(), &out); err != nil {
+		<-h.gone
+	}
+	if errors.Is(err, io.EOF) {
 		err = errors.New("the helper was killed")
 	}
-	<-h.gone
 	return out, err
 }

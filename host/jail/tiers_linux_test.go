@@ -178,10 +178,13 @@ func TestASetUpThatFailsRefuses(t *testing.T) {
 		}, "there is no image"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer func(old func() (int, error)) { image = old }(image)
 			dir := t.TempDir()
 			g := grantFor(t, dir, command, policy.Limits{})
-			refused(t, c.jail(), g, dir, command, c.reason)
+			testJail(t).ahead.Wait() // it uses the image, too
+			defer func(old func() (int, error)) { image = old }(image)
+			j := c.jail()
+			defer j.Close()
+			refused(t, j, g, dir, command, c.reason)
 		})
 	}
 }

@@ -115,7 +115,7 @@ func (p *Policy) barUnseen(d *Decision, f NamedFile) {
 // barNetwork denies a call because of a URL that it names, or where it would ask
 // and nobody can be reached.
 func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
-	if d.entry.Capabilities.Network == tool.NetworkNone {
+	if !d.reachesNetwork() {
 		return
 	}
 	for _, url := range urlArgs(args) {
@@ -141,7 +141,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 	if !p.network.Closed() {
 		return
 	}
-	if d.effect == Allow { // whoever has allowed it may know that it needs nobody
+	if d.effect == Allow && !d.online { // whoever has allowed it may know that it needs nobody
 		d.reason += "; no host may be reached"
 		return
 	}

@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -39,10 +42,14 @@ const (
 // more than it says, is a mistake: the error is an *[AnswerError].
 func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, error) {
 	r, err := ParseRule(text)
-	if err != nil {
+	open := errors.Is(err, errOpen)
+	if err != nil && !open {
 		return r, &AnswerError{Rule: text, Fault: FaultForm, What: err.Error()}
 	}
 	entry, ok := catalog.Find(r.Tool)
+	if open && (!ok || entry.Capabilities.Exec == "" || tier() < TierConfined) { // else it is no wider than the tool as a whole
+		return r, &AnswerError{Rule: text, Fault: FaultForm, What: err.Error()}
+	}
 	if !ok {
 		return r, &AnswerError{Rule: text, Fault: FaultTool, What: fmt.Sprintf("there is no tool %q", r.Tool)}
 	}
@@ -50,16 +57,15 @@ func ParseAnswer(text string, catalog *tool.Catalog, tier func() Tier) (Rule, er
 	wrong := func(fault AnswerFault, instead, format string, args ...any) (Rule, error) {
 		return r, &AnswerError{Rule: text, Fault: fault, Tool: r.Tool, Instead: instead, What: fmt.Sprintf(format, args...)}
 	}
-	names := false
 	for _, c := range r.Where {
 		arg, _, _ := strings.Cut(strings.TrimPrefix(c.Arg(), "/"), "/")
 		if !entry.Schema.HasProperty(arg) {
 			return wrong(FaultArgument, "", "%s has no argument %q", r.Tool, arg)
 		}
-		names = names || c.Arg() == entry.Capabilities.Exec
 	}
-	if exec := entry.Capabilities.Exec; exec != "" && !names {
-		return wrong(FaultWhole, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, exec), "%s cannot be allowed as a whole: %s", r.Tool, Unconfined)
+	exec := entry.Capabilities.Exec
+	if exec != "" && !slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == exec }) && tier() < TierConfined {
+		return wrong(FaultWhole, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, exec), "%s cannot be allowed as a whole in %s: %s", r.Tool, tier(), tier().unconfined())
 	}
 	if doubt := r.Doubt(tier, catalog); doubt != nil {
 		return r, &AnswerError{Rule: text, Fault: FaultDoubt, Tool: r.Tool, What: doubt.String(), Doubt: doubt}

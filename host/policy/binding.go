@@ -153,6 +153,9 @@ func asks(c tool.Capabilities) string {
 	if c.ExecTimeout != "" {
 		out = append(out, fmt.Sprintf("exec_timeout=%s", c.ExecTimeout))
 	}
+	if c.ExecNetwork != "" {
+		out = append(out, fmt.Sprintf("exec_network=%s", c.ExecNetwork))
+	}
 	if c.Network != tool.NetworkNone {
 		out = append(out, fmt.Sprintf("network=%s", c.Network))
 	}

@@ -12,11 +12,11 @@ import (
 
 // Decide says what happens to a call whose arguments fit the schema. A rule
 // that denies wins over every rule that allows; where no rule speaks, the risk
-// decides. A command that is easily regretted asks where a rule allows it, but
-// for one that names it to the letter on the command line of this run; and so
-// does a call that names a file which looks like a secret, but for a rule that
-// names it too. What could only fail is denied. It looks at nothing but what it
-// is given.
+// decides. A command that is easily regretted, may reach the network or uses a
+// secret asks where a rule allows it, but for one that names it to the letter on
+// the command line of this run; and so does a call that names a file which looks
+// like a secret, but for a rule that names it too. What could only fail is denied.
+// It looks at nothing but what it is given.
 func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision {
 	return p.decide(call, entry, facts, Ask)
 }
@@ -25,16 +25,20 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision
 // without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
 	d := Decision{policy: p, call: call, entry: entry, facts: facts, work: match.NewWork(), risk: RiskOf(entry.Capabilities), by: byDefault("")}
+	args := d.args()
+	if arg := entry.Capabilities.ExecNetwork; arg != "" {
+		raw, _ := args.Get(arg)
+		d.online = string(raw) == "true"
+	}
 	if bounds := p.bounded(&d); len(bounds) > 0 {
 		ruled := d
-		p.ruled(&ruled, d.args(), Ask)
+		p.ruled(&ruled, args, Ask)
 		if ruled.effect == Deny {
 			bounds = append(bounds, slices.Concat([]Decider{ruled.by}, ruled.also)...)
 		}
 		d.also = bounds[1:]
 		return d
 	}
-	args := d.args()
 	p.ruled(&d, args, least)
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
 		var confirm []Decider
@@ -48,30 +52,41 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 			d.also, d.floor = confirm[1:], true
 		}
 	}
-	d.regret(args)
+	d.insist(args)
 	p.readsSecrets(&d)
 	p.bar(&d, args)
 	return d
 }
 
-// regret asks about a command that is easily regretted, also where a rule
-// allows it.
-func (d *Decision) regret(args *match.Arguments) {
-	if d.effect == Deny || d.entry.Capabilities.Exec == "" {
+// insist asks about a process also where a rule allows it: for a command that is
+// easily regretted, and for one that could send what it reads or uses a secret.
+func (d *Decision) insist(args *match.Arguments) {
+	caps := d.entry.Capabilities
+	if d.effect == Deny || caps.Exec == "" {
 		return
 	}
 	var found []string
-	for line := range args.Commands(d.entry.Capabilities.Exec) {
+	for line := range args.Commands(caps.Exec) {
 		found = append(found, line.Dangers()...)
 	}
-	d.danger = strings.Join(found, ", ")
+	rule := "dangerous command"
+	if len(found) == 0 {
+		rule = "command with the network or a secret"
+	}
+	if d.online {
+		found = append(found, "it reaches the network")
+	}
+	if names := d.secretNames(); names != "" {
+		found = append(found, "it uses secrets: "+names)
+	}
+	d.insists = strings.Join(found, ", ")
 	switch {
-	case d.danger == "":
+	case d.insists == "":
 	case d.effect == Ask:
-		d.reason += ", and " + d.danger
+		d.reason += ", and " + d.insists
 	case !d.exact:
-		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.danger, d.by.Rule)
-		d.decided(Ask, byDefault("dangerous command"), reason)
+		reason := fmt.Sprintf("%s; that asks even where a rule allows it, and %q does", d.insists, d.by.Rule)
+		d.decided(Ask, byDefault(rule), reason)
 	}
 }
 
@@ -96,10 +111,16 @@ func (p *Policy) bounded(d *Decision) []Decider {
 	}
 	exec := d.entry.Capabilities.Exec != ""
 	if exec && c.MinTier != nil && int64(p.tier()) < c.MinTier.Value {
-		deny(c.MinTier.From.says("bash.min_tier"), fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier(), c.MinTier.Value))
+		by := c.MinTier.From.says(MinTierKey)
+		by.tier = p.tier()
+		deny(by, fmt.Sprintf("a process would run in %s here, and %d is the least", p.tier(), c.MinTier.Value))
+	}
+	asked := d.entry.Capabilities
+	if d.online {
+		asked.Network = tool.NetworkHTTP
 	}
 	for _, off := range c.Off {
-		if does := switchedOff(off.Value, d.entry.Capabilities); does != "" {
+		if does := switchedOff(off.Value, asked); does != "" {
 			deny(off.From.says(off.Value), fmt.Sprintf("%s = false, and %s", off.Value, does))
 		}
 	}
@@ -201,6 +222,9 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 			fmt.Fprintf(&b, ": the project's rules may take %d units of work for a decision, and take more, %s", match.MaxProjectWork, p.rules[most].tookMost())
 		}
 	}
+	if exec := d.entry.Capabilities.Exec; exec != "" && bestEffect == Allow && (r.remembered() || !r.names(exec)) {
+		fmt.Fprintf(&b, "; it counts because the command is confined, in %s", p.tier())
+	}
 	if r.Why != "" {
 		b.WriteString(": ")
 		b.WriteString(r.Why)
@@ -245,9 +269,13 @@ type Decider struct {
 	Source Source `json:"source"`
 	Origin string `json:"origin,omitempty"`
 	Calls  int    `json:"calls,omitempty"` // so many are permitted, and used up
+
+	tier Tier // of [MinTierKey]: the one that there is
 }
 
-func (r *Rule) decider() Decider { return Decider{r.String(), r.Source, r.Origin, r.After} }
+func (r *Rule) decider() Decider {
+	return Decider{Rule: r.String(), Source: r.Source, Origin: r.Origin, Calls: r.After}
+}
 
 // byDefault is what decides where no layer says anything.
 func byDefault(rule string) Decider { return Decider{Rule: rule, Source: SourceDefault} }

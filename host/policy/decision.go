@@ -10,6 +10,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -37,17 +38,18 @@ type Decision struct {
 	entry  *tool.Entry
 	facts  Facts
 
-	work   *match.Work
-	effect Effect
-	risk   Risk
-	by     Decider
-	reason string
-	floor  bool      // it asks whatever anybody has answered
-	exact  bool      // a flag of this run allows the very command
-	danger string    // what is regretted in the command; empty: nothing
-	stale  []Rule    // that would have answered, had nothing changed
-	inert  []Rule    // that would have answered, if such rules counted
-	also   []Decider // that decide the same
+	work    *match.Work
+	effect  Effect
+	risk    Risk
+	by      Decider
+	reason  string
+	floor   bool      // it asks whatever anybody has answered
+	exact   bool      // a flag of this run allows the very command
+	insists string    // why a process asks whatever rules say; empty: it does not
+	online  bool      // the process asks for the network
+	stale   []Rule    // that would have answered, had nothing changed
+	inert   []Rule    // that would have answered, if such rules counted
+	also    []Decider // that decide the same
 
 	reads, changed []specialPath // that need care, and an answer to this call alone
 	change         tool.Hint     // what would change the decision; nil: to take away what decides
@@ -95,24 +97,17 @@ func (d Decision) rememberable() (words []string, err error) {
 		return nil, errors.New("an answer about such a path holds once, for this call")
 	case d.entry.Capabilities.Exec == "":
 		return nil, nil
-	case d.policy.tier() == TierNone:
-		return nil, errors.New("an answer for a command holds once: nothing confines the command yet")
+	case d.policy.tier() < TierConfined:
+		return nil, fmt.Errorf("an answer for a command holds once in %s", d.policy.tier())
+	case d.insists != "":
+		return nil, fmt.Errorf("an answer for this command holds once: %s", d.insists)
 	}
 	text, _ := d.args().Text(d.entry.Capabilities.Exec)
 	line := command.Parse(text)
-	if !line.Literal {
-		return nil, errors.New("an answer for this command holds once: it is more than one program and its literal arguments")
+	if err := lasting(line); err != nil {
+		return nil, fmt.Errorf("an answer for this command holds once: %w", err)
 	}
-	words = line.Commands[0]
-	switch {
-	case command.RunsOthers(words):
-		return nil, fmt.Errorf("an answer for this command holds once: %s runs what its arguments say", words[0])
-	case d.danger != "":
-		return nil, fmt.Errorf("an answer for this command holds once: %s", d.danger)
-	case command.Written(words[0]):
-		return nil, fmt.Errorf("an answer for this command holds once: what %s holds can change", words[0])
-	}
-	return words, nil
+	return line.Commands[0], nil
 }
 
 // Grant gives what an allowing decision allows. It fails on any other.
@@ -206,11 +201,13 @@ func (d Decision) newGrant() (Grant, error) {
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
 		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, most: p.ceiling.Limits, set: p.set, secrets: cloneSecrets(caps.Secrets),
 	}
+	var opened paths.Opened
+	for _, s := range d.reads {
+		opened = append(opened, s.path)
+	}
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked
-		for _, s := range d.reads {
-			g.opened = append(g.opened, s.path)
-		}
+		g.opened = opened
 		for _, m := range p.mounts {
 			m.Write = m.Write && caps.Files == tool.FilesWrite
 			g.mounts = append(g.mounts, m)
@@ -227,7 +224,10 @@ func (d Decision) newGrant() (Grant, error) {
 		}
 		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
-		g.exec = Exec{Tier: p.tier(), Mounts: p.mounts, Masked: p.masked}
+		g.exec = Exec{Tier: p.tier(), Mounts: p.mounts, Masked: p.masked, Opened: opened}
+		if d.online {
+			g.exec.Network = p.network
+		}
 		timeout := p.limits.ExecTimeout
 		if raw, ok := args.Get(caps.ExecTimeout); ok && string(raw) != "null" {
 			seconds, err := strconv.ParseFloat(string(raw), 64)

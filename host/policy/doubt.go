@@ -75,18 +75,22 @@ func meant(word string, known []string) string {
 }
 
 // inert says why a rule that allows a tool never counts; nil if it does. What
-// it says of a command is all that there is, as long as nothing confines one.
+// it says of a command is all that there is, where little confines one.
 func (r *Rule) inert(tier func() Tier, asked tool.Capabilities) tool.Hint {
 	if asked.Exec == "" || r.Effect != Allow {
 		return nil
 	}
-	switch {
-	case !slices.ContainsFunc(r.Where, func(c match.Condition) bool { return names(c, asked.Exec) }):
-		return tool.Advise("it never counts: a rule that allows a process names the command, with %s=COMMAND or words:%s=COMMAND, and no other condition does that",
-			asked.Exec, asked.Exec)
-	case r.remembered() && tier() == TierNone:
-		return tool.Advise("it does not count: nothing confines a process yet, so only ").And(tool.Do(tool.HintAllow, ""),
-			tool.Advise(" answers for one, for one run: "), tool.Do(tool.HintAllow, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, asked.Exec)))
+	if err := r.lasts(asked.Exec); err != nil {
+		return tool.Advise("it never counts: %v", err)
 	}
-	return nil
+	named := r.names(asked.Exec)
+	switch {
+	case named && !r.remembered() || tier() >= TierConfined:
+		return nil
+	case !named:
+		return tool.Advise("it does not count in %s: below %s a rule that allows a process names the command, with %s=COMMAND or words:%s=COMMAND, and no other condition does that",
+			tier(), TierConfined, asked.Exec, asked.Exec)
+	}
+	return tool.Advise("it does not count in %s: below %s only ", tier(), TierConfined).And(tool.Do(tool.HintAllow, ""),
+		tool.Advise(" answers for a process, for one run: "), tool.Do(tool.HintAllow, fmt.Sprintf("%s(%s=COMMAND)", r.Tool, asked.Exec)))
 }

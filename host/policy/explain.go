@@ -26,6 +26,8 @@ type Explanation struct {
 	Hint tool.Hint `json:"-"`
 	// Allow is the rule that would; empty where none does.
 	Allow string `json:"allow,omitempty"`
+	// Tier is how far the process would be confined; nil where the tool starts none.
+	Tier *Tier `json:"tier,omitempty"`
 }
 
 // Explain returns the decision as data.
@@ -33,6 +35,9 @@ func (d Decision) Explain() Explanation {
 	x := Explanation{
 		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.by.Rule, Source: d.by.Source, Origin: d.by.Origin, Reason: d.reason,
 		Also: d.also, Allow: d.allow(),
+	}
+	if d.policy != nil && d.entry.Capabilities.Exec != "" {
+		x.Tier = new(d.policy.tier())
 	}
 	switch {
 	case d.effect == Allow:
@@ -95,6 +100,8 @@ func (r Decider) takeAway() tool.Hint {
 		return tool.Advise("begin another session; only the administrator can permit more calls: %s", r.Origin)
 	case r.Calls > 0:
 		return tool.Advise("begin another session, or permit more calls: %s", r.Origin)
+	case r.Source == SourceSettings && r.Rule == MinTierKey:
+		return tool.Advise("set %s = %d in ", MinTierKey, r.tier).And(tool.Do(tool.HintSettings, ""))
 	case r.Source == SourceSettings:
 		return tool.Advise("set %s = true: %s", r.Rule, r.Origin)
 	case r.Source == SourceAdmin:

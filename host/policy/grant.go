@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -174,8 +175,14 @@ func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	return e, nil
 }
 
-// Network says whom the call may talk to; nil is nobody.
+// Network says whom the guest may talk to; nil is nobody.
 func (g Grant) Network() *network.Network { return g.terms().network }
+
+// ExecNetwork says whom the process of the call may talk to; nil is nobody.
+func (g Grant) ExecNetwork() *network.Network { return g.terms().exec.Network }
+
+// Reaches are the rules about whom the call may talk to, the guest or its process.
+func (g Grant) Reaches() []string { return cmp.Or(g.terms().network, g.terms().exec.Network).Rules() }
 
 // execDigest identifies a command and its directory.
 func execDigest(argv []string, dir string) [32]byte { return sha256.Sum256([]byte(texts(dir, argv))) }

@@ -46,6 +46,10 @@ const (
 	MemoryKey  = "tool_memory"
 )
 
+// MinTierKey is the key, of agent.toml and of policy.toml, for the least tier in
+// which a process may be started.
+const MinTierKey = "bash.min_tier"
+
 // The keys of agent.toml that switch off whatever asks for a capability.
 const (
 	ExecKey    = "tools.exec"
@@ -100,8 +104,8 @@ func (c Ceiling) Unbound(tier func() Tier) string {
 	if len(c.Hidden) > 0 {
 		keys = append(keys, "files.hidden")
 	}
-	return fmt.Sprintf("%s: bash is not bound by this, because nothing confines processes yet: a command that is allowed reaches every file of the user's; "+
-		"to forbid bash, write [tools.bash] with allow = false", strings.Join(keys, ", "))
+	return fmt.Sprintf("%s: bash is not bound by this, because nothing confines processes here: a command that is allowed reaches every file of the user's; "+
+		"to refuse commands where that is so, write [bash] with min_tier = 1", strings.Join(keys, ", "))
 }
 
 // under returns the limits as far as a ceiling lets them reach.
@@ -132,8 +136,9 @@ func lower[T int | uint64 | time.Duration](v *T, most map[string]Most, key strin
 type Tier int
 
 const (
-	TierNone Tier = 0 // confines nothing
-	MaxTier  Tier = 3 // the highest there is
+	TierNone     Tier = 0 // confines nothing
+	TierConfined Tier = 2 // the least in which rules over commands count like others
+	MaxTier      Tier = 3 // the highest there is
 )
 
 func (t Tier) String() string { return fmt.Sprintf("tier %d", int(t)) }

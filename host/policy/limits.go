@@ -21,9 +21,9 @@ type Limits struct {
 	ExecTimeoutMax  time.Duration // of a command, whatever the call says
 	ExecOutputBytes int           // of a command, head and tail together
 
-	HTTPTimeout       time.Duration // of one request with its redirects, whatever the call says
-	HTTPRequests      int           // of a call, each redirect counted
-	HTTPSentBytes     int           // of all requests of a call: URLs, headers and bodies
+	HTTPTimeout       time.Duration // of one request with its redirects, whatever the call says; of silence on a connection of a command
+	HTTPRequests      int           // of a call, each redirect and each connection of a command counted
+	HTTPSentBytes     int           // of all requests of a call: URLs, headers and bodies; all that a command sends
 	HTTPResponseBytes int           // of the body of a response, as it comes and again decompressed
 }
 

@@ -86,11 +86,14 @@ func TestTrafficIsBounded(t *testing.T) {
 		t.Errorf("a host that is denied: %v", err)
 	}
 	copied := grant.Drawing()
-	if err := errors.Join(copied.TakeRequest(b, 40), grant.TakeRequest(a, 0)); err != nil {
+	if err := errors.Join(copied.TakeRequest(b, 30), grant.TakeSent(b, 10), grant.TakeRequest(a, 0)); err != nil {
 		t.Error(err)
 	}
 	if err := copied.TakeRequest(a, 0); err == nil || !strings.Contains(err.Error(), "3 requests") {
 		t.Errorf("a fourth request: %v", err)
+	}
+	if err := copied.TakeSent(a, 1); err == nil || (Grant{}).TakeSent(a, 0) == nil {
+		t.Errorf("101 bytes on a connection: %v", err)
 	}
 	grant.NoteReceived(a, 7)
 	for i := range 500 {

@@ -21,15 +21,17 @@ type Question struct {
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
 	Says    string // what the caller says that the command does; its word, not a fact
-	// Paths are the files that the arguments name, see [PathArgs]: absolute and
-	// clean, as far as words can tell. Whoever shows them looks where they lead.
+	// Paths are the files that the arguments name, see [PathArgs], and those that look
+	// like secrets and that a command could read: absolute and clean, as far as words
+	// can tell. Whoever shows them looks where they lead.
 	Paths []string
 	// Network is the rules about whom the call could reach, as in
-	// [network.Network.Rules]; nil unless the tool asks for the network.
+	// [network.Network.Rules]; nil unless the tool, or its command, asks for that.
 	Network []string
 	// Secrets are those whose placeholders the tool would get; never a value.
 	Secrets []tool.Secret
 	Changes string // what it would change, as a diff; empty when the call was not tried yet
+	Tier    Tier   // how far the command would be confined; zero too when none runs
 	Warning string // what the person should know before answering
 	Scopes  []Scope
 	Rules   map[Scope]string // what an answer of each scope but "once" would allow, in words
@@ -42,9 +44,23 @@ type Question struct {
 	ID      [32]byte  // of the question: what an answer has to name
 }
 
-// Unconfined is the warning that goes with every command until the jail
-// exists.
-const Unconfined = "bash is not confined yet: this command runs with all your rights, on all your files, with the network"
+// Unconfined is the warning that goes with every command in [TierNone].
+const Unconfined = "bash is not confined here: this command runs with all your rights, on all your files, with the network"
+
+// partlyConfined is the warning in the tiers between that and [TierConfined].
+const partlyConfined = "bash is confined in part here: this command can change the times and modes of your other files and see what they are called, " +
+	"and what looks like a secret, or is closed to tools, cannot be kept from it in the directories that tools are shown"
+
+// unconfined says what a tier below [TierConfined] does not hold; else it is empty.
+func (t Tier) unconfined() string {
+	switch {
+	case t == TierNone:
+		return Unconfined
+	case t < TierConfined:
+		return partlyConfined
+	}
+	return ""
+}
 
 // exfiltrates is the warning that goes with every tool that reaches the
 // network.
@@ -67,12 +83,13 @@ func (d Decision) Question() Question {
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().Text(arg)
 		q.Says, _ = d.args().Text("description")
-		if d.policy != nil && d.policy.tier() == TierNone {
-			q.Warning = Unconfined
+		if d.policy != nil {
+			q.Tier = d.policy.tier()
+			q.Warning = q.Tier.unconfined()
 		}
 	}
-	if q.Warning == "" && d.entry.Capabilities.Network != tool.NetworkNone {
-		q.Warning = exfiltrates
+	if q.Warning != Unconfined && d.reachesNetwork() {
+		q.Warn(exfiltrates)
 	}
 	q.Warn(d.warning())
 	q.Paths, q.Network = d.paths(), d.reaches()
@@ -90,7 +107,8 @@ func (d Decision) Question() Question {
 	return q
 }
 
-// paths are the files that the arguments name, see [PathArgs].
+// paths are the files that the arguments name, see [PathArgs], and those that look
+// like secrets and that a command could read.
 func (d Decision) paths() (names []string) {
 	for _, f := range PathArgs(d.call, d.entry) {
 		// What is no path the tool will say.
@@ -98,12 +116,22 @@ func (d Decision) paths() (names []string) {
 			names = append(names, name)
 		}
 	}
+	if d.entry.Capabilities.Exec != "" {
+		for _, s := range d.reads {
+			names = append(names, s.path)
+		}
+	}
 	return names
+}
+
+// reachesNetwork reports whether the call may talk to others.
+func (d Decision) reachesNetwork() bool {
+	return d.online || d.entry.Capabilities.Network != tool.NetworkNone
 }
 
 // reaches is the network that a grant would give, in words.
 func (d Decision) reaches() []string {
-	if d.policy == nil || d.entry.Capabilities.Network == tool.NetworkNone {
+	if d.policy == nil || !d.reachesNetwork() {
 		return nil
 	}
 	if rules := d.policy.network.Rules(); len(rules) > 0 {
@@ -160,5 +188,6 @@ func (q Question) digest() [32]byte {
 	return sha256.Sum256([]byte(texts(q.Session, []string{
 		q.Call.ID, q.Tool, string(q.Call.Args), string(q.Call.Caller), q.Call.Cwd, q.Module, q.Command, q.Dir, q.Changes,
 		strconv.Itoa(q.Call.Turn), strconv.Itoa(q.Call.Step), strconv.FormatInt(q.Asked.UnixNano(), 10),
+		q.Tier.String(),
 	}, q.Paths, q.Network, tool.SecretNames(q.Secrets))))
 }

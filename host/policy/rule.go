@@ -60,6 +60,10 @@ type Rule struct {
 	// separated by commas. A rule that allows says nothing of a tool that asks
 	// for another one: an answer never covers more than was asked.
 	Secrets string
+	// Reads are files that look like secrets and that a call which the rule allows
+	// may read, besides those that a condition names: absolute, or relative to where
+	// the call starts.
+	Reads []string
 
 	// Bound is what the rule was made for; see [Binding].
 	Bound Binding
@@ -83,40 +87,69 @@ func (r Rule) String() string {
 	if r.Secrets != "" {
 		text += with + r.Secrets
 	}
+	if len(r.Reads) > 0 {
+		text += opening + strings.Join(r.Reads, ", ")
+	}
 	return text
 }
 
-// with stands between a rule and the secrets that it allows.
-const with = " with "
+// What stands between a rule and the secrets that it allows, and between that and
+// the files.
+const (
+	with    = " with "
+	opening = " reads "
+)
 
 // ParseRule reads TOOL or TOOL(CONDITION), see [match.ParseCondition], either with
-// " with NAME,NAME" behind it for the secrets that are allowed too. The value
-// goes to the last parenthesis. The rule allows.
+// " with NAME,NAME" behind it for the secrets that are allowed too, and " reads
+// PATH, PATH" behind that for the files. The value goes to the last parenthesis,
+// and a path holds no comma. The rule allows.
 func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 
 // ParseDenial reads what [ParseRule] does, of a rule that denies. It can be
 // about [AnyTool], and about any command.
 func ParseDenial(s string) (Rule, error) { return parseRule(s, Deny) }
 
-func parseRule(s string, effect Effect) (Rule, error) {
-	// A value ends with a parenthesis, which no name of a secret holds.
-	if i := strings.LastIndex(s, with); i >= 0 && !strings.HasSuffix(s, ")") {
-		r, err := parseRule(s[:i], effect)
-		if err != nil || r.Secrets != "" {
-			return Rule{}, errors.Join(err, fmt.Errorf("rule %q: want 'TOOL with SECRET,SECRET'", s))
-		}
-		names := strings.Split(s[i+len(with):], ",")
+func parseRule(text string, effect Effect) (Rule, error) {
+	s, files, opens := cutLast(text, opening)
+	s, secrets, withSecrets := cutLast(s, with)
+	r, err := parsePlain(s, effect)
+	if err != nil {
+		return Rule{}, err
+	}
+	if withSecrets {
+		names := strings.Split(secrets, ",")
 		if !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
-			return Rule{}, fmt.Errorf("rule %q: the secrets are named once each, in the order of the alphabet", s)
+			return Rule{}, fmt.Errorf("rule %q: the secrets are named once each, in the order of the alphabet", text)
 		}
 		for _, name := range names {
 			if !tool.ValidSecretName(name) {
-				return Rule{}, fmt.Errorf("rule %q: %q cannot be the name of a secret; want 'TOOL with SECRET,SECRET'", s, name)
+				return Rule{}, fmt.Errorf("rule %q: %q cannot be the name of a secret; want 'TOOL with SECRET,SECRET'", text, name)
 			}
 		}
-		r.Secrets = strings.Join(names, ",")
-		return r, nil
+		r.Secrets = secrets
 	}
+	if opens {
+		for i, name := range strings.Split(files, ",") {
+			if i > 0 {
+				name = strings.TrimPrefix(name, " ")
+			}
+			r.Reads = append(r.Reads, name)
+		}
+	}
+	return r, r.Check()
+}
+
+// cutLast cuts what stands behind a rule. A value ends with a parenthesis, which no
+// name does.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 && !strings.HasSuffix(s, ")") {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+func parsePlain(s string, effect Effect) (Rule, error) {
 	name, rest, narrowed := strings.Cut(s, "(")
 	r := Rule{Effect: effect, Tool: name}
 	if !tool.ValidName(name) && (effect == Allow || name != AnyTool) {
@@ -134,8 +167,11 @@ func parseRule(s string, effect Effect) (Rule, error) {
 		return Rule{}, fmt.Errorf("rule %q: %w", s, err)
 	}
 	r.Where = []match.Condition{c}
-	return r, r.Check()
+	return r, nil
 }
+
+// errOpen is wrapped by the error of a rule whose words would stand for anything.
+var errOpen = errors.New("runs what its arguments say, so a rule for any of them allows everything; write the words to the letter")
 
 // Check says what is wrong with a rule: one that allows must not be wider than
 // it reads.
@@ -147,17 +183,24 @@ func (r Rule) Check() error {
 		return fmt.Errorf("rule %s: only a rule for %q has exceptions", r, AnyTool)
 	case r.After < 0 || r.After > 0 && r.Effect != Deny:
 		return fmt.Errorf("rule %s: a number of calls is for a rule that denies", r)
+	case len(r.Reads) > 0 && r.Effect != Allow:
+		return fmt.Errorf("rule %s: only a rule that allows opens files", r)
 	case r.Effect != Allow:
 		return nil
 	case r.Tool == AnyTool:
 		return errors.New("a rule that allows names its tool: none allows them all")
+	}
+	for _, name := range r.Reads {
+		if name == "" || strings.TrimSpace(name) != name || strings.HasSuffix(name, ")") || strings.ContainsAny(name, ",\x00") || strings.Contains(name, with) || strings.Contains(name, opening) {
+			return fmt.Errorf("rule %s: %q cannot stand for a file there; want 'TOOL(ARGUMENT=VALUE) reads PATH, PATH', behind the secrets", r, name)
+		}
 	}
 	for _, c := range r.Where {
 		if c.Arg() == "" {
 			return fmt.Errorf("rule %s: a condition says nothing", r)
 		}
 		if words := c.Words(); c.Kind() == match.Words && !c.Not() && command.RunsOthers(words.Words()) && !words.Exact() {
-			return fmt.Errorf("rule %s: %s runs what its arguments say, so a rule for any of them allows everything; write the words to the letter", r, words.Words()[0])
+			return fmt.Errorf("rule %s: %s %w", r, words.Words()[0], errOpen)
 		}
 	}
 	return nil
@@ -182,6 +225,9 @@ func (r Rule) InWords() string {
 	}
 	if r.Effect == Allow && r.Secrets != "" {
 		fmt.Fprintf(&b, ", with the secrets %s and no others", r.Secrets)
+	}
+	if len(r.Reads) > 0 {
+		fmt.Fprintf(&b, ", which may read %s", quoted(r.Reads))
 	}
 	if len(r.Risks) > 0 {
 		fmt.Fprintf(&b, ", of risk %s", strings.Join(each(r.Risks, Risk.String), " or "))
@@ -258,32 +304,54 @@ func (r *Rule) exact(arg string) bool {
 	return r.Source == SourceFlag && slices.ContainsFunc(r.Where, func(c match.Condition) bool { return c.Arg() == arg && c.Kind() == match.Is && !c.Not() })
 }
 
-// mayStart: whoever allows a tool that starts processes says which command. As
-// long as nothing confines it, only for the run in which that is said; and a
-// program that runs others is never remembered.
+// mayStart: where a process is confined, a rule about it counts like any other.
+// Else whoever allows one says which command, and only for the run in which that
+// is said. Words that would stand for anything are never remembered.
 func (r *Rule) mayStart(p *Policy, e *tool.Entry) bool {
-	named := false
+	exec := e.Capabilities.Exec
+	return r.lasts(exec) == nil && (r.names(exec) && !r.remembered() || p.tier() >= TierConfined)
+}
+
+// lasts says why a rule that was remembered cannot hold for the command that it
+// names; nil if it can.
+func (r *Rule) lasts(arg string) error {
+	if !r.remembered() {
+		return nil
+	}
 	for _, c := range r.Where {
-		if !names(c, e.Capabilities.Exec) {
+		if !names(c, arg) {
 			continue
 		}
-		named = true
-		if !r.remembered() {
-			continue
-		}
-		words := c.Words().Words()
+		line := command.Line{Commands: [][]string{c.Words().Words()}, Literal: true}
 		if c.Kind() == match.Is {
-			line := command.Parse(c.Value())
-			if !line.Literal {
-				return false
-			}
-			words = line.Commands[0]
+			line = command.Parse(c.Value())
 		}
-		if command.RunsOthers(words) || command.Written(words[0]) {
-			return false
+		if err := lasting(line); err != nil {
+			return err
 		}
 	}
-	return named && (!r.remembered() || p.tier() > TierNone)
+	return nil
+}
+
+// lasting says why the words of a command must not be remembered: they would
+// stand for more than one program, or for another one tomorrow.
+func lasting(line command.Line) error {
+	if !line.Literal {
+		return errors.New("it is more than one program and its literal arguments")
+	}
+	words := line.Commands[0]
+	switch {
+	case command.RunsOthers(words):
+		return fmt.Errorf("%s runs what its arguments say", words[0])
+	case command.Written(words[0]):
+		return fmt.Errorf("what %s holds can change", words[0])
+	}
+	return nil
+}
+
+// names reports whether the rule says which command the argument holds.
+func (r *Rule) names(arg string) bool {
+	return slices.ContainsFunc(r.Where, func(c match.Condition) bool { return names(c, arg) })
 }
 
 // names reports whether a condition says which command the argument holds.

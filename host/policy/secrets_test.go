@@ -30,7 +30,7 @@ func TestAToolThatUsesASecretIsAskedAbout(t *testing.T) {
 		"several":       {uses("B", "A"), RiskMedium, "it uses secrets: A,B"},
 		"reads files":   {tool.Capabilities{Files: tool.FilesRead, Secrets: uses("A").Secrets}, RiskMedium, "it uses secrets: A"},
 		"writes files":  {tool.Capabilities{Files: tool.FilesWrite, Secrets: uses("A").Secrets}, RiskMedium, "it changes files and uses secrets: A"},
-		"runs commands": {tool.Capabilities{Exec: "command", Secrets: uses("A").Secrets}, RiskHigh, "it starts a process"},
+		"runs commands": {tool.Capabilities{Exec: "command", Secrets: uses("A").Secrets}, RiskHigh, "it starts a process, and it uses secrets: A"},
 	} {
 		d := New(Options{}).Decide(call("t", `{"command":"ls"}`), entry(t, "t", c.caps), Facts{})
 		if d.Effect() != Ask || d.Risk() != c.risk || d.Reason() != c.reason {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/match"
 	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -23,23 +24,28 @@ func (s specialPath) String() string { return fmt.Sprintf("%q, %s: %s", s.path, 
 
 // readsSecrets makes the decision about a call that names files which look like
 // secrets. Only a rule that names the file has answered already. A tool that
-// replaces whole files does not read what it replaces, and is not let.
+// replaces whole files does not read what it replaces, and is not let. A command
+// may read what its rule opens, whatever it names itself; below [TierConfined] it
+// could read the rest too, and a rule for it says so much already.
 func (p *Policy) readsSecrets(d *Decision) {
 	caps := d.entry.Capabilities
-	if caps.Files == tool.FilesNone || caps.Files == tool.FilesWrite && d.entry.Content != nil && d.entry.Content.Hash == "" {
+	if caps.Files == tool.FilesNone && caps.Exec == "" || caps.Files == tool.FilesWrite && d.entry.Content != nil && d.entry.Content.Hash == "" {
 		return
 	}
 	answered := true
 	for _, file := range d.facts.Files {
 		name := paths.Guest(file.Path)
 		s, secret := paths.Read(name)
-		if _, seen := p.Sees(file.Path); !secret || !seen || !file.Regular {
+		if _, seen := p.Sees(file.Path); !secret || !seen || !file.Regular || d.hasRead(name) {
 			continue
 		}
 		d.reads = append(d.reads, specialPath{name, s})
 		answered = answered && p.answered(d, name)
 	}
-	if len(d.reads) == 0 || d.effect == Deny || d.effect == Allow && answered {
+	if caps.Exec != "" {
+		p.openedByRules(d)
+	}
+	if len(d.reads) == 0 || d.effect == Deny || d.effect == Allow && (answered || caps.Exec != "" && p.tier() < TierConfined) {
 		return
 	}
 	reason := "it reads what looks like a secret: " + d.reads[0].String()
@@ -48,6 +54,10 @@ func (p *Policy) readsSecrets(d *Decision) {
 		return
 	}
 	d.decided(Ask, byDefault("secret "+d.reads[0].Pattern), reason)
+}
+
+func (d *Decision) hasRead(name string) bool {
+	return slices.ContainsFunc(d.reads, func(s specialPath) bool { return s.path == name })
 }
 
 // After is the decision when it is known what the call changes. differs says
@@ -116,20 +126,39 @@ func (d Decision) Foreseen() Decision {
 // answered reports whether a rule that allows the call names the file, without
 // links and patterns.
 func (p *Policy) answered(d *Decision, name string) (found bool) {
+	p.allowing(d, func(r *Rule) {
+		is := func(file string) bool { return paths.Guest(paths.Absolute(file, d.call.Cwd)) == name }
+		found = found || slices.ContainsFunc(r.Reads, is) || slices.ContainsFunc(r.Where, func(c match.Condition) bool {
+			return c.Kind() == match.Is && !c.Not() && c.Arg() != d.entry.Capabilities.Exec && is(c.Value())
+		})
+	})
+	return found
+}
+
+// openedByRules adds the files that the rules which allow the call open.
+func (p *Policy) openedByRules(d *Decision) {
+	p.allowing(d, func(r *Rule) {
+		for _, file := range r.Reads {
+			host := paths.Absolute(file, d.call.Cwd)
+			name := paths.Guest(host)
+			s, secret := paths.Read(name)
+			if _, seen := p.Sees(host); secret && seen && !d.hasRead(name) {
+				d.reads = append(d.reads, specialPath{name, s})
+			}
+		}
+	})
+}
+
+// allowing calls yield with every rule that allows the call. One can come twice.
+func (p *Policy) allowing(d *Decision, yield func(*Rule)) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	args := d.args()
 	p.candidates(d, args, func(_ int, r *Rule) {
-		if found || r.Effect != Allow || r.matches(d, args) != match.Yes || !p.holds(&r.Bound, d.entry) {
-			return
-		}
-		for _, c := range r.Where {
-			if c.Kind() == match.Is && !c.Not() && paths.Guest(paths.Absolute(c.Value(), d.call.Cwd)) == name {
-				found = true
-			}
+		if r.Effect == Allow && r.matches(d, args) == match.Yes && p.holds(&r.Bound, d.entry) {
+			yield(r)
 		}
 	})
-	return found
 }
 
 // Sees returns the mount in which a path of the host is, by its name, unless it
@@ -153,11 +182,19 @@ func (d Decision) special() []specialPath {
 	return d.reads
 }
 
-// namedRule is the rule that names the one special path, if an argument does.
+// namedRule is the rule that names the one special path, if an argument does, or
+// all that a command reads.
 func (d Decision) namedRule() (Rule, bool) {
 	special := d.special()
-	r := Rule{Effect: Allow, Tool: d.entry.Name, Secrets: d.secretNames(), Source: SourceFlag}
-	if len(special) != 1 || len(d.changed) > 0 && len(d.reads) > 0 || d.entry.Capabilities.Exec != "" {
+	r := d.answer()
+	if d.entry.Capabilities.Exec != "" {
+		for _, s := range special {
+			r.Reads = append(r.Reads, d.relative(s.path))
+		}
+		again, err := ParseRule(r.String())
+		return r, err == nil && len(d.changed) == 0 && slices.Equal(again.Reads, r.Reads)
+	}
+	if len(special) != 1 || len(d.changed) > 0 && len(d.reads) > 0 {
 		return r, false
 	}
 	for _, f := range PathArgs(d.call, d.entry) {
@@ -173,6 +210,12 @@ func (d Decision) namedRule() (Rule, bool) {
 		return r, err == nil && r.Check() == nil
 	}
 	return r, false
+}
+
+// relative is a path as a guest has it, without the directory in which the call
+// starts.
+func (d Decision) relative(name string) string {
+	return strings.TrimPrefix(name, strings.TrimSuffix(paths.Guest(d.call.Cwd), "/")+"/")
 }
 
 // PathArgs lists the paths that arguments of a call name, as text: those of the
@@ -199,6 +242,28 @@ func PathArgs(call tool.Call, entry *tool.Entry) []NamedFile {
 		if json.Unmarshal(args[name], &list) == nil {
 			for i, raw := range list {
 				add(match.Pointer(name, strconv.Itoa(i)), raw)
+			}
+		}
+	}
+	return out
+}
+
+// CommandArgs lists the paths that the words of a command may name, if the call
+// runs one: each word, and what stands behind its first "=".
+func CommandArgs(call tool.Call, entry *tool.Entry) []NamedFile {
+	exec := entry.Capabilities.Exec
+	if exec == "" {
+		return nil
+	}
+	text, _ := match.NewArguments(call.Args, call.Cwd, match.NewWork()).Text(exec)
+	seen := map[string]bool{}
+	var out []NamedFile
+	for _, word := range command.Parse(text).Words() {
+		_, value, _ := strings.Cut(word, "=")
+		for _, name := range []string{word, value} {
+			if name != "" && !seen[name] && len(out) < maxPathArgs {
+				seen[name] = true
+				out = append(out, NamedFile{Arg: exec, Named: paths.Absolute(name, call.Cwd)})
 			}
 		}
 	}

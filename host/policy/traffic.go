@@ -47,7 +47,7 @@ func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 	switch {
 	case g.g == nil:
 		return ErrNoGrant
-	case g.g.network == nil:
+	case g.g.network == nil && g.g.exec.Network == nil:
 		return errors.New("this call may not use the network")
 	case d.Err() != nil:
 		return d.Err()
@@ -55,17 +55,36 @@ func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 	t, limits := &g.g.traffic, g.g.limits
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.requests >= limits.HTTPRequests:
+	if t.requests >= limits.HTTPRequests {
 		return fmt.Errorf("this call has made its %d requests", limits.HTTPRequests)
-	case bytes < 0 || t.sent+bytes > int64(limits.HTTPSentBytes):
-		return fmt.Errorf("this call may send %d bytes in all its requests", limits.HTTPSentBytes)
+	}
+	if err := t.send(d, bytes, limits); err != nil {
+		return err
 	}
 	t.requests++
+	t.to(d.String()).Requests++
+	return nil
+}
+
+// TakeSent allows so many bytes more to be sent on a connection that
+// [Grant.TakeRequest] has allowed.
+func (g Grant) TakeSent(d network.Decision, bytes int64) error {
+	if g.g == nil {
+		return ErrNoGrant
+	}
+	t := &g.g.traffic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.send(d, bytes, g.g.limits)
+}
+
+// send counts what is sent; mu is held.
+func (t *traffic) send(d network.Decision, bytes int64, limits Limits) error {
+	if bytes < 0 || t.sent+bytes > int64(limits.HTTPSentBytes) {
+		return fmt.Errorf("this call may send %d bytes in all its requests", limits.HTTPSentBytes)
+	}
 	t.sent += bytes
-	account := t.to(d.String())
-	account.Requests++
-	account.SentBytes += bytes
+	t.to(d.String()).SentBytes += bytes
 	return nil
 }
 

@@ -60,6 +60,12 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, set
 	if inst.files != nil {
 		result = withRefused(result, toolErr != nil, inst.files.Refused())
 	}
+	for _, note := range host.Notes {
+		if result.Note != "" {
+			result.Note += "; "
+		}
+		result.Note += note
+	}
 	result.Usage.Start = start
 	result.Usage.Duration = time.Since(start)
 	result.Usage.Network = grant.Traffic()

@@ -20,7 +20,7 @@ func (s *Settings) loadLayers(o Options) error {
 	if admin == (policyfile.Place{}) {
 		admin = policyfile.Administrator()
 	}
-	s.Layers = s.switches()
+	s.Layers = s.own()
 	for _, l := range []struct {
 		place  policyfile.Place
 		source policy.Source
@@ -77,8 +77,8 @@ func (s *Settings) loadLayers(o Options) error {
 	return nil
 }
 
-// switches is the layer of the settings that switch tools off.
-func (s *Settings) switches() []policy.Layer {
+// own is the layer of the settings: the switches, and the least tier of a process.
+func (s *Settings) own() []policy.Layer {
 	layer := policy.Layer{Source: policy.SourceSettings}
 	for _, w := range []struct {
 		key string
@@ -89,7 +89,11 @@ func (s *Settings) switches() []policy.Layer {
 			layer.Ceiling.Off = append(layer.Ceiling.Off, policy.Line{Value: w.key, From: from})
 		}
 	}
-	if layer.Ceiling.Off == nil {
+	if least := s.Config.Bash.MinTier; least > 0 {
+		from := policy.From{Source: policy.SourceSettings, Origin: s.Config.Source(policy.MinTierKey)}
+		layer.Ceiling.MinTier = &policy.Most{Value: int64(least), From: from}
+	}
+	if layer.Ceiling.Off == nil && layer.Ceiling.MinTier == nil {
 		return nil
 	}
 	return []policy.Layer{layer}

@@ -164,6 +164,38 @@ func TestLaterSettingsWinUpToTheCeiling(t *testing.T) {
 	}
 }
 
+// The user's own least tier and the administrator's: the higher one counts, and no
+// workspace and no variable sets either.
+func TestTheHigherLeastTierCounts(t *testing.T) {
+	for name, c := range map[string]struct {
+		user, admin string
+		want        int64 // 0: none
+		source      policy.Source
+	}{
+		"nobody's":               {"", "", 1, policy.SourceSettings},
+		"the user's":             {"bash.min_tier = 2", "", 2, policy.SourceSettings},
+		"given up":               {"bash.min_tier = 0", "", 0, ""},
+		"the administrator's":    {"bash.min_tier = 0", "bash.min_tier = 2", 2, policy.SourceAdmin},
+		"the user's is higher":   {"bash.min_tier = 3", "bash.min_tier = 2", 3, policy.SourceSettings},
+		"the administrator's, 0": {"", "bash.min_tier = 0", 1, policy.SourceSettings},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.env["STOCKADE_BASH_MIN_TIER"] = "0"
+			m.write("work/agent.toml", "bash.min_tier = 0")
+			for file, text := range map[string]string{userFile: c.user, "etc/policy.toml": c.admin} {
+				if text != "" {
+					m.write(file, text)
+				}
+			}
+			got := m.load().Ceiling.MinTier
+			if c.want == 0 && got != nil || c.want > 0 && (got == nil || got.Value != c.want || got.From.Source != c.source) {
+				t.Errorf("it is %+v", got)
+			}
+		})
+	}
+}
+
 func TestAPersonIsAskedOnceAboutOneContent(t *testing.T) {
 	m := newMachine(t)
 	var asked []Trust

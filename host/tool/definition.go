@@ -61,6 +61,9 @@ type Capabilities struct {
 	// ExecTimeout names the argument that holds the command's time limit in
 	// whole seconds, if there is one.
 	ExecTimeout string `json:"exec_timeout,omitempty"`
+	// ExecNetwork names the argument that is true where the command needs the
+	// network, if there is one. Without it no command gets any.
+	ExecNetwork string `json:"exec_network,omitempty"`
 	// Network is how it wants to reach other machines.
 	Network Network `json:"network,omitempty"`
 	// Secrets are those that the tool wants placeholders of, at most 16.
@@ -157,9 +160,13 @@ func (s *Spec) check(p *patterns) error {
 	if n := s.Capabilities.Network; n != NetworkNone && n != NetworkHTTP {
 		return fmt.Errorf("%s: capability network is %q; it can be \"http\"", s.Name, n)
 	}
-	for _, c := range []struct{ name, arg string }{{"exec", s.Capabilities.Exec}, {"exec_timeout", s.Capabilities.ExecTimeout}} {
+	exec := []struct{ name, arg string }{{"exec", s.Capabilities.Exec}, {"exec_timeout", s.Capabilities.ExecTimeout}, {"exec_network", s.Capabilities.ExecNetwork}}
+	for _, c := range exec {
 		if c.arg != "" && !schema.HasProperty(c.arg) {
 			return fmt.Errorf("%s: capability %s names the argument %.80q, which parameters does not have", s.Name, c.name, c.arg)
+		}
+		if c.arg != "" && s.Capabilities.Exec == "" {
+			return fmt.Errorf("%s: capability %s without exec", s.Name, c.name)
 		}
 	}
 	if exec := s.Capabilities.Exec; exec != "" && !schema.IsString(exec) {
@@ -167,9 +174,6 @@ func (s *Spec) check(p *patterns) error {
 	}
 	if c := s.Content; c != nil && (!schema.IsString(c.Path) || c.Hash != "" && !schema.IsString(c.Hash)) {
 		return fmt.Errorf("%s: content names the arguments %.80q and %.80q, which must be strings of parameters", s.Name, c.Path, c.Hash)
-	}
-	if s.Capabilities.ExecTimeout != "" && s.Capabilities.Exec == "" {
-		return fmt.Errorf("%s: capability exec_timeout without exec", s.Name)
 	}
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)

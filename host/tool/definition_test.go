@@ -47,7 +47,7 @@ func TestParseManifestRefuses(t *testing.T) {
 		"a module without a name":           {`{"tools":[` + bashTool + `]}`, `module name ""`},
 		"a module with a path for a name":   {`{"name":"../m","tools":[` + bashTool + `]}`, "module name"},
 		"a key twice":                       {`{"name":"m","name":"m","tools":[` + bashTool + `]}`, `key "name" twice`},
-		"a capability that there is not":    {aTool("a", "d", object, `{"file":"read"}`), `tools: 0: capabilities: unknown key "file" (did you mean "files"?); the keys here are: exec, exec_timeout, files, network, secrets`},
+		"a capability that there is not":    {aTool("a", "d", object, `{"file":"read"}`), `tools: 0: capabilities: unknown key "file" (did you mean "files"?); the keys here are: exec, exec_network, exec_timeout, files, network, secrets`},
 		"a capability in another case":      {aTool("a", "d", object, `{"Files":"read"}`), `unknown key "Files" (did you mean "files"?)`},
 		"a key that secrets do not have":    {aTool("a", "d", object, `{"network":"http","secrets":[{"name":"A","hosts":["a.example"],"use":"b"}]}`), `secrets: 0: unknown key "use"`},
 		"capabilities by another name":      {manifest(strings.Replace(bashTool, `"capabilities"`, `"capabilties"`, 1)), `unknown key "capabilties" (did you mean "capabilities"?)`},
@@ -76,6 +76,8 @@ func TestParseManifestRefuses(t *testing.T) {
 		"exec of an integer":                {aTool("a", "d", object, `{"exec":"n"}`), `whose type is not "string"`},
 		"exec of anything":                  {aTool("a", "d", object, `{"exec":"u"}`), `whose type is not "string"`},
 		"a time limit of an unknown one":    {aTool("a", "d", object, `{"exec":"a","exec_timeout":"b"}`), `capability exec_timeout names the argument "b"`},
+		"a network of an unknown argument":  {aTool("a", "d", object, `{"exec":"a","exec_network":"b"}`), `capability exec_network names the argument "b"`},
+		"a network without a command":       {aTool("a", "d", object, `{"exec_network":"n"}`), "exec_network without exec"},
 		"a time limit without a command":    {aTool("a", "d", object, `{"exec_timeout":"n"}`), "exec_timeout without exec"},
 		"capabilities that are not strings": {aTool("a", "d", object, `{"exec":true}`), "cannot unmarshal"},
 	} {

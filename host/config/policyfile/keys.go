@@ -46,10 +46,10 @@ var ceilingKeys = []key{
 		}),
 
 	list("files.directories", `"PATH" or "PATH:ro"`, anything, `["/home/*/src", "/usr/share/doc:ro"]`, directory,
-		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts is not bound by it, as long as nothing confines processes: forbid bash where it has to hold.",
+		"Directories that may be shown to tools, each with all that is in it; * stands for any letters of one name. A workspace or a mount outside is not shown. An empty list permits none. A process that bash starts sees no others but the system's. With bash.min_tier = 0 it does where nothing confines it.",
 		bound(func(c *policy.Ceiling) *[]policy.List { return &c.Directories })),
 	list("files.hidden", "paths", "none", `["/srv/payroll"]`, plainPath,
-		"Files and directories that no tool sees, also where a mount holds them. A process that bash starts sees them, as long as nothing confines processes: forbid bash where it has to hold.",
+		"Files and directories that no tool sees, also where a mount holds them. A process that bash starts does not see them, and in tier 1, which cannot hide what is in a mount, it is not started. With bash.min_tier = 0 it sees them where nothing confines it.",
 		(*reader).hide),
 
 	list("network.hosts", `"NAME", "*.NAME" or an address`, anything, `["api.example.com", "*.internal.example.com"]`, hostPattern,
@@ -97,8 +97,8 @@ var ceilingKeys = []key{
 		"Modules that may run, by the namespace in which their verified signer publishes.",
 		func(r *reader, s setting) { r.modules().Namespaces = sorted(s.texts()) }),
 
-	of("bash.min_tier", keys.Integer(0, int64(policy.MaxTier), ""), "0", "0",
-		"The least tier of confinement in which a process may be started; where there is less, none is. Nothing confines processes yet, which is tier 0: anything higher refuses bash.",
+	of(policy.MinTierKey, keys.Integer(0, int64(policy.MaxTier), ""), "0: each user's own bash.min_tier", "2",
+		"The least tier of confinement in which a process may be started; where there is less, none is. 3 is a world of its own, 2 nearly so, 1 bounds its files and its network but hides nothing inside of a mount, 0 is nothing at all. The bash.min_tier of a user's agent.toml counts where it is higher.",
 		func(r *reader, s setting) {
 			if s.int() > 0 {
 				r.layer.Ceiling.MinTier = &policy.Most{Value: int64(s.int()), From: s.from}

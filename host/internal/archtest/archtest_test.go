@@ -77,11 +77,12 @@ var table = map[string][]string{
 
 	"host/selftest/machine": {"host/sandbox/abi", "host/wasm/wasmtest"},
 
-	"host/jail": {"host/effect", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
+	"host/jail": {"host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
 
 	"host/jail/helper":  {"host/jail/seccomp", "host/jail/wire"},
 	"host/jail/probe":   {},
 	"host/jail/seccomp": {},
+	"host/jail/walk":    {"host/beneath", "host/policy/paths"},
 	"host/jail/wire":    {},
 
 	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},

@@ -141,6 +141,9 @@ func restrictPaths(w *wire.World, port int) error {
 		}
 	}
 	for _, b := range w.Binds {
+		if w.NewRoot && !b.Write {
+			continue
+		}
 		access := landlock.AccessFSSet(look)
 		switch {
 		case b.Device:

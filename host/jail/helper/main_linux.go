@@ -130,13 +130,13 @@ func run(w *wire.World, c *wire.Command, stdout, stderr int) (wire.Ended, error)
 		return wire.Ended{}, err
 	}
 	pid, err := start(w, c, started.Port, []uintptr{uintptr(null), uintptr(stdout), uintptr(stderr)})
-	for _, fd := range []int{null, stdout, stderr} {
-		unix.Close(fd)
-	}
 	if err != nil {
 		end()
 		return wire.Ended{}, err
 	}
 	_ = wire.Send(wire.Socket, started, listener...) // reap sees that the host is gone
+	for _, fd := range append(listener, null, stdout, stderr) {
+		unix.Close(fd)
+	}
 	return reap(pid), nil
 }

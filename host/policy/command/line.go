@@ -71,6 +71,24 @@ func Parse(s string) Line {
 	return l
 }
 
+// Words are the words that are literal, wherever in the command they stand: also
+// behind one that is not, and in a redirection.
+func (l Line) Words() []string {
+	if l.file == nil {
+		return slices.Concat(l.Commands...)
+	}
+	var out []string
+	syntax.Walk(l.file, func(n syntax.Node) bool {
+		if w, ok := n.(*syntax.Word); ok {
+			if text, ok := literalWord(w); ok {
+				out = append(out, text)
+			}
+		}
+		return true
+	})
+	return out
+}
+
 // parse returns nil for what is no command, or too much of one.
 func parse(s string) *syntax.File {
 	if len(s) > maxCommand || strings.Count(s, "(") > maxBrackets {

@@ -206,8 +206,9 @@ type listed struct {
 var (
 	byName     = map[string][]*listed{}
 	byShort    = map[string][]*listed{}
-	byStar     []*listed
-	repository []*listed // what is closed in a directory of git
+	byEnd      [256][]*listed // that begin with a star, by their last byte
+	byStart    [256][]*listed // that end with one, by their first
+	repository []*listed      // what is closed in a directory of git
 )
 
 func init() {
@@ -217,9 +218,14 @@ func init() {
 			e.parts = append(e.parts, partOf(text))
 		}
 		first := e.parts[0]
-		if first.star != 0 {
-			byStar = append(byStar, e)
-		} else {
+		switch first.star {
+		case '<':
+			end := first.text[len(first.text)-1]
+			byEnd[end] = append(byEnd[end], e)
+		case '>':
+			byStart[first.text[0]] = append(byStart[first.text[0]], e)
+			byShort[first.short6] = append(byShort[first.short6], e)
+		default:
 			byName[first.text] = append(byName[first.text], e)
 			byShort[first.short6] = append(byShort[first.short6], e)
 		}
@@ -244,10 +250,18 @@ func (c *component) entries(last bool) []*listed {
 	if c.short != "" {
 		out = append(out, byShort[c.short]...)
 	}
-	if last {
-		for _, e := range byStar {
-			if c.is(e.parts[0]) {
-				out = append(out, e)
+	if !last {
+		return out
+	}
+	for _, form := range c.forms {
+		if form == "" {
+			continue
+		}
+		for _, stars := range [][]*listed{byStart[form[0]], byEnd[form[len(form)-1]]} {
+			for _, e := range stars {
+				if e.parts[0].fits(form) {
+					out = append(out, e)
+				}
 			}
 		}
 	}

@@ -251,6 +251,7 @@ func TestSpecialPaths(t *testing.T) {
 		"/ws/:":                              {},
 		"/ws/...":                            {},
 	} {
+		sameOnAWalk(t, name)
 		change, _ := Change(name)
 		read, _ := Read(name)
 		if change.Care != want.change || read.Care != want.read {
@@ -350,6 +351,7 @@ func FuzzSpecialPaths(f *testing.F) {
 			}
 			return out
 		}
+		sameOnAWalk(t, name)
 		got := check(name)
 		if got[0] == Closed && got[1] != Closed {
 			t.Errorf("%q is closed and can be moved: %v", name, got)

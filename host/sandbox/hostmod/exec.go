@@ -54,6 +54,7 @@ func execRun(g *guest) error {
 		}
 		return fail(errorCase, err.Error())
 	}
+	g.world.Notes = append(g.world.Notes, ended.Notes...)
 	if ended.TimedOut {
 		g.world.TimedOut = &ended
 	}

@@ -35,6 +35,8 @@ type World struct {
 	// TimedOut is how the command ended if it ran out of time: the call then counts
 	// as timed out whatever the guest makes of it.
 	TimedOut *effect.Ended
+	// Notes are what is to be said about its command.
+	Notes []string
 }
 
 // End ends what the guest has left behind, and waits for that. It is called

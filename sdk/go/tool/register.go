@@ -88,6 +88,14 @@ func RunsCommand(commandArg, timeoutArg string) Option {
 	}
 }
 
+// CommandNetwork names the argument, a boolean, with which a call says that its
+// command needs the network. Where it is true a person is asked, and the command
+// reaches the hosts that are granted; where it is not, nobody. The option stands
+// beside [RunsCommand].
+func CommandNetwork(arg string) Option {
+	return func(e *entry) { e.Capabilities.ExecNetwork = arg }
+}
+
 // UsesNetwork asks for requests through package http, to the hosts that are
 // granted.
 func UsesNetwork() Option {
@@ -135,6 +143,7 @@ type capabilities struct {
 	Files       string `json:"files,omitempty"`
 	Exec        string `json:"exec,omitempty"`
 	ExecTimeout string `json:"exec_timeout,omitempty"`
+	ExecNetwork string `json:"exec_network,omitempty"`
 	Network     string `json:"network,omitempty"`
 
 	Secrets []secret `json:"secrets,omitempty"`
@@ -209,13 +218,13 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 	for _, opt := range opts {
 		opt(e)
 	}
-	for _, arg := range []string{e.Capabilities.Exec, e.Capabilities.ExecTimeout} {
+	for _, arg := range []string{e.Capabilities.Exec, e.Capabilities.ExecTimeout, e.Capabilities.ExecNetwork} {
 		if arg != "" && !args.has(arg) {
-			return nil, fmt.Errorf("RunsCommand names the argument %q, which %v does not have", arg, in)
+			return nil, fmt.Errorf("RunsCommand or CommandNetwork names the argument %q, which %v does not have", arg, in)
 		}
 	}
-	if e.Capabilities.ExecTimeout != "" && e.Capabilities.Exec == "" {
-		return nil, errors.New("RunsCommand without the argument that holds the command")
+	if e.Capabilities.ExecTimeout+e.Capabilities.ExecNetwork != "" && e.Capabilities.Exec == "" {
+		return nil, errors.New("RunsCommand without the argument that holds the command, or CommandNetwork without RunsCommand")
 	}
 	if err := e.Capabilities.checkSecrets(); err != nil {
 		return nil, err

@@ -135,6 +135,8 @@ func TestRegistrationMistakes(t *testing.T) {
 		"no secret's name":        {entryOf[nested]("x", UsesSecret("", "")), "UsesSecret: the name"},
 		"a secret twice":          {entryOf[nested]("x", UsesSecret("A", ""), UsesSecret("a", "X")), "twice"},
 		"a secret's host":         {entryOf[nested]("x", UsesSecret("A", "", "https://a.example/")), "not a host"},
+		"unknown network":         {entryOf[nested]("x", RunsCommand("deep", ""), CommandNetwork("n")), `names the argument "n"`},
+		"network alone":           {entryOf[nested]("x", CommandNetwork("deep")), "CommandNetwork without RunsCommand"},
 		"timeout alone":           {entryOf[nested]("x", RunsCommand("", "deep")), "without the argument"},
 	}
 	for name, tt := range tests {
@@ -188,9 +190,10 @@ func registryWith(t *testing.T) *registry {
 			return newEntry("run", "Runs.", func(context.Context, struct {
 				Command string `json:"command"`
 				Seconds int    `json:"seconds,omitempty"`
+				Network bool   `json:"network,omitempty"`
 			}) (string, error) {
 				return "", Cancelled("enough")
-			}, RunsCommand("command", "seconds"))
+			}, RunsCommand("command", "seconds"), CommandNetwork("network"))
 		},
 	} {
 		e, err := make()
@@ -221,7 +224,7 @@ func TestManifest(t *testing.T) {
 		t.Errorf("head is %q %q %q", m.ABI, m.Name, m.Version)
 	}
 	want := map[string]string{"args": `{}`, "text": `{"files":"read"}`, "list": `{"files":"write"}`, "panic": `{}`, "unencodable": `{}`,
-		"call": `{"files":"read"}`, "run": `{"exec":"command","exec_timeout":"seconds"}`}
+		"call": `{"files":"read"}`, "run": `{"exec":"command","exec_timeout":"seconds","exec_network":"network"}`}
 	for _, tool := range m.Tools {
 		if string(tool.Capabilities) != want[tool.Name] {
 			t.Errorf("%s asks for %s, want %s", tool.Name, tool.Capabilities, want[tool.Name])

@@ -1,0 +1,166 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy/network"
+)
+
+// maxRequestHead bounds the head of a request to the proxy of a command, in bytes.
+const maxRequestHead = maxURLBytes + maxHeaderBytes
+
+// head is what a command sends before a body.
+type head struct {
+	method, target string
+	old            bool // HTTP/1.0
+	header         http.Header
+}
+
+// readHead reads a head strictly: what two programs could read in two ways is
+// refused and not put right, as package net/http does it.
+func readHead(r *bufio.Reader) (*head, error) {
+	h, err := parseHead(r)
+	if err != nil {
+		return nil, failf(effect.Invalid, "the request to the proxy: %w", err)
+	}
+	return h, nil
+}
+
+func parseHead(r *bufio.Reader) (*head, error) {
+	left := maxRequestHead
+	first, err := readLine(r, &left)
+	if err != nil {
+		return nil, err
+	}
+	words := strings.Split(first, " ")
+	if len(words) != 3 || words[2] != "HTTP/1.1" && words[2] != "HTTP/1.0" {
+		return nil, errors.New("it is not HTTP/1.1")
+	}
+	h := &head{method: words[0], target: words[1], old: words[2] == "HTTP/1.0", header: http.Header{}}
+	for n := 0; ; n++ {
+		line, err := readLine(r, &left)
+		switch {
+		case err != nil:
+			return nil, err
+		case line == "":
+			return h, h.check()
+		case n == maxHeaders:
+			return nil, fmt.Errorf("it has more than %d headers", maxHeaders)
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return nil, fmt.Errorf("header %q: it has no colon", tooLong(line, 60))
+		}
+		value = strings.Trim(value, " \t")
+		if err := checkField(strings.ToLower(name), value); err != nil {
+			return nil, fmt.Errorf("header %q: %w", tooLong(name, 60), err)
+		}
+		h.header.Add(name, value)
+	}
+}
+
+// readLine reads a line of which left bounds the bytes.
+func readLine(r *bufio.Reader, left *int) (string, error) {
+	line, err := r.ReadSlice('\n')
+	*left -= len(line)
+	switch {
+	case *left < 0, errors.Is(err, bufio.ErrBufferFull):
+		return "", fmt.Errorf("its head has more than %d bytes", maxRequestHead)
+	case err != nil:
+		return "", err
+	}
+	text, ok := strings.CutSuffix(string(line), "\r\n")
+	if !ok {
+		return "", errors.New("a line ends in LF without CR")
+	}
+	return text, nil
+}
+
+// check refuses heads that do not say plainly to whom they go and where the body
+// ends.
+func (h *head) check() error {
+	for _, name := range []string{"Host", "Content-Length", "Transfer-Encoding"} {
+		if n := len(h.header.Values(name)); n > 1 {
+			return fmt.Errorf("it has %d headers %s", n, name)
+		}
+	}
+	coding, length := h.header.Get("Transfer-Encoding"), h.header.Values("Content-Length")
+	switch {
+	case !h.old && len(h.header.Values("Host")) == 0:
+		return errors.New("it has no header Host")
+	case coding != "" && len(length) > 0:
+		return errors.New("it has both Transfer-Encoding and Content-Length")
+	case coding != "" && !strings.EqualFold(coding, "chunked"):
+		return errors.New("its Transfer-Encoding is not chunked")
+	}
+	for _, n := range length {
+		if _, err := strconv.ParseUint(n, 10, 63); err != nil {
+			return errors.New("its Content-Length is no number")
+		}
+	}
+	return nil
+}
+
+// checkHost refuses a header Host that names another host than the target does.
+func (h *head) checkHost(host network.Host) error {
+	named := h.header.Get("Host")
+	if o, rest, err := network.ParseOrigin("http://" + named); named != "" && (err != nil || rest != "" || o.Host != host) {
+		return fmt.Errorf("its header Host is %q, and its target %s", tooLong(named, 200), host)
+	}
+	return nil
+}
+
+// upgrades reports whether the client wants to speak another protocol from here on.
+func (h *head) upgrades() bool {
+	return len(h.header.Values("Upgrade")) > 0 || slices.Contains(connectionOptions(h.header), "upgrade")
+}
+
+// request is the request as the server gets it.
+func (h *head) request(ctx context.Context, t target, body io.Reader) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, h.method, t.url.String(), nil)
+	if err != nil {
+		return nil, fail(effect.Invalid, err)
+	}
+	req.Header = h.header.Clone()
+	deleteHopHeaders(req.Header)
+	if req.UserAgent() == "" {
+		req.Header.Set("User-Agent", "") // or the transport would name itself
+	}
+	if h.header.Get("Transfer-Encoding") != "" {
+		req.Body, req.ContentLength = io.NopCloser(httputil.NewChunkedReader(body)), -1
+	} else if n, _ := strconv.ParseInt(h.header.Get("Content-Length"), 10, 64); n > 0 {
+		req.Body, req.ContentLength = io.NopCloser(io.LimitReader(body, n)), n
+	}
+	return req, nil
+}
+
+// deleteHopHeaders takes out what is between two neighbours, and for those who
+// write a message to say.
+func deleteHopHeaders(h http.Header) {
+	options := connectionOptions(h)
+	for name := range h {
+		lower := strings.ToLower(name)
+		if slices.Contains(options, lower) || strings.HasPrefix(lower, "proxy-") || slices.Contains(reservedHeaders, lower) && lower != "accept-encoding" {
+			delete(h, name)
+		}
+	}
+}
+
+// connectionOptions are the words of the headers Connection, in lower case.
+func connectionOptions(h http.Header) []string {
+	options := strings.Split(strings.ToLower(strings.Join(h.Values("Connection"), ",")), ",")
+	for i := range options {
+		options[i] = strings.TrimSpace(options[i])
+	}
+	return options
+}

@@ -1,0 +1,68 @@
+package egress
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/policy/network"
+)
+
+const (
+	maxHello             = 64 << 10 // bytes, of the first message of a TLS client
+	encryptedClientHello = 0xfe0d   // the extension that hides the name of the server
+)
+
+// accessDenied is the alert of that name, as a TLS client reads it before keys are
+// agreed on.
+var accessDenied = []byte{21, 3, 1, 0, 2, 2, 49}
+
+// readHello reads the first message of a TLS client, and returns all bytes that it
+// has read.
+func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error) {
+	heard := &hearing{r: io.LimitReader(r, maxHello)}
+	err = tls.Server(heard, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		hello = h
+		return nil, errors.New("that is all we wanted to know")
+	}}).Handshake()
+	if hello != nil {
+		err = nil
+	}
+	return hello, heard.read.Bytes(), err
+}
+
+// checkHello refuses a client that asks for another server than was decided on.
+func checkHello(hello *tls.ClientHelloInfo, host network.Host) error {
+	if slices.Contains(hello.Extensions, encryptedClientHello) {
+		return fmt.Errorf("the TLS client hides which server it asks for (encrypted client hello); only %s was decided on", host)
+	}
+	named, err := network.ParseHost(hello.ServerName)
+	switch {
+	case hello.ServerName == "" && host.IsAddr():
+		return nil
+	case hello.ServerName == "":
+		return fmt.Errorf("the TLS client does not say that it asks for %s (SNI)", host)
+	case err != nil || named != host:
+		return fmt.Errorf("the TLS client asks for %q (SNI), and %s was decided on", tooLong(hello.ServerName, 200), host)
+	}
+	return nil
+}
+
+// hearing is a connection to somebody who is listened to and gets no answer.
+type hearing struct {
+	net.Conn // nil: nothing else is used
+	r        io.Reader
+	read     bytes.Buffer
+}
+
+func (h *hearing) Read(p []byte) (int, error) {
+	n, err := h.r.Read(p)
+	h.read.Write(p[:n])
+	return n, err
+}
+
+func (h *hearing) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,388 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
+)
+
+const (
+	// maxConnections is how many connections of a command are served at once. More
+	// of them wait in the queue of the listener.
+	maxConnections = 64
+	// maxUnread is how much is still read from a client that has its answer, in
+	// bytes: closing at once could take the answer from it.
+	maxUnread = 256 << 10
+)
+
+// ServeProxy is the HTTP proxy of one command, through which it reaches the hosts
+// of the grant's network and nothing else. It accepts connections from l until ctx
+// ends or l is closed, which is no error, and closes l. When it returns, none of
+// them is open any more.
+//
+// A client asks with CONNECT for https: within is TLS with the host that was decided
+// on, as the name in its first message says. What it asks a server for within TLS,
+// nobody here reads. A rule for tcp lets through CONNECT whatever is spoken. Plain
+// http goes request by request, in absolute form or within a CONNECT: one on each
+// connection, no redirects followed, no other protocol after it. What is refused is
+// answered with status 403, and the reason in the status line and as text.
+//
+// Connections and requests count against the grant's limits of requests and of sent
+// bytes, with all bytes that are sent on them; they may receive as much as so many
+// requests could. Whoever does not say what it wants, and whoever says nothing, is
+// hung up on after HTTPTimeout. There is no limit on the time of a whole connection:
+// that is the command's.
+func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error {
+	defer l.Close()
+	if grant.ExecNetwork() == nil {
+		return fail(effect.Denied, errors.New("the network is not granted to the process of this call"))
+	}
+	limits := grant.Limits()
+	p := &commandProxy{e: e, grant: grant, patience: limits.HTTPTimeout, most: int64(limits.HTTPRequests) * int64(limits.HTTPResponseBytes)}
+	p.left.Store(p.most)
+
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	serving.Go(func() {
+		<-ctx.Done()
+		_ = l.Close() // ends Accept
+	})
+	slots := make(chan struct{}, maxConnections)
+	for {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil
+		}
+		conn, err := l.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			return failf(effect.Connect, "accept a connection to the proxy: %w", err)
+		}
+		serving.Go(func() {
+			p.serve(ctx, conn)
+			<-slots
+		})
+	}
+}
+
+// ProxyEnv is the environment with which programs find the proxy at an address,
+// HOST:PORT. Some read the one spelling, some the other, and node neither until it
+// is told to.
+func ProxyEnv(addr string) []string {
+	env := []string{"NO_PROXY=", "no_proxy=", "NODE_USE_ENV_PROXY=1"}
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		env = append(env, name+"=http://"+addr, strings.ToLower(name)+"=http://"+addr)
+	}
+	return env
+}
+
+// commandProxy is what the connections of a command share.
+type commandProxy struct {
+	e        *Egress
+	grant    policy.Grant
+	patience time.Duration
+	most     int64        // bytes that the command may receive
+	left     atomic.Int64 // of them
+}
+
+// relay is one connection of a command, and the one to a server that it leads to.
+// It ends with its context, which closes both.
+type relay struct {
+	*commandProxy
+	conn     net.Conn
+	r        *bufio.Reader // of conn
+	cancel   context.CancelCauseFunc
+	idle     *time.Timer // cancels
+	d        network.Decision
+	answered bool // with a status: errors have no place any more
+
+	sent, received atomic.Int64
+}
+
+var errIdle = fail(effect.Timeout, errors.New("nothing was said for too long"))
+
+func (p *commandProxy) serve(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	c := &relay{commandProxy: p, conn: conn, r: bufio.NewReaderSize(conn, maxRequestHead), cancel: cancel}
+	c.idle = time.AfterFunc(p.patience, func() { cancel(errIdle) })
+	defer c.idle.Stop()
+
+	start := time.Now()
+	err := c.run(ctx)
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if effect.KindOf(err) == effect.Denied {
+		p.grant.NoteRefused(c.d)
+	}
+	if err != nil && !c.answered {
+		c.refuse(err)
+	}
+	p.e.opts.Logger.InfoContext(ctx, "proxy connection", "to", c.d.String(), "sent", c.sent.Load(), "received", c.received.Load(),
+		"dur", time.Since(start), "err", err)
+	_ = closeWrite(conn)
+	_, _ = io.CopyN(io.Discard, conn, maxUnread)
+}
+
+func (c *relay) run(ctx context.Context) error {
+	h, err := readHead(c.r)
+	if err != nil {
+		return err
+	}
+	if h.method != http.MethodConnect {
+		return c.forward(ctx, h, h.target)
+	}
+	o, err := connectTarget(h)
+	if err != nil {
+		return failf(effect.Invalid, "CONNECT %q: %w", tooLong(h.target, 200), err)
+	}
+	if err := c.decide(o, network.TCP, network.HTTPS, network.HTTP); err != nil {
+		return err
+	}
+	if c.d.Protocol() != network.HTTP {
+		return c.connect(ctx)
+	}
+	// A rule for http is not a tunnel either. Some clients ask with CONNECT for
+	// everything: they get what they would get without.
+	if err := c.accept(); err != nil {
+		return err
+	}
+	c.answered = false
+	if h, err = readHead(c.r); err != nil {
+		return err
+	}
+	o.Protocol = network.HTTP
+	return c.forward(ctx, h, "http://"+target{Origin: o}.authority()+h.target)
+}
+
+// connectTarget reads HOST:PORT. Its protocol is of no meaning.
+func connectTarget(h *head) (network.Origin, error) {
+	o, rest, err := network.ParseOrigin("https://" + h.target)
+	if err == nil && (rest != "" || !strings.HasSuffix(h.target, ":"+strconv.Itoa(int(o.Port)))) {
+		err = errors.New("it takes HOST:PORT")
+	}
+	if err == nil {
+		err = h.checkHost(o.Host)
+	}
+	return o, err
+}
+
+// decide is nil if the host may be reached by one of these protocols, and decides
+// for the first such. The denial is that of https, if that is among them.
+func (c *relay) decide(o network.Origin, protocols ...network.Protocol) error {
+	for _, p := range protocols {
+		d := c.grant.ExecNetwork().Decide(o.Host.String(), o.Port, p)
+		if d.Err() == nil {
+			c.d = d
+			return nil
+		}
+		if c.d.Protocol() != network.HTTPS {
+			c.d = d
+		}
+	}
+	return fail(effect.Denied, c.d.Err())
+}
+
+// open connects to what was decided on.
+func (c *relay) open(ctx context.Context) (net.Conn, error) {
+	if err := c.grant.TakeRequest(c.d, 0); err != nil {
+		return nil, fail(effect.Denied, err)
+	}
+	conn, err := c.e.dial(ctx, c.d)
+	if err != nil {
+		return nil, err
+	}
+	context.AfterFunc(ctx, func() { _ = conn.Close() })
+	return counted{conn, c}, nil
+}
+
+// connect opens a tunnel. For https the first thing that goes through it is the
+// first message of TLS, for the host that was decided on: a rule for https is not
+// a way for anything else, nor to other names that live at the same address.
+func (c *relay) connect(ctx context.Context) error {
+	server, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if err := c.accept(); err != nil {
+		return err
+	}
+	if c.d.Protocol() == network.HTTPS {
+		hello, read, err := readHello(c.r)
+		if len(read) == 0 {
+			return err // it has hung up
+		}
+		if err != nil {
+			c.answered = false // whatever it speaks, it does not wait for TLS
+			return failf(effect.Denied, "what was sent to %s is not TLS, and the rule is for https", c.d.Host())
+		}
+		if err := checkHello(hello, c.d.Host()); err != nil {
+			_, _ = c.conn.Write(accessDenied)
+			return fail(effect.Denied, err)
+		}
+		if _, err := server.Write(read); err != nil {
+			return err
+		}
+	}
+	var sending sync.WaitGroup
+	sending.Go(func() { c.copy(server, c.r) })
+	c.copy(c.conn, server)
+	sending.Wait()
+	return nil // or the cause of the context's end
+}
+
+// accept answers CONNECT.
+func (c *relay) accept() error {
+	c.answered = true
+	_, err := io.WriteString(c.conn, "HTTP/1.1 200 Connection established\r\n\r\n")
+	return err
+}
+
+// copy copies until src ends, and then tells dst that this is all.
+func (c *relay) copy(dst net.Conn, src io.Reader) {
+	_, err := io.Copy(dst, src)
+	if err == nil {
+		err = closeWrite(dst)
+	}
+	if err != nil {
+		c.cancel(err)
+	}
+}
+
+func closeWrite(conn net.Conn) error {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return conn.Close()
+}
+
+// forward makes one request of plain http.
+func (c *relay) forward(ctx context.Context, h *head, url string) error {
+	t, err := parseTarget(url)
+	if err == nil && t.Protocol != network.HTTP {
+		err = errors.New("https is asked for with CONNECT")
+	}
+	if err == nil {
+		err = checkMethod(h.method)
+	}
+	if err == nil {
+		err = h.checkHost(t.Host)
+	}
+	if err != nil {
+		return fail(effect.Invalid, err)
+	}
+	if err := c.decide(t.Origin, network.HTTP); err != nil {
+		return err
+	}
+	if h.upgrades() {
+		return failf(effect.Denied, "this proxy does not change from http to another protocol (Upgrade)")
+	}
+	server, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	req, err := h.request(ctx, t, c.r)
+	if err != nil {
+		return err
+	}
+	if strings.EqualFold(h.header.Get("Expect"), "100-continue") {
+		if _, err := io.WriteString(c.conn, "HTTP/1.1 100 Continue\r\n\r\n"); err != nil {
+			return err
+		}
+	}
+	resp, err := c.e.roundTrip(server, req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := checkHead(resp); err != nil {
+		return err
+	}
+	deleteHopHeaders(resp.Header)
+	resp.ProtoMajor, resp.ProtoMinor, resp.Close, resp.Trailer, resp.TransferEncoding = 1, 1, true, nil, nil
+	if resp.ContentLength < 0 && !h.old {
+		resp.TransferEncoding = []string{"chunked"} // so that the client sees where it breaks off
+	}
+	c.answered = true
+	return resp.Write(c.conn)
+}
+
+// refuse answers with the reason. It stands in the status line too: that is all
+// that many programs show of a CONNECT that fails.
+func (c *relay) refuse(err error) {
+	status := map[effect.Kind]int{effect.Denied: http.StatusForbidden, effect.Invalid: http.StatusBadRequest, effect.Timeout: http.StatusGatewayTimeout}[effect.KindOf(err)]
+	if status == 0 {
+		status = http.StatusBadGateway
+	}
+	reason := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, advice(err))
+	fmt.Fprintf(c.conn, "HTTP/1.1 %d %.300s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s\n",
+		status, reason, len(reason)+1, reason)
+}
+
+// advice is the text of an error, with the flag that would allow what was denied.
+func advice(err error) string {
+	denial, ok := errors.AsType[*network.Denial](err)
+	if !ok || denial.Grant == nil {
+		return err.Error()
+	}
+	plain := *denial
+	plain.Grant = nil
+	return fmt.Sprintf("%s; --allow-net %s would allow it", plain.Error(), denial.Grant)
+}
+
+// counted is the connection to a server: what is said on it counts.
+type counted struct {
+	net.Conn
+	c *relay
+}
+
+func (s counted) Read(p []byte) (int, error) {
+	n, err := s.Conn.Read(p)
+	s.c.idle.Reset(s.c.patience)
+	s.c.received.Add(int64(n))
+	s.c.grant.NoteReceived(s.c.d, int64(n))
+	if s.c.left.Add(-int64(n)) < 0 {
+		return 0, failf(effect.Denied, "this command may receive %d bytes", s.c.most)
+	}
+	return n, err
+}
+
+func (s counted) Write(p []byte) (int, error) {
+	if err := s.c.grant.TakeSent(s.c.d, int64(len(p))); err != nil {
+		return 0, fail(effect.Denied, err)
+	}
+	s.c.idle.Reset(s.c.patience)
+	s.c.sent.Add(int64(len(p)))
+	return s.Conn.Write(p)
+}
+
+// CloseWrite tells the server that this is all.
+func (s counted) CloseWrite() error { return closeWrite(s.Conn) }

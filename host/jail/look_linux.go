@@ -1,0 +1,206 @@
+package jail
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail/walk"
+	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/redact"
+)
+
+// maxNamed is how many files of a kind a note names.
+const maxNamed = 5
+
+// before is what lies below the mounts of a command when it starts.
+type before struct {
+	seen   *walk.Seen
+	at     time.Time
+	dir    string   // where the command runs: notes name files from there
+	hidden []string // that look like secrets
+}
+
+// look looks at what the mounts of a command hold, and has the command see what it
+// may. Where nothing can be mounted, what is closed is kept instead, to be put
+// back.
+func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redactor, c *wire.Command) (*before, error) {
+	b := &before{dir: c.Dir, at: time.Now()}
+	var roots []walk.Root
+	for _, m := range p.mounts {
+		roots = append(roots, walk.Root{Path: m.Host, Writable: m.Write})
+	}
+	var err error
+	if b.seen, err = walk.Look(ctx, roots, terms.Masked, walk.Budget{}); err != nil {
+		return nil, fmt.Errorf("look for what a command may not see: %w", err)
+	}
+	for _, closed := range b.seen.Closed {
+		if filepath.Base(closed.Path) == "config" {
+			redactCredentials(known, closed.Path)
+		}
+	}
+	for _, s := range b.seen.Secrets {
+		if _, secret := terms.Opened.Read(paths.Guest(s.Path)); secret && p.world.Namespaces {
+			b.hidden = append(b.hidden, s.Path)
+		}
+	}
+	c.Masked = append(slices.Clone(p.masked), b.hidden...)
+	if p.world.Namespaces {
+		c.Pinned = b.seen.Pinned
+		for _, closed := range b.seen.Closed {
+			c.ReadOnly = append(c.ReadOnly, closed.Path)
+		}
+	} else if err := b.seen.Keep(0); err != nil {
+		return nil, denied(fmt.Errorf("%s cannot keep a command from changing them: %w", policy.Tier(1), err))
+	}
+	return b, nil
+}
+
+// credentials are those in URLs: https://USER:PASSWORD@HOST, https://TOKEN@HOST.
+var credentials = regexp.MustCompile(`://([^\s/@:"']*):?([^\s/@"']*)@`)
+
+// redactCredentials makes known what the URLs of a configuration of git hold: git
+// has to read the file, and the output of the command need not repeat it.
+func redactCredentials(known *redact.Redactor, name string) {
+	const most = 1 << 20
+	f, err := os.Open(name)
+	if err != nil {
+		return // nor can the command open it
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, most))
+	for _, found := range credentials.FindAllSubmatch(text, -1) {
+		user, password := string(found[1]), string(found[2])
+		if password == "" {
+			password = user
+		}
+		known.Add(password)
+		if plain, err := url.PathUnescape(password); err == nil {
+			known.Add(plain)
+		}
+	}
+}
+
+// after takes back what the command must not have changed, and adds to the result
+// what is to be said about it.
+func (b *before) after(ended *effect.Ended) {
+	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
+	if !b.seen.Complete {
+		note("not all of the workspace was looked at before the command ran%s: what looks like a secret there was not hidden from it", b.names(" (not %s)", b.seen.Unread))
+	}
+	if len(b.hidden) > 0 && (ended.Code == nil || *ended.Code != 0) {
+		note("hidden from the command, because they look like secrets: %s; a person can show one: bash(command=...) reads PATH", b.list(b.hidden))
+	}
+	// What the command left has to be looked at also when its call was cancelled.
+	changes, err := b.seen.Changes(context.Background(), b.at, walk.Budget{})
+	if err != nil {
+		note("what the command has changed could not be found out: %v", err)
+		return
+	}
+	restored := b.seen.Restore(changes)
+	taken := map[string]bool{}
+	for _, did := range []struct {
+		words string
+		notes walk.Notes
+	}{
+		{"removed again, because no command may make them", restored.Removed},
+		{"put back as they were, because no command may change them", restored.PutBack},
+		{"NOT taken back", restored.Failed},
+	} {
+		var names []string
+		for _, n := range did.notes.Notes {
+			taken[n.Path] = true
+			names = append(names, b.name(n.Path)+why(n.Why))
+		}
+		if len(names) > 0 {
+			note("%s: %s", did.words, clip(names, did.notes.Count))
+		}
+	}
+	var said []string
+	for _, l := range []struct {
+		verb string
+		list walk.List
+	}{{"created", changes.Created}, {"changed", changes.Modified}, {"removed", changes.Removed}} {
+		var names []string
+		count := l.list.Count
+		repositories := map[string]int{}
+		for _, e := range l.list.Entries {
+			if at, _, in := strings.Cut(e.Path, "/.git/"); in && !taken[e.Path] {
+				repositories[at] += max(e.Files, 1)
+			}
+		}
+		for _, at := range slices.Sorted(maps.Keys(repositories)) {
+			names = append(names, fmt.Sprintf("%s (%d files)", b.name(at+"/.git"), repositories[at]))
+		}
+		for _, e := range l.list.Entries {
+			switch {
+			case taken[e.Path], strings.Contains(e.Path, "/.git/"):
+				count--
+			case e.Dir:
+				names = append(names, fmt.Sprintf("%s/ (%d files)", b.name(e.Path), e.Files))
+			default:
+				names = append(names, b.name(e.Path))
+			}
+		}
+		if count += len(repositories); count > 0 {
+			said = append(said, l.verb+" "+clip(names, count))
+		}
+	}
+	if len(said) > 0 {
+		note("the command %s", strings.Join(said, "; "))
+	}
+	if !changes.Complete {
+		note("it may have changed more: not everything was looked at%s", b.names(" (not %s)", changes.Unread))
+	}
+}
+
+func why(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + reason + ")"
+}
+
+// name is a file as seen from where the command ran.
+func (b *before) name(file string) string {
+	if rel, err := filepath.Rel(b.dir, file); err == nil && filepath.IsLocal(rel) {
+		file = rel
+	}
+	return strings.Trim(fmt.Sprintf("%q", file), `"`)
+}
+
+func (b *before) list(files []string) string {
+	names := make([]string, 0, maxNamed)
+	for _, f := range files[:min(len(files), maxNamed)] {
+		names = append(names, b.name(f))
+	}
+	return clip(names, len(files))
+}
+
+func (b *before) names(format string, files []string) string {
+	if len(files) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, b.list(files))
+}
+
+// clip lists the first names of so many.
+func clip(names []string, count int) string {
+	names = names[:min(len(names), maxNamed)]
+	text := strings.Join(names, ", ")
+	if more := count - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

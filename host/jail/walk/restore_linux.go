@@ -1,0 +1,307 @@
+package walk
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+)
+
+const (
+	maxKept   = 1 << 20
+	maxConfig = 64 << 10
+)
+
+// kept is a closed file or link as it was.
+type kept struct {
+	entry    int32
+	mode     uint32
+	names    uint64 // that the file has
+	uid, gid int
+	content  []byte // of a link, where it leads
+}
+
+// Keep reads the content of what is closed, for [Seen.Restore] at a tier where it
+// can be changed. It is an error if that is more than maxBytes, 1 MiB where that is
+// zero. Call it before the command starts.
+func (s *Seen) Keep(maxBytes int) error {
+	if maxBytes <= 0 {
+		maxBytes = maxKept
+	}
+	return s.keep(unix.DT_REG, maxBytes)
+}
+
+func (s *Seen) keep(kind uint8, maxBytes int) (err error) {
+	room := maxBytes
+	s.each(func(_ root, _ dir, i int32) {
+		e := &s.entries[i]
+		if err != nil || e.flags&isClosed == 0 || e.kind != kind {
+			return
+		}
+		err = s.inDir(e.dir, func(fd int) error {
+			k, err := read(fd, s.name(e), kind, room)
+			if err == nil {
+				k.entry = i
+				room -= len(k.content)
+				s.kept = append(s.kept, k)
+			}
+			return err
+		})
+		switch {
+		case errors.Is(err, unix.ENOENT):
+			err = nil // gone meanwhile
+		case errors.Is(err, unix.EFBIG):
+			err = fmt.Errorf("keep %s: closed files have more than %d bytes together", s.path(i), maxBytes)
+		case err != nil:
+			err = fmt.Errorf("keep %s: %w", s.path(i), err)
+		}
+	})
+	return err
+}
+
+// inDir calls do with a directory that was walked.
+func (s *Seen) inDir(d int32, do func(fd int) error) error {
+	rel, r := s.rel(d)
+	below, fi, err := beneath.Open(r.path)
+	if err != nil {
+		return err
+	}
+	defer below.Close()
+	if st := beneath.StatOf(fi); st.Dev != r.dev || st.Ino != r.ino {
+		return errReplaced(r.path)
+	}
+	top, err := below.Open(".")
+	if err != nil {
+		return err
+	}
+	defer top.Close()
+	fd, _, err := openDir(int(top.Fd()), rel)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return do(fd)
+}
+
+// read reads a file or a link of at most room bytes; EFBIG is more.
+func read(dir int, name string, kind uint8, room int) (kept, error) {
+	if kind == unix.DT_LNK {
+		buf := make([]byte, unix.PathMax)
+		n, err := again(func() (int, error) { return unix.Readlinkat(dir, name, buf) })
+		if err != nil {
+			return kept{}, err
+		}
+		if n > room {
+			return kept{}, unix.EFBIG
+		}
+		return kept{content: bytes.Clone(buf[:n])}, nil
+	}
+	fd, err := again(func() (int, error) {
+		return unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return kept{}, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return kept{}, err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return kept{}, errKind
+	}
+	content, err := io.ReadAll(io.LimitReader(f, int64(room)+1))
+	if err == nil && len(content) > room {
+		err = unix.EFBIG
+	}
+	return kept{mode: st.Mode & 0o7777, names: uint64(st.Nlink), uid: int(st.Uid), gid: int(st.Gid), content: content}, err
+}
+
+var (
+	errKind  = errors.New("it is not a regular file")
+	errNames = errors.New("the file has several names")
+)
+
+// Restored is what [Seen.Restore] did.
+type Restored struct {
+	Removed Notes // was closed and new, and is gone
+	Kept    Notes // new repositories that stay: directories
+	PutBack Notes // was changed or removed, and is as before
+	Failed  Notes // could not be removed or put back, with the error
+}
+
+// Notes are the first 1,000 of some, and how many there are.
+type Notes struct {
+	Notes []Note
+	Count int
+}
+
+// Note is a path, absolute, and why that was done to it, or empty.
+type Note struct{ Path, Why string }
+
+func (n *Notes) add(name string, why error) {
+	n.Count++
+	if len(n.Notes) < maxListed {
+		note := Note{Path: name}
+		if why != nil {
+			note.Why = why.Error()
+		}
+		n.Notes = append(n.Notes, note)
+	}
+}
+
+// Restore removes what is closed and new, and puts back what was kept and is not
+// as it was. Directories are opened without following links, and nothing above the
+// roots is touched. It is called when no process of the command lives.
+//
+// A new repository stays, without what git would run: of what is closed in it the
+// samples of hooks stay, and a configuration that has only harmless keys. The same
+// goes for one of these in an old repository. What was removed together with its
+// directory is not put back, nor is .git itself.
+func (s *Seen) Restore(c Changes) Restored {
+	var out Restored
+	stays := map[int32]bool{} // directories in which something does
+	for at := len(c.fresh) - 1; at >= 0; at-- {
+		i := c.fresh[at]
+		e := &c.now.entries[i]
+		if e.flags&isGit != 0 {
+			out.Kept.add(c.now.path(i), nil)
+			continue
+		}
+		why := errHeld
+		err := c.now.inDir(e.dir, func(fd int) error {
+			flags := 0
+			switch name := c.now.name(e); {
+			case e.kind == unix.DT_DIR && stays[e.child]:
+				return errHeld
+			case e.kind == unix.DT_DIR:
+				flags = unix.AT_REMOVEDIR
+			default:
+				if why = c.now.dangerous(fd, e, name); why == nil {
+					return errHeld
+				}
+			}
+			_, err := again(func() (int, error) { return 0, unix.Unlinkat(fd, c.now.name(e), flags) })
+			return err
+		})
+		switch {
+		case err == errHeld:
+			stays[e.dir] = true
+		case err == nil && e.kind == unix.DT_DIR:
+			out.Removed.add(c.now.path(i), nil)
+		case err == nil:
+			out.Removed.add(c.now.path(i), why)
+		case !errors.Is(err, unix.ENOENT):
+			out.Failed.add(c.now.path(i), err)
+		}
+	}
+	for _, k := range s.kept {
+		s.putBack(k, &out)
+	}
+	return out
+}
+
+// errHeld says that something stays.
+var errHeld = errors.New("it holds what stays")
+
+// dangerous says why a closed file that is new cannot stay, or nil.
+func (s *Seen) dangerous(fd int, e *entry, name string) error {
+	found, _ := s.rules(e.dir).Find(name)
+	git := found.Held == nil || found.Held.OfGit() // nil below a repository of another name
+	hooks := s.dirs[e.dir].parent >= 0 && s.name(&s.entries[s.dirs[e.dir].entry]) == "hooks"
+	switch {
+	case !git:
+	case e.kind == unix.DT_REG && hooks && strings.HasSuffix(name, ".sample"):
+		return nil
+	case e.kind == unix.DT_REG && name == "config":
+		k, err := read(fd, name, unix.DT_REG, maxConfig)
+		if err != nil {
+			return err
+		}
+		if k.names > 1 {
+			return errNames // who changes it under another changes it here
+		}
+		return harmlessConfig(string(k.content))
+	}
+	if found.Held == nil {
+		return errors.New("git runs what it names")
+	}
+	return errors.New(found.Held.Why)
+}
+
+// putBack makes of a closed file what it was.
+func (s *Seen) putBack(k kept, out *Restored) {
+	e := &s.entries[k.entry]
+	name := s.name(e)
+	done := false
+	put := func(fd int) error {
+		now, err := read(fd, name, e.kind, len(k.content))
+		if err == nil && now.mode == k.mode && bytes.Equal(now.content, k.content) {
+			return nil
+		}
+		done = true
+		temp := ".stockade-" + rand.Text()
+		if err := k.write(fd, temp, e.kind); err != nil {
+			return err
+		}
+		err = unix.Renameat(fd, temp, fd, name)
+		if err != nil {
+			_ = unix.Unlinkat(fd, temp, 0)
+		}
+		return err
+	}
+	err := s.inDir(e.dir, put)
+	if errors.Is(err, unix.ENOENT) && !done && s.remake(e.dir) {
+		err = s.inDir(e.dir, put)
+	}
+	switch {
+	case err == nil && done:
+		out.PutBack.add(s.path(k.entry), nil)
+	case err != nil && (done || !errors.Is(err, unix.ENOENT)):
+		out.Failed.add(s.path(k.entry), err)
+	}
+}
+
+// remake makes a directory again in which everything is closed, and reports
+// whether it could.
+func (s *Seen) remake(d int32) bool {
+	if s.dirs[d].parent < 0 || s.entries[s.dirs[d].entry].flags&isClosed == 0 {
+		return false
+	}
+	e := &s.entries[s.dirs[d].entry]
+	mkdir := func(fd int) error { return unix.Mkdirat(fd, s.name(e), 0o755) }
+	err := s.inDir(e.dir, mkdir)
+	if errors.Is(err, unix.ENOENT) && s.remake(e.dir) {
+		err = s.inDir(e.dir, mkdir)
+	}
+	return err == nil
+}
+
+// write makes a file or a link with what was kept.
+func (k kept) write(dir int, name string, kind uint8) error {
+	if kind == unix.DT_LNK {
+		return unix.Symlinkat(string(k.content), dir, name)
+	}
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	_, err = f.Write(k.content)
+	if os.Geteuid() == 0 {
+		err = errors.Join(err, f.Chown(k.uid, k.gid))
+	}
+	err = errors.Join(err, unix.Fchmod(fd, k.mode), f.Close())
+	if err != nil {
+		_ = unix.Unlinkat(dir, name, 0)
+	}
+	return err
+}

@@ -1,0 +1,107 @@
+package walk
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/policy/paths"
+)
+
+func (s *Seen) bytes(e *entry) []byte { return s.names[e.name:][:e.size] }
+
+func (s *Seen) name(e *entry) string { return string(s.bytes(e)) }
+
+// each calls do for every entry, with its root and its directory.
+func (s *Seen) each(do func(r root, d dir, i int32)) {
+	for at, r := range s.roots {
+		end := len(s.dirs)
+		if at+1 < len(s.roots) {
+			end = int(s.roots[at+1].top)
+		}
+		for _, d := range s.dirs[r.top:end] {
+			for i := d.first; i < d.end; i++ {
+				do(r, d, i)
+			}
+		}
+	}
+}
+
+// sorted is the entries of a directory by name.
+func (s *Seen) sorted(d int32) []int32 {
+	out := make([]int32, 0, s.dirs[d].end-s.dirs[d].first)
+	for i := s.dirs[d].first; i < s.dirs[d].end; i++ {
+		out = append(out, i)
+	}
+	slices.SortFunc(out, func(a, b int32) int { return bytes.Compare(s.bytes(&s.entries[a]), s.bytes(&s.entries[b])) })
+	return out
+}
+
+// rel is the path of a directory below its root, which is the second.
+func (s *Seen) rel(d int32) (string, *root) {
+	var names []string
+	for s.dirs[d].parent >= 0 {
+		names = append(names, s.name(&s.entries[s.dirs[d].entry]))
+		d = s.dirs[d].parent
+	}
+	slices.Reverse(names)
+	return strings.Join(names, "/"), &s.roots[s.dirs[d].entry]
+}
+
+// dirPath is the absolute path of a directory.
+func (s *Seen) dirPath(d int32) string {
+	rel, r := s.rel(d)
+	if rel == "" {
+		return r.path
+	}
+	return strings.TrimSuffix(r.path, "/") + "/" + rel
+}
+
+// path is the absolute path of an entry.
+func (s *Seen) path(i int32) string {
+	e := &s.entries[i]
+	return strings.TrimSuffix(s.dirPath(e.dir), "/") + "/" + s.name(e)
+}
+
+// files is how many there are below an entry.
+func (s *Seen) files(e *entry) int {
+	if e.child == 0 {
+		return 0
+	}
+	n := 0
+	for i := s.dirs[e.child].first; i < s.dirs[e.child].end; i++ {
+		if f := &s.entries[i]; f.kind == unix.DT_DIR {
+			n += s.files(f)
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
+// rules is what the list says of a directory.
+func (s *Seen) rules(d int32) paths.Dir {
+	rules := paths.DirOf(s.dirPath(d))
+	if s.dirs[d].repository {
+		rules = rules.Repository()
+	}
+	return rules
+}
+
+// add counts an entry that needs this care, and names it while there are few.
+func (s *Seen) add(to *Specials, care paths.Care, i int32) {
+	to.Count++
+	if len(to.Found) >= maxListed {
+		return
+	}
+	e := &s.entries[i]
+	special := &paths.RepositorySpecial
+	if found, _ := s.rules(e.dir).Find(s.name(e)); care == paths.Secret && found.Hidden != nil {
+		special = found.Hidden
+	} else if care == paths.Closed && found.Held != nil {
+		special = found.Held
+	}
+	to.Found = append(to.Found, Found{s.path(i), e.kind == unix.DT_DIR, *special})
+}
