@@ -50,6 +50,13 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if err != nil {
 		return effect.Ended{}, err
 	}
+	if !k.newRoot { // whose binds would not let it be changed
+		for _, m := range p.mounts {
+			if !m.Write && slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
+				c.ReadOnly = append(c.ReadOnly, m.Host)
+			}
+		}
+	}
 	h, err := j.take(ctx, p)
 	if err != nil {
 		return effect.Ended{}, err
