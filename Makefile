@@ -136,6 +136,12 @@ RACES ?= 10000000
 test-races: ## exchange names while guests use them, RACES times (10000000) with openat2 and as often without
 	$(GO) test -count 1 -v -run TestExchangeOfDirectoryAndLink -timeout 12h ./host/sandbox/wasi -races $(RACES)
 
+.PHONY: test-kills
+KILLS ?= 2000
+test-kills: helper ## end KILLS (2000) trees of processes in jails of tier 3 and as many at tier 1, and find nothing left
+	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 3
+	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 1
+
 # A session and a keyring of their own, in a home that is removed.
 .PHONY: test-keyring
 test-keyring: ## run the tests of secrets on a real Secret Service (needs dbus and gnome-keyring)

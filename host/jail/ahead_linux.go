@@ -29,7 +29,7 @@ type waiting struct {
 }
 
 func (n *waiting) fits(p plan) bool {
-	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.helper.alive()
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && slices.Equal(n.plan.found, p.found) && n.helper.alive()
 }
 
 // take returns a helper for a plan: the one that waits, if it fits, or a new one.
@@ -72,6 +72,7 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 		if err != nil {
 			return nil, err
 		}
+		w.Remove = scratch
 		clean = append(clean, func() { removeTree(scratch) })
 		w.Home, w.Tmp, w.Masks = filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp"), filepath.Join(scratch, "masks")
 		links := p.unlayer(&w)

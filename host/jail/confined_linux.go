@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,10 +32,6 @@ const (
 	maxScratch   = 2 << 30
 )
 
-// endGrace is how long a helper without a pid namespace may take to end its tree
-// before it is killed.
-const endGrace = 2 * time.Second
-
 // confined runs a command in a world of its own.
 func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
 	_, k := j.tiers()
@@ -54,6 +49,13 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	b, err := p.look(ctx, terms, j.Redact, &c)
 	if err != nil {
 		return effect.Ended{}, err
+	}
+	if !k.newRoot { // whose binds would not let it be changed
+		for _, m := range p.mounts {
+			if !m.Write && slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
+				c.ReadOnly = append(c.ReadOnly, m.Host)
+			}
+		}
 	}
 	h, err := j.take(ctx, p)
 	if err != nil {
@@ -74,9 +76,10 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 // returns but the helper itself. Serve serves the socket through which it reaches
 // hosts.
 func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (effect.Ended, error) {
+	var copying sync.WaitGroup
+	defer copying.Wait()
 	stop := context.AfterFunc(ctx, h.interrupt)
 	defer stop()
-	var copying sync.WaitGroup
 	pipe := func(w io.Writer) (*os.File, error) {
 		r, theirs, err := os.Pipe()
 		if err != nil {
@@ -92,7 +95,6 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	defer copying.Wait()
 	defer stdout.Close()
 	stderr := stdout
 	if out.stderr != out.stdout {
@@ -112,8 +114,7 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	}
 	ended, err := h.ended()
 	if ctx.Err() != nil {
-		killed := int(syscall.SIGKILL)
-		return effect.Ended{Signal: &killed, CPU: h.cpu()}, nil
+		return killed(h.cpu()), nil
 	}
 	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
 }
@@ -131,6 +132,9 @@ type plan struct {
 	path  string            // PATH
 	env   []string          // what is added to the environment
 	notes []string          // for the result
+	// What was found at each bind. A helper that waits has mounted it, and by now
+	// the name may lead elsewhere.
+	found [][2]uint64
 }
 
 func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
@@ -205,13 +209,13 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
 	}
 	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
-	if !k.namespaces {
-		// Without a user namespace all processes of the user count.
-		var info unix.Sysinfo_t
-		if err := unix.Sysinfo(&info); err != nil {
-			return p, err
-		}
-		w.Limits.Processes += uint64(info.Procs)
+	if j.change != nil {
+		j.change(w)
+	}
+	for _, b := range w.Binds {
+		var st unix.Stat_t
+		_ = unix.Lstat(b.Path, &st) // what is missing is none
+		p.found = append(p.found, [2]uint64{uint64(st.Dev), st.Ino})
 	}
 	return p, nil
 }

@@ -26,9 +26,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 )
@@ -61,7 +63,11 @@ type Options struct {
 	// Proxy serves commands that were granted hosts; nil: no command reaches any.
 	Proxy Proxy
 
-	most policy.Tier // tests: the highest tier to be used
+	// For tests: the highest tier to be used, that no root is made for a command,
+	// and what is different in its world.
+	most   policy.Tier
+	noRoot bool
+	change func(*wire.World)
 }
 
 // CacheNames are the names of all caches of [Options].
@@ -130,6 +136,9 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 		out.stderr = out.stdout
 	}
 	ended, err := j.confined(ctx, grant, terms, program, cmd, out)
+	if errors.Is(err, context.DeadlineExceeded) { // before it ran
+		ended, err = killed(0), nil
+	}
 	if err != nil {
 		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
@@ -184,6 +193,11 @@ func environment(path, home, tmp, dir string) []string {
 		"PATH=" + path, "HOME=" + home, "TMPDIR=" + tmp, "PWD=" + dir,
 		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1",
 	}
+}
+
+func killed(cpu time.Duration) effect.Ended {
+	signal := int(syscall.SIGKILL)
+	return effect.Ended{Signal: &signal, CPU: cpu}
 }
 
 func endOf(p *os.ProcessState) effect.Ended {

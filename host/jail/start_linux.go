@@ -87,19 +87,21 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = c.Process.Kill() })
 	defer stop()
-	if err := wire.Send(h.fd(), w); err != nil {
-		h.kill()
-		return nil, fmt.Errorf("tell the helper: %w", err)
+	if err = wire.Send(h.fd(), w); err != nil {
+		err = fmt.Errorf("tell the helper: %w", err)
+	} else if _, err = wire.Receive(h.fd(), &h.ready); err != nil {
+		err = fmt.Errorf("the helper has ended: %w", err)
+	} else if h.ready.Err != "" {
+		err = fmt.Errorf("%s: %s", h.ready.Step, h.ready.Err)
 	}
-	if _, err := wire.Receive(h.fd(), &h.ready); err != nil {
-		h.kill()
-		return nil, fmt.Errorf("the helper has ended: %w", err)
+	if err == nil {
+		return h, nil
 	}
-	if h.ready.Err != "" {
-		h.kill()
-		return nil, fmt.Errorf("%s: %s", h.ready.Step, h.ready.Err)
+	h.kill()
+	if ctx.Err() != nil {
+		err = ctx.Err()
 	}
-	return h, nil
+	return nil, err
 }
 
 func (h *helper) fd() int { return int(h.socket.Fd()) }
@@ -110,9 +112,10 @@ func (h *helper) interrupt() {
 		_ = h.cmd.Process.Kill() // the kernel ends a pid namespace with its first process
 		return
 	}
-	// Others have to be found and killed one by one, by the helper.
-	_ = unix.Shutdown(h.fd(), unix.SHUT_RDWR)
-	time.AfterFunc(endGrace, func() { _ = h.cmd.Process.Kill() })
+	// Others are killed by the helper. Without it they would go on.
+	if c, err := h.socket.SyscallConn(); err == nil { // which may be closed by now
+		_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	}
 }
 
 // kill ends the helper and all that runs in its world, and waits for that.

@@ -39,7 +39,7 @@ func (j *Jail) find() (Tiers, kind) {
 		t.Landlock = abi
 	}
 	for _, k := range kinds {
-		if k.tier > j.most {
+		if k.tier > j.most || k.newRoot && j.noRoot {
 			continue
 		}
 		err := fmt.Errorf("the kernel has version %d of Landlock, and %d is the least", t.Landlock, k.landlock)

@@ -22,7 +22,7 @@ func confine(w *wire.World) error {
 		name string
 		put  func() error
 	}{
-		{"rlimits", func() error { return limit(w.Limits) }},
+		{"rlimits", func() error { return limit(w) }},
 		{"no_new_privs", noNewPrivs},
 		{"bounding set", dropBoundingSet},
 		{"user", func() error { return become(w.UID, w.GID) }},
@@ -43,17 +43,26 @@ func confine(w *wire.World) error {
 	return nil
 }
 
-func limit(limits wire.Limits) error {
+func limit(w *wire.World) error {
+	processes := w.Limits.Processes
+	if !w.Namespaces {
+		// Without a user namespace all processes of the user count.
+		var info unix.Sysinfo_t
+		if err := unix.Sysinfo(&info); err != nil {
+			return step(err, "sysinfo")
+		}
+		processes += uint64(info.Procs)
+	}
 	for _, l := range []struct {
 		name     string
 		resource int
 		value    uint64
 	}{
 		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0},
-		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, limits.FileSize},
-		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, limits.Files},
-		{"RLIMIT_DATA", unix.RLIMIT_DATA, limits.Memory},
-		{"RLIMIT_NPROC", unix.RLIMIT_NPROC, limits.Processes},
+		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, w.Limits.FileSize},
+		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, w.Limits.Files},
+		{"RLIMIT_DATA", unix.RLIMIT_DATA, w.Limits.Memory},
+		{"RLIMIT_NPROC", unix.RLIMIT_NPROC, processes},
 		{"RLIMIT_MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0},
 		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
 	} {

@@ -79,7 +79,17 @@ func startInner(w *wire.World, c *wire.Command, port int, streams []uintptr) (in
 		return 0, step(err, "tell the inner helper")
 	}
 	// It says why it could not, or is the command by the time at which its socket
-	// is closed.
+	// is closed. The host may end first.
+	p := []unix.PollFd{{Fd: int32(pair[0]), Events: unix.POLLIN}, {Fd: wire.Socket, Events: unix.POLLRDHUP}}
+	for {
+		if _, err := unix.Poll(p, -1); err == unix.EINTR {
+			continue
+		}
+		break
+	}
+	if p[0].Revents == 0 {
+		return 0, step(io.EOF, "hear from the host")
+	}
 	var not wire.Started
 	if _, err := wire.Receive(pair[0], &not); errors.Is(err, io.EOF) {
 		return pid, nil

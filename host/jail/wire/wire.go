@@ -33,7 +33,8 @@ type World struct {
 	Masks     string // holds "file" and "dir", which nobody can open; without NewRoot it exists
 	Scratch   int64  // bytes that the command may write there, with NewRoot
 	// Files are what Home begins with: contents by their names below it.
-	Files map[string]string
+	Files  map[string]string
+	Remove string // a directory that goes when the jail is gone; empty: none
 	// UID and GID are who the command is. They differ from the helper's only if
 	// that is root.
 	UID, GID int
