@@ -94,6 +94,12 @@ bench-call: build ## what a call costs, next to a process of its own, Extism and
 bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a native program (needs ripgrep; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./grep -rounds $(ROUNDS)
 
+.PHONY: bench-jail
+bench-jail: build ## what a command costs, next to plain bash and bubblewrap (needed; ROUNDS=7), then without namespaces
+	cd host/internal/peers && $(GO) build -tags bench -o ../../../bin/bench-jail ./jail
+	cd host/internal/peers && ../../../bin/bench-jail -rounds $(ROUNDS)
+	cd host/internal/peers && unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces && exec ../../../bin/bench-jail -rounds $(ROUNDS)'
+
 .PHONY: bench-cost
 bench-cost: ## nanoseconds for each unit of fuel, by instruction
 	cd host/internal/fueltest && $(GO) test -run '^$$' -bench Cost -benchtime 100ms .

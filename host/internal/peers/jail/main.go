@@ -1,0 +1,163 @@
+//go:build bench
+
+// Command jail measures what a command costs in the jail, next to bash started
+// plainly and in bubblewrap.
+//
+// Run it in host/internal/peers, on Linux, when the machine is otherwise idle,
+// after make helper; it needs bubblewrap (bwrap) where namespaces are allowed:
+//
+//	go run -tags bench ./jail [-rounds N] [-only names] [-json FILE]
+//
+// The names are those of the workloads, such as empty or many-names-empty. The
+// tier is the best that there is; what tier 1 costs is seen where user namespaces
+// are forbidden, as make bench-jail does it in one of its own.
+//
+// All ways take turns, in another order each round, and a figure is the ratio of
+// two of one round: its median. "cold" starts a helper for the command, and for
+// "waiting" it was started after the one before, as for all commands of an agent
+// but the first. Each way begins when what the last one has left to the kernel,
+// and the helper that is started ahead, have had time to be done. "noise" is plain
+// bash once more: differences as small as that mean nothing.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
+)
+
+// results is what a run of the benchmark found out.
+type results struct {
+	Tier                  string
+	Rounds                int
+	LoadBefore, LoadAfter string
+	Loads                 []*measured
+	Targets               []bench.Figure
+}
+
+// measured is what came of one workload. Took has as many times for each way.
+type measured struct {
+	Load workload
+	Took map[string][]time.Duration
+}
+
+func main() {
+	debug.SetGCPercent(400) // as the program does
+	rounds := flag.Int("rounds", 7, "how often each command is run")
+	only := flag.String("only", "", "comma-separated patterns of what to run, such as 'empty,many-*'")
+	file := flag.String("json", "", "also write everything that was measured to this `file`")
+	flag.Parse()
+	if err := run(*rounds, bench.Selection(*only), *file); err != nil {
+		fmt.Fprintln(os.Stderr, "jail:", err)
+		os.Exit(1)
+	}
+}
+
+func run(rounds int, selected func(string) bool, file string) (err error) {
+	if rounds < 1 {
+		return errors.New("there has to be a round at least")
+	}
+	s, err := setUp()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	r := results{Tier: s.jail.Tiers().Tier.String(), Rounds: rounds, LoadBefore: bench.Load()}
+	for _, l := range workloads {
+		if !selected(l.Name) {
+			continue
+		}
+		bench.Progress("%s", l.Name)
+		m, err := s.measure(l, rounds)
+		if err != nil {
+			return fmt.Errorf("%s: %w", l.Name, err)
+		}
+		r.Loads = append(r.Loads, m)
+	}
+	r.LoadAfter = bench.Load()
+	r.Targets = r.figures()
+	r.print(os.Stdout)
+	return bench.WriteJSON(file, r)
+}
+
+// measure runs a command in all ways, round after round. The first round warms
+// the caches.
+func (s *setup) measure(l workload, rounds int) (*measured, error) {
+	all := s.ways(l)
+	m := &measured{Load: l, Took: map[string][]time.Duration{}}
+	for round := range rounds + 1 {
+		for i := range all {
+			w := all[(round+i)%len(all)]
+			if err := w.prepare(); err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+			start := time.Now()
+			err := w.run()
+			took := time.Since(start)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+			if round > 0 {
+				m.Took[w.name] = append(m.Took[w.name], took)
+			}
+		}
+	}
+	return m, nil
+}
+
+// ratio is the median of the time of one way over that of another, round by round.
+func (m *measured) ratio(way, other string) float64 {
+	var all []float64
+	for i, t := range m.Took[other] {
+		all = append(all, float64(m.Took[way][i])/float64(t))
+	}
+	return bench.Round(bench.Median(all))
+}
+
+func (r *results) figures() []bench.Figure {
+	var out []bench.Figure
+	for _, m := range r.Loads {
+		for _, c := range []struct {
+			way, other string
+			most       float64
+		}{
+			{cold, plain, m.Load.cold}, {waiting, plain, m.Load.waiting}, {waiting, cold, 0}, {bwrap, plain, 0}, {waiting, bwrap, 0},
+		} {
+			if len(m.Took[c.way]) > 0 && len(m.Took[c.other]) > 0 {
+				out = append(out, bench.Figure{Name: m.Load.Name + ", " + c.way + " / " + c.other, Measured: m.ratio(c.way, c.other), AtMost: c.most, NoTarget: c.most == 0, Unit: bench.Ratio})
+			}
+		}
+	}
+	return out
+}
+
+func (r *results) print(w io.Writer) {
+	fmt.Fprintf(w, "%s, %d rounds, load %s before and %s after; medians and least in ms\n\n", r.Tier, r.Rounds, r.LoadBefore, r.LoadAfter)
+	t := bench.Table(w, tabwriter.AlignRight)
+	fmt.Fprint(t, "\t")
+	for _, name := range names {
+		fmt.Fprintf(t, "%s\t\t", name)
+	}
+	fmt.Fprintln(t)
+	for _, m := range r.Loads {
+		fmt.Fprintf(t, "%s\t", m.Load.Name)
+		for _, name := range names {
+			if took := m.Took[name]; len(took) > 0 {
+				fmt.Fprintf(t, "%.1f\t%.1f\t", bench.MS(bench.Median(took)), bench.MS(bench.Quantile(took, 0)))
+			} else {
+				fmt.Fprint(t, "-\t-\t")
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	fmt.Fprintln(w)
+	bench.PrintFigures(w, r.Targets)
+}

@@ -1,0 +1,186 @@
+//go:build bench
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// The ways to run a command, by name; noise is plain once more.
+const (
+	plain   = "plain"
+	noise   = "noise"
+	bwrap   = "bwrap"
+	cold    = "cold"
+	waiting = "waiting"
+)
+
+var names = []string{plain, noise, bwrap, cold, waiting}
+
+// workload is a command in a workspace. Cold and waiting are the targets: how often
+// as long as plain bash it may take; 0: there is none.
+type workload struct {
+	Name, Command string
+	Many          bool // in the workspace of many names
+	cold, waiting float64
+}
+
+// What takes about 150 ms starts processes, or opens files.
+const (
+	forks  = "for ((i = 0; i < 200; i++)); do (:); done"
+	writes = "for ((i = 0; i < 6000; i++)); do echo $i >> file$((i % 100)); done"
+)
+
+var workloads = []workload{
+	{Name: "empty", Command: ":", cold: 4.3, waiting: 1.9},
+	{Name: "forks", Command: forks, waiting: 1.05},
+	{Name: "writes", Command: writes, waiting: 1.05},
+	{Name: "many-names-empty", Command: ":", Many: true},
+	{Name: "many-names-forks", Command: forks, Many: true},
+}
+
+// manyNames is how many the large workspace has, in directories of ten.
+const manyNames = 20_000
+
+// settle is how long nothing is done before time is taken.
+const settle = 60 * time.Millisecond
+
+// setup is what all workloads share.
+type setup struct {
+	dir         string // that holds both workspaces
+	few, many   string
+	bash, bwrap string // bwrap is empty where it does not work
+	jail        *jail.Jail
+}
+
+func setUp() (*setup, error) {
+	s := &setup{jail: jail.New(jail.Options{})}
+	if t := s.jail.Tiers(); t.Tier == policy.TierNone {
+		return nil, fmt.Errorf("there is no jail: %q", t.Lacks)
+	}
+	var err error
+	if s.bash, err = exec.LookPath("bash"); err != nil {
+		return nil, err
+	}
+	// Not below the temporary directory, which is another one in the jail.
+	if s.dir, err = os.MkdirTemp("../../../bin", "jail-"); err != nil {
+		return nil, fmt.Errorf("%w: run make build", err)
+	}
+	if s.dir, err = filepath.Abs(s.dir); err != nil {
+		return nil, err
+	}
+	s.few, s.many = filepath.Join(s.dir, "few"), filepath.Join(s.dir, "many")
+	if err := os.Mkdir(s.few, 0o755); err != nil {
+		return nil, err
+	}
+	for i := range manyNames / 10 {
+		sub := filepath.Join(s.many, strconv.Itoa(i/100), strconv.Itoa(i))
+		err := os.MkdirAll(sub, 0o755)
+		for j := range 9 {
+			err = errors.Join(err, os.WriteFile(filepath.Join(sub, "file"+strconv.Itoa(j)+".go"), nil, 0o644))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if s.bwrap, err = exec.LookPath("bwrap"); err == nil && start(s.few, s.bubblewrap(s.few, ":")...) != nil {
+		s.bwrap = ""
+	} else if err != nil && s.jail.Tiers().Tier > 1 {
+		return nil, fmt.Errorf("%w: install bubblewrap", err)
+	}
+	return s, nil
+}
+
+func (s *setup) close() error { return errors.Join(s.jail.Close(), os.RemoveAll(s.dir)) }
+
+func (s *setup) bubblewrap(dir, command string) []string {
+	return []string{
+		s.bwrap, "--ro-bind", "/", "/", "--bind", dir, dir, "--dev", "/dev", "--chdir", dir,
+		"--unshare-all", "--die-with-parent", "--new-session", s.bash, "-c", command,
+	}
+}
+
+// way is a way to run one command. Prepare is what takes no part of its time.
+type way struct {
+	name         string
+	prepare, run func() error
+}
+
+func (s *setup) ways(l workload) []way {
+	dir := s.few
+	if l.Many {
+		dir = s.many
+	}
+	wait := func() error { time.Sleep(settle); return nil }
+	bash := func() error { return start(dir, s.bash, "-c", l.Command) }
+	all := []way{{plain, wait, bash}, {noise, wait, bash}}
+	if s.bwrap != "" {
+		all = append(all, way{bwrap, wait, func() error { return start(dir, s.bubblewrap(dir, l.Command)...) }})
+	}
+	var grant policy.Grant
+	approve := func() (err error) {
+		grant, err = s.approve(dir, l.Command)
+		return err
+	}
+	jailed := func() error { return s.jailed(grant, dir, l.Command) }
+	return append(all,
+		way{cold, func() error { return errors.Join(s.jail.Close(), approve(), wait()) }, jailed},
+		way{waiting, func() error { return errors.Join(s.another(dir), approve(), wait()) }, jailed})
+}
+
+// start runs a program to its end.
+func start(dir string, argv ...string) error {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	var stdout, stderr bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w: %s", err, stderr.Bytes())
+	}
+	return nil
+}
+
+func (s *setup) jailed(grant policy.Grant, dir, command string) error {
+	ended, err := s.jail.Run(context.Background(), grant, effect.Command{Argv: []string{"bash", "-c", command}, Dir: dir})
+	if err == nil && (ended.Code == nil || *ended.Code != 0) {
+		err = fmt.Errorf("it failed: %s", ended.Stderr)
+	}
+	return err
+}
+
+// another runs a command, after which the jail has a helper wait for the next.
+func (s *setup) another(dir string) error {
+	grant, err := s.approve(dir, ":")
+	if err != nil {
+		return err
+	}
+	return s.jailed(grant, dir, ":")
+}
+
+// approve is the grant of a call of bash that a person has approved.
+func (s *setup) approve(dir, command string) (policy.Grant, error) {
+	args, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		return policy.Grant{}, err
+	}
+	entry := &tool.Entry{
+		Spec:   tool.Spec{Definition: tool.Definition{Name: "bash"}, Capabilities: tool.Capabilities{Exec: "command"}},
+		Module: &tool.Module{Origin: tool.OriginBuiltin},
+	}
+	opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Tier: func() policy.Tier { return s.jail.Tiers().Tier }}
+	d := policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
+	return d.Approve(policy.Answer{Allow: true}, 1)
+}
