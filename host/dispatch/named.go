@@ -32,7 +32,8 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 	}
 	for _, f := range policy.CommandArgs(call, entry) {
 		follow(p, &f)
-		if _, secret := paths.Read(paths.Guest(f.Path)); secret && f.Regular {
+		// What git has to read no command is kept from.
+		if s, secret := paths.Read(paths.Guest(f.Path)); secret && !s.OfGit() && f.Regular {
 			named = append(named, f)
 		}
 	}

@@ -47,8 +47,8 @@ const (
 // that is the command's.
 func (e *Egress) ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error {
 	defer l.Close()
-	if grant.Network() == nil {
-		return fail(effect.Denied, errors.New("the network is not granted to this call"))
+	if grant.ExecNetwork() == nil {
+		return fail(effect.Denied, errors.New("the network is not granted to the process of this call"))
 	}
 	limits := grant.Limits()
 	p := &commandProxy{e: e, grant: grant, patience: limits.HTTPTimeout, most: int64(limits.HTTPRequests) * int64(limits.HTTPResponseBytes)}
@@ -192,7 +192,7 @@ func connectTarget(h *head) (network.Origin, error) {
 // for the first such. The denial is that of https, if that is among them.
 func (c *relay) decide(o network.Origin, protocols ...network.Protocol) error {
 	for _, p := range protocols {
-		d := c.grant.Network().Decide(o.Host.String(), o.Port, p)
+		d := c.grant.ExecNetwork().Decide(o.Host.String(), o.Port, p)
 		if d.Err() == nil {
 			c.d = d
 			return nil

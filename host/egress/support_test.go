@@ -257,11 +257,11 @@ func granted(t testing.TB, limits policy.Limits, texts ...string) policy.Grant {
 		t.Fatal(err)
 	}
 	e := &tool.Entry{
-		Spec:   tool.Spec{Definition: tool.Definition{Name: "get"}, Capabilities: tool.Capabilities{Network: tool.NetworkHTTP}},
+		Spec:   tool.Spec{Definition: tool.Definition{Name: "get"}, Capabilities: tool.Capabilities{Network: tool.NetworkHTTP, Exec: "command", ExecNetwork: "network"}},
 		Schema: schema, Module: &tool.Module{Name: "m", Digest: "d", Origin: tool.OriginBuiltin},
 	}
 	p := policy.New(policy.Options{Network: reaching(t, texts...), Limits: limits})
-	g, err := p.Decide(tool.Call{ID: "c", Tool: "get", Args: json.RawMessage("{}")}, e, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
+	g, err := p.Decide(tool.Call{ID: "c", Tool: "get", Args: json.RawMessage(`{"command":"true","network":true}`)}, e, policy.Facts{}).Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,15 +55,25 @@ func newJail(t testing.TB, opts Options) *Jail {
 // grantFor is the grant of a call of bash that a person has approved.
 func grantFor(t testing.TB, dir, command string, limits policy.Limits) policy.Grant {
 	t.Helper()
-	args, err := json.Marshal(map[string]string{"command": command})
+	return grantWith(t, dir, command, policy.Options{Limits: limits, Mounts: []policy.Mount{{Host: dir, Write: true}}})
+}
+
+func grantWith(t testing.TB, dir, command string, opts policy.Options) policy.Grant {
+	t.Helper()
+	return grantOf(t, dir, map[string]any{"command": command}, opts)
+}
+
+func grantOf(t testing.TB, dir string, arguments map[string]any, opts policy.Options) policy.Grant {
+	t.Helper()
+	args, err := json.Marshal(arguments)
 	if err != nil {
 		t.Fatal(err)
 	}
 	entry := &tool.Entry{
-		Spec:   tool.Spec{Definition: tool.Definition{Name: "bash"}, Capabilities: tool.Capabilities{Exec: "command"}},
+		Spec:   tool.Spec{Definition: tool.Definition{Name: "bash"}, Capabilities: tool.Capabilities{Exec: "command", ExecNetwork: "network"}},
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
-	opts := policy.Options{Limits: limits, Mounts: []policy.Mount{{Host: dir, Write: true}}, Tier: func() policy.Tier { return testJail(t).Tiers().Tier }}
+	opts.Tier = func() policy.Tier { return testJail(t).Tiers().Tier }
 	d := policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
 	g, err := d.Approve(policy.Answer{Allow: true}, 1)
 	if err != nil {

@@ -117,7 +117,6 @@ func (b *before) after(ended *effect.Ended) {
 		{"removed again, because no command may make them", restored.Removed},
 		{"put back as they were, because no command may change them", restored.PutBack},
 		{"NOT taken back", restored.Failed},
-		{"new repositories, without what git would run", restored.Kept},
 	} {
 		var names []string
 		for _, n := range did.notes.Notes {

@@ -3,10 +3,13 @@ package jail
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
 )
 
 // A workspace with what needs care, and what a command does about it.
@@ -14,6 +17,9 @@ func TestSpecialPathsOfAWorkspace(t *testing.T) {
 	files := map[string]string{
 		".env": "TOKEN=hunter2\n", "deploy/server.key": "hunter2\n", ".git/config": "[core]\n\tbare = false\n", ".git/HEAD": "ref: refs/heads/main\n",
 		".git/hooks/pre-commit.sample": "#!/bin/sh\n", "a.txt": "a\n", "sub/b.txt": "b\n", "agent.toml": "# ours\n",
+	}
+	if *tier < 1 {
+		return // nothing is held
 	}
 	confined := policy.Tier(*tier) >= 2
 	for _, tt := range []struct {
@@ -28,6 +34,7 @@ func TestSpecialPathsOfAWorkspace(t *testing.T) {
 		{name: "the configuration of git is not changed", command: "git config core.fsmonitor evil; echo evil >> .git/config; rm -f .git/config; mv .git/config x; true"},
 		{name: "a repository is not exchanged", command: "mv .git old; mkdir .git; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; true"},
 		{name: "what is closed and new is removed again", command: "mkdir -p new/.git/hooks; echo evil > new/.git/hooks/pre-commit; git -C sub init -q .; echo evil > sub/.git/hooks/post-commit; true", says: []string{"removed again"}},
+		{name: "what others run is not planted", command: "for f in .gitmodules .envrc .vscode/tasks.json .idea/workspace.xml .mcp.json sub/.vscode/tasks.json .bashrc; do mkdir -p $(dirname $f); echo evil > $f; done; true", says: []string{"removed again"}},
 		{name: "our own configuration is not changed", command: "echo evil > agent.toml; echo evil > sub/agent.toml; mkdir -p .stockade && echo x > .stockade/x; true"},
 		{name: "other files are changed, and that is said", command: "echo c > c.txt; echo more >> a.txt; rm sub/b.txt", says: []string{"created c.txt", "changed a.txt", "removed sub"},
 			changes: map[string]string{"c.txt": "c\n", "a.txt": "a\nmore\n", "sub/b.txt": ""}},
@@ -82,5 +89,86 @@ func TestSpecialPathsOfAWorkspace(t *testing.T) {
 				return nil
 			})
 		})
+	}
+}
+
+// What a grant mounts, and what it hides of that.
+func TestWhatIsMountedAndHidden(t *testing.T) {
+	base := t.TempDir()
+	work, other, outside := filepath.Join(base, "work"), filepath.Join(base, "other"), filepath.Join(base, "outside")
+	for name, content := range map[string]string{
+		work + "/a": "a", work + "/ours/state": "hunter2", work + "/hidden.txt": "hunter2", work + "/fixed/f": "fixed",
+		other + "/b": "b", outside + "/c": "hunter2",
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(outside, filepath.Join(work, "link")); err != nil {
+		t.Fatal(err)
+	}
+	mounts := []policy.Mount{{Host: work, Write: true}, {Host: other}}
+	masked := []string{work + "/ours", work + "/hidden.txt", work + "/none", outside}
+	narrow := append(slices.Clone(mounts), policy.Mount{Host: work + "/fixed"})
+	confined := policy.Tier(*tier) >= 2
+	for _, tt := range []struct {
+		name, command string
+		opts          policy.Options
+		refused       bool // below tier 2
+		want          string
+	}{
+		{"what is mounted", "cat a ../other/b; cat ../outside/c link/c; ls ../outside", policy.Options{Mounts: mounts}, false, "ab"},
+		{"what is mounted for reading", "echo x > ../other/b; rm ../other/b; echo x > ../other/n; chmod 777 ../other/b; cat ../other/b", policy.Options{Mounts: mounts}, false, "b"},
+		{"what is hidden", "cat ours/state hidden.txt; ls ours; echo x > hidden.txt; rm -rf ours hidden.txt; cat a", policy.Options{Mounts: mounts, Masked: masked}, true, "a"},
+		{"reading inside of writing", "echo x > fixed/f; rm -rf fixed; mv fixed x; cat fixed/f", policy.Options{Mounts: narrow}, true, "fixed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if *tier < 1 {
+				return // nothing is hidden
+			}
+			g := grantWith(t, work, tt.command, tt.opts)
+			out, err := testJail(t).Run(t.Context(), g, bash(work, tt.command))
+			if tt.refused && !confined {
+				if effect.KindOf(err) != effect.Denied {
+					t.Errorf("it is not refused: %v", err)
+				}
+				return
+			}
+			if err != nil || string(out.Stdout) != tt.want {
+				t.Errorf("%v, %s", err, describe(out))
+			}
+			for name, want := range map[string]string{other + "/b": "b", work + "/ours/state": "hunter2", work + "/hidden.txt": "hunter2", work + "/fixed/f": "fixed", outside + "/c": "hunter2"} {
+				if got, err := os.ReadFile(name); string(got) != want {
+					t.Errorf("%s is %q: %v", name, got, err)
+				}
+			}
+		})
+	}
+	g := grantWith(t, work, "true", policy.Options{Mounts: []policy.Mount{{Host: "/"}}})
+	if _, err := testJail(t).Run(t.Context(), g, bash(work, "true")); *tier > 0 && effect.KindOf(err) != effect.Denied {
+		t.Errorf("with all mounted: %v", err)
+	}
+}
+
+func TestCredentialsInURLsAreNotRepeated(t *testing.T) {
+	if *tier < 1 {
+		return
+	}
+	dir := t.TempDir()
+	config := "[remote \"origin\"]\n\turl = https://me:hunter2-hunter2@example.com/x\n\tpushurl = https://ghp_abcdefghij0123@example.com/x\n"
+	if err := os.MkdirAll(dir+"/.git", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(dir+"/.git/config", []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	j := newJail(t, Options{Redact: new(redact.Redactor)})
+	command := "cat .git/config; base64 -w0 .git/config"
+	out, err := j.Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
+	if err != nil || !strings.Contains(string(out.Stdout), "@example.com/x") || strings.Contains(string(out.Stdout), "hunter2") || strings.Contains(string(out.Stdout), "ghp_") {
+		t.Errorf("%v, %s", err, describe(out))
 	}
 }

@@ -178,6 +178,9 @@ func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 // Network says whom the guest may talk to; nil is nobody.
 func (g Grant) Network() *network.Network { return g.terms().network }
 
+// ExecNetwork says whom the process of the call may talk to; nil is nobody.
+func (g Grant) ExecNetwork() *network.Network { return g.terms().exec.Network }
+
 // Reaches are the rules about whom the call may talk to, the guest or its process.
 func (g Grant) Reaches() []string { return cmp.Or(g.terms().network, g.terms().exec.Network).Rules() }
 

@@ -47,7 +47,7 @@ func (g Grant) TakeRequest(d network.Decision, bytes int64) error {
 	switch {
 	case g.g == nil:
 		return ErrNoGrant
-	case g.g.network == nil:
+	case g.g.network == nil && g.g.exec.Network == nil:
 		return errors.New("this call may not use the network")
 	case d.Err() != nil:
 		return d.Err()

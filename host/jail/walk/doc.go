@@ -2,8 +2,9 @@
 // after it. So far it does on Linux only.
 //
 // [Look] walks names before the command starts, and finds those on the list of
-// host/policy/paths: what looks like a secret and is masked, and what is closed
-// and is mounted read-only. [Seen.Changes] walks again and says what was created,
+// host/policy/paths: what looks like a secret and is masked, and what is mounted
+// read-only. That is called closed here: what is closed for every tool, and what
+// other tools change after a question, which a command that runs cannot put. [Seen.Changes] walks again and says what was created,
 // changed and removed. [Seen.Restore] takes back what is closed and new, and at a
 // tier that cannot mount also what was changed, which [Seen.Keep] has read before.
 //

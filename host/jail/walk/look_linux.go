@@ -330,8 +330,8 @@ func (w *walker) found(e entry, name string, found paths.Found, above uint8) (fl
 	isDir := e.kind == unix.DT_DIR
 	flags = e.flags
 	switch {
-	case found.Closed == nil:
-	case isDir && found.Closed.Pattern == gitDir:
+	case found.Held == nil:
+	case isDir && found.Held.Pattern == gitDir:
 		flags |= isGit // not all that is in it is closed
 	default:
 		flags |= isClosed
@@ -348,12 +348,12 @@ func (w *walker) found(e entry, name string, found paths.Found, above uint8) (fl
 		}
 	}
 	note(&w.Secrets, isSecret, found.Hidden)
-	if w.root.Writable && found.Closed != nil {
+	if w.root.Writable && found.Held != nil {
 		w.pin()
 		if flags&isGit != 0 {
 			w.Pinned = append(w.Pinned, name)
 		} else {
-			note(&w.Closed, isClosed, found.Closed)
+			note(&w.Closed, isClosed, found.Held)
 		}
 	}
 	if max(len(w.Secrets), len(w.Closed), len(w.Links), len(w.Pinned)) > maxFound {

@@ -215,7 +215,7 @@ var errHeld = errors.New("it holds what stays")
 // dangerous says why a closed file that is new cannot stay, or nil.
 func (s *Seen) dangerous(fd int, e *entry, name string) error {
 	found, _ := s.rules(e.dir).Find(name)
-	git := found.Closed == nil || found.Closed.OfGit() // nil below a repository of another name
+	git := found.Held == nil || found.Held.OfGit() // nil below a repository of another name
 	hooks := s.dirs[e.dir].parent >= 0 && s.name(&s.entries[s.dirs[e.dir].entry]) == "hooks"
 	switch {
 	case !git:
@@ -231,10 +231,10 @@ func (s *Seen) dangerous(fd int, e *entry, name string) error {
 		}
 		return harmlessConfig(string(k.content))
 	}
-	if found.Closed == nil {
+	if found.Held == nil {
 		return errors.New("git runs what it names")
 	}
-	return errors.New(found.Closed.Why)
+	return errors.New(found.Held.Why)
 }
 
 // putBack makes of a closed file what it was.

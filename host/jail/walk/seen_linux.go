@@ -100,8 +100,8 @@ func (s *Seen) add(to *Specials, care paths.Care, i int32) {
 	special := &paths.RepositorySpecial
 	if found, _ := s.rules(e.dir).Find(s.name(e)); care == paths.Secret && found.Hidden != nil {
 		special = found.Hidden
-	} else if care == paths.Closed && found.Closed != nil {
-		special = found.Closed
+	} else if care == paths.Closed && found.Held != nil {
+		special = found.Held
 	}
 	to.Found = append(to.Found, Found{s.path(i), e.kind == unix.DT_DIR, *special})
 }

@@ -135,7 +135,7 @@ func TestWhatIsFoundBeforeACommand(t *testing.T) {
 		"nothing special": {tree: []string{"main.go", "env/x", "hooks/pre-commit", "config"}},
 		"secrets":         {tree: []string{".env", "a/b/.ENV", "id.key.bak", ".env.example", "k.pub"}, secrets: ".env a/b/.ENV id.key.bak"},
 		"a directory of secrets is enough": {
-			tree: []string{".ssh/id_rsa", ".ssh/d/x.pem", "a.aws/x"}, secrets: ".ssh/",
+			tree: []string{".ssh/id_rsa", ".ssh/d/x.pem", "a.aws/x"}, secrets: ".ssh/", closed: ".ssh/",
 		},
 		"an environment of Python is no environment file": {tree: []string{".env/lib/site.py"}},
 		"a repository": {
@@ -153,7 +153,7 @@ func TestWhatIsFoundBeforeACommand(t *testing.T) {
 		"others": {tree: []string{".hg/hgrc", ".stockade/policy.toml", "agent.toml", ".jj/repo/config.toml"}, secrets: ".hg/hgrc", closed: ".hg/hgrc .jj/repo/config.toml .stockade/ agent.toml", pinned: ".hg .jj .jj/repo"},
 		"links": {
 			tree:  []string{".git->elsewhere", "elsewhere/config", "a/.git/hooks->../../elsewhere", ".env->main.go", "loop->loop", "up->..", ".ssh->/root/.ssh"},
-			links: ".env .git .ssh a/.git/hooks", pinned: "a/.git",
+			links: ".env .git .ssh .ssh a/.git/hooks", pinned: "a/.git",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestChanges(t *testing.T) {
 			change:  []string{".git/hooks/pre-push", "agent.toml", ".stockade/policy.toml", ".GIT/config", "s/.git->.."},
 			created: ".GIT/1 .git/hooks/pre-push .stockade/1 agent.toml s/1", closed: ".GIT/ .GIT/config .git/hooks/pre-push .stockade/ .stockade/policy.toml agent.toml s/.git",
 		},
-		"secrets":    {change: []string{"x.pem", ".ssh/a", ".ssh/b"}, created: ".ssh/2 x.pem", secrets: ".ssh/ x.pem"},
+		"secrets":    {change: []string{"x.pem", ".ssh/a", ".ssh/b"}, created: ".ssh/2 x.pem", secrets: ".ssh/ x.pem", closed: ".ssh/ .ssh/a .ssh/b"},
 		"moved away": {change: []string{".git => old"}, created: "old/3", removed: ".git/3"},
 		// It is the same repository under another name, and nothing in it is new.
 		"moved along": {change: []string{"m/", ".git => m/.git"}, created: "m/3", removed: ".git/3", closed: "m/.git/"},

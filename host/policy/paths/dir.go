@@ -23,13 +23,17 @@ type rest struct {
 
 // Found is what the list says of a name in a directory.
 type Found struct {
-	// Closed and Secret are entries of these cares, or nil.
-	Closed, Secret *Special
+	// Held is the entry because of which no command may change it, or nil: one that
+	// is closed, or one that would be asked about each time, which a command that
+	// runs cannot be. Git itself changes HEAD.
+	Held *Special
+	// Secret is an entry of that care, or nil.
+	Secret *Special
 	// Hidden is Secret, unless that is what git has to read, its configuration.
 	Hidden *Special
-	// ClosedAll and SecretAll say of a directory that this goes for all that is
+	// HeldAll and SecretAll say of a directory that this goes for all that is
 	// in it.
-	ClosedAll, SecretAll bool
+	HeldAll, SecretAll bool
 }
 
 // DirOf is the Dir of an absolute path, with slashes.
@@ -57,11 +61,11 @@ func (d Dir) Repository() Dir {
 	return d
 }
 
-// Leads says that a path below the directory can be closed because of how the
+// Leads says that a path below the directory can be held because of how the
 // directory is called.
 func (d Dir) Leads() bool {
 	for _, r := range d.given {
-		if r.Care == Closed && match(r.parts, nil) == leads {
+		if r.Care != Secret && match(r.parts, nil) == leads {
 			return true
 		}
 	}
@@ -122,7 +126,7 @@ func (d Dir) Find(name string) (f Found, any bool) {
 		f.addSecret(secrets.Secret, secrets.SecretAll)
 		f.addSecret(secrets.Hidden, secrets.SecretAll)
 	}
-	return f, f.Closed != nil || f.Secret != nil
+	return f, f.Held != nil || f.Secret != nil
 }
 
 func (t trail) find(c *component, f *Found) {
@@ -144,9 +148,12 @@ func (f *Found) add(e *listed, how reach, c *component) {
 		return
 	}
 	switch e.Care {
-	case Closed:
-		if all := how == inside; f.Closed == nil || all && !f.ClosedAll {
-			f.Closed, f.ClosedAll = &e.Special, all
+	case Closed, Asked:
+		if e.Pattern == headFile {
+			return
+		}
+		if all := how == inside; f.Held == nil || all && !f.HeldAll {
+			f.Held, f.HeldAll = &e.Special, all
 		}
 	case Secret:
 		if !c.plain() {
@@ -167,6 +174,8 @@ func (f *Found) addSecret(s *Special, all bool) {
 		f.Hidden = s
 	}
 }
+
+const headFile = "HEAD"
 
 // OfGit reports whether the path is in a directory where git keeps a
 // repository.

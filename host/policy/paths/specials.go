@@ -56,7 +56,7 @@ var specials = slices.Concat(
 	those(Closed, "our own configuration", ours, "agent.toml", ".stockade/**"),
 
 	// With one, a directory is a git repository, with hooks and configuration.
-	those(Asked, "what makes a directory a git repository", gitRuns, "HEAD"),
+	those(Asked, "what makes a directory a git repository", gitRuns, headFile),
 	those(Asked, "your git configuration", gitRuns, ".gitconfig", ".config/git/**"),
 	those(Asked, "your Mercurial configuration", hgRuns, ".hgrc", ".config/hg/**"),
 	those(Asked, "your Jujutsu configuration", hgRuns, ".jjconfig.toml", ".config/jj/**"),

@@ -1,0 +1,88 @@
+package jail
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
+)
+
+// server answers every connection to it, and counts them.
+func server(t *testing.T) (addr string, connections *atomic.Int32) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	connections = new(atomic.Int32)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			connections.Add(1)
+			head := make([]byte, 4096)
+			_, _ = conn.Read(head)
+			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+			conn.Close()
+		}
+	}()
+	return l.Addr().String(), connections
+}
+
+func TestACommandReachesGrantedHostsOnly(t *testing.T) {
+	if *tier < 1 {
+		return // it reaches all
+	}
+	granted, asked := server(t)
+	other, touched := server(t)
+	rule, err := network.ParseRule("http://" + granted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	way, err := egress.New(egress.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := newJail(t, Options{Proxy: way})
+	dir := t.TempDir()
+	tries := func(addr string) string {
+		host, port, _ := net.SplitHostPort(addr)
+		return fmt.Sprintf(`curl -sS --max-time 5 http://%[1]s/; curl -sS --max-time 5 --noproxy '*' http://%[1]s/; env -u http_proxy curl -sS --max-time 5 http://%[1]s/; (echo >/dev/tcp/%[2]s/%[3]s) 2>&1; `, addr, host, port) +
+			fmt.Sprintf(`curl -sS --max-time 5 --proxytunnel http://%s/; python3 -c 'import socket; socket.create_connection(("%s", %s))' 2>&1 | tail -1; true`, addr, host, port)
+	}
+	run := func(online bool, command string) effect.Ended {
+		t.Helper()
+		opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Network: network.New([]network.Rule{rule})}
+		out, err := j.Run(t.Context(), grantOf(t, dir, map[string]any{"command": command, "network": online}, opts), bash(dir, command))
+		if online && policy.Tier(*tier) < 2 {
+			if effect.KindOf(err) != effect.Denied {
+				t.Errorf("where nothing confines the network, it is granted: %v", err)
+			}
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if out := run(false, tries(granted)); asked.Load() != 0 || strings.Contains(string(out.Stdout), "hello") {
+		t.Errorf("without a network it reaches the host: %s", describe(out))
+	}
+	out := run(true, tries(granted))
+	if n := asked.Load(); policy.Tier(*tier) >= 2 && (n == 0 || !strings.Contains(string(out.Stdout), "hello")) {
+		t.Errorf("it does not reach what was granted: %d, %s", n, describe(out))
+	}
+	out = run(true, tries(other))
+	if touched.Load() != 0 || strings.Contains(string(out.Stdout), "hello") {
+		t.Errorf("it reaches what was not granted: %s", describe(out))
+	}
+}
