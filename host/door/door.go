@@ -192,6 +192,9 @@ func build(program string) string {
 // first asked for.
 func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 
+// Tiers says more about that: what confines them, and why nothing better does.
+func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
+
 // Policy makes a policy under the layers of the door, which leaves out what the
 // door itself keeps on disk.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
