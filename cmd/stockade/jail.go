@@ -35,14 +35,13 @@ var seen = [policy.MaxTier + 1][]string{
 
 // remedies say what would bring a better tier, by why it is lacking.
 var remedies = map[jail.Cause]string{
+	jail.CausePlatform:      "bash.min_tier = 0 in your own agent.toml runs commands unconfined",
 	jail.CauseHelper:        "build it with `make build`",
-	jail.CauseLandlock:      "Linux 6.12 has all of it; `cat /sys/kernel/security/lsm` says whether landlock is\nswitched on, and lsm=landlock,... in the command line of the kernel does so",
+	jail.CauseLandlock:      "Linux 6.12 has all of it; whether it is on is in /sys/kernel/security/lsm,\nand lsm=landlock,... in the command line of the kernel switches it on",
 	jail.CauseMaxNamespaces: "sudo sysctl user.max_user_namespaces=10000",
 	jail.CauseUserNamespace: "sudo sysctl kernel.unprivileged_userns_clone=1",
-	jail.CauseAppArmor: "a profile of AppArmor for stockade that says userns (`stockade help bash`),\n" +
-		"or, for all programs: sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-	jail.CauseSeccomp: "a filter of system calls holds this program, as that of a container does: let it\n" +
-		"permit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
+	jail.CauseAppArmor:      "a profile of AppArmor that lets stockade use userns; or, for all programs:\nsudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+	jail.CauseSeccomp:       "a filter of system calls holds this program, as in a container: let that\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
 }
 
 // showJail says how far the commands of a tool are confined here, and what would
@@ -60,7 +59,7 @@ func showJail(s *stdio, t jail.Tiers) error {
 	if t.Tier > policy.TierNone {
 		b.WriteString("- it ends with all that it has started\n")
 	}
-	said := map[jail.Cause]bool{"": true, jail.CausePlatform: true}
+	said := map[jail.Cause]bool{"": true}
 	for _, l := range t.Lacks {
 		what := "no tier above"
 		if l.Tier > policy.TierNone {
