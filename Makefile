@@ -72,6 +72,11 @@ test-race: guests helper ## run the tests of what runs at the same time (RACED) 
 	$(GO) test -race $(RACED)
 	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
+# The commands of the jail's tests are compared with what they do plainly.
+.PHONY: test-everyday
+test-everyday: helper ## run a hundred everyday commands in the jail, at tiers 3 and 1 (which takes minutes)
+	for tier in 3 1; do $(GO) test -count 1 -run TestEverydayCommands ./host/jail -tier $$tier -everyday || exit 1; done
+
 .PHONY: bench
 bench: guests helper ## run the benchmarks of the stages
 	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/... ./cmd/stockade
@@ -131,6 +136,12 @@ RACES ?= 10000000
 test-races: ## exchange names while guests use them, RACES times (10000000) with openat2 and as often without
 	$(GO) test -count 1 -v -run TestExchangeOfDirectoryAndLink -timeout 12h ./host/sandbox/wasi -races $(RACES)
 
+.PHONY: test-kills
+KILLS ?= 2000
+test-kills: helper ## end KILLS (2000) trees of processes in jails of tier 3 and as many at tier 1, and find nothing left
+	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 3
+	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 1
+
 # A session and a keyring of their own, in a home that is removed.
 .PHONY: test-keyring
 test-keyring: ## run the tests of secrets on a real Secret Service (needs dbus and gnome-keyring)
@@ -169,6 +180,7 @@ fuzz: ## run each fuzz target for FUZZTIME (30s)
 vet: ## vet the code for all systems, with all tags, and the modules inside of this one
 	$(GO) vet ./...
 	$(GO) vet -tags bench,jco,keyring ./host/sandbox/... ./host/secret
+	GOOS=linux $(GO) vet -tags mutants ./host/jail/helper
 	GOOS=wasip1 GOARCH=wasm $(GO) vet ./guests/... ./sdk/...
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...

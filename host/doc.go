@@ -191,7 +191,8 @@
 // another way.
 //
 // An attack: a row in the list of its area in selftest, and in the counter-proofs
-// of its tests a weak target on which it succeeds.
+// of its tests a weak target on which it succeeds. One of a command: jail/probe, and
+// in the tests of jail the layer without which it succeeds.
 //
 // A store: a package below session that passes session/sessiontest. A place where
 // modules come from: registry.

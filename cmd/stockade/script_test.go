@@ -19,6 +19,7 @@ import (
 
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/jail/probe"
 	"github.com/stockade-dev/stockade/host/llm/offline"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
@@ -48,6 +49,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		// Beside the cache of its home, so that scripts see which there were.
 		_ = os.WriteFile("../../children", nil, 0o600)
+		os.Exit(program(os.Args[1:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == probe.Command {
 		os.Exit(program(os.Args[1:]))
 	}
 	testscript.Main(m, map[string]func(){

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/selftest"
 )
@@ -27,6 +29,9 @@ func newSelftestCmd(a *app) *cobra.Command {
 machine, and show what stopped each. An attack passes only if the module has
 tried it, says what it saw, and has read and changed nothing but what it was
 granted. An attack that could not be carried out has failed.
+
+In the area jail a hostile program runs as a command of bash does. The last line
+says in which tier: see ` + "`stockade help bash`" + `.
 
 Everything happens in a temporary directory, which is removed. No attack harms
 the machine, even if nothing stops it.
@@ -73,12 +78,20 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 	options := a.door().SandboxOptions()
 	options.Compiling, options.Compiled, options.Logger = nil, nil, nil // what becomes of these modules is the result
 	target := selftest.NewSandbox(options, filepath.Join(scratch, "compiled"))
+	target.Tier = a.tier
 	defer func() {
 		if e := target.Close(); err == nil {
 			err = e
 		}
 	}()
 
+	tiers := a.door().Tiers()
+	if tiers.Tier == policy.TierNone {
+		if areas == nil {
+			areas = slices.Clone(selftest.Areas)
+		}
+		areas = slices.DeleteFunc(areas, func(area selftest.Area) bool { return area == selftest.Jail })
+	}
 	start := time.Now()
 	progress := newAttackProgress(a, areas)
 	results, err := selftest.Run(ctx, target, selftest.Options{Areas: areas, Dir: scratch, Started: progress.started, Ended: progress.ended})
@@ -86,18 +99,21 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 	if err != nil {
 		return err
 	}
-	return showAttacks(a, results, time.Since(start), sandbox.MissingLimits())
+	return showAttacks(a, results, time.Since(start), tiers, sandbox.MissingLimits())
 }
 
 // showAttacks prints how attacks ended, and returns how the program ends.
-func showAttacks(a *app, results []selftest.Result, took time.Duration, missing string) (err error) {
+func showAttacks(a *app, results []selftest.Result, took time.Duration, tiers jail.Tiers, missing string) (err error) {
 	if a.flags.json {
 		err = attacksJSON(a.s, results)
 	} else {
-		err = attacksTable(a.s, results, took, a.flags.verbose)
+		err = attacksTable(a.s, results, took, tiers.Tier, a.flags.verbose)
 	}
 	if err != nil {
 		return err
+	}
+	if tiers.Tier == policy.TierNone {
+		a.s.note("the area jail was not attacked: nothing confines a command here, so bash is refused; `stockade tool info bash` says why")
 	}
 	if missing != "" {
 		a.s.note("not on this system: limits on %s of the process that compiles", missing)
@@ -149,7 +165,7 @@ func (p *attackProgress) clear() {
 	}
 }
 
-func attacksTable(s *stdio, results []selftest.Result, took time.Duration, verbose bool) error {
+func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier policy.Tier, verbose bool) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	var area selftest.Area
 	for _, r := range results {
@@ -177,8 +193,8 @@ func attacksTable(s *stdio, results []selftest.Result, took time.Duration, verbo
 		return err
 	}
 	failed := countFailed(results)
-	_, err := fmt.Fprintf(s.out, "\n%d attacks in %.1f s on %s/%s: %d passed, %d failed\n",
-		len(results), took.Seconds(), runtime.GOOS, runtime.GOARCH, len(results)-failed, failed)
+	_, err := fmt.Fprintf(s.out, "\n%d attacks in %.1f s on %s/%s, %s: %d passed, %d failed\n",
+		len(results), took.Seconds(), runtime.GOOS, runtime.GOARCH, tier, len(results)-failed, failed)
 	return err
 }
 

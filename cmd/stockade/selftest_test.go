@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/selftest"
 )
 
@@ -18,10 +20,12 @@ func TestAttacksThatDidNotPass(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		json, verbose  bool
+		tiers          jail.Tiers
 		missing        string
 		stdout, stderr string
 	}{
 		"as a table": {
+			tiers: jail.Tiers{Tier: 2},
 			stdout: `FILES
   first       pass  files: <masked> (EPERM)
   second-one  FAIL  it worked:\nmade <U+001B>[31m
@@ -29,7 +33,8 @@ func TestAttacksThatDidNotPass(t *testing.T) {
 STATE
   third  FAIL  could not be tried: no
 
-3 attacks in 1.5 s on`,
+3 attacks in 1.5 s on ` + runtime.GOOS + "/" + runtime.GOARCH + `, tier 2: 1 passed, 2 failed
+`,
 			stderr: "stockade: 2 of 3 attacks did not pass\n",
 		},
 		"with what they try": {
@@ -40,10 +45,11 @@ STATE
   second-one  FAIL  it worked:\nmade <U+001B>[31m
     Try that. 0 ms.
 `,
-			stderr: "stockade: not on this system: limits on memory of the process that compiles\nstockade: 2 of 3 attacks did not pass\n",
+			stderr: "stockade: the area jail was not attacked: nothing confines a command here, so bash is refused; `stockade tool info bash` says why\n" +
+				"stockade: not on this system: limits on memory of the process that compiles\nstockade: 2 of 3 attacks did not pass\n",
 		},
 		"as JSON": {
-			json: true,
+			json: true, tiers: jail.Tiers{Tier: 2},
 			stdout: `[
   {
     "name": "first",
@@ -68,7 +74,7 @@ STATE
 			var stdout, stderr strings.Builder
 			a := &app{s: &stdio{out: &stdout, err: &stderr}}
 			a.flags.json, a.flags.verbose = c.json, c.verbose
-			err := showAttacks(a, results, 1500*time.Millisecond, c.missing)
+			err := showAttacks(a, results, 1500*time.Millisecond, c.tiers, c.missing)
 			if code := report(a.s, context.Background(), err); code != exitError {
 				t.Errorf("exit code %d", code)
 			}
@@ -82,7 +88,7 @@ STATE
 	}
 	var stderr strings.Builder
 	a := &app{s: &stdio{out: &stderr, err: &stderr}}
-	if err := showAttacks(a, results[:1], 0, ""); err != nil {
+	if err := showAttacks(a, results[:1], 0, jail.Tiers{}, ""); err != nil {
 		t.Errorf("all passed: %v", err)
 	}
 }

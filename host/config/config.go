@@ -57,7 +57,10 @@ type Tools struct {
 type Bash struct {
 	Timeout   time.Duration // of one command; default 30s, at most 300s
 	MaxOutput int           // bytes of output of one command; default 262144
-	MinTier   int           // of confinement, 0 to 3, below which no command runs; default 1
+	// Caches are the names of the user's caches that commands use, with the toolchains
+	// that go with them: go, npm, cargo, pip. Default: all.
+	Caches  []string
+	MinTier int // of confinement, 0 to 3, below which no command runs; default 1
 }
 
 // Network says whom tools may talk to, and how the network is reached.

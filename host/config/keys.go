@@ -139,6 +139,9 @@ var table = []key{
 	field("bash.max_output", keys.Integer(1024, 64<<20, "bytes"), 262144, limit,
 		"How much output of a command is kept, in bytes.",
 		func(c *Config) *int { return &c.Bash.MaxOutput }),
+	field("bash.caches", caches, cacheNames, userOnly,
+		"Your caches that commands may use, with the toolchains of your home that go with them: \"go\", \"npm\", \"cargo\", \"pip\". What a command changes there it alone sees, and later commands in the same directory; your own caches stay as they are.",
+		func(c *Config) *[]string { return &c.Bash.Caches }),
 
 	field("bash.min_tier", keys.Integer(0, 3, ""), 1, userOnly,
 		"The least tier of confinement in which a command may run: 3 is a world of its own, 2 nearly so, 1 bounds its files and its network but hides nothing inside of a mount, 0 is nothing at all. Where there is less, no tool starts a process. 0 allows commands with all your rights where nothing confines them. The administrator's bash.min_tier counts where it is higher.",

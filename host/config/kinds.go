@@ -89,6 +89,11 @@ func rules(example string) keys.Kind {
 	})
 }
 
+// cacheNames are the names of all caches.
+var cacheNames = []string{"go", "npm", "cargo", "pip"}
+
+var caches = keys.List("names of caches", `["go", "npm"]`, 0, keys.OneOf(cacheNames...))
+
 // paths are names of files.
 var paths = keys.List("paths", `["/etc/company/ca.pem"]`, 64, func(s string) error {
 	if strings.ContainsFunc(s, unicode.IsControl) || !filepath.IsAbs(s) && !strings.HasPrefix(s, "~/") {

@@ -37,6 +37,7 @@ func TestLoadNamesTheFileTheLineAndTheKey(t *testing.T) {
 		{"float for a number", "max_tool_turns = 5.0", "agent.toml:1: max_tool_turns: it is a float; write a whole number from 1 to 10000"},
 		{"date for a number", "max_tool_turns = 2024-01-01", "agent.toml:1: max_tool_turns: it is a date or time; write a whole number from 1 to 10000"},
 		{"number too small", "max_tool_turns = 0", "agent.toml:1: max_tool_turns: 0 is out of range; write a whole number from 1 to 10000"},
+		{"unknown cache", "bash.caches = [\"gopher\"]", `agent.toml:1: bash.caches: "gopher" is not one of "go", "npm", "cargo", "pip"`},
 		{"number too large", "[bash]\n\nmax_output = 67108865", "agent.toml:3: bash.max_output: 67108865 is out of range; write a whole number from 1024 to 67108864 (bytes)"},
 		{"number for a duration", "tool_timeout = 30", `agent.toml:1: tool_timeout: it is an integer; write a duration from 1s to 1h, such as "30s" or "2m"`},
 		{"duration without a unit", "tool_timeout = '30'", `agent.toml:1: tool_timeout: "30" is not a duration from 1s to 1h, such as "30s" or "2m"`},

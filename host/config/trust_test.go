@@ -48,6 +48,7 @@ var decided = map[string]struct{ may, value string }{
 	"tools.web":               {"own", "a switch"},
 	"bash.timeout":            {"own", "a time"},
 	"bash.max_output":         {"own", "a number"},
+	"bash.caches":             {"never", "what of the home commands see"},
 	"bash.min_tier":           {"never", "how commands are confined"},
 	"network.allow":           {"trust", "hosts"},
 	"network.deny":            {"never", "what the user refuses"},

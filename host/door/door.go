@@ -192,7 +192,7 @@ func build(program string) string {
 // first asked for.
 func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 
-// Tiers says more about that: what confines them, and why nothing better does.
+// Tiers is Tier, with why it is no higher.
 func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
 
 // Policy makes a policy under the layers of the door, which leaves out what the

@@ -2,9 +2,13 @@ package jail
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/jail/wire"
@@ -13,6 +17,10 @@ import (
 // idle is how long a helper waits for the next command: it holds what is mounted.
 const idle = time.Minute
 
+// startGrace is how long the start of a helper for the next command may take.
+// That may be waiting for it.
+const startGrace = 10 * time.Second
+
 // waiting is a helper that was started ahead for the next command of a plan.
 type waiting struct {
 	plan   plan
@@ -20,53 +28,112 @@ type waiting struct {
 	timer  *time.Timer
 }
 
+func (n *waiting) fits(p plan) bool {
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && slices.Equal(n.plan.found, p.found) && n.helper.alive()
+}
+
 // take returns a helper for a plan: the one that waits, if it fits, or a new one.
 func (j *Jail) take(ctx context.Context, p plan) (*helper, error) {
-	if n := j.swap(nil); n != nil {
+	j.starting.Lock() // one that is being started is the one to take
+	n := j.swap(nil)
+	j.starting.Unlock()
+	if n != nil {
 		n.timer.Stop()
-		if reflect.DeepEqual(n.plan.world, p.world) && n.helper.alive() {
+		if n.fits(p) {
 			return n.helper, nil
 		}
-		go n.helper.kill()
+		n.helper.kill() // which may hold the layers
 	}
 	return p.start(ctx)
 }
 
 // start starts a helper for a plan.
-func (p plan) start(ctx context.Context) (*helper, error) {
+func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	w := p.world
 	var clean []func()
+	defer func() {
+		if err != nil {
+			for _, f := range clean {
+				f()
+			}
+		}
+	}()
+	layers, notes := held{kept: true}, slices.Clone(p.notes)
+	if len(w.Layers) > 0 {
+		if layers, err = holdLayers(p.store, w.Layers); err != nil {
+			notes = append(notes, fmt.Sprintf("the command had none of the user's caches: %v", err))
+		} else {
+			clean = append(clean, layers.release)
+		}
+		w.Layers = layers.layers
+	}
 	if p.scratch {
 		scratch, err := os.MkdirTemp("", "stockade-exec-")
 		if err != nil {
 			return nil, err
 		}
+		w.Remove = scratch
 		clean = append(clean, func() { removeTree(scratch) })
 		w.Home, w.Tmp, w.Masks = filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp"), filepath.Join(scratch, "masks")
-		if err := makePrivate(w); err != nil {
-			removeTree(scratch)
+		links := p.unlayer(&w)
+		if err := makePrivate(w, links); err != nil {
 			return nil, err
 		}
 	}
 	h, err := start(ctx, w)
 	if err != nil {
-		for _, f := range clean {
-			f()
-		}
 		return nil, err
 	}
-	h.clean = clean
+	for _, l := range h.ready.NoLayers {
+		notes = append(notes, "the command could not change, or began without, "+l)
+	}
+	h.clean, h.notes, h.kept = clean, notes, layers.kept
 	return h, nil
 }
 
+// unlayer shows what there would be layers on where there are none: as it is, or
+// what the layer has alone. It returns the links of a home that is elsewhere.
+func (p plan) unlayer(w *wire.World) map[string]string {
+	links := maps.Clone(p.links)
+	w.Binds = slices.Clone(w.Binds)
+	for _, l := range w.Layers {
+		b := wire.Bind{Path: l.Path}
+		if l.Alone {
+			b = wire.Bind{Path: l.Upper, Write: true}
+		}
+		w.Binds = append(w.Binds, b)
+		links[strings.TrimPrefix(l.Path, p.home)] = b.Path
+	}
+	w.Layers = nil
+	return links
+}
+
 // makePrivate makes the directories that the command has for itself, where it has
-// no root of its own.
-func makePrivate(w wire.World) error {
+// no root of its own, with what its home begins with.
+func makePrivate(w wire.World, links map[string]string) error {
 	for _, dir := range []string{w.Home, w.Tmp} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
 		if err := os.Chown(dir, w.UID, w.GID); err != nil {
+			return err
+		}
+	}
+	for name, text := range w.Files {
+		file := filepath.Join(w.Home, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return err
+		}
+		if err := os.Chown(file, w.UID, w.GID); err != nil {
+			return err
+		}
+	}
+	for name, target := range links {
+		link := filepath.Join(w.Home, name)
+		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+			return err
+		}
+		if err := os.Symlink(target, link); err != nil {
 			return err
 		}
 	}
@@ -85,12 +152,19 @@ func makePrivate(w wire.World) error {
 }
 
 // after sees a helper off that has run its command, and starts one for the next
-// command, which is probably like the last one. Nobody waits for either: to undo
-// namespaces takes the kernel longer than most of the rest.
+// command, which is probably like the last one. Nobody waits for either, to undo
+// namespaces takes the kernel longer than most of the rest, but a command that
+// would find its layers in use.
 func (j *Jail) after(used *helper, p plan) {
+	waits := len(p.world.Layers) > 0 && j.starting.TryLock()
 	j.ahead.Go(func() {
+		if waits {
+			defer j.starting.Unlock()
+		}
 		used.kill()
-		h, err := p.start(context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), startGrace)
+		defer cancel()
+		h, err := p.start(ctx)
 		if err != nil {
 			return // the next command will tell
 		}
@@ -106,7 +180,14 @@ func (j *Jail) after(used *helper, p plan) {
 				h.kill()
 			}
 		})
-		if old := j.swap(n); old != nil {
+		j.mu.Lock()
+		stays, old := n, j.next
+		if old != nil && old.helper.kept && !h.kept && old.fits(p) {
+			stays, old = old, n // the next command should have what the last one has written
+		}
+		j.next = stays
+		j.mu.Unlock()
+		if old != nil {
 			old.timer.Stop()
 			old.helper.kill()
 		}

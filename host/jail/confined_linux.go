@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,10 +32,6 @@ const (
 	maxScratch   = 2 << 30
 )
 
-// endGrace is how long a helper without a pid namespace may take to end its tree
-// before it is killed.
-const endGrace = 2 * time.Second
-
 // confined runs a command in a world of its own.
 func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {
 	_, k := j.tiers()
@@ -55,16 +50,24 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if err != nil {
 		return effect.Ended{}, err
 	}
+	if !k.newRoot { // whose binds would not let it be changed
+		for _, m := range p.mounts {
+			if !m.Write && slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
+				c.ReadOnly = append(c.ReadOnly, m.Host)
+			}
+		}
+	}
 	h, err := j.take(ctx, p)
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	c.Env = environment(h.world.Home, h.world.Tmp, cmd.Dir)
+	c.Env = append(environment(p.path, h.world.Home, h.world.Tmp, cmd.Dir), p.env...)
 	if h.world.Network {
 		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
 	}
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	b.after(&ended)
+	ended.Notes = append(ended.Notes, h.notes...)
 	j.after(h, p)
 	return ended, err
 }
@@ -73,9 +76,10 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 // returns but the helper itself. Serve serves the socket through which it reaches
 // hosts.
 func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve func(net.Listener) error) (effect.Ended, error) {
+	var copying sync.WaitGroup
+	defer copying.Wait()
 	stop := context.AfterFunc(ctx, h.interrupt)
 	defer stop()
-	var copying sync.WaitGroup
 	pipe := func(w io.Writer) (*os.File, error) {
 		r, theirs, err := os.Pipe()
 		if err != nil {
@@ -91,7 +95,6 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	defer copying.Wait()
 	defer stdout.Close()
 	stderr := stdout
 	if out.stderr != out.stdout {
@@ -111,8 +114,7 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	}
 	ended, err := h.ended()
 	if ctx.Err() != nil {
-		killed := int(syscall.SIGKILL)
-		return effect.Ended{Signal: &killed, CPU: h.cpu()}, nil
+		return killed(h.cpu()), nil
 	}
 	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
 }
@@ -123,12 +125,26 @@ type plan struct {
 	mounts  []policy.Mount
 	scratch bool     // directories for the command have to be made
 	masked  []string // inside of what it sees
+
+	home  string            // of the user, without links; empty: it is not known
+	store string            // where layers on caches are kept
+	links map[string]string // what is shown of the home, for one that is elsewhere
+	path  string            // PATH
+	env   []string          // what is added to the environment
+	notes []string          // for the result
+	// What was found at each bind. A helper that waits has mounted it, and by now
+	// the name may lead elsewhere.
+	found [][2]uint64
 }
 
 func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
-	p := plan{world: wire.World{
+	home, err := filepath.EvalSymlinks(j.Home)
+	if err != nil || !filepath.IsAbs(home) {
+		home = ""
+	}
+	p := plan{home: home, path: path, links: map[string]string{}, world: wire.World{
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
-		Home: j.Home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
+		Home: home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
 		UID: os.Getuid(), GID: os.Getgid(),
 	}, scratch: !k.newRoot}
 	w := &p.world
@@ -184,14 +200,22 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		}
 		w.Network = true
 	}
-	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
-	if !k.namespaces {
-		// Without a user namespace all processes of the user count.
-		var info unix.Sysinfo_t
-		if err := unix.Sysinfo(&info); err != nil {
-			return p, err
+	if home != "" {
+		if config := gitConfig(home); config != "" {
+			w.Files = map[string]string{".gitconfig": config}
 		}
-		w.Limits.Processes += uint64(info.Procs)
+		p.store = layerStore(j.Layers, home, workspace.Host)
+		p.addCaches(j, terms)
+		slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
+	}
+	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
+	if j.change != nil {
+		j.change(w)
+	}
+	for _, b := range w.Binds {
+		var st unix.Stat_t
+		_ = unix.Lstat(b.Path, &st) // what is missing is none
+		p.found = append(p.found, [2]uint64{uint64(st.Dev), st.Ino})
 	}
 	return p, nil
 }
@@ -204,7 +228,7 @@ func (p *plan) private() error {
 	shown := func(name string) bool {
 		return slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) })
 	}
-	if !filepath.IsAbs(w.Home) || w.Home == "/" || paths.In(w.Home, w.Tmp) || paths.In(w.Home, "/run") || shown(w.Home) {
+	if !filepath.IsAbs(w.Home) || w.Home == "/" || w.Home == w.Tmp || paths.In(w.Home, "/run") || shown(w.Home) {
 		w.Home = "/run/home"
 	}
 	if shown(w.Tmp) {

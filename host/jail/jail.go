@@ -8,6 +8,11 @@
 // afterwards, no standard input and no open file of ours. Its output is limited,
 // and known secrets are taken out before it is cut. When it ends, or at its
 // deadline, or when this program is killed, all that it has started ends.
+//
+// Below the home are toolchains of the user's, which can be read, and their caches.
+// What a command changes in a cache goes to a layer of its own, which is kept for
+// later commands of the same workspace, at most 30 days and not after another
+// boot. Of two commands at the same time one has a layer that vanishes.
 package jail
 
 import (
@@ -21,15 +26,18 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 )
 
-// path is the PATH of every command: where systems keep their programs, and
-// nothing that a workspace or the caller's environment can choose.
+// path is the end of the PATH of every command: where systems keep their programs.
+// Toolchains of the home come before it; nothing that a workspace or the caller's
+// environment can choose is in there.
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/go/bin:/opt/homebrew/bin"
 
 // killGrace is how long after the deadline the streams of a killed process are
@@ -47,14 +55,23 @@ type Options struct {
 	// Layers is a directory for what commands write to caches of the user's.
 	// Empty: they have no caches.
 	Layers string
-	// Caches are the names of the caches of the user's that commands may read.
+	// Caches are those of [CacheNames] that commands may use, with the toolchains
+	// of the home that go with them. What a command changes in a cache it alone sees,
+	// and later commands in the same directory. Unknown names mean nothing.
 	Caches []string
 
 	// Proxy serves commands that were granted hosts; nil: no command reaches any.
 	Proxy Proxy
 
-	most policy.Tier // tests: the highest tier to be used
+	// For tests: the highest tier to be used, that no root is made for a command,
+	// and what is different in its world.
+	most   policy.Tier
+	noRoot bool
+	change func(*wire.World)
 }
+
+// CacheNames are the names of all caches of [Options].
+var CacheNames = []string{"go", "npm", "cargo", "pip"}
 
 // Proxy is how a command reaches hosts. Package egress has it.
 type Proxy interface {
@@ -70,6 +87,8 @@ type Jail struct {
 	ahead sync.WaitGroup
 	mu    sync.Mutex
 	next  *waiting // a helper that was started ahead; nil: none
+
+	starting sync.Mutex // held by who starts one ahead
 }
 
 // New makes a jail. It starts nothing yet.
@@ -117,6 +136,9 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 		out.stderr = out.stdout
 	}
 	ended, err := j.confined(ctx, grant, terms, program, cmd, out)
+	if errors.Is(err, context.DeadlineExceeded) { // before it ran
+		ended, err = killed(0), nil
+	}
 	if err != nil {
 		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
@@ -157,7 +179,7 @@ func (j *Jail) unconfined(ctx context.Context, program string, cmd effect.Comman
 	c := exec.CommandContext(ctx, program, cmd.Argv[1:]...)
 	c.Args[0] = cmd.Argv[0]
 	c.Dir = cmd.Dir
-	c.Env = environment(scratch, scratch, cmd.Dir)
+	c.Env = environment(path, scratch, scratch, cmd.Dir)
 	c.Stdout, c.Stderr = out.stdout, out.stderr // os/exec makes one pipe of equal writers
 	if err := runGroup(c); err != nil {
 		return effect.Ended{}, err
@@ -166,11 +188,16 @@ func (j *Jail) unconfined(ctx context.Context, program string, cmd effect.Comman
 }
 
 // environment is that of every command.
-func environment(home, tmp, dir string) []string {
+func environment(path, home, tmp, dir string) []string {
 	return []string{
 		"PATH=" + path, "HOME=" + home, "TMPDIR=" + tmp, "PWD=" + dir,
-		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0",
+		"LANG=C.UTF-8", "TERM=dumb", "PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1",
 	}
+}
+
+func killed(cpu time.Duration) effect.Ended {
+	signal := int(syscall.SIGKILL)
+	return effect.Ended{Signal: &signal, CPU: cpu}
 }
 
 func endOf(p *os.ProcessState) effect.Ended {

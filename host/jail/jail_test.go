@@ -12,11 +12,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,8 +27,11 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// tier is the highest that the jails of these tests use; -1 is tier 0.
-var tier = flag.Int("tier", 3, "the highest tier of the jail")
+// What the jails of these tests use, see [TestOtherTiersAndUsers].
+var (
+	tier   = flag.Int("tier", 3, "the highest tier of the jail; -1 is tier 0")
+	noRoot = flag.Bool("no-root", false, "a command gets no root of its own")
+)
 
 var shared struct {
 	sync.Once
@@ -37,7 +41,7 @@ var shared struct {
 // testJail is a jail that tests share.
 func testJail(t testing.TB) *Jail {
 	t.Helper()
-	shared.Do(func() { shared.Jail = New(Options{most: policy.Tier(*tier)}) })
+	shared.Do(func() { shared.Jail = New(Options{most: policy.Tier(*tier), noRoot: *noRoot}) })
 	if want := policy.Tier(max(*tier, 0)); shared.Tiers().Tier != want {
 		t.Fatalf("it is %+v, want %s", shared.Tiers(), want)
 	}
@@ -46,7 +50,7 @@ func testJail(t testing.TB) *Jail {
 
 func newJail(t testing.TB, opts Options) *Jail {
 	t.Helper()
-	opts.most = policy.Tier(*tier)
+	opts.most, opts.noRoot = policy.Tier(*tier), *noRoot
 	j := New(opts)
 	t.Cleanup(func() { _ = j.Close() })
 	return j
@@ -199,8 +203,8 @@ func TestTheEnvironmentIsFixed(t *testing.T) {
 		got[k] = v
 	}
 	want := map[string]string{
-		"PATH": path, "PWD": dir, "LANG": "C.UTF-8", "TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0",
-		"HOME": got["HOME"], "TMPDIR": got["HOME"],
+		"PATH": path, "PWD": dir, "LANG": "C.UTF-8", "TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1",
+		"HOME": got["HOME"], "TMPDIR": got["TMPDIR"],
 		"SHLVL": got["SHLVL"], "_": got["_"], // bash's own
 	}
 	if _, ok := got["OLDPWD"]; ok {
@@ -216,8 +220,10 @@ func TestTheEnvironmentIsFixed(t *testing.T) {
 			t.Errorf("%s is missing", k)
 		}
 	}
-	if got["HOME"] == poison || got["HOME"] == "" {
-		t.Errorf("HOME is %q", got["HOME"])
+	for _, name := range []string{"HOME", "TMPDIR"} {
+		if got[name] == poison || !filepath.IsAbs(got[name]) {
+			t.Errorf("%s is %q", name, got[name])
+		}
 	}
 	if strings.Contains(string(out.Stderr), "+") {
 		t.Errorf("the shell traces: %s", out.Stderr)
@@ -255,7 +261,7 @@ func TestThereIsNoTerminal(t *testing.T) {
 
 func TestHomeIsFreshAndGoneAfterwards(t *testing.T) {
 	for name, command := range map[string]string{
-		"with files":                     "echo secret > $HOME/f; mkdir -p $TMPDIR/a/b; touch $TMPDIR/a/b/c",
+		"with files":                     "echo secret > $HOME/f; mkdir -p $HOME/a/b; touch $HOME/a/b/c",
 		"with directories nobody writes": "mkdir -p $HOME/a/b; touch $HOME/a/b/c; chmod 0500 $HOME/a/b; chmod 0000 $HOME/a",
 		"with a link out of it":          "ln -s $PWD $HOME/out; ln -s $PWD/keep $HOME/f",
 	} {
@@ -264,14 +270,19 @@ func TestHomeIsFreshAndGoneAfterwards(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(dir, "keep"), nil, 0o640); err != nil {
 				t.Fatal(err)
 			}
-			out := run(t, dir, `ls -A "$HOME"; stat -c %a "$HOME"; `+command+`; echo "$HOME"`, policy.Limits{})
-			ended(t, out, 0)
-			lines := strings.Split(strings.TrimSpace(string(out.Stdout)), "\n")
-			if len(lines) != 2 || lines[0] != "700" {
-				t.Fatalf("got %q, want an empty directory of mode 700", lines)
-			}
-			if _, err := os.Lstat(lines[1]); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s is still there: %v", lines[1], err)
+			const own = "left-by-a-test-of-the-jail"
+			for _, home := range []string{"$HOME", "$TMPDIR"} { // a workspace may be below the second
+				script := strings.ReplaceAll(command, "$HOME", home) + "; touch " + home + "/" + own + "; echo " + home
+				out := run(t, dir, `ls -A "$HOME"; stat -c %a "$HOME"; ls "$TMPDIR" | grep `+own+`; `+script, policy.Limits{})
+				ended(t, out, 0)
+				testJail(t).ahead.Wait() // directories are removed when the call has ended
+				lines := strings.Split(strings.TrimSpace(string(out.Stdout)), "\n")
+				if len(lines) != 2 || lines[0] != "700" {
+					t.Fatalf("got %q, want an empty directory of mode 700", lines)
+				}
+				if _, err := os.Lstat(filepath.Join(lines[1], own)); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s is still there: %v", lines[1], err)
+				}
 			}
 			if st, err := os.Stat(filepath.Join(dir, "keep")); err != nil || st.Mode().Perm() != 0o640 {
 				t.Errorf("the workspace was touched: %v %v", st, err)
@@ -316,13 +327,15 @@ func TestTheParentsFilesAreNotPassedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer syscall.Close(inherited)
-	out := run(t, t.TempDir(), `for f in /proc/$$/fd/*; do echo "${f##*/} $(readlink $f)"; done; cat <&`+strconv.Itoa(inherited), policy.Limits{})
-	if bytes.Contains(out.Stdout, []byte("secret")) || bytes.Contains(out.Stdout, []byte("hunter2")) {
-		t.Errorf("the command sees %q", out.Stdout)
+	// Not all tiers let a command list them.
+	out := run(t, t.TempDir(), `for i in {0..1023}; do [ -L /proc/$$/fd/$i ] && echo "$i $(readlink /proc/$$/fd/$i)"; done; cat <&`+strconv.Itoa(inherited), policy.Limits{})
+	if got := regexp.MustCompile(`:\[\d+\]`).ReplaceAllString(string(out.Stdout), ""); got != "0 /dev/null\n1 pipe\n2 pipe\n" {
+		t.Errorf("the command has %q", got)
 	}
-	if !bytes.Contains(out.Stdout, []byte("0 /dev/null\n")) {
-		t.Errorf("the list does not work: %s", describe(out))
-	}
+}
+
+func TestFilesMoveBetweenDirectories(t *testing.T) {
+	ended(t, run(t, t.TempDir(), "mkdir a b && : > a/f && ln a/f b/g && mv a b/a && [ b/a/f -ef b/g ]", policy.Limits{}), 0)
 }
 
 func TestExitCodesAndSignals(t *testing.T) {
@@ -436,95 +449,70 @@ func TestHeadTail(t *testing.T) {
 	}
 }
 
-// alive tells the processes of the list that still run: neither gone nor
-// zombies that nobody has waited for.
-func alive(t *testing.T, pids ...int) []int {
+// marks numbers what commands start, see [newMark].
+var marks atomic.Int64
+
+// newMark returns how long, in seconds, a command of a test sleeps: longer than
+// the test may take, and a number that no other process has.
+func newMark() string { return fmt.Sprintf("1000.%d%06d", os.Getpid(), marks.Add(1)) }
+
+// marked are the processes with a mark among their arguments, by their numbers
+// outside. What has ended has no arguments.
+func marked(t *testing.T, mark string) map[int]string {
 	t.Helper()
-	return slices.DeleteFunc(slices.Clone(pids), func(pid int) bool {
-		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil {
-			return true
+	names, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("list processes: %v, %v", names, err)
+	}
+	found := map[int]string{}
+	for _, name := range names {
+		args, _ := os.ReadFile(name + "/cmdline")
+		if pid, err := strconv.Atoi(filepath.Base(name)); err == nil && bytes.Contains(args, []byte(mark)) {
+			found[pid] = string(bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
 		}
-		fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-		return fields[0][0] == 'Z' || fields[0][0] == 'X'
-	})
+	}
+	return found
 }
 
-// pidsIn reads the numbers that a command has written to a file. All of them
-// were written before the command could end.
-func pidsIn(t *testing.T, file string) []int {
-	t.Helper()
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var pids []int
-	for _, f := range strings.Fields(string(data)) {
-		pid, err := strconv.Atoi(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pids = append(pids, pid)
-	}
-	if len(pids) == 0 {
-		t.Fatal("the command wrote no numbers")
-	}
-	return pids
-}
-
-// gone waits until the processes have been removed after the kill that Run has
-// sent. One that was not killed sleeps for longer than the test may take.
-func gone(t *testing.T, pids []int) {
+// gone fails the test if a process with the mark is left. What confines waits for
+// their end; without it they have been killed, and may need a moment.
+func gone(t *testing.T, mark string) {
 	t.Helper()
 	for polls := 0; ; polls++ {
-		left := alive(t, pids...)
+		left := marked(t, mark)
 		if len(left) == 0 {
 			return
 		}
-		if polls == 100_000 {
-			t.Fatalf("%v keep running", left)
-		}
-		for _, pid := range left {
-			data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-			// A signal that is pending or shared: the kill is on its way.
-			if !killPending(string(data)) && len(alive(t, pid)) > 0 {
-				cmdline, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-				syscall.Kill(pid, syscall.SIGKILL)
-				t.Fatalf("process %d survives: %q", pid, cmdline)
+		if *tier > 0 || polls == 2000 {
+			for pid := range left {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
+			t.Fatalf("left: %v", left)
 		}
 		runtime.Gosched()
 	}
 }
 
-func killPending(status string) bool {
-	for line := range strings.Lines(status) {
-		k, v, _ := strings.Cut(line, ":")
-		if k == "State" && strings.ContainsAny(strings.TrimSpace(v)[:1], "RZXD") {
-			return true // on its way out, or about to look at its signals
-		}
-		if k == "SigPnd" || k == "ShdPnd" {
-			mask, _ := strconv.ParseUint(strings.TrimSpace(v), 16, 64)
-			if mask&(1<<(uint(syscall.SIGKILL)-1)) != 0 {
-				return true
-			}
-		}
-	}
-	return status == ""
+// lingering starts processes that sleep for MARK. What the shell waits for says
+// that it has started.
+var lingering = map[string]string{
+	"a child in the background":       `sleep MARK &`,
+	"several":                         `for i in 1 2 3 4; do sleep MARK & done`,
+	"a grandchild":                    `(sleep MARK & : > ready) & wait`,
+	"one that ignores the signals":    `bash -c 'trap "" TERM INT HUP; : > ready; sleep MARK; :' &`,
+	"one without the streams":         `sleep MARK < /dev/null > /dev/null 2>&1 &`,
+	"one that nohup protects":         `nohup sleep MARK > /dev/null 2>&1 &`,
+	"one that the shell has disowned": `sleep MARK & disown`,
+	"a job in a group of its own":     `set -m; sleep MARK &`,
+	"what timeout puts in a group":    `timeout 1000 bash -c ': > ready; sleep MARK; :' &`,
 }
 
-// Everything that these commands start sleeps for longer than a test may take;
-// they write the process numbers to a file first.
-var lingering = map[string]string{
-	"a child in the background":       `sleep 1000 & echo $! >> pids`,
-	"several":                         `for i in 1 2 3 4; do sleep 1000 & echo $! >> pids; done`,
-	"a grandchild":                    `(sleep 1000 & echo $! >> pids) & wait`,
-	"one that ignores the signals":    `bash -c 'trap "" TERM INT HUP; echo $$ >> pids; exec 3>&1; : > ready; while :; do read -t 1000 <> <(:); done' & until [ -e ready ]; do :; done`,
-	"one without the streams":         `sleep 1000 < /dev/null > /dev/null 2>&1 & echo $! >> pids`,
-	"one that nohup protects":         `nohup sleep 1000 > /dev/null 2>&1 & echo $! >> pids`,
-	"one that the shell has disowned": `sleep 1000 & echo $! >> pids; disown`,
-	"a job in a group of its own":     `set -m; sleep 1000 & echo $! >> pids`,
-	"what timeout puts in a group":    `timeout 1000 bash -c 'echo $$ >> pids; : > ready; sleep 1000; :' & until [ -e ready ]; do :; done`,
+// awaited is a command that waits for what says that it has started.
+func awaited(command string) string {
+	if strings.Contains(command, "> ready") {
+		command += "\nuntil [ -e ready ]; do :; done"
+	}
+	return command + "\n"
 }
 
 func TestWhatACommandLeavesBehindDiesWithIt(t *testing.T) {
@@ -533,10 +521,11 @@ func TestWhatACommandLeavesBehindDiesWithIt(t *testing.T) {
 	}
 	for name, command := range lingering {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			out := run(t, dir, command+"; exit 5", policy.Limits{ExecTimeout: time.Minute})
+			mark := newMark()
+			command := strings.ReplaceAll(awaited(command), "MARK", mark)
+			out := run(t, t.TempDir(), command+"exit 5", policy.Limits{ExecTimeout: time.Minute})
 			ended(t, out, 5)
-			gone(t, pidsIn(t, filepath.Join(dir, "pids")))
+			gone(t, mark)
 		})
 	}
 }
@@ -546,33 +535,36 @@ func TestTheDeadlineEndsEverything(t *testing.T) {
 		t.Skip("reads /proc, which only Linux has")
 	}
 	for name, command := range map[string]string{
-		"the shell itself":                 `echo $$ >> pids; sleep 1000; :`,
-		"a shell that ignores the signals": `trap "" TERM INT HUP; echo $$ >> pids; while :; do :; done`,
-		"a stopped one":                    `echo $$ >> pids; kill -STOP $$`,
+		"the shell itself":                 ``,
+		"a shell that ignores the signals": `trap "" TERM INT HUP`,
+		"a stopped one":                    `sleep MARK & kill -STOP $!`,
 	} {
-		t.Run(name, func(t *testing.T) { endAtDeadline(t, command) })
+		t.Run(name, func(t *testing.T) { endAtDeadline(t, command+"\n") })
 	}
 	for name, command := range lingering {
-		t.Run(name, func(t *testing.T) { endAtDeadline(t, command+"; sleep 1000; :") })
+		t.Run(name, func(t *testing.T) { endAtDeadline(t, awaited(command)) })
 	}
 }
 
 // endAtDeadline runs a command under a context whose deadline passes when the
-// command has written its process numbers, so that a slow machine changes nothing.
+// command has started what it starts, so that a slow machine changes nothing.
 func endAtDeadline(t *testing.T, command string) {
 	t.Helper()
-	dir := t.TempDir()
-	ready := filepath.Join(dir, "go")
-	if err := syscall.Mkfifo(ready, 0o600); err != nil {
+	dir, mark := t.TempDir(), newMark()
+	fifo := filepath.Join(dir, "go")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, expire := newDeadline(t)
-	script := "{ until [ -s pids ]; do :; done; echo x > go; } & echo $! >> helper; " + command
+	script := strings.ReplaceAll(command+"echo x > go\nsleep MARK\n:", "MARK", mark)
 	g := grantFor(t, dir, script, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_, _ = os.ReadFile(ready) // returns when the command has written to it
+		_, _ = os.ReadFile(fifo) // returns when the command has written to it
+		if len(marked(t, mark)) == 0 {
+			t.Error("the mark is not seen")
+		}
 		expire()
 	}()
 	out, err := testJail(t).Run(ctx, g, bash(dir, script))
@@ -583,7 +575,7 @@ func endAtDeadline(t *testing.T, command string) {
 	if !out.TimedOut || out.Signal == nil || *out.Signal != int(syscall.SIGKILL) {
 		t.Errorf("got %s", describe(out))
 	}
-	gone(t, append(pidsIn(t, filepath.Join(dir, "pids")), pidsIn(t, filepath.Join(dir, "helper"))...))
+	gone(t, mark)
 }
 
 // deadline is a context whose deadline passes when the test says so.
@@ -637,12 +629,13 @@ func TestACancelledCallEndsTheCommand(t *testing.T) {
 		_, _ = os.ReadFile(fifo)
 		cancel()
 	}()
-	command := "echo $$ >> pids; echo x > go; sleep 1000; touch mark"
+	mark := newMark()
+	command := "echo x > go; sleep " + mark + "; touch mark"
 	out, err := testJail(t).Run(ctx, grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour}), bash(dir, command))
 	if err != nil || out.TimedOut || out.Signal == nil || *out.Signal != int(syscall.SIGKILL) {
 		t.Errorf("got %s, %v", describe(out), err)
 	}
-	gone(t, pidsIn(t, filepath.Join(dir, "pids")))
+	gone(t, mark)
 	if _, err := os.Stat(filepath.Join(dir, "mark")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the command went on")
 	}

@@ -51,6 +51,8 @@ type helper struct {
 	ready  wire.Ready
 	gone   chan struct{} // closed when the process has ended
 	clean  []func()      // what has to be done then
+	notes  []string      // of what the world has not
+	kept   bool          // what the command writes to caches will be there for the next one
 }
 
 // start starts a helper and has it build a world.
@@ -85,19 +87,21 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = c.Process.Kill() })
 	defer stop()
-	if err := wire.Send(h.fd(), w); err != nil {
-		h.kill()
-		return nil, fmt.Errorf("tell the helper: %w", err)
+	if err = wire.Send(h.fd(), w); err != nil {
+		err = fmt.Errorf("tell the helper: %w", err)
+	} else if _, err = wire.Receive(h.fd(), &h.ready); err != nil {
+		err = fmt.Errorf("the helper has ended: %w", err)
+	} else if h.ready.Err != "" {
+		err = fmt.Errorf("%s: %s", h.ready.Step, h.ready.Err)
 	}
-	if _, err := wire.Receive(h.fd(), &h.ready); err != nil {
-		h.kill()
-		return nil, fmt.Errorf("the helper has ended: %w", err)
+	if err == nil {
+		return h, nil
 	}
-	if h.ready.Err != "" {
-		h.kill()
-		return nil, fmt.Errorf("%s: %s", h.ready.Step, h.ready.Err)
+	h.kill()
+	if ctx.Err() != nil {
+		err = ctx.Err()
 	}
-	return h, nil
+	return nil, err
 }
 
 func (h *helper) fd() int { return int(h.socket.Fd()) }
@@ -108,9 +112,10 @@ func (h *helper) interrupt() {
 		_ = h.cmd.Process.Kill() // the kernel ends a pid namespace with its first process
 		return
 	}
-	// Others have to be found and killed one by one, by the helper.
-	_ = unix.Shutdown(h.fd(), unix.SHUT_RDWR)
-	time.AfterFunc(endGrace, func() { _ = h.cmd.Process.Kill() })
+	// Others are killed by the helper. Without it they would go on.
+	if c, err := h.socket.SyscallConn(); err == nil { // which may be closed by now
+		_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
+	}
 }
 
 // kill ends the helper and all that runs in its world, and waits for that.
@@ -146,6 +151,10 @@ func (h *helper) release() {
 	h.clean = nil
 }
 
+// namespaces are what a command has of its own: all but the last also where it has
+// no root of its own. Tests take some away.
+var namespaces uintptr = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWPID
+
 // attributes start a process in namespaces of its own. It is root in none: user
 // and group are mapped to themselves, because files name them.
 func attributes(w wire.World) *syscall.SysProcAttr {
@@ -153,9 +162,9 @@ func attributes(w wire.World) *syscall.SysProcAttr {
 	if !w.Namespaces {
 		return a
 	}
-	a.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	if w.NewRoot {
-		a.Cloneflags |= unix.CLONE_NEWPID
+	a.Cloneflags = namespaces
+	if !w.NewRoot {
+		a.Cloneflags &^= unix.CLONE_NEWPID
 	}
 	uid, gid, size := os.Getuid(), os.Getgid(), 1
 	if uid == 0 {

@@ -19,7 +19,7 @@ var (
 	}
 	systemFiles = []string{
 		"alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf", "crypto-policies", "debian_version", "fonts", "gai.conf", "gitconfig",
-		"group", "host.conf", "hosts", "inputrc", "java*", "ld-musl-*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
+		"group", "host.conf", "hostname", "hosts", "inputrc", "java*", "ld-musl-*", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "locale.alias",
 		"locale.conf", "localtime", "magic", "mailcap", "maven", "mime.types", "nsswitch.conf", "os-release", "passwd", "perl",
 		"pki/ca-trust", "pki/tls/certs", "pki/tls/cert.pem", "profile", "profile.d", "protocols", "python*", "services", "shells", "ssl/certs",
 		"ssl/cert.pem", "ssl/openssl.cnf", "terminfo", "timezone", "vim",

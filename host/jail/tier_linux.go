@@ -40,7 +40,7 @@ func (j *Jail) find() (Tiers, kind) {
 		t.Landlock = abi
 	}
 	for _, k := range kinds {
-		if k.tier > j.most {
+		if k.tier > j.most || k.newRoot && j.noRoot {
 			continue
 		}
 		lack := Lack{Tier: k.tier, Needs: k.needs}

@@ -34,7 +34,7 @@ func weak(change func(*Guest)) func(*testing.T, *Sandbox) Target {
 const short = 2 * deadline
 
 func proofs() []proof {
-	return []proof{
+	return append(jailProofs(), []proof{
 		{name: "the directory above the workspace is mounted", target: weak(parentMounted), attacks: `
 			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd
 			symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times symlink-chain
@@ -109,7 +109,7 @@ func proofs() []proof {
 				return o
 			})
 		}, attacks: `running-call`},
-	}
+	}...)
 }
 
 // TestAnAttackThatGetsThroughFails: where a protection is missing, the attack

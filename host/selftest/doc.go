@@ -22,6 +22,9 @@
 // write, read-only, and not at all. Selftest carries it out on one of these, and
 // takes any refusal for one; the tests do on all, and want the numbers.
 //
+// The attacks of the area jail are those of package probe: a command of this program
+// that runs as one of bash does. All are one run of it, which the target keeps.
+//
 // # Harm
 //
 // No attack needs the sandbox to hold. Loops end by themselves after seconds,

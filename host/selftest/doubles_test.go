@@ -241,7 +241,8 @@ func unlimited(g *Guest) {
 	g.Together = 0
 }
 
-// approvesAll approves the command that makes a file, whatever the attack had approved, and in the directory where the guest runs it.
+// approvesAll approves the command that makes a file, whatever the attack had
+// approved.
 func approvesAll(g *Guest) {
 	var args map[string]string
 	if json.Unmarshal(g.Args, &args) != nil {

@@ -64,14 +64,13 @@ func (t *trial) deniedAll(g Guest, s *script, denials ...denial) error {
 // execError is where the case of an error lies in the result of exec.run.
 const execError = 4
 
-// touch is a command that makes a file, where a command may make one.
+// touch is a command that makes a file where a jail lets it.
 func (t *trial) touch() []string {
 	return []string{"bash", "-c", "echo x > '" + t.host("ws/made") + "'"}
 }
 
-// commanding is a guest for which a command is approved, in the workspace. Empty:
-// none is.
-func (t *trial) commanding(command string) Guest {
+// approving is a guest for which a command is approved in the workspace.
+func (t *trial) approving(command string) Guest {
 	return Guest{Command: command, Cwd: t.host("ws"), Mounts: []policy.Mount{{Host: t.host("ws"), Write: true}}}
 }
 
@@ -199,7 +198,7 @@ func socketAccept(t *trial) (string, error) {
 
 func execNotGranted(t *trial) (string, error) {
 	s := &script{}
-	return "exec: not granted to this call", t.deniedAll(t.commanding(""), s, s.exec("", t.touch()...), s.exec("", "/bin/sh", "-c", t.touch()[2]))
+	return "exec: not granted to this call", t.deniedAll(t.approving(""), s, s.exec("", t.touch()...), s.exec("", "/bin/sh", "-c", t.touch()[2]))
 }
 
 func execOther(t *trial) (string, error) {
@@ -208,7 +207,7 @@ func execOther(t *trial) (string, error) {
 	for _, argv := range [][]string{t.touch(), {"bash", "-c", approved + "; " + t.touch()[2]}, {"bash", "-lc", approved}, {"sh", "-c", approved}, {approved}, {}} {
 		all = append(all, s.exec("", argv...))
 	}
-	return "exec: not the command that was approved", t.deniedAll(t.commanding(approved), s, all...)
+	return "exec: not the command that was approved", t.deniedAll(t.approving(approved), s, all...)
 }
 
 func execElsewhere(t *trial) (string, error) {
@@ -217,7 +216,7 @@ func execElsewhere(t *trial) (string, error) {
 	for _, dir := range []string{t.host("out"), "..", t.host("ws/d"), "../out"} {
 		all = append(all, s.exec(dir, "bash", "-c", approved))
 	}
-	return "exec: not the directory that was approved", t.deniedAll(t.commanding(approved), s, all...)
+	return "exec: not the directory that was approved", t.deniedAll(t.approving(approved), s, all...)
 }
 
 // execInitializing approves a command that leaves a file, and tries it in
@@ -240,7 +239,7 @@ func execInitializing(t *trial) (string, error) {
 	}, w.Segment{Offset: machine.BufferBase, Bytes: append(list, texts...)})
 	s := &script{}
 	result, which := s.add("load", machine.StateAt), s.add("load", machine.StateAt+execError)
-	g := t.commanding(command)
+	g := t.approving(command)
 	g.Code = module
 	r, err := t.report(g, s)
 	if err != nil {

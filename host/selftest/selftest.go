@@ -23,10 +23,11 @@ const (
 	Output    Area = "output"
 	HostCalls Area = "host-calls"
 	State     Area = "state"
+	Jail      Area = "jail"
 )
 
 // Areas lists the areas in the order in which they are shown.
-var Areas = []Area{Files, CPU, Memory, Compile, Output, HostCalls, State}
+var Areas = []Area{Files, CPU, Memory, Compile, Output, HostCalls, State, Jail}
 
 // Attack is one attempt of a guest to do what it must not.
 type Attack struct {
@@ -45,7 +46,7 @@ type Attack struct {
 func Attacks() []Attack {
 	var all []Attack
 	for i, list := range [][]Attack{ // in the order of Areas
-		fileAttacks(), cpuAttacks(), memoryAttacks(), compileAttacks(), outputAttacks(), hostCallAttacks(), stateAttacks(),
+		fileAttacks(), cpuAttacks(), memoryAttacks(), compileAttacks(), outputAttacks(), hostCallAttacks(), stateAttacks(), jailAttacks(),
 	} {
 		for _, a := range list {
 			a.Area = Areas[i]

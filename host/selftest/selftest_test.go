@@ -10,13 +10,19 @@ import (
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/jail/probe"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 )
 
-// TestMain lets this test binary be the process that compiles.
+// TestMain lets this test binary be the process that compiles, and one that
+// attacks the jail.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		os.Exit(sandbox.CompileChild(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == probe.Command {
+		os.Exit(probe.Main(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
@@ -24,10 +30,13 @@ func TestMain(m *testing.M) {
 // realTarget is the sandbox as the program wires it.
 func realTarget(tb testing.TB) *Sandbox {
 	tb.Helper()
-	s := NewSandbox(sandbox.Options{
-		Spawn: jail.RunHelper, Services: effect.Services{Exec: jail.New(jail.Options{})},
-	}, tb.TempDir()+"/compiled")
+	j := jail.New(jail.Options{})
+	s := NewSandbox(sandbox.Options{Spawn: jail.RunHelper, Services: effect.Services{Exec: j}}, tb.TempDir()+"/compiled")
+	s.Tier = func() policy.Tier { return j.Tiers().Tier }
 	tb.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			tb.Errorf("close the jail: %v", err)
+		}
 		if err := s.Close(); err != nil {
 			tb.Errorf("close: %v", err)
 		}

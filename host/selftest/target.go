@@ -78,11 +78,19 @@ func (s *Said) add(p tool.Progress) {
 // Sandbox is the target of the program: a call goes through dispatch, policy
 // and the sandbox like any other, with a recorder that keeps nothing.
 type Sandbox struct {
+	// Tier is that of the commands that the options' services start. Nil: there
+	// are none.
+	Tier func() policy.Tier
+
 	opts  sandbox.Options
 	calls atomic.Uint64
 
 	mu    sync.Mutex
 	boxes map[uint64]*sandbox.Sandbox // by Guest.Together
+
+	probing   sync.Once
+	probed    probes // of the jail
+	notProbed error
 }
 
 // NewSandbox returns a target that makes its sandboxes with these options, and

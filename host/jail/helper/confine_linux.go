@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
@@ -14,7 +16,43 @@ import (
 
 // confine takes from this process, and so from all that it starts, whatever a
 // command need not have. Nothing can be mounted afterwards.
-func confine(w *wire.World, port int) error {
+func confine(w *wire.World) error {
+	unix.Umask(0o022)
+	for _, layer := range []struct {
+		name string
+		put  func() error
+	}{
+		{"rlimits", func() error { return limit(w) }},
+		{"no_new_privs", noNewPrivs},
+		{"bounding set", dropBoundingSet},
+		{"user", func() error { return become(w.UID, w.GID) }},
+		{"capabilities", dropCapabilities},
+		{"landlock", func() error { return restrictPaths(w) }},
+		{"seccomp", func() error {
+			filter := seccomp.Filter(seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot})
+			return step(seccomp.Install(filter), "install the seccomp filter")
+		}},
+	} {
+		if without(layer.name) {
+			continue
+		}
+		if err := layer.put(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func limit(w *wire.World) error {
+	processes := w.Limits.Processes
+	if !w.Namespaces {
+		// Without a user namespace all processes of the user count.
+		var info unix.Sysinfo_t
+		if err := unix.Sysinfo(&info); err != nil {
+			return step(err, "sysinfo")
+		}
+		processes += uint64(info.Procs)
+	}
 	for _, l := range []struct {
 		name     string
 		resource int
@@ -24,7 +62,7 @@ func confine(w *wire.World, port int) error {
 		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, w.Limits.FileSize},
 		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, w.Limits.Files},
 		{"RLIMIT_DATA", unix.RLIMIT_DATA, w.Limits.Memory},
-		{"RLIMIT_NPROC", unix.RLIMIT_NPROC, w.Limits.Processes},
+		{"RLIMIT_NPROC", unix.RLIMIT_NPROC, processes},
 		{"RLIMIT_MSGQUEUE", unix.RLIMIT_MSGQUEUE, 0},
 		{"RLIMIT_MEMLOCK", unix.RLIMIT_MEMLOCK, 8 << 20},
 	} {
@@ -38,43 +76,39 @@ func confine(w *wire.World, port int) error {
 			return step(err, "setrlimit %s", l.name)
 		}
 	}
-	unix.Umask(0o022)
-	if err := drop(w.UID, w.GID); err != nil {
-		return err
-	}
-	if w.Landlock {
-		if err := restrictPaths(w, port); err != nil {
-			return err
-		}
-	}
-	filter := seccomp.Filter(seccomp.Options{Network: w.Network, NoNamespaces: !w.NewRoot})
-	return step(seccomp.Install(filter), "install the seccomp filter")
+	return nil
 }
 
-// drop becomes the user of the command, without any capability, for good.
-func drop(uid, gid int) error {
+func noNewPrivs() error {
 	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno != 0 {
 		return step(errno, "prctl PR_SET_NO_NEW_PRIVS")
 	}
-	// The bounding set is that of this thread, and of what it starts. It says
-	// EINVAL for what the kernel does not know.
+	return nil
+}
+
+// dropBoundingSet empties the bounding set of this thread, and of what it starts.
+func dropBoundingSet() error {
 	for c := uintptr(0); ; c++ {
-		err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0)
-		if err == unix.EINVAL {
-			break
-		}
-		if err == unix.EPERM { // it has no capabilities to begin with
-			break
-		}
-		if err != nil {
+		switch err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err {
+		case nil:
+		case unix.EINVAL, unix.EPERM: // the kernel knows no more, or there are no capabilities to begin with
+			return nil
+		default:
 			return step(err, "drop capability %d", c)
 		}
 	}
-	if unix.Getuid() == 0 && (uid != 0 || gid != unix.Getgid()) {
-		if err := firstErr(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid)); err != nil {
-			return step(err, "become user %d", uid)
-		}
+}
+
+// become becomes the user of the command, if this is root.
+func become(uid, gid int) error {
+	if unix.Getuid() != 0 || uid == 0 && gid == unix.Getgid() {
+		return nil
 	}
+	err := firstErr(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid))
+	return step(err, "become user %d", uid)
+}
+
+func dropCapabilities() error {
 	if _, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0); errno != 0 {
 		return step(errno, "clear ambient capabilities")
 	}
@@ -98,7 +132,10 @@ const (
 // restrictPaths lets all threads of this process reach the paths of the world
 // alone. Unlike the presets of the library it takes nothing for granted: what the
 // kernel has is what the host has found, or this fails.
-func restrictPaths(w *wire.World, port int) error {
+func restrictPaths(w *wire.World) error {
+	if !w.Landlock {
+		return nil
+	}
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {
 		return step(err, "ask for Landlock")
@@ -152,12 +189,17 @@ func restrictPaths(w *wire.World, port int) error {
 		}
 	}
 	for _, name := range []string{w.Home, w.Tmp} {
-		if err := allow(name, own, false); err != nil {
+		access := landlock.AccessFSSet(own)
+		if slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return strings.HasPrefix(b.Path, name+"/") }) {
+			access = change // it holds for what is mounted below, too
+		}
+		if err := allow(name, access, false); err != nil {
 			return err
 		}
 	}
-	if port != 0 && config.HandledAccessNet != 0 {
-		rules = append(rules, landlock.ConnectTCP(uint16(port)))
+	if w.Namespaces {
+		// In a network of its own it finds only its own servers, and the proxy.
+		config.HandledAccessNet = 0
 	}
 	return step(config.Restrict(rules...), "restrict paths with Landlock")
 }

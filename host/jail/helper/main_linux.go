@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync/atomic"
-	"time"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -21,30 +21,54 @@ import (
 
 func main() {
 	runtime.LockOSThread() // some of what follows is of a thread, and its children's
-	if len(os.Args) > 1 && os.Args[1] == wire.InnerArg {
+	inner := len(os.Args) > 1 && os.Args[1] == wire.InnerArg
+	if inner || os.Getpid() == 1 {
+		goFirst()
+	}
+	if inner {
 		becomeCommand()
 		return
 	}
+	unix.CloseOnExec(wire.Socket)
 	var w wire.World
 	if _, err := wire.Receive(wire.Socket, &w); err != nil {
 		os.Exit(1)
 	}
-	ready := build(&w)
-	if wire.Send(wire.Socket, ready) != nil || ready.Err != "" {
+	if !serve(&w) {
+		if w.Remove != "" {
+			_ = os.RemoveAll(w.Remove) // nobody else may be there to do so
+		}
 		os.Exit(1)
+	}
+}
+
+// serve builds a world and runs a command in it. It reports whether the jail has
+// heard of the end.
+func serve(w *wire.World) bool {
+	ready := build(w)
+	if wire.Send(wire.Socket, ready) != nil || ready.Err != "" {
+		return false
 	}
 	var c wire.Command
 	fds, err := wire.Receive(wire.Socket, &c)
 	if err != nil || len(fds) != 2 {
-		os.Exit(1)
+		return false
 	}
-	ended, err := run(&w, &c, fds[0], fds[1])
+	ended, err := run(w, &c, fds[0], fds[1])
 	if err != nil {
 		_ = wire.Send(wire.Socket, failed(err))
-		os.Exit(1)
+		return false
 	}
-	if wire.Send(wire.Socket, ended) != nil {
-		os.Exit(1)
+	return wire.Send(wire.Socket, ended) == nil
+}
+
+// goFirst lets this process, and its children, end before those of the user when
+// the memory of the machine runs out: of 1000, half is added to what they use.
+func goFirst() {
+	const name, score = "/proc/self/oom_score_adj", 500
+	data, err := os.ReadFile(name)
+	if have, notNumber := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && notNumber == nil && have < score {
+		_ = os.WriteFile(name, []byte(itoa(score)), 0)
 	}
 }
 
@@ -79,8 +103,10 @@ func run(w *wire.World, c *wire.Command, stdout, stderr int) (wire.Ended, error)
 		}
 	}
 	// From here on the command could look into this process, and change it.
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return wire.Ended{}, step(err, "prctl PR_SET_DUMPABLE")
+	if !without("dumpable") {
+		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+			return wire.Ended{}, step(err, "prctl PR_SET_DUMPABLE")
+		}
 	}
 	var started wire.Started
 	var listener []int
@@ -98,40 +124,21 @@ func run(w *wire.World, c *wire.Command, stdout, stderr int) (wire.Ended, error)
 	start := startHere
 	if !w.NewRoot {
 		start = startInner
+		err = keepSignals()
+	} else if os.Getpid() != 1 {
+		err = step(errors.New("it is not the first process"), "enter a pid namespace")
 	}
-	pid, err := start(w, c, started.Port, []uintptr{uintptr(null), uintptr(stdout), uintptr(stderr)})
 	if err != nil {
 		return wire.Ended{}, err
 	}
-	var ending atomic.Bool
-	if err := wire.Send(wire.Socket, started, listener...); err != nil {
-		ending.Store(true)
+	pid, err := start(w, c, started.Port, []uintptr{uintptr(null), uintptr(stdout), uintptr(stderr)})
+	if err != nil {
+		end()
+		return wire.Ended{}, err
 	}
+	_ = wire.Send(wire.Socket, started, listener...) // reap sees that the host is gone
 	for _, fd := range append(listener, null, stdout, stderr) {
 		unix.Close(fd)
 	}
-	go func() {
-		// The host says nothing more: what can come is its end.
-		p := []unix.PollFd{{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}}
-		for {
-			if _, err := unix.Poll(p, -1); err != unix.EINTR {
-				break
-			}
-		}
-		ending.Store(true)
-		end(w)
-	}()
-	return reap(w, pid, &ending), nil
-}
-
-// end ends the command and all that it has started. The host is gone, or wants
-// it.
-func end(w *wire.World) {
-	if w.NewRoot {
-		os.Exit(1) // the kernel ends a pid namespace with its first process
-	}
-	for { // until reap finds nothing left
-		killTree()
-		time.Sleep(time.Millisecond)
-	}
+	return reap(pid), nil
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
+	"errors"
 	"os"
 	"strconv"
-	"sync/atomic"
 
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/jail/wire"
@@ -13,81 +13,101 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
+// keepSignals puts this thread into a Landlock domain of its own, out of which
+// signals do not get. What it starts is in there, too, and cannot leave. So [end]
+// reaches all of that and nothing else, where there is no pid namespace.
+func keepSignals() error {
+	host := os.Getppid()
+	if err := unix.Kill(host, 0); err != nil {
+		return step(err, "see the host")
+	}
+	// Without a rule some kernels let nobody in a domain rename between directories.
+	fd, err := ll.LandlockCreateRuleset(&ll.RulesetAttr{HandledAccessFS: ll.AccessFSRefer, Scoped: ll.ScopeSignal}, 0)
+	if err != nil {
+		return step(err, "make a Landlock domain for signals")
+	}
+	defer unix.Close(fd)
+	root, err := unix.Open("/", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return step(err, "open /")
+	}
+	defer unix.Close(root)
+	if err := ll.LandlockAddPathBeneathRule(fd, &ll.PathBeneathAttr{AllowedAccess: ll.AccessFSRefer, ParentFd: root}, 0); err != nil {
+		return step(err, "allow renames")
+	}
+	if err := firstErr(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), ll.LandlockRestrictSelf(fd, 0)); err != nil {
+		return step(err, "enter a Landlock domain for signals")
+	}
+	// Otherwise end would kill all that the user has.
+	if err := unix.Kill(host, 0); err != unix.EPERM || os.Getppid() != host {
+		return step(errors.New("they get out"), "keep signals inside")
+	}
+	return nil
+}
+
+// end kills the command and all that it has started. To be inside of a pid
+// namespace, or of [keepSignals], is what bounds it, so it is for the main thread
+// alone. Nothing can be started meanwhile: for the kernel this is one step, and a
+// fork is either before it or fails.
+func end() { _ = unix.Kill(-1, unix.SIGKILL) }
+
 // reap waits for the command, ends what it has left behind, and waits for that.
-// Whoever loses its parent becomes a child of this process: when there is none,
-// nothing is left.
-func reap(w *wire.World, command int, ending *atomic.Bool) wire.Ended {
-	var out wire.Ended
+// The end of the host ends the command, too. Whoever loses its parent becomes a
+// child of this process: when there is none, nothing is left.
+func reap(command int) (out wire.Ended) {
+	type death struct {
+		pid    int
+		status unix.WaitStatus
+		usage  unix.Rusage
+	}
+	deaths, gone := make(chan death), make(chan struct{})
+	go func() {
+		defer close(deaths)
+		for {
+			var d death
+			var err error
+			if d.pid, err = unix.Wait4(-1, &d.status, 0, &d.usage); err == nil {
+				deaths <- d
+			} else if err != unix.EINTR { // ECHILD
+				return
+			}
+		}
+	}()
+	go func() {
+		// The host says nothing more: what can come is its end.
+		p := []unix.PollFd{{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}}
+		for {
+			if _, err := unix.Poll(p, -1); err != unix.EINTR {
+				close(gone)
+				return
+			}
+		}
+	}()
 	done := false
 	for {
-		if done || ending.Load() {
-			if w.NewRoot {
-				_ = unix.Kill(-1, unix.SIGKILL) // all of the namespace but this one
+		select {
+		case <-gone:
+			end()
+			gone = nil
+		case d, more := <-deaths:
+			if !more {
+				return out
+			}
+			out.CPU += d.usage.Utime.Nano() + d.usage.Stime.Nano()
+			if d.pid != command {
+				if done {
+					out.Killed++
+				}
+				continue
+			}
+			end()
+			done = true
+			code, signal := d.status.ExitStatus(), int(d.status.Signal())
+			if d.status.Signaled() {
+				out.Signal = &signal
 			} else {
-				killTree()
-			}
-		}
-		var status unix.WaitStatus
-		var usage unix.Rusage
-		pid, err := unix.Wait4(-1, &status, 0, &usage)
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil: // ECHILD: nothing is left
-			return out
-		}
-		out.CPU += usage.Utime.Nano() + usage.Stime.Nano()
-		if pid != command {
-			if done {
-				out.Killed++
-			}
-			continue
-		}
-		done = true
-		code, signal := status.ExitStatus(), int(status.Signal())
-		if status.Signaled() {
-			out.Signal = &signal
-		} else {
-			out.Code = &code
-		}
-	}
-}
-
-// killTree kills every process below this one. Who calls it does so again, for
-// those that were started meanwhile.
-func killTree() {
-	parents := map[int]int{}
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		return
-	}
-	for _, e := range entries {
-		if pid, err := strconv.Atoi(e.Name()); err == nil {
-			parents[pid] = parent(pid)
-		}
-	}
-	self := os.Getpid()
-	for pid := range parents {
-		for at, n := pid, 0; at > 1 && n < len(parents); at, n = parents[at], n+1 {
-			if parents[at] == self {
-				_ = unix.Kill(pid, unix.SIGKILL)
-				break
+				out.Code = &code
 			}
 		}
 	}
-}
-
-// parent reads the parent of a process from /proc/PID/stat: pid (name) state
-// parent. The name may hold anything, so the fields are counted from its end.
-func parent(pid int) int {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return 0
-	}
-	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	if len(fields) < 2 {
-		return 0
-	}
-	n, _ := strconv.Atoi(string(fields[1]))
-	return n
 }

@@ -16,9 +16,6 @@ import (
 // listen makes the socket of the proxy: on the loopback of the command's network
 // namespace, where nobody else can reach it.
 func listen() (fd, port int, err error) {
-	if err := loopback(); err != nil {
-		return -1, 0, step(err, "bring up the loopback")
-	}
 	fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return -1, 0, step(err, "make the socket of the proxy")
@@ -51,7 +48,7 @@ func loopback() error {
 // startHere confines this process, and starts the command from it: in a pid
 // namespace nothing in there can end the first process, or look into it.
 func startHere(w *wire.World, c *wire.Command, port int, streams []uintptr) (int, error) {
-	if err := confine(w, port); err != nil {
+	if err := confine(w); err != nil {
 		return 0, err
 	}
 	pid, err := syscall.ForkExec(c.Program, c.Argv, &syscall.ProcAttr{
@@ -78,11 +75,21 @@ func startInner(w *wire.World, c *wire.Command, port int, streams []uintptr) (in
 	}
 	inner := *c
 	inner.Env = withPort(c.Env, port)
-	if err := wire.Send(pair[0], wire.Inner{World: *w, Command: inner, Port: port}); err != nil {
+	if err := wire.Send(pair[0], wire.Inner{World: *w, Command: inner}); err != nil {
 		return 0, step(err, "tell the inner helper")
 	}
 	// It says why it could not, or is the command by the time at which its socket
-	// is closed.
+	// is closed. The host may end first.
+	p := []unix.PollFd{{Fd: int32(pair[0]), Events: unix.POLLIN}, {Fd: wire.Socket, Events: unix.POLLRDHUP}}
+	for {
+		if _, err := unix.Poll(p, -1); err == unix.EINTR {
+			continue
+		}
+		break
+	}
+	if p[0].Revents == 0 {
+		return 0, step(io.EOF, "hear from the host")
+	}
 	var not wire.Started
 	if _, err := wire.Receive(pair[0], &not); errors.Is(err, io.EOF) {
 		return pid, nil
@@ -99,7 +106,7 @@ func becomeCommand() {
 		os.Exit(1)
 	}
 	unix.CloseOnExec(wire.Socket)
-	err := confine(&in.World, in.Port)
+	err := confine(&in.World)
 	if err == nil {
 		err = step(unix.Chdir(in.Command.Dir), "enter %s", in.Command.Dir)
 	}

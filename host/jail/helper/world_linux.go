@@ -16,6 +16,9 @@ import (
 func build(w *wire.World) wire.Ready {
 	// Those who lose their parent become children of this process, which ends them.
 	err := step(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
+	if err == nil && w.Namespaces {
+		err = step(loopback(), "bring up the loopback") // for servers of the command's own
+	}
 	var noLayers []string
 	switch {
 	case err != nil || !w.Namespaces:
@@ -44,8 +47,14 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 	layers := make([]int, len(w.Layers))
 	for i, l := range w.Layers {
 		if layers[i], err = overlay(l); err != nil {
-			layers[i] = -1
 			noLayers = append(noLayers, fmt.Sprintf("%s: %v", l.Path, err))
+			b := wire.Bind{Path: l.Path}
+			if l.Alone {
+				b = wire.Bind{Path: l.Upper, Write: true}
+			}
+			if layers[i], err = tree(b); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -76,9 +85,16 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 			return nil, step(err, "make the scratch directory %s", name)
 		}
 	}
-	for name, at := range map[string]string{"home": w.Home, "tmp": w.Tmp, "shm": "/dev/shm"} {
-		if err := firstErr(os.MkdirAll(in(at), 0o755), unix.Mount("./run/scratch/"+name, in(at), "", unix.MS_BIND, "")); err != nil {
-			return nil, step(err, "mount %s", at)
+	// The home may be below the temporary directory.
+	for _, dir := range []struct{ name, at string }{{"shm", "/dev/shm"}, {"tmp", w.Tmp}, {"home", w.Home}} {
+		if err := firstErr(os.MkdirAll(in(dir.at), 0o755), unix.Mount("./run/scratch/"+dir.name, in(dir.at), "", unix.MS_BIND, "")); err != nil {
+			return nil, step(err, "mount %s", dir.at)
+		}
+	}
+	for name, text := range w.Files {
+		file := in(path.Join(w.Home, name))
+		if err := firstErr(os.WriteFile(file, []byte(text), 0o600), unix.Lchown(file, w.UID, w.GID)); err != nil {
+			return nil, step(err, "write %s", name)
 		}
 	}
 	for i, b := range w.Binds {
@@ -90,9 +106,6 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 		}
 	}
 	for i, l := range w.Layers {
-		if layers[i] < 0 {
-			continue
-		}
 		if err := attach(layers[i], in(l.Path)); err != nil {
 			return nil, step(err, "mount %s", l.Path)
 		}
@@ -120,6 +133,9 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 	}
 	readOnly := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	for _, name := range []string{"/proc", "/run/scratch", "/"} {
+		if without("read-only root") {
+			break
+		}
 		if err := unix.MountSetattr(unix.AT_FDCWD, name, 0, &readOnly); err != nil {
 			return nil, step(err, "make %s read-only", name)
 		}
@@ -157,8 +173,11 @@ func tree(b wire.Bind) (int, error) {
 		return -1, step(err, "open %s", b.Path)
 	}
 	defer unix.Close(place)
-	attr := uint64(unix.MOUNT_ATTR_NOSUID)
-	if !b.Write {
+	var attr uint64
+	if !without("nosuid") {
+		attr |= unix.MOUNT_ATTR_NOSUID
+	}
+	if !b.Write && !without("read-only binds") {
 		attr |= unix.MOUNT_ATTR_RDONLY
 	}
 	if !b.Device {
@@ -260,6 +279,9 @@ func cover(w *wire.World, c *wire.Command) error {
 		}
 	}
 	for _, name := range c.Masked {
+		if without("masks") {
+			break
+		}
 		if err := mask(w.Masks, name); err != nil {
 			return step(err, "mask %s", name)
 		}

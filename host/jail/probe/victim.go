@@ -39,7 +39,7 @@ type Victim struct {
 type state struct {
 	files    map[string]file
 	priority int
-	limit    unix.Rlimit
+	limits   string // as the kernel shows them to anybody
 	cpus     unix.CPUSet
 }
 
@@ -248,7 +248,7 @@ func (v *Victim) Check() (map[string]string, error) {
 		if now.priority != v.before.priority {
 			done["setpriority"] = "the priority is another"
 		}
-		if now.limit != v.before.limit {
+		if now.limits != v.before.limits {
 			done["prlimit"] = "the limit is another"
 		}
 		if now.cpus != v.before.cpus {
@@ -298,9 +298,11 @@ func (v *Victim) state() (s state, err error) {
 	if s.priority, err = unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil {
 		return s, err
 	}
-	if err = unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &s.limit); err != nil {
+	limits, err := os.ReadFile(v.spec.proc("limits"))
+	if err != nil {
 		return s, err
 	}
+	s.limits = string(limits)
 	if err = unix.SchedGetaffinity(pid, &s.cpus); err != nil {
 		return s, err
 	}

@@ -16,10 +16,10 @@ import (
 )
 
 // Options say what the other walls of a command leave to the filter. The zero
-// value is for one with namespaces and without a network.
+// value is for one with namespaces and without TCP.
 type Options struct {
 	// Network allows TCP over IPv4. It is for a command in a network namespace
-	// of its own, in which there is nothing but our proxy.
+	// of its own, in which there are only its own servers, and our proxy.
 	Network bool
 	// NoNamespaces is for a command that sees the processes and the System V
 	// IPC of its user, and may touch neither: calls that change a process take

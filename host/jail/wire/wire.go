@@ -27,11 +27,14 @@ type World struct {
 
 	Links  map[string]string // symbolic links of the root, by their absolute names
 	Binds  []Bind            // outer ones first
-	Layers []Layer
+	Layers []Layer           // with NewRoot
 
 	Home, Tmp string // directories of the command's own; without NewRoot they exist
 	Masks     string // holds "file" and "dir", which nobody can open; without NewRoot it exists
 	Scratch   int64  // bytes that the command may write there, with NewRoot
+	// Files are what Home begins with: contents by their names below it.
+	Files  map[string]string
+	Remove string // a directory that goes when the jail is gone; empty: none
 	// UID and GID are who the command is. They differ from the helper's only if
 	// that is root.
 	UID, GID int
@@ -49,8 +52,12 @@ type Bind struct {
 }
 
 // Layer is a directory of the host that the command sees, and may change: what it
-// changes goes to Upper and Work, directories on one file system.
-type Layer struct{ Path, Upper, Work string }
+// changes goes to Upper and Work, directories on one file system. Where that cannot
+// be had, the command can only read the directory, or has Upper alone.
+type Layer struct {
+	Path, Upper, Work string
+	Alone             bool // then it has Upper
+}
 
 // Limits bound each process, but for Processes.
 type Limits struct {
@@ -63,7 +70,7 @@ type Limits struct {
 // Ready says that a world stands, or why it does not.
 type Ready struct {
 	Step, Err string
-	NoLayers  []string // the paths of layers that could not be had, with why
+	NoLayers  []string // the paths of directories that could not be layered, with why
 }
 
 // Command is what runs in a world. Its standard output and error are the
@@ -82,7 +89,6 @@ type Command struct {
 type Inner struct {
 	World   World
 	Command Command
-	Port    int // of the proxy
 }
 
 // PortMark stands for the port of the proxy in the environment of a command.

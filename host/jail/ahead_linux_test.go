@@ -1,0 +1,210 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// next is what waits for the next command of a jail, once it does.
+func next(j *Jail) *waiting {
+	j.ahead.Wait()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.next
+}
+
+func TestTheHelperThatWaits(t *testing.T) {
+	if *tier < 1 {
+		return // there is none
+	}
+	// A world has a mount namespace of its own, or a supervisor.
+	world := func(h *helper) string { return strconv.Itoa(h.cmd.Process.Pid) }
+	script := "echo $PPID"
+	if *tier > 1 {
+		world = func(h *helper) string {
+			file := fmt.Sprintf("/proc/%d/ns/mnt", h.cmd.Process.Pid)
+			held, err := os.Open(file) // its name will not be another's
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { held.Close() })
+			name, err := os.Readlink(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return name
+		}
+		script = "readlink /proc/$$/ns/mnt"
+	}
+	where := func(t *testing.T, j *Jail, dir string) string {
+		out := runAt(t, t.Context(), j, dir, "touch mark; "+script)
+		ended(t, out, 0)
+		if _, err := os.Stat(filepath.Join(dir, "mark")); err != nil {
+			t.Error(err)
+		}
+		return strings.TrimSpace(string(out.Stdout))
+	}
+	for name, c := range map[string]struct {
+		then func(t *testing.T, j *Jail, dir string) string // after the first command; where the second ran
+		used bool
+	}{
+		"is used by the next command": {where, true},
+		"is not used by another plan": {func(t *testing.T, j *Jail, _ string) string { return where(t, j, t.TempDir()) }, false},
+		"is not used where a directory is another one": {func(t *testing.T, j *Jail, dir string) string {
+			if err := os.Rename(dir, dir+".old"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			ran := where(t, j, dir)
+			if _, err := os.Stat(filepath.Join(dir+".old", "mark")); err == nil {
+				t.Error("it ran in what the name led to before")
+			}
+			return ran
+		}, false},
+		"ends when it was not used": {func(t *testing.T, j *Jail, _ string) string {
+			n := next(j)
+			n.timer.Reset(0)
+			<-n.helper.gone
+			if next(j) != nil {
+				t.Error("it is still kept")
+			}
+			return ""
+		}, false},
+		"ends with the jail": {func(t *testing.T, j *Jail, _ string) string {
+			if err := j.Close(); err != nil {
+				t.Error(err)
+			}
+			return ""
+		}, false},
+		"removes its directories when this program cannot": {func(t *testing.T, j *Jail, _ string) string {
+			h := next(j).helper
+			h.clean = nil
+			h.kill()
+			if home := filepath.Dir(h.world.Home); h.world.Remove != "" {
+				if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s is there: %v", home, err)
+				}
+			}
+			return ""
+		}, false},
+		"is replaced when it was killed": {func(t *testing.T, j *Jail, dir string) string {
+			h := next(j).helper
+			_ = h.cmd.Process.Kill()
+			<-h.gone
+			return where(t, j, dir)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, dir := newJail(t, Options{}), t.TempDir()
+			ended(t, runAt(t, t.Context(), j, dir, "true"), 0)
+			n := next(j)
+			if n == nil {
+				t.Fatal("none waits")
+			}
+			waited := world(n.helper)
+			if ran := c.then(t, j, dir); (ran == waited) != c.used {
+				t.Errorf("it is %s, and the command ran in %s", waited, ran)
+			}
+			<-n.helper.gone
+		})
+	}
+}
+
+// TestAHelperThatCannotWait: when it cannot be started nobody asks for it. The next
+// command says so.
+func TestAHelperThatCannotWait(t *testing.T) {
+	if *tier < 1 {
+		return
+	}
+	dir, other := t.TempDir(), t.TempDir()
+	for _, name := range []string{"ready", "go"} {
+		if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := newJail(t, Options{change: func(w *wire.World) { w.Binds = append(w.Binds, wire.Bind{Path: other}) }})
+	go func() {
+		ready(t, dir, 0)
+		if err := os.Remove(other); err != nil {
+			t.Error(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "go"), []byte("x\n"), 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	ended(t, runAt(t, t.Context(), j, dir, "echo x > ready; read -r < go"), 0)
+	if h := next(j); h != nil && !*noRoot && *tier > 1 { // with a root, what it shows is mounted by then
+		t.Error("one waits")
+	}
+	refused(t, j, grantFor(t, dir, "touch mark", policy.Limits{}), dir, "touch mark", other)
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ended(t, runAt(t, t.Context(), j, dir, "true"), 0)
+}
+
+// TestNothingIsLeftOfManyCommands runs them one after the other, and two at once.
+func TestNothingIsLeftOfManyCommands(t *testing.T) {
+	open := func() int {
+		names, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	j, dir := newJail(t, Options{}), t.TempDir()
+	t.Setenv("TMPDIR", t.TempDir())
+	if err := testJail(t).Close(); err != nil { // which the grants below use
+		t.Fatal(err)
+	}
+	many := func(rounds int) {
+		for range rounds {
+			var both sync.WaitGroup
+			for range 2 {
+				g := grantFor(t, dir, "exit 5", policy.Limits{})
+				both.Go(func() {
+					if out, err := j.Run(t.Context(), g, bash(dir, "exit 5")); err != nil || out.Code == nil || *out.Code != 5 {
+						t.Errorf("%s, %v", describe(out), err)
+					}
+				})
+			}
+			both.Wait()
+			ended(t, runAt(t, t.Context(), j, dir, "exit 6"), 6)
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	many(1)
+	files, goroutines := open(), runtime.NumGoroutine()
+	many(17)
+	if now := open(); now != files {
+		t.Errorf("there were %d open files, and are %d", files, now)
+	}
+	begin := time.Now()
+	for runtime.NumGoroutine() > goroutines { // some are about to end
+		if time.Since(begin) > 10*time.Second {
+			t.Fatalf("there were %d goroutines, and are %d", goroutines, runtime.NumGoroutine())
+		}
+		runtime.Gosched()
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) != 0 {
+		t.Errorf("temporary files: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,159 @@
+package jail
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+)
+
+// cache is what commands see of the user's for one kind of toolchain. All names
+// are below the home, and what is not there is left out. Credentials are in none.
+type cache struct {
+	name string
+	// layers are directories that a command may change, as far as it can see.
+	layers []string
+	// ownLayer is the one of these that is of no use where it cannot be changed.
+	ownLayer string
+	shown    []string // patterns of what can be read
+	bin      []string // of shown, directories for PATH
+	// offline are variables that make the tool say at once that there is no network,
+	// and take what the cache has.
+	offline []string
+}
+
+// caches is in the order of their directories in PATH. Of ~/.npm there is nothing
+// that logs, and of ~/.cargo nothing that could hold a token.
+var caches = []cache{
+	{
+		name: "go", layers: []string{"go/pkg/mod", ".cache/go-build"}, ownLayer: ".cache/go-build",
+		shown: []string{"go/bin", "sdk/go*"}, bin: []string{"go/bin"},
+		offline: []string{"GOPROXY=off"},
+	},
+	{
+		name: "cargo", layers: []string{".cargo/registry", ".cargo/git"},
+		shown: []string{".cargo/bin", ".rustup"}, bin: []string{".cargo/bin"},
+		offline: []string{"CARGO_NET_OFFLINE=true"},
+	},
+	{
+		name: "npm", layers: []string{".npm/_cacache", ".npm/_npx"},
+		offline: []string{"npm_config_offline=true"},
+	},
+	{
+		name: "pip", layers: []string{".cache/pip"},
+		shown: []string{".pyenv", ".local/lib/python*/site-packages"}, bin: []string{".pyenv/shims", ".pyenv/bin"},
+		offline: []string{"PIP_RETRIES=0", "PIP_DISABLE_PIP_VERSION_CHECK=1"},
+	},
+}
+
+// addCaches adds the caches and toolchains of the user's to a plan. Whatever has
+// to do with a mount of the grant, or with what it masks, is as the grant says.
+func (p *plan) addCaches(j *Jail, terms policy.Exec) {
+	w, home := &p.world, p.home
+	if w.UID != os.Getuid() || w.NewRoot && w.Home != home {
+		return // another user's, or the home is mounted as a whole
+	}
+	free := func(name string) bool {
+		apart := func(other string) bool { return !paths.In(name, other) && !paths.In(other, name) }
+		for _, m := range terms.Mounts {
+			if !apart(m.Host) {
+				return false
+			}
+		}
+		for _, masked := range terms.Masked {
+			if !apart(masked) {
+				return false
+			}
+		}
+		return true
+	}
+	files := os.DirFS(home)
+	// found is the directories of a pattern that there are.
+	found := func(pattern string) (out []string) {
+		names, _ := fs.Glob(files, pattern)
+		for _, rel := range names {
+			name := filepath.Join(home, rel)
+			if st, err := os.Stat(name); err != nil || !st.IsDir() || !free(name) {
+				continue
+			}
+			if real, err := filepath.EvalSymlinks(name); err != nil || real != name {
+				p.notes = append(p.notes, name+" is not shown to commands: it is, or is below, a symbolic link")
+				continue
+			}
+			out = append(out, rel)
+		}
+		return out
+	}
+	show := func(rel string) {
+		w.Binds = append(w.Binds, wire.Bind{Path: filepath.Join(home, rel), Optional: true})
+		p.links[rel] = filepath.Join(home, rel)
+	}
+	var bin []string
+	for _, c := range caches {
+		if !slices.Contains(j.Caches, c.name) {
+			continue
+		}
+		shown, dirs := c.shown, c.bin
+		if c.name == "npm" {
+			if node := defaultNode(files); node != "" {
+				shown, dirs = []string{node}, []string{node + "/bin"}
+			}
+		}
+		for _, pattern := range shown {
+			for _, rel := range found(pattern) {
+				show(rel)
+			}
+		}
+		for _, rel := range dirs {
+			if len(found(rel)) > 0 {
+				bin = append(bin, filepath.Join(home, rel))
+			}
+		}
+		for _, rel := range c.layers {
+			if j.Layers != "" && len(found(rel)) > 0 {
+				w.Layers = append(w.Layers, wire.Layer{Path: filepath.Join(home, rel), Alone: rel == c.ownLayer})
+			}
+		}
+		if !w.Network {
+			p.env = append(p.env, c.offline...)
+		}
+	}
+	p.path = strings.Join(append(bin, path), ":")
+}
+
+// defaultNode is the directory of the version of Node.js that nvm uses unless it
+// is told another; empty if there is none.
+func defaultNode(home fs.FS) string {
+	want := "default"
+	for range 4 { // an alias may name another
+		text, err := fs.ReadFile(home, ".nvm/alias/"+want)
+		if err != nil || len(text) > 100 {
+			break
+		}
+		want = strings.TrimSpace(string(text))
+	}
+	want = "v" + strings.TrimPrefix(want, "v")
+	versions, _ := fs.Glob(home, ".nvm/versions/node/v*")
+	slices.SortFunc(versions, compareVersions)
+	for _, dir := range slices.Backward(versions) {
+		if v := filepath.Base(dir); v == want || want == "vnode" || strings.HasPrefix(v, want+".") {
+			return dir
+		}
+	}
+	return ""
+}
+
+// compareVersions orders names in which the numbers between dots count.
+func compareVersions(a, b string) int {
+	return slices.CompareFunc(strings.Split(a, "."), strings.Split(b, "."), func(a, b string) int {
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return strings.Compare(a, b)
+	})
+}

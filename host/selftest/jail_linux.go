@@ -1,0 +1,160 @@
+package selftest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail/probe"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// jailAttacks are those of a command. One process carries all of them out.
+func jailAttacks() []Attack {
+	var all []Attack
+	for i, name := range probe.Attacks() {
+		all = append(all, Attack{
+			Name:  "command-" + strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name)),
+			Tries: "Have a jailed command attack what lies outside: " + name + ".",
+			run:   func(t *trial) (string, error) { return t.probed(name) },
+			slow:  i == 0, // it waits for the others
+		})
+	}
+	return all
+}
+
+// prober is a target that has a jail.
+type prober interface {
+	// probes attacks the jail, the first time.
+	probes(context.Context) (probes, error)
+}
+
+// probes is what the probes of a jail have found.
+type probes struct {
+	results map[string]probe.Result
+	done    map[string]string // what has happened outside
+	tier    policy.Tier
+}
+
+// harmless is what the tiers leave open: a program without a file has no more
+// rights than one with a file, and below tier 3 attributes of the user's own files
+// can be seen and changed.
+func harmless(name string, tier policy.Tier) bool {
+	return name == "memfd exec" || tier < policy.MaxTier && slices.Contains([]string{"chdir", "chmod", "setxattr", "stat", "utimes"}, name)
+}
+
+// probed says what stopped a probe.
+func (t *trial) probed(name string) (string, error) {
+	target, ok := t.target.(prober)
+	if !ok {
+		return "", notTried("the target runs no commands")
+	}
+	p, err := target.probes(t.ctx)
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	for _, work := range probe.Work() {
+		if r := p.results[work]; r.Outcome != probe.Succeeded {
+			return "", notTried("a command cannot even do this: %s: %s", work, r.Why)
+		}
+	}
+	r := p.results[name]
+	switch {
+	case r.Outcome == probe.Succeeded && harmless(name, p.tier):
+		return fmt.Sprintf("%s: left open, harmless", p.tier), nil
+	case p.done[name] != "": // whatever it says
+		return "", fmt.Errorf("it worked: %s", p.done[name])
+	case r.Outcome == probe.Succeeded:
+		return "", errors.New("it worked")
+	case r.Outcome == probe.Impossible:
+		return "this machine: " + r.Why, nil
+	}
+	return fmt.Sprintf("%s: %s", p.tier, r.Why), nil
+}
+
+// probes implements prober.
+func (s *Sandbox) probes(ctx context.Context) (probes, error) {
+	s.probing.Do(func() { s.probed, s.notProbed = s.probe(ctx) })
+	return s.probed, s.notProbed
+}
+
+func (s *Sandbox) probe(ctx context.Context) (p probes, err error) {
+	if s.Tier == nil || s.Tier() == policy.TierNone {
+		return p, errors.New("nothing confines commands here")
+	}
+	p.tier = s.Tier()
+	dir, err := Scratch()
+	if err != nil {
+		return p, err
+	}
+	defer os.RemoveAll(dir)
+	workspace, program := filepath.Join(dir, "workspace"), filepath.Join(dir, "program", "stockade")
+	for _, d := range []string{workspace, filepath.Dir(program)} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			return p, err
+		}
+	}
+	if err := copySelf(program); err != nil {
+		return p, err
+	}
+	v, err := probe.NewVictim(dir, workspace, func(ctx context.Context, dir string, args ...string) error {
+		_, err := s.opts.Spawn(ctx, dir, args...)
+		return err
+	})
+	if err != nil {
+		return p, err
+	}
+	defer v.Close()
+	command := "exec '" + strings.Join(append([]string{program}, v.Args()...), "' '") + "'" // which have no such quote
+	ended, err := s.command(ctx, command, workspace, filepath.Dir(program))
+	if err != nil {
+		return p, err
+	}
+	if p.results, err = probe.Read(ended.Stdout); err != nil {
+		return p, fmt.Errorf("%w (%.200q)", err, ended.Stderr)
+	}
+	p.done, err = v.Check()
+	return p, err
+}
+
+// copySelf copies this program to where a command sees it.
+func copySelf(name string) error {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, self)
+	return errors.Join(err, f.Close())
+}
+
+// command runs a command of bash, as one that a person has approved.
+func (s *Sandbox) command(ctx context.Context, command, workspace, programs string) (effect.Ended, error) {
+	args, err := json.Marshal(map[string]string{"command": command})
+	if err != nil {
+		return effect.Ended{}, err
+	}
+	entry := &tool.Entry{
+		Spec:   tool.Spec{Definition: tool.Definition{Name: toolName}, Capabilities: tool.Capabilities{Exec: "command"}},
+		Module: &tool.Module{Origin: tool.OriginBuiltin},
+	}
+	p := policy.New(policy.Options{Mounts: []policy.Mount{{Host: workspace, Write: true}, {Host: programs}}, Tier: s.Tier})
+	d := p.Decide(tool.Call{ID: "selftest_jail", Tool: toolName, Args: args, Caller: tool.CallerPerson, Cwd: workspace}, entry, policy.Facts{})
+	grant, err := d.Approve(policy.Answer{Allow: true}, 1)
+	if err != nil {
+		return effect.Ended{}, err
+	}
+	return s.opts.Services.Exec.Run(ctx, grant, effect.Command{Argv: []string{"bash", "-c", command}, Dir: workspace})
+}

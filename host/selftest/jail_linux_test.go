@@ -1,0 +1,74 @@
+package selftest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/jail/probe"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// openJail is a target in whose jail every probe ends in the same way. Package
+// jail has its own proofs, in which real ones lack a wall.
+type openJail struct {
+	Target
+	outcome probe.Outcome
+	done    string // is seen outside
+}
+
+func (j openJail) probes(context.Context) (probes, error) {
+	p := probes{results: map[string]probe.Result{}, done: map[string]string{}, tier: policy.MaxTier}
+	for _, name := range probe.Attacks() {
+		p.results[name] = probe.Result{Probe: name, Outcome: j.outcome, Why: "no way"}
+		p.done[name] = j.done
+	}
+	for _, name := range probe.Work() {
+		p.results[name] = probe.Result{Probe: name, Outcome: probe.Succeeded}
+	}
+	return p, nil
+}
+
+func jailProofs() []proof {
+	var all []string
+	for _, a := range jailAttacks() {
+		all = append(all, a.Name)
+	}
+	open := func(name string) bool { return name == "command-memfd-exec" }
+	return []proof{
+		{name: "what a command does is seen outside", target: same(openJail{outcome: probe.Held, done: "a file was made"}), attacks: strings.Join(all, " ")},
+		{name: "a command can do everything", target: same(openJail{outcome: probe.Succeeded}), attacks: strings.Join(slices.DeleteFunc(all, open), " ")},
+	}
+}
+
+// TestWhatATierLeavesOpen: the list is that of the tests of package jail.
+func TestWhatATierLeavesOpen(t *testing.T) {
+	for tier, want := range map[policy.Tier]int{1: 6, 2: 6, 3: 1} {
+		open := slices.DeleteFunc(probe.Attacks(), func(name string) bool { return !harmless(name, tier) })
+		if len(open) != want {
+			t.Errorf("%s leaves %q open", tier, open)
+		}
+	}
+}
+
+// TestACommandThatCannotEvenWorkIsAFailure: nothing is learned from it.
+func TestACommandThatCannotEvenWorkIsAFailure(t *testing.T) {
+	for name, target := range map[string]Target{
+		"no jail":     &Sandbox{},
+		"no commands": obliging,
+		"no work":     noWork{},
+	} {
+		if r := one(t, target, jailAttacks()[0], DefaultPatience); r.Pass || !strings.Contains(r.Detail, "could not be tried") {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}
+
+type noWork struct{ openJail }
+
+func (noWork) probes(ctx context.Context) (probes, error) {
+	p, err := openJail{outcome: probe.Held}.probes(ctx)
+	p.results["write a file"] = probe.Result{Outcome: probe.Held, Why: "no way"}
+	return p, err
+}
