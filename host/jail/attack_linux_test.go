@@ -29,14 +29,8 @@ func asNobody(t *testing.T) {
 	if os.Getuid() != 0 {
 		return
 	}
-	dir := shortDir(t)
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = []string{"TMPDIR=" + dir}
-	cmd.Dir = dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	toNobody(t, cmd)
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()+" (") {
 		t.Errorf("as nobody: %v\n%s", err, out)

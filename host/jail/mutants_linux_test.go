@@ -51,11 +51,11 @@ var mutants = []mutant{
 	{layer: "read-only root", also: "landlock", opens: "self mem, root:sysctl, (plant in the root)"},
 	{layer: "ipc", opens: "System V memory"},
 	{layer: "uts", opens: "(be in the machine's uts namespace)"},
-	{layer: "net", also: "seccomp", opens: "mptcp, tcp fast open, udp"},
+	{layer: "net", also: "seccomp", opens: "mptcp, tcp, tcp fast open, tcp listen, udp"},
 	{layer: "root", opens: "chdir, chmod, setxattr, stat, utimes"},
 	{layer: "root", also: "landlock", opens: "append, chdir, chmod, create, flock, hard link, move in, move out, " +
 		"open and truncate, process cmdline, process fd, read, read through symlink, reopen descriptor, self mem, self root, setxattr, " +
-		"shared memory file, signal program, signal victim, stat, root:sysctl, truncate, unlink, utimes, write through symlink, " +
+		"shared memory file, stat, root:sysctl, truncate, unlink, utimes, write through symlink, " +
 		"(write what is mounted to be read)"},
 	{layer: "namespaces", also: "root", opens: "(be in the machine's uts namespace)"},
 }

@@ -16,7 +16,7 @@ import (
 func build(w *wire.World) wire.Ready {
 	// Those who lose their parent become children of this process, which ends them.
 	err := step(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl PR_SET_CHILD_SUBREAPER")
-	if err == nil && w.Namespaces {
+	if err == nil && w.Namespaces && !without("net") {
 		err = step(loopback(), "bring up the loopback") // for servers of the command's own
 	}
 	var noLayers []string
