@@ -195,6 +195,7 @@ func (a *app) showResult(req request, r tool.Result) error {
 				fmt.Fprintln(a.s.err, terminal.Visible(a.lastLines(text)))
 			}
 		}
+		a.notes(r.Note)
 		return end
 	}
 	text := strings.TrimRight(outputText(r.Output), "\n")
@@ -207,13 +208,18 @@ func (a *app) showResult(req request, r tool.Result) error {
 	if aside != "" {
 		a.s.note("%s", aside)
 	}
-	if r.Note != "" {
-		a.s.note("%s", r.Note)
-	}
+	a.notes(r.Note)
 	if a.flags.verbose {
 		a.s.note("%s, %s fuel, peak memory %s", r.Summary(), humanCount(r.Usage.FuelUsed), humanBytes(int64(r.Usage.PeakMemoryBytes)))
 	}
 	return end
+}
+
+// notes prints what the host adds to a result, a line each.
+func (a *app) notes(text string) {
+	for note := range strings.Lines(text) {
+		a.s.note("%s", strings.TrimSuffix(note, "\n"))
+	}
 }
 
 // lastLines is the end of a long text: a crash of a guest can print a stack of

@@ -205,6 +205,7 @@ type envelope struct {
 	Error    string          `json:"error"`
 	Code     tool.Code       `json:"error_code"`
 	Hint     string          `json:"hint"`
+	Note     string          `json:"note"`
 	Stdout   string          `json:"stdout"`
 	Stderr   string          `json:"stderr"`
 	Metadata struct {
@@ -244,6 +245,9 @@ func (r *renderer) result(e session.Event, m llm.Message) {
 			r.line(terminal.Dim, "   hint: %s", env.Hint)
 		}
 	}
+	for note := range strings.Lines(env.Note) {
+		r.line(terminal.Dim, "   %s", strings.TrimSuffix(note, "\n"))
+	}
 	r.line(terminal.Dim, "   = %s", cost(data.Name, env, r.decisions[e.Call]))
 }
 
@@ -265,6 +269,9 @@ func cost(name string, env envelope, d session.Decision) string {
 	parts = append(parts, humanBytes(env.Metadata.Bytes)+" result")
 	if d.Risk != "" {
 		parts = append(parts, "risk "+d.Risk)
+	}
+	if d.Tier != nil {
+		parts = append(parts, "jail "+d.Tier.String())
 	}
 	return strings.Join(parts, ", ")
 }

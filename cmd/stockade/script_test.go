@@ -41,6 +41,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TEST_NOTHING_PREBUILT") != "" {
 		prebuilt = func(string) fs.FS { return nil }
 	}
+	if what := os.Getenv("TEST_WITHOUT"); what != "" {
+		if err := without(what); err != nil {
+			panic(err)
+		}
+	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
 		// Beside the cache of its home, so that scripts see which there were.
 		_ = os.WriteFile("../../children", nil, 0o600)
@@ -79,12 +84,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GUESTS", built)
 			// Not the machine's own: a script has the policy that it writes.
 			env.Setenv("TEST_ADMINISTRATOR", filepath.Join(env.WorkDir, "etc"))
-			settings := filepath.Join(home, ".config", "stockade")
-			if err := os.MkdirAll(settings, 0o700); err != nil {
-				return err
-			}
-			// Nothing confines bash here.
-			return os.WriteFile(filepath.Join(settings, "agent.toml"), []byte("[bash]\nmin_tier = 0\n"), 0o600)
+			return os.MkdirAll(filepath.Join(home, ".config", "stockade"), 0o700)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":      exits,

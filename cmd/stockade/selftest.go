@@ -113,7 +113,7 @@ func showAttacks(a *app, results []selftest.Result, took time.Duration, tiers ja
 		return err
 	}
 	if tiers.Tier == policy.TierNone {
-		a.s.note("the area jail was not attacked: nothing confines a command here, so bash is refused (%s)", strings.Join(tiers.Lacks, "; "))
+		a.s.note("the area jail was not attacked: nothing confines a command here, so bash is refused; `stockade tool info bash` says why")
 	}
 	if missing != "" {
 		a.s.note("not on this system: limits on %s of the process that compiles", missing)

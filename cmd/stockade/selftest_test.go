@@ -38,14 +38,14 @@ STATE
 			stderr: "stockade: 2 of 3 attacks did not pass\n",
 		},
 		"with what they try": {
-			verbose: true, missing: "memory", tiers: jail.Tiers{Lacks: []string{"no Landlock", "no luck"}},
+			verbose: true, missing: "memory",
 			stdout: `FILES
   first  pass  files: <masked> (EPERM)
     Try this. 12 ms. 3 times.
   second-one  FAIL  it worked:\nmade <U+001B>[31m
     Try that. 0 ms.
 `,
-			stderr: "stockade: the area jail was not attacked: nothing confines a command here, so bash is refused (no Landlock; no luck)\n" +
+			stderr: "stockade: the area jail was not attacked: nothing confines a command here, so bash is refused; `stockade tool info bash` says why\n" +
 				"stockade: not on this system: limits on memory of the process that compiles\nstockade: 2 of 3 attacks did not pass\n",
 		},
 		"as JSON": {

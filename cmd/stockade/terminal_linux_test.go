@@ -99,7 +99,7 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 
 func environment(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "TEST_ACCOUNT_HOME", "XDG_CACHE_HOME", "NO_COLOR", "OPENAI_BASE_URL", "OPENAI_API_KEY", "STOCKADE_MODEL_NAME"} {
+	for _, name := range []string{"PATH", "HOME", "TEST_ACCOUNT_HOME", "TEST_WITHOUT", "XDG_CACHE_HOME", "NO_COLOR", "OPENAI_BASE_URL", "OPENAI_API_KEY", "STOCKADE_MODEL_NAME"} {
 		env = append(env, name+"="+ts.Getenv(name))
 	}
 	return env

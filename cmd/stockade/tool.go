@@ -197,6 +197,11 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	if e.Capabilities.Exec != "" {
+		if err := showJail(a.s, a.door().Tiers()); err != nil {
+			return err
+		}
+	}
 	var pretty json.RawMessage = e.Parameters
 	if indented, err := json.MarshalIndent(e.Parameters, "", "  "); err == nil {
 		pretty = indented

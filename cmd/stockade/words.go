@@ -36,6 +36,8 @@ func inWords(h tool.Hint) string {
 			return "`stockade tool compile --large` compiles it all the same"
 		case tool.HintSetSecret:
 			return "stockade secret set " + p.Key
+		case tool.HintConfine:
+			return "`stockade tool info bash` says what is missing"
 		}
 		return fmt.Sprintf("%s %s", p.Code, p.Key) // of a log that a newer version has written
 	})

@@ -115,7 +115,7 @@ func (p *pending) conclude(ctx context.Context, decision policy.Decision, answer
 func (p *pending) decided(d policy.Decision, answer *policy.Answer) session.Decision {
 	body := session.Decision{
 		Tool: p.call.Tool, Effect: d.Effect().String(), Risk: d.Risk().String(),
-		Rule: d.Rule(), Source: string(d.Source()), Origin: d.Origin(), Reason: d.Reason(),
+		Rule: d.Rule(), Source: string(d.Source()), Origin: d.Origin(), Reason: d.Reason(), Tier: d.Tier(),
 	}
 	if d.Effect() == policy.Deny {
 		body.Change = d.Explain().Hint

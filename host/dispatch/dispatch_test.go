@@ -478,6 +478,27 @@ func TestWhatIsRecordedSaysWhatWasDecidedAndWhatWillRun(t *testing.T) {
 	}
 }
 
+// How far a process is confined is in the log, with what it sees: its tool alone
+// sees no files.
+func TestTheTierOfAProcessIsRecorded(t *testing.T) {
+	w := newWorld(t, policy.Options{Tier: func() policy.Tier { return 2 }})
+	w.answer = func(_ context.Context, q policy.Question) (policy.Answer, error) {
+		return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce, By: "terminal"}, nil
+	}
+	if _, err := w.call(t.Context(), aCall("bash", `{"command":"make test"}`)); err != nil {
+		t.Fatal(err)
+	}
+	intent := body[session.Intent](w, session.TypeCallIntended)
+	for event, tier := range map[string]*policy.Tier{"decision": body[session.Decision](w, session.TypeDecision).Tier, "intent": intent.Tier} {
+		if tier == nil || *tier != 2 {
+			t.Errorf("the %s says tier %v, want 2", event, tier)
+		}
+	}
+	if !slices.Equal(intent.Mounts, []string{"/work:rw"}) {
+		t.Errorf("the process sees %q", intent.Mounts)
+	}
+}
+
 func TestWhoSaidNoIsRecordedAndTold(t *testing.T) {
 	w := newWorld(t, policy.Options{})
 	w.answer = func(context.Context, policy.Question) (policy.Answer, error) {

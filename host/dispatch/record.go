@@ -19,7 +19,11 @@ func (p *pending) intend(ctx context.Context, grant policy.Grant, entry *tool.En
 		ArgsDigest: fmt.Sprintf("%x", p.call.ArgsDigest()), Cwd: p.call.Cwd, Mounts: []string{},
 		Secrets: tool.SecretNames(grant.Secrets()), Exec: grant.MayExec(), Network: grant.Reaches(), Rehearsal: grant.Rehearsal(), TimeoutMS: limits.Timeout.Milliseconds(), MemoryBytes: limits.MemoryBytes, Fuel: limits.Fuel,
 	}
-	for _, m := range grant.Mounts() {
+	mounts := grant.Mounts()
+	if exec, ok := grant.Exec(); ok {
+		body.Tier, mounts = &exec.Tier, exec.Mounts // which are those of the guest, or more
+	}
+	for _, m := range mounts {
 		body.Mounts = append(body.Mounts, m.String())
 	}
 	_, err := p.record(ctx, session.TypeCallIntended, body)

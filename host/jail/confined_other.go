@@ -15,7 +15,7 @@ type kind struct{}
 type waiting struct{}
 
 func (j *Jail) find() (Tiers, kind) {
-	return Tiers{Lacks: []string{"nothing confines processes on " + runtime.GOOS + " yet"}}, kind{}
+	return Tiers{Lacks: []Lack{{Why: "nothing confines processes on " + runtime.GOOS + " yet", Cause: CausePlatform}}}, kind{}
 }
 
 func (j *Jail) confined(ctx context.Context, _ policy.Grant, _ policy.Exec, program string, cmd effect.Command, out streams) (effect.Ended, error) {

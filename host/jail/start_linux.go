@@ -185,6 +185,9 @@ func explain(err error) error {
 	case errors.Is(err, unix.ENOSPC):
 		return errors.New("no more user namespaces are allowed (user.max_user_namespaces)")
 	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		if wrapped, ok := errors.AsType[*os.PathError](err); ok {
+			err = wrapped.Err // which names our own program
+		}
 		return fmt.Errorf("user namespaces are forbidden here: %w", err)
 	}
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 
@@ -32,7 +33,7 @@ var kinds = []kind{
 func (j *Jail) find() (Tiers, kind) {
 	var t Tiers
 	if _, err := image(); err != nil {
-		t.Lacks = append(t.Lacks, err.Error())
+		t.Lacks = append(t.Lacks, Lack{Why: err.Error(), Cause: CauseHelper})
 		return t, kind{}
 	}
 	if abi, err := ll.LandlockGetABIVersion(); err == nil {
@@ -42,17 +43,45 @@ func (j *Jail) find() (Tiers, kind) {
 		if k.tier > j.most || k.newRoot && j.noRoot {
 			continue
 		}
-		err := fmt.Errorf("the kernel has version %d of Landlock, and %d is the least", t.Landlock, k.landlock)
-		if t.Landlock >= k.landlock {
-			err = try(k)
-		}
-		if err == nil {
-			t.Tier = k.tier
+		lack := Lack{Tier: k.tier, Needs: k.needs}
+		if t.Landlock < k.landlock {
+			lack.Why, lack.Cause = fmt.Sprintf("the kernel has version %d of Landlock, and %d is the least", t.Landlock, k.landlock), CauseLandlock
+			if t.Landlock == 0 {
+				lack.Why = "the kernel has no Landlock, or it is switched off"
+			}
+		} else if err := try(k); err != nil {
+			lack.Why = err.Error()
+			if k.namespaces {
+				lack.Cause = forbids()
+			}
+		} else {
+			t.Tier, t.Has = k.tier, k.needs
 			return t, k
 		}
-		t.Lacks = append(t.Lacks, fmt.Sprintf("tier %d (%s): %v", k.tier, k.needs, err))
+		t.Lacks = append(t.Lacks, lack)
 	}
 	return t, kind{}
+}
+
+// forbids finds what forbids user namespaces, or what can be done in them.
+func forbids() Cause {
+	for _, f := range []struct {
+		file, word, value string // a line of it is the word and the value
+		cause             Cause
+	}{
+		{"/proc/sys/user/max_user_namespaces", "", "0", CauseMaxNamespaces},
+		{"/proc/sys/kernel/unprivileged_userns_clone", "", "0", CauseUserNamespace},
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "", "1", CauseAppArmor},
+		{"/proc/self/status", "Seccomp:", "2", CauseSeccomp},
+	} {
+		text, _ := os.ReadFile(f.file)
+		for line := range strings.Lines(string(text)) {
+			if value, ok := strings.CutPrefix(line, f.word); ok && strings.TrimSpace(value) == f.value {
+				return f.cause
+			}
+		}
+	}
+	return ""
 }
 
 // try builds a world of that kind, and drops it.

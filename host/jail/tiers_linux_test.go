@@ -102,7 +102,7 @@ func TestWhereNamespacesAreForbidden(t *testing.T) {
 	case "forbidden":
 		j := New(Options{})
 		defer j.Close()
-		if got := j.Tiers(); got.Tier != 1 || len(got.Lacks) != 3 || !strings.Contains(got.Lacks[0], mayNamespaces[len("/proc/sys/user/"):]) {
+		if got := j.Tiers(); got.Tier != 1 || len(got.Lacks) != 3 || !strings.Contains(got.Lacks[0].Why, mayNamespaces[len("/proc/sys/user/"):]) {
 			t.Errorf("it is %+v", got)
 		}
 		*tier = 1

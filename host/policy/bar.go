@@ -37,6 +37,11 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 	if command, _ := args.Text(d.entry.Capabilities.Exec); len(command) > maxArgument {
 		d.bar(byDefault("command"), fmt.Sprintf("its command has %d bytes, and the system takes none of more than %d", len(command), maxArgument),
 			tool.Advise("write it to a file, and call bash with that file"))
+		return
+	}
+	// What is confined sees the directory in which it starts.
+	if _, seen := p.Sees(d.call.Cwd); !seen && p.tier() > TierNone {
+		p.barUnseen(d, NamedFile{Named: d.call.Cwd})
 	}
 }
 

@@ -64,14 +64,14 @@ func TestAFileOfTheWorkspaceIsNeverRememberedAsAProgram(t *testing.T) {
 	for command, want := range map[string]bool{
 		"ls -l": true, "/bin/ls": true, "/usr/bin/ls x": true, "./check.sh": false, "scripts/check": false, "/work/check.sh": false, "/usr/../work/x": false, "../x": false,
 	} {
-		p := New(Options{Tier: inTier(2), Project: "/work"})
+		p := New(Options{Mounts: inWork, Tier: inTier(2), Project: "/work"})
 		c := call("bash", `{"command":`+quoteJSON(command)+`}`)
 		_, err := p.Decide(c, entry(t, "bash", execs), Facts{}).RuleFor(ScopeAlways)
 		if (err == nil) != want {
 			t.Errorf("%q: %v", command, err)
 		}
 		kept := rule(t, "bash(words:command="+command+")", SourceUser)
-		if d := New(Options{Tier: inTier(2), Rules: []Rule{kept}}).Decide(c, entry(t, "bash", execs), Facts{}); (d.Effect() == Allow) != want {
+		if d := New(Options{Mounts: inWork, Tier: inTier(2), Rules: []Rule{kept}}).Decide(c, entry(t, "bash", execs), Facts{}); (d.Effect() == Allow) != want {
 			t.Errorf("%q, written into a file: %s", command, d.Effect())
 		}
 	}

@@ -33,7 +33,7 @@ func TestDangerousCommandsAskWhereARuleAllows(t *testing.T) {
 		"an administrator who asks":        {[]Rule{exact}, []Layer{admin(asked)}, Ask, SourceAdmin},
 		"where every call asks":            {[]Rule{exact}, []Layer{confirm}, Ask, SourceAdmin},
 	} {
-		d := New(Options{Tier: inTier(2), Rules: c.rules, Layers: c.layers}).Decide(call("bash", `{"command":"rm x"}`), entry(t, "bash", execs), Facts{})
+		d := New(Options{Mounts: inWork, Tier: inTier(2), Rules: c.rules, Layers: c.layers}).Decide(call("bash", `{"command":"rm x"}`), entry(t, "bash", execs), Facts{})
 		if d.Effect() != c.want || d.Source() != c.by {
 			t.Errorf("%s: %s by %s, want %s by %s", name, d.Effect(), d.Source(), c.want, c.by)
 		}

@@ -34,10 +34,7 @@ type Explanation struct {
 func (d Decision) Explain() Explanation {
 	x := Explanation{
 		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.by.Rule, Source: d.by.Source, Origin: d.by.Origin, Reason: d.reason,
-		Also: d.also, Allow: d.allow(),
-	}
-	if d.policy != nil && d.entry.Capabilities.Exec != "" {
-		x.Tier = new(d.policy.tier())
+		Also: d.also, Allow: d.allow(), Tier: d.Tier(),
 	}
 	switch {
 	case d.effect == Allow:
@@ -54,6 +51,14 @@ func (d Decision) Explain() Explanation {
 	}
 	x.Change = x.Hint.String()
 	return x
+}
+
+// Tier is how far the process would be confined; nil where the tool starts none.
+func (d Decision) Tier() *Tier {
+	if d.policy == nil || d.entry.Capabilities.Exec == "" {
+		return nil
+	}
+	return new(d.policy.tier())
 }
 
 // unasked says how not to be asked about such a call any more.
@@ -96,12 +101,16 @@ func (r Decider) String() string {
 // takeAway says what to change so that the rule does not decide.
 func (r Decider) takeAway() tool.Hint {
 	switch {
+	case r.Rule == MinTierKey:
+		further := tool.Advise("confine processes further (").And(tool.Do(tool.HintConfine, ""))
+		if r.Source == SourceSettings {
+			return further.And(tool.Advise("), or set %s = %d in ", MinTierKey, r.tier), tool.Do(tool.HintSettings, ""))
+		}
+		return further.And(tool.Advise("); only the administrator can do without: %s", r.Origin))
 	case r.Calls > 0 && r.Source == SourceAdmin:
 		return tool.Advise("begin another session; only the administrator can permit more calls: %s", r.Origin)
 	case r.Calls > 0:
 		return tool.Advise("begin another session, or permit more calls: %s", r.Origin)
-	case r.Source == SourceSettings && r.Rule == MinTierKey:
-		return tool.Advise("set %s = %d in ", MinTierKey, r.tier).And(tool.Do(tool.HintSettings, ""))
 	case r.Source == SourceSettings:
 		return tool.Advise("set %s = true: %s", r.Rule, r.Origin)
 	case r.Source == SourceAdmin:

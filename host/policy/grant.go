@@ -157,6 +157,13 @@ type Exec struct {
 // MayExec reports whether the grant allows a process.
 func (g Grant) MayExec() bool { return g.terms().mayExec }
 
+// Exec says how the process of the call is confined, if it may start one.
+func (g Grant) Exec() (e Exec, ok bool) {
+	e = g.terms().exec
+	e.Mounts, e.Masked, e.Opened = slices.Clone(e.Mounts), slices.Clone(e.Masked), slices.Clone(e.Opened)
+	return e, g.MayExec()
+}
+
 // TakeExec allows the start of exactly the approved command in the approved
 // directory, once, and says how it is confined.
 func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
@@ -170,8 +177,7 @@ func (g Grant) TakeExec(argv []string, dir string) (Exec, error) {
 	case g.g.execUsed.Swap(true):
 		return Exec{}, errors.New("the approved command has run already; one approval is one run")
 	}
-	e := g.g.exec
-	e.Mounts, e.Masked, e.Opened = slices.Clone(e.Mounts), slices.Clone(e.Masked), slices.Clone(e.Opened)
+	e, _ := g.Exec()
 	return e, nil
 }
 

@@ -36,6 +36,9 @@ var (
 	nothing = tool.Capabilities{}
 )
 
+// inWork shows the directory of [call].
+var inWork = []Mount{{Host: "/work", Write: true}}
+
 func call(name, args string) tool.Call {
 	return tool.Call{ID: "c1", Tool: name, Args: json.RawMessage(args), Cwd: "/work"}
 }
@@ -231,7 +234,7 @@ func TestAProcessSeesWhatToolsMayBeShown(t *testing.T) {
 
 func TestTheTierIsFoundOutWhereItMatters(t *testing.T) {
 	asked := 0
-	p := New(Options{Tier: func() Tier { asked++; return 2 }, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{MinTier: &Most{Value: 1}}}}})
+	p := New(Options{Mounts: inWork, Tier: func() Tier { asked++; return 2 }, Layers: []Layer{{Source: SourceAdmin, Ceiling: Ceiling{MinTier: &Most{Value: 1}}}}})
 	p.Decide(call("w", `{"path":"x"}`), entry(t, "w", writes), Facts{})
 	p.Hides(entry(t, "w", writes), tool.CallerAgent)
 	if asked != 0 {

@@ -42,7 +42,7 @@ func TestRulesOverCommandsByTier(t *testing.T) {
 			if tier >= TierConfined {
 				want = c.confined
 			}
-			p := New(Options{Tier: inTier(tier), Rules: []Rule{rule(t, c.rule, c.source)}})
+			p := New(Options{Mounts: inWork, Tier: inTier(tier), Rules: []Rule{rule(t, c.rule, c.source)}})
 			d := p.Decide(call("bash", `{"command":`+quoteJSON(c.command)+`}`), entry(t, "bash", execs), Facts{})
 			if d.Effect() != want {
 				t.Errorf("%s, %s: %s, want %s (%s)", name, tier, d.Effect(), want, d.Reason())
@@ -60,7 +60,7 @@ func TestRulesOverCommandsByTier(t *testing.T) {
 
 func TestAQuestionSaysWhatItsTierDoesNotHold(t *testing.T) {
 	for tier, want := range []string{Unconfined, partlyConfined, "", ""} {
-		p := New(Options{Tier: inTier(Tier(tier)), Project: "/work"})
+		p := New(Options{Mounts: inWork, Tier: inTier(Tier(tier)), Project: "/work"})
 		c := call("bash", `{"command":"ls -l"}`)
 		c.Turn = 1
 		q := p.Decide(c, entry(t, "bash", execs), Facts{}).Question()
@@ -77,6 +77,20 @@ func TestAQuestionSaysWhatItsTierDoesNotHold(t *testing.T) {
 	}
 }
 
+// What is confined sees the directory in which it starts, or it cannot start.
+func TestACommandOutsideOfAllMounts(t *testing.T) {
+	for tier := TierNone; tier <= MaxTier; tier++ {
+		p := New(Options{Tier: inTier(tier), Mounts: []Mount{{Host: "/elsewhere"}}, Rules: []Rule{rule(t, "bash(command=ls)", SourceFlag)}})
+		d := p.Decide(call("bash", `{"command":"ls"}`), entry(t, "bash", execs), Facts{})
+		if want := map[bool]Effect{true: Allow, false: Deny}[tier == TierNone]; d.Effect() != want {
+			t.Errorf("%s: %s, want %s (%s)", tier, d.Effect(), want, d.Reason())
+		}
+		if tier > TierNone && d.Rule() != MountsRule {
+			t.Errorf("%s: the rule is %q", tier, d.Rule())
+		}
+	}
+}
+
 // What is said of files binds processes where anything confines them.
 func TestTheLeastTier(t *testing.T) {
 	from := From{SourceSettings, "default"}
@@ -86,19 +100,19 @@ func TestTheLeastTier(t *testing.T) {
 		change                string
 	}{
 		"nothing is set":             {0, 0, 0, Ask, "answer yes"},
-		"nothing confines":           {0, 1, 0, Deny, "set bash.min_tier = 0 in the settings"},
-		"too little":                 {1, 2, 0, Deny, "set bash.min_tier = 1 in the settings"},
+		"nothing confines":           {0, 1, 0, Deny, "or set bash.min_tier = 0 in the settings"},
+		"too little":                 {1, 2, 0, Deny, "or set bash.min_tier = 1 in the settings"},
 		"enough":                     {1, 1, 0, Ask, "answer yes"},
-		"the administrator's higher": {1, 1, 2, Deny, "only the administrator can: /etc/p.toml"},
-		"the administrator's lower":  {0, 1, 0, Deny, "set bash.min_tier = 0 in the settings"},
+		"the administrator's higher": {1, 1, 2, Deny, "only the administrator can do without: /etc/p.toml"},
+		"the administrator's lower":  {0, 1, 0, Deny, "or set bash.min_tier = 0 in the settings"},
 	} {
 		layers := []Layer{
 			{Source: SourceSettings, Ceiling: Ceiling{MinTier: &Most{Value: int64(c.settings), From: from}}},
 			{Source: SourceAdmin, Ceiling: Ceiling{MinTier: &Most{Value: int64(c.admin), From: From{SourceAdmin, "/etc/p.toml"}}}},
 		}
-		p := New(Options{Tier: inTier(c.tier), Layers: layers, Rules: []Rule{rule(t, "bash(command=ls)", SourceFlag)}})
+		p := New(Options{Mounts: inWork, Tier: inTier(c.tier), Layers: layers, Rules: []Rule{rule(t, "bash(command=ls)", SourceFlag)}})
 		d := p.Decide(call("bash", `{"command":"id"}`), entry(t, "bash", execs), Facts{})
-		if x := d.Explain(); d.Effect() != c.want || !strings.HasPrefix(x.Change, c.change) {
+		if x := d.Explain(); d.Effect() != c.want || !strings.Contains(x.Change, c.change) {
 			t.Errorf("%s: %s, %q", name, d.Effect(), x.Change)
 		}
 		if hidden := p.Hides(entry(t, "bash", execs), tool.CallerAgent); hidden != (c.want == Deny) {
@@ -136,7 +150,7 @@ func TestCommandsThatReachTheNetwork(t *testing.T) {
 		"null":                          {"null", "bash", nil, nil, Allow, ""},
 		"what is no boolean is no true": {`"true"`, "bash", []string{"a.example"}, nil, Allow, ""},
 	} {
-		opts := Options{Tier: inTier(3), Network: networkOf(t, c.hosts...), Layers: c.layers}
+		opts := Options{Mounts: inWork, Tier: inTier(3), Network: networkOf(t, c.hosts...), Layers: c.layers}
 		if c.rule != "" {
 			opts.Rules = []Rule{rule(t, c.rule, SourceFlag)}
 		}
@@ -168,7 +182,7 @@ func TestCommandsThatReachTheNetwork(t *testing.T) {
 	// A secret is asked about in the same way.
 	caps.Secrets = []tool.Secret{{Name: "A"}}
 	for text, want := range map[string]Effect{"bash with A": Ask, "bash(words:command=ls ...) with A": Ask, "bash(command=ls) with A": Allow, "bash(command=ls)": Ask} {
-		d := New(Options{Tier: inTier(3), Rules: []Rule{rule(t, text, SourceFlag)}}).Decide(call("bash", `{"command":"ls"}`), entry(t, "bash", caps), Facts{})
+		d := New(Options{Mounts: inWork, Tier: inTier(3), Rules: []Rule{rule(t, text, SourceFlag)}}).Decide(call("bash", `{"command":"ls"}`), entry(t, "bash", caps), Facts{})
 		if d.Effect() != want || want == Ask && len(d.Question().Scopes) != 1 {
 			t.Errorf("%s: %s (%s)", text, d.Effect(), d.Reason())
 		}
@@ -210,7 +224,7 @@ func TestCommandsThatReadSecrets(t *testing.T) {
 		"in a file":                        {"bash(words:command=cat ...) reads .env", SourceUser, env, Allow, []string{"/work/.env"}, ""},
 		"nothing is read":                  {"bash", SourceFlag, nil, Allow, nil, ""},
 	} {
-		opts := Options{Tier: inTier(2), Mounts: []Mount{{Host: "/work", Write: true}}, Masked: []string{"/work/ours"}}
+		opts := Options{Tier: inTier(2), Mounts: inWork, Masked: []string{"/work/ours"}}
 		if c.rule != "" {
 			opts.Rules = []Rule{rule(t, c.rule, c.source)}
 		}

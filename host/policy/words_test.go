@@ -90,7 +90,7 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 		"node x", "perl x", "find . -delete", "./bash x", "BASH x", "make", "npm run x", "nohup ls", "command ls", "busybox ls", "awk x", "ssh host", "",
 		"ls; id", "ls $X", "ls > f",
 	} {
-		p := New(Options{Tier: inTier(2), Project: "/work"})
+		p := New(Options{Mounts: inWork, Tier: inTier(2), Project: "/work"})
 		c := call("bash", `{"command":`+quoteJSON(command)+`}`)
 		c.Turn = 1
 		d := p.Decide(c, entry(t, "bash", execs), Facts{})
@@ -106,14 +106,14 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 		if r, err := ParseRule("bash(command=" + command + ")"); err == nil {
 			for _, source := range []Source{SourceUser, SourceSession} {
 				r.Source = source
-				if d := New(Options{Tier: inTier(3), Rules: []Rule{r}}).Decide(c, entry(t, "bash", execs), Facts{}); d.Effect() != Ask {
+				if d := New(Options{Mounts: inWork, Tier: inTier(3), Rules: []Rule{r}}).Decide(c, entry(t, "bash", execs), Facts{}); d.Effect() != Ask {
 					t.Errorf("%q, remembered by %s: %s", command, source, d.Effect())
 				}
 			}
 		}
 	}
 	// What starts one confined program is, to the letter.
-	p := New(Options{Tier: inTier(2), Project: "/work"})
+	p := New(Options{Mounts: inWork, Tier: inTier(2), Project: "/work"})
 	c := call("bash", `{"command":"wc -l 'a b' \"...\" '*'"}`)
 	d := p.Decide(c, entry(t, "bash", execs), Facts{})
 	r, err := d.RuleFor(ScopeAlways)
@@ -129,7 +129,7 @@ func TestProgramsThatRunOthersAreNeverRemembered(t *testing.T) {
 		`wc -l "a b" '...' \*`: Allow, `wc -l 'a b' x y`: Ask, `wc -l 'a b' ... x`: Ask, `wc -l 'a b'`: Ask, `wc -l a b ... '*'`: Ask,
 	} {
 		c.Args = []byte(`{"command":` + quoteJSON(command) + `}`)
-		if d := New(Options{Tier: inTier(2), Rules: []Rule{again}}).Decide(c, entry(t, "bash", execs), Facts{}); d.Effect() != want {
+		if d := New(Options{Mounts: inWork, Tier: inTier(2), Rules: []Rule{again}}).Decide(c, entry(t, "bash", execs), Facts{}); d.Effect() != want {
 			t.Errorf("%s: %s by %s", command, d.Effect(), again)
 		}
 		if d := New(Options{Rules: []Rule{again}}).Decide(c, entry(t, "bash", execs), Facts{}); d.Effect() != Ask {

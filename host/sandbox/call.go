@@ -62,7 +62,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, set
 	}
 	for _, note := range host.Notes {
 		if result.Note != "" {
-			result.Note += "; "
+			result.Note += "\n"
 		}
 		result.Note += note
 	}

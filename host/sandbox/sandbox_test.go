@@ -406,7 +406,7 @@ func TestExec(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			_ = os.Remove(file)
 			asked = 0
-			j := granted(t, probe(c.module), ask{args: c.args, caps: c.caps, cwd: dir})
+			j := granted(t, probe(c.module), ask{args: c.args, caps: c.caps, cwd: dir, mounts: []policy.Mount{{Host: dir, Write: true}}})
 			if got := output(t, j.mustRun(t, newBox(t, c.opts))); got != c.says {
 				t.Errorf("the guest says %q, want %q", got, c.says)
 			}
@@ -453,7 +453,7 @@ func TestACallInsideACall(t *testing.T) {
 	inner := runsCommand(command, 1)
 	inner.Initialize, _ = runs(command)
 	inner.Call = nil
-	outer := granted(t, probe(w.ToolOptions{}), ask{args: string(args), caps: tool.Capabilities{Exec: "command"}, cwd: dir})
+	outer := granted(t, probe(w.ToolOptions{}), ask{args: string(args), caps: tool.Capabilities{Exec: "command"}, cwd: dir, mounts: []policy.Mount{{Host: dir, Write: true}}})
 	ctx := hostmod.WithWorld(t.Context(), &hostmod.World{Grant: outer.grant, Cwd: dir, Services: effect.Services{Exec: jail.New(jail.Options{})}})
 	box := newBox(t, sandbox.Options{Services: effect.Services{Exec: jail.New(jail.Options{})}})
 	r, err := granted(t, probe(inner), ask{}).run(ctx, box)

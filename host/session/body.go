@@ -42,24 +42,27 @@ type Decision struct {
 	By     string       `json:"by,omitempty"`
 	// Question is the ID of what was asked, in hexadecimal, if something was.
 	Question string `json:"question,omitempty"`
+	// Tier is how far the process would be confined; nil where the tool starts none.
+	Tier *policy.Tier `json:"tier,omitempty"`
 }
 
 // Intent is the body of call.intended: what is about to run.
 type Intent struct {
-	Tool        string   `json:"tool"`
-	Caller      string   `json:"caller"`
-	Module      string   `json:"module"`
-	Digest      string   `json:"digest"` // sha256 of the module
-	ArgsDigest  string   `json:"args_sha256"`
-	Cwd         string   `json:"cwd"`
-	Mounts      []string `json:"mounts"`            // PATH:ro or PATH:rw
-	Secrets     []string `json:"secrets,omitempty"` // names of those that it may have placeholders of
-	Exec        bool     `json:"exec"`
-	Network     []string `json:"network,omitempty"`   // [not ][PROTOCOL://]HOST[:PORT], and "only" with what a layer leaves of it; what the call may reach
-	Rehearsal   bool     `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
-	TimeoutMS   int64    `json:"timeout_ms"`
-	MemoryBytes uint64   `json:"memory_limit_bytes"`
-	Fuel        uint64   `json:"fuel_limit"`
+	Tool        string       `json:"tool"`
+	Caller      string       `json:"caller"`
+	Module      string       `json:"module"`
+	Digest      string       `json:"digest"` // sha256 of the module
+	ArgsDigest  string       `json:"args_sha256"`
+	Cwd         string       `json:"cwd"`
+	Mounts      []string     `json:"mounts"`            // PATH:ro or PATH:rw; what the call sees, or its process
+	Secrets     []string     `json:"secrets,omitempty"` // names of those that it may have placeholders of
+	Exec        bool         `json:"exec"`
+	Tier        *policy.Tier `json:"tier,omitempty"`      // how far its process is confined at least
+	Network     []string     `json:"network,omitempty"`   // [not ][PROTOCOL://]HOST[:PORT], and "only" with what a layer leaves of it; what the call may reach
+	Rehearsal   bool         `json:"rehearsal,omitempty"` // it runs first, and whether its changes are made is decided then
+	TimeoutMS   int64        `json:"timeout_ms"`
+	MemoryBytes uint64       `json:"memory_limit_bytes"`
+	Fuel        uint64       `json:"fuel_limit"`
 }
 
 // Changes is the body of call.changes: what a call is about to change.

@@ -33,6 +33,7 @@ const (
 	HintModule    HintCode = "module"       // to look at the module of a call
 	HintLarge     HintCode = "large_module" // to have a large module compiled
 	HintSetSecret HintCode = "set_secret"   // to set a secret; the key is its name
+	HintConfine   HintCode = "confine"      // to see what would confine processes further
 )
 
 // Advise makes a hint of words, in the form of fmt.Sprintf.
@@ -86,6 +87,8 @@ func (p HintPart) plain() string {
 		return "the person can have it compiled all the same"
 	case HintSetSecret:
 		return "the person can set it"
+	case HintConfine:
+		return "the person can see what is missing"
 	}
 	return ""
 }

@@ -238,7 +238,7 @@ func (p *page) question(q Question, number string) {
 		if q.Says != "" {
 			p.field(field{title: "what it says that this does:", lines: lines(q.Says), fold: sideRows})
 		}
-		p.field(field{title: "in the directory:", lines: []string{q.Dir}, fold: sideRows})
+		p.field(field{title: fmt.Sprintf("in the directory (jail %s):", q.Tier), lines: []string{q.Dir}, fold: sideRows})
 	case q.Changes != "":
 		p.field(field{title: "changes:", lines: lines(strings.TrimSuffix(q.Changes, "\n")), fold: foldRows, paint: true})
 		p.field(field{title: "arguments:", lines: []string{readable(q.Call.Args)}, fold: sideRows}) // what they have led to is above
@@ -275,8 +275,12 @@ func (p *page) question(q Question, number string) {
 
 // where writes which files and hosts it is about, and which secrets go there.
 func (p *page) where(q Question) {
+	title := "file:"
+	if q.Command != "" {
+		title = "file that a yes lets it read:"
+	}
 	for _, path := range q.Paths {
-		p.field(field{title: "file:", lines: []string{path}, fold: foldRows})
+		p.field(field{title: title, lines: []string{path}, fold: foldRows})
 		if to := q.LeadsTo[path]; to != "" {
 			p.field(field{title: "which leads, through a symbolic link, to:", style: terminal.Red, lines: []string{to}, fold: foldRows})
 		}

@@ -57,7 +57,7 @@ func TestAQuestionSaysWhereItLeads(t *testing.T) {
 	q := plain()
 	got, _ := Renderer{}.Question(q, false)
 	for _, want := range []string{
-		"  command:\n    | make\n", "  in the directory:\n    | /ws\n", "  file:\n    | /ws/a\n",
+		"  command:\n    | make\n", "  in the directory (jail tier 3):\n    | /ws\n", "  file that a yes lets it read:\n    | /ws/a\n",
 		"  which leads, through a symbolic link, to:\n    | /ws/b\n", "  hosts that it may reach:\n    | api.example.com\n",
 		"  secrets:\n    | TOKEN, as a placeholder; the value goes to api.example.com, in X-Key\n",
 		"  always, kept until `stockade policy revoke`:\n    | allow it\n",

@@ -17,7 +17,7 @@ import (
 func plain() Question {
 	return Question{Question: policy.Question{
 		Call: tool.Call{Args: json.RawMessage(`{"path":"a"}`)}, Tool: "probe", Risk: policy.RiskHigh, Reason: "it starts a process",
-		Command: "make", Dir: "/ws", Says: "builds", Warning: "it is not confined",
+		Command: "make", Dir: "/ws", Says: "builds", Tier: 3, Warning: "it is not confined",
 		Paths: []string{"/ws/a"}, Network: []string{"api.example.com"},
 		Secrets: []tool.Secret{{Name: "TOKEN", Hosts: []string{"api.example.com"}, Header: "X-Key"}},
 		Scopes:  []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Rules: map[policy.Scope]string{policy.ScopeAlways: "allow it"},

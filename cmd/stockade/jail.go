@@ -1,0 +1,76 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// seen is what a command sees, and reaches, in each tier.
+var seen = [policy.MaxTier + 1][]string{
+	0: {
+		"nothing confines a command: it reads, changes and sends whatever you can",
+		"so it is refused, unless you write bash.min_tier = 0 in your own agent.toml",
+	},
+	1: {
+		"it opens what is mounted and the system's programs, nothing else of yours",
+		"it sees which other files and processes there are, and can change the times\n  and modes of your other files",
+		"what looks like a secret in a mount is not hidden from it",
+		"it has no network",
+	},
+	2: {
+		"it opens what is mounted and the system's programs, nothing else of yours",
+		"what looks like a secret there cannot be opened, unless you show it",
+		"it has no network but the hosts that you allow, for a call that asks for them",
+	},
+	3: {
+		"it sees what is mounted and the system's programs, nothing else of yours",
+		"what looks like a secret there cannot be opened, unless you show it",
+		"it has no network but the hosts that you allow, for a call that asks for them",
+	},
+}
+
+// remedies say what would bring a better tier, by why it is lacking.
+var remedies = map[jail.Cause]string{
+	jail.CausePlatform:      "bash.min_tier = 0 in your own agent.toml runs commands unconfined",
+	jail.CauseHelper:        "build it with `make build`",
+	jail.CauseLandlock:      "Linux 6.12 has all of it; whether it is on is in /sys/kernel/security/lsm,\nand lsm=landlock,... in the command line of the kernel switches it on",
+	jail.CauseMaxNamespaces: "sudo sysctl user.max_user_namespaces=10000",
+	jail.CauseUserNamespace: "sudo sysctl kernel.unprivileged_userns_clone=1",
+	jail.CauseAppArmor:      "a profile of AppArmor that lets stockade use userns; or, for all programs:\nsudo sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+	jail.CauseSeccomp:       "a filter of system calls holds this program, as in a container: let that\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
+}
+
+// showJail says how far the commands of a tool are confined here, and what would
+// confine them further.
+func showJail(s *stdio, t jail.Tiers) error {
+	var b strings.Builder
+	has := ""
+	if t.Has != "" {
+		has = " (" + t.Has + ")"
+	}
+	fmt.Fprintf(&b, "\nA command runs in jail %s of %d here%s:\n", t.Tier, policy.MaxTier, has)
+	for _, line := range seen[t.Tier] {
+		fmt.Fprintf(&b, "- %s\n", line)
+	}
+	if t.Tier > policy.TierNone {
+		b.WriteString("- it ends with all that it has started\n")
+	}
+	said := map[jail.Cause]bool{"": true}
+	for _, l := range t.Lacks {
+		what := "no tier above"
+		if l.Tier > policy.TierNone {
+			what = fmt.Sprintf("not %s (%s)", l.Tier, l.Needs)
+		}
+		fmt.Fprintf(&b, "\n%s:\n%s\n", what, terminal.Line(l.Why))
+		if !said[l.Cause] {
+			fmt.Fprintf(&b, "hint: %s\n", remedies[l.Cause])
+		}
+		said[l.Cause] = true
+	}
+	_, err := fmt.Fprint(s.out, b.String())
+	return err
+}
