@@ -143,6 +143,9 @@ var inDirectory = regexp.MustCompile(`/\S*everyday-[0-9]+`)
 
 // Commands that people run every day do in the jail what they do outside.
 func TestEverydayCommands(t *testing.T) {
+	if os.Getenv(again) != "" && *tier != 1 {
+		return // the tiers between do not differ from 3 or 1
+	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		t.Fatal(err)

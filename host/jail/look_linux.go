@@ -141,14 +141,14 @@ func (b *before) after(ended *effect.Ended) {
 			}
 		}
 		for _, at := range slices.Sorted(maps.Keys(repositories)) {
-			names = append(names, fmt.Sprintf("%s (%d files)", b.name(at+"/.git"), repositories[at]))
+			names = append(names, b.name(at+"/.git")+howMany(repositories[at]))
 		}
 		for _, e := range l.list.Entries {
 			switch {
 			case taken[e.Path], strings.Contains(e.Path, "/.git/"):
 				count--
 			case e.Dir:
-				names = append(names, fmt.Sprintf("%s/ (%d files)", b.name(e.Path), e.Files))
+				names = append(names, b.name(e.Path)+"/"+howMany(e.Files))
 			default:
 				names = append(names, b.name(e.Path))
 			}
@@ -163,6 +163,17 @@ func (b *before) after(ended *effect.Ended) {
 	if !changes.Complete {
 		note("it may have changed more: not everything was looked at%s", b.names(" (not %s)", changes.Unread))
 	}
+}
+
+// howMany says how many files there are in a directory.
+func howMany(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " (1 file)"
+	}
+	return fmt.Sprintf(" (%d files)", n)
 }
 
 func why(reason string) string {
