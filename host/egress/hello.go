@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func readHello(r io.Reader) (hello *tls.ClientHelloInfo, read []byte, err error)
 	err = tls.Server(heard, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		hello = h
 		return nil, errors.New("that is all we wanted to know")
-	}}).Handshake()
+	}}).HandshakeContext(context.Background()) // reading has its own bound
 	if hello != nil {
 		err = nil
 	}

@@ -68,7 +68,7 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	theirs := os.NewFile(uintptr(pair[1]), "helper")
 	defer theirs.Close()
 	h := &helper{world: w, socket: os.NewFile(uintptr(pair[0]), "jail"), gone: make(chan struct{})}
-	c := exec.Command("/proc/self/fd/" + strconv.Itoa(fd))
+	c := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/fd/"+strconv.Itoa(fd))
 	c.Args = []string{"stockade-jail"}
 	c.Dir = "/"
 	c.Env = []string{}

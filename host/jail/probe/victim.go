@@ -177,7 +177,9 @@ func (v *Victim) start(run Run) error {
 	}
 	v.undo = append(v.undo, func() {
 		stop()
-		<-v.ended
+		if err := <-v.ended; err != nil {
+			return // it was killed
+		}
 	})
 	v.spec.Victim, v.spec.FD, v.spec.Address = told.PID, told.FD, told.Address
 	return nil

@@ -156,11 +156,10 @@ type walker struct {
 	over     bool // the budget
 	buf      []byte
 
-	root     Root
-	fd       int
-	path     []byte // of the directory that is looked at, below the root
-	stack    []frame
-	writable bool
+	root  Root
+	fd    int
+	path  []byte // of the directory that is looked at, below the root
+	stack []frame
 }
 
 // frame is a directory whose directories are looked at.
