@@ -65,11 +65,13 @@ test: guests helper ## run the tests
 # share. selftest and the scripts of cmd/stockade go through all of these again,
 # slowly: make test-race RACED=./... runs them, too. Of sandbox there are the tests
 # of calls beside each other: under the race detector children compile for minutes.
-RACED ?= $(addprefix ./host/,agent dispatch door egress jail llm/... policy redact secret session/... stage sandbox/hostmod sandbox/linear \
+# Of jail there are those that do not run the others again, or attack it.
+RACED ?= $(addprefix ./host/,agent dispatch door egress llm/... policy redact secret session/... stage sandbox/hostmod sandbox/linear \
   sandbox/meter sandbox/native sandbox/search) ./cmd/stockade/internal/...
 .PHONY: test-race
 test-race: guests helper ## run the tests of what runs at the same time (RACED) under the race detector
 	$(GO) test -race $(RACED)
+	$(GO) test -race -skip 'Tiers|Attacks|Mutants|Cases|Everyday' ./host/jail
 	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
 # The commands of the jail's tests are compared with what they do plainly.
