@@ -74,6 +74,10 @@ test-race: guests helper ## run the tests of what runs at the same time (RACED) 
 	$(GO) test -race -skip 'Tiers|Attacks|Mutants|Cases|Everyday' ./host/jail
 	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
+.PHONY: test-jail
+test-jail: helper ## run the tests of the jail at all tiers, as two users, and without each of its layers
+	$(GO) test -count 1 ./host/jail -all
+
 # The commands of the jail's tests are compared with what they do plainly.
 .PHONY: test-everyday
 test-everyday: helper ## run a hundred everyday commands in the jail, at tiers 3 and 1 (which takes minutes)
