@@ -35,7 +35,7 @@ func (n *waiting) fits(p plan) bool {
 // take returns a helper for a plan: the one that waits, if it fits, or a new one.
 func (j *Jail) take(ctx context.Context, p plan) (*helper, error) {
 	j.starting.Lock() // one that is being started is the one to take
-	n := j.swap(nil)
+	n := j.withdraw()
 	j.starting.Unlock()
 	if n != nil {
 		n.timer.Stop()
@@ -67,7 +67,7 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 		}
 		w.Layers = layers.layers
 	}
-	if p.scratch {
+	if !w.NewRoot {
 		scratch, err := os.MkdirTemp("", "stockade-exec-")
 		if err != nil {
 			return nil, err
@@ -194,18 +194,19 @@ func (j *Jail) after(used *helper, p plan) {
 	})
 }
 
-func (j *Jail) swap(n *waiting) *waiting {
+// withdraw takes the helper that waits; nil: there is none.
+func (j *Jail) withdraw() *waiting {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	old := j.next
-	j.next = n
-	return old
+	n := j.next
+	j.next = nil
+	return n
 }
 
 // Close ends the helper that waits. The jail can be used again.
 func (j *Jail) Close() error {
 	j.ahead.Wait()
-	if n := j.swap(nil); n != nil {
+	if n := j.withdraw(); n != nil {
 		n.timer.Stop()
 		n.helper.kill()
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -81,17 +80,8 @@ func newVictim(t testing.TB, uid int) victim {
 			t.Fatal(err)
 		}
 	}
-	self, err := os.Open("/proc/self/exe")
+	err := errors.Join(probe.Copy(filepath.Join(v.programs, "probe")), os.Chown(v.workspace, uid, uid))
 	if err != nil {
-		t.Fatal(err)
-	}
-	defer self.Close()
-	program, err := os.OpenFile(filepath.Join(v.programs, "probe"), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = io.Copy(program, self)
-	if err := errors.Join(err, program.Close(), os.Chown(v.workspace, uid, uid)); err != nil {
 		t.Fatal(err)
 	}
 	v.Victim, err = probe.NewVictim(dir, v.workspace, func(ctx context.Context, dir string, args ...string) error {

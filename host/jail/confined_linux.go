@@ -50,13 +50,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if err != nil {
 		return effect.Ended{}, err
 	}
-	if !k.newRoot { // whose binds would not let it be changed
-		for _, m := range p.mounts {
-			if !m.Write && slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
-				c.ReadOnly = append(c.ReadOnly, m.Host)
-			}
-		}
-	}
+	c.ReadOnly = append(c.ReadOnly, p.narrower...)
 	h, err := j.take(ctx, p)
 	if err != nil {
 		return effect.Ended{}, err
@@ -121,10 +115,10 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 
 // plan is what a command of these terms needs of a helper.
 type plan struct {
-	world   wire.World
-	mounts  []policy.Mount
-	scratch bool     // directories for the command have to be made
-	masked  []string // inside of what it sees
+	world    wire.World
+	mounts   []policy.Mount
+	masked   []string // inside of what it sees
+	narrower []string // mounts for reading inside of others, which have to be held
 
 	home  string            // of the user, without links; empty: it is not known
 	store string            // where layers on caches are kept
@@ -146,7 +140,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
 		Home: home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
 		UID: os.Getuid(), GID: os.Getgid(),
-	}, scratch: !k.newRoot}
+	}}
 	w := &p.world
 	binds, links := system()
 	w.Binds, w.Links = slices.Clone(binds), links
@@ -168,7 +162,6 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 	if workspace.Host == "" {
 		return p, denied(fmt.Errorf("no mount shows the directory %s", dir))
 	}
-	slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
 	for _, name := range terms.Masked {
 		if slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) }) {
 			if _, err := os.Lstat(name); err == nil {
@@ -180,9 +173,13 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		return p, denied(fmt.Errorf("%s cannot hide %s from a command: it is in a directory that is mounted", k.tier, p.masked[0]))
 	}
 	for _, m := range p.mounts {
-		if !m.Write && !k.namespaces && slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
+		if k.newRoot || m.Write || !slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
+			continue // its bind keeps it from being changed, if anything has to
+		}
+		if !k.namespaces {
 			return p, denied(fmt.Errorf("%s cannot keep a command from changing %s: it is in a directory that it may change", k.tier, m.Host))
 		}
+		p.narrower = append(p.narrower, m.Host)
 	}
 	if err := p.private(); err != nil {
 		return p, err
@@ -206,8 +203,8 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		}
 		p.store = layerStore(j.Layers, home, workspace.Host)
 		p.addCaches(j, terms)
-		slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
 	}
+	slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
 	w.Limits = wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize}
 	if j.change != nil {
 		j.change(w)

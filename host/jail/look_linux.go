@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/walk"
 	"github.com/stockade-dev/stockade/host/jail/wire"
@@ -74,9 +76,10 @@ var credentials = regexp.MustCompile(`://([^\s/@:"']*):?([^\s/@"']*)@`)
 // has to read the file, and the output of the command need not repeat it.
 func redactCredentials(known *redact.Redactor, name string) {
 	const most = 1 << 20
-	f, err := os.Open(name)
+	// It may be anything, such as a named pipe, which would never answer.
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return // nor can the command open it
+		return
 	}
 	defer f.Close()
 	text, _ := io.ReadAll(io.LimitReader(f, most))

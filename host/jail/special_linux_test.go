@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/effect"
@@ -169,6 +170,22 @@ func TestCredentialsInURLsAreNotRepeated(t *testing.T) {
 	command := "cat .git/config; base64 -w0 .git/config"
 	out, err := j.Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), bash(dir, command))
 	if err != nil || !strings.Contains(string(out.Stdout), "@example.com/x") || strings.Contains(string(out.Stdout), "hunter2") || strings.Contains(string(out.Stdout), "ghp_") {
+		t.Errorf("%v, %s", err, describe(out))
+	}
+}
+
+// Nobody writes to it, so it would be read for ever.
+func TestANamedPipeInPlaceOfAConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(dir+"/.git", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(dir+"/.git/config", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	j := newJail(t, Options{Redact: new(redact.Redactor)})
+	out, err := j.Run(t.Context(), grantFor(t, dir, "echo done", policy.Limits{}), bash(dir, "echo done"))
+	if err != nil || string(out.Stdout) != "done\n" {
 		t.Errorf("%v, %s", err, describe(out))
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -102,7 +101,7 @@ func (s *Sandbox) probe(ctx context.Context) (p probes, err error) {
 			return p, err
 		}
 	}
-	if err := copySelf(program); err != nil {
+	if err := probe.Copy(program); err != nil {
 		return p, err
 	}
 	v, err := probe.NewVictim(dir, workspace, func(ctx context.Context, dir string, args ...string) error {
@@ -123,21 +122,6 @@ func (s *Sandbox) probe(ctx context.Context) (p probes, err error) {
 	}
 	p.done, err = v.Check()
 	return p, err
-}
-
-// copySelf copies this program to where a command sees it.
-func copySelf(name string) error {
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return err
-	}
-	defer self.Close()
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, self)
-	return errors.Join(err, f.Close())
 }
 
 // command runs a command of bash, as one that a person has approved.

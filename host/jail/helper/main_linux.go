@@ -68,7 +68,7 @@ func goFirst() {
 	const name, score = "/proc/self/oom_score_adj", 500
 	data, err := os.ReadFile(name)
 	if have, notNumber := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && notNumber == nil && have < score {
-		_ = os.WriteFile(name, []byte(itoa(score)), 0)
+		_ = os.WriteFile(name, []byte(strconv.Itoa(score)), 0)
 	}
 }
 

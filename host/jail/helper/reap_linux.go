@@ -3,15 +3,12 @@ package main
 import (
 	"errors"
 	"os"
-	"strconv"
 
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // keepSignals puts this thread into a Landlock domain of its own, out of which
 // signals do not get. What it starts is in there, too, and cannot leave. So [end]
@@ -83,7 +80,6 @@ func reap(command int) (out wire.Ended) {
 			}
 		}
 	}()
-	done := false
 	for {
 		select {
 		case <-gone:
@@ -95,13 +91,9 @@ func reap(command int) (out wire.Ended) {
 			}
 			out.CPU += d.usage.Utime.Nano() + d.usage.Stime.Nano()
 			if d.pid != command {
-				if done {
-					out.Killed++
-				}
 				continue
 			}
 			end()
-			done = true
 			code, signal := d.status.ExitStatus(), int(d.status.Signal())
 			if d.status.Signaled() {
 				out.Signal = &signal

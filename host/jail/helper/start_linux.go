@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -121,7 +122,7 @@ func becomeCommand() {
 func withPort(env []string, port int) []string {
 	out := make([]string, len(env))
 	for i, v := range env {
-		out[i] = strings.ReplaceAll(v, wire.PortMark, itoa(port))
+		out[i] = strings.ReplaceAll(v, wire.PortMark, strconv.Itoa(port))
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"time"
@@ -344,4 +345,19 @@ func (v *Victim) Close() {
 	for _, undo := range slices.Backward(v.undo) {
 		undo()
 	}
+}
+
+// Copy copies this program to where probes are to run it.
+func Copy(name string) error {
+	from, err := os.Open(self)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, from)
+	return errors.Join(err, f.Close())
 }

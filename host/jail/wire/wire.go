@@ -105,5 +105,4 @@ type Started struct {
 type Ended struct {
 	Code, Signal *int
 	CPU          int64 // nanoseconds, of the user and the system
-	Killed       int   // processes that it had left behind
 }
