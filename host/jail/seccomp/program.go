@@ -2,7 +2,11 @@
 
 package seccomp
 
-import "golang.org/x/sys/unix"
+import (
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
 
 // A program is a list of instructions of classic BPF. A condition skips the one
 // instruction that follows, so that none has to count.
@@ -18,9 +22,10 @@ const (
 
 // The tests of a condition.
 const (
-	equal = unix.BPF_JEQ
-	above = unix.BPF_JGT
-	anyOf = unix.BPF_JSET // has one of the bits
+	equal   = unix.BPF_JEQ
+	above   = unix.BPF_JGT
+	atLeast = unix.BPF_JGE
+	anyOf   = unix.BPF_JSET // has one of the bits
 )
 
 var (
@@ -53,9 +58,22 @@ func unless(test uint16, k uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_JMP | test | unix.BPF_K, K: k, Jt: 1}
 }
 
-// on adds what is done with a call. It ends with a result, so that what follows
-// still has the number of the call.
-func (p *program) on(call uint32, what ...unix.SockFilter) {
-	*p = append(*p, unix.SockFilter{Code: unix.BPF_JMP | equal | unix.BPF_K, K: call, Jf: uint8(len(what))})
-	*p = append(*p, what...)
+// actions are what is done with calls, by their numbers. It ends with a result.
+type actions map[uint32]program
+
+func (a actions) on(call uint32, what ...unix.SockFilter) { a[call] = what }
+
+// search finds the call that is loaded, of these, by halves: the kernel goes
+// through the program for every number when it is installed, and for each call of
+// which more than the number counts. Others are allowed.
+func (a actions) search(numbers []uint32) program {
+	if len(numbers) == 1 {
+		what := a[numbers[0]]
+		isIt := unix.SockFilter{Code: unix.BPF_JMP | equal | unix.BPF_K, K: numbers[0], Jf: uint8(len(what))}
+		return slices.Concat(program{isIt}, what, program{allow})
+	}
+	half := len(numbers) / 2
+	lower, upper := a.search(numbers[:half]), a.search(numbers[half:])
+	skip := unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(len(lower))}
+	return slices.Concat(program{when(atLeast, numbers[half]), skip}, lower, upper)
 }

@@ -14,10 +14,9 @@ var foreign = program{when(anyOf, 1<<30), kill}
 var deniedHere = [...]uint32{unix.SYS_IOPL, unix.SYS_IOPERM}
 
 // older is about the calls that newer architectures do not have.
-func older() (p program) {
+func (p actions) older() {
 	p.on(unix.SYS_CHMOD, noSetID(1)...)
 	p.on(unix.SYS_CREAT, noSetID(1)...)
 	p.on(unix.SYS_OPEN, noSetIDOpen(1, 2)...)
 	p.on(unix.SYS_MKNOD, noDevice(1)...)
-	return p
 }

@@ -11,4 +11,4 @@ var (
 	deniedHere [0]uint32
 )
 
-func older() program { return nil }
+func (actions) older() {}

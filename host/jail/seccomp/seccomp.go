@@ -10,6 +10,8 @@
 package seccomp
 
 import (
+	"maps"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +20,7 @@ import (
 // Options say what the other walls of a command leave to the filter. The zero
 // value is for one with namespaces and without TCP.
 type Options struct {
-	// Network allows TCP over IPv4. It is for a command in a network namespace
+	// Network allows TCP. It is for a command in a network namespace
 	// of its own, in which there are only its own servers, and our proxy.
 	Network bool
 	// NoNamespaces is for a command that sees the processes and the System V
@@ -86,14 +88,7 @@ var ofProcess = [...]uint32{
 
 // Filter is the program of a command with the options.
 func Filter(opts Options) []unix.SockFilter {
-	p := program{
-		load(offsetArch),
-		unless(equal, arch), kill,
-		load(offsetCall),
-	}
-	p = append(p, foreign...)
-	p = append(p, when(above, lastCall), fail(unix.ENOSYS))
-
+	p := actions{}
 	for _, call := range denied {
 		p.on(call, fail(unix.EPERM))
 	}
@@ -122,34 +117,38 @@ func Filter(opts Options) []unix.SockFilter {
 	p.on(unix.SYS_FCHMODAT2, noSetID(2)...)
 	p.on(unix.SYS_OPENAT, noSetIDOpen(2, 3)...)
 	p.on(unix.SYS_MKNODAT, noDevice(2)...)
-	p = append(p, older()...)
+	p.older()
 
 	p.sockets(opts)
 	if opts.NoNamespaces {
 		p.shared()
 	}
-	return append(p, allow)
+	return slices.Concat(
+		program{load(offsetArch), unless(equal, arch), kill, load(offsetCall)}, foreign,
+		program{when(above, lastCall), fail(unix.ENOSYS)},
+		p.search(slices.Sorted(maps.Keys(p))))
 }
 
 // sockets is what may be made to speak with others. EACCES is an error that
 // socket is known to have: curl, git, Python and Node.js end with it at once,
 // and say so. For EAFNOSUPPORT some look for another family.
-func (p *program) sockets(opts Options) {
+func (p actions) sockets(opts Options) {
 	p.on(unix.SYS_SOCKETPAIR, argument(0), unless(equal, unix.AF_UNIX), fail(unix.EACCES), allow)
 	if !opts.Network {
 		p.on(unix.SYS_SOCKET, fail(unix.EACCES))
 		return
 	}
-	const kind = 0xf // of a type; the other bits are SOCK_CLOEXEC and SOCK_NONBLOCK
+	const kind = 0xf                             // of a type; the other bits are SOCK_CLOEXEC and SOCK_NONBLOCK
+	const version = unix.AF_INET ^ unix.AF_INET6 // the bit in which these two differ
 	p.on(unix.SYS_SOCKET,
-		argument(0), unless(equal, unix.AF_INET), fail(unix.EACCES),
+		argument(0), masked(^uint32(version)), unless(equal, unix.AF_INET&^version), fail(unix.EACCES),
 		argument(1), masked(kind), unless(equal, unix.SOCK_STREAM), fail(unix.EACCES),
 		argument(2), when(equal, 0), allow, when(equal, unix.IPPROTO_TCP), allow, // not MPTCP, SCTP, SMC
 		fail(unix.EACCES))
 }
 
 // shared is for a command among the other processes of its user.
-func (p *program) shared() {
+func (p actions) shared() {
 	for _, call := range deniedShared {
 		p.on(call, fail(unix.EPERM))
 	}

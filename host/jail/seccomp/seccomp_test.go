@@ -247,7 +247,11 @@ var optional = []struct {
 	{Options{Network: true}, try{"SCTP", unix.SYS_SOCKET, args{unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP}, unix.EACCES}},
 	{Options{Network: true}, try{"UDP", unix.SYS_SOCKET, args{unix.AF_INET, unix.SOCK_DGRAM}, unix.EACCES}},
 	{Options{Network: true}, try{"raw", unix.SYS_SOCKET, args{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, unix.EACCES}},
-	{Options{Network: true}, try{"TCP over IPv6", unix.SYS_SOCKET, args{unix.AF_INET6, unix.SOCK_STREAM}, unix.EACCES}},
+	{Options{Network: true}, try{"TCP over IPv6", unix.SYS_SOCKET, args{unix.AF_INET6, unix.SOCK_STREAM}, 0}},
+	{Options{Network: true}, try{"UDP over IPv6", unix.SYS_SOCKET, args{unix.AF_INET6, unix.SOCK_DGRAM}, unix.EACCES}},
+	{Options{Network: true}, try{"Unix", unix.SYS_SOCKET, args{unix.AF_UNIX, unix.SOCK_STREAM}, unix.EACCES}},
+	{Options{Network: true}, try{"netlink", unix.SYS_SOCKET, args{unix.AF_NETLINK, unix.SOCK_RAW}, unix.EACCES}},
+	{Options{Network: true}, try{"another family", unix.SYS_SOCKET, args{unix.AF_X25, unix.SOCK_STREAM}, unix.EACCES}},
 	{Options{Network: true}, try{"local", unix.SYS_SOCKET, args{unix.AF_UNIX, unix.SOCK_STREAM}, unix.EACCES}},
 	{Options{Network: true}, try{"netlink", unix.SYS_SOCKET, args{unix.AF_NETLINK, unix.SOCK_RAW}, unix.EACCES}},
 
@@ -455,7 +459,6 @@ func TestNoNetworkIsSaid(t *testing.T) {
 }
 
 // TestNetwork: what is on this machine is reached where the network is granted.
-// The name has an address of IPv6 too, which is not.
 func TestNetwork(t *testing.T) {
 	t.Setenv("no_proxy", "*")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "works") }))
