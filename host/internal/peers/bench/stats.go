@@ -34,3 +34,12 @@ func Geomean(values []float64) float64 {
 
 // MS is a time in milliseconds.
 func MS(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// PairedRatio is the median of the ratios of times that were taken in turn.
+func PairedRatio(times, of []time.Duration) float64 {
+	var all []float64
+	for i, t := range of {
+		all = append(all, float64(times[i])/float64(t))
+	}
+	return Round(Median(all))
+}

@@ -17,15 +17,6 @@ const (
 	ofNative       = 2.0
 )
 
-// ratio is the median of the time of one way over that of another, turn by turn.
-func (m *measured) ratio(way, other string) float64 {
-	var all []float64
-	for i, t := range m.Took[other] {
-		all = append(all, float64(m.Took[way][i])/float64(t))
-	}
-	return bench.Round(bench.Median(all))
-}
-
 func (r *results) figures() []bench.Figure {
 	var out []bench.Figure
 	for _, m := range r.Searches {
@@ -34,9 +25,9 @@ func (r *results) figures() []bench.Figure {
 			most = ofRipgrepSmall
 		}
 		out = append(out,
-			bench.Figure{Name: m.Search.Name + " / ripgrep", Measured: m.ratio(ours, ripgrep), AtMost: most, Unit: bench.Ratio},
-			bench.Figure{Name: m.Search.Name + " / ripgrep, process", Measured: m.ratio(process, ripgrep), NoTarget: true, Unit: bench.Ratio},
-			bench.Figure{Name: m.Search.Name + " / native", Measured: m.ratio(ours, native), AtMost: ofNative, Unit: bench.Ratio})
+			bench.Figure{Name: m.Search.Name + " / ripgrep", Measured: bench.PairedRatio(m.Took[ours], m.Took[ripgrep]), AtMost: most, Unit: bench.Ratio},
+			bench.Figure{Name: m.Search.Name + " / ripgrep, process", Measured: bench.PairedRatio(m.Took[process], m.Took[ripgrep]), NoTarget: true, Unit: bench.Ratio},
+			bench.Figure{Name: m.Search.Name + " / native", Measured: bench.PairedRatio(m.Took[ours], m.Took[native]), AtMost: ofNative, Unit: bench.Ratio})
 	}
 	return out
 }
@@ -54,7 +45,7 @@ func (r *results) print(w io.Writer) {
 		for _, way := range ways {
 			fmt.Fprintf(t, "%.1f\t", bench.MS(bench.Median(m.Took[way])))
 		}
-		fmt.Fprintf(t, "%.3f\t%d\t%d\t\n", m.ratio(ours, noise), m.FuelUsed/1e6, m.PeakBytes>>20)
+		fmt.Fprintf(t, "%.3f\t%d\t%d\t\n", bench.PairedRatio(m.Took[ours], m.Took[noise]), m.FuelUsed/1e6, m.PeakBytes>>20)
 	}
 	t.Flush()
 	fmt.Fprintln(w)

@@ -112,15 +112,6 @@ func (s *setup) measure(l workload, rounds int) (*measured, error) {
 	return m, nil
 }
 
-// ratio is the median of the time of one way over that of another, round by round.
-func (m *measured) ratio(way, other string) float64 {
-	var all []float64
-	for i, t := range m.Took[other] {
-		all = append(all, float64(m.Took[way][i])/float64(t))
-	}
-	return bench.Round(bench.Median(all))
-}
-
 func (r *results) figures() []bench.Figure {
 	var out []bench.Figure
 	for _, m := range r.Loads {
@@ -131,7 +122,7 @@ func (r *results) figures() []bench.Figure {
 			{cold, plain, m.Load.cold}, {waiting, plain, m.Load.waiting}, {waiting, cold, 0}, {bwrap, plain, 0}, {waiting, bwrap, 0},
 		} {
 			if len(m.Took[c.way]) > 0 && len(m.Took[c.other]) > 0 {
-				out = append(out, bench.Figure{Name: m.Load.Name + ", " + c.way + " / " + c.other, Measured: m.ratio(c.way, c.other), AtMost: c.most, NoTarget: c.most == 0, Unit: bench.Ratio})
+				out = append(out, bench.Figure{Name: m.Load.Name + ", " + c.way + " / " + c.other, Measured: bench.PairedRatio(m.Took[c.way], m.Took[c.other]), AtMost: c.most, NoTarget: c.most == 0, Unit: bench.Ratio})
 			}
 		}
 	}

@@ -41,8 +41,8 @@ type workload struct {
 
 // What takes about 150 ms starts processes, or opens files.
 const (
-	forks  = "for ((i = 0; i < 200; i++)); do (:); done"
-	writes = "for ((i = 0; i < 6000; i++)); do echo $i >> file$((i % 100)); done"
+	forks  = "for ((i = 0; i < 400; i++)); do (:); done"
+	writes = "for ((i = 0; i < 10000; i++)); do echo $i >> file$((i % 100)); done"
 )
 
 var workloads = []workload{
