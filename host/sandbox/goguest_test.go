@@ -183,6 +183,7 @@ func TestGoGuest(t *testing.T) {
 	})
 
 	t.Run("secrets", func(t *testing.T) {
+		cache := t.TempDir() // to compile the module once
 		wants := tool.Capabilities{Files: tool.FilesRead, Secrets: []tool.Secret{{Name: "TOKEN"}}}
 		for what, c := range map[string]struct {
 			caps    tool.Capabilities
@@ -206,7 +207,7 @@ func TestGoGuest(t *testing.T) {
 			if c.nobody {
 				services = effect.Services{}
 			}
-			box := newBox(t, sandbox.Options{Services: services})
+			box := newBox(t, sandbox.Options{Services: services, CacheDir: cache})
 			args := marshal(t, map[string]string{"fetch": "https://example.com", "key": "k", "value": "v", "secret": c.name, "command": "true"})
 			var told []string
 			r, err := granted(t, mod, ask{tool: "host", args: args, caps: c.caps, cwd: dir, mounts: []policy.Mount{{Host: dir}}}).runTelling(t.Context(), box, func(p tool.Progress) { told = append(told, p.Message+": "+p.Hint.String()) })
