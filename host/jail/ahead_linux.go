@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -68,21 +67,18 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 		w.Layers = layers.layers
 	}
 	if !w.NewRoot {
-		scratch, err := os.MkdirTemp("", "stockade-exec-")
-		if err != nil {
-			return nil, err
-		}
-		w.Remove = scratch
-		clean = append(clean, func() { removeTree(scratch) })
-		w.Home, w.Tmp, w.Masks = filepath.Join(scratch, "home"), filepath.Join(scratch, "tmp"), filepath.Join(scratch, "masks")
-		links := p.unlayer(&w)
-		if err := makePrivate(w, links); err != nil {
-			return nil, err
-		}
+		w.HomeLinks = p.unlayer(&w)
 	}
 	h, err := start(ctx, w)
 	if err != nil {
 		return nil, err
+	}
+	if !w.NewRoot {
+		if h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp; !filepath.IsAbs(h.world.Home) {
+			h.kill()
+			return nil, fmt.Errorf("the directory for temporary files, %q, is not absolute", w.Private)
+		}
+		clean = append(clean, func() { removeTree(filepath.Dir(h.ready.Home)) })
 	}
 	for _, l := range h.ready.NoLayers {
 		notes = append(notes, "the command could not change, or began without, "+l)
@@ -98,7 +94,7 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 	w.Binds = slices.Clone(w.Binds)
 	for _, l := range w.Layers {
 		b := wire.Bind{Path: l.Path}
-		if l.Alone {
+		if l.Alone || l.New {
 			b = wire.Bind{Path: l.Upper, Write: true}
 		}
 		w.Binds = append(w.Binds, b)
@@ -106,49 +102,6 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 	}
 	w.Layers = nil
 	return links
-}
-
-// makePrivate makes the directories that the command has for itself, where it has
-// no root of its own, with what its home begins with.
-func makePrivate(w wire.World, links map[string]string) error {
-	for _, dir := range []string{w.Home, w.Tmp} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return err
-		}
-		if err := os.Chown(dir, w.UID, w.GID); err != nil {
-			return err
-		}
-	}
-	for name, text := range w.Files {
-		file := filepath.Join(w.Home, name)
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			return err
-		}
-		if err := os.Chown(file, w.UID, w.GID); err != nil {
-			return err
-		}
-	}
-	for name, target := range links {
-		link := filepath.Join(w.Home, name)
-		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
-			return err
-		}
-		if err := os.Symlink(target, link); err != nil {
-			return err
-		}
-	}
-	if os.Getuid() == 0 { // whose scratch directory nobody else could enter
-		if err := os.Chmod(filepath.Dir(w.Home), 0o711); err != nil {
-			return err
-		}
-	}
-	if err := os.MkdirAll(filepath.Join(w.Masks, "dir"), 0o700); err != nil {
-		return err
-	}
-	if err := os.Chmod(filepath.Join(w.Masks, "dir"), 0); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(w.Masks, "file"), nil, 0)
 }
 
 // after sees a helper off that has run its command, and starts one for the next

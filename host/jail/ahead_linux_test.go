@@ -96,13 +96,26 @@ func TestTheHelperThatWaits(t *testing.T) {
 			h := next(j).helper
 			h.clean = nil
 			h.kill()
-			if home := filepath.Dir(h.world.Home); h.world.Remove != "" {
+			if home := filepath.Dir(h.world.Home); !h.world.NewRoot {
 				if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("%s is there: %v", home, err)
 				}
 			}
 			return ""
 		}, false},
+		"is replaced when what waits inside was killed": {func(t *testing.T, j *Jail, dir string) string {
+			h := next(j).helper
+			for *tier == 1 && h.alive() { // it starts when the helper is ready
+				tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", h.cmd.Process.Pid))
+				for _, task := range tasks {
+					text, _ := os.ReadFile(task)
+					if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+						_ = unix.Kill(pid, unix.SIGKILL)
+					}
+				}
+			}
+			return where(t, j, dir)
+		}, *tier > 1},
 		"is replaced when it was killed": {func(t *testing.T, j *Jail, dir string) string {
 			h := next(j).helper
 			_ = h.cmd.Process.Kill()

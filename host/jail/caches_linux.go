@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,21 +74,37 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 		return true
 	}
 	files := os.DirFS(home)
+	// linked reports whether a name is, or is below, a symbolic link, and says so.
+	linked := func(name string) bool {
+		there := name
+		for {
+			real, err := filepath.EvalSymlinks(there)
+			if err == nil && real == there {
+				return false
+			}
+			if _, err := os.Lstat(there); err == nil || there == "/" {
+				p.notes = append(p.notes, name+" is not shown to commands: it is, or is below, a symbolic link")
+				return true
+			}
+			there = filepath.Dir(there)
+		}
+	}
 	// found is the directories of a pattern that there are.
 	found := func(pattern string) (out []string) {
 		names, _ := fs.Glob(files, pattern)
 		for _, rel := range names {
 			name := filepath.Join(home, rel)
-			if st, err := os.Stat(name); err != nil || !st.IsDir() || !free(name) {
-				continue
+			if st, err := os.Stat(name); err == nil && st.IsDir() && free(name) && !linked(name) {
+				out = append(out, rel)
 			}
-			if real, err := filepath.EvalSymlinks(name); err != nil || real != name {
-				p.notes = append(p.notes, name+" is not shown to commands: it is, or is below, a symbolic link")
-				continue
-			}
-			out = append(out, rel)
 		}
 		return out
+	}
+	// missing reports whether a directory can be made, as its layer alone.
+	missing := func(rel string) bool {
+		name := filepath.Join(home, rel)
+		_, err := os.Stat(name)
+		return errors.Is(err, fs.ErrNotExist) && free(name) && !linked(name)
 	}
 	show := func(rel string) {
 		w.Binds = append(w.Binds, wire.Bind{Path: filepath.Join(home, rel), Optional: true})
@@ -115,7 +132,7 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 			}
 		}
 		for _, rel := range c.layers {
-			if j.Layers != "" && len(found(rel)) > 0 {
+			if j.Layers != "" && (len(found(rel)) > 0 || missing(rel)) {
 				w.Layers = append(w.Layers, wire.Layer{Path: filepath.Join(home, rel), Alone: rel == c.ownLayer})
 			}
 		}

@@ -305,7 +305,7 @@ func TestWithoutOverlays(t *testing.T) {
 	}
 	out := newHeadTail(1000)
 	w := j.Redact.Writer(out)
-	end, err := h.run(t.Context(), wire.Command{Program: "/bin/bash", Argv: []string{"bash", "-c", "echo x > read/a; cat read/a; echo new > alone/x; ls alone"}, Dir: dir}, streams{w, w}, nil)
+	end, err := h.run(t.Context(), wire.Command{Program: "/bin/bash", Argv: []string{"bash", "-c", "echo x > read/a; cat read/a; echo new > alone/x; ls alone"}, Dir: dir}, streams{stdout: w, stderr: w}, nil)
 	_ = w.Flush()
 	if err != nil || end.Code == nil || *end.Code != 0 {
 		t.Fatalf("%+v %v: %s", end, err, out.bytes())
@@ -347,6 +347,38 @@ func TestGoUsesItsCache(t *testing.T) {
 		if got := strings.Contains(string(out.Stderr), "example.com/p"); got != step.built {
 			t.Errorf("%d: %s: built is %v: %s", i, step.command, got, describe(out))
 		}
+	}
+}
+
+// A cache that the user does not have is kept like what is written to one.
+func TestCachesThatAreNotThereYet(t *testing.T) {
+	if *tier < 1 {
+		return // there are no caches
+	}
+	home, dir := t.TempDir(), t.TempDir()
+	if err := os.Symlink(t.TempDir(), filepath.Join(home, ".npm")); err != nil {
+		t.Fatal(err)
+	}
+	files(t, home, map[string]string{".cargo": "a file"})
+	files(t, dir, map[string]string{"go.mod": "module example.com/p\n\ngo 1.20\n", "p.go": "package p\n"})
+	before := treeOf(t, home, true)
+	j := newJail(t, Options{Home: home, Layers: newLayers(t), Caches: CacheNames})
+	for _, built := range []bool{true, false} {
+		out := in(t, j, dir, "go build -v ./...; cat ~/.cache/pip/page; echo page >~/.cache/pip/page; ls -A ~/.npm ~/.cargo")
+		if got := strings.Contains(string(out.Stderr), "example.com/p"); got != built || (string(out.Stdout) == "page\n") == built {
+			t.Errorf("built is %v, and is to be %v: %s", got, built, describe(out))
+		}
+		if !strings.Contains(strings.Join(out.Notes, "\n"), ".npm/_cacache is not shown to commands") {
+			t.Errorf("it does not say what is behind a link: %q", out.Notes)
+		}
+	}
+	if after := treeOf(t, home, true); !maps.Equal(before, after) {
+		t.Errorf("the home was %q, and is %q", before, after)
+	}
+	// As soon as the user has one it is seen, with what was written before.
+	files(t, home, map[string]string{".cache/pip/mine": "mine"})
+	if out := in(t, j, dir, "cat ~/.cache/pip/*"); string(out.Stdout) != "minepage\n" && j.layered() {
+		t.Errorf("beside the user's own: %s", describe(out))
 	}
 }
 

@@ -60,6 +60,7 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
 	}
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
+	out.collect(&ended)
 	b.after(&ended)
 	ended.Notes = append(ended.Notes, h.notes...)
 	j.after(h, p)
@@ -74,11 +75,24 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 	defer copying.Wait()
 	stop := context.AfterFunc(ctx, h.interrupt)
 	defer stop()
+	var outputs []*os.File
+	ends := false
+	defer func() {
+		if ends {
+			return
+		}
+		// A helper that was killed by somebody else may have left some that hold
+		// the streams.
+		for _, r := range outputs {
+			_ = r.SetReadDeadline(time.Now().Add(time.Second))
+		}
+	}()
 	pipe := func(w io.Writer) (*os.File, error) {
 		r, theirs, err := os.Pipe()
 		if err != nil {
 			return nil, err
 		}
+		outputs = append(outputs, r)
 		copying.Go(func() {
 			defer r.Close()
 			_, _ = io.Copy(w, r) // until all processes that hold the other end are gone
@@ -107,10 +121,16 @@ func (h *helper) run(ctx context.Context, c wire.Command, out streams, serve fun
 		return effect.Ended{}, err
 	}
 	ended, err := h.ended()
+	ends = err == nil
 	if ctx.Err() != nil {
 		return killed(h.cpu()), nil
 	}
-	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, err
+	if err != nil {
+		out := killed(h.cpu())
+		out.Notes = []string{fmt.Sprintf("the command ended because its jail did: %v", err)}
+		return out, nil
+	}
+	return effect.Ended{Code: ended.Code, Signal: ended.Signal, CPU: time.Duration(ended.CPU)}, nil
 }
 
 // plan is what a command of these terms needs of a helper.
@@ -138,55 +158,22 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 	}
 	p := plan{home: home, path: path, links: map[string]string{}, world: wire.World{
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
-		Home: home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
+		Home: home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch, Private: os.TempDir(),
 		UID: os.Getuid(), GID: os.Getgid(),
 	}}
 	w := &p.world
 	binds, links := system()
 	w.Binds, w.Links = slices.Clone(binds), links
-	var workspace policy.Mount
-	for _, m := range terms.Mounts {
-		if slices.ContainsFunc(terms.Masked, func(dir string) bool { return paths.In(m.Host, dir) }) {
-			continue
-		}
-		if m.Host == "/" {
-			return p, denied(errors.New("/ is mounted, and a command cannot be confined to everything: mount the directories that are needed"))
-		}
-		w.Binds = slices.DeleteFunc(w.Binds, func(b wire.Bind) bool { return b.Path == m.Host })
-		w.Binds = append(w.Binds, wire.Bind{Path: m.Host, Write: m.Write})
-		p.mounts = append(p.mounts, m)
-		if paths.In(dir, m.Host) && len(m.Host) > len(workspace.Host) {
-			workspace = m
-		}
-	}
-	if workspace.Host == "" {
-		return p, denied(fmt.Errorf("no mount shows the directory %s", dir))
-	}
-	for _, name := range terms.Masked {
-		if slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) }) {
-			if _, err := os.Lstat(name); err == nil {
-				p.masked = append(p.masked, name)
-			}
-		}
-	}
-	if len(p.masked) > 0 && !k.namespaces {
-		return p, denied(fmt.Errorf("%s cannot hide %s from a command: it is in a directory that is mounted", k.tier, p.masked[0]))
-	}
-	for _, m := range p.mounts {
-		if k.newRoot || m.Write || !slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
-			continue // its bind keeps it from being changed, if anything has to
-		}
-		if !k.namespaces {
-			return p, denied(fmt.Errorf("%s cannot keep a command from changing %s: it is in a directory that it may change", k.tier, m.Host))
-		}
-		p.narrower = append(p.narrower, m.Host)
+	workspace, err := p.mount(k, terms, dir)
+	if err != nil {
+		return p, err
 	}
 	if err := p.private(); err != nil {
 		return p, err
 	}
 	if os.Getuid() == 0 {
 		var st unix.Stat_t
-		if err := unix.Stat(workspace.Host, &st); err != nil {
+		if err := unix.Stat(workspace, &st); err != nil {
 			return p, fmt.Errorf("working directory: %w", err)
 		}
 		w.UID, w.GID = int(st.Uid), int(st.Gid)
@@ -201,7 +188,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		if config := gitConfig(home); config != "" {
 			w.Files = map[string]string{".gitconfig": config}
 		}
-		p.store = layerStore(j.Layers, home, workspace.Host)
+		p.store = layerStore(j.Layers, home, workspace)
 		p.addCaches(j, terms)
 	}
 	slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
@@ -215,6 +202,49 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		p.found = append(p.found, [2]uint64{uint64(st.Dev), st.Ino})
 	}
 	return p, nil
+}
+
+// mount shows the mounts, less what is masked, and returns the one in which the
+// command starts.
+func (p *plan) mount(k kind, terms policy.Exec, dir string) (workspace string, err error) {
+	w := &p.world
+	for _, m := range terms.Mounts {
+		if slices.ContainsFunc(terms.Masked, func(dir string) bool { return paths.In(m.Host, dir) }) {
+			continue
+		}
+		if m.Host == "/" {
+			return "", denied(errors.New("/ is mounted, and a command cannot be confined to everything: mount the directories that are needed"))
+		}
+		w.Binds = slices.DeleteFunc(w.Binds, func(b wire.Bind) bool { return b.Path == m.Host })
+		w.Binds = append(w.Binds, wire.Bind{Path: m.Host, Write: m.Write})
+		p.mounts = append(p.mounts, m)
+		if paths.In(dir, m.Host) && len(m.Host) > len(workspace) {
+			workspace = m.Host
+		}
+	}
+	if workspace == "" {
+		return "", denied(fmt.Errorf("no mount shows the directory %s", dir))
+	}
+	for _, name := range terms.Masked {
+		if slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) }) {
+			if _, err := os.Lstat(name); err == nil {
+				p.masked = append(p.masked, name)
+			}
+		}
+	}
+	if len(p.masked) > 0 && !k.namespaces {
+		return "", denied(fmt.Errorf("%s cannot hide %s from a command: it is in a directory that is mounted", k.tier, p.masked[0]))
+	}
+	for _, m := range p.mounts {
+		if k.newRoot || m.Write || !slices.ContainsFunc(p.mounts, func(o policy.Mount) bool { return o.Write && paths.In(m.Host, o.Host) }) {
+			continue // its bind keeps it from being changed, if anything has to
+		}
+		if !k.namespaces {
+			return "", denied(fmt.Errorf("%s cannot keep a command from changing %s: it is in a directory that it may change", k.tier, m.Host))
+		}
+		p.narrower = append(p.narrower, m.Host)
+	}
+	return workspace, nil
 }
 
 // private finds places for what the command has for itself. A home of the same

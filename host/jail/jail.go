@@ -130,8 +130,8 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	stdout, stderr := newHeadTail(maxOutput), newHeadTail(maxOutput)
-	out := streams{stdout: j.Redact.Writer(stdout), stderr: j.Redact.Writer(stderr)}
+	kept := [2]*headTail{newHeadTail(maxOutput), newHeadTail(maxOutput)}
+	out := streams{stdout: j.Redact.Writer(kept[0]), stderr: j.Redact.Writer(kept[1]), kept: kept}
 	if cmd.MergeStderr {
 		out.stderr = out.stdout
 	}
@@ -142,13 +142,21 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	if err != nil {
 		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
-	_, _ = out.stdout.Flush(), out.stderr.Flush() // what they write to takes everything
-	ended.Stdout, ended.Stderr, ended.Truncated = stdout.bytes(), stderr.bytes(), stdout.cut() || stderr.cut()
 	ended.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
 	return ended, nil
 }
 
-type streams struct{ stdout, stderr *redact.Writer }
+type streams struct {
+	stdout, stderr *redact.Writer
+	kept           [2]*headTail
+}
+
+// collect adds to a result what was written until then.
+func (s streams) collect(ended *effect.Ended) {
+	_, _ = s.stdout.Flush(), s.stderr.Flush() // what they write to takes everything
+	ended.Stdout, ended.Stderr = s.kept[0].bytes(), s.kept[1].bytes()
+	ended.Truncated = s.kept[0].cut() || s.kept[1].cut()
+}
 
 func denied(err error) error { return &effect.Error{Kind: effect.Denied, Err: err} }
 
@@ -184,7 +192,9 @@ func (j *Jail) unconfined(ctx context.Context, program string, cmd effect.Comman
 	if err := runGroup(c); err != nil {
 		return effect.Ended{}, err
 	}
-	return endOf(c.ProcessState), nil
+	ended := endOf(c.ProcessState)
+	out.collect(&ended)
+	return ended, nil
 }
 
 // environment is that of every command.

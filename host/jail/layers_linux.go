@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -95,8 +96,11 @@ func holdLayers(store string, layers []wire.Layer) (held, error) {
 // makeLayer makes the directories of a layer in dir. What it has written is kept,
 // and each mount needs a new directory to work in.
 func makeLayer(l *wire.Layer, dir string) error {
+	mode := fs.FileMode(0o755)
 	st, err := os.Stat(l.Path)
-	if err != nil {
+	if l.New = errors.Is(err, fs.ErrNotExist); err == nil {
+		mode = st.Mode().Perm()
+	} else if !l.New {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -108,7 +112,7 @@ func makeLayer(l *wire.Layer, dir string) error {
 	}
 	l.Upper = filepath.Join(dir, "upper")
 	if err := os.Mkdir(l.Upper, 0o700); err == nil {
-		err = os.Chmod(l.Upper, st.Mode().Perm()) // the layer has the mode of its upper directory
+		err = os.Chmod(l.Upper, mode) // the layer has the mode of its upper directory
 		if err != nil {
 			return err
 		}

@@ -95,6 +95,9 @@ func redactCredentials(known *redact.Redactor, name string) {
 	}
 }
 
+// cannotOpen is what programs say of a file that they cannot open.
+var cannotOpen = regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)
+
 // after takes back what the command must not have changed, and adds to the result
 // what is to be said about it.
 func (b *before) after(ended *effect.Ended) {
@@ -102,7 +105,7 @@ func (b *before) after(ended *effect.Ended) {
 	if !b.seen.Complete {
 		note("not all of the workspace was looked at before the command ran%s: what looks like a secret there was not hidden from it", b.names(" (not %s)", b.seen.Unread))
 	}
-	if len(b.hidden) > 0 && (ended.Code == nil || *ended.Code != 0) {
+	if len(b.hidden) > 0 && (cannotOpen.Match(ended.Stdout) || cannotOpen.Match(ended.Stderr)) {
 		note("hidden from the command, because they look like secrets: %s; a person can show one: bash(command=...) reads PATH", b.list(b.hidden))
 	}
 	// What the command left has to be looked at also when its call was cancelled.
@@ -130,7 +133,18 @@ func (b *before) after(ended *effect.Ended) {
 			note("%s: %s", did.words, clip(names, did.notes.Count))
 		}
 	}
-	var said []string
+	said := b.changed(changes, taken)
+	if len(said) > 0 {
+		note("the command %s", strings.Join(said, "; "))
+	}
+	if !changes.Complete {
+		note("it may have changed more: not everything was looked at%s", b.names(" (not %s)", changes.Unread))
+	}
+}
+
+// changed says in words what was changed, but for what was taken back. A
+// repository is one name.
+func (b *before) changed(changes walk.Changes, taken map[string]bool) (said []string) {
 	for _, l := range []struct {
 		verb string
 		list walk.List
@@ -160,12 +174,7 @@ func (b *before) after(ended *effect.Ended) {
 			said = append(said, l.verb+" "+clip(names, count))
 		}
 	}
-	if len(said) > 0 {
-		note("the command %s", strings.Join(said, "; "))
-	}
-	if !changes.Complete {
-		note("it may have changed more: not everything was looked at%s", b.names(" (not %s)", changes.Unread))
-	}
+	return said
 }
 
 // howMany says how many files there are in a directory.

@@ -85,8 +85,7 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 		_ = c.Wait()
 		close(h.gone)
 	}()
-	stop := context.AfterFunc(ctx, func() { _ = c.Process.Kill() })
-	defer stop()
+	stop := context.AfterFunc(ctx, h.interrupt)
 	if err = wire.Send(h.fd(), w); err != nil {
 		err = fmt.Errorf("tell the helper: %w", err)
 	} else if _, err = wire.Receive(h.fd(), &h.ready); err != nil {
@@ -94,7 +93,8 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	} else if h.ready.Err != "" {
 		err = fmt.Errorf("%s: %s", h.ready.Step, h.ready.Err)
 	}
-	if err == nil {
+	// Whoever has begun to end it may do so when it has a command.
+	if stopped := stop(); stopped && err == nil {
 		return h, nil
 	}
 	h.kill()

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
 	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -15,36 +14,69 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 )
 
-// confine takes from this process, and so from all that it starts, whatever a
-// command need not have. Nothing can be mounted afterwards.
-func confine(w *wire.World) error {
+// A confinement takes from a thread, and so from all that it becomes or starts,
+// whatever a command need not have. Nothing can be mounted afterwards.
+type confinement struct {
+	world   *wire.World
+	ruleset int // of Landlock; -1: none
+	filter  []unix.SockFilter
+}
+
+// prepare does what can be done while others still mount.
+func prepare(w *wire.World) (*confinement, error) {
 	unix.Umask(0o022)
-	for _, layer := range []struct {
-		name string
-		put  func() error
-	}{
-		{"rlimits", func() error { return limit(w) }},
-		{"no_new_privs", noNewPrivs},
-		{"bounding set", dropBoundingSet},
-		{"user", func() error { return become(w.UID, w.GID) }},
-		{"capabilities", dropCapabilities},
-		{"landlock", func() error { return restrictPaths(w) }},
-		{"seccomp", func() error {
-			filter := seccomp.Filter(seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot})
-			return step(seccomp.Install(filter), "install the seccomp filter")
+	c := &confinement{w, -1, seccomp.Filter(seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot})}
+	return c, put([]layer{
+		{"no_new_privs", func() error {
+			return step(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl PR_SET_NO_NEW_PRIVS")
 		}},
-	} {
-		if without(layer.name) {
+		{"bounding set", dropBoundingSet},
+		{"landlock", func() (err error) {
+			if w.Landlock {
+				c.ruleset, err = ruleset(w)
+			}
+			return err
+		}},
+	})
+}
+
+// enter confines this thread, but for [limit].
+func (c *confinement) enter() error {
+	return put([]layer{
+		{"user", func() error { return become(c.world.UID, c.world.GID) }},
+		{"capabilities", dropCapabilities},
+		{"landlock", func() error {
+			if c.ruleset < 0 {
+				return nil
+			}
+			return step(ll.LandlockRestrictSelf(c.ruleset, 0), "restrict paths with Landlock")
+		}},
+		{"seccomp", func() error { return step(seccomp.Install(c.filter), "install the seccomp filter") }},
+	})
+}
+
+type layer struct {
+	name string
+	put  func() error
+}
+
+func put(layers []layer) error {
+	for _, l := range layers {
+		if without(l.name) {
 			continue
 		}
-		if err := layer.put(); err != nil {
+		if err := l.put(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// limit is put right before the command starts: it counts processes.
 func limit(w *wire.World) error {
+	if without("rlimits") {
+		return nil
+	}
 	processes := w.Limits.Processes
 	if !w.Namespaces {
 		// Without a user namespace all processes of the user count.
@@ -80,13 +112,6 @@ func limit(w *wire.World) error {
 	return nil
 }
 
-func noNewPrivs() error {
-	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno != 0 {
-		return step(errno, "prctl PR_SET_NO_NEW_PRIVS")
-	}
-	return nil
-}
-
 // dropBoundingSet empties the bounding set of this thread, and of what it starts.
 func dropBoundingSet() error {
 	for c := uintptr(0); ; c++ {
@@ -105,20 +130,25 @@ func become(uid, gid int) error {
 	if unix.Getuid() != 0 || uid == 0 && gid == unix.Getgid() {
 		return nil
 	}
-	err := firstErr(syscall.Setgroups(nil), syscall.Setresgid(gid, gid, gid), syscall.Setresuid(uid, uid, uid))
-	return step(err, "become user %d", uid)
+	// Those of package syscall are for all threads.
+	for _, call := range [][4]uintptr{
+		{unix.SYS_SETGROUPS},
+		{unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid)},
+		{unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)},
+	} {
+		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+			return step(errno, "become user %d", uid)
+		}
+	}
+	return nil
 }
 
 func dropCapabilities() error {
-	if _, _, errno := syscall.AllThreadsSyscall6(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0, 0); errno != 0 {
-		return step(errno, "clear ambient capabilities")
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return step(err, "clear ambient capabilities")
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
-	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none)), 0); errno != 0 {
-		return step(errno, "drop capabilities")
-	}
-	return nil
+	return step(unix.Capset(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &none[0]), "drop capabilities")
 }
 
 // presets are the configurations of Landlock by the version of its ABI.
@@ -135,50 +165,57 @@ const (
 	onlyFiles = ll.AccessFSExecute | ll.AccessFSReadFile | ll.AccessFSWriteFile | ll.AccessFSTruncate | ll.AccessFSIoctlDev
 )
 
-// restrictPaths lets all threads of this process reach the paths of the world
-// alone. Unlike the presets of the library it takes nothing for granted: what the
-// kernel has is what the host has found, or this fails.
-func restrictPaths(w *wire.World) error {
-	if !w.Landlock {
-		return nil
-	}
+// ruleset makes rules by which a thread can reach the paths of the world alone.
+// Unlike the presets of the library it takes nothing for granted: what the kernel
+// has is what the host has found, or this fails.
+func ruleset(w *wire.World) (_ int, err error) {
 	abi, err := ll.LandlockGetABIVersion()
 	if err != nil {
-		return step(err, "ask for Landlock")
+		return -1, step(err, "ask for Landlock")
 	}
 	if abi < 1 {
-		return step(fmt.Errorf("version %d", abi), "ask for Landlock")
+		return -1, step(fmt.Errorf("version %d", abi), "ask for Landlock")
 	}
 	config := presets[min(abi, len(presets))-1]
-	var rules []landlock.Rule
-	allow := func(name string, access landlock.AccessFSSet, optional bool) error {
+	attr := ll.RulesetAttr{HandledAccessFS: uint64(config.HandledAccessFS), HandledAccessNet: uint64(config.HandledAccessNet), Scoped: uint64(config.Scoped)}
+	if w.Namespaces {
+		// In a network of its own it finds only its own servers, and the proxy.
+		attr.HandledAccessNet = 0
+	}
+	rules, err := ll.LandlockCreateRuleset(&attr, 0)
+	if err != nil {
+		return -1, step(err, "make a Landlock ruleset")
+	}
+	allow := func(name string, access uint64, optional bool) error {
+		place, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if optional && (err == unix.ENOENT || err == unix.EACCES) {
+			return nil
+		}
+		if err != nil {
+			return step(err, "allow %s", name)
+		}
+		defer unix.Close(place)
 		var st unix.Stat_t
-		if err := unix.Stat(name, &st); err != nil {
-			if optional && (err == unix.ENOENT || err == unix.EACCES) {
-				return nil
-			}
+		if err := unix.Fstat(place, &st); err != nil {
 			return step(err, "allow %s", name)
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			access &= onlyFiles
 		}
-		rules = append(rules, landlock.PathAccess(access&config.HandledAccessFS, name))
-		return nil
+		beneath := ll.PathBeneathAttr{AllowedAccess: access & attr.HandledAccessFS, ParentFd: place}
+		return step(ll.LandlockAddPathBeneathRule(rules, &beneath, 0), "allow %s", name)
 	}
 	if w.NewRoot {
 		// What is not to be read is not in this root.
-		if err := allow("/", look, false); err != nil {
-			return err
-		}
-		if err := allow("/dev/shm", own, false); err != nil {
-			return err
+		if err := firstErr(allow("/", look, false), allow("/dev/shm", own, false)); err != nil {
+			return -1, err
 		}
 	}
 	for _, b := range w.Binds {
 		if w.NewRoot && !b.Write {
 			continue
 		}
-		access := landlock.AccessFSSet(look)
+		access := uint64(look)
 		switch {
 		case b.Device:
 			access = onlyFiles
@@ -186,26 +223,22 @@ func restrictPaths(w *wire.World) error {
 			access = change
 		}
 		if err := allow(b.Path, access, b.Optional); err != nil {
-			return err
+			return -1, err
 		}
 	}
 	for _, l := range w.Layers {
 		if err := allow(l.Path, change, true); err != nil {
-			return err
+			return -1, err
 		}
 	}
 	for _, name := range []string{w.Home, w.Tmp} {
-		access := landlock.AccessFSSet(own)
+		access := uint64(own)
 		if slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return strings.HasPrefix(b.Path, name+"/") }) {
 			access = change // it holds for what is mounted below, too
 		}
 		if err := allow(name, access, false); err != nil {
-			return err
+			return -1, err
 		}
 	}
-	if w.Namespaces {
-		// In a network of its own it finds only its own servers, and the proxy.
-		config.HandledAccessNet = 0
-	}
-	return step(config.Restrict(rules...), "restrict paths with Landlock")
+	return rules, nil
 }

@@ -21,11 +21,11 @@ import (
 
 func main() {
 	runtime.LockOSThread() // some of what follows is of a thread, and its children's
-	inner := len(os.Args) > 1 && os.Args[1] == wire.InnerArg
-	if inner || os.Getpid() == 1 {
+	isInner := len(os.Args) > 1 && os.Args[1] == wire.InnerArg
+	if isInner || os.Getpid() == 1 {
 		goFirst()
 	}
-	if inner {
+	if isInner {
 		becomeCommand()
 		return
 	}
@@ -35,8 +35,8 @@ func main() {
 		os.Exit(1)
 	}
 	if !serve(&w) {
-		if w.Remove != "" {
-			_ = os.RemoveAll(w.Remove) // nobody else may be there to do so
+		if privateDir != "" {
+			_ = os.RemoveAll(privateDir) // nobody else may be there to do so
 		}
 		os.Exit(1)
 	}
@@ -45,8 +45,13 @@ func main() {
 // serve builds a world and runs a command in it. It reports whether the jail has
 // heard of the end.
 func serve(w *wire.World) bool {
-	ready := build(w)
-	if wire.Send(wire.Socket, ready) != nil || ready.Err != "" {
+	built := build(w)
+	if wire.Send(wire.Socket, built) != nil || built.Err != "" {
+		return false
+	}
+	start, notReady := ready(w)
+	wire.Practice()
+	if !awaited() {
 		return false
 	}
 	var c wire.Command
@@ -54,7 +59,10 @@ func serve(w *wire.World) bool {
 	if err != nil || len(fds) != 2 {
 		return false
 	}
-	ended, err := run(w, &c, fds[0], fds[1])
+	ended, err := wire.Ended{}, notReady
+	if err == nil {
+		ended, err = run(w, start, &c, fds[0], fds[1])
+	}
 	if err != nil {
 		_ = wire.Send(wire.Socket, failed(err))
 		return false
@@ -95,49 +103,54 @@ func failed(err error) wire.Started {
 	return wire.Started{Step: "set up", Err: err.Error()}
 }
 
+// awaited waits for the command. It reports whether the process that would become
+// that is still there.
+func awaited() bool {
+	p := poll(unix.PollFd{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}, unix.PollFd{Fd: int32(inner), Events: unix.POLLIN | unix.POLLRDHUP})
+	return p[1].Revents == 0
+}
+
+// poll waits until there is something about one of the descriptors.
+func poll(p ...unix.PollFd) []unix.PollFd {
+	for {
+		if _, err := unix.Poll(p, -1); err != unix.EINTR {
+			return p
+		}
+	}
+}
+
+// hide keeps the command, which is the same user, from looking into this process,
+// and from changing it. To become that user undoes it.
+func hide() error {
+	if without("dumpable") {
+		return nil
+	}
+	return step(unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0), "prctl PR_SET_DUMPABLE")
+}
+
 // run runs the command and returns when nothing of it is left.
-func run(w *wire.World, c *wire.Command, stdout, stderr int) (wire.Ended, error) {
+func run(w *wire.World, start starter, c *wire.Command, stdout, stderr int) (wire.Ended, error) {
 	if w.Namespaces {
 		if err := cover(w, c); err != nil {
 			return wire.Ended{}, err
 		}
 	}
-	// From here on the command could look into this process, and change it.
-	if !without("dumpable") {
-		if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-			return wire.Ended{}, step(err, "prctl PR_SET_DUMPABLE")
-		}
-	}
-	var started wire.Started
 	var listener []int
 	if w.Network {
 		fd, port, err := listen()
 		if err != nil {
 			return wire.Ended{}, err
 		}
-		started.Port, listener = port, append(listener, fd)
+		listener = append(listener, fd)
+		c.Env = withPort(c.Env, port)
 	}
-	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return wire.Ended{}, step(err, "open /dev/null")
-	}
-	start := startHere
-	if !w.NewRoot {
-		start = startInner
-		err = keepSignals()
-	} else if os.Getpid() != 1 {
-		err = step(errors.New("it is not the first process"), "enter a pid namespace")
-	}
-	if err != nil {
-		return wire.Ended{}, err
-	}
-	pid, err := start(w, c, started.Port, []uintptr{uintptr(null), uintptr(stdout), uintptr(stderr)})
+	pid, err := start(c, stdout, stderr)
 	if err != nil {
 		end()
 		return wire.Ended{}, err
 	}
-	_ = wire.Send(wire.Socket, started, listener...) // reap sees that the host is gone
-	for _, fd := range append(listener, null, stdout, stderr) {
+	_ = wire.Send(wire.Socket, wire.Started{}, listener...) // reap sees that the host is gone
+	for _, fd := range append(listener, stdout, stderr) {
 		unix.Close(fd)
 	}
 	return reap(pid), nil

@@ -39,14 +39,22 @@ func keepSignals() error {
 	if err := unix.Kill(host, 0); err != unix.EPERM || os.Getppid() != host {
 		return step(errors.New("they get out"), "keep signals inside")
 	}
+	kept = true
 	return nil
 }
+
+// kept says that [keepSignals] has succeeded.
+var kept bool
 
 // end kills the command and all that it has started. To be inside of a pid
 // namespace, or of [keepSignals], is what bounds it, so it is for the main thread
 // alone. Nothing can be started meanwhile: for the kernel this is one step, and a
 // fork is either before it or fails.
-func end() { _ = unix.Kill(-1, unix.SIGKILL) }
+func end() {
+	if kept || os.Getpid() == 1 {
+		_ = unix.Kill(-1, unix.SIGKILL)
+	}
+}
 
 // reap waits for the command, ends what it has left behind, and waits for that.
 // The end of the host ends the command, too. Whoever loses its parent becomes a
@@ -72,13 +80,8 @@ func reap(command int) (out wire.Ended) {
 	}()
 	go func() {
 		// The host says nothing more: what can come is its end.
-		p := []unix.PollFd{{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP}}
-		for {
-			if _, err := unix.Poll(p, -1); err != unix.EINTR {
-				close(gone)
-				return
-			}
-		}
+		poll(unix.PollFd{Fd: wire.Socket, Events: unix.POLLIN | unix.POLLRDHUP})
+		close(gone)
 	}()
 	for {
 		select {

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ func listen() (fd, port int, err error) {
 	if err != nil {
 		return -1, 0, step(err, "make the socket of the proxy")
 	}
-	addr := &unix.SockaddrInet4{Addr: [4]byte(net.IPv4(127, 0, 0, 1).To4())}
+	addr := &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}
 	if err := firstErr(unix.Bind(fd, addr), unix.Listen(fd, 64)); err != nil {
 		return -1, 0, step(err, "listen for the proxy")
 	}
@@ -46,73 +45,133 @@ func loopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifreq)
 }
 
-// startHere confines this process, and starts the command from it: in a pid
-// namespace nothing in there can end the first process, or look into it.
-func startHere(w *wire.World, c *wire.Command, port int, streams []uintptr) (int, error) {
-	if err := confine(w); err != nil {
-		return 0, err
+// starter starts the command in a world, with what its output goes to.
+type starter func(c *wire.Command, stdout, stderr int) (pid int, err error)
+
+// ready does ahead what can be done before the command is known.
+func ready(w *wire.World) (starter, error) {
+	switch {
+	case w.NewRoot:
+		return readyHere(w)
+	case w.Namespaces: // in which something is mounted for the command, which nobody who is confined can do
+		return func(c *wire.Command, stdout, stderr int) (int, error) {
+			start, err := readyInner(w)
+			if err != nil {
+				return 0, err
+			}
+			return start(c, stdout, stderr)
+		}, nil
 	}
-	pid, err := syscall.ForkExec(c.Program, c.Argv, &syscall.ProcAttr{
-		Dir: c.Dir, Env: withPort(c.Env, port), Files: streams, Sys: &syscall.SysProcAttr{Setsid: true},
-	})
-	return pid, step(err, "start %s", c.Program)
+	return readyInner(w)
 }
 
-// startInner starts a process that confines itself and becomes the command. This
+// readyHere has this process start the command: nothing in its pid namespace can
+// look into it, and what ends it ends all of them. Only its main thread is
+// confined.
+func readyHere(w *wire.World) (starter, error) {
+	if os.Getpid() != 1 {
+		return nil, step(errors.New("it is not the first process"), "enter a pid namespace")
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, step(err, "open /dev/null")
+	}
+	confined, err := prepare(w)
+	return func(c *wire.Command, stdout, stderr int) (int, error) {
+		defer unix.Close(null)
+		if err := firstErr(limit(w), confined.enter(), hide()); err != nil {
+			return 0, err
+		}
+		pid, err := syscall.ForkExec(c.Program, c.Argv, &syscall.ProcAttr{
+			Dir: c.Dir, Env: c.Env, Files: []uintptr{uintptr(null), uintptr(stdout), uintptr(stderr)}, Sys: &syscall.SysProcAttr{Setsid: true},
+		})
+		return pid, step(err, "start %s", c.Program)
+	}, err
+}
+
+// inner is the socket of the process that waits to become the command; -1: there
+// is none.
+var inner = -1
+
+// readyInner starts a process that confines itself and becomes the command. This
 // one stays outside of the command's Landlock domain, where it cannot be killed
 // from.
-func startInner(w *wire.World, c *wire.Command, port int, streams []uintptr) (int, error) {
+func readyInner(w *wire.World) (starter, error) {
+	if err := keepSignals(); err != nil {
+		return nil, err
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, step(err, "open /dev/null")
+	}
+	defer unix.Close(null)
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return 0, step(err, "socketpair")
+		return nil, step(err, "socketpair")
 	}
-	defer unix.Close(pair[0])
+	inner = pair[0]
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{os.Args[0], wire.InnerArg}, &syscall.ProcAttr{
-		Dir: "/", Files: append(streams, uintptr(pair[1])), Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Dir: "/", Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	unix.Close(pair[1])
 	if err != nil {
-		return 0, step(err, "start the helper again")
+		return nil, step(err, "start the helper again")
 	}
-	inner := *c
-	inner.Env = withPort(c.Env, port)
-	if err := wire.Send(pair[0], wire.Inner{World: *w, Command: inner}); err != nil {
-		return 0, step(err, "tell the inner helper")
+	if err := wire.Send(inner, w); err != nil {
+		return nil, step(err, "tell the inner helper")
 	}
-	// It says why it could not, or is the command by the time at which its socket
-	// is closed. The host may end first.
-	p := []unix.PollFd{{Fd: int32(pair[0]), Events: unix.POLLIN}, {Fd: wire.Socket, Events: unix.POLLRDHUP}}
-	for {
-		if _, err := unix.Poll(p, -1); err == unix.EINTR {
-			continue
+	return func(c *wire.Command, stdout, stderr int) (int, error) {
+		defer unix.Close(inner)
+		if err := hide(); err != nil {
+			return 0, err
 		}
-		break
-	}
-	if p[0].Revents == 0 {
-		return 0, step(io.EOF, "hear from the host")
-	}
-	var not wire.Started
-	if _, err := wire.Receive(pair[0], &not); errors.Is(err, io.EOF) {
-		return pid, nil
-	} else if err != nil {
-		return 0, step(err, "hear from the inner helper")
-	}
-	return 0, &stepError{not.Step, errors.New(not.Err)}
+		if err := wire.Send(inner, c, stdout, stderr); err != nil {
+			return 0, step(err, "tell the inner helper")
+		}
+		// It says why it could not, or is the command by the time at which its
+		// socket is closed. The host may end first.
+		p := poll(unix.PollFd{Fd: int32(inner), Events: unix.POLLIN}, unix.PollFd{Fd: wire.Socket, Events: unix.POLLRDHUP})
+		if p[0].Revents == 0 {
+			return 0, step(io.EOF, "hear from the host")
+		}
+		var not wire.Started
+		if _, err := wire.Receive(inner, &not); errors.Is(err, io.EOF) {
+			return pid, nil
+		} else if err != nil {
+			return 0, step(err, "hear from the inner helper")
+		}
+		return 0, &stepError{not.Step, errors.New(not.Err)}
+	}, nil
 }
 
 // becomeCommand is the whole of the inner process.
 func becomeCommand() {
-	var in wire.Inner
-	if _, err := wire.Receive(wire.Socket, &in); err != nil {
+	unix.CloseOnExec(wire.Socket)
+	var w wire.World
+	if _, err := wire.Receive(wire.Socket, &w); err != nil {
 		os.Exit(1)
 	}
-	unix.CloseOnExec(wire.Socket)
-	err := confine(&in.World)
+	confined, err := prepare(&w)
 	if err == nil {
-		err = step(unix.Chdir(in.Command.Dir), "enter %s", in.Command.Dir)
+		err = confined.enter()
+	}
+	wire.Practice()
+	var c wire.Command
+	fds, gone := wire.Receive(wire.Socket, &c)
+	if gone != nil || len(fds) != 2 {
+		os.Exit(1)
 	}
 	if err == nil {
-		err = step(syscall.Exec(in.Command.Program, in.Command.Argv, in.Command.Env), "start %s", in.Command.Program)
+		err = step(firstErr(unix.Dup3(fds[0], 1, 0), unix.Dup3(fds[1], 2, 0)), "connect the streams")
+	}
+	if err == nil {
+		err = limit(&w)
+	}
+	if err == nil {
+		err = step(unix.Chdir(c.Dir), "enter %s", c.Dir)
+	}
+	if err == nil {
+		err = step(syscall.Exec(c.Program, c.Argv, c.Env), "start %s", c.Program)
 	}
 	_ = wire.Send(wire.Socket, failed(err))
 	os.Exit(1)

@@ -19,19 +19,53 @@ func build(w *wire.World) wire.Ready {
 	if err == nil && w.Namespaces && !without("net") {
 		err = step(loopback(), "bring up the loopback") // for servers of the command's own
 	}
-	var noLayers []string
-	switch {
-	case err != nil || !w.Namespaces:
-	case w.NewRoot:
-		noLayers, err = newRoot(w)
-	default:
-		err = step(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), "make mounts private")
+	var out wire.Ready
+	if err == nil && w.NewRoot {
+		out.NoLayers, err = newRoot(w)
+	} else if err == nil {
+		if w.Namespaces {
+			err = step(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), "make mounts private")
+		}
+		if err == nil && w.Private != "" {
+			err = step(private(w), "make directories of the command's own")
+		}
+		out.Home, out.Tmp = w.Home, w.Tmp
 	}
 	if err != nil {
 		f := failed(err)
 		return wire.Ready{Step: f.Step, Err: f.Err}
 	}
-	return wire.Ready{NoLayers: noLayers}
+	return out
+}
+
+// privateDir is what [private] has made.
+var privateDir string
+
+// private makes the directories that the command has for itself, where it has no
+// root of its own, with what its home begins with.
+func private(w *wire.World) error {
+	dir, err := os.MkdirTemp(w.Private, "stockade-exec-")
+	if err != nil {
+		return err
+	}
+	privateDir = dir
+	w.Home, w.Tmp, w.Masks = path.Join(dir, "home"), path.Join(dir, "tmp"), path.Join(dir, "masks")
+	for _, name := range []string{w.Home, w.Tmp} {
+		err = firstErr(err, os.Mkdir(name, 0o700), os.Chown(name, w.UID, w.GID))
+	}
+	for name, text := range w.Files {
+		file := path.Join(w.Home, name)
+		err = firstErr(err, os.WriteFile(file, []byte(text), 0o600), os.Chown(file, w.UID, w.GID))
+	}
+	for name, target := range w.HomeLinks {
+		link := path.Join(w.Home, name)
+		err = firstErr(err, os.MkdirAll(path.Dir(link), 0o700), os.Symlink(target, link))
+	}
+	if os.Getuid() == 0 { // whose directory nobody else could enter
+		err = firstErr(err, os.Chmod(dir, 0o711))
+	}
+	masks := path.Join(w.Masks, "dir")
+	return firstErr(err, os.MkdirAll(masks, 0o700), os.Chmod(masks, 0), os.WriteFile(path.Join(w.Masks, "file"), nil, 0))
 }
 
 // newRoot builds a root in which there is what the world says, and makes it ours.
@@ -46,15 +80,18 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 	}
 	layers := make([]int, len(w.Layers))
 	for i, l := range w.Layers {
-		if layers[i], err = overlay(l); err != nil {
+		if !l.New {
+			if layers[i], err = overlay(l); err == nil {
+				continue
+			}
 			noLayers = append(noLayers, fmt.Sprintf("%s: %v", l.Path, err))
-			b := wire.Bind{Path: l.Path}
-			if l.Alone {
-				b = wire.Bind{Path: l.Upper, Write: true}
-			}
-			if layers[i], err = tree(b); err != nil {
-				return nil, err
-			}
+		}
+		b := wire.Bind{Path: l.Path}
+		if l.Alone || l.New {
+			b = wire.Bind{Path: l.Upper, Write: true}
+		}
+		if layers[i], err = tree(b); err != nil {
+			return nil, err
 		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -215,7 +252,7 @@ func attach(tree int, name string) error {
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
 			err = unix.Mkdir(name, 0o755)
 		} else {
-			err = os.WriteFile(name, nil, 0o644)
+			err = unix.Mknod(name, unix.S_IFREG|0o644, 0)
 		}
 		if err != nil {
 			return err

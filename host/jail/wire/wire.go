@@ -15,7 +15,7 @@ const MaxMessage = 16 << 20
 const Socket = 3
 
 // InnerArg is the first argument of a helper that confines itself and becomes the
-// command. Its socket brings an [Inner].
+// command. Its socket brings a [World], then the [Command].
 const InnerArg = "inner"
 
 // World is what a command lives in.
@@ -29,12 +29,15 @@ type World struct {
 	Binds  []Bind            // outer ones first
 	Layers []Layer           // with NewRoot
 
-	Home, Tmp string // directories of the command's own; without NewRoot they exist
-	Masks     string // holds "file" and "dir", which nobody can open; without NewRoot it exists
-	Scratch   int64  // bytes that the command may write there, with NewRoot
+	// Home and Tmp are directories of the command's own. Masks holds "file" and
+	// "dir", which nobody can open. Without NewRoot the helper makes them in a new
+	// directory in Private; empty: none is made, and no command can run.
+	Home, Tmp, Masks string
+	Private          string
+	Scratch          int64 // bytes that the command may write there, with NewRoot
 	// Files are what Home begins with: contents by their names below it.
-	Files  map[string]string
-	Remove string // a directory that goes when the jail is gone; empty: none
+	Files     map[string]string
+	HomeLinks map[string]string // symbolic links in Home, without NewRoot
 	// UID and GID are who the command is. They differ from the helper's only if
 	// that is root.
 	UID, GID int
@@ -56,6 +59,7 @@ type Bind struct {
 // be had, the command can only read the directory, or has Upper alone.
 type Layer struct {
 	Path, Upper, Work string
+	New               bool // there is nothing at Path, so Upper is all of it
 	Alone             bool // then it has Upper
 }
 
@@ -70,6 +74,7 @@ type Limits struct {
 // Ready says that a world stands, or why it does not.
 type Ready struct {
 	Step, Err string
+	Home, Tmp string   // without NewRoot
 	NoLayers  []string // the paths of directories that could not be layered, with why
 }
 
@@ -85,12 +90,6 @@ type Command struct {
 	Masked, ReadOnly, Pinned []string
 }
 
-// Inner is a command with what confines it.
-type Inner struct {
-	World   World
-	Command Command
-}
-
 // PortMark stands for the port of the proxy in the environment of a command.
 const PortMark = "\x00port\x00"
 
@@ -98,7 +97,6 @@ const PortMark = "\x00port\x00"
 // that listens in there is the descriptor of the message.
 type Started struct {
 	Step, Err string
-	Port      int
 }
 
 // Ended is how a command ended.
