@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -250,6 +251,64 @@ func TestAHelperThatIsKilled(t *testing.T) {
 	}
 }
 
+// TestHelpersStartOneByOne: no two wait for this program at the same time.
+func TestHelpersStartOneByOne(t *testing.T) {
+	if *tier < 2 {
+		return // they wait for nothing
+	}
+	j, dir := newJail(t, Options{}), t.TempDir()
+	_, k := j.tiers()
+	p, err := j.plan(k, policy.Exec{Mounts: []policy.Mount{{Host: dir}}}, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var starters sync.WaitGroup
+	for range 4 {
+		starters.Go(func() {
+			for range 25 {
+				h, err := start(t.Context(), p.world)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				h.kill()
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		starters.Wait()
+	}()
+	ours, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// waits reports whether a child is not the helper yet.
+	waits := func(pid int) bool {
+		exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		return exe == ours
+	}
+	seen := false
+	for {
+		select {
+		case <-done:
+			if !seen {
+				t.Error("no start was seen")
+			}
+			return
+		default:
+		}
+		pids := slices.DeleteFunc(children(), func(pid int) bool { return !waits(pid) })
+		seen = seen || len(pids) > 0
+		for i := range pids {
+			if i > 0 && waits(pids[i]) && waits(pids[0]) {
+				t.Fatalf("%v start at the same time", pids)
+			}
+		}
+	}
+}
+
 // children are the children of this process.
 func children() (pids []int) {
 	tasks, _ := filepath.Glob("/proc/self/task/*/children")
@@ -270,8 +329,8 @@ func waited(pid int) bool {
 	return got == pid || err != nil
 }
 
-// TestStandIn is the program that is killed. While a command runs another helper
-// waits.
+// TestStandIn is the program that is killed. While its command runs others start,
+// and another helper waits.
 func TestStandIn(t *testing.T) {
 	dir, command := os.Getenv(again), os.Getenv("STOCKADE_TEST_COMMAND")
 	if command == "" && !filepath.IsAbs(dir) {
@@ -282,7 +341,13 @@ func TestStandIn(t *testing.T) {
 	command += sayReady
 	g := grantFor(t, dir, command, policy.Limits{ExecTimeout: time.Hour, ExecTimeoutMax: time.Hour})
 	go func() { _, _ = j.Run(t.Context(), g, bash(dir, command)) }()
-	for {
-		runAt(t, t.Context(), j, dir, "true")
+	var others sync.WaitGroup
+	for range 4 {
+		others.Go(func() {
+			for {
+				runAt(t, t.Context(), j, dir, "true")
+			}
+		})
 	}
+	others.Wait()
 }

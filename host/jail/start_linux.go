@@ -55,6 +55,11 @@ type helper struct {
 	kept   bool          // what the command writes to caches will be there for the next one
 }
 
+// forking has one helper start at a time. Package syscall lets many: each waits on
+// a pipe until its ids are mapped, and those that are forked meanwhile hold the pipe
+// open. If this program is killed then, they wait for each other for ever.
+var forking sync.Mutex
+
 // start starts a helper and has it build a world.
 func start(ctx context.Context, w wire.World) (*helper, error) {
 	fd, err := image()
@@ -76,7 +81,10 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	c.SysProcAttr = attributes(w)
 	closeOnExec()
 	h.cmd = c
-	if err := c.Start(); err != nil {
+	forking.Lock()
+	err = c.Start()
+	forking.Unlock()
+	if err != nil {
 		h.socket.Close()
 		return nil, fmt.Errorf("start the helper: %w", explain(err))
 	}
