@@ -28,14 +28,18 @@ type waiting struct {
 }
 
 func (n *waiting) fits(p plan) bool {
-	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && slices.Equal(n.plan.found, p.found) && n.helper.alive()
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && slices.Equal(n.plan.found, p.found) && n.helper.alive() && n.helper.current()
 }
 
 // take returns a helper for a plan: the one that waits, if it fits, or a new one.
 func (j *Jail) take(ctx context.Context, p plan) (*helper, error) {
-	j.starting.Lock() // one that is being started is the one to take
+	select {
+	case j.starting <- struct{}{}: // one that is being started is the one to take
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	n := j.withdraw()
-	j.starting.Unlock()
+	<-j.starting
 	if n != nil {
 		n.timer.Stop()
 		if n.fits(p) {
@@ -109,10 +113,17 @@ func (p plan) unlayer(w *wire.World) map[string]string {
 // namespaces takes the kernel longer than most of the rest, but a command that
 // would find its layers in use.
 func (j *Jail) after(used *helper, p plan) {
-	waits := len(p.world.Layers) > 0 && j.starting.TryLock()
+	waits := false
+	if len(p.world.Layers) > 0 {
+		select {
+		case j.starting <- struct{}{}:
+			waits = true
+		default:
+		}
+	}
 	j.ahead.Go(func() {
 		if waits {
-			defer j.starting.Unlock()
+			defer func() { <-j.starting }()
 		}
 		used.kill()
 		ctx, cancel := context.WithTimeout(context.Background(), startGrace)

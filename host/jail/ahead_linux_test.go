@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -77,6 +78,20 @@ func TestTheHelperThatWaits(t *testing.T) {
 			}
 			return ran
 		}, false},
+		"is not used where something was mounted since": {func(t *testing.T, j *Jail, dir string) string {
+			sub := filepath.Join(dir, "sub")
+			if err := os.Mkdir(sub, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if os.Getuid() != 0 {
+				return "" // who cannot mount
+			}
+			if err := unix.Mount("test", sub, "tmpfs", 0, ""); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = unix.Unmount(sub, unix.MNT_DETACH) })
+			return where(t, j, dir)
+		}, false},
 		"ends when it was not used": {func(t *testing.T, j *Jail, _ string) string {
 			n := next(j)
 			n.timer.Reset(0)
@@ -95,6 +110,12 @@ func TestTheHelperThatWaits(t *testing.T) {
 		"removes its directories when this program cannot": {func(t *testing.T, j *Jail, _ string) string {
 			h := next(j).helper
 			h.clean = nil
+			if !h.world.NewRoot {
+				files(t, h.world.Home, map[string]string{"read-only/file": ""})
+				if err := os.Chmod(filepath.Join(h.world.Home, "read-only"), 0o555); err != nil {
+					t.Fatal(err)
+				}
+			}
 			h.kill()
 			if home := filepath.Dir(h.world.Home); !h.world.NewRoot {
 				if _, err := os.Stat(home); !errors.Is(err, fs.ErrNotExist) {
@@ -136,6 +157,41 @@ func TestTheHelperThatWaits(t *testing.T) {
 			}
 			<-n.helper.gone
 		})
+	}
+}
+
+// A call does not wait for the next helper longer than it may take.
+func TestTheDeadlineOfWhoWaitsForAHelper(t *testing.T) {
+	if *tier < 1 {
+		return
+	}
+	j, dir := newJail(t, Options{}), t.TempDir()
+	ctx, expire := newDeadline(t)
+	j.starting <- struct{}{}
+	expire()
+	if out := runAt(t, ctx, j, dir, "touch mark"); !out.TimedOut {
+		t.Errorf("it ended: %s", describe(out))
+	}
+}
+
+// What waits for a command is in no directory that another one can change.
+func TestDirectoriesOfACommandAreInNoMount(t *testing.T) {
+	j, dir := newJail(t, Options{}), t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(dir, "tmp"))
+	_, k := j.tiers()
+	p, err := j.plan(k, policy.Exec{Mounts: []policy.Mount{{Host: dir, Write: true}}}, dir)
+	if err != nil || p.world.Private != "/tmp" {
+		t.Errorf("they are in %s: %v", p.world.Private, err)
+	}
+}
+
+// A program that has nothing open gets the lowest descriptors, of which a helper
+// has its own.
+func TestWithoutOpenDescriptors(t *testing.T) {
+	c := exec.Command("/proc/self/exe", "-test.run=^TestTheHelperThatWaits$/is_used", "-tier="+strconv.Itoa(*tier), fmt.Sprintf("-no-root=%v", *noRoot))
+	c.Env = append(os.Environ(), "GODEBUG=containermaxprocs=0,updatemaxprocs=0") // Go's own
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

@@ -74,37 +74,37 @@ func (p *plan) addCaches(j *Jail, terms policy.Exec) {
 		return true
 	}
 	files := os.DirFS(home)
-	// linked reports whether a name is, or is below, a symbolic link, and says so.
-	linked := func(name string) bool {
-		there := name
-		for {
-			real, err := filepath.EvalSymlinks(there)
-			if err == nil && real == there {
-				return false
-			}
-			if _, err := os.Lstat(there); err == nil || there == "/" {
-				p.notes = append(p.notes, name+" is not shown to commands: it is, or is below, a symbolic link")
-				return true
-			}
-			there = filepath.Dir(there)
-		}
-	}
 	// found is the directories of a pattern that there are.
 	found := func(pattern string) (out []string) {
 		names, _ := fs.Glob(files, pattern)
 		for _, rel := range names {
 			name := filepath.Join(home, rel)
-			if st, err := os.Stat(name); err == nil && st.IsDir() && free(name) && !linked(name) {
-				out = append(out, rel)
+			if st, err := os.Stat(name); err != nil || !st.IsDir() || !free(name) {
+				continue
 			}
+			if real, err := filepath.EvalSymlinks(name); err != nil || real != name {
+				note := name + " is not shown to commands: it is, or is below, a symbolic link"
+				if !slices.Contains(p.notes, note) {
+					p.notes = append(p.notes, note)
+				}
+				continue
+			}
+			out = append(out, rel)
 		}
 		return out
 	}
-	// missing reports whether a directory can be made, as its layer alone.
+	// missing reports whether there is no such directory, nor a link on the way to it.
 	missing := func(rel string) bool {
-		name := filepath.Join(home, rel)
-		_, err := os.Stat(name)
-		return errors.Is(err, fs.ErrNotExist) && free(name) && !linked(name)
+		dir := filepath.Join(home, rel)
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) || !free(dir) {
+			return false
+		}
+		for {
+			dir = filepath.Dir(dir)
+			if real, err := filepath.EvalSymlinks(dir); !errors.Is(err, fs.ErrNotExist) {
+				return real == dir
+			}
+		}
 	}
 	show := func(rel string) {
 		w.Binds = append(w.Binds, wire.Bind{Path: filepath.Join(home, rel), Optional: true})

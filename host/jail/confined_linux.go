@@ -146,8 +146,8 @@ type plan struct {
 	path  string            // PATH
 	env   []string          // what is added to the environment
 	notes []string          // for the result
-	// What was found at each bind. A helper that waits has mounted it, and by now
-	// the name may lead elsewhere.
+	// What was found at each bind and below each layer. A helper that waits has
+	// mounted it, and by now the name may lead elsewhere.
 	found [][2]uint64
 }
 
@@ -158,7 +158,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 	}
 	p := plan{home: home, path: path, links: map[string]string{}, world: wire.World{
 		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
-		Home: home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch, Private: os.TempDir(),
+		Home: home, Tmp: "/tmp", Masks: "/run/masks", Scratch: maxScratch,
 		UID: os.Getuid(), GID: os.Getgid(),
 	}}
 	w := &p.world
@@ -188,7 +188,7 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 		if config := gitConfig(home); config != "" {
 			w.Files = map[string]string{".gitconfig": config}
 		}
-		p.store = layerStore(j.Layers, home, workspace)
+		p.store = layerStore(j.Layers, home, workspace, k.newRoot)
 		p.addCaches(j, terms)
 	}
 	slices.SortStableFunc(w.Binds, func(a, b wire.Bind) int { return strings.Compare(a.Path, b.Path) })
@@ -196,10 +196,16 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 	if j.change != nil {
 		j.change(w)
 	}
-	for _, b := range w.Binds {
+	find := func(name string) {
 		var st unix.Stat_t
-		_ = unix.Lstat(b.Path, &st) // what is missing is none
+		_ = unix.Lstat(name, &st) // what is missing is none
 		p.found = append(p.found, [2]uint64{uint64(st.Dev), st.Ino})
+	}
+	for _, b := range w.Binds {
+		find(b.Path)
+	}
+	for _, l := range w.Layers {
+		find(l.Path)
 	}
 	return p, nil
 }
@@ -261,7 +267,14 @@ func (p *plan) private() error {
 	if shown(w.Tmp) {
 		w.Tmp = "/run/tmp"
 	}
-	if p.world.NewRoot && (shown(w.Home) || shown(w.Tmp) || shown("/run/scratch")) {
+	// Other commands could change in there what waits for this one.
+	dirs := []string{os.TempDir(), "/tmp", "/var/tmp"}
+	if i := slices.IndexFunc(dirs, func(dir string) bool { return !shown(dir) }); i >= 0 {
+		w.Private = dirs[i]
+	} else if !w.NewRoot {
+		return denied(fmt.Errorf("%s are mounted, where a command has its own directories: mount what is needed of one", strings.Join(dirs, ", ")))
+	}
+	if w.NewRoot && (shown(w.Home) || shown(w.Tmp) || shown("/run/scratch")) {
 		return denied(errors.New("/run is mounted, where a command has its own directories: mount what is needed of it"))
 	}
 	return nil

@@ -88,7 +88,7 @@ type Jail struct {
 	mu    sync.Mutex
 	next  *waiting // a helper that was started ahead; nil: none
 
-	starting sync.Mutex // held by who starts one ahead
+	starting chan struct{} // is full while one starts for whom the next command waits
 }
 
 // New makes a jail. It starts nothing yet.
@@ -96,7 +96,7 @@ func New(opts Options) *Jail {
 	if opts.most == 0 {
 		opts.most = policy.MaxTier
 	}
-	j := &Jail{Options: opts}
+	j := &Jail{Options: opts, starting: make(chan struct{}, 1)}
 	j.tiers = sync.OnceValues(j.find)
 	return j
 }

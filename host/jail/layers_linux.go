@@ -30,8 +30,9 @@ const (
 )
 
 // layerStore is the name of the directory where the layers of a workspace are kept.
-func layerStore(parent, home, workspace string) string {
-	sum := sha256.Sum256([]byte(home + "\x00" + workspace))
+// What was written over something is of no use alone.
+func layerStore(parent, home, workspace string, layered bool) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%v", home, workspace, layered))
 	return filepath.Join(parent, hex.EncodeToString(sum[:16]))
 }
 
@@ -111,6 +112,17 @@ func makeLayer(l *wire.Layer, dir string) error {
 		removeTree(name)
 	}
 	l.Upper = filepath.Join(dir, "upper")
+	// What was written over something, which is gone by now, is a part of it, with
+	// marks of what was removed.
+	alone := filepath.Join(dir, "alone")
+	if _, err := os.Lstat(alone); l.New && err != nil {
+		removeTree(l.Upper)
+		if err := os.WriteFile(alone, nil, 0o600); err != nil {
+			return err
+		}
+	} else if !l.New {
+		_ = os.Remove(alone)
+	}
 	if err := os.Mkdir(l.Upper, 0o700); err == nil {
 		err = os.Chmod(l.Upper, mode) // the layer has the mode of its upper directory
 		if err != nil {

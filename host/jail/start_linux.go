@@ -34,6 +34,14 @@ var image = sync.OnceValues(func() (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("memfd_create: %w", err)
 	}
+	if fd <= wire.Socket { // a helper has its socket there before it is the helper
+		low := fd
+		fd, err = unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, wire.Socket+1)
+		unix.Close(low)
+		if err != nil {
+			return -1, fmt.Errorf("dup: %w", err)
+		}
+	}
 	if _, err := unix.Write(fd, program); err != nil {
 		return -1, fmt.Errorf("write the helper: %w", err)
 	}
@@ -48,6 +56,7 @@ type helper struct {
 	world  wire.World
 	cmd    *exec.Cmd
 	socket *os.File // ours, blocking
+	mounts *os.File // tells of changes of what is mounted here since it was started
 	ready  wire.Ready
 	gone   chan struct{} // closed when the process has ended
 	clean  []func()      // what has to be done then
@@ -73,6 +82,12 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	theirs := os.NewFile(uintptr(pair[1]), "helper")
 	defer theirs.Close()
 	h := &helper{world: w, socket: os.NewFile(uintptr(pair[0]), "jail"), gone: make(chan struct{})}
+	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		h.socket.Close()
+		return nil, fmt.Errorf("open /proc/self/mountinfo: %w", err)
+	}
+	h.mounts = os.NewFile(uintptr(mounts), "mountinfo")
 	c := exec.CommandContext(context.WithoutCancel(ctx), "/proc/self/fd/"+strconv.Itoa(fd))
 	c.Args = []string{"stockade-jail"}
 	c.Dir = "/"
@@ -85,8 +100,11 @@ func start(ctx context.Context, w wire.World) (*helper, error) {
 	err = c.Start()
 	forking.Unlock()
 	if err != nil {
-		h.socket.Close()
-		return nil, fmt.Errorf("start the helper: %w", explain(err))
+		h.release()
+		if w.Namespaces {
+			err = explain(err)
+		}
+		return nil, fmt.Errorf("start the helper: %w", err)
 	}
 	theirs.Close()
 	go func() {
@@ -144,6 +162,13 @@ func (h *helper) alive() bool {
 	}
 }
 
+// current reports whether what is mounted here is what the helper has taken. It says
+// no once.
+func (h *helper) current() bool {
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(h.mounts.Fd()), Events: unix.POLLPRI}}, 0)
+	return n == 0 && err == nil
+}
+
 // cpu is what a helper that has ended, and all it has waited for, have used.
 func (h *helper) cpu() time.Duration {
 	<-h.gone
@@ -153,6 +178,7 @@ func (h *helper) cpu() time.Duration {
 // release lets go of what belongs to a helper that has ended.
 func (h *helper) release() {
 	h.socket.Close()
+	h.mounts.Close()
 	for _, f := range h.clean {
 		f()
 	}

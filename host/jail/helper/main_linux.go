@@ -9,7 +9,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -36,7 +38,15 @@ func main() {
 	}
 	if !serve(&w) {
 		if privateDir != "" {
-			_ = os.RemoveAll(privateDir) // nobody else may be there to do so
+			// Nobody else may be there to do so. Go's module cache has directories
+			// that cannot be written.
+			_ = filepath.WalkDir(privateDir, func(name string, d fs.DirEntry, _ error) error {
+				if d != nil && d.IsDir() {
+					_ = os.Chmod(name, 0o700)
+				}
+				return nil
+			})
+			_ = os.RemoveAll(privateDir)
 		}
 		os.Exit(1)
 	}
