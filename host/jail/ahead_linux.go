@@ -78,10 +78,7 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 		return nil, err
 	}
 	if !w.NewRoot {
-		if h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp; !filepath.IsAbs(h.world.Home) {
-			h.kill()
-			return nil, fmt.Errorf("the directory for temporary files, %q, is not absolute", w.Private)
-		}
+		h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp
 		clean = append(clean, func() { removeTree(filepath.Dir(h.ready.Home)) })
 	}
 	for _, l := range h.ready.NoLayers {

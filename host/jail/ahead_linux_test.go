@@ -177,11 +177,17 @@ func TestTheDeadlineOfWhoWaitsForAHelper(t *testing.T) {
 // What waits for a command is in no directory that another one can change.
 func TestDirectoriesOfACommandAreInNoMount(t *testing.T) {
 	j, dir := newJail(t, Options{}), t.TempDir()
-	t.Setenv("TMPDIR", filepath.Join(dir, "tmp"))
-	_, k := j.tiers()
-	p, err := j.plan(k, policy.Exec{Mounts: []policy.Mount{{Host: dir, Write: true}}}, dir)
-	if err != nil || p.world.Private != "/tmp" {
-		t.Errorf("they are in %s: %v", p.world.Private, err)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, tmp := range []string{dir, link, "/nonexistent", "relative"} {
+		t.Setenv("TMPDIR", tmp)
+		out := runAt(t, t.Context(), j, dir, "ls -A")
+		ended(t, out, 0)
+		if len(out.Stdout) > 0 {
+			t.Errorf("with TMPDIR=%s there is %s", tmp, out.Stdout)
+		}
 	}
 }
 

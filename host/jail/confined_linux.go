@@ -269,10 +269,13 @@ func (p *plan) private() error {
 	}
 	// Other commands could change in there what waits for this one.
 	dirs := []string{os.TempDir(), "/tmp", "/var/tmp"}
-	if i := slices.IndexFunc(dirs, func(dir string) bool { return !shown(dir) }); i >= 0 {
-		w.Private = dirs[i]
-	} else if !w.NewRoot {
-		return denied(fmt.Errorf("%s are mounted, where a command has its own directories: mount what is needed of one", strings.Join(dirs, ", ")))
+	for _, dir := range dirs {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && w.Private == "" && filepath.IsAbs(real) && !shown(real) {
+			w.Private = real
+		}
+	}
+	if w.Private == "" && !w.NewRoot {
+		return denied(fmt.Errorf("a command has no place for its own files: each of %s is missing or mounted; have TMPDIR name another directory", strings.Join(dirs, ", ")))
 	}
 	if w.NewRoot && (shown(w.Home) || shown(w.Tmp) || shown("/run/scratch")) {
 		return denied(errors.New("/run is mounted, where a command has its own directories: mount what is needed of it"))
