@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -166,9 +167,11 @@ func TestTheDeadlineOfWhoWaitsForAHelper(t *testing.T) {
 		return
 	}
 	j, dir := newJail(t, Options{}), t.TempDir()
-	ctx, expire := newDeadline(t)
+	ended(t, runAt(t, t.Context(), j, dir, "true"), 0)
+	next(j)
 	j.starting <- struct{}{}
-	expire()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond) // more than it needs to get there
+	defer cancel()
 	if out := runAt(t, ctx, j, dir, "touch mark"); !out.TimedOut {
 		t.Errorf("it ended: %s", describe(out))
 	}
