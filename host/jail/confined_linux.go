@@ -261,23 +261,24 @@ func (p *plan) private() error {
 	shown := func(name string) bool {
 		return slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return paths.In(name, b.Path) })
 	}
+	if !w.NewRoot {
+		// Other commands could change in there what waits for this one.
+		dirs := slices.Compact([]string{os.TempDir(), "/tmp", "/var/tmp"})
+		for _, dir := range dirs {
+			if real, err := filepath.EvalSymlinks(dir); err == nil && filepath.IsAbs(real) && !shown(real) {
+				w.Private = real
+				return nil
+			}
+		}
+		return denied(fmt.Errorf("a command has no place for its own files: each of %s is missing or mounted; have TMPDIR name another directory", strings.Join(dirs, ", ")))
+	}
 	if !filepath.IsAbs(w.Home) || w.Home == "/" || w.Home == w.Tmp || paths.In(w.Home, "/run") || shown(w.Home) {
 		w.Home = "/run/home"
 	}
 	if shown(w.Tmp) {
 		w.Tmp = "/run/tmp"
 	}
-	// Other commands could change in there what waits for this one.
-	dirs := []string{os.TempDir(), "/tmp", "/var/tmp"}
-	for _, dir := range dirs {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && w.Private == "" && filepath.IsAbs(real) && !shown(real) {
-			w.Private = real
-		}
-	}
-	if w.Private == "" && !w.NewRoot {
-		return denied(fmt.Errorf("a command has no place for its own files: each of %s is missing or mounted; have TMPDIR name another directory", strings.Join(dirs, ", ")))
-	}
-	if w.NewRoot && (shown(w.Home) || shown(w.Tmp) || shown("/run/scratch")) {
+	if shown(w.Home) || shown(w.Tmp) || shown("/run/scratch") {
 		return denied(errors.New("/run is mounted, where a command has its own directories: mount what is needed of it"))
 	}
 	return nil

@@ -97,12 +97,14 @@ func holdLayers(store string, layers []wire.Layer) (held, error) {
 // makeLayer makes the directories of a layer in dir. What it has written is kept,
 // and each mount needs a new directory to work in.
 func makeLayer(l *wire.Layer, dir string) error {
-	mode := fs.FileMode(0o755)
 	st, err := os.Stat(l.Path)
-	if l.New = errors.Is(err, fs.ErrNotExist); err == nil {
-		mode = st.Mode().Perm()
-	} else if !l.New {
+	l.New = errors.Is(err, fs.ErrNotExist)
+	if err != nil && !l.New {
 		return err
+	}
+	mode := fs.FileMode(0o755)
+	if !l.New {
+		mode = st.Mode().Perm()
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -115,13 +117,13 @@ func makeLayer(l *wire.Layer, dir string) error {
 	// What was written over something, which is gone by now, is a part of it, with
 	// marks of what was removed.
 	alone := filepath.Join(dir, "alone")
-	if _, err := os.Lstat(alone); l.New && err != nil {
+	if !l.New {
+		_ = os.Remove(alone)
+	} else if _, err := os.Lstat(alone); err != nil {
 		removeTree(l.Upper)
 		if err := os.WriteFile(alone, nil, 0o600); err != nil {
 			return err
 		}
-	} else if !l.New {
-		_ = os.Remove(alone)
 	}
 	if err := os.Mkdir(l.Upper, 0o700); err == nil {
 		err = os.Chmod(l.Upper, mode) // the layer has the mode of its upper directory
