@@ -30,6 +30,7 @@ type Root interface {
 	Lstat(name string) (os.FileInfo, error)
 	Readlink(name string) (string, error)
 	Mkdir(name string, perm fs.FileMode) error
+	Symlink(target, name string) error
 	Remove(name string) error
 	Rename(oldName, newName string) error
 	// ReplacesEmpty says that Rename replaces a directory that is empty, and does

@@ -316,6 +316,10 @@ func (r *kernelRoot) Mkdir(name string, perm fs.FileMode) error {
 	})
 }
 
+func (r *kernelRoot) Symlink(target, name string) error {
+	return r.in("symlinkat", name, func(dir int, last string) error { return unix.Symlinkat(target, dir, last) })
+}
+
 // Remove tries both ways, as the caller has only seen what was there before.
 func (r *kernelRoot) Remove(name string) error {
 	return r.in("unlinkat", name, func(dir int, last string) error {

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // apply exchanges names. First everything that leaves its place is moved aside
@@ -27,7 +28,7 @@ func (c *commit) apply() error {
 		}
 		for _, ch := range c.all {
 			// What was replaced by the same is not in the list, and stays.
-			if ch.tree != tree || ch.was == nil || ch.was.home() || swaps[ch.was] || c.direct(ch.was) {
+			if ch.tree != tree || ch.was == nil || ch.was.home() || swaps[ch.was] || c.direct(ch.was) || carried(ch.was) {
 				continue
 			}
 			if err := c.park(tree, ch.was); err != nil {
@@ -46,7 +47,7 @@ func (c *commit) apply() error {
 			}
 		}
 		for _, ch := range c.all {
-			if ch.tree == tree && ch.n != nil && ch.n.chmod && ch.n.home() && !ch.n.fresh() {
+			if ch.tree == tree && ch.n != nil && ch.n.chmod && ch.n.home() && !ch.remade() {
 				if err := c.remode(tree, ch.n); err != nil {
 					return err
 				}
@@ -83,8 +84,8 @@ func (c *commit) placed(tree *Tree) []change {
 			continue
 		}
 		inNew := ch.n.parent.origin == nil && ch.n.fresh()
-		stays := ch.n.home() && !ch.n.fresh()
-		if !inNew && !stays && !(ch.kind == tool.Times && ch.n == ch.was) {
+		stays := ch.n.home() && !ch.remade()
+		if !inNew && !stays {
 			out = append(out, ch)
 		}
 	}
@@ -102,6 +103,18 @@ func (c *commit) occupant(n *Node) *Node {
 	return n.parent.away[n.name]
 }
 
+// carried reports whether something goes with the directory that it is in.
+func carried(n *Node) bool { return n.gone && n.origin.dir.gone }
+
+// lose takes down what is to be removed in the end. In the trash it is removed
+// already.
+func (c *commit) lose(at spot, n *Node) {
+	if at.dir.node == nil {
+		return
+	}
+	c.gone = append(c.gone, loss{at, n})
+}
+
 // leaves reports whether what the host has of a node is to be removed.
 func (c *commit) leaves(n *Node) bool { return n.gone || n.fresh() }
 
@@ -116,14 +129,16 @@ func (c *commit) park(tree *Tree, n *Node) error {
 		return err
 	}
 	from, to := spot{h, n.origin.name}, spot{h, tempName()}
-	if err := c.moves.note(to, from); err != nil {
+	if trash := c.trash(tree); trash != nil && c.leaves(n) {
+		to.dir = trash
+	}
+	s := &step{op: renamed, from: from, to: to, comes: markOf(n.origin.info, false), lost: c.leaves(n)}
+	if err := c.do(s, func() error { return renameNew(from, to) }); err != nil {
 		return err
 	}
-	if err := renameNew(from, to); err != nil {
-		return err
-	}
+	c.moved[n] = to
 	fi, err := to.lstat()
-	c.renamed(from, to, mark{info: fi}) // whatever it is
+	s.comes = markOf(fi, false) // whatever it is
 	if err != nil {
 		return err
 	}
@@ -131,7 +146,7 @@ func (c *commit) park(tree *Tree, n *Node) error {
 		return err
 	}
 	if c.leaves(n) {
-		c.gone = append(c.gone, loss{to, n})
+		c.lose(to, n)
 	} else {
 		c.held[n] = to
 	}
@@ -147,6 +162,37 @@ func (c *commit) still(at spot, n *Node, path string) error {
 	}
 	if how := differs(fi, n.origin.info, !c.leaves(n)); how != "" {
 		return c.changed(path, how)
+	}
+	if n.gone && fi.IsDir() {
+		return c.stillAll(at, n, path)
+	}
+	return nil
+}
+
+// stillAll is still for what was moved with a directory.
+func (c *commit) stillAll(at spot, n *Node, path string) error {
+	root, _, err := beneath.OpenDir(at.dir.root, at.name)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	dir, err := root.Open(".")
+	if err != nil {
+		return err
+	}
+	names, err := dir.Readdirnames(-1)
+	if err = errors.Join(err, dir.Close()); err != nil {
+		return err
+	}
+	for _, name := range names {
+		path := filepath.Join(path, name)
+		was := n.away[name]
+		if was == nil || !was.gone {
+			return c.changed(path, "something is there now")
+		}
+		if err := c.still(spot{&handle{root: root}, name}, was, path); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -172,9 +218,10 @@ func (c *commit) place(tree *Tree, n, was *Node) error {
 				return err
 			}
 		}
-		if err := c.rename(from, to, false); err != nil {
+		if err := c.rename(from, to, false, false); err != nil {
 			return err
 		}
+		c.moved[n] = to
 		return c.still(to, n, tree.hostPath(n.origin.path()))
 	default:
 		return fmt.Errorf("%s was not prepared", path)
@@ -184,25 +231,35 @@ func (c *commit) place(tree *Tree, n, was *Node) error {
 			return err
 		}
 	}
+	c.moved[n] = to
 	if was == nil {
-		return c.rename(from, to, n.fresh())
+		err = c.rename(from, to, n.fresh(), false)
+		return c.finishMode(n, to, err)
 	}
 	err = errors.ErrUnsupported
 	if !c.s.inSteps {
-		if err := c.moves.note(from, to); err != nil {
-			return err
-		}
 		err = c.exchange(from, to, n.fresh())
 	}
 	switch {
 	case err == nil:
-		c.gone = append(c.gone, loss{from, was})
-		return c.still(from, was, path)
-	case !errors.Is(err, errors.ErrUnsupported):
+		c.lose(from, was)
+		err = c.still(from, was, path)
+	case errors.Is(err, errors.ErrUnsupported):
+		if err = c.park(tree, was); err == nil {
+			err = c.rename(from, to, n.fresh(), false)
+		}
+	}
+	return c.finishMode(n, to, err)
+}
+
+// finishMode gives something its mode that had another until it was in its place.
+func (c *commit) finishMode(n *Node, at spot, err error) error {
+	if err != nil || n.upper == nil || !n.upper.access {
 		return err
 	}
-	if err := c.park(tree, was); err != nil {
+	fi, err := at.lstat()
+	if err != nil {
 		return err
 	}
-	return c.rename(from, to, n.fresh())
+	return c.changeMode(at, markOf(fi, false), n.mode, nil)
 }

@@ -9,19 +9,22 @@ import (
 	"sync"
 
 	"github.com/gofrs/flock"
+
+	"github.com/stockade-dev/stockade/host/beneath"
 )
 
 // Area is a directory for what the calls of this process change before that is
 // committed, see [Options], made when the first one may. It has a lock beside it,
 // held as long as the process lives. Any goroutine may use it.
 type Area struct {
-	dir func() string
-	end func() error
+	dir  func() string
+	end  func() error
+	gone sync.WaitGroup
 }
 
 // NewArea returns an area in a directory of the user's own, which is made if it
 // does not exist, and removes those of processes that are gone. note tells the
-// user of what one has left in the middle of a commit.
+// user of what one has left in the middle of a commit, and could not be put back.
 func NewArea(parent string, note func(format string, args ...any)) *Area {
 	sweep(parent, note)
 	a := &Area{end: func() error { return nil }}
@@ -42,7 +45,15 @@ func NewArea(parent string, note func(format string, args ...any)) *Area {
 func (a *Area) Dir() string { return a.dir() }
 
 // Close removes the directory. No call may be running.
-func (a *Area) Close() error { return a.end() }
+func (a *Area) Close() error {
+	a.gone.Wait()
+	return a.end()
+}
+
+// discard removes a directory in the area, which may take a while.
+func (a *Area) discard(dir string) {
+	a.gone.Go(func() { _ = beneath.RemoveAll(dir) })
+}
 
 func makeArea(parent string) (dir string, end func() error, err error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
@@ -57,7 +68,7 @@ func makeArea(parent string) (dir string, end func() error, err error) {
 		return "", nil, errors.Join(err, held.Unlock(), os.Remove(held.Path()))
 	}
 	return dir, func() error {
-		return errors.Join(os.RemoveAll(dir), os.Remove(held.Path()), held.Unlock())
+		return errors.Join(beneath.RemoveAll(dir), os.Remove(held.Path()), held.Unlock())
 	}, nil
 }
 
@@ -89,9 +100,29 @@ func newLock(parent string) (*flock.Flock, error) {
 
 func dirOfLock(lock string) string { return lock[:len(lock)-len(".lock")] }
 
+// finishAll ends the commits that ended with their process, and returns the journals
+// of those that could not be.
+func finishAll(dir string, note func(format string, args ...any)) (kept []string, err error) {
+	journals, err := unfinished(dir)
+	for _, name := range journals {
+		left, wrong := finish(name)
+		if wrong != nil {
+			left = append(left, wrong.Error())
+		}
+		if len(left) > 0 {
+			kept = append(kept, name)
+			note("warning: a call was ended while its changes were made, and others have changed the same files since. Put these back by hand, then remove %s: %s", name, strings.Join(left, "; "))
+			continue
+		}
+		err = errors.Join(err, os.Remove(name))
+		note("a call was ended while its changes were made; they are put back, or all made")
+	}
+	return kept, err
+}
+
 // sweep removes what nobody holds the lock of. What cannot be removed is
 // left to the next process: it is in nobody's way. So is what says which files
-// have temporary names because a process was killed.
+// have temporary names because a process was killed and others have changed them.
 func sweep(parent string, note func(format string, args ...any)) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -107,11 +138,8 @@ func sweep(parent string, note func(format string, args ...any)) {
 		if ok, err := l.TryLock(); err != nil || !ok {
 			continue
 		}
-		left, err := unfinished(dirOfLock(name))
-		for _, moves := range left {
-			note("warning: a call was ended while its changes were made. %s says which files were left under temporary names; put them back, then remove it", moves)
-		}
-		if err == nil && len(left) == 0 && os.RemoveAll(dirOfLock(name)) == nil {
+		left, err := finishAll(dirOfLock(name), note)
+		if err == nil && len(left) == 0 && beneath.RemoveAll(dirOfLock(name)) == nil {
 			_ = os.Remove(name)
 		}
 		_ = l.Unlock()

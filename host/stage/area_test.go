@@ -10,13 +10,16 @@ import (
 
 func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
 	parent := t.TempDir()
-	for name, file := range map[string]string{"stage-1": "content", "stage-2": "moves"} {
+	// The second has a step that somebody else has made impossible to put back.
+	lost := `{"op":"rename","from_dir":"/nowhere","from":"a","to_dir":"/nowhere","to":"b","comes":{"Ino":1}}` + "\n"
+	lost += `{"op":"times","to_dir":"/nowhere","to":"b"}` + "\n"
+	for name, file := range map[string]string{"stage-1": "content", "stage-2": "journal"} {
 		private := filepath.Join(parent, name, ".stockade-stage-1")
 		if err := os.MkdirAll(private, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range []string{filepath.Join(private, file), filepath.Join(parent, name+".lock")} {
-			if err := os.WriteFile(p, nil, 0o600); err != nil {
+			if err := os.WriteFile(p, []byte(lost), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -33,7 +36,7 @@ func TestStagesOfDeadProcessesAreRemovedUnlessTheyTellOfFiles(t *testing.T) {
 	if err := area.Close(); err != nil {
 		t.Error(err)
 	}
-	kept := filepath.Join(parent, "stage-2", ".stockade-stage-1", "moves")
+	kept := filepath.Join(parent, "stage-2", ".stockade-stage-1", "journal")
 	if _, err := os.Stat(kept); err != nil {
 		t.Error(err)
 	}

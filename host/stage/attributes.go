@@ -9,8 +9,8 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// edit opens what has a name and lets do change it, if it is what it was.
-func (p spot) edit(was os.FileInfo, flag int, do func(f *os.File, now os.FileInfo) error) error {
+// edit opens what has a name and lets do change it, if it is still the same.
+func (m mark) edit(p spot, flag int, do func(f *os.File, now os.FileInfo) error) error {
 	file, err := p.dir.root.OpenFile(p.name, flag|beneath.Nonblock, 0)
 	if err != nil {
 		return err
@@ -18,10 +18,11 @@ func (p spot) edit(was os.FileInfo, flag int, do func(f *os.File, now os.FileInf
 	now, err := file.Stat()
 	switch {
 	case err != nil:
-	case !beneath.SameFile(now, was):
-		err = errAnother
 	default:
-		err = do(file, now)
+		m.All = false
+		if err = m.is(now); err == nil {
+			err = do(file, now)
+		}
 	}
 	return errors.Join(err, file.Close())
 }
@@ -38,17 +39,17 @@ func (c *commit) remode(tree *Tree, n *Node) error {
 // setMode gives what has a name the mode of a node and, if it took the place of
 // another file, the owner of that.
 func (c *commit) setMode(at spot, n *Node) error {
-	return at.edit(n.origin.info, os.O_RDONLY, func(file *os.File, fi os.FileInfo) error {
-		c.undo = append(c.undo, step{"give its mode back to " + at.String(), func() error {
-			return at.edit(fi, os.O_RDONLY, func(file *os.File, _ os.FileInfo) error {
-				beneath.KeepOwner(file, fi)
-				return file.Chmod(fi.Mode().Perm())
-			})
-		}})
-		if n.like != nil {
-			beneath.KeepOwner(file, n.like)
-		}
-		return file.Chmod(n.mode.Perm())
+	return c.changeMode(at, markOf(n.origin.info, false), n.mode, n.like)
+}
+
+func (c *commit) changeMode(at spot, is mark, mode fs.FileMode, like os.FileInfo) error {
+	return is.edit(at, os.O_RDONLY, func(file *os.File, fi os.FileInfo) error {
+		return c.do(&step{op: remoded, to: at, comes: markOf(fi, false), mode: fi.Mode()}, func() error {
+			if like != nil {
+				beneath.KeepOwner(file, like)
+			}
+			return file.Chmod(mode.Perm())
+		})
 	})
 }
 
@@ -82,18 +83,18 @@ func (c *commit) setTimes(at spot, n *Node) error {
 	if err != nil {
 		return err
 	}
-	set := func(atim, mtim int64) error {
-		if fi.Mode().Type() == fs.ModeSymlink {
-			return beneath.SetLinkTimes(at.dir.root, at.name, atim, mtim)
-		}
-		return at.edit(fi, beneath.AttrAccess, func(file *os.File, _ os.FileInfo) error {
-			return beneath.SetTimes(file, atim, mtim)
-		})
+	is, old := markOf(fi, false), beneath.StatOf(fi)
+	return c.do(&step{op: retimed, to: at, comes: is, atim: old.Atim, mtim: old.Mtim}, func() error {
+		atim, mtim := n.times.explicit()
+		return is.setTimes(at, atim, mtim)
+	})
+}
+
+func (m mark) setTimes(at spot, atim, mtim int64) error {
+	if m.Mode.Type() == fs.ModeSymlink {
+		return beneath.SetLinkTimes(at.dir.root, at.name, atim, mtim)
 	}
-	old := beneath.StatOf(fi)
-	if err := set(n.times.explicit()); err != nil {
-		return err
-	}
-	c.undo = append(c.undo, step{"set back the times of " + at.String(), func() error { return set(old.Atim, old.Mtim) }})
-	return nil
+	return m.edit(at, beneath.AttrAccess, func(file *os.File, _ os.FileInfo) error {
+		return beneath.SetTimes(file, atim, mtim)
+	})
 }

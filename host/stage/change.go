@@ -36,6 +36,7 @@ func setOf(all []change) map[change]bool {
 // lister finds the changes of all trees.
 type lister struct {
 	ctx       context.Context
+	most      int // changes
 	out       []change
 	pathBytes int
 	newBytes  int64 // of files that a commit would write
@@ -50,8 +51,8 @@ func (s *lister) add(c change) error {
 		s.newBytes += c.n.data.size
 	}
 	switch {
-	case len(s.out) == maxChanges:
-		return fmt.Errorf("%w: more than %d files and directories", errTooMuch, maxChanges)
+	case len(s.out) == s.most:
+		return fmt.Errorf("%w: more than %d files and directories", errTooMuch, s.most)
 	case s.newBytes > maxNewBytes:
 		return fmt.Errorf("%w: files of more than %d GiB", errTooMuch, maxNewBytes>>30)
 	case s.pathBytes > maxPathBytes:
@@ -156,8 +157,13 @@ func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 			return tool.Modified, err
 		}
 	}
+	if n.upper != nil {
+		if equal, err := same(s.ctx, tree.before(n), tree.after(n)); err != nil || !equal {
+			return tool.Modified, err
+		}
+	}
 	if n.chmod && n.mode.Perm() != n.origin.info.Mode().Perm() {
-		return tool.Modified, nil // it was away and came back with a mode
+		return tool.ModeChanged, nil // or it was away and came back with a mode
 	}
 	if n.times.given() {
 		return tool.Times, nil
@@ -174,6 +180,9 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	defer s.mu.Unlock()
 	if s.Ended() {
 		return nil, nil
+	}
+	if s.failed != nil {
+		return nil, s.failed
 	}
 	all, err := s.changes(ctx)
 	if err != nil {
@@ -206,7 +215,7 @@ func (c *change) after() *tool.Version {
 	if c.remade() || c.n.chmod {
 		v.Mode = v.Mode.Type() | v.Mode.Perm() // nothing else is set
 	}
-	if t := c.n.times; t != nil && t.setMtim {
+	if t := c.n.times; t != nil && t.setMtim && (c.n.upper == nil || c.kind == tool.Times) {
 		mtim := time.Unix(0, t.mtim)
 		v.ModTime = &mtim
 	}
@@ -216,11 +225,14 @@ func (c *change) after() *tool.Version {
 // remade reports whether the node comes on the host as something new. One that
 // was written with what it had does not.
 func (c *change) remade() bool {
-	return c.n.fresh() && !(c.kind == tool.Times && c.n == c.was)
+	return c.n.fresh() && !((c.kind == tool.Times || c.kind == tool.ModeChanged) && c.n == c.was)
 }
 
 func (s *Set) changes(ctx context.Context) ([]change, error) {
-	all := lister{ctx: ctx}
+	all := lister{ctx: ctx, most: maxChanges}
+	if len(s.layers) > 0 {
+		all.most = maxCollected
+	}
 	for _, tree := range s.trees {
 		switch err := all.tree(tree); {
 		case err == nil:

@@ -53,16 +53,20 @@ func (s *Set) Commit(ctx context.Context) (err error) {
 	case s.Ended():
 		return ErrDropped
 	}
-	c := &commit{ctx: ctx, s: s, dirs: map[*Node]*handle{}, held: map[*Node]spot{}, moves: moves{set: s}}
+	c := &commit{ctx: ctx, s: s, dirs: map[*Node]*handle{}, held: map[*Node]spot{}, moved: map[*Node]spot{}, cursors: map[*Tree]*Cursor{}, journal: journal{set: s}}
 	defer c.close()
-	if err := c.run(); err != nil {
+	err = c.run()
+	_ = c.journal.end() // not where it panics
+	if err != nil {
 		if left, ok := errors.AsType[*CommitError](err); ok && left.Done {
 			s.done, s.err = true, err
+			committed()
 			_ = s.drop()
 		}
 		return err
 	}
 	s.done = true
+	committed()
 	_ = s.drop() // nothing in it is needed any more
 	return nil
 }
@@ -75,15 +79,24 @@ type commit struct {
 	dirs map[*Node]*handle // directories, of the host and prepared
 	held map[*Node]spot    // what was prepared or moved aside
 
-	op, path string // what is being done, for the error
-	undo     []step // what was done, in order
-	made     []step // what was prepared, and how to remove it
-	gone     []loss // what is to be removed in the end
-	moves    moves
+	op, path string         // what is being done, for the error
+	undo     []*step        // what was done, in order
+	made     []*step        // what was prepared
+	gone     []loss         // what is to be removed in the end
+	moved    map[*Node]spot // where directories are that are not where they were
+	journal  journal
+	cursors  map[*Tree]*Cursor
 }
 
 func (c *commit) close() {
-	_ = c.moves.end()
+	for _, cur := range c.cursors {
+		cur.Close()
+	}
+	for _, tree := range c.s.trees {
+		if tree.layer != nil {
+			tree.layer.close()
+		}
+	}
 	for _, h := range c.dirs {
 		h.close()
 	}
@@ -108,6 +121,9 @@ func (c *commit) beginAt(op string, tree *Tree, n *Node) (spot, error) {
 }
 
 func (c *commit) run() error {
+	if c.s.failed != nil {
+		return c.s.failed
+	}
 	var err error
 	if c.all, err = c.s.changes(c.ctx); err != nil {
 		return fmt.Errorf("commit: %w", err)
@@ -122,6 +138,9 @@ func (c *commit) run() error {
 		if err := phase(); err != nil {
 			return c.failed(err)
 		}
+	}
+	if err := c.journal.write(line{Done: true}); err != nil {
+		return c.failed(err)
 	}
 	return c.tidy()
 }

@@ -14,6 +14,14 @@ import (
 // most comes from the original without passing through here, on some file
 // systems by reference, and holes stay holes.
 func (c *commit) copy(tree *Tree, n *Node, to *os.File) error {
+	if n.upper != nil {
+		from, err := n.upper.open()
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		return beneath.CopyStart(c.ctx, to, from, n.upper.size)
+	}
 	r, err := tree.after(n).Open()
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package stage
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"runtime"
 
 	"github.com/stockade-dev/stockade/host/beneath"
@@ -12,6 +13,8 @@ import (
 // has one descriptor, because a commit has one of each directory that it
 // touches until it is over.
 type handle struct {
+	c    *commit
+	node *Node // nil if it is not in a tree
 	tree *Tree
 	root beneath.Root // nil if it was closed
 	path string
@@ -29,7 +32,27 @@ type spot struct {
 func (p spot) String() string { return p.dir.path + string(os.PathSeparator) + p.name }
 
 // lstat is what has the name now.
-func (p spot) lstat() (os.FileInfo, error) { return p.dir.root.Lstat(p.name) }
+func (p spot) lstat() (os.FileInfo, error) {
+	return p.dir.root.Lstat(p.name)
+}
+
+// now is the name that a directory has now.
+func (h *handle) now() string {
+	if h.node == nil {
+		return h.path
+	}
+	return h.c.now(h.tree, h.node)
+}
+
+func (c *commit) now(tree *Tree, n *Node) string {
+	if at, ok := c.moved[n]; ok {
+		return filepath.Join(at.dir.now(), at.name)
+	}
+	if n.origin.dir == nil {
+		return tree.host
+	}
+	return filepath.Join(c.now(tree, n.origin.dir), n.origin.name)
+}
 
 func (h *handle) close() {
 	if h.root != nil {
@@ -96,7 +119,7 @@ func (c *commit) dir(tree *Tree, n *Node) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handle{tree: tree, root: root, path: path}
+	h := &handle{c: c, node: n, tree: tree, root: root, path: path}
 	c.dirs[n] = h
 	return h, nil
 }

@@ -31,6 +31,7 @@ type Node struct {
 	cost       int64 // what it takes of maxTreeBytes
 
 	data  *content // of a file; nil is what the host has
+	upper *upper   // what an overlay has of it; nil if it was not changed there
 	opens int      // handles of a file
 
 	own    fs.FileMode // what it was made with, if it was made here
@@ -80,6 +81,8 @@ func (i Info) Size() int64 {
 	switch {
 	case i.Node.data != nil:
 		return i.Node.data.size
+	case i.Node.upper != nil:
+		return i.Node.upper.size
 	case i.Live != nil:
 		return i.Live.Size()
 	case i.IsDir():

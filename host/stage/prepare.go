@@ -3,6 +3,7 @@ package stage
 import (
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/stockade-dev/stockade/host/beneath"
@@ -14,7 +15,7 @@ func tempName() string { return ".stockade-" + rand.Text() + ".tmp" }
 
 // fresh reports whether a node comes on the host as something new, and not by
 // moving what is there.
-func (n *Node) fresh() bool { return n.origin == nil || n.data != nil }
+func (n *Node) fresh() bool { return n.origin == nil || n.data != nil || n.upper != nil }
 
 // prepare writes everything that is new beside the place where it belongs.
 func (c *commit) prepare() error {
@@ -26,11 +27,42 @@ func (c *commit) prepare() error {
 		if err != nil {
 			return err
 		}
-		if err := c.build(ch.tree, ch.n, spot{h, tempName()}); err != nil {
+		if l := ch.tree.layer; l != nil && l.near {
+			err = c.hold(ch.tree, ch.n)
+		} else {
+			at := spot{h, tempName()}
+			if err = c.journal.note(&step{op: made, to: at}); err == nil {
+				err = c.build(ch.tree, ch.n, at)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
+	for _, tree := range c.s.trees {
+		if l := tree.layer; l != nil && l.near && len(c.held) > maxFsync {
+			if err := l.sync(); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
+}
+
+// maxFsync is how many files are synchronized one by one: more are as a whole.
+const maxFsync = 64
+
+// hold takes a node where an overlay has it, with all that is in it.
+func (c *commit) hold(tree *Tree, n *Node) error {
+	if err := c.begin("prepare", tree.hostPath(n.Path())); err != nil {
+		return err
+	}
+	l := tree.layer
+	if err := l.open(); err != nil {
+		return err
+	}
+	c.held[n] = spot{l.upper, n.upper.rel}
+	return n.upper.settle(len(c.all) <= maxFsync)
 }
 
 // build makes a file, or a directory with all that is new in it.
@@ -41,6 +73,13 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 	}
 	if err := c.ctx.Err(); err != nil {
 		return err
+	}
+	if n.mode.Type() == fs.ModeSymlink {
+		if err := c.buildLink(n, at); err != nil {
+			return err
+		}
+		c.held[n] = at
+		return nil
 	}
 	if !n.mode.IsDir() {
 		if err := c.buildFile(tree, n, at); err != nil {
@@ -57,8 +96,8 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 		return errors.Join(err, at.dir.root.Remove(at.name))
 	}
 	c.makes(at, fi)
-	c.held[n] = at
-	h := &handle{tree: tree, root: root, path: at.String(), up: at, info: fi}
+	c.held[n], c.moved[n] = at, at
+	h := &handle{c: c, node: n, tree: tree, root: root, path: at.String(), up: at, info: fi}
 	later := n.times.given()
 	for _, child := range n.children {
 		later = later || !child.fresh()
@@ -79,6 +118,19 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 	return h.sync()
 }
 
+// buildLink makes a symbolic link.
+func (c *commit) buildLink(n *Node, at spot) error {
+	if err := at.dir.root.Symlink(n.upper.target, at.name); err != nil {
+		return err
+	}
+	fi, err := at.lstat()
+	if err == nil {
+		c.makes(at, fi)
+		err = beneath.SetLinkTimes(at.dir.root, at.name, n.upper.times.atim, n.upper.times.mtim)
+	}
+	return err
+}
+
 // buildFile makes a file. Nobody else can read it before it has the mode of the
 // one that it replaces, so it begins with none.
 func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
@@ -96,7 +148,7 @@ func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 		return err
 	}
 	like := n.like
-	if like == nil && n.origin != nil {
+	if like == nil && n.origin != nil && n.upper == nil {
 		like = n.origin.info
 	}
 	if like != nil {
@@ -105,7 +157,11 @@ func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 	if err := file.Chmod(n.mode.Perm()); err != nil {
 		return err
 	}
-	if t := n.times; t.given() {
+	t := n.times
+	if n.upper != nil {
+		t = &n.upper.times
+	}
+	if t.given() {
 		atim, mtim := t.explicit()
 		if err := beneath.SetTimes(file, atim, mtim); err != nil {
 			return err
@@ -115,7 +171,7 @@ func (c *commit) buildFile(tree *Tree, n *Node, at spot) (err error) {
 		return err
 	}
 	if fi, err = file.Stat(); err == nil {
-		*made = mark{fi, true}
+		*made = markOf(fi, true)
 	}
 	return err
 }

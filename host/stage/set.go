@@ -46,7 +46,10 @@ type Set struct {
 	inSteps bool                        // of a test: as if exchange were not there
 
 	trees     []*Tree
-	treeBytes int64 // of maxTreeBytes
+	layers    []*Layer // of overlays
+	skipped   []string // that they have, and are not for the host
+	failed    error    // of what they have
+	treeBytes int64    // of maxTreeBytes
 
 	over atomic.Bool
 	mu   sync.Mutex      // one of Changes, Commit and Drop at a time
@@ -167,6 +170,9 @@ func (s *Set) drop() error {
 	}
 	errs := []error{s.arena.drop()}
 	s.budget.memory.take(-s.treeBytes)
+	for _, l := range s.layers {
+		l.Drop()
+	}
 	for _, tree := range s.trees {
 		errs = append(errs, tree.root.Close())
 		tree.top, tree.away = nil, nil

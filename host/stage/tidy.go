@@ -3,8 +3,6 @@ package stage
 import (
 	"errors"
 	"os"
-	"slices"
-	"strings"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 )
@@ -15,7 +13,8 @@ type loss struct {
 	n *Node
 }
 
-// remove removes it unless somebody who still has it open has changed it.
+// remove removes it, with what is in it, unless somebody who still has it open has
+// changed it.
 func (p loss) remove() error {
 	fi, err := p.lstat()
 	if err != nil {
@@ -23,6 +22,22 @@ func (p loss) remove() error {
 	}
 	if how := differs(fi, p.n.origin.info, false); how != "" {
 		return errors.New("changed meanwhile: " + how)
+	}
+	if fi.IsDir() {
+		root, _, err := beneath.OpenDir(p.dir.root, p.name)
+		if err != nil {
+			return err
+		}
+		h := &handle{root: root, path: p.String()}
+		defer h.close()
+		for name, was := range p.n.away {
+			if !carried(was) {
+				continue
+			}
+			if err := (loss{spot{h, name}, was}).remove(); err != nil {
+				return err
+			}
+		}
 	}
 	return p.dir.root.Remove(p.name)
 }
@@ -37,15 +52,14 @@ func (c *commit) tidy() error {
 			out.Left = append(out.Left, what)
 		}
 	}
-	// What was replaced goes when what replaced it is there to stay, and what
-	// is below a directory that goes too, first.
+	// What was replaced goes when what replaced it is there to stay.
 	for n, h := range c.dirs {
 		if !n.gone {
 			note("the synchronization of "+h.path, h.sync())
 		}
 	}
-	slices.SortStableFunc(c.gone, func(a, b loss) int { return strings.Count(b.dir.path, "/") - strings.Count(a.dir.path, "/") })
 	for _, p := range c.gone {
+		_ = c.begin("tidy up", p.String())
 		note(p.String(), p.remove())
 	}
 	for n, h := range c.dirs {

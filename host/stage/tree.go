@@ -16,12 +16,13 @@ import (
 // Tree is a directory of the host with what is staged in it. It is used from
 // one goroutine at a time.
 type Tree struct {
-	set  *Set
-	host string
-	root beneath.Root // of its own: it outlives that of the caller
-	top  *Node
-	made uint64
-	away map[*Node]struct{} // what the host has and was moved or removed
+	set   *Set
+	host  string
+	root  beneath.Root // of its own: it outlives that of the caller
+	top   *Node
+	layer *Layer // of an overlay on it; nil if it is changed by way of the tree
+	made  uint64
+	away  map[*Node]struct{} // what the host has and was moved or removed
 }
 
 // Add makes a directory of the host one whose changes are staged. root is open
@@ -286,6 +287,11 @@ func (tree *Tree) move(n, dir *Node, name string) {
 func (tree *Tree) remove(n *Node) {
 	n.hold()
 	tree.touch(n.parent)
+	tree.unlink(n)
+}
+
+// unlink takes a node that is held out of its directory for good.
+func (tree *Tree) unlink(n *Node) {
 	delete(n.parent.children, n.name)
 	n.gone, n.parent = true, nil
 	tree.settle(n)

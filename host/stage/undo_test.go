@@ -5,12 +5,13 @@ package stage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // What others do to a file after a commit has put it there, and before the
@@ -197,58 +198,69 @@ func TestAMoveIsOneStep(t *testing.T) {
 	}
 }
 
-// A process that is killed leaves word of what has a temporary name.
-func TestACommitSaysWhatItMoves(t *testing.T) {
+// A process that is killed at any step of a commit leaves all or nothing, when the
+// next one has looked.
+func TestAKilledCommitIsFinished(t *testing.T) {
 	for _, inSteps := range []bool{false, true} {
-		w := newFull(t)
-		w.Dir("stages")
-		g, s := w.openDir(&Options{Dir: w.Path("stages")}, "ws")
+		whole := newFull(t)
+		g, s := whole.open(nil)
 		everything(g)
-		s.inSteps = inSteps
-		original := func(p string) string { return "content of " + strings.TrimPrefix(p, w.Path("ws")+"/") }
-		errTest := errors.New("disk full")
-		found := 0
-		s.before = func(op, _ string) error {
-			files, err := unfinished(w.Path("stages"))
-			if err != nil || op != "check" {
-				return err
-			}
-			for _, file := range files {
-				b, err := os.ReadFile(file)
-				if err != nil {
-					return err
-				}
-				last := map[string]string{}
-				for line := range strings.Lines(string(b)) {
-					var temp, place string
-					if _, err := fmt.Sscanf(line, "%q was %q", &temp, &place); err != nil {
-						return err
-					}
-					last[temp] = place
-				}
-				for temp, place := range last {
-					if fi, err := os.Lstat(temp); err == nil && fi.Mode().IsRegular() && !strings.HasSuffix(place, "f.txt") {
-						found++
-						if b, err := os.ReadFile(temp); err != nil || string(b) != original(place) {
-							t.Errorf("%s was %s: %q, %v", temp, place, b, err)
-						}
-					}
-				}
-			}
-			return errTest
-		}
-		if err := s.Commit(t.Context()); !errors.Is(err, errTest) {
-			t.Error(err)
-		}
-		if found < 2 {
-			t.Errorf("%d files are told of", found)
-		}
-		if files, err := unfinished(w.Path("stages")); err != nil || len(files) > 0 {
-			t.Errorf("%q are left, %v", files, err)
-		}
-		s.before = nil
 		if err := s.Commit(t.Context()); err != nil {
-			t.Error(err)
+			t.Fatal(err)
+		}
+		killEverywhere(t, whole.Tree(), func() (*world, *Set) {
+			w := newFull(t)
+			w.Dir("stages")
+			g, s := w.openDir(&Options{Dir: w.Path("stages")}, "ws")
+			everything(g)
+			s.inSteps = inSteps
+			return w, s
+		})
+	}
+}
+
+// killEverywhere ends a commit before each of its steps as if the process had been
+// killed. whole is what the tree has after one that is not.
+func killEverywhere(t *testing.T, whole map[string]string, staged func() (*world, *Set)) {
+	t.Helper()
+	type killed struct{}
+	for kill := 0; ; kill++ {
+		w, s := staged()
+		steps, at := 0, ""
+		s.before = func(op, path string) error {
+			if steps++; steps > kill {
+				at = op + " " + path
+				panic(killed{})
+			}
+			return nil
+		}
+		before := w.Settled()
+		func() {
+			defer func() {
+				if r := recover(); r != nil && r != (killed{}) {
+					panic(r)
+				}
+			}()
+			if err := s.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}()
+		if at == "" {
+			t.Logf("%d steps", steps)
+			break
+		}
+		left, err := finishAll(w.Path("stages"), t.Logf)
+		if err != nil || len(left) > 0 {
+			t.Fatalf("killed before %s: %v, %q", at, err, left)
+		}
+		if strings.HasPrefix(at, "tidy") {
+			if diff := cmp.Diff(whole, w.Tree()); diff != "" {
+				t.Fatalf("killed before %s (-whole +this):\n%s", at, diff)
+			}
+			continue
+		}
+		if diff := cmp.Diff(before, w.Settled()); diff != "" {
+			t.Fatalf("killed before %s (-before +after):\n%s", at, diff)
 		}
 	}
 }

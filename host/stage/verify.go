@@ -46,11 +46,7 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 		_, err := c.dir(tree, n) // the top of the tree
 		return err
 	}
-	h, err := c.dir(tree, o.dir)
-	if err != nil {
-		return err
-	}
-	fi, err := h.root.Lstat(o.name)
+	fi, err := c.lstat(tree, n)
 	if err != nil {
 		return c.changed(path, reason(err))
 	}
@@ -76,7 +72,7 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 		return c.changed(path, reason(err))
 	}
 	defer file.Close()
-	if ch.n != nil && ch.n == n && beneath.OneName(file, now) != nil {
+	if ch.n != nil && ch.n == n && n.upper == nil && beneath.OneName(file, now) != nil {
 		return c.changed(path, "it has several hard links")
 	}
 	if n.seen != nil {
@@ -89,6 +85,28 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 		}
 	}
 	return nil
+}
+
+// lstat looks at what the host has of a node. What goes with its directory needs
+// no handle of that.
+func (c *commit) lstat(tree *Tree, n *Node) (os.FileInfo, error) {
+	if !carried(n) {
+		h, err := c.dir(tree, n.origin.dir)
+		if err != nil {
+			return nil, err
+		}
+		return h.root.Lstat(n.origin.name)
+	}
+	cur := c.cursors[tree]
+	if cur == nil {
+		cur = tree.Cursor()
+		cur.strict = true
+		c.cursors[tree] = cur
+	}
+	if err := cur.to(n.origin.dir); err != nil {
+		return nil, err
+	}
+	return cur.root.Lstat(n.origin.name)
 }
 
 // differs says how a file is not what it was.

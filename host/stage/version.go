@@ -14,12 +14,32 @@ import (
 // before is a node as the host has it.
 func (tree *Tree) before(n *Node) *tool.Version {
 	fi := n.origin.info
-	return tree.version(n, nil, fi.Mode(), fi.Size())
+	v := tree.version(n, nil, fi.Mode(), fi.Size())
+	if fi.Mode().Type() == fs.ModeSymlink {
+		v.Target, _ = tree.Readlink(n)
+	}
+	return v
 }
 
 // after is a node as it is in the tree.
 func (tree *Tree) after(n *Node) *tool.Version {
-	return tree.version(n, n.data, n.mode, Info{n, n.Origin()}.Size())
+	if n.upper == nil {
+		return tree.version(n, n.data, n.mode, Info{n, n.Origin()}.Size())
+	}
+	u := n.upper
+	v := &tool.Version{Size: u.size, Mode: n.mode, Target: u.target, Open: func() (io.ReadCloser, error) {
+		switch {
+		case tree.set.Ended():
+			return nil, os.ErrClosed
+		case !n.mode.IsRegular():
+			return nil, fmt.Errorf("open: not a regular file: %v", n.mode)
+		}
+		return u.open()
+	}}
+	if u.twin != nil {
+		v.Twin = tree.hostPath(u.twin.Path())
+	}
+	return v
 }
 
 func (tree *Tree) version(n *Node, data *content, mode fs.FileMode, size int64) *tool.Version {

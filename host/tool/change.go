@@ -20,6 +20,7 @@ const (
 	Renamed          ChangeKind = "renamed" // a directory with everything in it; content may have changed too
 	DirectoryCreated ChangeKind = "directory created"
 	DirectoryRemoved ChangeKind = "directory removed"
+	ModeChanged      ChangeKind = "mode"  // and maybe the times
 	Times            ChangeKind = "times" // only those
 )
 
@@ -39,6 +40,10 @@ type Version struct {
 	// ModTime is the time of modification if the call has set one; nil
 	// otherwise.
 	ModTime *time.Time
+	// Target is where a symbolic link leads.
+	Target string
+	// Twin is another name of the same file, if it has several; absolute.
+	Twin string
 	// Open returns the content of a regular file, while what it belongs to has
 	// not ended. It fails if the host's file is another one by now.
 	Open func() (io.ReadCloser, error)

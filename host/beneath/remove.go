@@ -1,0 +1,26 @@
+package beneath
+
+import (
+	"io/fs"
+	"os"
+)
+
+// RemoveAll is [os.RemoveAll] also where there are directories that may not be
+// written, as in Go's module cache, or looked into. It follows no link.
+func RemoveAll(dir string) error {
+	if os.RemoveAll(dir) == nil {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() && root.Chmod(name, 0o700) != nil || err != nil {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	_ = root.Close()
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,483 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Now is the clock that stamps files: what is changed from now on has no earlier
+// time of change. It waits until that is later than that of the last commit of
+// this process.
+func Now() time.Time {
+	for {
+		var ts unix.Timespec
+		_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts)
+		if now := ts.Nano(); now > lastCommit.Load() {
+			return time.Unix(0, now)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// lastCommit is when the last one of this process ended.
+var lastCommit atomic.Int64
+
+func committed() {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts)
+	lastCommit.Store(ts.Nano())
+}
+
+// near reports whether names can be exchanged between two directories. The kernel
+// compares what is mounted there before it looks for the names.
+func near(a, b string) bool {
+	const none = "/.stockade-none"
+	return unix.Renameat2(unix.AT_FDCWD, a+none, unix.AT_FDCWD, b+none, unix.RENAME_NOREPLACE) == unix.ENOENT
+}
+
+// likeHost gives a directory the mode of another and, where we are root, its owner.
+func likeHost(dir string, other os.FileInfo) error {
+	if os.Geteuid() == 0 {
+		st := other.Sys().(*syscall.Stat_t)
+		if err := os.Chown(dir, int(st.Uid), int(st.Gid)); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(dir, other.Mode().Perm())
+}
+
+// Collect makes changes of the set of what an overlay has written to a layer since
+// a time that [Now] has told: the set must be new. Nothing may have the overlay
+// mounted any more. What the host had changed in the meantime of the same files is
+// [policy.ErrChanged]. The set has the layer then, whatever is returned.
+//
+// The format is that of the kernel with the option userxattr, see
+// Documentation/filesystems/overlayfs.rst: what was removed is a character device
+// 0/0, and a directory that hides what is below it has the attribute
+// user.overlay.opaque.
+func (s *Set) Collect(ctx context.Context, layer *Layer, since time.Time) error {
+	s.layers = append(s.layers, layer)
+	root, info, err := beneath.Open(layer.Host)
+	if err != nil {
+		return fmt.Errorf("stage %s: %w", layer.Host, err)
+	}
+	defer root.Close()
+	tree, err := s.Add(root, layer.Host, info)
+	if err != nil {
+		return err
+	}
+	tree.layer = layer
+	top, err := unix.Open(layer.Upper, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("stage: open %s: %w", layer.Upper, err)
+	}
+	c := &collector{ctx: ctx, tree: tree, layer: layer, since: since.UnixNano(), cur: tree.Cursor(), twins: map[uint64]*Node{}}
+	defer c.cur.Close()
+	if err := c.directory(tree.top, top, "", false); err != nil {
+		return fmt.Errorf("stage %s: %w", layer.Host, err)
+	}
+	return nil
+}
+
+// collector is one run of [Set.Collect].
+type collector struct {
+	ctx   context.Context
+	tree  *Tree
+	layer *Layer
+	since int64
+	cur   *Cursor
+	twins map[uint64]*Node // files that have several names, by inode
+	names int
+	depth int
+}
+
+// clash is of what somebody else has changed while the command ran.
+func (c *collector) clash(rel, how string) error {
+	return fmt.Errorf("%s: %w: %s", c.tree.hostPath(rel), policy.ErrChanged, how)
+}
+
+// old refuses what was changed since the command began.
+func (c *collector) old(n *Node, live os.FileInfo) error {
+	if beneath.StatOf(live).Ctim >= c.since {
+		return c.clash(n.Path(), "while the command ran")
+	}
+	return nil
+}
+
+// found is an entry of a directory of the upper layer, with what is below it.
+type found struct {
+	name string
+	st   unix.Stat_t
+	n    *Node // what the host has there, nil if nothing
+	live os.FileInfo
+}
+
+// directory takes over what a directory of the upper layer has, and closes it.
+func (c *collector) directory(dir *Node, fd int, rel string, opaque bool) error {
+	f := os.NewFile(uintptr(fd), rel)
+	defer f.Close()
+	if c.depth++; c.depth > maxDepth {
+		return unix.ENAMETOOLONG
+	}
+	defer func() { c.depth-- }()
+	var dirs []found
+	kept := map[string]bool{}
+	for {
+		names, err := f.Readdirnames(1024)
+		for _, name := range names {
+			e := found{name: name}
+			if err := c.look(dir, fd, &e); err != nil {
+				return err
+			}
+			if opaque {
+				kept[name] = true
+			}
+			if e.st.Mode&unix.S_IFMT == unix.S_IFDIR {
+				dirs = append(dirs, e) // the cursor stays in this one until then
+				continue
+			}
+			if err := c.file(dir, fd, path.Join(rel, name), e); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF || err == nil && len(names) == 0 {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if opaque && dir.origin != nil {
+		if err := c.hidden(dir, kept); err != nil {
+			return err
+		}
+	}
+	for _, e := range dirs {
+		if err := c.subdirectory(dir, fd, path.Join(rel, e.name), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *collector) count() error {
+	if c.names++; c.names > maxCollected {
+		return fmt.Errorf("%w: more than %d files and directories", errTooMuch, maxCollected)
+	}
+	return c.ctx.Err()
+}
+
+// look finds out what an entry is, and what the host has of that name.
+func (c *collector) look(dir *Node, fd int, e *found) (err error) {
+	if err := c.count(); err != nil {
+		return err
+	}
+	if err := unix.Fstatat(fd, e.name, &e.st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	e.n, e.live, err = c.cur.Child(dir, e.name)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.n, err = nil, nil
+	}
+	return err
+}
+
+// file takes over what is no directory.
+func (c *collector) file(dir *Node, fd int, rel string, e found) error {
+	st := &e.st
+	kind := st.Mode & unix.S_IFMT
+	u := &upper{layer: c.layer, rel: rel, times: stamps{atim: st.Atim.Nano(), mtim: st.Mtim.Nano(), setAtim: true, setMtim: true}}
+	mode := fs.FileMode(st.Mode & 0o777)
+	switch kind {
+	case unix.S_IFCHR:
+		if st.Rdev == 0 {
+			return c.removed(e.n, e.live)
+		}
+		fallthrough
+	default:
+		if err := c.removed(e.n, e.live); err != nil {
+			return err
+		}
+		c.tree.set.skipped = append(c.tree.set.skipped, c.tree.hostPath(rel))
+		return unix.Unlinkat(fd, e.name, 0)
+	case unix.S_IFLNK:
+		target, err := readlink(fd, e.name)
+		if err != nil {
+			return err
+		}
+		u.target, mode = target, fs.ModeSymlink|0o777
+		if e.n != nil && e.n.mode.Type() == fs.ModeSymlink {
+			if was, err := c.cur.Readlink(e.n); err != nil || was == target {
+				return err
+			}
+		}
+	case unix.S_IFREG:
+		u.size = st.Size
+		if err := c.access(fd, e.name, st, u, 0o400); err != nil {
+			return err
+		}
+		if e.n != nil && e.n.mode.IsRegular() {
+			return c.written(e.n, e.live, mode, u)
+		}
+	}
+	if err := c.removed(e.n, e.live); err != nil {
+		return err
+	}
+	if e.n == nil {
+		if err := c.vanished(dir, fd, e.name, rel); err != nil {
+			return err
+		}
+	}
+	n, err := c.create(dir, e.name, mode, u)
+	if err == nil && kind == unix.S_IFREG && st.Nlink > 1 {
+		if u.twin = c.twins[st.Ino]; u.twin == nil {
+			c.twins[st.Ino] = n
+		}
+	}
+	return err
+}
+
+// access lets us look into something, and takes away its set-id bits.
+func (c *collector) access(fd int, name string, st *unix.Stat_t, u *upper, need uint32) error {
+	want := st.Mode & 0o777
+	u.access = want&need != need
+	if want |= need; want == st.Mode&0o7777 {
+		return nil
+	}
+	return unix.Fchmodat(fd, name, want, 0)
+}
+
+// written is of a file that the host has, too. Whether it differs is looked at
+// by [Set.Changes].
+func (c *collector) written(n *Node, live os.FileInfo, mode fs.FileMode, u *upper) error {
+	if err := c.old(n, live); err != nil {
+		return err
+	}
+	n.hold()
+	n.origin.info = live
+	n.upper, n.mode, n.chmod = u, mode, mode != live.Mode().Perm()
+	if u.times.mtim != beneath.StatOf(live).Mtim {
+		n.times = &u.times
+	}
+	return nil
+}
+
+// removed is of what the host has and what is not there any more.
+func (c *collector) removed(n *Node, live os.FileInfo) error {
+	if n == nil {
+		return nil
+	}
+	if err := c.old(n, live); err != nil {
+		return err
+	}
+	n.hold()
+	n.origin.info = live
+	if n.mode.IsDir() {
+		if err := c.hidden(n, nil); err != nil {
+			return err
+		}
+	}
+	c.tree.unlink(n)
+	return nil
+}
+
+// hidden is of a directory of which only some names are there any more.
+func (c *collector) hidden(dir *Node, kept map[string]bool) error {
+	if c.depth++; c.depth > maxDepth {
+		return unix.ENAMETOOLONG
+	}
+	defer func() { c.depth-- }()
+	list, _, err := c.cur.list(dir)
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	var dirs []found
+	for {
+		names, err := list.Readdirnames(1024)
+		for _, name := range names {
+			if kept[name] {
+				continue
+			}
+			if err := c.count(); err != nil {
+				return err
+			}
+			n, live, err := c.cur.Child(dir, name)
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return c.clash(path.Join(dir.Path(), name), "while the command ran")
+			case err != nil:
+				return err
+			case n.mode.IsDir():
+				dirs = append(dirs, found{n: n, live: live})
+			default:
+				if err := c.removed(n, live); err != nil {
+					return err
+				}
+			}
+		}
+		if err == io.EOF || err == nil && len(names) == 0 {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, e := range dirs {
+		if err := c.removed(e.n, e.live); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subdirectory takes over a directory with what is in it.
+func (c *collector) subdirectory(dir *Node, fd int, rel string, e found) error {
+	merged := e.n != nil && e.n.mode.IsDir()
+	if !merged {
+		if err := c.removed(e.n, e.live); err != nil {
+			return err
+		}
+	}
+	u := &upper{layer: c.layer, rel: rel}
+	if err := c.access(fd, e.name, &e.st, u, 0o700); err != nil {
+		return err
+	}
+	sub, err := unix.Openat(fd, e.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	opaque := hasXattr(sub, "user.overlay.opaque")
+	perm := fs.FileMode(e.st.Mode & 0o777)
+	n := e.n
+	if merged {
+		n.hold()
+		n.origin.info = e.live
+		if perm != e.live.Mode().Perm() {
+			n.mode, n.chmod = n.mode&^fs.ModePerm|perm, true
+		}
+		// That something was done in it has changed its time, too; an older one was set.
+		if mtim := e.st.Mtim.Nano(); mtim < c.since && mtim != beneath.StatOf(e.live).Mtim {
+			n.times = &stamps{atim: e.st.Atim.Nano(), mtim: mtim, setAtim: true, setMtim: true}
+		}
+	} else {
+		if n, err = c.create(dir, e.name, fs.ModeDir|perm, u); err == nil {
+			err = stripXattrs(sub)
+		}
+		if err != nil {
+			unix.Close(sub)
+			return err
+		}
+	}
+	if err := c.directory(n, sub, rel, opaque && merged); err != nil {
+		return err
+	}
+	if u.access && !merged && dir.origin == nil {
+		// It does not move by itself, which would need the right to write in it.
+		u.access = false
+		return unix.Fchmodat(fd, e.name, uint32(perm), 0)
+	}
+	return nil
+}
+
+// create puts a node where the host has nothing.
+func (c *collector) create(dir *Node, name string, mode fs.FileMode, u *upper) (*Node, error) {
+	if err := c.tree.fits(dir, name, nil); err != nil {
+		return nil, err
+	}
+	c.tree.made++
+	n := &Node{mode: mode, own: mode, serial: c.tree.made, cost: int64(nodeBytes + len(name)), upper: u}
+	dir.hold()
+	dir.attach(name, n)
+	n.keep = true
+	return n, nil
+}
+
+// vanished refuses a file that was copied from one that the host has removed
+// since.
+func (c *collector) vanished(dir *Node, fd int, name, rel string) error {
+	if dir.origin == nil {
+		return nil
+	}
+	live, err := c.cur.Look(dir)
+	if err != nil || beneath.StatOf(live).Ctim < c.since {
+		return err
+	}
+	if _, err := unix.Lgetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", fd, name), "user.overlay.origin", nil); err == nil {
+		return c.clash(rel, "removed while the command ran")
+	}
+	return nil
+}
+
+func readlink(dir int, name string) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(dir, name, buf)
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
+}
+
+func hasXattr(fd int, name string) bool {
+	var value [2]byte
+	n, err := unix.Fgetxattr(fd, name, value[:])
+	return err == nil && n == 1 && value[0] == 'y'
+}
+
+// stripXattrs takes away what the overlay has noted.
+func stripXattrs(fd int) error {
+	buf := make([]byte, 4<<10)
+	n, err := unix.Flistxattr(fd, buf)
+	if err == unix.ENOTSUP {
+		return nil
+	}
+	for _, name := range strings.Split(string(buf[:max(n, 0)]), "\x00") {
+		if err == nil && strings.HasPrefix(name, "user.overlay.") {
+			err = unix.Fremovexattr(fd, name)
+		}
+	}
+	return err
+}
+
+// settle makes what is in the upper layer of a node ready to be renamed to the
+// host, and waits for the disk.
+func (u *upper) settle(wait bool) error {
+	fd, err := unix.Open(u.path(), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err == unix.ELOOP && u.target != "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	err = stripXattrs(fd)
+	if err == nil && wait {
+		err = unix.Fsync(fd)
+	}
+	return err
+}
+
+// sync waits for the disk.
+func (l *Layer) sync() error {
+	f, err := os.Open(filepath.Clean(l.Upper))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Syncfs(int(f.Fd()))
+}

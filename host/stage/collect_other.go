@@ -1,0 +1,18 @@
+//go:build !linux
+
+package stage
+
+import (
+	"errors"
+	"os"
+)
+
+func committed() {}
+
+func near(string, string) bool { return false }
+
+func likeHost(dir string, other os.FileInfo) error { return os.Chmod(dir, other.Mode().Perm()) }
+
+func (u *upper) settle(bool) error { return errors.ErrUnsupported }
+
+func (l *Layer) sync() error { return errors.ErrUnsupported }

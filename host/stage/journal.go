@@ -1,0 +1,174 @@
+package stage
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+)
+
+// journalName is the file in the private directory of a set that says what a
+// commit is about to do, step by step. It is there only during the commit.
+const journalName = "journal"
+
+// journal is what a commit leaves to whoever finds it if the process is killed: a
+// line of JSON for each step, before it is done, and a last one, done, when all of
+// them are. It is not synchronized: a process that ends takes nothing along that it
+// has written. After a crash of the system it may lack the last steps.
+type journal struct {
+	set  *Set
+	file *os.File
+}
+
+// line is a step as it is written.
+type line struct {
+	Done     bool        `json:"done,omitempty"`
+	Op       operation   `json:"op,omitempty"`
+	FromDir  string      `json:"from_dir,omitempty"`
+	From     string      `json:"from,omitempty"`
+	ToDir    string      `json:"to_dir,omitempty"`
+	To       string      `json:"to,omitempty"`
+	Comes    mark        `json:"comes"`
+	Goes     mark        `json:"goes"`
+	Mode     fs.FileMode `json:"mode,omitempty"`
+	Accessed int64       `json:"accessed,omitempty"`
+	Modified int64       `json:"modified,omitempty"`
+	Lost     bool        `json:"lost,omitempty"`
+}
+
+// note says what is about to be done.
+func (j *journal) note(s *step) error {
+	l := line{Op: s.op, Comes: s.comes, Goes: s.goes, Mode: s.mode, Accessed: s.atim, Modified: s.mtim, Lost: s.lost, ToDir: s.to.dir.now(), To: s.to.name}
+	if s.from.dir != nil {
+		l.FromDir, l.From = s.from.dir.now(), s.from.name
+	}
+	return j.write(l)
+}
+
+func (j *journal) write(l line) error {
+	if j.set.root == nil {
+		return nil // in memory only
+	}
+	if j.file == nil {
+		file, err := j.set.root.OpenFile(journalName, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		j.file = file
+	}
+	data, err := json.Marshal(l)
+	if err == nil {
+		_, err = j.file.Write(append(data, '\n'))
+	}
+	return err
+}
+
+func (j *journal) end() error {
+	if j.file == nil {
+		return nil
+	}
+	err := errors.Join(j.file.Close(), j.set.root.Remove(journalName))
+	j.file = nil
+	return err
+}
+
+// unfinished returns the names of journals of commits that ended with their
+// process. Sets had dir as Options.Dir.
+func unfinished(dir string) ([]string, error) {
+	return filepath.Glob(filepath.Join(dir, ".stockade-stage-*", journalName))
+}
+
+// finish ends a commit whose process has ended: what it has done is put back or, if
+// that was all, tidied up. It says what it could not.
+func finish(name string) (left []string, err error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var all []line
+	for lines := bufio.NewReader(file); ; {
+		text, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			break // the end of the last one may be missing: its step was not begun
+		}
+		var l line
+		if err == nil {
+			err = json.Unmarshal(text, &l)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, l)
+	}
+	done := len(all) > 0 && all[len(all)-1].Done
+	if !done {
+		slices.Reverse(all)
+	}
+	for i, l := range all {
+		if err := l.finish(done, i == 0); err != nil {
+			left = append(left, err.Error())
+		}
+	}
+	return left, nil
+}
+
+// finish puts back a step, of which the last one may not have been done. If the
+// commit is done it removes what was replaced.
+func (l line) finish(done, last bool) error {
+	s := &step{op: l.Op, comes: l.Comes, goes: l.Goes, mode: l.Mode, atim: l.Accessed, mtim: l.Modified, lost: l.Lost}
+	var err error
+	if s.to, err = openSpot(l.ToDir, l.To); err == nil {
+		defer s.to.dir.close()
+	}
+	if err == nil && l.FromDir != "" {
+		if s.from, err = openSpot(l.FromDir, l.From); err == nil {
+			defer s.from.dir.close()
+		}
+	}
+	moves := s.op == renamed || s.op == exchanged
+	switch {
+	case err != nil && (done || s.op == made):
+		// With its directory it is gone.
+	case err != nil:
+		return fmt.Errorf("%s of %s to %s: %w", s.op, filepath.Join(l.FromDir, l.From), filepath.Join(l.ToDir, l.To), err)
+	case done && s.lost:
+		at, m := s.to, s.comes
+		if s.op == exchanged {
+			at, m = s.from, s.goes
+		}
+		err := m.at(at)
+		if err == nil {
+			err = removeBelow(at)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove %s: %w", at, err)
+		}
+	case done, last && moves && s.comes.at(s.from) == nil:
+	default:
+		if err := s.back(); err != nil {
+			return fmt.Errorf("%s: %w", s, err)
+		}
+	}
+	return nil
+}
+
+// openSpot opens a directory by a name in which there are no links.
+func openSpot(dir, name string) (spot, error) {
+	at := spot{&handle{path: dir}, name}
+	real, err := filepath.EvalSymlinks(dir)
+	if err == nil && real != dir {
+		err = errAnother
+	}
+	if err == nil {
+		at.dir.root, _, err = beneath.Open(dir)
+	}
+	return at, err
+}
