@@ -71,6 +71,9 @@ type Door struct {
 	egress  func() (*egress.Egress, error)
 	jail    *jail.Jail
 
+	stages sync.Mutex
+	stage  *stage.Area
+
 	mu       sync.Mutex // held also while something is opened
 	box      *sandbox.Sandbox
 	store    session.Store
@@ -102,6 +105,9 @@ func New(opts Options) *Door {
 	}
 	d.egress = sync.OnceValues(opts.Egress)
 	opts.Jail.Redact, opts.Jail.Proxy = opts.Known, egress.Later(d.egress)
+	if opts.Stages != "" {
+		opts.Jail.Areas = func() []*stage.Area { return []*stage.Area{d.area()} }
+	}
 	d.jail = jail.New(opts.Jail)
 	d.hide(opts.Stages, opts.Sandbox.CacheDir, opts.Jail.Layers)
 	return d
@@ -133,10 +139,16 @@ func (d *Door) Close() error {
 		errs = append(errs, s.end())
 	}
 	clear(d.sessions)
+	errs = append(errs, d.jail.Close()) // it has changes in the area
 	for _, f := range slices.Backward(d.closers) {
 		errs = append(errs, f())
 	}
-	errs = append(errs, d.jail.Close())
+	d.stages.Lock()
+	if d.stage != nil {
+		errs = append(errs, d.stage.Close())
+		d.stage = nil
+	}
+	d.stages.Unlock()
 	d.closers, d.box, d.store = nil, nil, nil
 	return errors.Join(errs...)
 }
@@ -150,13 +162,21 @@ func (d *Door) Sandbox() *sandbox.Sandbox {
 	}
 	opts := d.SandboxOptions()
 	if d.opts.Stages != "" {
-		area := stage.NewArea(d.opts.Stages, d.opts.Note)
-		d.closers = append(d.closers, area.Close)
-		opts.StageDir = area.Dir
+		opts.StageDir = d.area().Dir
 	}
 	d.box = sandbox.New(opts)
 	d.closers = append(d.closers, d.box.Close)
 	return d.box
+}
+
+// area is where changes of calls are kept until they are made.
+func (d *Door) area() *stage.Area {
+	d.stages.Lock()
+	defer d.stages.Unlock()
+	if d.stage == nil {
+		d.stage = stage.NewArea(d.opts.Stages, d.opts.Note)
+	}
+	return d.stage
 }
 
 // SandboxOptions are those of [Door.Sandbox] but for StageDir, for a sandbox that
@@ -204,7 +224,7 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Tier != nil {
 		return nil, errors.New("the tier is that of the door, which starts the processes")
 	}
-	opts.Layers, opts.Tier = d.opts.Layers, d.Tier
+	opts.Layers, opts.Tier, opts.Staging = d.opts.Layers, d.Tier, d.jail.Staging
 	opts.Masked = slices.Clone(opts.Masked)
 	d.mu.Lock()
 	defer d.mu.Unlock()

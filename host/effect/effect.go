@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -45,6 +46,9 @@ type Command struct {
 	MaxOutput int // bytes of each stream that are kept, half of them from its end
 	// MergeStderr sends both streams to Stdout in the order of writing.
 	MergeStderr bool
+	// Stage takes what the process changes in files, of which the host then has
+	// nothing. Nil: it changes the host's.
+	Stage *stage.Set
 }
 
 // Ended is how a process ended, and what it wrote.

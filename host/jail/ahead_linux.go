@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // idle is how long a helper waits for the next command: it holds what is mounted.
@@ -28,7 +29,7 @@ type waiting struct {
 }
 
 func (n *waiting) fits(p plan) bool {
-	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && slices.Equal(n.plan.found, p.found) && n.helper.alive() && n.helper.current()
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.plan.area == p.area && slices.Equal(n.plan.found, p.found) && n.helper.alive() && n.helper.current()
 }
 
 // take returns a helper for a plan: the one that waits, if it fits, or a new one.
@@ -73,10 +74,20 @@ func (p plan) start(ctx context.Context) (_ *helper, err error) {
 	if !w.NewRoot {
 		w.HomeLinks = p.unlayer(&w)
 	}
+	var stages []*stage.Layer
+	if p.area != nil {
+		if stages, err = p.stage(&w); err != nil {
+			return nil, err
+		}
+	}
 	h, err := start(ctx, w)
 	if err != nil {
+		for _, l := range stages {
+			l.Drop()
+		}
 		return nil, err
 	}
+	h.stages = stages
 	if !w.NewRoot {
 		h.world.Home, h.world.Tmp = h.ready.Home, h.ready.Tmp
 		clean = append(clean, func() { removeTree(filepath.Dir(h.ready.Home)) })
@@ -171,5 +182,8 @@ func (j *Jail) Close() error {
 		n.timer.Stop()
 		n.helper.kill()
 	}
+	j.stages.Lock()
+	defer j.stages.Unlock()
+	j.area, j.noArea = nil, ""
 	return nil
 }

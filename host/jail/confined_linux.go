@@ -20,6 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // What one command may take. Memory is the data of each process; the size of a
@@ -45,6 +46,11 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if ctx.Err() != nil {
 		return effect.Ended{}, ctx.Err()
 	}
+	if cmd.Stage != nil {
+		if err := p.onStage(j); err != nil {
+			return effect.Ended{}, err
+		}
+	}
 	c := wire.Command{Program: program, Argv: cmd.Argv, Dir: cmd.Dir}
 	b, err := p.look(ctx, terms, j.Redact, &c)
 	if err != nil {
@@ -59,9 +65,15 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if h.world.Network {
 		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
 	}
+	since := stage.Now()
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	out.collect(&ended)
-	b.after(&ended)
+	b.hints(&ended)
+	if cmd.Stage == nil {
+		b.after(&ended)
+	} else if err == nil && ctx.Err() == nil { // what was cut short is not kept
+		err = h.collect(ctx, cmd.Stage, since)
+	}
 	ended.Notes = append(ended.Notes, h.notes...)
 	j.after(h, p)
 	return ended, err
@@ -149,6 +161,8 @@ type plan struct {
 	// What was found at each bind and below each layer. A helper that waits has
 	// mounted it, and by now the name may lead elsewhere.
 	found [][2]uint64
+	// area is where the changes of the command are kept; nil: they are not kept apart.
+	area *stage.Area
 }
 
 func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
@@ -222,6 +236,7 @@ func (p *plan) mount(k kind, terms policy.Exec, dir string) (workspace string, e
 			return "", denied(errors.New("/ is mounted, and a command cannot be confined to everything: mount the directories that are needed"))
 		}
 		w.Binds = slices.DeleteFunc(w.Binds, func(b wire.Bind) bool { return b.Path == m.Host })
+		m.Write = m.Write && terms.Changes != policy.ChangesNone
 		w.Binds = append(w.Binds, wire.Bind{Path: m.Host, Write: m.Write})
 		p.mounts = append(p.mounts, m)
 		if paths.In(dir, m.Host) && len(m.Host) > len(workspace) {

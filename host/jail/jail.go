@@ -19,7 +19,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -29,10 +28,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // path is the end of the PATH of every command: where systems keep their programs.
@@ -60,6 +61,10 @@ type Options struct {
 	// and later commands in the same directory. Unknown names mean nothing.
 	Caches []string
 
+	// Areas returns directories in which the changes of staged commands can be kept,
+	// the best first. It is called when they are needed. Nil: there are none.
+	Areas func() []*stage.Area
+
 	// Proxy serves commands that were granted hosts; nil: no command reaches any.
 	Proxy Proxy
 
@@ -79,6 +84,9 @@ type Proxy interface {
 	ServeProxy(ctx context.Context, l net.Listener, grant policy.Grant) error
 }
 
+// maxTries is how often a staged command runs while others change what it changes.
+const maxTries = 3
+
 // Jail starts the processes of tools. It is safe for concurrent use.
 type Jail struct {
 	Options
@@ -89,6 +97,10 @@ type Jail struct {
 	next  *waiting // a helper that was started ahead; nil: none
 
 	starting chan struct{} // is full while one starts for whom the next command waits
+
+	stages sync.Mutex
+	area   *stage.Area // that [Jail.Staging] has found; nil: none yet
+	noArea string      // why there is none
 }
 
 // New makes a jail. It starts nothing yet.
@@ -128,14 +140,27 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	if err := j.check(terms, cmd); err != nil {
 		return effect.Ended{}, err
 	}
+	if (cmd.Stage != nil) != (terms.Changes == policy.ChangesStaged) {
+		return effect.Ended{}, denied(errors.New("the command was allowed for another kind of changes"))
+	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	kept := [2]*headTail{newHeadTail(maxOutput), newHeadTail(maxOutput)}
-	out := streams{stdout: j.Redact.Writer(kept[0]), stderr: j.Redact.Writer(kept[1]), kept: kept}
-	if cmd.MergeStderr {
-		out.stderr = out.stdout
+	var ended effect.Ended
+	for try := 1; ; try++ {
+		kept := [2]*headTail{newHeadTail(maxOutput), newHeadTail(maxOutput)}
+		out := streams{stdout: j.Redact.Writer(kept[0]), stderr: j.Redact.Writer(kept[1]), kept: kept}
+		if cmd.MergeStderr {
+			out.stderr = out.stdout
+		}
+		ended, err = j.confined(ctx, grant, terms, program, cmd, out)
+		// Nothing has come of it yet.
+		if !errors.Is(err, policy.ErrChanged) || try == maxTries {
+			break
+		}
 	}
-	ended, err := j.confined(ctx, grant, terms, program, cmd, out)
+	if cmd.Stage != nil && err != nil && effect.KindOf(err) != effect.Denied {
+		cmd.Stage.Fail(err) // whoever looks for its changes is told
+	}
 	if errors.Is(err, context.DeadlineExceeded) { // before it ran
 		ended, err = killed(0), nil
 	}
@@ -237,25 +262,8 @@ func runGroup(c *exec.Cmd) error {
 	return nil
 }
 
-// removeTree removes a directory also where a command has left directories in
-// it that may not be written, as Go's module cache does.
-func removeTree(dir string) {
-	if os.RemoveAll(dir) == nil {
-		return
-	}
-	root, err := os.OpenRoot(dir) // does not follow a link out of dir
-	if err != nil {
-		return
-	}
-	defer root.Close()
-	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() && root.Chmod(name, 0o700) != nil || err != nil {
-			return fs.SkipDir
-		}
-		return nil
-	})
-	_ = os.RemoveAll(dir)
-}
+// removeTree removes a directory with whatever a command has left in it.
+func removeTree(dir string) { _ = beneath.RemoveAll(dir) }
 
 // lookPath finds a program in the fixed path; the caller's PATH has no say.
 func lookPath(name string) (string, error) {

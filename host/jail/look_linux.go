@@ -61,7 +61,10 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redact
 	if p.world.Namespaces {
 		c.Pinned = b.seen.Pinned
 		for _, closed := range b.seen.Closed {
-			c.ReadOnly = append(c.ReadOnly, closed.Path)
+			// What git writes to its configuration is decided about when it is known.
+			if p.area == nil || filepath.Base(closed.Path) != "config" || !closed.Special.OfGit() {
+				c.ReadOnly = append(c.ReadOnly, closed.Path)
+			}
 		}
 	} else if err := b.seen.Keep(0); err != nil {
 		return nil, denied(fmt.Errorf("%s cannot keep a command from changing them: %w", policy.Tier(1), err))
@@ -98,9 +101,8 @@ func redactCredentials(known *redact.Redactor, name string) {
 // cannotOpen is what programs say of a file that they cannot open.
 var cannotOpen = regexp.MustCompile(`(?i)permission denied|EACCES|PermissionError|access denied`)
 
-// after takes back what the command must not have changed, and adds to the result
-// what is to be said about it.
-func (b *before) after(ended *effect.Ended) {
+// hints says what was kept from the command, where that may have been its trouble.
+func (b *before) hints(ended *effect.Ended) {
 	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
 	if !b.seen.Complete {
 		note("not all of the workspace was looked at before the command ran%s: what looks like a secret there was not hidden from it", b.names(" (not %s)", b.seen.Unread))
@@ -108,6 +110,12 @@ func (b *before) after(ended *effect.Ended) {
 	if len(b.hidden) > 0 && (cannotOpen.Match(ended.Stdout) || cannotOpen.Match(ended.Stderr)) {
 		note("hidden from the command, because they look like secrets: %s; a person can show one: bash(command=...) reads PATH", b.list(b.hidden))
 	}
+}
+
+// after takes back what the command must not have changed, and adds to the result
+// what is to be said about it.
+func (b *before) after(ended *effect.Ended) {
+	note := func(format string, args ...any) { ended.Notes = append(ended.Notes, fmt.Sprintf(format, args...)) }
 	// What the command left has to be looked at also when its call was cancelled.
 	changes, err := b.seen.Changes(context.Background(), b.at, walk.Budget{})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // image is a file in memory with the helper, which nobody can change any more.
@@ -58,10 +59,11 @@ type helper struct {
 	socket *os.File // ours, blocking
 	mounts *os.File // tells of changes of what is mounted here since it was started
 	ready  wire.Ready
-	gone   chan struct{} // closed when the process has ended
-	clean  []func()      // what has to be done then
-	notes  []string      // of what the world has not
-	kept   bool          // what the command writes to caches will be there for the next one
+	gone   chan struct{}  // closed when the process has ended
+	clean  []func()       // what has to be done then
+	notes  []string       // of what the world has not
+	kept   bool           // what the command writes to caches will be there for the next one
+	stages []*stage.Layer // what takes the changes of a staged command; with it they are dropped
 }
 
 // forking has one helper start at a time. Package syscall lets many: each waits on
@@ -182,7 +184,10 @@ func (h *helper) release() {
 	for _, f := range h.clean {
 		f()
 	}
-	h.clean = nil
+	for _, l := range h.stages {
+		l.Drop()
+	}
+	h.clean, h.stages = nil, nil
 }
 
 // namespaces are what a command has of its own: all but the last also where it has

@@ -86,15 +86,21 @@ func forbids() Cause {
 
 // try builds a world of that kind, and drops it.
 func try(k kind) error {
-	w := wire.World{
-		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
-		Home: "/run/home", Tmp: "/tmp", Masks: "/run/masks", Scratch: 1 << 20,
-		UID: os.Getuid(), GID: os.Getgid(),
-	}
-	w.Binds, w.Links = system()
-	h, err := start(context.Background(), w)
+	h, err := start(context.Background(), k.bare())
 	if err == nil {
 		h.kill()
 	}
 	return err
+}
+
+// bare is a world in which there is no more than the system.
+func (k kind) bare() wire.World {
+	w := wire.World{
+		Namespaces: k.namespaces, NewRoot: k.newRoot, Landlock: k.landlock > 0,
+		Home: "/run/home", Tmp: "/tmp", Masks: "/run/masks", Scratch: 1 << 20,
+		UID: os.Getuid(), GID: os.Getgid(),
+		Limits: wire.Limits{Memory: maxMemory, Processes: maxProcesses, Files: maxFiles, FileSize: maxFileSize},
+	}
+	w.Binds, w.Links = system()
+	return w
 }

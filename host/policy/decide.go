@@ -53,6 +53,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 		}
 	}
 	d.insist(args)
+	p.stages(&d)
 	p.readsSecrets(&d)
 	p.bar(&d, args)
 	return d

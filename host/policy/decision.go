@@ -47,6 +47,8 @@ type Decision struct {
 	exact   bool      // a flag of this run allows the very command
 	insists string    // why a process asks whatever rules say; empty: it does not
 	online  bool      // the process asks for the network
+	changes Changes   // what becomes of what the process changes
+	first   string    // why it waits for the answer; empty: it does not
 	stale   []Rule    // that would have answered, had nothing changed
 	inert   []Rule    // that would have answered, if such rules counted
 	also    []Decider // that decide the same
@@ -139,8 +141,13 @@ func (d Decision) Approve(a Answer, recorded uint64) (Grant, error) {
 // the answer.
 func (d Decision) CanRehearse() bool {
 	c := d.entry.Capabilities
-	return d.policy != nil && d.effect == Ask && c.Files == tool.FilesWrite &&
-		c.Exec == "" && c.Network == tool.NetworkNone && len(c.Secrets) == 0
+	if d.policy == nil || d.effect != Ask || c.Network != tool.NetworkNone || len(c.Secrets) > 0 {
+		return false
+	}
+	if c.Exec != "" {
+		return d.first == ""
+	}
+	return c.Files == tool.FilesWrite
 }
 
 // Rehearse gives what a call may do before the answer, see [Grant.Rehearsal].
@@ -224,7 +231,7 @@ func (d Decision) newGrant() (Grant, error) {
 		}
 		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
-		g.exec = Exec{Tier: p.tier(), Mounts: p.mounts, Masked: p.masked, Opened: opened}
+		g.exec = Exec{Tier: p.tier(), Mounts: p.mounts, Masked: p.masked, Opened: opened, Changes: d.changes}
 		if d.online {
 			g.exec.Network = p.network
 		}

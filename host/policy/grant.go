@@ -152,6 +152,8 @@ type Exec struct {
 	Opened paths.Opened
 	// Network is whom it may talk to; nil is nobody.
 	Network *network.Network
+	// Changes is what becomes of what it changes.
+	Changes Changes
 }
 
 // MayExec reports whether the grant allows a process.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -33,6 +34,15 @@ type Options struct {
 	// Project is the directory of the workspace, in which answers of scope
 	// "project" hold. Empty: there are none.
 	Project string
+	// Changes is what becomes of what commands change, where they can be staged.
+	// Default: [ChangesStaged].
+	Changes Changes
+	// AskFirst has every command wait for its answer, also one whose changes are
+	// staged.
+	AskFirst bool
+	// Staging says why commands with these mounts cannot be staged; empty if they
+	// can. It is called when a decision needs it first, and once. Nil: they cannot.
+	Staging func([]Mount) string
 	// Tier finds out how far a process is confined. It is called when a decision
 	// needs it first, and once. Nil: [TierNone].
 	Tier func() Tier
@@ -49,6 +59,9 @@ type Policy struct {
 	ceiling    Ceiling
 	project    string
 	tier       func() Tier
+	changes    Changes
+	askFirst   bool
+	staging    func() string
 	bindings   sync.Map // *tool.Entry to Binding
 
 	mu    sync.RWMutex
@@ -68,6 +81,9 @@ func New(opts Options) *Policy {
 		ceiling:    ceiling,
 		project:    opts.Project,
 		tier:       func() Tier { return TierNone },
+		changes:    cmp.Or(opts.Changes, ChangesStaged),
+		askFirst:   opts.AskFirst,
+		staging:    func() string { return "nothing here keeps changes apart" },
 		index:      match.NewIndex(),
 	}
 	if opts.Tier != nil {
@@ -80,6 +96,9 @@ func New(opts Options) *Policy {
 		if m, ok, _ := ceiling.PermitsMount(m); ok {
 			p.mounts = append(p.mounts, m)
 		}
+	}
+	if opts.Staging != nil {
+		p.staging = sync.OnceValue(func() string { return opts.Staging(p.mounts) })
 	}
 	for _, h := range ceiling.Hidden {
 		p.masked = append(p.masked, h.Value)

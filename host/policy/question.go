@@ -20,6 +20,7 @@ type Question struct {
 	Reason  string
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
+	First   string // why the command is asked about before it runs; empty: it has run, or none does
 	Says    string // what the caller says that the command does; its word, not a fact
 	// Paths are the files that the arguments name, see [PathArgs], and those that look
 	// like secrets and that a command could read: absolute and clean, as far as words
@@ -78,7 +79,7 @@ func (q *Question) Warn(what string) {
 func (d Decision) Question() Question {
 	q := Question{
 		Call: d.call, Tool: d.entry.Name, Risk: d.risk, Reason: d.reason, Dir: d.call.Cwd, Allow: d.allow(),
-		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.changes(), Module: d.entry.Module.Digest,
+		Scopes: []Scope{ScopeOnce}, Secrets: cloneSecrets(d.entry.Capabilities.Secrets), Changed: d.rebound(), Module: d.entry.Module.Digest,
 	}
 	if arg := d.entry.Capabilities.Exec; arg != "" {
 		q.Command, _ = d.args().Text(arg)
@@ -86,6 +87,7 @@ func (d Decision) Question() Question {
 		if d.policy != nil {
 			q.Tier = d.policy.tier()
 			q.Warning = q.Tier.unconfined()
+			q.First = d.first
 		}
 	}
 	if q.Warning != Unconfined && d.reachesNetwork() {
@@ -140,7 +142,7 @@ func (d Decision) reaches() []string {
 	return []string{"nobody: no rule allows a host"}
 }
 
-func (d Decision) changes() []Change {
+func (d Decision) rebound() []Change {
 	var out []Change
 	for _, r := range d.stale {
 		out = append(out, Change{r.String(), r.Bound, bind(d.entry)})

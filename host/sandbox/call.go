@@ -28,6 +28,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, set
 	defer cancel()
 
 	host := &hostmod.World{Grant: grant, Cwd: call.Cwd, Services: s.opts.Services, Redact: s.opts.Redact, Report: report}
+	if grant.MayExec() {
+		host.Stage = set
+	}
 	inst, err := s.open(ctx, c, grant, limits, set)
 	host.Files = inst.files
 	defer func() {

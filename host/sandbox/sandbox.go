@@ -183,7 +183,8 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if err := grant.Check(call, mod.Digest); err != nil {
 		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
 	}
-	if grant.Rehearsal() && (grant.MayExec() || grant.Network() != nil) {
+	exec, starts := grant.Exec()
+	if grant.Rehearsal() && (starts && exec.Changes == policy.ChangesDirect || grant.Network() != nil || exec.Network != nil) {
 		return tool.Result{}, nil, fmt.Errorf("run %s: a process cannot be rehearsed, and neither can a request", call.Tool)
 	}
 	c, err := s.load(ctx, mod)

@@ -19,11 +19,16 @@ const (
 
 // stage makes the stage of a call that may write; nil if it needs none.
 func (s *Sandbox) stage(grant policy.Grant) (*stage.Set, error) {
-	if grant.MayExec() {
+	exec, starts := grant.Exec()
+	mounts := grant.Mounts()
+	switch {
+	case starts && exec.Changes != policy.ChangesStaged:
 		return nil, nil
+	case starts:
+		mounts = exec.Mounts
 	}
-	for _, m := range grant.Mounts() {
-		if m.Write {
+	for _, m := range mounts {
+		if m.Write || starts {
 			dir := ""
 			if s.opts.StageDir != nil {
 				dir = s.opts.StageDir()

@@ -168,15 +168,7 @@ func (s *Set) drop() error {
 	if s.over.Swap(true) {
 		return nil
 	}
-	errs := []error{s.arena.drop()}
-	s.budget.memory.take(-s.treeBytes)
-	for _, l := range s.layers {
-		l.Drop()
-	}
-	for _, tree := range s.trees {
-		errs = append(errs, tree.root.Close())
-		tree.top, tree.away = nil, nil
-	}
+	errs := []error{s.arena.drop(), s.leave()}
 	if s.root != nil {
 		errs = append(errs, s.root.Close())
 	}
@@ -184,6 +176,35 @@ func (s *Set) drop() error {
 		errs = append(errs, os.RemoveAll(s.dir))
 	}
 	return errors.Join(errs...)
+}
+
+// Fail makes the set one of which nothing can be said or done but err: whoever was
+// to change it could not.
+func (s *Set) Fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
+}
+
+// Forget makes the set empty.
+func (s *Set) Forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.leave()
+}
+
+// leave lets go of all trees.
+func (s *Set) leave() (err error) {
+	s.budget.memory.take(-s.treeBytes)
+	for _, l := range s.layers {
+		l.Drop()
+	}
+	for _, tree := range s.trees {
+		err = errors.Join(err, tree.root.Close())
+		tree.top, tree.away = nil, nil
+	}
+	s.treeBytes, s.layers, s.trees, s.skipped = 0, nil, nil, nil
+	return err
 }
 
 // digest is the SHA-256 of a file.

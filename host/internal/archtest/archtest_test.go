@@ -77,7 +77,7 @@ var table = map[string][]string{
 
 	"host/selftest/machine": {"host/sandbox/abi", "host/wasm/wasmtest"},
 
-	"host/jail": {"host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
+	"host/jail": {"host/beneath", "host/stage", "host/tool", "host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
 
 	"host/jail/helper":  {"host/jail/seccomp", "host/jail/wire"},
 	"host/jail/probe":   {},

@@ -74,7 +74,12 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 	// What the root takes from the host is opened before anything is mounted over.
 	trees := make([]int, len(w.Binds))
 	for i, b := range w.Binds {
-		if trees[i], err = tree(b); err != nil {
+		if b.Upper != "" {
+			trees[i], err = overlay(wire.Layer{Path: b.Path, Upper: b.Upper, Work: b.Work})
+		} else {
+			trees[i], err = tree(b)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -52,6 +52,9 @@ type Bind struct {
 	Write    bool
 	Device   bool // a node that works
 	Optional bool // it may be missing
+	// Upper and Work, directories on one file system, take what the command changes:
+	// Path stays as it is. Empty: the command changes what is at Path.
+	Upper, Work string
 }
 
 // Layer is a directory of the host that the command sees, and may change: what it

@@ -45,6 +45,7 @@ func execRun(g *guest) error {
 	if why := g.denied(g.world != nil && g.world.Services.Exec != nil && g.world.Grant.MayExec(), "starting a process"); why != "" {
 		return fail(execDenied, why)
 	}
+	cmd.Stage = g.world.Stage
 	var ended effect.Ended
 	g.account.Away(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/search"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -20,6 +21,8 @@ type World struct {
 	Services effect.Services
 	// Files is the file system of the call; nil is none.
 	Files *wasi.FS
+	// Stage takes what its command changes; nil: that changes the host's files.
+	Stage *stage.Set
 	// Report takes what the guest says, and what is to be said about it. Nil drops
 	// that.
 	Report func(tool.Progress)

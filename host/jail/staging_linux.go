@@ -1,0 +1,194 @@
+package jail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/jail/wire"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/stage"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Staging says why commands with these mounts cannot run on a stage: what they
+// change would be changed at once. It is empty where they can. What is not known
+// yet is tried, which takes some milliseconds.
+func (j *Jail) Staging(mounts []policy.Mount) string {
+	_, k := j.tiers()
+	if !k.newRoot {
+		return "nothing can be mounted for a command here"
+	}
+	for _, m := range mounts {
+		if !m.Write {
+			continue
+		}
+		if why := unstaged(m.Host); why != "" {
+			return why
+		}
+	}
+	_, why := j.stageArea(k)
+	return why
+}
+
+// remote are file systems whose times are those of another clock, or that an overlay
+// does not take.
+var remote = map[int64]string{
+	unix.NFS_SUPER_MAGIC: "NFS", unix.FUSE_SUPER_MAGIC: "FUSE", unix.V9FS_MAGIC: "9p", unix.SMB_SUPER_MAGIC: "SMB",
+	unix.SMB2_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "SMB", unix.AFS_SUPER_MAGIC: "AFS", unix.CEPH_SUPER_MAGIC: "Ceph",
+}
+
+// unstaged says why nothing can lie over a directory, or is empty.
+func unstaged(dir string) string {
+	var st unix.Stat_t
+	var sys unix.Statfs_t
+	if err := errors.Join(unix.Stat(dir, &st), unix.Statfs(dir, &sys)); err != nil {
+		return fmt.Sprintf("%s: %v", dir, err)
+	}
+	if name, ok := remote[int64(sys.Type)]; ok {
+		return fmt.Sprintf("%s is on %s", dir, name)
+	}
+	if beneath.HoldsMountPoint(dir) {
+		return fmt.Sprintf("another file system is mounted below %s", dir)
+	}
+	// In the namespace of a user nobody else has a name, so nothing of theirs can
+	// be copied.
+	if uid := os.Getuid(); uid != 0 && (int(st.Uid) != uid || int(st.Gid) != os.Getgid()) {
+		return fmt.Sprintf("%s belongs to another user or group", dir)
+	}
+	return ""
+}
+
+// stageArea is where the changes of commands are kept; nil: nowhere, and why.
+func (j *Jail) stageArea(k kind) (*stage.Area, string) {
+	j.stages.Lock()
+	defer j.stages.Unlock()
+	if j.area != nil || j.noArea != "" {
+		return j.area, j.noArea
+	}
+	j.noArea = "there is no place for what they change"
+	if j.Areas == nil {
+		return nil, j.noArea
+	}
+	for i, area := range j.Areas() {
+		err := tryStage(k, area)
+		if err == nil {
+			j.area, j.noArea = area, ""
+			break
+		}
+		if i == 0 {
+			j.noArea += ": " + err.Error()
+		}
+	}
+	return j.area, j.noArea
+}
+
+// tryStage runs a command on a stage in an area. That an overlay can be mounted says
+// little: on some file systems it loses what it notes.
+func tryStage(k kind, area *stage.Area) error {
+	if area.Dir() == "" {
+		return errors.New("the directory cannot be made")
+	}
+	lower, err := os.MkdirTemp(area.Dir(), "probe-")
+	if err != nil {
+		return err
+	}
+	defer removeTree(lower)
+	if err := errors.Join(os.Mkdir(filepath.Join(lower, "d"), 0o755), os.WriteFile(filepath.Join(lower, "d", "old"), nil, 0o600)); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startGrace)
+	defer cancel()
+	p := plan{world: k.bare(), area: area}
+	p.world.Binds = append(p.world.Binds, wire.Bind{Path: lower, Write: true})
+	h, err := p.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer h.kill()
+	since := stage.Now()
+	var silent *redact.Redactor
+	out := streams{stdout: silent.Writer(io.Discard)}
+	out.stderr = out.stdout
+	ended, err := h.run(ctx, wire.Command{
+		Program: "/bin/sh", Argv: []string{"sh", "-c", "rm -r d && mkdir d && echo new >d/new"}, Dir: lower, Env: environment(path, "/run/home", "/tmp", lower),
+	}, out, nil)
+	if err == nil && (ended.Code == nil || *ended.Code != 0) {
+		err = errors.New("a command failed on it")
+	}
+	if err != nil {
+		return err
+	}
+	set, err := stage.New(nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = set.Drop() }()
+	if err := h.collect(ctx, set, since); err != nil {
+		return err
+	}
+	changes, err := set.Changes(ctx)
+	if err != nil {
+		return err
+	}
+	if len(changes) != 2 || changes[0].Kind != tool.Created || changes[1].Kind != tool.Removed {
+		return fmt.Errorf("%d changes were found of two that were made", len(changes))
+	}
+	return nil
+}
+
+// onStage has the changes of the command kept apart.
+func (p *plan) onStage(j *Jail) error {
+	_, k := j.tiers()
+	if why := j.Staging(p.mounts); why != "" {
+		return denied(fmt.Errorf("the changes of the command were to be kept apart, and cannot be: %s", why))
+	}
+	p.area, _ = j.stageArea(k)
+	return nil
+}
+
+// stage gives what the command may change in a world layers for that.
+func (p plan) stage(w *wire.World) (layers []*stage.Layer, err error) {
+	w.Binds = slices.Clone(w.Binds)
+	for i, b := range w.Binds {
+		if !b.Write || b.Device {
+			continue
+		}
+		l, err := p.area.NewLayer(b.Path)
+		if err != nil {
+			for _, l := range layers {
+				l.Drop()
+			}
+			return nil, fmt.Errorf("make a stage for %s: %w", b.Path, err)
+		}
+		layers = append(layers, l)
+		w.Binds[i].Upper, w.Binds[i].Work = l.Upper, l.Work
+	}
+	return layers, nil
+}
+
+// collect hands what the command has changed to a set. Of a set that could not take
+// it nothing is left.
+func (h *helper) collect(ctx context.Context, set *stage.Set, since time.Time) error {
+	layers := h.stages
+	h.stages = nil
+	for i, l := range layers {
+		if err := set.Collect(ctx, l, since); err != nil {
+			for _, l := range layers[i+1:] {
+				l.Drop()
+			}
+			set.Forget()
+			return err
+		}
+	}
+	return nil
+}

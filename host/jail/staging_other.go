@@ -1,0 +1,14 @@
+//go:build !linux
+
+package jail
+
+import (
+	"runtime"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Staging says that no command can run on a stage.
+func (j *Jail) Staging([]policy.Mount) string {
+	return "nothing keeps what a command changes apart on " + runtime.GOOS
+}
