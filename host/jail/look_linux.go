@@ -59,10 +59,12 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redact
 	}
 	c.Masked = append(slices.Clone(p.masked), b.hidden...)
 	if p.world.Namespaces {
-		c.Pinned = b.seen.Pinned
+		if p.area == nil { // otherwise it shows in the changes
+			c.Pinned = b.seen.Pinned
+		}
 		for _, closed := range b.seen.Closed {
-			// What git writes to its configuration is decided about when it is known.
-			if p.area == nil || filepath.Base(closed.Path) != "config" || !closed.Special.OfGit() {
+			// What git writes itself is decided about when it is known.
+			if p.area == nil || !closed.Special.WrittenByGit() {
 				c.ReadOnly = append(c.ReadOnly, closed.Path)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,6 +78,12 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			}
 			name := paths.Guest(host)
 			s, special := find(name)
+			if d.entry.Capabilities.Exec != "" {
+				s, special = changedByCommand(c, name)
+			}
+			if target, out := leavesMounts(d.policy, c); out && !special {
+				s, special = paths.Special{Pattern: "link", Care: paths.Asked, What: "a symbolic link to " + strconv.Quote(target), Why: "it leads out of what tools are shown"}, true
+			}
 			switch {
 			case !special:
 			case s.Care == paths.Closed:
@@ -105,6 +112,16 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 	}
 	d.reason = reason
 	return d, true
+}
+
+// leavesMounts reports whether a change makes a symbolic link that leads out of all
+// that tools are shown, and where to.
+func leavesMounts(p *Policy, c tool.Change) (target string, out bool) {
+	if c.After == nil || c.After.Target == "" {
+		return "", false
+	}
+	_, seen := p.Sees(paths.Absolute(c.After.Target, filepath.Dir(c.Path)))
+	return c.After.Target, !seen
 }
 
 // Foreseen is the decision if the call changes every file that it names and may

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/beneath"
+	"github.com/stockade-dev/stockade/host/policy/gitconfig"
 )
 
 const (
-	maxKept   = 1 << 20
-	maxConfig = 64 << 10
+	maxKept = 1 << 20
 )
 
 // kept is a closed file or link as it was.
@@ -222,14 +222,14 @@ func (s *Seen) dangerous(fd int, e *entry, name string) error {
 	case e.kind == unix.DT_REG && hooks && strings.HasSuffix(name, ".sample"):
 		return nil
 	case e.kind == unix.DT_REG && name == "config":
-		k, err := read(fd, name, unix.DT_REG, maxConfig)
+		k, err := read(fd, name, unix.DT_REG, gitconfig.MaxBytes)
 		if err != nil {
 			return err
 		}
 		if k.names > 1 {
 			return errNames // who changes it under another changes it here
 		}
-		return harmlessConfig(string(k.content))
+		return gitconfig.Harmless(string(k.content))
 	}
 	if found.Held == nil {
 		return errors.New("git runs what it names")

@@ -177,6 +177,11 @@ func (f *Found) addSecret(s *Special, all bool) {
 
 const headFile = "HEAD"
 
+// WrittenByGit reports whether git changes the path by itself.
+func (s *Special) WrittenByGit() bool {
+	return s.OfGit() && (strings.HasSuffix(s.Pattern, "/config") || strings.Contains(s.Pattern, "/rebase-") || strings.Contains(s.Pattern, "/sequencer/"))
+}
+
 // OfGit reports whether the path is in a directory where git keeps a
 // repository.
 func (s *Special) OfGit() bool { return strings.HasPrefix(s.Pattern, gitDir+"/") }

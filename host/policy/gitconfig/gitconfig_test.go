@@ -1,4 +1,4 @@
-package walk
+package gitconfig
 
 import (
 	"os"
@@ -45,7 +45,7 @@ var configs = map[string]bool{
 
 func TestHarmlessConfigurations(t *testing.T) {
 	for text, want := range configs {
-		if err := harmlessConfig(text); (err == nil) != want {
+		if err := Harmless(text); (err == nil) != want {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -60,7 +60,7 @@ func FuzzHarmlessConfig(f *testing.F) {
 	}
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, text string) {
-		if harmlessConfig(text) != nil {
+		if Harmless(text) != nil {
 			return
 		}
 		file := filepath.Join(dir, "config")

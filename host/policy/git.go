@@ -1,0 +1,94 @@
+package policy
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/gitconfig"
+	"github.com/stockade-dev/stockade/host/policy/paths"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// changedByCommand is [paths.Change] for what a command has changed, which may have
+// been git: the state of a repository is one of many files, and what git does in it
+// is decided about by what it says.
+func changedByCommand(c tool.Change, name string) (paths.Special, bool) {
+	s, special := paths.Change(name)
+	rel, inside := inGit(name)
+	if !special || !inside {
+		return s, special
+	}
+	gone := c.After == nil
+	switch {
+	case s.Care == paths.Asked && rel != "": // HEAD, or a branch of such a name
+		return s, false
+	case rel == "":
+		// A new one is what is in it.
+		return s, gone || !c.After.Mode.IsDir() || c.Kind != tool.DirectoryCreated && c.Kind != tool.Times && c.Kind != tool.ModeChanged
+	case rel == "hooks" && !gone, strings.HasPrefix(rel, "hooks/") && strings.HasSuffix(rel, ".sample") && c.Before == nil:
+		return s, false
+	case strings.HasSuffix(s.Pattern, "/config"):
+		return changedConfig(c, s)
+	case s.WrittenByGit():
+		s.Care = paths.Asked // the question shows what it would do
+		return s, !gone
+	}
+	return s, true
+}
+
+// inGit returns the name that a path has in the first directory .git of it.
+func inGit(name string) (rel string, inside bool) {
+	names := strings.Split(name, "/")
+	i := slices.Index(names, ".git")
+	if i < 0 {
+		return "", false
+	}
+	return strings.Join(names[i+1:], "/"), true
+}
+
+// changedConfig decides about the configuration of a repository by the keys that
+// differ.
+func changedConfig(c tool.Change, s paths.Special) (paths.Special, bool) {
+	if c.After == nil || c.From != "" {
+		return s, true
+	}
+	after, err := configText(c.After)
+	if err != nil {
+		return s, true
+	}
+	if c.Before == nil {
+		return s, gitconfig.Harmless(after) != nil
+	}
+	before, err := configText(c.Before)
+	if err != nil {
+		return s, true
+	}
+	keys, err := gitconfig.Change(before, after)
+	switch {
+	case err != nil:
+		s.Why = fmt.Sprintf("%s, and of this %s", s.Why, err)
+		return s, true
+	case len(keys) == 0:
+		return s, false
+	}
+	s.Care = paths.Asked
+	s.What = "the git configuration, with " + strings.Join(keys, ", ")
+	s.Why = "it says what git pulls from and pushes to"
+	return s, true
+}
+
+// configText is the content of a configuration that can be judged.
+func configText(v *tool.Version) (string, error) {
+	if !v.Mode.IsRegular() || v.Twin != "" || v.Size > gitconfig.MaxBytes {
+		return "", fmt.Errorf("it is no simple file")
+	}
+	r, err := v.Open()
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, gitconfig.MaxBytes+1))
+	return string(data), err
+}

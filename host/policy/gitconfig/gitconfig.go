@@ -1,0 +1,146 @@
+// Package gitconfig reads configurations of git, to tell which of their keys have
+// git run something.
+package gitconfig
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// MaxBytes is how long a configuration can be that is judged.
+const MaxBytes = 64 << 10
+
+// harmlessKeys are keys with which git runs nothing. A star is a subsection.
+var harmlessKeys = []string{
+	"core.repositoryformatversion", "core.filemode", "core.bare", "core.logallrefupdates", "core.ignorecase", "core.symlinks",
+	"core.precomposeunicode", "remote.*.url", "remote.*.fetch", "branch.*.remote", "branch.*.merge", "submodule.active", "user.name", "user.email",
+	"init.defaultbranch",
+}
+
+// Key is a key with its value. Name is section.key, or section.subsection.key, the
+// subsection as it is written and the rest in lower case.
+type Key struct{ Name, Value string }
+
+func (k Key) String() string { return k.Name + " = " + k.Value }
+
+// kind is the name with a star in place of a subsection.
+func (k Key) kind() string {
+	first, last := strings.Index(k.Name, "."), strings.LastIndex(k.Name, ".")
+	if first == last {
+		return k.Name
+	}
+	return k.Name[:first] + ".*" + k.Name[last:]
+}
+
+// Parse reads a configuration. It takes less than git does: what git writes itself
+// where nothing has to be quoted.
+func Parse(text string) (keys []Key, err error) {
+	section, n := "", 0
+	for line := range strings.Lines(text) {
+		n++
+		refuse := func(what string) ([]Key, error) { return nil, fmt.Errorf("line %d: %s", n, what) }
+		line = strings.Trim(strings.TrimSuffix(line, "\n"), " \t")
+		if strings.ContainsFunc(line, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return refuse("a control character")
+		}
+		switch {
+		case line == "":
+		case line[0] == '#' || line[0] == ';':
+		case strings.ContainsAny(line, `\`):
+			return refuse("a backslash")
+		case line[0] == '[':
+			inner, ok := strings.CutSuffix(line[1:], "]")
+			name, quoted, subsection := strings.Cut(inner, ` "`)
+			if subsection {
+				quoted, subsection = strings.CutSuffix(quoted, `"`)
+				ok = ok && subsection
+			}
+			if !ok || !keyName(name) || strings.ContainsAny(quoted, `"[]`) {
+				return refuse("a section that is not simple")
+			}
+			section = strings.ToLower(name)
+			if subsection {
+				section += "." + quoted
+			}
+		default:
+			key, value, ok := strings.Cut(line, "=")
+			key, value = strings.TrimRight(key, " \t"), strings.TrimLeft(value, " \t")
+			if !ok || !keyName(key) || strings.ContainsAny(value, `"#;`) {
+				return refuse("a value that is not simple")
+			}
+			keys = append(keys, Key{section + "." + strings.ToLower(key), value})
+		}
+	}
+	return keys, nil
+}
+
+// keyName reports whether a name is one of a section or a key.
+func keyName(name string) bool {
+	return name != "" && strings.Trim(strings.ToLower(name), "abcdefghijklmnopqrstuvwxyz0123456789-") == ""
+}
+
+// Harmless is an error unless a configuration has only keys with which git runs
+// nothing.
+func Harmless(text string) error {
+	keys, err := Parse(text)
+	if err != nil {
+		return err
+	}
+	for _, k := range keys {
+		if !slices.Contains(harmlessKeys, k.kind()) {
+			return fmt.Errorf("the key %s", k.kind())
+		}
+		// "ext::" and the like name a program.
+		if strings.Contains(k.Value, "::") || strings.HasPrefix(k.Value, "-") {
+			return fmt.Errorf("the value of %s", k.kind())
+		}
+	}
+	return nil
+}
+
+// askable are keys that may change after an answer, with what they can be: they say
+// what git pulls from and pushes to, by http, https or ssh.
+var askable = map[string]*regexp.Regexp{
+	"branch.*.remote":     regexp.MustCompile(`^(\.|[A-Za-z0-9_][A-Za-z0-9._/-]*)$`),
+	"branch.*.pushremote": regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._/-]*$`),
+	"branch.*.merge":      regexp.MustCompile(`^refs/[A-Za-z0-9._/@+-]+$`),
+	"branch.*.rebase":     regexp.MustCompile(`^(true|false|merges)$`),
+	"remote.*.url":        regexp.MustCompile(`^((https?|ssh)://[A-Za-z0-9@_][^\s:]*(:[^\s:]*)*|([A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*:[A-Za-z0-9_~/.][^\s:]*)$`),
+	"remote.*.fetch":      regexp.MustCompile(`^\+?refs/[^\s:]+:refs/[^\s:]+$`),
+}
+
+// Change lists the keys that differ between two configurations, in words. It is an
+// error unless all of them are such as may change after an answer.
+func Change(before, after string) (words []string, err error) {
+	was, err := Parse(before)
+	if err != nil {
+		return nil, fmt.Errorf("as it is: %w", err)
+	}
+	is, err := Parse(after)
+	if err != nil {
+		return nil, err
+	}
+	for _, diff := range []struct {
+		keys, other []Key
+		format      string
+	}{{is, was, "%s"}, {was, is, "without %s"}} {
+		left := slices.Clone(diff.other)
+		for _, k := range diff.keys {
+			if i := slices.Index(left, k); i >= 0 {
+				left = slices.Delete(left, i, i+1)
+				continue
+			}
+			valid := askable[k.kind()]
+			if valid == nil {
+				return nil, fmt.Errorf("the key %s", k.kind())
+			}
+			if diff.format == "%s" && (!valid.MatchString(k.Value) || strings.Contains(k.Value, "::")) {
+				return nil, fmt.Errorf("the value of %s", k.kind())
+			}
+			words = append(words, fmt.Sprintf(diff.format, k))
+		}
+	}
+	return words, nil
+}
