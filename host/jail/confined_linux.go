@@ -62,6 +62,11 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		return effect.Ended{}, err
 	}
 	c.Env = append(environment(p.path, h.world.Home, h.world.Tmp, cmd.Dir), p.env...)
+	if cmd.Stage != nil {
+		// Otherwise what only reads would change something: git refreshes its index,
+		// and Python writes what it has compiled.
+		c.Env = append(c.Env, "GIT_OPTIONAL_LOCKS=0", "PYTHONDONTWRITEBYTECODE=1")
+	}
 	if h.world.Network {
 		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
 	}

@@ -20,12 +20,18 @@ type confinement struct {
 	world   *wire.World
 	ruleset int // of Landlock; -1: none
 	filter  []unix.SockFilter
+	renames *renames // of a command that is staged; nil: the kernel does them
 }
 
 // prepare does what can be done while others still mount.
 func prepare(w *wire.World) (*confinement, error) {
 	unix.Umask(0o022)
-	c := &confinement{w, -1, seccomp.Filter(seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot})}
+	opts := seccomp.Options{Network: w.Namespaces, NoNamespaces: !w.NewRoot}
+	c := &confinement{world: w, ruleset: -1}
+	if w.NewRoot && slices.ContainsFunc(w.Binds, func(b wire.Bind) bool { return b.Upper != "" }) {
+		c.renames, opts.Renames = new(renames), true
+	}
+	c.filter = seccomp.Filter(opts)
 	return c, put([]layer{
 		{"no_new_privs", func() error {
 			return step(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl PR_SET_NO_NEW_PRIVS")
@@ -41,8 +47,11 @@ func prepare(w *wire.World) (*confinement, error) {
 }
 
 // enter confines this thread, but for [limit].
-func (c *confinement) enter() error {
-	return put([]layer{
+func (c *confinement) enter() error { return c.enterBut("") }
+
+// enterBut is enter without one layer.
+func (c *confinement) enterBut(name string) error {
+	layers := []layer{
 		{"user", func() error { return become(c.world.UID, c.world.GID) }},
 		{"capabilities", dropCapabilities},
 		{"landlock", func() error {
@@ -51,8 +60,29 @@ func (c *confinement) enter() error {
 			}
 			return step(ll.LandlockRestrictSelf(c.ruleset, 0), "restrict paths with Landlock")
 		}},
-		{"seccomp", func() error { return step(seccomp.Install(c.filter), "install the seccomp filter") }},
-	})
+		{"seccomp", c.install},
+	}
+	return put(slices.DeleteFunc(layers, func(l layer) bool { return l.name == name }))
+}
+
+// install puts the filter, and has the renames of a staged command served.
+func (c *confinement) install() error {
+	err := error(unix.EBUSY)
+	if c.renames != nil {
+		var listener int
+		if listener, err = seccomp.Listen(c.filter); err == nil {
+			c.renames.serve(listener)
+			return nil
+		}
+		if err != unix.EBUSY {
+			return step(err, "install the seccomp filter")
+		}
+		// Somebody listens to us, and there can be one. Some renames of directories
+		// fail, then.
+		c.renames = nil
+		c.filter = seccomp.Filter(seccomp.Options{Network: c.world.Namespaces, NoNamespaces: !c.world.NewRoot})
+	}
+	return step(seccomp.Install(c.filter), "install the seccomp filter")
 }
 
 type layer struct {

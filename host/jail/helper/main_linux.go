@@ -163,5 +163,7 @@ func run(w *wire.World, start starter, c *wire.Command, stdout, stderr int) (wir
 	for _, fd := range append(listener, stdout, stderr) {
 		unix.Close(fd)
 	}
-	return reap(pid), nil
+	ended := reap(pid)
+	serving.stop()
+	return ended, nil
 }

@@ -77,6 +77,10 @@ func readyHere(w *wire.World) (starter, error) {
 		return nil, step(err, "open /dev/null")
 	}
 	confined, err := prepare(w)
+	if err == nil && confined.renames != nil {
+		serving = confined.renames
+		err = serving.begin(confined)
+	}
 	return func(c *wire.Command, stdout, stderr int) (int, error) {
 		defer unix.Close(null)
 		if err := firstErr(limit(w), confined.enter(), hide()); err != nil {

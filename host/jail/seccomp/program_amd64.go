@@ -14,7 +14,10 @@ var foreign = program{when(anyOf, 1<<30), kill}
 var deniedHere = [...]uint32{unix.SYS_IOPL, unix.SYS_IOPERM}
 
 // older is about the calls that newer architectures do not have.
-func (p actions) older() {
+func (p actions) older(opts Options) {
+	if opts.Renames {
+		p.renames(unix.SYS_RENAME)
+	}
 	p.on(unix.SYS_CHMOD, noSetID(1)...)
 	p.on(unix.SYS_CREAT, noSetID(1)...)
 	p.on(unix.SYS_OPEN, noSetIDOpen(1, 2)...)

@@ -11,4 +11,4 @@ var (
 	deniedHere [0]uint32
 )
 
-func (actions) older() {}
+func (actions) older(Options) {}

@@ -27,6 +27,8 @@ type Options struct {
 	// IPC of its user, and may touch neither: calls that change a process take
 	// pid 0 only, which is itself. Signals are left to Landlock.
 	NoNamespaces bool
+	// Renames has a listener answer every call that renames, see [Listen].
+	Renames bool
 }
 
 // setID are the bits of a mode that lend the rights of a file's owner. A
@@ -117,7 +119,10 @@ func Filter(opts Options) []unix.SockFilter {
 	p.on(unix.SYS_FCHMODAT2, noSetID(2)...)
 	p.on(unix.SYS_OPENAT, noSetIDOpen(2, 3)...)
 	p.on(unix.SYS_MKNODAT, noDevice(2)...)
-	p.older()
+	if opts.Renames {
+		p.renames(unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2)
+	}
+	p.older(opts)
 
 	p.sockets(opts)
 	if opts.NoNamespaces {
@@ -190,16 +195,39 @@ func noDevice(i uint32) program {
 	return append(p, fail(unix.EPERM))
 }
 
+func (p actions) renames(calls ...uint32) {
+	for _, call := range calls {
+		p.on(call, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF})
+	}
+}
+
 // Install puts a filter on the calling thread, to which the caller has locked
 // its goroutine, and for which it has set no_new_privs. The processes that the
 // thread becomes or starts have it too. It cannot be taken off again.
 func Install(filter []unix.SockFilter) error {
-	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// Before Linux 5.16 a filter turns off a part of speculation in the whole
 	// process, which protects a process from parts of itself only.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
-	if _, _, err := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog))); err != 0 {
-		return err
+	_, err := install(filter, flags)
+	return err
+}
+
+// Listen is Install for a filter with [Options].Renames. The listener is a
+// descriptor from which those calls are received. Where the process is listened to
+// already it is EBUSY.
+func Listen(filter []unix.SockFilter) (listener int, err error) {
+	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+	if listener, err = install(filter, flags|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV); err == unix.EINVAL { // before Linux 5.19
+		listener, err = install(filter, flags)
 	}
-	return nil
+	return listener, err
+}
+
+func install(filter []unix.SockFilter, flags uintptr) (int, error) {
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	fd, _, err := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&prog)))
+	if err != 0 {
+		return -1, err
+	}
+	return int(fd), nil
 }

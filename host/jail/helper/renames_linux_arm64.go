@@ -1,0 +1,3 @@
+package main
+
+const sysRename = -1 // there is none
