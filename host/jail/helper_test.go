@@ -24,6 +24,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == probe.Command {
 		os.Exit(probe.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == programArg {
+		randomProgram(os.Args[2:])
+		return
+	}
 	if os.Getenv(helperMark) == "" {
 		os.Exit(m.Run())
 	}

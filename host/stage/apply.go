@@ -46,15 +46,15 @@ func (c *commit) apply() error {
 				return err
 			}
 		}
+		if err := c.setFileTimes(tree); err != nil {
+			return err
+		}
 		for _, ch := range c.all {
 			if ch.tree == tree && ch.n != nil && ch.n.chmod && ch.n.home() && !ch.remade() {
 				if err := c.remode(tree, ch.n); err != nil {
 					return err
 				}
 			}
-		}
-		if err := c.setFileTimes(tree); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/stockade-dev/stockade/host/beneath"
-	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // edit opens what has a name and lets do change it, if it is still the same.
@@ -61,11 +60,8 @@ func (c *commit) setFileTimes(tree *Tree) error {
 			continue
 		}
 		moved := n.origin != nil && !n.fresh()
-		if !moved && !(ch.kind == tool.Times && ch.was != nil) {
-			continue // new, and has its times
-		}
-		if n.fresh() && ch.kind == tool.Times && ch.n != ch.was {
-			continue // replaced, and has its times
+		if !moved && !ch.attributes() {
+			continue // new or replaced, and has its times
 		}
 		at, err := c.beginAt("set the times of", tree, n)
 		if err == nil {

@@ -158,6 +158,9 @@ func (s *lister) kindOf(tree *Tree, n, was *Node) (tool.ChangeKind, error) {
 		}
 	}
 	if n.upper != nil {
+		if n.upper.twin != nil {
+			return tool.Modified, nil // it is one file with another now
+		}
 		if equal, err := same(s.ctx, tree.before(n), tree.after(n)); err != nil || !equal {
 			return tool.Modified, err
 		}
@@ -215,7 +218,7 @@ func (c *change) after() *tool.Version {
 	if c.remade() || c.n.chmod {
 		v.Mode = v.Mode.Type() | v.Mode.Perm() // nothing else is set
 	}
-	if t := c.n.times; t != nil && t.setMtim && (c.n.upper == nil || c.kind == tool.Times) {
+	if t := c.n.times; t != nil && t.setMtim && (c.n.upper == nil || c.attributes()) {
 		mtim := time.Unix(0, t.mtim)
 		v.ModTime = &mtim
 	}
@@ -224,8 +227,11 @@ func (c *change) after() *tool.Version {
 
 // remade reports whether the node comes on the host as something new. One that
 // was written with what it had does not.
-func (c *change) remade() bool {
-	return c.n.fresh() && !((c.kind == tool.Times || c.kind == tool.ModeChanged) && c.n == c.was)
+func (c *change) remade() bool { return c.n.fresh() && !c.attributes() }
+
+// attributes reports whether nothing else changes of what the host has.
+func (c *change) attributes() bool {
+	return (c.kind == tool.Times || c.kind == tool.ModeChanged) && c.n == c.was
 }
 
 func (s *Set) changes(ctx context.Context) ([]change, error) {

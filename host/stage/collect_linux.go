@@ -168,7 +168,7 @@ func (c *collector) directory(dir *Node, fd int, rel string, opaque bool) error 
 		}
 	}
 	for _, e := range dirs {
-		if err := c.subdirectory(dir, fd, path.Join(rel, e.name), e); err != nil {
+		if err := c.subdirectory(dir, fd, path.Join(rel, e.name), e, opaque); err != nil {
 			return err
 		}
 	}
@@ -232,7 +232,7 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 			return err
 		}
 		if e.n != nil && e.n.mode.IsRegular() {
-			return c.written(e.n, e.live, mode, u)
+			return c.written(e.n, e.live, mode, u, st)
 		}
 	}
 	if err := c.removed(e.n, e.live); err != nil {
@@ -244,12 +244,21 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 		}
 	}
 	n, err := c.create(dir, e.name, mode, u)
-	if err == nil && kind == unix.S_IFREG && st.Nlink > 1 {
-		if u.twin = c.twins[st.Ino]; u.twin == nil {
-			c.twins[st.Ino] = n
-		}
+	if err == nil && kind == unix.S_IFREG {
+		c.pair(n, st)
 	}
 	return err
+}
+
+// pair notes that a file has several names.
+func (c *collector) pair(n *Node, st *unix.Stat_t) {
+	if st.Nlink < 2 {
+		return
+	}
+	if other := c.twins[st.Ino]; other != nil {
+		n.upper.twin, other.upper.twin = other, n
+	}
+	c.twins[st.Ino] = n
 }
 
 // access lets us look into something, and takes away its set-id bits.
@@ -264,7 +273,7 @@ func (c *collector) access(fd int, name string, st *unix.Stat_t, u *upper, need 
 
 // written is of a file that the host has, too. Whether it differs is looked at
 // by [Set.Changes].
-func (c *collector) written(n *Node, live os.FileInfo, mode fs.FileMode, u *upper) error {
+func (c *collector) written(n *Node, live os.FileInfo, mode fs.FileMode, u *upper, st *unix.Stat_t) error {
 	if err := c.old(n, live); err != nil {
 		return err
 	}
@@ -274,6 +283,7 @@ func (c *collector) written(n *Node, live os.FileInfo, mode fs.FileMode, u *uppe
 	if u.times.mtim != beneath.StatOf(live).Mtim {
 		n.times = &u.times
 	}
+	c.pair(n, st)
 	return nil
 }
 
@@ -346,8 +356,9 @@ func (c *collector) hidden(dir *Node, kept map[string]bool) error {
 	return nil
 }
 
-// subdirectory takes over a directory with what is in it.
-func (c *collector) subdirectory(dir *Node, fd int, rel string, e found) error {
+// subdirectory takes over a directory with what is in it. hidden says that nothing
+// shows of the one that the host has.
+func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden bool) error {
 	merged := e.n != nil && e.n.mode.IsDir()
 	if !merged {
 		if err := c.removed(e.n, e.live); err != nil {
@@ -362,7 +373,7 @@ func (c *collector) subdirectory(dir *Node, fd int, rel string, e found) error {
 	if err != nil {
 		return err
 	}
-	opaque := hasXattr(sub, "user.overlay.opaque")
+	opaque := hidden || hasXattr(sub, "user.overlay.opaque")
 	perm := fs.FileMode(e.st.Mode & 0o777)
 	n := e.n
 	if merged {

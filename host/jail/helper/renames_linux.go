@@ -135,61 +135,79 @@ func (r *renames) answer(listener int, n *notification) (_ unix.Errno, done bool
 			flags = uint(uint32(n.args[4]))
 		}
 	}
-	a, err := r.find(n.pid, from)
+	a, aName, err := find(n.pid, from)
 	if err != nil {
 		return 0, false
 	}
-	defer unix.Close(a.dir)
-	b, err := r.find(n.pid, to)
+	defer unix.Close(a)
+	b, bName, err := find(n.pid, to)
 	if err != nil {
 		return 0, false
 	}
-	defer unix.Close(b.dir)
+	defer unix.Close(b)
 	id := n.id
 	if _, _, err := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), notifyIsValid, uintptr(unsafe.Pointer(&id))); err != 0 {
 		return 0, false
 	}
-	if !isDir(a) && (flags&unix.RENAME_EXCHANGE == 0 || !isDir(b)) {
-		return 0, false
-	}
 	r.moving.Lock()
 	defer r.moving.Unlock()
-	errno := make(chan error)
-	r.confined <- func() { errno <- rename(a, b, flags) }
-	switch err := (<-errno).(type) {
+	answered := make(chan error)
+	r.confined <- func() { answered <- renameAt(a, aName, b, bName, flags) }
+	switch err := (<-answered).(type) {
 	case nil:
 		return 0, true
 	case unix.Errno:
-		return err, true
+		return err, err != errOthers
 	}
 	return unix.EIO, true
 }
 
-// find opens the directory that the name of a call is in, as the process has it.
-func (r *renames) find(pid uint32, arg [2]uint64) (place, error) {
+// errOthers is of what the kernel can do, or refuses as it should.
+const errOthers = unix.Errno(0xfff)
+
+// find opens where the lookup of a name of a call begins, and returns the rest.
+func find(pid uint32, arg [2]uint64) (start int, rest string, err error) {
 	name, err := readString(int(pid), uintptr(arg[1]))
 	if err != nil {
-		return place{}, err
+		return -1, "", err
 	}
 	base := "/proc/" + strconv.Itoa(int(pid)) + "/cwd"
 	if fd := int32(uint32(arg[0])); fd != unix.AT_FDCWD {
 		base = "/proc/" + strconv.Itoa(int(pid)) + "/fd/" + strconv.Itoa(int(fd))
 	}
 	if strings.HasPrefix(name, "/") {
-		base = "/"
+		base, name = "/", strings.TrimLeft(name, "/")
 	}
+	start, err = unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return start, name, err
+}
+
+// renameAt does a rename if it is about a directory.
+func renameAt(a int, aName string, b int, bName string, flags uint) error {
+	from, err := openPlace(a, aName)
+	if err != nil {
+		return errOthers
+	}
+	defer unix.Close(from.dir)
+	to, err := openPlace(b, bName)
+	if err != nil {
+		return errOthers
+	}
+	defer unix.Close(to.dir)
+	if !isDir(from) && (flags&unix.RENAME_EXCHANGE == 0 || !isDir(to)) {
+		return errOthers
+	}
+	return rename(from, to, flags)
+}
+
+func openPlace(start int, name string) (place, error) {
 	up, last := path.Split(strings.TrimRight(name, "/"))
 	if last == "" || last == "." || last == ".." {
 		return place{}, unix.EINVAL
 	}
-	start, err := unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return place{}, err
+	if up == "" {
+		up = "."
 	}
-	if up = strings.TrimLeft(up, "/"); up == "" {
-		return place{start, last}, nil
-	}
-	defer unix.Close(start)
 	dir, err := unix.Openat(start, up, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	return place{dir, last}, err
 }
@@ -301,15 +319,21 @@ func replaceable(from, to place, flags uint) error {
 // move makes a directory and moves into it what is in another, which stays, with
 // its empty directories. If it fails it moves that back.
 func move(from, to place) error {
+	var st unix.Stat_t
+	if err := unix.Fstatat(from.dir, from.name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	// To be moved it need not be open to its owner.
+	if st.Mode&0o700 != 0o700 {
+		if err := unix.Fchmodat(from.dir, from.name, st.Mode&0o777|0o700, 0); err != nil {
+			return err
+		}
+	}
 	source, err := unix.Openat(from.dir, from.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(source)
-	var st unix.Stat_t
-	if err := unix.Fstat(source, &st); err != nil {
-		return err
-	}
 	if err := unix.Mkdirat(to.dir, to.name, 0o700); err != nil && err != unix.EEXIST {
 		return err
 	}
@@ -321,7 +345,7 @@ func move(from, to place) error {
 	names, err := list(source)
 	for i, name := range names {
 		a, b := place{source, name}, place{target, name}
-		if err = unix.Renameat2(a.dir, a.name, b.dir, b.name, unix.RENAME_NOREPLACE); err == unix.EXDEV && isDir(a) {
+		if err = unix.Renameat2(a.dir, a.name, b.dir, b.name, unix.RENAME_NOREPLACE); (err == unix.EXDEV || err == unix.EACCES) && isDir(a) {
 			err = move(a, b)
 		}
 		if err != nil {
@@ -333,6 +357,7 @@ func move(from, to place) error {
 	}
 	if err != nil {
 		_ = unix.Unlinkat(to.dir, to.name, unix.AT_REMOVEDIR)
+		_ = unix.Fchmod(source, st.Mode&0o777)
 		return err
 	}
 	times := []unix.Timespec{st.Atim, st.Mtim}

@@ -1,0 +1,208 @@
+package jail
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
+)
+
+var (
+	programs = flag.Int("programs", 100, "how many random programs run plainly and on a stage")
+	program1 = flag.Uint64("program", 0, "the seed of the first of them")
+)
+
+// stager runs commands on a stage.
+type stager struct {
+	*Jail
+	area *stage.Area
+	dir  string // of the area
+}
+
+func newStager(t testing.TB, opts Options) *stager {
+	t.Helper()
+	s := &stager{dir: t.TempDir()}
+	s.area = stage.NewArea(s.dir, t.Errorf)
+	t.Cleanup(func() {
+		if err := s.area.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	opts.Areas = func() []*stage.Area { return []*stage.Area{s.area} }
+	s.Jail = newJail(t, opts)
+	return s
+}
+
+// run runs a command of which nothing is made yet.
+func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (effect.Ended, *stage.Set) {
+	t.Helper()
+	if opts.Mounts == nil {
+		opts.Mounts = []policy.Mount{{Host: dir, Write: true}}
+	}
+	opts.Staging = s.Staging
+	if why := s.Staging(opts.Mounts); why != "" {
+		t.Fatal("nothing is staged: ", why)
+	}
+	set, err := stage.New(&stage.Options{Dir: s.area.Dir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = set.Drop() })
+	cmd := bash(dir, command)
+	cmd.Stage = set
+	ended, err := s.Run(t.Context(), grantWith(t, dir, command, opts), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ended, set
+}
+
+// wholeTree is all that can be told of what is below a directory: names that are one
+// file have one number, and times are told that were set.
+func wholeTree(t testing.TB, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	files := map[uint64]string{}
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		rel := strings.TrimPrefix(name, dir)
+		st := info.Sys().(*syscall.Stat_t)
+		text := info.Mode().String()
+		switch {
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return err
+			}
+			text += fmt.Sprintf(" %q", data)
+			if st.Nlink > 1 {
+				if files[st.Ino] == "" {
+					files[st.Ino] = rel
+				}
+				text += " is " + files[st.Ino]
+			}
+		case info.Mode().Type() == fs.ModeSymlink:
+			target, err := os.Readlink(name)
+			if err != nil {
+				return err
+			}
+			text += " to " + target
+		}
+		if info.ModTime().Year() < 2010 && !info.IsDir() {
+			text += " of " + strconv.FormatInt(info.ModTime().Unix(), 10)
+		}
+		out[rel] = text
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// What a program does on a stage, and is then made, is what it does plainly.
+func TestRandomProgramsOnAStage(t *testing.T) {
+	if *tier < 2 || *noRoot {
+		return
+	}
+	base := shortDir(t)
+	s := newStager(t, Options{})
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(base, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	self := filepath.Join(bin, "program")
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(self, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := 0
+	for seed := *program1; seed < *program1+uint64(*programs); seed++ {
+		var dirs [2]string
+		for i := range dirs {
+			// Of one name, as names are in the output, and of another directory.
+			dirs[i] = filepath.Join(base, strconv.Itoa(i), "w")
+			if err := os.MkdirAll(dirs[i], 0o755); err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(dirs[i])
+			program{rand.New(rand.NewPCG(seed, 2))}.plant()
+			if os.Getuid() == 0 {
+				_ = filepath.WalkDir(dirs[i], func(name string, _ fs.DirEntry, err error) error { return os.Lchown(name, nobody, nobody) })
+			}
+		}
+		t.Chdir(here)
+		args := []string{programArg, strconv.FormatUint(seed, 10), "40"}
+		plain := exec.CommandContext(t.Context(), self, args...)
+		plain.Dir = dirs[0]
+		if os.Getuid() == 0 {
+			plain.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		}
+		want, err := plain.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := wholeTree(t, dirs[1])
+		ended, set := s.run(t, dirs[1], self+" "+strings.Join(args, " "), policy.Options{Mounts: []policy.Mount{{Host: dirs[1], Write: true}, {Host: bin}}})
+		if ended.Code == nil || *ended.Code != 0 {
+			t.Fatal(describe(ended))
+		}
+		if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(ended.Stdout), "\n")); diff != "" {
+			t.Errorf("program %d (-plain +staged):\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(before, wholeTree(t, dirs[1])); diff != "" {
+			t.Errorf("program %d changed something before it was made:\n%s", seed, diff)
+		}
+		changes, err := set.Changes(t.Context())
+		if err == nil {
+			changed += len(changes)
+			err = set.Commit(context.Background())
+		}
+		if err != nil {
+			t.Errorf("program %d: %v", seed, err)
+		} else if diff := cmp.Diff(wholeTree(t, dirs[0]), wholeTree(t, dirs[1])); diff != "" {
+			t.Errorf("program %d (-plain +staged and made):\n%s", seed, diff)
+		}
+		for _, dir := range dirs {
+			removeTree(dir)
+		}
+		if t.Failed() {
+			t.Fatalf("run it again with -run %s -programs 1 -program %d", t.Name(), seed)
+		}
+	}
+	t.Logf("%d changes", changed)
+	if changed == 0 {
+		t.Error("they have changed nothing")
+	}
+}
