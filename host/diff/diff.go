@@ -3,11 +3,13 @@ package diff
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,28 +31,117 @@ const (
 	contextFor = 3         // lines around each difference
 )
 
-// Unified describes changes in the order that they have: a line for each that
-// says what it is, and then text files with their differences in unified
-// format, as far as there is room. Names are relative to dir where they are
-// below it. It reports whether all changes are named.
+// Unified describes changes in the order that they have: first in short, where a
+// directory that is new or gone is one line with all that is in it, and what git has
+// done in its own directory is told in its words; then each by its name, where that
+// says more; and then text files with their differences in unified format, as far as
+// there is room. Names are relative to dir where they are below it. It reports
+// whether all changes are named or counted.
 func Unified(ctx context.Context, changes []tool.Change, dir string) (text string, all bool) {
 	var out strings.Builder
-	named := changes[:min(len(changes), maxNamed)]
-	for _, c := range named {
-		out.WriteString(headline(c, dir))
+	found, others := repositories(changes)
+	for _, r := range found {
+		lines, rest := r.words()
+		if len(lines) > 0 {
+			out.WriteString("git")
+			if name := shown(r.root, dir); name != "." {
+				out.WriteString(" in " + name)
+			}
+			out.WriteString(": " + strings.Join(lines, "; ") + "\n")
+		}
+		others = append(others, rest...)
 	}
-	if more := len(changes) - len(named); more > 0 {
+	short := shorten(others)
+	named := short[:min(len(short), maxNamed)]
+	for _, g := range named {
+		out.WriteString(g.line(dir))
+	}
+	if more := len(short) - len(named); more > 0 {
 		fmt.Fprintf(&out, "... and %d changes more\n", more)
 	}
 	room := out.Len() + maxTotal
-	for i, c := range named {
+	if len(short) < len(others) {
+		listed := others[:min(len(others), maxNamed)]
+		fmt.Fprintf(&out, "\nall of these %d:\n", len(others))
+		for _, c := range listed {
+			out.WriteString(headline(c, dir))
+		}
+		if more := len(others) - len(listed); more > 0 {
+			fmt.Fprintf(&out, "... and %d more\n", more)
+		}
+	}
+	shownContent := others[:min(len(others), maxNamed)]
+	for i, c := range shownContent {
 		if out.Len() > room || ctx.Err() != nil {
-			fmt.Fprintf(&out, "... the content of %d changes is not shown\n", len(named)-i)
+			fmt.Fprintf(&out, "... the content of %d changes is not shown\n", len(shownContent)-i)
 			break
 		}
 		content(&out, c, dir)
 	}
-	return out.String(), len(named) == len(changes)
+	return out.String(), len(named) == len(short)
+}
+
+// group is a change, with those below a directory that is new or gone.
+type group struct {
+	tool.Change
+	files int
+	bytes int64
+}
+
+// minGroup is how many changes there are at least of which some are told as one.
+const minGroup = 12
+
+// shorten makes one of the changes below each directory that is new or gone, if
+// there are many.
+func shorten(changes []tool.Change) (out []group) {
+	// What is below a directory follows it.
+	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") }
+	changes = slices.SortedStableFunc(slices.Values(changes), func(a, b tool.Change) int { return strings.Compare(key(a), key(b)) })
+	for _, c := range changes {
+		if n := len(out) - 1; n >= 0 && len(changes) >= minGroup && out[n].holds(c) {
+			if v := cmp.Or(c.After, c.Before); regular(v) {
+				out[n].bytes += v.Size
+			}
+			if c.Kind == tool.Created || c.Kind == tool.Removed {
+				out[n].files++
+			}
+			continue
+		}
+		out = append(out, group{Change: c})
+	}
+	return out
+}
+
+// size is a number of bytes in short.
+func size(n int64) string {
+	const units = "kMGT"
+	v, unit := float64(n), -1
+	for v >= 1000 && unit < len(units)-1 {
+		v /= 1000
+		unit++
+	}
+	if unit < 0 {
+		return bytesOf(n)
+	}
+	return fmt.Sprintf("%.1f %cB", v, units[unit])
+}
+
+// holds reports whether a change is a part of what a directory is told as.
+func (g *group) holds(c tool.Change) bool {
+	switch g.Kind {
+	case tool.DirectoryCreated:
+		return strings.HasPrefix(c.Path, g.Path+"/") && (c.Kind == tool.Created || c.Kind == tool.DirectoryCreated) && (c.After.Target == "")
+	case tool.DirectoryRemoved:
+		return strings.HasPrefix(c.Path, g.Path+"/") && (c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved)
+	}
+	return false
+}
+
+func (g *group) line(dir string) string {
+	if g.files == 0 {
+		return headline(g.Change, dir)
+	}
+	return fmt.Sprintf("%s %s with %s (%s)\n", g.Kind, shown(g.Path, dir), count(g.files, "file"), size(g.bytes))
 }
 
 func headline(c tool.Change, dir string) string {
@@ -60,8 +151,14 @@ func headline(c tool.Change, dir string) string {
 	}
 	for _, v := range []*tool.Version{c.After, c.Before} {
 		if v != nil && v.Mode&fs.ModeSymlink != 0 {
+			if v.Target != "" {
+				return s + " (symbolic link to " + shown(v.Target, "") + ")\n"
+			}
 			return s + " (symbolic link)\n"
 		}
+	}
+	if c.After != nil && c.After.Twin != "" {
+		s += " (the same file as " + shown(c.After.Twin, dir) + ")"
 	}
 	s += numbers(c)
 	if c.After != nil && c.After.ModTime != nil {

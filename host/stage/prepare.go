@@ -62,7 +62,26 @@ func (c *commit) hold(tree *Tree, n *Node) error {
 		return err
 	}
 	c.held[n] = spot{l.upper, n.upper.rel}
+	if err := closeFiles(n); err != nil {
+		return err
+	}
 	return n.upper.settle(len(c.all) <= maxFsync)
+}
+
+// closeFiles gives the files in a new directory their modes that were opened to be
+// looked into.
+func closeFiles(dir *Node) error {
+	for _, n := range dir.children {
+		if n.upper.access {
+			if err := os.Chmod(n.upper.path(), n.mode.Perm()); err != nil {
+				return err
+			}
+		}
+		if err := closeFiles(n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // build makes a file, or a directory with all that is new in it.
