@@ -143,6 +143,7 @@ func (a *app) grants(catalog *tool.Catalog, mounts []policy.Mount) (policy.Optio
 	hosts, err := a.NetRules(a.flags.allowNet)
 	return policy.Options{
 		Mounts: mounts, Masked: a.Masked(), Rules: rules, Limits: limits, Set: set, Network: network.New(hosts), ConfirmAll: a.Config.RequireConfirmation,
+		Changes: policy.Changes(a.Config.Bash.Changes), AskFirst: a.Config.Bash.Ask == "always",
 		Project: a.Work,
 	}, err
 }

@@ -60,7 +60,9 @@ type Bash struct {
 	// Caches are the names of the user's caches that commands use, with the toolchains
 	// that go with them: go, npm, cargo, pip. Default: all.
 	Caches  []string
-	MinTier int // of confinement, 0 to 3, below which no command runs; default 1
+	Changes string // staged, direct or none: what becomes of what a command changes
+	Ask     string // changes or always: when a staged command is asked about
+	MinTier int    // of confinement, 0 to 3, below which no command runs; default 1
 }
 
 // Network says whom tools may talk to, and how the network is reached.

@@ -49,6 +49,8 @@ var samples = []sample{
 	{"bash.timeout", `"2s"`, "2s", func(c *Config) { c.Bash.Timeout = 2 * time.Second }},
 	{"bash.max_output", "2048", "2048", func(c *Config) { c.Bash.MaxOutput = 2048 }},
 	{"bash.caches", `["go", "pip"]`, "go,pip", func(c *Config) { c.Bash.Caches = []string{"go", "pip"} }},
+	{"bash.changes", `"none"`, "none", func(c *Config) { c.Bash.Changes = "none" }},
+	{"bash.ask", `"always"`, "always", func(c *Config) { c.Bash.Ask = "always" }},
 	{"bash.min_tier", "0", "0", func(c *Config) { c.Bash.MinTier = 0 }},
 	{"network.allow", `["a.example", "http://[::1]:80"]`, "a.example,http://[::1]:80", func(c *Config) { c.Network.Allow = []string{"a.example", "http://[::1]:80"} }},
 	{"network.deny", `["*.b.example"]`, "*.b.example", func(c *Config) { c.Network.Deny = []string{"*.b.example"} }},
@@ -200,7 +202,7 @@ func TestClassesAreAsDocumented(t *testing.T) {
 		private:    {"model.api_key_env"},
 		preference: {"model.name"},
 		switchOff:  {"tools.fs", "tools.exec", "tools.web"},
-		userOnly:   {"bash.caches", "bash.min_tier", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
+		userOnly:   {"bash.ask", "bash.caches", "bash.changes", "bash.min_tier", "network.deny", "network.proxy", "network.proxy_resolves", "network.ca_files"},
 		switchOn:   {"require_confirmation"},
 		limit: {"max_tool_turns", "max_tool_calls_per_turn", "repeated_calls", "max_output_size", "tool_timeout", "tool_memory",
 			"tool_memory_total", "tool_fuel", "tool_fuel_total", "session_fuel",
@@ -223,7 +225,7 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
 		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, HistoryCharBudget: 400000,
 		Tools:   Tools{FS: true, Exec: true, Web: true},
-		Bash:    Bash{Timeout: 30 * time.Second, MaxOutput: 262144, MinTier: 1, Caches: []string{"go", "npm", "cargo", "pip"}},
+		Bash:    Bash{Timeout: 30 * time.Second, MaxOutput: 262144, MinTier: 1, Caches: []string{"go", "npm", "cargo", "pip"}, Changes: "staged", Ask: "changes"},
 		Network: Network{Timeout: 30 * time.Second, MaxRequests: 100, MaxResponse: 8 << 20},
 	}
 	got, warnings := mustMerge(t, nil, nil, nil)

@@ -147,6 +147,13 @@ var table = []key{
 		"The least tier of confinement in which a command may run: 3 is a world of its own, 2 nearly so, 1 bounds its files and its network but hides nothing inside of a mount, 0 is nothing at all. Where there is less, no tool starts a process. 0 allows commands with all your rights where nothing confines them. The administrator's bash.min_tier counts where it is higher.",
 		func(c *Config) *int { return &c.Bash.MinTier }),
 
+	field("bash.changes", keys.Choice("staged", "direct", "none"), "staged", userOnly,
+		"What becomes of what a command changes in files. \"staged\": the command runs first, on a stage, and what it changes is made when you say yes to it; one that changes nothing needs no answer. Where the system has no stage it is asked about before. \"direct\": it is asked about, then it changes the files. \"none\": it can change no file. See stockade help bash.",
+		func(c *Config) *string { return &c.Bash.Changes }),
+	field("bash.ask", keys.Choice("changes", "always"), "changes", userOnly,
+		"When a staged command is asked about: \"changes\": when it is known what it changes, if it does. \"always\": before it runs, and then no more, unless it changes what is special.",
+		func(c *Config) *string { return &c.Bash.Ask }),
+
 	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, reach,
 		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,
 		func(c *Config) *[]string { return &c.Network.Allow }),

@@ -50,6 +50,8 @@ var decided = map[string]struct{ may, value string }{
 	"bash.max_output":         {"own", "a number"},
 	"bash.caches":             {"never", "what of the home commands see"},
 	"bash.min_tier":           {"never", "how commands are confined"},
+	"bash.changes":            {"never", "whether changes of commands are shown"},
+	"bash.ask":                {"never", "whether commands run before a question"},
 	"network.allow":           {"trust", "hosts"},
 	"network.deny":            {"never", "what the user refuses"},
 	"network.proxy":           {"never", "who sees all traffic"},

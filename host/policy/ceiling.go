@@ -34,7 +34,9 @@ type Ceiling struct {
 	// durations in nanoseconds.
 	Limits map[string]Most
 
-	MinTier      *Most // the least tier that a process may run in
+	MinTier      *Most  // the least tier that a process may run in
+	Changes      *Most  // the widest [Changes] of a process, as [Changes.rank]
+	AskFirst     []Line // no process runs before it is asked about
 	Signed       []Line
 	Confirm      []Line // every call asks
 	AuditExports []Line // directories into which each session is exported; "" asks for the log alone
@@ -103,6 +105,10 @@ func Narrow(all ...Ceiling) Ceiling {
 			}
 		}
 		c.MinTier = highest(c.MinTier, o.MinTier)
+		if o.Changes != nil && (c.Changes == nil || compareMost(*o.Changes, *c.Changes) < 0) {
+			c.Changes = o.Changes
+		}
+		c.AskFirst = append(c.AskFirst, o.AskFirst...)
 		c.Signed = append(c.Signed, o.Signed...)
 		c.Confirm = append(c.Confirm, o.Confirm...)
 		c.AuditExports = append(c.AuditExports, o.AuditExports...)
@@ -114,7 +120,7 @@ func Narrow(all ...Ceiling) Ceiling {
 	for _, lists := range []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs} {
 		*lists = normal(*lists, func(l List) string { return texts("", l.Values) + texts(l.From.String()) })
 	}
-	for _, lines := range []*[]Line{&c.Hidden, &c.Off, &c.Signed, &c.Confirm, &c.AuditExports} {
+	for _, lines := range []*[]Line{&c.Hidden, &c.Off, &c.AskFirst, &c.Signed, &c.Confirm, &c.AuditExports} {
 		*lines = normal(*lines, func(l Line) string { return texts(l.Value) + texts(l.From.String()) })
 	}
 	return c

@@ -1,6 +1,11 @@
 package policy
 
-import "github.com/stockade-dev/stockade/host/tool"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
 
 // Changes says what becomes of what a command changes in files.
 type Changes string
@@ -10,6 +15,28 @@ const (
 	ChangesDirect Changes = "direct" // the host's files are changed
 	ChangesStaged Changes = "staged" // they are when it is known what it is, and a yes is given to that
 	ChangesNone   Changes = "none"   // it cannot change any
+)
+
+// ranked are all of them, the narrowest first.
+var ranked = []Changes{ChangesNone, ChangesStaged, ChangesDirect}
+
+// AtMost is the bound of a layer that permits these and what is narrower.
+func (c Changes) AtMost(from From) *Most {
+	return &Most{Value: int64(slices.Index(ranked, c)), Text: strconv.Quote(string(c)), From: from}
+}
+
+// under is the narrower of it and a bound.
+func (c Changes) under(bound *Most) Changes {
+	if bound == nil || slices.Index(ranked, c) <= int(bound.Value) {
+		return c
+	}
+	return ranked[bound.Value]
+}
+
+// The keys of agent.toml and of policy.toml.
+const (
+	ChangesKey = "bash.changes"
+	AskKey     = "bash.ask"
 )
 
 // stages decides what becomes of what a process changes, and whether it can run
@@ -33,12 +60,15 @@ func (p *Policy) stages(d *Decision) {
 	case d.changes == ChangesStaged:
 		d.first = p.staging()
 	case d.changes == ChangesDirect:
-		d.first = "bash.changes says so"
+		d.first = ChangesKey + ` is "direct"`
 	}
 	if d.first != "" && d.changes == ChangesStaged {
 		d.changes = ChangesDirect
 	}
 	if d.first == "" && p.askFirst {
-		d.first = "bash.ask says so"
+		d.first = AskKey + ` is "always"`
+		if c := p.ceiling.AskFirst; len(c) > 0 {
+			d.first += ": " + c[0].From.String()
+		}
 	}
 }

@@ -66,6 +66,12 @@ func (l Layer) Describe() []Bound {
 	if m := c.MinTier; m != nil {
 		say(m.From, "no process below tier %d", m.Value)
 	}
+	if m := c.Changes; m != nil {
+		say(m.From, "%s is %s, or narrower", ChangesKey, m)
+	}
+	for _, l := range c.AskFirst {
+		say(l.From, "no process runs before it is asked about")
+	}
 	for _, l := range c.AuditExports {
 		say(l.From, "every session is exported to %q", l.Value)
 	}

@@ -81,8 +81,8 @@ func New(opts Options) *Policy {
 		ceiling:    ceiling,
 		project:    opts.Project,
 		tier:       func() Tier { return TierNone },
-		changes:    cmp.Or(opts.Changes, ChangesStaged),
-		askFirst:   opts.AskFirst,
+		changes:    cmp.Or(opts.Changes, ChangesStaged).under(ceiling.Changes),
+		askFirst:   opts.AskFirst || len(ceiling.AskFirst) > 0,
 		staging:    func() string { return "nothing here keeps changes apart" },
 		index:      match.NewIndex(),
 	}

@@ -105,6 +105,17 @@ var ceilingKeys = []key{
 			}
 		}),
 
+	of(policy.ChangesKey, keys.Choice("staged", "direct", "none"), anything, `"staged"`,
+		"What becomes of what a command changes in files, at the widest. \"staged\" keeps it apart until it is shown and answered, where the system can, and otherwise asks before the command runs. \"direct\" has the command change the files at once, after an answer. With \"none\" it can change no file. The bash.changes of a user's agent.toml counts where it is narrower.",
+		func(r *reader, s setting) { r.layer.Ceiling.Changes = policy.Changes(s.text()).AtMost(s.from) }),
+	of(policy.AskKey, keys.Choice("changes", "always"), anything, `"always"`,
+		"With \"always\" no command runs before it is asked about. Otherwise one whose changes are kept apart runs first, and only what it changes is asked about.",
+		func(r *reader, s setting) {
+			if s.text() == "always" {
+				r.layer.Ceiling.AskFirst = []policy.Line{{From: s.from}}
+			}
+		}),
+
 	boolean("audit.required", false,
 		"When true, no tool runs unless its session is recorded and, where audit.export names a directory, each event is also written there before its effect.",
 		func(r *reader, s setting) { r.audited = s.bool() }),
