@@ -39,6 +39,7 @@
 //	llm/llmtest             the suite that every Model passes
 //	policy                  pure rules → Decision; layers and their ceiling; the only code that makes a Grant; default limits
 //	policy/command          a command line in words, as bash reads it; what runs others; what is easily regretted
+//	policy/gitconfig        which keys of a configuration of git have it run something
 //	policy/match            the arguments of a call, and what rules say about them; the work that it takes to compare
 //	policy/network          hosts, addresses, and who may be reached
 //	policy/paths            paths by their names: the list of those that need care, and patterns

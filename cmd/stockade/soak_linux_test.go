@@ -77,7 +77,7 @@ func TestSoak(t *testing.T) {
 		compare(t, samples[n/4:n/2], samples[3*n/4:])
 	}
 	end := s.usage(temp)
-	if end.files != 0 {
+	if end.files > 1 { // the stage of the next command
 		t.Errorf("at the end there are %s", end)
 	}
 }
@@ -232,6 +232,9 @@ func (s *soaking) usage(temp string) usage {
 			// The directory of this process and its lock stay as long as it lives.
 			if err == nil && name != dir && filepath.Dir(name) != s.a.Dirs.Stages() {
 				u.files++
+			}
+			if strings.HasPrefix(entry.Name(), "layer-") { // what is below is the kernel's
+				return filepath.SkipDir
 			}
 			return nil // what goes away meanwhile is not there
 		})

@@ -76,7 +76,9 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	b.hints(&ended)
 	if cmd.Stage == nil {
 		b.after(&ended)
-	} else if err == nil && ctx.Err() == nil { // what was cut short is not kept
+	} else if ctx.Err() != nil {
+		ended.Notes = append(ended.Notes, "nothing of what the command had changed is kept")
+	} else if err == nil {
 		err = h.collect(ctx, cmd.Stage, since)
 	}
 	ended.Notes = append(ended.Notes, h.notes...)

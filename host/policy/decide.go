@@ -39,6 +39,7 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 		d.also = bounds[1:]
 		return d
 	}
+	p.stages(&d)
 	p.ruled(&d, args, least)
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
 		var confirm []Decider
@@ -53,7 +54,6 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 		}
 	}
 	d.insist(args)
-	p.stages(&d)
 	p.readsSecrets(&d)
 	p.bar(&d, args)
 	return d
@@ -311,6 +311,8 @@ func (p *Policy) byRisk(d *Decision) {
 		if names := d.secretNames(); names != "" {
 			d.reason += " and uses secrets: " + names
 		}
+	case d.first == "": // it is asked about when it does
+		d.effect, d.reason = Ask, "it changes files"
 	default:
 		d.effect, d.reason = Ask, "it starts a process"
 	}

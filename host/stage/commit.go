@@ -92,11 +92,6 @@ func (c *commit) close() {
 	for _, cur := range c.cursors {
 		cur.Close()
 	}
-	for _, tree := range c.s.trees {
-		if tree.layer != nil {
-			tree.layer.close()
-		}
-	}
 	for _, h := range c.dirs {
 		h.close()
 	}

@@ -61,7 +61,10 @@ const (
 )
 
 // Drop removes what was changed. It does not wait for that: [Area.Close] does.
-func (l *Layer) Drop() { l.area.discard(l.dir) }
+func (l *Layer) Drop() {
+	l.close()
+	l.area.discard(l.dir)
+}
 
 // upper is what an overlay has of a node.
 type upper struct {
