@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,16 +47,19 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	p.enter(stateEvaluatingPolicy)
 	facts := policy.Facts{Earlier: p.d.counts.take(entry.Name), Files: NamedFiles(p.d.opts.Policy, p.call, entry)}
 	decision := p.d.opts.Policy.Decide(p.call, entry, facts)
+	exec, full := entry.Capabilities.Exec != "", p.d.ahead.full(p.call)
 	var grant policy.Grant
 	switch no, said := p.d.denials.find(p.call); {
 	case decision.Effect() != policy.Ask:
 		grant, err = p.conclude(ctx, decision, policy.Answer{})
 	case said: // before in this turn
 		grant, err = p.conclude(ctx, decision, no)
-	case decision.CanRehearse():
+	case decision.CanRehearse() && !(exec && full != ""):
 		grant, err = p.rehearse(decision)
 	default:
-		grant, err = p.conclude(ctx, decision, p.ask(ctx, decision.Question()))
+		question := decision.Question()
+		question.First = cmp.Or(question.First, full)
+		grant, err = p.conclude(ctx, decision, p.ask(ctx, question))
 	}
 	if err != nil {
 		p.d.counts.give(entry.Name)
@@ -75,6 +79,9 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	p.usage = result.Usage
+	if exec && grant.Rehearsal() {
+		p.d.ahead.add(p.call, result.Usage.Duration)
+	}
 
 	// Decide about what it has changed, on a stage and nowhere else yet, if that was
 	// put off. Some changes are asked about each time.

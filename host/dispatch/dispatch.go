@@ -60,6 +60,7 @@ type Dispatcher struct {
 	fuel    *fuel
 	counts  counts
 	denials denials
+	ahead   ahead
 	repeats repeats
 }
 

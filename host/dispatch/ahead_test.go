@@ -1,0 +1,60 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Commands that change nothing are not asked about, but there are only so many of
+// them in a turn, and for so long.
+func TestCommandsRunAheadWithinBounds(t *testing.T) {
+	staged := policy.Options{Tier: func() policy.Tier { return 3 }, Staging: func([]policy.Mount) string { return "" }}
+	for name, c := range map[string]struct {
+		opts  policy.Options
+		takes time.Duration
+		calls int
+		turn  func(i int) int
+		first int // the call that is asked about before it runs, from 1 on; 0: none
+	}{
+		"many":              {opts: staged, calls: maxAheadRuns + 1, first: maxAheadRuns + 1},
+		"long ones":         {opts: staged, takes: maxAheadTime / 4, calls: 5, first: 5},
+		"in other turns":    {opts: staged, takes: maxAheadTime / 4, calls: 5, turn: func(i int) int { return 1 + i/4 }},
+		"of a person":       {opts: staged, takes: maxAheadTime, calls: 3, turn: func(int) int { return 0 }},
+		"nothing is staged": {opts: policy.Options{Tier: staged.Tier}, calls: 1, first: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.opts)
+			w.changes = nil
+			w.run = func(context.Context, policy.Grant, *tool.Module, tool.Call, func(tool.Progress)) (tool.Result, error) {
+				r := tool.Result{Output: tool.Text("done")}
+				r.Usage.Duration = c.takes
+				return r, nil
+			}
+			d := New(w.options)
+			asked, i := 0, 0
+			w.answer = func(ctx context.Context, q policy.Question) (policy.Answer, error) {
+				if asked == 0 && q.First != "" {
+					asked = i
+				}
+				return no(ctx, q)
+			}
+			for i = 1; i <= c.calls; i++ {
+				call := aCall("bash", fmt.Sprintf(`{"command":"ls %d"}`, i))
+				if c.turn != nil {
+					call.Turn = c.turn(i - 1)
+				}
+				if _, err := d.Call(t.Context(), call); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if asked != c.first {
+				t.Errorf("call %d was asked about first, want %d", asked, c.first)
+			}
+		})
+	}
+}
