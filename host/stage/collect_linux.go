@@ -37,11 +37,9 @@ func Now() time.Time {
 // lastCommit is when the last one of this process ended.
 var lastCommit atomic.Int64
 
-func committed() {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts)
-	lastCommit.Store(ts.Nano())
-}
+// committed tells Now of the end of a commit. Some file systems stamp by a finer
+// clock, with which the coarse one catches up after some milliseconds.
+func committed() { lastCommit.Store(time.Now().UnixNano()) }
 
 // near reports whether names can be exchanged between two directories. The kernel
 // compares what is mounted there before it looks for the names.

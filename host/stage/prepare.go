@@ -142,10 +142,12 @@ func (c *commit) buildLink(n *Node, at spot) error {
 	if err := at.dir.root.Symlink(n.upper.target, at.name); err != nil {
 		return err
 	}
+	if err := beneath.SetLinkTimes(at.dir.root, at.name, n.upper.times.atim, n.upper.times.mtim); err != nil {
+		return errors.Join(err, at.dir.root.Remove(at.name))
+	}
 	fi, err := at.lstat()
 	if err == nil {
 		c.makes(at, fi)
-		err = beneath.SetLinkTimes(at.dir.root, at.name, n.upper.times.atim, n.upper.times.mtim)
 	}
 	return err
 }

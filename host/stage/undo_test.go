@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -226,7 +227,7 @@ func killEverywhere(t *testing.T, whole map[string]string, staged func() (*world
 	type killed struct{}
 	for kill := 0; ; kill++ {
 		w, s := staged()
-		steps, at := 0, ""
+		steps, at, dir := 0, "", s.Dir()
 		s.before = func(op, path string) error {
 			if steps++; steps > kill {
 				at = op + " " + path
@@ -249,7 +250,7 @@ func killEverywhere(t *testing.T, whole map[string]string, staged func() (*world
 			t.Logf("%d steps", steps)
 			break
 		}
-		left, err := finishAll(w.Path("stages"), t.Logf)
+		left, err := finishAll(filepath.Dir(dir), t.Logf)
 		if err != nil || len(left) > 0 {
 			t.Fatalf("killed before %s: %v, %q", at, err, left)
 		}

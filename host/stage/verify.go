@@ -114,6 +114,8 @@ func differs(fi, was os.FileInfo, identityOnly bool) string {
 	switch {
 	case !beneath.SameFile(fi, was) || fi.Mode().Type() != was.Mode().Type():
 		return "something else is there"
+	case fi.Mode().Type() == fs.ModeSymlink && !fi.ModTime().Equal(was.ModTime()):
+		return "something else is there" // numbers are given again
 	case identityOnly || !fi.Mode().IsRegular():
 		return ""
 	case fi.Size() != was.Size():

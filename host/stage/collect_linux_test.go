@@ -1,0 +1,336 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// overlay is what an overlay would have written to a layer. Package jail has the
+// real one.
+type overlay struct {
+	*world
+	*Layer
+	area  *Area
+	since time.Time
+}
+
+func newOverlay(w *world) *overlay {
+	w.T.Helper()
+	w.Dir("stages")
+	area := NewArea(w.Path("stages"), w.T.Logf)
+	w.T.Cleanup(func() { _ = area.Close() })
+	l, err := area.NewLayer(w.Path("ws"))
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	made := time.Now()
+	for !Now().After(made) { // what was made just now has this time
+		time.Sleep(time.Millisecond)
+	}
+	return &overlay{w, l, area, Now()}
+}
+
+// at is the name of something in the upper directory, with those above it, which
+// have the modes of the host's.
+func (o *overlay) at(name string) string {
+	o.T.Helper()
+	dir := o.Upper
+	for part := range strings.SplitSeq(filepath.Dir(name), "/") {
+		dir = filepath.Join(dir, part)
+		o.must(os.MkdirAll(dir, 0o755))
+	}
+	return filepath.Join(o.Upper, name)
+}
+
+func (o *overlay) must(err error) {
+	o.T.Helper()
+	if err != nil {
+		o.T.Fatal(err)
+	}
+}
+
+func (o *overlay) write(name, text string) { o.must(os.WriteFile(o.at(name), []byte(text), 0o644)) }
+
+func (o *overlay) whiteout(name string) { o.must(unix.Mknod(o.at(name), unix.S_IFCHR, 0)) }
+
+func (o *overlay) opaque(name string) {
+	o.must(os.MkdirAll(o.at(name), 0o755))
+	o.must(unix.Setxattr(o.at(name), "user.overlay.opaque", []byte("y"), 0))
+}
+
+func (o *overlay) collect() (*Set, error) {
+	s, err := New(&Options{Dir: o.area.Dir()})
+	o.must(err)
+	o.T.Cleanup(func() { _ = s.Drop() })
+	return s, s.Collect(o.T.Context(), o.Layer, o.since)
+}
+
+// all does everything once. far is as if the layer were on another file system.
+func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
+	t.Helper()
+	w := newFull(t)
+	for _, p := range []string{"modes", "od/x", "od/y", "typed/x", "flat"} {
+		w.File("ws/"+p, "content of "+p)
+	}
+	if err := os.Symlink("f.txt", w.Path("ws/link")); err != nil {
+		t.Fatal(err)
+	}
+	o := newOverlay(w)
+	o.near = o.near && !far
+	o.write("f.txt", "overwritten")
+	o.write("new", "new")
+	o.write("nd/x", "new")
+	o.write("nd/e/y", "deep")
+	o.must(os.Link(o.at("nd/x"), o.at("twin")))
+	o.must(os.Symlink("nd/x", o.at("nd/link")))
+	o.whiteout("gone")
+	o.whiteout("gd")
+	o.whiteout("never")
+	o.opaque("od")
+	o.write("od/x", "another")
+	o.whiteout("link")
+	o.must(os.Remove(o.at("link")))
+	o.must(os.Symlink("r", o.at("link")))
+	o.write("typed", "a file now")
+	o.write("flat/x", "a directory now")
+	o.write("modes", "content of modes")
+	o.must(os.Chmod(o.at("modes"), 0o755))
+	o.write("times", "content of times")
+	o.must(os.Chtimes(o.at("times"), time.Unix(1e9, 0), time.Unix(1e9, 0)))
+	o.write("a", "content of a") // nothing
+	if fi, err := os.Stat(w.Path("ws/a")); err == nil {
+		o.must(os.Chtimes(o.at("a"), fi.ModTime(), fi.ModTime()))
+	}
+	o.must(unix.Mkfifo(o.at("nd/fifo"), 0o644))
+	o.write("nd/run", "#!")
+	o.must(os.Chmod(o.at("nd/run"), 0o755|fs.ModeSetuid))
+	s, err := o.collect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, s
+}
+
+func TestWhatAnOverlayHasChanged(t *testing.T) {
+	for _, far := range []bool{false, true} {
+		o, s := everythingOnTop(t, far)
+		before := o.Settled()
+		changes, err := s.Changes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range changes {
+			got = append(got, string(c.Kind)+" "+strings.TrimPrefix(c.Path, o.Path("ws")+"/"))
+		}
+		slices.Sort(got)
+		want := []string{
+			"created flat/x", "created link", "created nd/e/y", "created nd/link", "created nd/run", "created nd/x", "created new", "created twin", "created typed",
+			"directory created flat", "directory created nd", "directory created nd/e", "directory removed gd", "directory removed typed",
+			"mode modes", "modified f.txt", "modified od/x", "removed flat", "removed gd/x", "removed gone", "removed link", "removed od/y", "removed typed/x", "times times",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("changes (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(before, o.Settled()); diff != "" {
+			t.Errorf("to look has changed something:\n%s", diff)
+		}
+		if err := s.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tree := o.Tree()
+		for name, want := range map[string]string{
+			"f.txt": "file  overwritten", "nd/e/y": "file  deep", "od/x": "file  another", "typed": "file  a file now", "flat/x": "file  a directory now",
+			"gone": "", "gd": "", "od/y": "", "nd/fifo": "",
+		} {
+			if tree[name] != want {
+				t.Errorf("%s is %q, want %q", name, tree[name], want)
+			}
+		}
+		for name, mode := range map[string]fs.FileMode{"modes": 0o755, "nd/run": 0o755} {
+			if fi, err := os.Stat(o.Path("ws/" + name)); err != nil || fi.Mode() != mode {
+				t.Errorf("%s: %v, %v", name, fi.Mode(), err)
+			}
+		}
+		if target, _ := os.Readlink(o.Path("ws/link")); target != "r" {
+			t.Errorf("the link leads to %q", target)
+		}
+		x, _ := os.Stat(o.Path("ws/nd/x"))
+		twin, _ := os.Stat(o.Path("ws/twin"))
+		if !far && !os.SameFile(x, twin) {
+			t.Error("two names are not one file any more")
+		}
+		if names, err := unix.Listxattr(o.Path("ws/nd"), nil); err == nil && names > 0 {
+			t.Error("the new directory has attributes of an overlay")
+		}
+		for name := range tree {
+			if strings.Contains(name, ".stockade-") {
+				t.Errorf("%s is left", name)
+			}
+		}
+	}
+}
+
+// Wherever it fails, and wherever the process is killed, nothing is half made.
+func TestACommitOfAnOverlayIsWhole(t *testing.T) {
+	for _, far := range []bool{false, true} {
+		o, s := everythingOnTop(t, far)
+		if err := s.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		killEverywhere(t, o.Tree(), func() (*world, *Set) {
+			o, s := everythingOnTop(t, far)
+			return o.world, s
+		})
+		errTest := errors.New("disk full")
+		for fail, failed := 0, true; failed; fail++ {
+			o, s := everythingOnTop(t, far)
+			before, n := o.Settled(), 0
+			s.before = func(op, path string) error {
+				if n++; op != "tidy up" && n == fail+1 {
+					return errTest
+				}
+				return nil
+			}
+			err := s.Commit(t.Context())
+			if failed = err != nil; !failed {
+				if n <= fail {
+					break
+				}
+				failed = true // it was tidied up
+				continue
+			}
+			left, _ := errors.AsType[*CommitError](err)
+			if !errors.Is(err, errTest) || left == nil || len(left.Left) > 0 {
+				t.Fatalf("step %d: %v", fail, err)
+			}
+			if diff := cmp.Diff(before, o.Settled()); diff != "" {
+				t.Fatalf("step %d, %s: (-before +after):\n%s", fail, left.Op, diff)
+			}
+		}
+	}
+}
+
+// Whatever others change while the command runs or while the person thinks, nothing
+// of it is lost: the commit is refused as a whole, or has nothing to do with it.
+func TestOthersChangeTheSame(t *testing.T) {
+	file := func(name, text string) func(*world) { return func(w *world) { w.File("ws/"+name, text) } }
+	remove := func(name string) func(*world) {
+		return func(w *world) { os.RemoveAll(w.Path("ws/" + name)) }
+	}
+	saved := func(name string) func(*world) {
+		return func(w *world) {
+			w.File("ws/t", "the host")
+			w.Rename("ws/t", "ws/"+name)
+		}
+	}
+	for name, c := range map[string]struct {
+		host     func(*world)
+		harmless bool // it concerns nothing that the command changes
+		late     bool // it can only be seen while the person thinks
+	}{
+		"a modified file is edited":             {host: file("f.txt", "the host")},
+		"a modified file is saved":              {host: saved("f.txt")},
+		"a modified file is removed":            {host: remove("f.txt"), late: true},
+		"a modified file becomes a link":        {host: func(w *world) { os.Remove(w.Path("ws/f.txt")); w.Link("ws/f.txt", "../out/secret") }},
+		"a modified file becomes a directory":   {host: func(w *world) { os.Remove(w.Path("ws/f.txt")); w.Dir("ws/f.txt") }},
+		"a modified file gets a mode":           {host: func(w *world) { os.Chmod(w.Path("ws/f.txt"), 0o600) }},
+		"a modified file gets another name":     {host: func(w *world) { w.HardLink("out/h", "ws/f.txt") }},
+		"a removed file is edited":              {host: file("gone", "the host")},
+		"a removed file is saved":               {host: saved("gone")},
+		"a file of a removed directory is":      {host: file("gd/x", "the host")},
+		"a removed directory gets a file":       {host: file("gd/more", "the host")},
+		"a removed directory gets a directory":  {host: file("gd/more/x", "the host")},
+		"a file of an opaque directory":         {host: file("od/y", "the host")},
+		"a file in an opaque directory":         {host: file("od/z", "the host"), late: true, harmless: true},
+		"a file where one is made":              {host: file("new", "the host")},
+		"a directory where a file is made":      {host: func(w *world) { w.Dir("ws/new") }},
+		"a link where a file is made":           {host: func(w *world) { w.Link("ws/new", "../out/new") }},
+		"a directory where one is made":         {host: func(w *world) { w.Dir("ws/nd") }, late: true},
+		"a link where a directory is made":      {host: func(w *world) { w.Link("ws/nd", "../out") }},
+		"a file where a directory is made":      {host: file("nd", "the host")},
+		"a directory above becomes a link":      {host: func(w *world) { w.Rename("ws/od", "ws/was"); w.Link("ws/od", "../out") }},
+		"a directory above is moved":            {host: func(w *world) { w.Rename("ws/od", "ws/was") }, late: true},
+		"a directory above is another":          {host: func(w *world) { w.Rename("ws/od", "ws/was"); w.File("ws/od/x", "the host") }},
+		"the mode that changes":                 {host: func(w *world) { os.Chmod(w.Path("ws/modes"), 0o600) }},
+		"the file whose mode changes":           {host: file("modes", "the host")},
+		"the file whose times change":           {host: saved("times")},
+		"a link that is replaced":               {host: func(w *world) { os.Remove(w.Path("ws/link")); w.Link("ws/link", "a") }},
+		"a type that is replaced":               {host: file("flat", "the host")},
+		"a directory that a file replaces":      {host: file("typed/more", "the host")},
+		"another file":                          {host: file("b", "the host"), harmless: true},
+		"another directory":                     {host: file("other/x", "the host"), harmless: true},
+		"a file beside":                         {host: file("beside", "the host"), harmless: true},
+		"a file of no change":                   {host: remove("over"), harmless: true},
+		"a directory is moved that nothing has": {host: func(w *world) { w.Rename("ws/p", "ws/moved") }, harmless: true},
+	} {
+		for _, early := range []bool{true, false} {
+			if early && c.late {
+				continue
+			}
+			t.Run(name+map[bool]string{true: ", while it runs", false: ", while the person thinks"}[early], func(t *testing.T) {
+				o, s := everythingOnTop(t, false)
+				if early { // again, with what has come meanwhile
+					c.host(o.world)
+					fresh, err := New(&Options{Dir: o.area.Dir()})
+					o.must(err)
+					t.Cleanup(func() { _ = fresh.Drop() })
+					err = fresh.Collect(t.Context(), o.Layer, o.since)
+					if err == nil {
+						_, err = fresh.Changes(t.Context())
+					}
+					s.layers = nil // which is dropped once
+					s = fresh
+					if errors.Is(err, policy.ErrChanged) != !c.harmless {
+						// What cannot be seen yet is found by the commit.
+						if err != nil || c.harmless {
+							t.Fatal(err)
+						}
+					}
+					if err != nil {
+						return
+					}
+				} else if _, err := s.Changes(t.Context()); err != nil {
+					t.Fatal(err)
+				} else {
+					c.host(o.world)
+				}
+				before := o.Settled()
+				err := s.Commit(context.Background())
+				switch {
+				case c.harmless && err != nil:
+					t.Error(err)
+				case c.harmless:
+				case !errors.Is(err, policy.ErrChanged):
+					t.Errorf("the commit says %v", err)
+				default:
+					if diff := cmp.Diff(before, o.Settled()); diff != "" {
+						t.Errorf("it has changed something (-before +after):\n%s", diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestTooManyChangesOfAnOverlay(t *testing.T) {
+	w := newWorld(t)
+	o := newOverlay(w)
+	deep := strings.Repeat("d/", maxDepth+1)
+	o.must(os.MkdirAll(filepath.Join(o.Upper, deep), 0o755))
+	if _, err := o.collect(); !errors.Is(err, unix.ENAMETOOLONG) {
+		t.Errorf("a deep tree: %v", err)
+	}
+}
