@@ -63,8 +63,9 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redact
 			c.Pinned = b.seen.Pinned
 		}
 		for _, closed := range b.seen.Closed {
-			// What git writes itself is decided about when it is known.
-			if p.area == nil || !closed.Special.WrittenByGit() {
+			// What git writes itself, and what is asked about each time, is decided about
+			// when it is known. The rest would be refused then.
+			if p.area == nil || closed.Special.Care == paths.Closed && !closed.Special.WrittenByGit() {
 				c.ReadOnly = append(c.ReadOnly, closed.Path)
 			}
 		}

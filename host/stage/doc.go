@@ -29,6 +29,10 @@
 // more, in a file without a name in a private directory, so a crash leaves
 // nothing but that directory, empty.
 //
+// A process changes a tree by way of an overlay of the kernel, on a [Layer] of an
+// area: [Set.Collect] takes over what it has written. That is moved to its place
+// where both are on one file system, a new directory with all that is in it.
+//
 // # Commit
 //
 // A commit compares what was changed, replaced or removed with what is there now,
@@ -38,9 +42,10 @@
 // directories that it holds open, and only then it removes what was replaced. Up
 // to the last step all of it can be put back, except where others have changed
 // meanwhile what the commit has put there: that is left to them, and what belongs
-// there under a temporary name, of which the error tells. A crash in the middle
-// can leave files named .stockade-*.tmp, of which some may be originals; a file
-// in the area says which, and the next [NewArea] tells of it.
+// there under a temporary name, of which the error tells. A process that is killed
+// in the middle leaves a journal in the area, by which the next [NewArea] puts back
+// what was done or, if that was all, tidies up. A crash of the system can leave
+// files named .stockade-*.tmp.
 //
 // What only moves to where nothing is does so in one step. A symbolic link that
 // is moved, by itself or in a directory, keeps its text, and may lead outside of
