@@ -18,14 +18,17 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/probe"
 )
 
+// programs are what this test binary can be, too, by its first argument.
+var programs = map[string]func(args []string){}
+
 // TestMain lets this test binary be a helper, which does what its first
 // argument says, or attack the jail.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == probe.Command {
 		os.Exit(probe.Main(os.Args[2:]))
 	}
-	if len(os.Args) > 1 && os.Args[1] == programArg {
-		randomProgram(os.Args[2:])
+	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
+		programs[os.Args[1]](os.Args[2:])
 		return
 	}
 	if os.Getenv(helperMark) == "" {

@@ -17,6 +17,8 @@ import (
 // program, see [randomProgram].
 const programArg = "random-program"
 
+func init() { programs[programArg] = randomProgram }
+
 // randomProgram does what a seed says in the current directory, and prints what
 // each step came to.
 func randomProgram(args []string) {

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	programs = flag.Int("programs", 100, "how many random programs run plainly and on a stage")
+	random   = flag.Int("programs", 100, "how many random programs run plainly and on a stage")
 	program1 = flag.Uint64("program", 0, "the seed of the first of them")
 )
 
@@ -148,7 +148,7 @@ func TestRandomProgramsOnAStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := 0
-	for seed := *program1; seed < *program1+uint64(*programs); seed++ {
+	for seed := *program1; seed < *program1+uint64(*random); seed++ {
 		var dirs [2]string
 		for i := range dirs {
 			// Of one name, as names are in the output, and of another directory.
