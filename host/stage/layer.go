@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -85,10 +84,6 @@ func (u *upper) path() string { return filepath.Join(u.layer.Upper, u.rel) }
 func (u *upper) open() (*os.File, error) {
 	return os.OpenFile(u.path(), os.O_RDONLY|beneath.Nonblock, 0)
 }
-
-// plain is the mode that something gets that has these bits: no rights of its
-// owner are lent to others.
-func plain(mode fs.FileMode) fs.FileMode { return mode.Type() | mode.Perm() }
 
 // open opens what a commit needs of the layer.
 func (l *Layer) open() error {

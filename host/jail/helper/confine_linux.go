@@ -67,10 +67,9 @@ func (c *confinement) enterBut(name string) error {
 
 // install puts the filter, and has the renames of a staged command served.
 func (c *confinement) install() error {
-	err := error(unix.EBUSY)
 	if c.renames != nil {
-		var listener int
-		if listener, err = seccomp.Listen(c.filter); err == nil {
+		listener, err := seccomp.Listen(c.filter)
+		if err == nil {
 			c.renames.serve(listener)
 			return nil
 		}
