@@ -143,10 +143,7 @@ func TestRandomProgramsOnAStage(t *testing.T) {
 	if err := os.WriteFile(self, data, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	t.Chdir(base) // and back in the end
 	changed := 0
 	for seed := *program1; seed < *program1+uint64(*random); seed++ {
 		var dirs [2]string
@@ -156,13 +153,17 @@ func TestRandomProgramsOnAStage(t *testing.T) {
 			if err := os.MkdirAll(dirs[i], 0o755); err != nil {
 				t.Fatal(err)
 			}
-			t.Chdir(dirs[i])
+			if err := os.Chdir(dirs[i]); err != nil {
+				t.Fatal(err)
+			}
 			program{rand.New(rand.NewPCG(seed, 2))}.plant()
 			if os.Getuid() == 0 {
 				_ = filepath.WalkDir(dirs[i], func(name string, _ fs.DirEntry, err error) error { return os.Lchown(name, nobody, nobody) })
 			}
 		}
-		t.Chdir(here)
+		if err := os.Chdir(base); err != nil {
+			t.Fatal(err)
+		}
 		args := []string{programArg, strconv.FormatUint(seed, 10), "40"}
 		plain := exec.CommandContext(t.Context(), self, args...)
 		plain.Dir = dirs[0]
