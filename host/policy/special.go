@@ -97,6 +97,9 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			}
 		}
 	}
+	if len(d.changed) == 0 && len(changes) > 0 && d.insists == "" && d.OnlyChanges() {
+		return d.within(changes)
+	}
 	if len(d.changed) == 0 || d.effect == Deny {
 		return d, false
 	}
