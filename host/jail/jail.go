@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -148,11 +149,19 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	var ended effect.Ended
 	for try := 1; ; try++ {
 		kept := [2]*headTail{newHeadTail(maxOutput), newHeadTail(maxOutput)}
-		out := streams{stdout: j.Redact.Writer(kept[0]), stderr: j.Redact.Writer(kept[1]), kept: kept}
+		var live *shown
+		if cmd.Show != nil && cmd.MergeStderr && try == 1 {
+			live = &shown{show: cmd.Show}
+		}
+		out := streams{stdout: j.Redact.Writer(io.MultiWriter(kept[0], live)), stderr: j.Redact.Writer(kept[1]), kept: kept}
 		if cmd.MergeStderr {
 			out.stderr = out.stdout
 		}
 		ended, err = j.confined(ctx, grant, terms, program, cmd, out)
+		live.end()
+		if err == nil && try > 1 {
+			ended.Notes = append(ended.Notes, fmt.Sprintf("somebody else changed the same files while it ran; it ran %d times, and this is the last", try))
+		}
 		// Nothing has come of it yet.
 		if !errors.Is(err, policy.ErrChanged) || try == maxTries {
 			break

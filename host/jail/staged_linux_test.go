@@ -207,3 +207,37 @@ func TestRandomProgramsOnAStage(t *testing.T) {
 		t.Error("they have changed nothing")
 	}
 }
+
+// A command whose files somebody else has changed meanwhile runs again, and that is said.
+func TestAStagedCommandRunsAgain(t *testing.T) {
+	if *tier < 2 || *noRoot {
+		return
+	}
+	s, dir := newStager(t, Options{}), t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	write("a", "one\n")
+	write("go", "no")
+	set, err := stage.New(&stage.Options{Dir: s.area.Dir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = set.Drop() }()
+	const command = "echo here >> a; echo ready; until grep -q yes go; do :; done; cat a"
+	cmd := bash(dir, command)
+	cmd.Stage, cmd.MergeStderr = set, true
+	cmd.Show = func(string) {
+		write("a", "two\n")
+		write("go", "yes") // in place, so that the command sees it
+	}
+	ended, err := s.Run(t.Context(), grantWith(t, dir, command, policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Staging: s.Staging}), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(ended.Stdout) != "ready\ntwo\nhere\n" || len(ended.Notes) == 0 || !strings.Contains(ended.Notes[len(ended.Notes)-1], "it ran 2 times") {
+		t.Errorf("%s, %q", describe(ended), ended.Notes)
+	}
+}

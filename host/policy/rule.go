@@ -291,7 +291,7 @@ func (r Rule) InWords() string {
 		b.WriteString(", until this program ends")
 	case r.Project != "":
 		fmt.Fprintf(&b, ", in the workspace %s", r.Project)
-	case r.Source == SourceUser:
+	case r.Source == SourceUser && r.Below == "":
 		b.WriteString(", in any workspace")
 	}
 	return b.String()

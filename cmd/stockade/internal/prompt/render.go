@@ -256,9 +256,9 @@ func (p *page) question(q Question, number string) {
 	}
 	for _, scope := range q.Scopes {
 		if words := q.Rules[scope]; words != "" {
-			title := name(string(scope)) + ":"
-			if scope == policy.ScopeAlways || scope == policy.ScopeProject {
-				title = name(string(scope)) + ", kept until `stockade policy revoke`:"
+			title := string(scope) + ":"
+			if slices.Contains([]policy.Scope{policy.ScopeAlways, policy.ScopeProject, policy.ScopeKeepBelow}, scope) {
+				title = string(scope) + ", kept until `stockade policy revoke`:"
 			}
 			p.field(field{title: title, lines: []string{words}, fold: foldRows})
 		}
