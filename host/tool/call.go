@@ -37,6 +37,6 @@ type Progress struct {
 	Message string  `json:"message,omitempty"`
 	Hint    Hint    `json:"hint,omitempty"` // what the operator can do about it
 	Done    uint64  `json:"done,omitempty"`
-	Total   *uint64 `json:"total,omitempty"` // absent when unknown
+	Total   *uint64 `json:"total,omitempty"`  // absent when unknown
 	Output  string  `json:"output,omitempty"` // goes on where that of the call's last one ended
 }
