@@ -215,6 +215,9 @@ func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 // Tiers is Tier, with why it is no higher.
 func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
 
+// Staging says why commands with these mounts cannot run on a stage; empty: they can.
+func (d *Door) Staging(mounts []policy.Mount) string { return d.jail.Staging(mounts) }
+
 // Policy makes a policy under the layers of the door, which leaves out what the
 // door itself keeps on disk.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
@@ -224,7 +227,7 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Tier != nil {
 		return nil, errors.New("the tier is that of the door, which starts the processes")
 	}
-	opts.Layers, opts.Tier, opts.Staging = d.opts.Layers, d.Tier, d.jail.Staging
+	opts.Layers, opts.Tier, opts.Staging = d.opts.Layers, d.Tier, d.Staging
 	opts.Masked = slices.Clone(opts.Masked)
 	d.mu.Lock()
 	defer d.mu.Unlock()
