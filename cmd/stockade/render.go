@@ -443,6 +443,12 @@ func (r *renderer) changes(call string, done bool) {
 	if !done {
 		return
 	}
+	if c.Summary != nil {
+		for _, line := range c.Summary {
+			r.line(terminal.Dim, "   %s", clip(line, 200))
+		}
+		return
+	}
 	for _, change := range c.Files[:min(len(c.Files), maxShownChanges)] {
 		r.line(terminal.Dim, "   %s %s", change.Kind, clip(change.Path, 200))
 	}

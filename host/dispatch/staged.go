@@ -132,15 +132,19 @@ func (p *pending) drop(staged policy.Staged) {
 }
 
 const (
-	maxListed = 10_000   // changes in the log
-	maxHashed = 16 << 20 // bytes of a file whose content is hashed for the log
-	maxAll    = 1 << 30  // bytes that are hashed of all files
+	maxListed  = 10_000   // changes in the log
+	maxSummary = 20       // lines about them
+	maxHashed  = 16 << 20 // bytes of a file whose content is hashed for the log
+	maxAll     = 1 << 30  // bytes that are hashed of all files
 )
 
 // changes is what the log says of what is about to be changed. It fails if
 // that is not possible any more.
 func (p *pending) changes(ctx context.Context, changes []tool.Change) (session.Changes, error) {
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
+	if lines := diff.Summary(changes, p.call.Cwd, maxSummary); len(lines) < len(changes) {
+		body.Summary = lines
+	}
 	left := int64(maxAll)
 	for _, change := range changes[:min(len(changes), maxListed)] {
 		if err := ctx.Err(); err != nil {

@@ -70,6 +70,8 @@ type Changes struct {
 	Tool  string   `json:"tool"`
 	Files []Change `json:"files"` // of the first 10,000
 	More  int      `json:"more,omitempty"`
+	// Summary is what they are in short, where that takes fewer lines.
+	Summary []string `json:"summary,omitempty"`
 }
 
 // Change is one of Changes.
