@@ -242,11 +242,8 @@ func (a *app) resultError(req request, e *tool.Error) error {
 		if e.Denial != nil {
 			end.hint = a.explainHint(req)
 		}
-		if a.unasked.take() != nil { // a person who said no knows how to say yes
-			end.code = exitUnasked
-			if e.Allow != "" {
-				end.hint = "to allow it: " + allowWords(allowFlag(e.Allow))
-			}
+		if calls := a.unasked.take(); calls != nil { // a person who said no knows how to say yes
+			end.code, end.hint = exitUnasked, calls[len(calls)-1].change()
 		}
 	case tool.CodeUnknownTool:
 		end.code = exitUsage
