@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 )
@@ -30,6 +29,7 @@ type journal struct {
 // line is a step as it is written.
 type line struct {
 	Done     bool        `json:"done,omitempty"`
+	Back     int         `json:"back,omitempty"` // which step was put back, counted from 1
 	Op       operation   `json:"op,omitempty"`
 	FromDir  string      `json:"from_dir,omitempty"`
 	From     string      `json:"from,omitempty"`
@@ -86,19 +86,27 @@ func unfinished(dir string) ([]string, error) {
 }
 
 // finish ends a commit whose process has ended: what it has done is put back or, if
-// that was all, tidied up. It says what it could not.
-func finish(name string) (left []string, err error) {
-	file, err := os.Open(name)
+// that was all, tidied up. It says what it could not. What is put back is noted, for
+// the case that this process is killed, too. before is of a test, or nil.
+func finish(name string, before func() error) (left []string, err error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	var all []line
+	over := map[int]bool{} // what was put back before
+	size := int64(0)
 	for lines := bufio.NewReader(file); ; {
 		text, err := lines.ReadBytes('\n')
 		if err == io.EOF {
-			break // the end of the last one may be missing: its step was not begun
+			// The end of the last one may be missing: its step was not begun.
+			if err := file.Truncate(size); err != nil {
+				return nil, err
+			}
+			break
 		}
+		size += int64(len(text))
 		var l line
 		if err == nil {
 			err = json.Unmarshal(text, &l)
@@ -106,23 +114,47 @@ func finish(name string) (left []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		all = append(all, l)
+		if l.Back > 0 {
+			over[l.Back-1] = true
+		} else {
+			all = append(all, l)
+		}
+	}
+	if before == nil {
+		before = func() error { return nil }
 	}
 	done := len(all) > 0 && all[len(all)-1].Done
-	if !done {
-		slices.Reverse(all)
-	}
-	for i, l := range all {
-		if err := l.finish(done, i == 0); err != nil {
+	for n := range all {
+		i := n
+		if !done {
+			i = len(all) - 1 - n
+		}
+		if over[i] {
+			continue
+		}
+		if err := before(); err != nil {
+			return left, err
+		}
+		if err := all[i].finish(done); err != nil {
 			left = append(left, err.Error())
+			continue
+		}
+		if done {
+			continue // to remove something twice does no harm
+		}
+		if err := before(); err != nil {
+			return left, err
+		}
+		if _, err := fmt.Fprintf(file, "{\"back\":%d}\n", i+1); err != nil {
+			return left, err
 		}
 	}
 	return left, nil
 }
 
-// finish puts back a step, of which the last one may not have been done. If the
+// finish puts back a step, unless it was not done or was put back already. If the
 // commit is done it removes what was replaced.
-func (l line) finish(done, last bool) error {
+func (l line) finish(done bool) error {
 	s := &step{op: l.Op, comes: l.Comes, goes: l.Goes, mode: l.Mode, atim: l.Accessed, mtim: l.Modified, lost: l.Lost}
 	var err error
 	if s.to, err = openSpot(l.ToDir, l.To); err == nil {
@@ -151,7 +183,7 @@ func (l line) finish(done, last bool) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove %s: %w", at, err)
 		}
-	case done, last && moves && s.comes.at(s.from) == nil:
+	case done, moves && s.comes.at(s.from) == nil:
 	default:
 		if err := s.back(); err != nil {
 			return fmt.Errorf("%s: %w", s, err)
