@@ -84,7 +84,7 @@ func (o *overlay) collect() (*Set, error) {
 func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	t.Helper()
 	w := newFull(t)
-	for _, p := range []string{"modes", "od/x", "od/y", "typed/x", "flat"} {
+	for _, p := range []string{"modes", "od/x", "od/y", "typed/x", "flat", "b\xffd/\xfe"} {
 		w.File("ws/"+p, "content of "+p)
 	}
 	if err := os.Symlink("f.txt", w.Path("ws/link")); err != nil {
@@ -94,6 +94,7 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	o.near = o.near && !far
 	o.write("f.txt", "overwritten")
 	o.write("new", "new")
+	o.write("b\xffd/\xfe", "overwritten") // no text
 	o.write("nd/x", "new")
 	o.write("nd/e/y", "deep")
 	o.must(os.Link(o.at("nd/x"), o.at("twin")))
@@ -142,7 +143,7 @@ func TestWhatAnOverlayHasChanged(t *testing.T) {
 		want := []string{
 			"created flat/x", "created link", "created nd/e/y", "created nd/link", "created nd/run", "created nd/x", "created new", "created twin", "created typed",
 			"directory created flat", "directory created nd", "directory created nd/e", "directory removed gd", "directory removed typed",
-			"mode modes", "modified f.txt", "modified od/x", "removed flat", "removed gd/x", "removed gone", "removed link", "removed od/y", "removed typed/x", "times times",
+			"mode modes", "modified b\xffd/\xfe", "modified f.txt", "modified od/x", "removed flat", "removed gd/x", "removed gone", "removed link", "removed od/y", "removed typed/x", "times times",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("changes (-want +got):\n%s", diff)

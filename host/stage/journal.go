@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 )
@@ -31,10 +32,10 @@ type line struct {
 	Done     bool        `json:"done,omitempty"`
 	Back     int         `json:"back,omitempty"` // which step was put back, counted from 1
 	Op       operation   `json:"op,omitempty"`
-	FromDir  string      `json:"from_dir,omitempty"`
-	From     string      `json:"from,omitempty"`
-	ToDir    string      `json:"to_dir,omitempty"`
-	To       string      `json:"to,omitempty"`
+	FromDir  rawName     `json:"from_dir,omitempty"`
+	From     rawName     `json:"from,omitempty"`
+	ToDir    rawName     `json:"to_dir,omitempty"`
+	To       rawName     `json:"to,omitempty"`
 	Comes    mark        `json:"comes"`
 	Goes     mark        `json:"goes"`
 	Mode     fs.FileMode `json:"mode,omitempty"`
@@ -43,11 +44,28 @@ type line struct {
 	Lost     bool        `json:"lost,omitempty"`
 }
 
+// rawName is a name that need not be text. In a line it is written as in Go's
+// strings.
+type rawName string
+
+// MarshalText implements encoding.TextMarshaler.
+func (n rawName) MarshalText() ([]byte, error) {
+	quoted := strconv.Quote(string(n))
+	return []byte(quoted[1 : len(quoted)-1]), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (n *rawName) UnmarshalText(text []byte) error {
+	name, err := strconv.Unquote(`"` + string(text) + `"`)
+	*n = rawName(name)
+	return err
+}
+
 // note says what is about to be done.
 func (j *journal) note(s *step) error {
-	l := line{Op: s.op, Comes: s.comes, Goes: s.goes, Mode: s.mode, Accessed: s.atim, Modified: s.mtim, Lost: s.lost, ToDir: s.to.dir.now(), To: s.to.name}
+	l := line{Op: s.op, Comes: s.comes, Goes: s.goes, Mode: s.mode, Accessed: s.atim, Modified: s.mtim, Lost: s.lost, ToDir: rawName(s.to.dir.now()), To: rawName(s.to.name)}
 	if s.from.dir != nil {
-		l.FromDir, l.From = s.from.dir.now(), s.from.name
+		l.FromDir, l.From = rawName(s.from.dir.now()), rawName(s.from.name)
 	}
 	return j.write(l)
 }
@@ -157,11 +175,11 @@ func finish(name string, before func() error) (left []string, err error) {
 func (l line) finish(done bool) error {
 	s := &step{op: l.Op, comes: l.Comes, goes: l.Goes, mode: l.Mode, atim: l.Accessed, mtim: l.Modified, lost: l.Lost}
 	var err error
-	if s.to, err = openSpot(l.ToDir, l.To); err == nil {
+	if s.to, err = openSpot(string(l.ToDir), string(l.To)); err == nil {
 		defer s.to.dir.close()
 	}
 	if err == nil && l.FromDir != "" {
-		if s.from, err = openSpot(l.FromDir, l.From); err == nil {
+		if s.from, err = openSpot(string(l.FromDir), string(l.From)); err == nil {
 			defer s.from.dir.close()
 		}
 	}
@@ -170,7 +188,7 @@ func (l line) finish(done bool) error {
 	case err != nil && (done || s.op == made):
 		// With its directory it is gone.
 	case err != nil:
-		return fmt.Errorf("%s of %s to %s: %w", s.op, filepath.Join(l.FromDir, l.From), filepath.Join(l.ToDir, l.To), err)
+		return fmt.Errorf("%s of %s to %s: %w", s.op, filepath.Join(string(l.FromDir), string(l.From)), filepath.Join(string(l.ToDir), string(l.To)), err)
 	case done && s.lost:
 		at, m := s.to, s.comes
 		if s.op == exchanged {
