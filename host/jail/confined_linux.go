@@ -80,6 +80,9 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		ended.Notes = append(ended.Notes, "nothing of what the command had changed is kept")
 	} else if err == nil {
 		err = h.collect(ctx, cmd.Stage, since)
+		if names := cmd.Stage.Skipped(); len(names) > 0 {
+			ended.Notes = append(ended.Notes, "not made, because it is no file, directory or symbolic link: "+b.list(names))
+		}
 	}
 	ended.Notes = append(ended.Notes, h.notes...)
 	j.after(h, p)

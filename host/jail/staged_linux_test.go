@@ -2,6 +2,7 @@ package jail
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -50,6 +51,16 @@ func newStager(t testing.TB, opts Options) *stager {
 // run runs a command of which nothing is made yet.
 func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (effect.Ended, *stage.Set) {
 	t.Helper()
+	ended, set, err := s.try(t, dir, command, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ended, set
+}
+
+// try is run of a command whose changes may be too much.
+func (s *stager) try(t testing.TB, dir, command string, opts policy.Options) (effect.Ended, *stage.Set, error) {
+	t.Helper()
 	if opts.Mounts == nil {
 		opts.Mounts = []policy.Mount{{Host: dir, Write: true}}
 	}
@@ -65,10 +76,7 @@ func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (ef
 	cmd := bash(dir, command)
 	cmd.Stage = set
 	ended, err := s.Run(t.Context(), grantWith(t, dir, command, opts), cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ended, set
+	return ended, set, err
 }
 
 // wholeTree is all that can be told of what is below a directory: names that are one
@@ -78,6 +86,9 @@ func wholeTree(t testing.TB, dir string) map[string]string {
 	out := map[string]string{}
 	files := map[uint64]string{}
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if d != nil && errors.Is(err, fs.ErrPermission) {
+			return nil // its mode is told
+		}
 		if err != nil {
 			return err
 		}
@@ -91,7 +102,7 @@ func wholeTree(t testing.TB, dir string) map[string]string {
 		switch {
 		case info.Mode().IsRegular():
 			data, err := os.ReadFile(name)
-			if err != nil {
+			if err != nil && info.Mode()&0o400 != 0 {
 				return err
 			}
 			text += fmt.Sprintf(" %q", data)

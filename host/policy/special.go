@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -69,7 +70,8 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 	d.work = match.NewWork()
 	for _, c := range changes {
 		find := paths.Change
-		if c.Kind == tool.Renamed && c.After != nil && c.After.Mode.IsDir() {
+		// What a link leads to is below its name, too.
+		if c.After != nil && (c.Kind == tool.Renamed && c.After.Mode.IsDir() || c.After.Mode.Type() == fs.ModeSymlink) {
 			find = paths.Move
 		}
 		for _, host := range []string{c.Path, c.From} {
@@ -79,7 +81,7 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			name := paths.Guest(host)
 			s, special := find(name)
 			if d.entry.Capabilities.Exec != "" {
-				s, special = changedByCommand(c, name)
+				s, special = changedByCommand(c, name, find)
 			}
 			if target, out := leavesMounts(d.policy, c); out && !special {
 				s, special = paths.Special{Pattern: "link", Care: paths.Asked, What: "a symbolic link to " + strconv.Quote(target), Why: "it leads out of what tools are shown"}, true
@@ -118,13 +120,18 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 }
 
 // leavesMounts reports whether a change makes a symbolic link that leads out of all
-// that tools are shown, and where to.
+// that tools are shown, or could, and where to.
 func leavesMounts(p *Policy, c tool.Change) (target string, out bool) {
 	if c.After == nil || c.After.Target == "" {
 		return "", false
 	}
 	_, seen := p.Sees(paths.Absolute(c.After.Target, filepath.Dir(c.Path)))
-	return c.After.Target, !seen
+	// Behind a name that is a link, too, ".." leads elsewhere than it reads.
+	up := c.After.Target
+	for strings.HasPrefix(up, "../") {
+		up = strings.TrimLeft(up[len("../"):], "/")
+	}
+	return c.After.Target, !seen || up != ".." && slices.Contains(strings.Split(up, "/"), "..")
 }
 
 // Foreseen is the decision if the call changes every file that it names and may

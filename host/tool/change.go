@@ -31,6 +31,9 @@ type Change struct {
 	Kind   ChangeKind
 	Before *Version // nil if there was nothing
 	After  *Version // nil if there is nothing
+	// InRepository says that git runs what is there, or what it names, because of
+	// what is in a directory above, whatever that is called.
+	InRepository bool
 }
 
 // Version is a file or directory as it was or would be.
