@@ -349,6 +349,8 @@ func (r *renderer) previewed(lines []string, first int) (more int) {
 		lines = lines[:previewLines]
 	}
 	for _, l := range lines[min(first, len(lines)):] {
+		l = strings.TrimRight(l, "\r")
+		l = l[strings.LastIndexByte(l, '\r')+1:] // of a line that was written again, the last
 		r.rows("", "   | ", "   : ", clip(l, 200))
 	}
 	return more

@@ -229,6 +229,9 @@ func headline(c tool.Change, dir string) string {
 	if c.After != nil && c.After.Twin != "" {
 		s += " (the same file as " + shown(c.After.Twin, dir) + ")"
 	}
+	if c.Kind == tool.Modified && c.Before != nil && c.Before.Names > 1 {
+		s += fmt.Sprintf(" (one of %d names of a file: the others keep what it was)", c.Before.Names)
+	}
 	s += numbers(c)
 	if c.After != nil && c.After.ModTime != nil {
 		s += " (time set to " + c.After.ModTime.UTC().Format(time.RFC3339) + ")"

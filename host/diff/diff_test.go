@@ -52,6 +52,7 @@ func TestUnified(t *testing.T) {
 			"renamed b from a\nb: it is not UTF-8 text, and the content changes\n"},
 		{"a name that could look like more", tool.Change{Path: "/ws/x (3 bytes) from y", Kind: tool.Created, After: file("")},
 			`created "x (3 bytes) from y" (0 bytes)` + "\n"},
+		{"one of several names", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: &tool.Version{Mode: 0o644, Names: 2, Open: file("").Open}, After: file("")}, "modified a (one of 2 names of a file: the others keep what it was)\n"},
 		{"outside of the directory", tool.Change{Path: "/elsewhere/a", Kind: tool.Times, Before: file(""), After: file("")}, "times /elsewhere/a\n"},
 		{"a name that could look like a line", tool.Change{Path: "/ws/a\n+++ b/safe\x1b[2K", Kind: tool.Created, After: file("")},
 			`created "a\n+++ b/safe\x1b[2K" (0 bytes)` + "\n"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -61,6 +62,18 @@ func (r *repository) words() (lines []string, rest []tool.Change) {
 	for _, rel := range names {
 		c := r.changes[rel]
 		kind, name, _ := strings.Cut(rel, "/")
+		if open := openIn[kind]; open.todo != "" {
+			switch {
+			case rel == kind && c.Kind == tool.DirectoryRemoved:
+				say("%s has ended", open.what)
+			case name == open.todo && c.After != nil:
+				say("%s %s", open.what, todo(c.After))
+			}
+			if regular(c.After) {
+				rest = append(rest, c)
+			}
+			continue
+		}
 		dir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || regularless(c)
 		switch {
 		case rel == "" && c.Kind == tool.DirectoryCreated:
@@ -97,6 +110,38 @@ func (r *repository) words() (lines []string, rest []tool.Change) {
 		say("%s", count(created, "new object"))
 	}
 	return lines, rest
+}
+
+// openIn are the directories of what git goes on with when it is told to, and the file
+// in each that says how.
+var openIn = map[string]struct{ what, todo string }{
+	"rebase-merge": {"a rebase", "git-rebase-todo"},
+	"rebase-apply": {"a rebase or a series of patches", "next"},
+	"sequencer":    {"a series of picks or reverts", "todo"},
+}
+
+// maxSteps is how many steps of a rebase are told.
+const maxSteps = 50
+
+// todo says what git does next.
+func todo(v *tool.Version) string {
+	data, err := head(v, maxText)
+	if err != nil {
+		return "whose next steps cannot be read"
+	}
+	var steps []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			steps = append(steps, strconv.Quote(line))
+		}
+	}
+	if more := len(steps) - maxSteps; more > 0 {
+		steps = append(steps[:maxSteps], fmt.Sprintf("%d more", more))
+	}
+	if steps == nil {
+		return "that has stopped in its last step"
+	}
+	return "that has stopped, and would go on with " + strings.Join(steps, ", ")
 }
 
 // regularless reports whether a change is about no file at all.

@@ -29,7 +29,16 @@ type waiting struct {
 }
 
 func (n *waiting) fits(p plan) bool {
-	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.plan.area == p.area && slices.Equal(n.plan.found, p.found) && n.helper.alive() && n.helper.current()
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.plan.area == p.area && slices.Equal(n.found(), p.found) && n.helper.alive() && n.helper.current()
+}
+
+// found are the files behind the names of the plan: those that the helper has opened,
+// which may be others than there were when the plan was made. It holds them, so that
+// no other file has their numbers.
+func (n *waiting) found() [][2]uint64 {
+	out := slices.Clone(n.plan.found)
+	copy(out, n.helper.ready.Found)
+	return out
 }
 
 // take returns a helper for a plan: the one that waits, if it fits, or a new one.

@@ -289,3 +289,38 @@ func TestNothingIsLeftOfManyCommands(t *testing.T) {
 		t.Errorf("temporary files: %v, %v", left, err)
 	}
 }
+
+// A helper that was started while another directory was at a name of its plan does not
+// run the commands of the one that is there.
+func TestAHelperOfAnotherDirectory(t *testing.T) {
+	if *tier < 2 || *noRoot {
+		return
+	}
+	j, dir := newJail(t, Options{}), filepath.Join(t.TempDir(), "w")
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.Mkdir(dir, 0o755))
+	_, k := j.tiers()
+	p, err := j.plan(k, policy.Exec{Mounts: []policy.Mount{{Host: dir, Write: true}}}, dir)
+	must(err)
+	for _, swapped := range []bool{false, true} {
+		if swapped {
+			must(os.Rename(dir, dir+".old"))
+			must(os.Mkdir(dir, 0o755))
+		}
+		h, err := p.start(t.Context())
+		must(err)
+		if swapped {
+			must(os.Remove(dir))
+			must(os.Rename(dir+".old", dir))
+		}
+		n := &waiting{plan: p, helper: h}
+		if n.fits(p) == swapped {
+			t.Errorf("swapped %t: it fits", swapped)
+		}
+		h.kill()
+	}
+}

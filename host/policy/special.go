@@ -303,8 +303,19 @@ const maxPathArgs = 256
 // warning is what a person should know about the special paths of the call.
 func (d Decision) warning() string {
 	var all []string
+	var what []string
+	more := map[string]int{}
 	for _, s := range d.changed {
-		all = append(all, "it changes "+strconv.Quote(s.path)+", "+s.What+": "+s.Why)
+		w := s.What + ": " + s.Why
+		if more[w]++; more[w] == 1 {
+			what, all = append(what, w), append(all, "it changes "+strconv.Quote(s.path))
+		}
+	}
+	for i, w := range what {
+		if n := more[w] - 1; n > 0 {
+			all[i] += fmt.Sprintf(" and %d more", n)
+		}
+		all[i] += ", " + w
 	}
 	for _, s := range d.reads {
 		all = append(all, "what it reads goes to the provider, and "+strconv.Quote(s.path)+" looks like a secret, "+s.What)
