@@ -455,6 +455,6 @@ func (r *renderer) changes(call string, done bool) {
 		r.line(terminal.Dim, "   %s %s", change.Kind, clip(change.Path, 200))
 	}
 	if more := len(c.Files) + c.More - maxShownChanges; more > 0 {
-		r.line(terminal.Dim, "   and %d changes more", more)
+		r.line(terminal.Dim, "   and %s more", plural(more, "change"))
 	}
 }

@@ -75,7 +75,7 @@ func Unified(ctx context.Context, changes []tool.Change, dir string) (text strin
 func Summary(changes []tool.Change, dir string, most int) []string {
 	lines, _, _ := summary(changes, dir)
 	if more := len(lines) - most + 1; more > 1 {
-		lines = append(lines[:most-1], fmt.Sprintf("and %d changes more", more))
+		lines = append(lines[:most-1], fmt.Sprintf("and %d changes more", more)) // at least 2
 	}
 	for i := range lines {
 		lines[i] = strings.TrimSuffix(lines[i], "\n")
@@ -98,6 +98,7 @@ func summary(changes []tool.Change, dir string) (lines []string, others []tool.C
 		}
 		others = append(others, rest...)
 	}
+	others = moves(others)
 	short := shorten(others)
 	if len(short) > minGroup || len(short) < len(others) { // what is gone is what nobody must overlook
 		slices.SortStableFunc(short, func(a, b group) int { return cmp.Compare(a.order(), b.order()) })
@@ -120,6 +121,60 @@ type group struct {
 
 // minGroup is how many changes there are at least of which some are told as one.
 const minGroup = 12
+
+// minTimes is minGroup for files of which nothing but the time is another.
+const minTimes = 3
+
+// maxMoved is how large a file is of which it is looked up whether it was moved, and
+// how many there are.
+const (
+	maxMoved  = 16 << 20
+	maxMovers = 500
+)
+
+// moves makes one change of a file that is gone and another one of the same content.
+func moves(changes []tool.Change) []tool.Change {
+	gone := map[int64][]int{} // by size
+	movable := func(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxMoved }
+	for i, c := range changes {
+		if c.Kind == tool.Removed && movable(c.Before) && len(gone) < maxMovers {
+			gone[c.Before.Size] = append(gone[c.Before.Size], i)
+		}
+	}
+	if len(gone) == 0 {
+		return changes
+	}
+	out := slices.Clone(changes)
+	took := map[int]bool{}
+	looked := 0
+	for i, c := range changes {
+		if c.Kind != tool.Created || !movable(c.After) || c.After.Twin != "" {
+			continue
+		}
+		for _, j := range gone[c.After.Size] {
+			if took[j] || looked >= maxMovers {
+				continue
+			}
+			looked++
+			before, err := changes[j].Before.SHA256()
+			if err != nil {
+				continue
+			}
+			if after, err := c.After.SHA256(); err == nil && before == after {
+				took[j] = true
+				out[i] = tool.Change{Path: c.Path, From: changes[j].Path, Kind: tool.Renamed, Before: changes[j].Before, After: c.After}
+				break
+			}
+		}
+	}
+	kept := out[:0]
+	for i, c := range out {
+		if !took[i] {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
 
 // shorten makes one of the changes below each directory that is new or gone, and of
 // files that are new or changed in another one, if there are many. What is gone is
@@ -147,7 +202,7 @@ func shorten(changes []tool.Change) (out []group) {
 	placeOf := func(g group) place { return place{g.Kind, filepath.Dir(g.Path)} }
 	in := map[place]int{}
 	for _, g := range out {
-		if (g.Kind == tool.Created || g.Kind == tool.Modified) && regular(g.After) {
+		if (g.Kind == tool.Created || g.Kind == tool.Modified || g.Kind == tool.Times) && regular(g.After) {
 			in[placeOf(g)]++
 		}
 	}
@@ -155,7 +210,7 @@ func shorten(changes []tool.Change) (out []group) {
 	short := out[:0]
 	for _, g := range out {
 		p := placeOf(g)
-		if in[p] < minGroup || !regular(g.After) {
+		if in[p] < minGroup && (g.Kind != tool.Times || in[p] < minTimes) || !regular(g.After) {
 			short = append(short, g)
 			continue
 		}
@@ -197,14 +252,19 @@ func (g *group) holds(c tool.Change) bool {
 
 // order is where it stands among many.
 func (g *group) order() int {
-	if g.Kind == tool.Removed || g.Kind == tool.DirectoryRemoved {
+	switch g.Kind {
+	case tool.Removed, tool.DirectoryRemoved:
 		return 0
+	case tool.Times:
+		return 2
 	}
 	return 1
 }
 
 func (g *group) line(dir string) string {
 	switch {
+	case g.beside && g.Kind == tool.Times:
+		return fmt.Sprintf("times of %s in %s\n", count(g.files, "file"), shown(filepath.Dir(g.Path), dir))
 	case g.beside:
 		return fmt.Sprintf("%s %s in %s (%s)\n", g.Kind, count(g.files, "file"), shown(filepath.Dir(g.Path), dir), size(g.bytes))
 	case g.files == 0:

@@ -100,6 +100,9 @@ func TestASummaryOfMany(t *testing.T) {
 	var changes []tool.Change
 	add := func(kind tool.ChangeKind, name string, mode fs.FileMode) {
 		v := file("12345")
+		if kind == tool.Removed {
+			v = file("abcde")
+		}
 		v.Mode = mode
 		c := tool.Change{Path: "/ws/" + name, Kind: kind, Before: v, After: v}
 		switch kind {
@@ -132,5 +135,25 @@ func TestASummaryOfMany(t *testing.T) {
 	text, all := Unified(t.Context(), changes, "/ws")
 	if !strings.HasPrefix(text, strings.Join(want, "\n")+"\n\nall of these 1504:\n") || all {
 		t.Errorf("all %t: %.600s", all, text)
+	}
+}
+
+// A file that is gone, and is there again by another name, was moved.
+func TestWhatWasMoved(t *testing.T) {
+	one, times := file("package one\n"), file("")
+	changes := []tool.Change{
+		{Path: "/ws/a.go", Kind: tool.Removed, Before: one},
+		{Path: "/ws/b.go", Kind: tool.Removed, Before: file("package two\n")},
+		{Path: "/ws/c.go", Kind: tool.Removed, Before: one},
+		{Path: "/ws/d/a.go", Kind: tool.Created, After: one},
+		{Path: "/ws/d/empty", Kind: tool.Created, After: file("")},
+		{Path: "/ws/e1", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e2", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e3", Kind: tool.Times, Before: times, After: times},
+	}
+	want := []string{"removed b.go (12 bytes)", "removed c.go (12 bytes)", "renamed d/a.go from a.go", "created d/empty (0 bytes)", "times of 3 files in ."}
+	if d := cmp.Diff(want, Summary(changes, "/ws", 9)); d != "" {
+		t.Error(d)
+	}
+	if text, _ := Unified(t.Context(), changes, "/ws"); strings.Contains(text, "package one\n-") || strings.Count(text, "package one") != 1 {
+		t.Error(text)
 	}
 }

@@ -53,7 +53,7 @@ func repositories(changes []tool.Change) (found []*repository, others []tool.Cha
 func (r *repository) words() (lines []string, rest []tool.Change) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	created, removed := 0, 0
-	index := false
+	var index string
 	var names []string
 	for rel := range r.changes {
 		names = append(names, rel)
@@ -84,7 +84,7 @@ func (r *repository) words() (lines []string, rest []tool.Change) {
 		case kind == "objects":
 			created++
 		case rel == "index":
-			index = true
+			index = indexed(c)
 		case strings.HasPrefix(name, "heads/") && kind == "refs":
 			say("%s", r.moved("branch "+strings.TrimPrefix(name, "heads/"), strings.TrimPrefix(name, "heads/"), c))
 		case strings.HasPrefix(name, "tags/") && kind == "refs":
@@ -101,13 +101,16 @@ func (r *repository) words() (lines []string, rest []tool.Change) {
 			rest = append(rest, c)
 		}
 	}
-	if index {
-		say("index")
+	if index != "" {
+		say("%s", index)
 	}
 	if removed > 0 {
 		say("%s removed", count(removed, "object"))
 	} else if created > 0 && len(lines) == 0 {
 		say("%s", count(created, "new object"))
+	}
+	if len(lines)+len(rest) == 0 {
+		say("%s of its own", count(len(names), "change"))
 	}
 	return lines, rest
 }

@@ -29,7 +29,8 @@ type waiting struct {
 }
 
 func (n *waiting) fits(p plan) bool {
-	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.plan.area == p.area && slices.Equal(n.found(), p.found) && n.helper.alive() && n.helper.current()
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.plan.area == p.area && slices.Equal(n.found(), p.found) && n.helper.alive() && n.helper.current() &&
+		!slices.ContainsFunc(n.helper.stages, func(l *stage.Layer) bool { return !l.Current() })
 }
 
 // found are the files behind the names of the plan: those that the helper has opened,

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // next is what waits for the next command of a jail, once it does.
@@ -322,5 +323,17 @@ func TestAHelperOfAnotherDirectory(t *testing.T) {
 			t.Errorf("swapped %t: it fits", swapped)
 		}
 		h.kill()
+	}
+	// Nor does one whose layer is like a directory that has another mode by now.
+	p.area = stage.NewArea(t.TempDir(), t.Errorf)
+	defer func() { must(p.area.Close()) }()
+	h, err := p.start(t.Context())
+	must(err)
+	defer h.kill()
+	n := &waiting{plan: p, helper: h}
+	before := n.fits(p)
+	must(os.Chmod(dir, 0o700))
+	if after := n.fits(p); !before || after {
+		t.Errorf("it fits: %t, and with another mode: %t", before, after)
 	}
 }

@@ -51,6 +51,13 @@ func (p *Policy) readsSecrets(d *Decision) {
 		return
 	}
 	reason := "it reads what looks like a secret: " + d.reads[0].String()
+	if caps.Exec != "" && d.first == "" {
+		// What it has read could be found again in what is not a file of a mount.
+		d.first = "it reads what looks like a secret"
+		if d.by == byDefault("risk "+d.risk.String()) {
+			d.reason = "it starts a process"
+		}
+	}
 	if d.effect == Ask {
 		d.reason += ", and " + reason
 		return

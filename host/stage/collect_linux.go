@@ -59,6 +59,12 @@ func likeHost(dir string, other os.FileInfo) error {
 	return os.Chmod(dir, other.Mode().Perm())
 }
 
+// sameOwner reports whether two files belong to the same user and group.
+func sameOwner(a, b os.FileInfo) bool {
+	x, y := a.Sys().(*syscall.Stat_t), b.Sys().(*syscall.Stat_t)
+	return x.Uid == y.Uid && x.Gid == y.Gid
+}
+
 // Collect makes changes of the set of what an overlay has written to a layer since
 // a time that [Now] has told: the set must be new. Nothing may have the overlay
 // mounted any more. What the host had changed in the meantime of the same files is
