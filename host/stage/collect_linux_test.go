@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"maps"
@@ -373,6 +374,21 @@ func TestForgedLayers(t *testing.T) {
 				o.must(unix.Chmod(o.at(name), uint32(mode)))
 			}
 		}, map[string]string{"f.txt": "mine", "nd/e/x": "new"}},
+		"an ACL for what is made later": {func(o *overlay) {
+			o.write("nd/e/x", "new")
+			o.write("od/nd/x", "new")
+			var acl []byte // of the owner, the group and others
+			for _, entry := range [][2]uint16{{1, 7}, {4, 7}, {0x20, 7}} {
+				acl = binary.LittleEndian.AppendUint16(acl, entry[0])
+				acl = binary.LittleEndian.AppendUint16(acl, entry[1])
+				acl = append(acl, 0xff, 0xff, 0xff, 0xff)
+			}
+			for _, dir := range []string{"od", "od/nd", "nd", "nd/e"} {
+				if err := unix.Setxattr(o.at(dir), defaultACL, append([]byte{2, 0, 0, 0}, acl...), 0); err != unix.ENOTSUP {
+					o.must(err)
+				}
+			}
+		}, map[string]string{"nd/e/x": "new", "od/nd/x": "new"}},
 		"no files": {func(o *overlay) {
 			o.must(unix.Mkfifo(o.at("fifo"), 0o666))
 			o.must(unix.Mknod(o.at("nd/socket"), unix.S_IFSOCK|0o666, 0))
