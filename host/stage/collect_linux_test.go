@@ -94,6 +94,7 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	o := newOverlay(w)
 	o.near = o.near && !far
 	o.write("f.txt", "overwritten")
+	o.must(unix.Setxattr(o.at("f.txt"), "user.overlay.origin", nil, 0)) // of what was copied
 	o.write("new", "new")
 	o.write("b\xffd/\xfe", "overwritten") // no text
 	o.write("nd/x", "new")
@@ -248,7 +249,7 @@ func TestOthersChangeTheSame(t *testing.T) {
 	}{
 		"a modified file is edited":             {host: file("f.txt", "the host")},
 		"a modified file is saved":              {host: saved("f.txt")},
-		"a modified file is removed":            {host: remove("f.txt"), late: true},
+		"a modified file is removed":            {host: remove("f.txt")},
 		"a modified file becomes a link":        {host: func(w *world) { os.Remove(w.Path("ws/f.txt")); w.Link("ws/f.txt", "../out/secret") }},
 		"a modified file becomes a directory":   {host: func(w *world) { os.Remove(w.Path("ws/f.txt")); w.Dir("ws/f.txt") }},
 		"a modified file gets a mode":           {host: func(w *world) { os.Chmod(w.Path("ws/f.txt"), 0o600) }},
@@ -326,6 +327,36 @@ func TestOthersChangeTheSame(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// What others do between the last look and a step of the commit is not lost, either.
+func TestTheHostInterferesWithACommitOfAnOverlay(t *testing.T) {
+	for _, c := range []struct{ op, at, writes string }{
+		{"move aside", "gone", "gone"},
+		{"move aside", "gd", "gd/x"},
+		{"move aside", "gd", "gd/more"},
+		{"move aside", "typed", "typed/x"},
+		{"put in place", "f.txt", "f.txt"},
+		{"put in place", "od/x", "od/x"},
+		{"put in place", "new", "new"},
+		{"put in place", "nd", "nd"},
+	} {
+		for _, far := range []bool{false, true} {
+			o, s := everythingOnTop(t, far)
+			s.before = func(op, path string) error {
+				if op == c.op && path == o.Path("ws/"+c.at) {
+					o.File("ws/"+c.writes, "the host")
+				}
+				return nil
+			}
+			if err := s.Commit(t.Context()); err == nil {
+				t.Errorf("%+v: it is made", c)
+			}
+			if got := o.Content("ws/" + c.writes); got != "the host" {
+				t.Errorf("%+v: what the host wrote is lost: %q", c, got)
+			}
 		}
 	}
 }
