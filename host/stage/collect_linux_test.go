@@ -342,11 +342,15 @@ func TestTheHostInterferesWithACommitOfAnOverlay(t *testing.T) {
 		{"put in place", "od/x", "od/x"},
 		{"put in place", "new", "new"},
 		{"put in place", "nd", "nd"},
+		{"check", "od", "od/x"}, // in another directory of that name
 	} {
 		for _, far := range []bool{false, true} {
 			o, s := everythingOnTop(t, far)
 			s.before = func(op, path string) error {
 				if op == c.op && path == o.Path("ws/"+c.at) {
+					if op == "check" {
+						o.Rename("ws/od", "ws/was")
+					}
 					o.File("ws/"+c.writes, "the host")
 				}
 				return nil
