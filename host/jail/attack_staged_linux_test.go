@@ -88,6 +88,7 @@ var stagedAttacks = []struct {
 	{name: "a url that runs something", command: `git config remote.origin.url 'ext::sh -c evil'`, want: "denies remote"},
 	{name: "a url", command: `git config remote.origin.url https://example.org/x`, want: "asks remote.origin.url", host: map[string]string{".git/config": "example.org"}},
 	{name: "core.fsmonitor by another name of the file", command: `ln .git/config c && printf '[core]\nfsmonitor = evil\n' >>c`, want: "denies configuration"},
+	{name: "another name of a configuration", command: `git init -q sub; ln sub/.git/config c`, want: "denies configuration"},
 	{name: "core.fsmonitor by a link", command: `cp .git/config c; printf '[core]\nfsmonitor = evil\n' >>c; ln -sf ../c .git/config`, want: "denies configuration"},
 	{name: "core.fsmonitor of a new repository", command: `git init -q sub; git -C sub config core.fsmonitor evil`, want: "denies configuration"},
 	{name: "core.fsmonitor by a rename", command: `cp .git/config c; printf '[core]\nfsmonitor = evil\n' >>c; mv c .git/config`, want: "denies fsmonitor"},

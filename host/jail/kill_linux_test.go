@@ -75,7 +75,10 @@ func TestKills(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			return whileItRuns(t, ctx, j, dir, command, early, cancel)
 		}},
-		{"the end of this program", killStandIn},
+		{"the end of this program", func(t *testing.T, dir, command string, early time.Duration) time.Time {
+			_ = j.Close() // a helper that starts for the next command would look like one that is left
+			return killStandIn(t, dir, command, early)
+		}},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			var took []time.Duration

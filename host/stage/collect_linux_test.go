@@ -2,6 +2,7 @@ package stage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"maps"
@@ -93,6 +94,7 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	o := newOverlay(w)
 	o.near = o.near && !far
 	o.write("f.txt", "overwritten")
+	o.must(unix.Setxattr(o.at("f.txt"), "user.overlay.origin", nil, 0)) // of what was copied
 	o.write("new", "new")
 	o.write("b\xffd/\xfe", "overwritten") // no text
 	o.write("nd/x", "new")
@@ -247,7 +249,7 @@ func TestOthersChangeTheSame(t *testing.T) {
 	}{
 		"a modified file is edited":             {host: file("f.txt", "the host")},
 		"a modified file is saved":              {host: saved("f.txt")},
-		"a modified file is removed":            {host: remove("f.txt"), late: true},
+		"a modified file is removed":            {host: remove("f.txt")},
 		"a modified file becomes a link":        {host: func(w *world) { os.Remove(w.Path("ws/f.txt")); w.Link("ws/f.txt", "../out/secret") }},
 		"a modified file becomes a directory":   {host: func(w *world) { os.Remove(w.Path("ws/f.txt")); w.Dir("ws/f.txt") }},
 		"a modified file gets a mode":           {host: func(w *world) { os.Chmod(w.Path("ws/f.txt"), 0o600) }},
@@ -329,6 +331,40 @@ func TestOthersChangeTheSame(t *testing.T) {
 	}
 }
 
+// What others do between the last look and a step of the commit is not lost, either.
+func TestTheHostInterferesWithACommitOfAnOverlay(t *testing.T) {
+	for _, c := range []struct{ op, at, writes string }{
+		{"move aside", "gone", "gone"},
+		{"move aside", "gd", "gd/x"},
+		{"move aside", "gd", "gd/more"},
+		{"move aside", "typed", "typed/x"},
+		{"put in place", "f.txt", "f.txt"},
+		{"put in place", "od/x", "od/x"},
+		{"put in place", "new", "new"},
+		{"put in place", "nd", "nd"},
+		{"check", "od", "od/x"}, // in another directory of that name
+	} {
+		for _, far := range []bool{false, true} {
+			o, s := everythingOnTop(t, far)
+			s.before = func(op, path string) error {
+				if op == c.op && path == o.Path("ws/"+c.at) {
+					if op == "check" {
+						o.Rename("ws/od", "ws/was")
+					}
+					o.File("ws/"+c.writes, "the host")
+				}
+				return nil
+			}
+			if err := s.Commit(t.Context()); err == nil {
+				t.Errorf("%+v: it is made", c)
+			}
+			if got := o.Content("ws/" + c.writes); got != "the host" {
+				t.Errorf("%+v: what the host wrote is lost: %q", c, got)
+			}
+		}
+	}
+}
+
 // What the kernel writes to a layer and a command cannot, if it could: nothing of it
 // leads anywhere.
 func TestForgedLayers(t *testing.T) {
@@ -373,6 +409,21 @@ func TestForgedLayers(t *testing.T) {
 				o.must(unix.Chmod(o.at(name), uint32(mode)))
 			}
 		}, map[string]string{"f.txt": "mine", "nd/e/x": "new"}},
+		"an ACL for what is made later": {func(o *overlay) {
+			o.write("nd/e/x", "new")
+			o.write("od/nd/x", "new")
+			var acl []byte // of the owner, the group and others
+			for _, entry := range [][2]uint16{{1, 7}, {4, 7}, {0x20, 7}} {
+				acl = binary.LittleEndian.AppendUint16(acl, entry[0])
+				acl = binary.LittleEndian.AppendUint16(acl, entry[1])
+				acl = append(acl, 0xff, 0xff, 0xff, 0xff)
+			}
+			for _, dir := range []string{"od", "od/nd", "nd", "nd/e"} {
+				if err := unix.Setxattr(o.at(dir), defaultACL, append([]byte{2, 0, 0, 0}, acl...), 0); err != unix.ENOTSUP {
+					o.must(err)
+				}
+			}
+		}, map[string]string{"nd/e/x": "new", "od/nd/x": "new"}},
 		"no files": {func(o *overlay) {
 			o.must(unix.Mkfifo(o.at("fifo"), 0o666))
 			o.must(unix.Mknod(o.at("nd/socket"), unix.S_IFSOCK|0o666, 0))
