@@ -108,11 +108,17 @@ func offset(data []byte) (value, used int) {
 	return 0, 0
 }
 
-// Refreshed reports whether a change does nothing but write down anew when git has
-// looked at which file. It says nothing about what is staged, and git does it again
-// when it is not kept.
-func Refreshed(c tool.Change) bool {
-	if _, rel, inside := cutRepository(c.Path); !inside || rel != "index" || c.Kind != tool.Modified || c.Before == nil || c.After == nil || c.Before.Mode != c.After.Mode {
+// Negligible reports whether nothing is lost if a change is not kept, and no other is:
+// git has written down anew when it has looked at which file, or the message of a
+// commit, or what it has found elsewhere, that came to nothing.
+func Negligible(c tool.Change) bool {
+	_, rel, inside := cutRepository(c.Path)
+	switch {
+	case !inside || c.After == nil || !regular(c.After):
+		return false
+	case rel == "COMMIT_EDITMSG", rel == "FETCH_HEAD":
+		return true
+	case rel != "index" || c.Kind != tool.Modified || !regular(c.Before) || c.Before.Mode != c.After.Mode:
 		return false
 	}
 	before, err := readIndex(c.Before)

@@ -80,7 +80,7 @@ func TestWhatAnIndexSays(t *testing.T) {
 				t.Fatalf("%s: git has not written", c.name)
 			}
 			change := tool.Change{Path: "/ws/.git/index", Kind: tool.Modified, Before: version(before), After: version(after)}
-			if got := Refreshed(change); got != (c.want == "") {
+			if got := Negligible(change); got != (c.want == "") {
 				t.Errorf("version %s, %s: refreshed %t", format, c.name, got)
 			}
 			if got := indexed(change); c.want != "" && got != c.want {
@@ -91,7 +91,7 @@ func TestWhatAnIndexSays(t *testing.T) {
 				bad := append(bytes.Clone(after[:i]), 0xff)
 				sum := sha1.Sum(bad)
 				change.After = version(append(bad, sum[:]...))
-				_, _ = indexed(change), Refreshed(change)
+				_, _ = indexed(change), Negligible(change)
 			}
 		}
 	}

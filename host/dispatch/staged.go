@@ -58,7 +58,7 @@ func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Resu
 		result.Usage = p.usage
 		return result, nil
 	}
-	if !slices.ContainsFunc(changes, func(c tool.Change) bool { return !diff.Refreshed(c) }) {
+	if !slices.ContainsFunc(changes, func(c tool.Change) bool { return !diff.Negligible(c) }) {
 		changes = nil
 	}
 	return result, changes

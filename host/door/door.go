@@ -73,6 +73,7 @@ type Door struct {
 
 	stages sync.Mutex
 	stage  *stage.Area
+	memory *stage.Area // in memory; nil: none was needed
 
 	mu       sync.Mutex // held also while something is opened
 	box      *sandbox.Sandbox
@@ -106,7 +107,8 @@ func New(opts Options) *Door {
 	d.egress = sync.OnceValues(opts.Egress)
 	opts.Jail.Redact, opts.Jail.Proxy = opts.Known, egress.Later(d.egress)
 	if opts.Stages != "" {
-		opts.Jail.Areas = func() []*stage.Area { return []*stage.Area{d.area()} }
+		opts.Jail.Areas = d.areas
+		d.hide(memoryStages)
 	}
 	d.jail = jail.New(opts.Jail)
 	d.hide(opts.Stages, opts.Sandbox.CacheDir, opts.Jail.Layers)
@@ -144,9 +146,11 @@ func (d *Door) Close() error {
 		errs = append(errs, f())
 	}
 	d.stages.Lock()
-	if d.stage != nil {
-		errs = append(errs, d.stage.Close())
-		d.stage = nil
+	for _, area := range []**stage.Area{&d.stage, &d.memory} {
+		if *area != nil {
+			errs = append(errs, (*area).Close())
+			*area = nil
+		}
 	}
 	d.stages.Unlock()
 	d.closers, d.box, d.store = nil, nil, nil
@@ -175,8 +179,37 @@ func (d *Door) area() *stage.Area {
 	defer d.stages.Unlock()
 	if d.stage == nil {
 		d.stage = stage.NewArea(d.opts.Stages, d.opts.Note)
+		if _, err := os.Lstat(memoryStages); err == nil { // maybe a killed process has left something there
+			_ = d.openMemory()
+		}
 	}
 	return d.stage
+}
+
+// areas are the places for what commands change, the best first.
+func (d *Door) areas(yield func(*stage.Area) bool) {
+	if !yield(d.area()) {
+		return
+	}
+	d.stages.Lock()
+	err := d.openMemory()
+	area := d.memory
+	d.stages.Unlock()
+	if err == nil {
+		yield(area)
+	}
+}
+
+// openMemory opens the area in memory. d.stages is held.
+func (d *Door) openMemory() error {
+	if d.memory != nil {
+		return nil
+	}
+	if err := ownDir(memoryStages); err != nil {
+		return err
+	}
+	d.memory = stage.NewArea(memoryStages, d.opts.Note)
+	return nil
 }
 
 // SandboxOptions are those of [Door.Sandbox] but for StageDir, for a sandbox that

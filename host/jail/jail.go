@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"os"
 	"os/exec"
@@ -62,9 +63,9 @@ type Options struct {
 	// and later commands in the same directory. Unknown names mean nothing.
 	Caches []string
 
-	// Areas returns directories in which the changes of staged commands can be kept,
-	// the best first. It is called when they are needed. Nil: there are none.
-	Areas func() []*stage.Area
+	// Areas are directories in which the changes of staged commands can be kept, the
+	// best first. They are asked for when they are needed. Nil: there are none.
+	Areas iter.Seq[*stage.Area]
 
 	// Proxy serves commands that were granted hosts; nil: no command reaches any.
 	Proxy Proxy
@@ -177,6 +178,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
 	ended.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
+	remark(&ended)
 	return ended, nil
 }
 

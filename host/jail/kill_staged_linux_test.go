@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -184,7 +185,7 @@ func TestHostStandIn(t *testing.T) {
 		return
 	}
 	s := &stager{area: stage.NewArea(stages, t.Errorf)}
-	s.Jail = newJail(t, Options{Areas: func() []*stage.Area { return []*stage.Area{s.area} }})
+	s.Jail = newJail(t, Options{Areas: slices.Values([]*stage.Area{s.area})})
 	for {
 		fmt.Println("run")
 		_, set := s.run(t, work, nextVersion, policy.Options{})

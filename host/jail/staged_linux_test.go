@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,7 +44,7 @@ func newStager(t testing.TB, opts Options) *stager {
 			t.Error(err)
 		}
 	})
-	opts.Areas = func() []*stage.Area { return []*stage.Area{s.area} }
+	opts.Areas = slices.Values([]*stage.Area{s.area})
 	s.Jail = newJail(t, opts)
 	return s
 }
@@ -250,5 +251,32 @@ func TestAStagedCommandRunsAgain(t *testing.T) {
 	}
 	if string(ended.Stdout) != "ready\ntwo\nhere\n" || len(ended.Notes) == 0 || !strings.Contains(ended.Notes[len(ended.Notes)-1], "it ran 2 times") {
 		t.Errorf("%s, %q", describe(ended), ended.Notes)
+	}
+}
+
+// Where one place cannot hold what commands change, the next one does.
+func TestTheNextPlaceForAStage(t *testing.T) {
+	if *tier < 2 || *noRoot {
+		return
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad, good := stage.NewArea(filepath.Join(file, "x"), func(string, ...any) {}), stage.NewArea(t.TempDir(), t.Errorf)
+	defer func() {
+		if err := good.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	mounts := []policy.Mount{{Host: t.TempDir(), Write: true}}
+	for want, areas := range map[string][]*stage.Area{"": {bad, good}, "there is no place for what they change: the directory cannot be made": {bad}, "there is no place for what they change": nil} {
+		j := newJail(t, Options{Areas: slices.Values(areas)})
+		if why := j.Staging(mounts); why != want {
+			t.Errorf("%d places: %q", len(areas), why)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 func realTarget(tb testing.TB) *Sandbox {
 	tb.Helper()
 	area := stage.NewArea(tb.TempDir(), tb.Errorf)
-	j := jail.New(jail.Options{Areas: func() []*stage.Area { return []*stage.Area{area} }})
+	j := jail.New(jail.Options{Areas: slices.Values([]*stage.Area{area})})
 	s := NewSandbox(sandbox.Options{Spawn: jail.RunHelper, Services: effect.Services{Exec: j}}, tb.TempDir()+"/compiled")
 	s.Tier, s.Staging = func() policy.Tier { return j.Tiers().Tier }, j.Staging
 	tb.Cleanup(func() {
