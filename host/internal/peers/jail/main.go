@@ -15,7 +15,8 @@
 // All ways take turns, in another order each round, and a figure is the ratio of
 // two of one round: its median. "cold" starts a helper for the command, and for
 // "waiting" it was started after the one before, as for all commands of an agent
-// but the first. Each way begins when what the last one has left to the kernel,
+// but the first. "staged" is like that, with changes that are kept apart, listed and
+// then made. Each way begins when what the last one has left to the kernel,
 // and the helper that is started ahead, have had time to be done. "noise" is plain
 // bash once more: differences as small as that mean nothing.
 package main
@@ -119,7 +120,7 @@ func (r *results) figures() []bench.Figure {
 			way, other string
 			most       float64
 		}{
-			{cold, plain, m.Load.cold}, {waiting, plain, m.Load.waiting}, {waiting, cold, 0}, {bwrap, plain, 0}, {waiting, bwrap, 0},
+			{cold, plain, m.Load.cold}, {waiting, plain, m.Load.waiting}, {waiting, cold, 0}, {bwrap, plain, 0}, {waiting, bwrap, 0}, {staged, waiting, m.Load.staged},
 		} {
 			if len(m.Took[c.way]) > 0 && len(m.Took[c.other]) > 0 {
 				out = append(out, bench.Figure{Name: m.Load.Name + ", " + c.way + " / " + c.other, Measured: bench.PairedRatio(m.Took[c.way], m.Took[c.other]), AtMost: c.most, NoTarget: c.most == 0, Unit: bench.Ratio})

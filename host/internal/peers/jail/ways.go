@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -27,16 +28,18 @@ const (
 	bwrap   = "bwrap"
 	cold    = "cold"
 	waiting = "waiting"
+	staged  = "staged"
 )
 
-var names = []string{plain, noise, bwrap, cold, waiting}
+var names = []string{plain, noise, bwrap, cold, waiting, staged}
 
 // workload is a command in a workspace. Cold and waiting are the targets: how often
-// as long as plain bash it may take; 0: there is none.
+// as long as plain bash it may take; staged is how often as long as waiting. 0: there
+// is none.
 type workload struct {
-	Name, Command string
-	Many          bool // in the workspace of many names
-	cold, waiting float64
+	Name, Command         string
+	Many                  bool // in the workspace of many names
+	cold, waiting, staged float64
 }
 
 // What takes about 150 ms starts processes, or opens files.
@@ -46,12 +49,17 @@ const (
 )
 
 var workloads = []workload{
-	{Name: "empty", Command: ":", cold: 4.3, waiting: 1.9},
+	{Name: "empty", Command: ":", cold: 4.3, waiting: 1.9, staged: 1.2},
 	{Name: "forks", Command: forks, waiting: 1.05},
 	{Name: "writes", Command: writes, waiting: 1.05},
+	{Name: "build", Command: "gcc -O1 -c unit*.c && gcc -o program unit*.o", staged: 1.4},
 	{Name: "many-names-empty", Command: ":", Many: true},
 	{Name: "many-names-forks", Command: forks, Many: true},
+	{Name: "many-names-walk", Command: "find . -type f | wc -l", Many: true},
 }
+
+// units is how many files a build compiles.
+const units = 6
 
 // manyNames is how many the large workspace has, in directories of ten.
 const manyNames = 20_000
@@ -65,10 +73,12 @@ type setup struct {
 	few, many   string
 	bash, bwrap string // bwrap is empty where it does not work
 	jail        *jail.Jail
+	area        *stage.Area // of stages
 }
 
 func setUp() (*setup, error) {
-	s := &setup{jail: jail.New(jail.Options{})}
+	s := new(setup)
+	s.jail = jail.New(jail.Options{Areas: func(yield func(*stage.Area) bool) { yield(s.area) }})
 	if t := s.jail.Tiers(); t.Tier == policy.TierNone {
 		return nil, fmt.Errorf("there is no jail: %q", t.Lacks)
 	}
@@ -86,6 +96,18 @@ func setUp() (*setup, error) {
 	s.few, s.many = filepath.Join(s.dir, "few"), filepath.Join(s.dir, "many")
 	if err := os.Mkdir(s.few, 0o755); err != nil {
 		return nil, err
+	}
+	if s.area = stage.NewArea(filepath.Join(s.dir, "stages"), func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }); s.area.Dir() == "" {
+		return nil, errors.New("there is no place for stages")
+	}
+	for i := range units {
+		text := fmt.Sprintf("#include <stdio.h>\nint f%d(int n) { return printf(\"%%d\", n) + n; }\n", i)
+		if i == 0 {
+			text += "int main(void) { return f0(1) - 2; }\n"
+		}
+		if err := os.WriteFile(filepath.Join(s.few, fmt.Sprintf("unit%d.c", i)), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
 	}
 	for i := range manyNames / 10 {
 		sub := filepath.Join(s.many, strconv.Itoa(i/100), strconv.Itoa(i))
@@ -105,7 +127,9 @@ func setUp() (*setup, error) {
 	return s, nil
 }
 
-func (s *setup) close() error { return errors.Join(s.jail.Close(), os.RemoveAll(s.dir)) }
+func (s *setup) close() error {
+	return errors.Join(s.jail.Close(), s.area.Close(), os.RemoveAll(s.dir))
+}
 
 func (s *setup) bubblewrap(dir, command string) []string {
 	return []string{
@@ -132,14 +156,19 @@ func (s *setup) ways(l workload) []way {
 		all = append(all, way{bwrap, wait, func() error { return start(dir, s.bubblewrap(dir, l.Command)...) }})
 	}
 	var grant policy.Grant
-	approve := func() (err error) {
-		grant, err = s.approve(dir, l.Command)
+	approve := func(on bool) (err error) {
+		grant, err = s.approve(dir, l.Command, on)
 		return err
 	}
-	jailed := func() error { return s.jailed(grant, dir, l.Command) }
-	return append(all,
-		way{cold, func() error { return errors.Join(s.jail.Close(), approve(), wait()) }, jailed},
-		way{waiting, func() error { return errors.Join(s.another(dir), approve(), wait()) }, jailed})
+	jailed := func() error { return s.jailed(grant, dir, l.Command, false) }
+	all = append(all,
+		way{cold, func() error { return errors.Join(s.jail.Close(), approve(false), wait()) }, jailed},
+		way{waiting, func() error { return errors.Join(s.another(dir, false), approve(false), wait()) }, jailed})
+	if s.jail.Staging([]policy.Mount{{Host: dir, Write: true}}) == "" {
+		all = append(all, way{staged, func() error { return errors.Join(s.another(dir, true), approve(true), wait()) },
+			func() error { return s.jailed(grant, dir, l.Command, true) }})
+	}
+	return all
 }
 
 // start runs a program to its end.
@@ -153,25 +182,40 @@ func start(dir string, argv ...string) error {
 	return nil
 }
 
-func (s *setup) jailed(grant policy.Grant, dir, command string) error {
-	ended, err := s.jail.Run(context.Background(), grant, effect.Command{Argv: []string{"bash", "-c", command}, Dir: dir})
+// jailed runs a command in the jail. On a stage all that it has changed is listed and
+// made.
+func (s *setup) jailed(grant policy.Grant, dir, command string, on bool) (err error) {
+	cmd := effect.Command{Argv: []string{"bash", "-c", command}, Dir: dir}
+	if on {
+		if cmd.Stage, err = stage.New(&stage.Options{Dir: s.area.Dir()}); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, cmd.Stage.Drop()) }()
+	}
+	ended, err := s.jail.Run(context.Background(), grant, cmd)
 	if err == nil && (ended.Code == nil || *ended.Code != 0) {
 		err = fmt.Errorf("it failed: %s", ended.Stderr)
 	}
-	return err
+	if err != nil || !on {
+		return err
+	}
+	if _, err := cmd.Stage.Changes(context.Background()); err != nil {
+		return err
+	}
+	return cmd.Stage.Commit(context.Background())
 }
 
 // another runs a command, after which the jail has a helper wait for the next.
-func (s *setup) another(dir string) error {
-	grant, err := s.approve(dir, ":")
+func (s *setup) another(dir string, on bool) error {
+	grant, err := s.approve(dir, ":", on)
 	if err != nil {
 		return err
 	}
-	return s.jailed(grant, dir, ":")
+	return s.jailed(grant, dir, ":", on)
 }
 
-// approve is the grant of a call of bash that a person has approved.
-func (s *setup) approve(dir, command string) (policy.Grant, error) {
+// approve is the grant of a call of bash that a person has approved, maybe on a stage.
+func (s *setup) approve(dir, command string, on bool) (policy.Grant, error) {
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		return policy.Grant{}, err
@@ -181,6 +225,9 @@ func (s *setup) approve(dir, command string) (policy.Grant, error) {
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
 	opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Tier: func() policy.Tier { return s.jail.Tiers().Tier }}
+	if on {
+		opts.Staging = s.jail.Staging
+	}
 	d := policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
 	return d.Approve(policy.Answer{Allow: true}, 1)
 }
