@@ -195,7 +195,16 @@ func renameAt(a int, aName string, b int, bName string, flags uint) error {
 	}
 	defer unix.Close(to.dir)
 	if !isDir(from) && (flags&unix.RENAME_EXCHANGE == 0 || !isDir(to)) {
-		return errOthers
+		if flags&unix.RENAME_NOREPLACE != 0 || !linked(from) || !linked(to) {
+			return errOthers
+		}
+		// An overlay can take two names of one file for two files, and fail then. Of
+		// one file there is nothing to be done.
+		err := unix.Renameat2(from.dir, from.name, to.dir, to.name, flags)
+		if err == unix.ESTALE {
+			return nil
+		}
+		return err
 	}
 	return rename(from, to, flags)
 }
@@ -230,6 +239,12 @@ func readString(pid int, addr uintptr) (string, error) {
 		addr += uintptr(n)
 	}
 	return "", unix.ENAMETOOLONG
+}
+
+// linked reports whether a place has a file of several names.
+func linked(p place) bool {
+	var st unix.Stat_t
+	return unix.Fstatat(p.dir, p.name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Nlink > 1
 }
 
 func isDir(p place) bool {
