@@ -2,6 +2,7 @@ package jail
 
 import (
 	"context"
+	"crypto/sha256"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -94,6 +96,9 @@ func wholeTree(t testing.TB, dir string) map[string]string {
 			if err != nil {
 				return err
 			}
+			if len(data) > 64<<10 {
+				data = fmt.Appendf(nil, "%d bytes, %x", len(data), sha256.Sum256(data))
+			}
 			text += fmt.Sprintf(" %q", data)
 			if st.Nlink > 1 {
 				if files[st.Ino] == "" {
@@ -107,6 +112,14 @@ func wholeTree(t testing.TB, dir string) map[string]string {
 				return err
 			}
 			text += " to " + target
+		}
+		var names, value [1 << 10]byte
+		n, _ := unix.Llistxattr(name, names[:])
+		for attr := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
+			if strings.HasPrefix(attr, "user.") {
+				n, _ := unix.Lgetxattr(name, attr, value[:])
+				text += fmt.Sprintf(" %s=%q", attr, value[:max(n, 0)])
+			}
 		}
 		if info.ModTime().Year() < 2010 && !info.IsDir() {
 			text += " of " + strconv.FormatInt(info.ModTime().Unix(), 10)
