@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/stage"
 )
@@ -134,12 +136,18 @@ func (j *Jail) after(used *helper, p plan) {
 			defer func() { <-j.starting }()
 		}
 		used.kill()
+		held, err := p.hold()
+		if err != nil {
+			return
+		}
 		ctx, cancel := context.WithTimeout(context.Background(), startGrace)
 		defer cancel()
 		h, err := p.start(ctx)
 		if err != nil {
+			held()
 			return // the next command will tell
 		}
+		h.clean = append(h.clean, held)
 		n := &waiting{plan: p, helper: h}
 		n.timer = time.AfterFunc(idle, func() {
 			j.mu.Lock()
@@ -164,6 +172,41 @@ func (j *Jail) after(used *helper, p plan) {
 			old.helper.kill()
 		}
 	})
+}
+
+// hold opens what was found for a plan, if it is still there: as long as it is open,
+// nothing else gets its number and is taken for it.
+func (p plan) hold() (release func(), _ error) {
+	var fds []int
+	release = func() {
+		for _, fd := range fds {
+			unix.Close(fd)
+		}
+	}
+	for i, name := range p.names() {
+		var st unix.Stat_t
+		fd, err := unix.Open(name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == nil {
+			fds = append(fds, fd)
+			_ = unix.Fstat(fd, &st)
+		}
+		if p.found[i] != [2]uint64{uint64(st.Dev), st.Ino} {
+			release()
+			return nil, fmt.Errorf("%s is another by now", name)
+		}
+	}
+	return release, nil
+}
+
+// names are those of all that is mounted.
+func (p plan) names() (out []string) {
+	for _, b := range p.world.Binds {
+		out = append(out, b.Path)
+	}
+	for _, l := range p.world.Layers {
+		out = append(out, l.Path)
+	}
+	return out
 }
 
 // withdraw takes the helper that waits; nil: there is none.

@@ -217,16 +217,10 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 	if j.change != nil {
 		j.change(w)
 	}
-	find := func(name string) {
+	for _, name := range p.names() {
 		var st unix.Stat_t
 		_ = unix.Lstat(name, &st) // what is missing is none
 		p.found = append(p.found, [2]uint64{uint64(st.Dev), st.Ino})
-	}
-	for _, b := range w.Binds {
-		find(b.Path)
-	}
-	for _, l := range w.Layers {
-		find(l.Path)
 	}
 	return p, nil
 }

@@ -54,6 +54,7 @@ const (
 		"printf 'package main\\n\\nimport \"testing\"\\n\\nfunc TestTwo(t *testing.T) {\\n\\tif Two() != 2 {\\n\\t\\tt.Fail()\\n\\t}\\n}\\n' > main_test.go"
 	crate      = "cargo init -q --vcs none --name p ."
 	wheel      = "mkdir -p w/d-1.dist-info && echo 'print(\"imported\")' > w/d.py && printf 'Metadata-Version: 2.1\\nName: d\\nVersion: 1\\n' > w/d-1.dist-info/METADATA && printf 'Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' > w/d-1.dist-info/WHEEL && printf 'd.py,,\\nd-1.dist-info/METADATA,,\\nd-1.dist-info/WHEEL,,\\nd-1.dist-info/RECORD,,\\n' > w/d-1.dist-info/RECORD && find w -exec touch -d @1000000000 {} + && (cd w && python3 -m zipfile -c ../d-1-py3-none-any.whl d.py d-1.dist-info)"
+	pip        = "v/bin/python -m pip "
 	packageD   = "mkdir d && echo '{\"name\":\"d\",\"version\":\"1.0.0\",\"bin\":\"d.js\"}' > d/package.json && printf '#!/usr/bin/env node\\nconsole.log(\"bin ran\")\\n' > d/d.js"
 	planted    = "mkdir -p d/e empty && echo f > d/f && echo g > g && echo hhhh > d/e/h && ln -s d/f l && chmod 750 d/e && chmod 640 g && touch -d @1000000000 d/f"
 	cmakeLists = "printf 'cmake_minimum_required(VERSION 3.10)\\nproject(p C)\\nadd_executable(a a.c)\\nenable_testing()\\nadd_test(NAME a COMMAND a)\\n' > CMakeLists.txt"
@@ -66,7 +67,7 @@ var everydayCommands = []everydayCommand{
 	{name: "git commit --amend", setup: repo, command: "echo two > a.txt && git commit -qa --amend -m two && git log --oneline", want: "two"},
 	{name: "git branch, checkout, merge", quick: true, setup: repo, command: "git checkout -qb b && echo b > b.txt && git add . && git commit -qm b && git checkout -q main && git merge --no-edit -q --no-ff b && git log --format=%s && git branch -d b", want: "Merge branch 'b'"},
 	{name: "git checkout there and back", quick: true, setup: branched, command: "git checkout -q b && ls . src && git checkout -q - && ls . src && git status --short", want: "b.txt\n(?s:.*)c.txt"},
-	{name: "git checkout of many files", setup: repo + " && git checkout -qb b && mkdir -p many/{1..20} && for d in {1..20}; do for f in {1..20}; do echo $d $f > many/$d/$f; done; done && git add . && git commit -qm b && git checkout -q main", command: "git checkout -q b && git rm -rq many/3 && git commit -qm 3 && git checkout -q main && git merge -q b && git ls-files | wc -l", want: "383"},
+	{name: "git checkout of many files", setup: repo + " && git checkout -qb b && mkdir -p many/{1..10} && for d in {1..10}; do for f in {1..10}; do echo $d $f > many/$d/$f; done; done && git add . && git commit -qm b && git checkout -q main", command: "git checkout -q b && git rm -rq many/3 && git commit -qm 3 && git checkout -q main && git merge -q b && git ls-files | wc -l", want: "93"},
 	{name: "git switch, branch -m, -c, -D", quick: true, setup: branched, command: "git switch -qc new && git branch -m new newer && git branch -c b copied && git branch -D b && git branch", want: "\\* newer"},
 	{name: "git merge of what is ahead, --squash", setup: branched, command: "git checkout -q b && git merge -q --squash main && git commit -qm squashed && git checkout -qb x main~1 && git merge -q main && git log --format=%s", want: "c\none"},
 	{name: "git merge with a conflict", setup: conflict, command: "git merge b; c=$?; cat a.txt; git merge --abort; exit $c", want: "(?s)CONFLICT.*<<<<<<<", code: 1},
@@ -153,8 +154,8 @@ var everydayCommands = []everydayCommand{
 	{name: "python3 -m compileall", setup: "mkdir p && echo 'print(1)' > p/__init__.py && echo 'x = 2' > p/m.py && python3 -m compileall -q p && echo 'x = 3' > p/m.py && touch -d @1000000000 p/m.py", command: "python3 -m compileall -q p && python3 -c 'from p import m; print(m.x)'", want: "1\n3"},
 	{name: "python3 sqlite3", setup: "python3 -c 'import sqlite3; c = sqlite3.connect(\"a.db\"); c.execute(\"create table t(x)\"); c.executemany(\"insert into t values(?)\", ((i,) for i in range(1000))); c.commit()'", command: "python3 -c 'import sqlite3; c = sqlite3.connect(\"a.db\"); c.execute(\"delete from t where x > 500\"); c.rollback(); c.execute(\"update t set x = x + 1\"); c.commit(); c.execute(\"vacuum\"); print(c.execute(\"select sum(x) from t\").fetchone())' && ls", want: "500500"},
 	{name: "python3 -m venv", command: "python3 -m venv --without-pip v && v/bin/python -c 'import sys; print(sys.prefix != sys.base_prefix)'", want: "True"},
-	{name: "pip install and uninstall of a wheel", setup: wheel + " && python3 -m venv v && v/bin/pip install -q --no-index ./d-1-py3-none-any.whl", command: "v/bin/python -c 'import d' && v/bin/pip uninstall -qy d && v/bin/pip list --format=freeze | grep -c d== ; v/bin/pip install -q --no-index ./d-1-py3-none-any.whl && v/bin/python -c 'import d'", want: "imported\n0\nimported"},
-	{name: "pip install without a network", command: "python3 -m venv v && v/bin/pip install nothing-of-that-name", want: "NewConnectionError|No matching distribution", code: 1, differs: "there is no network"},
+	{name: "pip install and uninstall of a wheel", setup: wheel + " && python3 -m venv --without-pip --system-site-packages v && " + pip + "install -q --no-index ./d-1-py3-none-any.whl", command: "v/bin/python -c 'import d' && " + pip + "uninstall -qy d && " + pip + "list --format=freeze | grep -c d== ; " + pip + "install -q --no-index ./d-1-py3-none-any.whl && v/bin/python -c 'import d'", want: "imported\n0\nimported"},
+	{name: "pip install without a network", command: "python3 -m venv --without-pip --system-site-packages v && " + pip + "install nothing-of-that-name", want: "NewConnectionError|No matching distribution", code: 1, differs: "there is no network"},
 
 	{name: "make", quick: true, command: "printf 'all: a b\\na b:\\n\\t@echo $@ > $@; echo made $@\\n' > Makefile && make -s && make -j2 -s && make -n", want: "made a\nmade b"},
 	{name: "make after a change, clean", quick: true, setup: c + " && printf 'a: a.o l.o\\n\\t$(CC) -o $@ $^\\nclean:\\n\\trm -f a *.o\\n' > Makefile && echo 'int two(void) { return 2; }' > l.c && make -s && touch -d @1000000000 a.c l.c a.o l.o a", command: "make && sed -i s/hello/changed/ a.c && make && ./a && make -q && make -s clean && ls && make -sj4", want: "up to date"},
@@ -395,6 +396,9 @@ func TestEverydayCommands(t *testing.T) {
 						t.Errorf("it does the same, although %s", e.staged)
 					}
 				}
+			}
+			if onStage && !e.quick {
+				return // to have it change the directory itself differs in little
 			}
 			p.empty(t)
 			command := identity + "(" + e.setup + "\n:) >/dev/null 2>&1\n" + e.command
