@@ -289,3 +289,35 @@ func TestNothingIsLeftOfManyCommands(t *testing.T) {
 		t.Errorf("temporary files: %v, %v", left, err)
 	}
 }
+
+// A helper is started ahead for what a plan has found, and for nothing else that has
+// the name, or gets the number, by then.
+func TestWhatIsStartedAheadIsHeld(t *testing.T) {
+	if *tier < 0 {
+		return
+	}
+	j, dir := newJail(t, Options{}), t.TempDir()
+	w := filepath.Join(dir, "w")
+	if err := os.Mkdir(w, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	_, k := j.tiers()
+	p, err := j.plan(k, policy.Exec{Mounts: []policy.Mount{{Host: w, Write: true}}}, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release, err := p.hold()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	for range 100 { // the file system would give the number again soon
+		if err := errors.Join(os.Remove(w), os.Mkdir(w, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		if free, err := p.hold(); err == nil {
+			free()
+			t.Fatal("another directory is taken for what was found")
+		}
+	}
+}

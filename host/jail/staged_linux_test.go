@@ -162,7 +162,7 @@ func TestRandomProgramsOnAStage(t *testing.T) {
 			if err := os.MkdirAll(dirs[i], 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Chdir(dirs[i]); err != nil {
+			if err := os.Chdir(dirs[i]); err != nil { //nolint:usetesting // it would keep a descriptor of each
 				t.Fatal(err)
 			}
 			program{Rand: rand.New(rand.NewPCG(seed, 2))}.plant()
@@ -170,7 +170,7 @@ func TestRandomProgramsOnAStage(t *testing.T) {
 				_ = filepath.WalkDir(dirs[i], func(name string, _ fs.DirEntry, err error) error { return os.Lchown(name, nobody, nobody) })
 			}
 		}
-		if err := os.Chdir(base); err != nil {
+		if err := os.Chdir(base); err != nil { //nolint:usetesting // see above
 			t.Fatal(err)
 		}
 		args := []string{programArg, strconv.FormatUint(seed, 10), "40"}
