@@ -77,7 +77,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 		case e.Type == session.TypeSessionStarted || e.Type == session.TypeToolCall: // as it was typed
 		case e.Type == session.TypeToolResult: // showResult prints the rest of it
 			r.changed(e)
-		case e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || a.flags.verbose:
+		case e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || e.Type == session.TypeCallState || a.flags.verbose:
 			r.show(e)
 		}
 	})()
@@ -242,11 +242,8 @@ func (a *app) resultError(req request, e *tool.Error) error {
 		if e.Denial != nil {
 			end.hint = a.explainHint(req)
 		}
-		if a.unasked.take() != nil { // a person who said no knows how to say yes
-			end.code = exitUnasked
-			if e.Allow != "" {
-				end.hint = "to allow it: " + allowWords(allowFlag(e.Allow))
-			}
+		if calls := a.unasked.take(); calls != nil { // a person who said no knows how to say yes
+			end.code, end.hint = exitUnasked, calls[len(calls)-1].change()
 		}
 	case tool.CodeUnknownTool:
 		end.code = exitUsage

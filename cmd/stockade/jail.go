@@ -44,9 +44,24 @@ var remedies = map[jail.Cause]string{
 	jail.CauseSeccomp:       "a filter of system calls holds this program, as in a container: let that\npermit user namespaces and mounts (docker run --security-opt seccomp=FILE)",
 }
 
-// showJail says how far the commands of a tool are confined here, and what would
-// confine them further.
-func showJail(s *stdio, t jail.Tiers) error {
+// changesWords says what becomes of what a command changes.
+func changesWords(x policy.Explanation) string {
+	switch {
+	case x.Changes == "": // it is denied
+		return ""
+	case x.Changes == policy.ChangesNone:
+		return "none: it can change no file"
+	case x.Changes == policy.ChangesDirect:
+		return "direct: it changes files while it runs" + suffix(", because ", x.First)
+	case x.First != "":
+		return "staged: made when it has run; asked about before, because " + x.First
+	}
+	return "staged: made when it has run, and it is known what they are"
+}
+
+// showJail says how far the commands of a tool are confined here, what would
+// confine them further, and what becomes of what one changes.
+func showJail(s *stdio, t jail.Tiers, changes policy.Explanation) error {
 	var b strings.Builder
 	has := ""
 	if t.Has != "" {
@@ -58,6 +73,15 @@ func showJail(s *stdio, t jail.Tiers) error {
 	}
 	if t.Tier > policy.TierNone {
 		b.WriteString("- it ends with all that it has started\n")
+	}
+	switch {
+	case t.Tier == policy.TierNone:
+	case changes.First != "":
+		fmt.Fprintf(&b, "- you are asked about it before it runs: %s\n", terminal.Line(changes.First))
+	case changes.Changes == policy.ChangesStaged:
+		b.WriteString("- what it changes is kept apart, and made when you have seen it\n")
+	case changes.Changes == policy.ChangesNone:
+		b.WriteString("- it can change no file\n")
 	}
 	said := map[jail.Cause]bool{"": true}
 	for _, l := range t.Lacks {

@@ -197,7 +197,7 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 		{"decision", x.Effect}, {"risk", x.Risk}, {"rule", x.Rule}, {"layer", string(x.Source)}, {"where", x.Origin}, {"reason", x.Reason},
 	}
 	if x.Tier != nil {
-		rows = append(rows, [2]string{"jail", x.Tier.String()})
+		rows = append(rows, [2]string{"jail", x.Tier.String()}, [2]string{"changes", changesWords(x)})
 	}
 	for _, also := range x.Also {
 		rows = append(rows, [2]string{"so does", also.String()})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/llm"
@@ -31,13 +32,14 @@ type renderer struct {
 	decisions   map[string]session.Decision
 	announced   map[string]session.Changes // by call: what it is about to change
 	calls       []*openCall                // of this step, those whose result is not shown yet
+	live        map[string]*live           // by call
 	ended       session.TurnEnded
 }
 
 func newRenderer(s *stdio, quiet, verbose bool) *renderer {
 	return &renderer{
 		s: s, quiet: quiet, verbose: verbose, atLineStart: true,
-		decisions: map[string]session.Decision{}, announced: map[string]session.Changes{},
+		decisions: map[string]session.Decision{}, announced: map[string]session.Changes{}, live: map[string]*live{},
 	}
 }
 
@@ -48,6 +50,17 @@ type openCall struct {
 	id, line string
 	kept     []session.Event
 }
+
+// live is what a command writes while it runs. It is shown when a person has waited
+// for a second, or is asked about the command: the result follows otherwise.
+type live struct {
+	since time.Time
+	text  string
+	open  bool
+	lines int // of the text that are shown
+}
+
+const liveAfter = time.Second
 
 // turnOf shows a call and what has happened to it.
 func (r *renderer) turnOf(c *openCall) {
@@ -91,7 +104,7 @@ func (r *renderer) show(e session.Event) {
 		r.line(terminal.Dim, "   (%s: deleted)", e.Type)
 	case r.past && !readable(e):
 		r.line(terminal.Dim, "   (%s, which cannot be read:)", e.Type)
-		r.preview(string(e.Body))
+		r.preview(string(e.Body), nil)
 	}
 	switch e.Type {
 	case session.TypeDelta:
@@ -121,8 +134,16 @@ func (r *renderer) show(e session.Event) {
 			r.announced[e.Call] = c
 		}
 	case session.TypeProgress:
-		if p, ok := body[tool.Progress](e); ok && p.Message != "" && (r.verbose || p.Level == "warn" || p.Level == "error") {
+		p, _ := body[tool.Progress](e)
+		if p.Message != "" && (r.verbose || p.Level == "warn" || p.Level == "error") {
 			r.line(terminal.Dim, "   %s%s", p.Message, suffix(": ", inWords(p.Hint)))
+		}
+		if p.Output != "" {
+			r.writes(e.Call, p.Output, false)
+		}
+	case session.TypeCallState:
+		if s, ok := body[session.CallState](e); ok && s.State == session.AwaitingPermission {
+			r.writes(e.Call, "", true)
 		}
 	case session.TypeToolResult:
 		if m, ok := e.Message(); ok {
@@ -232,15 +253,17 @@ func (r *renderer) result(e session.Event, m llm.Message) {
 			env.Error = said + inWords(change)
 		}
 	}
+	shown := r.live[e.Call]
+	delete(r.live, e.Call)
 	if env.Success {
-		r.preview(outputText(env.Result))
+		r.preview(outputText(env.Result), shown)
 		if aside := asideOf(env.Result); aside != "" {
 			r.line(terminal.Dim, "   %s", aside)
 		}
 	} else {
 		r.line(terminal.Red, "   %s: %s", env.Code, env.Error)
-		r.preview(env.Stdout)
-		r.preview(env.Stderr)
+		r.preview(env.Stdout, shown)
+		r.preview(env.Stderr, nil)
 		if env.Hint != "" && r.verbose {
 			r.line(terminal.Dim, "   hint: %s", env.Hint)
 		}
@@ -303,22 +326,51 @@ func outputText(result json.RawMessage) string {
 	return string(result)
 }
 
-func (r *renderer) preview(text string) {
+// preview shows the beginning of a text, without what of it is on the screen.
+func (r *renderer) preview(text string, shown *live) {
 	text = strings.TrimRight(text, "\n")
 	if text == "" {
 		return
 	}
-	lines := strings.Split(text, "\n")
-	more := 0
+	lines, from := strings.Split(text, "\n"), 0
+	if shown != nil && strings.HasPrefix(text, strings.TrimRight(shown.text, "\n")) {
+		from = shown.lines
+	}
+	if more := r.previewed(lines, from); more > 0 {
+		r.line(terminal.Dim, "   | ... %d more lines", more)
+	}
+}
+
+// previewed shows the lines that belong to a preview, but the first, and returns how
+// many there are beyond it.
+func (r *renderer) previewed(lines []string, first int) (more int) {
 	if len(lines) > previewLines && !r.verbose {
 		more = len(lines) - previewLines
 		lines = lines[:previewLines]
 	}
-	for _, l := range lines {
+	for _, l := range lines[min(first, len(lines)):] {
+		l = strings.TrimRight(l, "\r")
+		l = l[strings.LastIndexByte(l, '\r')+1:] // of a line that was written again, the last
 		r.rows("", "   | ", "   : ", clip(l, 200))
 	}
-	if more > 0 {
-		r.line(terminal.Dim, "   | ... %d more lines", more)
+	return more
+}
+
+// writes shows what a command has written, once that is to be.
+func (r *renderer) writes(call, text string, asks bool) {
+	l := r.live[call]
+	if l == nil {
+		l = &live{since: time.Now()}
+		r.live[call] = l
+	}
+	l.text += text
+	if l.open = l.open || asks || time.Since(l.since) >= liveAfter; !l.open {
+		return
+	}
+	if whole := strings.TrimRight(l.text, "\n"); whole != "" {
+		lines := strings.Split(whole, "\n")
+		r.previewed(lines, l.lines)
+		l.lines = len(lines)
 	}
 }
 
@@ -393,10 +445,16 @@ func (r *renderer) changes(call string, done bool) {
 	if !done {
 		return
 	}
+	if c.Summary != nil {
+		for _, line := range c.Summary {
+			r.line(terminal.Dim, "   %s", clip(line, 200))
+		}
+		return
+	}
 	for _, change := range c.Files[:min(len(c.Files), maxShownChanges)] {
 		r.line(terminal.Dim, "   %s %s", change.Kind, clip(change.Path, 200))
 	}
 	if more := len(c.Files) + c.More - maxShownChanges; more > 0 {
-		r.line(terminal.Dim, "   and %d changes more", more)
+		r.line(terminal.Dim, "   and %s more", plural(more, "change"))
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/selftest"
@@ -30,8 +29,9 @@ machine, and show what stopped each. An attack passes only if the module has
 tried it, says what it saw, and has read and changed nothing but what it was
 granted. An attack that could not be carried out has failed.
 
-In the area jail a hostile program runs as a command of bash does. The last line
-says in which tier: see ` + "`stockade help bash`" + `.
+In the area jail a hostile program runs as a command of bash does, and in the area
+staging commands run before they are asked about. The last line says in which tier:
+see ` + "`stockade help bash`" + `.
 
 Everything happens in a temporary directory, which is removed. No attack harms
 the machine, even if nothing stops it.
@@ -78,7 +78,7 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 	options := a.door().SandboxOptions()
 	options.Compiling, options.Compiled, options.Logger = nil, nil, nil // what becomes of these modules is the result
 	target := selftest.NewSandbox(options, filepath.Join(scratch, "compiled"))
-	target.Tier = a.tier
+	target.Tier, target.Staging = a.tier, a.door().Staging
 	defer func() {
 		if e := target.Close(); err == nil {
 			err = e
@@ -86,12 +86,17 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 	}()
 
 	tiers := a.door().Tiers()
+	left := map[selftest.Area]string{}
 	if tiers.Tier == policy.TierNone {
-		if areas == nil {
-			areas = slices.Clone(selftest.Areas)
-		}
-		areas = slices.DeleteFunc(areas, func(area selftest.Area) bool { return area == selftest.Jail })
+		left[selftest.Jail] = "nothing confines a command here, so bash is refused; `stockade tool info bash` says why"
 	}
+	if why := target.Staging([]policy.Mount{{Host: scratch, Write: true}}); why != "" {
+		left[selftest.Staging] = "commands are asked about before they run here: " + why
+	}
+	if areas == nil {
+		areas = slices.Clone(selftest.Areas)
+	}
+	areas = slices.DeleteFunc(areas, func(area selftest.Area) bool { return left[area] != "" })
 	start := time.Now()
 	progress := newAttackProgress(a, areas)
 	results, err := selftest.Run(ctx, target, selftest.Options{Areas: areas, Dir: scratch, Started: progress.started, Ended: progress.ended})
@@ -99,21 +104,24 @@ func runSelftest(ctx context.Context, a *app, names []string) (err error) {
 	if err != nil {
 		return err
 	}
-	return showAttacks(a, results, time.Since(start), tiers, sandbox.MissingLimits())
+	return showAttacks(a, results, time.Since(start), tiers.Tier, left, sandbox.MissingLimits())
 }
 
-// showAttacks prints how attacks ended, and returns how the program ends.
-func showAttacks(a *app, results []selftest.Result, took time.Duration, tiers jail.Tiers, missing string) (err error) {
+// showAttacks prints how attacks ended, and returns how the program ends. Left are the
+// areas that were not attacked, and why.
+func showAttacks(a *app, results []selftest.Result, took time.Duration, tier policy.Tier, left map[selftest.Area]string, missing string) (err error) {
 	if a.flags.json {
 		err = attacksJSON(a.s, results)
 	} else {
-		err = attacksTable(a.s, results, took, tiers.Tier, a.flags.verbose)
+		err = attacksTable(a.s, results, took, tier, a.flags.verbose)
 	}
 	if err != nil {
 		return err
 	}
-	if tiers.Tier == policy.TierNone {
-		a.s.note("the area jail was not attacked: nothing confines a command here, so bash is refused; `stockade tool info bash` says why")
+	for _, area := range selftest.Areas {
+		if why := left[area]; why != "" {
+			a.s.note("the area %s was not attacked: %s", area, why)
+		}
 	}
 	if missing != "" {
 		a.s.note("not on this system: limits on %s of the process that compiles", missing)

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/selftest"
 )
 
@@ -20,12 +20,13 @@ func TestAttacksThatDidNotPass(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		json, verbose  bool
-		tiers          jail.Tiers
+		tier           policy.Tier
+		left           map[selftest.Area]string
 		missing        string
 		stdout, stderr string
 	}{
 		"as a table": {
-			tiers: jail.Tiers{Tier: 2},
+			tier: 2,
 			stdout: `FILES
   first       pass  files: <masked> (EPERM)
   second-one  FAIL  it worked:\nmade <U+001B>[31m
@@ -38,18 +39,18 @@ STATE
 			stderr: "stockade: 2 of 3 attacks did not pass\n",
 		},
 		"with what they try": {
-			verbose: true, missing: "memory",
+			verbose: true, missing: "memory", left: map[selftest.Area]string{selftest.Jail: "nothing confines it"},
 			stdout: `FILES
   first  pass  files: <masked> (EPERM)
     Try this. 12 ms. 3 times.
   second-one  FAIL  it worked:\nmade <U+001B>[31m
     Try that. 0 ms.
 `,
-			stderr: "stockade: the area jail was not attacked: nothing confines a command here, so bash is refused; `stockade tool info bash` says why\n" +
+			stderr: "stockade: the area jail was not attacked: nothing confines it\n" +
 				"stockade: not on this system: limits on memory of the process that compiles\nstockade: 2 of 3 attacks did not pass\n",
 		},
 		"as JSON": {
-			json: true, tiers: jail.Tiers{Tier: 2},
+			json: true, tier: 2,
 			stdout: `[
   {
     "name": "first",
@@ -74,7 +75,7 @@ STATE
 			var stdout, stderr strings.Builder
 			a := &app{s: &stdio{out: &stdout, err: &stderr}}
 			a.flags.json, a.flags.verbose = c.json, c.verbose
-			err := showAttacks(a, results, 1500*time.Millisecond, c.tiers, c.missing)
+			err := showAttacks(a, results, 1500*time.Millisecond, c.tier, c.left, c.missing)
 			if code := report(a.s, context.Background(), err); code != exitError {
 				t.Errorf("exit code %d", code)
 			}
@@ -88,7 +89,7 @@ STATE
 	}
 	var stderr strings.Builder
 	a := &app{s: &stdio{out: &stderr, err: &stderr}}
-	if err := showAttacks(a, results[:1], 0, jail.Tiers{}, ""); err != nil {
+	if err := showAttacks(a, results[:1], 0, 0, nil, ""); err != nil {
 		t.Errorf("all passed: %v", err)
 	}
 }

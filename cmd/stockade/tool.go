@@ -138,6 +138,23 @@ func (t toolset) list(s *stdio) error {
 	return w.Flush()
 }
 
+// changesOf is the decision about a command in the workspace that is nothing special.
+func (t toolset) changesOf(a *app, e *tool.Entry) (x policy.Explanation, err error) {
+	mounts, err := a.workspaceMounts()
+	if err != nil {
+		return x, err
+	}
+	p, err := a.policy(t.catalog, mounts)
+	if err != nil {
+		return x, err
+	}
+	args, err := json.Marshal(map[string]string{e.Capabilities.Exec: "true"})
+	if err != nil {
+		return x, err
+	}
+	return p.Decide(tool.Call{Tool: e.Name, Args: args, Caller: tool.CallerAgent, Cwd: a.Work}, e, policy.Facts{}).Explain(), nil
+}
+
 // deniedTools finds the tools of which no call of the model can come to anything,
 // and the layer that says so.
 func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Source, error) {
@@ -198,7 +215,11 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 		return err
 	}
 	if e.Capabilities.Exec != "" {
-		if err := showJail(a.s, a.door().Tiers()); err != nil {
+		changes, err := t.changesOf(a, e)
+		if err != nil {
+			return err
+		}
+		if err := showJail(a.s, a.door().Tiers(), changes); err != nil {
 			return err
 		}
 	}

@@ -41,5 +41,5 @@ func CopyStart(ctx context.Context, to, from *os.File, size int64) error {
 			}
 		}
 	}
-	return nil
+	return to.Truncate(size) // it may end with a hole
 }

@@ -36,25 +36,14 @@ const (
 // done in its own directory is told in its words; then each by its name, where that
 // says more; and then text files with their differences in unified format, as far as
 // there is room. Names are relative to dir where they are below it. It reports
-// whether all changes are named or counted.
+// whether all changes are named, or counted with the new or former directory in which
+// they are.
 func Unified(ctx context.Context, changes []tool.Change, dir string) (text string, all bool) {
 	var out strings.Builder
-	found, others := repositories(changes)
-	for _, r := range found {
-		lines, rest := r.words()
-		if len(lines) > 0 {
-			out.WriteString("git")
-			if name := shown(r.root, dir); name != "." {
-				out.WriteString(" in " + name)
-			}
-			out.WriteString(": " + strings.Join(lines, "; ") + "\n")
-		}
-		others = append(others, rest...)
-	}
-	short := shorten(others)
+	short, others, beside := summary(changes, dir)
 	named := short[:min(len(short), maxNamed)]
-	for _, g := range named {
-		out.WriteString(g.line(dir))
+	for _, line := range named {
+		out.WriteString(line)
 	}
 	if more := len(short) - len(named); more > 0 {
 		fmt.Fprintf(&out, "... and %d changes more\n", more)
@@ -78,21 +67,118 @@ func Unified(ctx context.Context, changes []tool.Change, dir string) (text strin
 		}
 		content(&out, c, dir)
 	}
-	return out.String(), len(named) == len(short)
+	return out.String(), len(named) == len(short) && (!beside || len(others) <= maxNamed)
 }
 
-// group is a change, with those below a directory that is new or gone.
+// Summary describes changes in short, as [Unified] does, in at most so many lines, of
+// which the last may say how many there are beyond. What is gone comes first.
+func Summary(changes []tool.Change, dir string, most int) []string {
+	lines, _, _ := summary(changes, dir)
+	if more := len(lines) - most + 1; more > 1 {
+		lines = append(lines[:most-1], fmt.Sprintf("and %d changes more", more)) // at least 2
+	}
+	for i := range lines {
+		lines[i] = strings.TrimSuffix(lines[i], "\n")
+	}
+	return lines
+}
+
+// summary are the lines, and the changes that are not told in git's words. beside says
+// that some stand for files in a directory that holds others.
+func summary(changes []tool.Change, dir string) (lines []string, others []tool.Change, beside bool) {
+	found, others := repositories(changes)
+	for _, r := range found {
+		words, rest := r.words()
+		if len(words) > 0 {
+			in := ""
+			if name := shown(r.root, dir); name != "." {
+				in = " in " + name
+			}
+			lines = append(lines, "git"+in+": "+strings.Join(words, "; ")+"\n")
+		}
+		others = append(others, rest...)
+	}
+	others = moves(others)
+	short := shorten(others)
+	if len(short) > minGroup || len(short) < len(others) { // what is gone is what nobody must overlook
+		slices.SortStableFunc(short, func(a, b group) int { return cmp.Compare(a.order(), b.order()) })
+	}
+	for _, g := range short {
+		lines = append(lines, g.line(dir))
+		beside = beside || g.beside
+	}
+	return lines, others, beside
+}
+
+// group is a change, with those below a directory that is new or gone, or those of
+// the same kind beside it.
 type group struct {
 	tool.Change
-	files int
-	bytes int64
+	files  int
+	bytes  int64
+	beside bool
 }
 
 // minGroup is how many changes there are at least of which some are told as one.
 const minGroup = 12
 
-// shorten makes one of the changes below each directory that is new or gone, if
-// there are many.
+// minTimes is minGroup for files of which nothing but the time is another.
+const minTimes = 3
+
+// maxMoved is how large a file is of which it is looked up whether it was moved, and
+// how many there are.
+const (
+	maxMoved  = 16 << 20
+	maxMovers = 500
+)
+
+// moves makes one change of a file that is gone and another one of the same content.
+func moves(changes []tool.Change) []tool.Change {
+	gone := map[int64][]int{} // by size
+	movable := func(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxMoved }
+	for i, c := range changes {
+		if c.Kind == tool.Removed && movable(c.Before) && len(gone) < maxMovers {
+			gone[c.Before.Size] = append(gone[c.Before.Size], i)
+		}
+	}
+	if len(gone) == 0 {
+		return changes
+	}
+	out := slices.Clone(changes)
+	took := map[int]bool{}
+	looked := 0
+	for i, c := range changes {
+		if c.Kind != tool.Created || !movable(c.After) || c.After.Twin != "" {
+			continue
+		}
+		for _, j := range gone[c.After.Size] {
+			if took[j] || looked >= maxMovers {
+				continue
+			}
+			looked++
+			before, err := changes[j].Before.SHA256()
+			if err != nil {
+				continue
+			}
+			if after, err := c.After.SHA256(); err == nil && before == after {
+				took[j] = true
+				out[i] = tool.Change{Path: c.Path, From: changes[j].Path, Kind: tool.Renamed, Before: changes[j].Before, After: c.After}
+				break
+			}
+		}
+	}
+	kept := out[:0]
+	for i, c := range out {
+		if !took[i] {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// shorten makes one of the changes below each directory that is new or gone, and of
+// files that are new or changed in another one, if there are many. What is gone is
+// named otherwise.
 func shorten(changes []tool.Change) (out []group) {
 	// What is below a directory follows it.
 	key := func(c tool.Change) string { return strings.ReplaceAll(c.Path, "/", "\x00") }
@@ -109,7 +195,34 @@ func shorten(changes []tool.Change) (out []group) {
 		}
 		out = append(out, group{Change: c})
 	}
-	return out
+	type place struct {
+		kind tool.ChangeKind
+		dir  string
+	}
+	placeOf := func(g group) place { return place{g.Kind, filepath.Dir(g.Path)} }
+	in := map[place]int{}
+	for _, g := range out {
+		if (g.Kind == tool.Created || g.Kind == tool.Modified || g.Kind == tool.Times) && regular(g.After) {
+			in[placeOf(g)]++
+		}
+	}
+	first := map[place]int{}
+	short := out[:0]
+	for _, g := range out {
+		p := placeOf(g)
+		if in[p] < minGroup && (g.Kind != tool.Times || in[p] < minTimes) || !regular(g.After) {
+			short = append(short, g)
+			continue
+		}
+		i, ok := first[p]
+		if !ok {
+			i = len(short)
+			first[p], short = i, append(short, group{Change: g.Change, beside: true})
+		}
+		short[i].files++
+		short[i].bytes += g.After.Size
+	}
+	return short
 }
 
 // size is a number of bytes in short.
@@ -137,8 +250,24 @@ func (g *group) holds(c tool.Change) bool {
 	return false
 }
 
+// order is where it stands among many.
+func (g *group) order() int {
+	switch g.Kind {
+	case tool.Removed, tool.DirectoryRemoved:
+		return 0
+	case tool.Times:
+		return 2
+	}
+	return 1
+}
+
 func (g *group) line(dir string) string {
-	if g.files == 0 {
+	switch {
+	case g.beside && g.Kind == tool.Times:
+		return fmt.Sprintf("times of %s in %s\n", count(g.files, "file"), shown(filepath.Dir(g.Path), dir))
+	case g.beside:
+		return fmt.Sprintf("%s %s in %s (%s)\n", g.Kind, count(g.files, "file"), shown(filepath.Dir(g.Path), dir), size(g.bytes))
+	case g.files == 0:
 		return headline(g.Change, dir)
 	}
 	return fmt.Sprintf("%s %s with %s (%s)\n", g.Kind, shown(g.Path, dir), count(g.files, "file"), size(g.bytes))
@@ -159,6 +288,9 @@ func headline(c tool.Change, dir string) string {
 	}
 	if c.After != nil && c.After.Twin != "" {
 		s += " (the same file as " + shown(c.After.Twin, dir) + ")"
+	}
+	if c.Kind == tool.Modified && c.Before != nil && c.Before.Names > 1 {
+		s += fmt.Sprintf(" (one of %d names of a file: the others keep what it was)", c.Before.Names)
 	}
 	s += numbers(c)
 	if c.After != nil && c.After.ModTime != nil {

@@ -52,6 +52,7 @@ func TestUnified(t *testing.T) {
 			"renamed b from a\nb: it is not UTF-8 text, and the content changes\n"},
 		{"a name that could look like more", tool.Change{Path: "/ws/x (3 bytes) from y", Kind: tool.Created, After: file("")},
 			`created "x (3 bytes) from y" (0 bytes)` + "\n"},
+		{"one of several names", tool.Change{Path: "/ws/a", Kind: tool.Modified, Before: &tool.Version{Mode: 0o644, Names: 2, Open: file("").Open}, After: file("")}, "modified a (one of 2 names of a file: the others keep what it was)\n"},
 		{"outside of the directory", tool.Change{Path: "/elsewhere/a", Kind: tool.Times, Before: file(""), After: file("")}, "times /elsewhere/a\n"},
 		{"a name that could look like a line", tool.Change{Path: "/ws/a\n+++ b/safe\x1b[2K", Kind: tool.Created, After: file("")},
 			`created "a\n+++ b/safe\x1b[2K" (0 bytes)` + "\n"},
@@ -75,7 +76,7 @@ func TestUnifiedIsBounded(t *testing.T) {
 	if len(out) > 100*maxNamed+maxTotal+2*maxChange || all {
 		t.Errorf("the diff has %d bytes, and names all: %v", len(out), all)
 	}
-	for _, want := range []string{"too long to compare", "bytes of this diff are not shown", "2000 changes more", "created 0999", "changes is not shown"} {
+	for _, want := range []string{"too long to compare", "bytes of this diff are not shown", "created 3000 files in . (", "... and 2000 more", "created 0999", "changes is not shown"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q", want)
 		}
@@ -91,5 +92,68 @@ func TestUnifiedNamesAll(t *testing.T) {
 	changes = append(changes, tool.Change{Path: "/ws/z/.git/hooks/pre-commit", Kind: tool.Created, After: file("rm -rf ~\n")})
 	if out, all := Unified(t.Context(), changes, "/ws"); !all || !strings.Contains(out, "created z/.git/hooks/pre-commit (9 bytes)\n") {
 		t.Errorf("it does not name the last of %d changes", len(changes))
+	}
+}
+
+// A thousand changes are some lines: what is gone is named, and comes first.
+func TestASummaryOfMany(t *testing.T) {
+	var changes []tool.Change
+	add := func(kind tool.ChangeKind, name string, mode fs.FileMode) {
+		v := file("12345")
+		if kind == tool.Removed {
+			v = file("abcde")
+		}
+		v.Mode = mode
+		c := tool.Change{Path: "/ws/" + name, Kind: kind, Before: v, After: v}
+		switch kind {
+		case tool.Created, tool.DirectoryCreated:
+			c.Before = nil
+		case tool.Removed, tool.DirectoryRemoved:
+			c.After = nil
+		}
+		changes = append(changes, c)
+	}
+	add(tool.DirectoryCreated, "node_modules", fs.ModeDir|0o755)
+	for i := range 500 {
+		add(tool.Created, fmt.Sprintf("node_modules/%03d", i), 0o644)
+		add(tool.Created, fmt.Sprintf("obj/%03d.o", i), 0o644)
+		add(tool.Modified, fmt.Sprintf("src/%03d.c", i), 0o644)
+	}
+	add(tool.Removed, "obj/notes", 0o644)
+	add(tool.Removed, "z", 0o644)
+	add(tool.Created, "go.sum", 0o644)
+	want := []string{
+		"removed obj/notes (5 bytes)", "removed z (5 bytes)", "created go.sum (5 bytes)",
+		"directory created node_modules with 500 files (2.5 kB)", "created 500 files in obj (2.5 kB)", "modified 500 files in src (2.5 kB)",
+	}
+	if d := cmp.Diff(want, Summary(changes, "/ws", 6)); d != "" {
+		t.Error(d)
+	}
+	if got := Summary(changes, "/ws", 3); len(got) != 3 || got[1] != want[1] || got[2] != "and 4 changes more" {
+		t.Errorf("%q", got)
+	}
+	text, all := Unified(t.Context(), changes, "/ws")
+	if !strings.HasPrefix(text, strings.Join(want, "\n")+"\n\nall of these 1504:\n") || all {
+		t.Errorf("all %t: %.600s", all, text)
+	}
+}
+
+// A file that is gone, and is there again by another name, was moved.
+func TestWhatWasMoved(t *testing.T) {
+	one, times := file("package one\n"), file("")
+	changes := []tool.Change{
+		{Path: "/ws/a.go", Kind: tool.Removed, Before: one},
+		{Path: "/ws/b.go", Kind: tool.Removed, Before: file("package two\n")},
+		{Path: "/ws/c.go", Kind: tool.Removed, Before: one},
+		{Path: "/ws/d/a.go", Kind: tool.Created, After: one},
+		{Path: "/ws/d/empty", Kind: tool.Created, After: file("")},
+		{Path: "/ws/e1", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e2", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e3", Kind: tool.Times, Before: times, After: times},
+	}
+	want := []string{"removed b.go (12 bytes)", "removed c.go (12 bytes)", "renamed d/a.go from a.go", "created d/empty (0 bytes)", "times of 3 files in ."}
+	if d := cmp.Diff(want, Summary(changes, "/ws", 9)); d != "" {
+		t.Error(d)
+	}
+	if text, _ := Unified(t.Context(), changes, "/ws"); strings.Contains(text, "package one\n-") || strings.Count(text, "package one") != 1 {
+		t.Error(text)
 	}
 }

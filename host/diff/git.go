@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -52,7 +53,7 @@ func repositories(changes []tool.Change) (found []*repository, others []tool.Cha
 func (r *repository) words() (lines []string, rest []tool.Change) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	created, removed := 0, 0
-	index := false
+	var index string
 	var names []string
 	for rel := range r.changes {
 		names = append(names, rel)
@@ -61,6 +62,18 @@ func (r *repository) words() (lines []string, rest []tool.Change) {
 	for _, rel := range names {
 		c := r.changes[rel]
 		kind, name, _ := strings.Cut(rel, "/")
+		if open := openIn[kind]; open.todo != "" {
+			switch {
+			case rel == kind && c.Kind == tool.DirectoryRemoved:
+				say("%s has ended", open.what)
+			case name == open.todo && c.After != nil:
+				say("%s %s", open.what, todo(c.After))
+			}
+			if regular(c.After) {
+				rest = append(rest, c)
+			}
+			continue
+		}
 		dir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || regularless(c)
 		switch {
 		case rel == "" && c.Kind == tool.DirectoryCreated:
@@ -71,7 +84,7 @@ func (r *repository) words() (lines []string, rest []tool.Change) {
 		case kind == "objects":
 			created++
 		case rel == "index":
-			index = true
+			index = indexed(c)
 		case strings.HasPrefix(name, "heads/") && kind == "refs":
 			say("%s", r.moved("branch "+strings.TrimPrefix(name, "heads/"), strings.TrimPrefix(name, "heads/"), c))
 		case strings.HasPrefix(name, "tags/") && kind == "refs":
@@ -88,15 +101,50 @@ func (r *repository) words() (lines []string, rest []tool.Change) {
 			rest = append(rest, c)
 		}
 	}
-	if index {
-		say("index")
+	if index != "" {
+		say("%s", index)
 	}
 	if removed > 0 {
 		say("%s removed", count(removed, "object"))
 	} else if created > 0 && len(lines) == 0 {
 		say("%s", count(created, "new object"))
 	}
+	if len(lines)+len(rest) == 0 {
+		say("%s of its own", count(len(names), "change"))
+	}
 	return lines, rest
+}
+
+// openIn are the directories of what git goes on with when it is told to, and the file
+// in each that says how.
+var openIn = map[string]struct{ what, todo string }{
+	"rebase-merge": {"a rebase", "git-rebase-todo"},
+	"rebase-apply": {"a rebase or a series of patches", "next"},
+	"sequencer":    {"a series of picks or reverts", "todo"},
+}
+
+// maxSteps is how many steps of a rebase are told.
+const maxSteps = 50
+
+// todo says what git does next.
+func todo(v *tool.Version) string {
+	data, err := head(v, maxText)
+	if err != nil {
+		return "whose next steps cannot be read"
+	}
+	var steps []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			steps = append(steps, strconv.Quote(line))
+		}
+	}
+	if more := len(steps) - maxSteps; more > 0 {
+		steps = append(steps[:maxSteps], fmt.Sprintf("%d more", more))
+	}
+	if steps == nil {
+		return "that has stopped in its last step"
+	}
+	return "that has stopped, and would go on with " + strings.Join(steps, ", ")
 }
 
 // regularless reports whether a change is about no file at all.

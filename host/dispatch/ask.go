@@ -156,7 +156,7 @@ func (p *pending) remember(decision policy.Decision, scope policy.Scope) {
 	if err != nil {
 		return // once, or a scope that the question did not offer: holds once
 	}
-	if (scope == policy.ScopeAlways || scope == policy.ScopeProject) && p.d.opts.Remember != nil {
+	if rule.Source == policy.SourceUser && p.d.opts.Remember != nil {
 		if err := p.d.opts.Remember(rule); err != nil {
 			p.report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the answer holds for this session only: %v", err)})
 		}

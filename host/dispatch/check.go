@@ -55,5 +55,9 @@ func (p *pending) checkArgs(ctx context.Context, entry *tool.Entry) error {
 }
 
 func (p *pending) cancelled() error {
-	return &refusal{tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before it ran", p.call.Tool)}
+	when := "it ran"
+	if p.rehearsing {
+		when = "its changes were made"
+	}
+	return &refusal{tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled before %s", p.call.Tool, when)}
 }

@@ -94,7 +94,7 @@ func (p *pending) draft(typ session.Type, body any) session.Draft {
 
 // report shows what the tool says while it runs.
 func (p *pending) report(r tool.Progress) {
-	if p.rehearsing {
+	if p.rehearsing && r.Output == "" { // a person may see what a process writes; its caller reads the result
 		p.hold(r)
 		return
 	}

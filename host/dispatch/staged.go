@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -56,6 +58,9 @@ func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Resu
 		result.Usage = p.usage
 		return result, nil
 	}
+	if !slices.ContainsFunc(changes, func(c tool.Change) bool { return !diff.Negligible(c) }) {
+		changes = nil
+	}
 	return result, changes
 }
 
@@ -64,6 +69,9 @@ func (p *pending) questionAbout(ctx context.Context, decision policy.Decision, r
 	question := decision.Question()
 	var all bool
 	question.Changes, all = diff.Unified(ctx, changes, p.call.Cwd)
+	if code := exitCode(result); code != 0 {
+		question.Warn(fmt.Sprintf("the command has ended with exit code %d", code))
+	}
 	switch {
 	case result.Err != nil:
 		question.Changes = "nothing: the call has failed"
@@ -73,6 +81,15 @@ func (p *pending) questionAbout(ctx context.Context, decision policy.Decision, r
 		question.Warn("there are more changes than are shown, and a yes is for all of them")
 	}
 	return question
+}
+
+// exitCode is that of the command of a call, as tools that run one say it.
+func exitCode(result tool.Result) int {
+	var said struct {
+		Code int `json:"exit_code"`
+	}
+	_ = json.Unmarshal(result.Output, &said) // another tool says something else
+	return said.Code
 }
 
 // announce records what is about to be changed.
@@ -132,15 +149,19 @@ func (p *pending) drop(staged policy.Staged) {
 }
 
 const (
-	maxListed = 10_000   // changes in the log
-	maxHashed = 16 << 20 // bytes of a file whose content is hashed for the log
-	maxAll    = 1 << 30  // bytes that are hashed of all files
+	maxListed  = 10_000   // changes in the log
+	maxSummary = 20       // lines about them
+	maxHashed  = 16 << 20 // bytes of a file whose content is hashed for the log
+	maxAll     = 1 << 30  // bytes that are hashed of all files
 )
 
 // changes is what the log says of what is about to be changed. It fails if
 // that is not possible any more.
 func (p *pending) changes(ctx context.Context, changes []tool.Change) (session.Changes, error) {
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
+	if lines := diff.Summary(changes, p.call.Cwd, maxSummary); len(lines) < len(changes) {
+		body.Summary = lines
+	}
 	left := int64(maxAll)
 	for _, change := range changes[:min(len(changes), maxListed)] {
 		if err := ctx.Err(); err != nil {

@@ -73,6 +73,7 @@ type Door struct {
 
 	stages sync.Mutex
 	stage  *stage.Area
+	memory *stage.Area // in memory; nil: none was needed
 
 	mu       sync.Mutex // held also while something is opened
 	box      *sandbox.Sandbox
@@ -106,7 +107,8 @@ func New(opts Options) *Door {
 	d.egress = sync.OnceValues(opts.Egress)
 	opts.Jail.Redact, opts.Jail.Proxy = opts.Known, egress.Later(d.egress)
 	if opts.Stages != "" {
-		opts.Jail.Areas = func() []*stage.Area { return []*stage.Area{d.area()} }
+		opts.Jail.Areas = d.areas
+		d.hide(memoryStages)
 	}
 	d.jail = jail.New(opts.Jail)
 	d.hide(opts.Stages, opts.Sandbox.CacheDir, opts.Jail.Layers)
@@ -144,9 +146,11 @@ func (d *Door) Close() error {
 		errs = append(errs, f())
 	}
 	d.stages.Lock()
-	if d.stage != nil {
-		errs = append(errs, d.stage.Close())
-		d.stage = nil
+	for _, area := range []**stage.Area{&d.stage, &d.memory} {
+		if *area != nil {
+			errs = append(errs, (*area).Close())
+			*area = nil
+		}
 	}
 	d.stages.Unlock()
 	d.closers, d.box, d.store = nil, nil, nil
@@ -175,8 +179,37 @@ func (d *Door) area() *stage.Area {
 	defer d.stages.Unlock()
 	if d.stage == nil {
 		d.stage = stage.NewArea(d.opts.Stages, d.opts.Note)
+		if _, err := os.Lstat(memoryStages); err == nil { // maybe a killed process has left something there
+			_ = d.openMemory()
+		}
 	}
 	return d.stage
+}
+
+// areas are the places for what commands change, the best first.
+func (d *Door) areas(yield func(*stage.Area) bool) {
+	if !yield(d.area()) {
+		return
+	}
+	d.stages.Lock()
+	err := d.openMemory()
+	area := d.memory
+	d.stages.Unlock()
+	if err == nil {
+		yield(area)
+	}
+}
+
+// openMemory opens the area in memory. d.stages is held.
+func (d *Door) openMemory() error {
+	if d.memory != nil {
+		return nil
+	}
+	if err := ownDir(memoryStages); err != nil {
+		return err
+	}
+	d.memory = stage.NewArea(memoryStages, d.opts.Note)
+	return nil
 }
 
 // SandboxOptions are those of [Door.Sandbox] but for StageDir, for a sandbox that
@@ -215,6 +248,9 @@ func (d *Door) Tier() policy.Tier { return d.jail.Tiers().Tier }
 // Tiers is Tier, with why it is no higher.
 func (d *Door) Tiers() jail.Tiers { return d.jail.Tiers() }
 
+// Staging says why commands with these mounts cannot run on a stage; empty: they can.
+func (d *Door) Staging(mounts []policy.Mount) string { return d.jail.Staging(mounts) }
+
 // Policy makes a policy under the layers of the door, which leaves out what the
 // door itself keeps on disk.
 func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
@@ -224,7 +260,7 @@ func (d *Door) Policy(opts policy.Options) (*policy.Policy, error) {
 	if opts.Tier != nil {
 		return nil, errors.New("the tier is that of the door, which starts the processes")
 	}
-	opts.Layers, opts.Tier, opts.Staging = d.opts.Layers, d.Tier, d.jail.Staging
+	opts.Layers, opts.Tier, opts.Staging = d.opts.Layers, d.Tier, d.Staging
 	opts.Masked = slices.Clone(opts.Masked)
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -49,6 +49,9 @@ type Command struct {
 	// Stage takes what the process changes in files, of which the host then has
 	// nothing. Nil: it changes the host's.
 	Stage *stage.Set
+	// Show gets the beginning of what the process writes, without secrets, while it
+	// runs: of a process that runs again, the first time. Nil: nobody looks.
+	Show func(text string)
 }
 
 // Ended is how a process ended, and what it wrote.

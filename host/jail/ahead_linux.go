@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/stage"
 )
@@ -31,7 +29,17 @@ type waiting struct {
 }
 
 func (n *waiting) fits(p plan) bool {
-	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.plan.area == p.area && slices.Equal(n.plan.found, p.found) && n.helper.alive() && n.helper.current()
+	return reflect.DeepEqual(n.plan.world, p.world) && n.plan.store == p.store && n.plan.area == p.area && slices.Equal(n.found(), p.found) && n.helper.alive() && n.helper.current() &&
+		!slices.ContainsFunc(n.helper.stages, func(l *stage.Layer) bool { return !l.Current() })
+}
+
+// found are the files behind the names of the plan: those that the helper has opened,
+// which may be others than there were when the plan was made. It holds them, so that
+// no other file has their numbers.
+func (n *waiting) found() [][2]uint64 {
+	out := slices.Clone(n.plan.found)
+	copy(out, n.helper.ready.Found)
+	return out
 }
 
 // take returns a helper for a plan: the one that waits, if it fits, or a new one.
@@ -136,18 +144,12 @@ func (j *Jail) after(used *helper, p plan) {
 			defer func() { <-j.starting }()
 		}
 		used.kill()
-		held, err := p.hold()
-		if err != nil {
-			return
-		}
 		ctx, cancel := context.WithTimeout(context.Background(), startGrace)
 		defer cancel()
 		h, err := p.start(ctx)
 		if err != nil {
-			held()
 			return // the next command will tell
 		}
-		h.clean = append(h.clean, held)
 		n := &waiting{plan: p, helper: h}
 		n.timer = time.AfterFunc(idle, func() {
 			j.mu.Lock()
@@ -172,41 +174,6 @@ func (j *Jail) after(used *helper, p plan) {
 			old.helper.kill()
 		}
 	})
-}
-
-// hold opens what was found for a plan, if it is still there: as long as it is open,
-// nothing else gets its number and is taken for it.
-func (p plan) hold() (release func(), _ error) {
-	var fds []int
-	release = func() {
-		for _, fd := range fds {
-			unix.Close(fd)
-		}
-	}
-	for i, name := range p.names() {
-		var st unix.Stat_t
-		fd, err := unix.Open(name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-		if err == nil {
-			fds = append(fds, fd)
-			_ = unix.Fstat(fd, &st)
-		}
-		if p.found[i] != [2]uint64{uint64(st.Dev), st.Ino} {
-			release()
-			return nil, fmt.Errorf("%s is another by now", name)
-		}
-	}
-	return release, nil
-}
-
-// names are those of all that is mounted.
-func (p plan) names() (out []string) {
-	for _, b := range p.world.Binds {
-		out = append(out, b.Path)
-	}
-	for _, l := range p.world.Layers {
-		out = append(out, l.Path)
-	}
-	return out
 }
 
 // withdraw takes the helper that waits; nil: there is none.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/jail/wire"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // next is what waits for the next command of a jail, once it does.
@@ -290,34 +291,49 @@ func TestNothingIsLeftOfManyCommands(t *testing.T) {
 	}
 }
 
-// A helper is started ahead for what a plan has found, and for nothing else that has
-// the name, or gets the number, by then.
-func TestWhatIsStartedAheadIsHeld(t *testing.T) {
-	if *tier < 0 {
+// A helper that was started while another directory was at a name of its plan does not
+// run the commands of the one that is there.
+func TestAHelperOfAnotherDirectory(t *testing.T) {
+	if *tier < 2 || *noRoot {
 		return
 	}
-	j, dir := newJail(t, Options{}), t.TempDir()
-	w := filepath.Join(dir, "w")
-	if err := os.Mkdir(w, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	_, k := j.tiers()
-	p, err := j.plan(k, policy.Exec{Mounts: []policy.Mount{{Host: w, Write: true}}}, w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	release, err := p.hold()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer release()
-	for range 100 { // the file system would give the number again soon
-		if err := errors.Join(os.Remove(w), os.Mkdir(w, 0o755)); err != nil {
+	j, dir := newJail(t, Options{}), filepath.Join(t.TempDir(), "w")
+	must := func(err error) {
+		if err != nil {
 			t.Fatal(err)
 		}
-		if free, err := p.hold(); err == nil {
-			free()
-			t.Fatal("another directory is taken for what was found")
+	}
+	must(os.Mkdir(dir, 0o755))
+	_, k := j.tiers()
+	p, err := j.plan(k, policy.Exec{Mounts: []policy.Mount{{Host: dir, Write: true}}}, dir)
+	must(err)
+	for _, swapped := range []bool{false, true} {
+		if swapped {
+			must(os.Rename(dir, dir+".old"))
+			must(os.Mkdir(dir, 0o755))
 		}
+		h, err := p.start(t.Context())
+		must(err)
+		if swapped {
+			must(os.Remove(dir))
+			must(os.Rename(dir+".old", dir))
+		}
+		n := &waiting{plan: p, helper: h}
+		if n.fits(p) == swapped {
+			t.Errorf("swapped %t: it fits", swapped)
+		}
+		h.kill()
+	}
+	// Nor does one whose layer is like a directory that has another mode by now.
+	p.area = stage.NewArea(t.TempDir(), t.Errorf)
+	defer func() { must(p.area.Close()) }()
+	h, err := p.start(t.Context())
+	must(err)
+	defer h.kill()
+	n := &waiting{plan: p, helper: h}
+	before := n.fits(p)
+	must(os.Chmod(dir, 0o700))
+	if after := n.fits(p); !before || after {
+		t.Errorf("it fits: %t, and with another mode: %t", before, after)
 	}
 }

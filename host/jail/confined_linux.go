@@ -80,6 +80,9 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		ended.Notes = append(ended.Notes, "nothing of what the command had changed is kept")
 	} else if err == nil {
 		err = h.collect(ctx, cmd.Stage, since)
+		if names := cmd.Stage.Skipped(); len(names) > 0 {
+			ended.Notes = append(ended.Notes, "not made, because it is no file, directory or symbolic link: "+b.list(names))
+		}
 	}
 	ended.Notes = append(ended.Notes, h.notes...)
 	j.after(h, p)
@@ -217,10 +220,16 @@ func (j *Jail) plan(k kind, terms policy.Exec, dir string) (plan, error) {
 	if j.change != nil {
 		j.change(w)
 	}
-	for _, name := range p.names() {
+	find := func(name string) {
 		var st unix.Stat_t
 		_ = unix.Lstat(name, &st) // what is missing is none
 		p.found = append(p.found, [2]uint64{uint64(st.Dev), st.Ino})
+	}
+	for _, b := range w.Binds {
+		find(b.Path)
+	}
+	for _, l := range w.Layers {
+		find(l.Path)
 	}
 	return p, nil
 }

@@ -19,6 +19,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"net"
 	"os"
 	"os/exec"
@@ -61,9 +63,9 @@ type Options struct {
 	// and later commands in the same directory. Unknown names mean nothing.
 	Caches []string
 
-	// Areas returns directories in which the changes of staged commands can be kept,
-	// the best first. It is called when they are needed. Nil: there are none.
-	Areas func() []*stage.Area
+	// Areas are directories in which the changes of staged commands can be kept, the
+	// best first. They are asked for when they are needed. Nil: there are none.
+	Areas iter.Seq[*stage.Area]
 
 	// Proxy serves commands that were granted hosts; nil: no command reaches any.
 	Proxy Proxy
@@ -148,11 +150,19 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 	var ended effect.Ended
 	for try := 1; ; try++ {
 		kept := [2]*headTail{newHeadTail(maxOutput), newHeadTail(maxOutput)}
-		out := streams{stdout: j.Redact.Writer(kept[0]), stderr: j.Redact.Writer(kept[1]), kept: kept}
+		var live *shown
+		if cmd.Show != nil && cmd.MergeStderr && try == 1 {
+			live = &shown{show: cmd.Show}
+		}
+		out := streams{stdout: j.Redact.Writer(io.MultiWriter(kept[0], live)), stderr: j.Redact.Writer(kept[1]), kept: kept}
 		if cmd.MergeStderr {
 			out.stderr = out.stdout
 		}
 		ended, err = j.confined(ctx, grant, terms, program, cmd, out)
+		live.end()
+		if err == nil && try > 1 {
+			ended.Notes = append(ended.Notes, fmt.Sprintf("somebody else changed the same files while it ran; it ran %d times, and this is the last", try))
+		}
 		// Nothing has come of it yet.
 		if !errors.Is(err, policy.ErrChanged) || try == maxTries {
 			break
@@ -168,6 +178,7 @@ func (j *Jail) Run(ctx context.Context, grant policy.Grant, cmd effect.Command) 
 		return effect.Ended{}, fmt.Errorf("start %s: %w", cmd.Argv[0], err)
 	}
 	ended.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
+	remark(&ended)
 	return ended, nil
 }
 

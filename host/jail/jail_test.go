@@ -69,6 +69,16 @@ func grantWith(t testing.TB, dir, command string, opts policy.Options) policy.Gr
 
 func grantOf(t testing.TB, dir string, arguments map[string]any, opts policy.Options) policy.Grant {
 	t.Helper()
+	g, err := decisionOf(t, dir, arguments, opts).Approve(policy.Answer{Allow: true}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// decisionOf is what a policy says of a call of bash.
+func decisionOf(t testing.TB, dir string, arguments map[string]any, opts policy.Options) policy.Decision {
+	t.Helper()
 	args, err := json.Marshal(arguments)
 	if err != nil {
 		t.Fatal(err)
@@ -78,12 +88,7 @@ func grantOf(t testing.TB, dir string, arguments map[string]any, opts policy.Opt
 		Module: &tool.Module{Origin: tool.OriginBuiltin},
 	}
 	opts.Tier = func() policy.Tier { return testJail(t).Tiers().Tier }
-	d := policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
-	g, err := d.Approve(policy.Answer{Allow: true}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return policy.New(opts).Decide(tool.Call{ID: "c", Tool: "bash", Args: args, Cwd: dir}, entry, policy.Facts{})
 }
 
 func bash(dir, command string) effect.Command {

@@ -75,7 +75,10 @@ func TestKills(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			return whileItRuns(t, ctx, j, dir, command, early, cancel)
 		}},
-		{"the end of this program", killStandIn},
+		{"the end of this program", func(t *testing.T, dir, command string, early time.Duration) time.Time {
+			_ = j.Close() // a helper that starts for the next command would look like one that is left
+			return killStandIn(t, dir, command, early)
+		}},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			var took []time.Duration
@@ -195,15 +198,22 @@ func killStandIn(t *testing.T, dir, command string, early time.Duration) time.Ti
 		t.Fatal("children are not seen")
 	}
 	ready(t, dir, early*5) // its start takes longer
-	begin, patience := time.Now(), newPatience()
+	begin := time.Now()
 	_ = c.Process.Kill()
 	_ = c.Wait()
-	for {
+	waitForOrphans(t, before)
+	return begin
+}
+
+// waitForOrphans waits until all children are gone that were not there before.
+func waitForOrphans(t *testing.T, before []int) {
+	t.Helper()
+	for patience := newPatience(); ; {
 		left := slices.DeleteFunc(children(), func(pid int) bool {
 			return slices.Contains(before, pid) || waited(pid)
 		})
 		if len(left) == 0 {
-			return begin
+			return
 		}
 		if patience.over() {
 			for _, pid := range left {
@@ -212,7 +222,7 @@ func killStandIn(t *testing.T, dir, command string, early time.Duration) time.Ti
 					t.Logf("%d %s: %q", pid, name, text)
 				}
 			}
-			t.Fatalf("after %v, children that are left: %v", early, left)
+			t.Fatalf("children that are left: %v", left)
 		}
 	}
 }

@@ -90,3 +90,44 @@ func TestTheOutputOfACommandIsRedacted(t *testing.T) {
 		}
 	}
 }
+
+// What a command writes can be looked at while it runs: its beginning, whole lines at
+// a time, and no secret.
+func TestTheBeginningIsShown(t *testing.T) {
+	for command, want := range map[string]string{
+		"echo one; echo two >&2; printf three": "one\ntwo\nthree",
+		"echo a; echo '" + value + "'; echo b": "",
+		"seq 100000":                           "",
+		"true":                                 "",
+	} {
+		r, _ := known()
+		j := newJail(t, Options{Redact: r})
+		dir := t.TempDir()
+		cmd := bash(dir, command)
+		var shown []string
+		cmd.MergeStderr, cmd.Show = true, func(text string) { shown = append(shown, text) }
+		ended, err := j.Run(t.Context(), grantFor(t, dir, command, policy.Limits{}), cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Join(shown, "")
+		if strings.Contains(command, value) {
+			want = string(ended.Stdout)
+		}
+		if strings.Contains(all, value) {
+			t.Errorf("%s: the secret is shown", command)
+		}
+		if want == "" && len(ended.Stdout) > 0 {
+			if len(all) != maxShown || !strings.HasPrefix(string(ended.Stdout), all[:1000]) {
+				t.Errorf("%s: %d bytes were shown: %.100q", command, len(all), all)
+			}
+		} else if all != want || all != string(ended.Stdout) {
+			t.Errorf("%s: shown %q of %q", command, all, ended.Stdout)
+		}
+		for _, text := range shown[:max(len(shown)-1, 0)] {
+			if !strings.HasSuffix(text, "\n") {
+				t.Errorf("%s: half a line: %.100q", command, text)
+			}
+		}
+	}
+}

@@ -3,6 +3,7 @@ package jail
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,13 +46,23 @@ func newStager(t testing.TB, opts Options) *stager {
 			t.Error(err)
 		}
 	})
-	opts.Areas = func() []*stage.Area { return []*stage.Area{s.area} }
+	opts.Areas = slices.Values([]*stage.Area{s.area})
 	s.Jail = newJail(t, opts)
 	return s
 }
 
 // run runs a command of which nothing is made yet.
 func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (effect.Ended, *stage.Set) {
+	t.Helper()
+	ended, set, err := s.try(t, dir, command, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ended, set
+}
+
+// try is run of a command whose changes may be too much.
+func (s *stager) try(t testing.TB, dir, command string, opts policy.Options) (effect.Ended, *stage.Set, error) {
 	t.Helper()
 	if opts.Mounts == nil {
 		opts.Mounts = []policy.Mount{{Host: dir, Write: true}}
@@ -67,10 +79,7 @@ func (s *stager) run(t testing.TB, dir, command string, opts policy.Options) (ef
 	cmd := bash(dir, command)
 	cmd.Stage = set
 	ended, err := s.Run(t.Context(), grantWith(t, dir, command, opts), cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ended, set
+	return ended, set, err
 }
 
 // wholeTree is all that can be told of what is below a directory: names that are one
@@ -80,6 +89,9 @@ func wholeTree(t testing.TB, dir string) map[string]string {
 	out := map[string]string{}
 	files := map[uint64]string{}
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if d != nil && errors.Is(err, fs.ErrPermission) {
+			return nil // its mode is told
+		}
 		if err != nil {
 			return err
 		}
@@ -93,7 +105,7 @@ func wholeTree(t testing.TB, dir string) map[string]string {
 		switch {
 		case info.Mode().IsRegular():
 			data, err := os.ReadFile(name)
-			if err != nil {
+			if err != nil && info.Mode()&0o400 != 0 {
 				return err
 			}
 			if len(data) > 64<<10 {
@@ -217,5 +229,66 @@ func TestRandomProgramsOnAStage(t *testing.T) {
 	t.Logf("%d changes", changed)
 	if changed == 0 {
 		t.Error("they have changed nothing")
+	}
+}
+
+// A command whose files somebody else has changed meanwhile runs again, and that is said.
+func TestAStagedCommandRunsAgain(t *testing.T) {
+	if *tier < 2 || *noRoot {
+		return
+	}
+	s, dir := newStager(t, Options{}), t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+	write("a", "one\n")
+	write("go", "no")
+	set, err := stage.New(&stage.Options{Dir: s.area.Dir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = set.Drop() }()
+	const command = "echo here >> a; echo ready; until grep -q yes go; do :; done; cat a"
+	cmd := bash(dir, command)
+	cmd.Stage, cmd.MergeStderr = set, true
+	cmd.Show = func(string) {
+		write("a", "two\n")
+		write("go", "yes") // in place, so that the command sees it
+	}
+	ended, err := s.Run(t.Context(), grantWith(t, dir, command, policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Staging: s.Staging}), cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(ended.Stdout) != "ready\ntwo\nhere\n" || len(ended.Notes) == 0 || !strings.Contains(ended.Notes[len(ended.Notes)-1], "it ran 2 times") {
+		t.Errorf("%s, %q", describe(ended), ended.Notes)
+	}
+}
+
+// Where one place cannot hold what commands change, the next one does.
+func TestTheNextPlaceForAStage(t *testing.T) {
+	if *tier < 2 || *noRoot {
+		return
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad, good := stage.NewArea(filepath.Join(file, "x"), func(string, ...any) {}), stage.NewArea(t.TempDir(), t.Errorf)
+	defer func() {
+		if err := good.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	mounts := []policy.Mount{{Host: t.TempDir(), Write: true}}
+	for want, areas := range map[string][]*stage.Area{"": {bad, good}, "there is no place for what they change: the directory cannot be made": {bad}, "there is no place for what they change": nil} {
+		j := newJail(t, Options{Areas: slices.Values(areas)})
+		if why := j.Staging(mounts); why != want {
+			t.Errorf("%d places: %q", len(areas), why)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }

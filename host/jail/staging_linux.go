@@ -79,15 +79,17 @@ func (j *Jail) stageArea(k kind) (*stage.Area, string) {
 	if j.Areas == nil {
 		return nil, j.noArea
 	}
-	for i, area := range j.Areas() {
+	first := true
+	for area := range j.Areas {
 		err := tryStage(k, area)
 		if err == nil {
 			j.area, j.noArea = area, ""
 			break
 		}
-		if i == 0 {
+		if first {
 			j.noArea += ": " + err.Error()
 		}
+		first = false
 	}
 	return j.area, j.noArea
 }

@@ -1,9 +1,15 @@
 package policy
 
 import (
+	"cmp"
+	"fmt"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -27,7 +33,7 @@ func (c Changes) AtMost(from From) *Most {
 
 // under is the narrower of it and a bound.
 func (c Changes) under(bound *Most) Changes {
-	if bound == nil || slices.Index(ranked, c) <= int(bound.Value) {
+	if bound == nil || c == "" || slices.Index(ranked, c) <= int(bound.Value) {
 		return c
 	}
 	return ranked[bound.Value]
@@ -41,13 +47,13 @@ const (
 
 // stages decides what becomes of what a process changes, and whether it can run
 // before the answer: one that reaches nothing but files, whose changes are kept
-// apart.
-func (p *Policy) stages(d *Decision) {
+// apart. Chosen is what the rule says that decides; empty: nothing.
+func (p *Policy) stages(d *Decision, chosen Changes) {
 	c := d.entry.Capabilities
 	if c.Exec == "" {
 		return
 	}
-	d.changes = p.changes
+	d.changes = cmp.Or(chosen.under(p.ceiling.Changes), p.changes)
 	switch {
 	case d.online:
 		d.first = "it reaches the network"
@@ -60,7 +66,7 @@ func (p *Policy) stages(d *Decision) {
 	case d.changes == ChangesStaged:
 		d.first = p.staging()
 	case d.changes == ChangesDirect:
-		d.first = ChangesKey + ` is "direct"`
+		d.first = "it changes files while it runs"
 	}
 	if d.first != "" && d.changes == ChangesStaged {
 		d.changes = ChangesDirect
@@ -71,4 +77,74 @@ func (p *Policy) stages(d *Decision) {
 			d.first += ": " + c[0].From.String()
 		}
 	}
+}
+
+// within is the decision about a call that has changed these, none of them special:
+// a rule that names the directory allows it.
+func (d Decision) within(changes []tool.Change) (_ Decision, differs bool) {
+	var names []string
+	for _, c := range changes {
+		names = append(names, c.Path)
+		if c.From != "" {
+			names = append(names, c.From)
+		}
+	}
+	args := d.args()
+	p := d.policy
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	var best *Rule
+	p.candidates(&d, args, func(_ int, r *Rule) {
+		if r.Below == "" || best != nil && rank(best.Source) <= rank(r.Source) {
+			return
+		}
+		dir := paths.Absolute(r.Below, d.call.Cwd)
+		outside := func(name string) bool { return !paths.In(name, dir) }
+		if r.counts(&d, args) == match.Yes && p.holds(&r.Bound, d.entry) && !slices.ContainsFunc(names, outside) {
+			best = r
+		}
+	})
+	if best != nil {
+		d.decided(Allow, best.decider(), fmt.Sprintf("the %s rule %q says allow, and it has changed nothing else", best.Source, best))
+		return d, true
+	}
+	if d.entry.Capabilities.Exec != "" {
+		d.below = p.dirOf(changes)
+	}
+	return d, false
+}
+
+// dirOf is the directory that an answer can name for all of these changes; empty if
+// there is none.
+func (p *Policy) dirOf(changes []tool.Change) string {
+	dir := ""
+	for _, c := range changes {
+		isDir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir()
+		for _, name := range []string{c.Path, c.From} {
+			switch {
+			case name == "":
+				continue
+			case !isDir:
+				name = filepath.Dir(name)
+			}
+			if dir == "" {
+				dir = name
+			}
+			for !paths.In(name, dir) {
+				if dir == filepath.Dir(dir) {
+					return ""
+				}
+				dir = filepath.Dir(dir)
+			}
+		}
+	}
+	// What git writes is in directories that have no meaning by themselves.
+	if i := strings.Index(dir+"/", "/.git/"); i >= 0 {
+		dir = dir[:i+len("/.git")]
+	}
+	again, err := ParseRule(Rule{Effect: Allow, Tool: bashTool, Below: dir}.String())
+	if _, seen := p.Sees(dir); !seen || err != nil || again.Below != dir {
+		return ""
+	}
+	return dir
 }

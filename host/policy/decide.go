@@ -39,7 +39,6 @@ func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Ef
 		d.also = bounds[1:]
 		return d
 	}
-	p.stages(&d)
 	p.ruled(&d, args, least)
 	if len(p.ceiling.Confirm) > 0 && d.effect != Deny && least == Ask {
 		var confirm []Decider
@@ -189,6 +188,7 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 		return
 	}
 	if best < 0 {
+		p.stages(d, "")
 		p.byRisk(d)
 		for i := range d.inert {
 			r := &d.inert[i]
@@ -197,6 +197,7 @@ func (p *Policy) ruled(d *Decision, args *match.Arguments, least Effect) {
 		return
 	}
 	r := &p.rules[best]
+	p.stages(d, r.Changes)
 	for _, i := range deciding {
 		if i != best {
 			d.also = append(d.also, p.rules[i].decider())

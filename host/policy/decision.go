@@ -49,6 +49,7 @@ type Decision struct {
 	online  bool      // the process asks for the network
 	changes Changes   // what becomes of what the process changes
 	first   string    // why it waits for the answer; empty: it does not
+	below   string    // the directory of all that the process has changed; empty: none that an answer could name
 	stale   []Rule    // that would have answered, had nothing changed
 	inert   []Rule    // that would have answered, if such rules counted
 	also    []Decider // that decide the same
@@ -172,6 +173,16 @@ func (d Decision) OnlyChanges() bool {
 // RuleFor returns the rule that an answer of that scope makes. It fails for a
 // scope that the question did not offer.
 func (d Decision) RuleFor(scope Scope) (Rule, error) {
+	if scope == ScopeBelow || scope == ScopeKeepBelow {
+		if d.below == "" {
+			return Rule{}, errors.New("it is not known that all that this call changes is in one directory")
+		}
+		source := SourceUser
+		if scope == ScopeBelow {
+			source = SourceSession
+		}
+		return Rule{Effect: Allow, Tool: d.entry.Name, Below: d.below, Bound: bind(d.entry), Source: source}, nil
+	}
 	words, err := d.rememberable()
 	if err != nil {
 		return Rule{}, err

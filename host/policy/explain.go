@@ -28,13 +28,17 @@ type Explanation struct {
 	Allow string `json:"allow,omitempty"`
 	// Tier is how far the process would be confined; nil where the tool starts none.
 	Tier *Tier `json:"tier,omitempty"`
+	// Changes is what becomes of what the process changes; empty where the tool
+	// starts none. First is why it is asked about before it runs, if it asks.
+	Changes Changes `json:"changes,omitempty"`
+	First   string  `json:"first,omitempty"`
 }
 
 // Explain returns the decision as data.
 func (d Decision) Explain() Explanation {
 	x := Explanation{
 		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.by.Rule, Source: d.by.Source, Origin: d.by.Origin, Reason: d.reason,
-		Also: d.also, Allow: d.allow(), Tier: d.Tier(),
+		Also: d.also, Allow: d.allow(), Tier: d.Tier(), Changes: d.changes, First: d.first,
 	}
 	switch {
 	case d.effect == Allow:

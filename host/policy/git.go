@@ -11,13 +11,16 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// changedByCommand is [paths.Change] for what a command has changed, which may have
-// been git: the state of a repository is one of many files, and what git does in it
-// is decided about by what it says.
-func changedByCommand(c tool.Change, name string) (paths.Special, bool) {
-	s, special := paths.Change(name)
+// changedByCommand is [paths.Change] or [paths.Move], which find is, for what a
+// command has changed, which may have been git: the state of a repository is one of
+// many files, and what git does in it is decided about by what it says.
+func changedByCommand(c tool.Change, name string, find func(string) (paths.Special, bool)) (paths.Special, bool) {
+	s, special := find(name)
 	rel, inside := inGit(name)
-	if !special || !inside {
+	switch {
+	case !inside && c.InRepository:
+		return paths.RepositorySpecial, true
+	case !special || !inside:
 		return s, special
 	}
 	gone := c.After == nil
@@ -27,7 +30,7 @@ func changedByCommand(c tool.Change, name string) (paths.Special, bool) {
 	case rel == "":
 		// A new one is what is in it.
 		return s, gone || !c.After.Mode.IsDir() || c.Kind != tool.DirectoryCreated && c.Kind != tool.Times && c.Kind != tool.ModeChanged
-	case rel == "hooks" && !gone, strings.HasPrefix(rel, "hooks/") && strings.HasSuffix(rel, ".sample") && c.Before == nil:
+	case rel == "hooks" && !gone && c.After.Mode.IsDir(), strings.HasPrefix(rel, "hooks/") && strings.HasSuffix(rel, ".sample") && c.Before == nil:
 		return s, false
 	case strings.HasSuffix(s.Pattern, "/config"):
 		return changedConfig(c, s)

@@ -95,7 +95,7 @@ func (d Decision) Question() Question {
 	}
 	q.Warn(d.warning())
 	q.Paths, q.Network = d.paths(), d.reaches()
-	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways} {
+	for _, scope := range []Scope{ScopeTurn, ScopeSession, ScopeProject, ScopeAlways, ScopeBelow, ScopeKeepBelow} {
 		r, err := d.RuleFor(scope)
 		if err != nil {
 			continue

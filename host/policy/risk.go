@@ -63,4 +63,9 @@ const (
 	ScopeSession Scope = "session" // until this program ends
 	ScopeProject Scope = "project" // remembered, for one workspace
 	ScopeAlways  Scope = "always"  // remembered in a file that the user can read
+
+	// For whatever changes nothing but what is in the directory in which this call
+	// does: like session, and like always.
+	ScopeBelow     Scope = "below"
+	ScopeKeepBelow Scope = "keep below"
 )

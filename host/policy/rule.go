@@ -64,6 +64,13 @@ type Rule struct {
 	// may read, besides those that a condition names: absolute, or relative to where
 	// the call starts.
 	Reads []string
+	// Changes is what becomes of what the command changes of which the rule speaks;
+	// empty: what holds without the rule.
+	Changes Changes
+	// Below narrows a rule that allows to calls that change nothing but what is in
+	// this directory, and itself: absolute, or relative to where the call starts.
+	// It counts when a call has run on a stage. Empty: anywhere.
+	Below string
 
 	// Bound is what the rule was made for; see [Binding].
 	Bound Binding
@@ -90,20 +97,28 @@ func (r Rule) String() string {
 	if len(r.Reads) > 0 {
 		text += opening + strings.Join(r.Reads, ", ")
 	}
+	if r.Changes != "" {
+		text += changing + string(r.Changes)
+	}
+	if r.Below != "" {
+		text += below + r.Below
+	}
 	return text
 }
 
-// What stands between a rule and the secrets that it allows, and between that and
-// the files.
+// What stands in front of each thing that a rule names behind its condition.
 const (
-	with    = " with "
-	opening = " reads "
+	with     = " with "
+	opening  = " reads "
+	changing = " changes "
+	below    = " below "
 )
 
 // ParseRule reads TOOL or TOOL(CONDITION), see [match.ParseCondition], either with
-// " with NAME,NAME" behind it for the secrets that are allowed too, and " reads
-// PATH, PATH" behind that for the files. The value goes to the last parenthesis,
-// and a path holds no comma. The rule allows.
+// " with NAME,NAME" behind it for the secrets that are allowed too, " reads PATH,
+// PATH" behind that for the files, and last " changes CHANGES" or " below DIR". The
+// value goes to the last parenthesis, and a path of " reads " holds no comma. The
+// rule allows.
 func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 
 // ParseDenial reads what [ParseRule] does, of a rule that denies. It can be
@@ -111,7 +126,9 @@ func ParseRule(s string) (Rule, error) { return parseRule(s, Allow) }
 func ParseDenial(s string) (Rule, error) { return parseRule(s, Deny) }
 
 func parseRule(text string, effect Effect) (Rule, error) {
-	s, files, opens := cutLast(text, opening)
+	s, dir, within := cutLast(text, below)
+	s, changes, chosen := cutLast(s, changing)
+	s, files, opens := cutLast(s, opening)
 	s, secrets, withSecrets := cutLast(s, with)
 	r, err := parsePlain(s, effect)
 	if err != nil {
@@ -136,6 +153,12 @@ func parseRule(text string, effect Effect) (Rule, error) {
 			}
 			r.Reads = append(r.Reads, name)
 		}
+	}
+	if r.Below = dir; within && dir == "" {
+		return Rule{}, fmt.Errorf("rule %q: it names no directory; want 'TOOL below DIR'", text)
+	}
+	if r.Changes = Changes(changes); chosen && !slices.Contains(ranked, r.Changes) {
+		return Rule{}, fmt.Errorf("rule %q: %q is none of %q", text, changes, ranked)
 	}
 	return r, r.Check()
 }
@@ -185,13 +208,19 @@ func (r Rule) Check() error {
 		return fmt.Errorf("rule %s: a number of calls is for a rule that denies", r)
 	case len(r.Reads) > 0 && r.Effect != Allow:
 		return fmt.Errorf("rule %s: only a rule that allows opens files", r)
+	case r.Changes != "" && (r.Effect == Deny || r.Below != ""):
+		return fmt.Errorf("rule %s: what becomes of changes is for a rule that asks or allows, and is staged where it names a directory", r)
+	case r.Below != "" && r.Effect != Allow:
+		return fmt.Errorf("rule %s: only a rule that allows names the directory of changes", r)
+	case r.Below != "" && !r.holdsPath(r.Below):
+		return fmt.Errorf("rule %s: %q cannot stand for a directory there", r, r.Below)
 	case r.Effect != Allow:
 		return nil
 	case r.Tool == AnyTool:
 		return errors.New("a rule that allows names its tool: none allows them all")
 	}
 	for _, name := range r.Reads {
-		if name == "" || strings.TrimSpace(name) != name || strings.HasSuffix(name, ")") || strings.ContainsAny(name, ",\x00") || strings.Contains(name, with) || strings.Contains(name, opening) {
+		if !r.holdsPath(name) || strings.Contains(name, ",") {
 			return fmt.Errorf("rule %s: %q cannot stand for a file there; want 'TOOL(ARGUMENT=VALUE) reads PATH, PATH', behind the secrets", r, name)
 		}
 	}
@@ -204,6 +233,12 @@ func (r Rule) Check() error {
 		}
 	}
 	return nil
+}
+
+// holdsPath reports whether the text of a rule can hold a path behind its condition.
+func (r Rule) holdsPath(name string) bool {
+	return name != "" && strings.TrimSpace(name) == name && !strings.HasSuffix(name, ")") && !strings.ContainsRune(name, 0) &&
+		!slices.ContainsFunc([]string{with, opening, changing, below}, func(word string) bool { return strings.Contains(name, word) })
 }
 
 // InWords says what the rule means, for a person who is to agree to it.
@@ -229,6 +264,17 @@ func (r Rule) InWords() string {
 	if len(r.Reads) > 0 {
 		fmt.Fprintf(&b, ", which may read %s", quoted(r.Reads))
 	}
+	if r.Below != "" {
+		fmt.Fprintf(&b, ", if it changes nothing but what is in %s", r.Below)
+	}
+	switch r.Changes {
+	case ChangesDirect:
+		b.WriteString(", which changes files while it runs")
+	case ChangesStaged:
+		b.WriteString(", which changes files when it has run")
+	case ChangesNone:
+		b.WriteString(", which can change no file")
+	}
 	if len(r.Risks) > 0 {
 		fmt.Fprintf(&b, ", of risk %s", strings.Join(each(r.Risks, Risk.String), " or "))
 	}
@@ -245,7 +291,7 @@ func (r Rule) InWords() string {
 		b.WriteString(", until this program ends")
 	case r.Project != "":
 		fmt.Fprintf(&b, ", in the workspace %s", r.Project)
-	case r.Source == SourceUser:
+	case r.Source == SourceUser && r.Below == "":
 		b.WriteString(", in any workspace")
 	}
 	return b.String()
@@ -265,6 +311,14 @@ func (r *Rule) remembered() bool { return r.Effect == Allow && r.Source != Sourc
 
 // matches reports whether the rule speaks of the call that is decided, and counts.
 func (r *Rule) matches(d *Decision, args *match.Arguments) match.Truth {
+	if r.Below != "" {
+		return match.No // before it is known what the call changes
+	}
+	return r.counts(d, args)
+}
+
+// counts reports whether the rule would speak of the call whatever it changes.
+func (r *Rule) counts(d *Decision, args *match.Arguments) match.Truth {
 	if r.Effect == Allow && d.entry.Capabilities.Exec != "" && r.Tool == d.entry.Name && !r.mayStart(d.policy, d.entry) {
 		return match.No
 	}

@@ -3,6 +3,7 @@ package policy
 import (
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -50,6 +51,13 @@ func (p *Policy) readsSecrets(d *Decision) {
 		return
 	}
 	reason := "it reads what looks like a secret: " + d.reads[0].String()
+	if caps.Exec != "" && d.first == "" {
+		// What it has read could be found again in what is not a file of a mount.
+		d.first = "it reads what looks like a secret"
+		if d.by == byDefault("risk "+d.risk.String()) {
+			d.reason = "it starts a process"
+		}
+	}
 	if d.effect == Ask {
 		d.reason += ", and " + reason
 		return
@@ -69,7 +77,8 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 	d.work = match.NewWork()
 	for _, c := range changes {
 		find := paths.Change
-		if c.Kind == tool.Renamed && c.After != nil && c.After.Mode.IsDir() {
+		// What a link leads to is below its name, too.
+		if c.After != nil && (c.Kind == tool.Renamed && c.After.Mode.IsDir() || c.After.Mode.Type() == fs.ModeSymlink) {
 			find = paths.Move
 		}
 		for _, host := range []string{c.Path, c.From} {
@@ -79,7 +88,7 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			name := paths.Guest(host)
 			s, special := find(name)
 			if d.entry.Capabilities.Exec != "" {
-				s, special = changedByCommand(c, name)
+				s, special = changedByCommand(c, name, find)
 			}
 			if target, out := leavesMounts(d.policy, c); out && !special {
 				s, special = paths.Special{Pattern: "link", Care: paths.Asked, What: "a symbolic link to " + strconv.Quote(target), Why: "it leads out of what tools are shown"}, true
@@ -96,6 +105,9 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 				d.changed = append(d.changed, specialPath{name, s})
 			}
 		}
+	}
+	if len(d.changed) == 0 && len(changes) > 0 && d.insists == "" && d.OnlyChanges() {
+		return d.within(changes)
 	}
 	if len(d.changed) == 0 || d.effect == Deny {
 		return d, false
@@ -115,13 +127,18 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 }
 
 // leavesMounts reports whether a change makes a symbolic link that leads out of all
-// that tools are shown, and where to.
+// that tools are shown, or could, and where to.
 func leavesMounts(p *Policy, c tool.Change) (target string, out bool) {
 	if c.After == nil || c.After.Target == "" {
 		return "", false
 	}
 	_, seen := p.Sees(paths.Absolute(c.After.Target, filepath.Dir(c.Path)))
-	return c.After.Target, !seen
+	// Behind a name that is a link, too, ".." leads elsewhere than it reads.
+	up := c.After.Target
+	for strings.HasPrefix(up, "../") {
+		up = strings.TrimLeft(up[len("../"):], "/")
+	}
+	return c.After.Target, !seen || up != ".." && slices.Contains(strings.Split(up, "/"), "..")
 }
 
 // Foreseen is the decision if the call changes every file that it names and may
@@ -293,8 +310,19 @@ const maxPathArgs = 256
 // warning is what a person should know about the special paths of the call.
 func (d Decision) warning() string {
 	var all []string
+	var what []string
+	more := map[string]int{}
 	for _, s := range d.changed {
-		all = append(all, "it changes "+strconv.Quote(s.path)+", "+s.What+": "+s.Why)
+		w := s.What + ": " + s.Why
+		if more[w]++; more[w] == 1 {
+			what, all = append(what, w), append(all, "it changes "+strconv.Quote(s.path))
+		}
+	}
+	for i, w := range what {
+		if n := more[w] - 1; n > 0 {
+			all[i] += fmt.Sprintf(" and %d more", n)
+		}
+		all[i] += ", " + w
 	}
 	for _, s := range d.reads {
 		all = append(all, "what it reads goes to the provider, and "+strconv.Quote(s.path)+" looks like a secret, "+s.What)

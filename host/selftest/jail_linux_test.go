@@ -2,12 +2,15 @@ package selftest
 
 import (
 	"context"
+	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/jail/probe"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // openJail is a target in whose jail every probe ends in the same way. Package
@@ -35,11 +38,28 @@ func jailProofs() []proof {
 	for _, a := range jailAttacks() {
 		all = append(all, a.Name)
 	}
+	var staged []string
+	for _, a := range stagingAttacks() {
+		staged = append(staged, a.Name)
+	}
 	open := func(name string) bool { return name == "command-memfd-exec" }
 	return []proof{
 		{name: "what a command does is seen outside", target: same(openJail{outcome: probe.Held, done: "a file was made"}), attacks: strings.Join(all, " ")},
+		{name: "nothing is staged", target: same(targetFunc(plainly)), attacks: strings.Join(staged, " ")},
 		{name: "a command can do everything", target: same(openJail{outcome: probe.Succeeded}), attacks: strings.Join(slices.DeleteFunc(all, open), " ")},
 	}
+}
+
+// plainly runs a command, and then asks.
+func plainly(ctx context.Context, g Guest) Outcome {
+	cmd := exec.CommandContext(ctx, "bash", "-c", g.Command)
+	cmd.Dir = g.Cwd
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return Outcome{Err: fmt.Errorf("%w: %s", err, out)}
+	}
+	g.Asked(policy.Question{Changes: "created made"})
+	return Outcome{Result: tool.Result{Output: tool.Text(string(out))}}
 }
 
 // TestWhatATierLeavesOpen: the list is that of the tests of package jail.

@@ -24,10 +24,11 @@ const (
 	HostCalls Area = "host-calls"
 	State     Area = "state"
 	Jail      Area = "jail"
+	Staging   Area = "staging"
 )
 
 // Areas lists the areas in the order in which they are shown.
-var Areas = []Area{Files, CPU, Memory, Compile, Output, HostCalls, State, Jail}
+var Areas = []Area{Files, CPU, Memory, Compile, Output, HostCalls, State, Jail, Staging}
 
 // Attack is one attempt of a guest to do what it must not.
 type Attack struct {
@@ -46,7 +47,7 @@ type Attack struct {
 func Attacks() []Attack {
 	var all []Attack
 	for i, list := range [][]Attack{ // in the order of Areas
-		fileAttacks(), cpuAttacks(), memoryAttacks(), compileAttacks(), outputAttacks(), hostCallAttacks(), stateAttacks(), jailAttacks(),
+		fileAttacks(), cpuAttacks(), memoryAttacks(), compileAttacks(), outputAttacks(), hostCallAttacks(), stateAttacks(), jailAttacks(), stagingAttacks(),
 	} {
 		for _, a := range list {
 			a.Area = Areas[i]

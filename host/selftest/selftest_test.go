@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/host/jail/probe"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/stage"
 )
 
 // TestMain lets this test binary be the process that compiles, and one that
@@ -30,12 +32,16 @@ func TestMain(m *testing.M) {
 // realTarget is the sandbox as the program wires it.
 func realTarget(tb testing.TB) *Sandbox {
 	tb.Helper()
-	j := jail.New(jail.Options{})
+	area := stage.NewArea(tb.TempDir(), tb.Errorf)
+	j := jail.New(jail.Options{Areas: slices.Values([]*stage.Area{area})})
 	s := NewSandbox(sandbox.Options{Spawn: jail.RunHelper, Services: effect.Services{Exec: j}}, tb.TempDir()+"/compiled")
-	s.Tier = func() policy.Tier { return j.Tiers().Tier }
+	s.Tier, s.Staging = func() policy.Tier { return j.Tiers().Tier }, j.Staging
 	tb.Cleanup(func() {
 		if err := j.Close(); err != nil {
 			tb.Errorf("close the jail: %v", err)
+		}
+		if err := area.Close(); err != nil {
+			tb.Errorf("close the area: %v", err)
 		}
 		if err := s.Close(); err != nil {
 			tb.Errorf("close: %v", err)

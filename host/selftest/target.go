@@ -35,6 +35,9 @@ type Guest struct {
 	// Command is the one that is approved; the tool asks to run its argument
 	// "command". Empty: it asks for none.
 	Command string
+	// Asked has the command run on a stage. It is told of each question about it,
+	// and answers that. Nil: it is not staged, and every question is answered yes.
+	Asked func(policy.Question) bool
 	// Together is the memory that all guests with the same number may have
 	// together. 0 is the default.
 	Together uint64
@@ -81,6 +84,8 @@ type Sandbox struct {
 	// Tier is that of the commands that the options' services start. Nil: there
 	// are none.
 	Tier func() policy.Tier
+	// Staging is that of [policy.Options]. Nil: no command is staged.
+	Staging func([]policy.Mount) string
 
 	opts  sandbox.Options
 	calls atomic.Uint64
@@ -148,9 +153,9 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	}
 	box := s.box(g.Together)
 	if g.Compiled != "" {
-		opts := s.opts
-		opts.CacheDir = g.Compiled
-		box = sandbox.New(opts)
+		own := s.opts
+		own.CacheDir = g.Compiled
+		box = sandbox.New(own)
 		defer box.Close()
 	}
 	r := &recorder{said: g.Said}
@@ -159,10 +164,11 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 		// Not asked about, or what the guest says would be told when it has ended.
 		rules = []policy.Rule{{Effect: policy.Allow, Tool: toolName, Source: policy.SourceFlag}}
 	}
-	d := dispatch.New(dispatch.Options{
-		Catalog: catalog, Approver: yes{}, Runner: box, Log: r,
-		Policy: policy.New(policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules}),
-	})
+	opts := policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules}
+	if g.Asked != nil {
+		opts.Tier, opts.Staging = s.Tier, s.Staging
+	}
+	d := dispatch.New(dispatch.Options{Catalog: catalog, Approver: approver{g.Asked}, Runner: box, Log: r, Policy: policy.New(opts)})
 	if g.Cwd == "" {
 		g.Cwd = filepath.VolumeName(s.opts.CacheDir) + string(filepath.Separator)
 	}
@@ -175,13 +181,15 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	return Outcome{Result: result, Said: r.heard, Err: err}
 }
 
-// yes approves: what is asked for is what the attack is to have.
-type yes struct{}
+// approver approves what is asked for, as that is what the attack is to have, unless
+// the attack answers.
+type approver struct{ asked func(policy.Question) bool }
 
 // Approve implements dispatch.Approver.
-func (yes) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
+func (a approver) Approve(_ context.Context, q policy.Question) func() (policy.Answer, error) {
 	return func() (policy.Answer, error) {
-		return policy.Answer{Question: q.ID, Allow: true, Scope: policy.ScopeOnce, By: "selftest"}, nil
+		allow := a.asked == nil || a.asked(q)
+		return policy.Answer{Question: q.ID, Allow: allow, Scope: policy.ScopeOnce, By: "selftest"}, nil
 	}
 }
 

@@ -26,6 +26,7 @@ type trial struct {
 
 	before  map[string]string // what the host looked like
 	changes []string          // directories in which the guest may change things
+	pipe    int               // the end of a FIFO in the workspace that a program outside reads
 }
 
 func newTrial(ctx context.Context, target Target, dir string) (*trial, error) {

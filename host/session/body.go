@@ -70,6 +70,8 @@ type Changes struct {
 	Tool  string   `json:"tool"`
 	Files []Change `json:"files"` // of the first 10,000
 	More  int      `json:"more,omitempty"`
+	// Summary is what they are in short, where that takes fewer lines.
+	Summary []string `json:"summary,omitempty"`
 }
 
 // Change is one of Changes.
@@ -132,9 +134,12 @@ type Restart struct {
 	Error string `json:"error"`
 }
 
+// AwaitingPermission is the state of a call about which somebody is asked.
+const AwaitingPermission = "awaiting_permission"
+
 // CallState is the body of call.state, which is not stored.
 type CallState struct {
-	State string `json:"state"`
+	State string `json:"state"` // such as [AwaitingPermission]
 	Tool  string `json:"tool"`
 	Fault bool   `json:"fault,omitempty"` // it is completed by a fault of the host, and maybe not recorded
 }

@@ -105,7 +105,7 @@ func dirOfLock(lock string) string { return lock[:len(lock)-len(".lock")] }
 func finishAll(dir string, note func(format string, args ...any)) (kept []string, err error) {
 	journals, err := unfinished(dir)
 	for _, name := range journals {
-		left, wrong := finish(name)
+		left, wrong := finish(name, nil)
 		if wrong != nil {
 			left = append(left, wrong.Error())
 		}

@@ -21,9 +21,11 @@ const (
 	// name; also the log lists so many.
 	maxChanges        = 10_000
 	maxNewBytes int64 = 4 << 30 // of the files that are written anew, with what stays the same in them
-
-	maxCollected = 60_000 // names that an overlay has changed; most of them are made by one step for many
 )
+
+// maxCollected is how many names an overlay may have changed; most of them are made
+// by one step for many. Tests have fewer.
+var maxCollected = 60_000
 
 // fits reports whether a name can be given to n, or to something new if n is
 // nil, and takes what that needs.

@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/paths"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -195,6 +199,9 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 	out := make([]tool.Change, 0, len(all))
 	for _, c := range all {
 		shown := tool.Change{Kind: c.kind, Path: c.tree.hostPath(c.path)}
+		if c.tree.layer != nil { // a guest has been refused
+			shown.InRepository = inRepository(shown.Path, c.n != nil && c.n.mode.Type() == fs.ModeSymlink)
+		}
 		if c.was != nil {
 			shown.Before = c.tree.before(c.was)
 		}
@@ -210,6 +217,15 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 		return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(b.Kind, a.Kind)) // removed before created
 	})
 	return out, nil
+}
+
+// inRepository reports whether a file is a part of a repository from which git runs
+// something. moves says that what is below its name comes with it.
+func inRepository(path string, moves bool) bool {
+	return slices.ContainsFunc(paths.Repository(paths.Guest(path), moves), func(dir string) bool {
+		_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+		return err == nil
+	})
 }
 
 // after is what a commit makes.

@@ -59,6 +59,12 @@ func likeHost(dir string, other os.FileInfo) error {
 	return os.Chmod(dir, other.Mode().Perm())
 }
 
+// sameOwner reports whether two files belong to the same user and group.
+func sameOwner(a, b os.FileInfo) bool {
+	x, y := a.Sys().(*syscall.Stat_t), b.Sys().(*syscall.Stat_t)
+	return x.Uid == y.Uid && x.Gid == y.Gid
+}
+
 // Collect makes changes of the set of what an overlay has written to a layer since
 // a time that [Now] has told: the set must be new. Nothing may have the overlay
 // mounted any more. What the host had changed in the meantime of the same files is
@@ -409,6 +415,11 @@ func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden 
 		if n, err = c.create(dir, e.name, fs.ModeDir|perm, u); err == nil {
 			err = stripXattrs(sub)
 		}
+		if err == nil && !c.inherits(dir, fd) {
+			if err = unix.Fremovexattr(sub, defaultACL); err == unix.ENODATA || err == unix.ENOTSUP {
+				err = nil
+			}
+		}
 		if err != nil {
 			unix.Close(sub)
 			return err
@@ -423,6 +434,22 @@ func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden 
 		return unix.Fchmodat(fd, e.name, uint32(perm), 0)
 	}
 	return nil
+}
+
+// defaultACL is what opens files to others that are made in a directory later,
+// whatever the umask is, and shows in no mode.
+const defaultACL = "system.posix_acl_default"
+
+// inherits reports whether a new directory has that from the one it is in, which is
+// fd in the upper layer: a command may have set it there.
+func (c *collector) inherits(dir *Node, fd int) bool {
+	var err error
+	if dir.origin == nil {
+		_, err = unix.Fgetxattr(fd, defaultACL, nil)
+	} else {
+		_, err = unix.Lgetxattr(c.tree.hostPath(dir.Path()), defaultACL, nil)
+	}
+	return err == nil
 }
 
 // create puts a node where the host has nothing.

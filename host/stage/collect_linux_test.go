@@ -2,12 +2,16 @@ package stage
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -81,7 +85,7 @@ func (o *overlay) collect() (*Set, error) {
 func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	t.Helper()
 	w := newFull(t)
-	for _, p := range []string{"modes", "od/x", "od/y", "typed/x", "flat"} {
+	for _, p := range []string{"modes", "od/x", "od/y", "typed/x", "flat", "b\xffd/\xfe"} {
 		w.File("ws/"+p, "content of "+p)
 	}
 	if err := os.Symlink("f.txt", w.Path("ws/link")); err != nil {
@@ -90,7 +94,9 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	o := newOverlay(w)
 	o.near = o.near && !far
 	o.write("f.txt", "overwritten")
+	o.must(unix.Setxattr(o.at("f.txt"), "user.overlay.origin", nil, 0)) // of what was copied
 	o.write("new", "new")
+	o.write("b\xffd/\xfe", "overwritten") // no text
 	o.write("nd/x", "new")
 	o.write("nd/e/y", "deep")
 	o.must(os.Link(o.at("nd/x"), o.at("twin")))
@@ -139,7 +145,7 @@ func TestWhatAnOverlayHasChanged(t *testing.T) {
 		want := []string{
 			"created flat/x", "created link", "created nd/e/y", "created nd/link", "created nd/run", "created nd/x", "created new", "created twin", "created typed",
 			"directory created flat", "directory created nd", "directory created nd/e", "directory removed gd", "directory removed typed",
-			"mode modes", "modified f.txt", "modified od/x", "removed flat", "removed gd/x", "removed gone", "removed link", "removed od/y", "removed typed/x", "times times",
+			"mode modes", "modified b\xffd/\xfe", "modified f.txt", "modified od/x", "removed flat", "removed gd/x", "removed gone", "removed link", "removed od/y", "removed typed/x", "times times",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("changes (-want +got):\n%s", diff)
@@ -243,7 +249,7 @@ func TestOthersChangeTheSame(t *testing.T) {
 	}{
 		"a modified file is edited":             {host: file("f.txt", "the host")},
 		"a modified file is saved":              {host: saved("f.txt")},
-		"a modified file is removed":            {host: remove("f.txt"), late: true},
+		"a modified file is removed":            {host: remove("f.txt")},
 		"a modified file becomes a link":        {host: func(w *world) { os.Remove(w.Path("ws/f.txt")); w.Link("ws/f.txt", "../out/secret") }},
 		"a modified file becomes a directory":   {host: func(w *world) { os.Remove(w.Path("ws/f.txt")); w.Dir("ws/f.txt") }},
 		"a modified file gets a mode":           {host: func(w *world) { os.Chmod(w.Path("ws/f.txt"), 0o600) }},
@@ -325,6 +331,178 @@ func TestOthersChangeTheSame(t *testing.T) {
 	}
 }
 
+// What others do between the last look and a step of the commit is not lost, either.
+func TestTheHostInterferesWithACommitOfAnOverlay(t *testing.T) {
+	for _, c := range []struct{ op, at, writes string }{
+		{"move aside", "gone", "gone"},
+		{"move aside", "gd", "gd/x"},
+		{"move aside", "gd", "gd/more"},
+		{"move aside", "typed", "typed/x"},
+		{"put in place", "f.txt", "f.txt"},
+		{"put in place", "od/x", "od/x"},
+		{"put in place", "new", "new"},
+		{"put in place", "nd", "nd"},
+		{"check", "od", "od/x"}, // in another directory of that name
+	} {
+		for _, far := range []bool{false, true} {
+			o, s := everythingOnTop(t, far)
+			s.before = func(op, path string) error {
+				if op == c.op && path == o.Path("ws/"+c.at) {
+					if op == "check" {
+						o.Rename("ws/od", "ws/was")
+					}
+					o.File("ws/"+c.writes, "the host")
+				}
+				return nil
+			}
+			if err := s.Commit(t.Context()); err == nil {
+				t.Errorf("%+v: it is made", c)
+			}
+			if got := o.Content("ws/" + c.writes); got != "the host" {
+				t.Errorf("%+v: what the host wrote is lost: %q", c, got)
+			}
+		}
+	}
+}
+
+// What the kernel writes to a layer and a command cannot, if it could: nothing of it
+// leads anywhere.
+func TestForgedLayers(t *testing.T) {
+	attribute := func(o *overlay, name, key, value string) {
+		o.must(unix.Setxattr(o.at(name), "user.overlay."+key, []byte(value), 0))
+	}
+	const large = 10 << 30
+	for name, c := range map[string]struct {
+		forge func(*overlay)
+		want  map[string]string // a part of how a file is described, "" where nothing is
+	}{
+		"redirects": {func(o *overlay) {
+			for _, dir := range []string{"od", "nd"} {
+				o.write(dir+"/z", "new")
+				attribute(o, dir, "redirect", "/../out")
+			}
+			o.write("f.txt", "mine")
+			attribute(o, "f.txt", "redirect", "/../out/secret")
+		}, map[string]string{"od/x": "content of od/x", "od/z": "new", "nd/z": "new", "od/secret": "", "nd/secret": "", "f.txt": "mine"}},
+		"metadata only": {func(o *overlay) {
+			o.write("f.txt", "")
+			attribute(o, "f.txt", "metacopy", "")
+			o.write("new", "mine")
+			attribute(o, "new", "metacopy", "")
+			attribute(o, "new", "redirect", "/../out/secret")
+		}, map[string]string{"f.txt": "file  ", "new": "mine"}},
+		"another opaque": {func(o *overlay) {
+			o.write("od/z", "new")
+			attribute(o, "od", "opaque", "x")
+			attribute(o, "od", "whiteouts", "y")
+		}, map[string]string{"od/x": "content of od/x", "od/y": "content of od/y", "od/z": "new"}},
+		"a whiteout with attributes": {func(o *overlay) {
+			o.write("f.txt", "")
+			attribute(o, "f.txt", "whiteout", "y")
+			attribute(o, "", "opaque", "x")
+		}, map[string]string{"f.txt": "file  "}},
+		"set-id bits": {func(o *overlay) {
+			o.write("f.txt", "mine")
+			o.write("od/x", "content of od/x")
+			o.write("nd/e/x", "new")
+			for name, mode := range map[string]fs.FileMode{"f.txt": 0o4755, "od/x": 0o6755, "od": 0o3777, "nd/e": 0o2755, "nd/e/x": 0o2755} {
+				o.must(unix.Chmod(o.at(name), uint32(mode)))
+			}
+		}, map[string]string{"f.txt": "mine", "nd/e/x": "new"}},
+		"an ACL for what is made later": {func(o *overlay) {
+			o.write("nd/e/x", "new")
+			o.write("od/nd/x", "new")
+			var acl []byte // of the owner, the group and others
+			for _, entry := range [][2]uint16{{1, 7}, {4, 7}, {0x20, 7}} {
+				acl = binary.LittleEndian.AppendUint16(acl, entry[0])
+				acl = binary.LittleEndian.AppendUint16(acl, entry[1])
+				acl = append(acl, 0xff, 0xff, 0xff, 0xff)
+			}
+			for _, dir := range []string{"od", "od/nd", "nd", "nd/e"} {
+				if err := unix.Setxattr(o.at(dir), defaultACL, append([]byte{2, 0, 0, 0}, acl...), 0); err != unix.ENOTSUP {
+					o.must(err)
+				}
+			}
+		}, map[string]string{"nd/e/x": "new", "od/nd/x": "new"}},
+		"no files": {func(o *overlay) {
+			o.must(unix.Mkfifo(o.at("fifo"), 0o666))
+			o.must(unix.Mknod(o.at("nd/socket"), unix.S_IFSOCK|0o666, 0))
+			o.must(unix.Mkfifo(o.at("f.txt"), 0o666))
+			o.must(unix.Mkfifo(o.at("gd"), 0o666))
+		}, map[string]string{"fifo": "", "nd/socket": "", "f.txt": "", "gd": "", "gd/x": ""}},
+		"a large file without content": {func(o *overlay) {
+			o.write("new", "begin")
+			o.must(os.Truncate(o.at("new"), large))
+			o.write("f.txt", "")
+			o.must(os.Truncate(o.at("f.txt"), large))
+		}, nil},
+		"names": {func(o *overlay) {
+			for _, name := range []string{"a\nb", "\xff\xfe", "\x1b[2J", " ", strings.Repeat("x", 255)} {
+				o.write("nd/"+name+"/"+name, "new")
+			}
+		}, map[string]string{"nd/a\nb/a\nb": "new", "nd/\xff\xfe/\xff\xfe": "new"}},
+	} {
+		for _, far := range []bool{false, true} {
+			w := newFull(t)
+			w.File("ws/od/x", "content of od/x")
+			w.File("ws/od/y", "content of od/y")
+			o := newOverlay(w)
+			o.near = o.near && !far
+			outside := w.Outside()
+			maps.DeleteFunc(outside, func(name, _ string) bool { return strings.HasPrefix(name, "stages") })
+			c.forge(o)
+			s, err := o.collect()
+			if err == nil {
+				_, err = s.Changes(t.Context())
+			}
+			skipped := len(s.Skipped())
+			if err == nil {
+				err = s.Commit(t.Context())
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if want := map[string]int{"no files": 4}[name]; skipped != want {
+				t.Errorf("%s: %d are skipped", name, skipped)
+			}
+			blocks, sized := int64(0), 0
+			_ = filepath.WalkDir(w.Path("ws"), func(at string, d fs.DirEntry, err error) error {
+				info, _ := d.Info()
+				if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 || !info.Mode().IsDir() && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink {
+					t.Errorf("%s: %s is %v", name, at, info.Mode())
+				}
+				if n, err := unix.Llistxattr(at, nil); err == nil && n > 0 && !strings.HasSuffix(at, "/od") { // which is not new
+					t.Errorf("%s: %s has attributes", name, at)
+				}
+				blocks += info.Sys().(*syscall.Stat_t).Blocks
+				if info.Size() == large {
+					sized++
+					return os.Truncate(at, 0) // nobody has to read it
+				}
+				return nil
+			})
+			if blocks > 10_000 || sized != map[string]int{"a large file without content": 2}[name] {
+				t.Errorf("%s: %d blocks, %d large files", name, blocks, sized)
+			}
+			if c.want != nil {
+				tree := w.Tree()
+				for file, want := range c.want {
+					if got, there := tree[file]; there != (want != "") || !strings.Contains(got, want) {
+						t.Errorf("%s: %s is %q, want %q", name, file, got, want)
+					}
+				}
+			}
+			o.must(o.area.Close())
+			after := w.Outside()
+			maps.DeleteFunc(after, func(name, _ string) bool { return strings.HasPrefix(name, "stages") })
+			if diff := cmp.Diff(outside, after); diff != "" {
+				t.Errorf("%s: outside is changed:\n%s", name, diff)
+			}
+		}
+	}
+}
+
 func TestTooManyChangesOfAnOverlay(t *testing.T) {
 	w := newWorld(t)
 	o := newOverlay(w)
@@ -332,5 +510,15 @@ func TestTooManyChangesOfAnOverlay(t *testing.T) {
 	o.must(os.MkdirAll(filepath.Join(o.Upper, deep), 0o755))
 	if _, err := o.collect(); !errors.Is(err, unix.ENAMETOOLONG) {
 		t.Errorf("a deep tree: %v", err)
+	}
+	defer func(most int) { maxCollected = most }(maxCollected)
+	maxCollected = 1000
+	o = newOverlay(newWorld(t))
+	o.whiteout("0")
+	for i := range maxCollected {
+		o.must(os.Link(o.at("0"), filepath.Join(o.Upper, strconv.Itoa(i+1))))
+	}
+	if _, err := o.collect(); !errors.Is(err, errTooMuch) {
+		t.Errorf("many names: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 )
@@ -30,11 +30,12 @@ type journal struct {
 // line is a step as it is written.
 type line struct {
 	Done     bool        `json:"done,omitempty"`
+	Back     int         `json:"back,omitempty"` // which step was put back, counted from 1
 	Op       operation   `json:"op,omitempty"`
-	FromDir  string      `json:"from_dir,omitempty"`
-	From     string      `json:"from,omitempty"`
-	ToDir    string      `json:"to_dir,omitempty"`
-	To       string      `json:"to,omitempty"`
+	FromDir  rawName     `json:"from_dir,omitempty"`
+	From     rawName     `json:"from,omitempty"`
+	ToDir    rawName     `json:"to_dir,omitempty"`
+	To       rawName     `json:"to,omitempty"`
 	Comes    mark        `json:"comes"`
 	Goes     mark        `json:"goes"`
 	Mode     fs.FileMode `json:"mode,omitempty"`
@@ -43,11 +44,28 @@ type line struct {
 	Lost     bool        `json:"lost,omitempty"`
 }
 
+// rawName is a name that need not be text. In a line it is written as in Go's
+// strings.
+type rawName string
+
+// MarshalText implements encoding.TextMarshaler.
+func (n rawName) MarshalText() ([]byte, error) {
+	quoted := strconv.Quote(string(n))
+	return []byte(quoted[1 : len(quoted)-1]), nil
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (n *rawName) UnmarshalText(text []byte) error {
+	name, err := strconv.Unquote(`"` + string(text) + `"`)
+	*n = rawName(name)
+	return err
+}
+
 // note says what is about to be done.
 func (j *journal) note(s *step) error {
-	l := line{Op: s.op, Comes: s.comes, Goes: s.goes, Mode: s.mode, Accessed: s.atim, Modified: s.mtim, Lost: s.lost, ToDir: s.to.dir.now(), To: s.to.name}
+	l := line{Op: s.op, Comes: s.comes, Goes: s.goes, Mode: s.mode, Accessed: s.atim, Modified: s.mtim, Lost: s.lost, ToDir: rawName(s.to.dir.now()), To: rawName(s.to.name)}
 	if s.from.dir != nil {
-		l.FromDir, l.From = s.from.dir.now(), s.from.name
+		l.FromDir, l.From = rawName(s.from.dir.now()), rawName(s.from.name)
 	}
 	return j.write(l)
 }
@@ -86,19 +104,27 @@ func unfinished(dir string) ([]string, error) {
 }
 
 // finish ends a commit whose process has ended: what it has done is put back or, if
-// that was all, tidied up. It says what it could not.
-func finish(name string) (left []string, err error) {
-	file, err := os.Open(name)
+// that was all, tidied up. It says what it could not. What is put back is noted, for
+// the case that this process is killed, too. before is of a test, or nil.
+func finish(name string, before func() error) (left []string, err error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	var all []line
+	over := map[int]bool{} // what was put back before
+	size := int64(0)
 	for lines := bufio.NewReader(file); ; {
 		text, err := lines.ReadBytes('\n')
 		if err == io.EOF {
-			break // the end of the last one may be missing: its step was not begun
+			// The end of the last one may be missing: its step was not begun.
+			if err := file.Truncate(size); err != nil {
+				return nil, err
+			}
+			break
 		}
+		size += int64(len(text))
 		var l line
 		if err == nil {
 			err = json.Unmarshal(text, &l)
@@ -106,30 +132,54 @@ func finish(name string) (left []string, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		all = append(all, l)
+		if l.Back > 0 {
+			over[l.Back-1] = true
+		} else {
+			all = append(all, l)
+		}
+	}
+	if before == nil {
+		before = func() error { return nil }
 	}
 	done := len(all) > 0 && all[len(all)-1].Done
-	if !done {
-		slices.Reverse(all)
-	}
-	for i, l := range all {
-		if err := l.finish(done, i == 0); err != nil {
+	for n := range all {
+		i := n
+		if !done {
+			i = len(all) - 1 - n
+		}
+		if over[i] {
+			continue
+		}
+		if err := before(); err != nil {
+			return left, err
+		}
+		if err := all[i].finish(done); err != nil {
 			left = append(left, err.Error())
+			continue
+		}
+		if done {
+			continue // to remove something twice does no harm
+		}
+		if err := before(); err != nil {
+			return left, err
+		}
+		if _, err := fmt.Fprintf(file, "{\"back\":%d}\n", i+1); err != nil {
+			return left, err
 		}
 	}
 	return left, nil
 }
 
-// finish puts back a step, of which the last one may not have been done. If the
+// finish puts back a step, unless it was not done or was put back already. If the
 // commit is done it removes what was replaced.
-func (l line) finish(done, last bool) error {
+func (l line) finish(done bool) error {
 	s := &step{op: l.Op, comes: l.Comes, goes: l.Goes, mode: l.Mode, atim: l.Accessed, mtim: l.Modified, lost: l.Lost}
 	var err error
-	if s.to, err = openSpot(l.ToDir, l.To); err == nil {
+	if s.to, err = openSpot(string(l.ToDir), string(l.To)); err == nil {
 		defer s.to.dir.close()
 	}
 	if err == nil && l.FromDir != "" {
-		if s.from, err = openSpot(l.FromDir, l.From); err == nil {
+		if s.from, err = openSpot(string(l.FromDir), string(l.From)); err == nil {
 			defer s.from.dir.close()
 		}
 	}
@@ -138,7 +188,7 @@ func (l line) finish(done, last bool) error {
 	case err != nil && (done || s.op == made):
 		// With its directory it is gone.
 	case err != nil:
-		return fmt.Errorf("%s of %s to %s: %w", s.op, filepath.Join(l.FromDir, l.From), filepath.Join(l.ToDir, l.To), err)
+		return fmt.Errorf("%s of %s to %s: %w", s.op, filepath.Join(string(l.FromDir), string(l.From)), filepath.Join(string(l.ToDir), string(l.To)), err)
 	case done && s.lost:
 		at, m := s.to, s.comes
 		if s.op == exchanged {
@@ -151,7 +201,7 @@ func (l line) finish(done, last bool) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove %s: %w", at, err)
 		}
-	case done, last && moves && s.comes.at(s.from) == nil:
+	case done, moves && s.comes.at(s.from) == nil:
 	default:
 		if err := s.back(); err != nil {
 			return fmt.Errorf("%s: %w", s, err)

@@ -16,8 +16,9 @@ type Layer struct {
 	Upper, Work string
 
 	area *Area
-	dir  string // that has both
-	near bool   // what is in Upper can be renamed to Host
+	dir  string      // that has both
+	as   os.FileInfo // what Host was like when the layer was made
+	near bool        // what is in Upper can be renamed to Host
 
 	upper, trash *handle // of a commit
 }
@@ -37,7 +38,7 @@ func (a *Area) NewLayer(host string) (*Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Layer{Host: host, Upper: filepath.Join(dir, upperName), Work: filepath.Join(dir, "work"), area: a, dir: dir, near: near(dir, host)}
+	l := &Layer{Host: host, Upper: filepath.Join(dir, upperName), Work: filepath.Join(dir, "work"), area: a, dir: dir, as: st, near: near(dir, host)}
 	for _, name := range []string{l.Upper, l.Work, filepath.Join(dir, trashName)} {
 		if err == nil {
 			err = os.Mkdir(name, 0o700)
@@ -51,6 +52,13 @@ func (a *Area) NewLayer(host string) (*Layer, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// Current reports whether the directory of the host belongs to whom it did when the
+// layer was made, with the mode that it had.
+func (l *Layer) Current() bool {
+	st, err := os.Stat(l.Host)
+	return err == nil && st.Mode() == l.as.Mode() && sameOwner(st, l.as)
 }
 
 // The names in the directory of a layer.

@@ -153,6 +153,10 @@ func (s *Set) file() (*os.File, error) {
 // reach it.
 func (s *Set) Dir() string { return s.dir }
 
+// Skipped are the sockets, FIFOs and devices that an overlay has, which no commit
+// makes.
+func (s *Set) Skipped() []string { return s.skipped }
+
 // Ended reports whether nothing can be done with the trees any more.
 func (s *Set) Ended() bool { return s.over.Load() }
 

@@ -250,6 +250,25 @@ func killEverywhere(t *testing.T, whole map[string]string, staged func() (*world
 			t.Logf("%d steps", steps)
 			break
 		}
+		// Whoever finishes it is killed, too, again and again.
+		if journals, _ := unfinished(filepath.Dir(dir)); len(journals) > 0 {
+			errKilled := errors.New("killed")
+			for most, err := 0, errKilled; err != nil; most = 2*most + 1 {
+				n := 0
+				if file, err := os.OpenFile(journals[0], os.O_WRONLY|os.O_APPEND, 0); err == nil {
+					_, _ = file.WriteString(`{"ba`)
+					file.Close()
+				}
+				if _, err = finish(journals[0], func() error {
+					if n++; n > most {
+						return errKilled
+					}
+					return nil
+				}); err != nil && !errors.Is(err, errKilled) {
+					t.Fatal(err)
+				}
+			}
+		}
 		left, err := finishAll(filepath.Dir(dir), t.Logf)
 		if err != nil || len(left) > 0 {
 			t.Fatalf("killed before %s: %v, %q", at, err, left)

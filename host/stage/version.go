@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -17,6 +18,9 @@ func (tree *Tree) before(n *Node) *tool.Version {
 	v := tree.version(n, nil, fi.Mode(), fi.Size())
 	if fi.Mode().Type() == fs.ModeSymlink {
 		v.Target, _ = tree.Readlink(n)
+	}
+	if st := beneath.StatOf(fi); fi.Mode().IsRegular() && st.Nlink > 1 {
+		v.Names = st.Nlink
 	}
 	return v
 }

@@ -30,12 +30,13 @@ type Call struct {
 // ArgsDigest identifies the arguments: what was approved is what runs.
 func (c Call) ArgsDigest() [32]byte { return sha256.Sum256(c.Args) }
 
-// Progress is what a tool says while it runs: how far it is, or a message for
-// the operator.
+// Progress is what a tool says while it runs: how far it is, a message for the
+// operator, or what its process writes.
 type Progress struct {
 	Level   string  `json:"level,omitempty"` // of a message; empty for progress
 	Message string  `json:"message,omitempty"`
 	Hint    Hint    `json:"hint,omitempty"` // what the operator can do about it
 	Done    uint64  `json:"done,omitempty"`
-	Total   *uint64 `json:"total,omitempty"` // absent when unknown
+	Total   *uint64 `json:"total,omitempty"`  // absent when unknown
+	Output  string  `json:"output,omitempty"` // goes on where that of the call's last one ended
 }

@@ -31,6 +31,9 @@ type Change struct {
 	Kind   ChangeKind
 	Before *Version // nil if there was nothing
 	After  *Version // nil if there is nothing
+	// InRepository says that git runs what is there, or what it names, because of
+	// what is in a directory above, whatever that is called.
+	InRepository bool
 }
 
 // Version is a file or directory as it was or would be.
@@ -42,6 +45,9 @@ type Version struct {
 	ModTime *time.Time
 	// Target is where a symbolic link leads.
 	Target string
+	// Names is how many names the file has on the host, if it has several; those that
+	// the change is not about keep what it was.
+	Names uint64
 	// Twin is another name of the same file, if it has several; absolute.
 	Twin string
 	// Open returns the content of a regular file, while what it belongs to has

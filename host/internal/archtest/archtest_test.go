@@ -47,7 +47,7 @@ var table = map[string][]string{
 	"host/redact":           {"host/shellword"},
 	"host/secret":           {"host/internal/private", "host/effect", "host/redact", "host/tool"},
 	"host/beneath":          {},
-	"host/stage":            {"host/beneath", "host/policy", "host/tool"},
+	"host/stage":            {"host/beneath", "host/policy", "host/policy/paths", "host/tool"},
 
 	"host/visible":             {},
 	"host/registry":            {"guests", "host/sandbox/admit", "host/tool"},

@@ -21,7 +21,7 @@ func build(w *wire.World) wire.Ready {
 	}
 	var out wire.Ready
 	if err == nil && w.NewRoot {
-		out.NoLayers, err = newRoot(w)
+		err = newRoot(w, &out)
 	} else if err == nil {
 		if w.Namespaces {
 			err = step(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), "make mounts private")
@@ -68,75 +68,82 @@ func private(w *wire.World) error {
 	return firstErr(err, os.MkdirAll(masks, 0o700), os.Chmod(masks, 0), os.WriteFile(path.Join(w.Masks, "file"), nil, 0))
 }
 
-// newRoot builds a root in which there is what the world says, and makes it ours.
-// It returns the layers that could not be had.
-func newRoot(w *wire.World) (noLayers []string, err error) {
+// newRoot builds a root in which there is what the world says, and makes it ours. It
+// says which layers could not be had, and what was found.
+func newRoot(w *wire.World, r *wire.Ready) error {
+	r.Found = make([][2]uint64, len(w.Binds))
+	found := func(i int, place int) {
+		var st unix.Stat_t
+		_ = unix.Fstat(place, &st)
+		r.Found[i] = [2]uint64{uint64(st.Dev), st.Ino}
+	}
+	var err error
 	// What the root takes from the host is opened before anything is mounted over.
 	trees := make([]int, len(w.Binds))
 	for i, b := range w.Binds {
 		if b.Upper != "" {
-			trees[i], err = overlay(wire.Layer{Path: b.Path, Upper: b.Upper, Work: b.Work})
+			trees[i], err = overlay(wire.Layer{Path: b.Path, Upper: b.Upper, Work: b.Work}, func(place int) { found(i, place) })
 		} else {
-			trees[i], err = tree(b)
+			trees[i], err = tree(b, func(place int) { found(i, place) })
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	layers := make([]int, len(w.Layers))
 	for i, l := range w.Layers {
 		if !l.New {
-			if layers[i], err = overlay(l); err == nil {
+			if layers[i], err = overlay(l, nil); err == nil {
 				continue
 			}
-			noLayers = append(noLayers, fmt.Sprintf("%s: %v", l.Path, err))
+			r.NoLayers = append(r.NoLayers, fmt.Sprintf("%s: %v", l.Path, err))
 		}
 		b := wire.Bind{Path: l.Path}
 		if l.Alone || l.New {
 			b = wire.Bind{Path: l.Upper, Write: true}
 		}
-		if layers[i], err = tree(b); err != nil {
-			return nil, err
+		if layers[i], err = tree(b, nil); err != nil {
+			return err
 		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return nil, step(err, "make mounts private")
+		return step(err, "make mounts private")
 	}
 	const flags = unix.MS_NOSUID | unix.MS_NODEV
 	if err := unix.Mount("stockade", "/proc", "tmpfs", flags, "mode=0755,size=1m"); err != nil {
-		return nil, step(err, "mount a root")
+		return step(err, "mount a root")
 	}
 	if err := unix.Chdir("/proc"); err != nil {
-		return nil, step(err, "enter the root")
+		return step(err, "enter the root")
 	}
 	in := func(name string) string { return "." + path.Clean("/"+name) }
 	for _, name := range slices.Sorted(maps.Keys(w.Links)) {
 		if err := firstErr(os.MkdirAll(path.Dir(in(name)), 0o755), os.Symlink(w.Links[name], in(name))); err != nil {
-			return nil, step(err, "make %s", name)
+			return step(err, "make %s", name)
 		}
 	}
 	// The directories of the command itself are one file system, so that it has
 	// one limit.
 	if err := firstErr(os.MkdirAll("./run/scratch", 0o755),
 		unix.Mount("scratch", "./run/scratch", "tmpfs", flags, fmt.Sprintf("mode=0755,size=%d,nr_inodes=1m", w.Scratch))); err != nil {
-		return nil, step(err, "mount a scratch file system")
+		return step(err, "mount a scratch file system")
 	}
 	for name, mode := range map[string]uint32{"home": 0o700, "tmp": 0o1777, "shm": 0o1777} {
 		dir := "./run/scratch/" + name
 		if err := firstErr(unix.Mkdir(dir, 0o700), unix.Chown(dir, w.UID, w.GID), unix.Chmod(dir, mode)); err != nil {
-			return nil, step(err, "make the scratch directory %s", name)
+			return step(err, "make the scratch directory %s", name)
 		}
 	}
 	// The home may be below the temporary directory.
 	for _, dir := range []struct{ name, at string }{{"shm", "/dev/shm"}, {"tmp", w.Tmp}, {"home", w.Home}} {
 		if err := firstErr(os.MkdirAll(in(dir.at), 0o755), unix.Mount("./run/scratch/"+dir.name, in(dir.at), "", unix.MS_BIND, "")); err != nil {
-			return nil, step(err, "mount %s", dir.at)
+			return step(err, "mount %s", dir.at)
 		}
 	}
 	for name, text := range w.Files {
 		file := in(path.Join(w.Home, name))
 		if err := firstErr(os.WriteFile(file, []byte(text), 0o600), unix.Lchown(file, w.UID, w.GID)); err != nil {
-			return nil, step(err, "write %s", name)
+			return step(err, "write %s", name)
 		}
 	}
 	for i, b := range w.Binds {
@@ -144,34 +151,34 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 			continue
 		}
 		if err := attach(trees[i], in(b.Path)); err != nil {
-			return nil, step(err, "mount %s", b.Path)
+			return step(err, "mount %s", b.Path)
 		}
 	}
 	for i, l := range w.Layers {
 		if err := attach(layers[i], in(l.Path)); err != nil {
-			return nil, step(err, "mount %s", l.Path)
+			return step(err, "mount %s", l.Path)
 		}
 	}
 	if err := firstErr(os.MkdirAll("./newproc", 0o555), unix.Mount("proc", "./newproc", "proc", flags|unix.MS_NOEXEC, "")); err != nil {
-		return nil, step(err, "mount /proc")
+		return step(err, "mount /proc")
 	}
 	// Since Linux 6.14 this is of the pid namespace. It holds for root, too, whom
 	// RLIMIT_NPROC does not bound.
 	_ = os.WriteFile("./newproc/sys/kernel/pid_max", fmt.Appendf(nil, "%d", max(w.Limits.Processes, 301)), 0)
 	if err := firstErr(unix.Mkdir("./proc", 0o555), unix.Mount("./newproc", "./proc", "", unix.MS_MOVE, ""), unix.Rmdir("./newproc")); err != nil {
-		return nil, step(err, "mount /proc")
+		return step(err, "mount /proc")
 	}
 	if err := firstErr(os.MkdirAll(in(w.Masks)+"/dir", 0o000), os.WriteFile(in(w.Masks)+"/file", nil, 0o000), os.Chmod(in(w.Masks)+"/file", 0)); err != nil {
-		return nil, step(err, "make what covers masked names")
+		return step(err, "make what covers masked names")
 	}
 	if err := unix.PivotRoot(".", "."); err != nil {
-		return nil, step(err, "pivot_root")
+		return step(err, "pivot_root")
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return nil, step(err, "let go of the old root")
+		return step(err, "let go of the old root")
 	}
 	if err := unix.Chdir("/"); err != nil {
-		return nil, step(err, "enter the root")
+		return step(err, "enter the root")
 	}
 	readOnly := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 	for _, name := range []string{"/proc", "/run/scratch", "/"} {
@@ -179,10 +186,10 @@ func newRoot(w *wire.World) (noLayers []string, err error) {
 			break
 		}
 		if err := unix.MountSetattr(unix.AT_FDCWD, name, 0, &readOnly); err != nil {
-			return nil, step(err, "make %s read-only", name)
+			return step(err, "make %s read-only", name)
 		}
 	}
-	return noLayers, nil
+	return nil
 }
 
 func firstErr(errs ...error) error {
@@ -205,8 +212,8 @@ func noLinks(name string) (int, error) {
 }
 
 // tree is a copy of what is mounted at a place, and below it, as the world has
-// it; -1 where it may be missing and is.
-func tree(b wire.Bind) (int, error) {
+// it; -1 where it may be missing and is. found, if not nil, is told of what is there.
+func tree(b wire.Bind, found func(place int)) (int, error) {
 	place, err := noLinks(b.Path)
 	if err == unix.ENOENT && b.Optional {
 		return -1, nil
@@ -215,6 +222,9 @@ func tree(b wire.Bind) (int, error) {
 		return -1, step(err, "open %s", b.Path)
 	}
 	defer unix.Close(place)
+	if found != nil {
+		found(place)
+	}
 	var attr uint64
 	if !without("nosuid") {
 		attr |= unix.MOUNT_ATTR_NOSUID
@@ -267,8 +277,9 @@ func attach(tree int, name string) error {
 }
 
 // overlay is a directory of the host with a writable layer on it. Layers are
-// given by descriptors: names could have any letters, and be too long.
-func overlay(l wire.Layer) (int, error) {
+// given by descriptors: names could have any letters, and be too long. found, if not
+// nil, is told of the directory.
+func overlay(l wire.Layer, found func(place int)) (int, error) {
 	opts := []struct{ key, dir string }{{"lowerdir", l.Path}, {"upperdir", l.Upper}, {"workdir", l.Work}}
 	fs, err := unix.Fsopen("overlay", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -285,6 +296,9 @@ func overlay(l wire.Layer) (int, error) {
 			return -1, step(err, "open %s", o.dir)
 		}
 		defer unix.Close(place)
+		if o.key == "lowerdir" && found != nil {
+			found(place)
+		}
 		if err := unix.FsconfigSetString(fs, o.key, fmt.Sprintf("/proc/self/fd/%d", place)); err != nil {
 			return -1, step(err, "fsconfig %s", o.key)
 		}

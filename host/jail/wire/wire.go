@@ -79,6 +79,9 @@ type Ready struct {
 	Step, Err string
 	Home, Tmp string   // without NewRoot
 	NoLayers  []string // the paths of directories that could not be layered, with why
+	// Found are the device and the inode of what was at the path of each bind; with
+	// NewRoot.
+	Found [][2]uint64
 }
 
 // Command is what runs in a world. Its standard output and error are the

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 const maxArgvBytes = 1 << 20
@@ -46,6 +47,9 @@ func execRun(g *guest) error {
 		return fail(execDenied, why)
 	}
 	cmd.Stage = g.world.Stage
+	if report := g.world.Report; report != nil {
+		cmd.Show = func(text string) { report(tool.Progress{Output: text}) }
+	}
 	var ended effect.Ended
 	g.account.Away(func() { ended, err = g.world.Services.Exec.Run(g.ctx, g.world.Grant, cmd) })
 	if err != nil {

@@ -240,7 +240,7 @@ func (p *page) question(q Question, number string) {
 		}
 		p.field(field{title: fmt.Sprintf("in the directory (jail %s):", q.Tier), lines: []string{q.Dir}, fold: sideRows})
 		if q.Changes != "" {
-			p.field(field{title: "changes that it has made, and that nobody has yet:", lines: lines(strings.TrimSuffix(q.Changes, "\n")), fold: foldRows, paint: true})
+			p.field(field{title: "what it would change:", lines: lines(strings.TrimSuffix(q.Changes, "\n")), fold: foldRows, paint: true})
 		} else if q.First != "" {
 			p.field(field{title: "it has not run yet, because:", lines: lines(q.First), fold: sideRows})
 		}
@@ -256,9 +256,9 @@ func (p *page) question(q Question, number string) {
 	}
 	for _, scope := range q.Scopes {
 		if words := q.Rules[scope]; words != "" {
-			title := name(string(scope)) + ":"
-			if scope == policy.ScopeAlways || scope == policy.ScopeProject {
-				title = name(string(scope)) + ", kept until `stockade policy revoke`:"
+			title := string(scope) + ":"
+			if slices.Contains([]policy.Scope{policy.ScopeAlways, policy.ScopeProject, policy.ScopeKeepBelow}, scope) {
+				title = string(scope) + ", kept until `stockade policy revoke`:"
 			}
 			p.field(field{title: title, lines: []string{words}, fold: foldRows})
 		}

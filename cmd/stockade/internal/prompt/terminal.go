@@ -153,7 +153,7 @@ func (d *dialogue) ask(ctx context.Context, choices string) (string, error) {
 
 // scopeOf is the scope that an answer of more than once names.
 func scopeOf(answer string) policy.Scope {
-	for _, scope := range []policy.Scope{policy.ScopeTurn, policy.ScopeSession, policy.ScopeProject, policy.ScopeAlways} {
+	for _, scope := range []policy.Scope{policy.ScopeTurn, policy.ScopeSession, policy.ScopeProject, policy.ScopeAlways, policy.ScopeBelow, policy.ScopeKeepBelow} {
 		if answer == string(scope) || answer == string(scope[:1]) {
 			return scope
 		}

@@ -1,0 +1,33 @@
+package jail
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/effect"
+)
+
+const yourself = "the keys and passwords for that are not in the jail: a person has to run it outside"
+
+// remarks are what is said about a command that did not succeed and wrote this.
+var remarks = []struct{ wrote, note string }{
+	{"Value too large for defined data type", `where it says "Value too large", a file belongs to another user or group: what keeps changes apart cannot change that, and a rule with "changes direct" can`},
+	{"gpg failed to sign the data", yourself + ", or sign nothing (git -c commit.gpgsign=false)"},
+	{"Couldn't load public key", yourself + ", or sign nothing (git -c commit.gpgsign=false)"},
+	{"cannot run ssh", yourself},
+	{"Could not read from remote repository", yourself},
+	{"could not read Username for", yourself},
+	{"could not read Password for", yourself},
+}
+
+// remark adds what a person would wonder about.
+func remark(ended *effect.Ended) {
+	if ended.Code != nil && *ended.Code == 0 {
+		return
+	}
+	for _, r := range remarks {
+		if (bytes.Contains(ended.Stdout, []byte(r.wrote)) || bytes.Contains(ended.Stderr, []byte(r.wrote))) && !slices.Contains(ended.Notes, r.note) {
+			ended.Notes = append(ended.Notes, r.note)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package policy
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// staging are options under which commands run on a stage.
+func staging() Options {
+	return Options{Mounts: inWork, Tier: inTier(3), Staging: func([]Mount) string { return "" }}
+}
+
+// What becomes of the changes of a command is what the rule says that decides, as
+// far as a layer permits it.
+func TestARuleChoosesWhatBecomesOfChanges(t *testing.T) {
+	for name, c := range map[string]struct {
+		rule  string
+		asks  bool
+		opts  func(*Options)
+		want  Changes
+		first string // why it is asked about first
+	}{
+		"nothing is said":       {want: ChangesStaged},
+		"direct":                {rule: "bash(command=make all) changes direct", asks: true, want: ChangesDirect, first: "while it runs"},
+		"allowed":               {rule: "bash(command=make all) changes direct", want: ChangesDirect},
+		"none":                  {rule: "bash(command=make all) changes none", want: ChangesNone},
+		"of another command":    {rule: "bash(command=ls) changes direct", want: ChangesStaged},
+		"wider than settings":   {rule: "bash changes direct", opts: func(o *Options) { o.Changes = ChangesNone }, want: ChangesDirect},
+		"staged again":          {rule: "bash(command=make all) changes staged", asks: true, opts: func(o *Options) { o.Changes = ChangesDirect }, want: ChangesStaged},
+		"no wider than a layer": {rule: "bash changes direct", opts: most(ChangesNone), want: ChangesNone},
+		"where nothing can be":  {rule: "bash changes staged", asks: true, opts: func(o *Options) { o.Staging = func([]Mount) string { return "no place" } }, want: ChangesDirect, first: "no place"},
+	} {
+		opts := staging()
+		if c.opts != nil {
+			c.opts(&opts)
+		}
+		if c.rule != "" {
+			r := rule(t, c.rule, SourceFlag)
+			if c.asks {
+				r.Effect, r.Source = Ask, SourceUser
+			}
+			opts.Rules = append(opts.Rules, r)
+		}
+		d := New(opts).Decide(call("bash", `{"command":"make all"}`), entry(t, "bash", execs), Facts{})
+		if d.changes != c.want || c.first == "" && d.first != "" && d.effect == Ask || !strings.Contains(d.first, c.first) {
+			t.Errorf("%s: %s, asked first because %q", name, d.changes, d.first)
+		}
+	}
+	for _, text := range []string{"bash changes", "bash changes all", "bash changes direct below x", "bash below ", "bash below x)", "bash below x reads y", "bash below a changes b"} {
+		if r, err := ParseRule(text); err == nil {
+			t.Errorf("%q is %+v", text, r)
+		}
+	}
+	if r, err := ParseDenial("bash changes none"); err == nil {
+		t.Error(r)
+	}
+}
+
+func most(c Changes) func(*Options) {
+	return func(o *Options) {
+		o.Layers = []Layer{{Source: SourceAdmin, Ceiling: Ceiling{Changes: c.AtMost(From{Source: SourceAdmin})}}}
+	}
+}
+
+func changed(kind tool.ChangeKind, name string, mode fs.FileMode) tool.Change {
+	v := &tool.Version{Mode: mode}
+	c := tool.Change{Path: name, Kind: kind, Before: v, After: v}
+	switch kind {
+	case tool.Created, tool.DirectoryCreated:
+		c.Before = nil
+	case tool.Removed, tool.DirectoryRemoved:
+		c.After = nil
+	}
+	return c
+}
+
+// An answer can be for whatever changes nothing but what is in a directory.
+func TestAnAnswerForADirectory(t *testing.T) {
+	file := func(kind tool.ChangeKind, name string) tool.Change { return changed(kind, name, 0o644) }
+	moved := file(tool.Renamed, "/work/build/a")
+	moved.From = "/work/a"
+	link := changed(tool.Created, "/work/build/l", fs.ModeSymlink|0o777)
+	link.After.Target = "../../elsewhere"
+	for name, c := range map[string]struct {
+		command string // make, unless it is said
+		rules   []string
+		changes []tool.Change
+		want    Effect
+		below   string // the directory that is offered
+	}{
+		"one file":              {changes: []tool.Change{file(tool.Modified, "/work/src/a.go")}, want: Ask, below: "/work/src"},
+		"a new directory":       {changes: []tool.Change{changed(tool.DirectoryCreated, "/work/build", fs.ModeDir|0o755), file(tool.Created, "/work/build/a")}, want: Ask, below: "/work/build"},
+		"two directories":       {changes: []tool.Change{file(tool.Removed, "/work/a/x/1"), file(tool.Created, "/work/a/y/2")}, want: Ask, below: "/work/a"},
+		"objects of git":        {changes: []tool.Change{file(tool.Created, "/work/.git/objects/ab/cd")}, want: Ask, below: "/work/.git"},
+		"a dangerous command":   {command: "rm -rf build", changes: []tool.Change{file(tool.Removed, "/work/build/a")}, want: Ask},
+		"a special path":        {changes: []tool.Change{file(tool.Created, "/work/.envrc")}, want: Ask},
+		"a closed path":         {rules: []string{"bash below /work"}, changes: []tool.Change{file(tool.Created, "/work/agent.toml")}, want: Deny},
+		"answered":              {rules: []string{"bash below /work/build"}, changes: []tool.Change{file(tool.Removed, "/work/build/a")}, want: Allow},
+		"relative":              {rules: []string{"bash below build"}, changes: []tool.Change{file(tool.Created, "/work/build/a")}, want: Allow},
+		"the directory itself":  {rules: []string{"bash below build"}, changes: []tool.Change{changed(tool.DirectoryCreated, "/work/build", fs.ModeDir|0o755)}, want: Allow},
+		"one beside it":         {rules: []string{"bash below build"}, changes: []tool.Change{file(tool.Created, "/work/build/a"), file(tool.Created, "/work/builder")}, want: Ask, below: "/work"},
+		"moved into it":         {rules: []string{"bash below build"}, changes: []tool.Change{moved}, want: Ask, below: "/work"},
+		"a link out of it":      {rules: []string{"bash below build"}, changes: []tool.Change{link}, want: Ask},
+		"of another command":    {rules: []string{"bash(command=ls) below build"}, changes: []tool.Change{file(tool.Created, "/work/build/a")}, want: Ask, below: "/work/build"},
+		"answered, dangerous":   {command: "rm -rf build", rules: []string{"bash below build"}, changes: []tool.Change{file(tool.Removed, "/work/build/a")}, want: Ask},
+		"another answer denies": {rules: []string{"bash below build", "deny"}, changes: nil, want: Deny},
+	} {
+		opts := staging()
+		for _, text := range c.rules {
+			if text == "deny" {
+				opts.Rules = append(opts.Rules, Rule{Effect: Deny, Tool: "bash", Source: SourceUser})
+				continue
+			}
+			opts.Rules = append(opts.Rules, rule(t, text, SourceUser))
+		}
+		if c.command == "" {
+			c.command = "make"
+		}
+		d := New(opts).Decide(call("bash", `{"command":"`+c.command+`"}`), entry(t, "bash", execs), Facts{})
+		d, _ = d.After(c.changes)
+		if d.effect != c.want || d.below != c.below {
+			t.Errorf("%s: %s, %s, offers %q", name, d.effect, d.reason, d.below)
+		}
+		q := d.Question()
+		r, err := d.RuleFor(ScopeKeepBelow)
+		if offered := slices.Contains(q.Scopes, ScopeBelow); offered != (c.below != "") || offered != (err == nil) {
+			t.Errorf("%s: offered %t, %v", name, offered, err)
+		} else if offered {
+			again, err := ParseRule(r.String())
+			if err != nil || again.Below != c.below || !strings.Contains(q.Rules[ScopeBelow], c.below) {
+				t.Errorf("%s: %s, %v, %q", name, again, err, q.Rules[ScopeBelow])
+			}
+			if d, _ := New(Options{Mounts: inWork, Tier: inTier(3), Staging: opts.Staging, Rules: []Rule{r}}).
+				Decide(call("bash", `{"command":"make other"}`), entry(t, "bash", execs), Facts{}).After(c.changes); d.effect != Allow {
+				t.Errorf("%s: the answer counts for nothing: %s", name, d.reason)
+			}
+		}
+	}
+	// Where nothing is staged it says nothing.
+	d := New(Options{Mounts: inWork, Tier: inTier(3), Rules: []Rule{rule(t, "bash below /work", SourceUser)}}).Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{})
+	if d.effect != Ask || d.CanRehearse() {
+		t.Error(d.effect, d.reason)
+	}
+}
