@@ -72,17 +72,24 @@ RACED ?= $(addprefix ./host/,agent dispatch door egress llm/... policy redact se
 .PHONY: test-race
 test-race: guests helper ## run the tests of what runs at the same time (RACED) under the race detector
 	$(GO) test -race $(RACED)
-	$(GO) test -race -skip 'Tiers|Attacks|Mutants|Cases|Everyday' ./host/jail
+	$(GO) test -race -skip 'Tiers|Attacks|Mutants|Cases|Everyday|Reading' ./host/jail
 	$(GO) test -race -run 'Concurrent|AtATime|Deadline|Cancel|Close|Nobody|TakeTurns|Idle|FreshInstance|SharedBudget|ManyCompile' ./host/sandbox
 
 .PHONY: test-jail
 test-jail: helper ## run the tests of the jail at all tiers, as two users, and without each of its layers
 	$(GO) test -count 1 ./host/jail -all
 
-# The commands of the jail's tests are compared with what they do plainly.
+# At tier 3 they run on a stage, and what they leave is compared, too. At tier 1 there
+# is none.
 .PHONY: test-everyday
-test-everyday: helper ## run a hundred everyday commands in the jail, at tiers 3 and 1 (which takes minutes)
-	for tier in 3 1; do $(GO) test -count 1 -run TestEverydayCommands ./host/jail -tier $$tier -everyday || exit 1; done
+EVERYDAY_TIERS ?= 3 1
+test-everyday: helper ## run a hundred everyday commands plainly and in the jail, at tiers 3 and 1 (EVERYDAY_TIERS), which takes minutes
+	for tier in $(EVERYDAY_TIERS); do $(GO) test -count 1 -run 'TestEverydayCommands|TestReadingCommands' ./host/jail -tier $$tier -everyday || exit 1; done
+
+.PHONY: test-programs
+PROGRAMS ?= 10000
+test-programs: helper ## run PROGRAMS (10000) random programs plainly and on a stage, and compare what they leave
+	$(GO) test -count 1 -v -timeout 0 -run TestRandomPrograms ./host/jail -programs $(PROGRAMS)
 
 .PHONY: bench
 bench: guests helper ## run the benchmarks of the stages

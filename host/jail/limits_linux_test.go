@@ -27,8 +27,9 @@ func TestLimits(t *testing.T) {
 		limit         func(*wire.World)
 		newRoot       bool
 	}{
-		"memory": {`head -c 90M /dev/zero | tail -c 80M | wc -c | grep -q 83886080`, "memory exhausted",
-			func(w *wire.World) { w.Limits.Memory = 64 << 20 }, false},
+		// The helper has the limit, too, and its runtime begins with 75 MiB.
+		"memory": {`head -c 170M /dev/zero | tail -c 160M | wc -c | grep -q 167772160`, "memory exhausted",
+			func(w *wire.World) { w.Limits.Memory = 128 << 20 }, false},
 		"the size of a file": {`head -c 2M /dev/zero > f`, "File size limit exceeded",
 			func(w *wire.World) { w.Limits.FileSize = 1 << 20 }, false},
 		"open files": {`{ for i in {20..120}; do eval "exec $i</dev/null" || exit 1; done; }`, "Bad file descriptor",

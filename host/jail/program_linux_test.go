@@ -25,7 +25,7 @@ func randomProgram(args []string) {
 	unix.Umask(0o022)
 	seed, _ := strconv.ParseUint(args[0], 10, 64)
 	steps, _ := strconv.Atoi(args[1])
-	p := program{rand.New(rand.NewPCG(seed, 1))}
+	p := program{rand.New(rand.NewPCG(seed, 1)), len(args) > 2}
 	for i := range steps {
 		what, err := p.step(i)
 		errno := syscall.Errno(0)
@@ -44,7 +44,10 @@ func randomProgram(args []string) {
 	}
 }
 
-type program struct{ *rand.Rand }
+type program struct {
+	*rand.Rand
+	open bool // it takes no right to look from itself
+}
 
 // programNames are those of a tree. Few, so that steps meet.
 var programNames = []string{"a", "b", "c", "d"}
@@ -128,10 +131,18 @@ func (p program) step(i int) (string, error) {
 	case 17:
 		return "symlink " + a + " " + b, os.Symlink(a, b)
 	case 18:
-		if st, err := os.Lstat(a); err != nil || st.Mode().Type() == fs.ModeSymlink {
+		st, err := os.Lstat(a)
+		if err != nil || st.Mode().Type() == fs.ModeSymlink {
 			return "chmod " + a, err
 		}
-		return "chmod " + a, os.Chmod(a, p.mode(0o644, 0o600, 0o755, 0o700, 0o500, 0o444, 0o000))
+		mode := p.mode(0o644, 0o600, 0o755, 0o700, 0o500, 0o444, 0o000)
+		if p.open {
+			mode |= 0o400
+			if st.IsDir() {
+				mode |= 0o700
+			}
+		}
+		return "chmod " + a, os.Chmod(a, mode)
 	case 19:
 		old := time.Unix(int64(1e9+p.IntN(1000)), 0)
 		return "times " + a, os.Chtimes(a, old, old)

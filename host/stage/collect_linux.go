@@ -226,8 +226,12 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 		}
 		u.target, mode = target, fs.ModeSymlink|0o777
 		if e.n != nil && e.n.mode.Type() == fs.ModeSymlink {
-			if was, err := c.cur.Readlink(e.n); err != nil || was == target {
+			was, err := c.cur.Readlink(e.n)
+			if err != nil {
 				return err
+			}
+			if was == target {
+				return c.sameLink(e.n, e.live, u)
 			}
 		}
 	case unix.S_IFREG:
@@ -248,10 +252,14 @@ func (c *collector) file(dir *Node, fd int, rel string, e found) error {
 		}
 	}
 	n, err := c.create(dir, e.name, mode, u)
-	if err == nil && kind == unix.S_IFREG {
-		c.pair(n, st)
+	if err != nil || kind != unix.S_IFREG {
+		return err
 	}
-	return err
+	c.pair(n, st)
+	if dir.origin == nil { // it comes with that
+		return stripFile(fd, e.name)
+	}
+	return nil
 }
 
 // pair notes that a file has several names.
@@ -288,6 +296,19 @@ func (c *collector) written(n *Node, live os.FileInfo, mode fs.FileMode, u *uppe
 		n.times = &u.times
 	}
 	c.pair(n, st)
+	return nil
+}
+
+// sameLink is of a symbolic link that leads where that of the host does.
+func (c *collector) sameLink(n *Node, live os.FileInfo, u *upper) error {
+	if u.times.mtim == beneath.StatOf(live).Mtim {
+		return nil
+	}
+	if err := c.old(n, live); err != nil {
+		return err
+	}
+	n.hold()
+	n.origin.info, n.times = live, &u.times
 	return nil
 }
 
@@ -454,7 +475,7 @@ func (c *collector) vanished(dir *Node, fd int, name, rel string) error {
 	if err != nil || beneath.StatOf(live).Ctim < c.since {
 		return err
 	}
-	if _, err := unix.Lgetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", fd, name), "user.overlay.origin", nil); err == nil {
+	if _, err := unix.Lgetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", fd, name), originXattr, nil); err == nil {
 		return c.clash(rel, "removed while the command ran")
 	}
 	return nil
@@ -475,6 +496,21 @@ func hasXattr(fd int, name string) bool {
 	return err == nil && n == 1 && value[0] == 'y'
 }
 
+// stripFile is stripXattrs for a file. Few have anything to be taken away.
+func stripFile(dir int, name string) error {
+	if _, err := unix.Lgetxattr(fmt.Sprintf("/proc/self/fd/%d/%s", dir, name), originXattr, nil); err != nil {
+		return nil
+	}
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return stripXattrs(fd)
+}
+
+const originXattr = "user.overlay.origin" // of what was copied from the host
+
 // stripXattrs takes away what the overlay has noted.
 func stripXattrs(fd int) error {
 	buf := make([]byte, 4<<10)
@@ -484,10 +520,23 @@ func stripXattrs(fd int) error {
 	}
 	for _, name := range strings.Split(string(buf[:max(n, 0)]), "\x00") {
 		if err == nil && strings.HasPrefix(name, "user.overlay.") {
-			err = unix.Fremovexattr(fd, name)
+			err = removeXattr(fd, name)
 		}
 	}
 	return err
+}
+
+// removeXattr takes an attribute away also from what nobody may write to.
+func removeXattr(fd int, name string) error {
+	err := unix.Fremovexattr(fd, name)
+	if err != unix.EACCES {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	return errors.Join(unix.Fchmod(fd, st.Mode&0o777|0o200), unix.Fremovexattr(fd, name), unix.Fchmod(fd, st.Mode&0o777))
 }
 
 // settle makes what is in the upper layer of a node ready to be renamed to the
