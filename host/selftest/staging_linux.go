@@ -50,12 +50,7 @@ var stagingList = []stagingAttack{
 	{name: "configuration", tries: "Have git run a program by its configuration.", command: "printf '[core]\\n\\tfsmonitor = ./program\\n' >> .git/config", denied: "closed"},
 	{name: "own-settings", tries: "Change what tools may do.", command: "echo 'tools.exec = true' > agent.toml", denied: "closed"},
 	{name: "secret", tries: "Read what looks like a secret.", command: "cat " + secret + "; cat sub/.e*; grep -r canary .; true"},
-	{name: "secret-removed", tries: "Remove what looks like a secret, and was hidden from it, with its directory.", command: "rm -r sub; mv sub gone; true", after: func(t *trial) error {
-		if data, err := os.ReadFile(t.host("ws/" + secret)); err != nil || string(data) != t.canary {
-			return fmt.Errorf("it holds %q (%v)", data, err)
-		}
-		return nil
-	}},
+	{name: "secret-removed", tries: "Remove what looks like a secret, and was hidden from it, with its directory.", command: "rm -r sub; mv sub gone; true", after: func(t *trial) error { return t.holds("ws/"+secret, t.canary) }},
 	{name: "fifo", tries: "Write to a program outside through a FIFO in the workspace.", command: "timeout 1 bash -c 'echo leak > pipe'; true", after: func(t *trial) error {
 		b := make([]byte, 8)
 		if n, _ := unix.Read(t.pipe, b); n > 0 {
@@ -64,12 +59,7 @@ var stagingList = []stagingAttack{
 		return nil
 	}},
 	{name: "change-of-others", tries: "Undo what somebody else has written since it ran.", command: "echo mine > inside", denied: "changed meanwhile",
-		meanwhile: func(t *trial) error { return t.write("ws/inside", "theirs") }, after: func(t *trial) error {
-			if data, err := os.ReadFile(t.host("ws/inside")); err != nil || string(data) != "theirs" {
-				return fmt.Errorf("it holds %q (%v)", data, err)
-			}
-			return nil
-		}},
+		meanwhile: func(t *trial) error { return t.write("ws/inside", "theirs") }, after: func(t *trial) error { return t.holds("ws/inside", "theirs") }},
 }
 
 // stagingAttacks are those of a command whose changes are kept apart.
@@ -79,6 +69,15 @@ func stagingAttacks() []Attack {
 		all = append(all, Attack{Name: "staged-" + a.name, Tries: a.tries, run: func(t *trial) (string, error) { return t.staged(a) }})
 	}
 	return all
+}
+
+// holds fails if a file holds something else.
+func (t *trial) holds(name, want string) error {
+	data, err := os.ReadFile(t.host(name))
+	if err == nil && string(data) != want {
+		err = fmt.Errorf("it holds %q", data)
+	}
+	return err
 }
 
 // none fails if there is something of that mode in a directory.
