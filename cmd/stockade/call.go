@@ -77,7 +77,7 @@ func runCall(ctx context.Context, a *app, name string, args []string) error {
 		case e.Type == session.TypeSessionStarted || e.Type == session.TypeToolCall: // as it was typed
 		case e.Type == session.TypeToolResult: // showResult prints the rest of it
 			r.changed(e)
-		case e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || e.Type == session.TypeCallState || a.flags.verbose:
+		case e.Type == session.TypeCallChanges || e.Type == session.TypeProgress || a.flags.verbose:
 			r.show(e)
 		}
 	})()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -52,12 +53,12 @@ type openCall struct {
 }
 
 // live is what a command writes while it runs. It is shown when a person has waited
-// for a second, or is asked about the command: the result follows otherwise.
+// for a second: the result follows otherwise.
 type live struct {
 	since time.Time
 	text  string
-	open  bool
-	lines int // of the text that are shown
+	lines int  // of the text that are shown
+	asked bool // about a command that has run: the question has shown the end of it all
 }
 
 const liveAfter = time.Second
@@ -122,6 +123,9 @@ func (r *renderer) show(e session.Event) {
 	case session.TypeDecision:
 		if d, ok := body[session.Decision](e); ok {
 			r.decisions[e.Call] = d
+			if l := r.live[e.Call]; l != nil {
+				l.asked = d.Answer != nil
+			}
 			if r.verbose {
 				r.line(terminal.Dim, "   %s: %s (risk %s, rule %s of %s)", d.Tool, d.Effect, d.Risk, d.Rule, d.Source)
 			}
@@ -139,11 +143,7 @@ func (r *renderer) show(e session.Event) {
 			r.line(terminal.Dim, "   %s%s", p.Message, suffix(": ", inWords(p.Hint)))
 		}
 		if p.Output != "" {
-			r.writes(e.Call, p.Output, false)
-		}
-	case session.TypeCallState:
-		if s, ok := body[session.CallState](e); ok && s.State == session.AwaitingPermission {
-			r.writes(e.Call, "", true)
+			r.writes(e.Call, p.Output)
 		}
 	case session.TypeToolResult:
 		if m, ok := e.Message(); ok {
@@ -333,7 +333,11 @@ func (r *renderer) preview(text string, shown *live) {
 		return
 	}
 	lines, from := strings.Split(text, "\n"), 0
-	if shown != nil && strings.HasPrefix(text, strings.TrimRight(shown.text, "\n")) {
+	switch {
+	case shown == nil:
+	case shown.asked && len(lines) <= policy.OutputLines:
+		from = len(lines)
+	case strings.HasPrefix(text, strings.TrimRight(shown.text, "\n")):
 		from = shown.lines
 	}
 	if more := r.previewed(lines, from); more > 0 {
@@ -349,22 +353,20 @@ func (r *renderer) previewed(lines []string, first int) (more int) {
 		lines = lines[:previewLines]
 	}
 	for _, l := range lines[min(first, len(lines)):] {
-		l = strings.TrimRight(l, "\r")
-		l = l[strings.LastIndexByte(l, '\r')+1:] // of a line that was written again, the last
 		r.rows("", "   | ", "   : ", clip(l, 200))
 	}
 	return more
 }
 
 // writes shows what a command has written, once that is to be.
-func (r *renderer) writes(call, text string, asks bool) {
+func (r *renderer) writes(call, text string) {
 	l := r.live[call]
 	if l == nil {
 		l = &live{since: time.Now()}
 		r.live[call] = l
 	}
 	l.text += text
-	if l.open = l.open || asks || time.Since(l.since) >= liveAfter; !l.open {
+	if time.Since(l.since) < liveAfter {
 		return
 	}
 	if whole := strings.TrimRight(l.text, "\n"); whole != "" {

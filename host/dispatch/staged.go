@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/diff"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -69,8 +70,15 @@ func (p *pending) questionAbout(ctx context.Context, decision policy.Decision, r
 	question := decision.Question()
 	var all bool
 	question.Changes, all = diff.Unified(ctx, changes, p.call.Cwd)
-	if code := exitCode(result); code != 0 {
-		question.Warn(fmt.Sprintf("the command has ended with exit code %d", code))
+	var said struct { // by tools that run a command
+		Code   int    `json:"exit_code"`
+		Output string `json:"output"`
+	}
+	if question.Command != "" && json.Unmarshal(result.Output, &said) == nil {
+		question.Output = end(said.Output)
+		if said.Code != 0 {
+			question.Warn(fmt.Sprintf("the command has ended with exit code %d", said.Code))
+		}
 	}
 	switch {
 	case result.Err != nil:
@@ -83,13 +91,22 @@ func (p *pending) questionAbout(ctx context.Context, decision policy.Decision, r
 	return question
 }
 
-// exitCode is that of the command of a call, as tools that run one say it.
-func exitCode(result tool.Result) int {
-	var said struct {
-		Code int `json:"exit_code"`
+// maxEndLine is how much a question shows of a line of output, in bytes.
+const maxEndLine = 200
+
+// end is the end of an output.
+func end(output string) string {
+	lines := strings.Split(strings.TrimRight(output, "\n"), "\n")
+	more := len(lines) - policy.OutputLines
+	if more > 0 {
+		lines = slices.Concat([]string{fmt.Sprintf("... %d lines before", more)}, lines[more:])
 	}
-	_ = json.Unmarshal(result.Output, &said) // another tool says something else
-	return said.Code
+	for i, l := range lines {
+		if len(l) > maxEndLine {
+			lines[i] = strings.ToValidUTF8(l[:maxEndLine], "") + " ..."
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // announce records what is about to be changed.

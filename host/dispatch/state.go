@@ -14,7 +14,7 @@ type state string
 const (
 	stateIdle               state = "idle" // nothing of it has been looked at
 	stateEvaluatingPolicy   state = "evaluating_policy"
-	stateAwaitingPermission state = session.AwaitingPermission
+	stateAwaitingPermission state = "awaiting_permission"
 	stateExecuting          state = "executing"
 	stateCompleted          state = "completed"
 )

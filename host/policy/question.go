@@ -12,6 +12,9 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
+// OutputLines is how many lines of output a question has at most.
+const OutputLines = 8
+
 // Question is what a person is asked.
 type Question struct {
 	Call    tool.Call
@@ -20,6 +23,7 @@ type Question struct {
 	Reason  string
 	Command string // the exact command that would run; empty when none does
 	Dir     string // where it would run
+	Output  string // the end of what it has written; empty: nothing, or it has not run
 	First   string // why the command is asked about before it runs; empty: it has run, or none does
 	Says    string // what the caller says that the command does; its word, not a fact
 	// Paths are the files that the arguments name, see [PathArgs], and those that look

@@ -134,12 +134,9 @@ type Restart struct {
 	Error string `json:"error"`
 }
 
-// AwaitingPermission is the state of a call about which somebody is asked.
-const AwaitingPermission = "awaiting_permission"
-
 // CallState is the body of call.state, which is not stored.
 type CallState struct {
-	State string `json:"state"` // such as [AwaitingPermission]
+	State string `json:"state"`
 	Tool  string `json:"tool"`
 	Fault bool   `json:"fault,omitempty"` // it is completed by a fault of the host, and maybe not recorded
 }

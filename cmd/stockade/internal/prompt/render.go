@@ -239,6 +239,9 @@ func (p *page) question(q Question, number string) {
 			p.field(field{title: "what it says that this does:", lines: lines(q.Says), fold: sideRows})
 		}
 		p.field(field{title: fmt.Sprintf("in the directory (jail %s):", q.Tier), lines: []string{q.Dir}, fold: sideRows})
+		if q.Output != "" {
+			p.field(field{title: "what it has written:", lines: lines(q.Output), fold: foldRows})
+		}
 		if q.Changes != "" {
 			p.field(field{title: "what it would change:", lines: lines(strings.TrimSuffix(q.Changes, "\n")), fold: foldRows, paint: true})
 		} else if q.First != "" {
