@@ -63,8 +63,8 @@ func (p program) name() string {
 
 func (p program) mode(of ...fs.FileMode) fs.FileMode { return of[p.IntN(len(of))] }
 
-// planted is an attribute of the files that a program begins with.
-const planted = "user.planted"
+// plantedMark is an attribute of the files that a program begins with.
+const plantedMark = "user.planted"
 
 // plant makes what a program begins with.
 func (p program) plant() {
@@ -78,7 +78,7 @@ func (p program) plant() {
 			_ = os.Symlink(p.name(), name)
 		default:
 			if os.WriteFile(name, []byte("planted "+name), p.mode(0o644, 0o600, 0o755)) == nil {
-				_ = unix.Setxattr(name, planted, []byte("x"), 0)
+				_ = unix.Setxattr(name, plantedMark, []byte("x"), 0)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func (p program) step(i int) (string, error) {
 	case 15:
 		return "exchange " + a + " " + b, unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 	case 16:
-		if _, err := unix.Lgetxattr(a, planted, nil); err == nil {
+		if _, err := unix.Lgetxattr(a, plantedMark, nil); err == nil {
 			return "link " + a, nil // an overlay makes two files of one that it lies over
 		}
 		return "link " + a + " " + b, unix.Link(a, b)
