@@ -64,7 +64,9 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 	case !fi.Mode().IsRegular():
 		return nil
 	}
-	if n.seen == nil && ch.kind != tool.Modified && ch.kind != tool.Times {
+	// To change a file in its place it has to be opened; what an overlay has of it
+	// replaces it.
+	if n.seen == nil && (n.upper != nil || ch.kind != tool.Modified && ch.kind != tool.Times) {
 		return nil
 	}
 	file, now, err := tree.open(n)
