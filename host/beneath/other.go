@@ -4,6 +4,7 @@ package beneath
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -33,6 +34,9 @@ func extent(_ *os.File, off, size int64) (from, to int64) { return off, size }
 
 // SetLinkTimes has no safe way to change the times of a symbolic link here.
 func SetLinkTimes(Root, string, int64, int64) error { return syscall.ENOTSUP }
+
+// Handle has no way to open what may not be opened here.
+func Handle(Root, string) (*os.File, error) { return nil, fs.ErrPermission }
 
 // HoldsMountPoint is not known here. What a bind mount or its like shows of a
 // masked path inside a mount is not hidden on this system.

@@ -96,6 +96,15 @@ func (r *kernelRoot) done() {
 	r.closeUnused()
 }
 
+// on calls op with the descriptor.
+func (r *kernelRoot) on(op func(fd int) error) error {
+	if err := r.use(); err != nil {
+		return err
+	}
+	defer r.done()
+	return op(r.fd)
+}
+
 func (r *kernelRoot) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

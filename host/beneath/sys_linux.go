@@ -1,6 +1,8 @@
 package beneath
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"unsafe"
 
@@ -12,13 +14,39 @@ import (
 // utimensat without a path.
 func SetTimes(f *os.File, atim, mtim int64) error {
 	ts := [2]unix.Timespec{timespec(atim), timespec(mtim)}
-	return onFd(f, func(fd int) error {
+	err := onFd(f, func(fd int) error {
 		_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
 		if errno != 0 {
 			return errno
 		}
 		return nil
 	})
+	return orByName(f, err, func(name string) error {
+		return unix.UtimesNanoAt(unix.AT_FDCWD, name, ts[:], 0)
+	})
+}
+
+// Handle opens what has a name in a directory to change its mode, owner and times,
+// which its owner may also where its mode lets nobody open it. It follows no link.
+func Handle(dir Root, name string) (f *os.File, err error) {
+	err = onDir(dir, func(dirFd int) error {
+		fd, err := unix.Openat(dirFd, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == nil {
+			f = os.NewFile(uintptr(fd), name)
+		}
+		return err
+	})
+	return f, err
+}
+
+// orByName calls op with a name of an open file where err is that of a call that
+// the kernel refuses for what [Handle] has opened. Not all kernels have calls that
+// take a descriptor instead.
+func orByName(f *os.File, err error, op func(name string) error) error {
+	if !errors.Is(err, unix.EBADF) {
+		return err
+	}
+	return onFd(f, func(fd int) error { return op(fmt.Sprintf("/proc/self/fd/%d", fd)) })
 }
 
 func timespec(nanos int64) unix.Timespec {

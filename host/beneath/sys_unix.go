@@ -4,6 +4,7 @@ package beneath
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -51,8 +52,16 @@ func links(_ *os.File, fi os.FileInfo) uint64 { return StatOf(fi).Nlink }
 // host lets us: only root gives files away, and a group must be one's own.
 func KeepOwner(f *os.File, other os.FileInfo) {
 	if st, ok := other.Sys().(*syscall.Stat_t); ok {
-		_ = f.Chown(int(st.Uid), int(st.Gid))
+		_ = orByName(f, f.Chown(int(st.Uid), int(st.Gid)), func(name string) error {
+			return os.Chown(name, int(st.Uid), int(st.Gid))
+		})
 	}
+}
+
+// Chmod changes the permissions of an open file, also of one that [Handle] has
+// opened.
+func Chmod(f *os.File, mode fs.FileMode) error {
+	return orByName(f, f.Chmod(mode.Perm()), func(name string) error { return os.Chmod(name, mode.Perm()) })
 }
 
 // MayWrite asks whether a file could be opened to be written. It does not open
@@ -76,8 +85,12 @@ func onFd(f *os.File, op func(fd int) error) error {
 	return opErr
 }
 
-// onDir calls op with a descriptor of a directory.
+// onDir calls op with a descriptor of a directory, which need not be one that
+// may be listed.
 func onDir(r Root, op func(fd int) error) error {
+	if k, ok := r.(interface{ on(func(int) error) error }); ok {
+		return k.on(op)
+	}
 	dir, err := r.Open(".")
 	if err != nil {
 		return err

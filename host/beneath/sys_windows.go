@@ -1,6 +1,7 @@
 package beneath
 
 import (
+	"io/fs"
 	"os"
 	"syscall"
 
@@ -32,6 +33,9 @@ func SameFile(a, b os.FileInfo) bool { return os.SameFile(a, b) }
 
 // KeepOwner has nothing to do: a new file gets its owner from the directory.
 func KeepOwner(*os.File, os.FileInfo) {}
+
+// Chmod changes the permissions of an open file.
+func Chmod(f *os.File, mode fs.FileMode) error { return f.Chmod(mode.Perm()) }
 
 // links is the number of hard links of an open file; many if it is not known.
 func links(f *os.File, _ os.FileInfo) uint64 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -208,10 +209,13 @@ func logged(v *tool.Version, left *int64) (*session.Version, error) {
 	if v.Mode.IsRegular() && v.Size <= min(maxHashed, *left) {
 		*left -= v.Size
 		sum, err := v.SHA256()
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrPermission): // a mode may keep its owner from reading it
+		case err != nil:
 			return nil, err
+		default:
+			out.SHA256 = fmt.Sprintf("%x", sum)
 		}
-		out.SHA256 = fmt.Sprintf("%x", sum)
 	}
 	return out, nil
 }

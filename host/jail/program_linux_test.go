@@ -25,7 +25,7 @@ func randomProgram(args []string) {
 	unix.Umask(0o022)
 	seed, _ := strconv.ParseUint(args[0], 10, 64)
 	steps, _ := strconv.Atoi(args[1])
-	p := program{rand.New(rand.NewPCG(seed, 1)), len(args) > 2}
+	p := program{rand.New(rand.NewPCG(seed, 1))}
 	for i := range steps {
 		what, err := p.step(i)
 		errno := syscall.Errno(0)
@@ -44,10 +44,7 @@ func randomProgram(args []string) {
 	}
 }
 
-type program struct {
-	*rand.Rand
-	open bool // it takes no right to look from itself
-}
+type program struct{ *rand.Rand }
 
 // programNames are those of a tree. Few, so that steps meet.
 var programNames = []string{"a", "b", "c", "d"}
@@ -80,6 +77,20 @@ func (p program) plant() {
 			if os.WriteFile(name, []byte("planted "+name), p.mode(0o644, 0o600, 0o755)) == nil {
 				_ = unix.Setxattr(name, plantedMark, []byte("x"), 0)
 			}
+		}
+	}
+	for range 4 {
+		name := p.name()
+		switch st, err := os.Lstat(name); {
+		case err != nil:
+		case st.Mode().IsRegular():
+			_ = os.Chmod(name, p.mode(0o444, 0o200, 0o000))
+		case st.IsDir():
+			mode := p.mode(0o500, 0o555, 0o300, 0o000)
+			if os.Getuid() != 0 {
+				mode |= 0o500 // of no other can we tell what a command has changed in it
+			}
+			_ = os.Chmod(name, mode)
 		}
 	}
 }
@@ -144,12 +155,6 @@ func (p program) step(i int) (string, error) {
 			return "chmod " + a, err
 		}
 		mode := p.mode(0o644, 0o600, 0o755, 0o700, 0o500, 0o444, 0o000)
-		if p.open {
-			mode |= 0o400
-			if st.IsDir() {
-				mode |= 0o700
-			}
-		}
 		return "chmod " + a, os.Chmod(a, mode)
 	case 19:
 		old := time.Unix(int64(1e9+p.IntN(1000)), 0)

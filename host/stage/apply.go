@@ -50,7 +50,7 @@ func (c *commit) apply() error {
 			return err
 		}
 		for _, ch := range c.all {
-			if ch.tree == tree && ch.n != nil && ch.n.chmod && ch.n.home() && !ch.remade() {
+			if ch.tree == tree && ch.n != nil && ch.n.chmod && !ch.n.mode.IsDir() && ch.n.home() && !ch.remade() {
 				if err := c.remode(tree, ch.n); err != nil {
 					return err
 				}
@@ -129,7 +129,9 @@ func (c *commit) park(tree *Tree, n *Node) error {
 		return err
 	}
 	from, to := spot{h, n.origin.name}, spot{h, tempName()}
-	if trash := c.trash(tree); trash != nil && c.leaves(n) {
+	// A directory that may not be written does not move to another.
+	stuck := n.mode.IsDir() && n.origin.info.Mode()&0o200 == 0
+	if trash := c.trash(tree); trash != nil && c.leaves(n) && !stuck {
 		to.dir = trash
 	}
 	s := &step{op: renamed, from: from, to: to, comes: markOf(n.origin.info, false), lost: c.leaves(n)}

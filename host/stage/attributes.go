@@ -8,9 +8,13 @@ import (
 	"github.com/stockade-dev/stockade/host/beneath"
 )
 
-// edit opens what has a name and lets do change it, if it is still the same.
+// edit opens what has a name and lets do change its attributes, if it is still the
+// same.
 func (m mark) edit(p spot, flag int, do func(f *os.File, now os.FileInfo) error) error {
 	file, err := p.dir.root.OpenFile(p.name, flag|beneath.Nonblock, 0)
+	if errors.Is(err, fs.ErrPermission) { // not even by who may change its mode
+		file, err = beneath.Handle(p.dir.root, p.name)
+	}
 	if err != nil {
 		return err
 	}
@@ -47,9 +51,14 @@ func (c *commit) changeMode(at spot, is mark, mode fs.FileMode, like os.FileInfo
 			if like != nil {
 				beneath.KeepOwner(file, like)
 			}
-			return file.Chmod(mode.Perm())
+			return beneath.Chmod(file, mode)
 		})
 	})
+}
+
+// chmod gives the same file or directory another mode.
+func (m mark) chmod(at spot, mode fs.FileMode) error {
+	return m.edit(at, os.O_RDONLY, func(file *os.File, _ os.FileInfo) error { return beneath.Chmod(file, mode) })
 }
 
 // setFileTimes sets the times of what is not new and no directory.

@@ -65,6 +65,12 @@ func sameOwner(a, b os.FileInfo) bool {
 	return x.Uid == y.Uid && x.Gid == y.Gid
 }
 
+// mine reports whether a file belongs to us, and we are not root.
+func mine(fi os.FileInfo) bool {
+	uid := os.Geteuid()
+	return uid != 0 && fi.Sys().(*syscall.Stat_t).Uid == uint32(uid)
+}
+
 // Collect makes changes of the set of what an overlay has written to a layer since
 // a time that [Now] has told: the set must be new. Nothing may have the overlay
 // mounted any more. What the host had changed in the meantime of the same files is
@@ -425,15 +431,7 @@ func (c *collector) subdirectory(dir *Node, fd int, rel string, e found, hidden 
 			return err
 		}
 	}
-	if err := c.directory(n, sub, rel, opaque && merged); err != nil {
-		return err
-	}
-	if u.access && !merged && dir.origin == nil {
-		// It does not move by itself, which would need the right to write in it.
-		u.access = false
-		return unix.Fchmodat(fd, e.name, uint32(perm), 0)
-	}
-	return nil
+	return c.directory(n, sub, rel, opaque && merged)
 }
 
 // defaultACL is what opens files to others that are made in a directory later,

@@ -84,6 +84,7 @@ type commit struct {
 	made     []*step        // what was prepared
 	gone     []loss         // what is to be removed in the end
 	moved    map[*Node]spot // where directories are that are not where they were
+	closings []closing      // the deepest first
 	journal  journal
 	cursors  map[*Tree]*Cursor
 }
@@ -129,7 +130,7 @@ func (c *commit) run() error {
 	if err := c.verify(); err != nil {
 		return err
 	}
-	for _, phase := range []func() error{c.prepare, c.verify, c.apply, c.recheck} {
+	for _, phase := range []func() error{c.unlock, c.prepare, c.verify, c.apply, c.recheck, c.noteModes} {
 		if err := phase(); err != nil {
 			return c.failed(err)
 		}

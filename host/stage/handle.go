@@ -72,6 +72,12 @@ func (h *handle) reopen() (_ beneath.Root, done func(), _ error) {
 		return nil, nil, err
 	}
 	defer done()
+	if h.node.upper != nil {
+		// It may have a mode with which nothing in it can be removed.
+		if err := markOf(h.info, false).chmod(spot{&handle{root: up}, h.up.name}, ownRights); err != nil {
+			return nil, nil, err
+		}
+	}
 	r, fi, err := beneath.OpenDir(up, h.up.name)
 	if err != nil {
 		return nil, nil, err

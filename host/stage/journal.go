@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/beneath"
 )
@@ -201,6 +202,10 @@ func (l line) finish(done bool) error {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("remove %s: %w", at, err)
 		}
+	case done && s.op == closed:
+		if err := s.comes.chmod(s.to, s.mode); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("give its mode to %s: %w", s.to, err)
+		}
 	case done, moves && s.comes.at(s.from) == nil:
 	default:
 		if err := s.back(); err != nil {
@@ -219,6 +224,14 @@ func openSpot(dir, name string) (spot, error) {
 	}
 	if err == nil {
 		at.dir.root, _, err = beneath.Open(dir)
+	}
+	if errors.Is(err, fs.ErrPermission) { // it may be one that cannot be listed
+		top, _, topErr := beneath.Open("/")
+		if topErr != nil {
+			return at, err
+		}
+		defer top.Close()
+		at.dir.root, _, err = beneath.OpenDir(top, strings.TrimPrefix(dir, "/"))
 	}
 	return at, err
 }

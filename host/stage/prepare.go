@@ -62,23 +62,32 @@ func (c *commit) hold(tree *Tree, n *Node) error {
 		return err
 	}
 	c.held[n] = spot{l.upper, n.upper.rel}
-	if err := closeFiles(n); err != nil {
+	if err := shut(n, true); err != nil {
 		return err
 	}
 	return n.upper.settle(len(c.all) <= maxFsync)
 }
 
-// closeFiles gives the files in a new directory their modes that were opened to be
-// looked into.
-func closeFiles(dir *Node) error {
+// shut gives what is in a new directory the modes that were changed to look into it,
+// or changes them again.
+func shut(dir *Node, yes bool) error {
 	for _, n := range dir.children {
-		if n.upper.access {
-			if err := os.Chmod(n.upper.path(), n.mode.Perm()); err != nil {
+		u, mode, open := n.upper, n.mode.Perm(), fs.FileMode(0o400)
+		if n.mode.IsDir() {
+			open = ownRights
+		}
+		if u != nil && u.access && !yes {
+			if err := os.Chmod(u.path(), mode|open); err != nil {
 				return err
 			}
 		}
-		if err := closeFiles(n); err != nil {
+		if err := shut(n, yes); err != nil {
 			return err
+		}
+		if u != nil && u.access && yes {
+			if err := os.Chmod(u.path(), mode); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -107,7 +116,11 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 		c.held[n] = at
 		return nil
 	}
-	if err := at.dir.root.Mkdir(at.name, n.mode.Perm()); err != nil {
+	mode := n.mode.Perm()
+	if n.upper != nil {
+		mode = ownRights // its own when it is full, whatever the umask is
+	}
+	if err := at.dir.root.Mkdir(at.name, mode); err != nil {
 		return err
 	}
 	root, fi, err := beneath.OpenDir(at.dir.root, at.name)
@@ -134,7 +147,14 @@ func (c *commit) build(tree *Tree, n *Node, at spot) error {
 			return err
 		}
 	}
-	return h.sync()
+	if err := h.sync(); err != nil || n.upper == nil {
+		return err
+	}
+	mode = n.mode.Perm()
+	if n.upper.access && n.parent.origin != nil {
+		mode |= ownRights // until it is in its place
+	}
+	return h.with(func(dir *os.File) error { return beneath.Chmod(dir, mode) })
 }
 
 // buildLink makes a symbolic link.

@@ -24,6 +24,11 @@ func (p loss) remove() error {
 		return errors.New("changed meanwhile: " + how)
 	}
 	if fi.IsDir() {
+		if locked(fi) {
+			if err := markOf(fi, false).chmod(p.spot, ownRights); err != nil {
+				return err
+			}
+		}
 		root, _, err := beneath.OpenDir(p.dir.root, p.name)
 		if err != nil {
 			return err
@@ -69,6 +74,10 @@ func (c *commit) tidy() error {
 				return beneath.SetTimes(dir, atim, mtim)
 			}))
 		}
+	}
+	for _, cl := range c.closings {
+		_ = c.begin("tidy up", cl.path)
+		note("the mode of "+cl.path, cl.mark().chmod(cl.at, cl.mode))
 	}
 	if out.Err != nil {
 		return out

@@ -19,6 +19,7 @@ const (
 	made      operation = "make"     // to
 	remoded   operation = "mode"     // of to
 	retimed   operation = "times"    // of to
+	closed    operation = "close"    // to, in the end: nothing to be put back
 )
 
 // step is something that can be put back.
@@ -50,6 +51,9 @@ func (c *commit) failed(err error) error {
 		}
 	}
 	c.made, c.undo = nil, nil
+	for n := range c.held {
+		_ = shut(n, false)
+	}
 	return out
 }
 
@@ -126,8 +130,10 @@ func (s *step) back() error {
 			if s.comes.info != nil {
 				beneath.KeepOwner(file, s.comes.info)
 			}
-			return file.Chmod(s.mode.Perm())
+			return beneath.Chmod(file, s.mode)
 		})
+	case closed:
+		return nil
 	}
 	return s.comes.setTimes(s.to, s.atim, s.mtim)
 }

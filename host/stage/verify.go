@@ -64,9 +64,8 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 	case !fi.Mode().IsRegular():
 		return nil
 	}
-	// To change a file in its place it has to be opened; what an overlay has of it
-	// replaces it.
-	if n.seen == nil && (n.upper != nil || ch.kind != tool.Modified && ch.kind != tool.Times) {
+	one := ch.n == n && n.upper == nil // so it must have one name, and is opened
+	if n.seen == nil && (!one || ch.kind != tool.Modified && ch.kind != tool.Times) {
 		return nil
 	}
 	file, now, err := tree.open(n)
@@ -74,7 +73,7 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 		return c.changed(path, reason(err))
 	}
 	defer file.Close()
-	if ch.n != nil && ch.n == n && n.upper == nil && beneath.OneName(file, now) != nil {
+	if one && beneath.OneName(file, now) != nil {
 		return c.changed(path, "it has several hard links")
 	}
 	if n.seen != nil {

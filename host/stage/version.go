@@ -3,6 +3,7 @@ package stage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -60,7 +61,9 @@ func (tree *Tree) version(n *Node, data *content, mode fs.FileMode, size int64) 
 		var base *os.File
 		if n.origin != nil {
 			var err error
-			if base, _, err = tree.open(n); err != nil {
+			if base, _, err = tree.open(n); errors.Is(err, fs.ErrPermission) {
+				return nil, fmt.Errorf("open %s: %w", tree.hostPath(n.origin.path()), fs.ErrPermission)
+			} else if err != nil {
 				return nil, fmt.Errorf("open %s: %s", tree.hostPath(n.origin.path()), reason(err))
 			}
 		}
@@ -87,6 +90,9 @@ func same(ctx context.Context, a, b *tool.Version) (bool, error) {
 		return false, nil
 	}
 	x, err := a.Open()
+	if errors.Is(err, fs.ErrPermission) {
+		return false, nil // a file of the host that its owner cannot read, as is
+	}
 	if err != nil {
 		return false, err
 	}
