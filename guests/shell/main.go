@@ -14,7 +14,7 @@ func init() {
 	tool.Module("shell", "0.1.0")
 	tool.Register("bash", "Run a bash command on the host and return its output and exit code. "+
 		"It is confined: it sees the workspace and the programs of the system, and no other files. "+
-		"What it writes in the workspace stays; its home and its temporary directory are its own and vanish. "+
+		"What it writes in the workspace is kept when the person agrees; its home and its temporary directory are its own and vanish. "+
 		"It has no network unless network is true. There is no stdin, so it cannot ask questions, "+
 		"and what it leaves in the background is ended. Standard output and standard error are returned together in order. "+
 		"Prefer the file tools for listing, searching, reading and writing files.",

@@ -58,3 +58,32 @@ func TestCommandsRunAheadWithinBounds(t *testing.T) {
 		})
 	}
 }
+
+// A command that cannot be tried is asked about, and runs then.
+func TestWhatCannotBeTriedIsAskedAbout(t *testing.T) {
+	for answer, runs := range map[bool]int{false: 1, true: 2} {
+		w := newWorld(t, policy.Options{Tier: func() policy.Tier { return 3 }, Staging: func([]policy.Mount) string { return "" }})
+		w.changes = nil
+		ran := 0
+		w.run = func(_ context.Context, grant policy.Grant, _ *tool.Module, _ tool.Call, _ func(tool.Progress)) (tool.Result, error) {
+			if ran++; grant.Rehearsal() {
+				return tool.Result{}, fmt.Errorf("%w: too large", policy.ErrAskFirst)
+			}
+			return tool.Result{Output: tool.Text("done")}, nil
+		}
+		asked := 0
+		w.answer = func(ctx context.Context, q policy.Question) (policy.Answer, error) {
+			if asked++; q.First == "" || q.Changes != "" {
+				t.Errorf("the question is %+v", q)
+			}
+			if answer {
+				return yes(policy.ScopeOnce)(ctx, q)
+			}
+			return no(ctx, q)
+		}
+		result, err := New(w.options).Call(t.Context(), aCall("bash", `{"command":"ls"}`))
+		if err != nil || asked != 1 || ran != runs || answer != (result.Err == nil) {
+			t.Errorf("answer %t: asked %d times, ran %d times, %+v, %v", answer, asked, ran, result.Err, err)
+		}
+	}
+}

@@ -66,21 +66,21 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 
-	// Record, then run.
-	if err := p.intend(ctx, grant, entry); err != nil {
-		return tool.Result{}, err
+	// Record, then run. What cannot be rehearsed is asked about, and begins again.
+	result, staged, err := p.run(ctx, grant, entry)
+	if grant.Rehearsal() && errors.Is(err, policy.ErrAskFirst) {
+		p.rehearsing = false
+		question := decision.Question()
+		question.First = err.Error()
+		if grant, err = p.conclude(ctx, decision, p.ask(ctx, question)); err == nil {
+			result, staged, err = p.run(ctx, grant, entry)
+		}
 	}
-	p.enter(stateExecuting)
-	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
 	if staged != nil {
 		defer p.drop(staged)
 	}
 	if err != nil {
 		return tool.Result{}, err
-	}
-	p.usage = result.Usage
-	if exec && grant.Rehearsal() {
-		p.d.ahead.add(p.call, result.Usage.Duration)
 	}
 
 	// Decide about what it has changed, on a stage and nowhere else yet, if that was
@@ -111,6 +111,20 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 	}
 	p.d.seen.note(p.call, entry, result)
 	return result, nil
+}
+
+// run records that the call begins, and runs it.
+func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
+	if err := p.intend(ctx, grant, entry); err != nil {
+		return tool.Result{}, nil, err
+	}
+	p.enter(stateExecuting)
+	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
+	p.usage = result.Usage
+	if err == nil && entry.Capabilities.Exec != "" && grant.Rehearsal() {
+		p.d.ahead.add(p.call, result.Usage.Duration)
+	}
+	return result, staged, err
 }
 
 // refusal ends a call on its way with a result, which its caller reads like any

@@ -15,8 +15,8 @@ import (
 // Runner runs a granted call; the sandbox is one.
 type Runner interface {
 	// Run returns a result for whatever the guest does and an error when the
-	// host is at fault. What the call has changed comes back staged; nil if it
-	// has failed, or could not change anything.
+	// host is at fault, or [policy.ErrAskFirst]. What the call has changed comes back
+	// staged; nil if it has failed, or could not change anything.
 	Run(ctx context.Context, grant policy.Grant, mod *tool.Module, call tool.Call, report func(tool.Progress)) (tool.Result, policy.Staged, error)
 }
 

@@ -205,7 +205,7 @@ func logged(v *tool.Version, left *int64) (*session.Version, error) {
 	if v == nil {
 		return nil, nil
 	}
-	out := &session.Version{Bytes: v.Size, Mode: v.Mode.String()}
+	out := &session.Version{Bytes: v.Size, Mode: v.Mode.String(), Target: v.Target, Twin: v.Twin}
 	if v.Mode.IsRegular() && v.Size <= min(maxHashed, *left) {
 		*left -= v.Size
 		sum, err := v.SHA256()

@@ -56,6 +56,10 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 	if err != nil {
 		return effect.Ended{}, err
 	}
+	if grant.Rehearsal() && !b.seen.Complete {
+		// It could read them into what the model gets if it changes nothing.
+		return effect.Ended{}, fmt.Errorf("%w: the workspace is too large to find all that looks like a secret", policy.ErrAskFirst)
+	}
 	c.ReadOnly = append(c.ReadOnly, p.narrower...)
 	h, err := j.take(ctx, p)
 	if err != nil {
@@ -71,12 +75,20 @@ func (j *Jail) confined(ctx context.Context, grant policy.Grant, terms policy.Ex
 		c.Env = append(c.Env, egress.ProxyEnv("127.0.0.1:"+wire.PortMark)...)
 	}
 	since := stage.Now()
+	if cmd.Stage != nil {
+		var stop func()
+		ctx, stop = bounded(ctx, p.area.Dir())
+		defer stop()
+	}
 	ended, err := h.run(ctx, c, out, func(l net.Listener) error { return j.Proxy.ServeProxy(ctx, l, grant) })
 	out.collect(&ended)
 	b.hints(&ended)
 	if cmd.Stage == nil {
 		b.after(&ended)
 	} else if ctx.Err() != nil {
+		if errors.Is(context.Cause(ctx), errFull) {
+			ended.Notes = append(ended.Notes, errFull.Error())
+		}
 		ended.Notes = append(ended.Notes, "nothing of what the command had changed is kept")
 	} else if err == nil {
 		err = h.collect(ctx, cmd.Stage, since)

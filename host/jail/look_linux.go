@@ -26,6 +26,9 @@ import (
 // maxNamed is how many files of a kind a note names.
 const maxNamed = 5
 
+// looked is what the look at a workspace may take; tests let it take less.
+var looked walk.Budget
+
 // before is what lies below the mounts of a command when it starts.
 type before struct {
 	seen   *walk.Seen
@@ -44,7 +47,7 @@ func (p *plan) look(ctx context.Context, terms policy.Exec, known *redact.Redact
 		roots = append(roots, walk.Root{Path: m.Host, Writable: m.Write})
 	}
 	var err error
-	if b.seen, err = walk.Look(ctx, roots, terms.Masked, walk.Budget{}); err != nil {
+	if b.seen, err = walk.Look(ctx, roots, terms.Masked, looked); err != nil {
 		return nil, fmt.Errorf("look for what a command may not see: %w", err)
 	}
 	for _, closed := range b.seen.Closed {

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail/walk"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/stage"
 )
@@ -309,6 +310,63 @@ func TestTheNextPlaceForAStage(t *testing.T) {
 			t.Errorf("%d places: %q", len(areas), why)
 		}
 		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A command that fills the disk is ended, and nothing of it is kept.
+func TestAStageIsBounded(t *testing.T) {
+	if *tier < 2 || *noRoot {
+		return
+	}
+	defer func(most uint64) { maxStaged = most }(maxStaged)
+	maxStaged = 256 << 20
+	s, dir := newStager(t, Options{}), t.TempDir()
+	ended, set := s.run(t, dir, "dd if=/dev/zero of=big bs=1M count=4000 status=none", policy.Options{})
+	if ended.Signal == nil || len(ended.Notes) == 0 || !strings.Contains(strings.Join(ended.Notes, "\n"), errFull.Error()) {
+		t.Errorf("%s, %q", describe(ended), ended.Notes)
+	}
+	if changes, err := set.Changes(t.Context()); err != nil || len(changes) > 0 {
+		t.Errorf("%d changes, %v", len(changes), err)
+	}
+}
+
+// Where it cannot be known that all secrets are hidden, nothing runs before somebody is
+// asked.
+func TestALargeWorkspaceIsAskedAboutFirst(t *testing.T) {
+	if *tier < 2 || *noRoot {
+		return
+	}
+	s, dir := newStager(t, Options{}), t.TempDir()
+	for i := range 3 {
+		if err := os.MkdirAll(filepath.Join(dir, strconv.Itoa(i), "x"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer func(most walk.Budget) { looked = most }(looked)
+	looked.Names = 2
+	command := "echo ran"
+	opts := policy.Options{Mounts: []policy.Mount{{Host: dir, Write: true}}, Staging: s.Staging}
+	for _, rehearsal := range []bool{true, false} {
+		set, err := stage.New(&stage.Options{Dir: s.area.Dir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		grant := grantWith(t, dir, command, opts)
+		if rehearsal {
+			if grant, err = decisionOf(t, dir, map[string]any{"command": command}, opts).Rehearse(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := bash(dir, command)
+		cmd.Stage = set
+		ended, err := s.Run(t.Context(), grant, cmd)
+		_, changesErr := set.Changes(t.Context())
+		if rehearsal != errors.Is(err, policy.ErrAskFirst) || rehearsal != errors.Is(changesErr, policy.ErrAskFirst) || rehearsal == (string(ended.Stdout) == "ran\n") {
+			t.Errorf("rehearsal %t: %v, %v, %q", rehearsal, err, changesErr, ended.Stdout)
+		}
+		if err := set.Drop(); err != nil {
 			t.Error(err)
 		}
 	}

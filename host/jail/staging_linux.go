@@ -148,6 +148,42 @@ func tryStage(k kind, area *stage.Area) error {
 	return nil
 }
 
+// maxStaged is how much room on a disk a command may take before it is known what it
+// changes, and never more than half of what there is.
+var maxStaged uint64 = 8 << 30
+
+var errFull = errors.New("the command was ended: it has taken too much room on the disk where what it changes is kept apart")
+
+// bounded returns a context that ends with errFull when there is that much less room
+// in a directory. That others take it at the same time cannot be told apart.
+func bounded(ctx context.Context, dir string) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	room := func() uint64 {
+		var sys unix.Statfs_t
+		if unix.Statfs(dir, &sys) != nil {
+			return 0
+		}
+		return sys.Bavail * uint64(sys.Bsize)
+	}
+	begin := room()
+	least := begin - min(begin/2, maxStaged)
+	ticker := time.NewTicker(100 * time.Millisecond)
+	go func() {
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			if room() < least {
+				cancel(errFull)
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
 // onStage has the changes of the command kept apart.
 func (p *plan) onStage(j *Jail) error {
 	_, k := j.tiers()

@@ -146,3 +146,24 @@ func TestAnAnswerForADirectory(t *testing.T) {
 		t.Error(d.effect, d.reason)
 	}
 }
+
+// What no command of every day writes to a repository is asked about where a rule
+// allows the command, and the rest is not.
+func TestChangesOfARepositoryThatAsk(t *testing.T) {
+	opts := staging()
+	opts.Rules = []Rule{rule(t, "bash", SourceUser)}
+	p := New(opts)
+	for name, want := range map[string]Effect{
+		"created .git/remotes/origin": Ask, "created .git/branches/main": Ask, "created .git/objects/info/alternates": Ask,
+		"created .git/refs/replace/0123": Ask, "modified .git/objects/ab/cdef": Ask, "modified .git/objects/pack/pack-1.pack": Ask,
+		"created .git/objects/ab/cdef": Allow, "removed .git/objects/ab/cdef": Allow, "modified .git/objects/info/packs": Allow,
+		"modified .git/objects/pack/multi-pack-index": Allow, "modified .git/refs/heads/main": Allow, "modified .git/index": Allow,
+		"modified .git/HEAD": Allow, "created .git/hooks/pre-commit": Deny,
+	} {
+		kind, file, _ := strings.Cut(name, " ")
+		d, _ := p.Decide(call("bash", `{"command":"make"}`), entry(t, "bash", execs), Facts{}).After([]tool.Change{changed(tool.ChangeKind(kind), "/work/"+file, 0o644)})
+		if d.effect != want {
+			t.Errorf("%s: %s, %s", name, d.effect, d.reason)
+		}
+	}
+}

@@ -20,6 +20,8 @@ func changedByCommand(c tool.Change, name string, find func(string) (paths.Speci
 	switch {
 	case !inside && c.InRepository:
 		return paths.RepositorySpecial, true
+	case inside && !special:
+		return askedInGit(c, rel)
 	case !special || !inside:
 		return s, special
 	}
@@ -37,6 +39,26 @@ func changedByCommand(c tool.Change, name string, find func(string) (paths.Speci
 	case s.WrittenByGit():
 		s.Care = paths.Asked // the question shows what it would do
 		return s, !gone
+	}
+	return s, true
+}
+
+// askedInGit are changes in .git that no command of every day makes, and that say more
+// than what git tells of itself.
+func askedInGit(c tool.Change, rel string) (s paths.Special, special bool) {
+	s = paths.Special{Pattern: ".git/" + rel, Care: paths.Asked}
+	object := strings.HasPrefix(rel, "objects/") && !strings.HasPrefix(rel, "objects/info/") && c.Kind == tool.Modified
+	switch {
+	case strings.HasPrefix(rel, "remotes/"), strings.HasPrefix(rel, "branches/"):
+		s.What, s.Why = "what a remote is called", "it says what git pulls from and pushes to"
+	case rel == "objects/info/alternates", rel == "objects/info/http-alternates":
+		s.What, s.Why = "another place of a repository's objects", "what is there counts as its own"
+	case strings.HasPrefix(rel, "refs/replace/"):
+		s.What, s.Why = "what stands for an object of a repository", "git shows that instead of the object"
+	case object && !strings.HasSuffix(rel, "/multi-pack-index"):
+		s.What, s.Why = "an object of a repository", "git believes that it holds what it held"
+	default:
+		return paths.Special{}, false
 	}
 	return s, true
 }

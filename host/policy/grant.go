@@ -29,6 +29,10 @@ var ErrChanged = errors.New("changed meanwhile")
 // could not clean up after them. The error says what is left.
 var ErrUntidy = errors.New("changed, and not tidied up")
 
+// ErrAskFirst is wrapped by the error of a call that was tried before anybody was
+// asked, and cannot be: it says why, and nothing has run.
+var ErrAskFirst = errors.New("it has to be asked about before it runs")
+
 // ErrNoGrant is returned to whoever tries to run something without a grant.
 var ErrNoGrant = errors.New("no grant: nothing runs without a decision")
 

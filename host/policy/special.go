@@ -75,6 +75,17 @@ func (d *Decision) hasRead(name string) bool {
 // rule names the file.
 func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 	d.work = match.NewWork()
+	var sorted []string // the names of all changes, once they are asked for
+	holdsSome := func(dir string) bool {
+		if sorted == nil {
+			for _, c := range changes {
+				sorted = append(sorted, paths.Guest(c.Path))
+			}
+			slices.Sort(sorted)
+		}
+		i, _ := slices.BinarySearch(sorted, dir+"/")
+		return i < len(sorted) && strings.HasPrefix(sorted[i], dir+"/")
+	}
 	for _, c := range changes {
 		find := paths.Change
 		// What a link leads to is below its name, too.
@@ -99,7 +110,7 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 				d.decided(Deny, byDefault("closed "+s.Pattern), "it changes "+specialPath{name, s}.String())
 				d.change = tool.Advise(paths.ClosedHint)
 				return d, true
-			case c.Kind == tool.DirectoryCreated && slices.ContainsFunc(changes, func(o tool.Change) bool { return strings.HasPrefix(paths.Guest(o.Path), name+"/") }):
+			case c.Kind == tool.DirectoryCreated && holdsSome(name):
 				// It comes with what is in it, which is asked about.
 			case !d.policy.answered(&d, name):
 				d.changed = append(d.changed, specialPath{name, s})

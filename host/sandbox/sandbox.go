@@ -200,6 +200,9 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if set == nil {
 		return result, nil, err
 	}
+	if failed := set.Failed(); errors.Is(failed, policy.ErrAskFirst) { // whatever the guest makes of it
+		err = errors.Join(err, failed)
+	}
 	if err != nil || result.Err != nil {
 		return result, nil, errors.Join(err, set.Drop())
 	}

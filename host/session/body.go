@@ -88,6 +88,8 @@ type Version struct {
 	Bytes  int64  `json:"bytes"`
 	Mode   string `json:"mode"`
 	SHA256 string `json:"sha256,omitempty"` // of a regular file of at most 16 MiB
+	Target string `json:"target,omitempty"` // of a symbolic link
+	Twin   string `json:"twin,omitempty"`   // another name of the same file
 }
 
 // StepEnded is the body of step.ended.

@@ -196,11 +196,17 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 		return nil, fmt.Errorf("compare what is staged: %w", err)
 	}
 	s.told = setOf(all)
+	heads := map[string]bool{}
+	for _, c := range all {
+		if c.n != nil && c.tree.layer != nil && strings.HasSuffix(c.path, "HEAD") {
+			heads[c.tree.hostPath(c.path)] = true
+		}
+	}
 	out := make([]tool.Change, 0, len(all))
 	for _, c := range all {
 		shown := tool.Change{Kind: c.kind, Path: c.tree.hostPath(c.path)}
 		if c.tree.layer != nil { // a guest has been refused
-			shown.InRepository = inRepository(shown.Path, c.n != nil && c.n.mode.Type() == fs.ModeSymlink)
+			shown.InRepository = inRepository(heads, shown.Path, c.n != nil && c.n.mode.Type() == fs.ModeSymlink)
 		}
 		if c.was != nil {
 			shown.Before = c.tree.before(c.was)
@@ -220,10 +226,15 @@ func (s *Set) Changes(ctx context.Context) ([]tool.Change, error) {
 }
 
 // inRepository reports whether a file is a part of a repository from which git runs
-// something. moves says that what is below its name comes with it.
-func inRepository(path string, moves bool) bool {
+// something: of one that is there, or that has one of these heads. moves says that
+// what is below its name comes with it.
+func inRepository(heads map[string]bool, path string, moves bool) bool {
 	return slices.ContainsFunc(paths.Repository(paths.Guest(path), moves), func(dir string) bool {
-		_, err := os.Lstat(filepath.Join(dir, "HEAD"))
+		head := filepath.Join(dir, "HEAD")
+		if heads[head] {
+			return true
+		}
+		_, err := os.Lstat(head)
 		return err == nil
 	})
 }

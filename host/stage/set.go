@@ -153,6 +153,9 @@ func (s *Set) file() (*os.File, error) {
 // reach it.
 func (s *Set) Dir() string { return s.dir }
 
+// Failed is what was given to Fail.
+func (s *Set) Failed() error { return s.failed }
+
 // Skipped are the sockets, FIFOs and devices that an overlay has, which no commit
 // makes.
 func (s *Set) Skipped() []string { return s.skipped }

@@ -48,7 +48,7 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 	}
 	fi, err := c.lstat(tree, n)
 	if err != nil {
-		return c.changed(path, reason(err))
+		return c.unseen(path, err)
 	}
 	identityOnly := ch.kind == tool.Renamed && n.data == nil || ch.kind == tool.Times
 	how := differs(fi, o.info, identityOnly)
@@ -70,7 +70,7 @@ func (c *commit) verifyWas(ch *change, n *Node) error {
 	}
 	file, now, err := tree.open(n)
 	if err != nil {
-		return c.changed(path, reason(err))
+		return c.unseen(path, err)
 	}
 	defer file.Close()
 	if one && beneath.OneName(file, now) != nil {
@@ -127,6 +127,15 @@ func differs(fi, was os.FileInfo, identityOnly bool) string {
 		return "its mode"
 	}
 	return ""
+}
+
+// unseen is the error of something that could not be looked at: somebody else has
+// taken it away, or it has another reason.
+func (c *commit) unseen(path string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errReplaced) || errors.Is(err, errAnother) {
+		return c.changed(path, reason(err))
+	}
+	return fmt.Errorf("commit: %s: %w", path, err)
 }
 
 func reason(err error) string {
@@ -207,7 +216,7 @@ func (c *commit) recheck() error {
 		}
 		now, err := lstatInside(h.tree.root, n)
 		if err != nil {
-			return c.changed(path, reason(err))
+			return c.unseen(path, err)
 		}
 		if !beneath.SameFile(fi, now) {
 			return c.changed(path, "it was moved")
