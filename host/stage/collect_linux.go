@@ -92,6 +92,11 @@ func (s *Set) Collect(ctx context.Context, layer *Layer, since time.Time) error 
 		return err
 	}
 	tree.layer = layer
+	if st, err := os.Lstat(layer.Upper); err == nil && locked(st) {
+		if err := os.Chmod(layer.Upper, st.Mode().Perm()|ownRights); err != nil {
+			return fmt.Errorf("stage: %w", err)
+		}
+	}
 	top, err := unix.Open(layer.Upper, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("stage: open %s: %w", layer.Upper, err)

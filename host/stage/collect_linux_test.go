@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/policy"
 )
 
@@ -129,6 +130,108 @@ func everythingOnTop(t *testing.T, far bool) (*overlay, *Set) {
 	return o, s
 }
 
+// modesOnTop changes modes, and what is in directories and files whose modes keep their
+// owner from that: the command has had others. Also as nobody, see TestAsNobody.
+func modesOnTop(t *testing.T, far bool) (*overlay, *Set) {
+	t.Helper()
+	w := newWorld(t)
+	t.Cleanup(func() { _ = beneath.RemoveAll(w.Path("ws")) })
+	for _, p := range []string{"shut/x", "shut/gone", "shut/in/x", "ro/x", "ro/ro/gone", "rogone/x", "rogone/ro/x", "by/way/x", "dark", "darker", "hush", "times"} {
+		w.File("ws/"+p, "content of "+p)
+	}
+	w.Dir("ws/opens")
+	chmod := func(dir string, modes ...any) {
+		for i := 0; i < len(modes); i += 2 {
+			w.T.Helper()
+			if err := os.Chmod(filepath.Join(dir, modes[i].(string)), fs.FileMode(modes[i+1].(int))); err != nil {
+				w.T.Fatal(err)
+			}
+		}
+	}
+	chmod(w.Path("ws"), "ro/ro", 0o500, "ro", 0o500, "rogone/ro", 0o500, "rogone", 0o555, "by/way", 0o100, "by", 0o100, "dark", 0, "darker", 0o200, "times", 0, "opens", 0)
+	o := newOverlay(w)
+	o.near = o.near && !far
+	o.write("shut/x", "overwritten")
+	o.write("shut/new", "new")
+	o.whiteout("shut/gone")
+	o.write("shut/in/x", "overwritten")
+	o.write("ro/x", "overwritten")
+	o.whiteout("ro/ro/gone")
+	o.whiteout("rogone")
+	o.write("by/way/x", "overwritten")
+	for _, p := range []string{"dark", "darker", "hush", "times"} {
+		o.write(p, "content of "+p)
+	}
+	o.must(os.Chtimes(o.at("times"), time.Unix(1e9, 0), time.Unix(1e9, 0)))
+	o.must(os.Mkdir(o.at("opens"), 0o755))
+	o.write("nd/x", "new")
+	o.write("nd/in/x", "new")
+	o.write("mute", "new")
+	chmod(o.Upper, "shut/in", 0o500, "shut", 0o644, "ro/ro", 0o500, "ro", 0o500, "by/way", 0o100, "by", 0o100, "darker", 0o755, "hush", 0, "times", 0,
+		"nd/in/x", 0o200, "nd/in", 0o100, "nd/x", 0, "nd", 0, "mute", 0, ".", 0)
+	s, err := o.collect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, s
+}
+
+func TestModesThatKeepTheirOwnerOut(t *testing.T) {
+	for _, far := range []bool{false, true} {
+		o, s := modesOnTop(t, far)
+		changes, err := s.Changes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		read := func() {
+			for _, c := range changes {
+				if c.After != nil && c.After.Mode.IsRegular() {
+					if _, err := c.After.SHA256(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+		read()
+		// One that has failed leaves everything to be looked at as before.
+		errTest := errors.New("disk full")
+		s.before = func(op, _ string) error {
+			if op == "note the mode of" {
+				return errTest
+			}
+			return nil
+		}
+		if err := s.Commit(t.Context()); !errors.Is(err, errTest) {
+			t.Fatal(err)
+		}
+		read()
+		s.before = nil
+		if err := s.Commit(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tree := o.Tree()
+		for name, want := range map[string]string{
+			"shut": "dir drw-r--r--", "shut/in": "dir dr-x------", "shut/x": "file  overwritten", "shut/new": "file  new", "shut/in/x": "file  overwritten", "shut/gone": "",
+			"ro": "dir dr-x------", "ro/x": "file  overwritten", "ro/ro": "dir dr-x------", "ro/ro/gone": "", "rogone": "", "opens": "dir",
+			"by": "dir d--x------", "by/way": "dir d--x------", "by/way/x": "file  overwritten",
+			"dark": "file  content of dark", "darker": "file -rwxr-xr-x content of darker",
+			"nd": "dir d---------", "nd/in": "dir d--x------",
+		} {
+			if tree[name] != want {
+				t.Errorf("%s is %q, want %q", name, tree[name], want)
+			}
+		}
+		for name, mode := range map[string]string{"hush": "---------- ", "times": "---------- ", "nd/x": "---------- ", "nd/in/x": "--w------- ", "mute": "---------- "} {
+			if !strings.HasPrefix(tree[name], "file "+mode) {
+				t.Errorf("%s is %q", name, tree[name])
+			}
+		}
+		if fi, err := os.Stat(o.Path("ws/times")); err != nil || fi.ModTime().Unix() != 1e9 {
+			t.Error(fi.ModTime(), err)
+		}
+	}
+}
+
 func TestWhatAnOverlayHasChanged(t *testing.T) {
 	for _, far := range []bool{false, true} {
 		o, s := everythingOnTop(t, far)
@@ -191,18 +294,24 @@ func TestWhatAnOverlayHasChanged(t *testing.T) {
 
 // Wherever it fails, and wherever the process is killed, nothing is half made.
 func TestACommitOfAnOverlayIsWhole(t *testing.T) {
+	for name, onTop := range map[string]func(*testing.T, bool) (*overlay, *Set){"everything": everythingOnTop, "modes": modesOnTop} {
+		t.Run(name, func(t *testing.T) { wholeEverywhere(t, onTop) })
+	}
+}
+
+func wholeEverywhere(t *testing.T, onTop func(*testing.T, bool) (*overlay, *Set)) {
 	for _, far := range []bool{false, true} {
-		o, s := everythingOnTop(t, far)
+		o, s := onTop(t, far)
 		if err := s.Commit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		killEverywhere(t, o.Tree(), func() (*world, *Set) {
-			o, s := everythingOnTop(t, far)
+			o, s := onTop(t, far)
 			return o.world, s
 		})
 		errTest := errors.New("disk full")
 		for fail, failed := 0, true; failed; fail++ {
-			o, s := everythingOnTop(t, far)
+			o, s := onTop(t, far)
 			before, n := o.Settled(), 0
 			s.before = func(op, path string) error {
 				if n++; op != "tidy up" && n == fail+1 {

@@ -47,6 +47,12 @@
 // what was done or, if that was all, tidies up. A crash of the system can leave
 // files named .stockade-*.tmp.
 //
+// A directory that an overlay has gets its mode last, so that one which takes our
+// rights away keeps nothing from being made. One of ours that does not let us change
+// what is in it lets us meanwhile: a command must have done the same. What is in one
+// that we cannot look into cannot be compared, and what changes it is refused; a file
+// that we cannot read is modified if it is written, whatever it has.
+//
 // What only moves to where nothing is does so in one step. A symbolic link that
 // is moved, by itself or in a directory, keeps its text, and may lead outside of
 // the tree from where it is then. Owner and mode are kept, and the mode belongs

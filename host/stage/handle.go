@@ -2,6 +2,7 @@ package stage
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -93,7 +94,11 @@ func (h *handle) sync() error {
 	if runtime.GOOS == "windows" {
 		return nil // there is no such thing
 	}
-	return h.with((*os.File).Sync)
+	err := h.with((*os.File).Sync)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // there is no way to, in one that may not be listed
+	}
+	return err
 }
 
 // with calls do with the directory itself.

@@ -79,7 +79,7 @@ func (c *commit) unlock() error {
 	return nil
 }
 
-// note writes down which modes are given last, so that who finds the journal does.
+// noteModes writes down which modes are given last, so that who finds the journal does.
 func (c *commit) noteModes() error {
 	for _, cl := range c.closings {
 		if err := c.begin("note the mode of", cl.path); err != nil {

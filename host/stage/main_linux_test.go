@@ -1,12 +1,41 @@
 package stage
 
 import (
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/beneath"
 	"github.com/stockade-dev/stockade/host/internal/hosttest"
 )
 
 func TestMain(m *testing.M) { hosttest.Main(m) }
+
+// Modes mean nothing to root. Without openat2, every directory on the way must be one
+// that can be listed.
+func TestAsNobody(t *testing.T) {
+	if os.Getuid() != 0 || hosttest.NoOpenat2() {
+		return
+	}
+	const nobody = 65534
+	dir, err := os.MkdirTemp("", "stage")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beneath.RemoveAll(dir)
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.v", "-test.run=^(TestACommitOfAnOverlayIsWhole|TestModesThatKeepTheirOwnerOut)$/^(modes|)$")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "TMPDIR="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || strings.Count(string(out), "\n--- PASS") != 2 {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
 
 // The tests that take long look up no names that the others do not.
 func TestWithoutOpenat2(t *testing.T) {

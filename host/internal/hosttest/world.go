@@ -5,12 +5,14 @@ package hosttest
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +31,7 @@ type World struct {
 	T    *testing.T
 	Base string
 
-	newFile fs.FileMode // what the umask leaves
+	newFile, newDir fs.FileMode // what the umask leaves
 }
 
 // New makes
@@ -61,6 +63,10 @@ func New(t *testing.T) *World {
 		t.Fatal(err)
 	}
 	w.newFile = fi.Mode().Perm()
+	if fi, err = os.Stat(w.Path("out/dir")); err != nil {
+		t.Fatal(err)
+	}
+	w.newDir = fi.Mode()
 	return w
 }
 
@@ -141,18 +147,11 @@ func (w *World) Contents(dir string) (out []string) {
 func (w *World) State() map[string]string {
 	w.T.Helper()
 	state := map[string]string{}
-	err := filepath.WalkDir(w.Base, func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		fi, err := d.Info()
-		if err != nil {
-			return err
-		}
+	w.walk(w.Base, func(p string, fi os.FileInfo) error {
 		desc := fmt.Sprint(fi.Mode(), " ", fi.ModTime().UnixNano())
 		switch {
 		case fi.Mode().IsRegular():
-			content, err := os.ReadFile(p)
+			content, err := readFile(p)
 			if err != nil {
 				return err
 			}
@@ -168,10 +167,43 @@ func (w *World) State() map[string]string {
 		state[rel] = desc
 		return err
 	})
+	return state
+}
+
+// walk visits all that is below a directory, also where modes keep its owner from
+// looking: they are changed meanwhile.
+func (w *World) walk(top string, visit func(p string, fi os.FileInfo) error) {
+	w.T.Helper()
+	var modes []func() error
+	err := filepath.WalkDir(top, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		fi, err := d.Info()
+		if err == nil && fi.IsDir() && fi.Mode()&0o500 != 0o500 {
+			err = os.Chmod(p, fi.Mode()|0o500)
+			modes = append(modes, func() error { return os.Chmod(p, fi.Mode()) })
+		}
+		if err != nil {
+			return err
+		}
+		return visit(p, fi)
+	})
+	for _, giveBack := range slices.Backward(modes) {
+		err = errors.Join(err, giveBack())
+	}
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	return state
+}
+
+// readFile is [os.ReadFile], and a word for what its mode keeps from its owner.
+func readFile(p string) ([]byte, error) {
+	content, err := os.ReadFile(p)
+	if errors.Is(err, fs.ErrPermission) {
+		return []byte("unreadable"), nil
+	}
+	return content, err
 }
 
 // Settled is State without the times of directories, which a commit that was
@@ -212,31 +244,26 @@ func (w *World) ModeText(mode fs.FileMode) string {
 }
 
 // Tree is what is in the workspace. A mode is left out if it is that of new
-// files.
+// files or directories.
 func (w *World) Tree() map[string]string {
 	w.T.Helper()
 	out := map[string]string{}
-	err := filepath.WalkDir(w.Path("ws"), func(p string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
+	w.walk(w.Path("ws"), func(p string, fi os.FileInfo) error {
 		rel, err := filepath.Rel(w.Path("ws"), p)
 		if err != nil {
 			return err
 		}
 		switch {
-		case d.IsDir():
+		case fi.IsDir() && fi.Mode() != w.newDir:
+			out[rel] = "dir " + fi.Mode().String()
+		case fi.IsDir():
 			out[rel] = "dir"
-		case d.Type() == fs.ModeSymlink:
+		case fi.Mode().Type() == fs.ModeSymlink:
 			target, err := os.Readlink(p)
 			out[rel] = "-> " + target
 			return err
 		default:
-			content, err := os.ReadFile(p)
-			if err != nil {
-				return err
-			}
-			fi, err := d.Info()
+			content, err := readFile(p)
 			if err != nil {
 				return err
 			}
@@ -244,9 +271,6 @@ func (w *World) Tree() map[string]string {
 		}
 		return nil
 	})
-	if err != nil {
-		w.T.Fatal(err)
-	}
 	return out
 }
 
