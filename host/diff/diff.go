@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"io/fs"
@@ -28,8 +29,37 @@ const (
 	maxChange  = 64 << 10  // bytes of the diff of one file
 	maxTotal   = 256 << 10 // bytes of all diffs
 	maxEqual   = 64 << 20  // bytes of a file that is read to see whether it is another's copy
+	maxWord    = 100       // bytes of what a file holds that is told in words
 	contextFor = 3         // lines around each difference
 )
+
+// budget is what is read at most for one question.
+type budget struct {
+	index   int64 // bytes of indexes
+	names   int64 // bytes of the names in them
+	commits int64
+	trees   int64
+	objects int64 // bytes of those, as they are and compressed
+	moved   int64 // bytes that are hashed to find what was moved
+	equal   int64 // bytes that are hashed to see whether a content stays
+	indexes map[*tool.Version]index
+}
+
+func newBudget() *budget {
+	return &budget{
+		index: 64 << 20, names: 64 << 20, commits: 1000, trees: 2000, objects: 64 << 20, moved: 64 << 20, equal: 256 << 20,
+		indexes: map[*tool.Version]index{},
+	}
+}
+
+// take reports whether n is left, and takes it.
+func take(left *int64, n int64) bool {
+	if n > *left {
+		return false
+	}
+	*left -= n
+	return true
+}
 
 // Unified describes changes in the order that they have: first in short, where a
 // directory that is new or gone is one line with all that is in it, and what git has
@@ -37,10 +67,11 @@ const (
 // says more; and then text files with their differences in unified format, as far as
 // there is room. Names are relative to dir where they are below it. It reports
 // whether all changes are named, or counted with the new or former directory in which
-// they are.
+// they are, and ctx has not ended before.
 func Unified(ctx context.Context, changes []tool.Change, dir string) (text string, all bool) {
 	var out strings.Builder
-	short, others, beside := summary(changes, dir)
+	left := newBudget()
+	short, others, beside := summary(ctx, changes, dir, left)
 	named := short[:min(len(short), maxNamed)]
 	for _, line := range named {
 		out.WriteString(line)
@@ -65,15 +96,15 @@ func Unified(ctx context.Context, changes []tool.Change, dir string) (text strin
 			fmt.Fprintf(&out, "... the content of %d changes is not shown\n", len(shownContent)-i)
 			break
 		}
-		content(&out, c, dir)
+		content(&out, c, dir, left)
 	}
-	return out.String(), len(named) == len(short) && (!beside || len(others) <= maxNamed)
+	return out.String(), len(named) == len(short) && (!beside || len(others) <= maxNamed) && ctx.Err() == nil
 }
 
 // Summary describes changes in short, as [Unified] does, in at most so many lines, of
 // which the last may say how many there are beyond. What is gone comes first.
-func Summary(changes []tool.Change, dir string, most int) []string {
-	lines, _, _ := summary(changes, dir)
+func Summary(ctx context.Context, changes []tool.Change, dir string, most int) []string {
+	lines, _, _ := summary(ctx, changes, dir, newBudget())
 	if more := len(lines) - most + 1; more > 1 {
 		lines = append(lines[:most-1], fmt.Sprintf("and %d changes more", more)) // at least 2
 	}
@@ -84,11 +115,12 @@ func Summary(changes []tool.Change, dir string, most int) []string {
 }
 
 // summary are the lines, and the changes that are not told in git's words. beside says
-// that some stand for files in a directory that holds others.
-func summary(changes []tool.Change, dir string) (lines []string, others []tool.Change, beside bool) {
-	found, others := repositories(changes)
+// that some stand for files in a directory that holds others. After the end of ctx
+// nothing is read, and the first line says so.
+func summary(ctx context.Context, changes []tool.Change, dir string, left *budget) (lines []string, others []tool.Change, beside bool) {
+	found, others := repositories(changes, left)
 	for _, r := range found {
-		words, rest := r.words()
+		words, rest := r.words(ctx)
 		if len(words) > 0 {
 			in := ""
 			if name := shown(r.root, dir); name != "." {
@@ -98,7 +130,10 @@ func summary(changes []tool.Change, dir string) (lines []string, others []tool.C
 		}
 		others = append(others, rest...)
 	}
-	others = moves(others)
+	others = moves(ctx, others, left)
+	if ctx.Err() != nil {
+		lines = slices.Insert(lines, 0, "there was no time to look at all of this\n")
+	}
 	short := shorten(others)
 	if len(short) > minGroup || len(short) < len(others) { // what is gone is what nobody must overlook
 		slices.SortStableFunc(short, func(a, b group) int { return cmp.Compare(a.order(), b.order()) })
@@ -133,38 +168,52 @@ const (
 )
 
 // moves makes one change of a file that is gone and another one of the same content.
-func moves(changes []tool.Change) []tool.Change {
+func moves(ctx context.Context, changes []tool.Change, left *budget) []tool.Change {
 	gone := map[int64][]int{} // by size
+	movers := 0
 	movable := func(v *tool.Version) bool { return regular(v) && v.Size > 0 && v.Size <= maxMoved }
 	for i, c := range changes {
-		if c.Kind == tool.Removed && movable(c.Before) && len(gone) < maxMovers {
+		if movers < maxMovers && c.Kind == tool.Removed && movable(c.Before) {
 			gone[c.Before.Size] = append(gone[c.Before.Size], i)
+			movers++
 		}
 	}
-	if len(gone) == 0 {
+	if movers == 0 {
 		return changes
 	}
 	out := slices.Clone(changes)
 	took := map[int]bool{}
+	by := map[[sha256.Size]byte][]int{} // those gone that were hashed: each once
+	hash := func(v *tool.Version) (sum [sha256.Size]byte, ok bool) {
+		if ctx.Err() != nil || !take(&left.moved, v.Size) {
+			return sum, false
+		}
+		sum, err := v.SHA256()
+		return sum, err == nil
+	}
 	looked := 0
 	for i, c := range changes {
+		if looked >= maxMovers {
+			break
+		}
 		if c.Kind != tool.Created || !movable(c.After) || c.After.Twin != "" {
 			continue
 		}
-		for _, j := range gone[c.After.Size] {
-			if took[j] || looked >= maxMovers {
-				continue
+		candidates, ok := gone[c.After.Size]
+		if !ok {
+			continue
+		}
+		looked++
+		for _, j := range candidates {
+			if sum, ok := hash(changes[j].Before); ok {
+				by[sum] = append(by[sum], j)
 			}
-			looked++
-			before, err := changes[j].Before.SHA256()
-			if err != nil {
-				continue
-			}
-			if after, err := c.After.SHA256(); err == nil && before == after {
-				took[j] = true
-				out[i] = tool.Change{Path: c.Path, From: changes[j].Path, Kind: tool.Renamed, Before: changes[j].Before, After: c.After}
-				break
-			}
+		}
+		gone[c.After.Size] = nil
+		after, ok := hash(c.After)
+		if j := by[after]; ok && len(j) > 0 {
+			by[after], took[j[0]] = j[1:], true
+			out[i] = tool.Change{Path: c.Path, From: changes[j[0]].Path, Kind: tool.Renamed, Before: changes[j[0]].Before, After: c.After}
 		}
 	}
 	kept := out[:0]
@@ -199,10 +248,11 @@ func shorten(changes []tool.Change) (out []group) {
 		kind tool.ChangeKind
 		dir  string
 	}
+	groups := func(g group) bool { return regular(g.After) && (g.Kind != tool.Created || !forOthers(g.After)) }
 	placeOf := func(g group) place { return place{g.Kind, filepath.Dir(g.Path)} }
 	in := map[place]int{}
 	for _, g := range out {
-		if (g.Kind == tool.Created || g.Kind == tool.Modified || g.Kind == tool.Times) && regular(g.After) {
+		if (g.Kind == tool.Created || g.Kind == tool.Modified || g.Kind == tool.Times) && groups(g) {
 			in[placeOf(g)]++
 		}
 	}
@@ -210,7 +260,7 @@ func shorten(changes []tool.Change) (out []group) {
 	short := out[:0]
 	for _, g := range out {
 		p := placeOf(g)
-		if in[p] < minGroup && (g.Kind != tool.Times || in[p] < minTimes) || !regular(g.After) {
+		if in[p] < minGroup && (g.Kind != tool.Times || in[p] < minTimes) || !groups(g) {
 			short = append(short, g)
 			continue
 		}
@@ -243,7 +293,7 @@ func size(n int64) string {
 func (g *group) holds(c tool.Change) bool {
 	switch g.Kind {
 	case tool.DirectoryCreated:
-		return strings.HasPrefix(c.Path, g.Path+"/") && (c.Kind == tool.Created || c.Kind == tool.DirectoryCreated) && (c.After.Target == "")
+		return strings.HasPrefix(c.Path, g.Path+"/") && (c.Kind == tool.Created || c.Kind == tool.DirectoryCreated) && c.After.Target == "" && !forOthers(c.After)
 	case tool.DirectoryRemoved:
 		return strings.HasPrefix(c.Path, g.Path+"/") && (c.Kind == tool.Removed || c.Kind == tool.DirectoryRemoved)
 	}
@@ -270,7 +320,11 @@ func (g *group) line(dir string) string {
 	case g.files == 0:
 		return headline(g.Change, dir)
 	}
-	return fmt.Sprintf("%s %s with %s (%s)\n", g.Kind, shown(g.Path, dir), count(g.files, "file"), size(g.bytes))
+	mode := ""
+	if g.Kind == tool.DirectoryCreated {
+		mode = numbers(g.Change)
+	}
+	return fmt.Sprintf("%s %s with %s (%s)%s\n", g.Kind, shown(g.Path, dir), count(g.files, "file"), size(g.bytes), mode)
 }
 
 func headline(c tool.Change, dir string) string {
@@ -300,7 +354,7 @@ func headline(c tool.Change, dir string) string {
 }
 
 // content shows what is in a file that is changed.
-func content(out *strings.Builder, c tool.Change, dir string) {
+func content(out *strings.Builder, c tool.Change, dir string, left *budget) {
 	if c.Kind == tool.Times || !regular(c.Before) && !regular(c.After) {
 		return
 	}
@@ -311,7 +365,7 @@ func content(out *strings.Builder, c tool.Change, dir string) {
 		after, err = text(c.After)
 	}
 	if err != nil {
-		fmt.Fprintf(out, "%s: %v%s\n", name, err, becomes(c))
+		fmt.Fprintf(out, "%s: %v%s\n", name, err, becomes(c, left))
 		return
 	}
 	if before == after {
@@ -343,13 +397,13 @@ func content(out *strings.Builder, c tool.Change, dir string) {
 }
 
 // becomes says of content that is not shown whether it is another one.
-func becomes(c tool.Change) string {
+func becomes(c tool.Change, left *budget) string {
 	switch {
 	case !regular(c.Before) || !regular(c.After):
 		return ""
 	case c.Before.Size != c.After.Size:
 		return ", and the content changes"
-	case c.Before.Size > maxEqual:
+	case c.Before.Size > maxEqual || !take(&left.equal, 2*c.Before.Size):
 		return ", and the content may change"
 	}
 	before, err := c.Before.SHA256()
@@ -369,15 +423,38 @@ func shown(path, dir string) string {
 	if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 		path = filepath.ToSlash(rel)
 	}
-	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' || r == '"' || r == '\\' }
-	if utf8.ValidString(path) && strings.IndexFunc(path, odd) < 0 {
-		return path
-	}
-	return strconv.Quote(path)
+	return word(path)
 }
 
-// numbers are the sizes, and the mode where that changes or lets a new file be
-// executed.
+// word is a text as one word of one line.
+func word(s string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == ' ' || r == '"' || r == '\\' }
+	if s != "" && utf8.ValidString(s) && strings.IndexFunc(s, odd) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// clip cuts a text that is long.
+func clip(s string) string {
+	if len(s) <= maxWord {
+		return s
+	}
+	n := maxWord
+	for n > maxWord-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "..."
+}
+
+// forOthers reports whether anybody may write to it, or it is executed as somebody
+// else.
+func forOthers(v *tool.Version) bool {
+	return v.Mode&(0o002|fs.ModeSetuid|fs.ModeSetgid) != 0
+}
+
+// numbers are the sizes, and the mode where that changes, or lets a new file be
+// executed or anybody write to it, or is not what a new directory has.
 func numbers(c tool.Change) string {
 	s := ""
 	switch before, after := c.Before, c.After; {
@@ -387,9 +464,11 @@ func numbers(c tool.Change) string {
 		}
 	case regular(after):
 		s = " (" + bytesOf(after.Size) + ")"
-		if after.Mode&0o111 != 0 || after.Mode&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
+		if after.Mode&0o111 != 0 || forOthers(after) {
 			s += fmt.Sprintf(" (mode %v)", after.Mode)
 		}
+	case before == nil && after != nil && after.Mode.IsDir() && after.Mode != fs.ModeDir|0o755:
+		s = fmt.Sprintf(" (mode %v)", after.Mode)
 	case regular(before):
 		s = " (" + bytesOf(before.Size) + ")"
 	}

@@ -45,6 +45,9 @@ func TestUnified(t *testing.T) {
 		{"unreadable", tool.Change{Path: "/ws/a", Kind: tool.Removed, Before: &tool.Version{Open: func() (io.ReadCloser, error) { return nil, gone }}},
 			"removed a (0 bytes)\na: the file is another one by now\n"},
 		{"executable", tool.Change{Path: "/ws/a", Kind: tool.Created, After: &tool.Version{Mode: 0o755, Open: file("").Open}}, "created a (0 bytes) (mode -rwxr-xr-x)\n"},
+		{"for all to write to", tool.Change{Path: "/ws/a", Kind: tool.Created, After: &tool.Version{Mode: 0o666, Open: file("").Open}}, "created a (0 bytes) (mode -rw-rw-rw-)\n"},
+		{"directory for all to write to", tool.Change{Path: "/ws/d", Kind: tool.DirectoryCreated, After: &tool.Version{Mode: fs.ModeDir | 0o777}}, "directory created d (mode drwxrwxrwx)\n"},
+		{"directory for one", tool.Change{Path: "/ws/d", Kind: tool.DirectoryCreated, After: &tool.Version{Mode: fs.ModeDir | 0o700}}, "directory created d (mode drwx------)\n"},
 		{"link", tool.Change{Path: "/ws/b", From: "/ws/a", Kind: tool.Renamed, Before: link, After: link}, "renamed b from a (symbolic link)\n"},
 		{"renamed binary", tool.Change{Path: "/ws/b", From: "/ws/a", Kind: tool.Renamed, Before: file("\x00"), After: file("\x00")},
 			"renamed b from a\nb: it is not UTF-8 text, and the content stays\n"},
@@ -126,10 +129,10 @@ func TestASummaryOfMany(t *testing.T) {
 		"removed obj/notes (5 bytes)", "removed z (5 bytes)", "created go.sum (5 bytes)",
 		"directory created node_modules with 500 files (2.5 kB)", "created 500 files in obj (2.5 kB)", "modified 500 files in src (2.5 kB)",
 	}
-	if d := cmp.Diff(want, Summary(changes, "/ws", 6)); d != "" {
+	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 6)); d != "" {
 		t.Error(d)
 	}
-	if got := Summary(changes, "/ws", 3); len(got) != 3 || got[1] != want[1] || got[2] != "and 4 changes more" {
+	if got := Summary(t.Context(), changes, "/ws", 3); len(got) != 3 || got[1] != want[1] || got[2] != "and 4 changes more" {
 		t.Errorf("%q", got)
 	}
 	text, all := Unified(t.Context(), changes, "/ws")
@@ -150,10 +153,81 @@ func TestWhatWasMoved(t *testing.T) {
 		{Path: "/ws/e1", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e2", Kind: tool.Times, Before: times, After: times}, {Path: "/ws/e3", Kind: tool.Times, Before: times, After: times},
 	}
 	want := []string{"removed b.go (12 bytes)", "removed c.go (12 bytes)", "renamed d/a.go from a.go", "created d/empty (0 bytes)", "times of 3 files in ."}
-	if d := cmp.Diff(want, Summary(changes, "/ws", 9)); d != "" {
+	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
 		t.Error(d)
 	}
 	if text, _ := Unified(t.Context(), changes, "/ws"); strings.Contains(text, "package one\n-") || strings.Count(text, "package one") != 1 {
 		t.Error(text)
+	}
+}
+
+// counted is a file whose reading is counted.
+func counted(size int64, content string, read *int64) *tool.Version {
+	v := file(content)
+	v.Size = size
+	open := v.Open
+	v.Open = func() (io.ReadCloser, error) {
+		*read += size
+		return open()
+	}
+	return v
+}
+
+// However many files are of one size, few are read, and each once.
+func TestWhatWasMovedIsBounded(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		size int64
+		same bool
+		most int64 // bytes
+	}{
+		{"small ones", 5, false, 2 * maxMovers * 5},
+		{"small ones that were moved", 5, true, 2 * maxMovers * 5},
+		{"large ones", maxMoved, false, 64 << 20},
+	} {
+		read := int64(0)
+		var changes []tool.Change
+		for i := range 3000 {
+			a, b := fmt.Sprint("a", i), fmt.Sprint("b", i)
+			if test.same {
+				b = a
+			}
+			changes = append(changes,
+				tool.Change{Path: fmt.Sprintf("/ws/%04d", i), Kind: tool.Removed, Before: counted(test.size, a, &read)},
+				tool.Change{Path: fmt.Sprintf("/ws/d/%04d", i), Kind: tool.Created, After: counted(test.size, b, &read)})
+		}
+		got := moves(t.Context(), changes, newBudget())
+		if read > test.most || read == 0 || test.same != (len(got) == len(changes)-maxMovers) || !test.same && len(got) != len(changes) {
+			t.Errorf("%s: %d bytes were read, and there are %d changes", test.name, read, len(got))
+		}
+	}
+}
+
+// What is large is not read without end to say whether it stays.
+func TestContentsThatStay(t *testing.T) {
+	read := int64(0)
+	var changes []tool.Change
+	for i := range 100 {
+		v := counted(maxEqual, "x", &read)
+		changes = append(changes, tool.Change{Path: fmt.Sprint("/ws/", i), Kind: tool.Modified, Before: v, After: v})
+	}
+	if text, _ := Unified(t.Context(), changes, "/ws"); read > 256<<20 || !strings.Contains(text, "the content stays") || !strings.Contains(text, "the content may change") {
+		t.Errorf("%d bytes were read", read)
+	}
+}
+
+// What anybody may write to is not one of many.
+func TestModesInASummary(t *testing.T) {
+	open := file("x")
+	open.Mode = 0o666
+	changes := []tool.Change{{Path: "/ws/d", Kind: tool.DirectoryCreated, After: &tool.Version{Mode: fs.ModeDir | 0o777}}, {Path: "/ws/d/o", Kind: tool.Created, After: open}, {Path: "/ws/e/o", Kind: tool.Created, After: open}}
+	for i := range 20 {
+		for _, dir := range []string{"d", "e"} {
+			changes = append(changes, tool.Change{Path: fmt.Sprintf("/ws/%s/%02d", dir, i), Kind: tool.Created, After: file("x")})
+		}
+	}
+	want := []string{"directory created d with 20 files (20 bytes) (mode drwxrwxrwx)", "created d/o (1 byte) (mode -rw-rw-rw-)", "created 20 files in e (20 bytes)", "created e/o (1 byte) (mode -rw-rw-rw-)"}
+	if d := cmp.Diff(want, Summary(t.Context(), changes, "/ws", 9)); d != "" {
+		t.Error(d)
 	}
 }

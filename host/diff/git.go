@@ -3,8 +3,14 @@ package diff
 import (
 	"bytes"
 	"compress/zlib"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,94 +31,185 @@ func cutRepository(path string) (root, rel string, inside bool) {
 // repository is what was changed in one.
 type repository struct {
 	root    string
-	changes map[string]tool.Change // by the name in .git
-	seen    int                    // commits that were read
+	changes []inside                 // by name; there may be two of one, of what took another's place
+	objects map[string]*tool.Version // that are new, by their hash
+	fresh   bool                     // there was none before
+	ended   map[string]bool          // directories that are gone
+	left    *budget
+
+	created, removed int // objects
+	index            string
+	lines            []string
+}
+
+// inside is a change in a repository.
+type inside struct {
+	rel string // in .git
+	tool.Change
 }
 
 // repositories takes those out of changes, in their order.
-func repositories(changes []tool.Change) (found []*repository, others []tool.Change) {
+func repositories(changes []tool.Change, left *budget) (found []*repository, others []tool.Change) {
 	by := map[string]*repository{}
 	for _, c := range changes {
-		root, rel, inside := cutRepository(c.Path)
-		if !inside {
+		root, rel, in := cutRepository(c.Path)
+		if !in {
 			others = append(others, c)
 			continue
 		}
 		r := by[root]
 		if r == nil {
-			r = &repository{root: root, changes: map[string]tool.Change{}}
+			r = &repository{root: root, objects: map[string]*tool.Version{}, ended: map[string]bool{}, left: left}
 			by[root], found = r, append(found, r)
 		}
-		r.changes[rel] = c
+		r.changes = append(r.changes, inside{rel, c})
+		r.fresh = r.fresh || rel == "" && c.Kind == tool.DirectoryCreated
+		if c.Kind == tool.DirectoryRemoved {
+			r.ended[rel] = true
+		}
+		if id, ok := strings.CutPrefix(rel, "objects/"); ok && c.Kind == tool.Created && regular(c.After) {
+			r.objects[strings.Replace(id, "/", "", 1)] = c.After
+		}
+	}
+	for _, r := range found {
+		slices.SortStableFunc(r.changes, func(a, b inside) int { return strings.Compare(a.rel, b.rel) })
 	}
 	return found, others
 }
 
+func (r *repository) say(format string, args ...any) {
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+}
+
+// maxWords is how much is told of a repository in words.
+const maxWords = 200
+
 // words says what git has done, a line for each, and lists the changes that say more
-// than that.
-func (r *repository) words() (lines []string, rest []tool.Change) {
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	created, removed := 0, 0
-	var index string
-	var names []string
-	for rel := range r.changes {
-		names = append(names, rel)
+// than that: all that are not known to say nothing else.
+func (r *repository) words(ctx context.Context) (lines []string, rest []tool.Change) {
+	for _, c := range r.changes {
+		if ctx.Err() != nil || len(r.lines) >= maxWords || !r.tell(c) {
+			rest = append(rest, c.Change)
+		}
 	}
-	slices.Sort(names)
-	for _, rel := range names {
-		c := r.changes[rel]
-		kind, name, _ := strings.Cut(rel, "/")
-		if open := openIn[kind]; open.todo != "" {
-			switch {
-			case rel == kind && c.Kind == tool.DirectoryRemoved:
-				say("%s has ended", open.what)
-			case name == open.todo && c.After != nil:
-				say("%s %s", open.what, todo(c.After))
-			}
-			if regular(c.After) {
-				rest = append(rest, c)
-			}
+	if r.index != "" {
+		r.say("%s", r.index)
+	}
+	if r.removed > 0 {
+		r.say("%s removed", count(r.removed, "object"))
+	} else if r.created > 0 && len(r.lines) == 0 {
+		r.say("%s", count(r.created, "new object"))
+	}
+	if len(r.lines)+len(rest) == 0 {
+		r.say("%s of its own", count(len(r.changes), "change"))
+	}
+	return r.lines, rest
+}
+
+// rules say of the files of a repository what to tell of one that is new or has
+// changed, and report whether that is all; without say there is nothing to tell. A
+// pattern that ends in a slash is for all below it. What no rule is for is shown.
+var rules = []struct {
+	pattern string
+	say     func(r *repository, c inside) bool
+	gone    bool // say tells of one that is gone, too
+}{
+	{"objects/info/", func(*repository, inside) bool { return false }, false},
+	{"objects/??/*", (*repository).object, true},
+	{"objects/pack/*", (*repository).object, true},
+	{"refs/heads/", func(r *repository, c inside) bool {
+		name := word(strings.TrimPrefix(c.rel, "refs/heads/"))
+		return r.moved("branch "+name, name, c)
+	}, true},
+	{"refs/tags/", func(r *repository, c inside) bool {
+		return r.moved("tag "+word(strings.TrimPrefix(c.rel, "refs/tags/")), "", c)
+	}, true},
+	{"refs/stash", func(r *repository, c inside) bool { return r.moved(theStash, theStash, c) }, true},
+	{"refs/", func(r *repository, c inside) bool {
+		return r.moved(word(strings.TrimPrefix(c.rel, "refs/")), "", c)
+	}, true},
+	{"HEAD", (*repository).head, false},
+	{"index", func(r *repository, c inside) bool { r.index = r.indexed(c.Change); return true }, false},
+	{"info/exclude", func(r *repository, _ inside) bool { return r.fresh }, false},
+	{pattern: "logs/"}, {pattern: "COMMIT_EDITMSG"}, {pattern: "ORIG_HEAD"}, {pattern: "FETCH_HEAD"},
+	{pattern: "AUTO_MERGE"}, {pattern: "description"}, {pattern: "hooks/*.sample"},
+}
+
+// tell says what a change is about, and reports whether there is nothing else to it.
+func (r *repository) tell(c inside) bool {
+	kind, name, _ := strings.Cut(c.rel, "/")
+	if open, ok := openIn[kind]; ok {
+		switch {
+		case c.rel == kind && c.Kind == tool.DirectoryRemoved:
+			r.say("%s has ended", open.what)
+			return true
+		case c.After == nil: // with the directory, or one by one
+			return r.ended[kind]
+		case name == open.todo:
+			r.say("%s %s", open.what, todo(c.After))
+			return false
+		}
+		return c.After.Mode.IsDir() && quietDirectory(c)
+	}
+	if c.rel == "" && c.Kind == tool.DirectoryCreated {
+		r.say("a new repository")
+	}
+	if c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir() {
+		return quietDirectory(c)
+	}
+	for _, rule := range rules {
+		matches := strings.HasSuffix(rule.pattern, "/") && strings.HasPrefix(c.rel, rule.pattern)
+		if !matches {
+			matches, _ = path.Match(rule.pattern, c.rel)
+		}
+		if !matches {
 			continue
 		}
-		dir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || regularless(c)
 		switch {
-		case rel == "" && c.Kind == tool.DirectoryCreated:
-			say("a new repository")
-		case dir:
-		case kind == "objects" && c.After == nil:
-			removed++
-		case kind == "objects":
-			created++
-		case rel == "index":
-			index = indexed(c)
-		case strings.HasPrefix(name, "heads/") && kind == "refs":
-			say("%s", r.moved("branch "+strings.TrimPrefix(name, "heads/"), strings.TrimPrefix(name, "heads/"), c))
-		case strings.HasPrefix(name, "tags/") && kind == "refs":
-			say("%s", r.moved("tag "+strings.TrimPrefix(name, "tags/"), "", c))
-		case rel == "refs/stash":
-			say("%s", r.moved("the stash", "the stash", c))
-		case kind == "refs":
-			say("%s", r.moved(name, "", c))
-		case rel == "HEAD":
-			say("%s", r.head(c))
-		case kind == "logs", rel == "COMMIT_EDITMSG", rel == "ORIG_HEAD", rel == "FETCH_HEAD", rel == "AUTO_MERGE", rel == "description":
-		case kind == "hooks" && strings.HasSuffix(rel, ".sample"), rel == "info/exclude":
-		default:
-			rest = append(rest, c)
+		case c.Kind == tool.Removed:
+			return rule.gone && regular(c.Before) && rule.say(r, c)
+		case !regular(c.After) || c.Before != nil && !regular(c.Before):
+			return false
+		case c.Kind == tool.Times:
+			return rule.pattern != "objects/info/"
+		case c.Kind == tool.ModeChanged:
+			return false
 		}
+		all := rule.say == nil || rule.say(r, c)
+		// What had another name says where from; what has two is changed by the other one.
+		return all && (c.Kind == tool.Created || c.Kind == tool.Modified) && !forOthers(c.After) &&
+			(c.After.Twin == "" || strings.HasPrefix(c.rel, "objects/"))
 	}
-	if index != "" {
-		say("%s", index)
+	return false
+}
+
+// quietDirectory reports whether a change of a directory says nothing that what is
+// said of its files does not.
+func quietDirectory(c inside) bool {
+	switch c.Kind {
+	case tool.DirectoryCreated, tool.ModeChanged:
+		return !forOthers(c.After)
+	case tool.DirectoryRemoved:
+		return strings.HasPrefix(c.rel, "objects/") || strings.HasPrefix(c.rel, "refs/")
 	}
-	if removed > 0 {
-		say("%s removed", count(removed, "object"))
-	} else if created > 0 && len(lines) == 0 {
-		say("%s", count(created, "new object"))
+	return c.Kind == tool.Times
+}
+
+// object counts one, or several in a pack.
+func (r *repository) object(c inside) bool {
+	name, packed := strings.CutPrefix(strings.TrimPrefix(c.rel, "objects/"), "pack/")
+	switch c.Kind {
+	case tool.Created:
+		if !packed && !isHash(strings.Replace(name, "/", "", 1)) {
+			return false
+		}
+		r.created++
+	case tool.Removed:
+		r.removed++
+	default: // git writes none anew
+		return false
 	}
-	if len(lines)+len(rest) == 0 {
-		say("%s of its own", count(len(names), "change"))
-	}
-	return lines, rest
+	return true
 }
 
 // openIn are the directories of what git goes on with when it is told to, and the file
@@ -126,18 +223,32 @@ var openIn = map[string]struct{ what, todo string }{
 // maxSteps is how many steps of a rebase are told.
 const maxSteps = 50
 
-// todo says what git does next.
+// plainSteps are those of a rebase that only take over commits.
+var plainSteps = []string{"pick", "p", "reword", "r", "edit", "e", "squash", "s", "fixup", "f", "drop", "d"}
+
+// todo says what git does next: first what else than to take over commits, so that
+// none of that is among those that are only counted.
 func todo(v *tool.Version) string {
-	data, err := head(v, maxText)
-	if err != nil {
-		return "whose next steps cannot be read"
+	const unread = "whose next steps cannot be read"
+	data, err := head(v, maxText+1)
+	if err != nil || len(data) > maxText {
+		return unread
 	}
-	var steps []string
+	var steps, plain []string
 	for line := range strings.Lines(string(data)) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case slices.Contains(plainSteps, strings.Fields(line)[0]):
+			plain = append(plain, strconv.Quote(line))
+		default:
 			steps = append(steps, strconv.Quote(line))
 		}
 	}
+	if len(steps) > maxSteps {
+		return unread + " here"
+	}
+	steps = append(steps, plain...)
 	if more := len(steps) - maxSteps; more > 0 {
 		steps = append(steps[:maxSteps], fmt.Sprintf("%d more", more))
 	}
@@ -147,78 +258,135 @@ func todo(v *tool.Version) string {
 	return "that has stopped, and would go on with " + strings.Join(steps, ", ")
 }
 
-// regularless reports whether a change is about no file at all.
-func regularless(c tool.Change) bool {
-	return !regular(c.Before) && !regular(c.After)
-}
+// theStash is a reference to which commits are added, none of which follows another.
+const theStash = "the stash"
 
 // moved says what became of a reference. on is its name where commits are made on
 // it.
-func (r *repository) moved(what, on string, c tool.Change) string {
+func (r *repository) moved(what, on string, c inside) bool {
 	before, after := reference(c.Before), reference(c.After)
 	switch {
-	case after == "":
-		return what + " removed"
-	case on != "":
-		if n, subject := r.commits(after, before); n > 0 {
-			return fmt.Sprintf("%s on %s: %q", count(n, "commit"), on, subject)
-		}
+	case c.After == nil:
+		r.say("%s removed", what)
+	case on == theStash && r.stashed(after):
+	case on != "" && on != theStash && r.committed("on "+on, on, before, after):
+	case before == "":
+		r.say("%s at %s", what, id(after))
+	default:
+		r.say("%s moves from %s to %s", what, id(before), id(after))
 	}
-	if before == "" {
-		return fmt.Sprintf("%s at %.10s", what, after)
-	}
-	return fmt.Sprintf("%s moves from %.10s to %.10s", what, before, after)
+	return true
 }
 
 // head says where HEAD is now.
-func (r *repository) head(c tool.Change) string {
-	after := reference(c.After)
+func (r *repository) head(c inside) bool {
+	before, after := reference(c.Before), reference(c.After)
 	if branch, ok := strings.CutPrefix(after, "ref: refs/heads/"); ok {
-		return "on branch " + branch
+		r.say("on branch %s", word(clip(branch)))
+		return true
 	}
-	if n, subject := r.commits(after, reference(c.Before)); n > 0 {
-		return fmt.Sprintf("%s on no branch: %q", count(n, "commit"), subject)
+	if !isHash(before) { // what the branch was at is not known here
+		before = ""
 	}
-	return fmt.Sprintf("HEAD at %.10s, on no branch", after)
+	if !r.committed("on no branch", "HEAD", before, after) {
+		r.say("HEAD at %s, on no branch", id(after))
+	}
+	return true
+}
+
+func (r *repository) stashed(after string) bool {
+	n, newest, _ := r.commits(after, "")
+	if n > 0 {
+		r.say("%s on the stash: %q", count(n, "commit"), newest.subject)
+	}
+	return n > 0
+}
+
+// committed says which commits are new, if there are any, and reports that. where
+// says where they are made, and what has moved.
+func (r *repository) committed(where, what, before, after string) bool {
+	n, newest, follows := r.commits(after, before)
+	switch {
+	case n == 0:
+		return false
+	case before == "" || follows == "":
+		r.say("%s %s: %q%s", count(n, "commit"), where, newest.subject, r.unstaged(newest.tree))
+	default:
+		r.say("%s moves from %s to %s, %s: %q%s", what, id(before), id(after), follows, newest.subject, r.unstaged(newest.tree))
+	}
+	return true
 }
 
 // reference is the content of a reference; empty if there is none.
 func reference(v *tool.Version) string {
 	data, _ := head(v, 1<<10)
-	line, _, _ := strings.Cut(string(data), "\n")
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(string(data))
 }
 
-// maxCommits is how many commits are read of all references of a repository.
-const maxCommits = 1000
+// isHash reports whether git could name an object so.
+func isHash(s string) bool {
+	_, err := hex.DecodeString(s)
+	return err == nil && (len(s) == 2*sha1.Size || len(s) == 2*sha256.Size)
+}
+
+// id is a hash in short, or what is in its place.
+func id(s string) string {
+	if isHash(s) {
+		return s[:10]
+	}
+	return word(clip(s))
+}
+
+// commit is what is told of one.
+type commit struct{ tree, parent, subject string }
 
 // commits counts the new ones from one back to another, along the first parents,
-// and returns the subject of the newest.
-func (r *repository) commits(from, to string) (n int, subject string) {
-	for id := from; id != to && r.seen < maxCommits; n++ {
-		r.seen++
-		text, ok := r.commit(id)
-		if !ok {
-			break
+// and returns the newest, and what is to be said if they do not lead there.
+func (r *repository) commits(from, to string) (n int, newest commit, follows string) {
+	for next := from; next != to; n++ {
+		const not = "which does not follow it"
+		if next == "" {
+			return n, newest, not
 		}
-		header, message, _ := strings.Cut(text, "\n\n")
+		c, ok := r.commit(next)
+		if !ok { // it may be older, and have what was there before it
+			return n, newest, not + " as far as can be told"
+		}
 		if n == 0 {
-			subject, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
+			newest = c
 		}
-		_, parent, _ := strings.Cut(header, "\nparent ")
-		id, _, _ = strings.Cut(parent, "\n")
+		next = c.parent
 	}
-	return n, subject
+	return n, newest, ""
 }
 
 // commit reads a commit that is new, and an object of its own.
-func (r *repository) commit(id string) (string, bool) {
-	const most = 64 << 10
-	if len(id) < 40 || len(id) > 64 {
+func (r *repository) commit(id string) (c commit, ok bool) {
+	if !take(&r.left.commits, 1) {
+		return c, false
+	}
+	text, ok := r.read(id, "commit", 64<<10)
+	header, message, _ := strings.Cut(text, "\n\n")
+	// Only what is at the start is what git goes by.
+	tree, header, _ := strings.Cut(header, "\n")
+	parent, _, _ := strings.Cut(header, "\n")
+	c.tree = strings.TrimPrefix(tree, "tree ")
+	if id, ok := strings.CutPrefix(parent, "parent "); ok {
+		c.parent = id
+	}
+	c.subject, _, _ = strings.Cut(strings.TrimSpace(message), "\n")
+	c.subject = clip(c.subject)
+	return c, ok
+}
+
+// read reads an object that is new. One that is not what its name says is not read:
+// git may have another one by that name.
+func (r *repository) read(id, kind string, most int64) (string, bool) {
+	v := r.objects[id]
+	if v == nil || v.Size > most || !take(&r.left.objects, v.Size) {
 		return "", false
 	}
-	c := r.changes["objects/"+id[:2]+"/"+id[2:]]
-	data, err := head(c.After, most)
+	data, err := head(v, most)
 	if err != nil {
 		return "", false
 	}
@@ -226,9 +394,79 @@ func (r *repository) commit(id string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	text, _ := io.ReadAll(io.LimitReader(z, most))
-	kind, body, _ := strings.Cut(string(text), "\x00")
-	return body, strings.HasPrefix(kind, "commit ")
+	text, err := io.ReadAll(io.LimitReader(z, min(most, r.left.objects)+1))
+	if err != nil || int64(len(text)) > most || !take(&r.left.objects, int64(len(text))) {
+		return "", false
+	}
+	sum := fmt.Sprintf("%x", sha1.Sum(text))
+	if len(id) == 2*sha256.Size {
+		sum = fmt.Sprintf("%x", sha256.Sum256(text))
+	}
+	is, body, _ := strings.Cut(string(text), "\x00")
+	return body, sum == id && strings.HasPrefix(is, kind+" ")
+}
+
+// unstaged says which files of a tree the index has not, or otherwise, as far as
+// the tree and those in it are new. Nobody sees those in the worktree either.
+func (r *repository) unstaged(tree string) string {
+	if r.objects[tree] == nil {
+		return ""
+	}
+	const unknown = " with files that cannot be compared with the index"
+	var now *tool.Version
+	for _, c := range r.changes {
+		if c.rel == "index" && regular(c.After) {
+			now = c.After
+		}
+	}
+	x, err := r.left.readIndex(now)
+	if err != nil {
+		return unknown
+	}
+	var names []string
+	all := r.walk(tree, "", 0, func(name string, mode uint32, id string) bool {
+		if says := x.entries[name+"\x00\x00"]; len(says) < 24 || says[4:24] != id || binary.BigEndian.Uint32([]byte(says)) != mode {
+			names = append(names, name)
+		}
+		return len(names) <= maxStaged
+	})
+	switch {
+	case len(names) > 0:
+		return " with files that are not in the index: " + list(names, all)
+	case !all:
+		return unknown
+	}
+	return ""
+}
+
+const (
+	maxTree  = 4 << 20 // bytes of one
+	maxDepth = 100
+)
+
+// walk visits the files of a tree, and of those in it that are new, until visit
+// returns false. It reports whether it has visited all.
+func (r *repository) walk(tree, dir string, depth int, visit func(name string, mode uint32, id string) bool) bool {
+	if depth > maxDepth || !take(&r.left.trees, 1) {
+		return false
+	}
+	body, ok := r.read(tree, "tree", maxTree)
+	for ok && body != "" {
+		is, after, _ := strings.Cut(body, " ")
+		name, rest, _ := strings.Cut(after, "\x00")
+		mode, err := strconv.ParseUint(is, 8, 32)
+		if err != nil || len(rest) < len(tree)/2 || len(dir)+len(name) > maxName {
+			return false
+		}
+		raw := rest[:len(tree)/2]
+		body = rest[len(raw):]
+		if mode != 0o40000 {
+			ok = visit(dir+name, uint32(mode), raw)
+		} else if id := fmt.Sprintf("%x", raw); r.objects[id] != nil {
+			ok = r.walk(id, dir+name+"/", depth+1, visit)
+		}
+	}
+	return ok
 }
 
 // head is the first bytes of a file.

@@ -11,8 +11,12 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// maxIndex is how large an index of git is that is looked into.
-const maxIndex = 32 << 20
+// maxIndex is how large an index of git is that is looked into, and maxName a name in
+// one.
+const (
+	maxIndex = 16 << 20
+	maxName  = 4096
+)
 
 // index is what an index of git says of its files: what is staged of each, by name and
 // stage, and the rest. What it keeps of their times and inodes is not there: git
@@ -26,15 +30,18 @@ var errIndex = errors.New("this is no index of git that is known")
 
 // readIndex reads an index of version 2, 3 or 4 with SHA-1. The format is that of
 // gitformat-index(5).
-func readIndex(v *tool.Version) (x index, err error) {
+func (b *budget) readIndex(v *tool.Version) (x index, err error) {
+	if x, ok := b.indexes[v]; ok {
+		return x, nil
+	}
 	x.entries = map[string]string{}
 	if v == nil {
 		return x, nil
 	}
-	if v.Size > maxIndex {
+	if v.Size > maxIndex || !take(&b.index, v.Size) {
 		return x, errIndex
 	}
-	data, err := head(v, maxIndex)
+	data, err := head(v, v.Size)
 	if err != nil {
 		return x, err
 	}
@@ -79,6 +86,9 @@ func readIndex(v *tool.Version) (x index, err error) {
 		if end < 0 {
 			return x, errIndex
 		}
+		if len(name)+end > maxName || !take(&b.names, int64(len(name)+end)) {
+			return x, errIndex // a version 4 of some bytes has names of gigabytes
+		}
 		name += string(data[n : n+end])
 		if n += end + 1; version < 4 {
 			n = (n + 7) &^ 7 // with the zero bytes that fill it up
@@ -92,6 +102,7 @@ func readIndex(v *tool.Version) (x index, err error) {
 		data = data[n:]
 	}
 	x.rest = data
+	b.indexes[v] = x
 	return x, nil
 }
 
@@ -108,24 +119,29 @@ func offset(data []byte) (value, used int) {
 	return 0, 0
 }
 
-// Negligible reports whether nothing is lost if a change is not kept, and no other is:
-// git has written down anew when it has looked at which file, or the message of a
+// Negligible reports whether nothing is lost if the changes are not kept, and no others
+// are: git has written down anew when it has looked at which file, or the message of a
 // commit, or what it has found elsewhere, that came to nothing.
-func Negligible(c tool.Change) bool {
+func Negligible(changes []tool.Change) bool {
+	left := newBudget()
+	return !slices.ContainsFunc(changes, func(c tool.Change) bool { return !left.negligible(c) })
+}
+
+func (b *budget) negligible(c tool.Change) bool {
 	_, rel, inside := cutRepository(c.Path)
 	switch {
-	case !inside || c.After == nil || !regular(c.After):
+	case !inside || !regular(c.After) || c.Kind == tool.Renamed:
 		return false
 	case rel == "COMMIT_EDITMSG", rel == "FETCH_HEAD":
 		return true
 	case rel != "index" || c.Kind != tool.Modified || !regular(c.Before) || c.Before.Mode != c.After.Mode:
 		return false
 	}
-	before, err := readIndex(c.Before)
+	before, err := b.readIndex(c.Before)
 	if err != nil {
 		return false
 	}
-	after, err := readIndex(c.After)
+	after, err := b.readIndex(c.After)
 	return err == nil && len(staged(before, after)) == 0 && bytes.Equal(before.rest, after.rest)
 }
 
@@ -153,12 +169,12 @@ func staged(before, after index) []string {
 const maxStaged = 12
 
 // indexed says what has become of an index.
-func indexed(c tool.Change) string {
-	before, err := readIndex(c.Before)
+func (r *repository) indexed(c tool.Change) string {
+	before, err := r.left.readIndex(c.Before)
 	if err != nil {
 		return "index"
 	}
-	after, err := readIndex(c.After)
+	after, err := r.left.readIndex(c.After)
 	if err != nil {
 		return "index"
 	}
@@ -166,14 +182,17 @@ func indexed(c tool.Change) string {
 	if len(names) == 0 {
 		return "index"
 	}
-	text := "index of " + count(len(names), "file")
-	more := len(names) - maxStaged
-	for i, name := range names[:min(len(names), maxStaged)] {
-		names[i] = shown(name, "")
+	return "index of " + count(len(names), "file") + " (" + list(names, true) + ")"
+}
+
+// list names some files; all says that there are no more than names.
+func list(names []string, all bool) string {
+	var out []string
+	for _, name := range names[:min(len(names), maxStaged)] {
+		out = append(out, word(clip(name)))
 	}
-	text += " (" + strings.Join(names[:min(len(names), maxStaged)], ", ")
-	if more > 0 {
-		text += ", ..."
+	if !all || len(names) > len(out) {
+		out = append(out, "...")
 	}
-	return text + ")"
+	return strings.Join(out, ", ")
 }

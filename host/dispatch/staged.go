@@ -60,7 +60,7 @@ func (p *pending) look(ctx context.Context, grant policy.Grant, result tool.Resu
 		result.Usage = p.usage
 		return result, nil
 	}
-	if !slices.ContainsFunc(changes, func(c tool.Change) bool { return !diff.Negligible(c) }) {
+	if diff.Negligible(changes) {
 		changes = nil
 	}
 	return result, changes
@@ -177,7 +177,7 @@ const (
 // that is not possible any more.
 func (p *pending) changes(ctx context.Context, changes []tool.Change) (session.Changes, error) {
 	body := session.Changes{Tool: p.call.Tool, More: max(len(changes)-maxListed, 0)}
-	if lines := diff.Summary(changes, p.call.Cwd, maxSummary); len(lines) < len(changes) {
+	if lines := diff.Summary(ctx, changes, p.call.Cwd, maxSummary); len(lines) < len(changes) {
 		body.Summary = lines
 	}
 	left := int64(maxAll)
