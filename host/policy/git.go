@@ -18,6 +18,8 @@ func changedByCommand(c tool.Change, name string, find func(string) (paths.Speci
 	s, special := find(name)
 	rel, inside := inGit(name)
 	switch {
+	case !inside && c.InRepository && c.Before == nil && c.From == "" && newInRepository(c, name):
+		return s, special
 	case !inside && c.InRepository:
 		return paths.RepositorySpecial, true
 	case inside && !special:
@@ -41,6 +43,19 @@ func changedByCommand(c tool.Change, name string, find func(string) (paths.Speci
 		return s, !gone
 	}
 	return s, true
+}
+
+// newInRepository reports whether something is what git makes of a new repository, and
+// runs nothing.
+func newInRepository(c tool.Change, name string) bool {
+	switch {
+	case c.After.Mode.IsDir(): // is what is in it
+		return true
+	case strings.HasSuffix(name, "/config"):
+		text, err := configText(c.After)
+		return err == nil && gitconfig.Harmless(text) == nil
+	}
+	return strings.HasSuffix(name, ".sample")
 }
 
 // askedInGit are changes in .git that no command of every day makes, and that say more

@@ -157,8 +157,11 @@ func parseRule(text string, effect Effect) (Rule, error) {
 	if r.Below = dir; within && dir == "" {
 		return Rule{}, fmt.Errorf("rule %q: it names no directory; want 'TOOL below DIR'", text)
 	}
-	if r.Changes = Changes(changes); chosen && !slices.Contains(ranked, r.Changes) {
+	switch r.Changes = Changes(changes); {
+	case chosen && !slices.Contains(ranked, r.Changes):
 		return Rule{}, fmt.Errorf("rule %q: %q is none of %q", text, changes, ranked)
+	case chosen && (effect == Deny || within):
+		return Rule{}, fmt.Errorf("rule %q: what becomes of changes is for a rule that asks or allows, and is staged where it names a directory", text)
 	}
 	return r, r.Check()
 }
@@ -208,8 +211,6 @@ func (r Rule) Check() error {
 		return fmt.Errorf("rule %s: a number of calls is for a rule that denies", r)
 	case len(r.Reads) > 0 && r.Effect != Allow:
 		return fmt.Errorf("rule %s: only a rule that allows opens files", r)
-	case r.Changes != "" && (r.Effect == Deny || r.Below != ""):
-		return fmt.Errorf("rule %s: what becomes of changes is for a rule that asks or allows, and is staged where it names a directory", r)
 	case r.Below != "" && r.Effect != Allow:
 		return fmt.Errorf("rule %s: only a rule that allows names the directory of changes", r)
 	case r.Below != "" && !r.holdsPath(r.Below):
