@@ -31,7 +31,14 @@
 // # The packages
 //
 //	door                    one constructor for everything that makes calls: options in; tools, calls and turns out
-//	registry                where modules come from: built in, or named by a path
+//	registry                where modules come from: built in, added, named by a path; what is offered under which name
+//	registry/author         a new tool: its project, its build, its tests, its manifest in a custom section
+//	registry/lock           stockade.lock, the modules of a project
+//	registry/oci            modules and their signatures in OCI registries and layouts
+//	registry/sign           DSSE and cosign: who has signed a module
+//	registry/source         the bytes of a module and its signatures, from where a person says they are
+//	registry/store          the modules that were added, by their SHA-256, and what they were approved with
+//	registry/trust          trust.toml: which keys sign for which publisher
 //	tool                    the vocabulary: Definition, Manifest, Call, Result and its envelope, Catalog
 //	llm                     canonical messages, deltas, the Model interface, retries
 //	llm/openai              the OpenAI wire format, over go-openai
@@ -143,11 +150,11 @@
 //	config            never   dispatch, agent, sandbox
 //	door              never   config, config/policyfile, settings
 //	wazero            only    sandbox
-//	net/http          only    llm, egress
+//	net/http          only    llm, egress, registry/oci, registry/source
 //	os/exec           only    jail, internal/hosttest
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
-//	toml              only    config, settings
+//	toml              only    config, registry, settings
 //
 // A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd.
 // Only egress opens connections or asks a resolver, and only jail starts

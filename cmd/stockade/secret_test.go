@@ -115,8 +115,8 @@ func TestQuestionsShowNoSecret(t *testing.T) {
 	q := policy.Question{
 		Call: tool.Call{Args: json.RawMessage(`{"a":"` + value + `"}`)}, Reason: value, Command: "curl -H " + value, Dir: "/" + value, Says: value, Changes: "+" + value, Paths: []string{value}, Network: []string{value},
 		Warning: value, Rules: map[policy.Scope]string{policy.ScopeAlways: value}, Scopes: []policy.Scope{policy.ScopeOnce, policy.ScopeAlways}, Allow: value,
-		Changed: []policy.Change{{Rule: value, Was: policy.Binding{Description: "1", Schema: "1", Capabilities: "1", Said: policy.Said{Description: value, Schema: value, AsksFor: value}},
-			Now: policy.Binding{Description: "2", Schema: "2", Capabilities: "2", Said: policy.Said{Description: "x" + value, Schema: "x" + value, AsksFor: "x" + value}}}},
+		Changed: []policy.Change{{Rule: value, Was: policy.Binding{Description: "1", Schema: "1", Capabilities: "1", Said: tool.Said{Description: value, Schema: value, AsksFor: value}},
+			Now: policy.Binding{Description: "2", Schema: "2", Capabilities: "2", Said: tool.Said{Description: "x" + value, Schema: "x" + value, AsksFor: "x" + value}}}},
 	}
 	var out strings.Builder
 	narrow := prompt.Renderer{Width: 30} // a value would be broken over two rows

@@ -2,11 +2,7 @@ package policy
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -16,8 +12,8 @@ import (
 // the rule answers nothing any more: the question is asked again, and says what
 // changed. The zero value binds to nothing.
 type Binding struct {
-	// Module is "builtin", or "sha256:" and the digest of a module from
-	// elsewhere.
+	// Module is "builtin", or of a module from elsewhere "signer:" and whose
+	// signature over it was verified, or "sha256:" and its digest.
 	Module string
 	// ABI is the version of the interface, of a built-in module: its digest
 	// changes with every release.
@@ -26,25 +22,19 @@ type Binding struct {
 	Description, Schema, Capabilities string
 	// Said is what those are the digests of, so that a change can be shown. It
 	// binds nothing.
-	Said Said
-}
-
-// Said is what a tool said of itself.
-type Said struct {
-	Description string `toml:"description"`
-	Schema      string `toml:"schema"` // JSON, its keys sorted
-	AsksFor     string `toml:"asks_for"`
+	Said tool.Said
 }
 
 // bind returns what a rule about a tool is bound to.
 func bind(e *tool.Entry) Binding {
-	said := Said{e.Description, canonical(e.Parameters), asks(e.Capabilities)}
-	b := Binding{
-		Module: "sha256:" + e.Module.Digest, Description: hashText(said.Description), Schema: hashText(said.Schema),
-		Capabilities: hashText(said.AsksFor), Said: said,
-	}
-	if e.Module.Origin == tool.OriginBuiltin {
+	said := e.Said()
+	f := said.Fingerprint()
+	b := Binding{Module: "sha256:" + e.Module.Digest, Description: f.Description, Schema: f.Schema, Capabilities: f.Needs, Said: said}
+	switch {
+	case e.Module.Origin == tool.OriginBuiltin:
 		b.Module, b.ABI = string(tool.OriginBuiltin), e.ABI
+	case e.Module.Signer != "": // a fix by the same signer keeps what holds
+		b.Module = "signer:" + e.Module.Signer
 	}
 	return b
 }
@@ -122,50 +112,4 @@ func (b Binding) words() string {
 		return "the built-in modules"
 	}
 	return "the module " + b.Module
-}
-
-func hashText(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
-
-// canonical writes JSON with its keys sorted: the order in a manifest means
-// nothing. What is no JSON stands for itself.
-func canonical(raw json.RawMessage) string {
-	var v any
-	if json.Unmarshal(raw, &v) == nil {
-		if out, err := json.Marshal(v); err == nil {
-			return string(out)
-		}
-	}
-	return string(raw)
-}
-
-// asks says what a tool asks for, in words that change when anything does.
-func asks(c tool.Capabilities) string {
-	var out []string
-	if c.Files != tool.FilesNone {
-		out = append(out, fmt.Sprintf("files=%s", c.Files))
-	}
-	if c.Exec != "" {
-		out = append(out, fmt.Sprintf("exec=%s", c.Exec))
-	}
-	if c.ExecTimeout != "" {
-		out = append(out, fmt.Sprintf("exec_timeout=%s", c.ExecTimeout))
-	}
-	if c.ExecNetwork != "" {
-		out = append(out, fmt.Sprintf("exec_network=%s", c.ExecNetwork))
-	}
-	if c.Network != tool.NetworkNone {
-		out = append(out, fmt.Sprintf("network=%s", c.Network))
-	}
-	var secrets []string
-	for _, s := range c.Secrets {
-		secrets = append(secrets, "secret="+s.String())
-	}
-	slices.Sort(secrets)
-	if out = append(out, secrets...); out == nil {
-		return "nothing"
-	}
-	return strings.Join(out, " ")
 }

@@ -171,12 +171,12 @@ func TestAsksTellsApart(t *testing.T) {
 		{Secrets: []tool.Secret{{Name: "A"}}}, {Secrets: []tool.Secret{{Name: "A", Header: "X-Key"}}},
 		{Secrets: []tool.Secret{{Name: "A", Hosts: []string{"evil.example"}}}}, {Network: tool.NetworkHTTP, Secrets: uses("A").Secrets},
 	} {
-		if other, ok := seen[asks(c)]; ok {
-			t.Errorf("%+v and %+v both ask for %q", c, other, asks(c))
+		if other, ok := seen[c.String()]; ok {
+			t.Errorf("%+v and %+v both ask for %q", c, other, c.String())
 		}
-		seen[asks(c)] = c
+		seen[c.String()] = c
 	}
-	if a, b := asks(uses("A", "B")), asks(uses("B", "A")); a != b {
+	if a, b := uses("A", "B").String(), uses("B", "A").String(); a != b {
 		t.Errorf("the order matters: %q, %q", a, b)
 	}
 }

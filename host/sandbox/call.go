@@ -21,7 +21,7 @@ import (
 )
 
 // call runs a granted call on a fresh instance.
-func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, set *stage.Set, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
+func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant policy.Grant, set *stage.Set, call tool.Call, report func(tool.Progress)) (result tool.Result, hostErr error) {
 	start := time.Now() // compiling and initialising, which happen once, are not the call's cost
 	limits := grant.Limits()
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.Timeout, errTimeout)
@@ -43,7 +43,9 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, grant policy.Grant, set
 		toolErr *abi.ToolError
 	)
 	if err == nil {
-		out, toolErr, err = inst.callTool(hostmod.WithWorld(ctx, host), call, s.opts.Redact)
+		own := call
+		own.Tool = mod.Inner(call.Tool)
+		out, toolErr, err = inst.callTool(hostmod.WithWorld(ctx, host), own, s.opts.Redact)
 		inst.returned = err == nil
 		hostErr = host.End(inst.account.Charge)
 	}

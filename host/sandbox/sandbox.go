@@ -196,7 +196,7 @@ func (s *Sandbox) Run(ctx context.Context, grant policy.Grant, mod *tool.Module,
 	if err != nil {
 		return tool.Result{}, nil, fmt.Errorf("run %s: %w", call.Tool, err)
 	}
-	result, err := s.call(ctx, c, grant, set, call, report)
+	result, err := s.call(ctx, c, mod, grant, set, call, report)
 	if set == nil {
 		return result, nil, err
 	}

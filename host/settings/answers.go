@@ -19,12 +19,12 @@ type Answer struct {
 	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: in any
 	Added   time.Time `toml:"added"`
 	// What the rule was made for; when any of it changes it answers nothing.
-	Module       string      `toml:"module"` // "builtin" or "sha256:..."
-	ABI          string      `toml:"abi,omitempty"`
-	Description  string      `toml:"description_sha256,omitempty"`
-	Schema       string      `toml:"schema_sha256,omitempty"`
-	Capabilities string      `toml:"capabilities_sha256,omitempty"`
-	Said         policy.Said `toml:"said"`
+	Module       string    `toml:"module"` // "builtin" or "sha256:..."
+	ABI          string    `toml:"abi,omitempty"`
+	Description  string    `toml:"description_sha256,omitempty"`
+	Schema       string    `toml:"schema_sha256,omitempty"`
+	Capabilities string    `toml:"capabilities_sha256,omitempty"`
+	Said         tool.Said `toml:"said"`
 }
 
 // ID is a short name for the answer, by which it can be removed. It depends on

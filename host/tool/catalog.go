@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/sdk/go/nearest"
 )
@@ -16,6 +17,7 @@ type Origin string
 const (
 	OriginBuiltin Origin = "builtin" // compiled into this program
 	OriginFile    Origin = "file"    // named by its path on the command line
+	OriginAdded   Origin = "added"   // added by a person, from elsewhere
 )
 
 // Module is a WebAssembly file that holds tools. It is not read until it is needed.
@@ -25,12 +27,19 @@ type Module struct {
 	Bytes  int64
 	Origin Origin
 	Path   string // where a person finds it; empty for a built-in module
+	// Prefix stands before the module's own name of each tool, as it is offered: a
+	// stranger's tool never takes the name of another.
+	Prefix  string
+	Version string // as its manifest says; can be empty
 	// Signer is whose signature over the bytes was verified, and Namespace the
 	// name under which that signer publishes. Empty: nobody's was.
 	Signer, Namespace string
 	// Read returns the bytes. Whoever uses them checks them against Digest first.
 	Read func() ([]byte, error)
 }
+
+// Inner is the module's own name of a tool that is offered under this one.
+func (m *Module) Inner(offered string) string { return strings.TrimPrefix(offered, m.Prefix) }
 
 // ModuleOf is the module with these bytes, which must not change any more.
 func ModuleOf(name string, origin Origin, path string, code []byte) *Module {
@@ -43,10 +52,47 @@ func ModuleOf(name string, origin Origin, path string, code []byte) *Module {
 
 // Entry is one tool that can be called.
 type Entry struct {
+	// Spec is what its module says of it. Of a tool that was added, Name begins with
+	// the prefix of the module, and Capabilities are those that Allowed covers: what
+	// it asks for and was not given does not count.
 	Spec
 	Schema *Schema // of Spec.Parameters
 	Module *Module
 	ABI    string // the WIT package that the module says it was built for
+	// Allowed is what the person lets a tool have that was added. Nil: whatever
+	// tools are shown, as built-in ones are.
+	Allowed *Allowance
+	// Asks is all that it asks for, of which Capabilities are a part.
+	Asks Capabilities
+}
+
+// Allowance is what a person lets a tool have that was added. The zero value is
+// nothing but computing. The layers of the policy narrow it further.
+type Allowance struct {
+	Read    []string `json:"read,omitempty"`  // directories, absolute and clean
+	Write   []string `json:"write,omitempty"` // likewise; they can be read, too
+	Hosts   []string `json:"hosts,omitempty"` // in the form of network.ParseRule
+	Secrets []string `json:"secrets,omitempty"`
+	Exec    bool     `json:"exec,omitempty"` // commands, each of which is asked about as always
+}
+
+// Under is what is left of what a tool asks for under an allowance.
+func (c Capabilities) Under(a Allowance) Capabilities {
+	switch {
+	case len(a.Write) > 0:
+	case len(a.Read) > 0 && c.Files != FilesNone:
+		c.Files = FilesRead
+	default:
+		c.Files = FilesNone
+	}
+	if !a.Exec {
+		c.Exec, c.ExecTimeout, c.ExecNetwork = "", "", ""
+	}
+	if len(a.Hosts) == 0 {
+		c.Network, c.Hosts = NetworkNone, nil
+	}
+	c.Secrets = slices.DeleteFunc(slices.Clone(c.Secrets), func(s Secret) bool { return !slices.Contains(a.Secrets, s.Name) })
+	return c
 }
 
 // aliases are names that other systems gave to the same tools.
@@ -74,7 +120,7 @@ func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
 			if other, ok := c.entries[spec.Name]; ok {
 				return nil, fmt.Errorf("tool %q is in module %q and in module %q", spec.Name, other.Module.Name, mod.Name)
 			}
-			c.entries[spec.Name] = &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod, ABI: manifest.ABI}
+			c.entries[spec.Name] = &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod, ABI: manifest.ABI, Asks: spec.Capabilities}
 			c.names = append(c.names, spec.Name)
 		}
 	}

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -27,6 +28,7 @@ const (
 	MaxManifestBytes    = 256 << 10
 	maxDescriptionBytes = 8 << 10
 	maxToolsPerModule   = 128
+	maxHostsPerTool     = 32
 )
 
 // Files says how much of the mounted directories a tool asks for.
@@ -66,6 +68,9 @@ type Capabilities struct {
 	ExecNetwork string `json:"exec_network,omitempty"`
 	// Network is how it wants to reach other machines.
 	Network Network `json:"network,omitempty"`
+	// Hosts are those that it wants to reach, each NAME, *.NAME or NAME:PORT; at
+	// most 32. None, with a network: those that the person names.
+	Hosts []string `json:"hosts,omitempty"`
 	// Secrets are those that the tool wants placeholders of, at most 16.
 	Secrets []Secret `json:"secrets,omitempty"`
 }
@@ -160,6 +165,9 @@ func (s *Spec) check(p *patterns) error {
 	if n := s.Capabilities.Network; n != NetworkNone && n != NetworkHTTP {
 		return fmt.Errorf("%s: capability network is %q; it can be \"http\"", s.Name, n)
 	}
+	if err := s.Capabilities.checkHosts(); err != nil {
+		return fmt.Errorf("%s: capability hosts: %w", s.Name, err)
+	}
 	exec := []struct{ name, arg string }{{"exec", s.Capabilities.Exec}, {"exec_timeout", s.Capabilities.ExecTimeout}, {"exec_network", s.Capabilities.ExecNetwork}}
 	for _, c := range exec {
 		if c.arg != "" && !schema.HasProperty(c.arg) {
@@ -177,6 +185,28 @@ func (s *Spec) check(p *patterns) error {
 	}
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
+	}
+	return nil
+}
+
+// checkHosts puts the hosts into their one form.
+func (c Capabilities) checkHosts() error {
+	switch {
+	case len(c.Hosts) > 0 && c.Network == NetworkNone:
+		return errors.New("there are hosts, and no network")
+	case len(c.Hosts) > maxHostsPerTool:
+		return fmt.Errorf("%d hosts, more than the limit of %d", len(c.Hosts), maxHostsPerTool)
+	}
+	for i, h := range c.Hosts {
+		below, wild := strings.CutPrefix(h, "*.")
+		host, err := NormalHost(below)
+		if err != nil {
+			return err
+		}
+		if wild {
+			host = "*." + host
+		}
+		c.Hosts[i] = host
 	}
 	return nil
 }

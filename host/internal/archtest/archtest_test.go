@@ -50,7 +50,14 @@ var table = map[string][]string{
 	"host/stage":            {"host/beneath", "host/policy", "host/policy/paths", "host/tool"},
 
 	"host/visible":             {},
-	"host/registry":            {"guests", "host/sandbox/admit", "host/tool"},
+	"host/registry":            {"guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
+	"host/registry/author":     {"host/registry/sign", "host/sandbox/abi", "host/sandbox/admit", "host/tool", "host/wasm", "sdk"},
+	"host/registry/lock":       {"host/config/keys", "host/tool", "sdk/go/nearest"},
+	"host/registry/oci":        {"host/egress", "host/effect", "host/internal/private", "host/policy/network", "host/registry/sign", "host/sandbox/admit"},
+	"host/registry/sign":       {},
+	"host/registry/source":     {"host/registry/oci", "host/registry/sign", "host/sandbox/admit", "host/tool"},
+	"host/registry/store":      {"host/internal/private", "host/tool"},
+	"host/registry/trust":      {"host/config/keys", "host/registry/sign"},
 	"host/session/export":      {"host/policy", "host/session"},
 	"host/session":             {"host/llm", "host/policy", "host/redact", "host/tool", "host/visible"},
 	"host/session/sqlite":      {"host/internal/private", "host/session"},
@@ -113,7 +120,7 @@ var behind = map[string]string{
 	"github.com/tetratelabs/wazero/experimental/sysfs": "nowhere",
 	"github.com/mattn/go-sqlite3":                      "host/session/sqlite",
 	"github.com/sashabaranov/go-openai":                "host/llm",
-	"github.com/BurntSushi/toml":                       "host/config host/settings",
+	"github.com/BurntSushi/toml":                       "host/config host/registry host/settings",
 	"mvdan.cc/sh/v3":                                   "host/policy/command",
 	"github.com/spf13/cobra":                           "cmd/stockade",
 	"github.com/google/jsonschema-go":                  "nowhere", // tests: the suite of JSON Schema
@@ -122,7 +129,9 @@ var behind = map[string]string{
 	"github.com/zalando/go-keyring":                    "host/secret",
 	"golang.org/x/crypto":                              "host/secret",
 	"database/sql":                                     "host/session/sqlite",
-	"net/http":                                         "host/llm host/egress",
+	"net/http":                                         "host/llm host/egress host/registry/oci host/registry/source",
+	"oras.land/oras-go/v2":                             "host/registry/oci",
+	"github.com/opencontainers":                        "host/registry/oci",
 	"golang.org/x/net":                                 "host/policy/network host/egress",  // names; and name servers in tests
 	"os/exec":                                          "host/jail host/internal/hosttest", // tests
 	"log":                                              "nowhere",

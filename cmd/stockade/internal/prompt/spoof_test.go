@@ -26,8 +26,8 @@ func plain() Question {
 }
 
 func change(was, is string) policy.Change {
-	return policy.Change{Rule: "probe", Was: policy.Binding{Description: "1", Said: policy.Said{Description: was}},
-		Now: policy.Binding{Description: "2", Said: policy.Said{Description: is}}}
+	return policy.Change{Rule: "probe", Was: policy.Binding{Description: "1", Said: tool.Said{Description: was}},
+		Now: policy.Binding{Description: "2", Said: tool.Said{Description: is}}}
 }
 
 // fields are the places of a question in which text of others can stand.

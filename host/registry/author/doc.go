@@ -1,0 +1,3 @@
+// Package author makes new tools: the project of one, its build, its tests, and the
+// manifest in its module.
+package author

@@ -1,0 +1,2 @@
+// Package lock is about stockade.lock, the modules of a project.
+package lock

@@ -1,0 +1,3 @@
+package oci
+
+import _ "github.com/google/go-containerregistry/pkg/registry"

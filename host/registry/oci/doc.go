@@ -1,0 +1,2 @@
+// Package oci is about modules in OCI registries and layouts.
+package oci

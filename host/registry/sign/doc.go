@@ -1,0 +1,2 @@
+// Package sign is about who has signed a module.
+package sign

@@ -1,0 +1,16 @@
+package sign
+
+// Evidence is the signatures that came with a module, as they were found and not
+// believed yet.
+type Evidence struct {
+	// Envelopes are DSSE envelopes, the JSON of each.
+	Envelopes [][]byte
+	// Cosign are signatures that cosign made with a key.
+	Cosign []Cosign
+}
+
+// Cosign is one signature in the format of cosign's simple signing.
+type Cosign struct {
+	Payload   []byte // JSON
+	Signature string // of the payload, in base64
+}

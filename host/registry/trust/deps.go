@@ -1,0 +1,3 @@
+package trust
+
+import _ "golang.org/x/mod/semver"

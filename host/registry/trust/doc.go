@@ -1,0 +1,2 @@
+// Package trust is about trust.toml: which keys sign for which publisher.
+package trust
