@@ -148,7 +148,7 @@ func (d Dirs) masked() []string {
 	return []string{
 		d.Config, d.Data, d.State, d.Cache,
 		d.AgentTOML(), d.policyTOML(), d.AnswersFile(), d.trustFile(), d.Sessions(), d.Sessions() + "-wal", d.Sessions() + "-shm",
-		d.Secrets(), d.SecretsKey(), d.KeyringNames(),
+		d.Secrets(), d.SecretsKey(), d.KeyringNames(), d.TrustTOML(), d.Modules(),
 	}
 }
 
@@ -156,6 +156,12 @@ func (d Dirs) masked() []string {
 func (d Dirs) AgentTOML() string { return filepath.Join(d.Config, "agent.toml") }
 
 func (d Dirs) policyTOML() string { return filepath.Join(d.Config, "policy.toml") }
+
+// TrustTOML says whose signatures over modules count.
+func (d Dirs) TrustTOML() string { return filepath.Join(d.Config, "trust.toml") }
+
+// Modules is the folder of the modules that were added.
+func (d Dirs) Modules() string { return filepath.Join(d.Data, "modules") }
 
 // AnswersFile holds what [Dirs.Answers] returns.
 func (d Dirs) AnswersFile() string { return filepath.Join(d.Config, "allow.toml") }

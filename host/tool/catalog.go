@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -76,6 +77,11 @@ type Allowance struct {
 	Exec    bool     `json:"exec,omitempty"` // commands, each of which is asked about as always
 }
 
+// Equal reports whether two allowances are the same.
+func (a Allowance) Equal(b Allowance) bool {
+	return a.Exec == b.Exec && slices.Equal(a.Read, b.Read) && slices.Equal(a.Write, b.Write) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Secrets, b.Secrets)
+}
+
 // Under is what is left of what a tool asks for under an allowance.
 func (c Capabilities) Under(a Allowance) Capabilities {
 	switch {
@@ -102,6 +108,9 @@ var aliases = map[string]string{
 	"grep_search":     "grep",
 	"execute_command": "bash",
 }
+
+// Aliases lists the names that stand for tools of other names.
+func Aliases() []string { return slices.Sorted(maps.Keys(aliases)) }
 
 // Catalog is the set of tools that can be called, by name. It is built once
 // and then safe for concurrent use.

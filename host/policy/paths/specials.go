@@ -53,7 +53,7 @@ var specials = slices.Concat(
 	those(Closed, "the configuration of a Jujutsu repository", hgRuns, ".jj/repo/config.toml", ".jj/repo/workspace-config.toml"),
 
 	// Our own, in any workspace.
-	those(Closed, "our own configuration", ours, "agent.toml", ".stockade/**"),
+	those(Closed, "our own configuration", ours, "agent.toml", "stockade.lock", ".stockade/**"),
 
 	// With one, a directory is a git repository, with hooks and configuration.
 	those(Asked, "what makes a directory a git repository", gitRuns, headFile),

@@ -15,6 +15,11 @@ type Record struct {
 	Name string `json:"name"`
 	// Project is the workspace in which it counts; empty: in any.
 	Project string `json:"project,omitempty"`
+	// Lock is the SHA-256 of the stockade.lock that was approved with it, in hex; empty:
+	// it is in none. System: it is in the administrator's folder.
+	Lock   string `json:"lock,omitempty"`
+	System bool   `json:"system,omitempty"`
+	Stamp  string `json:"stamp,omitempty"` // of the administrator's file, changes when that does
 	// Source is where it came from, as a person would name it again: a path, an
 	// https:// address, or oci://HOST/REPOSITORY:TAG. Repository is what signatures
 	// are bound to: HOST/REPOSITORY; empty where there is none.
@@ -35,7 +40,9 @@ type Record struct {
 	Signer    string   `json:"signer,omitempty"`
 	Namespace string   `json:"namespace,omitempty"`
 	Keys      []string `json:"keys,omitempty"`
-	// Envelopes are the signatures as they came, so that they can be verified again,
+	// Issued is when it was signed, so that an older signature is not taken later.
+	Issued time.Time `json:"issued,omitzero"`
+	// Evidence is the signatures as they came, so that they can be verified again,
 	// offline.
 	Evidence json.RawMessage `json:"evidence,omitempty"`
 
@@ -48,3 +55,6 @@ type Record struct {
 	// for all of them.
 	Allowed map[string]tool.Allowance `json:"allowed,omitempty"`
 }
+
+// OffByPerson is the Off of a module that a person has switched off.
+const OffByPerson = "switched off"

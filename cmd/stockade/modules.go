@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// modules is where the modules are that were added.
+func (a *app) modules() *store.Store { return store.Open(a.Dirs.Modules()) }
+
+// systemTools is the administrator's folder of modules, beside the policy.
+func systemTools() policyfile.Place { return administrator().Beside("tools") }
+
+// reviewer looks at modules before they are kept.
+func (a *app) reviewer() (*registry.Reviewer, error) {
+	files, err := a.TrustFiles(administrator())
+	if err != nil {
+		return nil, err
+	}
+	return &registry.Reviewer{Store: a.modules(), Sandbox: a.door().Sandbox(), Trust: files, Ceiling: a.Ceiling, Now: time.Now}, nil
+}
+
+// here is every tool that there is for this run, by where its module came from.
+type here struct {
+	*tool.Catalog
+	added []registry.Added
+}
+
+// find returns a module that was added, by its name or by that of one of its tools.
+func (h here) find(name string) (registry.Added, bool) {
+	for _, m := range h.added {
+		if m.Record.Name == name {
+			return m, true
+		}
+	}
+	return registry.Added{}, false
+}
+
+// tools finds the tools: the built-in ones, those that the person and the
+// administrator have added, and those of the project that the person has agreed to.
+// What is wrong with an added one switches that off, with a message, and never the
+// program.
+func (a *app) tools(ctx context.Context) (here, error) {
+	builtin, err := registry.Builtin()
+	if err != nil {
+		return here{}, err
+	}
+	h := here{Catalog: builtin}
+	project, err := registry.ReadProject(a.Work)
+	if err != nil {
+		if a.flags.locked {
+			return h, &exitErr{code: exitError, message: err.Error()}
+		}
+		a.warn(fmt.Sprintf("the modules of this project do not count: %v", err), "")
+		project = &registry.Project{Work: a.Work}
+	}
+	if err := a.agree(ctx, project); err != nil {
+		return h, err
+	}
+	system := a.scanSystem(ctx)
+	h.added, err = registry.Modules(a.modules(), project, system)
+	if err != nil {
+		if a.flags.locked {
+			return h, err
+		}
+		a.warn(fmt.Sprintf("no added tool is offered: %v", err), "`stockade tool verify` says more")
+		h.added = nil
+	}
+	if a.flags.locked {
+		if h.added, err = registry.OnlyLocked(h.added, project); err != nil {
+			return h, &exitErr{code: exitError, message: err.Error(), hint: "`stockade tool sync` compares what is here with " + registry.LockName + ", and asks"}
+		}
+	}
+	for _, file := range a.flags.tools {
+		m, err := a.tried(ctx, file)
+		if err != nil {
+			return h, err
+		}
+		h.added = append(h.added, m)
+	}
+	h.added = registry.Settle(h.added)
+	if h.Catalog, err = registry.Offered(h.added); err != nil {
+		return h, err
+	}
+	if len(a.flags.only) > 0 {
+		if h.Catalog, err = h.Only(a.flags.only); err != nil {
+			return h, usageError("`stockade tool list` shows the tools and their modules", "--tools: %v", err)
+		}
+	}
+	return h, nil
+}
+
+// tried is a module that the command line names to be tried, with what its flags
+// give: it sees the directories of --mount and reaches the hosts of --allow-net.
+func (a *app) tried(ctx context.Context, file string) (registry.Added, error) {
+	mod, err := registry.File(file)
+	if err != nil {
+		return registry.Added{}, usageError("--tool names the file of a module", "--tool: %v", err)
+	}
+	m, err := a.door().Sandbox().Describe(ctx, mod)
+	if err != nil {
+		return registry.Added{}, err
+	}
+	if err := registry.CheckName(m.Name, nil); err != nil {
+		return registry.Added{}, usageError("stockade tool add --as NAME "+file+" offers it under another name", "--tool %s: %v", file, err)
+	}
+	mounts, err := a.flagMounts()
+	if err != nil {
+		return registry.Added{}, err
+	}
+	allowed := tool.Allowance{Hosts: a.flags.allowNet, Exec: true}
+	for _, d := range mounts {
+		if d.Write {
+			allowed.Write = append(allowed.Write, d.Host)
+		} else {
+			allowed.Read = append(allowed.Read, d.Host)
+		}
+	}
+	return registry.Trying(mod, m, allowed), nil
+}
+
+// scanSystem lists the administrator's folder, and takes over what is new or has
+// changed there.
+func (a *app) scanSystem(ctx context.Context) []registry.SystemFile {
+	place := systemTools()
+	files, err := registry.SystemFiles(place.Path)
+	if err == nil && len(files) > 0 {
+		var r *registry.Reviewer
+		var notes []string
+		if r, err = a.reviewer(); err == nil {
+			notes, err = r.TakeSystem(ctx, files, func(path string) ([]byte, error) { return place.At(path).Read(admit.MaxBytes) })
+		}
+		for _, n := range notes {
+			a.warn(n, "")
+		}
+	}
+	if err != nil {
+		a.warn(fmt.Sprintf("not all of the administrator's tools are offered: %v", err), "")
+	}
+	return files
+}
+
+// offNotes says which added tools are not offered, and why, in one line for each
+// module.
+func (a *app) offNotes(h here) {
+	for _, m := range h.added {
+		if why := m.Off(); why != "" && why != store.OffByPerson {
+			a.s.note("%s is switched off: %s", m.Record.Name, why)
+			continue
+		}
+		for _, t := range m.Tools {
+			if t.Off != "" && t.Off != store.OffByPerson {
+				a.s.note("%s is switched off: %s", t.Name, t.Off)
+			}
+		}
+	}
+}

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/lock"
+	"github.com/stockade-dev/stockade/host/registry/source"
+	"github.com/stockade-dev/stockade/host/registry/store"
+)
+
+func newToolLockCmds(a *app) []*cobra.Command {
+	var remove bool
+	lockCmd := &cobra.Command{
+		Use: "lock [NAME...]", Short: "Write modules that you have added into stockade.lock, for the project",
+		Long: `Write modules that you have added into stockade.lock of the workspace: their names,
+versions, sources and SHA-256. Commit the file. Whoever clones the project is asked
+once about all that it names, and gets the same bytes. Without a name, the modules
+that are in it are brought up to date with what you have.
+
+What a module may use is never in the file: each person allows that.`,
+		Example: "  stockade tool lock weather\n  stockade tool lock\n  stockade tool lock --remove weather",
+		RunE:    func(_ *cobra.Command, args []string) error { return runToolLock(a, args, remove) },
+	}
+	lockCmd.Flags().BoolVar(&remove, "remove", false, "take the modules out of the file")
+	var (
+		yes bool
+		sum string
+	)
+	sync := &cobra.Command{
+		Use: "sync", Short: "Show what the project's stockade.lock and .stockade/tools name, and get it",
+		Long: `Show the modules that stockade.lock names and those in .stockade/tools, with what is
+new since you agreed the last time, and get them if you say yes. Nothing is fetched
+before that, and nothing with your credentials. Each module has to be, to the byte,
+the one that is named. A module in .stockade/tools counts with the file that you
+have seen, and no other.
+
+--yes --sha256 HASH is for scripts: it agrees to the stockade.lock that was reviewed.
+
+` + exitHelp,
+		Example: "  stockade tool sync\n  stockade tool sync --yes --sha256 \"$(sha256sum <stockade.lock | cut -d' ' -f1)\"",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runToolSync(cmd.Context(), a, yes, sum) },
+	}
+	sync.Flags().BoolVar(&yes, "yes", false, "agree without a question; needs --sha256")
+	sync.Flags().StringVar(&sum, "sha256", "", "with --yes: the SHA-256 of the stockade.lock that was reviewed, in hex")
+	return []*cobra.Command{lockCmd, sync}
+}
+
+func runToolLock(a *app, names []string, remove bool) error {
+	project, err := registry.ReadProject(a.Work)
+	if err != nil {
+		return err
+	}
+	now := &lock.File{}
+	if project.Lock != nil {
+		now.Modules = slices.Clone(project.Lock.Modules)
+	}
+	if len(names) == 0 {
+		for _, m := range now.Modules {
+			names = append(names, m.Name)
+		}
+		if len(names) == 0 || remove {
+			return usageError("stockade tool lock NAME", "name the modules")
+		}
+	}
+	s := a.modules()
+	records, err := s.Records()
+	if err != nil {
+		return err
+	}
+	var chosen []store.Record
+	for _, name := range names {
+		at := slices.IndexFunc(now.Modules, func(m lock.Module) bool { return m.Name == name })
+		if remove {
+			if at < 0 {
+				return usageError("", "%s does not name %q", registry.LockName, name)
+			}
+			now.Modules = slices.Delete(now.Modules, at, at+1)
+			continue
+		}
+		i, inner, err := registry.Find(records, name, a.Work)
+		if err != nil || inner != "" || records[i].System {
+			return usageError("`stockade tool list` shows the modules that you have added", "%q is no module that you have added", name)
+		}
+		m := registry.Locked(records[i])
+		if m.Source, err = registry.Portable(records[i], a.Work); err != nil {
+			return usageError("stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG", "%v", err)
+		}
+		chosen = append(chosen, records[i])
+		if at >= 0 {
+			now.Modules[at] = m
+		} else {
+			now.Modules = append(now.Modules, m)
+		}
+	}
+	data := lock.Format(now)
+	path := filepath.Join(a.Work, registry.LockName)
+	// The person agrees to what the person has written: nobody is asked about it here.
+	if err := s.Change(nil, func(records []store.Record) ([]store.Record, error) {
+		return registry.AgreeTo(records, chosen, now, registry.SHA256(data), a.Work), nil
+	}); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, data, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.s.out, "%s names %s\n", path, plural(len(now.Modules), "module"))
+	return nil
+}
+
+// agree asks about the modules of a project that a person has not agreed to, where
+// the command may ask. Nothing is fetched before the yes. Without one they do not
+// count.
+func (a *app) agree(ctx context.Context, p *registry.Project) error {
+	records, err := a.modules().Records()
+	if err != nil || p.Empty() || p.Agreed(records) {
+		return nil // what cannot be read is said where the modules are listed
+	}
+	in, out, done, ok := a.terminal()
+	if a.trust != trustAsk || a.flags.json || a.flags.locked || !ok {
+		if ok {
+			done()
+		}
+		a.warn("the modules of this project are not offered, because you have not agreed to them as they are now", "`stockade tool sync` shows them, and asks")
+		return nil
+	}
+	defer done()
+	yes, err := a.askSync(ctx, in, out, p, records)
+	if err != nil || !yes {
+		return err
+	}
+	if err := a.sync(ctx, p); err != nil { // they do not count, and the program goes on without them
+		report(a.s, ctx, err)
+		a.warn("the modules of this project are not offered", "")
+	}
+	return nil
+}
+
+func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
+	p, err := registry.ReadProject(a.Work)
+	if err != nil {
+		return err
+	}
+	records, err := a.modules().Records()
+	switch {
+	case err != nil:
+		return err
+	case yes != (sum != ""):
+		return usageError("stockade tool sync --yes --sha256 HASH", "--yes and --sha256 belong together")
+	case p.Empty():
+		a.s.note("the project names no modules: there is no %s, and nothing in .stockade/tools", registry.LockName)
+		return nil
+	case p.Agreed(records):
+		a.s.note("all that the project names is here, as it says")
+		return nil
+	case yes && len(p.Files) > 0:
+		return usageError("sync where you can be asked", "--sha256 is that of %s, and there are modules in .stockade/tools", registry.LockName)
+	case yes && !strings.EqualFold(strings.TrimPrefix(sum, "sha256:"), p.LockSHA256):
+		return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
+	case yes:
+		return a.sync(ctx, p)
+	}
+	in, out, done, ok := a.terminal()
+	if !ok {
+		fmt.Fprint(a.s.err, "\n"+syncCard(p, records, 80, false)+"\n")
+		return &exitErr{code: exitUnasked, message: "nothing is fetched: there is no terminal to ask on",
+			hint: "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256}
+	}
+	defer done()
+	if yes, err := a.askSync(ctx, in, out, p, records); err != nil || !yes {
+		return cmp.Or(err, error(&exitErr{code: exitDenied, message: "nothing is fetched"}))
+	}
+	return a.sync(ctx, p)
+}
+
+// askSync asks once about all that a project names.
+func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *registry.Project, records []store.Record) (bool, error) {
+	fmt.Fprint(out, "\n"+syncCard(p, records, columnsOf(in), false)+"\n")
+	answer, err := question(ctx, in, out, "Get them, and let them compute?", []string{"[y]es", "[n]o"}, func() {
+		fmt.Fprint(out, "\n"+syncCard(p, records, columnsOf(in), true)+"\n")
+	})
+	return answer == "y", err
+}
+
+// syncCard lists the modules of a project, and what is different from what was agreed
+// to.
+func syncCard(p *registry.Project, records []store.Record, width int, all bool) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  This project wants to bring its own tools along:\n")
+	count := 0
+	row := func(text string) {
+		if count++; count <= 8 || all {
+			fmt.Fprintf(&b, "    | %s\n", clip(terminal.Line(text), width-12))
+		}
+	}
+	if p.Lock != nil {
+		for _, m := range p.Lock.Modules {
+			row(fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source))
+			row("  wants " + m.Wants + suffix("; signed by ", m.Signer))
+			if all {
+				row(fmt.Sprintf("  %s, keys %s", m.Digest, strings.Join(m.Keys, ", ")))
+			}
+		}
+	}
+	for _, f := range p.Files {
+		row(fmt.Sprintf("%s, %s, sha256 %s", f.Source, humanBytes(f.Bytes), f.Digest))
+	}
+	if count > 8 && !all {
+		fmt.Fprintf(&b, "    ~ ... and more: ? shows all of it\n")
+	}
+	if before := p.Before(records); before != nil && p.Lock != nil {
+		fmt.Fprintf(&b, "  What is different from what you agreed to:\n")
+		shown, _ := prompt.Renderer{Width: width}.Text(strings.Join(lock.Diff(before, p.Lock), "\n"), all)
+		b.WriteString(shown)
+	}
+	fmt.Fprintf(&b, "  They can only compute, unless you allow more: `stockade tool grant`.\n")
+	return b.String()
+}
+
+// sync gets all that a project names, and keeps all of it or nothing.
+func (a *app) sync(ctx context.Context, p *registry.Project) error {
+	var reviews []*registry.Review
+	add := func(c *source.Candidate, name, lockSHA256 string) (*registry.Review, error) {
+		r, err := a.review(ctx, registry.Request{Candidate: c, As: name, Project: a.Work, Lock: lockSHA256})
+		if err == nil {
+			reviews = append(reviews, r)
+		}
+		return r, err
+	}
+	if p.Lock != nil {
+		for _, m := range p.Lock.Modules {
+			if !a.flags.quiet {
+				a.s.note("getting %s %s ...", m.Name, m.Version)
+			}
+			c, err := a.locked(ctx, m)
+			if err != nil {
+				return err
+			}
+			r, err := add(c, m.Name, p.LockSHA256)
+			if err != nil {
+				return err
+			}
+			if err := registry.CheckLocked(m, r); err != nil {
+				return &exitErr{code: exitDenied, message: err.Error() + "; nothing is added"}
+			}
+		}
+	}
+	for _, f := range p.Files {
+		c, err := a.fetch(ctx, filepath.Join(a.Work, filepath.FromSlash(f.Source)), true)
+		if err != nil {
+			return err
+		}
+		if c.Digest != f.Digest {
+			return &exitErr{code: exitDenied, message: f.Source + " was changed meanwhile; nothing is added"}
+		}
+		r, err := add(c, "", "")
+		if err != nil {
+			return err
+		}
+		r.Record.Source = f.Source
+	}
+	if err := registry.KeepProject(a.modules(), p, reviews); err != nil {
+		return err
+	}
+	for _, r := range reviews {
+		a.s.note("%s %s is here: %s", r.Record.Name, r.Manifest.Version, strings.Join(toolNames(r), ", "))
+	}
+	return nil
+}
+
+// locked gets one module of a lockfile: what is in the store already is not fetched.
+func (a *app) locked(ctx context.Context, m lock.Module) (*source.Candidate, error) {
+	if c, ok := registry.Stored(a.modules(), m); ok {
+		return c, nil
+	}
+	ref := m.Source
+	if !strings.Contains(ref, "://") {
+		ref = filepath.Join(a.Work, filepath.FromSlash(ref))
+	}
+	c, err := a.fetch(ctx, ref, true)
+	if err == nil && "sha256:"+c.Digest != m.Digest {
+		err = &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %s has the SHA-256 %s, and %s says %s; nothing is added", m.Name, m.Source, c.Digest, registry.LockName, m.Digest)}
+	}
+	return c, err
+}
+
+// lockDiffers says how stockade.lock of the workspace differs from what is here.
+func (a *app) lockDiffers() ([]string, error) {
+	path := filepath.Join(a.Work, registry.LockName)
+	p, err := registry.ReadProject(a.Work)
+	if err != nil {
+		return []string{err.Error()}, nil
+	}
+	if p.Lock == nil {
+		return nil, nil
+	}
+	records, err := a.modules().Records()
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	if !bytes.Equal(lock.Format(p.Lock), data) {
+		out = append(out, path+" is not in the form in which `stockade tool lock` writes it")
+	}
+	if !p.Agreed(records) {
+		out = append(out, path+" names modules to which you have not agreed as they are; `stockade tool sync` shows them")
+	}
+	return out, nil
+}

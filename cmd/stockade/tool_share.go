@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/oci"
+	"github.com/stockade-dev/stockade/host/registry/sign"
+	"github.com/stockade-dev/stockade/host/registry/source"
+	"github.com/stockade-dev/stockade/host/shellword"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// newToolShareCmds are the commands of an author who shares a module.
+func newToolShareCmds(a *app) []*cobra.Command {
+	var algorithm string
+	key := &cobra.Command{
+		Use: "key FILE", Short: "Make a key that signs modules",
+		Long: `Make a key. FILE is the private one, which nobody else must have; FILE.pub is the
+public one, which whoever adds your modules trusts: ` + "`stockade tool trust add`" + `.
+cosign writes keys that can be trusted, too.`,
+		Example: "  stockade tool key ~/keys/tools.key", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return runToolKey(a, args[0], sign.Algorithm(algorithm)) },
+	}
+	key.Flags().StringVar(&algorithm, "algorithm", string(sign.Ed25519), "ed25519 or ecdsa-p256")
+
+	var (
+		keyFile, repository string
+		expires             time.Duration
+	)
+	signCmd := &cobra.Command{
+		Use: "sign FILE.wasm --key KEY", Short: "Sign a module, into a file beside it",
+		Long: `Sign a module: its bytes, name, version and all that it says and asks for. The
+signature is written into FILE.wasm` + source.SignatureSuffix + `, to be shared with the module.
+It holds for the repository that --repository names, or for the file itself.`,
+		Example: "  stockade tool sign weather.wasm --key ~/keys/tools.key\n" +
+			"  stockade tool sign weather.wasm --key ~/keys/tools.key --repository registry.example.org/tools/weather",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runToolSign(cmd.Context(), a, args[0], keyFile, repository, expires)
+		},
+	}
+	signCmd.Flags().StringVar(&keyFile, "key", "", "the file of the private key")
+	signCmd.Flags().StringVar(&repository, "repository", "", "HOST/REPOSITORY from which it is to be added; empty: the file")
+	signCmd.Flags().DurationVar(&expires, "expires", 0, "how long the signature can be used to add the module, for example 8760h (default: for ever)")
+
+	var pushKey string
+	push := &cobra.Command{
+		Use: "push FILE.wasm oci://HOST/REPOSITORY:TAG", Short: "Push a module to a registry, with its signature",
+		Long: `Push a module to a registry, in the layout that the CNCF has for WebAssembly, and its
+signature beside it: the one that --key makes, or that of
+FILE.wasm` + source.SignatureSuffix + `. Without a tag it is the version. A path instead of oci://
+is an OCI layout, for machines without a network.
+
+Your credentials are those that docker has for the registry.`,
+		Example: "  stockade tool push weather.wasm oci://registry.example.org/tools/weather:1.2.0 --key ~/keys/tools.key\n" +
+			"  stockade tool push weather.wasm ./layout:1.2.0",
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runToolPush(cmd.Context(), a, args[0], args[1], pushKey)
+		},
+	}
+	push.Flags().StringVar(&pushKey, "key", "", "sign it for this repository with the private key in this file")
+	return []*cobra.Command{key, signCmd, push}
+}
+
+func runToolKey(a *app, path string, algorithm sign.Algorithm) error {
+	k, err := sign.Generate(algorithm)
+	if err != nil {
+		return usageError("--algorithm is ed25519 or ecdsa-p256", "%v", err)
+	}
+	private, err := k.PEM()
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+		mode os.FileMode
+	}{{path, private, 0o600}, {path + ".pub", k.Public().PEM(), 0o644}} {
+		file, err := os.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.mode)
+		if errors.Is(err, fs.ErrExist) {
+			return usageError("name another file; a key is never written over", "%s is there already", f.name)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = file.Write(f.data)
+		if err := errors.Join(err, file.Close()); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(a.s.out, "%s\n", k.Public())
+	a.s.note("the key is in %s, and the public one, which others trust, in %s.pub", path, path)
+	return nil
+}
+
+// readKey reads a private key that only its owner can read.
+func readKey(path string) (sign.PrivateKey, error) {
+	if path == "" {
+		return sign.PrivateKey{}, usageError("stockade tool key FILE makes one", "--key names the file of a private key")
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return sign.PrivateKey{}, usageError("stockade tool key FILE makes one", "%v", err)
+	}
+	if st.Mode().Perm()&0o077 != 0 {
+		return sign.PrivateKey{}, usageError("chmod 600 "+path, "%s is not used: others can read it", path)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return sign.PrivateKey{}, err
+	}
+	k, err := sign.ParsePrivateKey(data)
+	if err != nil {
+		return k, usageError("", "%s: %v", path, err)
+	}
+	return k, nil
+}
+
+// packed reads a module that can be shared: one that says what it is without being run.
+func (a *app) packed(ctx context.Context, file string) (*tool.Module, tool.Manifest, error) {
+	mod, err := registry.File(file)
+	if err != nil {
+		return nil, tool.Manifest{}, usageError("name the file of a module", "%v", err)
+	}
+	m, err := a.door().Sandbox().Describe(ctx, mod)
+	if err != nil {
+		return nil, m, err
+	}
+	if !sign.ValidVersion(m.Version) {
+		return nil, m, usageError("the version is what tool.Module in the source of the module says, such as \"0.1.0\"; then build it again",
+			"%s has the version %q, which is no semantic version", file, m.Version)
+	}
+	return mod, m, nil
+}
+
+// envelope signs a module.
+func envelope(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
+	now := time.Now().UTC().Truncate(time.Second)
+	st := sign.Statement{
+		Repository: repository, Name: m.Name, Version: m.Version, Module: "sha256:" + mod.Digest,
+		Fingerprint: sign.Fingerprint(m.Fingerprint()), Issued: now,
+	}
+	if expires > 0 {
+		st.Expires = now.Add(expires)
+	}
+	return sign.Sign(st, k)
+}
+
+func runToolSign(ctx context.Context, a *app, file, keyFile, repository string, expires time.Duration) error {
+	k, err := readKey(keyFile)
+	if err != nil {
+		return err
+	}
+	repository = strings.TrimPrefix(repository, "oci://")
+	if repository != "" && !sign.ValidRepository(repository) {
+		return usageError("for example --repository registry.example.org/tools/weather", "%q is not HOST/REPOSITORY", repository)
+	}
+	mod, m, err := a.packed(ctx, file)
+	if err != nil {
+		return err
+	}
+	data, err := envelope(mod, m, repository, expires, k)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file+source.SignatureSuffix, data, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(a.s.out, "signed %s %s, sha256 %s, by %s: %s\n", m.Name, m.Version, mod.Digest, k.Public().ID(), file+source.SignatureSuffix)
+	if repository == "" {
+		a.s.note("the signature is for the file; one that is pushed is signed for its repository: stockade tool push %s oci://HOST/REPOSITORY --key %s", file, keyFile)
+	}
+	return nil
+}
+
+func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
+	mod, m, err := a.packed(ctx, file)
+	if err != nil {
+		return err
+	}
+	target, err := oci.ParseTarget(ref, m.Version)
+	if err != nil {
+		return usageError("stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG", "%v", err)
+	}
+	var envelopes [][]byte
+	beside, err := os.ReadFile(file + source.SignatureSuffix)
+	switch {
+	case keyFile != "":
+		k, err := readKey(keyFile)
+		if err != nil {
+			return err
+		}
+		data, err := envelope(mod, m, target.Repository(), 0, k)
+		if err != nil {
+			return err
+		}
+		envelopes = append(envelopes, data)
+	case errors.Is(err, fs.ErrNotExist):
+		a.s.note("warning: it is not signed; --key signs it")
+	case err != nil:
+		return err
+	default:
+		if err := fits(beside, mod, target.Repository()); err != nil {
+			return usageError(fmt.Sprintf("stockade tool push %s %s --key KEY signs it for this repository", file, ref), "%s: %v", file+source.SignatureSuffix, err)
+		}
+		envelopes = append(envelopes, beside)
+	}
+	code, err := mod.Read()
+	if err != nil {
+		return err
+	}
+	client, err := a.registryClient(target)
+	if err != nil {
+		return err
+	}
+	digest, err := client.Push(ctx, target, code, oci.Meta{Name: m.Name, Version: m.Version, Description: describe(m)}, envelopes)
+	if err != nil {
+		return a.fetchError(ref, err)
+	}
+	fmt.Fprintf(a.s.out, "pushed %s %s to %s@%s\n", m.Name, m.Version, terminal.Line(target.Repository()), digest)
+	if word, ok := shellword.Quote(target.String()); ok {
+		a.s.hint("others add it: stockade tool add %s", word)
+	}
+	return nil
+}
+
+// fits says why a signature cannot be pushed with a module; nil if it can.
+func fits(data []byte, mod *tool.Module, repository string) error {
+	signed, err := sign.Open(data)
+	if err != nil {
+		return err
+	}
+	st, _, err := signed.Verify(signed.Claims())
+	switch {
+	case err != nil:
+		return err
+	case st.Module != "sha256:"+mod.Digest:
+		return errors.New("it is the signature of other bytes; the module was built again")
+	case st.Repository != repository:
+		return fmt.Errorf("it is for %q, and not for %q", st.Repository, repository)
+	}
+	return nil
+}
+
+// describe is one line about a module, for a registry.
+func describe(m tool.Manifest) string {
+	var names []string
+	for _, s := range m.Tools {
+		names = append(names, s.Name)
+	}
+	return clip(fmt.Sprintf("Tools for LLM agents: %s", strings.Join(names, ", ")), 200)
+}

@@ -1,0 +1,173 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Added is a module that was added, and what becomes of its tools.
+type Added struct {
+	Record store.Record
+	Tools  []AddedTool
+}
+
+// Off says why none of the module's tools is offered; empty if one may be.
+func (a Added) Off() string { return a.Record.Off }
+
+// AddedTool is one tool of a module that was added.
+type AddedTool struct {
+	Name  string // as it is offered: MODULE_tool
+	Inner string // the module's own name of it
+	Off   string // why it is not offered; empty: it is
+	Entry *tool.Entry
+}
+
+// Allowed is what a record lets a tool have: what all tools of the module may, and
+// what this one may.
+func Allowed(r store.Record, inner string) tool.Allowance {
+	all, own := r.Allowed[""], r.Allowed[inner]
+	return tool.Allowance{
+		Read: union(all.Read, own.Read), Write: union(all.Write, own.Write), Hosts: union(all.Hosts, own.Hosts),
+		Secrets: union(all.Secrets, own.Secrets), Exec: all.Exec || own.Exec,
+	}
+}
+
+func union(a, b []string) []string {
+	out := slices.Concat(a, b)
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Modules says what becomes of the modules that count in a workspace, with what that
+// brings along. Where two
+// tools would have one name, that of the module which was there first is offered,
+// and the person's own modules come before those of a project.
+func Modules(s *store.Store, p *Project, system []SystemFile) ([]Added, error) {
+	records, err := s.Records()
+	if err != nil {
+		return nil, err
+	}
+	records = slices.DeleteFunc(records, func(r store.Record) bool { return r.Project != "" && r.Project != p.Work })
+	slices.SortStableFunc(records, func(a, b store.Record) int {
+		return cmp.Or(cmp.Compare(len(a.Project), len(b.Project)), a.Added.Compare(b.Added), cmp.Compare(a.Name, b.Name))
+	})
+	named := map[string]bool{}
+	var out []Added
+	for _, r := range records {
+		i := slices.IndexFunc(out, func(o Added) bool { return o.Record.Name == r.Name })
+		if i >= 0 && out[i].Record.Digest == r.Digest {
+			continue // the person has it already, with what is allowed
+		}
+		a := Added{Record: r}
+		if r.Project != "" && r.Off == "" {
+			a.Record.Off = p.Holds(r)
+		}
+		if r.System && !slices.ContainsFunc(system, func(f SystemFile) bool { return f.of(r) }) {
+			continue
+		}
+		if named[skeleton(r.Name)] && r.Off == "" {
+			a.Record.Off = fmt.Sprintf("another module is called %s", r.Name)
+		}
+		named[skeleton(r.Name)] = true
+		mod := s.Module(r)
+		for _, spec := range r.Manifest.Tools {
+			a.Tools = append(a.Tools, a.tool(mod, spec))
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// Trying is a module that is not kept: it is offered in this run, with what is allowed
+// on its command line.
+func Trying(mod *tool.Module, m tool.Manifest, allowed tool.Allowance) Added {
+	a := Added{Record: store.Record{
+		Name: m.Name, Source: mod.Path, Digest: mod.Digest, Bytes: mod.Bytes, Manifest: m, Fingerprint: m.Fingerprint(), Allowed: map[string]tool.Allowance{"": allowed},
+	}}
+	mod.Prefix, mod.Version = m.Name+"_", m.Version
+	for _, spec := range m.Tools {
+		a.Tools = append(a.Tools, a.tool(mod, spec))
+	}
+	return a
+}
+
+// OnlyLocked leaves the modules that the lockfile of a project names, which have to be
+// there, as it says, and offered.
+func OnlyLocked(modules []Added, p *Project) ([]Added, error) {
+	if p.Lock == nil {
+		return nil, fmt.Errorf("there is no %s", LockName)
+	}
+	var out []Added
+	for _, m := range p.modules() {
+		i := slices.IndexFunc(modules, func(a Added) bool { return a.Record.Name == m.Name && "sha256:"+a.Record.Digest == m.Digest })
+		switch {
+		case i < 0:
+			return nil, fmt.Errorf("%s of %s is not here as that says, or not agreed to", m.Name, LockName)
+		case modules[i].Off() != "":
+			return nil, fmt.Errorf("%s is switched off: %s", m.Name, modules[i].Off())
+		}
+		out = append(out, modules[i])
+	}
+	return out, nil
+}
+
+// Settle decides about names: where two tools would have the same, or one that looks
+// like it, the first one is offered. No module takes the name of a built-in tool.
+func Settle(modules []Added) []Added {
+	taken := map[string]string{} // by skeleton: who has it
+	for _, name := range reservedNames() {
+		taken[skeleton(name)] = fmt.Sprintf("%q is the name of a built-in tool", name)
+	}
+	for _, m := range modules {
+		for i := range m.Tools {
+			t := &m.Tools[i]
+			switch key := skeleton(t.Name); {
+			case t.Off != "":
+			case !tool.ValidName(t.Name):
+				t.Off = "its name has more than 64 characters"
+			case taken[key] != "":
+				t.Off = taken[key]
+			default:
+				taken[key] = fmt.Sprintf("%s of the module %s has that name, or one that looks like it", t.Name, m.Record.Name)
+			}
+		}
+	}
+	return modules
+}
+
+// tool makes one tool of a module.
+func (a *Added) tool(mod *tool.Module, spec tool.Spec) AddedTool {
+	allowed := Allowed(a.Record, spec.Name)
+	t := AddedTool{Name: mod.Prefix + spec.Name, Inner: spec.Name, Off: a.Record.Off}
+	if t.Off == "" && slices.Contains(a.Record.OffTools, spec.Name) {
+		t.Off = store.OffByPerson
+	}
+	t.Entry = &tool.Entry{Spec: spec, Module: mod, ABI: a.Record.Manifest.ABI, Allowed: &allowed, Asks: spec.Capabilities}
+	t.Entry.Name, t.Entry.Capabilities = t.Name, spec.Capabilities.Under(allowed)
+	return t
+}
+
+// Offered is the built-in tools and those that were added and are offered.
+func Offered(modules []Added) (*tool.Catalog, error) {
+	builtin, err := Builtin()
+	if err != nil {
+		return nil, err
+	}
+	var entries []*tool.Entry
+	for _, name := range builtin.Names() {
+		e, _ := builtin.Find(name)
+		entries = append(entries, e)
+	}
+	for _, a := range modules {
+		for _, t := range a.Tools {
+			if t.Off == "" {
+				entries = append(entries, t.Entry)
+			}
+		}
+	}
+	return tool.NewCatalogOf(entries)
+}

@@ -1,0 +1,61 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// reserved are names that tools of the program have, or will have, beside those of
+// [Builtin] and their aliases. No tool that was added has one of them.
+var reserved = []string{
+	"add_task", "apply_patch", "bash", "file_edit", "file_read", "file_write", "filesystem", "get_current_time",
+	"get_working_directory", "git", "glob", "grep", "http_fetch", "insert_lines", "list_tasks", "list_tools", "ls", "replace_lines",
+	"request_code_context", "run_js", "sh", "sql_query", "system_info", "update_task", "web_search",
+}
+
+// maxNameBytes bounds the name of a module: with an underscore and a short name of a
+// tool it stays within the 64 characters that every provider takes.
+const maxNameBytes = 40
+
+// CheckName says why a module cannot be offered under a name; nil if it can. A name
+// stands before each tool of a module, as NAME_tool. Others are the names that other
+// modules have.
+func CheckName(name string, others []string) error {
+	switch {
+	case !tool.ValidName(name) || len(name) > maxNameBytes:
+		return fmt.Errorf("%.80q is not 1 to %d letters, digits, '_' or '-'", name, maxNameBytes)
+	case strings.HasPrefix(name, "-"):
+		return fmt.Errorf("%q begins with '-', as an option does", name)
+	}
+	for _, taken := range slices.Concat(reservedNames(), others) {
+		switch {
+		case name == taken && slices.Contains(others, taken):
+			return fmt.Errorf("there is a module %q already", taken)
+		case name == taken:
+			return fmt.Errorf("%q is the name of a built-in tool", taken)
+		case skeleton(name) == skeleton(taken):
+			return fmt.Errorf("%q looks like %q", name, taken)
+		}
+	}
+	return nil
+}
+
+func reservedNames() []string {
+	names := slices.Concat(reserved, tool.Aliases())
+	if builtin, err := Builtin(); err == nil {
+		names = append(names, builtin.Names()...)
+	}
+	return names
+}
+
+// skeleton is the same for names that a person takes for each other: in another
+// case, with a hyphen, or with letters that look alike. A name is ASCII, so these
+// are all that there are.
+func skeleton(name string) string {
+	return looks.Replace(strings.ToLower(name))
+}
+
+var looks = strings.NewReplacer("-", "_", "0", "o", "1", "l", "i", "l", "5", "s", "2", "z", "8", "b", "rn", "m", "vv", "w", "cl", "d")

@@ -1,0 +1,318 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry/source"
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Sandbox says what a module holds, and whether it can be compiled. It gives the
+// module nothing.
+type Sandbox interface {
+	Describer
+	Compile(ctx context.Context, mod *tool.Module) error
+}
+
+// Reviewer looks at modules before they are kept.
+type Reviewer struct {
+	Store   *store.Store
+	Sandbox Sandbox
+	Trust   trust.Files
+	Ceiling policy.Ceiling
+	Now     func() time.Time
+}
+
+// Request is a module that a person wants to have.
+type Request struct {
+	Candidate *source.Candidate
+	As        string // the name under which it is offered; empty: that of its manifest
+	Project   string // the workspace for which it is; empty: any
+	Lock      string // the SHA-256 of the lockfile that names it; empty: none does
+	System    bool   // it is the administrator's, who has approved it by putting it there
+	Stamp     string // of its file, if that is looked at again
+}
+
+// Review is a module as it would be kept, with all that a person has to know before
+// that. Nothing has been kept.
+type Review struct {
+	Record   store.Record
+	Manifest tool.Manifest
+	Verdict  trust.Verdict
+	Was      *store.Record // what it would take the place of; nil: it is new
+	Changes  []Change      // since then
+	code     []byte
+}
+
+// Same reports whether it is what was kept already, to the byte.
+func (r *Review) Same() bool {
+	return r.Was != nil && r.Was.Digest == r.Record.Digest && r.Was.Signer == r.Record.Signer
+}
+
+// Keeps reports whether what was allowed stays allowed: nothing has changed of what
+// it says of itself and asks for, and the same publisher has signed it. Of a module
+// that nobody has signed, the bytes have to be the same.
+func (r *Review) Keeps() bool {
+	return r.Was != nil && r.Was.Fingerprint == r.Record.Fingerprint && r.Was.Signer == r.Record.Signer &&
+		(r.Record.Signer != "" || r.Record.System || r.Was.Digest == r.Record.Digest)
+}
+
+// Change is one thing that is different from what was approved.
+type Change struct {
+	What    string // in words of ours; names of tools in it are plain
+	Was, Is string // texts of the module's; empty where there is nothing to compare
+}
+
+// RefusedError says why a module cannot be added.
+type RefusedError struct {
+	Module string
+	Err    error
+	Hint   string // what to do; can be empty
+}
+
+func (e *RefusedError) Error() string { return fmt.Sprintf("%s is not added: %v", e.Module, e.Err) }
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Review checks a module in every way that there is: its bytes, its manifest, its
+// signatures, what the layers permit, its name, and that it compiles. An error that
+// is the module's is a *RefusedError.
+func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
+	c := q.Candidate
+	mod := tool.ModuleOf(cmp.Or(q.As, c.Name), tool.OriginAdded, c.Source, c.Code)
+	out := &Review{code: c.Code}
+	var err error
+	if out.Manifest, err = r.Sandbox.Describe(ctx, mod); err != nil {
+		return nil, err
+	}
+	name := cmp.Or(q.As, out.Manifest.Name)
+	refuse := func(err error, hint string) (*Review, error) { return nil, &RefusedError{name, err, hint} }
+	records, err := r.Store.Records()
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	for _, rec := range records {
+		switch {
+		case rec.Name == name && rec.Project == q.Project && rec.System == q.System:
+			out.Was = &rec
+		case rec.Project == q.Project:
+			others = append(others, rec.Name)
+		}
+	}
+	if err := CheckName(name, others); err != nil {
+		return refuse(err, "choose another with --as NAME")
+	}
+	fingerprint := out.Manifest.Fingerprint()
+	var seen trust.Seen
+	if w := out.Was; w != nil {
+		seen = trust.Seen{Signer: w.Signer, Version: w.Manifest.Version, Digest: "sha256:" + w.Digest, Issued: w.Issued}
+	}
+	out.Verdict, err = r.Trust.Judge(trust.Subject{
+		Repository: c.Repository, Name: out.Manifest.Name, Version: out.Manifest.Version, Digest: "sha256:" + c.Digest, ManifestDigest: c.ManifestDigest,
+		Description: fingerprint.Description, Schema: fingerprint.Schema, Needs: fingerprint.Needs,
+	}, c.Evidence, r.Now(), seen)
+	if err != nil {
+		return refuse(err, "")
+	}
+	if out.Was != nil && out.Was.Signer != "" && out.Verdict.Signer == "" {
+		return refuse(fmt.Errorf("%s has signed what you have, and nobody whom you know has signed this", out.Was.Signer),
+			"if you want it all the same: stockade tool remove "+name+", and add it again")
+	}
+	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, out.Manifest.Version
+	if ok, why, from := r.Ceiling.PermitsAdd(mod, c.Repository); !ok && !q.System {
+		return refuse(fmt.Errorf("%s: %s", why, from), "")
+	}
+	evidence, err := json.Marshal(c.Evidence)
+	if err != nil {
+		return nil, err
+	}
+	out.Record = store.Record{
+		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: c.Digest, Bytes: int64(len(c.Code)),
+		Manifest: out.Manifest, Fingerprint: fingerprint, Signer: mod.Signer, Namespace: mod.Namespace, Keys: out.Verdict.Keys, Issued: out.Verdict.Issued,
+		Evidence: evidence, Added: r.Now().UTC().Truncate(time.Second), Lock: q.Lock, System: q.System, Stamp: q.Stamp,
+	}
+	if w := out.Was; w != nil {
+		out.Changes = changes(w, &out.Record)
+		out.Record.OffTools = slices.Clone(w.OffTools)
+		if out.Keeps() {
+			out.Record.Allowed, out.Record.Off = w.Allowed, w.Off
+		}
+	}
+	if q.System { // compiled when it is first called
+		return out, nil
+	}
+	return out, r.Sandbox.Compile(ctx, mod)
+}
+
+// changes says what is different, the most important first.
+func changes(was, is *store.Record) (out []Change) {
+	if was.Signer != is.Signer {
+		out = append(out, Change{What: "another signer", Was: cmp.Or(was.Signer, "nobody whom you know"), Is: cmp.Or(is.Signer, "nobody whom you know")})
+	}
+	if was.Repository != is.Repository {
+		out = append(out, Change{What: "from another place", Was: was.Source, Is: is.Source})
+	}
+	before := map[string]tool.Spec{}
+	for _, s := range was.Manifest.Tools {
+		before[s.Name] = s
+	}
+	var texts []Change
+	for _, s := range is.Manifest.Tools {
+		o, ok := before[s.Name]
+		delete(before, s.Name)
+		if !ok {
+			texts = append(texts, Change{What: "new tool: " + s.Name, Is: s.Description})
+			if s.Capabilities.String() != (tool.Capabilities{}).String() {
+				out = append(out, Change{What: s.Name + " is new and wants more than to compute", Is: s.Capabilities.String()})
+			}
+			continue
+		}
+		a, b := o.Said(), s.Said()
+		if a.AsksFor != b.AsksFor {
+			out = append(out, Change{What: s.Name + " asks for something else", Was: a.AsksFor, Is: b.AsksFor})
+		}
+		if a.Description != b.Description {
+			texts = append(texts, Change{What: "changed description: " + s.Name, Was: a.Description, Is: b.Description})
+		}
+		if a.Schema != b.Schema {
+			texts = append(texts, Change{What: "changed arguments: " + s.Name, Was: a.Schema, Is: b.Schema})
+		}
+	}
+	for _, s := range was.Manifest.Tools {
+		if _, gone := before[s.Name]; gone {
+			texts = append(texts, Change{What: "gone: " + s.Name})
+		}
+	}
+	return append(out, texts...)
+}
+
+// Keep puts modules into the store, all or none, and takes what they replace out.
+func Keep(s *store.Store, reviews ...*Review) error {
+	var codes [][]byte
+	for _, r := range reviews {
+		codes = append(codes, r.code)
+	}
+	return s.Change(codes, func(records []store.Record) ([]store.Record, error) {
+		for _, r := range reviews {
+			i := slices.IndexFunc(records, func(o store.Record) bool { return o.Name == r.Record.Name && o.Project == r.Record.Project })
+			switch {
+			case i >= 0 && (r.Was == nil || records[i].Digest != r.Was.Digest):
+				return nil, fmt.Errorf("%s was changed by somebody else meanwhile; do it again", r.Record.Name)
+			case i >= 0:
+				records[i] = r.Record
+			case r.Was != nil:
+				return nil, fmt.Errorf("%s was removed by somebody else meanwhile; do it again", r.Record.Name)
+			default:
+				records = append(records, r.Record)
+			}
+		}
+		return records, nil
+	})
+}
+
+// Wants is what a module asks for, in words of a person, and nothing where it only
+// computes.
+type Wants struct {
+	Files   tool.Files
+	Hosts   []string // those that it names
+	AnyHost bool     // it wants a network and names no host
+	Secrets []tool.Secret
+	Exec    bool
+	// Sends: one of its tools reads files and reaches the network, so it could send
+	// them away.
+	Sends bool
+}
+
+// WantsOf adds up what the tools of a module ask for.
+func WantsOf(m tool.Manifest) (w Wants) {
+	for _, s := range m.Tools {
+		c := s.Capabilities
+		if c.Files == tool.FilesWrite || w.Files == tool.FilesNone {
+			w.Files = c.Files
+		}
+		w.Hosts = union(w.Hosts, c.Hosts)
+		w.AnyHost = w.AnyHost || c.Network != tool.NetworkNone && len(c.Hosts) == 0
+		for _, secret := range c.Secrets {
+			if !slices.ContainsFunc(w.Secrets, func(o tool.Secret) bool { return o.String() == secret.String() }) {
+				w.Secrets = append(w.Secrets, secret)
+			}
+		}
+		w.Exec = w.Exec || c.Exec != ""
+		w.Sends = w.Sends || c.Network != tool.NetworkNone && c.Files != tool.FilesNone
+	}
+	return w
+}
+
+// Nothing reports whether it only computes.
+func (w Wants) Nothing() bool {
+	return w.Files == tool.FilesNone && len(w.Hosts) == 0 && !w.AnyHost && len(w.Secrets) == 0 && !w.Exec
+}
+
+// String says it in one line.
+func (w Wants) String() string {
+	var out []string
+	switch w.Files {
+	case tool.FilesRead:
+		out = append(out, "to read files")
+	case tool.FilesWrite:
+		out = append(out, "to read and change files")
+	}
+	switch {
+	case w.AnyHost:
+		out = append(out, "hosts that you name")
+	case len(w.Hosts) > 0:
+		out = append(out, "hosts "+strings.Join(w.Hosts, ", "))
+	}
+	for _, s := range w.Secrets {
+		out = append(out, "the secret "+s.String())
+	}
+	if w.Exec {
+		out = append(out, "to run commands")
+	}
+	if out == nil {
+		return "nothing: it only computes"
+	}
+	return strings.Join(out, "; ")
+}
+
+// Named is an allowance for what is asked for by name: hosts and secrets. Files are
+// asked for without a directory, and commands are asked about one by one.
+func (w Wants) Named() tool.Allowance {
+	return tool.Allowance{Hosts: w.Hosts, Secrets: tool.SecretNames(w.Secrets)}
+}
+
+// errNoModule is wrapped by the error of a name that no module has.
+var errNoModule = errors.New("there is no added module")
+
+// Find returns the record that NAME or NAME:TOOL means in a workspace: the project's
+// own only if the person has none of that name. Tool is the module's own name of it.
+func Find(records []store.Record, name, work string) (i int, inner string, err error) {
+	mod, inner, _ := strings.Cut(name, ":")
+	i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == "" })
+	if i < 0 {
+		i = slices.IndexFunc(records, func(r store.Record) bool { return r.Name == mod && r.Project == work })
+	}
+	if i < 0 {
+		return -1, "", fmt.Errorf("%w %.80q", errNoModule, mod)
+	}
+	m := records[i].Manifest
+	if inner == "" {
+		return i, "", nil
+	}
+	inner = strings.TrimPrefix(inner, mod+"_")
+	if !slices.ContainsFunc(m.Tools, func(s tool.Spec) bool { return s.Name == inner }) {
+		return -1, "", fmt.Errorf("module %s has no tool %.80q", mod, inner)
+	}
+	return i, inner, nil
+}
