@@ -107,6 +107,9 @@ func runToolLock(a *app, names []string, remove bool) error {
 		}
 	}
 	data := lock.Format(now)
+	if now, err = lock.Parse(registry.LockName, data); err != nil { // what nobody could read is not written
+		return err
+	}
 	path := filepath.Join(a.Work, registry.LockName)
 	// The person agrees to what the person has written: nobody is asked about it here.
 	if err := s.Change(nil, func(records []store.Record) ([]store.Record, error) {
@@ -211,7 +214,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 			row(fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source))
 			row("  wants " + m.Wants + suffix("; signed by ", m.Signer))
 			if all {
-				row(fmt.Sprintf("  %s, keys %s", m.Digest, strings.Join(m.Keys, ", ")))
+				row(fmt.Sprintf("  sha256 %s, keys %s", m.Digest, strings.Join(m.Keys, ", ")))
 			}
 		}
 	}
@@ -223,11 +226,28 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	}
 	if before := p.Before(records); before != nil && p.Lock != nil {
 		fmt.Fprintf(&b, "  What is different from what you agreed to:\n")
-		shown, _ := prompt.Renderer{Width: width}.Text(strings.Join(lock.Diff(before, p.Lock), "\n"), all)
+		shown, _ := prompt.Renderer{Width: width}.Text(strings.Join(diffWords(lock.Diff(before, p.Lock)), "\n"), all)
 		b.WriteString(shown)
 	}
 	fmt.Fprintf(&b, "  They can only compute, unless you allow more: `stockade tool grant`.\n")
 	return b.String()
+}
+
+// diffWords is what differs between two lockfiles, a line for each thing.
+func diffWords(changes []lock.Change) (out []string) {
+	for _, c := range changes {
+		switch {
+		case c.Was == nil:
+			out = append(out, "new: "+c.Name)
+		case c.Now == nil:
+			out = append(out, "gone: "+c.Name)
+		default:
+			for _, what := range c.What {
+				out = append(out, c.Name+", "+what)
+			}
+		}
+	}
+	return out
 }
 
 // sync gets all that a project names, and keeps all of it or nothing.
@@ -291,7 +311,7 @@ func (a *app) locked(ctx context.Context, m lock.Module) (*source.Candidate, err
 		ref = filepath.Join(a.Work, filepath.FromSlash(ref))
 	}
 	c, err := a.fetch(ctx, ref, true)
-	if err == nil && "sha256:"+c.Digest != m.Digest {
+	if err == nil && c.Digest != m.Digest {
 		err = &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %s has the SHA-256 %s, and %s says %s; nothing is added", m.Name, m.Source, c.Digest, registry.LockName, m.Digest)}
 	}
 	return c, err

@@ -103,7 +103,7 @@ func OnlyLocked(modules []Added, p *Project) ([]Added, error) {
 	}
 	var out []Added
 	for _, m := range p.modules() {
-		i := slices.IndexFunc(modules, func(a Added) bool { return a.Record.Name == m.Name && "sha256:"+a.Record.Digest == m.Digest })
+		i := slices.IndexFunc(modules, func(a Added) bool { return a.Record.Name == m.Name && a.Record.Digest == m.Digest })
 		switch {
 		case i < 0:
 			return nil, fmt.Errorf("%s of %s is not here as that says, or not agreed to", m.Name, LockName)

@@ -155,7 +155,7 @@ func (p *Project) Holds(r store.Record) string {
 func (p *Project) Agreed(records []store.Record) bool {
 	for _, m := range p.modules() {
 		if !slices.ContainsFunc(records, func(r store.Record) bool {
-			return r.Project == p.Work && r.Name == m.Name && r.Lock == p.LockSHA256 && "sha256:"+r.Digest == m.Digest
+			return r.Project == p.Work && r.Name == m.Name && r.Lock == p.LockSHA256 && r.Digest == m.Digest
 		}) {
 			return false
 		}
@@ -195,9 +195,10 @@ func (p *Project) Before(records []store.Record) *lock.File {
 
 // Locked is the entry of a lockfile for a module.
 func Locked(r store.Record) lock.Module {
+	const most = 4 << 10 // of what it wants, in words
 	return lock.Module{
-		Name: r.Name, Version: r.Manifest.Version, Source: r.Source, Manifest: r.ManifestDigest, Digest: "sha256:" + r.Digest, Bytes: r.Bytes,
-		Wants: WantsOf(r.Manifest).String(), Description: r.Fingerprint.Description, Schema: r.Fingerprint.Schema, Needs: r.Fingerprint.Needs,
+		Name: r.Name, Version: r.Manifest.Version, Source: r.Source, Manifest: r.ManifestDigest, Digest: r.Digest, Bytes: r.Bytes,
+		Wants: fmt.Sprintf("%.*s", most, WantsOf(r.Manifest)), Fingerprint: r.Fingerprint,
 		Signer: r.Signer, Keys: r.Keys,
 	}
 }
@@ -237,7 +238,7 @@ func CheckLocked(m lock.Module, r *Review) error {
 	for _, part := range []struct{ what, want, is string }{
 		{"module", m.Digest, is.Digest}, {"manifest", m.Manifest, is.Manifest}, {"version", m.Version, is.Version}, {"signer", m.Signer, is.Signer},
 		{"keys", strings.Join(m.Keys, ","), strings.Join(is.Keys, ",")}, {"wants", m.Wants, is.Wants},
-		{"description", m.Description, is.Description}, {"schema", m.Schema, is.Schema}, {"needs", m.Needs, is.Needs}, {"size", fmt.Sprint(m.Bytes), fmt.Sprint(is.Bytes)},
+		{"description", m.Fingerprint.Description, is.Fingerprint.Description}, {"schema", m.Fingerprint.Schema, is.Fingerprint.Schema}, {"needs", m.Fingerprint.Needs, is.Fingerprint.Needs}, {"size", fmt.Sprint(m.Bytes), fmt.Sprint(is.Bytes)},
 	} {
 		if part.want != part.is {
 			return fmt.Errorf("%s: its %s is %.80q, and %s says %.80q", m.Name, part.what, part.is, LockName, part.want)
@@ -254,7 +255,7 @@ func SHA256(data []byte) string { return sum(data) }
 // it was agreed to.
 func AgreeTo(records, chosen []store.Record, now *lock.File, lockSHA256, work string) []store.Record {
 	records = slices.DeleteFunc(records, func(r store.Record) bool {
-		return r.Project == work && r.Lock != "" && !slices.ContainsFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name && m.Digest == "sha256:"+r.Digest })
+		return r.Project == work && r.Lock != "" && !slices.ContainsFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name && m.Digest == r.Digest })
 	})
 	for i := range records {
 		if records[i].Project == work && records[i].Lock != "" {
@@ -297,7 +298,7 @@ func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 		return nil, false
 	}
 	for _, r := range records {
-		if "sha256:"+r.Digest != m.Digest || r.ManifestDigest != m.Manifest {
+		if r.Digest != m.Digest || r.ManifestDigest != m.Manifest {
 			continue
 		}
 		code, err := s.Module(r).Read()

@@ -1,0 +1,107 @@
+package lock
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
+)
+
+// Change is how one module differs between two lock files.
+type Change struct {
+	Name     string
+	Was, Now *Module  // nil: it was not there, or is not any more
+	What     []string // of a module that is in both, what differs, in words
+}
+
+// Diff lists what differs, by the names of the modules. A nil file names none.
+func Diff(was, now *File) []Change {
+	var changes []Change
+	old, fresh := modules(was), modules(now)
+	for len(old)+len(fresh) > 0 {
+		switch {
+		case len(fresh) == 0 || len(old) > 0 && old[0].Name < fresh[0].Name:
+			changes = append(changes, Change{Name: old[0].Name, Was: &old[0]})
+			old = old[1:]
+		case len(old) == 0 || fresh[0].Name < old[0].Name:
+			changes = append(changes, Change{Name: fresh[0].Name, Now: &fresh[0]})
+			fresh = fresh[1:]
+		default:
+			if what := differ(old[0], fresh[0]); what != nil {
+				changes = append(changes, Change{old[0].Name, &old[0], &fresh[0], what})
+			}
+			old, fresh = old[1:], fresh[1:]
+		}
+	}
+	return changes
+}
+
+func modules(f *File) []Module {
+	if f == nil {
+		return nil
+	}
+	return f.Modules
+}
+
+func differ(was, now Module) (what []string) {
+	for _, f := range fields {
+		a, b := f.get(was), f.get(now)
+		if reflect.DeepEqual(a, b) {
+			continue
+		}
+		short, other := shorten(show(a)), shorten(show(b))
+		if short == other { // somebody has searched for one that begins like the other
+			short, other = show(a), show(b)
+		}
+		what = append(what, fmt.Sprintf("%s: was %s, now %s", f.words, short, other))
+	}
+	return what
+}
+
+// show writes a value for a person.
+func show(v any) string {
+	switch v := v.(type) {
+	case string:
+		if v != "" {
+			return v
+		}
+	case []string:
+		if len(v) > 0 {
+			return strings.Join(v, ", ")
+		}
+	default:
+		return keys.Format(v)
+	}
+	return "none"
+}
+
+var longHash = regexp.MustCompile(`(sha256:[0-9a-f]{12})[0-9a-f]{52}`)
+
+// shorten leaves of a hash what a person compares.
+func shorten(s string) string { return longHash.ReplaceAllString(s, "$1...") }
+
+// String is one line: what happened to the module, and all of its What.
+func (c Change) String() string {
+	switch {
+	case c.Was == nil:
+		return "added: " + c.Now.String()
+	case c.Now == nil:
+		return "removed: " + c.Was.String()
+	}
+	return "changed: " + c.Name + ": " + strings.Join(c.What, "; ")
+}
+
+// String says on one line which module it is, where from and whose.
+func (m Module) String() string {
+	text := m.Name
+	if m.Version != "" {
+		text += " " + m.Version
+	}
+	text += " from " + shorten(m.Source)
+	if m.Signer == "" {
+		return text + ", not signed"
+	}
+	return text + ", signed by " + m.Signer
+}

@@ -1,2 +1,0 @@
-// Package lock is about stockade.lock, the modules of a project.
-package lock

@@ -1,0 +1,342 @@
+// Package lock reads and writes stockade.lock, which names the modules of a
+// project: where each comes from, which bytes it is, what was approved of it, and
+// who signed it.
+//
+// The file is committed and comes with a clone, so it is as hostile as any. It
+// grants nothing, and nothing that it names is fetched before a person has said
+// yes to exactly its bytes. It is made to be reviewed: one module after the other,
+// sorted, one key a line, and [Diff] says in words what a change means.
+//
+//	f, err := lock.Parse("stockade.lock", data)
+//	for _, m := range f.Modules { ... m.Source, m.Digest ... }
+//	data = lock.Format(f)
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/visible"
+)
+
+// Limits on a lock file, beside the 1 MiB that it may have.
+const (
+	maxModules = 200
+	maxKeys    = 16
+	maxText    = 200      // bytes of a version, a signer or a key
+	maxSource  = 2 << 10  // bytes
+	maxWants   = 8 << 10  // bytes
+	maxBytes   = 64 << 20 // of a module: what is admitted at most
+)
+
+// File is what a lock file says.
+type File struct {
+	Modules []Module // by name
+}
+
+// Module is one module of a project. Its fields are those of the file, which has
+// "sha256:" before each hash.
+type Module struct {
+	Name    string
+	Version string // as its manifest says; can be empty
+	// Source is oci://HOST/REPOSITORY@sha256:HEX, with a :TAG before the @ or
+	// without, https://..., or the path of a file in the project, with slashes,
+	// relative to the lock file.
+	Source string
+	// Manifest is the digest of the OCI manifest, "sha256:HEX", which an oci:// source
+	// names, too. Empty: there is none.
+	Manifest string
+	Digest   string // SHA-256 of the module in hex
+	Bytes    int64
+	// Wants says in words what its tools ask for, for whoever reviews the file. Can be
+	// empty.
+	Wants string
+	// Fingerprint is that of all tools together.
+	Fingerprint tool.Fingerprint
+	// Signer is the publisher who has signed it, and Keys the IDs of the keys, sorted;
+	// empty: nobody has.
+	Signer string
+	Keys   []string
+}
+
+// OCI reports whether it comes from a registry.
+func (m Module) OCI() bool { return strings.HasPrefix(m.Source, "oci://") }
+
+// Local reports whether it lies in the project.
+func (m Module) Local() bool { return !strings.Contains(m.Source, "://") }
+
+// field is a key of the file, and what of a module it is.
+type field struct {
+	keys.Key
+	words    string // what it is about, in a difference
+	required bool
+	get      func(Module) any // a string, a []string or an int64
+	set      func(*Module, any)
+}
+
+// word is its name within the table of a module.
+func (f field) word() string { return strings.TrimPrefix(f.Name, list+"[].") }
+
+// hashed is a required field that holds "sha256:" and the hash at some place.
+func hashed(name, words string, at func(*Module) *string) field {
+	return field{keys.Key{Name: list + "[]." + name, Kind: text(checkHash)}, words, true,
+		func(m Module) any { return prefix + *at(&m) },
+		func(m *Module, v any) { *at(m) = strings.TrimPrefix(v.(string), prefix) }}
+}
+
+// plain is a field that holds text.
+func plain(name string, required bool, check func(string) error, at func(*Module) *string) field {
+	return field{keys.Key{Name: list + "[]." + name, Kind: text(check)}, name, required,
+		func(m Module) any { return *at(&m) },
+		func(m *Module, v any) { *at(m) = v.(string) }}
+}
+
+const (
+	list   = "module"
+	prefix = "sha256:"
+)
+
+// fields are those of a module, in the order of the file.
+var fields = []field{
+	plain("name", true, checkName, func(m *Module) *string { return &m.Name }),
+	plain("version", false, checkText, func(m *Module) *string { return &m.Version }),
+	plain("source", true, checkSource, func(m *Module) *string { return &m.Source }),
+	plain("manifest", false, checkHash, func(m *Module) *string { return &m.Manifest }),
+	hashed("digest", "the module itself", func(m *Module) *string { return &m.Digest }),
+	{keys.Key{Name: list + "[].bytes", Kind: keys.Integer(1, maxBytes, "bytes")}, "bytes", true,
+		func(m Module) any { return m.Bytes }, func(m *Module, v any) { m.Bytes = int64(v.(int)) }},
+	plain("wants", false, checkWants, func(m *Module) *string { return &m.Wants }),
+	hashed("description", "what its tools say that they do", func(m *Module) *string { return &m.Fingerprint.Description }),
+	hashed("schema", "which arguments its tools take", func(m *Module) *string { return &m.Fingerprint.Schema }),
+	hashed("needs", "what its tools ask for", func(m *Module) *string { return &m.Fingerprint.Needs }),
+	plain("signer", false, checkText, func(m *Module) *string { return &m.Signer }),
+	{keys.Key{Name: list + "[].keys", Kind: keys.List("IDs of keys", `["SHA256:abc"]`, maxKeys, checkText)}, "keys", false,
+		func(m Module) any { return m.Keys }, func(m *Module, v any) { m.Keys = v.([]string) }},
+}
+
+// table is all keys of the file: the fields, and behind them the version of its
+// form.
+var table = append(keys.TableOf(fields, func(f field) keys.Key { return f.Key }), keys.Key{Name: "version", Kind: keys.Integer(1, 0, "")})
+
+func text(check func(string) error) keys.Kind { return keys.Text("text", "a string", check) }
+
+// Parse reads a lock file; name is for its errors, which are *keys.Error values,
+// joined. Two modules of one name are an error, and names are compared without
+// regard to case. The order of modules and keys, and comments, mean nothing, so
+// that two branches can be merged by hand.
+func Parse(name string, data []byte) (*File, error) {
+	parsed, err := table.Parse(name, data, nil)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{}
+	var heads []keys.Setting
+	var has []map[int]bool // which fields, of each module
+	version := 0
+	for _, s := range parsed.Settings {
+		switch {
+		case s.Key < 0:
+			f.Modules, heads, has = append(f.Modules, Module{}), append(heads, s), append(has, map[int]bool{})
+		case s.Key == len(fields):
+			version = s.Value.(int)
+		default:
+			fields[s.Key].set(&f.Modules[s.Index], s.Value)
+			has[s.Index][s.Key] = true
+		}
+	}
+	switch n := len(f.Modules); {
+	case version == 0:
+		return nil, &keys.Error{Path: name, What: `the key "version" is missing; write version = 1 at the top`}
+	case version > 1:
+		return nil, &keys.Error{Path: name, What: fmt.Sprintf("a newer stockade has written it (version %d of its form); use that one", version)}
+	case n > maxModules:
+		return nil, &keys.Error{Path: name, What: fmt.Sprintf("it names %d modules, more than the limit of %d", n, maxModules)}
+	}
+	seen := map[string]bool{}
+	for i := range f.Modules {
+		m := &f.Modules[i]
+		for k, field := range fields {
+			if field.required && !has[i][k] {
+				parsed.Fail(heads[i], fmt.Errorf("the key %q is missing", field.word()))
+			}
+		}
+		if err := m.check(); err != nil {
+			parsed.Fail(heads[i], err)
+		}
+		lower := strings.ToLower(m.Name)
+		if seen[lower] && lower != "" {
+			parsed.Fail(heads[i], fmt.Errorf("there are two modules with the name %q", m.Name))
+		}
+		seen[lower] = true
+	}
+	if err := parsed.Err(); err != nil {
+		return nil, err
+	}
+	f.sort()
+	return f, nil
+}
+
+// check is about what no key can tell alone.
+func (m *Module) check() error {
+	if (m.Signer == "") != (len(m.Keys) == 0) {
+		return errors.New("signer and keys go together: who signed is told by the keys")
+	}
+	if _, digest, _ := strings.Cut(m.Source, "@"); m.OCI() && digest != m.Manifest {
+		return fmt.Errorf("the source names the manifest %s, and the key manifest %q; they have to be the same", digest, m.Manifest)
+	}
+	if !m.OCI() && m.Manifest != "" {
+		return errors.New("only what comes from a registry has a manifest")
+	}
+	return nil
+}
+
+// sort puts everything into the one order.
+func (f *File) sort() {
+	slices.SortFunc(f.Modules, func(a, b Module) int { return strings.Compare(a.Name, b.Name) })
+	for i := range f.Modules {
+		slices.Sort(f.Modules[i].Keys)
+		f.Modules[i].Keys = slices.Compact(f.Modules[i].Keys)
+	}
+}
+
+const head = `# The modules of this project, each pinned to its bytes. "stockade tool lock"
+# writes this file. Commit it: whoever works on the project is
+# asked once for all of it, and again with the difference when it has changed. It
+# grants nothing.
+version = 1
+`
+
+// Format writes a lock file. What it writes is the same for the same modules, in
+// whatever order. What [Parse] would refuse it writes, too: parse it before you
+// keep it.
+func Format(f *File) []byte {
+	sorted := File{slices.Clone(f.Modules)}
+	for i, m := range sorted.Modules {
+		sorted.Modules[i].Keys = slices.Clone(m.Keys)
+	}
+	sorted.sort()
+	var b strings.Builder
+	b.WriteString(head)
+	for _, m := range sorted.Modules {
+		b.WriteString("\n[[" + list + "]]\n")
+		for _, f := range fields {
+			if v := keys.Format(f.get(m)); f.required || v != `""` && v != "[]" {
+				fmt.Fprintf(&b, "%s = %s\n", f.word(), v)
+			}
+		}
+	}
+	return []byte(b.String())
+}
+
+func checkName(s string) error {
+	if !tool.ValidName(s) {
+		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-'", s)
+	}
+	return nil
+}
+
+func checkText(s string) error { return checkShown(s, maxText) }
+
+func checkWants(s string) error { return checkShown(s, maxWants) }
+
+func checkShown(s string, most int) error {
+	switch {
+	case s == "" || len(s) > most:
+		return fmt.Errorf("it has %d bytes; write 1 to %d, or leave the key out", len(s), most)
+	case !shows(s):
+		return fmt.Errorf("%.80q holds characters that do not show as what they are", s)
+	}
+	return nil
+}
+
+func shows(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || visible.Hidden(r) }) < 0
+}
+
+var hashRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+func checkHash(s string) error {
+	if !hashRE.MatchString(s) {
+		return fmt.Errorf("%.80q is not sha256: and 64 digits of 0-9 and a-f", s)
+	}
+	return nil
+}
+
+var (
+	repositoryRE = regexp.MustCompile(`^[a-z0-9]+([._-]+[a-z0-9]+)*(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
+	tagRE        = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+	schemeRE     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+)
+
+// checkSource accepts the three forms and no other spelling of them.
+func checkSource(s string) error {
+	if s == "" || len(s) > maxSource || !shows(s) {
+		return fmt.Errorf("a source has 1 to %d bytes that show as what they are", maxSource)
+	}
+	if rest, ok := strings.CutPrefix(s, "oci://"); ok {
+		return checkOCI(rest)
+	}
+	if strings.HasPrefix(s, "https://") {
+		return checkURL(s)
+	}
+	if schemeRE.MatchString(s) {
+		return fmt.Errorf("%.80q is not oci://, https:// or a path in the project", s)
+	}
+	if path.IsAbs(s) || path.Clean(s) != s || s == "." || s == ".." || strings.HasPrefix(s, "../") || strings.ContainsAny(s, `\:`) {
+		return fmt.Errorf("%.80q is not a path in the project; write it relative to this file, with slashes and without ..", s)
+	}
+	return nil
+}
+
+func checkOCI(s string) error {
+	named, digest, ok := strings.Cut(s, "@")
+	if !ok {
+		return fmt.Errorf("%.80q is not pinned; write oci://HOST/REPOSITORY@sha256:HEX", s)
+	}
+	if err := checkHash(digest); err != nil {
+		return err
+	}
+	host, repository, _ := strings.Cut(named, "/")
+	if err := checkHost(host); err != nil {
+		return err
+	}
+	repository, tag, tagged := strings.Cut(repository, ":")
+	if len(repository) > 255 || !repositoryRE.MatchString(repository) || tagged && !tagRE.MatchString(tag) {
+		return fmt.Errorf("%.80q is not HOST/REPOSITORY or HOST/REPOSITORY:TAG", named)
+	}
+	return nil
+}
+
+func checkHost(host string) error {
+	normal, err := tool.NormalHost(host)
+	if err == nil && normal != host {
+		err = fmt.Errorf("host %.80q is written %q", host, normal)
+	}
+	return err
+}
+
+func checkURL(s string) error {
+	u, err := url.Parse(s)
+	if err != nil {
+		return fmt.Errorf("%.80q is no address", s)
+	}
+	if err := checkHost(u.Host); err != nil {
+		return err
+	}
+	switch {
+	case u.User != nil:
+		return errors.New("an address here holds no name and no password")
+	case u.Fragment != "" || u.RawPath != "" || u.String() != s:
+		return fmt.Errorf("%.80q is not the plain form of an address: no # and nothing escaped that needs not be", s)
+	case path.Clean(u.Path) != u.Path || u.Path == "/":
+		return fmt.Errorf("%.80q does not name a file; write it without .. and //", s)
+	}
+	return nil
+}

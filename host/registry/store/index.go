@@ -1,0 +1,134 @@
+package store
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// maxIndexBytes bounds the index: some thousand modules.
+const maxIndexBytes = 32 << 20
+
+// The index is JSON of a fixed form: a head with the SHA-256 of the list that
+// follows, one record a line, an end. A file of another form was not written by
+// this program.
+const (
+	head     = `{"version":1,"sha256":"`
+	afterSum = `","records":`
+	end      = "}\n"
+	sumBytes = 64
+)
+
+// errDamaged is of an index that is not what was written. Nothing in it is
+// believed: what it allows could be more than what was approved.
+var errDamaged = errors.New("is damaged: it is not what was written; restore it from a backup, " +
+	"or move it away and add your modules again; \"stockade tool verify\" tells whether all is well then")
+
+// encode writes an index, and each record by itself.
+func encode(records []Record) (index []byte, lines []string, err error) {
+	var list bytes.Buffer
+	list.WriteString("[\n")
+	for i, r := range records {
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(r); err != nil {
+			return nil, nil, fmt.Errorf("module %q: %w", r.Name, err)
+		}
+		text := strings.TrimSuffix(line.String(), "\n")
+		lines = append(lines, text)
+		list.WriteString(text)
+		if i < len(records)-1 {
+			list.WriteByte(',')
+		}
+		list.WriteByte('\n')
+	}
+	list.WriteString("]")
+	return []byte(head + hash(list.Bytes()) + afterSum + list.String() + end), lines, nil
+}
+
+// decode reads an index. Its errors read on from the name of the file. The
+// manifests are not checked again, as schemas with patterns take a millisecond
+// each: they were when they came, and the checksum says that nothing has changed
+// since.
+func decode(data []byte) ([]Record, error) {
+	if len(data) > maxIndexBytes {
+		return nil, fmt.Errorf("has %d bytes, more than the limit of %d", len(data), maxIndexBytes)
+	}
+	rest, ok := bytes.CutPrefix(data, []byte(head))
+	if !ok {
+		if v := version(data); v > 1 {
+			return nil, fmt.Errorf("was written by a newer stockade (version %d of its form); use that one", v)
+		}
+		return nil, errDamaged
+	}
+	if len(rest) < sumBytes {
+		return nil, errDamaged
+	}
+	sum, rest := string(rest[:sumBytes]), rest[sumBytes:]
+	rest, okHead := bytes.CutPrefix(rest, []byte(afterSum))
+	list, okEnd := bytes.CutSuffix(rest, []byte(end))
+	if !okHead || !okEnd || hash(list) != sum {
+		return nil, errDamaged
+	}
+	dec := json.NewDecoder(bytes.NewReader(list))
+	dec.DisallowUnknownFields()
+	if tok, err := dec.Token(); tok != json.Delim('[') {
+		return nil, errors.Join(errDamaged, err)
+	}
+	var records []Record
+	for dec.More() {
+		var r Record
+		if err := dec.Decode(&r); err != nil {
+			return nil, fmt.Errorf("holds record %d, which cannot be read: %w", len(records)+1, err)
+		}
+		if err := r.check(); err != nil {
+			return nil, fmt.Errorf("holds module %.80q, %w", r.Name, err)
+		}
+		if n := len(records); n > 0 && compare(records[n-1], r) >= 0 {
+			return nil, fmt.Errorf("holds module %q twice, or in the wrong order", r.Name)
+		}
+		records = append(records, r)
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, fmt.Errorf("holds a list without an end: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errDamaged
+	}
+	return records, nil
+}
+
+// decodeExact reads an index that is byte for byte what this program writes: no
+// key is in it twice or in another case. It costs as much again as reading it.
+func decodeExact(data []byte) (records []Record, lines []string, err error) {
+	if records, err = decode(data); err != nil {
+		return nil, nil, err
+	}
+	again, lines, err := encode(records)
+	if err == nil && !bytes.Equal(again, data) {
+		err = errDamaged
+	}
+	return records, lines, err
+}
+
+// version is that of an index of another version, 0 where there is none.
+func version(data []byte) int {
+	text, ok := bytes.CutPrefix(data, []byte(`{"version":`))
+	number, _, ok2 := bytes.Cut(text[:min(len(text), 10)], []byte(","))
+	n, err := strconv.Atoi(string(number))
+	if !ok || !ok2 || err != nil {
+		return 0
+	}
+	return n
+}
+
+func isHash(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sumBytes/2 && strings.ToLower(s) == s
+}

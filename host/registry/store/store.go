@@ -1,0 +1,407 @@
+// Package store keeps the modules that a person has added, and what they were
+// approved with.
+//
+// A store is a folder of mode 0700:
+//
+//	index.json          the records, mode 0600, replaced as a whole
+//	sha256/HEX.wasm     the modules, mode 0444, each under its SHA-256
+//	lock                held by whoever changes something
+//
+// A start reads the index and nothing else. [Store.Change] is the only way to put
+// something in: under the lock it writes the modules, and then the index that
+// names them. So whoever is killed leaves the old index or the new one, and at
+// worst a file that nothing names, which [Store.Sweep] takes away.
+//
+// The index is believed because nobody but the user and root can write it. Its
+// checksum finds what a broken disk or an editor did to it; it is no signature.
+// A module is believed where its bytes have the SHA-256 that its record names.
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/stockade-dev/stockade/host/internal/private"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// lockTimeout is how long a change waits for another one.
+const lockTimeout = 10 * time.Second
+
+// Store is a folder of modules. It is safe for concurrent use, by several
+// processes, too.
+type Store struct{ dir string }
+
+// Open is the store in a folder. Nothing is read, and the folder is made by the
+// first change.
+func Open(dir string) *Store { return &Store{dir} }
+
+func (s *Store) index() string             { return filepath.Join(s.dir, "index.json") }
+func (s *Store) modules() string           { return filepath.Join(s.dir, "sha256") }
+func (s *Store) file(digest string) string { return filepath.Join(s.modules(), digest+".wasm") }
+
+// Records returns what was added, by name and project. It reads one file, and
+// refuses one that others could have written, or that is damaged.
+func (s *Store) Records() ([]Record, error) {
+	data, err := s.load()
+	if err != nil || data == nil {
+		return nil, err
+	}
+	records, err := decode(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s %w", s.index(), err)
+	}
+	return records, nil
+}
+
+// exactly returns the records and the text of each, for who is not in a hurry.
+func (s *Store) exactly() (records []Record, lines []string, err error) {
+	data, err := s.load()
+	if err != nil || data == nil {
+		return nil, nil, err
+	}
+	if records, lines, err = decodeExact(data); err != nil {
+		return nil, nil, fmt.Errorf("%s %w", s.index(), err)
+	}
+	return records, lines, nil
+}
+
+// load reads the index; nil where there is none.
+func (s *Store) load() ([]byte, error) {
+	switch st, err := os.Stat(s.dir); { // a link that leads elsewhere is the user's choice
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !st.IsDir():
+		return nil, fmt.Errorf("%s is not a folder", s.dir)
+	default:
+		if err := checkMine(s.dir, st); err != nil { // others could have taken an index away, too
+			return nil, err
+		}
+	}
+	f, st, err := open(s.index())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := checkMine(s.index(), st); err != nil {
+		return nil, err
+	}
+	if st.Size() > maxIndexBytes {
+		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", s.index(), st.Size(), maxIndexBytes)
+	}
+	data := make([]byte, st.Size())
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.index(), err)
+	}
+	return data, nil
+}
+
+// open opens a regular file, follows no link to it, and waits for nothing.
+func open(path string) (*os.File, fs.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		if st, statErr := os.Lstat(path); statErr == nil && !st.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a regular file", path)
+		}
+		return nil, nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", path)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, st, nil
+}
+
+// checkMine refuses what somebody other than the user and root could have written.
+func checkMine(path string, st fs.FileInfo) error {
+	if !private.HasModes {
+		return nil
+	}
+	if owner, mine := private.Mine(st); !mine && owner != 0 {
+		return fmt.Errorf("%s belongs to another user (%d): what it says was approved is not believed; move it away", path, owner)
+	}
+	if st.Mode()&0o022 != 0 {
+		return fmt.Errorf("others may write to %s: what it says was approved is not believed; "+
+			"if nobody did, chmod go-w it, else move it away and add your modules again", path)
+	}
+	return nil
+}
+
+// Change replaces the records by those that f makes of them, and puts in the
+// modules that these name. Nobody else, in this process or in others, changes the
+// store meanwhile, so f must not ask anybody anything. After an error, or a crash
+// at any moment, the old records stand. Where a record names another module than
+// before, or another manifest, all of it is checked here: the manifest, its
+// fingerprint, and that the module is there. So one that is damaged can still be
+// switched off.
+func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) error {
+	if err := os.MkdirAll(s.modules(), 0o700); err != nil {
+		return err
+	}
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	records, lines, err := s.exactly()
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{} // what was checked when it came
+	for _, r := range records {
+		known[r.approved()] = true
+	}
+	if records, err = f(records); err != nil {
+		return err
+	}
+	records = slices.SortedFunc(slices.Values(records), compare)
+	now, newLines, err := encode(records)
+	if err != nil {
+		return err
+	}
+	if _, _, err := decodeExact(now); err != nil { // what could not be read back is not written
+		return fmt.Errorf("%s would be wrong: it %w", s.index(), err)
+	}
+	given := map[string][]byte{}
+	for _, code := range modules {
+		given[hash(code)] = code
+	}
+	named := map[string]bool{}
+	for _, r := range records {
+		named[r.Digest] = true
+		code, ok := given[r.Digest]
+		if ok && int64(len(code)) != r.Bytes {
+			return fmt.Errorf("module %q has %d bytes, and its record says %d", r.Name, len(code), r.Bytes)
+		}
+		if known[r.approved()] {
+			continue
+		}
+		if err := r.checkManifest(); err != nil {
+			return err
+		}
+		if !ok {
+			if err := s.checkSize(r); err != nil {
+				return err
+			}
+		}
+	}
+	for digest, code := range given {
+		if named[digest] {
+			if err := s.put(digest, code); err != nil {
+				return fmt.Errorf("keep module %s: %w", digest, err)
+			}
+		}
+	}
+	if slices.Equal(lines, newLines) {
+		return nil
+	}
+	return private.Write(s.index(), now)
+}
+
+func (s *Store) lock() (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
+	defer cancel()
+	lock := flock.New(filepath.Join(s.dir, "lock"), flock.SetPermissions(0o600))
+	if _, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", s.dir, err)
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// put keeps a module. A file of its name that holds something else is replaced.
+func (s *Store) put(digest string, code []byte) error {
+	path := s.file(digest)
+	if kept, err := s.read(digest, int64(len(code))); err == nil && bytes.Equal(kept, code) {
+		return private.SyncFolder(s.modules()) // whoever put it there may have been killed before this
+	}
+	if err := os.RemoveAll(path); err != nil { // whatever has its name: only modules belong there
+		return err
+	}
+	if err := private.Write(path, code); err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o444) // against mistakes: what is in it is checked whenever it is read
+}
+
+// read returns the bytes of a module, if they are those.
+func (s *Store) read(digest string, size int64) ([]byte, error) {
+	f, st, err := open(s.file(digest))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st.Size() != size {
+		return nil, fmt.Errorf("%s has %d bytes, not %d", f.Name(), st.Size(), size)
+	}
+	code := make([]byte, size)
+	if _, err := io.ReadFull(f, code); err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	if sum := hash(code); sum != digest {
+		return nil, fmt.Errorf("%s holds other bytes than its name says: their SHA-256 is %s", f.Name(), sum)
+	}
+	return code, nil
+}
+
+// checkSize looks whether a module can be there, without reading it.
+func (s *Store) checkSize(r Record) error {
+	st, err := os.Lstat(s.file(r.Digest))
+	switch {
+	case err != nil:
+		return fmt.Errorf("module %q is not in the store: %w", r.Name, err)
+	case !st.Mode().IsRegular() || st.Size() != r.Bytes:
+		return fmt.Errorf("module %q is damaged in the store: %s", r.Name, s.file(r.Digest))
+	}
+	return nil
+}
+
+// Module is the module of a record. It is read when its bytes are asked for, once
+// each time, and what is returned has the SHA-256 of the record.
+func (s *Store) Module(r Record) *tool.Module {
+	return &tool.Module{
+		Name: r.Name, Digest: r.Digest, Bytes: r.Bytes, Origin: tool.OriginAdded, Path: s.file(r.Digest),
+		Prefix: r.Name + "_", Version: r.Manifest.Version, Signer: r.Signer, Namespace: r.Namespace,
+		Read: func() ([]byte, error) {
+			code, err := s.read(r.Digest, r.Bytes)
+			if err != nil {
+				return nil, fmt.Errorf("module %q: %w; add it again: stockade tool add %s", r.Name, err, r.Source)
+			}
+			return code, nil
+		},
+	}
+}
+
+// moduleRE and leftoverRE match what only this package writes: a module, and the
+// file that was to become one, or the index, when the writer was killed.
+var (
+	moduleRE   = regexp.MustCompile(`^[0-9a-f]{64}\.wasm$`)
+	leftoverRE = regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json)-[0-9]+$`)
+)
+
+// spare lists the files that nothing needs, and those that are not ours. The
+// caller holds the lock, so no file is one that somebody is writing.
+func (s *Store) spare(records []Record) (unnamed, foreign []string, err error) {
+	needed := map[string]bool{}
+	for _, r := range records {
+		needed[r.Digest+".wasm"] = true
+	}
+	for _, dir := range []string{s.dir, s.modules()} {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, err
+		}
+		for _, e := range entries {
+			name, inside := e.Name(), dir == s.modules()
+			switch {
+			case leftoverRE.MatchString(name), inside && moduleRE.MatchString(name) && !needed[name]:
+				unnamed = append(unnamed, filepath.Join(dir, name))
+			case inside && needed[name], !inside && slices.Contains([]string{"index.json", "sha256", "lock"}, name):
+			default:
+				foreign = append(foreign, filepath.Join(dir, name))
+			}
+		}
+	}
+	return unnamed, foreign, nil
+}
+
+// Sweep removes the modules that no record names, and what killed processes left
+// behind. A process that offers such a module and has not read it yet cannot call
+// it any more. Where the records cannot be read nothing is removed.
+func (s *Store) Sweep() error {
+	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	unlock, err := s.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	records, _, err := s.exactly()
+	if err != nil {
+		return err
+	}
+	unnamed, _, err := s.spare(records)
+	for _, path := range unnamed {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+// Finding is something in the store that is not as it should be.
+type Finding struct {
+	Name string // of the record; empty where it is about none
+	What string // in words, with what to do about it
+	// Spare: nothing is lost and nothing is wrong, there is only more than is needed.
+	Spare bool
+}
+
+// Verify reads every module and compares everything with everything: the bytes
+// with their SHA-256, the manifest in each record with its rules and its
+// fingerprint, the files with the records. It changes nothing and needs no
+// network.
+func (s *Store) Verify() []Finding {
+	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	unlock, err := s.lock() // who adds or sweeps now would look like damage
+	if err != nil {
+		return []Finding{{What: err.Error()}}
+	}
+	defer unlock()
+	records, _, err := s.exactly()
+	if err != nil {
+		return []Finding{{What: err.Error()}}
+	}
+	var found []Finding
+	for _, r := range records {
+		if err := r.checkManifest(); err != nil {
+			found = append(found, Finding{Name: r.Name, What: err.Error()})
+		}
+		if _, err := s.Module(r).Read(); err != nil {
+			found = append(found, Finding{Name: r.Name, What: err.Error()})
+		}
+	}
+	unnamed, foreign, err := s.spare(records)
+	if err != nil {
+		found = append(found, Finding{What: err.Error()})
+	}
+	for _, path := range unnamed {
+		found = append(found, Finding{What: path + " belongs to no module that you have added", Spare: true})
+	}
+	for _, path := range foreign {
+		found = append(found, Finding{What: path + " was not put there by stockade", Spare: true})
+	}
+	return found
+}
+
+func hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func compare(a, b Record) int {
+	return strings.Compare(a.Name+"\x00"+a.Project, b.Name+"\x00"+b.Project)
+}
