@@ -109,6 +109,9 @@ func (t *turns) slash(ctx context.Context, line string) error {
 	case "/refresh":
 		fmt.Fprintln(t.a.s.out, "Refreshing tools...")
 		catalog, err := registry.Builtin()
+		if err == nil {
+			catalog, err = t.a.offered(catalog)
+		}
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // maxStdin bounds a prompt that is piped in.
@@ -56,7 +57,20 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	f.StringVar(&a.flags.provider, "provider", "", "auto, openai or offline (default: model.provider of the configuration)")
 	f.StringVar(&a.flags.model, "model", "", "name of the model (default: model.name of the configuration)")
 	f.StringVar(&a.flags.maxTurns, "max-turns", "", "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
+	f.StringSliceVar(&a.flags.tools, "tools", nil, "offer the model these tools only, by their names or those of their modules: NAME,NAME (default: all that are switched on)")
 	addGrantFlags(cmd, a)
+}
+
+// offered is what is left of the tools by --tools. Empty, it leaves none.
+func (a *app) offered(catalog *tool.Catalog) (*tool.Catalog, error) {
+	if a.flags.tools == nil {
+		return catalog, nil
+	}
+	only, err := catalog.Only(a.flags.tools)
+	if err != nil {
+		return nil, usageError("`stockade tool list` shows the tools and their modules", "--tools: %v", err)
+	}
+	return only, nil
 }
 
 // addGrantFlags adds the flags of the commands that run tools.
@@ -106,6 +120,10 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if err != nil {
 		return nil, err
 	}
+	offered, err := a.offered(catalog)
+	if err != nil {
+		return nil, err
+	}
 	mounts, err := a.workspaceMounts()
 	if err != nil {
 		return nil, err
@@ -115,7 +133,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, err
 	}
 	lines := terminal.NewLines(a.s.in)
-	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Provider: provider, Agent: agent.Options{
+	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Agent: agent.Options{
 		Name: a.Config.Model.Name, System: door.SystemPrompt(a.Work, a.Config.SystemPrompt),
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
 	}})
@@ -125,7 +143,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if s.Provider == door.ProviderOffline && !a.flags.quiet {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 	}
-	t := &turns{Session: s, a: a, lines: lines, tools: toolset{catalog: catalog, ceiling: a.Ceiling}}
+	t := &turns{Session: s, a: a, lines: lines, tools: toolset{catalog: offered, ceiling: a.Ceiling}}
 	if a.flags.json && id == "" {
 		err = writeJSONEvent(a.s, s.Started)
 	}

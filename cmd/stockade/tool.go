@@ -128,7 +128,11 @@ func (t toolset) on() []*tool.Entry {
 func (t toolset) list(s *stdio) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
-	for _, e := range t.on() {
+	sorted, groups := tool.Groups(t.on())
+	for _, g := range groups {
+		sorted = append(sorted, g.Tools...)
+	}
+	for _, e := range sorted {
 		risk := policy.RiskOf(e.Capabilities).String()
 		if layer := t.denied[e.Name]; layer != "" {
 			risk = "denied (" + string(layer) + ")"

@@ -54,6 +54,7 @@ type globalFlags struct {
 	verbose  bool
 	json     bool
 	large    bool
+	tools    []string // nil: all
 
 	provider string
 	model    string
@@ -214,13 +215,17 @@ func (a *app) workspaceMounts() ([]policy.Mount, error) {
 	return a.warnMounts(append(mounts, flagged...)), err
 }
 
-// openSession opens a session for calls in the workspace.
+// openSession opens a session for calls in the workspace. Rules may name any tool of
+// the catalog, also where opts has a smaller one.
 func (a *app) openSession(ctx context.Context, catalog *tool.Catalog, mounts []policy.Mount, lines *terminal.Lines, opts door.SessionOptions) (*door.Session, error) {
 	grants, err := a.grants(catalog, mounts)
 	if err != nil {
 		return nil, err
 	}
-	opts.Workspace, opts.Catalog, opts.Policy, opts.Remember, opts.Approver = a.Work, catalog, grants, a.remember, a.approver(lines)
+	if opts.Catalog == nil {
+		opts.Catalog = catalog
+	}
+	opts.Workspace, opts.Policy, opts.Remember, opts.Approver = a.Work, grants, a.remember, a.approver(lines)
 	d := a.door()
 	d.Know(a.s.env(a.Config.Model.APIKeyEnv)) // also where no model is asked
 	s, err := d.Open(ctx, opts)

@@ -119,6 +119,10 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 		return tool.Result{}, nil, err
 	}
 	p.enter(stateExecuting)
+	if entry.Module == listModule { // no guest has it
+		return p.d.list(p.call), nil, nil
+	}
+	p.d.openOf(entry)
 	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
 	p.usage = result.Usage
 	if err == nil && entry.Capabilities.Exec != "" && grant.Rehearsal() {

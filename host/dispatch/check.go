@@ -27,9 +27,15 @@ func (p *pending) find() (*tool.Entry, error) {
 		p.call.Tool = entry.Name // an alias stands for its tool from here on
 		return entry, nil
 	}
+	offer := p.d.offer()
+	if p.call.Tool == tool.ListTools && offer.list != nil {
+		return offer.list, nil
+	}
 	r := tool.Failed(tool.CodeUnknownTool, tool.NotFound, "there is no tool %.80q", p.call.Tool)
 	if near := catalog.Nearest(p.call.Tool); near != "" {
 		r.Err.Hint = tool.Advise("did you mean %q?", near)
+	} else if offer.list != nil {
+		r.Err.Hint = tool.Advise("%s lists the tools of a group", tool.ListTools)
 	} else {
 		r.Err.Hint = tool.Advise("the tools are: %s", strings.Join(catalog.Names(), ", "))
 	}

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -62,6 +61,7 @@ type Dispatcher struct {
 	denials denials
 	ahead   ahead
 	repeats repeats
+	opened  opened
 }
 
 // New returns a dispatcher, for a new session unless [Dispatcher.Resume] follows.
@@ -76,16 +76,6 @@ func New(opts Options) *Dispatcher {
 
 // SetCatalog replaces the tools; calls that are under way keep theirs.
 func (d *Dispatcher) SetCatalog(c *tool.Catalog) { d.catalog.Store(c) }
-
-// Definitions returns what the model sees of the tools: not those of which every
-// call of its would be denied.
-func (d *Dispatcher) Definitions() []tool.Definition {
-	catalog := d.catalog.Load()
-	return slices.DeleteFunc(catalog.Definitions(), func(def tool.Definition) bool {
-		entry, ok := catalog.Find(def.Name)
-		return !ok || d.opts.Policy.Hides(entry, tool.CallerAgent)
-	})
-}
 
 // Call carries out one call, which the end of ctx cancels. Everything that can go
 // wrong with a call is a failed result, recorded like any other; an error means

@@ -3,7 +3,7 @@
 // [Dispatcher.CallAll] those of one reply, side by side where they only read. What
 // a call goes through is in call.go, and reads from top to bottom as the security
 // story. Of a session that goes on, [Dispatcher.Resume] counts what it has used
-// before.
+// before. Of many tools, [Dispatcher.Definitions] offers groups, see groups.go.
 //
 // A call is a state machine: idle, evaluating_policy, awaiting_permission (if
 // policy asks), executing, completed. state.go holds the transitions; each is

@@ -76,11 +76,16 @@ func ResultMessage(callID, name string, r tool.Result) Message {
 	})}
 }
 
+// MaxTools is how many tools a request may have. The reference of OpenAI's chat
+// completions says of tools: "A max of 128 functions are supported."
+// https://platform.openai.com/docs/api-reference/chat/create#chat-create-tools
+const MaxTools = 128
+
 // Request is what a model is asked.
 type Request struct {
 	Model    string // empty: the provider's default
 	Messages []Message
-	Tools    []tool.Definition
+	Tools    []tool.Definition // at most MaxTools
 }
 
 // FinishReason says why the model stopped.

@@ -119,19 +119,41 @@ type Catalog struct {
 	names   []string
 }
 
+// NewEntry is a tool of a module that has all that it asks for. Its schema, which
+// was checked with the manifest, is compiled when it is needed.
+func NewEntry(spec Spec, mod *Module, abi string) *Entry {
+	return &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod, ABI: abi, Asks: spec.Capabilities}
+}
+
 // NewCatalog lists the tools of the modules, whose manifests have been checked
-// (see [ParseManifest]). A name that appears twice is an error: one tool must
-// never silently take the place of another.
+// (see [ParseManifest]). What is an error is that of [NewCatalogOf].
 func NewCatalog(modules map[*Module]Manifest) (*Catalog, error) {
-	c := &Catalog{entries: map[string]*Entry{}}
+	var entries []*Entry
 	for mod, manifest := range modules {
 		for _, spec := range manifest.Tools {
-			if other, ok := c.entries[spec.Name]; ok {
-				return nil, fmt.Errorf("tool %q is in module %q and in module %q", spec.Name, other.Module.Name, mod.Name)
-			}
-			c.entries[spec.Name] = &Entry{Spec: spec, Schema: checkedSchema(spec.Parameters), Module: mod, ABI: manifest.ABI, Asks: spec.Capabilities}
-			c.names = append(c.names, spec.Name)
+			entries = append(entries, NewEntry(spec, mod, manifest.ABI))
 		}
+	}
+	return NewCatalogOf(entries)
+}
+
+// NewCatalogOf lists tools, in any order. A name that appears twice is an error,
+// as is one that the host has taken: one tool must never silently take the place
+// of another.
+func NewCatalogOf(entries []*Entry) (*Catalog, error) {
+	c := &Catalog{entries: make(map[string]*Entry, len(entries))}
+	for _, e := range entries {
+		if e.Name == ListTools {
+			return nil, fmt.Errorf("module %q has a tool of the name %q, which is the host's own", e.Module.Name, ListTools)
+		}
+		if e.Module.Name == ListModule && e.Module.Origin == OriginAdded {
+			return nil, fmt.Errorf("a module cannot be added under the name %q, which is the host's own", ListModule)
+		}
+		if other, ok := c.entries[e.Name]; ok {
+			return nil, fmt.Errorf("tool %q is in module %q and in module %q", e.Name, other.Module.Name, e.Module.Name)
+		}
+		c.entries[e.Name] = e
+		c.names = append(c.names, e.Name)
 	}
 	slices.Sort(c.names)
 	return c, nil
@@ -152,11 +174,38 @@ func (c *Catalog) Names() []string { return slices.Clone(c.names) }
 // Nearest names the tool most like name, or nothing when none is.
 func (c *Catalog) Nearest(name string) string { return nearest.Find(name, c.names) }
 
-// Definitions returns what the model sees, in alphabetical order.
-func (c *Catalog) Definitions() []Definition {
-	defs := make([]Definition, len(c.names))
+// Entries returns the tools in alphabetical order.
+func (c *Catalog) Entries() []*Entry {
+	out := make([]*Entry, len(c.names))
 	for i, name := range c.names {
-		defs[i] = c.entries[name].Definition
+		out[i] = c.entries[name]
 	}
-	return defs
+	return out
+}
+
+// Only is the catalog of those tools that are named, each by its own name or by
+// that of its module. A name of neither is an error that says what was meant.
+func (c *Catalog) Only(names []string) (*Catalog, error) {
+	known := c.Names()
+	ofModule := map[string][]*Entry{}
+	for _, e := range c.Entries() {
+		if ofModule[e.Module.Name] == nil {
+			known = append(known, e.Module.Name)
+		}
+		ofModule[e.Module.Name] = append(ofModule[e.Module.Name], e)
+	}
+	kept := map[*Entry]bool{} // one may be named twice
+	for _, name := range names {
+		e, one := c.Find(name)
+		if !one && ofModule[name] == nil {
+			return nil, fmt.Errorf("there is no tool and no module %.80q%s", name, nearest.Hint(name, known))
+		}
+		if one {
+			kept[e] = true
+		}
+		for _, e := range ofModule[name] {
+			kept[e] = true
+		}
+	}
+	return NewCatalogOf(slices.Collect(maps.Keys(kept)))
 }

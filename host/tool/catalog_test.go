@@ -36,9 +36,9 @@ func TestCatalogFindsTools(t *testing.T) {
 		t.Errorf("names: %v", got)
 	}
 	c.Names()[0] = "changed"
-	for i, d := range c.Definitions() {
-		if d.Name != want[i] {
-			t.Errorf("definition %d is of %s", i, d.Name)
+	for i, e := range c.Entries() {
+		if e.Name != want[i] {
+			t.Errorf("entry %d is %s", i, e.Name)
 		}
 	}
 	for word, near := range map[string]string{"flie_read": "file_read", "gerp": "grep", "kubernetes": "", "": ""} {
@@ -69,6 +69,76 @@ func TestNoToolTakesThePlaceOfAnother(t *testing.T) {
 	}
 }
 
+func TestNoModuleTakesANameOfTheHost(t *testing.T) {
+	one := named("grep").Tools[0]
+	list := named(ListTools).Tools[0]
+	for name, c := range map[string]struct {
+		entry *Entry
+		want  string
+	}{
+		"a tool of an added module":  {NewEntry(list, &Module{Name: "m", Origin: OriginAdded}, ""), `"list_tools"`},
+		"a tool of a built-in one":   {NewEntry(list, &Module{Name: "m", Origin: OriginBuiltin}, ""), `"list_tools"`},
+		"a module that was added":    {NewEntry(one, &Module{Name: ListModule, Origin: OriginAdded}, ""), `"catalog"`},
+		"a file may have any name":   {NewEntry(one, &Module{Name: ListModule, Origin: OriginFile}, ""), ""},
+		"a longer name is no danger": {NewEntry(named("acme_" + ListTools).Tools[0], &Module{Name: "m", Origin: OriginAdded}, ""), ""},
+	} {
+		if _, err := NewCatalogOf([]*Entry{c.entry}); (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOnlyTheToolsThatAreNamed(t *testing.T) {
+	c, err := NewCatalog(map[*Module]Manifest{{Name: "files"}: named("grep", "file_read", "ls"), {Name: "shell"}: named("bash"), {Name: "ls"}: named("dir")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for names, want := range map[string]string{
+		"":                     "",
+		"grep":                 "grep",
+		"files":                "file_read grep ls",
+		"files,grep,bash,grep": "bash file_read grep ls",
+		"read_file":            "file_read",
+		"ls":                   "dir ls", // a tool and a module
+		"flies":                `there is no tool and no module "flies" (did you mean "files"?)`,
+		"gerp":                 `there is no tool and no module "gerp" (did you mean "grep"?)`,
+		"grep,":                `there is no tool and no module ""`,
+		"Bash,kubernetes":      `there is no tool and no module "Bash" (did you mean "bash"?)`,
+	} {
+		var list []string
+		if names != "" {
+			list = strings.Split(names, ",")
+		}
+		only, err := c.Only(list)
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = strings.Join(only.Names(), " ")
+		}
+		if got != want {
+			t.Errorf("%q: got %s, want %s", names, got, want)
+		}
+	}
+}
+
+func TestGroupsAreThoseOfAddedModules(t *testing.T) {
+	entry := func(name, module string, from Origin) *Entry {
+		return NewEntry(named(name).Tools[0], &Module{Name: module, Origin: from}, "")
+	}
+	builtin, groups := Groups([]*Entry{
+		entry("a", "wiki", OriginAdded), entry("b", "files", OriginBuiltin), entry("c", "mail", OriginAdded), entry("d", "wiki", OriginFile), entry("e", "files", OriginAdded),
+	})
+	got := "builtin:"
+	for _, g := range append([]Group{{Tools: builtin}}, groups...) {
+		got += " " + g.Name
+		for _, e := range g.Tools {
+			got += " " + e.Name
+		}
+	}
+	if want := "builtin:  b files e mail c wiki a d"; got != want {
+		t.Errorf("got %s", got)
+	}
+}
+
 // A schema is compiled when it is needed. One that should have been refused
 // with its manifest lets no call through.
 func TestASchemaThatIsNone(t *testing.T) {
@@ -87,22 +157,47 @@ func TestASchemaThatIsNone(t *testing.T) {
 	}
 }
 
-// BenchmarkFiftyTools is what a process that calls none of its tools spends on
-// them: reading what their modules say of themselves, and listing them.
-func BenchmarkFiftyTools(b *testing.B) {
-	manifest := []byte(manifest(bashTool))
-	for b.Loop() {
-		modules := map[*Module]Manifest{}
-		for i := range 50 {
-			var m Manifest
-			if err := json.Unmarshal(manifest, &m); err != nil {
-				b.Fatal(err)
+// BenchmarkCatalog is what a process that calls none of its tools spends on them:
+// reading what their modules say of themselves, and listing them. Each has ten
+// arguments.
+func BenchmarkCatalog(b *testing.B) {
+	property := `"argument_%d":{"type":"string","description":"Which of the things in the account of the user is meant.","maxLength":200}`
+	var properties []string
+	for i := range 10 {
+		properties = append(properties, fmt.Sprintf(property, i))
+	}
+	spec := named("tool").Tools[0]
+	spec.Parameters = json.RawMessage(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
+	manifest := Marshal(Manifest{Name: "m", Tools: []Spec{spec}})
+	for _, n := range []int{50, 500} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				modules := map[*Module]Manifest{}
+				for i := range n {
+					var m Manifest
+					if err := json.Unmarshal(manifest, &m); err != nil {
+						b.Fatal(err)
+					}
+					m.Tools[0].Name = fmt.Sprint("tool", i)
+					modules[&Module{Name: m.Tools[0].Name}] = m
+				}
+				if _, err := NewCatalog(modules); err != nil {
+					b.Fatal(err)
+				}
 			}
-			m.Tools[0].Name = fmt.Sprint("tool", i)
-			modules[&Module{Name: m.Tools[0].Name}] = m
-		}
-		if _, err := NewCatalog(modules); err != nil {
-			b.Fatal(err)
-		}
+		})
+		b.Run(fmt.Sprint(n, "/listing"), func(b *testing.B) {
+			var entries []*Entry
+			for i := range n {
+				e := NewEntry(spec, &Module{Name: fmt.Sprint("m", i)}, "")
+				e.Name = fmt.Sprint("tool", i)
+				entries = append(entries, e)
+			}
+			for b.Loop() {
+				if _, err := NewCatalogOf(entries); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -1,0 +1,229 @@
+package dispatch
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/llm"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// maxUngrouped is how many tools the model is offered without groups: see
+// RATIONALE, "Why does the model see groups of tools above 40?".
+const maxUngrouped = 40
+
+// What list_tools says of the groups before one is opened, which goes with every
+// request, and of the tools of a group, which stays in the conversation.
+const (
+	maxGroups          = 100 // that are named
+	maxDescribedGroups = 40
+	maxGroupText       = 100 // bytes
+	maxListedText      = 200 // bytes, of one tool
+	maxListedSchema    = 2 << 10
+	maxListedBytes     = 24 << 10 // of all descriptions and schemas
+)
+
+// listModule stands for the module of list_tools, the one tool that is no guest's.
+// It is told by its address, which no module has that is found anywhere.
+var listModule = &tool.Module{
+	Name: tool.ListModule, Origin: tool.OriginBuiltin,
+	Read: func() ([]byte, error) { return nil, errors.New("the host answers these calls itself") },
+}
+
+// offer is what the model is offered: not the tools of which every call of its
+// would be denied.
+type offer struct {
+	plain  []*tool.Entry // the built-in tools; without groups, all
+	groups []tool.Group
+	list   *tool.Entry // list_tools; nil: there are no groups
+}
+
+func (d *Dispatcher) offer() offer {
+	hidden := func(e *tool.Entry) bool { return d.opts.Policy.Hides(e, tool.CallerAgent) }
+	all := slices.DeleteFunc(d.catalog.Load().Entries(), hidden)
+	builtin, groups := tool.Groups(all)
+	if len(all) > maxUngrouped && len(groups) > 0 {
+		// Without the tool that opens groups nobody could.
+		if list := listEntry(groups); !hidden(list) {
+			return offer{builtin, groups, list}
+		}
+	}
+	return offer{plain: all}
+}
+
+// group returns the tools of one group.
+func (o offer) group(name string) []*tool.Entry {
+	i := slices.IndexFunc(o.groups, func(g tool.Group) bool { return g.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return o.groups[i].Tools
+}
+
+// with is what is offered where groups are open.
+func (o offer) with(opened []string) []*tool.Entry {
+	out := slices.Clone(o.plain)
+	if o.list != nil {
+		out = append(out, o.list)
+	}
+	for _, name := range opened {
+		out = append(out, o.group(name)...)
+	}
+	return out
+}
+
+// listEntry is list_tools for these groups.
+func listEntry(groups []tool.Group) *tool.Entry {
+	var about strings.Builder
+	about.WriteString("Most tools stand in groups. This lists the tools of one group; from your next reply on they are offered like the others. The groups, with what some of their tools do:")
+	var names []string
+	for i, g := range groups[:min(len(groups), maxGroups)] {
+		names = append(names, g.Name)
+		if i < maxDescribedGroups {
+			fmt.Fprintf(&about, "\n- %s (%d): %s", g.Name, len(g.Tools), groupText(g))
+		}
+	}
+	if more := len(names) - maxDescribedGroups; more > 0 {
+		fmt.Fprintf(&about, "\nand %d that have only a name here.", more)
+	}
+	if more := len(groups) - len(names); more > 0 {
+		fmt.Fprintf(&about, "\n%d more groups are left out; the user can name the ones to offer.", more)
+	}
+	return tool.NewEntry(tool.Spec{Definition: tool.Definition{
+		Name: tool.ListTools, Description: about.String(),
+		Parameters: tool.Marshal(map[string]any{
+			"type": "object", "properties": map[string]any{"group": map[string]any{"type": "string", "enum": names}},
+			"required": []string{"group"}, "additionalProperties": false,
+		}),
+	}}, listModule, "")
+}
+
+// groupText is the first sentences of the descriptions of a group, as many as fit
+// into one line.
+func groupText(g tool.Group) string {
+	var text string
+	for _, e := range g.Tools {
+		sentence, _, _ := strings.Cut(oneLine(e.Description, maxGroupText+1), ". ")
+		text = strings.TrimSpace(text + " " + strings.TrimSuffix(sentence, ".") + ".")
+		if len(text) > maxGroupText {
+			break
+		}
+	}
+	return oneLine(text, maxGroupText)
+}
+
+// oneLine is text without line breaks, by which the words of one module would pass
+// for the name of another, cut to so many bytes.
+func oneLine(text string, most int) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+}
+
+// opened is the groups that the model has opened in this session, in the order in
+// which it did: what is offered only grows at its end, and a provider that caches
+// the beginning of a request finds it there.
+type opened struct {
+	mu    sync.Mutex
+	names []string
+}
+
+func (o *opened) list() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.names)
+}
+
+// open opens a group, and returns the groups that it closes: the oldest, until
+// what is open fits into a request.
+func (d *Dispatcher) open(group string) (closed []string) {
+	d.opened.mu.Lock()
+	defer d.opened.mu.Unlock()
+	o := &d.opened
+	if group == "" || slices.Contains(o.names, group) {
+		return nil
+	}
+	o.names = append(o.names, group)
+	for offer := d.offer(); len(o.names) > 1 && len(offer.with(o.names)) > llm.MaxTools; o.names = o.names[1:] {
+		closed = append(closed, o.names[0])
+	}
+	return closed
+}
+
+// openOf opens the group of a tool that is called.
+func (d *Dispatcher) openOf(entry *tool.Entry) {
+	if entry.Module.Origin != tool.OriginBuiltin {
+		d.open(entry.Module.Name)
+	}
+}
+
+// Definitions returns what the model sees of the tools: not those of which every
+// call of its would be denied, and at most [llm.MaxTools]. Of more than 40 they are
+// the built-in ones, list_tools, and those of the groups that are open; the others
+// can be called all the same.
+func (d *Dispatcher) Definitions() []tool.Definition {
+	entries := d.offer().with(d.opened.list())
+	defs := make([]tool.Definition, min(len(entries), llm.MaxTools))
+	for i := range defs {
+		defs[i] = entries[i].Definition
+	}
+	return defs
+}
+
+// listed is a tool in the result of list_tools.
+type listed struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"` // absent where they would be too long
+}
+
+// list answers a call of list_tools, and opens its group.
+func (d *Dispatcher) list(call tool.Call) tool.Result {
+	offer, name := d.offer(), groupIn(call.Args)
+	group := offer.group(name)
+	if len(group) == 0 { // any more
+		return tool.Failed(tool.CodeFailed, tool.NotFound, "%s: there is no group %.80q", tool.ListTools, name)
+	}
+	tools, left := make([]listed, len(group)), maxListedBytes
+	for i, e := range group {
+		tools[i].Name = e.Name
+		if text := oneLine(e.Description, maxListedText); len(text) <= left {
+			tools[i].Description = text
+			left -= len(text)
+		}
+		if n := len(e.Parameters); n <= maxListedSchema && n <= left {
+			tools[i].Parameters = e.Parameters
+			left -= n
+		}
+	}
+	result := tool.Result{Output: tool.Marshal(struct {
+		Group string   `json:"group"`
+		Tools []listed `json:"tools"`
+	}{name, tools})}
+	var notes []string
+	if closed := d.open(name); closed != nil {
+		notes = append(notes, "to make room, these groups are not offered any more: "+strings.Join(closed, ", "))
+	}
+	if room := llm.MaxTools - len(offer.with(nil)); len(group) > room {
+		notes = append(notes, fmt.Sprintf("of the %d tools of this group only the first %d are offered; the others can be called by their names all the same", len(group), max(0, room)))
+	}
+	result.Note = strings.Join(notes, "\n")
+	return result
+}
+
+// groupIn is the group in the arguments of a call of list_tools.
+func groupIn(args json.RawMessage) string {
+	var a struct {
+		Group string `json:"group"`
+	}
+	if json.Unmarshal(args, &a) != nil {
+		return ""
+	}
+	return a.Group
+}
