@@ -43,6 +43,7 @@ call is in ` + "`stockade help calls`" + `.
 		RunE: func(cmd *cobra.Command, args []string) error { return runCall(cmd.Context(), a, args[0], args[1:]) },
 	}
 	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print the whole envelope as JSON; nobody is asked")
+	addLockedFlag(cmd, a)
 	addGrantFlags(cmd, a)
 	return cmd
 }
@@ -100,12 +101,17 @@ type request struct {
 func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []policy.Mount, string, error) {
 	file, inner, isFile := registry.SplitPath(name)
 	if !isFile {
-		catalog, err := registry.Builtin()
+		found, err := a.tools(ctx)
 		if err != nil {
 			return nil, nil, "", err
 		}
+		if _, ok := found.Find(name); !ok {
+			if m, ok := found.find(name); ok {
+				return nil, nil, "", m.instead(name)
+			}
+		}
 		mounts, err := a.workspaceMounts()
-		return catalog, mounts, name, err
+		return found.Catalog, mounts, name, err
 	}
 	catalog, err := a.fileCatalog(ctx, file)
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
-	"github.com/stockade-dev/stockade/host/registry"
 )
 
 func newChatCmd(a *app) *cobra.Command {
@@ -108,7 +107,8 @@ func (t *turns) slash(ctx context.Context, line string) error {
 		return t.fuel()
 	case "/refresh":
 		fmt.Fprintln(t.a.s.out, "Refreshing tools...")
-		catalog, err := registry.Builtin()
+		found, err := t.a.tools(ctx)
+		catalog := found.Catalog
 		if err == nil {
 			catalog, err = t.a.offered(catalog)
 		}
@@ -116,7 +116,8 @@ func (t *turns) slash(ctx context.Context, line string) error {
 			return err
 		}
 		t.Tools.SetCatalog(catalog)
-		t.tools = toolset{catalog: catalog, ceiling: t.a.Ceiling}
+		t.tools = toolset{catalog: catalog, added: found.added, ceiling: t.a.Ceiling}
+		t.a.offNotes(found)
 		fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
 	default:
 		return fmt.Errorf("unknown command %s; /help shows the commands, and a space before a line makes it a prompt", name)

@@ -103,15 +103,15 @@ type shownBound struct {
 	ID        string `json:"id,omitempty"` // of a remembered answer
 	Project   string `json:"project,omitempty"`
 	Changed   string `json:"changed,omitempty"`   // what, since it was remembered; it answers nothing then
-	Elsewhere bool   `json:"elsewhere,omitempty"` // no built-in tool has its name
+	Elsewhere bool   `json:"elsewhere,omitempty"` // no tool here has its name
 }
 
-func runPolicyShow(a *app) error {
-	catalog, err := registry.Builtin()
+func runPolicyShow(ctx context.Context, a *app) error {
+	catalog, err := a.tools(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := a.checkNames(catalog); err != nil {
+	if _, err := a.checkNames(catalog.Catalog); err != nil {
 		return err
 	}
 	answers, err := a.Dirs.Answers()
@@ -155,7 +155,7 @@ func runPolicyShow(a *app) error {
 			words += fmt.Sprintf(" (asked again: %s changed)", s.Changed)
 		}
 		if s.Elsewhere {
-			words += " (no built-in tool has this name: it counts if that module still has it)"
+			words += " (no tool here has this name: it counts if that module still has it)"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Source, s.ID, terminal.Line(words), terminal.Line(s.Origin))
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
-	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -58,7 +57,14 @@ func addTurnFlags(cmd *cobra.Command, a *app) {
 	f.StringVar(&a.flags.model, "model", "", "name of the model (default: model.name of the configuration)")
 	f.StringVar(&a.flags.maxTurns, "max-turns", "", "steps with tool calls in one turn (default: max_tool_turns of the configuration)")
 	f.StringSliceVar(&a.flags.tools, "tools", nil, "offer the model these tools only, by their names or those of their modules: NAME,NAME (default: all that are switched on)")
+	f.StringArrayVar(&a.flags.try, "tool", nil, "try a module without adding it: FILE.wasm; it gets what --mount and --allow-net name; may be repeated")
+	addLockedFlag(cmd, a)
 	addGrantFlags(cmd, a)
+}
+
+// addLockedFlag adds the flag of the commands that use the tools of a project.
+func addLockedFlag(cmd *cobra.Command, a *app) {
+	cmd.Flags().BoolVar(&a.flags.locked, "locked", false, "of the added modules offer those that stockade.lock names, exactly, or fail")
 }
 
 // offered is what is left of the tools by --tools. Empty, it leaves none.
@@ -116,10 +122,12 @@ type turns struct {
 
 // openTurns opens a session, a new one where id is empty.
 func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
-	catalog, err := registry.Builtin()
+	found, err := a.tools(ctx)
 	if err != nil {
 		return nil, err
 	}
+	a.offNotes(found)
+	catalog := found.Catalog
 	offered, err := a.offered(catalog)
 	if err != nil {
 		return nil, err
@@ -143,7 +151,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	if s.Provider == door.ProviderOffline && !a.flags.quiet {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 	}
-	t := &turns{Session: s, a: a, lines: lines, tools: toolset{catalog: offered, ceiling: a.Ceiling}}
+	t := &turns{Session: s, a: a, lines: lines, tools: toolset{catalog: offered, added: found.added, ceiling: a.Ceiling}}
 	if a.flags.json && id == "" {
 		err = writeJSONEvent(a.s, s.Started)
 	}

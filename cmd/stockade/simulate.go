@@ -46,11 +46,11 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if err != nil {
 		return err
 	}
-	catalog, err := registry.Builtin()
+	catalog, err := a.tools(ctx)
 	if err != nil {
 		return err
 	}
-	p, err := a.policy(catalog, mountsOf(began))
+	p, err := a.policy(catalog.Catalog, mountsOf(began))
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 		}
 		entry, ok := catalog.Find(c.Tool)
 		if !ok {
-			s.Now = policy.Explanation{Effect: unknown, Reason: "it is no built-in tool: without its module it cannot be decided"}
+			s.Now = policy.Explanation{Effect: unknown, Reason: "there is no such tool here: without its module it cannot be decided"}
 		} else {
 			c.Tool = entry.Name
 			d := p.Decide(c, entry, policy.Facts{Earlier: counts[entry.Name], Files: dispatch.NamedFiles(p, c, entry)})

@@ -22,8 +22,8 @@ func newToolCmd(a *app) *cobra.Command {
 	list := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		Example: "  stockade tool list\n  stockade tool list --json | jq -r '.[].name'",
-		RunE: func(*cobra.Command, []string) error {
-			t, err := newToolset(a)
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := newToolset(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
@@ -57,14 +57,17 @@ func newToolCmd(a *app) *cobra.Command {
 				}
 				return nil
 			}
-			t, err := newToolset(a)
+			t, err := newToolset(cmd.Context(), a)
 			if err != nil {
 				return err
 			}
 			return t.info(cmd.Context(), a, args[0])
 		},
 	}
-	cmd.AddCommand(list, info, newToolCompileCmd(a))
+	cmd.AddCommand(list, info, newToolAddCmd(a), newToolUpdateCmd(a), newToolRemoveCmd(a), newToolGrantCmd(a), newToolVerifyCmd(a), newToolCompileCmd(a), newToolTrustCmd(a))
+	cmd.AddCommand(newToolSwitchCmds(a)...)
+	cmd.AddCommand(newToolLockCmds(a)...)
+	cmd.AddCommand(newToolShareCmds(a)...)
 	return cmd
 }
 
@@ -100,17 +103,18 @@ of it then find it compiled.`,
 // toolset shows a catalog.
 type toolset struct {
 	catalog *tool.Catalog
+	added   []registry.Added
 	ceiling policy.Ceiling
 	denied  map[string]policy.Source // by tool: the layer that denies it; nil: unknown
 }
 
-func newToolset(a *app) (toolset, error) {
-	catalog, err := registry.Builtin()
+func newToolset(ctx context.Context, a *app) (toolset, error) {
+	found, err := a.tools(ctx)
 	if err != nil {
 		return toolset{}, err
 	}
-	denied, err := a.deniedTools(catalog)
-	return toolset{catalog, a.Ceiling, denied}, err
+	denied, err := a.deniedTools(found.Catalog)
+	return toolset{found.Catalog, found.added, a.Ceiling, denied}, err
 }
 
 // on lists the tools that are not switched off.
@@ -139,7 +143,10 @@ func (t toolset) list(s *stdio) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, risk, terminal.Line(e.Module.Name), clip(terminal.Line(firstLine(e.Description)), 80))
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return listAdded(s, t.added)
 }
 
 // changesOf is the decision about a command in the workspace that is nothing special.
@@ -202,6 +209,9 @@ func (t toolset) listJSON(s *stdio) error {
 func (t toolset) info(ctx context.Context, a *app, name string) error {
 	e, ok := t.catalog.Find(name)
 	if !ok {
+		if m, ok := (here{t.catalog, t.added}).find(name); ok {
+			return a.infoAdded(m)
+		}
 		return noTool(t.catalog, name)
 	}
 	snapshot, err := a.door().Sandbox().Snapshot(ctx, e.Module)

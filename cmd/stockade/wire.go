@@ -54,7 +54,9 @@ type globalFlags struct {
 	verbose  bool
 	json     bool
 	large    bool
-	tools    []string // nil: all
+	tools    []string // of --tools; nil: all
+	try      []string // files of modules that are tried
+	locked   bool     // only the modules that stockade.lock names
 
 	provider string
 	model    string

@@ -146,8 +146,8 @@ func (a *Added) tool(mod *tool.Module, spec tool.Spec) AddedTool {
 	if t.Off == "" && slices.Contains(a.Record.OffTools, spec.Name) {
 		t.Off = store.OffByPerson
 	}
-	t.Entry = &tool.Entry{Spec: spec, Module: mod, ABI: a.Record.Manifest.ABI, Allowed: &allowed, Asks: spec.Capabilities}
-	t.Entry.Name, t.Entry.Capabilities = t.Name, spec.Capabilities.Under(allowed)
+	t.Entry = tool.NewEntry(spec, mod, a.Record.Manifest.ABI)
+	t.Entry.Name, t.Entry.Capabilities, t.Entry.Allowed = t.Name, spec.Capabilities.Under(allowed), &allowed
 	return t
 }
 

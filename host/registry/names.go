@@ -12,7 +12,7 @@ import (
 // [Builtin] and their aliases. No tool that was added has one of them.
 var reserved = []string{
 	"add_task", "apply_patch", "bash", "file_edit", "file_read", "file_write", "filesystem", "get_current_time",
-	"get_working_directory", "git", "glob", "grep", "http_fetch", "insert_lines", "list_tasks", "list_tools", "ls", "replace_lines",
+	"get_working_directory", "git", "glob", "grep", "http_fetch", "insert_lines", "list_tasks", "ls", "replace_lines",
 	"request_code_context", "run_js", "sh", "sql_query", "system_info", "update_task", "web_search",
 }
 
@@ -44,7 +44,7 @@ func CheckName(name string, others []string) error {
 }
 
 func reservedNames() []string {
-	names := slices.Concat(reserved, tool.Aliases())
+	names := slices.Concat(reserved, tool.Aliases(), []string{tool.ListModule, tool.ListTools})
 	if builtin, err := Builtin(); err == nil {
 		names = append(names, builtin.Names()...)
 	}
