@@ -100,8 +100,10 @@ func anyName(word string) bool { return word == strings.ToUpper(word) }
 func (t Table) hint(path []string) string {
 	names := t.Names()
 	last, misplaced := strings.ToLower(path[len(path)-1]), ""
+	var tables []string
 	for i, name := range names {
 		words := strings.Split(name, ".")
+		tables = append(tables, words[0])
 		for n, word := range words { // with the names of this file
 			if anyName(word) && n < len(path) {
 				words[n] = path[n]
@@ -117,6 +119,9 @@ func (t Table) hint(path []string) string {
 	}
 	if h := nearest.Hint(strings.Join(path, "."), names); h != "" {
 		return h
+	}
+	if misplaced == "" && len(path) == 1 {
+		return nearest.Hint(last, tables)
 	}
 	return misplaced
 }

@@ -11,6 +11,7 @@ import (
 
 var table = Table{
 	{Name: "name", Kind: Text("text", "a text", nil), Example: `""`, Doc: "A text."},
+	{Name: "day", Kind: Instant(), Note: "note 5", Example: "2027-01-31T00:00:00Z", Doc: "A day."},
 	{Name: "server.port", Kind: Integer(1, 0, ""), Example: "1", Doc: "A number."},
 	{Name: "tools.NAME.allow", Kind: Boolean(), Note: "note 0", Example: "true", Doc: "A switch."},
 	{Name: "tools.NAME.args.ARGUMENT.maximum", Kind: Number(), Note: "note 1", Example: "1.5", Doc: "A bound."},
@@ -72,6 +73,8 @@ func TestMistakesNameTheirPlaceAndTheNearestKey(t *testing.T) {
 		"[tool.bash]\nallow = true":                `f:2: unknown key "tool.bash.allow" (did you mean "tools.bash.allow"?)`,
 		"port = 1":                                 `f:1: unknown key "port" (did you mean "server.port"?)`,
 		"[tools.a.allow]\nx = 1":                   "f:1: tools.a.allow: it is a table; write true or false, without quotes",
+		"[[rule]]\neffect = 'ask'":                 `f:1: unknown key "rule" (did you mean "rules"?)`,
+		"day = 2027-01-31":                         "f:1: day: it is a date or time; write a date and time with its zone, without quotes, such as 2027-01-31T00:00:00Z",
 		"tools = 1":                                "f:1: tools: it is an integer; write a table: [tools] and its keys below it",
 		"tools.a = 1":                              "f:1: tools.a: it is an integer; write a table: [tools.a] and its keys below it",
 		"tools.a.args.b.maximum = 'x'":             "f:1: tools.a.args.b.maximum: it is a string; write a number",
@@ -113,7 +116,7 @@ func TestAFileOfManyNamesIsReadAtOnce(t *testing.T) {
 }
 
 func TestTheSampleShowsEveryKey(t *testing.T) {
-	got := table[2:].Sample(Sample{Head: "# Head.\n", Heads: true, Names: map[string]string{"NAME": "grep", "ARGUMENT": "path"}})
+	got := table[3:].Sample(Sample{Head: "# Head.\n", Heads: true, Names: map[string]string{"NAME": "grep", "ARGUMENT": "path"}})
 	want := `# Head.
 
 #[tools.grep]

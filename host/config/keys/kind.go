@@ -64,6 +64,24 @@ func Number() Kind {
 	}}
 }
 
+// Instant is a [time.Time] of this era, in whole seconds of UTC, for files only: one
+// that says how far it is from UTC, so that it is the same everywhere. It is never
+// the zero time.
+func Instant() Kind {
+	const write = "a date and time with its zone, without quotes, such as 2027-01-31T00:00:00Z"
+	return Kind{What: "date and time", value: func(v any) (any, error) {
+		t, ok := v.(time.Time)
+		// The decoder names the zone of one that says none date-local, and so on.
+		if !ok || strings.HasSuffix(t.Location().String(), "-local") {
+			return nil, wrongType(v, write)
+		}
+		if t = t.UTC().Truncate(time.Second); t.Year() < 1970 || t.Year() > 9999 {
+			return nil, errors.New("it is not from 1970 to 9999")
+		}
+		return t, nil
+	}}
+}
+
 // Boolean is a bool.
 func Boolean() Kind {
 	value := func(v any) (any, error) {
@@ -224,6 +242,8 @@ func Format(v any) string {
 		return "[" + listed(v) + "]"
 	case time.Duration:
 		return quote(Short(v))
+	case time.Time:
+		return v.UTC().Format(time.RFC3339)
 	}
 	return fmt.Sprint(v)
 }

@@ -1,0 +1,95 @@
+package sign
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// cosignType is what every payload of cosign says it is.
+const cosignType = "cosign container image signature"
+
+// CosignStatement is what a signature of cosign says. It speaks of an OCI manifest,
+// and through its digest of the module that this holds; of no name and no version.
+type CosignStatement struct {
+	// Repository is HOST/REPOSITORY. Docker Hub's is docker.io, which cosign writes as
+	// index.docker.io.
+	Repository     string
+	ManifestDigest string // "sha256:HEX"
+}
+
+// VerifyCosign returns what a signature says and which of the keys made it. The
+// error is [ErrNotSigned] if none did; the payload is looked at only after that.
+// Signatures with certificates and the transparency log are not verified: to these
+// keys they are not signed.
+func VerifyCosign(c Cosign, keys []PublicKey) (CosignStatement, PublicKey, error) {
+	if len(c.Payload) > maxBytes {
+		return CosignStatement{}, PublicKey{}, fmt.Errorf("cosign: the payload has more than %d bytes", maxBytes)
+	}
+	sig, err := decode64(c.Signature, maxSignatureBytes)
+	if err != nil {
+		return CosignStatement{}, PublicKey{}, ErrNotSigned // other kinds of keys make longer ones
+	}
+	for _, k := range keys {
+		if !k.verify(c.Payload, sig) {
+			continue
+		}
+		s, err := parseCosign(c.Payload)
+		if err != nil {
+			return CosignStatement{}, PublicKey{}, fmt.Errorf("cosign: %w", err)
+		}
+		return s, k, nil
+	}
+	return CosignStatement{}, PublicKey{}, ErrNotSigned
+}
+
+// parseCosign reads a payload. Beside "critical" there may be anything, as its
+// specification has it; what is critical and unknown is refused, as it demands.
+func parseCosign(payload []byte) (s CosignStatement, err error) {
+	o, err := parse(payload)
+	if err != nil {
+		return s, err
+	}
+	critical, err := take[object](o, "critical", false)
+	if err != nil {
+		return s, err
+	}
+	kind, err := take[string](critical, "type", false)
+	if err != nil {
+		return s, err
+	}
+	if kind != cosignType {
+		return s, fmt.Errorf("it is a %.80q, not a %q", kind, cosignType)
+	}
+	identity, err := take[object](critical, "identity", false)
+	if err != nil {
+		return s, err
+	}
+	image, err := take[object](critical, "image", false)
+	if err != nil {
+		return s, err
+	}
+	repository, err := take[string](identity, "docker-reference", false)
+	if err != nil {
+		return s, err
+	}
+	digest, err := take[string](image, "docker-manifest-digest", false)
+	if err != nil {
+		return s, err
+	}
+	for _, o := range []object{critical, identity, image} {
+		if err := o.unknown(); err != nil {
+			return s, err
+		}
+	}
+	if path, hub := strings.CutPrefix(repository, "index.docker.io/"); hub {
+		repository = "docker.io/" + path
+	}
+	switch {
+	case !ValidRepository(repository):
+		return s, fmt.Errorf("docker-reference %.80q is not HOST/REPOSITORY in lower case", repository)
+	case !ValidDigest(digest):
+		return s, errors.New(`docker-manifest-digest is not "sha256:" and 64 hexadecimal digits in lower case`)
+	}
+	return CosignStatement{repository, digest}, nil
+}

@@ -1,0 +1,192 @@
+package sign
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// PayloadType is the media type of a statement in its envelope.
+const PayloadType = "application/vnd.stockade.module.v1+json"
+
+const (
+	maxSignatures     = 16
+	maxSignatureBytes = 128 // an ECDSA signature on P-256 has at most 72
+)
+
+// ErrNotSigned is returned when none of the keys has signed.
+var ErrNotSigned = errors.New("none of these keys has signed it")
+
+type envelopeJSON struct {
+	PayloadType string          `json:"payloadType"`
+	Payload     string          `json:"payload"` // base64
+	Signatures  []signatureJSON `json:"signatures"`
+}
+
+type signatureJSON struct {
+	KeyID     string `json:"keyid"`
+	Sig       string `json:"sig"`        // base64
+	PublicKey string `json:"public_key"` // an extension of ours: so that a key that nobody knows yet can be named
+}
+
+// pae is what DSSE signs: the type and the payload with their lengths.
+func pae(payload []byte) []byte {
+	return fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(PayloadType), PayloadType, len(payload), payload)
+}
+
+// Sign makes an envelope of a statement and the signatures of 1 to 16 keys.
+func Sign(st Statement, keys ...PrivateKey) ([]byte, error) {
+	payload, err := st.marshal()
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	if len(keys) == 0 || len(keys) > maxSignatures {
+		return nil, fmt.Errorf("sign: %d keys; 1 to %d can sign", len(keys), maxSignatures)
+	}
+	e := envelopeJSON{PayloadType: PayloadType, Payload: base64.StdEncoding.EncodeToString(payload)}
+	for _, k := range keys {
+		sig, err := k.sign(pae(payload))
+		if err != nil {
+			return nil, fmt.Errorf("sign: %w", err)
+		}
+		e.Signatures = append(e.Signatures, signatureJSON{k.Public().ID(), base64.StdEncoding.EncodeToString(sig), k.Public().String()})
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	return append(data, '\n'), nil
+}
+
+// Signed is an envelope that has the right form. What it says is told by
+// [Signed.Verify] alone.
+type Signed struct {
+	message    []byte // what is signed
+	statement  Statement
+	signatures []signature
+}
+
+type signature struct {
+	sig   []byte
+	claim PublicKey // the key that it says it is of; zero: it does not say
+}
+
+// Open reads an envelope: at most 64 KiB and 16 signatures, of a module, each value
+// in its one form. A signature that names its key has to be by that key, so that
+// one that was damaged is refused, and not taken for none.
+func Open(envelope []byte) (*Signed, error) {
+	s, err := open(envelope)
+	if err != nil {
+		return nil, fmt.Errorf("envelope: %w", err)
+	}
+	return s, nil
+}
+
+func open(envelope []byte) (*Signed, error) {
+	o, err := parse(envelope)
+	if err != nil {
+		return nil, err
+	}
+	kind, err := take[string](o, "payloadType", false)
+	if err != nil {
+		return nil, err
+	}
+	if kind != PayloadType {
+		return nil, fmt.Errorf("its content is a %.80q, not a %q", kind, PayloadType)
+	}
+	encoded, err := take[string](o, "payload", false)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := decode64(encoded, maxBytes)
+	if err != nil {
+		return nil, fmt.Errorf("payload: %w", err)
+	}
+	list, err := take[[]any](o, "signatures", false)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.unknown(); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 || len(list) > maxSignatures {
+		return nil, fmt.Errorf("it has %d signatures; 1 to %d are accepted", len(list), maxSignatures)
+	}
+	s := &Signed{message: pae(payload)}
+	if s.statement, err = parseStatement(payload); err != nil {
+		return nil, fmt.Errorf("statement: %w", err)
+	}
+	for i, e := range list {
+		sig, err := openSignature(e)
+		if err != nil {
+			return nil, fmt.Errorf("signature %d: %w", i+1, err)
+		}
+		if sig.claim != (PublicKey{}) && !sig.claim.verify(s.message, sig.sig) {
+			return nil, fmt.Errorf("signature %d: it says that it is by %s, and that key did not sign this", i+1, sig.claim.ID())
+		}
+		s.signatures = append(s.signatures, sig)
+	}
+	return s, nil
+}
+
+func openSignature(v any) (s signature, err error) {
+	o, ok := v.(object)
+	if !ok {
+		return s, errors.New("it is not an object")
+	}
+	id, err := take[string](o, "keyid", true)
+	if err != nil {
+		return s, err
+	}
+	encoded, err := take[string](o, "sig", false)
+	if err != nil {
+		return s, err
+	}
+	if s.sig, err = decode64(encoded, maxSignatureBytes); err != nil {
+		return s, err
+	}
+	key, err := take[string](o, "public_key", true)
+	if err != nil {
+		return s, err
+	}
+	if key != "" {
+		if s.claim, err = ParsePublicKey(key); err != nil {
+			return s, err
+		}
+		if id != "" && id != s.claim.ID() {
+			return s, fmt.Errorf("its keyid is %.80q, and that of its key is %s", id, s.claim.ID())
+		}
+	}
+	return s, o.unknown()
+}
+
+// Verify returns the statement, and which of the keys have signed it; a key counts
+// once, however many signatures it made. What the envelope says of its keys is not
+// looked at. The error is [ErrNotSigned], and with it there is no statement.
+func (s *Signed) Verify(keys []PublicKey) (Statement, []PublicKey, error) {
+	var by []PublicKey
+	for _, k := range keys {
+		if !slices.Contains(by, k) && slices.ContainsFunc(s.signatures, func(sig signature) bool { return k.verify(s.message, sig.sig) }) {
+			by = append(by, k)
+		}
+	}
+	if len(by) == 0 {
+		return Statement{}, nil, ErrNotSigned
+	}
+	return s.statement, by, nil
+}
+
+// Claims are the keys that the envelope names, which have signed it, each once.
+// Anybody can make such a key: it is to be shown to a person, and is no reason to
+// believe anything.
+func (s *Signed) Claims() []PublicKey {
+	var out []PublicKey
+	for _, sig := range s.signatures {
+		if sig.claim != (PublicKey{}) && !slices.Contains(out, sig.claim) {
+			out = append(out, sig.claim)
+		}
+	}
+	return out
+}

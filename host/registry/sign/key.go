@@ -1,0 +1,303 @@
+package sign
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Algorithm is what a key signs with.
+type Algorithm string
+
+const (
+	Ed25519   Algorithm = "ed25519"
+	ECDSAP256 Algorithm = "ecdsa-p256" // with SHA-256; what cosign makes
+)
+
+// maxKeyBytes is more than any key that we take has as PEM.
+const maxKeyBytes = 4 << 10
+
+// PublicKey is a key that verifies signatures. Keys are the same if they are ==.
+// The zero key verifies nothing.
+type PublicKey struct {
+	algorithm Algorithm
+	raw       string // ed25519: 32 bytes; ECDSA: the uncompressed point, 65 bytes
+}
+
+// publicKey takes what the standard library returns.
+func publicKey(key crypto.PublicKey) (PublicKey, error) {
+	switch key := key.(type) {
+	case ed25519.PublicKey:
+		if len(key) != ed25519.PublicKeySize || weak(key) {
+			return PublicKey{}, errors.New("it is an ed25519 key with which anybody can sign")
+		}
+		return PublicKey{Ed25519, string(key)}, nil
+	case *ecdsa.PublicKey:
+		if key.Curve != elliptic.P256() {
+			return PublicKey{}, errors.New("its curve is not P-256")
+		}
+		raw, err := key.Bytes()
+		if err != nil {
+			return PublicKey{}, err
+		}
+		return PublicKey{ECDSAP256, string(raw)}, nil
+	}
+	return PublicKey{}, fmt.Errorf("it is neither %s nor %s", Ed25519, ECDSAP256)
+}
+
+// weak reports whether a point is of small order, as the one of all zeros is: for
+// these, signatures can be made without a private key. It also finds encodings
+// that are not the only one of their point, which none but such points have in
+// practice.
+func weak(key []byte) bool {
+	le := slices.Clone(key)
+	le[31] &= 0x7f // the sign of x
+	slices.Reverse(le)
+	y := new(big.Int).SetBytes(le)
+	p := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 255), big.NewInt(19))
+	if y.Cmp(p) >= 0 {
+		return true
+	}
+	// The order is 1 or 2 where y = 1 or -1, and 4 where y = 0. It is 8 where doubling
+	// leads to y = 0, so where y² = -x²; with the equation of the curve, whose d is
+	// -121665/121666, that is 121665·y⁴ - 2·121666·y² + 121666 = 0.
+	y2 := new(big.Int).Mul(y, y)
+	y2.Mod(y2, p)
+	eight := new(big.Int).Mul(y2, y2)
+	eight.Mul(eight, big.NewInt(121665))
+	eight.Sub(eight, new(big.Int).Mul(y2, big.NewInt(2*121666)))
+	eight.Add(eight, big.NewInt(121666))
+	eight.Mod(eight, p)
+	return y2.Sign() == 0 || y2.IsInt64() && y2.Int64() == 1 || eight.Sign() == 0
+}
+
+// ParsePublicKey reads the text form: the algorithm, a colon, and in base64 the key
+// as it is: the 32 bytes of an ed25519 key, the 65 bytes of the uncompressed point
+// of an ECDSA key. There is one text for each key.
+func ParsePublicKey(text string) (PublicKey, error) {
+	algorithm, encoded, _ := strings.Cut(text, ":")
+	raw, err := decode64(encoded, 65)
+	if err != nil {
+		return PublicKey{}, fmt.Errorf(`%.80q is not a key such as "ed25519:" and base64: %w`, text, err)
+	}
+	var key crypto.PublicKey
+	switch Algorithm(algorithm) {
+	case Ed25519:
+		if len(raw) != ed25519.PublicKeySize {
+			return PublicKey{}, fmt.Errorf("%.80q has %d bytes; an ed25519 key has %d", text, len(raw), ed25519.PublicKeySize)
+		}
+		key = ed25519.PublicKey(raw)
+	case ECDSAP256:
+		if key, err = ecdsa.ParseUncompressedPublicKey(elliptic.P256(), raw); err != nil {
+			return PublicKey{}, fmt.Errorf("%.80q is no point of P-256", text)
+		}
+	default:
+		return PublicKey{}, fmt.Errorf("%.80q begins with neither %s: nor %s:", text, Ed25519, ECDSAP256)
+	}
+	k, err := publicKey(key)
+	if err != nil {
+		return PublicKey{}, fmt.Errorf("%.80q: %w", text, err)
+	}
+	return k, nil
+}
+
+// ParsePublicKeyPEM reads what cosign and openssl write: one block PUBLIC KEY.
+func ParsePublicKeyPEM(data []byte) (PublicKey, error) {
+	der, err := onePEM(data, "PUBLIC KEY")
+	if err != nil {
+		return PublicKey{}, fmt.Errorf("public key: %w", err)
+	}
+	key, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return PublicKey{}, fmt.Errorf("public key: %w", err)
+	}
+	k, err := publicKey(key)
+	if err != nil {
+		return PublicKey{}, fmt.Errorf("public key: %w", err)
+	}
+	return k, nil
+}
+
+// onePEM is the content of the only block of a file.
+func onePEM(data []byte, kind string) ([]byte, error) {
+	if len(data) > maxKeyBytes {
+		return nil, fmt.Errorf("it has more than %d bytes", maxKeyBytes)
+	}
+	block, rest := pem.Decode(data)
+	switch {
+	case block == nil:
+		return nil, fmt.Errorf("there is no -----BEGIN %s----- in it", kind)
+	case block.Type != kind:
+		return nil, fmt.Errorf("it is a %.40q, not a %q", block.Type, kind)
+	case len(block.Headers) > 0 || len(bytes.TrimSpace(rest)) > 0:
+		return nil, fmt.Errorf("there is more in it than one %q", kind)
+	}
+	return block.Bytes, nil
+}
+
+// std is the key as the standard library has it; nil for the zero key.
+func (k PublicKey) std() crypto.PublicKey {
+	switch k.algorithm {
+	case Ed25519:
+		return ed25519.PublicKey(k.raw)
+	case ECDSAP256:
+		if key, err := ecdsa.ParseUncompressedPublicKey(elliptic.P256(), []byte(k.raw)); err == nil {
+			return key
+		}
+	}
+	return nil
+}
+
+// String is the text form, which [ParsePublicKey] reads.
+func (k PublicKey) String() string {
+	return string(k.algorithm) + ":" + base64.StdEncoding.EncodeToString([]byte(k.raw))
+}
+
+var idRE = regexp.MustCompile(`^(` + string(Ed25519) + `|` + string(ECDSAP256) + `):[0-9a-f]{32}$`)
+
+// ValidID reports whether a text has the form of an ID.
+func ValidID(s string) bool { return idRE.MatchString(s) }
+
+// ID is a short name of the key, made from the key: its algorithm, a colon, and
+// the first 32 hex digits of the SHA-256 of its SubjectPublicKeyInfo in DER.
+func (k PublicKey) ID() string {
+	der, err := x509.MarshalPKIXPublicKey(k.std())
+	if err != nil {
+		return "" // of the zero key
+	}
+	sum := sha256.Sum256(der)
+	return string(k.algorithm) + ":" + hex.EncodeToString(sum[:16])
+}
+
+// PEM is the form that [ParsePublicKeyPEM] reads.
+func (k PublicKey) PEM() []byte {
+	der, err := x509.MarshalPKIXPublicKey(k.std())
+	if err != nil {
+		return nil // of the zero key
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// verify reports whether the key has signed a message. The standard library takes
+// ed25519 signatures whose numbers are reduced, and ECDSA ones in DER, only.
+func (k PublicKey) verify(message, signature []byte) bool {
+	switch key := k.std().(type) {
+	case ed25519.PublicKey:
+		return ed25519.Verify(key, message, signature)
+	case *ecdsa.PublicKey:
+		sum := sha256.Sum256(message)
+		return ecdsa.VerifyASN1(key, sum[:], signature)
+	}
+	return false
+}
+
+// PrivateKey is a key that signs. It prints as its public key's ID.
+type PrivateKey struct {
+	signer crypto.Signer
+	public PublicKey
+}
+
+// Generate makes a new key.
+func Generate(algorithm Algorithm) (PrivateKey, error) {
+	var signer crypto.Signer
+	var err error
+	switch algorithm {
+	case Ed25519:
+		_, signer, err = ed25519.GenerateKey(nil)
+	case ECDSAP256:
+		signer, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	default:
+		err = fmt.Errorf("%.40q is neither %s nor %s", algorithm, Ed25519, ECDSAP256)
+	}
+	if err != nil {
+		return PrivateKey{}, fmt.Errorf("generate a key: %w", err)
+	}
+	return privateKey(signer)
+}
+
+func privateKey(signer crypto.Signer) (PrivateKey, error) {
+	public, err := publicKey(signer.Public())
+	return PrivateKey{signer, public}, err
+}
+
+// ParsePrivateKey reads PKCS #8 in PEM, without a password.
+func ParsePrivateKey(data []byte) (PrivateKey, error) {
+	fail := func(err error) (PrivateKey, error) { return PrivateKey{}, fmt.Errorf("private key: %w", err) }
+	if bytes.Contains(data, []byte("-----BEGIN ENCRYPTED ")) {
+		return fail(errors.New("it is encrypted; write it as PKCS #8 without a password, or sign with the program that made it"))
+	}
+	der, err := onePEM(data, "PRIVATE KEY")
+	if err != nil {
+		return fail(err)
+	}
+	key, err := x509.ParsePKCS8PrivateKey(der)
+	if err != nil {
+		return fail(errors.New("it is not PKCS #8")) // without its bytes
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return fail(fmt.Errorf("it is neither %s nor %s", Ed25519, ECDSAP256))
+	}
+	k, err := privateKey(signer)
+	if err != nil {
+		return fail(err)
+	}
+	return k, nil
+}
+
+// PEM is the key as PKCS #8, for a file that nobody else can read.
+func (k PrivateKey) PEM() ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(k.signer)
+	if err != nil {
+		return nil, fmt.Errorf("private key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// Public is the key that verifies what this one signs.
+func (k PrivateKey) Public() PublicKey { return k.public }
+
+// Format writes the public key's ID, whatever the verb: a key must not end up in
+// a log.
+func (k PrivateKey) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, "private key of "+k.public.ID())
+}
+
+func (k PrivateKey) sign(message []byte) ([]byte, error) {
+	switch k.public.algorithm {
+	case Ed25519:
+		return k.signer.Sign(nil, message, crypto.Hash(0))
+	case ECDSAP256:
+		sum := sha256.Sum256(message)
+		return k.signer.Sign(rand.Reader, sum[:], crypto.SHA256)
+	}
+	return nil, errors.New("there is no key")
+}
+
+// decode64 reads base64 of which each content has one form, of at most so many
+// bytes. Line breaks, which the decoder would skip, are none of it.
+func decode64(s string, most int) ([]byte, error) {
+	if len(s) > base64.StdEncoding.EncodedLen(most) {
+		return nil, fmt.Errorf("it holds more than %d bytes", most)
+	}
+	data, err := base64.StdEncoding.Strict().DecodeString(s)
+	if err != nil || strings.ContainsAny(s, "\r\n") {
+		return nil, errors.New("it is not padded base64 without line breaks")
+	}
+	return data, nil
+}

@@ -1,0 +1,196 @@
+package sign
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// statementType is the first thing that a statement says, so that what is signed
+// can be taken for nothing else.
+const statementType = "https://github.com/stockade-dev/stockade/module/v1"
+
+// Statement is what a signer says: this is my module. It is JSON of a few hundred
+// bytes.
+type Statement struct {
+	// Repository is where it is published, HOST/REPOSITORY without tag. Empty: it is
+	// a file, and published nowhere.
+	Repository string
+	Name       string // of the module, as its manifest says
+	Version    string // semantic, without v: 1.2.0
+	Digest     string // of the bytes of the module: "sha256:HEX"
+	// Fingerprint is what its tools say of themselves.
+	Fingerprint Fingerprint
+	// Issued is when this was signed, and Expires when it ends to hold; zero: never.
+	// Both are whole seconds of UTC.
+	Issued, Expires time.Time
+}
+
+// Fingerprint has the fields of tool.Fingerprint, to which it converts.
+type Fingerprint struct {
+	Description, Schema, Needs string // SHA-256, in hex
+}
+
+var (
+	nameRE   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	hexRE    = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	digestRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+	// As semver.org says it, whole.
+	versionRE = regexp.MustCompile(`^(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)` +
+		`(-(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9][0-9]*|[0-9]*[a-zA-Z-][0-9a-zA-Z-]*))*)?` +
+		`(\+[0-9a-zA-Z-]+(\.[0-9a-zA-Z-]+)*)?$`)
+
+	// A host with a port, and path components as the OCI distribution specification
+	// has them; neither can be "..".
+	hostRE = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*|\[[0-9a-f:]+\])(:[0-9]{1,5})?$`)
+	pathRE = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+)
+
+const (
+	maxVersionBytes    = 128
+	maxRepositoryBytes = 512
+)
+
+// ValidRepository reports whether s is HOST/REPOSITORY, in lower case and at most
+// 512 bytes; ValidHost, whether it is a HOST, which can have a port.
+func ValidRepository(s string) bool {
+	host, path, _ := strings.Cut(s, "/")
+	return len(s) <= maxRepositoryBytes && ValidHost(host) && pathRE.MatchString(path)
+}
+
+// ValidHost: see [ValidRepository].
+func ValidHost(s string) bool { return len(s) <= maxRepositoryBytes && hostRE.MatchString(s) }
+
+// ValidDigest reports whether s is "sha256:" and 64 hex digits in lower case.
+func ValidDigest(s string) bool { return digestRE.MatchString(s) }
+
+// ValidVersion reports whether s is a semantic version without v, of at most 128
+// bytes.
+func ValidVersion(s string) bool { return len(s) <= maxVersionBytes && versionRE.MatchString(s) }
+
+// ValidName reports whether s may be the name of a module.
+func ValidName(s string) bool { return nameRE.MatchString(s) }
+
+// check says what is wrong with a statement.
+func (s Statement) check() error {
+	switch {
+	case s.Repository != "" && !ValidRepository(s.Repository):
+		return fmt.Errorf("repository %.80q is not HOST/REPOSITORY in lower case", s.Repository)
+	case !ValidName(s.Name):
+		return fmt.Errorf("name %.80q is not 1 to 64 letters, digits, '_' or '-'", s.Name)
+	case !ValidVersion(s.Version):
+		return fmt.Errorf("version %.80q is not a semantic version such as 1.2.0", s.Version)
+	case !ValidDigest(s.Digest):
+		return fmt.Errorf(`digest %.80q is not "sha256:" and 64 hexadecimal digits in lower case`, s.Digest)
+	case !hexRE.MatchString(s.Fingerprint.Description) || !hexRE.MatchString(s.Fingerprint.Schema) || !hexRE.MatchString(s.Fingerprint.Needs):
+		return errors.New("a fingerprint is not 64 hexadecimal digits in lower case")
+	case s.Issued.IsZero():
+		return errors.New("it does not say when it was issued")
+	case !s.Expires.IsZero() && !s.Expires.After(s.Issued):
+		return errors.New("it expires before it was issued")
+	}
+	return nil
+}
+
+// The keys of a statement.
+type statementJSON struct {
+	Type        string          `json:"type"`
+	Repository  string          `json:"repository,omitempty"`
+	Name        string          `json:"name"`
+	Version     string          `json:"version"`
+	Digest      string          `json:"digest"`
+	Fingerprint fingerprintJSON `json:"fingerprint"`
+	Issued      string          `json:"issued"`
+	Expires     string          `json:"expires,omitempty"`
+}
+
+type fingerprintJSON struct {
+	Description string `json:"description"`
+	Schema      string `json:"schema"`
+	Needs       string `json:"needs"`
+}
+
+// marshal writes what is signed, and refuses what could not be read again.
+func (s Statement) marshal() ([]byte, error) {
+	s.Issued = s.Issued.UTC().Truncate(time.Second)
+	out := statementJSON{
+		Type: statementType, Repository: s.Repository, Name: s.Name, Version: s.Version, Digest: s.Digest,
+		Fingerprint: fingerprintJSON(s.Fingerprint), Issued: s.Issued.Format(time.RFC3339),
+	}
+	if !s.Expires.IsZero() {
+		out.Expires = s.Expires.UTC().Truncate(time.Second).Format(time.RFC3339)
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	_, err = parseStatement(data)
+	return data, err
+}
+
+// parseStatement reads a statement. What is unknown in it is refused: it could
+// restrict what the rest says.
+func parseStatement(data []byte) (s Statement, err error) {
+	o, err := parse(data)
+	if err != nil {
+		return s, err
+	}
+	if kind, err := take[string](o, "type", false); err != nil {
+		return s, err
+	} else if kind != statementType {
+		return s, fmt.Errorf("it is a %.80q, which this version does not know", kind)
+	}
+	var prints object
+	if prints, err = take[object](o, "fingerprint", false); err != nil {
+		return s, err
+	}
+	var issued, expires string
+	for _, f := range []struct {
+		from     object
+		key      string
+		optional bool
+		to       *string
+	}{
+		{o, "repository", true, &s.Repository}, {o, "name", false, &s.Name}, {o, "version", false, &s.Version}, {o, "digest", false, &s.Digest},
+		{prints, "description", false, &s.Fingerprint.Description}, {prints, "schema", false, &s.Fingerprint.Schema}, {prints, "needs", false, &s.Fingerprint.Needs},
+		{o, "issued", false, &issued}, {o, "expires", true, &expires},
+	} {
+		if *f.to, err = take[string](f.from, f.key, f.optional); err != nil {
+			return Statement{}, err
+		}
+	}
+	for _, o := range []object{o, prints} {
+		if err := o.unknown(); err != nil {
+			return Statement{}, err
+		}
+	}
+	if s.Issued, err = instant(issued); err != nil {
+		return Statement{}, fmt.Errorf("issued: %w", err)
+	}
+	if expires != "" {
+		if s.Expires, err = instant(expires); err != nil {
+			return Statement{}, fmt.Errorf("expires: %w", err)
+		}
+	}
+	if err := s.check(); err != nil {
+		return Statement{}, err
+	}
+	return s, nil
+}
+
+// instant reads a time in the one form that it is written in. None of a year before
+// 1970 is meant, and the zero time would say that there is none.
+func instant(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil || t.Year() < 1970 || t.UTC().Truncate(time.Second).Format(time.RFC3339) != s {
+		return time.Time{}, fmt.Errorf("%.40q is not a time such as 2026-01-31T12:00:00Z", s)
+	}
+	return t, nil
+}

@@ -1,3 +1,0 @@
-package trust
-
-import _ "golang.org/x/mod/semver"

@@ -1,0 +1,221 @@
+package trust
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
+	"github.com/stockade-dev/stockade/host/registry/sign"
+)
+
+// Limits on a file. A signature is held against every key.
+const (
+	maxKeys       = 128 // of all publishers
+	maxNamespaces = 64  // of each
+	maxRevoked    = 4096
+	maxWhyBytes   = 256
+)
+
+// File is one trust.toml.
+type File struct {
+	Name       string // of the file, for messages
+	Publishers []Publisher
+	Revoked    []Revocation
+}
+
+// Publisher is one who signs.
+type Publisher struct {
+	// Name is 1 to 128 lower-case letters, digits and ".", "_", "-", "@", "+".
+	Name       string
+	Namespaces []string // see the package; at least one
+	Keys       []sign.PublicKey
+	Threshold  int       // how many of Keys have to sign; 0 is 1
+	Expires    time.Time // zero: never
+}
+
+// Revocation is a key or a digest that counts no more.
+type Revocation struct {
+	Key    string // an ID; or
+	Digest string // "sha256:HEX", of a module or an OCI manifest
+	Why    string // can be empty
+}
+
+// every key of the file.
+var fileKeys = keys.Table{
+	{Name: "publisher[].name", Kind: keys.Text("name", "a name in quotes", publisherName)},
+	{Name: "publisher[].namespaces", Kind: keys.List("namespaces", `["registry.example.org/tools"]`, maxNamespaces, namespace)},
+	{Name: "publisher[].keys", Kind: keys.List("keys", `["ed25519:..."]`, maxKeys, publicKey)},
+	{Name: "publisher[].threshold", Kind: keys.Integer(1, maxKeys, "")},
+	{Name: "publisher[].expires", Kind: keys.Instant()},
+	{Name: "revoked[].key", Kind: keys.Text("key", "a key or its ID in quotes", keyOrID)},
+	{Name: "revoked[].digest", Kind: keys.Text("digest", `"sha256:HEX"`, digest)},
+	{Name: "revoked[].why", Kind: keys.Text("text", "a text in quotes", why)},
+}
+
+var nameRE = regexp.MustCompile(`^[a-z0-9][a-z0-9._@+-]{0,127}$`)
+
+func publisherName(s string) error {
+	if !nameRE.MatchString(s) {
+		return fmt.Errorf(`%.80q is not 1 to 128 of a-z, 0-9, ".", "_", "-", "@" and "+"`, s)
+	}
+	return nil
+}
+
+func namespace(s string) error {
+	name, file := strings.CutPrefix(s, "file:")
+	if s == "*" || file && (name == "*" || sign.ValidName(name)) || sign.ValidHost(s) || sign.ValidRepository(s) {
+		return nil
+	}
+	return fmt.Errorf(`%.80q is not HOST, HOST/REPOSITORY in lower case, "file:NAME" or "*"`, s)
+}
+
+func publicKey(s string) error {
+	_, err := sign.ParsePublicKey(s)
+	return err
+}
+
+func keyOrID(s string) error {
+	if sign.ValidID(s) {
+		return nil
+	}
+	return publicKey(s)
+}
+
+func digest(s string) error {
+	if !sign.ValidDigest(s) {
+		return fmt.Errorf(`%.80q is not "sha256:" and 64 hexadecimal digits in lower case`, s)
+	}
+	return nil
+}
+
+func why(s string) error {
+	if len(s) > maxWhyBytes || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return fmt.Errorf("it is not one line of at most %d bytes", maxWhyBytes)
+	}
+	return nil
+}
+
+// Parse reads a file. Name is for messages. Whatever is unknown, incomplete or
+// there twice is an error, of which there can be several, each with its line.
+func Parse(name string, data []byte) (*File, error) {
+	parsed, err := fileKeys.Parse(name, data, nil)
+	if err != nil {
+		return nil, err
+	}
+	r := reader{file: parsed, seen: map[string]string{}}
+	f := &File{Name: name}
+	for _, s := range parsed.Settings {
+		switch {
+		case s.Key < 0 && s.Path[0] == "publisher":
+			f.Publishers = append(f.Publishers, Publisher{})
+			r.heads = append(r.heads, s)
+		case s.Key < 0:
+			f.Revoked = append(f.Revoked, Revocation{})
+			r.revoked = append(r.revoked, s)
+		case s.Path[0] == "publisher":
+			r.publisher(s, &f.Publishers[len(f.Publishers)-1])
+		default:
+			r.revocation(s, &f.Revoked[len(f.Revoked)-1])
+		}
+	}
+	r.finish(f)
+	if err := parsed.Err(); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+type reader struct {
+	file           *keys.File
+	heads, revoked []keys.Setting    // of each publisher and revocation
+	seen           map[string]string // names, keys and what is revoked, and where
+	keys           int
+}
+
+// once notes what may be there one time only.
+func (r *reader) once(s keys.Setting, kind, what string) {
+	if before, twice := r.seen[kind+what]; twice {
+		r.file.Fail(s, fmt.Errorf("%s is already in %s", what, before))
+		return
+	}
+	r.seen[kind+what] = fmt.Sprintf("[[%s]] %d", s.Path[0], s.Index+1)
+}
+
+func (r *reader) publisher(s keys.Setting, p *Publisher) {
+	switch s.Path[1] {
+	case "name":
+		p.Name = s.Value.(string)
+		r.once(s, "name ", p.Name)
+	case "namespaces":
+		p.Namespaces = s.Value.([]string)
+		for i, n := range p.Namespaces {
+			if slices.Contains(p.Namespaces[:i], n) {
+				r.file.Fail(s, fmt.Errorf("%q is there twice", n))
+			}
+		}
+	case "keys":
+		for _, text := range s.Value.([]string) {
+			k, err := sign.ParsePublicKey(text)
+			if err != nil {
+				r.file.Fail(s, err)
+				return
+			}
+			p.Keys = append(p.Keys, k)
+			r.once(s, "key ", text)
+		}
+		if r.keys += len(p.Keys); r.keys > maxKeys {
+			r.file.Fail(s, fmt.Errorf("the file has more than %d keys", maxKeys))
+		}
+	case "threshold":
+		p.Threshold = s.Value.(int)
+	case "expires":
+		p.Expires = s.Value.(time.Time)
+	}
+}
+
+func (r *reader) revocation(s keys.Setting, v *Revocation) {
+	switch s.Path[1] {
+	case "key":
+		v.Key = s.Value.(string)
+		if k, err := sign.ParsePublicKey(v.Key); err == nil {
+			v.Key = k.ID()
+		}
+		r.once(s, "revoked ", v.Key)
+	case "digest":
+		v.Digest = s.Value.(string)
+		r.once(s, "revoked ", v.Digest)
+	case "why":
+		v.Why = s.Value.(string)
+	}
+}
+
+// finish checks what takes a whole table.
+func (r *reader) finish(f *File) {
+	for i := range f.Publishers {
+		p := &f.Publishers[i]
+		p.Threshold = cmp.Or(p.Threshold, 1)
+		switch {
+		case p.Name == "":
+			r.file.Fail(r.heads[i], errors.New("it has no name"))
+		case len(p.Namespaces) == 0:
+			r.file.Fail(r.heads[i], errors.New(`it has no namespaces, so it could sign nothing; write those that it publishes in, or ["*"]`))
+		case len(p.Keys) == 0:
+			r.file.Fail(r.heads[i], errors.New("it has no keys"))
+		case p.Threshold > len(p.Keys):
+			r.file.Fail(r.heads[i], fmt.Errorf("threshold = %d, and it has %d of keys; it could sign nothing", p.Threshold, len(p.Keys)))
+		}
+	}
+	for i, v := range f.Revoked {
+		switch {
+		case (v.Key == "") == (v.Digest == ""):
+			r.file.Fail(r.revoked[i], errors.New("it needs a key or a digest, and not both"))
+		case i == maxRevoked:
+			r.file.Fail(r.revoked[i], fmt.Errorf("the file revokes more than %d keys and digests", maxRevoked))
+		}
+	}
+}
