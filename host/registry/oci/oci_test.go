@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/content"
 	oraslayout "oras.land/oras-go/v2/content/oci"
+	"oras.land/oras-go/v2/errdef"
 
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
@@ -170,14 +172,23 @@ var artifacts = []artifact{
 	{"as a tar archive", "", ocispec.MediaTypeImageConfig, ocispec.MediaTypeImageLayer, "its layer is application/vnd.oci.image.layer.v1.tar"},
 }
 
+// bytesTo pushes a blob, which may be there.
+func bytesTo(ctx context.Context, to oras.Target, mediaType string, data []byte) (ocispec.Descriptor, error) {
+	d, err := oras.PushBytes(ctx, to, mediaType, data)
+	if errors.Is(err, errdef.ErrAlreadyExists) {
+		return content.NewDescriptorFromBytes(mediaType, data), nil
+	}
+	return d, err
+}
+
 func (a artifact) push(ctx context.Context, to oras.Target, tag string) error {
-	layer, err := oras.PushBytes(ctx, to, a.layer, module)
+	layer, err := bytesTo(ctx, to, a.layer, module)
 	if err != nil {
 		return err
 	}
 	opts := oras.PackManifestOptions{Layers: []ocispec.Descriptor{layer}}
 	if a.config != "" {
-		config, err := oras.PushBytes(ctx, to, a.config, []byte("{}"))
+		config, err := bytesTo(ctx, to, a.config, []byte("{}"))
 		if err != nil {
 			return err
 		}
@@ -217,7 +228,7 @@ func cosign(ctx context.Context, to oras.Target, subject ocispec.Descriptor, ref
 		return err
 	}
 	layer.Annotations = map[string]string{cosignName: "c2lnbmF0dXJl"}
-	config, err := oras.PushBytes(ctx, to, ocispec.MediaTypeImageConfig, []byte("{}"))
+	config, err := bytesTo(ctx, to, ocispec.MediaTypeImageConfig, []byte("{}"))
 	if err != nil {
 		return err
 	}
