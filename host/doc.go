@@ -35,6 +35,7 @@
 //	registry/author         a new tool: its project, its build, its tests, its manifest in a custom section
 //	registry/lock           stockade.lock, the modules of a project
 //	registry/oci            modules and their signatures in OCI registries and layouts
+//	registry/oci/credential logins of registries, from Docker's configuration and its helpers
 //	registry/sign           DSSE and cosign: who has signed a module
 //	registry/source         the bytes of a module and its signatures, from where a person says they are
 //	registry/store          the modules that were added, by their SHA-256, and what they were approved with
@@ -151,14 +152,15 @@
 //	door              never   config, config/policyfile, settings
 //	wazero            only    sandbox
 //	net/http          only    llm, egress, registry/oci, registry/source
-//	os/exec           only    jail, internal/hosttest
+//	os/exec           only    jail, internal/hosttest, registry/oci/credential
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
 //	toml              only    config, registry, settings
 //
 // A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd.
 // Only egress opens connections or asks a resolver, and only jail starts
-// processes.
+// processes; registry/oci/credential is the exception, for Docker's credential
+// helpers.
 //
 // # Where new things go
 //

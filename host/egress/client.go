@@ -15,6 +15,13 @@ import (
 // network, without redirects. Connections are kept and used again, by the same
 // client only. Time and size are for its user to bound.
 func (e *Egress) Client(to *network.Network) *http.Client {
+	return &http.Client{
+		Transport:     e.client(to),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func (e *Egress) client(to *network.Network) *client {
 	c := &client{network: to}
 	open := func(ctx context.Context, protocols []string) (net.Conn, error) {
 		// The decision about the request on whose behalf the transport dials; a
@@ -35,10 +42,7 @@ func (e *Egress) Client(to *network.Network) *http.Client {
 		IdleConnTimeout:        90 * time.Second,
 		MaxResponseHeaderBytes: maxResponseHead,
 	}
-	return &http.Client{
-		Transport:     c,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	return c
 }
 
 type decisionKey struct{}

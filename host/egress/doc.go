@@ -11,9 +11,10 @@
 // parses the URL once, decides each redirect anew, and bounds what is sent, what
 // comes back, what that becomes when it is decompressed, and the time of each
 // phase and of the whole; secrets that a server repeats are taken out of its
-// answer. [Egress.Client] is for the provider of the model. [Egress.ServeProxy] is
-// the proxy of a command that runs confined: whatever it asks for is decided,
-// resolved and dialled in the same way.
+// answer. [Egress.Client] is for the provider of the model, and
+// [Egress.FollowingClient] for registries and web servers that a person fetches
+// modules from. [Egress.ServeProxy] is the proxy of a command that runs confined:
+// whatever it asks for is decided, resolved and dialled in the same way.
 //
 // The environment is not read: no HTTP_PROXY, no SSL_CERT_FILE. A proxy and
 // further certificate authorities come with [Options], from the user's or the

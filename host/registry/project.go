@@ -3,6 +3,7 @@ package registry
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,10 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/registry/lock"
+	"github.com/stockade-dev/stockade/host/registry/sign"
+	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 )
 
@@ -312,14 +316,14 @@ func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 
 // Verify holds the signatures of a record against what is trusted now: a key that was
 // revoked since, or whose publisher is gone.
-func Verify(files trust.Files, r store.Record, now time.Time) error {
+func Verify(rules *trust.Rules, r store.Record) error {
 	var evidence sign.Evidence
 	if len(r.Evidence) > 0 {
 		if err := json.Unmarshal(r.Evidence, &evidence); err != nil {
 			return fmt.Errorf("its signatures cannot be read: %w", err)
 		}
 	}
-	v, err := files.Judge(subject(r), evidence, now, trust.Seen{})
+	v, err := rules.Judge(subject(r), evidence, r.Added, trust.Seen{})
 	if err == nil && v.Signer != r.Signer {
 		err = fmt.Errorf("%q has signed it by what you trust now, and %q when it was added", v.Signer, r.Signer)
 	}
@@ -330,6 +334,6 @@ func Verify(files trust.Files, r store.Record, now time.Time) error {
 func subject(r store.Record) trust.Subject {
 	return trust.Subject{
 		Repository: r.Repository, Name: r.Manifest.Name, Version: r.Manifest.Version, Digest: "sha256:" + r.Digest, ManifestDigest: r.ManifestDigest,
-		Description: r.Fingerprint.Description, Schema: r.Fingerprint.Schema, Needs: r.Fingerprint.Needs,
+		Fingerprint: sign.Fingerprint(r.Fingerprint),
 	}
 }

@@ -28,7 +28,7 @@ type Sandbox interface {
 type Reviewer struct {
 	Store   *store.Store
 	Sandbox Sandbox
-	Trust   trust.Files
+	Trust   *trust.Rules
 	Ceiling policy.Ceiling
 	Now     func() time.Time
 }
@@ -89,7 +89,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // is the module's is a *RefusedError.
 func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
-	mod := tool.ModuleOf(cmp.Or(q.As, c.Name), tool.OriginAdded, c.Source, c.Code)
+	mod := tool.ModuleOf(cmp.Or(q.As, nameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
 	out := &Review{code: c.Code}
 	var err error
 	if out.Manifest, err = r.Sandbox.Describe(ctx, mod); err != nil {
@@ -113,25 +113,9 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	if err := CheckName(name, others); err != nil {
 		return refuse(err, "choose another with --as NAME")
 	}
-	fingerprint := out.Manifest.Fingerprint()
 	var seen trust.Seen
 	if w := out.Was; w != nil {
 		seen = trust.Seen{Signer: w.Signer, Version: w.Manifest.Version, Digest: "sha256:" + w.Digest, Issued: w.Issued}
-	}
-	out.Verdict, err = r.Trust.Judge(trust.Subject{
-		Repository: c.Repository, Name: out.Manifest.Name, Version: out.Manifest.Version, Digest: "sha256:" + c.Digest, ManifestDigest: c.ManifestDigest,
-		Description: fingerprint.Description, Schema: fingerprint.Schema, Needs: fingerprint.Needs,
-	}, c.Evidence, r.Now(), seen)
-	if err != nil {
-		return refuse(err, "")
-	}
-	if out.Was != nil && out.Was.Signer != "" && out.Verdict.Signer == "" {
-		return refuse(fmt.Errorf("%s has signed what you have, and nobody whom you know has signed this", out.Was.Signer),
-			"if you want it all the same: stockade tool remove "+name+", and add it again")
-	}
-	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, out.Manifest.Version
-	if ok, why, from := r.Ceiling.PermitsAdd(mod, c.Repository); !ok && !q.System {
-		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}
 	evidence, err := json.Marshal(c.Evidence)
 	if err != nil {
@@ -139,20 +123,44 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	out.Record = store.Record{
 		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: c.Digest, Bytes: int64(len(c.Code)),
-		Manifest: out.Manifest, Fingerprint: fingerprint, Signer: mod.Signer, Namespace: mod.Namespace, Keys: out.Verdict.Keys, Issued: out.Verdict.Issued,
-		Evidence: evidence, Added: r.Now().UTC().Truncate(time.Second), Lock: q.Lock, System: q.System, Stamp: q.Stamp,
+		Manifest: out.Manifest, Fingerprint: out.Manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC().Truncate(time.Second),
+		Lock: q.Lock, System: q.System, Stamp: q.Stamp,
 	}
+	if out.Verdict, err = r.Trust.Judge(subject(out.Record), c.Evidence, r.Now(), seen); err != nil {
+		return refuse(err, refusedHint(err, name))
+	}
+	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, out.Manifest.Version
+	if ok, why, from := r.Ceiling.PermitsAdd(mod, c.Repository); !ok && !q.System {
+		return refuse(fmt.Errorf("%s: %s", why, from), "")
+	}
+	out.Record.Signer, out.Record.Namespace, out.Record.Keys, out.Record.Issued = mod.Signer, mod.Namespace, out.Verdict.Keys, out.Verdict.Issued
 	if w := out.Was; w != nil {
 		out.Changes = changes(w, &out.Record)
 		out.Record.OffTools = slices.Clone(w.OffTools)
+		if w.Off == store.OffByPerson {
+			out.Record.Off = w.Off
+		}
 		if out.Keeps() {
-			out.Record.Allowed, out.Record.Off = w.Allowed, w.Off
+			out.Record.Allowed = w.Allowed
 		}
 	}
 	if q.System { // compiled when it is first called
 		return out, nil
 	}
 	return out, r.Sandbox.Compile(ctx, mod)
+}
+
+// nameOf is what a module is called before it has said so.
+func nameOf(source string) string {
+	return strings.TrimSuffix(source[strings.LastIndexAny(source, `/\\`)+1:], ".wasm")
+}
+
+// refusedHint is what can be done about a module that is refused for its signatures.
+func refusedHint(err error, name string) string {
+	if e, ok := errors.AsType[*trust.Error](err); ok && e.Reason == trust.Stripped {
+		return "if you want it all the same: stockade tool remove " + name + ", and add it again"
+	}
+	return ""
 }
 
 // changes says what is different, the most important first.

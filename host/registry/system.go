@@ -83,7 +83,7 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 				errs[i] = err
 				return
 			}
-			reviews[i], errs[i] = r.Review(ctx, Request{Candidate: source.FileCandidate(f.Path, code), System: true, Stamp: f.Stamp})
+			reviews[i], errs[i] = r.Review(ctx, Request{Candidate: &source.Candidate{Code: code, Digest: sum(code), Source: f.Path}, System: true, Stamp: f.Stamp})
 		})
 	}
 	wg.Wait()

@@ -84,16 +84,25 @@ const lockTimeout = 10 * time.Second
 // reads it to replace it must not bring back what another has taken away. What
 // could not be read back is not written.
 func (k kept[E]) change(f func([]E) []E) error {
-	if err := os.MkdirAll(filepath.Dir(k.path), 0o700); err != nil {
+	return locked(k.path, func() error { return k.replace(f) })
+}
+
+// locked runs f while nobody else changes a file, whose folder is made.
+func locked(path string, f func() error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
-	lock := flock.New(k.path+".lock", flock.SetPermissions(0o600))
+	lock := flock.New(path+".lock", flock.SetPermissions(0o600))
 	if _, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil {
-		return fmt.Errorf("lock %s: %w", k.path, err)
+		return fmt.Errorf("lock %s: %w", path, err)
 	}
 	defer func() { _ = lock.Unlock() }()
+	return f()
+}
+
+func (k kept[E]) replace(f func([]E) []E) error {
 	entries, err := k.load()
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -42,6 +43,9 @@ func (p Place) At(path string) Place {
 	return p
 }
 
+// Beside is the place of a file or folder beside this file.
+func (p Place) Beside(name string) Place { return p.At(filepath.Join(filepath.Dir(p.Path), name)) }
+
 // Read reads and checks the file. Where there is none, errors.Is(err,
 // fs.ErrNotExist) holds. The warnings are of what was left out.
 func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
@@ -54,18 +58,21 @@ func (p Place) Read(source policy.Source) (policy.Layer, []string, error) {
 
 // Bytes returns what is in the file, after its owner and permissions were
 // checked on what is being read.
-func (p Place) Bytes() ([]byte, error) {
+func (p Place) Bytes() ([]byte, error) { return p.UpTo(keys.MaxFileBytes) }
+
+// UpTo is Bytes for a file that may have so many.
+func (p Place) UpTo(most int64) ([]byte, error) {
 	f, err := p.open()
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, keys.MaxFileBytes+1))
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", p.Path, err)
 	}
-	if len(data) > keys.MaxFileBytes {
-		return nil, refuse(p.Path, "it has more than %d bytes", keys.MaxFileBytes)
+	if int64(len(data)) > most {
+		return nil, refuse(p.Path, "it has more than %d bytes", most)
 	}
 	return data, nil
 }

@@ -53,15 +53,17 @@ var table = map[string][]string{
 	"host/registry":            {"guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
 	"host/registry/author":     {"host/registry/sign", "host/sandbox/abi", "host/sandbox/admit", "host/tool", "host/wasm", "sdk"},
 	"host/registry/lock":       {"host/config/keys", "host/tool", "host/visible"},
-	"host/registry/oci":        {"host/egress", "host/effect", "host/internal/private", "host/policy/network", "host/registry/sign", "host/sandbox/admit"},
+	"host/registry/oci":        {"host/effect", "host/policy/network", "host/registry/oci/credential", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/sign":       {},
-	"host/registry/source":     {"host/registry/oci", "host/registry/sign", "host/sandbox/admit", "host/tool"},
+	"host/registry/source":     {"host/effect", "host/policy/network", "host/registry/oci", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/store":      {"host/internal/private", "host/tool", "host/visible"},
 	"host/registry/trust":      {"host/config/keys", "host/registry/sign"},
 	"host/session/export":      {"host/policy", "host/session"},
 	"host/session":             {"host/llm", "host/policy", "host/redact", "host/tool", "host/visible"},
 	"host/session/sqlite":      {"host/internal/private", "host/session"},
 	"host/session/sessiontest": {"host/session"},
+
+	"host/registry/oci/credential": {"host/internal/private"},
 
 	"host/sandbox":        {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
 	"host/sandbox/abi":    {"host/redact"},
@@ -102,7 +104,7 @@ var table = map[string][]string{
 	"host/config/keys":       {"sdk/go/nearest"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
 
-	"host/settings": {"host/internal/private", "host/config", "host/config/keys", "host/config/policyfile", "host/egress", "host/policy", "host/policy/network", "host/tool"},
+	"host/settings": {"host/internal/private", "host/registry/trust", "host/config", "host/config/keys", "host/config/policyfile", "host/egress", "host/policy", "host/policy/network", "host/tool"},
 
 	"host/internal/archtest": {},
 	"host/internal/hosttest": {"host/tool"},
@@ -132,8 +134,8 @@ var behind = map[string]string{
 	"net/http":                                         "host/llm host/egress host/registry/oci host/registry/source",
 	"oras.land/oras-go/v2":                             "host/registry/oci",
 	"github.com/opencontainers":                        "host/registry/oci",
-	"golang.org/x/net":                                 "host/policy/network host/egress",  // names; and name servers in tests
-	"os/exec":                                          "host/jail host/internal/hosttest", // tests
+	"golang.org/x/net":                                 "host/policy/network host/egress",                               // names; and name servers in tests
+	"os/exec":                                          "host/jail host/internal/hosttest host/registry/oci/credential", // the second for tests
 	"log":                                              "nowhere",
 }
 
@@ -283,8 +285,9 @@ func TestOnlyEgressDials(t *testing.T) {
 	onlyUsed(t, dials, "host/egress", "host/llm/llmtest") // the second is a server in memory, for tests
 }
 
-// starts lists what starts a process. Only the jail may, and it finds programs
-// by itself: LookPath asks PATH, which a repository can set for whoever enters it.
+// starts lists what starts a process. Only the jail may, and what starts the
+// credential helpers of registries. They find programs by themselves: LookPath asks
+// PATH, which a repository can set for whoever enters it.
 var starts = map[string][]string{
 	"os/exec":               {"Command", "CommandContext", "Cmd"},
 	"os":                    {"StartProcess"},
@@ -294,8 +297,9 @@ var starts = map[string][]string{
 
 func TestOnlyTheJailStartsProcesses(t *testing.T) {
 	// The second is the part of the jail that is a program of its own, the third runs
-	// tests again, the last is an attacker in the jail.
-	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe")
+	// tests again, the fourth is an attacker in the jail. The last is the exception: it
+	// starts Docker's credential helpers by their fixed paths.
+	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe", "host/registry/oci/credential")
 }
 
 func TestNobodySearchesPATH(t *testing.T) {

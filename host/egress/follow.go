@@ -1,0 +1,141 @@
+package egress
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy/network"
+)
+
+// FollowingClient returns a client for what a person fetches: modules and their
+// signatures, from registries and web servers. It is [Egress.Client] but for three
+// things. It follows redirects, at most 5, of which each is decided like any
+// request; one that leaves the host, the port or the protocol of the first request
+// takes no credentials and no body along, and none leads from https to http. Nothing
+// is decompressed. A server that takes or sends nothing for so long as idle (0: 30
+// seconds) is given up, with an [effect.Timeout]; the time of the whole and the size
+// are for the client's user to bound.
+func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.Client {
+	c := e.client(to)
+	c.next.DisableCompression = true
+	return &http.Client{Transport: &patient{next: c, idle: cmp.Or(idle, 30*time.Second)}, CheckRedirect: checkRedirect}
+}
+
+// checkRedirect is asked before each redirect; the transport then decides on it.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	from := via[len(via)-1].URL.Host
+	if len(via) > maxRedirects {
+		return failf(effect.Protocol, "more than %d redirects", maxRedirects)
+	}
+	// The URL that net/http has made of the answer is read again as all are.
+	next, err := parseTarget(req.URL.String())
+	if err != nil {
+		return failf(effect.Denied, "the redirect of %s is refused: %w", from, err)
+	}
+	left := false
+	for _, r := range via {
+		before, err := parseTarget(r.URL.String())
+		if err != nil {
+			return fail(effect.Invalid, err)
+		}
+		if before.Protocol == network.HTTPS && next.Protocol != network.HTTPS {
+			return failf(effect.Denied, "the redirect of %s is refused: it leads from https to http", from)
+		}
+		left = left || before.Origin != next.Origin
+	}
+	if !left {
+		return nil
+	}
+	if req.Body != nil && req.Body != http.NoBody {
+		return failf(effect.Denied, "the redirect of %s is refused: the body was not meant for %s", from, next.url.Host)
+	}
+	// net/http makes the headers of each redirect out of those of the first request,
+	// so they are taken out again on the way back, too.
+	req.Header = elsewhere(req.Header)
+	return nil
+}
+
+// patient gives up on servers that stand still.
+type patient struct {
+	next *client
+	idle time.Duration
+}
+
+// RoundTrip implements http.RoundTripper.
+func (p *patient) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	stall := failf(effect.Timeout, "%s has not answered or taken anything for %s", req.URL.Host, p.idle)
+	w := &watch{ctx: ctx, cancel: cancel, idle: p.idle}
+	w.timer = time.AfterFunc(p.idle, func() { cancel(stall) })
+	out := req.Clone(ctx)
+	if req.Body != nil && req.Body != http.NoBody {
+		out.Body = &sent{ReadCloser: req.Body, watch: w}
+	}
+	resp, err := p.next.RoundTrip(out)
+	w.timer.Stop()
+	if err != nil {
+		err = w.why(err)
+		cancel(nil)
+		return nil, err
+	}
+	resp.Body = &arriving{ReadCloser: resp.Body, watch: w}
+	return resp, nil
+}
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
+func (p *patient) CloseIdleConnections() { p.next.CloseIdleConnections() }
+
+// watch ends a request when nothing has moved for a while.
+type watch struct {
+	ctx    context.Context // of this request
+	cancel context.CancelCauseFunc
+	idle   time.Duration
+	timer  *time.Timer
+}
+
+// why says that the server stood still, where that is why a request has failed.
+func (w *watch) why(err error) error {
+	if stall, ok := errors.AsType[*effect.Error](context.Cause(w.ctx)); ok {
+		return stall
+	}
+	return err
+}
+
+// sent is the body of a request; what is read of it has been taken.
+type sent struct {
+	io.ReadCloser
+	watch *watch
+}
+
+func (s *sent) Read(p []byte) (int, error) {
+	s.watch.timer.Reset(s.watch.idle)
+	return s.ReadCloser.Read(p)
+}
+
+// arriving is the body of an answer. Only waiting counts, and not what its reader
+// does meanwhile.
+type arriving struct {
+	io.ReadCloser
+	watch *watch
+}
+
+func (a *arriving) Read(p []byte) (int, error) {
+	a.watch.timer.Reset(a.watch.idle)
+	n, err := a.ReadCloser.Read(p)
+	a.watch.timer.Stop()
+	if err != nil && err != io.EOF {
+		err = a.watch.why(err)
+	}
+	return n, err
+}
+
+func (a *arriving) Close() error {
+	a.watch.timer.Stop()
+	a.watch.cancel(nil)
+	return a.ReadCloser.Close()
+}

@@ -1,0 +1,112 @@
+package credential
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+const (
+	helperTimeout  = 10 * time.Second
+	maxHelperBytes = 64 << 10 // of what a helper prints
+)
+
+// helperDirs are the only directories that a helper is started from.
+var helperDirs = []string{"/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"}
+
+// passed are the variables that a helper gets from us, beside HOME and PATH: how a
+// keyring is found, and how it asks to be unlocked.
+var passed = []string{"DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "GNUPGHOME", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"}
+
+// ask runs docker-credential-NAME for the login of a registry.
+func (h Home) ask(ctx context.Context, name, host string) (Login, error) {
+	path, err := h.find(name)
+	if err != nil {
+		return Login{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, helperTimeout, fmt.Errorf("no answer within %s", helperTimeout))
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "get")
+	cmd.Dir = h.Dir // and not where a repository is
+	cmd.Env = []string{"HOME=" + h.Dir, "PATH=" + strings.Join(helperDirs, ":") + ":/bin"}
+	for _, name := range passed {
+		if value, ok := os.LookupEnv(name); ok {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	cmd.Stdin = strings.NewReader(host)
+	out := &bounded{stop: cancel}
+	cmd.Stdout = out // and what it writes to stderr is for nobody
+	cmd.WaitDelay = time.Second
+	err = cmd.Run()
+	text := strings.TrimSpace(out.kept.String())
+	switch {
+	case out.full:
+		return Login{}, fmt.Errorf("it printed more than %d bytes", maxHelperBytes)
+	case ctx.Err() != nil:
+		return Login{}, context.Cause(ctx)
+	case err != nil && strings.Contains(text, "credentials not found"): // as all helpers say it
+		return Login{}, nil
+	case err != nil:
+		return Login{}, fmt.Errorf("%s: %w", filepath.Base(path), err) // what it printed may hold the login
+	}
+	var answer struct{ Username, Secret string }
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		return Login{}, errors.New("what it printed is not the JSON of a login")
+	}
+	l := Login{Username: answer.Username, Password: answer.Secret}
+	if answer.Username == "<token>" {
+		l = Login{IdentityToken: answer.Secret}
+	}
+	return l, l.check()
+}
+
+// find returns the path of a helper.
+func (h Home) find(name string) (string, error) {
+	if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return "", errors.New("its name is not one of small letters, digits and hyphens")
+	}
+	dirs := h.helpers
+	if dirs == nil {
+		dirs = helperDirs
+	}
+	for _, dir := range dirs {
+		path := filepath.Join(dir, "docker-credential-"+name)
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if !info.Mode().IsRegular() {
+			return "", fmt.Errorf("%s is not a regular file", path)
+		}
+		return path, trusted(path, info)
+	}
+	return "", fmt.Errorf("docker-credential-%s is in none of %s, and nowhere else is looked", name, strings.Join(dirs, ", "))
+}
+
+// bounded keeps what a helper prints, and ends one that prints too much.
+type bounded struct {
+	kept bytes.Buffer
+	stop func()
+	full bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.kept.Len()+len(p) > maxHelperBytes {
+		b.full = true
+		b.stop()
+		return 0, errors.New("too much output")
+	}
+	return b.kept.Write(p)
+}

@@ -1,3 +1,0 @@
-package oci
-
-import _ "github.com/google/go-containerregistry/pkg/registry"

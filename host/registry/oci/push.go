@@ -1,0 +1,166 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+)
+
+// Meta is what a manifest says about a module in words.
+type Meta struct {
+	Title       string // of the layer, such as notes.wasm
+	Version     string
+	Description string
+	// Created is when the module was made: the same module pushed again with the same
+	// Meta is the same manifest.
+	Created time.Time
+}
+
+// Push pushes a module with its signatures, DSSE envelopes, and returns the digest of
+// its manifest. The tag of the reference leads to it last: whoever pulls meanwhile
+// finds the artifact before it or the whole of this one.
+func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Meta, envelopes [][]byte) (manifestDigest string, err error) {
+	if ref.Tag == "" || ref.Digest != "" {
+		return "", fmt.Errorf("push %s: name a tag, and no digest", ref)
+	}
+	ctx, cancel := c.begin(ctx)
+	defer cancel()
+	d, err := push(ctx, c.repository(ref), ref.Tag, module, meta, envelopes)
+	if err != nil {
+		return "", fmt.Errorf("push %s: %w", ref, explain(ctx, err))
+	}
+	return d, nil
+}
+
+// Attach adds a signature, a DSSE envelope, to an artifact that is there.
+func (c *Client) Attach(ctx context.Context, ref Reference, envelope []byte) error {
+	ctx, cancel := c.begin(ctx)
+	defer cancel()
+	to := c.repository(ref)
+	d, err := to.Resolve(ctx, ref.wanted())
+	if err == nil {
+		err = attach(ctx, to, d, envelope)
+	}
+	if err != nil {
+		return fmt.Errorf("attach a signature to %s: %w", ref, explain(ctx, err))
+	}
+	return nil
+}
+
+// target is a place to which artifacts are pushed.
+type target interface {
+	place
+	Exists(ctx context.Context, d ocispec.Descriptor) (bool, error)
+	Push(ctx context.Context, d ocispec.Descriptor, r io.Reader) error
+	PushReference(ctx context.Context, d ocispec.Descriptor, r io.Reader, reference string) error
+}
+
+func push(ctx context.Context, to target, tag string, module []byte, meta Meta, envelopes [][]byte) (string, error) {
+	if len(module) > admit.MaxBytes || !bytes.HasPrefix(module, []byte("\x00asm")) {
+		return "", fmt.Errorf("it is no WebAssembly module of at most %d bytes", admit.MaxBytes)
+	}
+	for _, e := range envelopes {
+		if err := checkEnvelope(e); err != nil {
+			return "", err
+		}
+	}
+	layer := content.NewDescriptorFromBytes(layerType, module)
+	if meta.Title != "" {
+		layer.Annotations = map[string]string{ocispec.AnnotationTitle: meta.Title}
+	}
+	created := meta.Created.UTC().Format(time.RFC3339)
+	config, err := json.Marshal(struct {
+		Created      string   `json:"created"`
+		Architecture string   `json:"architecture"`
+		OS           string   `json:"os"`
+		LayerDigests []string `json:"layerDigests"`
+	}{created, "wasm", "wasip1", []string{string(layer.Digest)}})
+	if err != nil {
+		return "", err
+	}
+	m := ocispec.Manifest{
+		ArtifactType: ArtifactType,
+		Config:       content.NewDescriptorFromBytes(configType, config),
+		Layers:       []ocispec.Descriptor{layer},
+		Annotations:  map[string]string{ocispec.AnnotationCreated: created},
+	}
+	for name, value := range map[string]string{ocispec.AnnotationVersion: meta.Version, ocispec.AnnotationDescription: meta.Description} {
+		if value != "" {
+			m.Annotations[name] = value
+		}
+	}
+	if err := blob(ctx, to, layer, module); err != nil {
+		return "", fmt.Errorf("its module: %w", err)
+	}
+	d, data, err := put(ctx, to, m, config)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range envelopes {
+		if err := attach(ctx, to, d, e); err != nil {
+			return "", err
+		}
+	}
+	return string(d.Digest), to.PushReference(ctx, d, bytes.NewReader(data), tag)
+}
+
+// attach pushes a referrer of a manifest.
+func attach(ctx context.Context, to target, subject ocispec.Descriptor, envelope []byte) error {
+	if err := checkEnvelope(envelope); err != nil {
+		return err
+	}
+	layer := content.NewDescriptorFromBytes(envelopeType, envelope)
+	if err := blob(ctx, to, layer, envelope); err != nil {
+		return fmt.Errorf("a signature: %w", err)
+	}
+	_, _, err := put(ctx, to, ocispec.Manifest{
+		ArtifactType: SignatureType,
+		Config:       ocispec.DescriptorEmptyJSON,
+		Layers:       []ocispec.Descriptor{layer},
+		Subject:      &ocispec.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size},
+	}, []byte("{}"))
+	return err
+}
+
+func checkEnvelope(e []byte) error {
+	if len(e) > maxSignatureBytes || !json.Valid(e) {
+		return fmt.Errorf("a signature is not JSON of at most %d bytes", maxSignatureBytes)
+	}
+	return nil
+}
+
+// put pushes a manifest and its configuration, without a tag.
+func put(ctx context.Context, to target, m ocispec.Manifest, config []byte) (ocispec.Descriptor, []byte, error) {
+	if err := blob(ctx, to, m.Config, config); err != nil {
+		return ocispec.Descriptor{}, nil, fmt.Errorf("its configuration: %w", err)
+	}
+	m.Versioned, m.MediaType = specs.Versioned{SchemaVersion: 2}, ocispec.MediaTypeImageManifest
+	data, err := json.Marshal(m)
+	if err != nil {
+		return ocispec.Descriptor{}, nil, err
+	}
+	d := content.NewDescriptorFromBytes(m.MediaType, data)
+	d.ArtifactType = m.ArtifactType
+	if err := to.Push(ctx, d, bytes.NewReader(data)); err != nil {
+		return ocispec.Descriptor{}, nil, fmt.Errorf("its manifest: %w", err)
+	}
+	return d, data, nil
+}
+
+// blob pushes what is not there yet.
+func blob(ctx context.Context, to target, d ocispec.Descriptor, data []byte) error {
+	there, err := to.Exists(ctx, d)
+	if err != nil || there {
+		return err
+	}
+	return to.Push(ctx, d, bytes.NewReader(data))
+}

@@ -1,0 +1,210 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/registry/oci/credential"
+)
+
+const (
+	userAgent     = "stockade"
+	maxTokenBytes = 128 << 10 // of the answer of a token service
+	maxFieldBytes = 2 << 10   // of what a challenge says
+)
+
+// session sends requests to the registry of a reference, with a login or a token
+// when it asks for one. The library has a client for that, too, which looks up the
+// token service's name by itself before anything was decided about it.
+type session struct {
+	http        *http.Client
+	ref         Reference
+	origin      network.Origin // of the registry
+	credentials Credentials
+
+	authorization string // the header, once the registry has asked; a pull is one goroutine
+}
+
+// Do implements remote.Client.
+func (s *session) Do(req *http.Request) (*http.Response, error) {
+	if !s.own(req.URL) {
+		return nil, fmt.Errorf("the registry leads to %s, which is not asked", shown(req.URL.Host))
+	}
+	req = req.Clone(req.Context())
+	req.Header.Set("User-Agent", userAgent)
+	if s.authorization != "" {
+		req.Header.Set("Authorization", s.authorization)
+	}
+	resp, err := s.send(req)
+	if err != nil || resp.StatusCode != http.StatusUnauthorized {
+		return resp, err
+	}
+	if !s.own(resp.Request.URL) {
+		return resp, nil // a redirect has led there: nothing is told to it
+	}
+	_ = resp.Body.Close()
+	if s.authorization, err = s.authorize(req.Context(), resp.Header.Values("WWW-Authenticate")); err != nil {
+		return nil, err
+	}
+	if req.Body != nil && req.Body != http.NoBody {
+		if req.GetBody == nil {
+			return nil, errors.New("the registry asks for a login when it is too late for that")
+		}
+		if req.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	req.Header.Set("Authorization", s.authorization)
+	return s.send(req)
+}
+
+// own reports whether a URL is one of the registry.
+func (s *session) own(u *url.URL) bool {
+	o, _, err := network.ParseOrigin(u.Scheme + "://" + u.Host)
+	return err == nil && o == s.origin
+}
+
+// send sends a request. A registry that does not know the listing of referrers
+// answers it in many ways, redirects to its web site among them. All are the one
+// that the specification has, after which the tag is asked for.
+func (s *session) send(req *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(strings.TrimPrefix(req.URL.Path, "/v2/"+s.ref.Path), "/referrers/") {
+		return s.http.Do(req)
+	}
+	client := *s.http
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	switch status := resp.StatusCode; {
+	case status/100 == 3, status == http.StatusBadRequest, status == http.StatusMethodNotAllowed, status == http.StatusNotAcceptable:
+		_ = resp.Body.Close()
+		resp.StatusCode, resp.Body = http.StatusNotFound, http.NoBody
+	}
+	return resp, nil
+}
+
+// authorize returns the header with which a registry that sends these challenges can
+// be asked again.
+func (s *session) authorize(ctx context.Context, challenges []string) (string, error) {
+	var login credential.Login
+	if s.credentials != nil {
+		var err error
+		if login, err = s.credentials(ctx, s.ref.Host); err != nil {
+			return "", fmt.Errorf("find the login of %s: %w", s.ref.Host, err)
+		}
+	}
+	for _, c := range challenges {
+		scheme, rest, _ := strings.Cut(c, " ")
+		switch strings.ToLower(scheme) {
+		case "bearer":
+			return s.token(ctx, parameters(rest), login)
+		case "basic":
+			if login.Username == "" || login.Password == "" {
+				return "", fmt.Errorf("the registry wants a login, and there is none for %s; make one with docker login %s", s.ref.Host, s.ref.Host)
+			}
+			req := http.Request{Header: http.Header{}}
+			req.SetBasicAuth(login.Username, login.Password)
+			return req.Header.Get("Authorization"), nil
+		}
+	}
+	return "", errors.New("the registry wants a login and does not say which")
+}
+
+var parameter = regexp.MustCompile(`([a-zA-Z_]+)\s*=\s*(?:"([^"]*)"|([^\s",]+))`)
+
+// parameters reads realm="...",service="...",scope="...".
+func parameters(s string) map[string]string {
+	out := map[string]string{}
+	if len(s) > 4*maxFieldBytes {
+		return out
+	}
+	for _, m := range parameter.FindAllStringSubmatch(s, -1) {
+		out[strings.ToLower(m[1])] = m[2] + m[3]
+	}
+	return out
+}
+
+// token asks the token service that a registry has named, with the login for the
+// registry: as Docker does it, the registry says who may see that. Whether the
+// service may be reached is decided as for any host.
+func (s *session) token(ctx context.Context, says map[string]string, login credential.Login) (string, error) {
+	o, _, err := network.ParseOrigin(says["realm"])
+	if err != nil {
+		return "", fmt.Errorf("the token service %.200q of the registry: %w", says["realm"], err)
+	}
+	realm, err := url.Parse(says["realm"])
+	if err != nil || realm.User != nil || len(says["realm"]) > maxFieldBytes {
+		return "", fmt.Errorf("the token service %.200q of the registry is no URL", says["realm"])
+	}
+	if o.Protocol != network.HTTPS && !(s.ref.plain() && plainly(o.Host)) {
+		return "", fmt.Errorf("the token service %s of the registry is not reached by https", realm.Host)
+	}
+	values := realm.Query()
+	set := func(name, value string) {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	set("service", says["service"])
+	set("scope", says["scope"])
+	var req *http.Request
+	if login.IdentityToken != "" {
+		realm.RawQuery = ""
+		values.Set("grant_type", "refresh_token")
+		values.Set("client_id", userAgent)
+		values.Set("refresh_token", login.IdentityToken)
+		if req, err = http.NewRequestWithContext(ctx, http.MethodPost, realm.String(), strings.NewReader(values.Encode())); err == nil {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+	} else {
+		realm.RawQuery = values.Encode()
+		if req, err = http.NewRequestWithContext(ctx, http.MethodGet, realm.String(), nil); err == nil && login.Username != "" {
+			req.SetBasicAuth(login.Username, login.Password)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("User-Agent", userAgent)
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("ask the token service of %s: %w", s.ref.Host, err)
+	}
+	defer resp.Body.Close()
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "", fmt.Errorf("the token service %s refuses the login for %s (status %d); make one with docker login %s", realm.Host, s.ref.Host, resp.StatusCode, s.ref.Host)
+	default:
+		return "", fmt.Errorf("the token service %s answers with status %d", realm.Host, resp.StatusCode)
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxTokenBytes+1))
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		Token       string `json:"token"`
+		AccessToken string `json:"access_token"`
+	}
+	if len(data) > maxTokenBytes || json.Unmarshal(data, &answer) != nil {
+		return "", fmt.Errorf("what the token service %s answers is no token", realm.Host)
+	}
+	token := answer.Token
+	if answer.AccessToken != "" {
+		token = answer.AccessToken
+	}
+	if token == "" || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return "", fmt.Errorf("what the token service %s answers is no token", realm.Host)
+	}
+	return "Bearer " + token, nil
+}

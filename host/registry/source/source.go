@@ -1,0 +1,281 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/registry/oci"
+	"github.com/stockade-dev/stockade/host/registry/sign"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+)
+
+// SignatureSuffix is what the name of a file of signatures has after that of the
+// module.
+const SignatureSuffix = ".dsse.json"
+
+// Limits on what is read beside the module.
+const (
+	maxSignatures     = 64
+	maxSignatureBytes = 64 << 10 // of each
+	maxFileBytes      = 1 << 20  // of a file of signatures
+	maxEntries        = 10_000   // of a folder
+)
+
+// Options says how the network is reached. Without them only what is on this machine
+// is fetched.
+type Options struct {
+	// Client returns a client that reaches the server at this URL, which has no path.
+	// Nil: the network is not reached.
+	Client func(base string) (*http.Client, error)
+	// Credentials is for registries; nil is anonymous, which is right wherever not a
+	// person has named the reference.
+	Credentials oci.Credentials
+	// Progress is told how many bytes of the module have arrived, and of how many, 0 if
+	// that is not known; nil: nobody is.
+	Progress func(done, total int64)
+}
+
+// Candidate is a module that may be added.
+type Candidate struct {
+	Code   []byte
+	Digest string // its SHA-256 in hex
+	// Source is where it is from, as a person would name it again: paths are absolute.
+	Source string
+	// Repository is HOST/REPOSITORY, which signatures are bound to, and ManifestDigest
+	// "sha256:HEX"; both are empty where there is none. A layout has only the second.
+	Repository     string
+	ManifestDigest string
+	Evidence       sign.Evidence
+	// Annotations are what the manifest of an artifact says in words, see
+	// [oci.Artifact].
+	Annotations map[string]string
+}
+
+// Fetch reads the module that a reference names, and its signatures.
+func Fetch(ctx context.Context, ref string, opts Options) (*Candidate, error) {
+	scheme, _, ok := strings.Cut(ref, "://")
+	switch {
+	case !ok:
+		return local(ctx, ref, opts)
+	case scheme == "oci":
+		return artifact(ctx, ref, opts)
+	case scheme == "https" || scheme == "http":
+		return web(ctx, ref, opts)
+	}
+	return nil, fmt.Errorf("fetch %.200q: a module is fetched from a file, a folder, https://..., oci://HOST/REPOSITORY:TAG or a folder that is an OCI image layout; %.20q is none of these", ref, scheme+"://")
+}
+
+func artifact(ctx context.Context, s string, opts Options) (*Candidate, error) {
+	ref, err := oci.ParseReference(s)
+	if err != nil {
+		return nil, err
+	}
+	client, err := opts.client(ref.Base())
+	if err != nil {
+		return nil, err
+	}
+	c := oci.Client{HTTP: client, Credentials: opts.Credentials, Progress: opts.Progress}
+	a, err := c.Pull(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	out := of(a, ref.String())
+	out.Repository = ref.Repository()
+	return out, nil
+}
+
+func of(a *oci.Artifact, source string) *Candidate {
+	return &Candidate{Code: a.Code, Digest: a.Digest, Source: source, ManifestDigest: a.ManifestDigest, Evidence: a.Evidence, Annotations: a.Annotations}
+}
+
+func (o Options) client(base string) (*http.Client, error) {
+	if o.Client == nil {
+		return nil, fmt.Errorf("%s is not reached: the network is not used here", base)
+	}
+	return o.Client(base)
+}
+
+// local reads what is on this machine.
+func local(ctx context.Context, ref string, opts Options) (*Candidate, error) {
+	if strings.ContainsRune(ref, 0) || ref == "" {
+		return nil, errors.New("fetch a module: no file is named")
+	}
+	path, err := filepath.Abs(ref)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if l := oci.ParseLayout(path); l.Dir != path && oci.IsLayout(l.Dir) {
+			return layout(ctx, l)
+		}
+		return nil, fmt.Errorf("fetch %s: there is no such file or folder; a module of a registry is oci://HOST/REPOSITORY:TAG", ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return inFolder(filepath.Dir(path), filepath.Base(path), opts)
+	}
+	if oci.IsLayout(path) {
+		return layout(ctx, oci.Layout{Dir: path})
+	}
+	name, err := only(path)
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", path, err)
+	}
+	return inFolder(path, name, opts)
+}
+
+func layout(ctx context.Context, l oci.Layout) (*Candidate, error) {
+	a, err := l.Pull(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return of(a, l.String()), nil
+}
+
+// only returns the name of the one module in a folder.
+func only(dir string) (string, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	entries, err := f.ReadDir(maxEntries)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	if len(entries) == maxEntries {
+		return "", fmt.Errorf("the folder has %d entries or more; name the file", maxEntries)
+	}
+	var found []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".wasm") && !e.IsDir() {
+			found = append(found, e.Name())
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", errors.New("the folder has no file NAME.wasm and is no OCI image layout")
+	}
+	return "", fmt.Errorf("the folder has %d files NAME.wasm; name one of them", len(found))
+}
+
+// inFolder reads a file and the signatures beside it.
+func inFolder(dir, name string, opts Options) (*Candidate, error) {
+	path := filepath.Join(dir, name)
+	f, size, err := open(path)
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", path, err)
+	}
+	defer f.Close()
+	out, err := candidate(f, size, path, opts)
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", path, err)
+	}
+	s, _, err := open(path + SignatureSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	if err == nil {
+		defer s.Close()
+		out.Evidence, err = evidence(s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the signatures %s: %w", path+SignatureSuffix, err)
+	}
+	return out, nil
+}
+
+// open opens a regular file; a link leads to what a person could name instead.
+func open(path string) (*os.File, int64, error) {
+	info, err := os.Stat(path) // a named pipe would be waited for
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, errors.New("it is not a regular file")
+	}
+	f, err := os.Open(path)
+	return f, info.Size(), err
+}
+
+// candidate reads a module; size is 0 where it is not known.
+func candidate(r io.Reader, size int64, source string, opts Options) (*Candidate, error) {
+	if size > admit.MaxBytes {
+		return nil, fmt.Errorf("it has %d bytes, more than the %d that a module may have", size, admit.MaxBytes)
+	}
+	if opts.Progress != nil {
+		r = &counter{r: r, total: size, tell: opts.Progress}
+	}
+	code, err := io.ReadAll(io.LimitReader(r, admit.MaxBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(code) > admit.MaxBytes {
+		return nil, fmt.Errorf("it has more than the %d bytes that a module may have", admit.MaxBytes)
+	}
+	if !bytes.HasPrefix(code, []byte("\x00asm")) {
+		return nil, errors.New("it is no WebAssembly module")
+	}
+	sum := sha256.Sum256(code)
+	return &Candidate{Code: code, Digest: hex.EncodeToString(sum[:]), Source: source}, nil
+}
+
+// counter tells how much has been read.
+type counter struct {
+	r           io.Reader
+	done, total int64
+	tell        func(done, total int64)
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	if n > 0 {
+		c.done += int64(n)
+		c.tell(c.done, c.total)
+	}
+	return n, err
+}
+
+// evidence reads a file of signatures.
+func evidence(r io.Reader) (sign.Evidence, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxFileBytes+1))
+	if err != nil {
+		return sign.Evidence{}, err
+	}
+	if len(data) > maxFileBytes {
+		return sign.Evidence{}, fmt.Errorf("it has more than %d bytes", maxFileBytes)
+	}
+	all := []json.RawMessage{data}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[")) {
+		all = nil
+		err = json.Unmarshal(data, &all)
+	}
+	if err != nil || len(all) == 0 || len(all) > maxSignatures {
+		return sign.Evidence{}, fmt.Errorf("it is neither a DSSE envelope nor a JSON array of 1 to %d", maxSignatures)
+	}
+	var out sign.Evidence
+	for _, e := range all {
+		e = bytes.TrimSpace(e)
+		if len(e) > maxSignatureBytes || !json.Valid(e) || e[0] != '{' {
+			return sign.Evidence{}, fmt.Errorf("it holds something else than a DSSE envelope of at most %d bytes", maxSignatureBytes)
+		}
+		out.Envelopes = append(out.Envelopes, e)
+	}
+	return out, nil
+}

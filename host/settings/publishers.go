@@ -1,0 +1,63 @@
+package settings
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/stockade-dev/stockade/host/config/policyfile"
+	"github.com/stockade-dev/stockade/host/internal/private"
+	"github.com/stockade-dev/stockade/host/registry/trust"
+)
+
+// TrustRules are whose signatures over modules count: the administrator's trust.toml,
+// which is beside the policy and asked for the same, and the user's.
+func (s *Settings) TrustRules(administrator policyfile.Place) (*trust.Rules, error) {
+	var files []*trust.File
+	for _, p := range []struct {
+		place policyfile.Place
+		hint  string
+	}{
+		{administrator.Beside("trust.toml"), "nothing is added until an administrator has mended it"},
+		{policyfile.Own(s.Dirs.TrustTOML()), "mend the file, or move it away"},
+	} {
+		data, err := p.place.Bytes()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var f *trust.File
+		if err == nil {
+			f, err = trust.Parse(p.place.Path, data)
+		}
+		if err != nil {
+			return nil, mistake(p.hint, "%v", err)
+		}
+		files = append(files, f)
+	}
+	return trust.Combine(files...), nil
+}
+
+// Publishers reads the user's own trust.toml; nil if there is none.
+func (d Dirs) Publishers() ([]byte, error) {
+	data, err := policyfile.Own(d.TrustTOML()).Bytes()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, mistake("mend the file, or move it away", "%v", err)
+	}
+	return data, nil
+}
+
+// ChangePublishers replaces the user's own trust.toml by what f makes of it.
+func (d Dirs) ChangePublishers(f func([]byte) ([]byte, error)) error {
+	return locked(d.TrustTOML(), func() error {
+		data, err := d.Publishers()
+		if err == nil {
+			data, err = f(data)
+		}
+		if err != nil {
+			return err
+		}
+		return private.Write(d.TrustTOML(), data)
+	})
+}
