@@ -117,6 +117,7 @@ func TestWhatIsNoKeyIsRefused(t *testing.T) {
 		"order 8":                           {small("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"), "anybody can sign"},
 		"order 8, another":                  {small("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"), "anybody can sign"},
 		"order 8, with a sign":              {small("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa"), "anybody can sign"},
+		"a number that is not reduced: p+3": {small("f0ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"), "anybody can sign"},
 		"a number that is not reduced: p+1": {small("eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"), "anybody can sign"},
 	} {
 		if k, err := ParsePublicKey(c.text); err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 300 {

@@ -188,18 +188,19 @@ func TestAModuleThatIsSignedAsItShouldBeHasASigner(t *testing.T) {
 		"in the longest of three": {func(w *world) {
 			w.publisher().Namespaces = []string{"*", "registry.example.org/tools", "registry.example.org"}
 		}, org(tools)},
-		"anywhere":                  {func(w *world) { w.publisher().Namespaces = []string{"*"} }, org("*")},
-		"a file that is published":  {func(w *world) { w.subject.Repository, w.subject.ManifestDigest = "", "" }, org(tools)},
-		"a file that is not":        {func(w *world) { w.file("file:weather") }, org("file:weather")},
-		"any file":                  {func(w *world) { w.file("file:*") }, org("file:*")},
-		"a clock that is behind":    {func(w *world) { w.now = w.statement.Issued.Add(-4 * time.Minute) }, org(tools)},
-		"with cosign":               {func(w *world) { w.cosign() }, org(tools)},
-		"with both":                 {func(w *world) { w.cosign(); w.signers = []sign.PrivateKey{w.first} }, org(tools)},
-		"with cosign, in a layout":  {func(w *world) { w.cosign(); w.subject.Repository = "" }, org(tools)},
-		"without a signature":       {func(w *world) { w.only(); w.seen = Seen{} }, want{}},
-		"by a stranger":             {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger}, Seen{} }, want{unknown: 1}},
-		"by one, twice":             {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger, w.stranger}, Seen{} }, want{unknown: 1}},
-		"by nobody whom rules know": {func(w *world) { w.admin, w.user, w.seen = nil, nil, Seen{} }, want{unknown: 1}},
+		"anywhere":                         {func(w *world) { w.publisher().Namespaces = []string{"*"} }, org("*")},
+		"a file that is published":         {func(w *world) { w.subject.Repository, w.subject.ManifestDigest = "", "" }, org(tools)},
+		"a file that is not":               {func(w *world) { w.file("file:weather") }, org("file:weather")},
+		"any file":                         {func(w *world) { w.file("file:*") }, org("file:*")},
+		"a clock that is behind":           {func(w *world) { w.now = w.statement.Issued.Add(-4 * time.Minute) }, org(tools)},
+		"with cosign":                      {func(w *world) { w.cosign() }, org(tools)},
+		"with both":                        {func(w *world) { w.cosign(); w.signers = []sign.PrivateKey{w.first} }, org(tools)},
+		"with cosign, in a layout":         {func(w *world) { w.cosign(); w.subject.Repository = "" }, org(tools)},
+		"with cosign, and never a version": {func(w *world) { w.cosign(); w.seen.Version, w.subject.Version = "", "" }, org(tools)},
+		"without a signature":              {func(w *world) { w.only(); w.seen = Seen{} }, want{}},
+		"by a stranger":                    {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger}, Seen{} }, want{unknown: 1}},
+		"by one, twice":                    {func(w *world) { w.signers, w.seen = []sign.PrivateKey{w.stranger, w.stranger}, Seen{} }, want{unknown: 1}},
+		"by nobody whom rules know":        {func(w *world) { w.admin, w.user, w.seen = nil, nil, Seen{} }, want{unknown: 1}},
 		"by two, of whom one was the signer before": {func(w *world) {
 			w.admin.Publishers[0].Namespaces = []string{"*"}
 			w.signers = append(w.signers, w.boss)
