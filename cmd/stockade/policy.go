@@ -199,6 +199,10 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	if x.Tier != nil {
 		rows = append(rows, [2]string{"jail", x.Tier.String()}, [2]string{"changes", changesWords(x)})
 	}
+	for i, given := range x.Given {
+		rows = append(rows, [2]string{[]string{"was given", "and"}[min(i, 1)], given})
+	}
+	rows = append(rows, [2]string{"not given", inWords(entry.MissingHint())})
 	for _, also := range x.Also {
 		rows = append(rows, [2]string{"so does", also.String()})
 	}

@@ -129,7 +129,7 @@ func (t toolset) list(s *stdio) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
 	for _, e := range t.on() {
-		risk := policy.RiskOf(e.Capabilities).String()
+		risk := policy.RiskOf(e).String()
 		if layer := t.denied[e.Name]; layer != "" {
 			risk = "denied (" + string(layer) + ")"
 		}
@@ -188,7 +188,7 @@ func (t toolset) listJSON(s *stdio) error {
 	out := []toolJSON{}
 	for _, e := range t.on() {
 		out = append(out, toolJSON{
-			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e.Capabilities).String(),
+			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e).String(),
 			Capabilities: e.Capabilities, Module: e.Module.Name, Digest: e.Module.Digest, Parameters: e.Parameters,
 		})
 	}
@@ -206,7 +206,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	}
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "tool\t%s\n", e.Name)
-	fmt.Fprintf(w, "risk\t%s\n", policy.RiskOf(e.Capabilities))
+	fmt.Fprintf(w, "risk\t%s\n", policy.RiskOf(e))
 	fmt.Fprintf(w, "asks for\t%s\n", terminal.Line(asksFor(e.Capabilities)))
 	fmt.Fprintf(w, "module\t%s (%s), %s\n", terminal.Line(e.Module.Name), e.Module.Origin, humanBytes(e.Module.Bytes))
 	fmt.Fprintf(w, "digest\tsha256:%s\n", e.Module.Digest)
