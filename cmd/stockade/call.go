@@ -107,7 +107,7 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 		}
 		if _, ok := found.Find(name); !ok {
 			if m, ok := found.find(name); ok {
-				return nil, nil, "", m.instead(name)
+				return nil, nil, "", usageError("for example: stockade call "+m.Tools[0].Name, "%s is a module; its tools are: %s", name, strings.Join(m.Names(), ", "))
 			}
 		}
 		mounts, err := a.workspaceMounts()

@@ -8,6 +8,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -24,7 +25,7 @@ func (a *app) reviewer() (*registry.Reviewer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &registry.Reviewer{Store: a.modules(), Sandbox: a.door().Sandbox(), Trust: files, Ceiling: a.Ceiling, Now: time.Now}, nil
+	return &registry.Reviewer{Store: a.modules(), Sandbox: a.door().Sandbox(), Trust: trust.Combine(files...), Ceiling: a.Ceiling, Now: time.Now}, nil
 }
 
 // here is every tool that there is for this run, by where its module came from.
@@ -78,7 +79,7 @@ func (a *app) tools(ctx context.Context) (here, error) {
 			return h, &exitErr{code: exitError, message: err.Error(), hint: "`stockade tool sync` compares what is here with " + registry.LockName + ", and asks"}
 		}
 	}
-	for _, file := range a.flags.tools {
+	for _, file := range a.flags.try {
 		m, err := a.tried(ctx, file)
 		if err != nil {
 			return h, err
@@ -88,11 +89,6 @@ func (a *app) tools(ctx context.Context) (here, error) {
 	h.added = registry.Settle(h.added)
 	if h.Catalog, err = registry.Offered(h.added); err != nil {
 		return h, err
-	}
-	if len(a.flags.only) > 0 {
-		if h.Catalog, err = h.Only(a.flags.only); err != nil {
-			return h, usageError("`stockade tool list` shows the tools and their modules", "--tools: %v", err)
-		}
 	}
 	return h, nil
 }
@@ -135,7 +131,7 @@ func (a *app) scanSystem(ctx context.Context) []registry.SystemFile {
 		var r *registry.Reviewer
 		var notes []string
 		if r, err = a.reviewer(); err == nil {
-			notes, err = r.TakeSystem(ctx, files, func(path string) ([]byte, error) { return place.At(path).Read(admit.MaxBytes) })
+			notes, err = r.TakeSystem(ctx, files, func(path string) ([]byte, error) { return place.At(path).UpTo(admit.MaxBytes) })
 		}
 		for _, n := range notes {
 			a.warn(n, "")

@@ -36,12 +36,12 @@ The layers and the form of rules are in ` + "`stockade help policy`" + `.`,
 		Use: "show", Short: "Show what each layer says and which answers are remembered", Args: cobra.NoArgs,
 		Example: "  stockade policy show\n  stockade policy show --json | jq '.[] | select(.source==\"administrator\")'\n" +
 			"  stockade policy show --defaults > policy.toml",
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if defaults {
 				_, err := fmt.Fprint(a.s.out, policyfile.Sample())
 				return err
 			}
-			return runPolicyShow(a)
+			return runPolicyShow(cmd.Context(), a)
 		},
 	}
 	show.Flags().BoolVar(&defaults, "defaults", false, "print a policy.toml with every key and its default")
@@ -199,6 +199,10 @@ func runPolicyExplain(ctx context.Context, a *app, caller, name string, args []s
 	if x.Tier != nil {
 		rows = append(rows, [2]string{"jail", x.Tier.String()}, [2]string{"changes", changesWords(x)})
 	}
+	for i, given := range x.Given {
+		rows = append(rows, [2]string{[]string{"was given", "and"}[min(i, 1)], given})
+	}
+	rows = append(rows, [2]string{"not given", inWords(entry.MissingHint())})
 	for _, also := range x.Also {
 		rows = append(rows, [2]string{"so does", also.String()})
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/dispatch"
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/session"
 )
 

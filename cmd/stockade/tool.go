@@ -137,7 +137,7 @@ func (t toolset) list(s *stdio) error {
 		sorted = append(sorted, g.Tools...)
 	}
 	for _, e := range sorted {
-		risk := policy.RiskOf(e.Capabilities).String()
+		risk := policy.RiskOf(e).String()
 		if layer := t.denied[e.Name]; layer != "" {
 			risk = "denied (" + string(layer) + ")"
 		}
@@ -199,7 +199,7 @@ func (t toolset) listJSON(s *stdio) error {
 	out := []toolJSON{}
 	for _, e := range t.on() {
 		out = append(out, toolJSON{
-			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e.Capabilities).String(),
+			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e).String(),
 			Capabilities: e.Capabilities, Module: e.Module.Name, Digest: e.Module.Digest, Parameters: e.Parameters,
 		})
 	}
@@ -220,7 +220,7 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	}
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "tool\t%s\n", e.Name)
-	fmt.Fprintf(w, "risk\t%s\n", policy.RiskOf(e.Capabilities))
+	fmt.Fprintf(w, "risk\t%s\n", policy.RiskOf(e))
 	fmt.Fprintf(w, "asks for\t%s\n", terminal.Line(asksFor(e.Capabilities)))
 	fmt.Fprintf(w, "module\t%s (%s), %s\n", terminal.Line(e.Module.Name), e.Module.Origin, humanBytes(e.Module.Bytes))
 	fmt.Fprintf(w, "digest\tsha256:%s\n", e.Module.Digest)

@@ -14,9 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/oci"
+	"github.com/stockade-dev/stockade/host/registry/oci/credential"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -68,8 +73,8 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	if o.yes != (o.sha256 != "") {
 		return usageError("the module that was reviewed: --yes --sha256 \"$(sha256sum <FILE | cut -d' ' -f1)\"", "--yes and --sha256 belong together")
 	}
-	if a.Ceiling.AddForbidden() != "" { // before anything is fetched
-		return &exitErr{code: exitDenied, message: "no module may be added here: " + a.Ceiling.AddForbidden()}
+	if no := a.Ceiling.Closed; len(no) > 0 { // before anything is fetched
+		return &exitErr{code: exitDenied, message: "no module may be added here: " + no[0].From.String()}
 	}
 	candidate, err := a.fetch(ctx, ref, false)
 	if err != nil {
@@ -104,10 +109,12 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 // fetched without credentials.
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
 	shown := time.Now()
+	credentials := oci.Credentials(a.credentials)
+	if locked {
+		credentials = nil
+	}
 	c, err := source.Fetch(ctx, ref, source.Options{
-		Client:    func(origin string) (*http.Client, error) { return a.door().RegistryClient(origin, a.flags.allowNet) },
-		Home:      a.home(),
-		Anonymous: locked,
+		Client: a.client, Credentials: credentials,
 		Progress: func(done, total int64) {
 			if now := time.Now(); !a.flags.quiet && now.Sub(shown) > time.Second {
 				shown = now
@@ -116,9 +123,49 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 		},
 	})
 	if err != nil {
-		return nil, a.fetchError(ref, err)
+		return nil, fetchError(ref, err)
 	}
 	return c, nil
+}
+
+// client reaches the server that a person names, and whoever else the rules of the
+// network allow, for tokens and redirects.
+func (a *app) client(base string) (*http.Client, error) {
+	rules, err := a.NetRules(a.flags.allowNet)
+	if err != nil {
+		return nil, err
+	}
+	to, err := egress.ProviderNetwork(base, rules)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.egress()
+	if err != nil {
+		return nil, err
+	}
+	return out.FollowingClient(a.Ceiling.Narrows(to), 0), nil
+}
+
+// credentials are those that docker has in the home directory of the user's account,
+// wherever HOME leads.
+func (a *app) credentials(ctx context.Context, host string) (credential.Login, error) {
+	home := accountHome
+	if home == nil {
+		home = settings.AccountHome
+	}
+	return credential.Home{Dir: home()}.For(ctx, host)
+}
+
+// fetchError says why a module was not fetched or pushed, and what would change that.
+func fetchError(ref string, err error) error {
+	if denial, ok := errors.AsType[*network.Denial](err); ok {
+		hint := ""
+		if denial.Grant != nil {
+			hint = "if you trust that host with this: " + asFlag("--allow-net", denial.Grant.String())
+		}
+		return &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %v", ref, err), hint: hint}
+	}
+	return &exitErr{code: exitError, message: fmt.Sprintf("%s: %v", ref, err)}
 }
 
 // review checks a module before anybody is asked about it.
@@ -133,9 +180,6 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	}
 	return review, err
 }
-
-// home is the home directory of the user.
-func (a *app) home() string { return a.s.env("HOME") }
 
 func (a *app) showCard(w io.Writer, r *registry.Review) {
 	fmt.Fprint(w, "\n"+card{review: r, width: 80, work: a.Work}.short()+"\n")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -149,14 +150,16 @@ func runToolVerify(_ context.Context, a *app) error {
 	}
 	var wrong []string
 	for _, f := range a.modules().Verify() {
-		wrong = append(wrong, f.String())
+		if !f.Spare {
+			wrong = append(wrong, strings.TrimPrefix(f.Name+": ", ": ")+f.What)
+		}
 	}
-	files, err := a.TrustFiles()
+	files, err := a.TrustFiles(administrator())
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if err := registry.Verify(files, r); err != nil {
+		if err := registry.Verify(trust.Combine(files...), r); err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", r.Name, err))
 		}
 	}

@@ -144,11 +144,11 @@ func (a *app) packed(ctx context.Context, file string) (*tool.Module, tool.Manif
 	return mod, m, nil
 }
 
-// envelope signs a module.
-func envelope(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
+// signModule signs a module.
+func signModule(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
 	now := time.Now().UTC().Truncate(time.Second)
 	st := sign.Statement{
-		Repository: repository, Name: m.Name, Version: m.Version, Module: "sha256:" + mod.Digest,
+		Repository: repository, Name: m.Name, Version: m.Version, Digest: "sha256:" + mod.Digest,
 		Fingerprint: sign.Fingerprint(m.Fingerprint()), Issued: now,
 	}
 	if expires > 0 {
@@ -170,7 +170,7 @@ func runToolSign(ctx context.Context, a *app, file, keyFile, repository string, 
 	if err != nil {
 		return err
 	}
-	data, err := envelope(mod, m, repository, expires, k)
+	data, err := signModule(mod, m, repository, expires, k)
 	if err != nil {
 		return err
 	}
@@ -189,9 +189,9 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
 	if err != nil {
 		return err
 	}
-	target, err := oci.ParseTarget(ref, m.Version)
+	repository, push, err := a.pushTarget(ref, m.Version)
 	if err != nil {
-		return usageError("stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG", "%v", err)
+		return err
 	}
 	var envelopes [][]byte
 	beside, err := os.ReadFile(file + source.SignatureSuffix)
@@ -201,7 +201,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
 		if err != nil {
 			return err
 		}
-		data, err := envelope(mod, m, target.Repository(), 0, k)
+		data, err := signModule(mod, m, repository, 0, k)
 		if err != nil {
 			return err
 		}
@@ -211,7 +211,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
 	case err != nil:
 		return err
 	default:
-		if err := fits(beside, mod, target.Repository()); err != nil {
+		if err := fits(beside, mod, repository); err != nil {
 			return usageError(fmt.Sprintf("stockade tool push %s %s --key KEY signs it for this repository", file, ref), "%s: %v", file+source.SignatureSuffix, err)
 		}
 		envelopes = append(envelopes, beside)
@@ -220,19 +220,53 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
 	if err != nil {
 		return err
 	}
-	client, err := a.registryClient(target)
+	digest, named, err := push(ctx, code, oci.Meta{Title: m.Name + ".wasm", Version: m.Version, Description: describe(m), Created: time.Unix(0, 0)}, envelopes)
 	if err != nil {
-		return err
+		return fetchError(ref, err)
 	}
-	digest, err := client.Push(ctx, target, code, oci.Meta{Name: m.Name, Version: m.Version, Description: describe(m)}, envelopes)
-	if err != nil {
-		return a.fetchError(ref, err)
-	}
-	fmt.Fprintf(a.s.out, "pushed %s %s to %s@%s\n", m.Name, m.Version, terminal.Line(target.Repository()), digest)
-	if word, ok := shellword.Quote(target.String()); ok {
+	fmt.Fprintf(a.s.out, "pushed %s %s to %s, %s\n", m.Name, m.Version, terminal.Line(named), digest)
+	if word, ok := shellword.Quote(named); ok {
 		a.s.hint("others add it: stockade tool add %s", word)
 	}
 	return nil
+}
+
+// pusher pushes a module, and says what it is called where it is then.
+type pusher func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (digest, named string, err error)
+
+// pushTarget is where a module is pushed to: a registry or a layout. Repository is
+// what a signature is for, empty for a layout.
+func (a *app) pushTarget(ref, version string) (repository string, push pusher, err error) {
+	usage := "stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG"
+	if !strings.HasPrefix(ref, oci.Scheme) {
+		if strings.Contains(ref, "://") {
+			return "", nil, usageError(usage, "%q is neither oci:// nor a folder", ref)
+		}
+		l := oci.ParseLayout(ref)
+		if l.Tag == "" {
+			l.Tag = version
+		}
+		return "", func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
+			digest, err := l.Push(ctx, code, meta, envelopes)
+			return digest, l.String(), err
+		}, nil
+	}
+	if i := strings.LastIndexByte(ref, '/'); !strings.ContainsAny(ref[i:], ":@") {
+		ref += ":" + version
+	}
+	target, err := oci.ParseReference(ref)
+	if err != nil {
+		return "", nil, usageError(usage, "%v", err)
+	}
+	http, err := a.client(target.Base())
+	if err != nil {
+		return "", nil, err
+	}
+	client := oci.Client{HTTP: http, Credentials: a.credentials}
+	return target.Repository(), func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
+		digest, err := client.Push(ctx, target, code, meta, envelopes)
+		return digest, target.String(), err
+	}, nil
 }
 
 // fits says why a signature cannot be pushed with a module; nil if it can.
@@ -245,7 +279,7 @@ func fits(data []byte, mod *tool.Module, repository string) error {
 	switch {
 	case err != nil:
 		return err
-	case st.Module != "sha256:"+mod.Digest:
+	case st.Digest != "sha256:"+mod.Digest:
 		return errors.New("it is the signature of other bytes; the module was built again")
 	case st.Repository != repository:
 		return fmt.Errorf("it is for %q, and not for %q", st.Repository, repository)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -38,9 +39,32 @@ func inWords(h tool.Hint) string {
 			return "stockade secret set " + p.Key
 		case tool.HintConfine:
 			return "`stockade tool info bash` says what is missing"
+		case tool.HintGrant:
+			return "`" + grantCommand(p.Key) + "` gives it to the tool"
 		}
 		return fmt.Sprintf("%s %s", p.Code, p.Key) // of a log that a newer version has written
 	})
+}
+
+// grantCommand is the command that gives things to a tool, as in [tool.Grant].
+func grantCommand(key string) string {
+	name, things, _ := strings.Cut(key, " ")
+	out := asFlag("stockade tool grant", name)
+	for _, thing := range strings.Fields(things) {
+		switch kind, value, _ := strings.Cut(thing, "="); kind {
+		case "read", "write":
+			out += " --" + kind + " DIR"
+		case "host", "secret":
+			if value == "" {
+				out += " --" + kind + " " + strings.ToUpper(kind)
+			} else {
+				out += " " + asFlag("--"+kind, value)
+			}
+		default:
+			out += " --" + kind
+		}
+	}
+	return out
 }
 
 // asFlag is a flag of the command line, to be copied. It is for bash and zsh where

@@ -48,6 +48,8 @@ func TestAHintNamesFlagsForAPersonOnly(t *testing.T) {
 			"a mount shows tools another directory", "--mount DIR, or DIR:ro, shows tools another directory"},
 		{tool.Do(tool.HintModule, ""), "the person can look at what the module is and asks for", "`stockade tool info` shows what a module is and asks for"},
 		{tool.Do(tool.HintLarge, ""), "the person can have it compiled all the same", "`stockade tool compile --large` compiles it all the same"},
+		{tool.Do(tool.HintGrant, "weather read host=*.a.example host secret=KEY exec"), "the person can give it to the tool",
+			"`stockade tool grant weather --read DIR --host '*.a.example' --host HOST --secret KEY --exec` gives it to the tool"},
 		{tool.Do(tool.HintSetSecret, "A"), "the person can set it", "stockade secret set A"},
 	} {
 		if got := c.hint.String(); got != c.model {

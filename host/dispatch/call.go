@@ -125,6 +125,14 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	p.d.openOf(entry)
 	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
 	p.usage = result.Usage
+	if missing := entry.MissingHint(); missing != nil && result.Err != nil && (result.Err.Code == tool.CodeFailed || result.Err.Code == tool.CodeTrap) {
+		failed := *result.Err
+		if failed.Hint != nil {
+			missing = tool.Advise("; ").And(missing)
+		}
+		failed.Hint = failed.Hint.And(missing)
+		result.Err = &failed
+	}
 	if err == nil && entry.Capabilities.Exec != "" && grant.Rehearsal() {
 		p.d.ahead.add(p.call, result.Usage.Duration)
 	}

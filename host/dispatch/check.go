@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -17,7 +19,34 @@ func (p *pending) check(ctx context.Context) (*tool.Entry, error) {
 	if err == nil {
 		err = p.checkSeen(entry)
 	}
+	if err == nil {
+		err = p.checkGiven(entry)
+	}
 	return entry, err
+}
+
+// checkGiven refuses the call of a tool that was given a directory which is not there
+// any more, or is reached through a link now: what is there instead nobody gave it.
+func (p *pending) checkGiven(entry *tool.Entry) error {
+	if entry.Allowed == nil || entry.Capabilities.Files == tool.FilesNone && entry.Capabilities.Exec == "" {
+		return nil
+	}
+	for _, m := range p.d.opts.Policy.MountsOf(entry) {
+		real, err := filepath.EvalSymlinks(m.Host)
+		if err == nil && real == m.Host {
+			if st, err := os.Stat(real); err == nil && st.IsDir() {
+				continue
+			}
+		}
+		what := "is not there any more"
+		if err == nil {
+			what = "is a link now, or no directory"
+		}
+		r := tool.Failed(tool.CodeDenied, tool.PermissionDenied, "%s was given the directory %q, which %s", entry.Name, m.Host, what)
+		r.Err.Hint = tool.Advise("put it back, or take it from the tool and give it another: ").And(tool.Grant(entry, "read"))
+		return &refusal{r}
+	}
+	return nil
 }
 
 func (p *pending) find() (*tool.Entry, error) {

@@ -24,14 +24,14 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 	}
 	for i := range named {
 		f := &named[i]
-		follow(p, f)
+		follow(p, entry, f)
 		f.InRepository = f.Path != "" && entry.Capabilities.Files == tool.FilesWrite && slices.ContainsFunc(paths.Repository(filepath.ToSlash(f.Path), false), func(dir string) bool {
 			_, err := os.Lstat(filepath.Join(dir, "HEAD"))
 			return err == nil
 		})
 	}
 	for _, f := range policy.CommandArgs(call, entry) {
-		follow(p, &f)
+		follow(p, entry, &f)
 		// What git has to read no command is kept from.
 		if s, secret := paths.Read(paths.Guest(f.Path)); secret && !s.OfGit() && f.Regular {
 			named = append(named, f)
@@ -41,8 +41,8 @@ func NamedFiles(p *policy.Policy, call tool.Call, entry *tool.Entry) []policy.Na
 }
 
 // follow finds where a name leads, if a mount shows it.
-func follow(p *policy.Policy, f *policy.NamedFile) {
-	m, ok := p.Sees(f.Named)
+func follow(p *policy.Policy, entry *tool.Entry, f *policy.NamedFile) {
+	m, ok := p.Sees(entry, f.Named)
 	if !ok {
 		return
 	}

@@ -300,7 +300,7 @@ func TestSecretsThatACommandNames(t *testing.T) {
 		}
 	}
 	p := policy.New(policy.Options{Mounts: []policy.Mount{{Host: ws, Write: true}}, Masked: []string{filepath.Join(ws, "ours")}})
-	entry := &tool.Entry{Spec: tool.Spec{Capabilities: tool.Capabilities{Exec: "command"}}}
+	entry := &tool.Entry{Spec: tool.Spec{Capabilities: tool.Capabilities{Exec: "command"}}, Module: &tool.Module{}}
 	for command, want := range map[string][]string{
 		"cat .env":                               {".env"},
 		"cat a.txt .envrc":                       nil,

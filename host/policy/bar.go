@@ -40,7 +40,7 @@ func (p *Policy) bar(d *Decision, args *match.Arguments) {
 		return
 	}
 	// What is confined sees the directory in which it starts.
-	if _, seen := p.Sees(d.call.Cwd); !seen && p.tier() > TierNone {
+	if _, seen := d.share.sees(d.call.Cwd); !seen && p.tier() > TierNone {
 		p.barUnseen(d, NamedFile{Named: d.call.Cwd})
 	}
 }
@@ -68,7 +68,7 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 		d.bar(byDefault(MountsRule), fmt.Sprintf("%q is in what no tool sees, such as our own configuration", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
 		return
 	}
-	m, seen := p.Sees(f.Named)
+	m, seen := d.share.sees(f.Named)
 	system := func(dir string) bool { return paths.In(f.Named, dir) && (m.Host == dir || !paths.In(m.Host, dir)) }
 	if slices.ContainsFunc(paths.SystemDirs(), system) {
 		d.bar(byDefault(MountsRule), fmt.Sprintf("%q is where the system shows the kernel and its processes", f.Named), tool.Advise("no answer and no rule shows it to a tool"))
@@ -76,7 +76,7 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 	}
 	writes := d.entry.Capabilities.Files == tool.FilesWrite
 	switch above := func(m Mount) bool { return paths.In(m.Host, f.Named) }; {
-	case !seen && !writes && slices.ContainsFunc(p.mounts, above):
+	case !seen && !writes && slices.ContainsFunc(d.share.mounts, above):
 		// What leads to a mount can be listed.
 	case !seen:
 		p.barUnseen(d, f)
@@ -89,6 +89,10 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 		reason := fmt.Sprintf("%q is in a directory that tools can only read", f.Named)
 		if from != (From{}) {
 			d.bar(from.says("files.directories"), reason, nil)
+			return
+		}
+		if d.share.own {
+			d.bar(byDefault(MountsRule), reason, tool.Grant(d.entry, "write"))
 			return
 		}
 		d.bar(byDefault(MountsRule), reason, tool.Advise("%s says so; without that tools can change what is in it", m.Named))
@@ -107,11 +111,18 @@ func (p *Policy) barFile(d *Decision, f NamedFile) {
 // barUnseen denies a call because of a file that is in no mount.
 func (p *Policy) barUnseen(d *Decision, f NamedFile) {
 	reason := fmt.Sprintf("%q is in no directory that tools are shown", f.Named)
-	if len(p.mounts) > 0 {
-		reason += "; those are " + strings.Join(each(p.mounts, func(m Mount) string { return m.Host }), ", ")
+	if d.share.own {
+		reason = fmt.Sprintf("%q is in no directory that the tool was given", f.Named)
+	}
+	if len(d.share.mounts) > 0 {
+		reason += "; those are " + strings.Join(each(d.share.mounts, func(m Mount) string { return m.Host }), ", ")
 	}
 	if _, ok, from := p.ceiling.PermitsMount(Mount{Host: filepath.Dir(f.Named)}); !ok {
 		d.bar(from.says("files.directories"), reason, nil)
+		return
+	}
+	if d.share.own {
+		d.bar(byDefault(MountsRule), reason, tool.Grant(d.entry, "read"))
 		return
 	}
 	d.bar(byDefault(MountsRule), reason, tool.Do(tool.HintMount, "").And(tool.Advise(" shows tools another directory")))
@@ -128,13 +139,15 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		if err != nil {
 			continue // the tool will say
 		}
-		denial, denied := errors.AsType[*network.Denial](p.network.Decide(o.Host.String(), o.Port, o.Protocol).Err())
+		denial, denied := errors.AsType[*network.Denial](d.share.network.Decide(o.Host.String(), o.Port, o.Protocol).Err())
 		if !denied {
 			continue
 		}
 		change := tool.Advise("no rule opens it")
 		if denial.Grant != nil {
 			change = tool.Advise("add ").And(tool.Do(tool.HintAllowHost, denial.Grant.String()))
+		} else if denial.Source == network.Allowance {
+			change = tool.Grant(d.entry, "host")
 		} else if i := slices.IndexFunc(p.ceiling.Hosts, func(l List) bool { return string(l.From.Source) == denial.Source }); i >= 0 && denial.Rule == "" {
 			change = p.ceiling.Hosts[i].From.says("network.hosts").takeAway()
 		} else if denial.Rule != "" {
@@ -143,7 +156,7 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 		d.bar(Decider{Rule: "network", Source: Source(denial.Source)}, (&network.Denial{Host: denial.Host, Port: denial.Port, Protocol: denial.Protocol, Reason: denial.Reason}).Error(), change)
 		return
 	}
-	if !p.network.Closed() {
+	if !d.share.network.Closed() {
 		return
 	}
 	if d.effect == Allow && !d.online { // whoever has allowed it may know that it needs nobody
@@ -156,11 +169,14 @@ func (p *Policy) barNetwork(d *Decision, args *match.Arguments) {
 			return
 		}
 	}
-	change := tool.Do(tool.HintAllowHost, "").And(tool.Advise(" says who may be reached"))
+	by, change := Decider{Rule: "network", Source: SourceSettings}, tool.Do(tool.HintAllowHost, "").And(tool.Advise(" says who may be reached"))
+	if d.share.own {
+		by.Source, change = SourceAllowance, tool.Grant(d.entry, "host")
+	}
 	for _, l := range p.ceiling.Hosts {
 		change = change.And(tool.Advise("; the %s permits %s: %s", l.From.Source, strings.Join(l.Values, ", "), l.From.Origin))
 	}
-	d.bar(Decider{Rule: "network", Source: SourceSettings}, "it reaches the network, and no host may be reached", change)
+	d.bar(by, "it reaches the network, and no host may be reached", change)
 }
 
 // urlArgs are the texts of arguments that are named like a URL.

@@ -14,6 +14,8 @@ import (
 type Binding struct {
 	// Module is "builtin", or of a module from elsewhere "signer:" and whose
 	// signature over it was verified, or "sha256:" and its digest.
+	//
+	// A signer has many modules, so the name of the module follows, behind "#".
 	Module string
 	// ABI is the version of the interface, of a built-in module: its digest
 	// changes with every release.
@@ -23,18 +25,24 @@ type Binding struct {
 	// Said is what those are the digests of, so that a change can be shown. It
 	// binds nothing.
 	Said tool.Said
+
+	bytes string // of a module that somebody has signed: "sha256:" and its digest
 }
 
 // bind returns what a rule about a tool is bound to.
 func bind(e *tool.Entry) Binding {
 	said := e.Said()
+	if a, own := allowance(e); own { // a yes to reading one directory is none to sending another
+		said.AsksFor = e.Asks.String() + "; given: " + given(a)
+	}
 	f := said.Fingerprint()
 	b := Binding{Module: "sha256:" + e.Module.Digest, Description: f.Description, Schema: f.Schema, Capabilities: f.Needs, Said: said}
 	switch {
 	case e.Module.Origin == tool.OriginBuiltin:
 		b.Module, b.ABI = string(tool.OriginBuiltin), e.ABI
 	case e.Module.Signer != "": // a fix by the same signer keeps what holds
-		b.Module = "signer:" + e.Module.Signer
+		b.bytes = b.Module
+		b.Module = "signer:" + e.Module.Signer + "#" + e.Module.Name
 	}
 	return b
 }
@@ -54,6 +62,9 @@ func (b Binding) Changed(e *tool.Entry) []string {
 type changedPart struct{ name, was, is string }
 
 func (b Binding) changed(now Binding) []changedPart {
+	if b.Module != "" && b.Module == now.bytes {
+		now.Module = b.Module // a rule that names the bytes speaks of them signed, too
+	}
 	var out []changedPart
 	for _, part := range []struct {
 		was, is string
@@ -110,6 +121,10 @@ func difference(was, is string) (string, string) {
 func (b Binding) words() string {
 	if b.Module == string(tool.OriginBuiltin) {
 		return "the built-in modules"
+	}
+	if signed, ok := strings.CutPrefix(b.Module, "signer:"); ok {
+		i := max(strings.LastIndexByte(signed, '#'), 0)
+		return fmt.Sprintf("the module %s, signed by %s", strings.TrimPrefix(signed[i:], "#"), signed[:i])
 	}
 	return "the module " + b.Module
 }

@@ -27,6 +27,7 @@ type Ceiling struct {
 	Hosts       []List // hosts, or *.NAME
 	Providers   []List // of models
 	BaseURLs    []List // of providers, to the letter; "" is the provider's own
+	Registries  []List // HOST or HOST/PATH: modules are added from there, or from below
 	Hidden      []Line // paths that no guest sees
 	Off         []Line // [ExecKey], [FilesKey] or [NetworkKey]: no tool that asks for it
 
@@ -38,6 +39,7 @@ type Ceiling struct {
 	Changes      *Most  // the widest [Changes] of a process, as [Changes.rank]
 	AskFirst     []Line // no process runs before it is asked about
 	Signed       []Line
+	Closed       []Line // no module is added
 	Confirm      []Line // every call asks
 	AuditExports []Line // directories into which each session is exported; "" asks for the log alone
 }
@@ -94,6 +96,7 @@ func Narrow(all ...Ceiling) Ceiling {
 		c.Hosts = append(c.Hosts, o.Hosts...)
 		c.Providers = append(c.Providers, o.Providers...)
 		c.BaseURLs = append(c.BaseURLs, o.BaseURLs...)
+		c.Registries = append(c.Registries, o.Registries...)
 		c.Hidden = append(c.Hidden, o.Hidden...)
 		c.Off = append(c.Off, o.Off...)
 		for key, most := range o.Limits {
@@ -110,6 +113,7 @@ func Narrow(all ...Ceiling) Ceiling {
 		}
 		c.AskFirst = append(c.AskFirst, o.AskFirst...)
 		c.Signed = append(c.Signed, o.Signed...)
+		c.Closed = append(c.Closed, o.Closed...)
 		c.Confirm = append(c.Confirm, o.Confirm...)
 		c.AuditExports = append(c.AuditExports, o.AuditExports...)
 	}
@@ -117,10 +121,10 @@ func Narrow(all ...Ceiling) Ceiling {
 	c.Modules = normal(c.Modules, func(l ModuleList) string {
 		return texts("", l.Digests) + texts("", l.Signers) + texts("", l.Namespaces) + texts(l.From.String())
 	})
-	for _, lists := range []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs} {
+	for _, lists := range []*[]List{&c.Directories, &c.Hosts, &c.Providers, &c.BaseURLs, &c.Registries} {
 		*lists = normal(*lists, func(l List) string { return texts("", l.Values) + texts(l.From.String()) })
 	}
-	for _, lines := range []*[]Line{&c.Hidden, &c.Off, &c.AskFirst, &c.Signed, &c.Confirm, &c.AuditExports} {
+	for _, lines := range []*[]Line{&c.Hidden, &c.Off, &c.AskFirst, &c.Signed, &c.Closed, &c.Confirm, &c.AuditExports} {
 		*lines = normal(*lines, func(l Line) string { return texts(l.Value) + texts(l.From.String()) })
 	}
 	return c
@@ -239,6 +243,25 @@ func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
 		}
 	}
 	return m, true, from
+}
+
+// PermitsAdd answers whether a module may be added, why not, and which layer says so.
+// Repository is where it comes from, HOST/PATH, if that is a place of the network: a
+// file on this machine is in no registry. What may not run is not added either.
+func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, why string, from From) {
+	if len(c.Closed) > 0 {
+		return false, "modules are not added", c.Closed[0].From
+	}
+	for _, l := range c.Registries {
+		if !slices.ContainsFunc(l.Values, func(v string) bool { return repository == v || strings.HasPrefix(repository, v+"/") }) {
+			what := "the module comes from a file"
+			if repository != "" {
+				what = fmt.Sprintf("the module comes from %q", repository)
+			}
+			return false, fmt.Sprintf("%s, and modules are added from no place but %s", what, quoted(l.Values)), l.From
+		}
+	}
+	return c.mayRun(m)
 }
 
 // mayRun answers whether a module may run at all.

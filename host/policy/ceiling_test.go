@@ -98,6 +98,12 @@ func (w world) ceiling(source Source) Ceiling {
 	if w.IntN(4) == 0 {
 		c.Modules = []ModuleList{{Digests: w.some("d1", "d2"), Signers: w.some("s"), Namespaces: w.some("n"), From: from}}
 	}
+	if w.IntN(4) == 0 {
+		c.Registries = []List{{w.some("r.example", "r.example/team", "s.example:5000"), from}}
+	}
+	if w.IntN(6) == 0 {
+		c.Closed = []Line{{From: from}}
+	}
 	if w.IntN(6) == 0 {
 		c.Signed = []Line{{From: from}}
 	}
@@ -125,8 +131,17 @@ func (w world) ceiling(source Source) Ceiling {
 }
 
 func (w world) call() (tool.Call, *tool.Entry) {
-	e := entry0(w.pick("t", "u"), []tool.Capabilities{nothing, reads, writes, execs, networks, uses("A")}[w.IntN(6)], tool.Origin(w.pick("builtin", "file")))
+	e := entry0(w.pick("t", "u"), []tool.Capabilities{nothing, reads, writes, execs, networks, uses("A")}[w.IntN(6)], tool.Origin(w.pick("builtin", "file", "added")))
 	e.Module = &tool.Module{Name: "m", Digest: w.pick("d1", "d3"), Origin: e.Module.Origin, Signer: w.pick("", "s"), Namespace: w.pick("", "n")}
+	if e.Module.Origin == tool.OriginAdded {
+		e.Asks, e.Allowed = e.Capabilities, &tool.Allowance{
+			Read: w.some("/work", "/etc", "/home"), Write: w.some("/work", "/data", "/root"), Hosts: w.some("a.example.com", "b.org", "10.0.0.1"),
+			Secrets: w.some("A"), Exec: w.IntN(2) == 0,
+		}
+		if w.IntN(3) > 0 { // else whoever built the catalog forgot
+			e.Capabilities = e.Asks.Under(*e.Allowed)
+		}
+	}
 	args := map[string]any{}
 	for name, values := range map[string][]any{
 		"path":    {"a", "/work/a", "/work/x/b", "/work/secret/k", "../work/secret/k", "/work/x/../secret", 7, nil, ""},
@@ -216,14 +231,31 @@ func TestNoLayerWidensTheAdministrators(t *testing.T) {
 				}
 			}
 		}
-		if e.Capabilities.Files != tool.FilesNone {
+		has := e.Capabilities
+		if a := e.Allowed; a != nil {
+			has = e.Asks.Under(*a)
+			for _, m := range g.Mounts() {
+				if !slices.Contains(a.Write, m.Host) && (m.Write || !slices.Contains(a.Read, m.Host)) {
+					fail("it was given %+v, and is granted %s", a, m)
+				}
+			}
+			for _, host := range []string{"a.example.com", "x.example.com", "b.org", "10.0.0.1"} {
+				if g.Network().Decide(host, 443, network.HTTPS).Err() == nil && !slices.Contains(a.Hosts, host) {
+					fail("it was given %+v, and may talk to %s", a, host)
+				}
+			}
+			if g.MayExec() && !a.Exec || len(g.Secrets()) > len(a.Secrets) {
+				fail("it was given %+v, and may run commands %v, with %v", a, g.MayExec(), g.Secrets())
+			}
+		}
+		if has.Files != tool.FilesNone {
 			for _, h := range admin.Hidden {
 				if !slices.Contains(g.Masked(), h.Value) {
 					fail("it sees %s", h.Value)
 				}
 			}
 		}
-		if (g.Network() != nil) != (e.Capabilities.Network != tool.NetworkNone) {
+		if (g.Network() != nil) != (has.Network != tool.NetworkNone) {
 			fail("its network is %v", g.Network())
 		}
 		for _, host := range []string{"a.example.com", "x.example.com", "example.com", "b.org", "evilexample.com", "10.0.0.1"} {
@@ -298,7 +330,7 @@ func plainEffect(c Ceiling, call tool.Call, facts Facts, e *tool.Entry, tier Tie
 	_ = json.Unmarshal(call.Args, &args)
 	for _, r := range c.Rules {
 		if r.Tool != AnyTool && r.Tool != call.Tool || slices.Contains(r.Except, call.Tool) ||
-			len(r.Risks) > 0 && !slices.Contains(r.Risks, RiskOf(e.Capabilities)) || len(r.Callers) > 0 && !slices.Contains(r.Callers, call.Caller) ||
+			len(r.Risks) > 0 && !slices.Contains(r.Risks, RiskOf(e)) || len(r.Callers) > 0 && !slices.Contains(r.Callers, call.Caller) ||
 			r.After > facts.Earlier {
 			continue
 		}

@@ -64,7 +64,7 @@ func (p *Policy) stages(d *Decision, chosen Changes) {
 	case p.tier() < TierConfined:
 		d.first = "what it does is not kept apart in " + p.tier().String()
 	case d.changes == ChangesStaged:
-		d.first = p.staging()
+		d.first = d.share.staging()
 	case d.changes == ChangesDirect:
 		d.first = "it changes files while it runs"
 	}
@@ -109,14 +109,14 @@ func (d Decision) within(changes []tool.Change) (_ Decision, differs bool) {
 		return d, true
 	}
 	if d.entry.Capabilities.Exec != "" {
-		d.below = p.dirOf(changes)
+		d.below = d.share.dirOf(changes)
 	}
 	return d, false
 }
 
 // dirOf is the directory that an answer can name for all of these changes; empty if
 // there is none.
-func (p *Policy) dirOf(changes []tool.Change) string {
+func (s *share) dirOf(changes []tool.Change) string {
 	dir := ""
 	for _, c := range changes {
 		isDir := c.Kind == tool.DirectoryCreated || c.Kind == tool.DirectoryRemoved || c.After != nil && c.After.Mode.IsDir()
@@ -143,7 +143,7 @@ func (p *Policy) dirOf(changes []tool.Change) string {
 		dir = dir[:i+len("/.git")]
 	}
 	again, err := ParseRule(Rule{Effect: Allow, Tool: bashTool, Below: dir}.String())
-	if _, seen := p.Sees(dir); !seen || err != nil || again.Below != dir {
+	if _, seen := s.sees(dir); !seen || err != nil || again.Below != dir {
 		return ""
 	}
 	return dir

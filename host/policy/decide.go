@@ -24,7 +24,7 @@ func (p *Policy) Decide(call tool.Call, entry *tool.Entry, facts Facts) Decision
 // decide leaves rules that ask out where least is Allow: to tell what would be
 // without them.
 func (p *Policy) decide(call tool.Call, entry *tool.Entry, facts Facts, least Effect) Decision {
-	d := Decision{policy: p, call: call, entry: entry, facts: facts, work: match.NewWork(), risk: RiskOf(entry.Capabilities), by: byDefault("")}
+	d := Decision{policy: p, call: call, entry: entry, share: p.share(entry), facts: facts, work: match.NewWork(), risk: RiskOf(entry), by: byDefault("")}
 	args := d.args()
 	if arg := entry.Capabilities.ExecNetwork; arg != "" {
 		raw, _ := args.Get(arg)
@@ -300,15 +300,26 @@ func (p *Policy) byRisk(d *Decision) {
 		}
 	case d.risk == RiskSafe:
 		d.effect, d.reason = Ask, "require_confirmation is set"
+	case d.risk == RiskMedium && d.entry.Capabilities.Files == tool.FilesRead && d.secretNames() == "":
+		d.effect, d.reason = Ask, "others wrote it, and it reads files"
+		if !d.readsForOthers() && !p.confirmAll {
+			d.effect, d.reason = Allow, "it only reads what is mounted, and whoever calls it has named both"
+		}
 	case d.risk == RiskMedium:
 		d.effect, d.reason = Ask, "it changes files"
 		if names := d.secretNames(); names != "" && d.entry.Capabilities.Files != tool.FilesWrite {
 			d.reason = "it uses secrets: " + names
+			if d.readsForOthers() {
+				d.reason = "others wrote it, and it reads files and uses secrets: " + names
+			}
 		} else if names != "" {
 			d.reason = "it changes files and uses secrets: " + names
 		}
 	case d.entry.Capabilities.Exec == "":
 		d.effect, d.reason = Ask, "it reaches the network"
+		if d.readsForOthers() {
+			d.reason = "others wrote it, and it reads files and reaches the network"
+		}
 		if names := d.secretNames(); names != "" {
 			d.reason += " and uses secrets: " + names
 		}

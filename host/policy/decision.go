@@ -36,6 +36,7 @@ type Decision struct {
 	policy *Policy
 	call   tool.Call
 	entry  *tool.Entry
+	share  *share // of the tool
 	facts  Facts
 
 	work    *match.Work
@@ -165,8 +166,12 @@ func (d Decision) Rehearse() (Grant, error) {
 
 // OnlyChanges reports whether the changes are all that asks: the same call
 // would be allowed if it changed nothing. What a call has read that looks like
-// a secret is told only after an answer, as is that it has failed.
-func (d Decision) OnlyChanges() bool {
+// a secret is told only after an answer, as is that it has failed, and what the
+// tool of others has read.
+func (d Decision) OnlyChanges() bool { return d.asksForChanges() && !d.readsForOthers() }
+
+// asksForChanges reports whether a rule about the changes can answer.
+func (d Decision) asksForChanges() bool {
 	return d.CanRehearse() && d.by.Source == SourceDefault && len(d.special()) == 0 && !d.policy.confirmAll && len(d.policy.ceiling.Confirm) == 0
 }
 
@@ -215,6 +220,9 @@ func (d Decision) RuleFor(scope Scope) (Rule, error) {
 
 func (d Decision) newGrant() (Grant, error) {
 	p, caps := d.policy, d.entry.Capabilities
+	if a, own := allowance(d.entry); own {
+		caps = caps.Under(a) // again: nothing rests on who built the catalog
+	}
 	g := &grant{
 		callID: d.call.ID, tool: d.entry.Name, digest: d.entry.Module.Digest,
 		args: d.call.ArgsDigest(), cwd: d.call.Cwd, limits: p.limits, most: p.ceiling.Limits, set: p.set, secrets: cloneSecrets(caps.Secrets),
@@ -226,13 +234,13 @@ func (d Decision) newGrant() (Grant, error) {
 	if caps.Files != tool.FilesNone {
 		g.masked = p.masked
 		g.opened = opened
-		for _, m := range p.mounts {
+		for _, m := range d.share.mounts {
 			m.Write = m.Write && caps.Files == tool.FilesWrite
 			g.mounts = append(g.mounts, m)
 		}
 	}
 	if caps.Network == tool.NetworkHTTP {
-		g.network = p.network
+		g.network = d.share.network
 	}
 	if caps.Exec != "" {
 		args := d.args()
@@ -242,9 +250,9 @@ func (d Decision) newGrant() (Grant, error) {
 		}
 		g.execDigest = execDigest([]string{"bash", "-c", command}, d.call.Cwd)
 		g.mayExec = true
-		g.exec = Exec{Tier: p.tier(), Mounts: p.mounts, Masked: p.masked, Opened: opened, Changes: d.changes}
+		g.exec = Exec{Tier: p.tier(), Mounts: d.share.mounts, Masked: p.masked, Opened: opened, Changes: d.changes}
 		if d.online {
-			g.exec.Network = p.network
+			g.exec.Network = d.share.network
 		}
 		timeout := p.limits.ExecTimeout
 		if raw, ok := args.Get(caps.ExecTimeout); ok && string(raw) != "null" {

@@ -59,6 +59,10 @@ func (l Layer) Describe() []Bound {
 	for _, l := range c.Signed {
 		say(l.From, "no module without a verified signature")
 	}
+	for _, l := range c.Closed {
+		say(l.From, "no module is added")
+	}
+	lists("registry of modules", c.Registries)
 	for _, l := range c.Modules {
 		say(l.From, "no module but the built-in ones, of digest %s, signed by %s, in the namespace %s",
 			quoted(l.Digests), quoted(l.Signers), quoted(l.Namespaces))

@@ -4,9 +4,13 @@
 // [Policy.Decide] is pure: it looks at the tool, the arguments and the rules
 // and answers with a [Decision]: allow, ask or deny. Risk follows from what
 // the tool can reach, never from what it says about itself: a tool that only
-// reads mounted directories is safe, because the mount is the grant; one that
-// writes or uses a secret is medium; one that starts a process or reaches the
-// network is high.
+// reads mounted directories is safe, because the mount is the grant, if it is
+// built in; one that others wrote and that reads, or that writes or uses a secret,
+// is medium; one that starts a process or reaches the network is high.
+//
+// A tool that a person has added sees and reaches what it was given
+// ([tool.Allowance]), as far as all layers permit it, and nothing of what is open to
+// others.
 //
 // Rules come in layers: administrator, user, project, environment, flags. What
 // all of them permit together is the [Ceiling]; layers meet in [Narrow] and none

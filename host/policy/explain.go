@@ -32,6 +32,9 @@ type Explanation struct {
 	// starts none. First is why it is asked about before it runs, if it asks.
 	Changes Changes `json:"changes,omitempty"`
 	First   string  `json:"first,omitempty"`
+	// Given is what a person lets a tool have that was added, and what is left of
+	// that under the layers; nil for any other tool.
+	Given []string `json:"given,omitempty"`
 }
 
 // Explain returns the decision as data.
@@ -39,6 +42,9 @@ func (d Decision) Explain() Explanation {
 	x := Explanation{
 		Effect: d.effect.String(), Risk: d.risk.String(), Rule: d.by.Rule, Source: d.by.Source, Origin: d.by.Origin, Reason: d.reason,
 		Also: d.also, Allow: d.allow(), Tier: d.Tier(), Changes: d.changes, First: d.first,
+	}
+	if d.policy != nil {
+		x.Given = d.policy.given(d.entry)
 	}
 	switch {
 	case d.effect == Allow:

@@ -1,6 +1,10 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/stockade-dev/stockade/host/tool"
+)
 
 // Narrowest are the mounts with one for each directory: of one that is named
 // twice the narrower form holds.
@@ -18,6 +22,9 @@ func Narrowest(mounts []Mount) []Mount {
 	return out
 }
 
-// Mounts are those that tools are shown: as the options name them, and as far as
-// the ceiling permits.
-func (p *Policy) Mounts() []Mount { return slices.Clone(p.mounts) }
+// Mounts are those that tools are shown which were given nothing of their own: as
+// the options name them, and as far as the ceiling permits.
+func (p *Policy) Mounts() []Mount { return slices.Clone(p.all.mounts) }
+
+// MountsOf are those that a tool is shown, as far as it sees files.
+func (p *Policy) MountsOf(e *tool.Entry) []Mount { return slices.Clone(p.share(e).mounts) }

@@ -50,7 +50,7 @@ func TestToolsThatUseTheNetwork(t *testing.T) {
 		t.Error("it can run before the answer")
 	}
 	writer := entry(t, "save", tool.Capabilities{Files: tool.FilesWrite, Network: tool.NetworkHTTP})
-	if d := p.Decide(call("save", "{}"), writer, Facts{}); d.CanRehearse() || d.OnlyChanges() || RiskOf(writer.Capabilities) != RiskHigh {
+	if d := p.Decide(call("save", "{}"), writer, Facts{}); d.CanRehearse() || d.OnlyChanges() || RiskOf(writer) != RiskHigh {
 		t.Error("one that writes, too, can run before the answer")
 	}
 	if g := granted(t, p, call("get", "{}"), e); g.Network() == nil || g.Network().Decide("a.example", 443, network.HTTPS).Err() != nil {

@@ -41,7 +41,8 @@ type Options struct {
 	// staged.
 	AskFirst bool
 	// Staging says why commands with these mounts cannot be staged; empty if they
-	// can. It is called when a decision needs it first, and once. Nil: they cannot.
+	// can. It is called when a decision needs it first, and once for each tool that was
+	// given directories of its own. Nil: they cannot.
 	Staging func([]Mount) string
 	// Tier finds out how far a process is confined. It is called when a decision
 	// needs it first, and once. Nil: [TierNone].
@@ -50,19 +51,19 @@ type Options struct {
 
 // Policy decides calls. It is safe for concurrent use.
 type Policy struct {
-	mounts     []Mount
+	all        *share // what tools are shown that were given nothing of their own
 	masked     []string
 	limits     Limits
 	set        map[string]string
-	network    *network.Network // not nil
 	confirmAll bool
 	ceiling    Ceiling
 	project    string
 	tier       func() Tier
 	changes    Changes
 	askFirst   bool
-	staging    func() string
+	staging    func([]Mount) string
 	bindings   sync.Map // *tool.Entry to Binding
+	shares     sync.Map // *tool.Entry to *share
 
 	mu    sync.RWMutex
 	rules []Rule
@@ -76,33 +77,29 @@ func New(opts Options) *Policy {
 		masked:     slices.Clone(opts.Masked),
 		limits:     opts.Limits.withDefaults().under(ceiling.Limits),
 		set:        maps.Clone(opts.Set),
-		network:    ceiling.Narrows(opts.Network),
 		confirmAll: opts.ConfirmAll,
 		ceiling:    ceiling,
 		project:    opts.Project,
 		tier:       func() Tier { return TierNone },
 		changes:    cmp.Or(opts.Changes, ChangesStaged).under(ceiling.Changes),
 		askFirst:   opts.AskFirst || len(ceiling.AskFirst) > 0,
-		staging:    func() string { return "nothing here keeps changes apart" },
+		staging:    func([]Mount) string { return "nothing here keeps changes apart" },
 		index:      match.NewIndex(),
 	}
 	if opts.Tier != nil {
 		p.tier = sync.OnceValue(opts.Tier)
 	}
-	if p.network == nil {
-		p.network = network.New(nil) // whose denials say what would open it
-	}
-	for _, m := range Narrowest(opts.Mounts) {
-		if m, ok, _ := ceiling.PermitsMount(m); ok {
-			p.mounts = append(p.mounts, m)
-		}
-	}
 	if opts.Staging != nil {
-		p.staging = sync.OnceValue(func() string { return opts.Staging(p.mounts) })
+		p.staging = opts.Staging
 	}
 	for _, h := range ceiling.Hidden {
 		p.masked = append(p.masked, h.Value)
 	}
+	open := opts.Network
+	if open == nil {
+		open = network.New(nil) // whose denials say what would open it
+	}
+	p.all = p.newShare(Narrowest(opts.Mounts), open)
 	for _, r := range slices.Concat(ceiling.Rules, opts.Rules, answers(opts.Layers)) {
 		p.Add(r)
 	}
@@ -115,7 +112,7 @@ func (p *Policy) Limits() Limits { return p.limits }
 // Hides reports whether no call of a tool by this caller can come to anything,
 // whatever its arguments: such a tool need not be shown.
 func (p *Policy) Hides(entry *tool.Entry, by tool.Caller) bool {
-	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, work: match.NewWork(), risk: RiskOf(entry.Capabilities)}
+	d := Decision{policy: p, call: tool.Call{Caller: by}, entry: entry, share: p.share(entry), work: match.NewWork(), risk: RiskOf(entry)}
 	if len(p.bounded(&d)) > 0 {
 		return true
 	}

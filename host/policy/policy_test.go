@@ -301,7 +301,7 @@ func TestRiskFollowsFromWhatAToolCanReach(t *testing.T) {
 		"asks for what nobody knows": {tool.Capabilities{Files: "everything"}, RiskMedium, Ask},
 	} {
 		d := New(Options{}).Decide(call("x", `{"command":"x"}`), entry(t, "x", c.caps), Facts{})
-		if RiskOf(c.caps) != c.want || d.Risk() != c.want || d.Effect() != c.then || d.Source() != SourceDefault || d.Reason() == "" {
+		if RiskOf(entry(t, "x", c.caps)) != c.want || d.Risk() != c.want || d.Effect() != c.then || d.Source() != SourceDefault || d.Reason() == "" {
 			t.Errorf("%s: risk %s, %s, %q", name, d.Risk(), d.Effect(), d.Reason())
 		}
 		if d.Rule() != "risk "+c.want.String() {

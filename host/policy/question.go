@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -71,6 +72,28 @@ func (t Tier) unconfined() string {
 // network.
 const exfiltrates = "it can send whatever it is given, and whatever it reads, to the hosts that are allowed"
 
+// sends is the warning of a call that reaches the network. Of the tool of others that
+// reads files, too, it names what is read and where it could go.
+func (d Decision) sends() string {
+	if d.policy == nil || !d.readsForOthers() || len(d.share.mounts) == 0 {
+		return exfiltrates
+	}
+	dirs := each(d.share.mounts, func(m Mount) string { return strconv.Quote(m.Host) })
+	return fmt.Sprintf("it can send what it reads in %s to %s", some(dirs), some(d.share.network.Open()))
+}
+
+// some are the first few of many, in words.
+func some(words []string) string {
+	const most = 5
+	switch n := len(words); {
+	case n == 0:
+		return "nobody yet"
+	case n > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), n-most)
+	}
+	return strings.Join(words, ", ")
+}
+
 // Warn adds something that the person should know.
 func (q *Question) Warn(what string) {
 	if q.Warning != "" && what != "" {
@@ -95,7 +118,7 @@ func (d Decision) Question() Question {
 		}
 	}
 	if q.Warning != Unconfined && d.reachesNetwork() {
-		q.Warn(exfiltrates)
+		q.Warn(d.sends())
 	}
 	q.Warn(d.warning())
 	q.Paths, q.Network = d.paths(), d.reaches()
@@ -140,7 +163,7 @@ func (d Decision) reaches() []string {
 	if d.policy == nil || !d.reachesNetwork() {
 		return nil
 	}
-	if rules := d.policy.network.Rules(); len(rules) > 0 {
+	if rules := d.share.network.Rules(); len(rules) > 0 {
 		return rules
 	}
 	return []string{"nobody: no rule allows a host"}

@@ -7,8 +7,8 @@ type Risk int
 
 // The risks.
 const (
-	RiskSafe   Risk = iota // computes, or reads what is mounted
-	RiskMedium             // changes files in what is mounted, or uses a secret
+	RiskSafe   Risk = iota // computes, or is a built-in tool that reads what is mounted
+	RiskMedium             // changes files in what is mounted, uses a secret, or reads what is mounted and is not built in
 	RiskHigh               // starts a process, or reaches the network
 )
 
@@ -22,15 +22,28 @@ func (r Risk) String() string {
 	return "high"
 }
 
-// RiskOf derives the risk of a tool from what it asks for.
-func RiskOf(c tool.Capabilities) Risk {
+// RiskOf derives the risk of a tool from what it may have, and from whether it is ours.
+func RiskOf(e *tool.Entry) Risk {
+	c := e.Capabilities
 	switch {
 	case c.Exec != "", c.Network != tool.NetworkNone:
 		return RiskHigh
-	case (c.Files == tool.FilesNone || c.Files == tool.FilesRead) && len(c.Secrets) == 0:
+	case len(c.Secrets) > 0:
+	case c.Files == tool.FilesNone, c.Files == tool.FilesRead && !foreign(e):
 		return RiskSafe
 	}
-	return RiskMedium // writes, uses a secret, or asks for something that this version does not know
+	return RiskMedium // or it asks for something that this version does not know
+}
+
+// foreign reports whether others wrote the tool, as far as is known.
+func foreign(e *tool.Entry) bool { return e.Module.Origin != tool.OriginBuiltin }
+
+// readsForOthers reports whether others wrote the tool and it reads files, so that
+// this alone is asked about. A person who calls a file by its path, and says what it
+// is shown, has named both.
+func (d Decision) readsForOthers() bool {
+	own := d.entry.Module.Origin == tool.OriginFile && d.call.Caller == tool.CallerPerson
+	return foreign(d.entry) && !own && (d.entry.Capabilities.Files != tool.FilesNone || d.entry.Capabilities.Exec != "")
 }
 
 // Effect is what a rule or a decision says. Its zero value denies.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy/command"
 	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -26,6 +27,9 @@ const (
 	SourceAdmin    Source = "administrator"
 	SourceProject  Source = "project"
 	SourceEnv      Source = "environment"
+
+	// SourceAllowance is what a person gave one tool that was added; no rule has it.
+	SourceAllowance Source = network.Allowance
 )
 
 // authority is the order in which layers are named where several say the same.

@@ -38,7 +38,7 @@ func (p *Policy) readsSecrets(d *Decision) {
 	for _, file := range d.facts.Files {
 		name := paths.Guest(file.Path)
 		s, secret := paths.Read(name)
-		if _, seen := p.Sees(file.Path); !secret || !seen || !file.Regular || d.hasRead(name) {
+		if _, seen := d.share.sees(file.Path); !secret || !seen || !file.Regular || d.hasRead(name) {
 			continue
 		}
 		d.reads = append(d.reads, specialPath{name, s})
@@ -101,7 +101,7 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			if d.entry.Capabilities.Exec != "" {
 				s, special = changedByCommand(c, name, find)
 			}
-			if target, out := leavesMounts(d.policy, c); out && !special {
+			if target, out := leavesMounts(d.share, c); out && !special {
 				s, special = paths.Special{Pattern: "link", Care: paths.Asked, What: "a symbolic link to " + strconv.Quote(target), Why: "it leads out of what tools are shown"}, true
 			}
 			switch {
@@ -117,8 +117,11 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 			}
 		}
 	}
-	if len(d.changed) == 0 && len(changes) > 0 && d.insists == "" && d.OnlyChanges() {
+	if len(d.changed) == 0 && len(changes) > 0 && d.insists == "" && d.asksForChanges() {
 		return d.within(changes)
+	}
+	if len(changes) == 0 && d.asksForChanges() && d.readsForOthers() {
+		d.reason = "others wrote it, and it could read files; it has changed none"
 	}
 	if len(d.changed) == 0 || d.effect == Deny {
 		return d, false
@@ -139,11 +142,11 @@ func (d Decision) After(changes []tool.Change) (_ Decision, differs bool) {
 
 // leavesMounts reports whether a change makes a symbolic link that leads out of all
 // that tools are shown, or could, and where to.
-func leavesMounts(p *Policy, c tool.Change) (target string, out bool) {
+func leavesMounts(s *share, c tool.Change) (target string, out bool) {
 	if c.After == nil || c.After.Target == "" {
 		return "", false
 	}
-	_, seen := p.Sees(paths.Absolute(c.After.Target, filepath.Dir(c.Path)))
+	_, seen := s.sees(paths.Absolute(c.After.Target, filepath.Dir(c.Path)))
 	// Behind a name that is a link, too, ".." leads elsewhere than it reads.
 	up := c.After.Target
 	for strings.HasPrefix(up, "../") {
@@ -187,7 +190,7 @@ func (p *Policy) openedByRules(d *Decision) {
 			host := paths.Absolute(file, d.call.Cwd)
 			name := paths.Guest(host)
 			s, secret := paths.Read(name)
-			if _, seen := p.Sees(host); secret && seen && !d.hasRead(name) {
+			if _, seen := d.share.sees(host); secret && seen && !d.hasRead(name) {
 				d.reads = append(d.reads, specialPath{name, s})
 			}
 		}
@@ -204,18 +207,6 @@ func (p *Policy) allowing(d *Decision, yield func(*Rule)) {
 			yield(r)
 		}
 	})
-}
-
-// Sees returns the mount in which a path of the host is, by its name, unless it
-// is in what is masked there: nobody is asked about what no answer opens.
-func (p *Policy) Sees(host string) (m Mount, ok bool) {
-	for _, o := range p.mounts {
-		if paths.In(host, o.Host) && len(o.Host) > len(m.Host) { // the innermost
-			m, ok = o, true
-		}
-	}
-	masked := func(dir string) bool { return paths.In(host, dir) }
-	return m, ok && !slices.ContainsFunc(p.masked, masked)
 }
 
 // special lists the paths because of which the decision is about this call

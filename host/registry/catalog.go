@@ -18,6 +18,14 @@ type Added struct {
 // Off says why none of the module's tools is offered; empty if one may be.
 func (a Added) Off() string { return a.Record.Off }
 
+// Names are the names of its tools, as they are offered.
+func (a Added) Names() (out []string) {
+	for _, t := range a.Tools {
+		out = append(out, t.Name)
+	}
+	return out
+}
+
 // AddedTool is one tool of a module that was added.
 type AddedTool struct {
 	Name  string // as it is offered: MODULE_tool

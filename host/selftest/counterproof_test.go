@@ -43,6 +43,8 @@ func proofs() []proof {
 			read-only-create read-only-truncate read-only-write read-only-remove read-only-rename read-only-make
 			read-only-times reader-writes nested-read-only`},
 		{name: "nothing is masked", target: weak(unmasked), attacks: `masked-read masked-write masked-moved masked-link masked-hard-link masked-other-case masked-other-unicode`},
+		{name: "a tool that was added has what others have", target: weak(func(g *Guest) { g.Added = nil }), attacks: `
+			added-given-nothing added-reads-only added-reads-beside added-command`},
 		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
 			endless-loop endless-start endless-initialize endless-allocator call-tree fuel-of-call fuel-of-tool fuel-of-session
 			fuel-of-bulk-memory fuel-of-files bulk-memory-tail random-flood yield-flood clock-flood host-call-flood sleep

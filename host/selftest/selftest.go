@@ -25,10 +25,11 @@ const (
 	State     Area = "state"
 	Jail      Area = "jail"
 	Staging   Area = "staging"
+	Added     Area = "added"
 )
 
 // Areas lists the areas in the order in which they are shown.
-var Areas = []Area{Files, CPU, Memory, Compile, Output, HostCalls, State, Jail, Staging}
+var Areas = []Area{Files, CPU, Memory, Compile, Output, HostCalls, State, Jail, Staging, Added}
 
 // Attack is one attempt of a guest to do what it must not.
 type Attack struct {
@@ -47,7 +48,7 @@ type Attack struct {
 func Attacks() []Attack {
 	var all []Attack
 	for i, list := range [][]Attack{ // in the order of Areas
-		fileAttacks(), cpuAttacks(), memoryAttacks(), compileAttacks(), outputAttacks(), hostCallAttacks(), stateAttacks(), jailAttacks(), stagingAttacks(),
+		fileAttacks(), cpuAttacks(), memoryAttacks(), compileAttacks(), outputAttacks(), hostCallAttacks(), stateAttacks(), jailAttacks(), stagingAttacks(), addedAttacks(),
 	} {
 		for _, a := range list {
 			a.Area = Areas[i]

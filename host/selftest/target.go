@@ -30,6 +30,9 @@ type Guest struct {
 	Cwd    string
 	Files  tool.Files     // what the tool asks for
 	Mounts []policy.Mount // what it then sees
+	// Added says that the tool is one that a person has added, and what it was given;
+	// Mounts are what others are shown. Nil: it is not.
+	Added  *tool.Allowance
 	Masked []string
 	Limits policy.Limits
 	// Command is the one that is approved; the tool asks to run its argument
@@ -150,6 +153,10 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	}})
 	if err != nil {
 		return Outcome{Err: err}
+	}
+	if g.Added != nil {
+		entry, _ := catalog.Find(toolName)
+		mod.Origin, entry.Allowed, entry.Capabilities = tool.OriginAdded, g.Added, spec.Capabilities.Under(*g.Added)
 	}
 	box := s.box(g.Together)
 	if g.Compiled != "" {

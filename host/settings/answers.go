@@ -19,7 +19,7 @@ type Answer struct {
 	Project string    `toml:"project,omitempty"` // the workspace in which it holds; empty: in any
 	Added   time.Time `toml:"added"`
 	// What the rule was made for; when any of it changes it answers nothing.
-	Module       string    `toml:"module"` // "builtin" or "sha256:..."
+	Module       string    `toml:"module"` // as in [policy.Binding]
 	ABI          string    `toml:"abi,omitempty"`
 	Description  string    `toml:"description_sha256,omitempty"`
 	Schema       string    `toml:"schema_sha256,omitempty"`

@@ -62,9 +62,9 @@ func (e *NoPlaceError) Error() string {
 	return fmt.Sprintf("no place for configuration and sessions: neither HOME nor %s names an absolute directory", e.Variable)
 }
 
-// accountHome is the home directory of the user's account, "" if the system does
+// AccountHome is the home directory of the user's account, "" if the system does
 // not know one. It does not ask HOME.
-func accountHome() string {
+func AccountHome() string {
 	u, err := user.LookupId(strconv.Itoa(os.Getuid()))
 	if err != nil {
 		return ""
@@ -80,7 +80,7 @@ func accountHome() string {
 // See RATIONALE, "Why may no variable put our folders into the workspace?"
 func (d Dirs) outside(work string, home func() string) error {
 	if home == nil {
-		home = accountHome
+		home = AccountHome
 	}
 	for _, p := range d.places {
 		real, in := within(p.dir, work)

@@ -9,9 +9,9 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/trust"
 )
 
-// TrustRules are whose signatures over modules count: the administrator's trust.toml,
-// which is beside the policy and asked for the same, and the user's.
-func (s *Settings) TrustRules(administrator policyfile.Place) (*trust.Rules, error) {
+// TrustFiles say whose signatures over modules count: the administrator's trust.toml,
+// which is beside the policy and asked for the same, and then the user's.
+func (s *Settings) TrustFiles(administrator policyfile.Place) ([]*trust.File, error) {
 	var files []*trust.File
 	for _, p := range []struct {
 		place policyfile.Place
@@ -33,7 +33,7 @@ func (s *Settings) TrustRules(administrator policyfile.Place) (*trust.Rules, err
 		}
 		files = append(files, f)
 	}
-	return trust.Combine(files...), nil
+	return files, nil
 }
 
 // Publishers reads the user's own trust.toml; nil if there is none.

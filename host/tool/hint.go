@@ -34,6 +34,7 @@ const (
 	HintLarge     HintCode = "large_module" // to have a large module compiled
 	HintSetSecret HintCode = "set_secret"   // to set a secret; the key is its name
 	HintConfine   HintCode = "confine"      // to see what would confine processes further
+	HintGrant     HintCode = "grant"        // to give something to a tool that was added; the key is as of [Grant]
 )
 
 // Advise makes a hint of words, in the form of fmt.Sprintf.
@@ -89,6 +90,8 @@ func (p HintPart) plain() string {
 		return "the person can set it"
 	case HintConfine:
 		return "the person can see what is missing"
+	case HintGrant:
+		return "the person can give it to the tool"
 	}
 	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/match"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -353,6 +354,20 @@ func word(s string) error {
 		return fmt.Errorf("%.80q is not one word", s)
 	}
 	return nil
+}
+
+var registryRE = regexp.MustCompile(`^[a-z0-9.-]+(:[1-9][0-9]{0,4})?(/[a-z0-9._-]+)*$`)
+
+// registry checks a host, maybe with a port, and maybe a path on it: what modules
+// come from is compared with it to the letter.
+func registry(s string) error {
+	host, path, _ := strings.Cut(s, "/")
+	if len(s) > 512 || !registryRE.MatchString(s) || slices.ContainsFunc(strings.Split(path, "/"), func(part string) bool { return part == "." || part == ".." }) {
+		return fmt.Errorf(`%.80q is not HOST or HOST/PATH in lower case, such as "ghcr.io/example"`, s)
+	}
+	name, _, _ := strings.Cut(host, ":")
+	_, err := network.ParseHost(name)
+	return err
 }
 
 func baseURL(s string) error {

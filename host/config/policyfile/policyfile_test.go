@@ -64,7 +64,7 @@ func TestEveryKeyChangesTheCeiling(t *testing.T) {
 			continue // they need others
 		}
 		value := map[string]string{
-			"require_confirmation": "true", "modules.unsigned": "false", "bash.min_tier": "1", "tools.NAME.allow": "false",
+			"require_confirmation": "true", "modules.unsigned": "false", "modules.add": "false", "bash.min_tier": "1", "tools.NAME.allow": "false",
 		}[k.Name]
 		if value == "" {
 			value = k.Example
@@ -137,6 +137,10 @@ func TestWhatIsDoubtfulIsRefused(t *testing.T) {
 		"no authorities":                 {"[network]\nca_files = []\n", "0 files"},
 		"authorities of somebody's home": {"[network]\nca_files = [\"~/ca.pem\"]\n", "not an absolute path"},
 		"authorities behind dots":        {"[network]\nca_files = [\"/etc/../tmp/ca.pem\"]\n", "not an absolute path"},
+		"a registry with a protocol":     {"[modules]\nregistries = [\"https://ghcr.io\"]\n", "HOST or HOST/PATH"},
+		"a registry behind dots":         {"[modules]\nregistries = [\"ghcr.io/a/../b\"]\n", "HOST or HOST/PATH"},
+		"a registry with a slash":        {"[modules]\nregistries = [\"ghcr.io/\"]\n", "HOST or HOST/PATH"},
+		"any registry":                   {"[modules]\nregistries = [\"*\"]\n", "HOST or HOST/PATH"},
 		"a digest":                       {"[modules]\ndigests = [\"sha256:12\"]\n", "64 hexadecimal"},
 		"an address with a key":          {"[models]\nbase_urls = [\"https://u:p@x/\"]\n", "not an address"},
 		"an export without requirement":  {"[audit]\nexport = \"/x\"\n", "required"},

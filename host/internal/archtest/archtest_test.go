@@ -102,7 +102,7 @@ var table = map[string][]string{
 		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool"},
 
 	"host/config/keys":       {"sdk/go/nearest"},
-	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/shellword", "host/tool"},
+	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/policy/network", "host/shellword", "host/tool"},
 
 	"host/settings": {"host/internal/private", "host/registry/trust", "host/config", "host/config/keys", "host/config/policyfile", "host/egress", "host/policy", "host/policy/network", "host/tool"},
 

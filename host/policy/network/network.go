@@ -35,7 +35,13 @@ type layer struct {
 	allow  []Rule
 }
 
-// Whose layers they are, as far as a message differs. No flag adds to those of
+// The layers of the network of one tool, see [Network.Own].
+const (
+	Allowance = "allowance" // what a person lets it have
+	Manifest  = "manifest"  // what it asks for
+)
+
+// Whose other layers they are, as far as a message differs. No flag adds to those of
 // the administrator, the user's policy and the project's.
 const (
 	settings      = "settings"
@@ -90,6 +96,21 @@ func ForProvider(host Host, port uint16, proto Protocol, rules []Rule) *Network 
 	return New(own)
 }
 
+// Own returns the network of one tool, which was given hosts of its own: of n it
+// keeps what n denies, and nothing that n allows. Asked are the hosts that the tool
+// wants, in the form of [ParseAsked]; nil: any that it was given.
+func (n *Network) Own(given, asked []Rule) *Network {
+	out := new(Network)
+	if n != nil {
+		out.deny = slices.Clone(n.deny)
+	}
+	out = out.Under(Allowance, given)
+	if asked != nil {
+		out = out.Under(Manifest, asked)
+	}
+	return out
+}
+
 // Rules lists what the network consists of, for the record: the rules, and for
 // each layer under which they are "only" with what it leaves.
 func (n *Network) Rules() []string {
@@ -119,9 +140,21 @@ func (n *Network) Rules() []string {
 
 // Closed reports whether no host at all can be reached: each layer would have to
 // allow it.
-func (n *Network) Closed() bool {
+func (n *Network) Closed() bool { return len(n.open()) == 0 }
+
+// Open lists the rules that leave some host to be reached, if nothing denies it.
+func (n *Network) Open() []string {
+	var out []string
+	for _, r := range n.open() {
+		out = append(out, r.String())
+	}
+	return out
+}
+
+// open are the rules of the first layer of which each other layer leaves something.
+func (n *Network) open() []Rule {
 	if n == nil {
-		return true
+		return nil
 	}
 	left := n.layers[0].allow
 	for _, l := range n.layers[1:] {
@@ -129,7 +162,7 @@ func (n *Network) Closed() bool {
 			return !slices.ContainsFunc(l.allow, func(o Rule) bool { return r.meets(&o) })
 		})
 	}
-	return len(left) == 0
+	return left
 }
 
 // meets reports whether some host can be one that both rules allow.
@@ -252,6 +285,10 @@ func (d Decision) check(a netip.Addr) *Denial {
 				switch l.source {
 				case administrator:
 					denial.Reason += " by the administrator"
+				case Allowance:
+					denial.Reason += " to the tool"
+				case Manifest:
+					denial.Reason = fmt.Sprintf("the tool does not ask for the address %s, which is %s (%s)", a, r.what, r.prefix)
 				case user, project:
 					denial.Reason += fmt.Sprintf(" by the %s's policy", l.source)
 				}
@@ -358,6 +395,10 @@ func (l *layer) lacks(missing Rule) Denial {
 		denial.Reason = "it is not on the administrator's list"
 	case l.source == user || l.source == project:
 		denial.Reason = fmt.Sprintf("it is not on the list of the %s's policy", l.source)
+	case l.source == Allowance:
+		denial.Reason = "the tool was not given this host"
+	case l.source == Manifest:
+		denial.Reason = "the tool does not ask for this host"
 	case missing.Prefix.IsValid() && missing.Prefix.Addr().Is4In6():
 	default:
 		denial.Grant = &missing

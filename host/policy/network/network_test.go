@@ -393,6 +393,54 @@ func TestDenyWinsAndLayersNarrow(t *testing.T) {
 	}
 }
 
+// A tool that was given hosts of its own has nothing of what others have, but for
+// what is denied to all.
+func TestAToolHasANetworkOfItsOwn(t *testing.T) {
+	all := New(rulesOf(t, "open.example", "10.0.0.1", "not denied.example"))
+	asked := func(texts ...string) (rules []Rule) {
+		for _, text := range texts {
+			r, err := ParseAsked(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rules = append(rules, r)
+		}
+		return rules
+	}
+	for name, c := range map[string]struct {
+		given, asked []Rule
+		host         string
+		port         uint16
+		want         string // what the denial says; empty: it is allowed
+	}{
+		"what is open to others":                {nil, nil, "open.example", 443, "the tool was not given this host"},
+		"an address that is":                    {nil, nil, "10.0.0.1", 443, "not granted by address to the tool"},
+		"what it was given":                     {rulesOf(t, "a.example"), nil, "a.example", 443, ""},
+		"at another port":                       {rulesOf(t, "a.example"), nil, "a.example", 8443, "the tool was not given this host"},
+		"what is denied to all":                 {rulesOf(t, "denied.example"), nil, "denied.example", 443, `"denied.example" denies it`},
+		"what it asks for, at any port":         {rulesOf(t, "a.example:*"), asked("a.example"), "a.example", 8443, ""},
+		"what it does not ask for":              {rulesOf(t, "*.a.example"), asked("b.a.example"), "c.a.example", 443, "the tool does not ask for this host"},
+		"at a port that it does not":            {rulesOf(t, "a.example:*"), asked("a.example:443"), "a.example", 8443, "the tool does not ask for this host"},
+		"what it asks for and was not given":    {rulesOf(t, "a.example"), asked("a.example", "b.example"), "b.example", 443, "the tool was not given this host"},
+		"an address that it does not ask for":   {rulesOf(t, "10.0.0.2"), asked("a.example"), "10.0.0.2", 443, "the tool does not ask for the address 10.0.0.2"},
+		"an address that it was given and asks": {rulesOf(t, "10.0.0.2"), asked("10.0.0.2"), "10.0.0.2", 443, ""},
+	} {
+		err := all.Own(c.given, c.asked).Decide(c.host, c.port, HTTPS).Err()
+		switch denial := denialOf(err); {
+		case c.want == "" && err != nil, c.want != "" && (denial == nil || !strings.Contains(denial.Reason, c.want)):
+			t.Errorf("%s: %v", name, err)
+		case denial != nil && denial.Grant != nil:
+			t.Errorf("%s: it offers the rule %s for all tools", name, denial.Grant)
+		}
+	}
+	if n := all.Own(rulesOf(t, "a.example", "b.example"), asked("b.example:443")); strings.Join(n.Open(), " ") != "b.example" || n.Closed() {
+		t.Errorf("open are %q", n.Open())
+	}
+	if n := (*Network)(nil).Own(rulesOf(t, "a.example"), nil); n.Decide("a.example", 443, HTTPS).Err() != nil {
+		t.Error("a network of its own needs another")
+	}
+}
+
 func FuzzRule(f *testing.F) {
 	for _, text := range []string{"a.example", "*.a", "http://[::1]:80", "10.0.0.0/8:*", "[fd00::/8]:1", "tcp://a:22", "::1", "a:b"} {
 		f.Add(text, true)

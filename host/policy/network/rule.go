@@ -62,6 +62,14 @@ func ParseListed(s string) (Rule, error) {
 	return r, nil
 }
 
+// ParseAsked reads a host that a tool asks for: HOST or HOST:PORT, with HOST as in
+// [ParseRule]. The rule allows any protocol and, without a port, any port.
+func ParseAsked(s string) (Rule, error) {
+	r, err := parseRule(s, false)
+	r.Allow = err == nil
+	return r, err
+}
+
 func parseRule(s string, allow bool) (Rule, error) {
 	r, err := readRule(s, allow)
 	if err != nil {

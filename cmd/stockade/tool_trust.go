@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/registry/sign"
+	"github.com/stockade-dev/stockade/host/registry/trust"
+)
+
+func newToolTrustCmd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "trust", Short: "Whose signatures over modules count",
+		Long: "List, add and remove the publishers whose signatures count, and revoke keys and\nmodules. They are in trust.toml beside your agent.toml: see `stockade help trust`.",
+	}
+	list := &cobra.Command{
+		Use: "list", Short: "List the publishers that you know, and what is revoked", Example: "  stockade tool trust list", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return runTrustList(a) },
+	}
+	var (
+		p       trust.Publisher
+		expires string
+	)
+	add := &cobra.Command{
+		Use: "add NAME KEY...", Short: "Let the signatures of a publisher count",
+		Long: `Let the signatures of a publisher count. NAME is how the signer is shown. KEY is a
+file with a public key, as ` + "`stockade tool key`" + ` and cosign write it, or the key
+itself, such as ed25519:... A namespace is a repository with all below it, a host,
+or file:NAME for the module of that name that comes as a file.`,
+		Example: "  stockade tool trust add example.org tools.pub --namespace registry.example.org/tools\n" +
+			"  stockade tool trust add ada ada.pub --namespace 'file:*'",
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p.Name = args[0]
+			for _, word := range args[1:] {
+				k, err := publicKey(word)
+				if err != nil {
+					return err
+				}
+				p.Keys = append(p.Keys, k)
+			}
+			if expires != "" {
+				at, err := time.Parse(time.DateOnly, expires)
+				if err != nil {
+					return usageError("for example --expires 2028-01-01", "--expires: %v", err)
+				}
+				p.Expires = at
+			}
+			if len(p.Namespaces) == 0 {
+				return usageError("for example --namespace registry.example.org/tools, or --namespace 'file:*' for files", "--namespace says what %s may sign", p.Name)
+			}
+			if err := a.Dirs.ChangePublishers(func(data []byte) ([]byte, error) { return trust.AddPublisher(data, p) }); err != nil {
+				return trustError(err)
+			}
+			for _, k := range p.Keys {
+				fmt.Fprintf(a.s.out, "trusted: %s of %s\n", k.ID(), p.Name)
+			}
+			return nil
+		},
+	}
+	add.Flags().StringArrayVar(&p.Namespaces, "namespace", nil, "what the publisher may sign; may be repeated")
+	add.Flags().IntVar(&p.Threshold, "threshold", 1, "how many of the keys have to sign")
+	add.Flags().StringVar(&expires, "expires", "", "the day from which nothing new is taken from the publisher, such as 2028-01-01 (default: never)")
+	remove := &cobra.Command{
+		Use: "remove NAME", Short: "Forget a publisher", Example: "  stockade tool trust remove example.org", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := a.Dirs.ChangePublishers(func(data []byte) ([]byte, error) { return trust.Remove(data, args[0]) }); err != nil {
+				return trustError(err)
+			}
+			fmt.Fprintf(a.s.out, "removed: %s\n", terminal.Line(args[0]))
+			return nil
+		},
+	}
+	var why string
+	revoke := &cobra.Command{
+		Use: "revoke KEY|sha256:HEX", Short: "Take nothing any more that a key has signed, or that has this digest",
+		Long: `Revoke a key, by its file, itself or its ID, or a module, by its SHA-256 or that of
+its manifest. ` + "`stockade tool verify`" + ` then names what you have of it.`,
+		Example: "  stockade tool trust revoke ed25519:3bf0a9e1c2d4f5061728394a5b6c7d8e --why stolen", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			v := trust.Revocation{Digest: args[0], Why: why}
+			if !strings.HasPrefix(args[0], "sha256:") {
+				v = trust.Revocation{Key: args[0], Why: why}
+				if !sign.ValidID(args[0]) {
+					k, err := publicKey(args[0])
+					if err != nil {
+						return err
+					}
+					v.Key = k.ID()
+				}
+			}
+			if err := a.Dirs.ChangePublishers(func(data []byte) ([]byte, error) { return trust.Revoke(data, v) }); err != nil {
+				return trustError(err)
+			}
+			fmt.Fprintf(a.s.out, "revoked: %s\n", terminal.Line(v.Key+v.Digest))
+			return nil
+		},
+	}
+	revoke.Flags().StringVar(&why, "why", "", "what others should know of it")
+	cmd.AddCommand(list, add, remove, revoke)
+	return cmd
+}
+
+// trustError says that a change of trust.toml is not possible.
+func trustError(err error) error {
+	if errors.As(err, new(*exitErr)) {
+		return err
+	}
+	return usageError("`stockade tool trust list` shows what is there", "%v", err)
+}
+
+// publicKey reads a key from a file, or from the word itself.
+func publicKey(word string) (sign.PublicKey, error) {
+	if k, err := sign.ParsePublicKey(word); err == nil {
+		return k, nil
+	}
+	data, err := os.ReadFile(word)
+	if errors.Is(err, fs.ErrNotExist) {
+		return sign.PublicKey{}, usageError("name the file of a public key, or the key itself, such as ed25519:...", "%q is neither a file nor a key", word)
+	}
+	if err != nil {
+		return sign.PublicKey{}, err
+	}
+	if b, _ := pem.Decode(data); b != nil && strings.Contains(b.Type, "PRIVATE") {
+		return sign.PublicKey{}, usageError("name "+word+".pub", "%s holds a private key; the public one is meant", word)
+	}
+	k, err := sign.ParsePublicKeyPEM(data)
+	if err != nil {
+		k, err = sign.ParsePublicKey(strings.TrimSpace(string(data)))
+	}
+	if err != nil {
+		return k, usageError("it is a file as `stockade tool key` and cosign write it", "%s: %v", word, err)
+	}
+	return k, nil
+}
+
+func runTrustList(a *app) error {
+	files, err := a.TrustFiles(administrator())
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
+	rows := 0
+	for _, f := range files {
+		for _, p := range f.Publishers {
+			var ids []string
+			for _, k := range p.Keys {
+				ids = append(ids, k.ID())
+			}
+			until := "-"
+			if !p.Expires.IsZero() {
+				until = p.Expires.Format(time.DateOnly)
+			}
+			if rows++; rows == 1 {
+				fmt.Fprintln(w, "PUBLISHER\tMAY SIGN\tKEYS\tNEEDED\tUNTIL\tFILE")
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", p.Name, terminal.Line(strings.Join(p.Namespaces, ", ")), strings.Join(ids, ", "), max(p.Threshold, 1), until, terminal.Line(f.Name))
+		}
+	}
+	for _, f := range files {
+		for _, v := range f.Revoked {
+			rows++
+			fmt.Fprintf(w, "revoked\t%s\t%s\t\t\t%s\n", terminal.Line(v.Key+v.Digest), terminal.Line(v.Why), terminal.Line(f.Name))
+		}
+	}
+	if rows == 0 {
+		a.s.note("nobody's signatures count yet")
+		a.s.hint("stockade tool trust add NAME KEY --namespace HOST/REPOSITORY")
+		return nil
+	}
+	return w.Flush()
+}

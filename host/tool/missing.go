@@ -1,0 +1,76 @@
+package tool
+
+import (
+	"slices"
+	"strings"
+)
+
+// Missing lists what a tool that was added asks for and was not given: "read",
+// "write", "exec", "host" (or "host=HOST" for each that it names) and "secret=NAME".
+// Of hosts it is all or nothing: which of them is covered by another is not known here.
+func (e *Entry) Missing() []string {
+	if e.Module.Origin != OriginAdded {
+		return nil
+	}
+	var allowed Allowance
+	if e.Allowed != nil {
+		allowed = *e.Allowed
+	}
+	asks, has := e.Asks, e.Asks.Under(allowed)
+	var out []string
+	if asks.Files != has.Files {
+		if asks.Files == FilesRead {
+			out = append(out, "read")
+		} else {
+			out = append(out, "write")
+		}
+	}
+	if asks.Exec != has.Exec {
+		out = append(out, "exec")
+	}
+	if asks.Network != has.Network {
+		for _, h := range asks.Hosts {
+			out = append(out, "host="+h)
+		}
+		if len(asks.Hosts) == 0 {
+			out = append(out, "host")
+		}
+	}
+	given := SecretNames(has.Secrets)
+	for _, name := range SecretNames(asks.Secrets) {
+		if !slices.Contains(given, name) {
+			out = append(out, "secret="+name)
+		}
+	}
+	return out
+}
+
+// Grant is the hint that a person can give things to a tool that was added, each as
+// in [Entry.Missing]. Its key is the name of the module and the things, with blanks
+// between them.
+func Grant(e *Entry, things ...string) Hint {
+	name := strings.TrimSuffix(e.Module.Prefix, "_")
+	if name == "" {
+		name = e.Module.Name
+	}
+	return Do(HintGrant, strings.Join(append([]string{name}, things...), " "))
+}
+
+// MissingHint says what the tool was not given, if anything, and how it is.
+func (e *Entry) MissingHint() Hint {
+	missing := e.Missing()
+	if len(missing) == 0 {
+		return nil
+	}
+	var words []string
+	for _, m := range missing {
+		kind, name, _ := strings.Cut(m, "=")
+		word := map[string]string{
+			"read": "files to read", "write": "files to change", "exec": "commands", "host": "hosts", "secret": "the secret " + name,
+		}[kind]
+		if !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return Advise("%s asks for more than it was given (%s): ", e.Name, strings.Join(words, ", ")).And(Grant(e, missing...))
+}
