@@ -65,6 +65,7 @@ func newToolCmd(a *app) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(list, info, newToolCompileCmd(a))
+	cmd.AddCommand(newAuthorCmds(a)...)
 	return cmd
 }
 

@@ -49,12 +49,15 @@ var table = map[string][]string{
 	"host/beneath":          {},
 	"host/stage":            {"host/beneath", "host/policy", "host/policy/paths", "host/tool"},
 
-	"host/visible":             {},
-	"host/registry":            {"guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
-	"host/registry/author":     {"host/registry/sign", "host/sandbox/abi", "host/sandbox/admit", "host/tool", "host/wasm", "sdk"},
-	"host/registry/lock":       {"host/config/keys", "host/tool", "sdk/go/nearest"},
-	"host/registry/oci":        {"host/egress", "host/effect", "host/internal/private", "host/policy/network", "host/registry/sign", "host/sandbox/admit"},
-	"host/registry/sign":       {},
+	"host/visible":         {},
+	"host/registry":        {"guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
+	"host/registry/author": {"host/diff", "host/effect", "host/policy", "host/policy/network", "host/registry/author/toolchain", "host/secret", "host/tool", "host/wasm", "sdk"},
+	"host/registry/lock":   {"host/config/keys", "host/tool", "sdk/go/nearest"},
+	"host/registry/oci":    {"host/egress", "host/effect", "host/internal/private", "host/policy/network", "host/registry/sign", "host/sandbox/admit"},
+	"host/registry/sign":   {},
+
+	"host/registry/author/toolchain": {},
+
 	"host/registry/source":     {"host/registry/oci", "host/registry/sign", "host/sandbox/admit", "host/tool"},
 	"host/registry/store":      {"host/internal/private", "host/tool"},
 	"host/registry/trust":      {"host/config/keys", "host/registry/sign"},
@@ -132,8 +135,8 @@ var behind = map[string]string{
 	"net/http":                                         "host/llm host/egress host/registry/oci host/registry/source",
 	"oras.land/oras-go/v2":                             "host/registry/oci",
 	"github.com/opencontainers":                        "host/registry/oci",
-	"golang.org/x/net":                                 "host/policy/network host/egress",  // names; and name servers in tests
-	"os/exec":                                          "host/jail host/internal/hosttest", // tests
+	"golang.org/x/net":                                 "host/policy/network host/egress",                                 // names; and name servers in tests
+	"os/exec":                                          "host/jail host/registry/author/toolchain host/internal/hosttest", // tests
 	"log":                                              "nowhere",
 }
 
@@ -294,8 +297,9 @@ var starts = map[string][]string{
 
 func TestOnlyTheJailStartsProcesses(t *testing.T) {
 	// The second is the part of the jail that is a program of its own, the third runs
-	// tests again, the last is an attacker in the jail.
-	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe")
+	// tests again, the fourth is an attacker in the jail. The last runs the Go toolchain
+	// of an author on the author's own code, for `tool build`, and no tool reaches it.
+	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe", "host/registry/author/toolchain")
 }
 
 func TestNobodySearchesPATH(t *testing.T) {
