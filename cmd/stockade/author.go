@@ -23,6 +23,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/author"
 	"github.com/stockade-dev/stockade/host/registry/author/toolchain"
+	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -209,7 +210,11 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.Packed, erro
 		a.s.note("building %s with %s ...", filepath.Base(dir), goCmd)
 	}
 	start := time.Now()
-	packed, file, err := author.Build(ctx, a.door().Sandbox(), toolchain.Build{Go: goCmd, Dir: dir, Env: a.s.env})
+	// It runs what its author has just built, and before it is packed, once: compiling
+	// that would take longer than all else, and be of no use to any call.
+	box := sandbox.New(sandbox.Options{Interpreter: true})
+	defer box.Close()
+	packed, file, err := author.Build(ctx, box, toolchain.Build{Go: goCmd, Dir: dir, Env: a.s.env})
 	if failed, ok := errors.AsType[*toolchain.Error](err); ok {
 		fmt.Fprintln(a.s.err, terminal.Visible(failed.Output))
 		return packed, &exitErr{code: exitError, message: "the code does not build", hint: buildHint(failed.Output)}

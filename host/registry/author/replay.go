@@ -150,7 +150,7 @@ func (r *replay) Fetch(_ context.Context, grant policy.Grant, req effect.Request
 func (r *replay) find(req effect.Request, headers map[string][]string) (*answer, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	problem := fmt.Errorf("%.20s %.300s is not recorded", req.Method, req.URL)
+	problem := fmt.Errorf("%.20s %.300s is not recorded: no line \"http METHOD URL\" answers it", req.Method, req.URL)
 	for _, a := range r.answers {
 		if a.used || a.method != req.Method || a.url != req.URL {
 			continue

@@ -94,9 +94,14 @@ func (s *Script) Run(ctx context.Context, open func(World) (Caller, error), repo
 			return err // it was checked
 		}
 		o := Outcome{Line: c.line, Tool: c.tool, Args: line.String(), Usage: result.Usage, Problems: service.take()}
+		known := len(s.replaces)
+		unrecorded := len(o.Problems) > 0
 		o.Problems = append(o.Problems, s.compare(ctx, c, result, dir)...)
 		for _, sec := range c.after {
 			o.Problems = append(o.Problems, s.compareFile(ctx, sec, dir)...)
+		}
+		if unrecorded { // what it says then is not what is to be expected of it
+			s.replaces = s.replaces[:known]
 		}
 		report(o)
 	}
@@ -273,10 +278,15 @@ func readAll(root *os.Root, name string) (string, error) {
 // difference shows what is expected and what is there as a unified diff.
 func difference(ctx context.Context, name, want, got string) string {
 	text, _ := diff.Unified(ctx, []tool.Change{{Path: "/" + name, Kind: tool.Modified, Before: version(want), After: version(got)}}, "/")
+	if at := strings.Index(text, "--- "); at >= 0 { // before it is what the change is in short
+		text = text[at:]
+	}
 	return strings.TrimRight(text, "\n")
 }
 
 func version(text string) *tool.Version {
-	text = strings.TrimRight(text, "\n") + "\n"
+	if text = strings.TrimRight(text, "\n"); text != "" {
+		text += "\n"
+	}
 	return &tool.Version{Size: int64(len(text)), Mode: 0o644, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
 }
