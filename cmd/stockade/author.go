@@ -253,7 +253,7 @@ limits and the policy of an agent's calls. A project in Go is built first. FILE.
 is tested as it is, with the tests in its folder. No test reaches the network, the
 person's secrets or files, and none runs a command.
 
-` + author.Format,
+` + "`stockade help author` has the words of these files.",
 		Example: "  stockade tool test\n  stockade tool test --update\n  stockade tool test ./greet.wasm",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -297,7 +297,7 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 		return err
 	}
 	if len(files) == 0 {
-		return usageError("`stockade tool test --help` shows what stands in them", "there are no tests: no files tests/*.txt in %s", dir)
+		return usageError("`stockade help author` shows what stands in them", "there are no tests: no files tests/*.txt in %s", dir)
 	}
 	slices.Sort(files)
 	for i, file := range files {
@@ -361,7 +361,7 @@ func readScript(work, file string) (*author.Script, error) {
 	}
 	s, err := author.ParseScript(name, data)
 	if err != nil {
-		return nil, usageError("`stockade tool test --help` shows the words of a file of tests", "%v", err)
+		return nil, usageError("`stockade help author` has the words of a file of tests", "%v", err)
 	}
 	return s, nil
 }

@@ -20,34 +20,6 @@ const (
 	maxSections    = 1000
 )
 
-// Format describes a file of tests, for the help.
-const Format = `A file of tests is lines of text. A line that begins with a word starts something;
-lines behind it that begin with four spaces or a tab belong to it. Lines that begin
-with # are comments. First stands what the tools of this file are given, which is
-nothing if nothing is said:
-
-    allow files            they read the files of this test; "allow files rw": and
-                           change them. A call begins in their directory, whose
-                           path is written $DIR
-    allow host HOST        they may reach a host, as for --allow-net
-    secret NAME VALUE      there is this secret
-    file NAME              a file, with the lines that belong to it
-    http METHOD URL        an answer that was recorded: lines ">HEADER: VALUE" that
-                           the request has to have, the status, headers, an empty
-                           line, the body. Each answers one request. One that was
-                           not recorded fails the test, and so does an answer that
-                           nobody asked for.
-
-Then come calls, each with what is expected of it:
-
-    call TOOL {JSON}       the arguments; they can stand in the lines below, too
-    result TEXT            the output: text, or JSON in the lines below
-    error KIND             it fails: KIND is the error_code or the error_type, and
-                           the message holds each of the lines below
-    has NAME               the file NAME now has the lines below; "gone NAME": there
-                           is none
-`
-
 // Script is a file of tests.
 type Script struct {
 	Name string // for messages

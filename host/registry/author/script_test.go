@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -256,6 +257,74 @@ func TestAFileGivesOnlyWhatItSays(t *testing.T) {
 		}
 		if got := s.allows(c.asks); got != c.allows {
 			t.Errorf("%q, and it asks for %v: %v", c.text, c.asks, got)
+		}
+	}
+}
+
+func TestRecordedAnswers(t *testing.T) {
+	s, err := ParseScript("x.txt", []byte(`http POST https://a.example/x
+    > x-key: one
+    >
+    > body
+    201
+    x-b: 2
+    X-A: 1
+
+    first
+
+    line
+http POST https://a.example/x
+    200
+http GET https://a.example/x
+    204
+call t
+result x
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := &replay{answers: s.answers}
+	post := effect.Request{Method: "POST", URL: "https://a.example/x", Body: []byte("body\n")}
+	key := map[string][]string{"X-Key": {"one"}}
+	for i, c := range []struct {
+		name    string
+		req     effect.Request
+		headers map[string][]string
+		line    int    // of the answer; 0: there is none
+		problem string // and this is said
+	}{
+		{"another URL", effect.Request{Method: "POST", URL: "https://a.example/y"}, key, 0, "POST https://a.example/y is not recorded"},
+		{"another method", effect.Request{Method: "PUT", URL: post.URL}, key, 0, "is not recorded"},
+		{"the request as it was recorded", post, key, 1, ""},
+		{"it again: the next that is like it", post, key, 11, ""},
+		{"once more", post, key, 0, "is not recorded"},
+		{"one that wants nothing of the request", effect.Request{Method: "GET", URL: post.URL}, nil, 13, ""},
+	} {
+		a := service.find(c.req, c.headers)
+		problems := strings.Join(service.take(), "\n")
+		if (a == nil) != (c.line == 0) || a != nil && a.line != c.line || !strings.Contains(problems, c.problem) || c.problem == "" && problems != "" {
+			t.Errorf("%d, %s: %+v, %s", i, c.name, a, problems)
+		}
+	}
+	if a := s.answers[0]; a.status != 201 || a.body != "first\n\nline" || len(a.headers) != 2 || a.headers[0] != [2]string{"X-B", "2"} {
+		t.Errorf("the answer is %+v", a)
+	}
+	for _, a := range s.answers[1:] {
+		a.used = true
+	}
+	s.answers[0].used = false
+	for name, c := range map[string]struct {
+		req     effect.Request
+		headers map[string][]string
+		says    string
+	}{
+		"another header": {post, map[string][]string{"X-Key": {"two"}}, "X-Key"},
+		"no header":      {post, nil, "X-Key"},
+		"another body":   {effect.Request{Method: "POST", URL: post.URL, Body: []byte("other")}, key, "body"},
+	} {
+		a := service.find(c.req, c.headers)
+		if problems := strings.Join(service.take(), "\n"); a != nil || !strings.Contains(problems, "not the request in line 1") || !strings.Contains(problems, c.says) {
+			t.Errorf("%s: %+v, %s", name, a, problems)
 		}
 	}
 }

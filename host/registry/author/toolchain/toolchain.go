@@ -26,9 +26,9 @@ import (
 // ErrNoGo says that there is no toolchain.
 var ErrNoGo = errors.New("find Go: it is at none of the places where it is looked for")
 
-// Places are where [Find] looks, in this order; below home is the newest of
-// ~/sdk/go*, which `go install golang.org/dl/...` makes.
-var Places = []string{
+// fixed are the places where [Find] looks, in this order. Behind them come those
+// below ~/sdk, which `go install golang.org/dl/...` makes, the newest first.
+var fixed = []string{
 	"/usr/local/go/bin/go", "/usr/local/bin/go", "/usr/bin/go", "/usr/lib/go/bin/go", "/usr/lib/golang/bin/go",
 	"/opt/homebrew/bin/go", "/snap/bin/go", `C:\Program Files\Go\bin\go.exe`,
 }
@@ -36,7 +36,7 @@ var Places = []string{
 // Find returns the path of the command go. Home is that of the account, absolute;
 // empty: none. The error is [ErrNoGo].
 func Find(home string) (string, error) {
-	places := Places
+	places := fixed
 	if filepath.IsAbs(home) {
 		below, _ := fs.Glob(os.DirFS(home), "sdk/go*/bin/go") // only a bad pattern is an error
 		slices.SortFunc(below, func(a, b string) int { return version.Compare(release(b), release(a)) })
