@@ -296,9 +296,9 @@ result x
 		{"another URL", effect.Request{Method: "POST", URL: "https://a.example/y"}, key, 0, "POST https://a.example/y is not recorded"},
 		{"another method", effect.Request{Method: "PUT", URL: post.URL}, key, 0, "is not recorded"},
 		{"the request as it was recorded", post, key, 1, ""},
-		{"it again: the next that is like it", post, key, 11, ""},
+		{"it again: the next that is like it", post, key, 12, ""},
 		{"once more", post, key, 0, "is not recorded"},
-		{"one that wants nothing of the request", effect.Request{Method: "GET", URL: post.URL}, nil, 13, ""},
+		{"one that wants nothing of the request", effect.Request{Method: "GET", URL: post.URL}, nil, 14, ""},
 	} {
 		a := service.find(c.req, c.headers)
 		problems := strings.Join(service.take(), "\n")

@@ -107,15 +107,16 @@ func (b Build) Run(ctx context.Context) error {
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
 		return fmt.Errorf("start %s: %w", b.Go, err)
 	}
-	return &Error{Output: strings.TrimRight(out.String(), "\n"), Err: err}
+	return &Error{Output: strings.TrimRight(out.kept.String(), "\n"), Err: err}
 }
 
-// limited keeps the beginning of what is written.
-type limited struct{ bytes.Buffer }
+// limited keeps the beginning of what is written. It has no other method of a
+// buffer, by which more would get in.
+type limited struct{ kept bytes.Buffer }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if room := maxOutput - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(len(p), room)])
+	if room := maxOutput - l.kept.Len(); room > 0 {
+		l.kept.Write(p[:min(len(p), room)])
 	}
 	return len(p), nil
 }
