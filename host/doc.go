@@ -33,6 +33,7 @@
 //	door                    one constructor for everything that makes calls: options in; tools, calls and turns out
 //	registry                where modules come from: built in, added, named by a path; what is offered under which name
 //	registry/author         a new tool: its project, its build, its tests, its manifest in a custom section
+//	registry/author/toolchain  the Go toolchain of an author, found at fixed places and run
 //	registry/lock           stockade.lock, the modules of a project
 //	registry/oci            modules and their signatures in OCI registries and layouts
 //	registry/oci/credential logins of registries, from Docker's configuration and its helpers
@@ -152,15 +153,15 @@
 //	door              never   config, config/policyfile, settings
 //	wazero            only    sandbox
 //	net/http          only    llm, egress, registry/oci, registry/source
-//	os/exec           only    jail, internal/hosttest, registry/oci/credential
+//	os/exec           only    jail, registry/author/toolchain, registry/oci/credential, internal/hosttest
 //	go-sqlite3        only    session/sqlite
 //	go-openai         only    llm
 //	toml              only    config, registry, settings
 //
 // A package in this list stands for all below it. Nothing of host imports door. Guests and sdk import nothing of host and cmd.
 // Only egress opens connections or asks a resolver, and only jail starts
-// processes; registry/oci/credential is the exception, for Docker's credential
-// helpers.
+// processes, but for two exceptions: registry/oci/credential, for Docker's credential
+// helpers, and registry/author/toolchain, for the Go toolchain of an author.
 //
 // # Where new things go
 //

@@ -71,6 +71,10 @@ func TestScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	goCache := os.Getenv("GOCACHE")
+	if dir, err := os.UserCacheDir(); goCache == "" && err == nil {
+		goCache = filepath.Join(dir, "go-build")
+	}
 	cache := t.TempDir()
 	testscript.Run(t, testscript.Params{
 		Dir: *scriptDir,
@@ -82,6 +86,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", os.Getenv("PATH"))
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("GUESTS", built)
+			env.Setenv("GOCACHE", goCache) // to compile the standard library anew takes a minute
 			// Not the machine's own: a script has the policy that it writes.
 			env.Setenv("TEST_ADMINISTRATOR", filepath.Join(env.WorkDir, "etc"))
 			return os.MkdirAll(filepath.Join(home, ".config", "stockade"), 0o700)

@@ -71,7 +71,7 @@ func fetching(url, host string) map[string]wasmtest.ToolOptions {
 		header, token, answer  = base, base + 64, base + 128
 		method, name, key, at  = base + 256, base + 264, base + 272, base + 512
 		list                   = wasmtest.ScratchBase + 24
-		placeholder, fetch     = 0, 1
+		fetch, placeholder     = 0, 1
 		bodyAt, textAt, pieces = 28, 16, 4
 	)
 	join := func(pieces ...[]byte) []byte { return bytes.Join(pieces, nil) }
@@ -108,6 +108,10 @@ func fetching(url, host string) map[string]wasmtest.ToolOptions {
 		wasmtest.I32Const(header), wasmtest.I32Const(token), wasmtest.I32Load(4), wasmtest.I32Store(8),
 		wasmtest.I32Const(header), wasmtest.I32Const(token), wasmtest.I32Load(8), wasmtest.I32Store(12))
 	options := func(secrets string, code []byte) wasmtest.ToolOptions {
+		imports := []wasmtest.Import{{Module: "stockade:tool/http@0.1.0", Name: "fetch", Params: params(14)}}
+		if secrets != "" {
+			imports = append(imports, wasmtest.Import{Module: "stockade:tool/secrets@0.1.0", Name: "placeholder", Params: params(3)})
+		}
 		return wasmtest.ToolOptions{
 			Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"probe","description":"A tool made for a test.",` +
 				`"parameters":{"type":"object"},"capabilities":{"network":"http"` + secrets + `}}]}`,
@@ -116,15 +120,15 @@ func fetching(url, host string) map[string]wasmtest.ToolOptions {
 				{Offset: header, Bytes: words(name, 5)}, {Offset: method, Bytes: []byte("GET")}, {Offset: name, Bytes: []byte("X-Key")},
 				{Offset: key, Bytes: []byte("TOKEN")}, {Offset: at, Bytes: []byte(url)},
 			},
-			Imports: []wasmtest.Import{
-				{Module: "stockade:tool/secrets@0.1.0", Name: "placeholder", Params: params(3)},
-				{Module: "stockade:tool/http@0.1.0", Name: "fetch", Params: params(14)},
-			},
-			Edit: func(b *wasmtest.Builder) { b.ExportFunc("cabi_realloc", 2) },
+			Imports: imports,
+			Edit:    func(b *wasmtest.Builder) { b.ExportFunc("cabi_realloc", uint32(len(imports))) },
 		}
 	}
+	unasked := options("", call(0, 0))
+	unasked.Manifest = strings.Replace(unasked.Manifest, `"network":"http"`, "", 1)
 	return map[string]wasmtest.ToolOptions{
 		"fetching":            options("", call(0, 0)),
+		"fetching unasked":    unasked,
 		"fetching with TOKEN": options(`,"secrets":[{"name":"TOKEN","hosts":["`+host+`"],"header":"X-Key"}]`, join(withToken, call(1, 6))),
 	}
 }

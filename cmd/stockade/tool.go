@@ -68,6 +68,7 @@ func newToolCmd(a *app) *cobra.Command {
 	cmd.AddCommand(newToolSwitchCmds(a)...)
 	cmd.AddCommand(newToolLockCmds(a)...)
 	cmd.AddCommand(newToolShareCmds(a)...)
+	cmd.AddCommand(newAuthorCmds(a)...)
 	return cmd
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -108,13 +107,17 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 // fetch gets a module from where a person says it is. One that a lockfile names is
 // fetched without credentials.
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
+	out, rules, err := a.fetching()
+	if err != nil {
+		return nil, err
+	}
 	shown := time.Now()
 	credentials := oci.Credentials(a.credentials)
 	if locked {
 		credentials = nil
 	}
 	c, err := source.Fetch(ctx, ref, source.Options{
-		Client: a.client, Credentials: credentials,
+		Client: out.Fetcher(rules, a.Ceiling), Credentials: credentials,
 		Progress: func(done, total int64) {
 			if now := time.Now(); !a.flags.quiet && now.Sub(shown) > time.Second {
 				shown = now
@@ -128,22 +131,15 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	return c, nil
 }
 
-// client reaches the server that a person names, and whoever else the rules of the
-// network allow, for tokens and redirects.
-func (a *app) client(base string) (*http.Client, error) {
+// fetching is how modules are fetched: the server that a person names is reached, and
+// whoever else the rules of the network allow, for tokens and redirects.
+func (a *app) fetching() (*egress.Egress, []network.Rule, error) {
 	rules, err := a.NetRules(a.flags.allowNet)
 	if err != nil {
-		return nil, err
-	}
-	to, err := egress.ProviderNetwork(base, rules)
-	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	out, err := a.egress()
-	if err != nil {
-		return nil, err
-	}
-	return out.FollowingClient(a.Ceiling.Narrows(to), 0), nil
+	return out, rules, err
 }
 
 // credentials are those that docker has in the home directory of the user's account,

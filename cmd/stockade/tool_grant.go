@@ -116,8 +116,8 @@ func tidy(a tool.Allowance) tool.Allowance {
 	return a
 }
 
-// without takes out of an allowance what another has; all of it if that is nothing.
-func without(a, gone tool.Allowance) tool.Allowance {
+// lessened takes out of an allowance what another has; all of it if that is nothing.
+func lessened(a, gone tool.Allowance) tool.Allowance {
 	if allowedWords(gone) == "nothing" {
 		return tool.Allowance{}
 	}
@@ -173,7 +173,7 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 			}
 			for of := range r.Allowed {
 				if inner == "" || of == inner {
-					r.Allowed[of] = without(r.Allowed[of], gone)
+					r.Allowed[of] = lessened(r.Allowed[of], gone)
 				}
 			}
 		default:

@@ -258,11 +258,14 @@ func (a *app) pushTarget(ref, version string) (repository string, push pusher, e
 	if err != nil {
 		return "", nil, usageError(usage, "%v", err)
 	}
-	http, err := a.client(target.Base())
+	out, rules, err := a.fetching()
 	if err != nil {
 		return "", nil, err
 	}
-	client := oci.Client{HTTP: http, Credentials: a.credentials}
+	client := oci.Client{Credentials: a.credentials}
+	if client.HTTP, err = out.Fetcher(rules, a.Ceiling)(target.Base()); err != nil {
+		return "", nil, err
+	}
 	return target.Repository(), func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
 		digest, err := client.Push(ctx, target, code, meta, envelopes)
 		return digest, target.String(), err

@@ -31,7 +31,7 @@ func init() {
 	tool.Register("fail", "Returns the error that is asked for.", fail)
 	tool.Register("log", "Logs the text once at every level.", logAll)
 	tool.Register("host", "Calls every host function once and returns what came back.", host,
-		tool.ReadsFiles(), tool.RunsCommand("command", ""), tool.UsesNetwork())
+		tool.ReadsFiles(), tool.RunsCommand("command", ""), tool.UsesNetwork(), tool.UsesSecret("TOKEN", ""))
 	tool.Register("alloc", "Allocates and frees memory, collects garbage and returns the size of the heap.", alloc)
 	tool.Register("context", "Returns what the call's context says.", callContext, tool.ReadsFiles())
 }

@@ -54,6 +54,10 @@ type Options struct {
 	Egress func() (*egress.Egress, error)
 	// Secrets is where secrets are kept. Nil: there are none.
 	Secrets *secret.Vault
+	// Services take the place of Egress and Secrets for the calls of tools, such as
+	// recorded answers in a test. Exec is filled in: processes are for the jail. Nil
+	// ones take nobody's place.
+	Services effect.Services
 	// Known takes secrets out of whatever is recorded, shown or sent. Nil: that of
 	// Secrets, or a new one.
 	Known *redact.Redactor
@@ -220,6 +224,12 @@ func (d *Door) SandboxOptions() sandbox.Options {
 	opts.Services = effect.Services{Exec: d.jail, HTTP: egress.Later(d.egress)}
 	if d.opts.Secrets != nil {
 		opts.Services.Secrets = d.opts.Secrets
+	}
+	if s := d.opts.Services.HTTP; s != nil {
+		opts.Services.HTTP = s
+	}
+	if s := d.opts.Services.Secrets; s != nil {
+		opts.Services.Secrets = s
 	}
 	if opts.Prebuilt == nil {
 		opts.Prebuilt = guests.Native

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
@@ -24,6 +25,18 @@ func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.
 	c := e.client(to)
 	c.next.DisableCompression = true
 	return &http.Client{Transport: &patient{next: c, idle: cmp.Or(idle, 30*time.Second)}, CheckRedirect: checkRedirect}
+}
+
+// Fetcher makes such clients: for the server at a URL, which the person has named, and
+// for whoever else the person's rules allow, all of it under the ceiling.
+func (e *Egress) Fetcher(rules []network.Rule, ceiling policy.Ceiling) func(base string) (*http.Client, error) {
+	return func(base string) (*http.Client, error) {
+		to, err := ProviderNetwork(base, rules)
+		if err != nil {
+			return nil, err
+		}
+		return e.FollowingClient(ceiling.Narrows(to), 0), nil
+	}
 }
 
 // checkRedirect is asked before each redirect; the transport then decides on it.

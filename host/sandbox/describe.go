@@ -84,9 +84,27 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	return []byte(text), nil
 }
 
+// means are the host modules that give a module more than computing, and who asks
+// for what they give. The others give nothing: log, progress, and kv, which has no
+// store.
+//
+// Files are not among them. A module opens them with functions of WASI, such as
+// path_open, which the standard library of Go imports into every module: imports
+// cannot tell who uses files. A call that was granted none finds none there.
+var means = []struct {
+	host string
+	asks func(tool.Capabilities) bool
+}{
+	{"exec", func(c tool.Capabilities) bool { return c.Exec != "" }},
+	{"http", func(c tool.Capabilities) bool { return c.Network != tool.NetworkNone }},
+	{"search", func(c tool.Capabilities) bool { return c.Files != tool.FilesNone }},
+	{"secrets", func(c tool.Capabilities) bool { return len(c.Secrets) > 0 }},
+}
+
 // checkManifest parses a manifest and holds it against the code: a module may
-// import the means to start a process only if one of its tools asks for them,
-// so that what a person is shown is all that the module can do.
+// import the means to do something only if one of its tools asks for it, so that
+// what a person is shown is all that the module can do. Packing, adding
+// and the calls of a module by its path all ask [Sandbox.Describe].
 func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
 	m, err := tool.ParseManifest(text)
 	if err != nil {
@@ -95,10 +113,10 @@ func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifes
 	if m.ABI != abi.ManifestABI {
 		return m, admit.Refuse(mod, "its manifest is for the ABI %.80q; this host speaks %q", m.ABI, abi.ManifestABI)
 	}
-	asks := slices.ContainsFunc(m.Tools, func(s tool.Spec) bool { return s.Capabilities.Exec != "" })
-	for _, imp := range a.Facts.Imports {
-		if imp.Module == abi.ImportModule("exec") && !asks {
-			return m, admit.Refuse(mod, "it imports exec, which none of its tools asks for in the manifest")
+	for _, means := range means {
+		imports := slices.ContainsFunc(a.Facts.Imports, func(i wasm.Import) bool { return i.Module == abi.ImportModule(means.host) })
+		if imports && !slices.ContainsFunc(m.Tools, func(s tool.Spec) bool { return means.asks(s.Capabilities) }) {
+			return m, admit.Refuse(mod, "it imports %s, which none of its tools asks for in the manifest", means.host)
 		}
 	}
 	return m, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
@@ -231,7 +232,6 @@ func TestHostileModulesAreAskedForTheirManifest(t *testing.T) {
 		"_initialize spins":                        {Initialize: w.Loop(w.Br(0))},
 		"the memory is over the limit":             {MemoryMin: 65536},
 		"another ABI":                              {Manifest: strings.Replace(w.Manifest, "0.1.0", "0.9.0", 1)},
-		"exec that no tool asks for":               {Imports: []w.Import{execRun()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -261,6 +261,34 @@ func TestHostileModulesAreAskedForTheirManifest(t *testing.T) {
 			t.Errorf("Describe says %v, %v", m, err)
 		}
 	})
+}
+
+func TestModulesImportOnlyWhatTheirToolsAskFor(t *testing.T) {
+	asks := map[string]string{
+		"exec": `"exec":"command"`, "http": `"network":"http"`, "search": `"files":"read"`, "secrets": `"secrets":[{"name":"TOKEN"}]`,
+		"log": "", "progress": "", "kv": "",
+	}
+	box := newBox(t, sandbox.Options{Interpreter: true})
+	for _, f := range hostmod.Functions {
+		imported := w.Import{Module: abi.ImportModule(f.Interface), Name: f.Name}
+		for _, t := range f.Signature.Params {
+			imported.Params = append(imported.Params, w.ValType(t))
+		}
+		for _, t := range f.Signature.Results {
+			imported.Results = append(imported.Results, w.ValType(t))
+		}
+		for _, section := range []bool{true, false} {
+			for iface, capabilities := range asks {
+				manifest := `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"probe","description":"A tool made for a test.",` +
+					`"parameters":{"type":"object","properties":{"command":{"type":"string"}}},"capabilities":{` + capabilities + `}}]}`
+				_, err := box.Describe(t.Context(), probe(w.ToolOptions{Imports: []w.Import{imported}, Manifest: manifest, NoSection: !section}))
+				_, refused := errors.AsType[*admit.RefusedError](err)
+				if want := asks[f.Interface] != "" && iface != f.Interface; refused != want || err != nil && !refused {
+					t.Errorf("it imports %s.%s and asks for {%s}: Describe says %v", f.Interface, f.Name, capabilities, err)
+				}
+			}
+		}
+	}
 }
 
 func TestHostFunctionsWithHostilePointers(t *testing.T) {

@@ -49,9 +49,12 @@ var table = map[string][]string{
 	"host/beneath":          {},
 	"host/stage":            {"host/beneath", "host/policy", "host/policy/paths", "host/tool"},
 
-	"host/visible":             {},
-	"host/registry":            {"guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
-	"host/registry/author":     {"host/registry/sign", "host/sandbox/abi", "host/sandbox/admit", "host/tool", "host/wasm", "sdk"},
+	"host/visible":         {},
+	"host/registry":        {"guests", "host/policy", "host/sandbox/admit", "host/tool", "host/wasm", "host/registry/lock", "host/registry/oci", "host/registry/sign", "host/registry/source", "host/registry/store", "host/registry/trust"},
+	"host/registry/author": {"host/diff", "host/effect", "host/policy", "host/policy/network", "host/registry/author/toolchain", "host/secret", "host/tool", "host/wasm", "sdk"},
+
+	"host/registry/author/toolchain": {},
+
 	"host/registry/lock":       {"host/config/keys", "host/tool", "host/visible"},
 	"host/registry/oci":        {"host/effect", "host/policy/network", "host/registry/oci/credential", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/sign":       {},
@@ -134,8 +137,8 @@ var behind = map[string]string{
 	"net/http":                                         "host/llm host/egress host/registry/oci host/registry/source",
 	"oras.land/oras-go/v2":                             "host/registry/oci",
 	"github.com/opencontainers":                        "host/registry/oci",
-	"golang.org/x/net":                                 "host/policy/network host/egress",                               // names; and name servers in tests
-	"os/exec":                                          "host/jail host/internal/hosttest host/registry/oci/credential", // the second for tests
+	"golang.org/x/net":                                 "host/policy/network host/egress",                                                              // names; and name servers in tests
+	"os/exec":                                          "host/jail host/registry/author/toolchain host/registry/oci/credential host/internal/hosttest", // the last for tests
 	"log":                                              "nowhere",
 }
 
@@ -297,9 +300,11 @@ var starts = map[string][]string{
 
 func TestOnlyTheJailStartsProcesses(t *testing.T) {
 	// The second is the part of the jail that is a program of its own, the third runs
-	// tests again, the fourth is an attacker in the jail. The last is the exception: it
-	// starts Docker's credential helpers by their fixed paths.
-	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe", "host/registry/oci/credential")
+	// tests again, the fourth is an attacker in the jail. The last two are the
+	// exceptions: one starts Docker's credential helpers by their fixed paths, one the Go
+	// toolchain of an author on the author's own code, for `tool build`. No tool reaches
+	// either.
+	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe", "host/registry/oci/credential", "host/registry/author/toolchain")
 }
 
 func TestNobodySearchesPATH(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 	"sync"
 
 	"github.com/stockade-dev/stockade/guests"
+	"github.com/stockade-dev/stockade/host/registry/author"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/tool"
-	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 func main() {
@@ -111,21 +111,14 @@ func packOne(ctx context.Context, box *sandbox.Sandbox, file string) (guests.Mod
 	if err != nil {
 		return guests.Module{}, err
 	}
-	manifest, err := box.AskManifest(ctx, module(file, code))
+	p, err := author.Pack(ctx, box, module(file, code))
 	if err != nil {
 		return guests.Module{}, err
 	}
-	if code, err = wasm.AppendCustom(code, wasm.ManifestSection, manifest); err != nil {
+	if err := os.WriteFile(file, p.Code, 0o644); err != nil {
 		return guests.Module{}, err
 	}
-	mod := module(file, code)
-	if _, err := box.Describe(ctx, mod); err != nil { // the manifest is good, and the code keeps to it
-		return guests.Module{}, err
-	}
-	if err := os.WriteFile(file, code, 0o644); err != nil {
-		return guests.Module{}, err
-	}
-	return guests.Module{File: filepath.Base(file), Digest: mod.Digest, Bytes: mod.Bytes, Manifest: manifest}, nil
+	return guests.Module{File: filepath.Base(file), Digest: p.Module.Digest, Bytes: p.Module.Bytes, Manifest: p.Section}, nil
 }
 
 func module(file string, code []byte) *tool.Module {

@@ -1,0 +1,427 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/author"
+	"github.com/stockade-dev/stockade/host/registry/author/toolchain"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// newAuthorCmds are the commands for those who make tools.
+func newAuthorCmds(a *app) []*cobra.Command {
+	return []*cobra.Command{newToolNewCmd(a), newToolBuildCmd(a), newToolTestCmd(a), newToolPackCmd(a)}
+}
+
+func newToolNewCmd(a *app) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use: "new NAME", Short: "Write a small project in Go that builds and passes its tests",
+		Long: `Write the project of a new module of tools, in Go, with the SDK beside it: it
+needs no network to build. NAME is lower-case letters and digits, with '-' or '_'
+between them. Nothing is written over.`,
+		Example: "  stockade tool new weather\n  stockade tool new weather --dir ~/src/weather-tools",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return runToolNew(a, args[0], dir) },
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "the folder to write, missing or empty (default: NAME)")
+	return cmd
+}
+
+func runToolNew(a *app, name, dir string) error {
+	shown := cmp.Or(dir, name)
+	if !filepath.IsAbs(shown) {
+		shown = filepath.Join(a.Work, shown)
+	}
+	err := author.New(shown, name)
+	if bad, ok := errors.AsType[*author.NameError](err); ok {
+		return usageError("for example: stockade tool new weather", "%v", bad)
+	}
+	if errors.Is(err, author.ErrNotEmpty) {
+		return usageError("name another folder with --dir", "%v", err)
+	}
+	if err != nil {
+		return err
+	}
+	enter := shown
+	if rel, err := filepath.Rel(a.Work, shown); err == nil && filepath.IsLocal(rel) {
+		enter = rel
+	}
+	_, err = fmt.Fprintf(a.s.out, `%s is a project with one tool, count, in main.go. Next:
+
+  cd %s
+  stockade tool build
+  stockade tool test
+  stockade call ./%s.wasm text="one two three"
+`, terminal.Line(enter), terminal.Line(enter), name)
+	return err
+}
+
+// goFlag is the flag of the commands that build.
+func goFlag(cmd *cobra.Command, value *string) {
+	cmd.Flags().StringVar(value, "go", "", "the go command to build with (default: where Go is usually installed)")
+}
+
+func newToolBuildCmd(a *app) *cobra.Command {
+	var goCmd string
+	cmd := &cobra.Command{
+		Use: "build [DIR]", Short: "Build a tool in Go, and pack it",
+		Long: `Build the Go package in a folder as a module, put its manifest into it, and write
+it there as NAME.wasm, where NAME is what the code calls the module.
+
+It runs the Go toolchain of this machine as you, on code that is yours: not in the
+sandbox. Nothing is fetched; what go.mod needs beyond the SDK has to be in the
+module cache (go mod download).`,
+		Example: "  stockade tool build\n  stockade tool build ./weather --go ~/go1.26/bin/go",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, err := a.projectDir(args)
+			if err != nil {
+				return err
+			}
+			built, err := a.build(cmd.Context(), dir, goCmd)
+			if err != nil {
+				return err
+			}
+			return showPacked(a.s, built)
+		},
+	}
+	goFlag(cmd, &goCmd)
+	return cmd
+}
+
+func newToolPackCmd(a *app) *cobra.Command {
+	var out string
+	cmd := &cobra.Command{
+		Use: "pack FILE.wasm", Short: "Put a module's manifest into it, and check that it asks for what it imports",
+		Long: `Ask a module for its manifest, in the sandbox and with nothing granted, and put that
+into it as the custom section stockade-tool, which is read without running anything.
+A module that imports more than its tools ask for is refused: http, secrets, exec
+and search. Files cannot be told from imports; who asks for none sees none.
+
+` + "`tool build`" + ` packs what it builds. A module that is packed stays as it is.`,
+		Example: "  stockade tool pack target/wasm32-unknown-unknown/release/greet.wasm -o greet.wasm",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runToolPack(cmd.Context(), a, args[0], cmp.Or(out, args[0]))
+		},
+	}
+	cmd.Flags().StringVarP(&out, "output", "o", "", "where to write the module (default: FILE.wasm itself)")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "pack a module of more than 16 MiB too")
+	return cmd
+}
+
+func runToolPack(ctx context.Context, a *app, file, out string) error {
+	mod, err := registry.File(file)
+	if err != nil {
+		return usageError("", "%v", err)
+	}
+	packed, err := author.Pack(ctx, a.door().Sandbox(), mod)
+	if err != nil {
+		return importsHint(err)
+	}
+	if out != file || packed.Module.Digest != mod.Digest {
+		if err := author.Write(out, packed.Code); err != nil {
+			return err
+		}
+	}
+	packed.Module.Path = out
+	return showPacked(a.s, packed)
+}
+
+// importsHint says what to do about a module that was refused.
+func importsHint(err error) error {
+	refused, ok := errors.AsType[*admit.RefusedError](err)
+	if !ok || !strings.Contains(refused.Why, "none of its tools asks for") {
+		return err
+	}
+	return &exitErr{code: exitError, message: refused.Error(),
+		hint: "let the tool that uses it ask for it (in Go tool.UsesNetwork, tool.UsesSecret, tool.RunsCommand, tool.ReadsFiles), or leave it out"}
+}
+
+// showPacked prints what a module is.
+func showPacked(s *stdio, p author.Packed) error {
+	name := p.Manifest.Name
+	if p.Manifest.Version != "" {
+		name += " " + p.Manifest.Version
+	}
+	fmt.Fprintf(s.out, "%s: %s, %s\nsha256:%s\n", terminal.Line(p.Module.Path), terminal.Line(name), humanBytes(p.Module.Bytes), p.Module.Digest)
+	var err error
+	for _, t := range p.Manifest.Tools {
+		_, err = fmt.Fprintf(s.out, "  %s asks for %s\n", terminal.Line(t.Name), terminal.Line(asksFor(t.Capabilities)))
+	}
+	return err
+}
+
+// projectDir is the folder of a project: the argument, or the workspace.
+func (a *app) projectDir(args []string) (string, error) {
+	if len(args) == 0 {
+		return a.Work, nil
+	}
+	dir, err := door.Directory(args[0])
+	if err != nil {
+		return "", usageError("name the folder of a project; `stockade tool new NAME` makes one", "%v", err)
+	}
+	return dir, nil
+}
+
+// build builds the project in a folder.
+func (a *app) build(ctx context.Context, dir, goCmd string) (author.Packed, error) {
+	switch language := author.Language(dir); language {
+	case "Go":
+	case "":
+		return author.Packed{}, usageError("`stockade tool new NAME` makes a project; a module that is built already: `stockade tool pack FILE.wasm`",
+			"there is no go.mod in %s", dir)
+	default:
+		return author.Packed{}, usageError("build it with its own toolchain, then `stockade tool pack FILE.wasm`", "%s is a project in %s; only Go is built", dir, language)
+	}
+	if goCmd == "" {
+		var err error
+		if goCmd, err = toolchain.Find(a.s.env("HOME")); err != nil {
+			return author.Packed{}, &exitErr{code: exitError, message: err.Error(),
+				hint: "install Go from https://go.dev/dl, or name the command: --go /path/to/go"}
+		}
+	}
+	goCmd, err := filepath.Abs(goCmd)
+	if err != nil {
+		return author.Packed{}, err
+	}
+	if !a.flags.quiet {
+		a.s.note("building %s with %s ...", filepath.Base(dir), goCmd)
+	}
+	start := time.Now()
+	// It runs what its author has just built, and before it is packed, once: compiling
+	// that would take longer than all else, and be of no use to any call.
+	box := sandbox.New(sandbox.Options{Interpreter: true})
+	defer box.Close()
+	packed, file, err := author.Build(ctx, box, toolchain.Build{Go: goCmd, Dir: dir, Env: a.s.env})
+	if failed, ok := errors.AsType[*toolchain.Error](err); ok {
+		fmt.Fprintln(a.s.err, terminal.Visible(failed.Output))
+		return packed, &exitErr{code: exitError, message: "the code does not build", hint: buildHint(failed.Output)}
+	}
+	if err != nil {
+		return packed, importsHint(err)
+	}
+	if !a.flags.quiet {
+		a.s.note("built in %.1f s", time.Since(start).Seconds())
+	}
+	if rel, err := filepath.Rel(a.Work, file); err == nil && filepath.IsLocal(rel) {
+		packed.Module.Path = rel
+	}
+	return packed, nil
+}
+
+// buildHint says what to do about what the toolchain printed, where that is not the
+// code.
+func buildHint(output string) string {
+	switch {
+	case strings.Contains(output, "go.mod requires go >="):
+		return "this Go is too old: install a newer one from https://go.dev/dl, or name it: --go /path/to/go"
+	case strings.Contains(output, "GOPROXY=off"), strings.Contains(output, "missing go.sum entry"):
+		return "`stockade tool build` fetches nothing: run `go mod tidy` in the folder first"
+	}
+	return ""
+}
+
+func newToolTestCmd(a *app) *cobra.Command {
+	var goCmd string
+	var update bool
+	cmd := &cobra.Command{
+		Use: "test [DIR | FILE.wasm]", Short: "Run a module's tests: call in, result out",
+		Long: `Run the files tests/*.txt of a project against its module, in the sandbox, under the
+limits and the policy of an agent's calls. A project in Go is built first. FILE.wasm
+is tested as it is, with the tests in its folder. No test reaches the network, the
+person's secrets or files, and none runs a command.
+
+` + "`stockade help author` has the words of these files.",
+		Example: "  stockade tool test\n  stockade tool test --update\n  stockade tool test ./greet.wasm",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runToolTest(cmd.Context(), a, args, goCmd, update)
+		},
+	}
+	goFlag(cmd, &goCmd)
+	cmd.Flags().BoolVar(&update, "update", false, "write what the tools answer into the files, in the place of what they expect")
+	return cmd
+}
+
+// tested is the module that is to be tested, and the folder with its tests.
+func (a *app) tested(ctx context.Context, args []string, goCmd string) (mod *tool.Module, dir string, err error) {
+	if len(args) == 1 && strings.HasSuffix(args[0], ".wasm") {
+		if mod, err = registry.File(args[0]); err != nil {
+			return nil, "", usageError("", "%v", err)
+		}
+		return mod, filepath.Dir(args[0]), nil
+	}
+	if dir, err = a.projectDir(args); err != nil {
+		return nil, "", err
+	}
+	if author.Language(dir) == "Go" {
+		built, err := a.build(ctx, dir, goCmd)
+		return built.Module, dir, err
+	}
+	return nil, "", usageError("name the module: stockade tool test ./FILE.wasm", "there is no go.mod in %s", dir)
+}
+
+func runToolTest(ctx context.Context, a *app, args []string, goCmd string, update bool) error {
+	mod, dir, err := a.tested(ctx, args, goCmd)
+	if err != nil {
+		return err
+	}
+	catalog, err := registry.Catalog(ctx, a.door().Sandbox(), mod)
+	if err != nil {
+		return importsHint(err)
+	}
+	files, err := fs.Glob(os.DirFS(dir), "tests/*.txt")
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return usageError("`stockade help author` shows what stands in them", "there are no tests: no files tests/*.txt in %s", dir)
+	}
+	slices.Sort(files)
+	for i, file := range files {
+		files[i] = filepath.Join(dir, filepath.FromSlash(file))
+	}
+	var scripts []*author.Script // all are read before any runs
+	for _, file := range files {
+		s, err := readScript(a.Work, file)
+		if err != nil {
+			return err
+		}
+		scripts = append(scripts, s)
+	}
+	calls, failed := 0, 0
+	for i, s := range scripts {
+		if update {
+			if err := a.runScript(ctx, s, catalog, func(author.Outcome) {}); err != nil {
+				return err
+			}
+			if s, err = rewrite(a, s, files[i]); err != nil {
+				return err
+			}
+		}
+		fmt.Fprintln(a.s.out, terminal.Line(s.Name))
+		err := a.runScript(ctx, s, catalog, func(o author.Outcome) {
+			if o.Tool != "" {
+				calls++
+			}
+			if len(o.Problems) > 0 {
+				failed++
+			}
+			showOutcome(a.s.out, s.Name, o)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return &exitErr{code: exitError, message: fmt.Sprintf("%s in %s", plural(failed, "failure"), plural(calls, "call")),
+			hint: "--update writes down what the tools answer now; look at the difference then"}
+	}
+	_, err = fmt.Fprintf(a.s.out, "%s, all as expected\n", plural(calls, "call"))
+	return err
+}
+
+func readScript(work, file string) (*author.Script, error) {
+	st, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() || st.Size() > author.MaxScriptBytes {
+		return nil, fmt.Errorf("%s is no file of at most %d bytes", file, author.MaxScriptBytes)
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	name := file
+	if rel, err := filepath.Rel(work, file); err == nil && filepath.IsLocal(rel) {
+		name = rel
+	}
+	s, err := author.ParseScript(name, data)
+	if err != nil {
+		return nil, usageError("`stockade help author` has the words of a file of tests", "%v", err)
+	}
+	return s, nil
+}
+
+// rewrite writes down what a file of tests has got, and reads it again.
+func rewrite(a *app, s *author.Script, file string) (*author.Script, error) {
+	before, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	after := s.Update()
+	if string(before) != string(after) {
+		if err := os.WriteFile(file, after, 0o644); err != nil {
+			return nil, err
+		}
+		a.s.note("updated %s", terminal.Line(s.Name))
+	}
+	return author.ParseScript(s.Name, after)
+}
+
+// runScript runs a file of tests through a door of its own, which has the layers,
+// the limits and the compiled modules of this program, and nothing else of it.
+func (a *app) runScript(ctx context.Context, s *author.Script, catalog *tool.Catalog, report func(author.Outcome)) (err error) {
+	var d *door.Door
+	defer func() {
+		if d != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	return s.Run(ctx, func(w author.World) (author.Caller, error) {
+		d = door.New(door.Options{
+			Program: version(), Layers: a.Layers, Sandbox: a.sandboxOptions(), Services: w.Services, Note: a.s.note, Logger: a.logger(),
+			Egress: func() (*egress.Egress, error) { return nil, errors.New("tests reach no network") },
+		})
+		limits, set := a.Limits()
+		return d.Open(ctx, door.SessionOptions{
+			Workspace: w.Dir, Catalog: catalog,
+			Policy: policy.Options{Mounts: w.Mounts, Network: network.New(w.Network), Limits: limits, Set: set, Masked: a.Masked(), Project: w.Dir},
+			Approver: door.Ask(func(_ context.Context, q policy.Question) (policy.Answer, error) {
+				e, ok := catalog.Find(q.Tool)
+				return policy.Answer{Allow: ok && w.Allows(e.Capabilities), By: "file of tests"}, nil
+			}),
+		})
+	}, report)
+}
+
+// showOutcome prints how a call went, and what of it is not as expected.
+func showOutcome(out io.Writer, file string, o author.Outcome) {
+	what := terminal.Line(clip(o.Tool+" "+o.Args, 60))
+	switch {
+	case o.Tool == "":
+		fmt.Fprintf(out, "  FAIL  %s:%d\n", terminal.Line(file), o.Line)
+	case len(o.Problems) > 0:
+		fmt.Fprintf(out, "  FAIL  %s (%s:%d)\n", what, terminal.Line(file), o.Line)
+	default:
+		fmt.Fprintf(out, "  ok    %s (%.1f ms, %s fuel)\n", what, float64(o.Usage.Duration.Microseconds())/1000, humanCount(o.Usage.FuelUsed))
+	}
+	for _, p := range o.Problems {
+		for line := range strings.SplitSeq(p, "\n") {
+			fmt.Fprintf(out, "        %s\n", terminal.Line(line))
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package author
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/stockade-dev/stockade/host/registry/author/toolchain"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Build compiles the Go package in b.Dir, packs it, and writes it there under the
+// name of its manifest, in the place of what it had made before. It returns the name
+// of that file. b.Out is filled in. What the toolchain says is a *toolchain.Error.
+func Build(ctx context.Context, box Box, b toolchain.Build) (p Packed, file string, err error) {
+	tmp, err := os.MkdirTemp("", "stockade-build-")
+	if err != nil {
+		return p, "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	b.Out = filepath.Join(tmp, "module.wasm")
+	if err := b.Run(ctx); err != nil {
+		return p, "", err
+	}
+	code, err := os.ReadFile(b.Out)
+	if err != nil {
+		return p, "", err
+	}
+	p, err = Pack(ctx, box, tool.ModuleOf(filepath.Base(b.Dir), tool.OriginFile, b.Dir, code))
+	if err != nil {
+		return p, "", err
+	}
+	file = filepath.Join(b.Dir, p.Manifest.Name+".wasm")
+	p.Module = tool.ModuleOf(p.Manifest.Name, tool.OriginFile, file, p.Code)
+	return p, file, Write(file, p.Code)
+}
+
+// Write puts a module into a file as a whole, in the place of what was there.
+func Write(file string, code []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(file), ".stockade-*.wasm")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(code)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}

@@ -1,0 +1,52 @@
+package author
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// Box asks modules what they are. The sandbox is one.
+type Box interface {
+	// AskManifest runs the module's describe function with nothing granted.
+	AskManifest(ctx context.Context, mod *tool.Module) ([]byte, error)
+	// Describe reads the manifest, and refuses a module that imports more than its
+	// tools ask for.
+	Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error)
+}
+
+// Packed is a module with its manifest in a custom section.
+type Packed struct {
+	Module   *tool.Module
+	Code     []byte // its bytes
+	Section  []byte // the manifest as it is in them
+	Manifest tool.Manifest
+}
+
+// Pack puts a module's manifest into a custom section, unless it has one, and holds
+// it against the code. The same module gives the same bytes, and a packed one gives
+// its own. What it refuses is an *admit.RefusedError.
+func Pack(ctx context.Context, box Box, mod *tool.Module) (Packed, error) {
+	code, err := mod.Read()
+	if err != nil {
+		return Packed{}, err
+	}
+	facts, err := wasm.Decode(code)
+	if err != nil {
+		return Packed{}, fmt.Errorf("pack %s: %w", mod.Name, err)
+	}
+	section, ok := wasm.CustomSection(facts, wasm.ManifestSection)
+	if !ok {
+		if section, err = box.AskManifest(ctx, mod); err != nil {
+			return Packed{}, err
+		}
+		if code, err = wasm.AppendCustom(code, wasm.ManifestSection, section); err != nil {
+			return Packed{}, err
+		}
+		mod = tool.ModuleOf(mod.Name, mod.Origin, mod.Path, code)
+	}
+	manifest, err := box.Describe(ctx, mod)
+	return Packed{mod, code, section, manifest}, err
+}

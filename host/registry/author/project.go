@@ -1,0 +1,133 @@
+package author
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/stockade-dev/stockade/sdk"
+)
+
+//go:embed project
+var project embed.FS
+
+const (
+	// goVersion is the one that the SDK is written for: that of our own go.mod.
+	goVersion = "1.26.0"
+	sdkModule = "github.com/stockade-dev/stockade"
+	// SDKFolder is where the SDK lies in a project.
+	SDKFolder = "stockade-sdk"
+)
+
+// nameRE is stricter than tool.ValidName: the name is a folder, the end of a Go
+// module path and part of a repository in a registry, too.
+var nameRE = regexp.MustCompile(`^[a-z][a-z0-9]*([_-][a-z0-9]+)*$`)
+
+// devices are names of which Windows makes no folder, and Go no module.
+var devices = regexp.MustCompile(`^(con|prn|aux|nul|com[0-9]|lpt[0-9])$`)
+
+const maxName = 40
+
+// NameError says why a name is not one for a project.
+type NameError struct{ Name, Why string }
+
+func (e *NameError) Error() string { return fmt.Sprintf("name %.80q: %s", e.Name, e.Why) }
+
+// CheckName returns a *[NameError] if a name is not good for a module of tools.
+func CheckName(name string) error {
+	switch {
+	case len(name) > maxName:
+		return &NameError{name, fmt.Sprintf("more than %d characters; tools are offered as NAME_tool", maxName)}
+	case !nameRE.MatchString(name):
+		return &NameError{name, "it is not lower-case letters and digits, the first a letter, with single '-' or '_' between them"}
+	case devices.MatchString(name):
+		return &NameError{name, "it is a device on Windows"}
+	}
+	return nil
+}
+
+// ErrNotEmpty says that there is something already where a project is to be.
+var ErrNotEmpty = errors.New("there is something in it already")
+
+// New writes a project into a folder, which it makes: dir is missing, or empty. It
+// writes over nothing. What it has begun when it fails stays.
+func New(dir, name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return fmt.Errorf("make a project in %s: %w", dir, ErrNotEmpty)
+	}
+	words := strings.NewReplacer("NAME", name, "GOVERSION", goVersion)
+	err = copyTree(project, "project", func(file string, content []byte) error {
+		file = strings.TrimSuffix(file, ".in")
+		if file == "gitignore" {
+			file = ".gitignore" // no embedded file may have that name by a pattern
+		}
+		return create(dir, file, []byte(words.Replace(string(content))))
+	})
+	if err != nil {
+		return err
+	}
+	if err := create(dir, path.Join(SDKFolder, "go.mod"), []byte("module "+sdkModule+"\n\ngo "+goVersion+"\n")); err != nil {
+		return err
+	}
+	return copyTree(sdk.Go, "go", func(file string, content []byte) error {
+		if strings.HasSuffix(file, "_test.go") {
+			return nil // they need modules that no tool needs
+		}
+		return create(dir, path.Join(SDKFolder, "sdk", "go", file), content)
+	})
+}
+
+// copyTree calls do with each file of a tree, by its name below root.
+func copyTree(tree fs.FS, root string, do func(file string, content []byte) error) error {
+	return fs.WalkDir(tree, root, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		return do(strings.TrimPrefix(name, root+"/"), content)
+	})
+}
+
+// create writes a new file, and never over one that is there.
+func create(dir, file string, content []byte) error {
+	name := filepath.Join(dir, filepath.FromSlash(file))
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	return errors.Join(err, f.Close())
+}
+
+// Language says what a folder is written in, as far as its files tell; empty: in
+// nothing that is known.
+func Language(dir string) string {
+	for _, l := range []struct{ file, language string }{{"go.mod", "Go"}, {"Cargo.toml", "Rust"}, {"package.json", "JavaScript"}, {"pyproject.toml", "Python"}, {"build.zig", "Zig"}} {
+		if _, err := os.Stat(filepath.Join(dir, l.file)); err == nil {
+			return l.language
+		}
+	}
+	return ""
+}

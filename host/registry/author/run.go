@@ -1,0 +1,292 @@
+package author
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/diff"
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// World is what the calls of a file of tests have. Whoever opens it makes the calls
+// through the policy and the sandbox, as those of an agent.
+type World struct {
+	// Dir is where relative paths start; it is gone when Run returns.
+	Dir     string
+	Mounts  []policy.Mount
+	Network []network.Rule
+	// Services take the place of the network and of the person's secrets.
+	Services effect.Services
+	// Allows reports whether the file gives a tool what it asks for. What the
+	// policy asks about a call is answered so; commands never run.
+	Allows func(tool.Capabilities) bool
+}
+
+// Caller makes one call. A door.Session is one.
+type Caller interface {
+	Call(ctx context.Context, call tool.Call) (tool.Result, error)
+}
+
+// Outcome is how one call of a file went.
+type Outcome struct {
+	Line     int
+	Tool     string
+	Args     string // on one line
+	Usage    tool.Usage
+	Problems []string // each of a line or more; none: it is as it is expected
+}
+
+// Run makes the calls of a file in a new directory and compares what comes of them.
+// Report gets each when it has ended; one without a tool is about the whole file.
+// An error means that the calls could not be made.
+func (s *Script) Run(ctx context.Context, open func(World) (Caller, error), report func(Outcome)) (err error) {
+	s.replaces = nil
+	for _, a := range s.answers {
+		a.used = false
+	}
+	dir, err := os.MkdirTemp("", "stockade-test-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return err
+	}
+	for _, f := range s.files {
+		if err := create(dir, f.rest, []byte(f.text())); err != nil {
+			return err
+		}
+	}
+	service := &replay{answers: s.answers}
+	w := World{Dir: dir, Network: s.hosts, Services: effect.Services{HTTP: service, Secrets: keeper{s}}, Allows: s.allows}
+	if s.sees {
+		w.Mounts = []policy.Mount{{Host: dir, Write: s.changes, Named: "allow files in " + s.Name}}
+	}
+	caller, err := open(w)
+	if err != nil {
+		return err
+	}
+	for i, c := range s.calls {
+		args := strings.ReplaceAll(string(c.args), "$DIR", dir)
+		result, err := caller.Call(ctx, tool.Call{ID: fmt.Sprintf("call_%d", i+1), Tool: c.tool, Args: json.RawMessage(args), Caller: tool.CallerAgent, Cwd: dir})
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		var line bytes.Buffer
+		if err := json.Compact(&line, c.args); err != nil {
+			return err // it was checked
+		}
+		o := Outcome{Line: c.line, Tool: c.tool, Args: line.String(), Usage: result.Usage, Problems: service.take()}
+		known := len(s.replaces)
+		unrecorded := len(o.Problems) > 0
+		o.Problems = append(o.Problems, s.compare(ctx, c, result, dir)...)
+		for _, sec := range c.after {
+			o.Problems = append(o.Problems, s.compareFile(ctx, sec, dir)...)
+		}
+		if unrecorded { // what it says then is not what is to be expected of it
+			s.replaces = s.replaces[:known]
+		}
+		report(o)
+	}
+	for _, a := range s.answers {
+		if !a.used {
+			report(Outcome{Line: a.line, Problems: []string{fmt.Sprintf("nobody has asked for %s %s", a.method, a.url)}})
+		}
+	}
+	return nil
+}
+
+// allows reports whether the file gives what a tool asks for.
+func (s *Script) allows(c tool.Capabilities) bool {
+	switch {
+	case c.Exec != "",
+		c.Files == tool.FilesRead && !s.sees, c.Files == tool.FilesWrite && !s.changes,
+		c.Network != tool.NetworkNone && len(s.hosts) == 0:
+		return false
+	}
+	return !slices.ContainsFunc(c.Secrets, func(asked tool.Secret) bool {
+		return !slices.ContainsFunc(s.secrets, func(line secretLine) bool { return line.name == asked.Name })
+	})
+}
+
+// keeper has the secrets of a file.
+type keeper struct{ s *Script }
+
+// Placeholders implements [effect.Secrets]. A secret for which the tool names no
+// host goes to the hosts of the file, as if the person had named those.
+func (k keeper) Placeholders(granted []tool.Secret) effect.Placeholders {
+	return secret.NewTable(granted, func(_ context.Context, name string) (secret.Record, error) {
+		for _, line := range k.s.secrets {
+			if line.name != name {
+				continue
+			}
+			r := secret.Record{Info: secret.Info{Name: name}, Value: secret.NewValue(line.value)}
+			if slices.ContainsFunc(granted, func(g tool.Secret) bool { return g.Name == name && len(g.Hosts) == 0 }) {
+				for _, rule := range k.s.hosts {
+					if host, err := tool.NormalHost(rule.String()); err == nil {
+						r.Hosts = append(r.Hosts, host)
+					}
+				}
+			}
+			return r, r.Check()
+		}
+		return secret.Record{}, secret.ErrNotFound
+	})
+}
+
+// compare holds a result against what is expected of it, and notes what would have
+// to be expected.
+func (s *Script) compare(ctx context.Context, c *call, r tool.Result, dir string) []string {
+	got, is := asSection(r, dir)
+	if c.expect == nil {
+		s.replace(nil, c.end, got)
+		return []string{"no result is expected of it; --update writes down what it answers:\n" + strings.Join(got, "\n")}
+	}
+	want := strings.Join(c.expect.body, "\n")
+	switch {
+	case c.expect.word == "result" && r.Err == nil && same(want, is):
+		return nil
+	case c.expect.word == "result" && r.Err == nil:
+		s.replace(c.expect, 0, got)
+		return []string{"the result is another:\n" + difference(ctx, "result", pretty(want), is)}
+	case c.expect.word == "error" && r.Err != nil && kindIs(r.Err, c.expect.rest):
+		missing := slices.DeleteFunc(slices.Clone(c.expect.body), func(line string) bool { return strings.Contains(is, strings.TrimSpace(line)) })
+		if len(missing) == 0 {
+			return nil
+		}
+		s.replace(c.expect, 0, append([]string{"error " + c.expect.rest}, indented(is)...))
+		return []string{fmt.Sprintf("the message does not hold %q; it is:\n%s", missing[0], is)}
+	}
+	s.replace(c.expect, 0, got)
+	said := "result"
+	if c.expect.word == "error" {
+		said = "error " + c.expect.rest
+	}
+	return []string{fmt.Sprintf("it is expected to end with %s, and ends with\n%s", said, strings.Join(got, "\n"))}
+}
+
+// kindIs reports whether an error is of a kind, which is its code or its type.
+func kindIs(e *tool.Error, kind string) bool { return kind == string(e.Code) || kind == string(e.Type) }
+
+// asSection is a result as a file of tests has it, and what of that is compared.
+func asSection(r tool.Result, dir string) (lines []string, text string) {
+	if r.Err != nil {
+		text = strings.TrimSpace(strings.ReplaceAll(r.Err.Message, dir, "$DIR"))
+		kind := string(r.Err.Code)
+		if r.Err.Code == tool.CodeFailed && r.Err.Type != "" { // it says more
+			kind = string(r.Err.Type)
+		}
+		return append([]string{"error " + kind}, indented(text)...), text
+	}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(r.Output, &fields) != nil || len(fields) != 1 || json.Unmarshal(fields["output"], &text) != nil {
+		text = pretty(string(r.Output))
+	}
+	text = strings.TrimRight(strings.ReplaceAll(text, dir, "$DIR"), "\n")
+	if text != "" && len(text) < 100 && !strings.Contains(text, "\n") && strings.TrimSpace(text) == text {
+		return []string{"result " + text}, text
+	}
+	return append([]string{"result"}, indented(text)...), text
+}
+
+// pretty indents JSON; other text stays.
+func pretty(text string) string {
+	var out bytes.Buffer
+	if !strings.HasPrefix(strings.TrimSpace(text), "{") || json.Indent(&out, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return out.String()
+}
+
+// same compares JSON by what it means, and other text by its letters.
+func same(want, got string) bool {
+	want, got = strings.TrimRight(want, "\n"), strings.TrimRight(got, "\n")
+	if want == got {
+		return true
+	}
+	a, err := decoded(want)
+	if err != nil {
+		return false
+	}
+	b, err := decoded(got)
+	return err == nil && reflect.DeepEqual(a, b)
+}
+
+func decoded(text string) (out map[string]any, err error) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err = d.Decode(&out); err == nil && d.More() {
+		err = errors.New("there is more behind it")
+	}
+	return out, err
+}
+
+// compareFile holds a file against what is expected of it after a call.
+func (s *Script) compareFile(ctx context.Context, sec section, dir string) []string {
+	root, err := os.OpenRoot(dir) // a tool may have made links
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer root.Close()
+	got, err := readAll(root, sec.rest)
+	missing := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !missing:
+		return []string{fmt.Sprintf("the file %s cannot be read: %v", sec.rest, err)}
+	case sec.word == "gone" && !missing:
+		s.replace(&sec, 0, append([]string{"has " + sec.rest}, indented(got)...))
+		return []string{fmt.Sprintf("the file %s is there", sec.rest)}
+	case sec.word == "has" && missing:
+		s.replace(&sec, 0, []string{"gone " + sec.rest})
+		return []string{fmt.Sprintf("there is no file %s", sec.rest)}
+	case sec.word == "has" && strings.TrimRight(got, "\n") != strings.TrimRight(sec.text(), "\n"):
+		s.replace(&sec, 0, append([]string{"has " + sec.rest}, indented(got)...))
+		return []string{"the file holds something else:\n" + difference(ctx, sec.rest, sec.text(), got)}
+	}
+	return nil
+}
+
+func readAll(root *os.Root, name string) (string, error) {
+	st, err := root.Stat(filepath.FromSlash(name))
+	if err != nil {
+		return "", err
+	}
+	if !st.Mode().IsRegular() || st.Size() > MaxScriptBytes {
+		return "", fmt.Errorf("it is no file of at most %d bytes", MaxScriptBytes)
+	}
+	content, err := root.ReadFile(filepath.FromSlash(name))
+	return string(content), err
+}
+
+// difference shows what is expected and what is there as a unified diff.
+func difference(ctx context.Context, name, want, got string) string {
+	text, _ := diff.Unified(ctx, []tool.Change{{Path: "/" + name, Kind: tool.Modified, Before: version(want), After: version(got)}}, "/")
+	if at := strings.Index(text, "--- "); at >= 0 { // before it is what the change is in short
+		text = text[at:]
+	}
+	return strings.TrimRight(text, "\n")
+}
+
+func version(text string) *tool.Version {
+	if text = strings.TrimRight(text, "\n"); text != "" {
+		text += "\n"
+	}
+	return &tool.Version{Size: int64(len(text)), Mode: 0o644, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil }}
+}

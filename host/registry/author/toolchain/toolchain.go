@@ -1,0 +1,122 @@
+// Package toolchain runs the Go toolchain of an author, to build a module.
+//
+// It starts a process outside of the jail: what it compiles is the author's own
+// code, on the author's machine, with the author's caches. The toolchain is found
+// at fixed places, or where the person says; nothing is asked of PATH or GOROOT,
+// which a folder can set for whoever enters it. It runs nothing of the code, has no
+// C compiler, and loads nothing: a module that is not there yet is an error.
+package toolchain
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"go/version"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ErrNoGo says that there is no toolchain.
+var ErrNoGo = errors.New("find Go: it is at none of the places where it is looked for")
+
+// fixed are the places where [Find] looks, in this order. Behind them come those
+// below ~/sdk, which `go install golang.org/dl/...` makes, the newest first.
+var fixed = []string{
+	"/usr/local/go/bin/go", "/usr/local/bin/go", "/usr/bin/go", "/usr/lib/go/bin/go", "/usr/lib/golang/bin/go",
+	"/opt/homebrew/bin/go", "/snap/bin/go", `C:\Program Files\Go\bin\go.exe`,
+}
+
+// Find returns the path of the command go. Home is that of the account, absolute;
+// empty: none. The error is [ErrNoGo].
+func Find(home string) (string, error) {
+	places := fixed
+	if filepath.IsAbs(home) {
+		below, _ := fs.Glob(os.DirFS(home), "sdk/go*/bin/go") // only a bad pattern is an error
+		slices.SortFunc(below, func(a, b string) int { return version.Compare(release(b), release(a)) })
+		places = slices.Clone(places)
+		for _, name := range below {
+			places = append(places, filepath.Join(home, filepath.FromSlash(name)))
+		}
+	}
+	for _, place := range places {
+		if st, err := os.Stat(place); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return place, nil
+		}
+	}
+	return "", ErrNoGo
+}
+
+// release is the folder of a toolchain, which has the name of its version.
+func release(place string) string { return path.Base(path.Dir(path.Dir(place))) }
+
+// Build says what to build.
+type Build struct {
+	Go  string // the command, absolute
+	Dir string // of the package, absolute
+	Out string // the module that is written, absolute
+	// Env looks up the variables that say where the caches of the toolchain are.
+	Env func(string) string
+}
+
+// kept are the variables that the toolchain gets: where its caches are. One that
+// changes what is built, such as GOFLAGS, is not among them.
+var kept = []string{"HOME", "TMPDIR", "GOCACHE", "GOMODCACHE", "GOPATH", "XDG_CACHE_HOME", "LOCALAPPDATA", "USERPROFILE", "SystemRoot", "TEMP"}
+
+// Error is why the toolchain has built nothing.
+type Error struct {
+	Output string // what it printed, at most 64 KiB
+	Err    error
+}
+
+func (e *Error) Error() string { return "go build: " + e.Err.Error() }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+const maxOutput = 64 << 10
+
+// Run builds a package as a module of the native ABI: a reactor, without symbols,
+// paths of this machine or anything else by which two builds of the same code
+// would differ. A build that fails is an [*Error].
+func (b Build) Run(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, b.Go, "build", "-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", b.Out, ".")
+	cmd.Dir = b.Dir
+	cmd.Env = []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off", "GOENV=off", "GOFLAGS=", "GOPROXY=off", "GOTELEMETRY=off", "PWD=" + b.Dir}
+	for _, name := range kept {
+		if value := b.Env(name); value != "" {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it removes what it has begun
+	cmd.WaitDelay = 5 * time.Second
+	var out limited
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err == nil:
+		return nil
+	}
+	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+		return fmt.Errorf("start %s: %w", b.Go, err)
+	}
+	return &Error{Output: strings.TrimRight(out.kept.String(), "\n"), Err: err}
+}
+
+// limited keeps the beginning of what is written. It has no other method of a
+// buffer, by which more would get in.
+type limited struct{ kept bytes.Buffer }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := maxOutput - l.kept.Len(); room > 0 {
+		l.kept.Write(p[:min(len(p), room)])
+	}
+	return len(p), nil
+}
