@@ -252,7 +252,8 @@ func (s *Script) replace(old *section, behind int, with []string) {
 }
 
 // Update is the file with what the tools have answered when it ran last, in the
-// place of what was expected and did not come. All else keeps its bytes.
+// place of what was expected and did not come. Other lines stay; each ends with a
+// newline.
 func (s *Script) Update() []byte {
 	var out bytes.Buffer
 	line := 1
