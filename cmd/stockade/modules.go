@@ -19,13 +19,18 @@ func (a *app) modules() *store.Store { return store.Open(a.Dirs.Modules()) }
 // systemTools is the administrator's folder of modules, beside the policy.
 func systemTools() policyfile.Place { return administrator().Beside("tools") }
 
+// administratorTrust is the name of the administrator's trust.toml.
+func administratorTrust() string { return administrator().Beside("trust.toml").Path }
+
 // reviewer looks at modules before they are kept.
 func (a *app) reviewer() (*registry.Reviewer, error) {
 	files, err := a.TrustFiles(administrator())
 	if err != nil {
 		return nil, err
 	}
-	return &registry.Reviewer{Store: a.modules(), Sandbox: a.door().Sandbox(), Trust: trust.Combine(files...), Ceiling: a.Ceiling, Now: time.Now}, nil
+	return &registry.Reviewer{
+		Store: a.modules(), Sandbox: a.door().Sandbox(), Trust: trust.Combine(files...), Ceiling: a.Ceiling, Administrator: administratorTrust(), Now: time.Now,
+	}, nil
 }
 
 // here is every tool that there is for this run, by where its module came from.
@@ -66,7 +71,13 @@ func (a *app) tools(ctx context.Context) (here, error) {
 		return h, err
 	}
 	system := a.scanSystem(ctx)
-	h.added, err = registry.Modules(a.modules(), project, system)
+	files, err := a.TrustFiles(administrator())
+	if err == nil {
+		h.added, err = registry.Modules(a.modules(), registry.Here{
+			Project: project, System: system, Trust: trust.Combine(files...),
+			Signed: len(a.Ceiling.Signed)+len(a.Ceiling.Modules) > 0, Administrator: administratorTrust(),
+		})
+	}
 	if err != nil {
 		if a.flags.locked {
 			return h, err

@@ -269,12 +269,19 @@ func (c Ceiling) mayRun(m *tool.Module) (bool, string, From) {
 	if m.Origin == tool.OriginBuiltin {
 		return true, "", From{}
 	}
-	if len(c.Signed) > 0 && m.Signer == "" {
-		return false, "the module is not signed", c.Signed[0].From
+	// A user may give any name to any key, which signs nothing for the administrator.
+	signed := func(from From) bool { return m.Signer != "" && (from.Source != SourceAdmin || m.ByAdministrator) }
+	for _, l := range c.Signed {
+		switch {
+		case m.Signer == "":
+			return false, "the module is not signed", l.From
+		case !signed(l.From):
+			return false, "the module is signed by nobody whom the administrator knows", l.From
+		}
 	}
 	for _, l := range c.Modules {
-		if slices.Contains(l.Digests, m.Digest) || m.Signer != "" && slices.Contains(l.Signers, m.Signer) ||
-			m.Namespace != "" && m.Signer != "" && slices.Contains(l.Namespaces, m.Namespace) {
+		if slices.Contains(l.Digests, m.Digest) ||
+			signed(l.From) && (slices.Contains(l.Signers, m.Signer) || m.Namespace != "" && slices.Contains(l.Namespaces, m.Namespace)) {
 			continue
 		}
 		return false, "the module is none of those that may run", l.From

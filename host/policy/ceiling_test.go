@@ -132,7 +132,7 @@ func (w world) ceiling(source Source) Ceiling {
 
 func (w world) call() (tool.Call, *tool.Entry) {
 	e := entry0(w.pick("t", "u"), []tool.Capabilities{nothing, reads, writes, execs, networks, uses("A")}[w.IntN(6)], tool.Origin(w.pick("builtin", "file", "added")))
-	e.Module = &tool.Module{Name: "m", Digest: w.pick("d1", "d3"), Origin: e.Module.Origin, Signer: w.pick("", "s"), Namespace: w.pick("", "n")}
+	e.Module = &tool.Module{Name: "m", Digest: w.pick("d1", "d3"), Origin: e.Module.Origin, Signer: w.pick("", "s"), Namespace: w.pick("", "n"), ByAdministrator: w.pick("", "a") != ""}
 	if e.Module.Origin == tool.OriginAdded {
 		e.Asks, e.Allowed = e.Capabilities, &tool.Allowance{
 			Read: w.some("/work", "/etc", "/home"), Write: w.some("/work", "/data", "/root"), Hosts: w.some("a.example.com", "b.org", "10.0.0.1"),

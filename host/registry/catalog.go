@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -34,6 +35,35 @@ type AddedTool struct {
 	Entry *tool.Entry
 }
 
+// Here is what decides about modules in a run, beside the store.
+type Here struct {
+	Project *Project
+	System  []SystemFile
+	Trust   *trust.Rules
+	// Signed: the layers of the policy ask who has signed. Administrator is the name of
+	// the file whose publishers are the administrator's.
+	Signed        bool
+	Administrator string
+}
+
+// judge switches a module off that has been revoked and, where that matters, finds
+// out again who has signed it.
+func (h Here) judge(a *Added, mod *tool.Module) {
+	r := &a.Record
+	if !h.Signed && !h.Trust.Revokes(append([]string{"sha256:" + r.Digest, r.ManifestDigest}, r.Keys...)...) {
+		return
+	}
+	v, err := verdict(h.Trust, *r)
+	mod.Signer, mod.Namespace, mod.ByAdministrator = v.Signer, v.Namespace, v.Signer != "" && v.File == h.Administrator
+	switch {
+	case r.Off != "":
+	case err != nil:
+		r.Off = err.Error()
+	case v.Signer != r.Signer:
+		r.Off = fmt.Sprintf("%s has signed it, and by what you trust now that does not count", r.Signer)
+	}
+}
+
 // Allowed is what a record lets a tool have: what all tools of the module may, and
 // what this one may.
 func Allowed(r store.Record, inner string) tool.Allowance {
@@ -54,11 +84,16 @@ func union(a, b []string) []string {
 // brings along. Where two
 // tools would have one name, that of the module which was there first is offered,
 // and the person's own modules come before those of a project.
-func Modules(s *store.Store, p *Project, system []SystemFile) ([]Added, error) {
+//
+// A module that has been revoked since it was added is not offered. Where the layers
+// of the policy ask who has signed, the signatures are verified anew: what the user's
+// own files say of that is not enough.
+func Modules(s *store.Store, h Here) ([]Added, error) {
 	records, err := s.Records()
 	if err != nil {
 		return nil, err
 	}
+	p, system := h.Project, h.System
 	records = slices.DeleteFunc(records, func(r store.Record) bool { return r.Project != "" && r.Project != p.Work })
 	slices.SortStableFunc(records, func(a, b store.Record) int {
 		return cmp.Or(cmp.Compare(len(a.Project), len(b.Project)), a.Added.Compare(b.Added), cmp.Compare(a.Name, b.Name))
@@ -82,6 +117,7 @@ func Modules(s *store.Store, p *Project, system []SystemFile) ([]Added, error) {
 		}
 		named[skeleton(r.Name)] = true
 		mod := s.Module(r)
+		h.judge(&a, mod)
 		for _, spec := range r.Manifest.Tools {
 			a.Tools = append(a.Tools, a.tool(mod, spec))
 		}

@@ -317,17 +317,22 @@ func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 // Verify holds the signatures of a record against what is trusted now: a key that was
 // revoked since, or whose publisher is gone.
 func Verify(rules *trust.Rules, r store.Record) error {
-	var evidence sign.Evidence
-	if len(r.Evidence) > 0 {
-		if err := json.Unmarshal(r.Evidence, &evidence); err != nil {
-			return fmt.Errorf("its signatures cannot be read: %w", err)
-		}
-	}
-	v, err := rules.Judge(subject(r), evidence, r.Added, trust.Seen{})
+	v, err := verdict(rules, r)
 	if err == nil && v.Signer != r.Signer {
 		err = fmt.Errorf("%q has signed it by what you trust now, and %q when it was added", v.Signer, r.Signer)
 	}
 	return err
+}
+
+// verdict is who has signed a module by what is trusted now.
+func verdict(rules *trust.Rules, r store.Record) (trust.Verdict, error) {
+	var evidence sign.Evidence
+	if len(r.Evidence) > 0 {
+		if err := json.Unmarshal(r.Evidence, &evidence); err != nil {
+			return trust.Verdict{}, fmt.Errorf("its signatures cannot be read: %w", err)
+		}
+	}
+	return rules.Judge(subject(r), evidence, r.Added, trust.Seen{})
 }
 
 // subject is what a signature over a module has to be about.

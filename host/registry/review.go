@@ -30,7 +30,9 @@ type Reviewer struct {
 	Sandbox Sandbox
 	Trust   *trust.Rules
 	Ceiling policy.Ceiling
-	Now     func() time.Time
+	// Administrator is the name of the file whose publishers are the administrator's.
+	Administrator string
+	Now           func() time.Time
 }
 
 // Request is a module that a person wants to have.
@@ -130,6 +132,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 		return refuse(err, refusedHint(err, name))
 	}
 	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, out.Manifest.Version
+	mod.ByAdministrator = out.Verdict.Signer != "" && out.Verdict.File == r.Administrator
 	if ok, why, from := r.Ceiling.PermitsAdd(mod, c.Repository); !ok && !q.System {
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}

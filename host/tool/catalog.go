@@ -35,6 +35,9 @@ type Module struct {
 	// Signer is whose signature over the bytes was verified, and Namespace the
 	// name under which that signer publishes. Empty: nobody's was.
 	Signer, Namespace string
+	// ByAdministrator reports whether it is the administrator who knows the signer, and
+	// not only the user, who may call anybody by any name.
+	ByAdministrator bool
 	// Read returns the bytes. Whoever uses them checks them against Digest first.
 	Read func() ([]byte, error)
 }

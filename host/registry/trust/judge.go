@@ -76,6 +76,12 @@ func Combine(files ...*File) *Rules {
 	return r
 }
 
+// Revokes reports whether one of these IDs of keys and digests is revoked. It is cheap:
+// whether a module still has a signer is for [Rules.Judge] to say then.
+func (r *Rules) Revokes(what ...string) bool {
+	return slices.ContainsFunc(what, func(s string) bool { _, yes := r.revoked[s]; return yes })
+}
+
 // Subject is the module that signatures are held against. Its facts are what the
 // caller found, not what it was told: digests are of bytes that it hashed, and the
 // OCI manifest, if there is one, leads to the module.
