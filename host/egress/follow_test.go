@@ -45,6 +45,7 @@ func TestAFollowingClient(t *testing.T) {
 		{"one to another host", "GET", "https://registry.example/to/https://cdn.example/blob3", "cdn.example/blob3", false, ""},
 		{"one to another port", "GET", "https://registry.example/to/https://registry.example:8443/blob4", "registry.example:8443/blob4", false, ""},
 		{"away and back", "GET", "https://registry.example/to/https://cdn.example/to/https://registry.example/blob5", "registry.example/blob5", false, ""},
+		{"away, back and on", "GET", "https://registry.example/to/https://cdn.example/to/https://registry.example/to/https://registry.example/blob", "registry.example/blob", false, ""},
 		{"one with a body to the same host", "POST", "https://registry.example/to/https://registry.example/blob6", "registry.example/blob6", true, ""},
 		{"one with a body to another host", "POST", "https://registry.example/to/https://cdn.example/blob7", "", false, "the body was not meant for cdn.example"},
 		{"one to a host that no rule allows", "GET", "https://registry.example/to/https://other.example/", "", false, "other.example"},
