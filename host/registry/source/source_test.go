@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/stockade-dev/stockade/host/egress"
-	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
@@ -37,11 +36,11 @@ func reaching(t *testing.T, asked *[]string) func(base string) (*http.Client, er
 	}
 	return func(base string) (*http.Client, error) {
 		*asked = append(*asked, base)
-		rule, err := network.ParseRule(base)
+		to, err := egress.FetchNetwork(base, nil)
 		if err != nil {
 			return nil, err
 		}
-		client := out.FollowingClient(network.New([]network.Rule{rule}), 0)
+		client := out.FollowingClient(to, 0)
 		t.Cleanup(client.CloseIdleConnections)
 		return client, nil
 	}
