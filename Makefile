@@ -162,6 +162,12 @@ test-kills: helper ## end KILLS (2000) trees of processes in jails of tier 3, a 
 	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 3
 	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 1
 
+# The program is started and ended by the tests.
+.PHONY: test-registry
+REGISTRY ?= /usr/bin/docker-registry
+test-registry: ## push to and pull from a real registry, REGISTRY (needs docker-registry)
+	$(GO) test -count 1 ./host/registry/oci -registry $(REGISTRY)
+
 # A session and a keyring of their own, in a home that is removed.
 .PHONY: test-keyring
 test-keyring: ## run the tests of secrets on a real Secret Service (needs dbus and gnome-keyring)

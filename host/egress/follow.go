@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
@@ -31,12 +32,35 @@ func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.
 // for whoever else the person's rules allow, all of it under the ceiling.
 func (e *Egress) Fetcher(rules []network.Rule, ceiling policy.Ceiling) func(base string) (*http.Client, error) {
 	return func(base string) (*http.Client, error) {
-		to, err := ProviderNetwork(base, rules)
+		to, err := FetchNetwork(base, rules)
 		if err != nil {
 			return nil, err
 		}
 		return e.FollowingClient(ceiling.Narrows(to), 0), nil
 	}
+}
+
+// FetchNetwork is the network of a [Egress.FollowingClient] for the server that a
+// person has named by a URL: that host, this machine at that port if the host is
+// localhost, and what the user's rules allow, all but what they deny. A name that
+// leads to a private network needs a rule for the address. An administrator's list
+// goes on top of it, with [network.Network.Under].
+func FetchNetwork(base string, rules []network.Rule) (*network.Network, error) {
+	t, err := parseTarget(base)
+	if err != nil {
+		return nil, err
+	}
+	own := network.Rule{Allow: true, Name: t.Host.Name(), Port: t.Port, Protocol: t.Protocol}
+	if t.Host.IsAddr() {
+		own.Prefix = netip.PrefixFrom(t.Host.Addr(), t.Host.Addr().BitLen())
+	}
+	all := append([]network.Rule{own}, rules...)
+	if own.Name == "localhost" {
+		for _, p := range []string{"127.0.0.0/8", "::1/128"} {
+			all = append(all, network.Rule{Allow: true, Prefix: netip.MustParsePrefix(p), Port: t.Port, Protocol: t.Protocol})
+		}
+	}
+	return network.New(all), nil
 }
 
 // checkRedirect is asked before each redirect; the transport then decides on it.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy/network"
 )
 
 func TestAFollowingClient(t *testing.T) {
@@ -45,6 +46,7 @@ func TestAFollowingClient(t *testing.T) {
 		{"one to another host", "GET", "https://registry.example/to/https://cdn.example/blob3", "cdn.example/blob3", false, ""},
 		{"one to another port", "GET", "https://registry.example/to/https://registry.example:8443/blob4", "registry.example:8443/blob4", false, ""},
 		{"away and back", "GET", "https://registry.example/to/https://cdn.example/to/https://registry.example/blob5", "registry.example/blob5", false, ""},
+		{"away, back and on", "GET", "https://registry.example/to/https://cdn.example/to/https://registry.example/to/https://registry.example/blob", "registry.example/blob", false, ""},
 		{"one with a body to the same host", "POST", "https://registry.example/to/https://registry.example/blob6", "registry.example/blob6", true, ""},
 		{"one with a body to another host", "POST", "https://registry.example/to/https://cdn.example/blob7", "", false, "the body was not meant for cdn.example"},
 		{"one to a host that no rule allows", "GET", "https://registry.example/to/https://other.example/", "", false, "other.example"},
@@ -135,5 +137,48 @@ func TestAFollowingClientGivesUpOnAServerThatStandsStill(t *testing.T) {
 		if effect.KindOf(err) != effect.Timeout || !strings.Contains(err.Error(), "registry.example has not answered or taken anything for 50ms") {
 			t.Errorf("%s: %v", path, err)
 		}
+	}
+}
+
+func TestTheNetworkOfWhatAPersonNames(t *testing.T) {
+	w := newWorld(t, names(map[string][]string{"r.example": {public}, "cdn.example": {public}, "private.example": {"192.168.0.1"}, "local.example": {"127.0.0.1"}}))
+	server := plain(t, func(http.ResponseWriter, *http.Request) {})
+	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
+	w.wires.plug(public+":80", server.Listener.Addr())
+	w.wires.plug("192.168.0.1:80", server.Listener.Addr())
+	for _, tt := range []struct {
+		base, rules, url string
+		want             string // in the error
+	}{
+		{"http://r.example", "", "http://r.example/", ""},
+		{"http://r.example", "", "http://cdn.example/", "cdn.example"},
+		{"http://r.example", "http://cdn.example", "http://cdn.example/", ""},
+		{"http://r.example", "", "http://r.example:81/", "r.example:81"},
+		{"http://r.example", "not r.example", "http://r.example/", "r.example"},
+		{"http://localhost:" + port, "", "http://localhost:" + port + "/", ""},
+		{"http://127.0.0.1:" + port, "", "http://127.0.0.1:" + port + "/", ""},
+		{"http://local.example:" + port, "", "http://local.example:" + port + "/", "loopback"},
+		{"http://private.example", "", "http://private.example/", "private (192.168.0.0/16)"},
+		{"http://192.168.0.1", "", "http://192.168.0.1/", ""},
+		{"http://192.168.0.1", "", "http://192.168.0.2/", "192.168.0.2"},
+	} {
+		var own []network.Rule
+		if tt.rules != "" {
+			own = rules(t, tt.rules)
+		}
+		n, err := FetchNetwork(tt.base, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := w.FollowingClient(n, 0).Get(tt.url)
+		if err == nil {
+			resp.Body.Close()
+		}
+		if (err == nil) != (tt.want == "") || err != nil && (denialOf(err) == nil || !strings.Contains(err.Error(), tt.want)) {
+			t.Errorf("%s with %q, for %s: %v", tt.base, tt.rules, tt.url, err)
+		}
+	}
+	if n, err := FetchNetwork("r.example", nil); err == nil {
+		t.Errorf("no URL: %v", n)
 	}
 }

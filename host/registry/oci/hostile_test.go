@@ -274,6 +274,12 @@ func TestHostileRegistries(t *testing.T) {
 				f.signature(func(m *ocispec.Manifest) { m.Annotations = map[string]string{"n": fmt.Sprint(i)} })
 			}
 		}, "its signatures: there are more than 64"},
+		{"too many referrers that say nothing about what they are", func(_ *testing.T, f *fake) {
+			for i := range 65 {
+				d := f.manifest(func(m *ocispec.Manifest) { m.Annotations = map[string]string{"n": fmt.Sprint(i)} })
+				f.referrers = append(f.referrers, d)
+			}
+		}, "its signatures: there are more than 64"},
 		{"a signature of another artifact", signed(func(f *fake, m *ocispec.Manifest) { m.Subject.Digest = m.Layers[0].Digest }), "is about another artifact"},
 		{"a signature of no artifact", signed(func(f *fake, m *ocispec.Manifest) { m.Subject = nil }), "is about another artifact"},
 		{"a signature of two layers", signed(func(f *fake, m *ocispec.Manifest) { m.Layers = append(m.Layers, m.Layers[0]) }), "is not one layer of"},
@@ -475,6 +481,31 @@ func nonempty(s string) []string {
 		return nil
 	}
 	return []string{s}
+}
+
+// TestAChallengeFromElsewhereIsNotAnswered: the registry redirects to a server that
+// wants a login, with a token service of its own.
+func TestAChallengeFromElsewhereIsNotAnswered(t *testing.T) {
+	f := newFake(t)
+	service := listen(t, `{"token":"token"}`)
+	var got []string
+	elsewhere := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, r.Header.Get("Authorization"))
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm="http://%s/token"`, service.host))
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	f.on("blobs", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://"+elsewhere+"/", http.StatusFound)
+	})
+	asked := ""
+	c := &Client{HTTP: reaching(t, 0, "http://"+f.host, "http://"+elsewhere, "http://"+service.host), Credentials: credentialsOf(credential.Login{Username: "me", Password: "pw"}, &asked)}
+	a, err := c.Pull(t.Context(), parse(t, "oci://"+f.host+"/notes:1"))
+	if a != nil || err == nil || !strings.Contains(err.Error(), "does not permit it (401") {
+		t.Errorf("%v, %v", a, err)
+	}
+	if asked != "" || service.seen != nil || len(got) != 1 || got[0] != "" {
+		t.Errorf("the login of %q was looked for, the token service was asked %q, and the server %q", asked, service.seen, got)
+	}
 }
 
 // TestTheTokenServiceIsReachedByTLS: only a registry on this machine may have one

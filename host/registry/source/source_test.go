@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/stockade-dev/stockade/host/egress"
-	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 )
@@ -37,11 +36,11 @@ func reaching(t *testing.T, asked *[]string) func(base string) (*http.Client, er
 	}
 	return func(base string) (*http.Client, error) {
 		*asked = append(*asked, base)
-		rule, err := network.ParseRule(base)
+		to, err := egress.FetchNetwork(base, nil)
 		if err != nil {
 			return nil, err
 		}
-		client := out.FollowingClient(network.New([]network.Rule{rule}), 0)
+		client := out.FollowingClient(to, 0)
 		t.Cleanup(client.CloseIdleConnections)
 		return client, nil
 	}
@@ -129,7 +128,7 @@ func TestFilesAndFolders(t *testing.T) {
 func TestArtifacts(t *testing.T) {
 	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(s.Close)
-	host := strings.TrimPrefix(s.URL, "http://")
+	host := strings.Replace(s.URL, "http://127.0.0.1:", "localhost:", 1)
 	var asked []string
 	opts := Options{Client: reaching(t, &asked)}
 
@@ -167,7 +166,7 @@ func TestArtifacts(t *testing.T) {
 			t.Errorf("%s:\n%s", in, diff)
 		}
 	}
-	if want := []string{s.URL, s.URL}; !cmp.Equal(asked, want) {
+	if want := []string{"http://" + host, "http://" + host}; !cmp.Equal(asked, want) {
 		t.Errorf("the network was asked for %q", asked)
 	}
 }

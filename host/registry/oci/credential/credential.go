@@ -29,7 +29,7 @@ type Login struct {
 	IdentityToken string
 }
 
-// String, GoString and LogValue tell nothing of it.
+// String tells nothing of it, and nor do the others that print it.
 func (l Login) String() string { return "login" }
 
 // GoString implements fmt.GoStringer.
