@@ -203,7 +203,7 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 	case r.Keeps():
 		answers[0] = "[y]es; what you have allowed stays"
 	default:
-		gift = a.gift(w)
+		gift = a.gift(w, r.Was)
 		if words := allowedWords(gift); words != "nothing" {
 			answers = []string{"[y]es, with " + clip(words, 60), "[o]nly computing", "[n]o"}
 		}
@@ -221,16 +221,30 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 }
 
 // gift is what a yes gives a module: the hosts and secrets that it names, the files of
-// the workspace if it asks for files, and commands, which are asked about anyway.
-func (a *app) gift(w registry.Wants) tool.Allowance {
+// the workspace if it asks for files, and commands, which are asked about anyway. One
+// that takes the place of another has the directories that this had.
+func (a *app) gift(w registry.Wants, was *store.Record) tool.Allowance {
 	out := w.Named()
+	out.Exec = w.Exec
+	if was != nil {
+		had := registry.AllowedTo(*was)
+		if w.Files != tool.FilesNone {
+			out.Read = had.Read
+		}
+		if w.Files == tool.FilesWrite {
+			out.Write = had.Write
+		}
+		if w.AnyHost {
+			out.Hosts = tidy(merged(out, had)).Hosts
+		}
+		return out
+	}
 	switch w.Files {
 	case tool.FilesRead:
 		out.Read = []string{a.Work}
 	case tool.FilesWrite:
 		out.Write = []string{a.Work}
 	}
-	out.Exec = w.Exec
 	return out
 }
 
@@ -244,10 +258,7 @@ func (a *app) keep(r *registry.Review) error {
 		verb = "updated"
 	}
 	fmt.Fprintf(a.s.out, "%s %s %s: %s\n", verb, r.Record.Name, terminal.Line(cmp.Or(r.Manifest.Version, "(no version)")), strings.Join(toolNames(r), ", "))
-	all := tool.Allowance{}
-	for inner := range r.Record.Allowed {
-		all = merged(all, registry.Allowed(r.Record, inner))
-	}
+	all := registry.AllowedTo(r.Record)
 	w := registry.WantsOf(r.Manifest)
 	switch words := allowedWords(all); {
 	case words != "nothing" && r.Was != nil && r.Keeps():
@@ -368,7 +379,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	c := card{review: review, width: columnsOf(in), work: a.Work}
 	fmt.Fprintf(out, "\n%s\n  It is switched off until you decide.\n", c.short())
 	old := cmp.Or(r.Manifest.Version, "what you have")
-	gift, answers := a.gift(registry.WantsOf(review.Manifest)), []string{"[y]es", "[k]eep " + terminal.Line(old), "[r]emove it", "[n]o decision"}
+	gift, answers := a.gift(registry.WantsOf(review.Manifest), &r), []string{"[y]es", "[k]eep " + terminal.Line(old), "[r]emove it", "[n]o decision"}
 	if words := allowedWords(gift); words != "nothing" {
 		answers = append([]string{"[y]es, with " + clip(words, 40), "[o]nly computing"}, answers[1:]...)
 	}

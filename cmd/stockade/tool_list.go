@@ -71,12 +71,8 @@ func listAdded(s *stdio, modules []registry.Added) error {
 		if r.Project != "" {
 			from = "this project: " + from
 		}
-		var all tool.Allowance
-		for of := range r.Allowed {
-			all = merged(all, r.Allowed[of])
-		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, clip(terminal.Line(cmp.Or(r.Manifest.Version, "-")), maxCardVersion), clip(terminal.Line(from), 60),
-			terminal.Line(signer), clip(terminal.Line(allowedWords(tidy(all))), 60), clip(terminal.Line(stateOf(m)), 60))
+			terminal.Line(signer), clip(terminal.Line(allowedWords(registry.AllowedTo(r))), 60), clip(terminal.Line(stateOf(m)), 60))
 	}
 	return w.Flush()
 }

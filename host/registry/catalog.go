@@ -74,6 +74,18 @@ func Allowed(r store.Record, inner string) tool.Allowance {
 	}
 }
 
+// AllowedTo is all that a record lets any of its tools have.
+func AllowedTo(r store.Record) tool.Allowance {
+	out := Allowed(r, "")
+	for inner := range r.Allowed {
+		a := Allowed(r, inner)
+		out = tool.Allowance{
+			Read: union(out.Read, a.Read), Write: union(out.Write, a.Write), Hosts: union(out.Hosts, a.Hosts), Secrets: union(out.Secrets, a.Secrets), Exec: out.Exec || a.Exec,
+		}
+	}
+	return out
+}
+
 func union(a, b []string) []string {
 	out := slices.Concat(a, b)
 	slices.Sort(out)
