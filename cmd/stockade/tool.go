@@ -290,7 +290,10 @@ func asksFor(c tool.Capabilities) string {
 	case c.Files == tool.FilesRead:
 		words = append(words, "reading files in the mounted directories")
 	}
-	if c.Network != tool.NetworkNone {
+	switch {
+	case len(c.Hosts) > 0:
+		words = append(words, "requests to "+strings.Join(c.Hosts, ", "))
+	case c.Network != tool.NetworkNone:
 		words = append(words, "requests to the hosts that are allowed")
 	}
 	for _, s := range c.Secrets {
