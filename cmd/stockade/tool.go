@@ -130,9 +130,12 @@ func (t toolset) on() []*tool.Entry {
 	return out
 }
 
+// maxCell is how wide a column of a list becomes for the sake of what is longer.
+const maxCell = 24
+
 func (t toolset) list(s *stdio) error {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
+	rows := [][3]string{{"TOOL", "RISK", "MODULE"}}
+	texts := []string{"DESCRIPTION"}
 	sorted, groups := tool.Groups(t.on())
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
@@ -142,10 +145,23 @@ func (t toolset) list(s *stdio) error {
 		if layer := t.denied[e.Name]; layer != "" {
 			risk = "denied (" + string(layer) + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, risk, terminal.Line(e.Module.Name), clip(terminal.Line(firstLine(e.Description)), 80))
+		rows = append(rows, [3]string{e.Name, risk, terminal.Line(e.Module.Name)})
+		texts = append(texts, firstLine(e.Description))
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	var columns [3]int
+	for _, row := range rows {
+		for i, cell := range row {
+			columns[i] = max(columns[i], min(len(cell), maxCell))
+		}
+	}
+	for i, row := range rows {
+		before := ""
+		for i, cell := range row {
+			before += fmt.Sprintf("%-*s  ", columns[i], cell)
+		}
+		if _, err := fmt.Fprintln(s.out, before+fit(texts[i], max(s.width()-len(before)-1, 20))); err != nil {
+			return err
+		}
 	}
 	return listAdded(s, t.added)
 }
