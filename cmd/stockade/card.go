@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -177,9 +178,14 @@ func (c card) descriptions(room int) (out []string) {
 	return out
 }
 
-// changes are what is different from what was approved, in so many rows.
+// changes are what is different from what was approved, in so many rows. What the
+// rows about its wants say is not said again.
 func (c card) changes(room int) (out []string) {
-	for i, change := range c.review.Changes {
+	changes := c.review.Changes
+	if wanted(registry.WantsOf(c.review.Was.Manifest)) != wanted(registry.WantsOf(c.review.Manifest)) {
+		changes = slices.DeleteFunc(slices.Clone(changes), func(c registry.Change) bool { return c.Asks })
+	}
+	for i, change := range changes {
 		was, is := apart(oneLine(change.Was), oneLine(change.Is))
 		rows := []string{c.style(terminal.Yellow, "  "+fit(change.What, c.width-3))}
 		if was != "" {
@@ -188,9 +194,9 @@ func (c card) changes(room int) (out []string) {
 		if is != "" {
 			rows = append(rows, c.behindBar(terminal.Green, "+ ", is, textRows)...)
 		}
-		left := len(c.review.Changes) - i
+		left := len(changes) - i
 		if len(out)+len(rows) > room || left > 1 && len(out)+len(rows)+1 > room {
-			return append(out, c.style(terminal.Yellow, fmt.Sprintf("  %s more; ? shows all of it", plural(left, "change"))))
+			return append(out, c.style(terminal.Yellow, fmt.Sprintf("  and %s; ? shows all of it", plural(left, "more change"))))
 		}
 		out = append(out, rows...)
 	}
@@ -342,7 +348,7 @@ func (c card) long() string {
 	}
 	if w := registry.WantsOf(r.Manifest); !w.Nothing() {
 		line("narrower", "[o] now, and then for example:")
-		command("stockade tool grant "+r.Record.Name+" "+grantExample(w, "."))
+		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
 	}
 	text("where it is from:", r.Record.Source)
 	for _, change := range r.Changes {

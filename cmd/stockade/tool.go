@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -224,6 +225,11 @@ func (t toolset) listJSON(s *stdio) error {
 }
 
 func (t toolset) info(ctx context.Context, a *app, name string) error {
+	for _, m := range t.added {
+		if i := slices.IndexFunc(m.Tools, func(t registry.AddedTool) bool { return t.Name == name }); i >= 0 {
+			return a.infoAddedTool(m, m.Tools[i])
+		}
+	}
 	e, ok := t.catalog.Find(name)
 	if !ok {
 		if m, ok := (here{t.catalog, t.added}).find(name); ok {

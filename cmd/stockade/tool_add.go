@@ -378,8 +378,11 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 		return usageError("review it again", "%s is sha256 %s now; it is not updated", r.Name, review.Record.Digest)
 	}
 	off := fmt.Sprintf("%s %s differs from what you approved; `stockade tool update %s` shows how, and asks", r.Name, version, r.Name)
-	if err := a.setOff(r, off); err != nil {
-		return err
+	if r.Off != store.OffByPerson {
+		r.Off = off
+		if err := a.setOff(r, off); err != nil {
+			return err
+		}
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
@@ -400,7 +403,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	case err != nil:
 		return err
 	case answer == "k":
-		a.s.note("%s stays as it is", r.Name)
+		a.s.note("%s stays as it is: %s", r.Name, shownVersion(r.Manifest))
 		return a.switchOn(r)
 	case answer == "r":
 		return runToolRemove(a, []string{r.Name})
@@ -412,8 +415,10 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	return a.keep(review)
 }
 
+// switchOn offers a module again that was switched off while it was not decided. One
+// that a person has switched off stays so.
 func (a *app) switchOn(r store.Record) error {
-	if r.Off == "" {
+	if r.Off == "" || r.Off == store.OffByPerson {
 		return nil
 	}
 	return a.setOff(r, "")

@@ -11,7 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -135,15 +137,7 @@ func stateOf(m registry.Added) string {
 func (a *app) infoAdded(m registry.Added) error {
 	r := m.Record
 	width := a.s.width()
-	line := func(title, text string) {
-		if text == "" {
-			return
-		}
-		for _, row := range wrap(terminal.Line(text), width-infoColumns-3) {
-			fmt.Fprintf(a.s.out, "%-*s  %s\n", infoColumns, title, row)
-			title = ""
-		}
-	}
+	line := a.infoLine
 	line("module", r.Name+" "+shownVersion(r.Manifest))
 	line("state", stateOf(m))
 	line("from", r.Source)
@@ -151,8 +145,8 @@ func (a *app) infoAdded(m registry.Added) error {
 	line("signed by", cmp.Or(r.Signer, "nobody whom you know"))
 	line("keys", strings.Join(r.Keys, ", "))
 	line("added", r.Added.Local().Format("2006-01-02 15:04"))
-	line("module", "sha256 "+r.Digest)
-	line("manifest", strings.Replace(r.ManifestDigest, ":", " ", 1))
+	line("sha256", r.Digest)
+	line("manifest", strings.TrimPrefix(r.ManifestDigest, "sha256:"))
 	line("asks for", registry.WantsOf(r.Manifest).String())
 	line("may use", allowedWords(registry.Allowed(r, "")))
 	for _, inner := range slices.Sorted(maps.Keys(r.Allowed)) {
@@ -178,7 +172,46 @@ func (a *app) infoAdded(m registry.Added) error {
 	return nil
 }
 
+// infoColumns is how wide the titles of an info are.
 const infoColumns = 9
+
+// infoLine is a line of an info, in as many rows as it needs; nothing if it is empty.
+func (a *app) infoLine(title, text string) {
+	if text == "" {
+		return
+	}
+	for _, row := range wrap(terminal.Line(text), a.s.width()-infoColumns-3) {
+		fmt.Fprintf(a.s.out, "%-*s  %s\n", infoColumns, title, row)
+		title = ""
+	}
+}
+
+// infoAddedTool shows one tool of a module that was added: first what it is and may
+// do, then what its module says of it, behind bars.
+func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
+	r, e := m.Record, t.Entry
+	a.infoLine("tool", t.Name)
+	a.infoLine("state", cmp.Or(m.Off(), t.Off, "on"))
+	a.infoLine("risk", policy.RiskOf(e).String())
+	a.infoLine("module", r.Name+" "+shownVersion(r.Manifest))
+	a.infoLine("from", r.Source)
+	a.infoLine("sha256", r.Digest)
+	a.infoLine("signed by", cmp.Or(r.Signer, "nobody whom you know"))
+	a.infoLine("asks for", asksFor(e.Asks))
+	a.infoLine("may use", allowedWords(registry.Allowed(r, t.Inner)))
+	if missing := e.Missing(); len(missing) > 0 {
+		a.infoLine("not given", strings.Join(missing, ", "))
+	}
+	out := prompt.Renderer{Width: a.s.width()}
+	for _, text := range []struct{ title, text string }{{"What its module says of it:", e.Description}, {"Its arguments (JSON Schema):", indented(e.Parameters)}} {
+		shown, _ := out.Text(text.text, true)
+		fmt.Fprintf(a.s.out, "\n%s\n%s", text.title, shown)
+	}
+	if missing := e.Missing(); len(missing) > 0 {
+		a.s.hint("%s", inWords(tool.Grant(e, missing...)))
+	}
+	return nil
+}
 
 func newToolVerifyCmd(a *app) *cobra.Command {
 	return &cobra.Command{

@@ -250,7 +250,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 		fmt.Fprintf(&b, "  all that it names now:\n")
 	}
 	list(rows)
-	fmt.Fprintf(&b, "  Each has to be exactly the one that is named. They only compute until you allow\n  more (`stockade tool grant`).\n")
+	fmt.Fprintf(&b, "  Each has to be exactly the one that is named. They only compute, until you\n  allow more: `stockade tool grant`.\n")
 	return b.String()
 }
 
@@ -283,9 +283,6 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 	}
 	if p.Lock != nil {
 		for _, m := range p.Lock.Modules {
-			if !a.flags.quiet {
-				a.s.note("getting %s %s ...", m.Name, m.Version)
-			}
 			c, err := a.locked(ctx, m)
 			if err != nil {
 				return err
