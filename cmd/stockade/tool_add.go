@@ -41,7 +41,7 @@ type addOptions struct {
 func newToolAddCmd(a *app) *cobra.Command {
 	var o addOptions
 	cmd := &cobra.Command{
-		Use: "add REF", Short: "Add a module of somebody else's, after showing what it can touch",
+		Use: "add REF", Short: "Add a module, after showing what it can touch",
 		Long: `Show what a module is, who has signed it and what it asks for, and add it if you
 say yes. Its tools are offered to the model as NAME_TOOL. They can only compute:
 what a module asks for it gets at the question, or later with
@@ -294,7 +294,7 @@ func merged(a, b tool.Allowance) tool.Allowance {
 func newToolUpdateCmd(a *app) *cobra.Command {
 	var o addOptions
 	cmd := &cobra.Command{
-		Use: "update [NAME]", Short: "Look for newer versions of the modules that you have added",
+		Use: "update [NAME]", Short: "Take newer versions of what you have added",
 		Long: `Fetch each module, or one, from where it came. If it is another one now, a version
 by the same publisher that says and asks the same takes its place at once, and
 what you have allowed stays. Whatever else has changed is shown, and the module is
@@ -332,8 +332,12 @@ func runToolUpdate(ctx context.Context, a *app, name string, o addOptions) error
 		records = records[i : i+1]
 	}
 	records = slices.DeleteFunc(slices.Clone(records), func(r store.Record) bool { return r.Project != "" || r.System })
+	if len(records) == 0 && name == "" {
+		a.s.note("there is nothing to update: you have added no modules of your own")
+		return nil
+	}
 	if len(records) == 0 {
-		a.s.note("there is nothing to update: modules of a project come from its stockade.lock, and those of the administrator's are not yours")
+		a.s.note("%s is not yours to update: modules of a project come from its stockade.lock, and others from the administrator", name)
 		return nil
 	}
 	var errs []error
@@ -438,7 +442,7 @@ func (a *app) setOff(r store.Record, why string) error {
 
 func newToolRemoveCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME...", Short: "Remove modules that you have added, with what you have allowed them",
+		Use: "remove NAME...", Short: "Remove modules, with what you have allowed them",
 		Example: "  stockade tool remove weather",
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return runToolRemove(a, args) },

@@ -215,7 +215,7 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 
 func newToolVerifyCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify", Short: "Hold all added modules against what was approved, without the network",
+		Use: "verify", Short: "Hold all modules against what was approved, offline",
 		Long: `Hash all modules that you have added and hold them, their manifests and their
 signatures against what you approved, and what stockade.lock of this workspace
 says against both. Nothing is fetched, and nothing is changed.

@@ -23,7 +23,7 @@ import (
 func newToolLockCmds(a *app) []*cobra.Command {
 	var remove bool
 	lockCmd := &cobra.Command{
-		Use: "lock [NAME...]", Short: "Write modules that you have added into stockade.lock, for the project",
+		Use: "lock [NAME...]", Short: "Write modules that you have into stockade.lock",
 		Long: `Write modules that you have added into stockade.lock of the workspace: their names,
 versions, sources and SHA-256. Commit the file. Whoever clones the project is asked
 once about all that it names, and gets the same bytes. Without a name, the modules
@@ -39,7 +39,7 @@ What a module may use is never in the file: each person allows that.`,
 		sum string
 	)
 	sync := &cobra.Command{
-		Use: "sync", Short: "Show what the project's stockade.lock and .stockade/tools name, and get it",
+		Use: "sync", Short: "Show the modules of the project, and get them",
 		Long: `Show the modules that stockade.lock names and those in .stockade/tools, with what is
 new since you agreed the last time, and get them if you say yes. Nothing is fetched
 before that, and nothing with your credentials. Each module has to be, to the byte,
