@@ -137,7 +137,7 @@ func newToolGrantCmd(a *app) *cobra.Command {
 		revoke bool
 	)
 	cmd := &cobra.Command{
-		Use: "grant NAME[:TOOL]", Short: "Let an added module use files, hosts, secrets or commands",
+		Use: "grant NAME[:TOOL]", Short: "Let a module use files, hosts, secrets or commands",
 		Long: `Let a module that you have added, or one of its tools, use what it asks for, and no
 more than you name. What you grant is yours: no project can grant anything. It
 holds for this version and for later ones of the same publisher that say and ask
@@ -219,7 +219,7 @@ func grantExample(w registry.Wants, work string) string {
 		out = append(out, "--write "+dir)
 	}
 	for _, h := range w.Hosts {
-		out = append(out, "--host "+h)
+		out = append(out, asFlag("--host", h))
 	}
 	if w.AnyHost {
 		out = append(out, "--host HOST")
@@ -270,8 +270,8 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 		use, short string
 		on         bool
 	}{
-		{"enable", "Offer an added module, or one of its tools, to the model again", true},
-		{"disable", "Offer an added module, or one of its tools, to the model no more", false},
+		{"enable", "Offer a module, or one of its tools, again", true},
+		{"disable", "Offer a module, or one of its tools, no more", false},
 	} {
 		out = append(out, &cobra.Command{
 			Use: c.use + " NAME[:TOOL]...", Short: c.short,
