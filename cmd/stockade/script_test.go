@@ -96,6 +96,7 @@ func TestScripts(t *testing.T) {
 			"serve":      serveScript,
 			"wasm":       writeWasm,
 			"terminal":   dialogue,
+			"rows":       rows,
 			"unserved":   unserved,
 			"nowhere":    nowhere,
 			"site":       serveSite,

@@ -16,13 +16,21 @@ import (
 )
 
 // site is a real HTTP server on loopback that repeats the header X-Key, behind
-// "got ", and counts. What is asked for /away is redirected to 127.0.0.2.
-type site struct{ asked atomic.Int64 }
+// "got ", and counts. What is asked for /away is redirected to 127.0.0.2. It has the
+// files of a directory, if one is named.
+type site struct {
+	asked atomic.Int64
+	files string
+}
 
 func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.asked.Add(1)
 	if r.URL.Path == "/away" {
 		http.Redirect(rw, r, strings.Replace("http://"+r.Host+"/", "127.0.0.1", "127.0.0.2", 1), http.StatusTemporaryRedirect)
+		return
+	}
+	if s.files != "" {
+		http.FileServer(http.Dir(s.files)).ServeHTTP(rw, r)
 		return
 	}
 	fmt.Fprint(rw, "got ", r.Header.Get("X-Key"))
@@ -33,17 +41,26 @@ var sites sync.Map
 
 // serveSite starts a site, and puts its URL into SITE and its host into SITE_HOST:
 //
-//	site
+//	site [DIRECTORY]
 func serveSite(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: site")
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: site [DIRECTORY]")
 	}
-	s := new(site)
+	s := siteOf(ts, args)
 	server := httptest.NewServer(s)
 	ts.Defer(server.Close)
 	ts.Setenv("SITE", server.URL)
 	ts.Setenv("SITE_HOST", server.Listener.Addr().String())
 	sites.Store(ts, s)
+}
+
+// siteOf is a site with the files of a directory, where one is named.
+func siteOf(ts *testscript.TestScript, dir []string) *site {
+	s := new(site)
+	for _, d := range dir {
+		s.files = ts.MkAbs(d)
+	}
+	return s
 }
 
 // asked fails unless there were so many requests to the site:
