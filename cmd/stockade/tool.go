@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -130,9 +131,12 @@ func (t toolset) on() []*tool.Entry {
 	return out
 }
 
+// maxCell is how wide a column of a list becomes for the sake of what is longer.
+const maxCell = 24
+
 func (t toolset) list(s *stdio) error {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
+	rows := [][3]string{{"TOOL", "RISK", "MODULE"}}
+	texts := []string{"DESCRIPTION"}
 	sorted, groups := tool.Groups(t.on())
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
@@ -142,10 +146,23 @@ func (t toolset) list(s *stdio) error {
 		if layer := t.denied[e.Name]; layer != "" {
 			risk = "denied (" + string(layer) + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, risk, terminal.Line(e.Module.Name), clip(terminal.Line(firstLine(e.Description)), 80))
+		rows = append(rows, [3]string{e.Name, risk, terminal.Line(e.Module.Name)})
+		texts = append(texts, firstLine(e.Description))
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	var columns [3]int
+	for _, row := range rows {
+		for i, cell := range row {
+			columns[i] = max(columns[i], min(len(cell), maxCell))
+		}
+	}
+	for i, row := range rows {
+		before := ""
+		for i, cell := range row {
+			before += fmt.Sprintf("%-*s  ", columns[i], cell)
+		}
+		if _, err := fmt.Fprintln(s.out, before+fit(texts[i], max(s.width()-len(before)-1, 20))); err != nil {
+			return err
+		}
 	}
 	return listAdded(s, t.added)
 }
@@ -208,6 +225,11 @@ func (t toolset) listJSON(s *stdio) error {
 }
 
 func (t toolset) info(ctx context.Context, a *app, name string) error {
+	for _, m := range t.added {
+		if i := slices.IndexFunc(m.Tools, func(t registry.AddedTool) bool { return t.Name == name }); i >= 0 {
+			return a.infoAddedTool(m, m.Tools[i])
+		}
+	}
 	e, ok := t.catalog.Find(name)
 	if !ok {
 		if m, ok := (here{t.catalog, t.added}).find(name); ok {
@@ -290,7 +312,10 @@ func asksFor(c tool.Capabilities) string {
 	case c.Files == tool.FilesRead:
 		words = append(words, "reading files in the mounted directories")
 	}
-	if c.Network != tool.NetworkNone {
+	switch {
+	case len(c.Hosts) > 0:
+		words = append(words, "requests to "+strings.Join(c.Hosts, ", "))
+	case c.Network != tool.NetworkNone:
 		words = append(words, "requests to the hosts that are allowed")
 	}
 	for _, s := range c.Secrets {

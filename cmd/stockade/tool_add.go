@@ -117,6 +117,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	if locked {
 		credentials = nil
 	}
+	done := a.soon("fetching " + ref + " ...")
 	c, err := source.Fetch(ctx, ref, source.Options{
 		Client: out.Fetcher(rules, a.Ceiling), Credentials: credentials,
 		Progress: func(done, total int64) {
@@ -126,6 +127,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 			}
 		},
 	})
+	done()
 	if err != nil {
 		return nil, fetchError(ref, err)
 	}
@@ -171,15 +173,36 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	if err != nil {
 		return nil, err
 	}
+	done := a.soon("checking " + q.Candidate.Source + " ...")
+	a.checking.Store(true)
 	review, err := r.Review(ctx, q)
+	a.checking.Store(false)
+	done()
 	if refused, ok := errors.AsType[*registry.RefusedError](err); ok {
 		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}
 	}
 	return review, err
 }
 
+// soon says what takes so long, if it is not done after a second.
+func (a *app) soon(text string) (done func()) {
+	if a.flags.quiet {
+		return func() {}
+	}
+	over, said := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(said)
+		select {
+		case <-over:
+		case <-time.After(time.Second):
+			a.s.note("%s", text)
+		}
+	}()
+	return func() { close(over); <-said }
+}
+
 func (a *app) showCard(w io.Writer, r *registry.Review) {
-	fmt.Fprint(w, "\n"+card{review: r, width: 80, work: a.Work}.short()+"\n")
+	fmt.Fprint(w, card{review: r, width: 80, work: a.Work}.short())
 }
 
 // askAdd asks whether to add a module, and writes into its record what it may have.
@@ -191,25 +214,25 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 			hint: fmt.Sprintf("to add exactly this module: stockade tool add --yes --sha256 %s %s", r.Record.Digest, ref)}
 	}
 	defer done()
-	c := card{review: r, width: columnsOf(in), work: a.Work}
-	fmt.Fprint(out, "\n"+c.short()+"\n")
-	gift, answers := tool.Allowance{}, []string{"[y]es", "[n]o"}
+	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Work}
+	fmt.Fprint(out, c.short())
+	gift, answers := tool.Allowance{}, []answer{{"y", "yes"}, {"n", "no"}}
 	w := registry.WantsOf(r.Manifest)
 	switch {
 	case flags.any():
 		if err := flags.into(a, r.Manifest, &r.Record, ""); err != nil {
 			return false, err
 		}
-		answers[0] = "[y]es, with " + allowedWords(r.Record.Allowed[""])
+		answers[0].words = "with " + allowedWords(r.Record.Allowed[""])
 	case r.Keeps():
-		answers[0] = "[y]es; what you have allowed stays"
+		answers[0].words = "yes; what you have allowed stays"
 	default:
 		gift = a.gift(w)
-		if words := allowedWords(gift); words != "nothing" {
-			answers = []string{"[y]es, with " + clip(words, 60), "[o]nly computing", "[n]o"}
+		if allowedWords(gift) != "nothing" {
+			answers = []answer{{"y", giftWords(gift)}, {"o", "only computing"}, {"n", "no"}}
 		}
 	}
-	answer, err := question(ctx, in, out, "Add it?", answers, func() { fmt.Fprint(out, "\n"+c.long()+"\n") })
+	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Add it?", answers, func() { fmt.Fprint(out, c.long()) })
 	switch {
 	case err != nil:
 		return false, err
@@ -357,8 +380,11 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 		return usageError("review it again", "%s is sha256 %s now; it is not updated", r.Name, review.Record.Digest)
 	}
 	off := fmt.Sprintf("%s %s differs from what you approved; `stockade tool update %s` shows how, and asks", r.Name, version, r.Name)
-	if err := a.setOff(r, off); err != nil {
-		return err
+	if r.Off != store.OffByPerson {
+		r.Off = off
+		if err := a.setOff(r, off); err != nil {
+			return err
+		}
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
@@ -367,19 +393,19 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s %s", review.Record.Digest, r.Name)}
 	}
 	defer done()
-	c := card{review: review, width: columnsOf(in), work: a.Work}
-	fmt.Fprintf(out, "\n%s\n  It is switched off until you decide.\n", c.short())
-	old := cmp.Or(r.Manifest.Version, "what you have")
-	gift, answers := a.gift(registry.WantsOf(review.Manifest)), []string{"[y]es", "[k]eep " + terminal.Line(old), "[r]emove it", "[n]o decision"}
-	if words := allowedWords(gift); words != "nothing" {
-		answers = append([]string{"[y]es, with " + clip(words, 40), "[o]nly computing"}, answers[1:]...)
+	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
+	fmt.Fprintf(out, "%s  It is switched off until you decide.\n", c.short())
+	gift := a.gift(registry.WantsOf(review.Manifest))
+	answers := []answer{{"y", "yes"}, {"k", "keep " + shownVersion(r.Manifest)}, {"r", "remove it"}, {"n", "not now"}}
+	if allowedWords(gift) != "nothing" {
+		answers = append([]answer{{"y", giftWords(gift)}, {"o", "only computing"}}, answers[1:]...)
 	}
-	answer, err := question(ctx, in, out, "Take it?", answers, func() { fmt.Fprint(out, "\n"+c.long()+"\n") })
+	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Take it?", answers, func() { fmt.Fprint(out, c.long()) })
 	switch {
 	case err != nil:
 		return err
 	case answer == "k":
-		a.s.note("%s stays as it is", r.Name)
+		a.s.note("%s stays as it is: %s", r.Name, shownVersion(r.Manifest))
 		return a.switchOn(r)
 	case answer == "r":
 		return runToolRemove(a, []string{r.Name})
@@ -391,8 +417,10 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	return a.keep(review)
 }
 
+// switchOn offers a module again that was switched off while it was not decided. One
+// that a person has switched off stays so.
 func (a *app) switchOn(r store.Record) error {
-	if r.Off == "" {
+	if r.Off == "" || r.Off == store.OffByPerson {
 		return nil
 	}
 	return a.setOff(r, "")

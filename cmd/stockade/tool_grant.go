@@ -219,7 +219,7 @@ func grantExample(w registry.Wants, work string) string {
 		out = append(out, "--write "+dir)
 	}
 	for _, h := range w.Hosts {
-		out = append(out, "--host "+h)
+		out = append(out, asFlag("--host", h))
 	}
 	if w.AnyHost {
 		out = append(out, "--host HOST")

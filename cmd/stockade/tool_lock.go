@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/source"
@@ -179,7 +178,7 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
-		fmt.Fprint(a.s.err, "\n"+syncCard(p, records, 80, false)+"\n")
+		fmt.Fprint(a.s.err, syncCard(p, records, 80, false))
 		return &exitErr{code: exitUnasked, message: "nothing is fetched: there is no terminal to ask on",
 			hint: "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256}
 	}
@@ -192,45 +191,67 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 
 // askSync asks once about all that a project names.
 func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *registry.Project, records []store.Record) (bool, error) {
-	fmt.Fprint(out, "\n"+syncCard(p, records, columnsOf(in), false)+"\n")
-	answer, err := question(ctx, in, out, "Get them, and let them compute?", []string{"[y]es", "[n]o"}, func() {
-		fmt.Fprint(out, "\n"+syncCard(p, records, columnsOf(in), true)+"\n")
+	width := columnsOf(in)
+	fmt.Fprint(out, syncCard(p, records, width, false))
+	answer, err := asking{in, out, width, a.s.colors()}.ask(ctx, "Get them?", []answer{{"y", "yes"}, {"n", "no"}}, func() {
+		fmt.Fprint(out, syncCard(p, records, width, true))
 	})
 	return answer == "y", err
 }
 
-// syncCard lists the modules of a project, and what is different from what was agreed
-// to.
+// syncRows is how many modules, and how many differences, a question shows before "?".
+const syncRows = 4
+
+// syncCard lists the modules of a project, and first what is different from what was
+// agreed to. All that the project says stands behind bars.
 func syncCard(p *registry.Project, records []store.Record, width int, all bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  This project wants to bring its own tools along:\n")
-	count := 0
-	row := func(text string) {
-		if count++; count <= 8 || all {
-			fmt.Fprintf(&b, "    | %s\n", clip(terminal.Line(text), width-12))
-		}
-	}
-	if p.Lock != nil {
-		for _, m := range p.Lock.Modules {
-			row(fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source))
-			row("  wants " + m.Wants + suffix("; signed by ", m.Signer))
-			if all {
-				row(fmt.Sprintf("  sha256 %s, keys %s", m.Digest, strings.Join(m.Keys, ", ")))
+	list := func(rows [][]string) {
+		for i, texts := range rows {
+			if left := len(rows) - i; !all && i >= syncRows && left > 1 {
+				fmt.Fprintln(&b, note(fmt.Sprintf("and %d more; ? shows all of it", left)))
+				return
+			}
+			for _, text := range texts {
+				if all {
+					shown, _ := prompt.Renderer{Width: width}.Text(text, true)
+					b.WriteString(shown)
+					continue
+				}
+				fmt.Fprintln(&b, "    | "+fit(text, width-7))
 			}
 		}
 	}
+	var rows [][]string
+	if p.Lock != nil {
+		for _, m := range p.Lock.Modules {
+			texts := []string{
+				fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source),
+				"  wants " + m.Wants + suffix("; signed by ", m.Signer),
+			}
+			if all {
+				texts = append(texts, "  sha256 "+m.Digest+suffix(", keys ", strings.Join(m.Keys, ", ")))
+			} else if len(p.Lock.Modules) > syncRows {
+				texts = []string{fmt.Sprintf("%s %s wants %s; from %s", m.Name, m.Version, m.Wants, m.Source)}
+			}
+			rows = append(rows, texts)
+		}
+	}
 	for _, f := range p.Files {
-		row(fmt.Sprintf("%s, %s, sha256 %s", f.Source, humanBytes(f.Bytes), f.Digest))
+		rows = append(rows, []string{fmt.Sprintf("%s, %s, sha256 %s", f.Source, humanBytes(f.Bytes), f.Digest)})
 	}
-	if count > 8 && !all {
-		fmt.Fprintf(&b, "    ~ ... and more: ? shows all of it\n")
-	}
+	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", plural(len(rows), "module"))
 	if before := p.Before(records); before != nil && p.Lock != nil {
-		fmt.Fprintf(&b, "  What is different from what you agreed to:\n")
-		shown, _ := prompt.Renderer{Width: width}.Text(strings.Join(diffWords(lock.Diff(before, p.Lock)), "\n"), all)
-		b.WriteString(shown)
+		fmt.Fprintf(&b, "  different from what you agreed to:\n")
+		var differences [][]string
+		for _, words := range diffWords(lock.Diff(before, p.Lock)) {
+			differences = append(differences, []string{words})
+		}
+		list(differences)
+		fmt.Fprintf(&b, "  all that it names now:\n")
 	}
-	fmt.Fprintf(&b, "  They can only compute, unless you allow more: `stockade tool grant`.\n")
+	list(rows)
+	fmt.Fprintf(&b, "  Each has to be exactly the one that is named. They only compute, until you\n  allow more: `stockade tool grant`.\n")
 	return b.String()
 }
 
@@ -263,9 +284,6 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 	}
 	if p.Lock != nil {
 		for _, m := range p.Lock.Modules {
-			if !a.flags.quiet {
-				a.s.note("getting %s %s ...", m.Name, m.Version)
-			}
 			c, err := a.locked(ctx, m)
 			if err != nil {
 				return err

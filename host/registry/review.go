@@ -73,6 +73,7 @@ func (r *Review) Keeps() bool {
 type Change struct {
 	What    string // in words of ours; names of tools in it are plain
 	Was, Is string // texts of the module's; empty where there is nothing to compare
+	Asks    bool   // it is about what the tool asks for
 }
 
 // RefusedError says why a module cannot be added.
@@ -185,13 +186,13 @@ func changes(was, is *store.Record) (out []Change) {
 		if !ok {
 			texts = append(texts, Change{What: "new tool: " + s.Name, Is: s.Description})
 			if s.Capabilities.String() != (tool.Capabilities{}).String() {
-				out = append(out, Change{What: s.Name + " is new and wants more than to compute", Is: s.Capabilities.String()})
+				out = append(out, Change{What: s.Name + " is new and wants more than to compute", Is: s.Capabilities.String(), Asks: true})
 			}
 			continue
 		}
 		a, b := o.Said(), s.Said()
 		if a.AsksFor != b.AsksFor {
-			out = append(out, Change{What: s.Name + " asks for something else", Was: a.AsksFor, Is: b.AsksFor})
+			out = append(out, Change{What: s.Name + " asks for something else", Was: a.AsksFor, Is: b.AsksFor, Asks: true})
 		}
 		if a.Description != b.Description {
 			texts = append(texts, Change{What: "changed description: " + s.Name, Was: a.Description, Is: b.Description})

@@ -135,6 +135,10 @@ func TestRegistrationMistakes(t *testing.T) {
 		"no secret's name":        {entryOf[nested]("x", UsesSecret("", "")), "UsesSecret: the name"},
 		"a secret twice":          {entryOf[nested]("x", UsesSecret("A", ""), UsesSecret("a", "X")), "twice"},
 		"a secret's host":         {entryOf[nested]("x", UsesSecret("A", "", "https://a.example/")), "not a host"},
+		"a host with a scheme":    {entryOf[nested]("x", UsesNetwork("https://a.example")), "not a host"},
+		"a pattern in a host":     {entryOf[nested]("x", UsesNetwork("a.*.example")), "not a host"},
+		"all hosts below nothing": {entryOf[nested]("x", UsesNetwork("*.")), "not a host"},
+		"more hosts than 32":      {entryOf[nested]("x", UsesNetwork(make([]string, 33)...)), "may name 32"},
 		"unknown network":         {entryOf[nested]("x", RunsCommand("deep", ""), CommandNetwork("n")), `names the argument "n"`},
 		"network alone":           {entryOf[nested]("x", CommandNetwork("deep")), "CommandNetwork without RunsCommand"},
 		"timeout alone":           {entryOf[nested]("x", RunsCommand("", "deep")), "without the argument"},
@@ -399,14 +403,14 @@ func lift(ptr uint32) (kind string, text string) {
 	return Code(area.Case(4)).String(), area.Text(8)
 }
 
-func TestSecretsInTheManifest(t *testing.T) {
+func TestHostsAndSecretsInTheManifest(t *testing.T) {
 	e, err := newEntry("x", "X.", func(context.Context, nested) (string, error) { return "", nil },
-		UsesSecret("TOKEN", "X-Key", "a.example", "b.example:8443"), UsesSecret("Other", ""))
+		UsesNetwork("a.example", "*.b.example"), UsesSecret("TOKEN", "X-Key", "a.example", "b.example:8443"), UsesSecret("Other", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := encode(e.Capabilities)
-	want := `{"secrets":[{"name":"TOKEN","hosts":["a.example","b.example:8443"],"header":"X-Key"},{"name":"Other"}]}`
+	want := `{"network":"http","hosts":["a.example","*.b.example"],"secrets":[{"name":"TOKEN","hosts":["a.example","b.example:8443"],"header":"X-Key"},{"name":"Other"}]}`
 	if string(got) != want || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
