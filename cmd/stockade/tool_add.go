@@ -65,6 +65,7 @@ reviewed, with what --read, --write, --host, --secret and --exec give it.
 	f.BoolVar(&o.yes, "yes", false, "add it without a question; needs --sha256")
 	f.StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the module that was reviewed, in hex")
 	o.allow.add(cmd)
+	addReachFlag(cmd, a)
 	return cmd
 }
 
@@ -324,6 +325,7 @@ switched off until you decide.
 	}
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "take the new one without a question; needs --sha256 and a name")
 	cmd.Flags().StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the module that was reviewed, in hex")
+	addReachFlag(cmd, a)
 	return cmd
 }
 

@@ -55,6 +55,7 @@ have seen, and no other.
 	}
 	sync.Flags().BoolVar(&yes, "yes", false, "agree without a question; needs --sha256")
 	sync.Flags().StringVar(&sum, "sha256", "", "with --yes: the SHA-256 of the stockade.lock that was reviewed, in hex")
+	addReachFlag(sync, a)
 	return []*cobra.Command{lockCmd, sync}
 }
 
@@ -177,9 +178,12 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
-		fmt.Fprint(a.s.err, syncCard(p, records, 80, false))
-		return &exitErr{code: exitUnasked, message: "nothing is fetched: there is no terminal to ask on",
-			hint: "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256}
+		fmt.Fprint(a.s.err, syncCard(p, records, 80, true)) // nobody can ask for the rest
+		hint := "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256
+		if len(p.Files) > 0 {
+			hint = "sync where you can be asked: a script cannot agree to what is in .stockade/tools"
+		}
+		return &exitErr{code: exitUnasked, message: "nothing is fetched: there is no terminal to ask on", hint: hint}
 	}
 	defer done()
 	if yes, err := a.askSync(ctx, in, out, p, records); err != nil || !yes {
