@@ -263,8 +263,8 @@ func (a *app) keep(r *registry.Review) error {
 
 func merged(a, b tool.Allowance) tool.Allowance {
 	return tool.Allowance{
-		Read: append(a.Read, b.Read...), Write: append(a.Write, b.Write...), Hosts: append(a.Hosts, b.Hosts...),
-		Secrets: append(a.Secrets, b.Secrets...), Exec: a.Exec || b.Exec,
+		Read: slices.Concat(a.Read, b.Read), Write: slices.Concat(a.Write, b.Write), Hosts: slices.Concat(a.Hosts, b.Hosts),
+		Secrets: slices.Concat(a.Secrets, b.Secrets), Exec: a.Exec || b.Exec,
 	}
 }
 

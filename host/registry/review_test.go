@@ -1,0 +1,152 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/registry/source"
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// said stands for the sandbox: the bytes of a module are its manifest.
+type said struct{}
+
+func (said) Describe(_ context.Context, mod *tool.Module) (tool.Manifest, error) {
+	code, err := mod.Read()
+	if err != nil {
+		return tool.Manifest{}, err
+	}
+	return tool.ParseManifest(code)
+}
+
+func (said) Compile(context.Context, *tool.Module) error { return nil }
+
+// code is the bytes of a module; no two versions are the same.
+func code(name, version string) []byte {
+	return fmt.Appendf(nil, `{"abi": "stockade:tool@0.1.0", "name": %q, "version": %q, "tools": [{"name": "count", "description": "Counts.",
+		"parameters": {"type": "object", "properties": {}}, "capabilities": {"files": "read", "network": "http"}}]}`, name, version)
+}
+
+func newReviewer(t *testing.T) *Reviewer {
+	return &Reviewer{Store: store.Open(filepath.Join(t.TempDir(), "modules")), Sandbox: said{}, Trust: trust.Combine(), Now: time.Now}
+}
+
+func (r *Reviewer) must(t *testing.T, q Request, code []byte) *Review {
+	t.Helper()
+	q.Candidate = &source.Candidate{Code: code, Digest: sum(code), Source: "/made/here.wasm"}
+	review, err := r.Review(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return review
+}
+
+// What a person does while another command waits for an answer stands.
+func TestNothingComesBackThatWasTakenBackMeanwhile(t *testing.T) {
+	work := t.TempDir()
+	for _, c := range []struct {
+		it   string
+		q    Request
+		keep func(*Reviewer, *Review) error
+	}{
+		{"of the person", Request{}, func(r *Reviewer, v *Review) error { return Keep(r.Store, v) }},
+		{"of a project", Request{Project: work}, func(r *Reviewer, v *Review) error {
+			return KeepProject(r.Store, &Project{Work: work}, []*Review{v})
+		}},
+	} {
+		for _, meanwhile := range []struct {
+			it string
+			do func(*store.Record)
+		}{
+			{"revoked", func(r *store.Record) { r.Allowed = nil }},
+			{"granted more", func(r *store.Record) { r.Allowed[""] = tool.Allowance{Write: []string{"/data"}} }},
+			{"one tool off", func(r *store.Record) { r.OffTools = []string{"count"} }},
+		} {
+			t.Run(c.it+", "+meanwhile.it, func(t *testing.T) {
+				r := newReviewer(t)
+				first := r.must(t, c.q, code("count", "1.0.0"))
+				first.Record.Allowed = map[string]tool.Allowance{"": {Read: []string{"/data"}}}
+				if err := c.keep(r, first); err != nil {
+					t.Fatal(err)
+				}
+				again := r.must(t, c.q, code("count", "1.0.0"))
+				if len(again.Record.Allowed) != 1 {
+					t.Fatalf("the same module loses what it was allowed: %+v", again.Record.Allowed)
+				}
+				if err := r.Store.Change(nil, func(records []store.Record) ([]store.Record, error) {
+					meanwhile.do(&records[0])
+					return records, nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.keep(r, again); err == nil || !strings.Contains(err.Error(), "meanwhile") {
+					t.Errorf("kept: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A file of the administrator's that was replaced by one that is refused is offered
+// in neither form.
+func TestReplacedFileOfTheAdministrator(t *testing.T) {
+	r, dir := newReviewer(t), t.TempDir()
+	file := filepath.Join(dir, "count.wasm")
+	offered := func(content string) int {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		files, err := SystemFiles(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = r.TakeSystem(t.Context(), files, os.ReadFile); err != nil {
+			t.Fatal(err)
+		}
+		modules, err := Modules(r.Store, Here{Project: &Project{}, System: files, Trust: r.Trust})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(modules)
+	}
+	if n := offered(string(code("count", "1.0.0"))); n != 1 {
+		t.Errorf("%d modules are offered of one", n)
+	}
+	if n := offered("this is none"); n != 0 {
+		t.Errorf("%d modules are offered of a file that is refused", n)
+	}
+}
+
+// All files of a project are hashed at every start.
+func TestFilesOfAProjectAreBoundedTogether(t *testing.T) {
+	work := t.TempDir()
+	dir := filepath.Join(work, toolsFolder)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("m%d.wasm", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := int64(1 << 20)
+		if i == 1 {
+			size = maxProjectBytes - size + 1
+		}
+		if err := f.Truncate(size); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	if _, err := ReadProject(work); err == nil || !strings.Contains(err.Error(), "together") {
+		t.Errorf("read: %v", err)
+	}
+}
