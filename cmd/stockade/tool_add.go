@@ -64,8 +64,14 @@ reviewed, with what --read, --write, --host, --secret and --exec give it.
 	f.StringVar(&o.as, "as", "", "the name under which its tools are offered (default: the name that it gives itself)")
 	f.BoolVar(&o.yes, "yes", false, "add it without a question; needs --sha256")
 	f.StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the module that was reviewed, in hex")
+	addFetchFlags(cmd, a)
 	o.allow.add(cmd)
 	return cmd
+}
+
+// addFetchFlags adds the flags of the commands that fetch or push modules.
+func addFetchFlags(cmd *cobra.Command, a *app) {
+	cmd.Flags().StringArrayVar(&a.flags.allowNet, "allow-net", nil, "let the server lead to another host, such as one for logins or downloads: HOST[:PORT]; may be repeated")
 }
 
 func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
@@ -290,6 +296,7 @@ switched off until you decide.
 	}
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "take the new one without a question; needs --sha256 and a name")
 	cmd.Flags().StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the module that was reviewed, in hex")
+	addFetchFlags(cmd, a)
 	return cmd
 }
 
@@ -342,7 +349,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	if err != nil {
 		return err
 	}
-	version := terminal.Line(cmp.Or(review.Manifest.Version, "no version"))
+	version := clip(terminal.Line(cmp.Or(review.Manifest.Version, "no version")), maxCardVersion)
 	switch {
 	case review.Same():
 		a.s.note("%s is up to date: %s", r.Name, version)
@@ -389,9 +396,10 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	return a.keep(review)
 }
 
+// switchOn takes back what an update has switched off, and not what the person has.
 func (a *app) switchOn(r store.Record) error {
-	if r.Off == "" {
-		return nil
+	if r.Off == store.OffByPerson {
+		return a.setOff(r, r.Off)
 	}
 	return a.setOff(r, "")
 }

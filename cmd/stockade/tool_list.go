@@ -14,6 +14,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -90,8 +91,10 @@ func stateOf(m registry.Added) string {
 		}
 	}
 	switch {
+	case m.Off() == store.OffByPerson:
+		return "off"
 	case m.Off() != "":
-		return "off: " + strings.TrimPrefix(m.Off(), "switched ")
+		return "off: " + m.Off()
 	case off > 0:
 		return fmt.Sprintf("on, %d of %d tools off", off, len(m.Tools))
 	}
@@ -121,7 +124,7 @@ func (a *app) infoAdded(m registry.Added) error {
 	}
 	fmt.Fprintln(w, "\nTOOL\tSTATE\tASKS FOR\tDESCRIPTION")
 	for _, t := range m.Tools {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, cmp.Or(t.Off, "on"), terminal.Line(t.Entry.Asks.String()), clip(terminal.Line(firstLine(t.Entry.Description)), 80))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, terminal.Line(cmp.Or(t.Off, "on")), terminal.Line(t.Entry.Asks.String()), clip(terminal.Line(firstLine(t.Entry.Description)), 80))
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -56,6 +56,7 @@ have seen, and no other.
 	}
 	sync.Flags().BoolVar(&yes, "yes", false, "agree without a question; needs --sha256")
 	sync.Flags().StringVar(&sum, "sha256", "", "with --yes: the SHA-256 of the stockade.lock that was reviewed, in hex")
+	addFetchFlags(sync, a)
 	return []*cobra.Command{lockCmd, sync}
 }
 
