@@ -19,6 +19,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 )
 
 func newToolLockCmds(a *app) []*cobra.Command {
@@ -213,7 +214,10 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	if p.Lock != nil {
 		for _, m := range p.Lock.Modules {
 			row(fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source))
-			row("  wants " + m.Wants + suffix("; signed by ", m.Signer))
+			row("  wants " + m.Wants)
+			if m.Signer != "" { // which is for the person's own keys to say, and they have seen nothing yet
+				row("  says that it is signed by " + m.Signer)
+			}
 			if all {
 				row(fmt.Sprintf("  sha256 %s, keys %s", m.Digest, strings.Join(m.Keys, ", ")))
 			}
@@ -225,6 +229,9 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	if count > 8 && !all {
 		fmt.Fprintf(&b, "    ~ ... and more: ? shows all of it\n")
 	}
+	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out
+		fmt.Fprintf(&b, "  A yes asks %s: %s\n", plural(len(hosts), "host"), clip(terminal.Line(strings.Join(hosts, ", ")), width-30))
+	}
 	if before := p.Before(records); before != nil && p.Lock != nil {
 		fmt.Fprintf(&b, "  What is different from what you agreed to:\n")
 		shown, _ := prompt.Renderer{Width: width}.Text(strings.Join(diffWords(lock.Diff(before, p.Lock)), "\n"), all)
@@ -232,6 +239,21 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	}
 	fmt.Fprintf(&b, "  They can only compute, unless you allow more: `stockade tool grant`.\n")
 	return b.String()
+}
+
+// hostsOf are the hosts from which the modules of a lockfile would be fetched.
+func hostsOf(f *lock.File) (out []string) {
+	if f == nil {
+		return nil
+	}
+	for _, m := range f.Modules {
+		if _, rest, ok := strings.Cut(m.Source, "://"); ok {
+			host, _, _ := strings.Cut(rest, "/")
+			out = append(out, host)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // diffWords is what differs between two lockfiles, a line for each thing.
@@ -262,6 +284,11 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 		return r, err
 	}
 	if p.Lock != nil {
+		files, err := a.TrustFiles(administrator())
+		if err != nil {
+			return err
+		}
+		rules := trust.Combine(files...)
 		for _, m := range p.Lock.Modules {
 			if !a.flags.quiet {
 				a.s.note("getting %s %s ...", m.Name, m.Version)
@@ -274,7 +301,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 			if err != nil {
 				return err
 			}
-			if err := registry.CheckLocked(m, r); err != nil {
+			if err := registry.CheckLocked(m, r, rules); err != nil {
 				return &exitErr{code: exitDenied, message: err.Error() + "; nothing is added"}
 			}
 		}
@@ -308,8 +335,12 @@ func (a *app) locked(ctx context.Context, m lock.Module) (*source.Candidate, err
 		return c, nil
 	}
 	ref := m.Source
-	if !strings.Contains(ref, "://") {
+	if m.Local() {
 		ref = filepath.Join(a.Work, filepath.FromSlash(ref))
+		// A link could lead to what is none of the project's.
+		if real, err := filepath.EvalSymlinks(ref); err != nil || real != ref {
+			return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %s is not in the project, or is reached through a link; nothing is added", m.Name, m.Source)}
+		}
 	}
 	c, err := a.fetch(ctx, ref, true)
 	if err == nil && c.Digest != m.Digest {

@@ -237,15 +237,16 @@ func Portable(r store.Record, work string) (string, error) {
 }
 
 // CheckLocked holds a module that was fetched against the entry of the lockfile which
-// names it: they agree in everything.
-func CheckLocked(m lock.Module, r *Review) error {
+// names it: they agree in everything. Whose key signed it is for each person to say,
+// and so a key that the person does not know counts for nothing here; of one that the
+// person knows, the signature has to be there.
+func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 	is := Locked(r.Record)
 	is.Source = m.Source // another name of the same bytes
 	if is.Manifest == "" || m.Manifest == "" {
 		is.Manifest = m.Manifest // of a copy that was kept outside of a registry
 	}
-	// Whose key it is is for each person to say; the keys are the same.
-	if is.Signer == "" {
+	if is.Signer == "" && !rules.Knows(m.Keys...) || is.Signer != "" && slices.Equal(is.Keys, m.Keys) {
 		is.Signer, is.Keys = m.Signer, m.Keys
 	}
 	for _, part := range []struct{ what, want, is string }{

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stockade-dev/stockade/host/registry/lock"
+	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
@@ -148,5 +150,38 @@ func TestFilesOfAProjectAreBoundedTogether(t *testing.T) {
 	}
 	if _, err := ReadProject(work); err == nil || !strings.Contains(err.Error(), "together") {
 		t.Errorf("read: %v", err)
+	}
+}
+
+// What a lockfile says of a signer counts for nothing where the person does not know
+// the key, and has to be true where the person does.
+func TestLockedSigner(t *testing.T) {
+	k, err := sign.Generate(sign.Ed25519)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := trust.Combine(&trust.File{Name: "trust.toml", Publishers: []trust.Publisher{{Name: "ada", Namespaces: []string{"*"}, Keys: []sign.PublicKey{k.Public()}, Threshold: 1}}})
+	id := []string{k.Public().ID()}
+	for _, c := range []struct {
+		it     string
+		rules  *trust.Rules
+		locked lock.Module
+		is     store.Record
+		ok     bool
+	}{
+		{"nobody, and nobody did", known, lock.Module{}, store.Record{}, true},
+		{"a key that the person does not know", trust.Combine(), lock.Module{Signer: "ada", Keys: id}, store.Record{}, true},
+		{"a key that the person knows, and it did not", known, lock.Module{Signer: "ada", Keys: id}, store.Record{}, false},
+		{"a key that the person knows, and it did", known, lock.Module{Signer: "ada", Keys: id}, store.Record{Signer: "ada", Keys: id}, true},
+		{"a key that the person knows by another name", known, lock.Module{Signer: "ada.example", Keys: id}, store.Record{Signer: "ada", Keys: id}, true},
+		{"nobody, and somebody did whom the person knows", known, lock.Module{}, store.Record{Signer: "ada", Keys: id}, false},
+		{"another key", known, lock.Module{Signer: "ada", Keys: []string{"ed25519:00"}}, store.Record{Signer: "ada", Keys: id}, false},
+	} {
+		t.Run(c.it, func(t *testing.T) {
+			c.locked.Wants = WantsOf(c.is.Manifest).String()
+			if err := CheckLocked(c.locked, &Review{Record: c.is}, c.rules); (err == nil) != c.ok {
+				t.Error(err)
+			}
+		})
 	}
 }
