@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
@@ -64,10 +65,12 @@ func (r *Review) Same() bool {
 
 // Keeps reports whether what was allowed stays allowed: nothing has changed of what
 // it says of itself and asks for, and the same publisher has signed it. Of a module
-// that nobody has signed, the bytes have to be the same.
+// that nobody has signed, the bytes have to be the same, and of one of which nothing
+// tells that it is no older one.
 func (r *Review) Keeps() bool {
+	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || sign.ValidVersion(r.Record.Manifest.Version))
 	return r.Was != nil && r.Was.Fingerprint == r.Record.Fingerprint && r.Was.Signer == r.Record.Signer &&
-		(r.Record.Signer != "" || r.Record.System || r.Was.Digest == r.Record.Digest)
+		(later || r.Record.System || r.Was.Digest == r.Record.Digest)
 }
 
 // Change is one thing that is different from what was approved.

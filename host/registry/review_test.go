@@ -185,3 +185,43 @@ func TestLockedSigner(t *testing.T) {
 		})
 	}
 }
+
+// What was allowed stays with what it was allowed for.
+func TestWhatKeepsWhatWasAllowed(t *testing.T) {
+	was := store.Record{Digest: "a", Fingerprint: tool.Fingerprint{Description: "d", Schema: "s", Needs: "n"}}
+	signed := func(r *store.Record) { r.Signer, r.Issued = "ada", time.Now() }
+	for _, c := range []struct {
+		it     string
+		before func(*store.Record)
+		do     func(*store.Record)
+		keeps  bool
+	}{
+		{"the same bytes that nobody has signed", nil, func(*store.Record) {}, true},
+		{"other bytes that nobody has signed", nil, func(r *store.Record) { r.Digest = "b" }, false},
+		{"other bytes by the same signer", signed, func(r *store.Record) { r.Digest = "b" }, true},
+		{"other bytes by the same signer, who does not say when, with a version", signed, func(r *store.Record) { r.Digest, r.Issued, r.Manifest.Version = "b", time.Time{}, "1.0.0" }, true},
+		{"other bytes by the same signer, which nothing tells from older ones", signed, func(r *store.Record) { r.Digest, r.Issued = "b", time.Time{} }, false},
+		{"another signer", signed, func(r *store.Record) { r.Digest, r.Signer = "b", "eve" }, false},
+		{"the same bytes by another signer", signed, func(r *store.Record) { r.Signer = "eve" }, false},
+		{"nobody's signature", signed, func(r *store.Record) { r.Signer = "" }, false},
+		{"a first signature", nil, signed, false},
+		{"another description", signed, func(r *store.Record) { r.Fingerprint.Description = "x" }, false},
+		{"another schema", signed, func(r *store.Record) { r.Fingerprint.Schema = "x" }, false},
+		{"other needs", signed, func(r *store.Record) { r.Fingerprint.Needs = "x" }, false},
+	} {
+		t.Run(c.it, func(t *testing.T) {
+			was := was
+			if c.before != nil {
+				c.before(&was)
+			}
+			is := was
+			c.do(&is)
+			if got := (&Review{Was: &was, Record: is}).Keeps(); got != c.keeps {
+				t.Errorf("keeps: %v", got)
+			}
+		})
+	}
+	if (&Review{Record: was}).Keeps() {
+		t.Error("a new module keeps something")
+	}
+}
