@@ -89,7 +89,7 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	if err != nil {
 		return err
 	}
-	if review.Same() && !o.allow.any() {
+	if review.Same() && !o.allow.any() && a.whole(*review.Was) {
 		a.s.note("%s is there as it is: %s, sha256 %s", review.Record.Name, cmp.Or(review.Manifest.Version, "no version"), review.Record.Digest)
 		return nil
 	}
@@ -108,6 +108,13 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 		return err
 	}
 	return a.keep(review)
+}
+
+// whole reports whether the bytes of a module are those that were added. If not, adding
+// it again mends that.
+func (a *app) whole(r store.Record) bool {
+	_, err := a.modules().Module(r).Read()
+	return err == nil
 }
 
 // fetch gets a module from where a person says it is. One that a lockfile names is
@@ -351,7 +358,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	}
 	version := clip(terminal.Line(cmp.Or(review.Manifest.Version, "no version")), maxCardVersion)
 	switch {
-	case review.Same():
+	case review.Same() && a.whole(r):
 		a.s.note("%s is up to date: %s", r.Name, version)
 		return a.switchOn(r) // where a newer one that was not decided about has gone
 	case review.Keeps():
