@@ -84,7 +84,7 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	if err != nil {
 		return err
 	}
-	if review.Same() && !o.allow.any() {
+	if review.Same() && !o.allow.any() && a.whole(*review.Was) {
 		a.s.note("%s is there as it is: %s, sha256 %s", review.Record.Name, cmp.Or(review.Manifest.Version, "no version"), review.Record.Digest)
 		return nil
 	}
@@ -103,6 +103,13 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 		return err
 	}
 	return a.keep(review)
+}
+
+// whole reports whether the bytes of a module are those that were added. If not, adding
+// it again mends that.
+func (a *app) whole(r store.Record) bool {
+	_, err := a.modules().Module(r).Read()
+	return err == nil
 }
 
 // fetch gets a module from where a person says it is. One that a lockfile names is
@@ -298,8 +305,8 @@ func (a *app) keep(r *registry.Review) error {
 
 func merged(a, b tool.Allowance) tool.Allowance {
 	return tool.Allowance{
-		Read: append(a.Read, b.Read...), Write: append(a.Write, b.Write...), Hosts: append(a.Hosts, b.Hosts...),
-		Secrets: append(a.Secrets, b.Secrets...), Exec: a.Exec || b.Exec,
+		Read: slices.Concat(a.Read, b.Read), Write: slices.Concat(a.Write, b.Write), Hosts: slices.Concat(a.Hosts, b.Hosts),
+		Secrets: slices.Concat(a.Secrets, b.Secrets), Exec: a.Exec || b.Exec,
 	}
 }
 
@@ -382,9 +389,9 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	if err != nil {
 		return err
 	}
-	version := terminal.Line(cmp.Or(review.Manifest.Version, "no version"))
+	version := shownVersion(review.Manifest)
 	switch {
-	case review.Same():
+	case review.Same() && a.whole(r):
 		a.s.note("%s is up to date: %s", r.Name, version)
 		return a.switchOn(r) // where a newer one that was not decided about has gone
 	case review.Keeps():

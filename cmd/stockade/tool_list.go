@@ -15,6 +15,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -116,8 +117,10 @@ func stateOf(m registry.Added) string {
 		}
 	}
 	switch {
+	case m.Off() == store.OffByPerson:
+		return "off"
 	case m.Off() != "":
-		return "off: " + strings.TrimPrefix(m.Off(), "switched ")
+		return "off: " + m.Off()
 	case off > 0:
 		return fmt.Sprintf("on, %d of %d tools off", off, len(m.Tools))
 	}
@@ -149,7 +152,7 @@ func (a *app) infoAdded(m registry.Added) error {
 	for _, t := range m.Tools {
 		state := ""
 		if t.Off != "" {
-			state = "  (" + t.Off + ")"
+			state = "  (" + terminal.Line(t.Off) + ")"
 		}
 		fmt.Fprintln(a.s.out, fit(t.Name+state, width-1))
 		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.behindBar("", "", t.Entry.Description, textRows), "\n"))

@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 )
 
 func newToolLockCmds(a *app) []*cobra.Command {
@@ -230,7 +231,10 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 		for _, m := range p.Lock.Modules {
 			texts := []string{
 				fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source),
-				"  wants " + m.Wants + suffix("; signed by ", m.Signer),
+				"  wants " + m.Wants,
+			}
+			if m.Signer != "" { // which is for the person's own keys to say, and they have seen nothing yet
+				texts = append(texts, "  says that it is signed by "+m.Signer)
 			}
 			if all {
 				texts = append(texts, "  sha256 "+m.Digest+suffix(", keys ", strings.Join(m.Keys, ", ")))
@@ -244,6 +248,9 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 		rows = append(rows, []string{fmt.Sprintf("%s, %s, sha256 %s", f.Source, humanBytes(f.Bytes), f.Digest)})
 	}
 	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", plural(len(rows), "module"))
+	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out
+		fmt.Fprintf(&b, "  A yes asks %s: %s\n", plural(len(hosts), "host"), fit(strings.Join(hosts, ", "), width-30))
+	}
 	if before := p.Before(records); before != nil && p.Lock != nil {
 		fmt.Fprintf(&b, "  different from what you agreed to:\n")
 		var differences [][]string
@@ -256,6 +263,21 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	list(rows)
 	fmt.Fprintf(&b, "  Each has to be exactly the one that is named. They only compute, until you\n  allow more: `stockade tool grant`.\n")
 	return b.String()
+}
+
+// hostsOf are the hosts from which the modules of a lockfile would be fetched.
+func hostsOf(f *lock.File) (out []string) {
+	if f == nil {
+		return nil
+	}
+	for _, m := range f.Modules {
+		if _, rest, ok := strings.Cut(m.Source, "://"); ok {
+			host, _, _ := strings.Cut(rest, "/")
+			out = append(out, host)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // diffWords is what differs between two lockfiles, a line for each thing.
@@ -286,6 +308,11 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 		return r, err
 	}
 	if p.Lock != nil {
+		files, err := a.TrustFiles(administrator())
+		if err != nil {
+			return err
+		}
+		rules := trust.Combine(files...)
 		for _, m := range p.Lock.Modules {
 			c, err := a.locked(ctx, m)
 			if err != nil {
@@ -295,7 +322,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 			if err != nil {
 				return err
 			}
-			if err := registry.CheckLocked(m, r); err != nil {
+			if err := registry.CheckLocked(m, r, rules); err != nil {
 				return &exitErr{code: exitDenied, message: err.Error() + "; nothing is added"}
 			}
 		}
@@ -329,8 +356,12 @@ func (a *app) locked(ctx context.Context, m lock.Module) (*source.Candidate, err
 		return c, nil
 	}
 	ref := m.Source
-	if !strings.Contains(ref, "://") {
+	if m.Local() {
 		ref = filepath.Join(a.Work, filepath.FromSlash(ref))
+		// A link could lead to what is none of the project's.
+		if real, err := filepath.EvalSymlinks(ref); err != nil || real != ref {
+			return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %s is not in the project, or is reached through a link; nothing is added", m.Name, m.Source)}
+		}
 	}
 	c, err := a.fetch(ctx, ref, true)
 	if err == nil && c.Digest != m.Digest {
