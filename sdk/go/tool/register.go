@@ -97,9 +97,11 @@ func CommandNetwork(arg string) Option {
 }
 
 // UsesNetwork asks for requests through package http, to the hosts that are
-// granted.
-func UsesNetwork() Option {
-	return func(e *entry) { e.Capabilities.Network = "http" }
+// granted. Name those that the tool needs, at most 32, each NAME, NAME:PORT or
+// *.NAME, such as "api.github.com": then a person can allow them with one yes.
+// Without hosts it is the person who names them.
+func UsesNetwork(hosts ...string) Option {
+	return func(e *entry) { e.Capabilities.Network, e.Capabilities.Hosts = "http", hosts }
 }
 
 // UsesSecret asks for a secret by its name: 1 to 64 letters, digits, '_' or '-',
@@ -146,6 +148,7 @@ type capabilities struct {
 	ExecNetwork string `json:"exec_network,omitempty"`
 	Network     string `json:"network,omitempty"`
 
+	Hosts   []string `json:"hosts,omitempty"`
 	Secrets []secret `json:"secrets,omitempty"`
 }
 

@@ -399,14 +399,14 @@ func lift(ptr uint32) (kind string, text string) {
 	return Code(area.Case(4)).String(), area.Text(8)
 }
 
-func TestSecretsInTheManifest(t *testing.T) {
+func TestHostsAndSecretsInTheManifest(t *testing.T) {
 	e, err := newEntry("x", "X.", func(context.Context, nested) (string, error) { return "", nil },
-		UsesSecret("TOKEN", "X-Key", "a.example", "b.example:8443"), UsesSecret("Other", ""))
+		UsesNetwork("a.example", "*.b.example"), UsesSecret("TOKEN", "X-Key", "a.example", "b.example:8443"), UsesSecret("Other", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := encode(e.Capabilities)
-	want := `{"secrets":[{"name":"TOKEN","hosts":["a.example","b.example:8443"],"header":"X-Key"},{"name":"Other"}]}`
+	want := `{"network":"http","hosts":["a.example","*.b.example"],"secrets":[{"name":"TOKEN","hosts":["a.example","b.example:8443"],"header":"X-Key"},{"name":"Other"}]}`
 	if string(got) != want || err != nil {
 		t.Errorf("got %s, %v", got, err)
 	}
