@@ -29,6 +29,12 @@ func TestShare(t *testing.T) {
 	p := inDirectory(t, "testdata/registry")
 	s := sharing{t: t}
 	p.Cmds["registry"], p.Cmds["requests"], p.Cmds["stopwatch"] = s.registry, s.requests, s.stopwatch
+	p.Condition = func(cond string) (bool, error) {
+		if cond != "real" {
+			return false, fmt.Errorf("there is no condition %q", cond)
+		}
+		return *registryProgram != "", nil
+	}
 	testscript.Run(t, p)
 }
 
