@@ -357,7 +357,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	switch {
 	case review.Same():
 		a.s.note("%s is up to date: %s", r.Name, version)
-		return a.switchOn(r) // where a newer one that was not decided about has gone
+		return a.putBack(r) // where a newer one that was not decided about has gone
 	case review.Keeps():
 		return a.keep(review)
 	case o.yes && strings.EqualFold(strings.TrimPrefix(o.sha256, "sha256:"), review.Record.Digest):
@@ -366,8 +366,10 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 		return usageError("review it again", "%s is sha256 %s now; it is not updated", r.Name, review.Record.Digest)
 	}
 	off := fmt.Sprintf("%s %s differs from what you approved; `stockade tool update %s` shows how, and asks", r.Name, version, r.Name)
-	if err := a.setOff(r, off); err != nil {
-		return err
+	if r.Off != store.OffByPerson { // which it would not be any more if it is kept
+		if err := a.setOff(r, off); err != nil {
+			return err
+		}
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
@@ -389,7 +391,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 		return err
 	case answer == "k":
 		a.s.note("%s stays as it is", r.Name)
-		return a.switchOn(r)
+		return a.putBack(r)
 	case answer == "r":
 		return runToolRemove(a, []string{r.Name})
 	case answer == "n":
@@ -400,8 +402,10 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	return a.keep(review)
 }
 
-func (a *app) switchOn(r store.Record) error {
-	if r.Off == "" {
+// putBack offers the tools of a module again that an update had switched off. What the
+// person has switched off stays so.
+func (a *app) putBack(r store.Record) error {
+	if r.Off == store.OffByPerson {
 		return nil
 	}
 	return a.setOff(r, "")

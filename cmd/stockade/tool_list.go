@@ -14,6 +14,7 @@ import (
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -86,8 +87,10 @@ func stateOf(m registry.Added) string {
 		}
 	}
 	switch {
+	case m.Off() == store.OffByPerson:
+		return "off"
 	case m.Off() != "":
-		return "off: " + strings.TrimPrefix(m.Off(), "switched ")
+		return "off: " + m.Off()
 	case off > 0:
 		return fmt.Sprintf("on, %d of %d tools off", off, len(m.Tools))
 	}
