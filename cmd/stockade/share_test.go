@@ -45,17 +45,22 @@ type sharing struct {
 	started time.Time
 }
 
-// registry starts a registry on loopback, and puts its HOST:PORT into REGISTRY:
+// passwords is for ada with the password s3cret, as htpasswd writes it.
+const passwords = "ada:$2y$10$abcdefghijklmnopqrstuu3KWNuWLhBnmgYfnzONPueahDuedC/lu\n"
+
+// registry starts a registry on loopback, and puts its HOST:PORT into REGISTRY. A private
+// one wants a login:
 //
-//	registry
+//	registry [private]
 func (s *sharing) registry(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: registry")
+	private := len(args) == 1 && args[0] == "private"
+	if neg || len(args) != 0 && !private {
+		ts.Fatalf("usage: registry [private]")
 	}
 	handler := registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithReferrersSupport(true))
 	if *registryProgram != "" {
 		// What is asked of it goes through this process, which counts.
-		to := &url.URL{Scheme: "http", Host: s.dockerRegistry(ts)}
+		to := &url.URL{Scheme: "http", Host: s.dockerRegistry(ts, private)}
 		handler = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
 			r.Out.Host = r.In.Host // it answers with addresses of itself
@@ -63,6 +68,11 @@ func (s *sharing) registry(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		s.asked.Add(1)
+		if name, password, _ := r.BasicAuth(); private && *registryProgram == "" && (name != "ada" || password != "s3cret") {
+			rw.Header().Set("WWW-Authenticate", `Basic realm="private"`)
+			rw.WriteHeader(http.StatusUnauthorized)
+			return
+		}
 		handler.ServeHTTP(rw, r)
 	}))
 	ts.Defer(server.Close)
@@ -70,13 +80,18 @@ func (s *sharing) registry(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // dockerRegistry runs a registry of Debian's.
-func (s *sharing) dockerRegistry(ts *testscript.TestScript) (addr string) {
+func (s *sharing) dockerRegistry(ts *testscript.TestScript, private bool) (addr string) {
 	free := httptest.NewServer(nil) // it has no way to say which port it has got
 	addr = free.Listener.Addr().String()
 	free.Close()
 	dir := s.t.TempDir()
 	config := filepath.Join(dir, "config.yml")
 	text := fmt.Sprintf("version: 0.1\nlog: {level: error, accesslog: {disabled: true}}\nstorage: {filesystem: {rootdirectory: %q}}\nhttp: {addr: %q}\n", filepath.Join(dir, "data"), addr)
+	if private {
+		file := filepath.Join(dir, "htpasswd")
+		ts.Check(os.WriteFile(file, []byte(passwords), 0o600))
+		text += fmt.Sprintf("auth: {htpasswd: {realm: private, path: %q}}\n", file)
+	}
 	ts.Check(os.WriteFile(config, []byte(text), 0o600))
 	cmd := exec.Command(*registryProgram, "serve", config)
 	cmd.Stdout, cmd.Stderr = s.t.Output(), s.t.Output()
