@@ -165,8 +165,9 @@ test-kills: helper ## end KILLS (2000) trees of processes in jails of tier 3, a 
 # The program is started and ended by the tests.
 .PHONY: test-registry
 REGISTRY ?= /usr/bin/docker-registry
-test-registry: ## push to and pull from a real registry, REGISTRY (needs docker-registry)
+test-registry: guests helper ## push to, add from and pull from a real registry, REGISTRY (needs docker-registry and git)
 	$(GO) test -count 1 ./host/registry/oci -registry $(REGISTRY)
+	$(GO) test -count 1 -v -run '^TestShare$$' ./cmd/stockade -registry $(REGISTRY)
 
 # A session and a keyring of their own, in a home that is removed.
 .PHONY: test-keyring

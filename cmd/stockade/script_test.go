@@ -63,7 +63,10 @@ var scriptDir = flag.String("scripts", "testdata/script", "the directory with th
 
 // TestScripts runs testdata/script. Each script has a home of its own; only
 // the cache of compiled code is shared, so that the guests are compiled once.
-func TestScripts(t *testing.T) {
+func TestScripts(t *testing.T) { testscript.Run(t, inDirectory(t, *scriptDir)) }
+
+// inDirectory is how the scripts of a directory are run.
+func inDirectory(t *testing.T, dir string) testscript.Params {
 	if _, err := guests.Index(); err != nil {
 		t.Fatal("the guests are not built: run `make guests` first")
 	}
@@ -76,8 +79,8 @@ func TestScripts(t *testing.T) {
 		goCache = filepath.Join(dir, "go-build")
 	}
 	cache := t.TempDir()
-	testscript.Run(t, testscript.Params{
-		Dir: *scriptDir,
+	return testscript.Params{
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, ".home")
 			env.Setenv("HOME", home)
@@ -108,7 +111,7 @@ func TestScripts(t *testing.T) {
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireUniqueNames:  true,
 		RequireExplicitExec: true,
-	})
+	}
 }
 
 // exits runs a program that has to end with a code:

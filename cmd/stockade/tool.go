@@ -319,7 +319,10 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "tool\t%s\n", e.Name)
 	fmt.Fprintf(w, "risk\t%s\n", policy.RiskOf(e))
-	fmt.Fprintf(w, "asks for\t%s\n", terminal.Line(asksFor(e.Capabilities)))
+	fmt.Fprintf(w, "asks for\t%s\n", terminal.Line(asksFor(e.Asks)))
+	if e.Allowed != nil {
+		fmt.Fprintf(w, "may use\t%s\n", terminal.Line(allowedWords(*e.Allowed)))
+	}
 	fmt.Fprintf(w, "module\t%s (%s), %s\n", terminal.Line(e.Module.Name), e.Module.Origin, humanBytes(e.Module.Bytes))
 	fmt.Fprintf(w, "digest\tsha256:%s\n", e.Module.Digest)
 	fmt.Fprintf(w, "calls\t%s\n", terminal.Line(snapshotWords(snapshot)))

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry"
@@ -21,6 +22,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/settings"
+	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -164,14 +166,24 @@ func (a *app) credentials(ctx context.Context, host string) (credential.Login, e
 
 // fetchError says why a module was not fetched or pushed, and what would change that.
 func fetchError(ref string, err error) error {
-	if denial, ok := errors.AsType[*network.Denial](err); ok {
-		hint := ""
-		if denial.Grant != nil {
-			hint = "if you trust that host with this: " + asFlag("--allow-net", denial.Grant.String())
-		}
-		return &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %v", ref, err), hint: hint}
+	out := &exitErr{code: exitError, message: err.Error()}
+	if !strings.Contains(out.message, ref) {
+		out.message = ref + ": " + out.message
 	}
-	return &exitErr{code: exitError, message: fmt.Sprintf("%s: %v", ref, err)}
+	if denial, ok := errors.AsType[*network.Denial](err); ok {
+		out.code = exitDenied
+		if denial.Grant != nil {
+			out.hint = "if you trust that host with this: " + asFlag("--allow-net", denial.Grant.String())
+		}
+		return out
+	}
+	switch effect.KindOf(err) {
+	case effect.DNS, effect.Connect:
+		out.hint = "see whether the host and its port are right, and up; what you have added already needs no network"
+	case effect.TLS:
+		out.hint = "see whether the host is the right one; a registry on another machine is reached by https, and no certificate is let pass"
+	}
+	return out
 }
 
 // review checks a module before anybody is asked about it.
@@ -218,7 +230,7 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 	if !ok || a.flags.json {
 		a.showCard(a.s.err, r)
 		return false, &exitErr{code: exitUnasked, message: "it is not added: there is no terminal to ask on",
-			hint: fmt.Sprintf("to add exactly this module: stockade tool add --yes --sha256 %s %s", r.Record.Digest, ref)}
+			hint: "to add exactly this module: " + addCommand(r, ref)}
 	}
 	defer done()
 	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Work}
@@ -249,6 +261,18 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 		r.Record.Allowed = map[string]tool.Allowance{"": gift}
 	}
 	return true, nil
+}
+
+// addCommand is the command line that adds what was reviewed without a question.
+func addCommand(r *registry.Review, ref string) string {
+	as := ""
+	if r.Record.Name != r.Manifest.Name {
+		as = " --as " + r.Record.Name
+	}
+	if word, ok := shellword.Quote(ref); ok {
+		ref = word
+	}
+	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s %s", r.Record.Digest, as, ref)
 }
 
 // gift is what a yes gives a module: the hosts and secrets that it names, the files of
@@ -393,7 +417,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	switch {
 	case review.Same() && a.whole(r):
 		a.s.note("%s is up to date: %s", r.Name, version)
-		return a.switchOn(r) // where a newer one that was not decided about has gone
+		return a.putBack(r) // where a newer one that was not decided about has gone
 	case review.Keeps():
 		return a.keep(review)
 	case o.yes && strings.EqualFold(strings.TrimPrefix(o.sha256, "sha256:"), review.Record.Digest):
@@ -402,8 +426,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 		return usageError("review it again", "%s is sha256 %s now; it is not updated", r.Name, review.Record.Digest)
 	}
 	off := fmt.Sprintf("%s %s differs from what you approved; `stockade tool update %s` shows how, and asks", r.Name, version, r.Name)
-	if r.Off != store.OffByPerson {
-		r.Off = off
+	if r.Off != store.OffByPerson { // which it would not be any more if it is kept
 		if err := a.setOff(r, off); err != nil {
 			return err
 		}
@@ -428,7 +451,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 		return err
 	case answer == "k":
 		a.s.note("%s stays as it is: %s", r.Name, shownVersion(r.Manifest))
-		return a.switchOn(r)
+		return a.putBack(r)
 	case answer == "r":
 		return runToolRemove(a, []string{r.Name})
 	case answer == "n":
@@ -439,10 +462,10 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	return a.keep(review)
 }
 
-// switchOn offers a module again that was switched off while it was not decided. One
-// that a person has switched off stays so.
-func (a *app) switchOn(r store.Record) error {
-	if r.Off == "" || r.Off == store.OffByPerson {
+// putBack offers the tools of a module again that an update had switched off. What the
+// person has switched off stays so.
+func (a *app) putBack(r store.Record) error {
+	if r.Off == store.OffByPerson {
 		return nil
 	}
 	return a.setOff(r, "")

@@ -130,11 +130,11 @@ func runToolLock(a *app, names []string, remove bool) error {
 // count.
 func (a *app) agree(ctx context.Context, p *registry.Project) error {
 	records, err := a.modules().Records()
-	if err != nil || p.Empty() || p.Agreed(records) {
-		return nil // what cannot be read is said where the modules are listed
+	if err != nil || p.Empty() || p.Agreed(records) || a.flags.locked {
+		return nil // what cannot be read, or is not as it is locked, is said where the modules are listed
 	}
 	in, out, done, ok := a.terminal()
-	if a.trust != trustAsk || a.flags.json || a.flags.locked || !ok {
+	if a.trust != trustAsk || a.flags.json || !ok {
 		if ok {
 			done()
 		}

@@ -133,11 +133,12 @@ func TestAFailureSaysWhatTheToolWasNotGiven(t *testing.T) {
 		result tool.Result
 		want   string
 	}{
-		"it fails":                   {tool.Allowance{}, tool.Failed(tool.CodeFailed, tool.InternalError, "no"), more},
-		"it traps, and says more":    {tool.Allowance{}, tool.Result{Err: &tool.Error{Code: tool.CodeTrap, Hint: tool.Advise("mend it")}}, "mend it; " + more},
-		"it takes too long":          {tool.Allowance{}, tool.Failed(tool.CodeTimeout, tool.InternalError, "slow"), ""},
-		"it does without":            {tool.Allowance{}, tool.Result{Output: []byte(`{}`)}, ""},
-		"it fails with all it wants": {tool.Allowance{Read: []string{dir}, Hosts: []string{"api.example"}}, tool.Failed(tool.CodeFailed, tool.InternalError, "no"), ""},
+		"it fails":                    {tool.Allowance{}, tool.Failed(tool.CodeFailed, tool.InternalError, "no"), more},
+		"it traps, and says more":     {tool.Allowance{}, tool.Result{Err: &tool.Error{Code: tool.CodeTrap, Hint: tool.Advise("mend it")}}, "mend it; " + more},
+		"it was denied what it tried": {tool.Allowance{}, tool.Failed(tool.CodeDenied, tool.PermissionDenied, "no"), more},
+		"it takes too long":           {tool.Allowance{}, tool.Failed(tool.CodeTimeout, tool.InternalError, "slow"), ""},
+		"it does without":             {tool.Allowance{}, tool.Result{Output: []byte(`{}`)}, ""},
+		"it fails with all it wants":  {tool.Allowance{Read: []string{dir}, Hosts: []string{"api.example"}}, tool.Failed(tool.CodeFailed, tool.InternalError, "no"), ""},
 	} {
 		w := newWorld(t, policy.Options{})
 		w.answer = yes(policy.ScopeOnce)

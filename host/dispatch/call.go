@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/session"
@@ -128,7 +129,7 @@ func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry
 	p.d.openOf(entry)
 	result, staged, err := p.d.opts.Runner.Run(ctx, grant.Drawing(p.d.fuel.budgets(entry.Name)...), entry.Module, p.call, p.report)
 	p.usage = result.Usage
-	if missing := entry.MissingHint(); missing != nil && result.Err != nil && (result.Err.Code == tool.CodeFailed || result.Err.Code == tool.CodeTrap) {
+	if missing := entry.MissingHint(); missing != nil && result.Err != nil && slices.Contains([]tool.Code{tool.CodeFailed, tool.CodeTrap, tool.CodeDenied}, result.Err.Code) {
 		failed := *result.Err
 		if failed.Hint != nil {
 			missing = tool.Advise("; ").And(missing)

@@ -201,7 +201,12 @@ func (p *Project) Before(records []store.Record) *lock.File {
 		if out == nil {
 			out = &lock.File{}
 		}
-		out.Modules = append(out.Modules, Locked(r))
+		m := Locked(r)
+		i := slices.IndexFunc(p.modules(), func(now lock.Module) bool { return now.Name == m.Name })
+		if m.Signer == "" && i >= 0 { // the person does not know the publisher: that is no difference
+			m.Signer, m.Keys = p.Lock.Modules[i].Signer, p.Lock.Modules[i].Keys
+		}
+		out.Modules = append(out.Modules, m)
 	}
 	return out
 }

@@ -158,15 +158,24 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
-// nameOf is what a module is called before it has said so.
+// nameOf is what a module is called before it has said so: the end of its source,
+// without tag and digest.
 func nameOf(source string) string {
-	return strings.TrimSuffix(source[strings.LastIndexAny(source, `/\\`)+1:], ".wasm")
+	name := source[strings.LastIndexAny(source, `/\\`)+1:]
+	if i := strings.IndexAny(name, ":@"); i > 0 {
+		name = name[:i]
+	}
+	return strings.TrimSuffix(name, ".wasm")
 }
 
 // refusedHint is what can be done about a module that is refused for its signatures.
 func refusedHint(err error, name string) string {
-	if e, ok := errors.AsType[*trust.Error](err); ok && e.Reason == trust.Stripped {
+	e, ok := errors.AsType[*trust.Error](err)
+	switch {
+	case ok && e.Reason == trust.Stripped:
 		return "if you want it all the same: stockade tool remove " + name + ", and add it again"
+	case ok && e.Reason == trust.OutsideNamespace:
+		return "if " + e.Signer + " may sign it, add where it is to the namespaces in that file; `stockade help trust` says how"
 	}
 	return ""
 }

@@ -1,9 +1,11 @@
 package lock
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/config/keys"
@@ -45,8 +47,14 @@ func modules(f *File) []Module {
 	return f.Modules
 }
 
+// telling are the fields that a person decides by, which are told before the others.
+var telling = []string{"version", "wants", "needs", "signer", "keys"}
+
 func differ(was, now Module) (what []string) {
-	for _, f := range fields {
+	order := slices.SortedStableFunc(slices.Values(fields), func(a, b field) int {
+		return cmp.Compare(rank(a), rank(b))
+	})
+	for _, f := range order {
 		a, b := f.get(was), f.get(now)
 		if reflect.DeepEqual(a, b) {
 			continue
@@ -58,6 +66,13 @@ func differ(was, now Module) (what []string) {
 		what = append(what, fmt.Sprintf("%s: was %s, now %s", f.words, short, other))
 	}
 	return what
+}
+
+func rank(f field) int {
+	if i := slices.Index(telling, f.word()); i >= 0 {
+		return i
+	}
+	return len(telling)
 }
 
 // show writes a value for a person.

@@ -276,13 +276,13 @@ func TestADifferenceIsInWords(t *testing.T) {
 		"added: another from tools/dates.wasm, not signed",
 		"changed: units: ",
 		"  version: was 2.1.0, now 2.2.0",
+		"  what its tools ask for: was sha256:333333333333..., now sha256:444444444444...",
+		`  signer: was The "Example" team, now none`,
+		"  keys: was SHA256:abc, SHA256:def, now none",
 		"  source: was oci://registry.example.com:5000/tools/units:2.1.0@sha256:dddddddddddd..., now oci://registry.example.com:5000/tools/units:2.1.0@sha256:eeeeeeeeeeee...",
 		"  manifest: was sha256:dddddddddddd..., now sha256:eeeeeeeeeeee...",
 		"  the module itself: was sha256:" + sum("b") + ", now sha256:" + sum("b")[:60] + "eeee",
 		"  bytes: was 2000000, now 5",
-		"  what its tools ask for: was sha256:333333333333..., now sha256:444444444444...",
-		`  signer: was The "Example" team, now none`,
-		"  keys: was SHA256:abc, SHA256:def, now none",
 		"removed: web from https://example.com/a%20b/web.wasm?download=1, not signed",
 	}
 	for i, line := range got {

@@ -76,14 +76,14 @@ func explain(ctx context.Context, err error) error {
 		}
 		switch e.StatusCode {
 		case http.StatusUnauthorized, http.StatusForbidden:
-			return fmt.Errorf("the registry does not permit it (%d, %s); if it needs a login, make one with docker login", e.StatusCode, said)
+			return fmt.Errorf("the registry does not permit it (%d, %s); if it needs a login, or another one, make that with docker login", e.StatusCode, said)
 		case http.StatusNotFound:
-			return fmt.Errorf("the registry does not have it (%s)", said)
+			return fmt.Errorf("the registry does not have it (%s); see whether the name and the tag are right", said)
 		}
 		return fmt.Errorf("the registry answers with status %d (%s)", e.StatusCode, said)
 	}
 	if errors.Is(err, errdef.ErrNotFound) {
-		return fmt.Errorf("the registry does not have it: %w", errdef.ErrNotFound)
+		return fmt.Errorf("%w: the registry does not have it; see whether the name and the tag are right", errdef.ErrNotFound)
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
