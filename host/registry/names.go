@@ -53,9 +53,13 @@ func reservedNames() []string {
 
 // skeleton is the same for names that a person takes for each other: in another
 // case, with a hyphen, or with letters that look alike. A name is ASCII, so these
-// are all that there are.
+// are all that there are. Pairs come last: of "c1ock", too, the first two look like
+// a "d".
 func skeleton(name string) string {
-	return looks.Replace(strings.ToLower(name))
+	return pairs.Replace(letters.Replace(strings.ToLower(name)))
 }
 
-var looks = strings.NewReplacer("-", "_", "0", "o", "1", "l", "i", "l", "5", "s", "2", "z", "8", "b", "rn", "m", "vv", "w", "cl", "d")
+var (
+	letters = strings.NewReplacer("-", "_", "0", "o", "1", "l", "i", "l", "5", "s", "2", "z", "8", "b")
+	pairs   = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d")
+)
