@@ -129,8 +129,11 @@ func runToolLock(a *app, names []string, remove bool) error {
 // the command may ask. Nothing is fetched before the yes. Without one they do not
 // count.
 func (a *app) agree(ctx context.Context, p *registry.Project) error {
+	if p.Empty() { // as most are: the records are read once, then
+		return nil
+	}
 	records, err := a.modules().Records()
-	if err != nil || p.Empty() || p.Agreed(records) || a.flags.locked {
+	if err != nil || p.Agreed(records) || a.flags.locked {
 		return nil // what cannot be read, or is not as it is locked, is said where the modules are listed
 	}
 	in, out, done, ok := a.terminal()
