@@ -284,16 +284,29 @@ type toolJSON struct {
 	Risk         string            `json:"risk"`
 	Capabilities tool.Capabilities `json:"capabilities"`
 	Module       string            `json:"module"`
+	Origin       tool.Origin       `json:"origin"`
 	Digest       string            `json:"digest"`
 	Parameters   json.RawMessage   `json:"parameters"`
+	*addedJSON                     // nil: it is built in
 }
 
+// listJSON prints the tools that are offered, and those that were added and are not.
 func (t toolset) listJSON(s *stdio) error {
+	added := map[*tool.Entry]*addedJSON{}
+	shown := t.on()
+	for _, m := range t.added {
+		for _, of := range m.Tools {
+			added[of.Entry] = addedAsJSON(m.Record, of)
+			if of.Off != "" {
+				shown = append(shown, of.Entry)
+			}
+		}
+	}
 	out := []toolJSON{}
-	for _, e := range t.on() {
+	for _, e := range shown {
 		out = append(out, toolJSON{
-			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e).String(),
-			Capabilities: e.Capabilities, Module: e.Module.Name, Digest: e.Module.Digest, Parameters: e.Parameters,
+			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e).String(), Capabilities: e.Capabilities,
+			Module: e.Module.Name, Origin: e.Module.Origin, Digest: e.Module.Digest, Parameters: e.Parameters, addedJSON: added[e],
 		})
 	}
 	return printJSON(s, out)

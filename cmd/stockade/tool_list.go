@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,44 +19,25 @@ import (
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// addedJSON is a module that was added, in the output of `tool list --json`.
+// addedJSON is what `tool list --json` prints of a tool that was added, beside what it
+// prints of all. Of these tools it has those that are switched off, too.
 type addedJSON struct {
-	Name           string                    `json:"name"`
-	Version        string                    `json:"version,omitempty"`
-	Project        string                    `json:"project,omitempty"` // the workspace in which it counts; empty: any
-	Source         string                    `json:"source"`
-	Digest         string                    `json:"digest"`
-	ManifestDigest string                    `json:"manifest_digest,omitempty"`
-	Signer         string                    `json:"signer,omitempty"`
-	Keys           []string                  `json:"keys,omitempty"`
-	Allowed        map[string]tool.Allowance `json:"allowed,omitempty"`
-	Off            string                    `json:"off,omitempty"`
-	Tools          []addedToolJSON           `json:"tools"`
+	Off            string            `json:"off,omitempty"` // why it is not offered; empty: it is
+	Version        string            `json:"version,omitempty"`
+	Source         string            `json:"source"`
+	ManifestDigest string            `json:"manifest_digest,omitempty"`
+	Signer         string            `json:"signer,omitempty"`
+	Keys           []string          `json:"keys,omitempty"`
+	Project        string            `json:"project,omitempty"` // the workspace in which it counts; empty: any
+	Asks           tool.Capabilities `json:"asks"`
+	Allowed        tool.Allowance    `json:"allowed"`
 }
 
-type addedToolJSON struct {
-	Name         string            `json:"name"`
-	Off          string            `json:"off,omitempty"`
-	Description  string            `json:"description"`
-	Asks         tool.Capabilities `json:"asks"`
-	Capabilities tool.Capabilities `json:"capabilities"`
-	Parameters   json.RawMessage   `json:"parameters"`
-}
-
-func addedAsJSON(modules []registry.Added) []addedJSON {
-	out := []addedJSON{}
-	for _, m := range modules {
-		r := m.Record
-		j := addedJSON{
-			Name: r.Name, Version: r.Manifest.Version, Project: r.Project, Source: r.Source, Digest: r.Digest, ManifestDigest: r.ManifestDigest,
-			Signer: r.Signer, Keys: r.Keys, Allowed: r.Allowed, Off: m.Off(),
-		}
-		for _, t := range m.Tools {
-			j.Tools = append(j.Tools, addedToolJSON{t.Name, t.Off, t.Entry.Description, t.Entry.Asks, t.Entry.Capabilities, t.Entry.Parameters})
-		}
-		out = append(out, j)
+func addedAsJSON(r store.Record, t registry.AddedTool) *addedJSON {
+	return &addedJSON{
+		Off: t.Off, Version: r.Manifest.Version, Source: r.Source, ManifestDigest: r.ManifestDigest, Signer: r.Signer, Keys: r.Keys,
+		Project: r.Project, Asks: t.Entry.Asks, Allowed: registry.Allowed(r, t.Inner),
 	}
-	return out
 }
 
 // listAdded shows the modules that were added: a row for each, and below it where it
