@@ -266,7 +266,7 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return registry.CheckLocked(m, r)
+		return registry.CheckLocked(m, r, trust.Combine())
 	}
 	for _, m := range f.Modules {
 		must(t, sync(m, p.LockSHA256))
