@@ -41,6 +41,14 @@ func (a *app) reviewer() (*registry.Reviewer, error) {
 	}, nil
 }
 
+// mayAdd says, before anything is fetched, whether modules may be added.
+func (a *app) mayAdd() error {
+	if no := a.Ceiling.Closed; len(no) > 0 {
+		return &exitErr{code: exitDenied, message: "no module may be added here: " + no[0].From.String()}
+	}
+	return nil
+}
+
 // here is every tool that there is for this run, by where its module came from.
 type here struct {
 	*tool.Catalog

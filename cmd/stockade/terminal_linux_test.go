@@ -29,7 +29,7 @@ const dialogueTimeout = 2 * time.Minute
 // Each line of the file DIALOGUE is one thing to do: "? TEXT" waits until the
 // program shows the text, "< TEXT" types a line, "! TEXT" fails at the end if
 // the text was ever shown, "END" types the end of input, "CHANGE FILE" adds a
-// line to a file, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
+// line to a file, "RUN COMMAND" has a shell run another program meanwhile, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
 // shows what is typed. Standard output goes to the file stdout.txt, so that
 // only what a person is shown is on the terminal, and in the file terminal.txt.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
@@ -79,6 +79,12 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(err)
 			_, err = io.WriteString(f, "one line more\n")
 			ts.Check(errors.Join(err, f.Close()))
+		case "RUN":
+			cmd := exec.Command("sh", "-c", text)
+			cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				ts.Fatalf("%s: %v\n%s", text, err, out)
+			}
 		case "KILL":
 			ts.Check(cmd.Process.Kill())
 		case "!":

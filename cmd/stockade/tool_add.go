@@ -75,8 +75,8 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	if o.yes != (o.sha256 != "") {
 		return usageError("the module that was reviewed: --yes --sha256 \"$(sha256sum <FILE | cut -d' ' -f1)\"", "--yes and --sha256 belong together")
 	}
-	if no := a.Ceiling.Closed; len(no) > 0 { // before anything is fetched
-		return &exitErr{code: exitDenied, message: "no module may be added here: " + no[0].From.String()}
+	if err := a.mayAdd(); err != nil {
+		return err
 	}
 	candidate, err := a.fetch(ctx, ref, false)
 	if err != nil {
@@ -363,6 +363,9 @@ switched off until you decide.
 func runToolUpdate(ctx context.Context, a *app, name string, o addOptions) error {
 	if o.yes != (o.sha256 != "") || o.yes && name == "" {
 		return usageError("stockade tool update --yes --sha256 HASH NAME", "--yes, --sha256 and a name belong together")
+	}
+	if err := a.mayAdd(); err != nil {
+		return err
 	}
 	records, err := a.modules().Records()
 	if err != nil {

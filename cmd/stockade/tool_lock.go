@@ -136,6 +136,10 @@ func (a *app) agree(ctx context.Context, p *registry.Project) error {
 	if err != nil || p.Agreed(records) || a.flags.locked {
 		return nil // what cannot be read, or is not as it is locked, is said where the modules are listed
 	}
+	if err := a.mayAdd(); err != nil {
+		a.warn("the modules of this project are not offered, because "+err.Error(), "")
+		return nil
+	}
 	in, out, done, ok := a.terminal()
 	if a.trust != trustAsk || a.flags.json || !ok {
 		if ok {
@@ -173,6 +177,8 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 	case p.Agreed(records):
 		a.s.note("all that the project names is here, as it says")
 		return nil
+	case len(a.Ceiling.Closed) > 0:
+		return a.mayAdd()
 	case yes && len(p.Files) > 0:
 		return usageError("sync where you can be asked", "--sha256 is that of %s, and there are modules in .stockade/tools", registry.LockName)
 	case yes && !strings.EqualFold(strings.TrimPrefix(sum, "sha256:"), p.LockSHA256):

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -138,7 +140,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, out.Manifest.Version
 	mod.ByAdministrator = out.Verdict.Signer != "" && out.Verdict.File == r.Administrator
-	if ok, why, from := r.Ceiling.PermitsAdd(mod, c.Repository); !ok && !q.System {
+	if ok, why, from := r.Ceiling.PermitsAdd(mod, placeOf(c)); !ok && !q.System {
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}
 	out.Record.Signer, out.Record.Namespace, out.Record.Keys, out.Record.Issued = mod.Signer, mod.Namespace, out.Verdict.Keys, out.Verdict.Issued
@@ -156,6 +158,15 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 		return out, nil
 	}
 	return out, r.Sandbox.Compile(ctx, mod)
+}
+
+// placeOf is the place in the network that a module comes from, as modules.registries
+// names it; empty for one of this machine.
+func placeOf(c *source.Candidate) string {
+	if u, err := url.Parse(c.Source); c.Repository == "" && err == nil && u.Scheme == "https" {
+		return u.Host + path.Clean("/"+u.Path)
+	}
+	return c.Repository
 }
 
 // nameOf is what a module is called before it has said so: the end of its source,

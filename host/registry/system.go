@@ -50,6 +50,13 @@ func SystemFiles(dir string) ([]SystemFile, error) {
 	return out, nil
 }
 
+// elsewhere reports whether a module has the name of one that is in another file,
+// which was there first.
+func elsewhere(review *Review, files []SystemFile) bool {
+	was := review.Was
+	return was != nil && was.Source != review.Record.Source && slices.ContainsFunc(files, func(f SystemFile) bool { return f.of(*was) })
+}
+
 func (f SystemFile) of(r store.Record) bool { return r.System && r.Source == f.Path }
 
 // TakeSystem takes over what is new or has changed in the administrator's folder,
@@ -95,7 +102,7 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 		switch {
 		case errs[i] != nil:
 			notes = append(notes, fmt.Sprintf("%s is not offered: %v", files[i].Path, errs[i]))
-		case review != nil && slices.ContainsFunc(keep, func(o *Review) bool { return o.Record.Name == review.Record.Name }):
+		case review != nil && (slices.ContainsFunc(keep, func(o *Review) bool { return o.Record.Name == review.Record.Name }) || elsewhere(review, files)):
 			notes = append(notes, fmt.Sprintf("%s is not offered: another module is called %s", files[i].Path, review.Record.Name))
 		case review != nil:
 			keep = append(keep, review)
