@@ -137,6 +137,13 @@
 // effect is what it has done outside of the sandbox. A mount is configuration, a
 // preopen is WASI.
 //
+// An added module is one that a person has added, from elsewhere; a record is what it
+// was approved with. An allowance is what it was given of what it asks for. A
+// publisher is a name with keys in trust.toml; a signer is the publisher whose
+// signature over a module was verified. A lockfile names the modules of a project,
+// and to agree is to say yes to exactly its bytes. A review is a module as it would
+// be kept, before anybody has said yes.
+//
 // A stage is where the changes of a call wait for the answer; a change set is the
 // list of them. A secret has a value, which guests never see, and in each call
 // placeholders; to redact is to take values out. A tier says how far the jail
@@ -205,8 +212,20 @@
 // of its tests a weak target on which it succeeds. One of a command: jail/probe, and
 // in the tests of jail the layer without which it succeeds.
 //
-// A store: a package below session that passes session/sessiontest. A place where
-// modules come from: registry.
+// A store: a package below session that passes session/sessiontest.
+//
+// A place where modules come from: a kind of reference in registry/source, which
+// makes a Candidate of it with the signatures that lie beside it; its own package
+// below registry, such as registry/oci, where it has a protocol. What it reaches goes
+// through egress. Everything behind it (registry.Reviewer) stays as it is: it sees
+// bytes, evidence, a source, and the repository that signatures are bound to.
+//
+// A format of signatures: registry/sign, which says what it covers and verifies it
+// with keys, and nothing else; a field of sign.Evidence; registry/trust, which
+// judges. registry/oci finds it where its makers put it.
+//
+// What an added module can be given: a field of tool.Allowance, its part in
+// tool.Capabilities.Under, a flag of `tool grant`, and a line on the question.
 //
 // A rule of the policy: policy, and its words in config/policyfile. A setting: the
 // table of keys in config. A limit: a key there, and a field of policy.Limits,

@@ -4,7 +4,8 @@
 //
 // The file is committed and comes with a clone, so it is as hostile as any. It
 // grants nothing, and nothing that it names is fetched before a person has said
-// yes to exactly its bytes. It is made to be reviewed: one module after the other,
+// yes to exactly its bytes: see RATIONALE, "Why does a lockfile name words and not
+// grants?". It is made to be reviewed: one module after the other,
 // sorted, one key a line, and [Diff] says in words what a change means.
 //
 //	f, err := lock.Parse("stockade.lock", data)

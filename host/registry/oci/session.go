@@ -22,8 +22,8 @@ const (
 )
 
 // session sends requests to the registry of a reference, with a login or a token
-// when it asks for one. The library has a client for that, too, which looks up the
-// token service's name by itself before anything was decided about it.
+// when it asks for one. The library has a client for that, too: see RATIONALE,
+// "Why does our registry session replace oras' auth client and its layout store?".
 type session struct {
 	http        *http.Client
 	ref         Reference

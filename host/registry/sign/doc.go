@@ -12,7 +12,8 @@
 //	statement, by, err := signed.Verify(keys)         // what it says, if one of these keys says it
 //
 // Signatures that cosign made with a key are verified by [VerifyCosign]. They say
-// less: a repository and the digest of an OCI manifest.
+// less: a repository and the digest of an OCI manifest. See RATIONALE, "Why an own
+// DSSE statement beside cosign's?".
 //
 // A key is ed25519 or ECDSA on P-256, and its kind is part of it: nothing in a
 // file chooses how a signature is verified, and the ID of a key is made from the

@@ -23,7 +23,8 @@
 // revoked. A publisher of a later file does not count where an earlier one has a
 // publisher of its name, or has its key, and signs nothing in a namespace that a
 // publisher of an earlier file has by name, so not by a *. So whoever is the signer
-// for the administrator stays it.
+// for the administrator stays it: see RATIONALE, "Why does a user's publisher not
+// count for the administrator's list?".
 //
 // [Rules.Judge] has the say about a module. Signatures of unknown keys are as good
 // as none, and no error: whether a module without signer may come in is for the

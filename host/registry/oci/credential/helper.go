@@ -19,7 +19,8 @@ const (
 	maxHelperBytes = 64 << 10 // of what a helper prints
 )
 
-// helperDirs are the only directories that a helper is started from.
+// helperDirs are the only directories that a helper is started from: see RATIONALE,
+// "Why are credential helpers started by fixed paths?".
 var helperDirs = []string{"/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"}
 
 // passed are the variables that a helper gets from us, beside HOME and PATH: how a
