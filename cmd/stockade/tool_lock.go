@@ -226,7 +226,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 		for _, m := range p.Lock.Modules {
 			texts := []string{
 				fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source),
-				"  wants " + m.Wants + suffix("; signed by ", m.Signer),
+				"  wants " + m.Wants + suffix("; signed, it says, by ", m.Signer),
 			}
 			if all {
 				texts = append(texts, "  sha256 "+m.Digest+suffix(", keys ", strings.Join(m.Keys, ", ")))
