@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -267,8 +266,8 @@ func wide(row string) (n int) {
 	return n
 }
 
-// shownVersion is the version of a module. One that is none is quoted: it is a text
-// of a stranger's.
+// shownVersion is the version of a module. One that is none is a text of a stranger's,
+// and stands behind "?".
 func shownVersion(m tool.Manifest) string {
 	switch {
 	case m.Version == "":
@@ -276,10 +275,10 @@ func shownVersion(m tool.Manifest) string {
 	case sign.ValidVersion(m.Version) && len(m.Version) <= maxVersion:
 		return m.Version
 	}
-	return fit(strconv.QuoteToASCII(clip(m.Version, maxVersion)), maxVersion+10)
+	return "(not a version)"
 }
 
-const maxVersion = 20
+const maxVersion = 24
 
 // warnings say what a yes could lead to.
 func (c card) warnings(w registry.Wants) (out []string) {
@@ -351,6 +350,9 @@ func (c card) long() string {
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
 	}
 	text("where it is from:", r.Record.Source)
+	if shown := shownVersion(r.Manifest); r.Manifest.Version != shown && r.Manifest.Version != "" {
+		text("what it gives as its version:", r.Manifest.Version)
+	}
 	for _, change := range r.Changes {
 		text(change.What+":", strings.Trim(prefixed("- ", change.Was)+prefixed("+ ", change.Is), "\n"))
 	}
