@@ -345,7 +345,7 @@ func runToolUpdate(ctx context.Context, a *app, name string, o addOptions) error
 	}
 	records = slices.DeleteFunc(slices.Clone(records), func(r store.Record) bool { return r.Project != "" || r.System })
 	if len(records) == 0 {
-		a.s.note("there is nothing to update: modules of a project come from its stockade.lock, and those of the administrator's are not yours")
+		a.s.note("there is nothing to update: you have added no module, and those of a project or of the administrator are not updated here")
 		return nil
 	}
 	var errs []error
