@@ -162,6 +162,11 @@ test-kills: helper ## end KILLS (2000) trees of processes in jails of tier 3, a 
 	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 3
 	$(GO) test -count 1 -v -run TestKills -timeout 1h ./host/jail -kills $(KILLS) -tier 1
 
+.PHONY: test-add-kills
+ADD_KILLS ?= 500
+test-add-kills: guests helper ## kill the program ADD_KILLS (500) times while it adds, updates or removes a module; find the old state or the new one
+	$(GO) test -count 1 -v -run TestKilledPrograms -timeout 1h ./cmd/stockade -add-kills $(ADD_KILLS)
+
 # The program is started and ended by the tests.
 .PHONY: test-registry
 REGISTRY ?= /usr/bin/docker-registry

@@ -113,7 +113,7 @@ module cache (go mod download).`,
 func newToolPackCmd(a *app) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
-		Use: "pack FILE.wasm", Short: "Put a module's manifest into it, and check that it asks for what it imports",
+		Use: "pack FILE.wasm", Short: "Put a module's manifest into it, and check it",
 		Long: `Ask a module for its manifest, in the sandbox and with nothing granted, and put that
 into it as the custom section stockade-tool, which is read without running anything.
 A module that imports more than its tools ask for is refused: http, secrets, exec

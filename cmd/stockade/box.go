@@ -22,12 +22,12 @@ func (a *app) sandboxOptions() sandbox.Options {
 		CacheDir: a.Dirs.Compiled(), MemoryBytes: uint64(a.Config.ToolMemoryTotal),
 		Prebuilt: prebuilt, Spawn: jail.RunHelper, Large: a.flags.large,
 		Compiling: func(m *tool.Module) {
-			if !a.flags.quiet {
+			if !a.flags.quiet && !a.checking.Load() {
 				a.s.note("compiling %s (%s), once ...", m.Name, humanBytes(m.Bytes))
 			}
 		},
 		Compiled: func(m *tool.Module, d time.Duration, err error) {
-			if !a.flags.quiet && err == nil && d > time.Second {
+			if !a.flags.quiet && !a.checking.Load() && err == nil && d > time.Second {
 				a.s.note("compiled %s in %.1f s", m.Name, d.Seconds())
 			}
 		},

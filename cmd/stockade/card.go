@@ -1,122 +1,296 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // card shows a module that waits for a yes: first, on at most cardRows rows with the
-// question, what a person needs to decide; the rest behind "?".
+// question, what a person needs to decide; the rest behind "?". A text of the module
+// stands behind a bar. What of it stands in a row of ours is a name that was checked.
 type card struct {
 	review *registry.Review
 	width  int
-	work   string // the workspace, for which files can be allowed
+	color  bool
+	work   string // the workspace, whose files a yes gives
 }
 
-// What of a card is shown before "?" is pressed, so that it fits with the question
-// on cardRows rows.
+// What of a card is shown before "?" is pressed.
 const (
-	cardRows       = 15
-	shownTools     = 3
-	shownChanges   = 3
-	maxCardVersion = 20
+	cardRows     = 15 // with the question, and the blank rows
+	questionRows = 3  // with what is said before it
+	textRows     = 2  // of one description, or one side of a change
+	titleColumns = 11
 )
 
-// short is the card before "?".
+// short is the card before "?", which ends with a blank row if there is room.
 func (c card) short() string {
-	var b strings.Builder
-	r := c.review
-	line := func(title, format string, args ...any) {
-		fmt.Fprintf(&b, "  %-11s %s\n", title, clip(terminal.Line(fmt.Sprintf(format, args...)), c.width-19))
+	r, w := c.review, registry.WantsOf(c.review.Manifest)
+	rows := []string{"", c.head(), c.row("from", r.Record.Source), c.signed()}
+	if r.Was == nil && len(r.Manifest.Tools) > 1 {
+		rows = append(rows, c.row("tools", fmt.Sprintf("%d: %s", len(r.Manifest.Tools), strings.Join(toolNames(r), ", "))))
 	}
-	version := clip(cmp.Or(r.Manifest.Version, "no version"), maxCardVersion)
-	switch {
-	case r.Same():
-		line(r.Record.Name, "%s, which you have", version)
-	case r.Was != nil:
-		line(r.Record.Name, "%s -> %s", clip(cmp.Or(r.Was.Manifest.Version, "no version"), maxCardVersion), version)
-	default:
-		line(r.Record.Name, "%s, %s", version, humanBytes(r.Record.Bytes))
-	}
-	line("from", "%s", pinned(r))
-	line("signed by", "%s", signedBy(r))
-	if r.Was == nil {
-		line("tools", "%s", strings.Join(toolNames(r), ", "))
-	}
-	w := registry.WantsOf(r.Manifest)
-	line("wants", "%s", w.String())
-	if r.Was != nil {
-		c.changes(&b, false)
+	rows = append(rows, c.wants(w)...)
+	end := c.warnings(w)
+	var texts []string
+	if room := cardRows - questionRows - len(rows) - len(end); r.Was != nil {
+		texts = c.changes(room)
 	} else {
-		for i, s := range r.Manifest.Tools {
-			if i == shownTools && len(r.Manifest.Tools) > shownTools+1 {
-				line("", "... and %d more tools", len(r.Manifest.Tools)-i)
-				break
-			}
-			fmt.Fprintf(&b, "    | %s\n", clip(terminal.Line(s.Name+": "+firstLine(s.Description)), c.width-12))
-		}
+		texts = c.descriptions(room)
 	}
-	for _, warning := range c.warnings(w) {
-		fmt.Fprintf(&b, "  %s\n", clip(warning, c.width-8))
+	rows = append(append(rows, texts...), end...)
+	if len(rows) < cardRows-questionRows {
+		rows = append(rows, "")
 	}
-	return b.String()
+	return strings.Join(rows, "\n") + "\n"
 }
 
-// warnings say what a yes could lead to.
-func (c card) warnings(w registry.Wants) (out []string) {
-	hosts := strings.Join(w.Hosts, ", ")
+func (c card) style(style, text string) string { return terminal.Style(c.color, style, text) }
+
+// row is a row of ours.
+func (c card) row(title, text string) string {
+	return fmt.Sprintf("  %-*s %s", titleColumns, title, fit(text, c.width-titleColumns-4))
+}
+
+// beside is a row with something at its right end, which is in a style.
+func (c card) beside(row, style, right string) string {
+	row = fit(row, c.width-len(right)-4)
+	return row + strings.Repeat(" ", max(c.width-1-wide(row)-len(right), 2)) + c.style(style, right)
+}
+
+// head names the module. An update says what it would take the place of.
+func (c card) head() string {
+	r := c.review
+	name := "  " + r.Record.Name + " " + shownVersion(r.Manifest)
 	switch {
-	case w.Sends:
-		out = append(out, "It can send away the files that it reads, to "+cmp.Or(hosts, "the hosts that you allow")+".")
-	case hosts != "" || w.AnyHost:
-		out = append(out, "It can send what the model tells it to "+cmp.Or(hosts, "the hosts that you allow")+".")
+	case r.Same():
+		return c.beside(name, terminal.Dim, "which you have")
+	case r.Was == nil:
+		return c.beside(name, terminal.Dim, humanBytes(r.Record.Bytes))
 	}
-	if w.Exec {
-		out = append(out, "It wants to run commands; each of them would be asked about.")
+	name = "  " + r.Record.Name + " " + shownVersion(r.Was.Manifest) + " -> " + shownVersion(r.Manifest)
+	if r.Was.Signer == r.Record.Signer && r.Record.Signer != "" {
+		return c.beside(name, terminal.Green, "the same signer")
+	}
+	return c.beside(name, terminal.Dim, humanBytes(r.Record.Bytes))
+}
+
+// signed says who has signed, and whether that is somebody else than before. A
+// signature by a key that nobody is known by is none.
+func (c card) signed() string {
+	r := c.review
+	row := c.row("signed by", signedBy(r))
+	switch {
+	case r.Was != nil && r.Was.Signer != r.Record.Signer:
+		return c.beside(row, terminal.Red, "<- before: "+fit(cmp.Or(r.Was.Signer, "nobody"), 24))
+	case r.Record.Signer == "":
+		return c.style(terminal.Yellow, row)
+	}
+	return row
+}
+
+// wants says what the module asks for, a row for each kind, and of an update what
+// of it is new.
+func (c card) wants(w registry.Wants) (out []string) {
+	if w.Nothing() {
+		return []string{c.row("wants", "nothing: it only computes")}
+	}
+	var was registry.Wants
+	if c.review.Was != nil {
+		was = registry.WantsOf(c.review.Was.Manifest)
+	}
+	before := wanted(was)
+	title := "wants"
+	for i, thing := range wanted(w) {
+		if thing == "" {
+			continue
+		}
+		text := fmt.Sprintf("%-8s %s", wantedKinds[i], thing)
+		if i == 0 && c.work != "" {
+			text += ", those in " + c.work
+		}
+		row := c.row(title, text)
+		if c.review.Was != nil && thing != before[i] {
+			row = c.beside(row, terminal.Red, "<- not in "+fit(shownVersion(c.review.Was.Manifest), 16))
+		}
+		out, title = append(out, row), ""
 	}
 	return out
 }
 
-// changes lists what is different from what was approved.
-func (c card) changes(b *strings.Builder, all bool) {
-	r := prompt.Renderer{Width: c.width}
-	for i, change := range c.review.Changes {
-		if i == shownChanges && !all {
-			fmt.Fprintf(b, "  ... and %d more changes\n", len(c.review.Changes)-i)
-			return
+var wantedKinds = [...]string{"files", "hosts", "secrets", "commands"}
+
+// wanted is what a module asks for, by kind; empty where that is nothing.
+func wanted(w registry.Wants) (out [len(wantedKinds)]string) {
+	out[0] = map[tool.Files]string{tool.FilesRead: "to read", tool.FilesWrite: "to read and change"}[w.Files]
+	hosts := w.Hosts
+	if w.AnyHost {
+		hosts = append([]string{"any that you name"}, hosts...)
+	}
+	out[1] = counted(hosts)
+	var secrets []string
+	for _, s := range w.Secrets {
+		secrets = append(secrets, s.Name+suffix(" for ", strings.Join(s.Hosts, ", ")))
+	}
+	out[2] = counted(secrets)
+	if w.Exec {
+		out[3] = "each of which would be asked about"
+	}
+	return out
+}
+
+// counted lists things, and says how many there are where they may not fit.
+func counted(things []string) string {
+	if len(things) > 3 {
+		return fmt.Sprintf("%d: %s", len(things), strings.Join(things, ", "))
+	}
+	return strings.Join(things, ", ")
+}
+
+// descriptions are those of the tools, in so many rows.
+func (c card) descriptions(room int) (out []string) {
+	tools := c.review.Manifest.Tools
+	each := min(max(room/len(tools), 1), textRows)
+	for i, s := range tools {
+		if left := len(tools) - i; left > 1 && len(out)+each+1 > room {
+			return append(out, note(fmt.Sprintf("and %d more tools; ? shows all of it", left)))
 		}
-		fmt.Fprintf(b, "  %s\n", change.What)
-		if all {
-			for _, text := range []struct{ before, text string }{{"- ", change.Was}, {"+ ", change.Is}} {
-				if text.text != "" {
-					shown, _ := r.Text(text.before+text.text, true)
-					b.WriteString(shown)
-				}
-			}
+		out = append(out, c.behindBar("", c.review.Record.Name+"_"+s.Name+": ", s.Description, each)...)
+	}
+	return out
+}
+
+// changes are what is different from what was approved, in so many rows. What the
+// rows about its wants say is not said again.
+func (c card) changes(room int) (out []string) {
+	changes := c.review.Changes
+	if wanted(registry.WantsOf(c.review.Was.Manifest)) != wanted(registry.WantsOf(c.review.Manifest)) {
+		changes = slices.DeleteFunc(slices.Clone(changes), func(c registry.Change) bool { return c.Asks })
+	}
+	for i, change := range changes {
+		was, is := apart(oneLine(change.Was), oneLine(change.Is))
+		rows := []string{c.style(terminal.Yellow, "  "+fit(change.What, c.width-3))}
+		if was != "" {
+			rows = append(rows, c.behindBar(terminal.Red, "- ", was, textRows)...)
+		}
+		if is != "" {
+			rows = append(rows, c.behindBar(terminal.Green, "+ ", is, textRows)...)
+		}
+		left := len(changes) - i
+		if len(out)+len(rows) > room || left > 1 && len(out)+len(rows)+1 > room {
+			return append(out, c.style(terminal.Yellow, fmt.Sprintf("  and %s; ? shows all of it", plural(left, "more change"))))
+		}
+		out = append(out, rows...)
+	}
+	if len(c.review.Changes) == 0 && !c.review.Same() {
+		out = append(out, "  Its code is another. What it says of itself and asks for is the same.")
+	}
+	return out
+}
+
+func note(text string) string { return "    ~ " + text }
+
+// behindBar is a text of a module's in at most so many rows, and how long it is if
+// that is not all of it.
+func (c card) behindBar(style, before, text string, most int) (out []string) {
+	rows := wrap(before+terminal.Line(oneLine(text)), c.width-7)
+	if len(rows) > most {
+		size := fmt.Sprintf(" ... (%d characters)", utf8.RuneCountInString(text))
+		rows = rows[:most]
+		rows[most-1] = terminal.Rows(rows[most-1], c.width-7-len(size))[0] + size
+	}
+	for i, row := range rows {
+		bar := "    | "
+		if i > 0 {
+			bar = "    : "
+		}
+		out = append(out, bar+c.style(style, row))
+	}
+	return out
+}
+
+// oneLine takes the line ends and blanks out of a text that begin nothing: a text
+// that hides behind them is in sight.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// wrap breaks a visible line between its words; one that is too long for a row, within.
+func wrap(line string, columns int) (rows []string) {
+	row := ""
+	for _, word := range strings.Split(line, " ") {
+		if row != "" && wide(row)+1+wide(word) <= columns {
+			row += " " + word
 			continue
 		}
-		was, is := apart(change.Was, change.Is)
-		for _, text := range []struct{ before, text string }{{"- ", was}, {"+ ", is}} {
-			if text.text != "" {
-				fmt.Fprintf(b, "    | %s\n", clip(terminal.Line(text.before+text.text), c.width-12))
-			}
+		if row != "" {
+			rows = append(rows, row)
+		}
+		parts := terminal.Rows(word, columns)
+		rows, row = append(rows, parts[:len(parts)-1]...), parts[len(parts)-1]
+	}
+	return append(rows, row)
+}
+
+// fit is a text on a row of so many columns.
+func fit(text string, columns int) string {
+	rows := terminal.Rows(terminal.Line(text), columns)
+	if len(rows) == 1 {
+		return rows[0]
+	}
+	return terminal.Rows(rows[0], max(columns-4, 2))[0] + " ..."
+}
+
+// wide is how many columns a row takes, with every character outside ASCII as two.
+func wide(row string) (n int) {
+	for _, r := range row {
+		if n++; r > '~' {
+			n++
 		}
 	}
-	if len(c.review.Changes) == 0 && c.review.Was != nil && !c.review.Same() {
-		fmt.Fprintf(b, "  its code is another; what it says of itself and asks for is the same\n")
+	return n
+}
+
+// shownVersion is the version of a module. One that is none is quoted: it is a text
+// of a stranger's.
+func shownVersion(m tool.Manifest) string {
+	switch {
+	case m.Version == "":
+		return "(no version)"
+	case sign.ValidVersion(m.Version) && len(m.Version) <= maxVersion:
+		return m.Version
 	}
+	return fit(strconv.QuoteToASCII(clip(m.Version, maxVersion)), maxVersion+10)
+}
+
+const maxVersion = 20
+
+// warnings say what a yes could lead to.
+func (c card) warnings(w registry.Wants) (out []string) {
+	hosts := fit(cmp.Or(counted(w.Hosts), "the hosts that you allow"), c.width-46)
+	switch {
+	case w.Sends:
+		out = append(out, c.style(terminal.Red, "  It can send the files that it reads to "+hosts+"."))
+	case len(w.Hosts) > 0 || w.AnyHost:
+		out = append(out, c.style(terminal.Yellow, "  It can send what the model tells it to "+hosts+"."))
+	}
+	return out
 }
 
 // apart leaves out most of what two texts begin with, so that what is new is on the
@@ -141,28 +315,67 @@ func (c card) long() string {
 	var b strings.Builder
 	r := c.review
 	text := func(title, text string) {
-		shown, _ := prompt.Renderer{Width: c.width}.Text(text, true)
-		fmt.Fprintf(&b, "  %s\n%s", title, shown)
+		shown, _ := prompt.Renderer{Width: c.width, Color: c.color}.Text(text, true)
+		for i, row := range wrap(title, c.width-5) {
+			fmt.Fprintln(&b, c.style(terminal.Bold, strings.Repeat("  ", 1+min(i, 1))+row))
+		}
+		b.WriteString(shown)
 	}
-	fmt.Fprintf(&b, "  module    sha256:%s, %d bytes\n", r.Record.Digest, r.Record.Bytes)
+	lines := func(title, text, end string) {
+		rows := wrap(terminal.Line(text), c.width-titleColumns-4-len(end))
+		for i, row := range rows {
+			if i < len(rows)-1 {
+				row += end
+			}
+			fmt.Fprintf(&b, "  %-*s %s\n", titleColumns, title, row)
+			title = ""
+		}
+	}
+	line := func(title, text string) { lines(title, text, "") }
+	command := func(text string) { lines("", text, ` \`) } // to be copied
+	b.WriteByte('\n')
+	line("sha256", r.Record.Digest)
 	if r.Record.ManifestDigest != "" {
-		fmt.Fprintf(&b, "  manifest  %s\n", r.Record.ManifestDigest)
+		line("manifest", strings.TrimPrefix(r.Record.ManifestDigest, "sha256:"))
 	}
-	text("source:", r.Record.Source)
 	for _, k := range r.Record.Keys {
-		fmt.Fprintf(&b, "  key       %s\n", k)
+		line("key", fmt.Sprintf("%s, of %s", k, r.Record.Signer))
 	}
 	for _, k := range r.Verdict.Unknown {
-		fmt.Fprintf(&b, "  key       %s, which nobody whom you know has\n", k)
+		line("key", k.String())
+		line("", "which nobody has whom you know; if you know whose it is:")
+		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Manifest.Name)))
 	}
-	if r.Was != nil {
-		c.changes(&b, true)
+	if w := registry.WantsOf(r.Manifest); !w.Nothing() {
+		line("narrower", "[o] now, and then for example:")
+		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
+	}
+	text("where it is from:", r.Record.Source)
+	for _, change := range r.Changes {
+		text(change.What+":", strings.Trim(prefixed("- ", change.Was)+prefixed("+ ", change.Is), "\n"))
 	}
 	for _, s := range r.Manifest.Tools {
-		text(fmt.Sprintf("%s_%s asks for %s, and says:", r.Record.Name, s.Name, terminal.Line(s.Capabilities.String())), s.Description)
-		text("its arguments:", s.Said().Schema)
+		text(fmt.Sprintf("%s_%s asks for %s, and says:", r.Record.Name, s.Name, asksFor(s.Capabilities)), s.Description)
+		text("its arguments:", indented(s.Parameters))
 	}
-	return b.String()
+	return b.String() + "\n"
+}
+
+// prefixed puts a mark before each line of a text; an empty one stays empty.
+func prefixed(mark, text string) string {
+	if text == "" {
+		return ""
+	}
+	return mark + strings.ReplaceAll(text, "\n", "\n"+mark) + "\n"
+}
+
+// indented is JSON to be read.
+func indented(data json.RawMessage) string {
+	var out bytes.Buffer
+	if json.Indent(&out, data, "", "  ") != nil {
+		return string(data)
+	}
+	return out.String()
 }
 
 func toolNames(r *registry.Review) (out []string) {
@@ -172,22 +385,13 @@ func toolNames(r *registry.Review) (out []string) {
 	return out
 }
 
-// pinned is where a module came from, with the digest of what came.
-func pinned(r *registry.Review) string {
-	digest := "sha256:" + r.Record.Digest
-	if r.Record.ManifestDigest != "" {
-		digest = r.Record.ManifestDigest
-	}
-	return fmt.Sprintf("%s  %.15s...", r.Record.Source, digest)
-}
-
-// signedBy says who has signed. A signature by a key that nobody is known by is none.
+// signedBy says who has signed.
 func signedBy(r *registry.Review) string {
 	switch {
 	case r.Record.Signer != "":
-		return fmt.Sprintf("%s, whose key you know (%s)", r.Record.Signer, strings.Join(r.Record.Keys, ", "))
+		return r.Record.Signer + ", whom you know"
 	case len(r.Verdict.Unknown) > 0:
-		return fmt.Sprintf("a key that you do not know (%s)", r.Verdict.Unknown[0].ID())
+		return fmt.Sprintf("a key that you do not know  (%.20s...)", r.Verdict.Unknown[0].ID())
 	}
 	return "nobody"
 }
@@ -196,17 +400,17 @@ func signedBy(r *registry.Review) string {
 func allowedWords(a tool.Allowance) string {
 	var out []string
 	for _, d := range a.Read {
-		out = append(out, "reads "+d)
+		out = append(out, d+" (read)")
 	}
 	for _, d := range a.Write {
-		out = append(out, "changes "+d)
+		out = append(out, d+" (read and change)")
 	}
 	out = append(out, a.Hosts...)
 	for _, s := range a.Secrets {
-		out = append(out, "secret "+s)
+		out = append(out, "the secret "+s)
 	}
 	if a.Exec {
-		out = append(out, "commands, each asked about")
+		out = append(out, "commands (each is asked about)")
 	}
 	if out == nil {
 		return "nothing"
@@ -214,18 +418,35 @@ func allowedWords(a tool.Allowance) string {
 	return strings.Join(out, ", ")
 }
 
-// question asks on a terminal until one of the answers is typed, each of which has a
-// letter in brackets: "[y]es". Their numbers answer, too. "?" shows more. The end of
-// input is the last of them, which does nothing.
-func question(ctx context.Context, in *os.File, out io.Writer, ask string, answers []string, more func()) (string, error) {
-	terminal.FlushInput(in) // an answer must not be given before its question is seen
-	letter := func(i int) string { return answers[i][strings.IndexByte(answers[i], '[')+1:][:1] }
-	last := letter(len(answers) - 1)
+// giftWords are those of a yes that gives things: all of them if they are short, and
+// else what is on the card.
+func giftWords(a tool.Allowance) string {
+	if words := allowedWords(a); len(words) <= 26 {
+		return "with " + words
+	}
+	return "with all of that"
+}
+
+// answer is what can be typed at a question: its letter, or its number.
+type answer struct{ letter, words string }
+
+// asking is a question on a terminal.
+type asking struct {
+	in    *os.File
+	out   io.Writer
+	width int
+	color bool
+}
+
+// ask asks until one of the answers is typed. "?" shows more. The end of input is the
+// last of them, which does nothing.
+func (q asking) ask(ctx context.Context, what string, answers []answer, more func()) (string, error) {
+	terminal.FlushInput(q.in) // an answer must not be given before its question is seen
 	for {
-		fmt.Fprintf(out, "  %s  %s  [?] ", ask, strings.Join(answers, "  "))
-		line, err := readShown(ctx, in)
+		fmt.Fprint(q.out, q.rows(what, answers))
+		line, err := readShown(ctx, q.in)
 		if errors.Is(err, io.EOF) {
-			return last, nil
+			return answers[len(answers)-1].letter, nil
 		}
 		if err != nil {
 			return "", err
@@ -235,20 +456,34 @@ func question(ctx context.Context, in *os.File, out io.Writer, ask string, answe
 			more()
 			continue
 		}
-		for i := range answers {
-			if typed == letter(i) || typed == fmt.Sprint(i+1) || typed != "" && typed == strings.ToLower(word(answers[i])) {
-				return letter(i), nil
+		for i, a := range answers {
+			if typed == a.letter || typed == fmt.Sprint(i+1) || typed == map[string]string{"y": "yes", "n": "no"}[a.letter] && typed != "" {
+				return a.letter, nil
 			}
 		}
-		fmt.Fprintln(out, "  that is no answer: type one of the letters in brackets, and Enter")
+		fmt.Fprintln(q.out, "  That is no answer: type one of the letters or numbers, and Enter.")
 	}
 }
 
-// word is the word of an answer, such as "yes" of "[y]es, with all".
-func word(answer string) string {
-	answer = strings.NewReplacer("[", "", "]", "").Replace(answer)
-	answer, _, _ = strings.Cut(answer, " ")
-	return strings.Trim(answer, ",")
+// rows is the question with its answers, broken between these only. Behind the last
+// is room for what is typed.
+func (q asking) rows(what string, answers []answer) string {
+	var b strings.Builder
+	row := "  " + what
+	end := func() { b.WriteString(terminal.Style(q.color, terminal.Bold, row)) }
+	for i, a := range answers {
+		word := fit(fmt.Sprintf("[%s]%d %s", a.letter, i+1, a.words), q.width-len(what)-len("      [?] x "))
+		if wide(row)+2+wide(word) >= q.width-len("  [?] x") {
+			end()
+			b.WriteByte('\n')
+			row = "  " + strings.Repeat(" ", len(what))
+		}
+		row += "  " + word
+	}
+	row += "  [?]"
+	end()
+	b.WriteByte(' ')
+	return b.String()
 }
 
 // columnsOf is how wide a terminal is for a card.

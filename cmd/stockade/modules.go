@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/stockade-dev/stockade/host/config/policyfile"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -21,6 +23,12 @@ func systemTools() policyfile.Place { return administrator().Beside("tools") }
 
 // administratorTrust is the name of the administrator's trust.toml.
 func administratorTrust() string { return administrator().Beside("trust.toml").Path }
+
+// addReachFlag is for commands that fetch or push modules: a registry or a server can
+// send them to another host.
+func addReachFlag(cmd *cobra.Command, a *app) {
+	cmd.Flags().StringArrayVar(&a.flags.allowNet, "allow-net", nil, "reach another host for this, where a registry or a server sends there: [http://]HOST[:PORT]; may be repeated")
+}
 
 // reviewer looks at modules before they are kept.
 func (a *app) reviewer() (*registry.Reviewer, error) {

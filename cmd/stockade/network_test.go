@@ -198,6 +198,7 @@ func TestWhatAToolAsksFor(t *testing.T) {
 		"nothing":                                {},
 		"requests to the hosts that are allowed": {Network: tool.NetworkHTTP},
 		"reading files in the mounted directories; requests to the hosts that are allowed": {Files: tool.FilesRead, Network: tool.NetworkHTTP},
+		"requests to a.example, *.b.example":                                               {Network: tool.NetworkHTTP, Hosts: []string{"a.example", "*.b.example"}},
 		`running the command in its argument "c"`:                                          {Exec: "c"},
 	} {
 		if got := asksFor(c); got != want {

@@ -107,10 +107,10 @@ func proxied(ts *testscript.TestScript, neg bool, args []string) {
 // secureSite starts a site that speaks TLS as a host, and writes the authority
 // that says so into a file; its real address is put into SECURE:
 //
-//	securesite HOST FILE
+//	securesite HOST FILE [DIRECTORY]
 func secureSite(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: securesite HOST FILE")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: securesite HOST FILE [DIRECTORY]")
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	ts.Check(err)
@@ -120,7 +120,7 @@ func secureSite(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	ts.Check(err)
-	s := new(site)
+	s := siteOf(ts, args[2:])
 	server := httptest.NewUnstartedServer(s)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // who does not believe it says so

@@ -99,6 +99,7 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 			"serve":      serveScript,
 			"wasm":       writeWasm,
 			"terminal":   dialogue,
+			"rows":       rows,
 			"unserved":   unserved,
 			"nowhere":    nowhere,
 			"site":       serveSite,
@@ -176,13 +177,15 @@ func unserved(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// writeWasm writes a module that was assembled for a test:
+// writeWasm writes a module that was assembled for a test, with a manifest of its own
+// or with that of a file:
 //
-//	wasm NAME FILE
+//	wasm NAME FILE [MANIFEST]
 func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: wasm NAME FILE")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: wasm NAME FILE [MANIFEST]")
 	}
+	manifest := strings.Join(args[2:], "")
 	for _, b := range wasmtest.Bombs() {
 		if b.Name == args[0] {
 			ts.Check(os.WriteFile(ts.MkAbs(args[1]), b.Module(), 0o644))
@@ -207,6 +210,7 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 		modules[name] = wasmtest.ToolOptions{Call: wasmtest.EchoArgs(), Manifest: `{"abi":"stockade:tool@0.1.0","name":"probe","tools":[{"name":"probe","description":"A tool made for a test.",` + says + `}]}`}
 	}
 	maps.Copy(modules, secretive())
+	maps.Copy(modules, added())
 	maps.Copy(modules, fetching(ts.Getenv("SITE"), ts.Getenv("SITE_HOST")))
 	for _, c := range wasmtest.Hostile() {
 		modules[c.Name] = c.Options
@@ -215,5 +219,5 @@ func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 	if !ok {
 		ts.Fatalf("no module %q", args[0])
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[1]), wasmtest.Tool(options), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), wasmtest.Tool(manifested(ts, options, manifest)), 0o644))
 }

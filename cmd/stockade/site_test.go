@@ -16,13 +16,21 @@ import (
 )
 
 // site is a real HTTP server on loopback that repeats the header X-Key, behind
-// "got ", and counts. What is asked for /away is redirected to 127.0.0.2.
-type site struct{ asked atomic.Int64 }
+// "got ", and counts. What is asked for /away is redirected to 127.0.0.2. It has the
+// files of a directory, if one is named.
+type site struct {
+	asked atomic.Int64
+	files string
+}
 
 func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.asked.Add(1)
 	if r.URL.Path == "/away" {
 		http.Redirect(rw, r, strings.Replace("http://"+r.Host+"/", "127.0.0.1", "127.0.0.2", 1), http.StatusTemporaryRedirect)
+		return
+	}
+	if s.files != "" {
+		http.FileServer(http.Dir(s.files)).ServeHTTP(rw, r)
 		return
 	}
 	fmt.Fprint(rw, "got ", r.Header.Get("X-Key"))
@@ -33,17 +41,26 @@ var sites sync.Map
 
 // serveSite starts a site, and puts its URL into SITE and its host into SITE_HOST:
 //
-//	site
+//	site [DIRECTORY]
 func serveSite(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 0 {
-		ts.Fatalf("usage: site")
+	if neg || len(args) > 1 {
+		ts.Fatalf("usage: site [DIRECTORY]")
 	}
-	s := new(site)
+	s := siteOf(ts, args)
 	server := httptest.NewServer(s)
 	ts.Defer(server.Close)
 	ts.Setenv("SITE", server.URL)
 	ts.Setenv("SITE_HOST", server.Listener.Addr().String())
 	sites.Store(ts, s)
+}
+
+// siteOf is a site with the files of a directory, where one is named.
+func siteOf(ts *testscript.TestScript, dir []string) *site {
+	s := new(site)
+	for _, d := range dir {
+		s.files = ts.MkAbs(d)
+	}
+	return s
 }
 
 // asked fails unless there were so many requests to the site:
@@ -62,8 +79,8 @@ func asked(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// fetching are modules whose tool gets a URL and returns the body of the answer,
-// or the text of the error. The second sends the secret TOKEN along, and leaves
+// fetching are modules whose tool gets a URL, that of the site or its argument
+// {"p":"URL"}, and returns the body of the answer, or the text of the error. The last sends the secret TOKEN along, and leaves
 // out the first six characters: what a redactor does not look for behind it.
 func fetching(url, host string) map[string]wasmtest.ToolOptions {
 	const (
@@ -92,10 +109,9 @@ func fetching(url, host string) map[string]wasmtest.ToolOptions {
 		return join(wasmtest.I32Const(answer), wasmtest.I32Load(bodyAt+offset), wasmtest.I32Const(answer), wasmtest.I32Load(textAt+offset),
 			wasmtest.I32Const(answer), wasmtest.I32Load8U(0), wasmtest.I32Eqz(), wasmtest.Select())
 	}
-	call := func(headers, skip int32) []byte {
-		request := []int32{method, 3, at, int32(len(url)), header, headers, 0, 0, 0, 0, 0, 0, 0, answer}
-		var code []byte
-		for _, v := range request {
+	call := func(url []byte, headers, skip int32) []byte {
+		code := join(wasmtest.I32Const(method), wasmtest.I32Const(3), url)
+		for _, v := range []int32{header, headers, 0, 0, 0, 0, 0, 0, 0, answer} {
 			code = append(code, wasmtest.I32Const(v)...)
 		}
 		image := join(words(wasmtest.ResultOK, list, 1, 0, 0, 0), words(wasmtest.ContentText, 0, 0, 0, 0, 0, 0, 0, 0))
@@ -124,11 +140,15 @@ func fetching(url, host string) map[string]wasmtest.ToolOptions {
 			Edit:    func(b *wasmtest.Builder) { b.ExportFunc("cabi_realloc", uint32(len(imports))) },
 		}
 	}
-	unasked := options("", call(0, 0))
+	fixed := join(wasmtest.I32Const(at), wasmtest.I32Const(int32(len(url))))
+	// That of {"p":"URL"}.
+	argument := join(wasmtest.LocalGet(wasmtest.ParamArgs), wasmtest.I32Const(6), wasmtest.I32Add(), wasmtest.LocalGet(wasmtest.ParamArgsLen), wasmtest.I32Const(8), wasmtest.I32Sub())
+	unasked := options("", call(fixed, 0, 0))
 	unasked.Manifest = strings.Replace(unasked.Manifest, `"network":"http"`, "", 1)
 	return map[string]wasmtest.ToolOptions{
-		"fetching":            options("", call(0, 0)),
-		"fetching unasked":    unasked,
-		"fetching with TOKEN": options(`,"secrets":[{"name":"TOKEN","hosts":["`+host+`"],"header":"X-Key"}]`, join(withToken, call(1, 6))),
+		"fetching":              options("", call(fixed, 0, 0)),
+		"fetching its argument": options("", call(argument, 0, 0)),
+		"fetching unasked":      unasked,
+		"fetching with TOKEN":   options(`,"secrets":[{"name":"TOKEN","hosts":["`+host+`"],"header":"X-Key"}]`, join(withToken, call(fixed, 1, 6))),
 	}
 }

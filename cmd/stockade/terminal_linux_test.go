@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"golang.org/x/sys/unix"
@@ -27,9 +29,9 @@ const dialogueTimeout = 2 * time.Minute
 // Each line of the file DIALOGUE is one thing to do: "? TEXT" waits until the
 // program shows the text, "< TEXT" types a line, "! TEXT" fails at the end if
 // the text was ever shown, "END" types the end of input, "CHANGE FILE" adds a
-// line to a file, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
+// line to a file, "RUN COMMAND" has a shell run another program meanwhile, "KILL" kills the program, whose code is -1 then. A file that begins with "~" is for a terminal that
 // shows what is typed. Standard output goes to the file stdout.txt, so that
-// only what a person is shown is on the terminal.
+// only what a person is shown is on the terminal, and in the file terminal.txt.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: terminal CODE DIALOGUE PROGRAM ARGUMENT...")
@@ -77,6 +79,12 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Check(err)
 			_, err = io.WriteString(f, "one line more\n")
 			ts.Check(errors.Join(err, f.Close()))
+		case "RUN":
+			cmd := exec.Command("sh", "-c", text)
+			cmd.Dir, cmd.Env = ts.MkAbs("."), environment(ts)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				ts.Fatalf("%s: %v\n%s", text, err, out)
+			}
 		case "KILL":
 			ts.Check(cmd.Process.Kill())
 		case "!":
@@ -87,6 +95,7 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	_ = cmd.Wait() // its code is looked at
 	ts.Logf("[terminal]\n%s", shown.all)
 	ts.Check(os.WriteFile(ts.MkAbs("stdout.txt"), stdout.Bytes(), 0o644))
+	ts.Check(os.WriteFile(ts.MkAbs("terminal.txt"), []byte(shown.all), 0o644))
 	for _, text := range never {
 		if strings.Contains(shown.all, text) {
 			ts.Fatalf("the terminal showed %q", text)
@@ -94,6 +103,32 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got := fmt.Sprint(cmd.ProcessState.ExitCode()); got != args[0] {
 		ts.Fatalf("it ended with exit code %s, want %s", got, args[0])
+	}
+}
+
+// rows fails unless the first question in a file, with all that belongs to it from the
+// first blank row on, is on at most so many rows of so many columns:
+//
+//	rows ROWS COLUMNS FILE
+func rows(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: rows ROWS COLUMNS FILE")
+	}
+	most, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	columns, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	text, _, asked := strings.Cut("\n"+ts.ReadFile(args[2]), "[?] ")
+	_, text, begun := strings.Cut(text, "\n\n")
+	if !asked || !begun {
+		ts.Fatalf("there is no question")
+	}
+	n := 0
+	for line := range strings.Lines(text + "[?] ") {
+		n += max(1, (utf8.RuneCountInString(line)+columns-1)/columns)
+	}
+	if n > most {
+		ts.Fatalf("the question takes %d rows of %d columns, want at most %d:\n%s", n, columns, most, text)
 	}
 }
 

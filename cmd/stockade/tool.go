@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -13,12 +14,16 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
 func newToolCmd(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "tool", Short: "The tools: what there is, what each asks for", Long: "List, show or compile tools. See `stockade help tools`, and `stockade help abi` to write one."}
+	cmd := &cobra.Command{Use: "tool", Short: "The tools: what there is, what each asks for", Long: `List, show, add and share tools. ` + "`stockade help modules`" + ` is about those that others
+have made, ` + "`stockade help author`" + ` about making one.`,
+		Example: "  stockade tool list\n  stockade tool add oci://registry.example.org/tools/weather:1.2\n  stockade tool new weather"}
 	list := &cobra.Command{
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		Example: "  stockade tool list\n  stockade tool list --json | jq -r '.[].name'",
@@ -35,8 +40,8 @@ func newToolCmd(a *app) *cobra.Command {
 	}
 	list.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
 	info := &cobra.Command{
-		Use: "info TOOL|MODULE.wasm", Short: "Show a tool: description, arguments, what it asks for, its module",
-		Example: "  stockade tool info grep\n  stockade tool info ./module.wasm",
+		Use: "info TOOL|MODULE|MODULE.wasm", Short: "Show a tool, or a module that was added",
+		Example: "  stockade tool info grep\n  stockade tool info weather\n  stockade tool info ./module.wasm",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if file, inner, ok := registry.SplitPath(args[0]); ok {
@@ -64,17 +69,88 @@ func newToolCmd(a *app) *cobra.Command {
 			return t.info(cmd.Context(), a, args[0])
 		},
 	}
+	for _, g := range toolGroups {
+		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+	}
 	cmd.AddCommand(list, info, newToolAddCmd(a), newToolUpdateCmd(a), newToolRemoveCmd(a), newToolGrantCmd(a), newToolVerifyCmd(a), newToolCompileCmd(a), newToolTrustCmd(a))
 	cmd.AddCommand(newToolSwitchCmds(a)...)
 	cmd.AddCommand(newToolLockCmds(a)...)
 	cmd.AddCommand(newToolShareCmds(a)...)
 	cmd.AddCommand(newAuthorCmds(a)...)
+	for _, c := range cmd.Commands() {
+		for _, g := range toolGroups {
+			if slices.Contains(g.commands, c.Name()) {
+				c.GroupID = g.title
+			}
+		}
+		if complete := a.completions()[c.Name()]; complete != nil {
+			c.ValidArgsFunction = complete
+		}
+	}
 	return cmd
+}
+
+// toolGroups are the commands as the help lists them.
+var toolGroups = []struct {
+	title    string
+	commands []string
+}{
+	{"Use:", []string{"list", "info", "add", "update", "remove", "grant", "enable", "disable"}},
+	{"With a project:", []string{"lock", "sync"}},
+	{"Trust and check:", []string{"trust", "verify", "compile"}},
+	{"Make and share:", []string{"new", "build", "test", "pack", "key", "sign", "push"}},
+}
+
+// completions complete the names of what was added, by command. They read the index
+// alone, and say nothing.
+func (a *app) completions() map[string]cobra.CompletionFunc {
+	added := func(of func(store.Record) []string) cobra.CompletionFunc {
+		return func(_ *cobra.Command, args []string, _ string) (out []cobra.Completion, _ cobra.ShellCompDirective) {
+			dirs, err := settings.FindDirs(a.s.env)
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			records, err := store.Open(dirs.Modules()).Records()
+			if err != nil {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			work, err := workspace(a.flags.dir)
+			for _, r := range records {
+				if r.Project != "" && (err != nil || r.Project != work) {
+					continue
+				}
+				for _, name := range of(r) {
+					if !slices.Contains(args, name) {
+						out = append(out, name)
+					}
+				}
+			}
+			return out, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+	with := func(separator string) cobra.CompletionFunc {
+		return added(func(r store.Record) []string {
+			out := []string{r.Name}
+			for _, s := range r.Manifest.Tools {
+				out = append(out, r.Name+separator+s.Name)
+			}
+			return out
+		})
+	}
+	own := added(func(r store.Record) []string {
+		if r.Project != "" || r.System {
+			return nil
+		}
+		return []string{r.Name}
+	})
+	return map[string]cobra.CompletionFunc{
+		"remove": own, "update": own, "lock": own, "grant": with(":"), "enable": with(":"), "disable": with(":"), "info": with("_"),
+	}
 }
 
 func newToolCompileCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "compile MODULE.wasm...", Short: "Check and compile modules ahead of their first call",
+		Use: "compile MODULE.wasm...", Short: "Compile modules ahead of their first call",
 		Long: `Check modules and compile them, so that their first call does not wait. Compiling
 happens in a process of its own. Its limits on time and memory grow with the size
 of the module. A module of 16 to 64 MiB is compiled only with --large. Later calls
@@ -130,9 +206,12 @@ func (t toolset) on() []*tool.Entry {
 	return out
 }
 
+// maxCell is how wide a column of a list becomes for the sake of what is longer.
+const maxCell = 24
+
 func (t toolset) list(s *stdio) error {
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TOOL\tRISK\tMODULE\tDESCRIPTION")
+	rows := [][3]string{{"TOOL", "RISK", "MODULE"}}
+	texts := []string{"DESCRIPTION"}
 	sorted, groups := tool.Groups(t.on())
 	for _, g := range groups {
 		sorted = append(sorted, g.Tools...)
@@ -142,10 +221,23 @@ func (t toolset) list(s *stdio) error {
 		if layer := t.denied[e.Name]; layer != "" {
 			risk = "denied (" + string(layer) + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, risk, terminal.Line(e.Module.Name), clip(terminal.Line(firstLine(e.Description)), 80))
+		rows = append(rows, [3]string{e.Name, risk, terminal.Line(e.Module.Name)})
+		texts = append(texts, firstLine(e.Description))
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	var columns [3]int
+	for _, row := range rows {
+		for i, cell := range row {
+			columns[i] = max(columns[i], min(len(cell), maxCell))
+		}
+	}
+	for i, row := range rows {
+		before := ""
+		for i, cell := range row {
+			before += fmt.Sprintf("%-*s  ", columns[i], cell)
+		}
+		if _, err := fmt.Fprintln(s.out, before+fit(texts[i], max(s.width()-len(before)-1, 20))); err != nil {
+			return err
+		}
 	}
 	return listAdded(s, t.added)
 }
@@ -192,22 +284,40 @@ type toolJSON struct {
 	Risk         string            `json:"risk"`
 	Capabilities tool.Capabilities `json:"capabilities"`
 	Module       string            `json:"module"`
+	Origin       tool.Origin       `json:"origin"`
 	Digest       string            `json:"digest"`
 	Parameters   json.RawMessage   `json:"parameters"`
+	*addedJSON                     // nil: it is built in
 }
 
+// listJSON prints the tools that are offered, and those that were added and are not.
 func (t toolset) listJSON(s *stdio) error {
+	added := map[*tool.Entry]*addedJSON{}
+	shown := t.on()
+	for _, m := range t.added {
+		for _, of := range m.Tools {
+			added[of.Entry] = addedAsJSON(m.Record, of)
+			if of.Off != "" {
+				shown = append(shown, of.Entry)
+			}
+		}
+	}
 	out := []toolJSON{}
-	for _, e := range t.on() {
+	for _, e := range shown {
 		out = append(out, toolJSON{
-			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e).String(),
-			Capabilities: e.Capabilities, Module: e.Module.Name, Digest: e.Module.Digest, Parameters: e.Parameters,
+			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e).String(), Capabilities: e.Capabilities,
+			Module: e.Module.Name, Origin: e.Module.Origin, Digest: e.Module.Digest, Parameters: e.Parameters, addedJSON: added[e],
 		})
 	}
 	return printJSON(s, out)
 }
 
 func (t toolset) info(ctx context.Context, a *app, name string) error {
+	for _, m := range t.added {
+		if i := slices.IndexFunc(m.Tools, func(t registry.AddedTool) bool { return t.Name == name }); i >= 0 {
+			return a.infoAddedTool(m, m.Tools[i])
+		}
+	}
 	e, ok := t.catalog.Find(name)
 	if !ok {
 		if m, ok := (here{t.catalog, t.added}).find(name); ok {

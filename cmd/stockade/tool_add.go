@@ -43,7 +43,7 @@ type addOptions struct {
 func newToolAddCmd(a *app) *cobra.Command {
 	var o addOptions
 	cmd := &cobra.Command{
-		Use: "add REF", Short: "Add a module of somebody else's, after showing what it can touch",
+		Use: "add REF", Short: "Add a module, after showing what it can touch",
 		Long: `Show what a module is, who has signed it and what it asks for, and add it if you
 say yes. Its tools are offered to the model as NAME_TOOL. They can only compute:
 what a module asks for it gets at the question, or later with
@@ -67,6 +67,7 @@ reviewed, with what --read, --write, --host, --secret and --exec give it.
 	f.BoolVar(&o.yes, "yes", false, "add it without a question; needs --sha256")
 	f.StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the module that was reviewed, in hex")
 	o.allow.add(cmd)
+	addReachFlag(cmd, a)
 	return cmd
 }
 
@@ -85,7 +86,7 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	if err != nil {
 		return err
 	}
-	if review.Same() && !o.allow.any() {
+	if review.Same() && !o.allow.any() && a.whole(*review.Was) {
 		a.s.note("%s is there as it is: %s, sha256 %s", review.Record.Name, cmp.Or(review.Manifest.Version, "no version"), review.Record.Digest)
 		return nil
 	}
@@ -106,6 +107,13 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	return a.keep(review)
 }
 
+// whole reports whether the bytes of a module are those that were added. If not, adding
+// it again mends that.
+func (a *app) whole(r store.Record) bool {
+	_, err := a.modules().Module(r).Read()
+	return err == nil
+}
+
 // fetch gets a module from where a person says it is. One that a lockfile names is
 // fetched without credentials.
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
@@ -118,6 +126,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	if locked {
 		credentials = nil
 	}
+	done := a.soon("fetching " + ref + " ...")
 	c, err := source.Fetch(ctx, ref, source.Options{
 		Client: out.Fetcher(rules, a.Ceiling), Credentials: credentials,
 		Progress: func(done, total int64) {
@@ -127,6 +136,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 			}
 		},
 	})
+	done()
 	if err != nil {
 		return nil, fetchError(ref, err)
 	}
@@ -182,15 +192,36 @@ func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review,
 	if err != nil {
 		return nil, err
 	}
+	done := a.soon("checking " + q.Candidate.Source + " ...")
+	a.checking.Store(true)
 	review, err := r.Review(ctx, q)
+	a.checking.Store(false)
+	done()
 	if refused, ok := errors.AsType[*registry.RefusedError](err); ok {
 		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}
 	}
 	return review, err
 }
 
+// soon says what takes so long, if it is not done after a second.
+func (a *app) soon(text string) (done func()) {
+	if a.flags.quiet {
+		return func() {}
+	}
+	over, said := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(said)
+		select {
+		case <-over:
+		case <-time.After(time.Second):
+			a.s.note("%s", text)
+		}
+	}()
+	return func() { close(over); <-said }
+}
+
 func (a *app) showCard(w io.Writer, r *registry.Review) {
-	fmt.Fprint(w, "\n"+card{review: r, width: 80, work: a.Work}.short()+"\n")
+	fmt.Fprint(w, card{review: r, width: 80, work: a.Work}.short())
 }
 
 // askAdd asks whether to add a module, and writes into its record what it may have.
@@ -202,25 +233,25 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 			hint: "to add exactly this module: " + addCommand(r, ref)}
 	}
 	defer done()
-	c := card{review: r, width: columnsOf(in), work: a.Work}
-	fmt.Fprint(out, "\n"+c.short()+"\n")
-	gift, answers := tool.Allowance{}, []string{"[y]es", "[n]o"}
+	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Work}
+	fmt.Fprint(out, c.short())
+	gift, answers := tool.Allowance{}, []answer{{"y", "yes"}, {"n", "no"}}
 	w := registry.WantsOf(r.Manifest)
 	switch {
 	case flags.any():
 		if err := flags.into(a, r.Manifest, &r.Record, ""); err != nil {
 			return false, err
 		}
-		answers[0] = "[y]es, with " + allowedWords(r.Record.Allowed[""])
+		answers[0].words = "with " + allowedWords(r.Record.Allowed[""])
 	case r.Keeps():
-		answers[0] = "[y]es; what you have allowed stays"
+		answers[0].words = "yes; what you have allowed stays"
 	default:
 		gift = a.gift(w, r.Was)
-		if words := allowedWords(gift); words != "nothing" {
-			answers = []string{"[y]es, with " + clip(words, 60), "[o]nly computing", "[n]o"}
+		if allowedWords(gift) != "nothing" {
+			answers = []answer{{"y", giftWords(gift)}, {"o", "only computing"}, {"n", "no"}}
 		}
 	}
-	answer, err := question(ctx, in, out, "Add it?", answers, func() { fmt.Fprint(out, "\n"+c.long()+"\n") })
+	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Add it?", answers, func() { fmt.Fprint(out, c.long()) })
 	switch {
 	case err != nil:
 		return false, err
@@ -298,15 +329,15 @@ func (a *app) keep(r *registry.Review) error {
 
 func merged(a, b tool.Allowance) tool.Allowance {
 	return tool.Allowance{
-		Read: append(a.Read, b.Read...), Write: append(a.Write, b.Write...), Hosts: append(a.Hosts, b.Hosts...),
-		Secrets: append(a.Secrets, b.Secrets...), Exec: a.Exec || b.Exec,
+		Read: slices.Concat(a.Read, b.Read), Write: slices.Concat(a.Write, b.Write), Hosts: slices.Concat(a.Hosts, b.Hosts),
+		Secrets: slices.Concat(a.Secrets, b.Secrets), Exec: a.Exec || b.Exec,
 	}
 }
 
 func newToolUpdateCmd(a *app) *cobra.Command {
 	var o addOptions
 	cmd := &cobra.Command{
-		Use: "update [NAME]", Short: "Look for newer versions of the modules that you have added",
+		Use: "update [NAME]", Short: "Take newer versions of what you have added",
 		Long: `Fetch each module, or one, from where it came. If it is another one now, a version
 by the same publisher that says and asks the same takes its place at once, and
 what you have allowed stays. Whatever else has changed is shown, and the module is
@@ -325,6 +356,7 @@ switched off until you decide.
 	}
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "take the new one without a question; needs --sha256 and a name")
 	cmd.Flags().StringVar(&o.sha256, "sha256", "", "with --yes: the SHA-256 of the module that was reviewed, in hex")
+	addReachFlag(cmd, a)
 	return cmd
 }
 
@@ -344,8 +376,12 @@ func runToolUpdate(ctx context.Context, a *app, name string, o addOptions) error
 		records = records[i : i+1]
 	}
 	records = slices.DeleteFunc(slices.Clone(records), func(r store.Record) bool { return r.Project != "" || r.System })
+	if len(records) == 0 && name == "" {
+		a.s.note("there is nothing to update: you have added no modules of your own")
+		return nil
+	}
 	if len(records) == 0 {
-		a.s.note("there is nothing to update: you have added no module, and those of a project or of the administrator are not updated here")
+		a.s.note("%s is not yours to update: modules of a project come from its stockade.lock, and others from the administrator", name)
 		return nil
 	}
 	var errs []error
@@ -377,9 +413,9 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	if err != nil {
 		return err
 	}
-	version := terminal.Line(cmp.Or(review.Manifest.Version, "no version"))
+	version := shownVersion(review.Manifest)
 	switch {
-	case review.Same():
+	case review.Same() && a.whole(r):
 		a.s.note("%s is up to date: %s", r.Name, version)
 		return a.putBack(r) // where a newer one that was not decided about has gone
 	case review.Keeps():
@@ -402,19 +438,19 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s %s", review.Record.Digest, r.Name)}
 	}
 	defer done()
-	c := card{review: review, width: columnsOf(in), work: a.Work}
-	fmt.Fprintf(out, "\n%s\n  It is switched off until you decide.\n", c.short())
-	old := cmp.Or(r.Manifest.Version, "what you have")
-	gift, answers := a.gift(registry.WantsOf(review.Manifest), &r), []string{"[y]es", "[k]eep " + terminal.Line(old), "[r]emove it", "[n]o decision"}
-	if words := allowedWords(gift); words != "nothing" {
-		answers = append([]string{"[y]es, with " + clip(words, 40), "[o]nly computing"}, answers[1:]...)
+	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
+	fmt.Fprintf(out, "%s  It is switched off until you decide.\n", c.short())
+	gift := a.gift(registry.WantsOf(review.Manifest), &r)
+	answers := []answer{{"y", "yes"}, {"k", "keep " + shownVersion(r.Manifest)}, {"r", "remove it"}, {"n", "not now"}}
+	if allowedWords(gift) != "nothing" {
+		answers = append([]answer{{"y", giftWords(gift)}, {"o", "only computing"}}, answers[1:]...)
 	}
-	answer, err := question(ctx, in, out, "Take it?", answers, func() { fmt.Fprint(out, "\n"+c.long()+"\n") })
+	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Take it?", answers, func() { fmt.Fprint(out, c.long()) })
 	switch {
 	case err != nil:
 		return err
 	case answer == "k":
-		a.s.note("%s stays as it is", r.Name)
+		a.s.note("%s stays as it is: %s", r.Name, shownVersion(r.Manifest))
 		return a.putBack(r)
 	case answer == "r":
 		return runToolRemove(a, []string{r.Name})
@@ -449,7 +485,7 @@ func (a *app) setOff(r store.Record, why string) error {
 
 func newToolRemoveCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "remove NAME...", Short: "Remove modules that you have added, with what you have allowed them",
+		Use: "remove NAME...", Short: "Remove modules, with what you have allowed them",
 		Example: "  stockade tool remove weather",
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    func(_ *cobra.Command, args []string) error { return runToolRemove(a, args) },

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/settings"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -37,7 +39,7 @@ func (o allowFlags) any() bool {
 
 // allowance puts the flags into the form in which they are kept, and holds them
 // against what the tools ask for: what none of them asks for would mean nothing.
-func (o allowFlags) allowance(name string, asks registry.Wants) (a tool.Allowance, err error) {
+func (o allowFlags) allowance(masked []string, name string, asks registry.Wants) (a tool.Allowance, err error) {
 	for _, d := range []struct {
 		names []string
 		into  *[]string
@@ -47,14 +49,20 @@ func (o allowFlags) allowance(name string, asks registry.Wants) (a tool.Allowanc
 			if err != nil {
 				return a, usageError("name a directory that is there", "%v", err)
 			}
+			for _, m := range masked {
+				if rel, err := filepath.Rel(settings.Resolve(m), dir); err == nil && filepath.IsLocal(rel) {
+					return a, usageError("name another directory", "%s is in what no tool sees, such as our own configuration", dir)
+				}
+			}
 			*d.into = append(*d.into, dir)
 		}
 	}
 	for _, h := range o.hosts {
-		if _, err := network.ParseRule(h); err != nil {
+		r, err := network.ParseRule(h)
+		if err != nil {
 			return a, usageError("for example --host api.example.com", "%v", err)
 		}
-		a.Hosts = append(a.Hosts, h)
+		a.Hosts = append(a.Hosts, r.String())
 	}
 	for _, s := range o.secrets {
 		if !tool.ValidSecretName(s) {
@@ -82,13 +90,34 @@ func (o allowFlags) allowance(name string, asks registry.Wants) (a tool.Allowanc
 	return a, nil
 }
 
+// taken is what the flags take back. It need not be there any more, or be asked for.
+func (o allowFlags) taken() tool.Allowance {
+	a := tool.Allowance{Hosts: slices.Clone(o.hosts), Secrets: o.secrets, Exec: o.exec}
+	for _, h := range o.hosts {
+		if r, err := network.ParseRule(h); err == nil {
+			a.Hosts = append(a.Hosts, r.String())
+		}
+	}
+	for _, d := range []struct {
+		names []string
+		into  *[]string
+	}{{o.read, &a.Read}, {o.write, &a.Write}} {
+		for _, name := range d.names {
+			if abs, err := filepath.Abs(name); err == nil { // what it was called then, or what that leads to now
+				*d.into = append(*d.into, abs, settings.Resolve(abs))
+			}
+		}
+	}
+	return a
+}
+
 // into adds what the flags say to what a record allows.
-func (o allowFlags) into(_ *app, m tool.Manifest, r *store.Record, inner string) error {
+func (o allowFlags) into(app *app, m tool.Manifest, r *store.Record, inner string) error {
 	if !o.any() {
 		return nil
 	}
 	asks := registry.WantsOf(onlyTool(m, inner))
-	a, err := o.allowance(r.Name+suffix(":", inner), asks)
+	a, err := o.allowance(app.Masked(), r.Name+suffix(":", inner), asks)
 	if err != nil {
 		return err
 	}
@@ -116,16 +145,17 @@ func tidy(a tool.Allowance) tool.Allowance {
 	return a
 }
 
-// lessened takes out of an allowance what another has; all of it if that is nothing.
-func lessened(a, gone tool.Allowance) tool.Allowance {
-	if allowedWords(gone) == "nothing" {
+// lessened takes out of an allowance what the flags name; all of it if that is nothing.
+func lessened(a tool.Allowance, o allowFlags) tool.Allowance {
+	if !o.any() {
 		return tool.Allowance{}
 	}
+	gone := o.taken()
 	for _, l := range []struct {
 		of   *[]string
 		gone []string
 	}{{&a.Read, gone.Read}, {&a.Write, gone.Write}, {&a.Hosts, gone.Hosts}, {&a.Secrets, gone.Secrets}} {
-		*l.of = slices.DeleteFunc(*l.of, func(s string) bool { return slices.Contains(l.gone, s) })
+		*l.of = slices.DeleteFunc(slices.Clone(*l.of), func(s string) bool { return slices.Contains(l.gone, s) })
 	}
 	a.Exec = a.Exec && !gone.Exec
 	return a
@@ -137,7 +167,7 @@ func newToolGrantCmd(a *app) *cobra.Command {
 		revoke bool
 	)
 	cmd := &cobra.Command{
-		Use: "grant NAME[:TOOL]", Short: "Let an added module use files, hosts, secrets or commands",
+		Use: "grant NAME[:TOOL]", Short: "Let a module use files, hosts, secrets or commands",
 		Long: `Let a module that you have added, or one of its tools, use what it asks for, and no
 more than you name. What you grant is yours: no project can grant anything. It
 holds for this version and for later ones of the same publisher that say and ask
@@ -167,14 +197,15 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 		r := &records[i]
 		switch {
 		case revoke:
-			gone, err := o.allowance(name, registry.WantsOf(onlyTool(r.Manifest, inner)))
-			if err != nil {
-				return nil, err
-			}
-			for of := range r.Allowed {
+			changed := false
+			for of, allowed := range r.Allowed {
 				if inner == "" || of == inner {
-					r.Allowed[of] = lessened(r.Allowed[of], gone)
+					left := lessened(allowed, o)
+					r.Allowed[of], changed = left, changed || !left.Equal(allowed)
 				}
+			}
+			if !changed {
+				return nil, usageError(fmt.Sprintf("stockade tool grant %s shows what is", r.Name), "nothing of that is granted to %s itself", name)
 			}
 		default:
 			if err := o.into(a, r.Manifest, r, inner); err != nil {
@@ -219,7 +250,7 @@ func grantExample(w registry.Wants, work string) string {
 		out = append(out, "--write "+dir)
 	}
 	for _, h := range w.Hosts {
-		out = append(out, "--host "+h)
+		out = append(out, asFlag("--host", h))
 	}
 	if w.AnyHost {
 		out = append(out, "--host HOST")
@@ -270,8 +301,8 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 		use, short string
 		on         bool
 	}{
-		{"enable", "Offer an added module, or one of its tools, to the model again", true},
-		{"disable", "Offer an added module, or one of its tools, to the model no more", false},
+		{"enable", "Offer a module, or one of its tools, again", true},
+		{"disable", "Offer a module, or one of its tools, no more", false},
 	} {
 		out = append(out, &cobra.Command{
 			Use: c.use + " NAME[:TOOL]...", Short: c.short,

@@ -3,79 +3,89 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-// addedJSON is a module that was added, in the output of `tool list --json`.
+// addedJSON is what `tool list --json` prints of a tool that was added, beside what it
+// prints of all. Of these tools it has those that are switched off, too.
 type addedJSON struct {
-	Name           string                    `json:"name"`
-	Version        string                    `json:"version,omitempty"`
-	Project        string                    `json:"project,omitempty"` // the workspace in which it counts; empty: any
-	Source         string                    `json:"source"`
-	Digest         string                    `json:"digest"`
-	ManifestDigest string                    `json:"manifest_digest,omitempty"`
-	Signer         string                    `json:"signer,omitempty"`
-	Keys           []string                  `json:"keys,omitempty"`
-	Allowed        map[string]tool.Allowance `json:"allowed,omitempty"`
-	Off            string                    `json:"off,omitempty"`
-	Tools          []addedToolJSON           `json:"tools"`
+	Off            string            `json:"off,omitempty"` // why it is not offered; empty: it is
+	Version        string            `json:"version,omitempty"`
+	Source         string            `json:"source"`
+	ManifestDigest string            `json:"manifest_digest,omitempty"`
+	Signer         string            `json:"signer,omitempty"`
+	Keys           []string          `json:"keys,omitempty"`
+	Project        string            `json:"project,omitempty"` // the workspace in which it counts; empty: any
+	Asks           tool.Capabilities `json:"asks"`
+	Allowed        tool.Allowance    `json:"allowed"`
 }
 
-type addedToolJSON struct {
-	Name         string            `json:"name"`
-	Off          string            `json:"off,omitempty"`
-	Description  string            `json:"description"`
-	Asks         tool.Capabilities `json:"asks"`
-	Capabilities tool.Capabilities `json:"capabilities"`
-	Parameters   json.RawMessage   `json:"parameters"`
-}
-
-func addedAsJSON(modules []registry.Added) []addedJSON {
-	out := []addedJSON{}
-	for _, m := range modules {
-		r := m.Record
-		j := addedJSON{
-			Name: r.Name, Version: r.Manifest.Version, Project: r.Project, Source: r.Source, Digest: r.Digest, ManifestDigest: r.ManifestDigest,
-			Signer: r.Signer, Keys: r.Keys, Allowed: r.Allowed, Off: m.Off(),
-		}
-		for _, t := range m.Tools {
-			j.Tools = append(j.Tools, addedToolJSON{t.Name, t.Off, t.Entry.Description, t.Entry.Asks, t.Entry.Capabilities, t.Entry.Parameters})
-		}
-		out = append(out, j)
+func addedAsJSON(r store.Record, t registry.AddedTool) *addedJSON {
+	return &addedJSON{
+		Off: t.Off, Version: r.Manifest.Version, Source: r.Source, ManifestDigest: r.ManifestDigest, Signer: r.Signer, Keys: r.Keys,
+		Project: r.Project, Asks: t.Entry.Asks, Allowed: registry.Allowed(r, t.Inner),
 	}
-	return out
 }
 
-// listAdded shows the modules that were added.
+// listAdded shows the modules that were added: a row for each, and below it where it
+// is from and what it may use.
 func listAdded(s *stdio, modules []registry.Added) error {
 	if len(modules) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\nADDED\tVERSION\tFROM\tSIGNED BY\tMAY USE\tSTATE")
+	width := s.width()
+	names, versions, signers := len("ADDED"), len("VERSION"), len("SIGNED BY")
+	for _, m := range modules {
+		names, versions, signers = max(names, len(m.Record.Name)), max(versions, wide(shownVersion(m.Record.Manifest))), max(signers, wide(signer(m)))
+	}
+	signers = min(signers, 24)
+	row := func(name, version, signer, state string) {
+		before := fmt.Sprintf("%-*s  %-*s  %-*s  ", names, name, versions, version, signers, signer)
+		fmt.Fprintln(s.out, before+fit(state, max(width-len(before)-1, 20)))
+	}
+	fmt.Fprintln(s.out)
+	row("ADDED", "VERSION", "SIGNED BY", "STATE")
 	for _, m := range modules {
 		r := m.Record
-		signer, from := cmp.Or(r.Signer, "-"), r.Source
-		if r.Project != "" {
-			from = "this project: " + from
+		row(r.Name, shownVersion(r.Manifest), fit(signer(m), signers), stateOf(m))
+		from := "  from " + r.Source
+		switch {
+		case r.Project != "":
+			from += " (this project)"
+		case r.System:
+			from += " (the administrator's)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, clip(terminal.Line(cmp.Or(r.Manifest.Version, "-")), maxCardVersion), clip(terminal.Line(from), 60),
-			terminal.Line(signer), clip(terminal.Line(allowedWords(registry.AllowedTo(r))), 60), clip(terminal.Line(stateOf(m)), 60))
+		fmt.Fprintln(s.out, fit(from, width-1))
+		if may := allowedWords(registry.AllowedTo(r)); may != "nothing" {
+			fmt.Fprintln(s.out, fit("  may use "+may, width-1))
+		}
 	}
-	return w.Flush()
+	return nil
+}
+
+// signer is who has signed a module, in a table.
+func signer(m registry.Added) string { return terminal.Line(cmp.Or(m.Record.Signer, "nobody")) }
+
+// width is how many columns a table may take. What is no terminal gets as many as one
+// that is small.
+func (s *stdio) width() int {
+	if s.columns == nil || s.columns() < 60 {
+		return 80
+	}
+	return s.columns()
 }
 
 // stateOf says whether the tools of a module are offered.
@@ -100,38 +110,86 @@ func stateOf(m registry.Added) string {
 // infoAdded shows a module that was added.
 func (a *app) infoAdded(m registry.Added) error {
 	r := m.Record
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	rows := [][2]string{
-		{"module", r.Name + " " + r.Manifest.Version}, {"state", stateOf(m)}, {"from", r.Source}, {"for", cmp.Or(r.Project, "all your projects")},
-		{"signed by", cmp.Or(r.Signer, "nobody whom you know")}, {"keys", strings.Join(r.Keys, ", ")},
-		{"added", r.Added.Local().Format("2006-01-02 15:04")},
-		{"module digest", "sha256:" + r.Digest}, {"manifest digest", r.ManifestDigest},
-		{"asks for", registry.WantsOf(r.Manifest).String()}, {"may use", allowedWords(registry.Allowed(r, ""))},
-	}
+	width := a.s.width()
+	line := a.infoLine
+	line("module", r.Name+" "+shownVersion(r.Manifest))
+	line("state", stateOf(m))
+	line("from", r.Source)
+	line("counts in", cmp.Or(r.Project, "all your projects"))
+	line("signed by", cmp.Or(r.Signer, "nobody whom you know"))
+	line("keys", strings.Join(r.Keys, ", "))
+	line("added", r.Added.Local().Format("2006-01-02 15:04"))
+	line("sha256", r.Digest)
+	line("manifest", strings.TrimPrefix(r.ManifestDigest, "sha256:"))
+	line("asks for", registry.WantsOf(r.Manifest).String())
+	line("may use", allowedWords(registry.Allowed(r, "")))
 	for _, inner := range slices.Sorted(maps.Keys(r.Allowed)) {
 		if inner != "" {
-			rows = append(rows, [2]string{"  " + r.Name + "_" + inner, allowedWords(r.Allowed[inner])})
+			line("", r.Name+"_"+inner+": "+allowedWords(r.Allowed[inner]))
 		}
 	}
-	for _, row := range rows {
-		if row[1] != "" {
-			fmt.Fprintf(w, "%s\t%s\n", row[0], terminal.Line(row[1]))
-		}
-	}
-	fmt.Fprintln(w, "\nTOOL\tSTATE\tASKS FOR\tDESCRIPTION")
+	fmt.Fprintln(a.s.out)
 	for _, t := range m.Tools {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, cmp.Or(t.Off, "on"), terminal.Line(t.Entry.Asks.String()), clip(terminal.Line(firstLine(t.Entry.Description)), 80))
+		state := ""
+		if t.Off != "" {
+			state = "  (" + terminal.Line(t.Off) + ")"
+		}
+		fmt.Fprintln(a.s.out, fit(t.Name+state, width-1))
+		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.behindBar("", "", t.Entry.Description, textRows), "\n"))
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	if len(m.Tools) > 0 {
+		a.s.hint("one of its tools, with its arguments: stockade tool info %s", m.Tools[0].Name)
 	}
-	a.s.hint("stockade tool info %s shows one tool with its arguments", m.Tools[0].Name)
+	if w := registry.WantsOf(r.Manifest); !w.Nothing() && len(r.Allowed) == 0 {
+		a.s.hint("to let it use what it asks for: stockade tool grant %s %s", r.Name, grantExample(w, a.Work))
+	}
+	return nil
+}
+
+// infoColumns is how wide the titles of an info are.
+const infoColumns = 9
+
+// infoLine is a line of an info, in as many rows as it needs; nothing if it is empty.
+func (a *app) infoLine(title, text string) {
+	if text == "" {
+		return
+	}
+	for _, row := range wrap(terminal.Line(text), a.s.width()-infoColumns-3) {
+		fmt.Fprintf(a.s.out, "%-*s  %s\n", infoColumns, title, row)
+		title = ""
+	}
+}
+
+// infoAddedTool shows one tool of a module that was added: first what it is and may
+// do, then what its module says of it, behind bars.
+func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
+	r, e := m.Record, t.Entry
+	a.infoLine("tool", t.Name)
+	a.infoLine("state", cmp.Or(m.Off(), t.Off, "on"))
+	a.infoLine("risk", policy.RiskOf(e).String())
+	a.infoLine("module", r.Name+" "+shownVersion(r.Manifest))
+	a.infoLine("from", r.Source)
+	a.infoLine("sha256", r.Digest)
+	a.infoLine("signed by", cmp.Or(r.Signer, "nobody whom you know"))
+	a.infoLine("asks for", asksFor(e.Asks))
+	a.infoLine("may use", allowedWords(registry.Allowed(r, t.Inner)))
+	if missing := e.Missing(); len(missing) > 0 {
+		a.infoLine("not given", strings.Join(missing, ", "))
+	}
+	out := prompt.Renderer{Width: a.s.width()}
+	for _, text := range []struct{ title, text string }{{"What its module says of it:", e.Description}, {"Its arguments (JSON Schema):", indented(e.Parameters)}} {
+		shown, _ := out.Text(text.text, true)
+		fmt.Fprintf(a.s.out, "\n%s\n%s", text.title, shown)
+	}
+	if missing := e.Missing(); len(missing) > 0 {
+		a.s.hint("%s", inWords(tool.Grant(e, missing...)))
+	}
 	return nil
 }
 
 func newToolVerifyCmd(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify", Short: "Hold all added modules against what was approved, without the network",
+		Use: "verify", Short: "Hold all modules against what was approved, offline",
 		Long: `Hash all modules that you have added and hold them, their manifests and their
 signatures against what you approved, and what stockade.lock of this workspace
 says against both. Nothing is fetched, and nothing is changed.

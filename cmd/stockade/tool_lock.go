@@ -14,17 +14,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
 )
 
 func newToolLockCmds(a *app) []*cobra.Command {
 	var remove bool
 	lockCmd := &cobra.Command{
-		Use: "lock [NAME...]", Short: "Write modules that you have added into stockade.lock, for the project",
+		Use: "lock [NAME...]", Short: "Write modules that you have into stockade.lock",
 		Long: `Write modules that you have added into stockade.lock of the workspace: their names,
 versions, sources and SHA-256. Commit the file. Whoever clones the project is asked
 once about all that it names, and gets the same bytes. Without a name, the modules
@@ -40,7 +40,7 @@ What a module may use is never in the file: each person allows that.`,
 		sum string
 	)
 	sync := &cobra.Command{
-		Use: "sync", Short: "Show what the project's stockade.lock and .stockade/tools name, and get it",
+		Use: "sync", Short: "Show the modules of the project, and get them",
 		Long: `Show the modules that stockade.lock names and those in .stockade/tools, with what is
 new since you agreed the last time, and get them if you say yes. Nothing is fetched
 before that, and nothing with your credentials. Each module has to be, to the byte,
@@ -56,6 +56,7 @@ have seen, and no other.
 	}
 	sync.Flags().BoolVar(&yes, "yes", false, "agree without a question; needs --sha256")
 	sync.Flags().StringVar(&sum, "sha256", "", "with --yes: the SHA-256 of the stockade.lock that was reviewed, in hex")
+	addReachFlag(sync, a)
 	return []*cobra.Command{lockCmd, sync}
 }
 
@@ -128,8 +129,11 @@ func runToolLock(a *app, names []string, remove bool) error {
 // the command may ask. Nothing is fetched before the yes. Without one they do not
 // count.
 func (a *app) agree(ctx context.Context, p *registry.Project) error {
+	if p.Empty() { // as most are: the records are read once, then
+		return nil
+	}
 	records, err := a.modules().Records()
-	if err != nil || p.Empty() || p.Agreed(records) || a.flags.locked {
+	if err != nil || p.Agreed(records) || a.flags.locked {
 		return nil // what cannot be read, or is not as it is locked, is said where the modules are listed
 	}
 	in, out, done, ok := a.terminal()
@@ -178,9 +182,12 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
-		fmt.Fprint(a.s.err, "\n"+syncCard(p, records, 80, false)+"\n")
-		return &exitErr{code: exitUnasked, message: "nothing is fetched: there is no terminal to ask on",
-			hint: "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256}
+		fmt.Fprint(a.s.err, syncCard(p, records, 80, true)) // nobody can ask for the rest
+		hint := "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256
+		if len(p.Files) > 0 {
+			hint = "sync where you can be asked: a script cannot agree to what is in .stockade/tools"
+		}
+		return &exitErr{code: exitUnasked, message: "nothing is fetched: there is no terminal to ask on", hint: hint}
 	}
 	defer done()
 	if yes, err := a.askSync(ctx, in, out, p, records); err != nil || !yes {
@@ -191,46 +198,89 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 
 // askSync asks once about all that a project names.
 func (a *app) askSync(ctx context.Context, in *os.File, out io.Writer, p *registry.Project, records []store.Record) (bool, error) {
-	fmt.Fprint(out, "\n"+syncCard(p, records, columnsOf(in), false)+"\n")
-	answer, err := question(ctx, in, out, "Get them, and let them compute?", []string{"[y]es", "[n]o"}, func() {
-		fmt.Fprint(out, "\n"+syncCard(p, records, columnsOf(in), true)+"\n")
+	width := columnsOf(in)
+	fmt.Fprint(out, syncCard(p, records, width, false))
+	answer, err := asking{in, out, width, a.s.colors()}.ask(ctx, "Get them?", []answer{{"y", "yes"}, {"n", "no"}}, func() {
+		fmt.Fprint(out, syncCard(p, records, width, true))
 	})
 	return answer == "y", err
 }
 
-// syncCard lists the modules of a project, and what is different from what was agreed
-// to.
+// syncRows is how many modules, and how many differences, a question shows before "?".
+const syncRows = 4
+
+// syncCard lists the modules of a project, and first what is different from what was
+// agreed to. All that the project says stands behind bars.
 func syncCard(p *registry.Project, records []store.Record, width int, all bool) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "  This project wants to bring its own tools along:\n")
-	count := 0
-	row := func(text string) {
-		if count++; count <= 8 || all {
-			fmt.Fprintf(&b, "    | %s\n", clip(terminal.Line(text), width-12))
-		}
-	}
-	if p.Lock != nil {
-		for _, m := range p.Lock.Modules {
-			row(fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source))
-			row("  wants " + m.Wants + suffix("; signed by ", m.Signer))
-			if all {
-				row(fmt.Sprintf("  sha256 %s, keys %s", m.Digest, strings.Join(m.Keys, ", ")))
+	list := func(rows [][]string) {
+		for i, texts := range rows {
+			if left := len(rows) - i; !all && i >= syncRows && left > 1 {
+				fmt.Fprintln(&b, note(fmt.Sprintf("and %d more; ? shows all of it", left)))
+				return
+			}
+			for _, text := range texts {
+				if all {
+					shown, _ := prompt.Renderer{Width: width}.Text(text, true)
+					b.WriteString(shown)
+					continue
+				}
+				fmt.Fprintln(&b, "    | "+fit(text, width-7))
 			}
 		}
 	}
-	for _, f := range p.Files {
-		row(fmt.Sprintf("%s, %s, sha256 %s", f.Source, humanBytes(f.Bytes), f.Digest))
+	var rows [][]string
+	if p.Lock != nil {
+		for _, m := range p.Lock.Modules {
+			texts := []string{
+				fmt.Sprintf("%s %s, %s, from %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(m.Bytes), m.Source),
+				"  wants " + m.Wants,
+			}
+			if m.Signer != "" { // which is for the person's own keys to say, and they have seen nothing yet
+				texts = append(texts, "  says that it is signed by "+m.Signer)
+			}
+			if all {
+				texts = append(texts, "  sha256 "+m.Digest+suffix(", keys ", strings.Join(m.Keys, ", ")))
+			} else if len(p.Lock.Modules) > syncRows {
+				texts = []string{fmt.Sprintf("%s %s wants %s; from %s", m.Name, m.Version, m.Wants, m.Source)}
+			}
+			rows = append(rows, texts)
+		}
 	}
-	if count > 8 && !all {
-		fmt.Fprintf(&b, "    ~ ... and more: ? shows all of it\n")
+	for _, f := range p.Files {
+		rows = append(rows, []string{fmt.Sprintf("%s, %s, sha256 %s", f.Source, humanBytes(f.Bytes), f.Digest)})
+	}
+	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", plural(len(rows), "module"))
+	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out
+		fmt.Fprintf(&b, "  A yes asks %s: %s\n", plural(len(hosts), "host"), fit(strings.Join(hosts, ", "), width-30))
 	}
 	if before := p.Before(records); before != nil && p.Lock != nil {
-		fmt.Fprintf(&b, "  What is different from what you agreed to:\n")
-		shown, _ := prompt.Renderer{Width: width}.Text(strings.Join(diffWords(lock.Diff(before, p.Lock)), "\n"), all)
-		b.WriteString(shown)
+		fmt.Fprintf(&b, "  different from what you agreed to:\n")
+		var differences [][]string
+		for _, words := range diffWords(lock.Diff(before, p.Lock)) {
+			differences = append(differences, []string{words})
+		}
+		list(differences)
+		fmt.Fprintf(&b, "  all that it names now:\n")
 	}
-	fmt.Fprintf(&b, "  They can only compute, unless you allow more: `stockade tool grant`.\n")
+	list(rows)
+	fmt.Fprintf(&b, "  Each has to be exactly the one that is named. They only compute, until you\n  allow more: `stockade tool grant`.\n")
 	return b.String()
+}
+
+// hostsOf are the hosts from which the modules of a lockfile would be fetched.
+func hostsOf(f *lock.File) (out []string) {
+	if f == nil {
+		return nil
+	}
+	for _, m := range f.Modules {
+		if _, rest, ok := strings.Cut(m.Source, "://"); ok {
+			host, _, _ := strings.Cut(rest, "/")
+			out = append(out, host)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // diffWords is what differs between two lockfiles, a line for each thing.
@@ -261,10 +311,12 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 		return r, err
 	}
 	if p.Lock != nil {
+		files, err := a.TrustFiles(administrator())
+		if err != nil {
+			return err
+		}
+		rules := trust.Combine(files...)
 		for _, m := range p.Lock.Modules {
-			if !a.flags.quiet {
-				a.s.note("getting %s %s ...", m.Name, m.Version)
-			}
 			c, err := a.locked(ctx, m)
 			if err != nil {
 				return err
@@ -273,7 +325,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 			if err != nil {
 				return err
 			}
-			if err := registry.CheckLocked(m, r); err != nil {
+			if err := registry.CheckLocked(m, r, rules); err != nil {
 				return &exitErr{code: exitDenied, message: err.Error() + "; nothing is added"}
 			}
 		}
@@ -307,8 +359,12 @@ func (a *app) locked(ctx context.Context, m lock.Module) (*source.Candidate, err
 		return c, nil
 	}
 	ref := m.Source
-	if !strings.Contains(ref, "://") {
+	if m.Local() {
 		ref = filepath.Join(a.Work, filepath.FromSlash(ref))
+		// A link could lead to what is none of the project's.
+		if real, err := filepath.EvalSymlinks(ref); err != nil || real != ref {
+			return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %s is not in the project, or is reached through a link; nothing is added", m.Name, m.Source)}
+		}
 	}
 	c, err := a.fetch(ctx, ref, true)
 	if err == nil && c.Digest != m.Digest {

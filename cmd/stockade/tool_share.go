@@ -70,6 +70,7 @@ Your credentials are those that docker has for the registry.`,
 		},
 	}
 	push.Flags().StringVar(&pushKey, "key", "", "sign it for this repository with the private key in this file")
+	addReachFlag(push, a)
 	return []*cobra.Command{key, signCmd, push}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -148,34 +147,45 @@ func runTrustList(a *app) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	rows := 0
+	width, rows := a.s.width(), 0
+	line := func(indent, text string) {
+		for _, row := range wrap(terminal.Line(text), width-len(indent)-1) {
+			fmt.Fprintln(a.s.out, indent+row)
+		}
+	}
 	for _, f := range files {
 		for _, p := range f.Publishers {
-			var ids []string
-			for _, k := range p.Keys {
-				ids = append(ids, k.ID())
-			}
-			until := "-"
+			rows++
+			until := ""
 			if !p.Expires.IsZero() {
-				until = p.Expires.Format(time.DateOnly)
+				until = ", until " + p.Expires.Format(time.DateOnly)
 			}
-			if rows++; rows == 1 {
-				fmt.Fprintln(w, "PUBLISHER\tMAY SIGN\tKEYS\tNEEDED\tUNTIL\tFILE")
+			line("", p.Name+until)
+			line("  ", "may sign "+strings.Join(p.Namespaces, ", "))
+			title := "key"
+			if p.Threshold > 1 {
+				title = fmt.Sprintf("%d of %d keys needed:", p.Threshold, len(p.Keys))
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", p.Name, terminal.Line(strings.Join(p.Namespaces, ", ")), strings.Join(ids, ", "), max(p.Threshold, 1), until, terminal.Line(f.Name))
+			for _, k := range p.Keys {
+				line("  ", title+" "+k.ID())
+				title = "key"
+			}
+			line("  ", "in "+f.Name)
 		}
 	}
 	for _, f := range files {
 		for _, v := range f.Revoked {
 			rows++
-			fmt.Fprintf(w, "revoked\t%s\t%s\t\t\t%s\n", terminal.Line(v.Key+v.Digest), terminal.Line(v.Why), terminal.Line(f.Name))
+			line("", "revoked: "+v.Key+v.Digest)
+			if v.Why != "" {
+				line("  ", "because "+v.Why)
+			}
+			line("  ", "in "+f.Name)
 		}
 	}
 	if rows == 0 {
 		a.s.note("nobody's signatures count yet")
 		a.s.hint("stockade tool trust add NAME KEY --namespace HOST/REPOSITORY")
-		return nil
 	}
-	return w.Flush()
+	return nil
 }

@@ -36,6 +36,8 @@ type app struct {
 	known   *redact.Redactor // takes secrets out of whatever leaves the process
 	secrets *secret.Vault
 	asked   atomic.Bool // no passphrase is asked for any more
+	// checking: a module is compiled to be asked about, which is said in other words.
+	checking atomic.Bool
 
 	screen  terminal.Screen
 	unasked unasked

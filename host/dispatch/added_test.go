@@ -91,22 +91,34 @@ func TestADirectoryThatWasGivenIsGone(t *testing.T) {
 			return os.Symlink(parent+".moved", parent)
 		}, "is a link now"},
 	} {
-		dir := filepath.Join(realDir(t), "parent", "given")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		w := newWorld(t, policy.Options{})
-		w.answer = yes(policy.ScopeOnce)
-		addTool(t, w, tool.Capabilities{Files: tool.FilesRead}, tool.Allowance{Read: []string{dir}})
-		if err := c.change(dir); err != nil {
-			t.Fatal(err)
-		}
-		r, err := w.call(t.Context(), aCall("weather_now", `{}`))
-		switch {
-		case err != nil:
-			t.Errorf("%s: %v", name, err)
-		case c.want == "" && r.Err != nil, c.want != "" && (r.Err == nil || !strings.Contains(r.Err.Message, c.want) || w.did("run")):
-			t.Errorf("%s: %+v", name, r.Err)
+		for _, late := range []bool{false, true} { // while the question stands open
+			dir := filepath.Join(realDir(t), "parent", "given")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			change := func() {
+				if err := c.change(dir); err != nil {
+					t.Error(err)
+				}
+			}
+			w := newWorld(t, policy.Options{})
+			w.answer = func(ctx context.Context, q policy.Question) (policy.Answer, error) {
+				if late {
+					change()
+				}
+				return yes(policy.ScopeOnce)(ctx, q)
+			}
+			addTool(t, w, tool.Capabilities{Files: tool.FilesRead}, tool.Allowance{Read: []string{dir}})
+			if !late {
+				change()
+			}
+			r, err := w.call(t.Context(), aCall("weather_now", `{}`))
+			switch {
+			case err != nil:
+				t.Errorf("%s, late %v: %v", name, late, err)
+			case c.want == "" && r.Err != nil, c.want != "" && (r.Err == nil || !strings.Contains(r.Err.Message, c.want) || w.did("run")):
+				t.Errorf("%s, late %v: %+v", name, late, r.Err)
+			}
 		}
 	}
 }

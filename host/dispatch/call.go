@@ -116,6 +116,9 @@ func (p *pending) carryOut(ctx context.Context) (tool.Result, error) {
 
 // run records that the call begins, and runs it.
 func (p *pending) run(ctx context.Context, grant policy.Grant, entry *tool.Entry) (tool.Result, policy.Staged, error) {
+	if err := p.checkGiven(entry); err != nil { // again: an answer can take long
+		return tool.Result{}, nil, err
+	}
 	if err := p.intend(ctx, grant, entry); err != nil {
 		return tool.Result{}, nil, err
 	}

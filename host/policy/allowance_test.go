@@ -192,9 +192,7 @@ func TestADenialSaysThatItWasNotGiven(t *testing.T) {
 	} {
 		c := call(e.Name, args)
 		var facts Facts
-		for _, f := range PathArgs(c, e) {
-			facts.Files = append(facts.Files, f)
-		}
+		facts.Files = append(facts.Files, PathArgs(c, e)...)
 		x := p.Decide(c, e, facts).Explain()
 		if x.Effect != "deny" || !strings.Contains(x.Reason, want) || x.Change != "the person can give it to the tool" {
 			t.Errorf("%s: %s, %s; %s", args, x.Effect, x.Reason, x.Change)

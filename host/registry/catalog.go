@@ -121,7 +121,7 @@ func Modules(s *store.Store, h Here) ([]Added, error) {
 		if r.Project != "" && r.Off == "" {
 			a.Record.Off = p.Holds(r)
 		}
-		if r.System && !slices.ContainsFunc(system, func(f SystemFile) bool { return f.of(r) }) {
+		if r.System && !slices.ContainsFunc(system, func(f SystemFile) bool { return f.of(r) && f.Stamp == r.Stamp }) {
 			continue
 		}
 		if named[skeleton(r.Name)] && r.Off == "" {

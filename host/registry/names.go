@@ -47,15 +47,23 @@ func reservedNames() []string {
 	names := slices.Concat(reserved, tool.Aliases(), []string{tool.ListModule, tool.ListTools})
 	if builtin, err := Builtin(); err == nil {
 		names = append(names, builtin.Names()...)
+		for _, e := range builtin.Entries() { // --tools takes the names of modules, too
+			names = append(names, e.Module.Name)
+		}
 	}
 	return names
 }
 
 // skeleton is the same for names that a person takes for each other: in another
-// case, with a hyphen, or with letters that look alike. A name is ASCII, so these
-// are all that there are.
+// case, with a hyphen, with more underscores, or with letters that look alike. A name
+// is ASCII, so these are all that there are. Letters come first: a pair that looks like
+// one letter can be made of digits.
 func skeleton(name string) string {
-	return looks.Replace(strings.ToLower(name))
+	name = pairs.Replace(letters.Replace(strings.ToLower(name)))
+	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r == '_' }), "_")
 }
 
-var looks = strings.NewReplacer("-", "_", "0", "o", "1", "l", "i", "l", "5", "s", "2", "z", "8", "b", "rn", "m", "vv", "w", "cl", "d")
+var (
+	letters = strings.NewReplacer("-", "_", "0", "o", "1", "l", "i", "l", "5", "s", "2", "z", "8", "b")
+	pairs   = strings.NewReplacer("rn", "m", "vv", "w", "cl", "d")
+)

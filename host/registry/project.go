@@ -31,6 +31,7 @@ var toolsFolder = filepath.Join(".stockade", "tools")
 const (
 	maxLockBytes    = 1 << 20
 	maxProjectFiles = 64
+	maxProjectBytes = admit.MaxBytes // of all files together: they are hashed at every start
 )
 
 // Project is what a workspace brings along. It is somebody else's, and none of it
@@ -84,6 +85,7 @@ func ReadProject(work string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	left := int64(maxProjectBytes)
 	for _, e := range entries {
 		name, ok := strings.CutSuffix(e.Name(), ".wasm")
 		if !ok {
@@ -92,7 +94,14 @@ func ReadProject(work string) (*Project, error) {
 		if len(p.Files) == maxProjectFiles {
 			return nil, fmt.Errorf("%s holds more than %d modules", dir, maxProjectFiles)
 		}
-		code, err := readRegular(filepath.Join(dir, e.Name()), admit.MaxBytes)
+		st, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		if left -= st.Size(); left < 0 {
+			return nil, fmt.Errorf("the modules in %s have more than %d bytes together", dir, maxProjectBytes)
+		}
+		code, err := readRegular(filepath.Join(dir, e.Name()), st.Size())
 		if err != nil {
 			return nil, err
 		}
@@ -233,15 +242,16 @@ func Portable(r store.Record, work string) (string, error) {
 }
 
 // CheckLocked holds a module that was fetched against the entry of the lockfile which
-// names it: they agree in everything.
-func CheckLocked(m lock.Module, r *Review) error {
+// names it: they agree in everything. Whose key signed it is for each person to say,
+// and so a key that the person does not know counts for nothing here; of one that the
+// person knows, the signature has to be there.
+func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 	is := Locked(r.Record)
 	is.Source = m.Source // another name of the same bytes
 	if is.Manifest == "" || m.Manifest == "" {
 		is.Manifest = m.Manifest // of a copy that was kept outside of a registry
 	}
-	// Whose key it is is for each person to say; the keys are the same.
-	if is.Signer == "" {
+	if is.Signer == "" && !rules.Knows(m.Keys...) || is.Signer != "" && slices.Equal(is.Keys, m.Keys) {
 		is.Signer, is.Keys = m.Signer, m.Keys
 	}
 	for _, part := range []struct{ what, want, is string }{
@@ -288,6 +298,12 @@ func KeepProject(s *store.Store, p *Project, reviews []*Review) error {
 		codes = append(codes, r.code)
 	}
 	return s.Change(codes, func(records []store.Record) ([]store.Record, error) {
+		for _, r := range reviews {
+			i := slices.IndexFunc(records, func(o store.Record) bool { return o.Name == r.Record.Name && o.Project == p.Work })
+			if err := r.still(records, i); err != nil {
+				return nil, err
+			}
+		}
 		records = slices.DeleteFunc(records, func(r store.Record) bool { return r.Project == p.Work })
 		for _, r := range reviews {
 			if slices.ContainsFunc(records, func(o store.Record) bool { return o.Project == p.Work && o.Name == r.Record.Name }) {

@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
@@ -63,16 +65,19 @@ func (r *Review) Same() bool {
 
 // Keeps reports whether what was allowed stays allowed: nothing has changed of what
 // it says of itself and asks for, and the same publisher has signed it. Of a module
-// that nobody has signed, the bytes have to be the same.
+// that nobody has signed, the bytes have to be the same, and of one of which nothing
+// tells that it is no older one.
 func (r *Review) Keeps() bool {
+	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || sign.ValidVersion(r.Record.Manifest.Version))
 	return r.Was != nil && r.Was.Fingerprint == r.Record.Fingerprint && r.Was.Signer == r.Record.Signer &&
-		(r.Record.Signer != "" || r.Record.System || r.Was.Digest == r.Record.Digest)
+		(later || r.Record.System || r.Was.Digest == r.Record.Digest)
 }
 
 // Change is one thing that is different from what was approved.
 type Change struct {
 	What    string // in words of ours; names of tools in it are plain
 	Was, Is string // texts of the module's; empty where there is nothing to compare
+	Asks    bool   // it is about what the tool asks for
 }
 
 // RefusedError says why a module cannot be added.
@@ -144,7 +149,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 			out.Record.Off = w.Off
 		}
 		if out.Keeps() {
-			out.Record.Allowed = w.Allowed
+			out.Record.Allowed = maps.Clone(w.Allowed)
 		}
 	}
 	if q.System { // compiled when it is first called
@@ -194,13 +199,13 @@ func changes(was, is *store.Record) (out []Change) {
 		if !ok {
 			texts = append(texts, Change{What: "new tool: " + s.Name, Is: s.Description})
 			if s.Capabilities.String() != (tool.Capabilities{}).String() {
-				out = append(out, Change{What: s.Name + " is new and wants more than to compute", Is: s.Capabilities.String()})
+				out = append(out, Change{What: s.Name + " is new and wants more than to compute", Is: s.Capabilities.String(), Asks: true})
 			}
 			continue
 		}
 		a, b := o.Said(), s.Said()
 		if a.AsksFor != b.AsksFor {
-			out = append(out, Change{What: s.Name + " asks for something else", Was: a.AsksFor, Is: b.AsksFor})
+			out = append(out, Change{What: s.Name + " asks for something else", Was: a.AsksFor, Is: b.AsksFor, Asks: true})
 		}
 		if a.Description != b.Description {
 			texts = append(texts, Change{What: "changed description: " + s.Name, Was: a.Description, Is: b.Description})
@@ -226,19 +231,34 @@ func Keep(s *store.Store, reviews ...*Review) error {
 	return s.Change(codes, func(records []store.Record) ([]store.Record, error) {
 		for _, r := range reviews {
 			i := slices.IndexFunc(records, func(o store.Record) bool { return o.Name == r.Record.Name && o.Project == r.Record.Project })
-			switch {
-			case i >= 0 && (r.Was == nil || records[i].Digest != r.Was.Digest):
-				return nil, fmt.Errorf("%s was changed by somebody else meanwhile; do it again", r.Record.Name)
-			case i >= 0:
+			if err := r.still(records, i); err != nil {
+				return nil, err
+			}
+			if i >= 0 {
 				records[i] = r.Record
-			case r.Was != nil:
-				return nil, fmt.Errorf("%s was removed by somebody else meanwhile; do it again", r.Record.Name)
-			default:
+			} else {
 				records = append(records, r.Record)
 			}
 		}
 		return records, nil
 	})
+}
+
+// still says why a review does not hold any more for what is kept, which is record i,
+// -1 for none: it was looked at before a person was asked, which can take long, and
+// what was taken back meanwhile must not come back. Why it is switched off may have
+// changed: an update says that itself.
+func (r *Review) still(records []store.Record, i int) error {
+	switch {
+	case i < 0 && r.Was == nil:
+		return nil
+	case i < 0:
+		return fmt.Errorf("%s was removed by somebody else meanwhile; do it again", r.Record.Name)
+	case r.Was == nil || records[i].Digest != r.Was.Digest || records[i].Signer != r.Was.Signer || records[i].System != r.Was.System ||
+		!slices.Equal(records[i].OffTools, r.Was.OffTools) || !maps.EqualFunc(records[i].Allowed, r.Was.Allowed, tool.Allowance.Equal):
+		return fmt.Errorf("%s was changed by somebody else meanwhile; do it again", r.Record.Name)
+	}
+	return nil
 }
 
 // Wants is what a module asks for, in words of a person, and nothing where it only

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strings"
 	"unicode"
@@ -23,6 +24,7 @@ var usages = []string{
 	"replace A with B in FILE",
 	"write TEXT to FILE",
 	"run COMMAND",
+	"call TOOL [with {JSON}]",
 }
 
 // phrase is one part of a request.
@@ -35,7 +37,7 @@ type phrase struct {
 // action is one call of a tool.
 type action struct {
 	tool string
-	args any // one of the types below: structs, so that the arguments keep their order
+	args any // one of the types below, or JSON: structs, so that the arguments keep their order
 }
 
 type (
@@ -227,7 +229,7 @@ func quotedAt(s string, i int) (text string, end int, ok bool) {
 		}
 		if c == mark {
 			next, _ := utf8.DecodeRuneInString(s[j+1:])
-			if j+1 == len(s) || unicode.IsSpace(next) || strings.ContainsRune(",.;:!?)", next) {
+			if j+1 == len(s) || unicode.IsSpace(next) || strings.ContainsRune(",.;:!?)]}", next) {
 				return out.String(), j + 1, true
 			}
 		}
@@ -266,6 +268,8 @@ func understand(text string) []action {
 		return p.write()
 	case "run":
 		return p.run()
+	case "call":
+		return p.call()
 	}
 	return nil
 }
@@ -344,6 +348,23 @@ func (p *reader) rest() (string, bool) {
 	text := p.between(0, len(p.words))
 	p.words = nil
 	return text, text != ""
+}
+
+// call reads "TOOL [with {JSON}]", for tools that the planner has no phrase for.
+func (p *reader) call() []action {
+	if len(p.words) == 0 || p.words[0].text == "" {
+		return nil
+	}
+	name := p.words[0].text
+	p.words = p.words[1:]
+	args := "{}"
+	if p.skip("with") {
+		args, _ = p.rest()
+	}
+	if len(p.words) > 0 || !strings.HasPrefix(args, "{") || !json.Valid([]byte(args)) {
+		return nil
+	}
+	return []action{{name, json.RawMessage(args)}}
 }
 
 func (p *reader) list() []action {

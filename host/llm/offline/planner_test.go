@@ -229,6 +229,9 @@ func TestPlannerCarriesOutATurn(t *testing.T) {
 		calls:   []string{`file_read(path="a.txt")`, `file_edit(path="a.txt", old_string="one", new_string="two", replace_all=true)`, `ls(path=".")`},
 		saysNot: []string{"Not done"},
 	}, {
+		name: "a tool by its name", prompt: `call ls with {"path": "src"} then call ls; call ls {"path":"a"}`, offered: allTools,
+		calls: []string{`ls(path="src")`, `ls()`}, says: []string{`Not understood: "call ls {\"path\":\"a\"}"`}, saysNot: []string{"Not done"},
+	}, {
 		name: "no tools", prompt: "list files", calls: nil, says: []string{"It made no call", `Not done: "list files"`},
 	}, {
 		name: "nothing understood", prompt: "Hello!", offered: allTools, says: []string{`Not understood: "Hello!"`, "list files [in DIR]"},

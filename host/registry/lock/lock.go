@@ -30,10 +30,11 @@ import (
 const (
 	maxModules = 200
 	maxKeys    = 16
-	maxText    = 200      // bytes of a version, a signer or a key
-	maxSource  = 2 << 10  // bytes
-	maxWants   = 8 << 10  // bytes
-	maxBytes   = 64 << 20 // of a module: what is admitted at most
+	maxText    = 200       // bytes of a version, a signer or a key
+	maxSource  = 2 << 10   // bytes
+	maxWants   = 8 << 10   // bytes
+	maxBytes   = 64 << 20  // of a module: what is admitted at most
+	maxAll     = 512 << 20 // bytes of all modules, which are in memory until all of them are there
 )
 
 // File is what a lock file says.
@@ -159,9 +160,12 @@ func Parse(name string, data []byte) (*File, error) {
 	case n > maxModules:
 		return nil, &keys.Error{Path: name, What: fmt.Sprintf("it names %d modules, more than the limit of %d", n, maxModules)}
 	}
-	seen := map[string]bool{}
+	seen, all := map[string]bool{}, int64(0)
 	for i := range f.Modules {
 		m := &f.Modules[i]
+		if all += m.Bytes; all > maxAll {
+			return nil, &keys.Error{Path: name, What: fmt.Sprintf("its modules have more than %d bytes together", maxAll)}
+		}
 		for k, field := range fields {
 			if field.required && !has[i][k] {
 				parsed.Fail(heads[i], fmt.Errorf("the key %q is missing", field.word()))

@@ -104,40 +104,48 @@ func TestWhatALockFileMustNotSay(t *testing.T) {
 		m.Name = fmt.Sprint("m", i)
 		many.Modules = append(many.Modules, m)
 	}
+	large := &File{}
+	for i := range maxAll/maxBytes + 1 {
+		m := sample().Modules[0]
+		m.Name, m.Bytes = fmt.Sprint("m", i), maxBytes
+		large.Modules = append(large.Modules, m)
+	}
+	tooLarge := string(Format(large))
 	tooMany, tooLong := string(Format(many)), long(written)+"#"+strings.Repeat("x", 1<<20)
 	for name, c := range map[string]struct{ old, new, err string }{
-		"a key that is mistyped":           {`digest = "sha256:bbbb"`, `digset = "sha256:bbbb"`, `f:13: unknown key "module.digset" (did you mean "module.digest"?)`},
-		"a table that is not known":        {"version = 1\n", "version = 1\n[grants]\nread = true\n", `unknown key "grants.read"`},
-		"no version":                       {"version = 1\n", "", `"version" is missing`},
-		"a newer version":                  {"version = 1\n", "version = 2\n", "newer stockade"},
-		"a version below one":              {"version = 1\n", "version = 0\n", "out of range"},
-		"a key twice":                      {`bytes = 10`, "bytes = 10\nbytes = 10", "f:9"},
-		"no digest":                        {`digest = "sha256:bbbb"`, ``, `f:13: [[module]] 2: the key "digest" is missing`},
-		"no needs":                         {`needs = "sha256:3333"`, ``, `the key "needs" is missing`},
-		"a name that is taken":             {`"web"`, `"units"`, "two modules"},
-		"a name in another case":           {`"web"`, `"Units"`, "two modules"},
-		"a name with ..":                   {`"web"`, `"../web"`, "name: "},
-		"a name that looks like another":   {`"web"`, `"wеb"`, "name: "},
-		"a digest of another kind":         {`digest = "sha256:bbbb"`, `digest = "md5:bbbb"`, "digest: "},
-		"a digest that is too short":       {`digest = "sha256:bbbb"`, `digest = "sha256:b"`, "digest: "},
-		"a digest in upper case":           {`digest = "sha256:bbbb"`, `digest = "sha256:` + sum("B") + `"`, "digest: "},
-		"a digest that is a number":        {`digest = "sha256:bbbb"`, `digest = 5`, "it is an integer"},
-		"no bytes":                         {`bytes = 10`, `bytes = 0`, "out of range"},
-		"too many bytes":                   {`bytes = 10`, `bytes = 67108865`, "out of range"},
-		"an empty version":                 {`version = "1.0.0"`, `version = ""`, "leave the key out"},
-		"a version that moves the cursor":  {`version = "1.0.0"`, `version = "\u001b[2J"`, "do not show"},
-		"a version of two lines":           {`version = "1.0.0"`, `version = "1\nsigned"`, "do not show"},
-		"a signer that reads backwards":    {`"The \"Example\" team"`, `"\u202Eelpmaxe"`, "do not show"},
-		"a signer without keys":            {`keys = ["SHA256:abc", "SHA256:def"]`, ``, "go together"},
-		"keys without a signer":            {`signer = "The \"Example\" team"`, ``, "go together"},
-		"too many keys":                    {`keys = [`, `keys = [` + strings.Repeat(`"x", `, maxKeys), "at most 16"},
-		"another manifest than the source": {`manifest = "sha256:dddd"`, `manifest = "sha256:cccc"`, "have to be the same"},
-		"a registry without a manifest":    {`manifest = "sha256:dddd"`, ``, "have to be the same"},
-		"a file with a manifest":           {`bytes = 10`, "bytes = 10\nmanifest = \"sha256:dddd\"", "only what comes from a registry"},
-		"too many modules":                 {long(written), tooMany, "201 modules"},
-		"a file without end":               {long(written), tooLong, "more than 1048576 bytes"},
-		"no TOML":                          {"[[module]]", "[[module", "f:4"},
-		"no text":                          {`"web"`, "\"\xff\"", "f"},
+		"a key that is mistyped":              {`digest = "sha256:bbbb"`, `digset = "sha256:bbbb"`, `f:13: unknown key "module.digset" (did you mean "module.digest"?)`},
+		"a table that is not known":           {"version = 1\n", "version = 1\n[grants]\nread = true\n", `unknown key "grants.read"`},
+		"no version":                          {"version = 1\n", "", `"version" is missing`},
+		"a newer version":                     {"version = 1\n", "version = 2\n", "newer stockade"},
+		"a version below one":                 {"version = 1\n", "version = 0\n", "out of range"},
+		"a key twice":                         {`bytes = 10`, "bytes = 10\nbytes = 10", "f:9"},
+		"no digest":                           {`digest = "sha256:bbbb"`, ``, `f:13: [[module]] 2: the key "digest" is missing`},
+		"no needs":                            {`needs = "sha256:3333"`, ``, `the key "needs" is missing`},
+		"a name that is taken":                {`"web"`, `"units"`, "two modules"},
+		"a name in another case":              {`"web"`, `"Units"`, "two modules"},
+		"a name with ..":                      {`"web"`, `"../web"`, "name: "},
+		"a name that looks like another":      {`"web"`, `"wеb"`, "name: "},
+		"a digest of another kind":            {`digest = "sha256:bbbb"`, `digest = "md5:bbbb"`, "digest: "},
+		"a digest that is too short":          {`digest = "sha256:bbbb"`, `digest = "sha256:b"`, "digest: "},
+		"a digest in upper case":              {`digest = "sha256:bbbb"`, `digest = "sha256:` + sum("B") + `"`, "digest: "},
+		"a digest that is a number":           {`digest = "sha256:bbbb"`, `digest = 5`, "it is an integer"},
+		"no bytes":                            {`bytes = 10`, `bytes = 0`, "out of range"},
+		"too many bytes":                      {`bytes = 10`, `bytes = 67108865`, "out of range"},
+		"an empty version":                    {`version = "1.0.0"`, `version = ""`, "leave the key out"},
+		"a version that moves the cursor":     {`version = "1.0.0"`, `version = "\u001b[2J"`, "do not show"},
+		"a version of two lines":              {`version = "1.0.0"`, `version = "1\nsigned"`, "do not show"},
+		"a signer that reads backwards":       {`"The \"Example\" team"`, `"\u202Eelpmaxe"`, "do not show"},
+		"a signer without keys":               {`keys = ["SHA256:abc", "SHA256:def"]`, ``, "go together"},
+		"keys without a signer":               {`signer = "The \"Example\" team"`, ``, "go together"},
+		"too many keys":                       {`keys = [`, `keys = [` + strings.Repeat(`"x", `, maxKeys), "at most 16"},
+		"another manifest than the source":    {`manifest = "sha256:dddd"`, `manifest = "sha256:cccc"`, "have to be the same"},
+		"a registry without a manifest":       {`manifest = "sha256:dddd"`, ``, "have to be the same"},
+		"a file with a manifest":              {`bytes = 10`, "bytes = 10\nmanifest = \"sha256:dddd\"", "only what comes from a registry"},
+		"too many modules":                    {long(written), tooMany, "201 modules"},
+		"modules that are too large together": {long(written), tooLarge, "more than 536870912 bytes together"},
+		"a file without end":                  {long(written), tooLong, "more than 1048576 bytes"},
+		"no TOML":                             {"[[module]]", "[[module", "f:4"},
+		"no text":                             {`"web"`, "\"\xff\"", "f"},
 	} {
 		text := long(strings.Replace(written, c.old, c.new, 1))
 		if c.old == long(written) {

@@ -56,13 +56,13 @@ const (
 )
 
 // ValidRepository reports whether s is HOST/REPOSITORY, in lower case and at most
-// 512 bytes; ValidHost, whether it is a HOST, which can have a port.
+// 512 bytes.
 func ValidRepository(s string) bool {
 	host, path, _ := strings.Cut(s, "/")
 	return len(s) <= maxRepositoryBytes && ValidHost(host) && pathRE.MatchString(path)
 }
 
-// ValidHost: see [ValidRepository].
+// ValidHost reports whether s is a HOST, which can have a port, likewise.
 func ValidHost(s string) bool { return len(s) <= maxRepositoryBytes && hostRE.MatchString(s) }
 
 // ValidDigest reports whether s is "sha256:" and 64 hex digits in lower case.

@@ -146,9 +146,18 @@ func (r *Record) checkManifest() error {
 		return fmt.Errorf("module %q: %w", r.Name, err)
 	}
 	if m.Fingerprint() != r.Fingerprint {
-		return fmt.Errorf("module %q: its manifest is not the one that was approved; add it again: stockade tool add %s", r.Name, r.Source)
+		return fmt.Errorf("module %q: its manifest is not the one that was approved; %s", r.Name, r.again())
 	}
 	return nil
+}
+
+// again says how to get the module again. The source of one that a project brings
+// along is somebody else's text, and nobody's command.
+func (r *Record) again() string {
+	if r.Project != "" {
+		return "get it again: stockade tool remove " + r.Name + ", and then stockade tool sync"
+	}
+	return "add it again: stockade tool add " + r.Source
 }
 
 func all(list []string, ok func(string) bool) bool {

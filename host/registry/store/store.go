@@ -287,7 +287,7 @@ func (s *Store) Module(r Record) *tool.Module {
 		Read: func() ([]byte, error) {
 			code, err := s.read(r.Digest, r.Bytes)
 			if err != nil {
-				return nil, fmt.Errorf("module %q: %w; add it again: stockade tool add %s", r.Name, err, r.Source)
+				return nil, fmt.Errorf("module %q: %w; %s", r.Name, err, r.again())
 			}
 			return code, nil
 		},

@@ -129,6 +129,11 @@ func TestAnUpdateKeepsTheOldModuleUntilItIsSwept(t *testing.T) {
 	if found := s.Verify(); len(found) != 1 || !strings.Contains(found[0].What, "note was not put there") {
 		t.Errorf("after the sweep: %v", found)
 	}
+	_, brought := sample("units", "0.9.0")
+	brought.Project, brought.Source = "/work", "https://example.com/$(reboot)"
+	if _, err := s.Module(brought).Read(); err == nil || strings.Contains(err.Error(), "reboot") || !strings.Contains(err.Error(), "stockade tool sync") {
+		t.Errorf("of a project: %v", err)
+	}
 	if _, err := old.Read(); err == nil || !strings.Contains(err.Error(), "add it again: stockade tool add oci://registry.example.com/tools/units:1.0.0") {
 		t.Errorf("the swept module: %v", err)
 	}

@@ -82,6 +82,11 @@ func (r *Rules) Revokes(what ...string) bool {
 	return slices.ContainsFunc(what, func(s string) bool { _, yes := r.revoked[s]; return yes })
 }
 
+// Knows reports whether one of these IDs is that of a publisher's key.
+func (r *Rules) Knows(ids ...string) bool {
+	return slices.ContainsFunc(r.keys, func(k sign.PublicKey) bool { return slices.Contains(ids, k.ID()) })
+}
+
 // Subject is the module that signatures are held against. Its facts are what the
 // caller found, not what it was told: digests are of bytes that it hashed, and the
 // OCI manifest, if there is one, leads to the module.

@@ -97,11 +97,14 @@ func CommandNetwork(arg string) Option {
 }
 
 // UsesNetwork asks for requests through package http, to the hosts that are
-// granted. Name those that the tool needs, at most 32, each NAME, NAME:PORT or
-// *.NAME, such as "api.github.com": then a person can allow them with one yes.
-// Without hosts it is the person who names them.
+// granted. The hosts are those that the tool wants, at most 32: NAME, "*.NAME" for
+// all below it, or NAME:PORT; 443 if there is no port. A person sees them and can
+// grant them with one key. Without hosts it is the person who names them.
 func UsesNetwork(hosts ...string) Option {
-	return func(e *entry) { e.Capabilities.Network, e.Capabilities.Hosts = "http", hosts }
+	return func(e *entry) {
+		e.Capabilities.Network = "http"
+		e.Capabilities.Hosts = append(e.Capabilities.Hosts, hosts...)
+	}
 }
 
 // UsesSecret asks for a secret by its name: 1 to 64 letters, digits, '_' or '-',
@@ -158,7 +161,27 @@ type secret struct {
 	Header string   `json:"header,omitempty"`
 }
 
-const maxSecrets = 16
+const (
+	maxHosts   = 32
+	maxSecrets = 16
+)
+
+// checkHosts finds the mistakes that need no rules for the names of hosts, as
+// checkSecrets does.
+func (c capabilities) checkHosts() error {
+	if len(c.Hosts) > maxHosts {
+		return fmt.Errorf("UsesNetwork names %d hosts; a tool may name %d", len(c.Hosts), maxHosts)
+	}
+	for _, h := range c.Hosts {
+		if name := strings.TrimPrefix(h, "*."); !plainHost(name) {
+			return fmt.Errorf("UsesNetwork: %q is not a host, NAME, *.NAME or NAME:PORT", h)
+		}
+	}
+	return nil
+}
+
+// plainHost reports whether a name has nothing of a URL or a pattern in it.
+func plainHost(name string) bool { return name != "" && !strings.ContainsAny(name, " /*@") }
 
 // checkSecrets finds the mistakes that need no rules for the names of hosts and
 // headers: the host knows those.
@@ -177,7 +200,7 @@ func (c capabilities) checkSecrets() error {
 			seen[lower] = true
 		}
 		for _, h := range s.Hosts {
-			if h == "" || strings.ContainsAny(h, " /*@") {
+			if !plainHost(h) {
 				return fmt.Errorf("UsesSecret: %q is not a host, NAME or NAME:PORT", h)
 			}
 		}
@@ -229,7 +252,7 @@ func newEntry[In, Out any](name, description string, fn func(context.Context, In
 	if e.Capabilities.ExecTimeout+e.Capabilities.ExecNetwork != "" && e.Capabilities.Exec == "" {
 		return nil, errors.New("RunsCommand without the argument that holds the command, or CommandNetwork without RunsCommand")
 	}
-	if err := e.Capabilities.checkSecrets(); err != nil {
+	if err := errors.Join(e.Capabilities.checkHosts(), e.Capabilities.checkSecrets()); err != nil {
 		return nil, err
 	}
 	if c := e.Content; c != nil && (!args.has(c.Path) || c.Hash != "" && !args.has(c.Hash)) {

@@ -1,0 +1,65 @@
+package registry
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func TestNamesOfModules(t *testing.T) {
+	others := []string{"clock", "weather_today"}
+	for _, c := range []struct {
+		it, name, want string
+	}{
+		{"a name of its own", "meteo", ""},
+		{"one that is taken", "clock", `there is a module "clock" already`},
+		{"one that differs in case", "Clock", "looks like"},
+		{"a digit for a letter", "cl0ck", "looks like"},
+		{"a digit in a pair of letters that looks like one", "c1ock", "looks like"},
+		{"a pair of letters for one", "dock", "looks like"},
+		{"a hyphen for an underscore", "weather-today", "looks like"},
+		{"two underscores for one", "weather__today", "looks like"},
+		{"an underscore behind it", "clock_", "looks like"},
+		{"a built-in tool", "bash", "built-in"},
+		{"another name of a built-in tool", "read_file", "built-in"},
+		{"what looks like a built-in tool", "read_fi1e", "looks like"},
+		{"a built-in module, which --tools takes", "files", "built-in"},
+		{"the tool that lists groups", "list_tools", "built-in"},
+		{"an option", "-x", "option"},
+		{"a path", "../x", "letters"},
+		{"nothing", "", "letters"},
+		{"too much", strings.Repeat("a", 41), "letters"},
+	} {
+		t.Run(c.it, func(t *testing.T) {
+			err := CheckName(c.name, others)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%q: %v, want %q", c.name, err, c.want)
+			}
+		})
+	}
+}
+
+// Where two tools would have names that a person takes for each other, the first one
+// is offered.
+func TestSettleNames(t *testing.T) {
+	module := func(name string, tools ...string) Added {
+		a := Added{Record: store.Record{Name: name}}
+		for _, inner := range tools {
+			a.Tools = append(a.Tools, AddedTool{Name: name + "_" + inner, Inner: inner, Entry: &tool.Entry{}})
+		}
+		return a
+	}
+	got := map[string]bool{}
+	for _, m := range Settle([]Added{module("read", "file", "all"), module("weather", "today"), module("weather_", "today"), module("list", "tools", strings.Repeat("x", 64))}) {
+		for _, t := range m.Tools {
+			got[t.Name] = t.Off == ""
+		}
+	}
+	for name, on := range map[string]bool{"read_file": false, "read_all": true, "weather_today": true, "weather__today": false, "list_tools": false, "list_" + strings.Repeat("x", 64): false} {
+		if got[name] != on {
+			t.Errorf("%s is offered: %v, want %v", name, got[name], on)
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/registry/lock"
+	"github.com/stockade-dev/stockade/host/registry/sign"
+	"github.com/stockade-dev/stockade/host/registry/source"
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// said stands for the sandbox: the bytes of a module are its manifest.
+type said struct{}
+
+func (said) Describe(_ context.Context, mod *tool.Module) (tool.Manifest, error) {
+	code, err := mod.Read()
+	if err != nil {
+		return tool.Manifest{}, err
+	}
+	return tool.ParseManifest(code)
+}
+
+func (said) Compile(context.Context, *tool.Module) error { return nil }
+
+// code is the bytes of a module; no two versions are the same.
+func code(name, version string) []byte {
+	return fmt.Appendf(nil, `{"abi": "stockade:tool@0.1.0", "name": %q, "version": %q, "tools": [{"name": "count", "description": "Counts.",
+		"parameters": {"type": "object", "properties": {}}, "capabilities": {"files": "read", "network": "http"}}]}`, name, version)
+}
+
+func newReviewer(t *testing.T) *Reviewer {
+	return &Reviewer{Store: store.Open(filepath.Join(t.TempDir(), "modules")), Sandbox: said{}, Trust: trust.Combine(), Now: time.Now}
+}
+
+func (r *Reviewer) must(t *testing.T, q Request, code []byte) *Review {
+	t.Helper()
+	q.Candidate = &source.Candidate{Code: code, Digest: sum(code), Source: "/made/here.wasm"}
+	review, err := r.Review(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return review
+}
+
+// What a person does while another command waits for an answer stands.
+func TestNothingComesBackThatWasTakenBackMeanwhile(t *testing.T) {
+	work := t.TempDir()
+	for _, c := range []struct {
+		it   string
+		q    Request
+		keep func(*Reviewer, *Review) error
+	}{
+		{"of the person", Request{}, func(r *Reviewer, v *Review) error { return Keep(r.Store, v) }},
+		{"of a project", Request{Project: work}, func(r *Reviewer, v *Review) error {
+			return KeepProject(r.Store, &Project{Work: work}, []*Review{v})
+		}},
+	} {
+		for _, meanwhile := range []struct {
+			it string
+			do func(*store.Record)
+		}{
+			{"revoked", func(r *store.Record) { r.Allowed = nil }},
+			{"granted more", func(r *store.Record) { r.Allowed[""] = tool.Allowance{Write: []string{"/data"}} }},
+			{"one tool off", func(r *store.Record) { r.OffTools = []string{"count"} }},
+		} {
+			t.Run(c.it+", "+meanwhile.it, func(t *testing.T) {
+				r := newReviewer(t)
+				first := r.must(t, c.q, code("count", "1.0.0"))
+				first.Record.Allowed = map[string]tool.Allowance{"": {Read: []string{"/data"}}}
+				if err := c.keep(r, first); err != nil {
+					t.Fatal(err)
+				}
+				again := r.must(t, c.q, code("count", "1.0.0"))
+				if len(again.Record.Allowed) != 1 {
+					t.Fatalf("the same module loses what it was allowed: %+v", again.Record.Allowed)
+				}
+				if err := r.Store.Change(nil, func(records []store.Record) ([]store.Record, error) {
+					meanwhile.do(&records[0])
+					return records, nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				if err := c.keep(r, again); err == nil || !strings.Contains(err.Error(), "meanwhile") {
+					t.Errorf("kept: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// A file of the administrator's that was replaced by one that is refused is offered
+// in neither form.
+func TestReplacedFileOfTheAdministrator(t *testing.T) {
+	r, dir := newReviewer(t), t.TempDir()
+	file := filepath.Join(dir, "count.wasm")
+	offered := func(content string) int {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		files, err := SystemFiles(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = r.TakeSystem(t.Context(), files, os.ReadFile); err != nil {
+			t.Fatal(err)
+		}
+		modules, err := Modules(r.Store, Here{Project: &Project{}, System: files, Trust: r.Trust})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(modules)
+	}
+	if n := offered(string(code("count", "1.0.0"))); n != 1 {
+		t.Errorf("%d modules are offered of one", n)
+	}
+	if n := offered("this is none"); n != 0 {
+		t.Errorf("%d modules are offered of a file that is refused", n)
+	}
+}
+
+// All files of a project are hashed at every start.
+func TestFilesOfAProjectAreBoundedTogether(t *testing.T) {
+	work := t.TempDir()
+	dir := filepath.Join(work, toolsFolder)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("m%d.wasm", i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := int64(1 << 20)
+		if i == 1 {
+			size = maxProjectBytes - size + 1
+		}
+		if err := f.Truncate(size); err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+	}
+	if _, err := ReadProject(work); err == nil || !strings.Contains(err.Error(), "together") {
+		t.Errorf("read: %v", err)
+	}
+}
+
+// What a lockfile says of a signer counts for nothing where the person does not know
+// the key, and has to be true where the person does.
+func TestLockedSigner(t *testing.T) {
+	k, err := sign.Generate(sign.Ed25519)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := trust.Combine(&trust.File{Name: "trust.toml", Publishers: []trust.Publisher{{Name: "ada", Namespaces: []string{"*"}, Keys: []sign.PublicKey{k.Public()}, Threshold: 1}}})
+	id := []string{k.Public().ID()}
+	for _, c := range []struct {
+		it     string
+		rules  *trust.Rules
+		locked lock.Module
+		is     store.Record
+		ok     bool
+	}{
+		{"nobody, and nobody did", known, lock.Module{}, store.Record{}, true},
+		{"a key that the person does not know", trust.Combine(), lock.Module{Signer: "ada", Keys: id}, store.Record{}, true},
+		{"a key that the person knows, and it did not", known, lock.Module{Signer: "ada", Keys: id}, store.Record{}, false},
+		{"a key that the person knows, and it did", known, lock.Module{Signer: "ada", Keys: id}, store.Record{Signer: "ada", Keys: id}, true},
+		{"a key that the person knows by another name", known, lock.Module{Signer: "ada.example", Keys: id}, store.Record{Signer: "ada", Keys: id}, true},
+		{"nobody, and somebody did whom the person knows", known, lock.Module{}, store.Record{Signer: "ada", Keys: id}, false},
+		{"another key", known, lock.Module{Signer: "ada", Keys: []string{"ed25519:00"}}, store.Record{Signer: "ada", Keys: id}, false},
+	} {
+		t.Run(c.it, func(t *testing.T) {
+			c.locked.Wants = WantsOf(c.is.Manifest).String()
+			if err := CheckLocked(c.locked, &Review{Record: c.is}, c.rules); (err == nil) != c.ok {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// What was allowed stays with what it was allowed for.
+func TestWhatKeepsWhatWasAllowed(t *testing.T) {
+	was := store.Record{Digest: "a", Fingerprint: tool.Fingerprint{Description: "d", Schema: "s", Needs: "n"}}
+	signed := func(r *store.Record) { r.Signer, r.Issued = "ada", time.Now() }
+	for _, c := range []struct {
+		it     string
+		before func(*store.Record)
+		do     func(*store.Record)
+		keeps  bool
+	}{
+		{"the same bytes that nobody has signed", nil, func(*store.Record) {}, true},
+		{"other bytes that nobody has signed", nil, func(r *store.Record) { r.Digest = "b" }, false},
+		{"other bytes by the same signer", signed, func(r *store.Record) { r.Digest = "b" }, true},
+		{"other bytes by the same signer, who does not say when, with a version", signed, func(r *store.Record) { r.Digest, r.Issued, r.Manifest.Version = "b", time.Time{}, "1.0.0" }, true},
+		{"other bytes by the same signer, which nothing tells from older ones", signed, func(r *store.Record) { r.Digest, r.Issued = "b", time.Time{} }, false},
+		{"another signer", signed, func(r *store.Record) { r.Digest, r.Signer = "b", "eve" }, false},
+		{"the same bytes by another signer", signed, func(r *store.Record) { r.Signer = "eve" }, false},
+		{"nobody's signature", signed, func(r *store.Record) { r.Signer = "" }, false},
+		{"a first signature", nil, signed, false},
+		{"another description", signed, func(r *store.Record) { r.Fingerprint.Description = "x" }, false},
+		{"another schema", signed, func(r *store.Record) { r.Fingerprint.Schema = "x" }, false},
+		{"other needs", signed, func(r *store.Record) { r.Fingerprint.Needs = "x" }, false},
+	} {
+		t.Run(c.it, func(t *testing.T) {
+			was := was
+			if c.before != nil {
+				c.before(&was)
+			}
+			is := was
+			c.do(&is)
+			if got := (&Review{Was: &was, Record: is}).Keeps(); got != c.keeps {
+				t.Errorf("keeps: %v", got)
+			}
+		})
+	}
+	if (&Review{Record: was}).Keeps() {
+		t.Error("a new module keeps something")
+	}
+}
