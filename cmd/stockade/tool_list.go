@@ -64,9 +64,9 @@ func listAdded(s *stdio, modules []registry.Added) error {
 		from := "  from " + r.Source
 		switch {
 		case r.Project != "":
-			from += " (this project)"
+			from = "  this project's, from " + r.Source
 		case r.System:
-			from += " (the administrator's)"
+			from = "  the administrator's, from " + r.Source
 		}
 		fmt.Fprintln(s.out, fit(from, width-1))
 		if may := allowedWords(registry.AllowedTo(r)); may != "nothing" {

@@ -258,7 +258,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	}
 	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", plural(len(rows), "module"))
 	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out
-		fmt.Fprintf(&b, "  A yes asks %s: %s\n", plural(len(hosts), "host"), fit(strings.Join(hosts, ", "), width-30))
+		fmt.Fprintf(&b, "  A yes asks %s:\n    | %s\n", plural(len(hosts), "host"), fit(strings.Join(hosts, ", "), width-7))
 	}
 	if before := p.Before(records); before != nil && p.Lock != nil {
 		fmt.Fprintf(&b, "  different from what you agreed to:\n")
