@@ -285,23 +285,28 @@ type Wants struct {
 	Sends bool
 }
 
-// WantsOf adds up what the tools of a module ask for.
+// WantsOf adds up what the tools of a module ask for, each secret where it is first
+// asked for.
 func WantsOf(m tool.Manifest) (w Wants) {
+	secrets := map[string]bool{} // a stranger's manifest names thousands
 	for _, s := range m.Tools {
 		c := s.Capabilities
 		if c.Files == tool.FilesWrite || w.Files == tool.FilesNone {
 			w.Files = c.Files
 		}
-		w.Hosts = union(w.Hosts, c.Hosts)
+		w.Hosts = append(w.Hosts, c.Hosts...)
 		w.AnyHost = w.AnyHost || c.Network != tool.NetworkNone && len(c.Hosts) == 0
 		for _, secret := range c.Secrets {
-			if !slices.ContainsFunc(w.Secrets, func(o tool.Secret) bool { return o.String() == secret.String() }) {
+			if words := secret.String(); !secrets[words] {
+				secrets[words] = true
 				w.Secrets = append(w.Secrets, secret)
 			}
 		}
 		w.Exec = w.Exec || c.Exec != ""
 		w.Sends = w.Sends || c.Network != tool.NetworkNone && c.Files != tool.FilesNone
 	}
+	slices.Sort(w.Hosts)
+	w.Hosts = slices.Compact(w.Hosts)
 	return w
 }
 

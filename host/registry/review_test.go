@@ -225,3 +225,21 @@ func TestWhatKeepsWhatWasAllowed(t *testing.T) {
 		t.Error("a new module keeps something")
 	}
 }
+
+func TestWantsNameEachThingOnce(t *testing.T) {
+	var m tool.Manifest
+	for _, names := range [][]string{{"b", "a"}, {"c", "a", "b"}} {
+		c := tool.Capabilities{Network: tool.NetworkHTTP}
+		for _, name := range names {
+			c.Hosts = append(c.Hosts, name+".example.com")
+			c.Secrets = append(c.Secrets, tool.Secret{Name: name, Hosts: []string{"b.example.com"}})
+		}
+		m.Tools = append(m.Tools, tool.Spec{Capabilities: c})
+	}
+	m.Tools[1].Capabilities.Secrets[1].Hosts = []string{"a.example.com"} // which is another thing
+	const want = "hosts a.example.com, b.example.com, c.example.com; the secret b for b.example.com; the secret a for b.example.com; " +
+		"the secret c for b.example.com; the secret a for a.example.com"
+	if got := WantsOf(m).String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
