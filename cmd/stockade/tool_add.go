@@ -95,7 +95,7 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 			a.showCard(a.s.err, review)
 			return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; it is not added", ref, review.Record.Digest)
 		}
-		if err := o.allow.into(a, review.Manifest, &review.Record, ""); err != nil {
+		if err := o.allow.into(a, &review.Record, ""); err != nil {
 			return err
 		}
 		return a.keep(review)
@@ -236,18 +236,17 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Work}
 	fmt.Fprint(out, c.short())
 	gift, answers := tool.Allowance{}, []answer{{"y", "yes"}, {"n", "no"}}
-	w := registry.WantsOf(r.Manifest)
 	switch {
 	case flags.any():
-		if err := flags.into(a, r.Manifest, &r.Record, ""); err != nil {
+		if err := flags.into(a, &r.Record, ""); err != nil {
 			return false, err
 		}
 		answers[0].words = "with " + allowedWords(r.Record.Allowed[""])
 	case r.Keeps():
 		answers[0].words = "yes; what you have allowed stays"
 	default:
-		gift = a.gift(w, r.Was)
-		if allowedWords(gift) != "nothing" {
+		gift = registry.WantsOf(r.Manifest).Gift(a.Work, r.Was)
+		if !gift.Nothing() {
 			answers = []answer{{"y", giftWords(gift)}, {"o", "only computing"}, {"n", "no"}}
 		}
 	}
@@ -257,7 +256,7 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 		return false, err
 	case answer == "n":
 		return false, &exitErr{code: exitDenied, message: r.Record.Name + " is not added"}
-	case answer == "y" && allowedWords(gift) != "nothing":
+	case answer == "y" && !gift.Nothing():
 		r.Record.Allowed = map[string]tool.Allowance{"": gift}
 	}
 	return true, nil
@@ -275,34 +274,6 @@ func addCommand(r *registry.Review, ref string) string {
 	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s %s", r.Record.Digest, as, ref)
 }
 
-// gift is what a yes gives a module: the hosts and secrets that it names, the files of
-// the workspace if it asks for files, and commands, which are asked about anyway. One
-// that takes the place of another has the directories that this had.
-func (a *app) gift(w registry.Wants, was *store.Record) tool.Allowance {
-	out := w.Named()
-	out.Exec = w.Exec
-	if was != nil {
-		had := registry.AllowedTo(*was)
-		if w.Files != tool.FilesNone {
-			out.Read = had.Read
-		}
-		if w.Files == tool.FilesWrite {
-			out.Write = had.Write
-		}
-		if w.AnyHost {
-			out.Hosts = tidy(merged(out, had)).Hosts
-		}
-		return out
-	}
-	switch w.Files {
-	case tool.FilesRead:
-		out.Read = []string{a.Work}
-	case tool.FilesWrite:
-		out.Write = []string{a.Work}
-	}
-	return out
-}
-
 // keep adds what was answered with yes, and says so.
 func (a *app) keep(r *registry.Review) error {
 	if err := registry.Keep(a.modules(), r); err != nil {
@@ -316,22 +287,15 @@ func (a *app) keep(r *registry.Review) error {
 	all := registry.AllowedTo(r.Record)
 	w := registry.WantsOf(r.Manifest)
 	switch words := allowedWords(all); {
-	case words != "nothing" && r.Was != nil && r.Keeps():
+	case !all.Nothing() && r.Was != nil && r.Keeps():
 		a.s.note("it has what you had allowed, because the same publisher has signed it and nothing of what it asks for has changed: %s", words)
-	case words != "nothing":
+	case !all.Nothing():
 		a.s.note("it may use: %s", words)
 	case !w.Nothing():
 		a.s.note("it can only compute so far; it asks for: %s", w.String())
 		a.s.hint("stockade tool grant %s %s", r.Record.Name, grantExample(w, a.Work))
 	}
 	return nil
-}
-
-func merged(a, b tool.Allowance) tool.Allowance {
-	return tool.Allowance{
-		Read: slices.Concat(a.Read, b.Read), Write: slices.Concat(a.Write, b.Write), Hosts: slices.Concat(a.Hosts, b.Hosts),
-		Secrets: slices.Concat(a.Secrets, b.Secrets), Exec: a.Exec || b.Exec,
-	}
 }
 
 func newToolUpdateCmd(a *app) *cobra.Command {
@@ -443,9 +407,9 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	defer done()
 	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
 	fmt.Fprintf(out, "%s  It is switched off until you decide.\n", c.short())
-	gift := a.gift(registry.WantsOf(review.Manifest), &r)
+	gift := registry.WantsOf(review.Manifest).Gift(a.Work, &r)
 	answers := []answer{{"y", "yes"}, {"k", "keep " + shownVersion(r.Manifest)}, {"r", "remove it"}, {"n", "not now"}}
-	if allowedWords(gift) != "nothing" {
+	if !gift.Nothing() {
 		answers = append([]answer{{"y", giftWords(gift)}, {"o", "only computing"}}, answers[1:]...)
 	}
 	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Take it?", answers, func() { fmt.Fprint(out, c.long()) })
@@ -459,7 +423,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 		return runToolRemove(a, []string{r.Name})
 	case answer == "n":
 		return &exitErr{code: exitDenied, message: r.Name + " stays switched off"}
-	case answer == "y" && allowedWords(gift) != "nothing":
+	case answer == "y" && !gift.Nothing():
 		review.Record.Allowed = map[string]tool.Allowance{"": gift}
 	}
 	return a.keep(review)

@@ -69,8 +69,8 @@ func listAdded(s *stdio, modules []registry.Added) error {
 			from = "  the administrator's, from " + r.Source
 		}
 		fmt.Fprintln(s.out, fit(from, width-1))
-		if may := allowedWords(registry.AllowedTo(r)); may != "nothing" {
-			fmt.Fprintln(s.out, fit("  may use "+may, width-1))
+		if may := registry.AllowedTo(r); !may.Nothing() {
+			fmt.Fprintln(s.out, fit("  may use "+allowedWords(may), width-1))
 		}
 	}
 	return nil

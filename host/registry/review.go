@@ -342,10 +342,52 @@ func (w Wants) String() string {
 	return strings.Join(out, "; ")
 }
 
-// Named is an allowance for what is asked for by name: hosts and secrets. Files are
-// asked for without a directory, and commands are asked about one by one.
-func (w Wants) Named() tool.Allowance {
-	return tool.Allowance{Hosts: w.Hosts, Secrets: tool.SecretNames(w.Secrets)}
+// Gift is what a yes gives a module: the hosts and secrets that it names, the files of
+// the workspace if it asks for files, and commands, which are asked about one by one.
+// One that takes the place of another has the directories that this had, and where it
+// names no host, its hosts.
+func (w Wants) Gift(work string, was *store.Record) tool.Allowance {
+	var had tool.Allowance
+	switch {
+	case was != nil:
+		had = AllowedTo(*was)
+	case w.Files == tool.FilesRead:
+		had.Read = []string{work}
+	case w.Files == tool.FilesWrite:
+		had.Write = []string{work}
+	}
+	out := tool.Allowance{Hosts: w.Hosts, Secrets: tool.SecretNames(w.Secrets), Exec: w.Exec}
+	if w.Files != tool.FilesNone {
+		out.Read = had.Read
+	}
+	if w.Files == tool.FilesWrite {
+		out.Write = had.Write
+	}
+	if w.AnyHost {
+		out.Hosts = slices.Concat(out.Hosts, had.Hosts)
+	}
+	return out.With(tool.Allowance{}) // each thing once
+}
+
+// Covers says what of an allowance a module does not ask for, and so what would mean
+// nothing; nil: it asks for all of it.
+func (w Wants) Covers(a tool.Allowance) error {
+	for _, s := range a.Secrets {
+		if !slices.ContainsFunc(w.Secrets, func(o tool.Secret) bool { return o.Name == s }) {
+			return fmt.Errorf("does not ask for the secret %s", s)
+		}
+	}
+	switch {
+	case len(a.Read)+len(a.Write) > 0 && w.Files == tool.FilesNone:
+		return errors.New("does not ask for files")
+	case len(a.Write) > 0 && w.Files == tool.FilesRead:
+		return errors.New("asks to read files and not to change them")
+	case len(a.Hosts) > 0 && len(w.Hosts) == 0 && !w.AnyHost:
+		return errors.New("does not ask for the network")
+	case a.Exec && !w.Exec:
+		return errors.New("does not ask to run commands")
+	}
+	return nil
 }
 
 // errNoModule is wrapped by the error of a name that no module has.

@@ -243,3 +243,31 @@ func TestWantsNameEachThingOnce(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
+
+func TestWhatAYesGives(t *testing.T) {
+	had := &store.Record{Allowed: map[string]tool.Allowance{"": {Read: []string{"/r"}, Secrets: []string{"old"}}, "t": {Write: []string{"/w"}, Hosts: []string{"old.example"}, Exec: true}}}
+	named := Wants{Hosts: []string{"a.example"}, Secrets: []tool.Secret{{Name: "s"}}, Exec: true}
+	for what, c := range map[string]struct {
+		wants Wants
+		was   *store.Record
+		want  tool.Allowance
+	}{
+		"who asks for nothing gets nothing, whatever was there": {Wants{}, had, tool.Allowance{}},
+		"what is named": {named, nil, tool.Allowance{Hosts: []string{"a.example"}, Secrets: []string{"s"}, Exec: true}},
+		"what is named, and no host or secret of before":                    {named, had, tool.Allowance{Hosts: []string{"a.example"}, Secrets: []string{"s"}, Exec: true}},
+		"the workspace to read":                                             {Wants{Files: tool.FilesRead}, nil, tool.Allowance{Read: []string{"/work"}}},
+		"the workspace to change":                                           {Wants{Files: tool.FilesWrite}, nil, tool.Allowance{Write: []string{"/work"}}},
+		"the directories of before, and none to change for one that reads":  {Wants{Files: tool.FilesRead}, had, tool.Allowance{Read: []string{"/r"}}},
+		"the directories of before for one that changes":                    {Wants{Files: tool.FilesWrite}, had, tool.Allowance{Read: []string{"/r"}, Write: []string{"/w"}}},
+		"the hosts of before for one that names none":                       {Wants{AnyHost: true}, had, tool.Allowance{Hosts: []string{"old.example"}}},
+		"no host for a new one that names none, which a person has to name": {Wants{AnyHost: true}, nil, tool.Allowance{}},
+	} {
+		got := c.wants.Gift("/work", c.was)
+		if !got.Equal(c.want) {
+			t.Errorf("%s: %+v, not %+v", what, got, c.want)
+		}
+		if err := c.wants.Covers(got); err != nil {
+			t.Errorf("%s: it %v", what, err)
+		}
+	}
+}

@@ -70,40 +70,6 @@ type Entry struct {
 	Asks Capabilities
 }
 
-// Allowance is what a person lets a tool have that was added. The zero value is
-// nothing but computing. The layers of the policy narrow it further.
-type Allowance struct {
-	Read    []string `json:"read,omitempty"`  // directories, absolute and clean
-	Write   []string `json:"write,omitempty"` // likewise; they can be read, too
-	Hosts   []string `json:"hosts,omitempty"` // in the form of network.ParseRule
-	Secrets []string `json:"secrets,omitempty"`
-	Exec    bool     `json:"exec,omitempty"` // commands, each of which is asked about as always
-}
-
-// Equal reports whether two allowances are the same.
-func (a Allowance) Equal(b Allowance) bool {
-	return a.Exec == b.Exec && slices.Equal(a.Read, b.Read) && slices.Equal(a.Write, b.Write) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Secrets, b.Secrets)
-}
-
-// Under is what is left of what a tool asks for under an allowance.
-func (c Capabilities) Under(a Allowance) Capabilities {
-	switch {
-	case len(a.Write) > 0:
-	case len(a.Read) > 0 && c.Files != FilesNone:
-		c.Files = FilesRead
-	default:
-		c.Files = FilesNone
-	}
-	if !a.Exec {
-		c.Exec, c.ExecTimeout, c.ExecNetwork = "", "", ""
-	}
-	if len(a.Hosts) == 0 {
-		c.Network, c.Hosts = NetworkNone, nil
-	}
-	c.Secrets = slices.DeleteFunc(slices.Clone(c.Secrets), func(s Secret) bool { return !slices.Contains(a.Secrets, s.Name) })
-	return c
-}
-
 // aliases are names that other systems gave to the same tools.
 var aliases = map[string]string{
 	"read_file":       "file_read",
