@@ -254,7 +254,22 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 		}
 	}
 	for _, f := range p.Files {
-		rows = append(rows, []string{fmt.Sprintf("%s, %s, sha256 %s", f.Source, humanBytes(f.Bytes), f.Digest)})
+		texts := []string{fmt.Sprintf("%s, %s", f.Source, humanBytes(f.Bytes)), "  says what it is when it is asked, which is after a yes"}
+		if m, ok := p.Says(f); ok {
+			texts = []string{
+				fmt.Sprintf("%s %s, %s, %s", m.Name, cmp.Or(m.Version, "(no version)"), humanBytes(f.Bytes), f.Source),
+				fmt.Sprintf("  wants %s", registry.WantsOf(m)),
+			}
+			for _, s := range m.Tools {
+				if all {
+					texts = append(texts, "  "+s.Name+": "+s.Description)
+				}
+			}
+		}
+		if all {
+			texts = append(texts, "  sha256 "+f.Digest)
+		}
+		rows = append(rows, texts)
 	}
 	fmt.Fprintf(&b, "\n  This project brings %s along. You are asked once for all of them.\n", plural(len(rows), "module"))
 	if hosts := hostsOf(p.Lock); len(hosts) > 0 { // also those of rows that are left out

@@ -19,6 +19,8 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // LockName is the file in a workspace that names the modules of a project.
@@ -141,6 +143,25 @@ func readRegular(path string, most int64) ([]byte, error) {
 		err = fmt.Errorf("%s has more than %d bytes", path, most)
 	}
 	return data, err
+}
+
+// Says is what a module in .stockade/tools says of itself, read without running it. Ok
+// is false for one that says it only when it is asked, after the yes.
+func (p *Project) Says(f ProjectFile) (m tool.Manifest, ok bool) {
+	code, err := readRegular(filepath.Join(p.Work, filepath.FromSlash(f.Source)), f.Bytes)
+	if err != nil || sum(code) != f.Digest {
+		return m, false
+	}
+	decoded, err := wasm.Decode(code)
+	if err != nil {
+		return m, false
+	}
+	section, ok := wasm.CustomSection(decoded, wasm.ManifestSection)
+	if !ok {
+		return m, false
+	}
+	m, err = tool.ParseManifest(section)
+	return m, err == nil
 }
 
 // Empty reports whether the workspace brings no modules along.
