@@ -170,5 +170,5 @@ func isPath(s string) bool {
 }
 
 func shows(s string) bool {
-	return len(s) <= maxTextBytes && strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || visible.Hidden(r) }) < 0
+	return len(s) <= maxTextBytes && visible.Line(s)
 }
