@@ -278,7 +278,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	if before := p.Before(records); before != nil && p.Lock != nil {
 		fmt.Fprintf(&b, "  different from what you agreed to:\n")
 		var differences [][]string
-		for _, words := range diffWords(lock.Diff(before, p.Lock)) {
+		for _, words := range lock.Diff(before, p.Lock) {
 			differences = append(differences, []string{words})
 		}
 		list(differences)
@@ -302,23 +302,6 @@ func hostsOf(f *lock.File) (out []string) {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// diffWords is what differs between two lockfiles, a line for each thing.
-func diffWords(changes []lock.Change) (out []string) {
-	for _, c := range changes {
-		switch {
-		case c.Was == nil:
-			out = append(out, "new: "+c.Name)
-		case c.Now == nil:
-			out = append(out, "gone: "+c.Name)
-		default:
-			for _, what := range c.What {
-				out = append(out, c.Name+", "+what)
-			}
-		}
-	}
-	return out
 }
 
 // sync gets all that a project names, and keeps all of it or nothing.
