@@ -1,8 +1,6 @@
 package tool
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,9 +45,8 @@ func (m *Module) Inner(offered string) string { return strings.TrimPrefix(offere
 
 // ModuleOf is the module with these bytes, which must not change any more.
 func ModuleOf(name string, origin Origin, path string, code []byte) *Module {
-	sum := sha256.Sum256(code)
 	return &Module{
-		Name: name, Digest: hex.EncodeToString(sum[:]), Bytes: int64(len(code)), Origin: origin, Path: path,
+		Name: name, Digest: SHA256(code), Bytes: int64(len(code)), Origin: origin, Path: path,
 		Read: func() ([]byte, error) { return code, nil },
 	}
 }

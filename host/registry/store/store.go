@@ -20,8 +20,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -187,7 +185,7 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	}
 	given := map[string][]byte{}
 	for _, code := range modules {
-		given[hash(code)] = code
+		given[tool.SHA256(code)] = code
 	}
 	named := map[string]bool{}
 	for _, r := range records {
@@ -260,7 +258,7 @@ func (s *Store) read(digest string, size int64) ([]byte, error) {
 	if _, err := io.ReadFull(f, code); err != nil {
 		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
-	if sum := hash(code); sum != digest {
+	if sum := tool.SHA256(code); sum != digest {
 		return nil, fmt.Errorf("%s holds other bytes than its name says: their SHA-256 is %s", f.Name(), sum)
 	}
 	return code, nil
@@ -395,11 +393,6 @@ func (s *Store) Verify() []Finding {
 		found = append(found, Finding{What: path + " was not put there by stockade", Spare: true})
 	}
 	return found
-}
-
-func hash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 func compare(a, b Record) int {
