@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -196,11 +195,11 @@ says against both. Nothing is fetched, and nothing is changed.
 
 ` + exitHelp,
 		Example: "  stockade tool verify", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runToolVerify(cmd.Context(), a) },
+		RunE: func(*cobra.Command, []string) error { return runToolVerify(a) },
 	}
 }
 
-func runToolVerify(_ context.Context, a *app) error {
+func runToolVerify(a *app) error {
 	records, err := a.modules().Records()
 	if err != nil {
 		return err
@@ -220,11 +219,11 @@ func runToolVerify(_ context.Context, a *app) error {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", r.Name, err))
 		}
 	}
-	differs, err := a.lockDiffers()
-	if err != nil {
-		return err
+	if p, err := registry.ReadProject(a.Work); err != nil {
+		wrong = append(wrong, err.Error())
+	} else {
+		wrong = append(wrong, p.Faults(records)...)
 	}
-	wrong = append(wrong, differs...)
 	for _, text := range wrong {
 		fmt.Fprintln(a.s.out, terminal.Line(text))
 	}

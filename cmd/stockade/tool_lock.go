@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -96,8 +95,8 @@ func runToolLock(a *app, names []string, remove bool) error {
 		if err != nil || inner != "" || records[i].System {
 			return usageError("`stockade tool list` shows the modules that you have added", "%q is no module that you have added", name)
 		}
-		m := registry.Locked(records[i])
-		if m.Source, err = registry.Portable(records[i], a.Work); err != nil {
+		m, err := registry.Lockable(records[i], a.Work)
+		if err != nil {
 			return usageError("stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG", "%v", err)
 		}
 		chosen = append(chosen, records[i])
@@ -107,21 +106,10 @@ func runToolLock(a *app, names []string, remove bool) error {
 			now.Modules = append(now.Modules, m)
 		}
 	}
-	data := lock.Format(now)
-	if now, err = lock.Parse(registry.LockName, data); err != nil { // what nobody could read is not written
+	if err := registry.WriteLock(s, a.Work, now, chosen); err != nil {
 		return err
 	}
-	path := filepath.Join(a.Work, registry.LockName)
-	// The person agrees to what the person has written: nobody is asked about it here.
-	if err := s.Change(nil, func(records []store.Record) ([]store.Record, error) {
-		return registry.AgreeTo(records, chosen, now, registry.SHA256(data), a.Work), nil
-	}); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.s.out, "%s names %s\n", path, plural(len(now.Modules), "module"))
+	fmt.Fprintf(a.s.out, "%s names %s\n", filepath.Join(a.Work, registry.LockName), plural(len(now.Modules), "module"))
 	return nil
 }
 
@@ -375,32 +363,4 @@ func (a *app) locked(ctx context.Context, m lock.Module) (*source.Candidate, err
 		err = &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %s has the SHA-256 %s, and %s says %s; nothing is added", m.Name, m.Source, c.Digest, registry.LockName, m.Digest)}
 	}
 	return c, err
-}
-
-// lockDiffers says how stockade.lock of the workspace differs from what is here.
-func (a *app) lockDiffers() ([]string, error) {
-	path := filepath.Join(a.Work, registry.LockName)
-	p, err := registry.ReadProject(a.Work)
-	if err != nil {
-		return []string{err.Error()}, nil
-	}
-	if p.Lock == nil {
-		return nil, nil
-	}
-	records, err := a.modules().Records()
-	if err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	if !bytes.Equal(lock.Format(p.Lock), data) {
-		out = append(out, path+" is not in the form in which `stockade tool lock` writes it")
-	}
-	if !p.Agreed(records) {
-		out = append(out, path+" names modules to which you have not agreed as they are; `stockade tool sync` shows them")
-	}
-	return out, nil
 }

@@ -42,7 +42,7 @@ func newReviewer(t *testing.T) *Reviewer {
 
 func (r *Reviewer) must(t *testing.T, q Request, code []byte) *Review {
 	t.Helper()
-	q.Candidate = &source.Candidate{Code: code, Digest: sum(code), Source: "/made/here.wasm"}
+	q.Candidate = &source.Candidate{Code: code, Digest: tool.SHA256(code), Source: "/made/here.wasm"}
 	review, err := r.Review(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // SystemFile is a module in the administrator's folder.
@@ -90,7 +91,7 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 				errs[i] = err
 				return
 			}
-			reviews[i], errs[i] = r.Review(ctx, Request{Candidate: &source.Candidate{Code: code, Digest: sum(code), Source: f.Path}, System: true, Stamp: f.Stamp})
+			reviews[i], errs[i] = r.Review(ctx, Request{Candidate: &source.Candidate{Code: code, Digest: tool.SHA256(code), Source: f.Path}, System: true, Stamp: f.Stamp})
 		})
 	}
 	wg.Wait()
