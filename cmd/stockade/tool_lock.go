@@ -34,10 +34,7 @@ What a module may use is never in the file: each person allows that.`,
 		RunE:    func(_ *cobra.Command, args []string) error { return runToolLock(a, args, remove) },
 	}
 	lockCmd.Flags().BoolVar(&remove, "remove", false, "take the modules out of the file")
-	var (
-		yes bool
-		sum string
-	)
+	var yes reviewed
 	sync := &cobra.Command{
 		Use: "sync", Short: "Show the modules of the project, and get them",
 		Long: `Show the modules that stockade.lock names and those in .stockade/tools, with what is
@@ -51,10 +48,9 @@ have seen, and no other.
 ` + exitHelp,
 		Example: "  stockade tool sync\n  stockade tool sync --yes --sha256 \"$(sha256sum <stockade.lock | cut -d' ' -f1)\"",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runToolSync(cmd.Context(), a, yes, sum) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runToolSync(cmd.Context(), a, yes) },
 	}
-	sync.Flags().BoolVar(&yes, "yes", false, "agree without a question; needs --sha256")
-	sync.Flags().StringVar(&sum, "sha256", "", "with --yes: the SHA-256 of the stockade.lock that was reviewed, in hex")
+	yes.add(sync, "agree without a question; needs --sha256", registry.LockName)
 	addReachFlag(sync, a)
 	return []*cobra.Command{lockCmd, sync}
 }
@@ -148,7 +144,7 @@ func (a *app) agree(ctx context.Context, p *registry.Project) error {
 	return nil
 }
 
-func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
+func runToolSync(ctx context.Context, a *app, yes reviewed) error {
 	p, err := registry.ReadProject(a.Work)
 	if err != nil {
 		return err
@@ -157,7 +153,7 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 	switch {
 	case err != nil:
 		return err
-	case yes != (sum != ""):
+	case yes.half():
 		return usageError("stockade tool sync --yes --sha256 HASH", "--yes and --sha256 belong together")
 	case p.Empty():
 		a.s.note("the project names no modules: there is no %s, and nothing in .stockade/tools", registry.LockName)
@@ -167,11 +163,11 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 		return nil
 	case len(a.Ceiling.Closed) > 0:
 		return a.mayAdd()
-	case yes && len(p.Files) > 0:
+	case yes.yes && len(p.Files) > 0:
 		return usageError("sync where you can be asked", "--sha256 is that of %s, and there are modules in .stockade/tools", registry.LockName)
-	case yes && !strings.EqualFold(strings.TrimPrefix(sum, "sha256:"), p.LockSHA256):
+	case yes.yes && !yes.is(p.LockSHA256):
 		return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
-	case yes:
+	case yes.yes:
 		return a.sync(ctx, p)
 	}
 	in, out, done, ok := a.terminal()

@@ -272,6 +272,19 @@ func (r *Review) still(records []store.Record, i int) error {
 	return nil
 }
 
+// Suspend says why the tools of a module are not offered for now, or with nothing that
+// they are again. What the person has switched off stays so.
+func Suspend(s *store.Store, r store.Record, why string) error {
+	return s.Change(nil, func(records []store.Record) ([]store.Record, error) {
+		for i := range records {
+			if o := &records[i]; o.Name == r.Name && o.Project == r.Project && o.Off != store.OffByPerson {
+				o.Off = why
+			}
+		}
+		return records, nil
+	})
+}
+
 // Wants is what a module asks for, in words of a person, and nothing where it only
 // computes.
 type Wants struct {
