@@ -122,22 +122,6 @@ func (l Layout) Push(ctx context.Context, module []byte, meta Meta, envelopes []
 	return manifestDigest, nil
 }
 
-// Attach is [Client.Attach] in a folder.
-func (l Layout) Attach(ctx context.Context, envelope []byte) error {
-	f, err := openFolder(l.Dir)
-	if err == nil {
-		defer f.root.Close()
-		var d ocispec.Descriptor
-		if d, err = f.Resolve(ctx, l.wanted()); err == nil {
-			err = attach(ctx, f, d, envelope)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("attach a signature to %s: %w", l, err)
-	}
-	return nil
-}
-
 // folder is an open layout. The library has one, too, which reads all that an index
 // lists as soon as it is opened, and however large it is.
 type folder struct {
