@@ -42,10 +42,10 @@ const (
 
 // short is the card before "?", which ends with a blank row if there is room.
 func (c card) short() string {
-	r, w := c.review, registry.WantsOf(c.review.Manifest)
+	r, w := c.review, registry.WantsOf(c.review.Record.Manifest)
 	rows := []string{"", c.head(), c.row("from", r.Record.Source), c.signed()}
-	if r.Was == nil && len(r.Manifest.Tools) > 1 {
-		rows = append(rows, c.row("tools", fmt.Sprintf("%d: %s", len(r.Manifest.Tools), strings.Join(toolNames(r), ", "))))
+	if r.Was == nil && len(r.Record.Manifest.Tools) > 1 {
+		rows = append(rows, c.row("tools", fmt.Sprintf("%d: %s", len(r.Record.Manifest.Tools), strings.Join(toolNames(r), ", "))))
 	}
 	rows = append(rows, c.wants(w)...)
 	end := c.warnings(w)
@@ -78,14 +78,14 @@ func (c card) beside(row, style, right string) string {
 // head names the module. An update says what it would take the place of.
 func (c card) head() string {
 	r := c.review
-	name := "  " + r.Record.Name + " " + shownVersion(r.Manifest)
+	name := "  " + r.Record.Name + " " + shownVersion(r.Record.Manifest)
 	switch {
 	case r.Same():
 		return c.beside(name, terminal.Dim, "which you have")
 	case r.Was == nil:
 		return c.beside(name, terminal.Dim, humanBytes(r.Record.Bytes))
 	}
-	name = "  " + r.Record.Name + " " + shownVersion(r.Was.Manifest) + " -> " + shownVersion(r.Manifest)
+	name = "  " + r.Record.Name + " " + shownVersion(r.Was.Manifest) + " -> " + shownVersion(r.Record.Manifest)
 	if r.Was.Signer == r.Record.Signer && r.Record.Signer != "" {
 		return c.beside(name, terminal.Green, "the same signer")
 	}
@@ -166,7 +166,7 @@ func counted(things []string) string {
 
 // descriptions are those of the tools, in so many rows.
 func (c card) descriptions(room int) (out []string) {
-	tools := c.review.Manifest.Tools
+	tools := c.review.Record.Manifest.Tools
 	each := min(max(room/len(tools), 1), textRows)
 	for i, s := range tools {
 		if left := len(tools) - i; left > 1 && len(out)+each+1 > room {
@@ -181,7 +181,7 @@ func (c card) descriptions(room int) (out []string) {
 // rows about its wants say is not said again.
 func (c card) changes(room int) (out []string) {
 	changes := c.review.Changes
-	if wanted(registry.WantsOf(c.review.Was.Manifest)) != wanted(registry.WantsOf(c.review.Manifest)) {
+	if wanted(registry.WantsOf(c.review.Was.Manifest)) != wanted(registry.WantsOf(c.review.Record.Manifest)) {
 		changes = slices.DeleteFunc(slices.Clone(changes), func(c registry.Change) bool { return c.Asks })
 	}
 	for i, change := range changes {
@@ -343,20 +343,20 @@ func (c card) long() string {
 	for _, k := range r.Verdict.Unknown {
 		line("key", k.String())
 		line("", "which nobody has whom you know; if you know whose it is:")
-		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Manifest.Name)))
+		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Record.Manifest.Name)))
 	}
-	if w := registry.WantsOf(r.Manifest); !w.Nothing() {
+	if w := registry.WantsOf(r.Record.Manifest); !w.Nothing() {
 		line("narrower", "[o] now, and then for example:")
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
 	}
 	text("where it is from:", r.Record.Source)
-	if shown := shownVersion(r.Manifest); r.Manifest.Version != shown && r.Manifest.Version != "" {
-		text("what it gives as its version:", r.Manifest.Version)
+	if shown := shownVersion(r.Record.Manifest); r.Record.Manifest.Version != shown && r.Record.Manifest.Version != "" {
+		text("what it gives as its version:", r.Record.Manifest.Version)
 	}
 	for _, change := range r.Changes {
 		text(change.What+":", strings.Trim(prefixed("- ", change.Was)+prefixed("+ ", change.Is), "\n"))
 	}
-	for _, s := range r.Manifest.Tools {
+	for _, s := range r.Record.Manifest.Tools {
 		text(fmt.Sprintf("%s_%s asks for %s, and says:", r.Record.Name, s.Name, asksFor(s.Capabilities)), s.Description)
 		text("its arguments:", indented(s.Parameters))
 	}
@@ -381,7 +381,7 @@ func indented(data json.RawMessage) string {
 }
 
 func toolNames(r *registry.Review) (out []string) {
-	for _, s := range r.Manifest.Tools {
+	for _, s := range r.Record.Manifest.Tools {
 		out = append(out, r.Record.Name+"_"+s.Name)
 	}
 	return out

@@ -90,7 +90,7 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 		return err
 	}
 	if review.Same() && !o.allow.any() && a.whole(*review.Was) {
-		a.s.note("%s is there as it is: %s, sha256 %s", review.Record.Name, shownVersion(review.Manifest), review.Record.Digest)
+		a.s.note("%s is there as it is: %s, sha256 %s", review.Record.Name, shownVersion(review.Record.Manifest), review.Record.Digest)
 		return nil
 	}
 	if o.yes.yes {
@@ -135,7 +135,7 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 	case r.Keeps():
 		answers[0].words = "yes; what you have allowed stays"
 	default:
-		gift = registry.WantsOf(r.Manifest).Gift(a.Work, r.Was)
+		gift = registry.WantsOf(r.Record.Manifest).Gift(a.Work, r.Was)
 		if !gift.Nothing() {
 			answers = []answer{{"y", giftWords(gift)}, {"o", "only computing"}, {"n", "no"}}
 		}
@@ -155,7 +155,7 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 // addCommand is the command line that adds what was reviewed without a question.
 func addCommand(r *registry.Review, ref string) string {
 	as := ""
-	if r.Record.Name != r.Manifest.Name {
+	if r.Record.Name != r.Record.Manifest.Name {
 		as = " --as " + r.Record.Name
 	}
 	if word, ok := shellword.Quote(ref); ok {
@@ -173,9 +173,9 @@ func (a *app) keep(r *registry.Review) error {
 	if r.Was != nil {
 		verb = "updated"
 	}
-	fmt.Fprintf(a.s.out, "%s %s %s: %s\n", verb, r.Record.Name, shownVersion(r.Manifest), strings.Join(toolNames(r), ", "))
+	fmt.Fprintf(a.s.out, "%s %s %s: %s\n", verb, r.Record.Name, shownVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
 	all := registry.AllowedTo(r.Record)
-	w := registry.WantsOf(r.Manifest)
+	w := registry.WantsOf(r.Record.Manifest)
 	switch words := allowedWords(all); {
 	case !all.Nothing() && r.Was != nil && r.Keeps():
 		a.s.note("it has what you had allowed, because the same publisher has signed it and nothing of what it asks for has changed: %s", words)

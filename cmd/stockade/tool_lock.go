@@ -336,7 +336,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 		return err
 	}
 	for _, r := range reviews {
-		a.s.note("%s %s is here: %s", r.Record.Name, r.Manifest.Version, strings.Join(toolNames(r), ", "))
+		a.s.note("%s %s is here: %s", r.Record.Name, shownVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
 	}
 	return nil
 }

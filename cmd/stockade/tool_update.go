@@ -93,7 +93,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	if err != nil {
 		return err
 	}
-	version := shownVersion(review.Manifest)
+	version := shownVersion(review.Record.Manifest)
 	switch {
 	case review.Same() && a.whole(r):
 		a.s.note("%s is up to date: %s", r.Name, version)
@@ -116,7 +116,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	defer done()
 	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
 	fmt.Fprintf(out, "%s  It is switched off until you decide.\n", c.short())
-	gift := registry.WantsOf(review.Manifest).Gift(a.Work, &r)
+	gift := registry.WantsOf(review.Record.Manifest).Gift(a.Work, &r)
 	answers := []answer{{"y", "yes"}, {"k", "keep " + shownVersion(r.Manifest)}, {"r", "remove it"}, {"n", "not now"}}
 	if !gift.Nothing() {
 		answers = append([]answer{{"y", giftWords(gift)}, {"o", "only computing"}}, answers[1:]...)

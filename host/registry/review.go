@@ -52,12 +52,11 @@ type Request struct {
 // Review is a module as it would be kept, with all that a person has to know before
 // that. Nothing has been kept.
 type Review struct {
-	Record   store.Record
-	Manifest tool.Manifest
-	Verdict  trust.Verdict
-	Was      *store.Record // what it would take the place of; nil: it is new
-	Changes  []Change      // since then
-	code     []byte
+	Record  store.Record
+	Verdict trust.Verdict
+	Was     *store.Record // what it would take the place of; nil: it is new
+	Changes []Change      // since then
+	code    []byte
 }
 
 // Same reports whether it is what was kept already, to the byte.
@@ -100,11 +99,11 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
 	mod := tool.ModuleOf(cmp.Or(q.As, nameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
 	out := &Review{code: c.Code}
-	var err error
-	if out.Manifest, err = r.Sandbox.Describe(ctx, mod); err != nil {
+	manifest, err := r.Sandbox.Describe(ctx, mod)
+	if err != nil {
 		return nil, err
 	}
-	name := cmp.Or(q.As, out.Manifest.Name)
+	name := cmp.Or(q.As, manifest.Name)
 	refuse := func(err error, hint string) (*Review, error) { return nil, &RefusedError{name, err, hint} }
 	records, err := r.Store.Records()
 	if err != nil {
@@ -132,13 +131,13 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	out.Record = store.Record{
 		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: c.Digest, Bytes: int64(len(c.Code)),
-		Manifest: out.Manifest, Fingerprint: out.Manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC().Truncate(time.Second),
+		Manifest: manifest, Fingerprint: manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC().Truncate(time.Second),
 		Lock: q.Lock, System: q.System, Stamp: q.Stamp,
 	}
 	if out.Verdict, err = r.Trust.Judge(subject(out.Record), c.Evidence, r.Now(), seen); err != nil {
 		return refuse(err, refusedHint(err, name))
 	}
-	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, out.Manifest.Version
+	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, manifest.Version
 	mod.ByAdministrator = out.Verdict.Signer != "" && out.Verdict.File == r.Administrator
 	if ok, why, from := r.Ceiling.PermitsAdd(mod, placeOf(c)); !ok && !q.System {
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
