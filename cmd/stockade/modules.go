@@ -55,8 +55,8 @@ type here struct {
 	added []registry.Added
 }
 
-// find returns a module that was added, by its name or by that of one of its tools.
-func (h here) find(name string) (registry.Added, bool) {
+// module returns a module that was added, by its name.
+func (h here) module(name string) (registry.Added, bool) {
 	for _, m := range h.added {
 		if m.Record.Name == name {
 			return m, true

@@ -199,11 +199,7 @@ func Offered(modules []Added) (*tool.Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	var entries []*tool.Entry
-	for _, name := range builtin.Names() {
-		e, _ := builtin.Find(name)
-		entries = append(entries, e)
-	}
+	entries := builtin.Entries()
 	for _, a := range modules {
 		for _, t := range a.Tools {
 			if t.Off == "" {
