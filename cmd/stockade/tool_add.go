@@ -103,8 +103,7 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 		}
 		return a.keep(review)
 	}
-	yes, err := a.askAdd(ctx, review, o.allow, ref)
-	if err != nil || !yes {
+	if err := a.askAdd(ctx, review, o.allow, ref); err != nil {
 		return err
 	}
 	return a.keep(review)
@@ -114,12 +113,13 @@ func (a *app) showCard(w io.Writer, r *registry.Review) {
 	fmt.Fprint(w, card{review: r, width: 80, work: a.Work}.short())
 }
 
-// askAdd asks whether to add a module, and writes into its record what it may have.
-func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, ref string) (bool, error) {
+// askAdd asks whether to add a module, and writes into its record what it may have. No
+// yes is an error.
+func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, ref string) error {
 	in, out, done, ok := a.terminal()
 	if !ok || a.flags.json {
 		a.showCard(a.s.err, r)
-		return false, &exitErr{code: exitUnasked, message: "it is not added: there is no terminal to ask on",
+		return &exitErr{code: exitUnasked, message: "it is not added: there is no terminal to ask on",
 			hint: "to add exactly this module: " + addCommand(r, ref)}
 	}
 	defer done()
@@ -129,27 +129,25 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 	switch {
 	case flags.any():
 		if err := flags.into(a, &r.Record, ""); err != nil {
-			return false, err
+			return err
 		}
 		answers[0].words = "with " + allowedWords(r.Record.Allowed[""])
 	case r.Keeps():
 		answers[0].words = "yes; what you have allowed stays"
 	default:
 		gift = registry.WantsOf(r.Record.Manifest).Gift(a.Work, r.Was)
-		if !gift.Nothing() {
-			answers = []answer{{"y", giftWords(gift)}, {"o", "only computing"}, {"n", "no"}}
-		}
+		answers = yesAnswers(gift, answer{"n", "no"})
 	}
 	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Add it?", answers, func() { fmt.Fprint(out, c.long()) })
 	switch {
 	case err != nil:
-		return false, err
+		return err
 	case answer == "n":
-		return false, &exitErr{code: exitDenied, message: r.Record.Name + " is not added"}
+		return &exitErr{code: exitDenied, message: r.Record.Name + " is not added"}
 	case answer == "y" && !gift.Nothing():
 		r.Record.Allowed = map[string]tool.Allowance{"": gift}
 	}
-	return true, nil
+	return nil
 }
 
 // addCommand is the command line that adds what was reviewed without a question.

@@ -48,7 +48,7 @@ func listAdded(s *stdio, modules []registry.Added) error {
 	width := s.width()
 	names, versions, signers := len("ADDED"), len("VERSION"), len("SIGNED BY")
 	for _, m := range modules {
-		names, versions, signers = max(names, len(m.Record.Name)), max(versions, wide(shownVersion(m.Record.Manifest))), max(signers, wide(signer(m)))
+		names, versions, signers = max(names, len(m.Record.Name)), max(versions, terminal.Width(shownVersion(m.Record.Manifest))), max(signers, terminal.Width(signer(m)))
 	}
 	signers = min(signers, 24)
 	row := func(name, version, signer, state string) {
@@ -153,7 +153,7 @@ func (a *app) infoLine(title, text string) {
 	if text == "" {
 		return
 	}
-	for _, row := range wrap(terminal.Line(text), a.s.width()-infoColumns-3) {
+	for _, row := range terminal.Wrap(terminal.Line(text), a.s.width()-infoColumns-3) {
 		fmt.Fprintf(a.s.out, "%-*s  %s\n", infoColumns, title, row)
 		title = ""
 	}

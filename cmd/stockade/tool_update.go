@@ -117,10 +117,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
 	fmt.Fprintf(out, "%s  It is switched off until you decide.\n", c.short())
 	gift := registry.WantsOf(review.Record.Manifest).Gift(a.Work, &r)
-	answers := []answer{{"y", "yes"}, {"k", "keep " + shownVersion(r.Manifest)}, {"r", "remove it"}, {"n", "not now"}}
-	if !gift.Nothing() {
-		answers = append([]answer{{"y", giftWords(gift)}, {"o", "only computing"}}, answers[1:]...)
-	}
+	answers := yesAnswers(gift, answer{"k", "keep " + shownVersion(r.Manifest)}, answer{"r", "remove it"}, answer{"n", "not now"})
 	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Take it?", answers, func() { fmt.Fprint(out, c.long()) })
 	switch {
 	case err != nil:
