@@ -259,7 +259,6 @@ func TestWhoMayAddModules(t *testing.T) {
 	from := From{SourceAdmin, "f"}
 	registries := func(values ...string) Ceiling { return Ceiling{Registries: []List{{values, from}}} }
 	signed := &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s", ByAdministrator: true}
-	byOther := &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s"}
 	for name, c := range map[string]struct {
 		ceiling    Ceiling
 		module     *tool.Module
@@ -279,7 +278,7 @@ func TestWhoMayAddModules(t *testing.T) {
 		"in one list of two":                 {Narrow(registries("r.example"), registries("r.example/b")), signed, "r.example/a", false},
 		"what may not run is not added":      {Ceiling{Signed: []Line{{From: from}}}, &tool.Module{Digest: "d1", Origin: tool.OriginAdded}, "r.example/a", false},
 		"what is signed may where it has to": {Ceiling{Signed: []Line{{From: from}}}, signed, "r.example/a", true},
-		"of whom the user alone knows":       {Ceiling{Signed: []Line{{From: from}}}, byOther, "r.example/a", false},
+		"of whom the user alone knows":       {Ceiling{Signed: []Line{{From: from}}}, &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s"}, "r.example/a", false},
 		"of another signer":                  {Ceiling{Modules: []ModuleList{{Signers: []string{"t"}, From: from}}}, signed, "r.example/a", false},
 	} {
 		ok, why, by := c.ceiling.PermitsAdd(c.module, c.repository)
