@@ -262,7 +262,7 @@ func (f *folder) Referrers(ctx context.Context, subject ocispec.Descriptor, _ st
 		if left -= d.Size; d.Size < 0 || left < 0 {
 			return fmt.Errorf("the manifests that may be signatures have more than %d bytes", maxReferrersBytes)
 		}
-		m, err := manifest(ctx, f, d, maxManifestBytes)
+		m, err := manifest(ctx, f, d)
 		if err != nil {
 			return fmt.Errorf("the manifest %s: %w", shown(string(d.Digest)), err)
 		}

@@ -126,7 +126,7 @@ func TestPushAndPull(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, err := manifest(t.Context(), repository, d, maxManifestBytes)
+			m, err := manifest(t.Context(), repository, d)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,7 +76,7 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 	if err != nil {
 		return nil, err
 	}
-	m, err := manifest(ctx, from, d, maxManifestBytes)
+	m, err := manifest(ctx, from, d)
 	if err != nil {
 		return nil, fmt.Errorf("its manifest: %w", err)
 	}
@@ -101,7 +101,7 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 }
 
 // manifest fetches the manifest of one artifact.
-func manifest(ctx context.Context, from place, d ocispec.Descriptor, most int64) (m ocispec.Manifest, err error) {
+func manifest(ctx context.Context, from place, d ocispec.Descriptor) (m ocispec.Manifest, err error) {
 	switch d.MediaType {
 	case ocispec.MediaTypeImageManifest:
 	case ocispec.MediaTypeImageIndex, "application/vnd.docker.distribution.manifest.list.v2+json":
@@ -109,7 +109,7 @@ func manifest(ctx context.Context, from place, d ocispec.Descriptor, most int64)
 	default:
 		return m, fmt.Errorf("it is %s, and not an OCI image manifest", shown(d.MediaType))
 	}
-	data, err := read(ctx, from, d, most, nil)
+	data, err := read(ctx, from, d, maxManifestBytes, nil)
 	if err != nil {
 		return m, err
 	}
@@ -296,7 +296,7 @@ func (e *evidence) manifest(ctx context.Context, d ocispec.Descriptor) (ocispec.
 	if err := e.count(d); err != nil {
 		return ocispec.Manifest{}, err
 	}
-	return manifest(ctx, e.from, d, maxManifestBytes)
+	return manifest(ctx, e.from, d)
 }
 
 func (e *evidence) read(ctx context.Context, d ocispec.Descriptor) ([]byte, error) {
