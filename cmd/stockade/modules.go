@@ -30,14 +30,23 @@ func addReachFlag(cmd *cobra.Command, a *app) {
 	cmd.Flags().StringArrayVar(&a.flags.allowNet, "allow-net", nil, "reach another host for this, where a registry or a server sends there: [http://]HOST[:PORT]; may be repeated")
 }
 
-// reviewer looks at modules before they are kept.
-func (a *app) reviewer() (*registry.Reviewer, error) {
+// rules say whose signatures over modules count.
+func (a *app) rules() (*trust.Rules, error) {
 	files, err := a.TrustFiles(administrator())
 	if err != nil {
 		return nil, err
 	}
+	return trust.Combine(files...), nil
+}
+
+// reviewer looks at modules before they are kept.
+func (a *app) reviewer() (*registry.Reviewer, error) {
+	rules, err := a.rules()
+	if err != nil {
+		return nil, err
+	}
 	return &registry.Reviewer{
-		Store: a.modules(), Sandbox: a.door().Sandbox(), Trust: trust.Combine(files...), Ceiling: a.Ceiling, Administrator: administratorTrust(), Now: time.Now,
+		Store: a.modules(), Sandbox: a.door().Sandbox(), Trust: rules, Ceiling: a.Ceiling, Administrator: administratorTrust(), Now: time.Now,
 	}, nil
 }
 
@@ -87,10 +96,10 @@ func (a *app) tools(ctx context.Context) (here, error) {
 		return h, err
 	}
 	system := a.scanSystem(ctx)
-	files, err := a.TrustFiles(administrator())
+	rules, err := a.rules()
 	if err == nil {
 		h.added, err = registry.Modules(a.modules(), registry.Here{
-			Project: project, System: system, Trust: trust.Combine(files...),
+			Project: project, System: system, Trust: rules,
 			Signed: len(a.Ceiling.Signed)+len(a.Ceiling.Modules) > 0, Administrator: administratorTrust(),
 		})
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
-	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -50,7 +49,7 @@ func listAdded(s *stdio, modules []registry.Added) error {
 	for _, m := range modules {
 		names, versions, signers = max(names, len(m.Record.Name)), max(versions, terminal.Width(shownVersion(m.Record.Manifest))), max(signers, terminal.Width(signer(m)))
 	}
-	signers = min(signers, 24)
+	signers = min(signers, maxCell)
 	row := func(name, version, signer, state string) {
 		before := fmt.Sprintf("%-*s  %-*s  %-*s  ", names, name, versions, version, signers, signer)
 		fmt.Fprintln(s.out, before+fit(state, max(width-len(before)-1, 20)))
@@ -210,12 +209,12 @@ func runToolVerify(a *app) error {
 			wrong = append(wrong, strings.TrimPrefix(f.Name+": ", ": ")+f.What)
 		}
 	}
-	files, err := a.TrustFiles(administrator())
+	rules, err := a.rules()
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if err := registry.Verify(trust.Combine(files...), r); err != nil {
+		if err := registry.Verify(rules, r); err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", r.Name, err))
 		}
 	}

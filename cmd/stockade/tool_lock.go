@@ -17,7 +17,6 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
-	"github.com/stockade-dev/stockade/host/registry/trust"
 )
 
 func newToolLockCmds(a *app) []*cobra.Command {
@@ -299,11 +298,10 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 		return r, err
 	}
 	if p.Lock != nil {
-		files, err := a.TrustFiles(administrator())
+		rules, err := a.rules()
 		if err != nil {
 			return err
 		}
-		rules := trust.Combine(files...)
 		for _, m := range p.Lock.Modules {
 			c, err := a.locked(ctx, m)
 			if err != nil {
