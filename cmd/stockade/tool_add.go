@@ -115,7 +115,8 @@ func (a *app) whole(r store.Record) bool {
 }
 
 // fetch gets a module from where a person says it is. One that a lockfile names is
-// fetched without credentials.
+// fetched without credentials, and from no address inside a network that the person's
+// own rules do not have.
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
 	out, rules, err := a.fetching()
 	if err != nil {
@@ -128,7 +129,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	}
 	done := a.soon("fetching " + ref + " ...")
 	c, err := source.Fetch(ctx, ref, source.Options{
-		Client: out.Fetcher(rules, a.Ceiling), Credentials: credentials,
+		Client: out.Fetcher(rules, a.Ceiling, !locked), Credentials: credentials,
 		Progress: func(done, total int64) {
 			if now := time.Now(); !a.flags.quiet && now.Sub(shown) > time.Second {
 				shown = now
@@ -137,10 +138,17 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 		},
 	})
 	done()
-	if err != nil {
-		return nil, fetchError(ref, err)
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	said := fetchError(ref, err)
+	if denial, ok := errors.AsType[*network.Denial](err); ok && locked && denial.Grant != nil {
+		said.hint = "if you trust that host with this: stockade tool sync"
+		for _, host := range append(slices.Clone(a.flags.allowNet), denial.Grant.String()) {
+			said.hint += " " + asFlag("--allow-net", host)
+		}
+	}
+	return nil, said
 }
 
 // fetching is how modules are fetched: the server that a person names is reached, and
@@ -165,7 +173,7 @@ func (a *app) credentials(ctx context.Context, host string) (credential.Login, e
 }
 
 // fetchError says why a module was not fetched or pushed, and what would change that.
-func fetchError(ref string, err error) error {
+func fetchError(ref string, err error) *exitErr {
 	out := &exitErr{code: exitError, message: err.Error()}
 	if !strings.Contains(out.message, ref) {
 		out.message = ref + ": " + out.message
