@@ -118,6 +118,9 @@ func (a *app) whole(r store.Record) bool {
 // fetched without credentials, and from no address inside a network that the person's
 // own rules do not have.
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
+	if ok, why, from := a.Ceiling.PermitsFrom(registry.PlaceOf(ref)); !ok { // a request would tell somebody already
+		return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s is not fetched: %s: %s", ref, why, from)}
+	}
 	out, rules, err := a.fetching()
 	if err != nil {
 		return nil, err

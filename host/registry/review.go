@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -140,7 +141,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, out.Manifest.Version
 	mod.ByAdministrator = out.Verdict.Signer != "" && out.Verdict.File == r.Administrator
-	if ok, why, from := r.Ceiling.PermitsAdd(mod, placeOf(c)); !ok && !q.System {
+	if ok, why, from := r.Ceiling.PermitsAdd(mod, cmp.Or(c.Repository, PlaceOf(c.Source))); !ok && !q.System {
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}
 	out.Record.Signer, out.Record.Namespace, out.Record.Keys, out.Record.Issued = mod.Signer, mod.Namespace, out.Verdict.Keys, out.Verdict.Issued
@@ -160,13 +161,16 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
-// placeOf is the place in the network that a module comes from, as modules.registries
+// PlaceOf is the place in the network that a reference names, as modules.registries
 // names it; empty for one of this machine.
-func placeOf(c *source.Candidate) string {
-	if u, err := url.Parse(c.Source); c.Repository == "" && err == nil && u.Scheme == "https" {
+func PlaceOf(ref string) string {
+	if r, err := oci.ParseReference(ref); err == nil {
+		return r.Repository()
+	}
+	if u, err := url.Parse(ref); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
 		return u.Host + path.Clean("/"+u.Path)
 	}
-	return c.Repository
+	return ""
 }
 
 // nameOf is what a module is called before it has said so: the end of its source,
