@@ -295,14 +295,15 @@ func TestAFlippedBitOfALockfileAsksAgain(t *testing.T) {
 				refused++
 				continue
 			}
-			// It is the same module, under the name that was shown.
+			// It is the same module, under the name that was shown. What the file calls
+			// whoever has the keys is no more than that: the person's own name of it is kept.
 			i := slices.IndexFunc(f.Modules, func(o lock.Module) bool { return o.Digest == m.Digest })
 			if i < 0 {
 				t.Errorf("byte %d: another module: %+v", at, m)
 				continue
 			}
 			o := f.Modules[i]
-			o.Name, o.Source = m.Name, m.Source
+			o.Name, o.Source, o.Signer = m.Name, m.Source, m.Signer
 			if renamed++; !reflect.DeepEqual(o, m) {
 				t.Errorf("byte %d: it is taken, and it is not as the file says: %+v", at, m)
 			}
