@@ -133,7 +133,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	out.Record = store.Record{
 		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: c.Digest, Bytes: int64(len(c.Code)),
-		Manifest: out.Manifest, Fingerprint: out.Manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC().Truncate(time.Second),
+		Manifest: out.Manifest, Fingerprint: out.Manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC(),
 		Lock: q.Lock, System: q.System, Stamp: q.Stamp,
 	}
 	if out.Verdict, err = r.Trust.Judge(subject(out.Record), c.Evidence, r.Now(), seen); err != nil {
@@ -145,7 +145,9 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}
 	out.Record.Signer, out.Record.Namespace, out.Record.Keys, out.Record.Issued = mod.Signer, mod.Namespace, out.Verdict.Keys, out.Verdict.Issued
+	out.Record.Since = out.Record.Added
 	if w := out.Was; w != nil {
+		out.Record.Since = w.Since
 		out.Changes = changes(w, &out.Record)
 		out.Record.OffTools = slices.Clone(w.OffTools)
 		if w.Off == store.OffByPerson {

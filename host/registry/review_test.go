@@ -127,6 +127,44 @@ func TestReplacedFileOfTheAdministrator(t *testing.T) {
 	}
 }
 
+// Who was there first has a name that two modules make, also if they came within a
+// second, and if it is updated later.
+func TestWhoWasThereFirstHasTheName(t *testing.T) {
+	r := newReviewer(t)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r.Now = func() time.Time { now = now.Add(time.Millisecond); return now }
+	of := func(name, inner, version string) []byte {
+		return []byte(strings.Replace(string(code(name, version)), `"count"`, `"`+inner+`"`, 1))
+	}
+	for _, step := range []struct {
+		it   string
+		code []byte
+		has  string // which module has a_b_c then
+	}{
+		{"the first one", of("a_b", "c", "1.0.0"), "a_b"},
+		{"another one", of("a", "b_c", "1.0.0"), "a_b"},
+		{"a newer version of the first one", of("a_b", "c", "1.0.1"), "a_b"},
+		{"a newer version of the other one", of("a", "b_c", "1.0.1"), "a_b"},
+	} {
+		if err := Keep(r.Store, r.must(t, Request{}, step.code)); err != nil {
+			t.Fatal(err)
+		}
+		modules, err := Modules(r.Store, Here{Project: &Project{}, Trust: r.Trust})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var has []string
+		for _, m := range Settle(modules) {
+			if m.Tools[0].Off == "" {
+				has = append(has, m.Record.Name)
+			}
+		}
+		if len(has) != 1 || has[0] != step.has {
+			t.Errorf("after %s, a_b_c is that of %q", step.it, has)
+		}
+	}
+}
+
 // All files of a project are hashed at every start.
 func TestFilesOfAProjectAreBoundedTogether(t *testing.T) {
 	work := t.TempDir()

@@ -78,6 +78,7 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 	if !slices.ContainsFunc(files, isNew) && !slices.ContainsFunc(records, gone) {
 		return nil, nil
 	}
+	now := r.Now().UTC() // of all of them: which is looked at first is chance
 	reviews, errs := make([]*Review, len(files)), make([]error, len(files))
 	var wg sync.WaitGroup
 	for i, f := range files {
@@ -105,6 +106,9 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 		case review != nil && (slices.ContainsFunc(keep, func(o *Review) bool { return o.Record.Name == review.Record.Name }) || elsewhere(review, files)):
 			notes = append(notes, fmt.Sprintf("%s is not offered: another module is called %s", files[i].Path, review.Record.Name))
 		case review != nil:
+			if review.Was == nil {
+				review.Record.Since = now
+			}
 			keep = append(keep, review)
 		}
 	}
