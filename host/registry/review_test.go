@@ -165,6 +165,40 @@ func TestWhoWasThereFirstHasTheName(t *testing.T) {
 	}
 }
 
+// A module of the store stands in for the one that a lockfile names only if that comes
+// from the same repository.
+func TestWhatOfTheStoreALockfileMeans(t *testing.T) {
+	r := newReviewer(t)
+	for name, source := range map[string]string{"remote": "oci://r.example/tools/x:1", "near": "/made/near.wasm"} {
+		review := r.must(t, Request{As: name}, code(name, "1.0.0"))
+		if review.Record.Source = source; name == "remote" {
+			review.Record.Repository, review.Record.ManifestDigest = "r.example/tools/x", "sha256:"+sum(nil)
+		}
+		if err := Keep(r.Store, review); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remote, near := sum(code("remote", "1.0.0")), sum(code("near", "1.0.0"))
+	for _, c := range []struct {
+		it string
+		m  lock.Module
+		ok bool
+	}{
+		{"the same repository, by its digest", lock.Module{Source: "oci://r.example/tools/x@sha256:" + sum(nil), Manifest: "sha256:" + sum(nil), Digest: remote}, true},
+		{"another repository", lock.Module{Source: "oci://r.example/tools/y@sha256:" + sum(nil), Manifest: "sha256:" + sum(nil), Digest: remote}, false},
+		{"another host", lock.Module{Source: "oci://evil.example/tools/x@sha256:" + sum(nil), Manifest: "sha256:" + sum(nil), Digest: remote}, false},
+		{"a download of what came from a registry", lock.Module{Source: "https://r.example/tools/x", Manifest: "sha256:" + sum(nil), Digest: remote}, false},
+		{"another manifest", lock.Module{Source: "oci://r.example/tools/x:1", Digest: remote}, false},
+		{"a repository of what came as a file", lock.Module{Source: "oci://r.example/tools/x:1", Digest: near}, false},
+		{"a file of the project that the person has from elsewhere", lock.Module{Source: "tools/near.wasm", Digest: near}, true},
+		{"other bytes", lock.Module{Source: "tools/near.wasm", Digest: sum(nil)}, false},
+	} {
+		if found, ok := Stored(r.Store, c.m); ok != c.ok || ok && found.Source != c.m.Source {
+			t.Errorf("%s: it is the same: %v", c.it, ok)
+		}
+	}
+}
+
 // All files of a project are hashed at every start.
 func TestFilesOfAProjectAreBoundedTogether(t *testing.T) {
 	work := t.TempDir()
