@@ -10,7 +10,8 @@
 // A start reads the index and nothing else. [Store.Change] is the only way to put
 // something in: under the lock it writes the modules, and then the index that
 // names them. So whoever is killed leaves the old index or the new one, and at
-// worst a file that nothing names, which [Store.Sweep] takes away.
+// worst a file that nothing names. Such files, and modules that were replaced, are
+// taken away by a change a day later, or by [Store.Sweep] at once.
 //
 // The index is believed because nobody but the user and root can write it. Its
 // checksum finds what a broken disk or an editor did to it; it is no signature.
@@ -41,6 +42,10 @@ import (
 
 // lockTimeout is how long a change waits for another one.
 const lockTimeout = 10 * time.Second
+
+// spareTime is how long a module stays that no record names any more: a program that
+// runs since before that may call it yet.
+const spareTime = 24 * time.Hour
 
 // Store is a folder of modules. It is safe for concurrent use, by several
 // processes, too.
@@ -170,9 +175,9 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{} // what was checked when it came
+	known, before := map[string]bool{}, map[string]bool{} // what was checked when it came, and all that was named
 	for _, r := range records {
-		known[r.approved()] = true
+		known[r.approved()], before[r.Digest] = true, true
 	}
 	if records, err = f(records); err != nil {
 		return err
@@ -218,7 +223,16 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	if slices.Equal(lines, newLines) {
 		return nil
 	}
-	return private.Write(s.index(), now)
+	for digest := range before {
+		if !named[digest] { // its time to stay begins; if that cannot be noted, it is over sooner
+			_ = os.Chtimes(s.file(digest), time.Time{}, time.Now())
+		}
+	}
+	if err := private.Write(s.index(), now); err != nil {
+		return err
+	}
+	_ = s.sweep(records, spareTime) // what stays for an error is found by the next change
+	return nil
 }
 
 func (s *Store) lock() (unlock func(), err error) {
@@ -343,9 +357,20 @@ func (s *Store) Sweep() error {
 	if err != nil {
 		return err
 	}
+	return s.sweep(records, 0)
+}
+
+// sweep removes what no record has named for so long.
+func (s *Store) sweep(records []Record, stays time.Duration) error {
 	unnamed, _, err := s.spare(records)
 	for _, path := range unnamed {
-		err = errors.Join(err, os.Remove(path))
+		st, statErr := os.Lstat(path)
+		switch {
+		case statErr != nil:
+			err = errors.Join(err, statErr)
+		case stays == 0 || time.Since(st.ModTime()) > stays:
+			err = errors.Join(err, os.Remove(path))
+		}
 	}
 	return err
 }
