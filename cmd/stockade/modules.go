@@ -158,6 +158,7 @@ func (a *app) scanSystem(ctx context.Context) []registry.SystemFile {
 		var r *registry.Reviewer
 		var notes []string
 		if r, err = a.reviewer(); err == nil {
+			r.Again = a.again
 			notes, err = r.TakeSystem(ctx, files, func(path string) ([]byte, error) { return place.At(path).UpTo(admit.MaxBytes) })
 		}
 		for _, n := range notes {

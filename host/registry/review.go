@@ -38,6 +38,7 @@ type Reviewer struct {
 	// Administrator is the name of the file whose publishers are the administrator's.
 	Administrator string
 	Now           func() time.Time
+	Again         bool // look again at what was refused before, see [Reviewer.TakeSystem]
 }
 
 // Request is a module that a person wants to have.

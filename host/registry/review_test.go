@@ -2,10 +2,12 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,6 +126,74 @@ func TestReplacedFileOfTheAdministrator(t *testing.T) {
 	}
 	if n := offered("this is none"); n != 0 {
 		t.Errorf("%d modules are offered of a file that is refused", n)
+	}
+}
+
+// counts is a sandbox that counts what it is asked for.
+type counts struct {
+	said
+	n *atomic.Int32
+}
+
+func (c counts) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error) {
+	c.n.Add(1)
+	return c.said.Describe(ctx, mod)
+}
+
+// What is wrong with a file of the administrator's is found out once, and said at each
+// start.
+func TestAFileThatIsRefusedIsNotAskedAgain(t *testing.T) {
+	r, dir := newReviewer(t), t.TempDir()
+	var n atomic.Int32
+	r.Sandbox = counts{n: &n}
+	write := func(name string, content []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := errors.New("others may write to it")
+	write("a.wasm", code("count", "1.0.0"))
+	write("bad.wasm", []byte("this is none"))
+	write("closed.wasm", code("closed", "1.0.0"))
+	write("second.wasm", code("count", "1.0.1"))
+	for _, step := range []struct {
+		it    string
+		do    func()
+		asked int32
+		notes string
+	}{
+		{"the first start", func() {}, 3, "bad closed second"},
+		{"the second start", func() {}, 0, "bad closed second"},
+		{"a start that looks again", func() { r.Again = true }, 2, "bad closed second"},
+		{"the start after it", func() { r.Again = false }, 0, "bad closed second"},
+		{"a start after one was changed", func() { write("bad.wasm", code("mended", "1.0.0")) }, 2, "closed second"},
+		{"the start after that", func() {}, 0, "closed second"},
+		{"a start after what it could not read became readable", func() { closed = nil }, 1, "second"},
+		{"a start after the other one of its name has gone", func() { _ = os.Remove(filepath.Join(dir, "a.wasm")) }, 1, ""},
+		{"the last start", func() {}, 0, ""},
+	} {
+		step.do()
+		n.Store(0)
+		files, err := SystemFiles(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes, err := r.TakeSystem(t.Context(), files, func(path string) ([]byte, error) {
+			if filepath.Base(path) == "closed.wasm" && closed != nil {
+				return nil, closed
+			}
+			return os.ReadFile(path)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var about []string
+		for _, note := range notes {
+			about = append(about, strings.TrimSuffix(filepath.Base(strings.Fields(note)[0]), ".wasm"))
+		}
+		if got := strings.Join(about, " "); n.Load() != step.asked || got != step.notes {
+			t.Errorf("%s: %d modules were asked, want %d; the notes are about %q, want %q", step.it, n.Load(), step.asked, got, step.notes)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 // A store is a folder of mode 0700:
 //
 //	index.json          the records, mode 0600, replaced as a whole
+//	refused.json        what need not be looked at again, see [Refused]
 //	sha256/HEX.wasm     the modules, mode 0444, each under its SHA-256
 //	lock                held by whoever changes something
 //
@@ -56,6 +57,7 @@ type Store struct{ dir string }
 func Open(dir string) *Store { return &Store{dir} }
 
 func (s *Store) index() string             { return filepath.Join(s.dir, "index.json") }
+func (s *Store) refused() string           { return filepath.Join(s.dir, "refused.json") }
 func (s *Store) modules() string           { return filepath.Join(s.dir, "sha256") }
 func (s *Store) file(digest string) string { return filepath.Join(s.modules(), digest+".wasm") }
 
@@ -312,7 +314,7 @@ func (s *Store) Module(r Record) *tool.Module {
 // file that was to become one, or the index, when the writer was killed.
 var (
 	moduleRE   = regexp.MustCompile(`^[0-9a-f]{64}\.wasm$`)
-	leftoverRE = regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json)-[0-9]+$`)
+	leftoverRE = regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json|refused\.json)-[0-9]+$`)
 )
 
 // spare lists the files that nothing needs, and those that are not ours. The
@@ -332,7 +334,7 @@ func (s *Store) spare(records []Record) (unnamed, foreign []string, err error) {
 			switch {
 			case leftoverRE.MatchString(name), inside && moduleRE.MatchString(name) && !needed[name]:
 				unnamed = append(unnamed, filepath.Join(dir, name))
-			case inside && needed[name], !inside && slices.Contains([]string{"index.json", "sha256", "lock"}, name):
+			case inside && needed[name], !inside && slices.Contains([]string{"index.json", "refused.json", "sha256", "lock"}, name):
 			default:
 				foreign = append(foreign, filepath.Join(dir, name))
 			}
