@@ -87,13 +87,7 @@ func (a *app) tools(ctx context.Context) (here, error) {
 		return h, err
 	}
 	system := a.scanSystem(ctx)
-	files, err := a.TrustFiles(administrator())
-	if err == nil {
-		h.added, err = registry.Modules(a.modules(), registry.Here{
-			Project: project, System: system, Trust: trust.Combine(files...),
-			Signed: len(a.Ceiling.Signed)+len(a.Ceiling.Modules) > 0, Administrator: administratorTrust(),
-		})
-	}
+	h.added, err = a.added(project, system)
 	if err != nil {
 		if a.flags.locked {
 			return h, err
@@ -118,6 +112,19 @@ func (a *app) tools(ctx context.Context) (here, error) {
 		return h, err
 	}
 	return h, nil
+}
+
+// added says what becomes of the modules that were added, with what a workspace brings
+// along and what the administrator has.
+func (a *app) added(p *registry.Project, system []registry.SystemFile) ([]registry.Added, error) {
+	files, err := a.TrustFiles(administrator())
+	if err != nil {
+		return nil, err
+	}
+	return registry.Modules(a.modules(), registry.Here{
+		Project: p, System: system, Trust: trust.Combine(files...),
+		Signed: len(a.Ceiling.Signed)+len(a.Ceiling.Modules) > 0, Administrator: administratorTrust(),
+	})
 }
 
 // tried is a module that the command line names to be tried, with what its flags
