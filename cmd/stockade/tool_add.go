@@ -146,10 +146,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	}
 	said := fetchError(ref, err)
 	if denial, ok := errors.AsType[*network.Denial](err); ok && locked && denial.Grant != nil {
-		said.hint = "if you trust that host with this: stockade tool sync"
-		for _, host := range append(slices.Clone(a.flags.allowNet), denial.Grant.String()) {
-			said.hint += " " + asFlag("--allow-net", host)
-		}
+		said.hint = "if you trust that host with this: stockade tool sync" + a.netFlags() + " " + asFlag("--allow-net", denial.Grant.String())
 	}
 	return nil, said
 }
@@ -241,7 +238,7 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 	if !ok || a.flags.json {
 		a.showCard(a.s.err, r)
 		return false, &exitErr{code: exitUnasked, message: "it is not added: there is no terminal to ask on",
-			hint: "to add exactly this module: " + addCommand(r, ref)}
+			hint: "to add exactly this module: " + a.addCommand(r, ref, flags)}
 	}
 	defer done()
 	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Work}
@@ -274,8 +271,9 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 	return true, nil
 }
 
-// addCommand is the command line that adds what was reviewed without a question.
-func addCommand(r *registry.Review, ref string) string {
+// addCommand is the command line that adds what was reviewed without a question, with
+// all that was asked for.
+func (a *app) addCommand(r *registry.Review, ref string, flags allowFlags) string {
 	as := ""
 	if r.Record.Name != r.Manifest.Name {
 		as = " --as " + r.Record.Name
@@ -283,7 +281,15 @@ func addCommand(r *registry.Review, ref string) string {
 	if word, ok := shellword.Quote(ref); ok {
 		ref = word
 	}
-	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s %s", r.Record.Digest, as, ref)
+	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s %s", r.Record.Digest, as, flags, a.netFlags(), ref)
+}
+
+// netFlags are those of --allow-net, as they follow a command.
+func (a *app) netFlags() (out string) {
+	for _, host := range a.flags.allowNet {
+		out += " " + asFlag("--allow-net", host)
+	}
+	return out
 }
 
 // gift is what a yes gives a module: the hosts and secrets that it names, the files of
@@ -449,7 +455,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, o addOptions) error
 	if !ok {
 		a.showCard(a.s.err, review)
 		return &exitErr{code: exitUnasked, message: fmt.Sprintf("%s is switched off: nobody can be asked here about version %s", r.Name, version),
-			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s %s", review.Record.Digest, r.Name)}
+			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s%s %s", review.Record.Digest, a.netFlags(), r.Name)}
 	}
 	defer done()
 	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
