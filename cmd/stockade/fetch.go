@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -18,8 +19,12 @@ import (
 )
 
 // fetch gets a module from where a person says it is. One that a lockfile names is
-// fetched without credentials.
+// fetched without credentials, and from no address inside a network that the person's
+// own rules do not have.
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
+	if ok, why, from := a.Ceiling.PermitsFrom(registry.PlaceOf(ref)); !ok { // a request would tell somebody already
+		return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s is not fetched: %s: %s", ref, why, from)}
+	}
 	out, rules, err := a.fetching()
 	if err != nil {
 		return nil, err
@@ -31,7 +36,7 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 	}
 	done := a.soon("fetching " + ref + " ...")
 	c, err := source.Fetch(ctx, ref, source.Options{
-		Client: out.Fetcher(rules, a.Ceiling), Credentials: credentials,
+		Client: out.Fetcher(rules, a.Ceiling, !locked), Credentials: credentials,
 		Progress: func(done, total int64) {
 			if now := time.Now(); !a.flags.quiet && now.Sub(shown) > time.Second {
 				shown = now
@@ -40,10 +45,14 @@ func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candi
 		},
 	})
 	done()
-	if err != nil {
-		return nil, fetchError(ref, err)
+	if err == nil {
+		return c, nil
 	}
-	return c, nil
+	said := fetchError(ref, err)
+	if denial, ok := errors.AsType[*network.Denial](err); ok && locked && denial.Grant != nil {
+		said.hint = "if you trust that host with this: stockade tool sync" + a.netFlags() + " " + asFlag("--allow-net", denial.Grant.String())
+	}
+	return nil, said
 }
 
 // fetching is how modules are fetched: the server that a person names is reached, and
@@ -68,7 +77,7 @@ func (a *app) credentials(ctx context.Context, host string) (credential.Login, e
 }
 
 // fetchError says why a module was not fetched or pushed, and what would change that.
-func fetchError(ref string, err error) error {
+func fetchError(ref string, err error) *exitErr {
 	out := &exitErr{code: exitError, message: err.Error()}
 	if !strings.Contains(out.message, ref) {
 		out.message = ref + ": " + out.message

@@ -96,13 +96,7 @@ func (a *app) tools(ctx context.Context) (here, error) {
 		return h, err
 	}
 	system := a.scanSystem(ctx)
-	rules, err := a.rules()
-	if err == nil {
-		h.added, err = registry.Modules(a.modules(), registry.Here{
-			Project: project, System: system, Trust: rules,
-			Signed: len(a.Ceiling.Signed)+len(a.Ceiling.Modules) > 0, Administrator: administratorTrust(),
-		})
-	}
+	h.added, err = a.added(project, system)
 	if err != nil {
 		if a.flags.locked {
 			return h, err
@@ -127,6 +121,19 @@ func (a *app) tools(ctx context.Context) (here, error) {
 		return h, err
 	}
 	return h, nil
+}
+
+// added says what becomes of the modules that were added, with what a workspace brings
+// along and what the administrator has.
+func (a *app) added(p *registry.Project, system []registry.SystemFile) ([]registry.Added, error) {
+	rules, err := a.rules()
+	if err != nil {
+		return nil, err
+	}
+	return registry.Modules(a.modules(), registry.Here{
+		Project: p, System: system, Trust: rules,
+		Signed: len(a.Ceiling.Signed)+len(a.Ceiling.Modules) > 0, Administrator: administratorTrust(),
+	})
 }
 
 // tried is a module that the command line names to be tried, with what its flags
@@ -167,6 +174,7 @@ func (a *app) scanSystem(ctx context.Context) []registry.SystemFile {
 		var r *registry.Reviewer
 		var notes []string
 		if r, err = a.reviewer(); err == nil {
+			r.Again = a.again
 			notes, err = r.TakeSystem(ctx, files, func(path string) ([]byte, error) { return place.At(path).UpTo(admit.MaxBytes) })
 		}
 		for _, n := range notes {

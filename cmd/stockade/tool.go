@@ -28,6 +28,7 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		Example: "  stockade tool list\n  stockade tool list --json | jq -r '.[].name'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.again = true
 			t, err := newToolset(cmd.Context(), a)
 			if err != nil {
 				return err

@@ -120,7 +120,7 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 	if !ok || a.flags.json {
 		a.showCard(a.s.err, r)
 		return &exitErr{code: exitUnasked, message: "it is not added: there is no terminal to ask on",
-			hint: "to add exactly this module: " + addCommand(r, ref)}
+			hint: "to add exactly this module: " + a.addCommand(r, ref, flags)}
 	}
 	defer done()
 	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Work}
@@ -150,8 +150,9 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 	return nil
 }
 
-// addCommand is the command line that adds what was reviewed without a question.
-func addCommand(r *registry.Review, ref string) string {
+// addCommand is the command line that adds what was reviewed without a question, with
+// all that was asked for.
+func (a *app) addCommand(r *registry.Review, ref string, flags allowFlags) string {
 	as := ""
 	if r.Record.Name != r.Record.Manifest.Name {
 		as = " --as " + r.Record.Name
@@ -159,7 +160,15 @@ func addCommand(r *registry.Review, ref string) string {
 	if word, ok := shellword.Quote(ref); ok {
 		ref = word
 	}
-	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s %s", r.Record.Digest, as, ref)
+	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s %s", r.Record.Digest, as, flags, a.netFlags(), ref)
+}
+
+// netFlags are those of --allow-net, as they follow a command.
+func (a *app) netFlags() (out string) {
+	for _, host := range a.flags.allowNet {
+		out += " " + asFlag("--allow-net", host)
+	}
+	return out
 }
 
 // keep adds what was answered with yes, and says so.

@@ -37,6 +37,22 @@ func (o allowFlags) any() bool {
 	return o.exec || len(o.read)+len(o.write)+len(o.hosts)+len(o.secrets) > 0
 }
 
+// String is the flags as they follow a command.
+func (o allowFlags) String() (out string) {
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{{"--read", o.read}, {"--write", o.write}, {"--host", o.hosts}, {"--secret", o.secrets}} {
+		for _, value := range f.values {
+			out += " " + asFlag(f.name, value)
+		}
+	}
+	if o.exec {
+		out += " --exec"
+	}
+	return out
+}
+
 // allowance puts the flags into the form in which they are kept.
 func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 	for _, d := range []struct {

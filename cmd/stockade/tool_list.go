@@ -135,6 +135,7 @@ func (a *app) infoAdded(m registry.Added) error {
 		fmt.Fprintln(a.s.out, fit(t.Name+state, width-1))
 		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.behindBar("", "", t.Entry.Description, textRows), "\n"))
 	}
+	a.saysFault(r)
 	if len(m.Tools) > 0 {
 		a.s.hint("one of its tools, with its arguments: stockade tool info %s", m.Tools[0].Name)
 	}
@@ -179,10 +180,19 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 		shown, _ := out.Text(text.text, true)
 		fmt.Fprintf(a.s.out, "\n%s\n%s", text.title, shown)
 	}
+	a.saysFault(r)
 	if missing := e.Missing(); len(missing) > 0 {
 		a.s.hint("%s", inWords(tool.Grant(e, missing...)))
 	}
 	return nil
+}
+
+// saysFault warns of a module that is not there any more, or not as it was added. What
+// the record says of it is true all the same.
+func (a *app) saysFault(r store.Record) {
+	if _, err := a.modules().Module(r).Read(); err != nil {
+		a.warn(err.Error(), "")
+	}
 }
 
 func newToolVerifyCmd(a *app) *cobra.Command {

@@ -261,7 +261,7 @@ func (a *app) pushTarget(ref, version string) (repository string, push pusher, e
 		return "", nil, err
 	}
 	client := oci.Client{Credentials: a.credentials}
-	if client.HTTP, err = out.Fetcher(rules, a.Ceiling)(target.Base()); err != nil {
+	if client.HTTP, err = out.Fetcher(rules, a.Ceiling, true)(target.Base()); err != nil {
 		return "", nil, err
 	}
 	return target.Repository(), func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {

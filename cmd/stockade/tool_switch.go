@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -73,8 +74,11 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 		if err != nil {
 			return err
 		}
+		if on {
+			return a.switchedOn(names)
+		}
 		for _, name := range names {
-			fmt.Fprintf(a.s.out, "%s is switched %s\n", terminal.Line(name), map[bool]string{true: "on", false: "off"}[on])
+			fmt.Fprintf(a.s.out, "%s is switched off\n", terminal.Line(name))
 		}
 		return nil
 	}
@@ -94,4 +98,45 @@ func newToolSwitchCmds(a *app) []*cobra.Command {
 		})
 	}
 	return out
+}
+
+// switchedOn says which modules and tools are offered after a person has switched them
+// on, and why the others are not all the same.
+func (a *app) switchedOn(names []string) (err error) {
+	project, readErr := registry.ReadProject(a.Work)
+	if readErr != nil {
+		project = &registry.Project{Work: a.Work}
+	}
+	system, _ := registry.SystemFiles(systemTools().Path)
+	modules, err := a.added(project, system)
+	if err != nil {
+		return err
+	}
+	h := here{added: registry.Settle(modules)}
+	for _, name := range names {
+		module, inner, _ := strings.Cut(name, ":")
+		m, _ := h.module(module)
+		why, hint := m.Off(), fmt.Sprintf("`stockade tool update %s` looks for another version; `stockade tool verify` and `stockade tool trust list` say more", module)
+		switch {
+		case why == store.OffByPerson:
+			why, hint = "the whole module is switched off", "stockade tool enable "+module
+		case strings.Contains(why, "`stockade "):
+			hint = ""
+		}
+		for _, t := range m.Tools {
+			switch {
+			case why != "" || t.Off == "" || t.Off == store.OffByPerson:
+			case inner == "":
+				a.s.note("%s is switched off: %s", t.Name, t.Off)
+			case t.Inner == strings.TrimPrefix(inner, module+"_"):
+				why, hint = t.Off, "only one tool can have a name: switch the other one off with `stockade tool disable`, or add this module under another name with --as"
+			}
+		}
+		if why == "" {
+			fmt.Fprintf(a.s.out, "%s is switched on\n", terminal.Line(name))
+		} else if err == nil {
+			err = usageError(hint, "%s is not offered: %s", name, why)
+		}
+	}
+	return err
 }

@@ -111,7 +111,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	if !ok {
 		a.showCard(a.s.err, review)
 		return &exitErr{code: exitUnasked, message: fmt.Sprintf("%s is switched off: nobody can be asked here about version %s", r.Name, version),
-			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s %s", review.Record.Digest, r.Name)}
+			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s%s %s", review.Record.Digest, a.netFlags(), r.Name)}
 	}
 	defer done()
 	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}

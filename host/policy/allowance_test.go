@@ -285,6 +285,10 @@ func TestWhoMayAddModules(t *testing.T) {
 		if ok != c.want || ok == (why != "") || !ok && by != from {
 			t.Errorf("%s: %v, %q by %s", name, ok, why, by)
 		}
+		// Before it is fetched nothing is known of who has signed it.
+		if early, _, _ := c.ceiling.PermitsFrom(c.repository); early != (c.want || len(c.ceiling.Signed)+len(c.ceiling.Modules) > 0) {
+			t.Errorf("%s: it may be fetched: %v", name, early)
+		}
 	}
 }
 

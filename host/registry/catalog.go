@@ -94,7 +94,7 @@ func Modules(s *store.Store, h Here) ([]Added, error) {
 	p := h.Project
 	records = slices.DeleteFunc(records, func(r store.Record) bool { return r.Project != "" && r.Project != p.Work })
 	slices.SortStableFunc(records, func(a, b store.Record) int {
-		return cmp.Or(cmp.Compare(len(a.Project), len(b.Project)), a.Added.Compare(b.Added), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(len(a.Project), len(b.Project)), a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
 	named := map[string]bool{}
 	var out []Added

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/stockade-dev/stockade/host/registry/lock"
+	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
@@ -153,14 +154,18 @@ func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
 }
 
 // Stored is a module that a lockfile names, with its signatures, where the store has
-// it already.
+// it already, from the same repository: to this the signatures are bound.
 func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 	records, err := s.Records()
 	if err != nil {
 		return nil, false
 	}
+	repository := ""
+	if strings.HasPrefix(m.Source, oci.Scheme) {
+		repository = PlaceOf(m.Source)
+	}
 	for _, r := range records {
-		if r.Digest != m.Digest || r.ManifestDigest != m.Manifest {
+		if r.Digest != m.Digest || r.ManifestDigest != m.Manifest || r.Repository != repository {
 			continue
 		}
 		code, err := s.Module(r).Read()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -37,6 +38,7 @@ type Reviewer struct {
 	// Administrator is the name of the file whose publishers are the administrator's.
 	Administrator string
 	Now           func() time.Time
+	Again         bool // look again at what was refused before, see [Reviewer.TakeSystem]
 }
 
 // Request is a module that a person wants to have.
@@ -131,7 +133,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	out.Record = store.Record{
 		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: c.Digest, Bytes: int64(len(c.Code)),
-		Manifest: manifest, Fingerprint: manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC().Truncate(time.Second),
+		Manifest: manifest, Fingerprint: manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC(),
 		Lock: q.Lock, System: q.System, Stamp: q.Stamp,
 	}
 	if out.Verdict, err = r.Trust.Judge(subject(out.Record), c.Evidence, r.Now(), seen); err != nil {
@@ -139,11 +141,13 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, manifest.Version
 	mod.ByAdministrator = out.Verdict.Signer != "" && out.Verdict.File == r.Administrator
-	if ok, why, from := r.Ceiling.PermitsAdd(mod, placeOf(c)); !ok && !q.System {
+	if ok, why, from := r.Ceiling.PermitsAdd(mod, cmp.Or(c.Repository, PlaceOf(c.Source))); !ok && !q.System {
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}
 	out.Record.Signer, out.Record.Namespace, out.Record.Keys, out.Record.Issued = mod.Signer, mod.Namespace, out.Verdict.Keys, out.Verdict.Issued
+	out.Record.Since = out.Record.Added
 	if w := out.Was; w != nil {
+		out.Record.Since = w.Since
 		out.Changes = changes(w, &out.Record)
 		out.Record.OffTools = slices.Clone(w.OffTools)
 		if w.Off == store.OffByPerson {
@@ -159,13 +163,16 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
-// placeOf is the place in the network that a module comes from, as modules.registries
+// PlaceOf is the place in the network that a reference names, as modules.registries
 // names it; empty for one of this machine.
-func placeOf(c *source.Candidate) string {
-	if u, err := url.Parse(c.Source); c.Repository == "" && err == nil && u.Scheme == "https" {
+func PlaceOf(ref string) string {
+	if r, err := oci.ParseReference(ref); err == nil {
+		return r.Repository()
+	}
+	if u, err := url.Parse(ref); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
 		return u.Host + path.Clean("/"+u.Path)
 	}
-	return c.Repository
+	return ""
 }
 
 // nameOf is what a module is called before it has said so: the end of its source,

@@ -36,7 +36,7 @@ func reaching(t *testing.T, asked *[]string) func(base string) (*http.Client, er
 	}
 	return func(base string) (*http.Client, error) {
 		*asked = append(*asked, base)
-		to, err := egress.FetchNetwork(base, nil)
+		to, err := egress.FetchNetwork(base, nil, true)
 		if err != nil {
 			return nil, err
 		}

@@ -143,6 +143,43 @@ func TestAnUpdateKeepsTheOldModuleUntilItIsSwept(t *testing.T) {
 	}
 }
 
+// A module that was replaced is there for a day for the programs that run, however long
+// ago it came, and no longer.
+func TestAModuleThatWasReplacedGoesAfterADay(t *testing.T) {
+	s := filled(t)
+	old := s.Module(records(t, s)[1])
+	age := func(path string, by time.Duration) { must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-by))) }
+	there := func(when string, want bool) {
+		t.Helper()
+		if _, err := old.Read(); (err == nil) != want {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	left := filepath.Join(s.dir, ".index.json-123")
+	must(t, os.WriteFile(left, nil, 0o600))
+	age(left, 25*time.Hour)
+	age(old.Path, 1000*time.Hour)
+	must(t, add(s, "1.1.0", "units"))
+	there("after the update", true)
+	must(t, add(s, "1.2.0", "units"))
+	there("after another one", true)
+	age(old.Path, 23*time.Hour)
+	must(t, add(s, "1.1.0", "dates"))
+	there("within a day", true)
+	age(old.Path, 25*time.Hour)
+	must(t, add(s, "1.2.0", "dates"))
+	there("after a day", false)
+	if _, err := os.Stat(left); err == nil {
+		t.Error("what somebody who was killed has left is still there")
+	}
+	if _, err := s.Module(records(t, s)[0]).Read(); err != nil {
+		t.Error(err)
+	}
+	if found := s.Verify(); len(found) != 3 || !found[0].Spare { // 1.1.0 of both, and the first dates
+		t.Errorf("found %v", found)
+	}
+}
+
 func TestARefusedChangeChangesNothing(t *testing.T) {
 	other := errors.New("the person said no")
 	for name, c := range map[string]struct {
