@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,10 +60,7 @@ func runToolNew(a *app, name, dir string) error {
 	if err != nil {
 		return err
 	}
-	enter := shown
-	if rel, err := filepath.Rel(a.Work, shown); err == nil && filepath.IsLocal(rel) {
-		enter = rel
-	}
+	enter := a.inWork(shown)
 	_, err = fmt.Fprintf(a.s.out, `%s is a project with one tool, count, in main.go. Next:
 
   cd %s
@@ -225,10 +219,16 @@ func (a *app) build(ctx context.Context, dir, goCmd string) (author.Packed, erro
 	if !a.flags.quiet {
 		a.s.note("built in %.1f s", time.Since(start).Seconds())
 	}
-	if rel, err := filepath.Rel(a.Work, file); err == nil && filepath.IsLocal(rel) {
-		packed.Module.Path = rel
-	}
+	packed.Module.Path = a.inWork(file)
 	return packed, nil
+}
+
+// inWork is what a path is called from the workspace, if it is in it.
+func (a *app) inWork(path string) string {
+	if rel, err := filepath.Rel(a.Work, path); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
 }
 
 // buildHint says what to do about what the toolchain printed, where that is not the
@@ -292,33 +292,28 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	if err != nil {
 		return importsHint(err)
 	}
-	files, err := fs.Glob(os.DirFS(dir), "tests/*.txt")
+	scripts, err := author.ReadScripts(dir, a.inWork) // all are read before any runs
+	if syntax, ok := errors.AsType[*author.SyntaxError](err); ok {
+		return usageError("`stockade help author` has the words of a file of tests", "%v", syntax)
+	}
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
+	if len(scripts) == 0 {
 		return usageError("`stockade help author` shows what stands in them", "there are no tests: no files tests/*.txt in %s", dir)
 	}
-	slices.Sort(files)
-	for i, file := range files {
-		files[i] = filepath.Join(dir, filepath.FromSlash(file))
-	}
-	var scripts []*author.Script // all are read before any runs
-	for _, file := range files {
-		s, err := readScript(a.Work, file)
-		if err != nil {
-			return err
-		}
-		scripts = append(scripts, s)
-	}
 	calls, failed := 0, 0
-	for i, s := range scripts {
+	for _, s := range scripts {
 		if update {
 			if err := a.runScript(ctx, s, catalog, func(author.Outcome) {}); err != nil {
 				return err
 			}
-			if s, err = rewrite(a, s, files[i]); err != nil {
+			changed := false
+			if s, changed, err = s.Save(); err != nil {
 				return err
+			}
+			if changed {
+				a.s.note("updated %s", terminal.Line(s.Name))
 			}
 		}
 		fmt.Fprintln(a.s.out, terminal.Line(s.Name))
@@ -341,45 +336,6 @@ func runToolTest(ctx context.Context, a *app, args []string, goCmd string, updat
 	}
 	_, err = fmt.Fprintf(a.s.out, "%s, all as expected\n", plural(calls, "call"))
 	return err
-}
-
-func readScript(work, file string) (*author.Script, error) {
-	st, err := os.Stat(file)
-	if err != nil {
-		return nil, err
-	}
-	if !st.Mode().IsRegular() || st.Size() > author.MaxScriptBytes {
-		return nil, fmt.Errorf("%s is no file of at most %d bytes", file, author.MaxScriptBytes)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	name := file
-	if rel, err := filepath.Rel(work, file); err == nil && filepath.IsLocal(rel) {
-		name = rel
-	}
-	s, err := author.ParseScript(name, data)
-	if err != nil {
-		return nil, usageError("`stockade help author` has the words of a file of tests", "%v", err)
-	}
-	return s, nil
-}
-
-// rewrite writes down what a file of tests has got, and reads it again.
-func rewrite(a *app, s *author.Script, file string) (*author.Script, error) {
-	before, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	after := s.Update()
-	if string(before) != string(after) {
-		if err := os.WriteFile(file, after, 0o644); err != nil {
-			return nil, err
-		}
-		a.s.note("updated %s", terminal.Line(s.Name))
-	}
-	return author.ParseScript(s.Name, after)
 }
 
 // runScript runs a file of tests through a door of its own, which has the layers,

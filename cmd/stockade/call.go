@@ -106,7 +106,7 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 			return nil, nil, "", err
 		}
 		if _, ok := found.Find(name); !ok {
-			if m, ok := found.find(name); ok {
+			if m, ok := found.module(name); ok {
 				return nil, nil, "", usageError("for example: stockade call "+m.Tools[0].Name, "%s is a module; its tools are: %s", name, strings.Join(m.Names(), ", "))
 			}
 		}

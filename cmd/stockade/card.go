@@ -3,17 +3,11 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/term"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
@@ -42,10 +36,10 @@ const (
 
 // short is the card before "?", which ends with a blank row if there is room.
 func (c card) short() string {
-	r, w := c.review, registry.WantsOf(c.review.Manifest)
+	r, w := c.review, registry.WantsOf(c.review.Record.Manifest)
 	rows := []string{"", c.head(), c.row("from", r.Record.Source), c.signed()}
-	if r.Was == nil && len(r.Manifest.Tools) > 1 {
-		rows = append(rows, c.row("tools", fmt.Sprintf("%d: %s", len(r.Manifest.Tools), strings.Join(toolNames(r), ", "))))
+	if r.Was == nil && len(r.Record.Manifest.Tools) > 1 {
+		rows = append(rows, c.row("tools", fmt.Sprintf("%d: %s", len(r.Record.Manifest.Tools), strings.Join(toolNames(r), ", "))))
 	}
 	rows = append(rows, c.wants(w)...)
 	end := c.warnings(w)
@@ -72,20 +66,20 @@ func (c card) row(title, text string) string {
 // beside is a row with something at its right end, which is in a style.
 func (c card) beside(row, style, right string) string {
 	row = fit(row, c.width-len(right)-4)
-	return row + strings.Repeat(" ", max(c.width-1-wide(row)-len(right), 2)) + c.style(style, right)
+	return row + strings.Repeat(" ", max(c.width-1-terminal.Width(row)-len(right), 2)) + c.style(style, right)
 }
 
 // head names the module. An update says what it would take the place of.
 func (c card) head() string {
 	r := c.review
-	name := "  " + r.Record.Name + " " + shownVersion(r.Manifest)
+	name := "  " + r.Record.Name + " " + shownVersion(r.Record.Manifest)
 	switch {
 	case r.Same():
 		return c.beside(name, terminal.Dim, "which you have")
 	case r.Was == nil:
 		return c.beside(name, terminal.Dim, humanBytes(r.Record.Bytes))
 	}
-	name = "  " + r.Record.Name + " " + shownVersion(r.Was.Manifest) + " -> " + shownVersion(r.Manifest)
+	name = "  " + r.Record.Name + " " + shownVersion(r.Was.Manifest) + " -> " + shownVersion(r.Record.Manifest)
 	if r.Was.Signer == r.Record.Signer && r.Record.Signer != "" {
 		return c.beside(name, terminal.Green, "the same signer")
 	}
@@ -166,7 +160,7 @@ func counted(things []string) string {
 
 // descriptions are those of the tools, in so many rows.
 func (c card) descriptions(room int) (out []string) {
-	tools := c.review.Manifest.Tools
+	tools := c.review.Record.Manifest.Tools
 	each := min(max(room/len(tools), 1), textRows)
 	for i, s := range tools {
 		if left := len(tools) - i; left > 1 && len(out)+each+1 > room {
@@ -181,7 +175,7 @@ func (c card) descriptions(room int) (out []string) {
 // rows about its wants say is not said again.
 func (c card) changes(room int) (out []string) {
 	changes := c.review.Changes
-	if wanted(registry.WantsOf(c.review.Was.Manifest)) != wanted(registry.WantsOf(c.review.Manifest)) {
+	if wanted(registry.WantsOf(c.review.Was.Manifest)) != wanted(registry.WantsOf(c.review.Record.Manifest)) {
 		changes = slices.DeleteFunc(slices.Clone(changes), func(c registry.Change) bool { return c.Asks })
 	}
 	for i, change := range changes {
@@ -210,7 +204,7 @@ func note(text string) string { return "    ~ " + text }
 // behindBar is a text of a module's in at most so many rows, and how long it is if
 // that is not all of it.
 func (c card) behindBar(style, before, text string, most int) (out []string) {
-	rows := wrap(before+terminal.Line(oneLine(text)), c.width-7)
+	rows := terminal.Wrap(before+terminal.Line(oneLine(text)), c.width-7)
 	if len(rows) > most {
 		size := fmt.Sprintf(" ... (%d characters)", utf8.RuneCountInString(text))
 		rows = rows[:most]
@@ -230,23 +224,6 @@ func (c card) behindBar(style, before, text string, most int) (out []string) {
 // that hides behind them is in sight.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// wrap breaks a visible line between its words; one that is too long for a row, within.
-func wrap(line string, columns int) (rows []string) {
-	row := ""
-	for _, word := range strings.Split(line, " ") {
-		if row != "" && wide(row)+1+wide(word) <= columns {
-			row += " " + word
-			continue
-		}
-		if row != "" {
-			rows = append(rows, row)
-		}
-		parts := terminal.Rows(word, columns)
-		rows, row = append(rows, parts[:len(parts)-1]...), parts[len(parts)-1]
-	}
-	return append(rows, row)
-}
-
 // fit is a text on a row of so many columns.
 func fit(text string, columns int) string {
 	rows := terminal.Rows(terminal.Line(text), columns)
@@ -254,16 +231,6 @@ func fit(text string, columns int) string {
 		return rows[0]
 	}
 	return terminal.Rows(rows[0], max(columns-4, 2))[0] + " ..."
-}
-
-// wide is how many columns a row takes, with every character outside ASCII as two.
-func wide(row string) (n int) {
-	for _, r := range row {
-		if n++; r > '~' {
-			n++
-		}
-	}
-	return n
 }
 
 // shownVersion is the version of a module. One that is none is a text of a stranger's,
@@ -315,13 +282,13 @@ func (c card) long() string {
 	r := c.review
 	text := func(title, text string) {
 		shown, _ := prompt.Renderer{Width: c.width, Color: c.color}.Text(text, true)
-		for i, row := range wrap(title, c.width-5) {
+		for i, row := range terminal.Wrap(title, c.width-5) {
 			fmt.Fprintln(&b, c.style(terminal.Bold, strings.Repeat("  ", 1+min(i, 1))+row))
 		}
 		b.WriteString(shown)
 	}
 	lines := func(title, text, end string) {
-		rows := wrap(terminal.Line(text), c.width-titleColumns-4-len(end))
+		rows := terminal.Wrap(terminal.Line(text), c.width-titleColumns-4-len(end))
 		for i, row := range rows {
 			if i < len(rows)-1 {
 				row += end
@@ -343,20 +310,20 @@ func (c card) long() string {
 	for _, k := range r.Verdict.Unknown {
 		line("key", k.String())
 		line("", "which nobody has whom you know; if you know whose it is:")
-		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Manifest.Name)))
+		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Record.Manifest.Name)))
 	}
-	if w := registry.WantsOf(r.Manifest); !w.Nothing() {
+	if w := registry.WantsOf(r.Record.Manifest); !w.Nothing() {
 		line("narrower", "[o] now, and then for example:")
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
 	}
 	text("where it is from:", r.Record.Source)
-	if shown := shownVersion(r.Manifest); r.Manifest.Version != shown && r.Manifest.Version != "" {
-		text("what it gives as its version:", r.Manifest.Version)
+	if shown := shownVersion(r.Record.Manifest); r.Record.Manifest.Version != shown && r.Record.Manifest.Version != "" {
+		text("what it gives as its version:", r.Record.Manifest.Version)
 	}
 	for _, change := range r.Changes {
 		text(change.What+":", strings.Trim(prefixed("- ", change.Was)+prefixed("+ ", change.Is), "\n"))
 	}
-	for _, s := range r.Manifest.Tools {
+	for _, s := range r.Record.Manifest.Tools {
 		text(fmt.Sprintf("%s_%s asks for %s, and says:", r.Record.Name, s.Name, asksFor(s.Capabilities)), s.Description)
 		text("its arguments:", indented(s.Parameters))
 	}
@@ -381,7 +348,7 @@ func indented(data json.RawMessage) string {
 }
 
 func toolNames(r *registry.Review) (out []string) {
-	for _, s := range r.Manifest.Tools {
+	for _, s := range r.Record.Manifest.Tools {
 		out = append(out, r.Record.Name+"_"+s.Name)
 	}
 	return out
@@ -418,81 +385,4 @@ func allowedWords(a tool.Allowance) string {
 		return "nothing"
 	}
 	return strings.Join(out, ", ")
-}
-
-// giftWords are those of a yes that gives things: all of them if they are short, and
-// else what is on the card.
-func giftWords(a tool.Allowance) string {
-	if words := allowedWords(a); len(words) <= 26 {
-		return "with " + words
-	}
-	return "with all of that"
-}
-
-// answer is what can be typed at a question: its letter, or its number.
-type answer struct{ letter, words string }
-
-// asking is a question on a terminal.
-type asking struct {
-	in    *os.File
-	out   io.Writer
-	width int
-	color bool
-}
-
-// ask asks until one of the answers is typed. "?" shows more. The end of input is the
-// last of them, which does nothing.
-func (q asking) ask(ctx context.Context, what string, answers []answer, more func()) (string, error) {
-	terminal.FlushInput(q.in) // an answer must not be given before its question is seen
-	for {
-		fmt.Fprint(q.out, q.rows(what, answers))
-		line, err := readShown(ctx, q.in)
-		if errors.Is(err, io.EOF) {
-			return answers[len(answers)-1].letter, nil
-		}
-		if err != nil {
-			return "", err
-		}
-		typed := strings.ToLower(strings.TrimSpace(line))
-		if typed == "?" {
-			more()
-			continue
-		}
-		for i, a := range answers {
-			if typed == a.letter || typed == fmt.Sprint(i+1) || typed == map[string]string{"y": "yes", "n": "no"}[a.letter] && typed != "" {
-				return a.letter, nil
-			}
-		}
-		fmt.Fprintln(q.out, "  That is no answer: type one of the letters or numbers, and Enter.")
-	}
-}
-
-// rows is the question with its answers, broken between these only. Behind the last
-// is room for what is typed.
-func (q asking) rows(what string, answers []answer) string {
-	var b strings.Builder
-	row := "  " + what
-	end := func() { b.WriteString(terminal.Style(q.color, terminal.Bold, row)) }
-	for i, a := range answers {
-		word := fit(fmt.Sprintf("[%s]%d %s", a.letter, i+1, a.words), q.width-len(what)-len("      [?] x "))
-		if wide(row)+2+wide(word) >= q.width-len("  [?] x") {
-			end()
-			b.WriteByte('\n')
-			row = "  " + strings.Repeat(" ", len(what))
-		}
-		row += "  " + word
-	}
-	row += "  [?]"
-	end()
-	b.WriteByte(' ')
-	return b.String()
-}
-
-// columnsOf is how wide a terminal is for a card.
-func columnsOf(in *os.File) int {
-	width, _, err := term.GetSize(int(in.Fd()))
-	if err != nil || width < 60 {
-		return 80
-	}
-	return min(width, 120)
 }

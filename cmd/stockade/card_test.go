@@ -39,7 +39,7 @@ func worst(text string) tool.Manifest {
 
 // reviewOf is a module as it is asked about.
 func reviewOf(m tool.Manifest) *registry.Review {
-	return &registry.Review{Manifest: m, Record: store.Record{
+	return &registry.Review{Record: store.Record{
 		Name: m.Name, Manifest: m, Source: "https://host.example/" + strings.Repeat("s", 2048), Digest: strings.Repeat("a", 64),
 		ManifestDigest: "sha256:" + strings.Repeat("b", 64), Signer: strings.Repeat("p", 64), Keys: []string{"ed25519:" + strings.Repeat("c", 32)}, Bytes: 64 << 20,
 	}}

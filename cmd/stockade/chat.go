@@ -108,15 +108,15 @@ func (t *turns) slash(ctx context.Context, line string) error {
 	case "/refresh":
 		fmt.Fprintln(t.a.s.out, "Refreshing tools...")
 		found, err := t.a.tools(ctx)
-		catalog := found.Catalog
-		if err == nil {
-			catalog, err = t.a.offered(catalog)
+		if err != nil {
+			return err
 		}
+		catalog, err := t.a.offered(found.Catalog)
 		if err != nil {
 			return err
 		}
 		t.Tools.SetCatalog(catalog)
-		t.tools = toolset{catalog: catalog, added: found.added, ceiling: t.a.Ceiling}
+		t.tools = toolset{here: here{catalog, found.added}, ceiling: t.a.Ceiling}
 		t.a.offNotes(found)
 		fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
 	default:

@@ -30,14 +30,23 @@ func addReachFlag(cmd *cobra.Command, a *app) {
 	cmd.Flags().StringArrayVar(&a.flags.allowNet, "allow-net", nil, "reach another host for this, where a registry or a server sends there: [http://]HOST[:PORT]; may be repeated")
 }
 
-// reviewer looks at modules before they are kept.
-func (a *app) reviewer() (*registry.Reviewer, error) {
+// rules say whose signatures over modules count.
+func (a *app) rules() (*trust.Rules, error) {
 	files, err := a.TrustFiles(administrator())
 	if err != nil {
 		return nil, err
 	}
+	return trust.Combine(files...), nil
+}
+
+// reviewer looks at modules before they are kept.
+func (a *app) reviewer() (*registry.Reviewer, error) {
+	rules, err := a.rules()
+	if err != nil {
+		return nil, err
+	}
 	return &registry.Reviewer{
-		Store: a.modules(), Sandbox: a.door().Sandbox(), Trust: trust.Combine(files...), Ceiling: a.Ceiling, Administrator: administratorTrust(), Now: time.Now,
+		Store: a.modules(), Sandbox: a.door().Sandbox(), Trust: rules, Ceiling: a.Ceiling, Administrator: administratorTrust(), Now: time.Now,
 	}, nil
 }
 
@@ -55,8 +64,8 @@ type here struct {
 	added []registry.Added
 }
 
-// find returns a module that was added, by its name or by that of one of its tools.
-func (h here) find(name string) (registry.Added, bool) {
+// module returns a module that was added, by its name.
+func (h here) module(name string) (registry.Added, bool) {
 	for _, m := range h.added {
 		if m.Record.Name == name {
 			return m, true
@@ -87,13 +96,7 @@ func (a *app) tools(ctx context.Context) (here, error) {
 		return h, err
 	}
 	system := a.scanSystem(ctx)
-	files, err := a.TrustFiles(administrator())
-	if err == nil {
-		h.added, err = registry.Modules(a.modules(), registry.Here{
-			Project: project, System: system, Trust: trust.Combine(files...),
-			Signed: len(a.Ceiling.Signed)+len(a.Ceiling.Modules) > 0, Administrator: administratorTrust(),
-		})
-	}
+	h.added, err = a.added(project, system)
 	if err != nil {
 		if a.flags.locked {
 			return h, err
@@ -118,6 +121,19 @@ func (a *app) tools(ctx context.Context) (here, error) {
 		return h, err
 	}
 	return h, nil
+}
+
+// added says what becomes of the modules that were added, with what a workspace brings
+// along and what the administrator has.
+func (a *app) added(p *registry.Project, system []registry.SystemFile) ([]registry.Added, error) {
+	rules, err := a.rules()
+	if err != nil {
+		return nil, err
+	}
+	return registry.Modules(a.modules(), registry.Here{
+		Project: p, System: system, Trust: rules,
+		Signed: len(a.Ceiling.Signed)+len(a.Ceiling.Modules) > 0, Administrator: administratorTrust(),
+	})
 }
 
 // tried is a module that the command line names to be tried, with what its flags
@@ -158,6 +174,7 @@ func (a *app) scanSystem(ctx context.Context) []registry.SystemFile {
 		var r *registry.Reviewer
 		var notes []string
 		if r, err = a.reviewer(); err == nil {
+			r.Again = a.again
 			notes, err = r.TakeSystem(ctx, files, func(path string) ([]byte, error) { return place.At(path).UpTo(admit.MaxBytes) })
 		}
 		for _, n := range notes {

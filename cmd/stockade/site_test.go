@@ -20,11 +20,13 @@ import (
 // files of a directory, if one is named.
 type site struct {
 	asked atomic.Int64
+	key   atomic.Value // the header of the last request
 	files string
 }
 
 func (s *site) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	s.asked.Add(1)
+	s.key.Store(r.Header.Get("X-Key"))
 	if r.URL.Path == "/away" {
 		http.Redirect(rw, r, strings.Replace("http://"+r.Host+"/", "127.0.0.1", "127.0.0.2", 1), http.StatusTemporaryRedirect)
 		return
@@ -63,12 +65,13 @@ func siteOf(ts *testscript.TestScript, dir []string) *site {
 	return s
 }
 
-// asked fails unless there were so many requests to the site:
+// asked fails unless there were so many requests to the site, and the last one had a
+// key, where one is named:
 //
-//	asked N
+//	asked N [KEY]
 func asked(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: asked N")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: asked N [KEY]")
 	}
 	s, ok := sites.Load(ts)
 	if !ok {
@@ -77,11 +80,15 @@ func asked(ts *testscript.TestScript, neg bool, args []string) {
 	if n := s.(*site).asked.Load(); fmt.Sprint(n) != args[0] {
 		ts.Fatalf("there were %d requests, want %s", n, args[0])
 	}
+	if key, _ := s.(*site).key.Load().(string); len(args) == 2 && key != args[1] {
+		ts.Fatalf("the key of the last request was %q, want %q", key, args[1])
+	}
 }
 
 // fetching are modules whose tool gets a URL, that of the site or its argument
-// {"p":"URL"}, and returns the body of the answer, or the text of the error. The last sends the secret TOKEN along, and leaves
-// out the first six characters: what a redactor does not look for behind it.
+// {"p":"URL"}, and returns the body of the answer, or the text of the error. Two send
+// the secret TOKEN along, or nothing if they do not get it. One of them leaves out the
+// first six characters: what a redactor does not look for behind it.
 func fetching(url, host string) map[string]wasmtest.ToolOptions {
 	const (
 		base                   = wasmtest.ScratchBase + 8192
@@ -122,7 +129,7 @@ func fetching(url, host string) map[string]wasmtest.ToolOptions {
 	}
 	withToken := join(wasmtest.I32Const(key), wasmtest.I32Const(5), wasmtest.I32Const(token), wasmtest.Call(placeholder),
 		wasmtest.I32Const(header), wasmtest.I32Const(token), wasmtest.I32Load(4), wasmtest.I32Store(8),
-		wasmtest.I32Const(header), wasmtest.I32Const(token), wasmtest.I32Load(8), wasmtest.I32Store(12))
+		wasmtest.I32Const(header), wasmtest.I32Const(token), wasmtest.I32Load(8), wasmtest.I32Const(0), wasmtest.I32Const(token), wasmtest.I32Load8U(0), wasmtest.I32Eqz(), wasmtest.Select(), wasmtest.I32Store(12))
 	options := func(secrets string, code []byte) wasmtest.ToolOptions {
 		imports := []wasmtest.Import{{Module: "stockade:tool/http@0.1.0", Name: "fetch", Params: params(14)}}
 		if secrets != "" {
@@ -143,12 +150,14 @@ func fetching(url, host string) map[string]wasmtest.ToolOptions {
 	fixed := join(wasmtest.I32Const(at), wasmtest.I32Const(int32(len(url))))
 	// That of {"p":"URL"}.
 	argument := join(wasmtest.LocalGet(wasmtest.ParamArgs), wasmtest.I32Const(6), wasmtest.I32Add(), wasmtest.LocalGet(wasmtest.ParamArgsLen), wasmtest.I32Const(8), wasmtest.I32Sub())
+	secret := `,"secrets":[{"name":"TOKEN","hosts":["` + host + `"],"header":"X-Key"}]`
 	unasked := options("", call(fixed, 0, 0))
 	unasked.Manifest = strings.Replace(unasked.Manifest, `"network":"http"`, "", 1)
 	return map[string]wasmtest.ToolOptions{
-		"fetching":              options("", call(fixed, 0, 0)),
-		"fetching its argument": options("", call(argument, 0, 0)),
-		"fetching unasked":      unasked,
-		"fetching with TOKEN":   options(`,"secrets":[{"name":"TOKEN","hosts":["`+host+`"],"header":"X-Key"}]`, join(withToken, call(fixed, 1, 6))),
+		"fetching":                options("", call(fixed, 0, 0)),
+		"fetching its argument":   options("", call(argument, 0, 0)),
+		"fetching unasked":        unasked,
+		"fetching with TOKEN":     options(secret, join(withToken, call(fixed, 1, 6))),
+		"fetching all with TOKEN": options(secret, join(withToken, call(fixed, 1, 0))),
 	}
 }

@@ -28,6 +28,7 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 		Use: "list", Short: "List the tools", Args: cobra.NoArgs,
 		Example: "  stockade tool list\n  stockade tool list --json | jq -r '.[].name'",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.again = true
 			t, err := newToolset(cmd.Context(), a)
 			if err != nil {
 				return err
@@ -52,7 +53,7 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 				if err != nil {
 					return err
 				}
-				t := toolset{catalog: catalog, ceiling: a.Ceiling}
+				t := toolset{here: here{Catalog: catalog}, ceiling: a.Ceiling}
 				for _, name := range catalog.Names() {
 					if inner == "" || inner == name {
 						if err := t.info(cmd.Context(), a, name); err != nil {
@@ -179,8 +180,7 @@ of it then find it compiled.`,
 
 // toolset shows a catalog.
 type toolset struct {
-	catalog *tool.Catalog
-	added   []registry.Added
+	here
 	ceiling policy.Ceiling
 	denied  map[string]policy.Source // by tool: the layer that denies it; nil: unknown
 }
@@ -191,14 +191,13 @@ func newToolset(ctx context.Context, a *app) (toolset, error) {
 		return toolset{}, err
 	}
 	denied, err := a.deniedTools(found.Catalog)
-	return toolset{found.Catalog, found.added, a.Ceiling, denied}, err
+	return toolset{found, a.Ceiling, denied}, err
 }
 
 // on lists the tools that are not switched off.
 func (t toolset) on() []*tool.Entry {
 	var out []*tool.Entry
-	for _, name := range t.catalog.Names() {
-		e, _ := t.catalog.Find(name)
+	for _, e := range t.Entries() {
 		if !t.ceiling.SwitchedOff(e.Capabilities) {
 			out = append(out, e)
 		}
@@ -248,7 +247,7 @@ func (t toolset) changesOf(a *app, e *tool.Entry) (x policy.Explanation, err err
 	if err != nil {
 		return x, err
 	}
-	p, err := a.policy(t.catalog, mounts)
+	p, err := a.policy(t.Catalog, mounts)
 	if err != nil {
 		return x, err
 	}
@@ -267,8 +266,7 @@ func (a *app) deniedTools(catalog *tool.Catalog) (map[string]policy.Source, erro
 		return nil, err
 	}
 	out := map[string]policy.Source{}
-	for _, name := range catalog.Names() {
-		e, _ := catalog.Find(name)
+	for _, e := range catalog.Entries() {
 		if p.Hides(e, tool.CallerAgent) {
 			call := tool.Call{Tool: e.Name, Args: json.RawMessage("{}"), Caller: tool.CallerAgent, Cwd: a.Work}
 			out[e.Name] = p.Decide(call, e, policy.Facts{}).Source()
@@ -318,12 +316,12 @@ func (t toolset) info(ctx context.Context, a *app, name string) error {
 			return a.infoAddedTool(m, m.Tools[i])
 		}
 	}
-	e, ok := t.catalog.Find(name)
+	e, ok := t.Find(name)
 	if !ok {
-		if m, ok := (here{t.catalog, t.added}).find(name); ok {
+		if m, ok := t.module(name); ok {
 			return a.infoAdded(m)
 		}
-		return noTool(t.catalog, name)
+		return noTool(t.Catalog, name)
 	}
 	snapshot, err := a.door().Sandbox().Snapshot(ctx, e.Module)
 	if err != nil {

@@ -37,9 +37,24 @@ func (o allowFlags) any() bool {
 	return o.exec || len(o.read)+len(o.write)+len(o.hosts)+len(o.secrets) > 0
 }
 
-// allowance puts the flags into the form in which they are kept, and holds them
-// against what the tools ask for: what none of them asks for would mean nothing.
-func (o allowFlags) allowance(masked []string, name string, asks registry.Wants) (a tool.Allowance, err error) {
+// String is the flags as they follow a command.
+func (o allowFlags) String() (out string) {
+	for _, f := range []struct {
+		name   string
+		values []string
+	}{{"--read", o.read}, {"--write", o.write}, {"--host", o.hosts}, {"--secret", o.secrets}} {
+		for _, value := range f.values {
+			out += " " + asFlag(f.name, value)
+		}
+	}
+	if o.exec {
+		out += " --exec"
+	}
+	return out
+}
+
+// allowance puts the flags into the form in which they are kept.
+func (o allowFlags) allowance(masked []string) (a tool.Allowance, err error) {
 	for _, d := range []struct {
 		names []string
 		into  *[]string
@@ -68,30 +83,18 @@ func (o allowFlags) allowance(masked []string, name string, asks registry.Wants)
 		if !tool.ValidSecretName(s) {
 			return a, usageError("`stockade secret list` shows the names", "%q cannot be the name of a secret", s)
 		}
-		if !slices.ContainsFunc(asks.Secrets, func(w tool.Secret) bool { return w.Name == s }) {
-			return a, usageError(name+" asks for: "+asks.String(), "%s does not ask for the secret %s", name, s)
-		}
 		a.Secrets = append(a.Secrets, s)
 	}
 	a.Exec = o.exec
-	switch {
-	case len(a.Read)+len(a.Write) > 0 && asks.Files == tool.FilesNone:
-		err = fmt.Errorf("%s does not ask for files", name)
-	case len(a.Write) > 0 && asks.Files == tool.FilesRead:
-		err = fmt.Errorf("%s asks to read files and not to change them", name)
-	case len(a.Hosts) > 0 && len(asks.Hosts) == 0 && !asks.AnyHost:
-		err = fmt.Errorf("%s does not ask for the network", name)
-	case a.Exec && !asks.Exec:
-		err = fmt.Errorf("%s does not ask to run commands", name)
-	}
-	if err != nil {
-		return a, usageError(name+" asks for: "+asks.String(), "%v", err)
-	}
 	return a, nil
 }
 
-// taken is what the flags take back. It need not be there any more, or be asked for.
-func (o allowFlags) taken() tool.Allowance {
+// lessened takes out of an allowance what the flags name, which need not be there any
+// more or be asked for; all of it if that is nothing.
+func (o allowFlags) lessened(from tool.Allowance) tool.Allowance {
+	if !o.any() {
+		return tool.Allowance{}
+	}
 	a := tool.Allowance{Hosts: slices.Clone(o.hosts), Secrets: o.secrets, Exec: o.exec}
 	for _, h := range o.hosts {
 		if r, err := network.ParseRule(h); err == nil {
@@ -108,23 +111,26 @@ func (o allowFlags) taken() tool.Allowance {
 			}
 		}
 	}
-	return a
+	return from.Without(a)
 }
 
 // into adds what the flags say to what a record allows.
-func (o allowFlags) into(app *app, m tool.Manifest, r *store.Record, inner string) error {
+func (o allowFlags) into(app *app, r *store.Record, inner string) error {
 	if !o.any() {
 		return nil
 	}
-	asks := registry.WantsOf(onlyTool(m, inner))
-	a, err := o.allowance(app.Masked(), r.Name+suffix(":", inner), asks)
+	a, err := o.allowance(app.Masked())
 	if err != nil {
 		return err
+	}
+	name, asks := r.Name+suffix(":", inner), registry.WantsOf(onlyTool(r.Manifest, inner))
+	if err := asks.Covers(a); err != nil { // it would mean nothing
+		return usageError(name+" asks for: "+asks.String(), "%s %v", name, err)
 	}
 	if r.Allowed == nil {
 		r.Allowed = map[string]tool.Allowance{}
 	}
-	r.Allowed[inner] = tidy(merged(r.Allowed[inner], a))
+	r.Allowed[inner] = r.Allowed[inner].With(a)
 	return nil
 }
 
@@ -134,31 +140,6 @@ func onlyTool(m tool.Manifest, inner string) tool.Manifest {
 		m.Tools = slices.DeleteFunc(slices.Clone(m.Tools), func(s tool.Spec) bool { return s.Name != inner })
 	}
 	return m
-}
-
-// tidy sorts an allowance and names nothing twice.
-func tidy(a tool.Allowance) tool.Allowance {
-	for _, l := range []*[]string{&a.Read, &a.Write, &a.Hosts, &a.Secrets} {
-		slices.Sort(*l)
-		*l = slices.Compact(*l)
-	}
-	return a
-}
-
-// lessened takes out of an allowance what the flags name; all of it if that is nothing.
-func lessened(a tool.Allowance, o allowFlags) tool.Allowance {
-	if !o.any() {
-		return tool.Allowance{}
-	}
-	gone := o.taken()
-	for _, l := range []struct {
-		of   *[]string
-		gone []string
-	}{{&a.Read, gone.Read}, {&a.Write, gone.Write}, {&a.Hosts, gone.Hosts}, {&a.Secrets, gone.Secrets}} {
-		*l.of = slices.DeleteFunc(slices.Clone(*l.of), func(s string) bool { return slices.Contains(l.gone, s) })
-	}
-	a.Exec = a.Exec && !gone.Exec
-	return a
 }
 
 func newToolGrantCmd(a *app) *cobra.Command {
@@ -200,7 +181,7 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 			changed := false
 			for of, allowed := range r.Allowed {
 				if inner == "" || of == inner {
-					left := lessened(allowed, o)
+					left := o.lessened(allowed)
 					r.Allowed[of], changed = left, changed || !left.Equal(allowed)
 				}
 			}
@@ -208,12 +189,12 @@ func runToolGrant(a *app, name string, o allowFlags, revoke bool) error {
 				return nil, usageError(fmt.Sprintf("stockade tool grant %s shows what is", r.Name), "nothing of that is granted to %s itself", name)
 			}
 		default:
-			if err := o.into(a, r.Manifest, r, inner); err != nil {
+			if err := o.into(a, r, inner); err != nil {
 				return nil, err
 			}
 		}
 		for of, allowed := range r.Allowed {
-			if allowed.Equal(tool.Allowance{}) {
+			if allowed.Nothing() {
 				delete(r.Allowed, of)
 			}
 		}
@@ -262,54 +243,4 @@ func grantExample(w registry.Wants, work string) string {
 		out = append(out, "--exec")
 	}
 	return strings.Join(out, " ")
-}
-
-func newToolSwitchCmds(a *app) []*cobra.Command {
-	run := func(names []string, on bool) error {
-		err := a.modules().Change(nil, func(records []store.Record) ([]store.Record, error) {
-			for _, name := range names {
-				i, inner, err := registry.Find(records, name, a.Work)
-				if err != nil {
-					return nil, usageError("`stockade tool list` shows what was added; built-in tools are switched off in the settings and the policy, see `stockade help policy`", "%v", err)
-				}
-				r := &records[i]
-				switch {
-				case on && inner == "" && r.Off != "" && r.Off != store.OffByPerson:
-					return nil, usageError("", "%s cannot be switched on like this: %s", name, r.Off)
-				case inner == "" && on:
-					r.Off, r.OffTools = "", nil
-				case inner == "" && r.Off == "":
-					r.Off = store.OffByPerson
-				case inner != "" && on:
-					r.OffTools = slices.DeleteFunc(r.OffTools, func(t string) bool { return t == inner })
-				case inner != "" && !slices.Contains(r.OffTools, inner):
-					r.OffTools = append(r.OffTools, inner)
-				}
-			}
-			return records, nil
-		})
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			fmt.Fprintf(a.s.out, "%s is switched %s\n", terminal.Line(name), map[bool]string{true: "on", false: "off"}[on])
-		}
-		return nil
-	}
-	var out []*cobra.Command
-	for _, c := range []struct {
-		use, short string
-		on         bool
-	}{
-		{"enable", "Offer a module, or one of its tools, again", true},
-		{"disable", "Offer a module, or one of its tools, no more", false},
-	} {
-		out = append(out, &cobra.Command{
-			Use: c.use + " NAME[:TOOL]...", Short: c.short,
-			Example: fmt.Sprintf("  stockade tool %s weather\n  stockade tool %s weather:week", c.use, c.use),
-			Args:    cobra.MinimumNArgs(1),
-			RunE:    func(_ *cobra.Command, args []string) error { return run(args, c.on) },
-		})
-	}
-	return out
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/store"
-	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -49,9 +47,9 @@ func listAdded(s *stdio, modules []registry.Added) error {
 	width := s.width()
 	names, versions, signers := len("ADDED"), len("VERSION"), len("SIGNED BY")
 	for _, m := range modules {
-		names, versions, signers = max(names, len(m.Record.Name)), max(versions, wide(shownVersion(m.Record.Manifest))), max(signers, wide(signer(m)))
+		names, versions, signers = max(names, len(m.Record.Name)), max(versions, terminal.Width(shownVersion(m.Record.Manifest))), max(signers, terminal.Width(signer(m)))
 	}
-	signers = min(signers, 24)
+	signers = min(signers, maxCell)
 	row := func(name, version, signer, state string) {
 		before := fmt.Sprintf("%-*s  %-*s  %-*s  ", names, name, versions, version, signers, signer)
 		fmt.Fprintln(s.out, before+fit(state, max(width-len(before)-1, 20)))
@@ -69,8 +67,8 @@ func listAdded(s *stdio, modules []registry.Added) error {
 			from = "  the administrator's, from " + r.Source
 		}
 		fmt.Fprintln(s.out, fit(from, width-1))
-		if may := allowedWords(registry.AllowedTo(r)); may != "nothing" {
-			fmt.Fprintln(s.out, fit("  may use "+may, width-1))
+		if may := registry.AllowedTo(r); !may.Nothing() {
+			fmt.Fprintln(s.out, fit("  may use "+allowedWords(may), width-1))
 		}
 	}
 	return nil
@@ -137,6 +135,7 @@ func (a *app) infoAdded(m registry.Added) error {
 		fmt.Fprintln(a.s.out, fit(t.Name+state, width-1))
 		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.behindBar("", "", t.Entry.Description, textRows), "\n"))
 	}
+	a.saysFault(r)
 	if len(m.Tools) > 0 {
 		a.s.hint("one of its tools, with its arguments: stockade tool info %s", m.Tools[0].Name)
 	}
@@ -154,7 +153,7 @@ func (a *app) infoLine(title, text string) {
 	if text == "" {
 		return
 	}
-	for _, row := range wrap(terminal.Line(text), a.s.width()-infoColumns-3) {
+	for _, row := range terminal.Wrap(terminal.Line(text), a.s.width()-infoColumns-3) {
 		fmt.Fprintf(a.s.out, "%-*s  %s\n", infoColumns, title, row)
 		title = ""
 	}
@@ -181,10 +180,19 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 		shown, _ := out.Text(text.text, true)
 		fmt.Fprintf(a.s.out, "\n%s\n%s", text.title, shown)
 	}
+	a.saysFault(r)
 	if missing := e.Missing(); len(missing) > 0 {
 		a.s.hint("%s", inWords(tool.Grant(e, missing...)))
 	}
 	return nil
+}
+
+// saysFault warns of a module that is not there any more, or not as it was added. What
+// the record says of it is true all the same.
+func (a *app) saysFault(r store.Record) {
+	if _, err := a.modules().Module(r).Read(); err != nil {
+		a.warn(err.Error(), "")
+	}
 }
 
 func newToolVerifyCmd(a *app) *cobra.Command {
@@ -196,11 +204,11 @@ says against both. Nothing is fetched, and nothing is changed.
 
 ` + exitHelp,
 		Example: "  stockade tool verify", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runToolVerify(cmd.Context(), a) },
+		RunE: func(*cobra.Command, []string) error { return runToolVerify(a) },
 	}
 }
 
-func runToolVerify(_ context.Context, a *app) error {
+func runToolVerify(a *app) error {
 	records, err := a.modules().Records()
 	if err != nil {
 		return err
@@ -211,20 +219,20 @@ func runToolVerify(_ context.Context, a *app) error {
 			wrong = append(wrong, strings.TrimPrefix(f.Name+": ", ": ")+f.What)
 		}
 	}
-	files, err := a.TrustFiles(administrator())
+	rules, err := a.rules()
 	if err != nil {
 		return err
 	}
 	for _, r := range records {
-		if err := registry.Verify(trust.Combine(files...), r); err != nil {
+		if err := registry.Verify(rules, r); err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", r.Name, err))
 		}
 	}
-	differs, err := a.lockDiffers()
-	if err != nil {
-		return err
+	if p, err := registry.ReadProject(a.Work); err != nil {
+		wrong = append(wrong, err.Error())
+	} else {
+		wrong = append(wrong, p.Faults(records)...)
 	}
-	wrong = append(wrong, differs...)
 	for _, text := range wrong {
 		fmt.Fprintln(a.s.out, terminal.Line(text))
 	}

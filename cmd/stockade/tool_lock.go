@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
-	"github.com/stockade-dev/stockade/host/registry/trust"
 )
 
 func newToolLockCmds(a *app) []*cobra.Command {
@@ -35,27 +33,24 @@ What a module may use is never in the file: each person allows that.`,
 		RunE:    func(_ *cobra.Command, args []string) error { return runToolLock(a, args, remove) },
 	}
 	lockCmd.Flags().BoolVar(&remove, "remove", false, "take the modules out of the file")
-	var (
-		yes bool
-		sum string
-	)
+	var yes reviewed
 	sync := &cobra.Command{
 		Use: "sync", Short: "Show the modules of the project, and get them",
 		Long: `Show the modules that stockade.lock names and those in .stockade/tools, with what is
 new since you agreed the last time, and get them if you say yes. Nothing is fetched
-before that, and nothing with your credentials. Each module has to be, to the byte,
-the one that is named. A module in .stockade/tools counts with the file that you
-have seen, and no other.
+before that, and nothing with your credentials. An address inside your network, or
+your own machine, is reached only with --allow-net. Each module has to be, to the
+byte, the one that is named. A module in .stockade/tools counts with the file that
+you have seen, and no other.
 
 --yes --sha256 HASH is for scripts: it agrees to the stockade.lock that was reviewed.
 
 ` + exitHelp,
 		Example: "  stockade tool sync\n  stockade tool sync --yes --sha256 \"$(sha256sum <stockade.lock | cut -d' ' -f1)\"",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runToolSync(cmd.Context(), a, yes, sum) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runToolSync(cmd.Context(), a, yes) },
 	}
-	sync.Flags().BoolVar(&yes, "yes", false, "agree without a question; needs --sha256")
-	sync.Flags().StringVar(&sum, "sha256", "", "with --yes: the SHA-256 of the stockade.lock that was reviewed, in hex")
+	yes.add(sync, "agree without a question; needs --sha256", registry.LockName)
 	addReachFlag(sync, a)
 	return []*cobra.Command{lockCmd, sync}
 }
@@ -96,8 +91,8 @@ func runToolLock(a *app, names []string, remove bool) error {
 		if err != nil || inner != "" || records[i].System {
 			return usageError("`stockade tool list` shows the modules that you have added", "%q is no module that you have added", name)
 		}
-		m := registry.Locked(records[i])
-		if m.Source, err = registry.Portable(records[i], a.Work); err != nil {
+		m, err := registry.Lockable(records[i], a.Work)
+		if err != nil {
 			return usageError("stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG", "%v", err)
 		}
 		chosen = append(chosen, records[i])
@@ -107,21 +102,10 @@ func runToolLock(a *app, names []string, remove bool) error {
 			now.Modules = append(now.Modules, m)
 		}
 	}
-	data := lock.Format(now)
-	if now, err = lock.Parse(registry.LockName, data); err != nil { // what nobody could read is not written
+	if err := registry.WriteLock(s, a.Work, now, chosen); err != nil {
 		return err
 	}
-	path := filepath.Join(a.Work, registry.LockName)
-	// The person agrees to what the person has written: nobody is asked about it here.
-	if err := s.Change(nil, func(records []store.Record) ([]store.Record, error) {
-		return registry.AgreeTo(records, chosen, now, registry.SHA256(data), a.Work), nil
-	}); err != nil {
-		return err
-	}
-	if err := os.WriteFile(path, data, 0o644); err != nil {
-		return err
-	}
-	fmt.Fprintf(a.s.out, "%s names %s\n", path, plural(len(now.Modules), "module"))
+	fmt.Fprintf(a.s.out, "%s names %s\n", filepath.Join(a.Work, registry.LockName), plural(len(now.Modules), "module"))
 	return nil
 }
 
@@ -160,7 +144,7 @@ func (a *app) agree(ctx context.Context, p *registry.Project) error {
 	return nil
 }
 
-func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
+func runToolSync(ctx context.Context, a *app, yes reviewed) error {
 	p, err := registry.ReadProject(a.Work)
 	if err != nil {
 		return err
@@ -169,7 +153,7 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 	switch {
 	case err != nil:
 		return err
-	case yes != (sum != ""):
+	case yes.half():
 		return usageError("stockade tool sync --yes --sha256 HASH", "--yes and --sha256 belong together")
 	case p.Empty():
 		a.s.note("the project names no modules: there is no %s, and nothing in .stockade/tools", registry.LockName)
@@ -179,17 +163,17 @@ func runToolSync(ctx context.Context, a *app, yes bool, sum string) error {
 		return nil
 	case len(a.Ceiling.Closed) > 0:
 		return a.mayAdd()
-	case yes && len(p.Files) > 0:
+	case yes.yes && len(p.Files) > 0:
 		return usageError("sync where you can be asked", "--sha256 is that of %s, and there are modules in .stockade/tools", registry.LockName)
-	case yes && !strings.EqualFold(strings.TrimPrefix(sum, "sha256:"), p.LockSHA256):
+	case yes.yes && !yes.is(p.LockSHA256):
 		return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; nothing is fetched", registry.LockName, p.LockSHA256)
-	case yes:
+	case yes.yes:
 		return a.sync(ctx, p)
 	}
 	in, out, done, ok := a.terminal()
 	if !ok {
 		fmt.Fprint(a.s.err, syncCard(p, records, 80, true)) // nobody can ask for the rest
-		hint := "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256
+		hint := "to agree to exactly this file: stockade tool sync --yes --sha256 " + p.LockSHA256 + a.netFlags()
 		if len(p.Files) > 0 {
 			hint = "sync where you can be asked: a script cannot agree to what is in .stockade/tools"
 		}
@@ -278,7 +262,7 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 	if before := p.Before(records); before != nil && p.Lock != nil {
 		fmt.Fprintf(&b, "  different from what you agreed to:\n")
 		var differences [][]string
-		for _, words := range diffWords(lock.Diff(before, p.Lock)) {
+		for _, words := range lock.Diff(before, p.Lock) {
 			differences = append(differences, []string{words})
 		}
 		list(differences)
@@ -304,23 +288,6 @@ func hostsOf(f *lock.File) (out []string) {
 	return slices.Compact(out)
 }
 
-// diffWords is what differs between two lockfiles, a line for each thing.
-func diffWords(changes []lock.Change) (out []string) {
-	for _, c := range changes {
-		switch {
-		case c.Was == nil:
-			out = append(out, "new: "+c.Name)
-		case c.Now == nil:
-			out = append(out, "gone: "+c.Name)
-		default:
-			for _, what := range c.What {
-				out = append(out, c.Name+", "+what)
-			}
-		}
-	}
-	return out
-}
-
 // sync gets all that a project names, and keeps all of it or nothing.
 func (a *app) sync(ctx context.Context, p *registry.Project) error {
 	var reviews []*registry.Review
@@ -332,11 +299,10 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 		return r, err
 	}
 	if p.Lock != nil {
-		files, err := a.TrustFiles(administrator())
+		rules, err := a.rules()
 		if err != nil {
 			return err
 		}
-		rules := trust.Combine(files...)
 		for _, m := range p.Lock.Modules {
 			c, err := a.locked(ctx, m)
 			if err != nil {
@@ -369,7 +335,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 		return err
 	}
 	for _, r := range reviews {
-		a.s.note("%s %s is here: %s", r.Record.Name, r.Manifest.Version, strings.Join(toolNames(r), ", "))
+		a.s.note("%s %s is here: %s", r.Record.Name, shownVersion(r.Record.Manifest), strings.Join(toolNames(r), ", "))
 	}
 	return nil
 }
@@ -392,32 +358,4 @@ func (a *app) locked(ctx context.Context, m lock.Module) (*source.Candidate, err
 		err = &exitErr{code: exitDenied, message: fmt.Sprintf("%s: %s has the SHA-256 %s, and %s says %s; nothing is added", m.Name, m.Source, c.Digest, registry.LockName, m.Digest)}
 	}
 	return c, err
-}
-
-// lockDiffers says how stockade.lock of the workspace differs from what is here.
-func (a *app) lockDiffers() ([]string, error) {
-	path := filepath.Join(a.Work, registry.LockName)
-	p, err := registry.ReadProject(a.Work)
-	if err != nil {
-		return []string{err.Error()}, nil
-	}
-	if p.Lock == nil {
-		return nil, nil
-	}
-	records, err := a.modules().Records()
-	if err != nil {
-		return nil, err
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	if !bytes.Equal(lock.Format(p.Lock), data) {
-		out = append(out, path+" is not in the form in which `stockade tool lock` writes it")
-	}
-	if !p.Agreed(records) {
-		out = append(out, path+" names modules to which you have not agreed as they are; `stockade tool sync` shows them")
-	}
-	return out, nil
 }

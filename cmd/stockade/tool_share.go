@@ -145,15 +145,12 @@ func (a *app) packed(ctx context.Context, file string) (*tool.Module, tool.Manif
 	return mod, m, nil
 }
 
-// signModule signs a module.
-func signModule(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
-	now := time.Now().UTC().Truncate(time.Second)
-	st := sign.Statement{
-		Repository: repository, Name: m.Name, Version: m.Version, Digest: "sha256:" + mod.Digest,
-		Fingerprint: sign.Fingerprint(m.Fingerprint()), Issued: now,
-	}
+// signed is a signature over a module; expires 0: for ever.
+func signed(mod *tool.Module, m tool.Manifest, repository string, expires time.Duration, k sign.PrivateKey) ([]byte, error) {
+	st := registry.Statement(mod, m, repository)
+	st.Issued = time.Now()
 	if expires > 0 {
-		st.Expires = now.Add(expires)
+		st.Expires = st.Issued.Add(expires)
 	}
 	return sign.Sign(st, k)
 }
@@ -171,7 +168,7 @@ func runToolSign(ctx context.Context, a *app, file, keyFile, repository string, 
 	if err != nil {
 		return err
 	}
-	data, err := signModule(mod, m, repository, expires, k)
+	data, err := signed(mod, m, repository, expires, k)
 	if err != nil {
 		return err
 	}
@@ -202,7 +199,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
 		if err != nil {
 			return err
 		}
-		data, err := signModule(mod, m, repository, 0, k)
+		data, err := signed(mod, m, repository, 0, k)
 		if err != nil {
 			return err
 		}
@@ -212,7 +209,7 @@ func runToolPush(ctx context.Context, a *app, file, ref, keyFile string) error {
 	case err != nil:
 		return err
 	default:
-		if err := fits(beside, mod, repository); err != nil {
+		if err := registry.CheckSignature(beside, mod, repository); err != nil {
 			return usageError(fmt.Sprintf("stockade tool push %s %s --key KEY signs it for this repository", file, ref), "%s: %v", file+source.SignatureSuffix, err)
 		}
 		envelopes = append(envelopes, beside)
@@ -264,31 +261,13 @@ func (a *app) pushTarget(ref, version string) (repository string, push pusher, e
 		return "", nil, err
 	}
 	client := oci.Client{Credentials: a.credentials}
-	if client.HTTP, err = out.Fetcher(rules, a.Ceiling)(target.Base()); err != nil {
+	if client.HTTP, err = out.Fetcher(rules, a.Ceiling, true)(target.Base()); err != nil {
 		return "", nil, err
 	}
 	return target.Repository(), func(ctx context.Context, code []byte, meta oci.Meta, envelopes [][]byte) (string, string, error) {
 		digest, err := client.Push(ctx, target, code, meta, envelopes)
 		return digest, target.String(), err
 	}, nil
-}
-
-// fits says why a signature cannot be pushed with a module; nil if it can.
-func fits(data []byte, mod *tool.Module, repository string) error {
-	signed, err := sign.Open(data)
-	if err != nil {
-		return err
-	}
-	st, _, err := signed.Verify(signed.Claims())
-	switch {
-	case err != nil:
-		return err
-	case st.Digest != "sha256:"+mod.Digest:
-		return errors.New("it is the signature of other bytes; the module was built again")
-	case st.Repository != repository:
-		return fmt.Errorf("it is for %q, and not for %q", st.Repository, repository)
-	}
-	return nil
 }
 
 // describe is one line about a module, for a registry.

@@ -149,7 +149,7 @@ func runTrustList(a *app) error {
 	}
 	width, rows := a.s.width(), 0
 	line := func(indent, text string) {
-		for _, row := range wrap(terminal.Line(text), width-len(indent)-1) {
+		for _, row := range terminal.Wrap(terminal.Line(text), width-len(indent)-1) {
 			fmt.Fprintln(a.s.out, indent+row)
 		}
 	}

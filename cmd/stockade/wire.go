@@ -38,6 +38,7 @@ type app struct {
 	asked   atomic.Bool // no passphrase is asked for any more
 	// checking: a module is compiled to be asked about, which is said in other words.
 	checking atomic.Bool
+	again    bool // what was refused of the administrator's folder is looked at again
 
 	screen  terminal.Screen
 	unasked unasked

@@ -28,11 +28,12 @@ func (e *Egress) FollowingClient(to *network.Network, idle time.Duration) *http.
 	return &http.Client{Transport: &patient{next: c, idle: cmp.Or(idle, 30*time.Second)}, CheckRedirect: checkRedirect}
 }
 
-// Fetcher makes such clients: for the server at a URL, which the person has named, and
-// for whoever else the person's rules allow, all of it under the ceiling.
-func (e *Egress) Fetcher(rules []network.Rule, ceiling policy.Ceiling) func(base string) (*http.Client, error) {
+// Fetcher makes such clients: for the server at a URL, which the person has named, or
+// a file of somebody else's, and for whoever else the person's rules allow, all of it
+// under the ceiling.
+func (e *Egress) Fetcher(rules []network.Rule, ceiling policy.Ceiling, byPerson bool) func(base string) (*http.Client, error) {
 	return func(base string) (*http.Client, error) {
-		to, err := FetchNetwork(base, rules)
+		to, err := FetchNetwork(base, rules, byPerson)
 		if err != nil {
 			return nil, err
 		}
@@ -43,9 +44,11 @@ func (e *Egress) Fetcher(rules []network.Rule, ceiling policy.Ceiling) func(base
 // FetchNetwork is the network of a [Egress.FollowingClient] for the server that a
 // person has named by a URL: that host, this machine at that port if the host is
 // localhost, and what the user's rules allow, all but what they deny. A name that
-// leads to a private network needs a rule for the address. An administrator's list
-// goes on top of it, with [network.Network.Under].
-func FetchNetwork(base string, rules []network.Rule) (*network.Network, error) {
+// leads to a private network needs a rule for the address. If not a person has named
+// the server but a file that came with a project, so does an address that is not
+// public, and this machine: nobody else points it at what only it can reach. An
+// administrator's list goes on top of it, with [network.Network.Under].
+func FetchNetwork(base string, rules []network.Rule, byPerson bool) (*network.Network, error) {
 	t, err := parseTarget(base)
 	if err != nil {
 		return nil, err
@@ -54,8 +57,11 @@ func FetchNetwork(base string, rules []network.Rule) (*network.Network, error) {
 	if t.Host.IsAddr() {
 		own.Prefix = netip.PrefixFrom(t.Host.Addr(), t.Host.Addr().BitLen())
 	}
+	if t.Host.IsAddr() && !byPerson && !network.Public(t.Host.Addr()) {
+		return network.New(rules), nil
+	}
 	all := append([]network.Rule{own}, rules...)
-	if own.Name == "localhost" {
+	if own.Name == "localhost" && byPerson {
 		for _, p := range []string{"127.0.0.0/8", "::1/128"} {
 			all = append(all, network.Rule{Allow: true, Prefix: netip.MustParsePrefix(p), Port: t.Port, Protocol: t.Protocol})
 		}

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -140,7 +141,7 @@ func TestAFollowingClientGivesUpOnAServerThatStandsStill(t *testing.T) {
 	}
 }
 
-func TestTheNetworkOfWhatAPersonNames(t *testing.T) {
+func TestTheNetworkOfWhatAPersonOrAFileNames(t *testing.T) {
 	w := newWorld(t, names(map[string][]string{"r.example": {public}, "cdn.example": {public}, "private.example": {"192.168.0.1"}, "local.example": {"127.0.0.1"}}))
 	server := plain(t, func(http.ResponseWriter, *http.Request) {})
 	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
@@ -149,36 +150,49 @@ func TestTheNetworkOfWhatAPersonNames(t *testing.T) {
 	for _, tt := range []struct {
 		base, rules, url string
 		want             string // in the error
+		file             string // in the error if a file names the base; empty: the same
 	}{
-		{"http://r.example", "", "http://r.example/", ""},
-		{"http://r.example", "", "http://cdn.example/", "cdn.example"},
-		{"http://r.example", "http://cdn.example", "http://cdn.example/", ""},
-		{"http://r.example", "", "http://r.example:81/", "r.example:81"},
-		{"http://r.example", "not r.example", "http://r.example/", "r.example"},
-		{"http://localhost:" + port, "", "http://localhost:" + port + "/", ""},
-		{"http://127.0.0.1:" + port, "", "http://127.0.0.1:" + port + "/", ""},
-		{"http://local.example:" + port, "", "http://local.example:" + port + "/", "loopback"},
-		{"http://private.example", "", "http://private.example/", "private (192.168.0.0/16)"},
-		{"http://192.168.0.1", "", "http://192.168.0.1/", ""},
-		{"http://192.168.0.1", "", "http://192.168.0.2/", "192.168.0.2"},
+		{"http://r.example", "", "http://r.example/", "", ""},
+		{"http://r.example", "", "http://cdn.example/", "cdn.example", ""},
+		{"http://r.example", "http://cdn.example", "http://cdn.example/", "", ""},
+		{"http://r.example", "", "http://r.example:81/", "r.example:81", ""},
+		{"http://r.example", "not r.example", "http://r.example/", "r.example", ""},
+		{"http://" + public, "", "http://" + public + "/", "", ""},
+		{"http://localhost:" + port, "", "http://localhost:" + port + "/", "", "loopback"},
+		{"http://localhost:" + port, "http://127.0.0.1:" + port, "http://localhost:" + port + "/", "", ""},
+		{"http://x.localhost:" + port, "", "http://x.localhost:" + port + "/", "loopback", ""},
+		{"http://127.0.0.1:" + port, "", "http://127.0.0.1:" + port + "/", "", "loopback"},
+		{"http://127.0.0.1:" + port, "http://127.0.0.1:" + port, "http://127.0.0.1:" + port + "/", "", ""},
+		{"http://[::ffff:127.0.0.1]:" + port, "", "http://127.0.0.1:" + port + "/", "loopback", ""},
+		{"http://local.example:" + port, "", "http://local.example:" + port + "/", "loopback", ""},
+		{"http://private.example", "", "http://private.example/", "private (192.168.0.0/16)", ""},
+		{"http://192.168.0.1", "", "http://192.168.0.1/", "", "private (192.168.0.0/16)"},
+		{"http://192.168.0.1", "http://192.168.0.1", "http://192.168.0.1/", "", ""},
+		{"http://192.168.0.1", "", "http://192.168.0.2/", "192.168.0.2", ""},
 	} {
-		var own []network.Rule
-		if tt.rules != "" {
-			own = rules(t, tt.rules)
-		}
-		n, err := FetchNetwork(tt.base, own)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := w.FollowingClient(n, 0).Get(tt.url)
-		if err == nil {
-			resp.Body.Close()
-		}
-		if (err == nil) != (tt.want == "") || err != nil && (denialOf(err) == nil || !strings.Contains(err.Error(), tt.want)) {
-			t.Errorf("%s with %q, for %s: %v", tt.base, tt.rules, tt.url, err)
+		for _, byPerson := range []bool{true, false} {
+			want := tt.want
+			if !byPerson {
+				want = cmp.Or(tt.file, want)
+			}
+			var own []network.Rule
+			if tt.rules != "" {
+				own = rules(t, tt.rules)
+			}
+			n, err := FetchNetwork(tt.base, own, byPerson)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := w.FollowingClient(n, 0).Get(tt.url)
+			if err == nil {
+				resp.Body.Close()
+			}
+			if (err == nil) != (want == "") || err != nil && (denialOf(err) == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%s with %q, named by a person: %v, for %s: %v", tt.base, tt.rules, byPerson, tt.url, err)
+			}
 		}
 	}
-	if n, err := FetchNetwork("r.example", nil); err == nil {
+	if n, err := FetchNetwork("r.example", nil, true); err == nil {
 		t.Errorf("no URL: %v", n)
 	}
 }

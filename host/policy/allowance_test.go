@@ -258,7 +258,7 @@ func TestAnAnswerAboutASignedModule(t *testing.T) {
 func TestWhoMayAddModules(t *testing.T) {
 	from := From{SourceAdmin, "f"}
 	registries := func(values ...string) Ceiling { return Ceiling{Registries: []List{{values, from}}} }
-	signed := &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s"}
+	signed := &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s", ByAdministrator: true}
 	for name, c := range map[string]struct {
 		ceiling    Ceiling
 		module     *tool.Module
@@ -278,11 +278,16 @@ func TestWhoMayAddModules(t *testing.T) {
 		"in one list of two":                 {Narrow(registries("r.example"), registries("r.example/b")), signed, "r.example/a", false},
 		"what may not run is not added":      {Ceiling{Signed: []Line{{From: from}}}, &tool.Module{Digest: "d1", Origin: tool.OriginAdded}, "r.example/a", false},
 		"what is signed may where it has to": {Ceiling{Signed: []Line{{From: from}}}, signed, "r.example/a", true},
+		"of whom the user alone knows":       {Ceiling{Signed: []Line{{From: from}}}, &tool.Module{Digest: "d1", Origin: tool.OriginAdded, Signer: "s"}, "r.example/a", false},
 		"of another signer":                  {Ceiling{Modules: []ModuleList{{Signers: []string{"t"}, From: from}}}, signed, "r.example/a", false},
 	} {
 		ok, why, by := c.ceiling.PermitsAdd(c.module, c.repository)
 		if ok != c.want || ok == (why != "") || !ok && by != from {
 			t.Errorf("%s: %v, %q by %s", name, ok, why, by)
+		}
+		// Before it is fetched nothing is known of who has signed it.
+		if early, _, _ := c.ceiling.PermitsFrom(c.repository); early != (c.want || len(c.ceiling.Signed)+len(c.ceiling.Modules) > 0) {
+			t.Errorf("%s: it may be fetched: %v", name, early)
 		}
 	}
 }

@@ -246,9 +246,18 @@ func (c Ceiling) PermitsMount(m Mount) (_ Mount, ok bool, from From) {
 }
 
 // PermitsAdd answers whether a module may be added, why not, and which layer says so.
-// Repository is where it comes from, HOST/PATH, if that is a place of the network: a
-// file on this machine is in no registry. What may not run is not added either.
+// Repository is that of [Ceiling.PermitsFrom]. What may not run is not added either.
 func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, why string, from From) {
+	if ok, why, from := c.PermitsFrom(repository); !ok {
+		return false, why, from
+	}
+	return c.mayRun(m)
+}
+
+// PermitsFrom answers whether modules may be added from a place at all, before one is
+// fetched. Repository is HOST/PATH if that is a place of the network; empty: a file on
+// this machine, which is in no registry.
+func (c Ceiling) PermitsFrom(repository string) (ok bool, why string, from From) {
 	if len(c.Closed) > 0 {
 		return false, "modules are not added", c.Closed[0].From
 	}
@@ -261,7 +270,7 @@ func (c Ceiling) PermitsAdd(m *tool.Module, repository string) (ok bool, why str
 			return false, fmt.Sprintf("%s, and modules are added from no place but %s", what, quoted(l.Values)), l.From
 		}
 	}
-	return c.mayRun(m)
+	return true, "", From{}
 }
 
 // mayRun answers whether a module may run at all.

@@ -67,35 +67,21 @@ func (h Here) judge(a *Added, mod *tool.Module) {
 // Allowed is what a record lets a tool have: what all tools of the module may, and
 // what this one may.
 func Allowed(r store.Record, inner string) tool.Allowance {
-	all, own := r.Allowed[""], r.Allowed[inner]
-	return tool.Allowance{
-		Read: union(all.Read, own.Read), Write: union(all.Write, own.Write), Hosts: union(all.Hosts, own.Hosts),
-		Secrets: union(all.Secrets, own.Secrets), Exec: all.Exec || own.Exec,
-	}
+	return r.Allowed[""].With(r.Allowed[inner])
 }
 
 // AllowedTo is all that a record lets any of its tools have.
-func AllowedTo(r store.Record) tool.Allowance {
-	out := Allowed(r, "")
-	for inner := range r.Allowed {
-		a := Allowed(r, inner)
-		out = tool.Allowance{
-			Read: union(out.Read, a.Read), Write: union(out.Write, a.Write), Hosts: union(out.Hosts, a.Hosts), Secrets: union(out.Secrets, a.Secrets), Exec: out.Exec || a.Exec,
-		}
+func AllowedTo(r store.Record) (out tool.Allowance) {
+	for _, a := range r.Allowed {
+		out = out.With(a)
 	}
 	return out
 }
 
-func union(a, b []string) []string {
-	out := slices.Concat(a, b)
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
 // Modules says what becomes of the modules that count in a workspace, with what that
-// brings along. Where two
-// tools would have one name, that of the module which was there first is offered,
-// and the person's own modules come before those of a project.
+// brings along. Where two tools would have one name, that of the module which was
+// there first is offered, and the person's own modules come before those of a
+// project.
 //
 // A module that has been revoked since it was added is not offered. Where the layers
 // of the policy ask who has signed, the signatures are verified anew: what the user's
@@ -105,10 +91,10 @@ func Modules(s *store.Store, h Here) ([]Added, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, system := h.Project, h.System
+	p := h.Project
 	records = slices.DeleteFunc(records, func(r store.Record) bool { return r.Project != "" && r.Project != p.Work })
 	slices.SortStableFunc(records, func(a, b store.Record) int {
-		return cmp.Or(cmp.Compare(len(a.Project), len(b.Project)), a.Added.Compare(b.Added), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(len(a.Project), len(b.Project)), a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 	})
 	named := map[string]bool{}
 	var out []Added
@@ -121,7 +107,7 @@ func Modules(s *store.Store, h Here) ([]Added, error) {
 		if r.Project != "" && r.Off == "" {
 			a.Record.Off = p.Holds(r)
 		}
-		if r.System && !slices.ContainsFunc(system, func(f SystemFile) bool { return f.of(r) && f.Stamp == r.Stamp }) {
+		if r.System && !slices.ContainsFunc(h.System, func(f SystemFile) bool { return f.of(r) && f.Stamp == r.Stamp }) {
 			continue
 		}
 		if named[skeleton(r.Name)] && r.Off == "" {
@@ -213,11 +199,7 @@ func Offered(modules []Added) (*tool.Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	var entries []*tool.Entry
-	for _, name := range builtin.Names() {
-		e, _ := builtin.Find(name)
-		entries = append(entries, e)
-	}
+	entries := builtin.Entries()
 	for _, a := range modules {
 		for _, t := range a.Tools {
 			if t.Off == "" {

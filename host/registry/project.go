@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/sign"
-	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
@@ -70,7 +67,7 @@ func ReadProject(work string) (*Project, error) {
 		if p.Lock, err = lock.Parse(path, data); err != nil {
 			return nil, err
 		}
-		p.LockSHA256 = sum(data)
+		p.LockSHA256 = tool.SHA256(data)
 	}
 	dir := filepath.Join(work, toolsFolder)
 	for _, name := range []string{filepath.Dir(dir), dir} {
@@ -107,14 +104,9 @@ func ReadProject(work string) (*Project, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.Files = append(p.Files, ProjectFile{name, filepath.ToSlash(filepath.Join(toolsFolder, e.Name())), sum(code), int64(len(code))})
+		p.Files = append(p.Files, ProjectFile{name, filepath.ToSlash(filepath.Join(toolsFolder, e.Name())), tool.SHA256(code), int64(len(code))})
 	}
 	return p, nil
-}
-
-func sum(data []byte) string {
-	s := sha256.Sum256(data)
-	return hex.EncodeToString(s[:])
 }
 
 // readRegular reads a regular file of a bounded size, and follows no link to it.
@@ -149,7 +141,7 @@ func readRegular(path string, most int64) ([]byte, error) {
 // is false for one that says it only when it is asked, after the yes.
 func (p *Project) Says(f ProjectFile) (m tool.Manifest, ok bool) {
 	code, err := readRegular(filepath.Join(p.Work, filepath.FromSlash(f.Source)), f.Bytes)
-	if err != nil || sum(code) != f.Digest {
+	if err != nil || tool.SHA256(code) != f.Digest {
 		return m, false
 	}
 	decoded, err := wasm.Decode(code)
@@ -211,106 +203,6 @@ func (p *Project) modules() []lock.Module {
 	return p.Lock.Modules
 }
 
-// Before is the lockfile to which the person has said yes last, as far as its modules
-// are still kept; nil if there is none.
-func (p *Project) Before(records []store.Record) *lock.File {
-	var out *lock.File
-	for _, r := range records {
-		if r.Project != p.Work || r.Lock == "" {
-			continue
-		}
-		if out == nil {
-			out = &lock.File{}
-		}
-		m := Locked(r)
-		i := slices.IndexFunc(p.modules(), func(now lock.Module) bool { return now.Name == m.Name })
-		if m.Signer == "" && i >= 0 { // the person does not know the publisher: that is no difference
-			m.Signer, m.Keys = p.Lock.Modules[i].Signer, p.Lock.Modules[i].Keys
-		}
-		out.Modules = append(out.Modules, m)
-	}
-	return out
-}
-
-// Locked is the entry of a lockfile for a module.
-func Locked(r store.Record) lock.Module {
-	const most = 4 << 10 // of what it wants, in words
-	return lock.Module{
-		Name: r.Name, Version: r.Manifest.Version, Source: r.Source, Manifest: r.ManifestDigest, Digest: r.Digest, Bytes: r.Bytes,
-		Wants: fmt.Sprintf("%.*s", most, WantsOf(r.Manifest)), Fingerprint: r.Fingerprint,
-		Signer: r.Signer, Keys: r.Keys,
-	}
-}
-
-// Portable is the source of a module as a lockfile can name it: pinned, and there for
-// everybody who has the project.
-func Portable(r store.Record, work string) (string, error) {
-	switch {
-	case strings.HasPrefix(r.Source, "oci://"):
-		ref, _, _ := strings.Cut(strings.TrimPrefix(r.Source, "oci://"), "@")
-		if i := strings.LastIndexByte(ref, ':'); i > strings.LastIndexByte(ref, '/') {
-			ref = ref[:i]
-		}
-		return "oci://" + ref + "@" + r.ManifestDigest, nil
-	case strings.HasPrefix(r.Source, "https://"):
-		return r.Source, nil
-	}
-	rel, err := filepath.Rel(work, r.Source)
-	if filepath.IsAbs(r.Source) && err == nil && filepath.IsLocal(rel) {
-		return filepath.ToSlash(rel), nil
-	}
-	return "", fmt.Errorf("%s came from %s, which others do not have; push it to a registry, or keep it in the project", r.Name, r.Source)
-}
-
-// CheckLocked holds a module that was fetched against the entry of the lockfile which
-// names it: they agree in everything. Whose key signed it is for each person to say,
-// and so a key that the person does not know counts for nothing here; of one that the
-// person knows, the signature has to be there.
-func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
-	is := Locked(r.Record)
-	is.Source = m.Source // another name of the same bytes
-	if is.Manifest == "" || m.Manifest == "" {
-		is.Manifest = m.Manifest // of a copy that was kept outside of a registry
-	}
-	if is.Signer == "" && !rules.Knows(m.Keys...) || is.Signer != "" && slices.Equal(is.Keys, m.Keys) {
-		is.Signer, is.Keys = m.Signer, m.Keys
-	}
-	for _, part := range []struct{ what, want, is string }{
-		{"module", m.Digest, is.Digest}, {"manifest", m.Manifest, is.Manifest}, {"version", m.Version, is.Version}, {"signer", m.Signer, is.Signer},
-		{"keys", strings.Join(m.Keys, ","), strings.Join(is.Keys, ",")}, {"wants", m.Wants, is.Wants},
-		{"description", m.Fingerprint.Description, is.Fingerprint.Description}, {"schema", m.Fingerprint.Schema, is.Fingerprint.Schema}, {"needs", m.Fingerprint.Needs, is.Fingerprint.Needs}, {"size", fmt.Sprint(m.Bytes), fmt.Sprint(is.Bytes)},
-	} {
-		if part.want != part.is {
-			return fmt.Errorf("%s: its %s is %.80q, and %s says %.80q", m.Name, part.what, part.is, LockName, part.want)
-		}
-	}
-	return nil
-}
-
-// SHA256 is the digest of a lockfile, in hex.
-func SHA256(data []byte) string { return sum(data) }
-
-// AgreeTo makes the records of a project those of a lockfile that the person has
-// written, out of records that the person has. What the file names otherwise stays as
-// it was agreed to.
-func AgreeTo(records, chosen []store.Record, now *lock.File, lockSHA256, work string) []store.Record {
-	records = slices.DeleteFunc(records, func(r store.Record) bool {
-		return r.Project == work && r.Lock != "" && !slices.ContainsFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name && m.Digest == r.Digest })
-	})
-	for i := range records {
-		if records[i].Project == work && records[i].Lock != "" {
-			records[i].Lock = lockSHA256
-		}
-	}
-	for _, r := range chosen {
-		if !slices.ContainsFunc(records, func(o store.Record) bool { return o.Project == work && o.Lock != "" && o.Name == r.Name }) {
-			r.Project, r.Lock, r.Allowed, r.Off, r.OffTools = work, lockSHA256, nil, "", nil
-			records = append(records, r)
-		}
-	}
-	return records
-}
-
 // KeepProject keeps what a person has agreed to of a project, in the place of whatever
 // was kept for it before.
 func KeepProject(s *store.Store, p *Project, reviews []*Review) error {
@@ -334,26 +226,6 @@ func KeepProject(s *store.Store, p *Project, reviews []*Review) error {
 		}
 		return records, nil
 	})
-}
-
-// Stored is a module that a lockfile names, with its signatures, where the store has
-// it already.
-func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
-	records, err := s.Records()
-	if err != nil {
-		return nil, false
-	}
-	for _, r := range records {
-		if r.Digest != m.Digest || r.ManifestDigest != m.Manifest {
-			continue
-		}
-		code, err := s.Module(r).Read()
-		c := &source.Candidate{Code: code, Digest: r.Digest, Source: m.Source, Repository: r.Repository, ManifestDigest: r.ManifestDigest}
-		if err == nil && json.Unmarshal(r.Evidence, &c.Evidence) == nil {
-			return c, true
-		}
-	}
-	return nil, false
 }
 
 // Verify holds the signatures of a record against what is trusted now: a key that was

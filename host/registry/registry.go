@@ -1,10 +1,23 @@
 // Package registry finds the modules that hold tools: those that were built into
-// the program, and those that a person names by a path.
+// the program, those that a person names by a path, and those that people have
+// added from elsewhere.
 //
 // [Builtin] lists the first without touching WebAssembly: their manifests are in
 // an index that the build made. [File] reads one of the others, and [Catalog]
-// asks it what it holds. Nothing here runs a tool, or trusts a module: what is
-// found is admitted by the sandbox and granted by the policy.
+// asks it what it holds.
+//
+// A module of a stranger's goes through the [Reviewer], which checks all that can be
+// checked and keeps nothing, and by [Keep] or [KeepProject] into the store after a
+// yes. What a workspace brings along is a [Project], and its lockfile is written by
+// [WriteLock] and held against what came by [CheckLocked]; what is in the
+// administrator's folder is taken over by [Reviewer.TakeSystem]. [Modules] then says
+// what becomes of all that was added, [Settle] which of two tools has a name, and
+// [Offered] is the catalog of a run.
+//
+// Nothing here runs a tool, or grants anything: what is found is admitted by the
+// sandbox, and the policy grants it what the person has allowed. The packages below
+// have one thing each: store the records, lock the form of lockfiles, source and oci
+// what is fetched, sign and trust signatures, author what makes a module.
 package registry
 
 import (

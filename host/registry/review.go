@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/registry/oci"
 	"github.com/stockade-dev/stockade/host/registry/sign"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
@@ -37,6 +38,7 @@ type Reviewer struct {
 	// Administrator is the name of the file whose publishers are the administrator's.
 	Administrator string
 	Now           func() time.Time
+	Again         bool // look again at what was refused before, see [Reviewer.TakeSystem]
 }
 
 // Request is a module that a person wants to have.
@@ -52,12 +54,11 @@ type Request struct {
 // Review is a module as it would be kept, with all that a person has to know before
 // that. Nothing has been kept.
 type Review struct {
-	Record   store.Record
-	Manifest tool.Manifest
-	Verdict  trust.Verdict
-	Was      *store.Record // what it would take the place of; nil: it is new
-	Changes  []Change      // since then
-	code     []byte
+	Record  store.Record
+	Verdict trust.Verdict
+	Was     *store.Record // what it would take the place of; nil: it is new
+	Changes []Change      // since then
+	code    []byte
 }
 
 // Same reports whether it is what was kept already, to the byte.
@@ -100,11 +101,11 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
 	mod := tool.ModuleOf(cmp.Or(q.As, nameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
 	out := &Review{code: c.Code}
-	var err error
-	if out.Manifest, err = r.Sandbox.Describe(ctx, mod); err != nil {
+	manifest, err := r.Sandbox.Describe(ctx, mod)
+	if err != nil {
 		return nil, err
 	}
-	name := cmp.Or(q.As, out.Manifest.Name)
+	name := cmp.Or(q.As, manifest.Name)
 	refuse := func(err error, hint string) (*Review, error) { return nil, &RefusedError{name, err, hint} }
 	records, err := r.Store.Records()
 	if err != nil {
@@ -132,19 +133,21 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	out.Record = store.Record{
 		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: c.Digest, Bytes: int64(len(c.Code)),
-		Manifest: out.Manifest, Fingerprint: out.Manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC().Truncate(time.Second),
+		Manifest: manifest, Fingerprint: manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC(),
 		Lock: q.Lock, System: q.System, Stamp: q.Stamp,
 	}
 	if out.Verdict, err = r.Trust.Judge(subject(out.Record), c.Evidence, r.Now(), seen); err != nil {
 		return refuse(err, refusedHint(err, name))
 	}
-	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, out.Manifest.Version
+	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, manifest.Version
 	mod.ByAdministrator = out.Verdict.Signer != "" && out.Verdict.File == r.Administrator
-	if ok, why, from := r.Ceiling.PermitsAdd(mod, placeOf(c)); !ok && !q.System {
+	if ok, why, from := r.Ceiling.PermitsAdd(mod, cmp.Or(c.Repository, PlaceOf(c.Source))); !ok && !q.System {
 		return refuse(fmt.Errorf("%s: %s", why, from), "")
 	}
 	out.Record.Signer, out.Record.Namespace, out.Record.Keys, out.Record.Issued = mod.Signer, mod.Namespace, out.Verdict.Keys, out.Verdict.Issued
+	out.Record.Since = out.Record.Added
 	if w := out.Was; w != nil {
+		out.Record.Since = w.Since
 		out.Changes = changes(w, &out.Record)
 		out.Record.OffTools = slices.Clone(w.OffTools)
 		if w.Off == store.OffByPerson {
@@ -160,13 +163,16 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
-// placeOf is the place in the network that a module comes from, as modules.registries
+// PlaceOf is the place in the network that a reference names, as modules.registries
 // names it; empty for one of this machine.
-func placeOf(c *source.Candidate) string {
-	if u, err := url.Parse(c.Source); c.Repository == "" && err == nil && u.Scheme == "https" {
+func PlaceOf(ref string) string {
+	if r, err := oci.ParseReference(ref); err == nil {
+		return r.Repository()
+	}
+	if u, err := url.Parse(ref); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
 		return u.Host + path.Clean("/"+u.Path)
 	}
-	return c.Repository
+	return ""
 }
 
 // nameOf is what a module is called before it has said so: the end of its source,
@@ -272,6 +278,19 @@ func (r *Review) still(records []store.Record, i int) error {
 	return nil
 }
 
+// Suspend says why the tools of a module are not offered for now, or with nothing that
+// they are again. What the person has switched off stays so.
+func Suspend(s *store.Store, r store.Record, why string) error {
+	return s.Change(nil, func(records []store.Record) ([]store.Record, error) {
+		for i := range records {
+			if o := &records[i]; o.Name == r.Name && o.Project == r.Project && o.Off != store.OffByPerson {
+				o.Off = why
+			}
+		}
+		return records, nil
+	})
+}
+
 // Wants is what a module asks for, in words of a person, and nothing where it only
 // computes.
 type Wants struct {
@@ -285,23 +304,28 @@ type Wants struct {
 	Sends bool
 }
 
-// WantsOf adds up what the tools of a module ask for.
+// WantsOf adds up what the tools of a module ask for, each secret where it is first
+// asked for.
 func WantsOf(m tool.Manifest) (w Wants) {
+	secrets := map[string]bool{} // a stranger's manifest names thousands
 	for _, s := range m.Tools {
 		c := s.Capabilities
 		if c.Files == tool.FilesWrite || w.Files == tool.FilesNone {
 			w.Files = c.Files
 		}
-		w.Hosts = union(w.Hosts, c.Hosts)
+		w.Hosts = append(w.Hosts, c.Hosts...)
 		w.AnyHost = w.AnyHost || c.Network != tool.NetworkNone && len(c.Hosts) == 0
 		for _, secret := range c.Secrets {
-			if !slices.ContainsFunc(w.Secrets, func(o tool.Secret) bool { return o.String() == secret.String() }) {
+			if words := secret.String(); !secrets[words] {
+				secrets[words] = true
 				w.Secrets = append(w.Secrets, secret)
 			}
 		}
 		w.Exec = w.Exec || c.Exec != ""
 		w.Sends = w.Sends || c.Network != tool.NetworkNone && c.Files != tool.FilesNone
 	}
+	slices.Sort(w.Hosts)
+	w.Hosts = slices.Compact(w.Hosts)
 	return w
 }
 
@@ -337,10 +361,52 @@ func (w Wants) String() string {
 	return strings.Join(out, "; ")
 }
 
-// Named is an allowance for what is asked for by name: hosts and secrets. Files are
-// asked for without a directory, and commands are asked about one by one.
-func (w Wants) Named() tool.Allowance {
-	return tool.Allowance{Hosts: w.Hosts, Secrets: tool.SecretNames(w.Secrets)}
+// Gift is what a yes gives a module: the hosts and secrets that it names, the files of
+// the workspace if it asks for files, and commands, which are asked about one by one.
+// One that takes the place of another has the directories that this had, and where it
+// names no host, its hosts.
+func (w Wants) Gift(work string, was *store.Record) tool.Allowance {
+	var had tool.Allowance
+	switch {
+	case was != nil:
+		had = AllowedTo(*was)
+	case w.Files == tool.FilesRead:
+		had.Read = []string{work}
+	case w.Files == tool.FilesWrite:
+		had.Write = []string{work}
+	}
+	out := tool.Allowance{Hosts: w.Hosts, Secrets: tool.SecretNames(w.Secrets), Exec: w.Exec}
+	if w.Files != tool.FilesNone {
+		out.Read = had.Read
+	}
+	if w.Files == tool.FilesWrite {
+		out.Write = had.Write
+	}
+	if w.AnyHost {
+		out.Hosts = slices.Concat(out.Hosts, had.Hosts)
+	}
+	return out.With(tool.Allowance{}) // each thing once
+}
+
+// Covers says what of an allowance a module does not ask for, and so what would mean
+// nothing; nil: it asks for all of it.
+func (w Wants) Covers(a tool.Allowance) error {
+	for _, s := range a.Secrets {
+		if !slices.ContainsFunc(w.Secrets, func(o tool.Secret) bool { return o.Name == s }) {
+			return fmt.Errorf("does not ask for the secret %s", s)
+		}
+	}
+	switch {
+	case len(a.Read)+len(a.Write) > 0 && w.Files == tool.FilesNone:
+		return errors.New("does not ask for files")
+	case len(a.Write) > 0 && w.Files == tool.FilesRead:
+		return errors.New("asks to read files and not to change them")
+	case len(a.Hosts) > 0 && len(w.Hosts) == 0 && !w.AnyHost:
+		return errors.New("does not ask for the network")
+	case a.Exec && !w.Exec:
+		return errors.New("does not ask to run commands")
+	}
+	return nil
 }
 
 // errNoModule is wrapped by the error of a name that no module has.

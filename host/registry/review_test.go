@@ -2,10 +2,12 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,7 +44,7 @@ func newReviewer(t *testing.T) *Reviewer {
 
 func (r *Reviewer) must(t *testing.T, q Request, code []byte) *Review {
 	t.Helper()
-	q.Candidate = &source.Candidate{Code: code, Digest: sum(code), Source: "/made/here.wasm"}
+	q.Candidate = &source.Candidate{Code: code, Digest: tool.SHA256(code), Source: "/made/here.wasm"}
 	review, err := r.Review(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -124,6 +126,146 @@ func TestReplacedFileOfTheAdministrator(t *testing.T) {
 	}
 	if n := offered("this is none"); n != 0 {
 		t.Errorf("%d modules are offered of a file that is refused", n)
+	}
+}
+
+// counts is a sandbox that counts what it is asked for.
+type counts struct {
+	said
+	n *atomic.Int32
+}
+
+func (c counts) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error) {
+	c.n.Add(1)
+	return c.said.Describe(ctx, mod)
+}
+
+// What is wrong with a file of the administrator's is found out once, and said at each
+// start.
+func TestAFileThatIsRefusedIsNotAskedAgain(t *testing.T) {
+	r, dir := newReviewer(t), t.TempDir()
+	var n atomic.Int32
+	r.Sandbox = counts{n: &n}
+	write := func(name string, content []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closed := errors.New("others may write to it")
+	write("a.wasm", code("count", "1.0.0"))
+	write("bad.wasm", []byte("this is none"))
+	write("closed.wasm", code("closed", "1.0.0"))
+	write("second.wasm", code("count", "1.0.1"))
+	for _, step := range []struct {
+		it    string
+		do    func()
+		asked int32
+		notes string
+	}{
+		{"the first start", func() {}, 3, "bad closed second"},
+		{"the second start", func() {}, 0, "bad closed second"},
+		{"a start that looks again", func() { r.Again = true }, 2, "bad closed second"},
+		{"the start after it", func() { r.Again = false }, 0, "bad closed second"},
+		{"a start after one was changed", func() { write("bad.wasm", code("mended", "1.0.0")) }, 2, "closed second"},
+		{"the start after that", func() {}, 0, "closed second"},
+		{"a start after what it could not read became readable", func() { closed = nil }, 1, "second"},
+		{"a start after the other one of its name has gone", func() { _ = os.Remove(filepath.Join(dir, "a.wasm")) }, 1, ""},
+		{"the last start", func() {}, 0, ""},
+	} {
+		step.do()
+		n.Store(0)
+		files, err := SystemFiles(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes, err := r.TakeSystem(t.Context(), files, func(path string) ([]byte, error) {
+			if filepath.Base(path) == "closed.wasm" && closed != nil {
+				return nil, closed
+			}
+			return os.ReadFile(path)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var about []string
+		for _, note := range notes {
+			about = append(about, strings.TrimSuffix(filepath.Base(strings.Fields(note)[0]), ".wasm"))
+		}
+		if got := strings.Join(about, " "); n.Load() != step.asked || got != step.notes {
+			t.Errorf("%s: %d modules were asked, want %d; the notes are about %q, want %q", step.it, n.Load(), step.asked, got, step.notes)
+		}
+	}
+}
+
+// Who was there first has a name that two modules make, also if they came within a
+// second, and if it is updated later.
+func TestWhoWasThereFirstHasTheName(t *testing.T) {
+	r := newReviewer(t)
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	r.Now = func() time.Time { now = now.Add(time.Millisecond); return now }
+	of := func(name, inner, version string) []byte {
+		return []byte(strings.Replace(string(code(name, version)), `"count"`, `"`+inner+`"`, 1))
+	}
+	for _, step := range []struct {
+		it   string
+		code []byte
+		has  string // which module has a_b_c then
+	}{
+		{"the first one", of("a_b", "c", "1.0.0"), "a_b"},
+		{"another one", of("a", "b_c", "1.0.0"), "a_b"},
+		{"a newer version of the first one", of("a_b", "c", "1.0.1"), "a_b"},
+		{"a newer version of the other one", of("a", "b_c", "1.0.1"), "a_b"},
+	} {
+		if err := Keep(r.Store, r.must(t, Request{}, step.code)); err != nil {
+			t.Fatal(err)
+		}
+		modules, err := Modules(r.Store, Here{Project: &Project{}, Trust: r.Trust})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var has []string
+		for _, m := range Settle(modules) {
+			if m.Tools[0].Off == "" {
+				has = append(has, m.Record.Name)
+			}
+		}
+		if len(has) != 1 || has[0] != step.has {
+			t.Errorf("after %s, a_b_c is that of %q", step.it, has)
+		}
+	}
+}
+
+// A module of the store stands in for the one that a lockfile names only if that comes
+// from the same repository.
+func TestWhatOfTheStoreALockfileMeans(t *testing.T) {
+	r := newReviewer(t)
+	for name, source := range map[string]string{"remote": "oci://r.example/tools/x:1", "near": "/made/near.wasm"} {
+		review := r.must(t, Request{As: name}, code(name, "1.0.0"))
+		if review.Record.Source = source; name == "remote" {
+			review.Record.Repository, review.Record.ManifestDigest = "r.example/tools/x", "sha256:"+tool.SHA256(nil)
+		}
+		if err := Keep(r.Store, review); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remote, near := tool.SHA256(code("remote", "1.0.0")), tool.SHA256(code("near", "1.0.0"))
+	for _, c := range []struct {
+		it string
+		m  lock.Module
+		ok bool
+	}{
+		{"the same repository, by its digest", lock.Module{Source: "oci://r.example/tools/x@sha256:" + tool.SHA256(nil), Manifest: "sha256:" + tool.SHA256(nil), Digest: remote}, true},
+		{"another repository", lock.Module{Source: "oci://r.example/tools/y@sha256:" + tool.SHA256(nil), Manifest: "sha256:" + tool.SHA256(nil), Digest: remote}, false},
+		{"another host", lock.Module{Source: "oci://evil.example/tools/x@sha256:" + tool.SHA256(nil), Manifest: "sha256:" + tool.SHA256(nil), Digest: remote}, false},
+		{"a download of what came from a registry", lock.Module{Source: "https://r.example/tools/x", Manifest: "sha256:" + tool.SHA256(nil), Digest: remote}, false},
+		{"another manifest", lock.Module{Source: "oci://r.example/tools/x:1", Digest: remote}, false},
+		{"a repository of what came as a file", lock.Module{Source: "oci://r.example/tools/x:1", Digest: near}, false},
+		{"a file of the project that the person has from elsewhere", lock.Module{Source: "tools/near.wasm", Digest: near}, true},
+		{"other bytes", lock.Module{Source: "tools/near.wasm", Digest: tool.SHA256(nil)}, false},
+	} {
+		if found, ok := Stored(r.Store, c.m); ok != c.ok || ok && found.Source != c.m.Source {
+			t.Errorf("%s: it is the same: %v", c.it, ok)
+		}
 	}
 }
 
@@ -223,5 +365,51 @@ func TestWhatKeepsWhatWasAllowed(t *testing.T) {
 	}
 	if (&Review{Record: was}).Keeps() {
 		t.Error("a new module keeps something")
+	}
+}
+
+func TestWantsNameEachThingOnce(t *testing.T) {
+	var m tool.Manifest
+	for _, names := range [][]string{{"b", "a"}, {"c", "a", "b"}} {
+		c := tool.Capabilities{Network: tool.NetworkHTTP}
+		for _, name := range names {
+			c.Hosts = append(c.Hosts, name+".example.com")
+			c.Secrets = append(c.Secrets, tool.Secret{Name: name, Hosts: []string{"b.example.com"}})
+		}
+		m.Tools = append(m.Tools, tool.Spec{Capabilities: c})
+	}
+	m.Tools[1].Capabilities.Secrets[1].Hosts = []string{"a.example.com"} // which is another thing
+	const want = "hosts a.example.com, b.example.com, c.example.com; the secret b for b.example.com; the secret a for b.example.com; " +
+		"the secret c for b.example.com; the secret a for a.example.com"
+	if got := WantsOf(m).String(); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestWhatAYesGives(t *testing.T) {
+	had := &store.Record{Allowed: map[string]tool.Allowance{"": {Read: []string{"/r"}, Secrets: []string{"old"}}, "t": {Write: []string{"/w"}, Hosts: []string{"old.example"}, Exec: true}}}
+	named := Wants{Hosts: []string{"a.example"}, Secrets: []tool.Secret{{Name: "s"}}, Exec: true}
+	for what, c := range map[string]struct {
+		wants Wants
+		was   *store.Record
+		want  tool.Allowance
+	}{
+		"who asks for nothing gets nothing, whatever was there": {Wants{}, had, tool.Allowance{}},
+		"what is named": {named, nil, tool.Allowance{Hosts: []string{"a.example"}, Secrets: []string{"s"}, Exec: true}},
+		"what is named, and no host or secret of before":                    {named, had, tool.Allowance{Hosts: []string{"a.example"}, Secrets: []string{"s"}, Exec: true}},
+		"the workspace to read":                                             {Wants{Files: tool.FilesRead}, nil, tool.Allowance{Read: []string{"/work"}}},
+		"the workspace to change":                                           {Wants{Files: tool.FilesWrite}, nil, tool.Allowance{Write: []string{"/work"}}},
+		"the directories of before, and none to change for one that reads":  {Wants{Files: tool.FilesRead}, had, tool.Allowance{Read: []string{"/r"}}},
+		"the directories of before for one that changes":                    {Wants{Files: tool.FilesWrite}, had, tool.Allowance{Read: []string{"/r"}, Write: []string{"/w"}}},
+		"the hosts of before for one that names none":                       {Wants{AnyHost: true}, had, tool.Allowance{Hosts: []string{"old.example"}}},
+		"no host for a new one that names none, which a person has to name": {Wants{AnyHost: true}, nil, tool.Allowance{}},
+	} {
+		got := c.wants.Gift("/work", c.was)
+		if !got.Equal(c.want) {
+			t.Errorf("%s: %+v, not %+v", what, got, c.want)
+		}
+		if err := c.wants.Covers(got); err != nil {
+			t.Errorf("%s: it %v", what, err)
+		}
 	}
 }

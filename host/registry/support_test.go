@@ -301,7 +301,7 @@ func (x *thing) reference() string {
 }
 
 func (x *thing) client(base string) (*http.Client, error) {
-	to, err := egress.FetchNetwork(base, nil)
+	to, err := egress.FetchNetwork(base, nil, true)
 	if err != nil {
 		return nil, err
 	}

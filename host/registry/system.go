@@ -2,9 +2,12 @@ package registry
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +16,8 @@ import (
 
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // SystemFile is a module in the administrator's folder.
@@ -63,22 +68,35 @@ func (f SystemFile) of(r store.Record) bool { return r.System && r.Source == f.P
 // and drops what has gone. Its modules are approved by being there, and may use
 // nothing before a person allows it. Read reads a file if nobody but the
 // administrator could have written it. The notes say what is wrong with single ones,
-// which are left out.
+// which are left out. What was refused for what it is, is looked at again when a file
+// or a name has changed, and with Again: to ask a module what it holds can take a
+// second.
 func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func(path string) ([]byte, error)) (notes []string, err error) {
 	records, err := r.Store.Records()
 	if err != nil {
 		return nil, nil // it is said where the modules are listed
 	}
+	kept := r.Store.Refused()
+	known := kept.Notes
+	if r.Again || kept.State != stateOf(files, records) {
+		known = nil
+	}
 	isNew := func(f SystemFile) bool {
-		return !slices.ContainsFunc(records, func(r store.Record) bool { return f.of(r) && r.Stamp == f.Stamp })
+		return known[f.Path] == "" && !slices.ContainsFunc(records, func(r store.Record) bool { return f.of(r) && r.Stamp == f.Stamp })
 	}
 	gone := func(r store.Record) bool {
 		return r.System && !slices.ContainsFunc(files, func(f SystemFile) bool { return f.of(r) })
 	}
 	if !slices.ContainsFunc(files, isNew) && !slices.ContainsFunc(records, gone) {
-		return nil, nil
+		for _, f := range files {
+			if note := known[f.Path]; note != "" {
+				notes = append(notes, note)
+			}
+		}
+		return notes, nil
 	}
-	reviews, errs := make([]*Review, len(files)), make([]error, len(files))
+	now := r.Now().UTC() // of all of them: which is looked at first is chance
+	reviews, errs, unread := make([]*Review, len(files)), make([]error, len(files)), make([]bool, len(files))
 	var wg sync.WaitGroup
 	for i, f := range files {
 		if !isNew(f) {
@@ -87,10 +105,10 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 		wg.Go(func() {
 			code, err := read(f.Path)
 			if err != nil {
-				errs[i] = err
+				errs[i], unread[i] = err, true
 				return
 			}
-			reviews[i], errs[i] = r.Review(ctx, Request{Candidate: &source.Candidate{Code: code, Digest: sum(code), Source: f.Path}, System: true, Stamp: f.Stamp})
+			reviews[i], errs[i] = r.Review(ctx, Request{Candidate: &source.Candidate{Code: code, Digest: tool.SHA256(code), Source: f.Path}, System: true, Stamp: f.Stamp})
 		})
 	}
 	wg.Wait()
@@ -98,19 +116,56 @@ func (r *Reviewer) TakeSystem(ctx context.Context, files []SystemFile, read func
 		return nil, context.Cause(ctx)
 	}
 	var keep []*Review
+	refused := store.Refused{Notes: map[string]string{}}
 	for i, review := range reviews {
+		path := files[i].Path
+		note := known[path]
 		switch {
 		case errs[i] != nil:
-			notes = append(notes, fmt.Sprintf("%s is not offered: %v", files[i].Path, errs[i]))
+			note = fmt.Sprintf("%s is not offered: %v", path, errs[i])
 		case review != nil && (slices.ContainsFunc(keep, func(o *Review) bool { return o.Record.Name == review.Record.Name }) || elsewhere(review, files)):
-			notes = append(notes, fmt.Sprintf("%s is not offered: another module is called %s", files[i].Path, review.Record.Name))
+			note = fmt.Sprintf("%s is not offered: another module is called %s", path, review.Record.Name)
 		case review != nil:
+			if review.Was == nil {
+				review.Record.Since = now
+			}
 			keep = append(keep, review)
+		}
+		if note == "" {
+			continue
+		}
+		notes = append(notes, note)
+		if _, ok := errors.AsType[*trust.Error](errs[i]); !ok && !unread[i] { // for which another file may be mended
+			refused.Notes[path] = note
+		}
+	}
+	if len(keep) > 0 { // first: a file that has another name now takes the place of what it was
+		if err := Keep(r.Store, keep...); err != nil {
+			return notes, err
 		}
 	}
 	err = r.Store.Change(nil, func(records []store.Record) ([]store.Record, error) { return slices.DeleteFunc(records, gone), nil })
-	if err == nil && len(keep) > 0 {
-		err = Keep(r.Store, keep...)
+	if err != nil {
+		return notes, err
+	}
+	if records, err = r.Store.Records(); err != nil {
+		return notes, err
+	}
+	if refused.State = stateOf(files, records); !maps.Equal(refused.Notes, kept.Notes) || len(refused.Notes) > 0 && refused.State != kept.State {
+		err = r.Store.KeepRefused(refused)
 	}
 	return notes, err
+}
+
+// stateOf is what decides which files of the administrator's folder are refused, beside
+// what they hold: the others, and the names that are taken.
+func stateOf(files []SystemFile, records []store.Record) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q\n", files)
+	for _, r := range records {
+		if r.Project == "" {
+			fmt.Fprintf(h, "%q %q\n", r.Name, r.Source)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }

@@ -36,8 +36,8 @@ func (s *Settings) TrustFiles(administrator policyfile.Place) ([]*trust.File, er
 	return files, nil
 }
 
-// Publishers reads the user's own trust.toml; nil if there is none.
-func (d Dirs) Publishers() ([]byte, error) {
+// publishers reads the user's own trust.toml; nil if there is none.
+func (d Dirs) publishers() ([]byte, error) {
 	data, err := policyfile.Own(d.TrustTOML()).Bytes()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -51,7 +51,7 @@ func (d Dirs) Publishers() ([]byte, error) {
 // ChangePublishers replaces the user's own trust.toml by what f makes of it.
 func (d Dirs) ChangePublishers(f func([]byte) ([]byte, error)) error {
 	return locked(d.TrustTOML(), func() error {
-		data, err := d.Publishers()
+		data, err := d.publishers()
 		if err == nil {
 			data, err = f(data)
 		}

@@ -1,8 +1,6 @@
 package tool
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,9 +45,8 @@ func (m *Module) Inner(offered string) string { return strings.TrimPrefix(offere
 
 // ModuleOf is the module with these bytes, which must not change any more.
 func ModuleOf(name string, origin Origin, path string, code []byte) *Module {
-	sum := sha256.Sum256(code)
 	return &Module{
-		Name: name, Digest: hex.EncodeToString(sum[:]), Bytes: int64(len(code)), Origin: origin, Path: path,
+		Name: name, Digest: SHA256(code), Bytes: int64(len(code)), Origin: origin, Path: path,
 		Read: func() ([]byte, error) { return code, nil },
 	}
 }
@@ -68,40 +65,6 @@ type Entry struct {
 	Allowed *Allowance
 	// Asks is all that it asks for, of which Capabilities are a part.
 	Asks Capabilities
-}
-
-// Allowance is what a person lets a tool have that was added. The zero value is
-// nothing but computing. The layers of the policy narrow it further.
-type Allowance struct {
-	Read    []string `json:"read,omitempty"`  // directories, absolute and clean
-	Write   []string `json:"write,omitempty"` // likewise; they can be read, too
-	Hosts   []string `json:"hosts,omitempty"` // in the form of network.ParseRule
-	Secrets []string `json:"secrets,omitempty"`
-	Exec    bool     `json:"exec,omitempty"` // commands, each of which is asked about as always
-}
-
-// Equal reports whether two allowances are the same.
-func (a Allowance) Equal(b Allowance) bool {
-	return a.Exec == b.Exec && slices.Equal(a.Read, b.Read) && slices.Equal(a.Write, b.Write) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Secrets, b.Secrets)
-}
-
-// Under is what is left of what a tool asks for under an allowance.
-func (c Capabilities) Under(a Allowance) Capabilities {
-	switch {
-	case len(a.Write) > 0:
-	case len(a.Read) > 0 && c.Files != FilesNone:
-		c.Files = FilesRead
-	default:
-		c.Files = FilesNone
-	}
-	if !a.Exec {
-		c.Exec, c.ExecTimeout, c.ExecNetwork = "", "", ""
-	}
-	if len(a.Hosts) == 0 {
-		c.Network, c.Hosts = NetworkNone, nil
-	}
-	c.Secrets = slices.DeleteFunc(slices.Clone(c.Secrets), func(s Secret) bool { return !slices.Contains(a.Secrets, s.Name) })
-	return c
 }
 
 // aliases are names that other systems gave to the same tools.

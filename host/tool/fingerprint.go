@@ -52,8 +52,12 @@ func (m Manifest) Fingerprint() Fingerprint {
 	return Fingerprint{sum(0), sum(1), sum(2)}
 }
 
-func hashText(text string) string {
-	sum := sha256.Sum256([]byte(text))
+func hashText(text string) string { return SHA256([]byte(text)) }
+
+// SHA256 is the digest of bytes, in hex, as it stands for them wherever modules,
+// their manifests and their lockfiles are named.
+func SHA256(data []byte) string {
+	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 

@@ -5,6 +5,7 @@ package visible
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -32,6 +33,11 @@ func JSON(data []byte) []byte {
 		data = data[n:]
 	}
 	return out
+}
+
+// Line reports whether a text is one line, of characters that show as what they are.
+func Line(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || Hidden(r) }) < 0
 }
 
 // Hidden reports whether a character never shows as what it is: what is not

@@ -80,7 +80,7 @@ func TestAProjectIsWhole(t *testing.T) {
 		if filepath.Ext(name) != ".go" {
 			return err
 		}
-		if strings.Contains(name, SDKFolder) && strings.HasSuffix(name, "_test.go") {
+		if strings.Contains(name, sdkFolder) && strings.HasSuffix(name, "_test.go") {
 			t.Errorf("%s is a test of the SDK", name)
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), name, content, parser.ImportsOnly)
@@ -91,7 +91,7 @@ func TestAProjectIsWhole(t *testing.T) {
 			path, _ := strconv.Unquote(imp.Path.Value)
 			below, ours := strings.CutPrefix(path, sdkModule+"/")
 			if ours {
-				_, err = os.Stat(filepath.Join(dir, SDKFolder, below))
+				_, err = os.Stat(filepath.Join(dir, sdkFolder, below))
 			}
 			if first, _, _ := strings.Cut(path, "/"); err != nil || !ours && strings.Contains(first, ".") {
 				t.Errorf("%s imports %s, which is not there", name, path)

@@ -21,8 +21,8 @@ const (
 	// goVersion is the one that the SDK is written for: that of our own go.mod.
 	goVersion = "1.26.0"
 	sdkModule = "github.com/stockade-dev/stockade"
-	// SDKFolder is where the SDK lies in a project.
-	SDKFolder = "stockade-sdk"
+	// sdkFolder is where the SDK lies in a project.
+	sdkFolder = "stockade-sdk"
 )
 
 // nameRE is stricter than tool.ValidName: the name is a folder, the end of a Go
@@ -82,14 +82,14 @@ func New(dir, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := create(dir, path.Join(SDKFolder, "go.mod"), []byte("module "+sdkModule+"\n\ngo "+goVersion+"\n")); err != nil {
+	if err := create(dir, path.Join(sdkFolder, "go.mod"), []byte("module "+sdkModule+"\n\ngo "+goVersion+"\n")); err != nil {
 		return err
 	}
 	return copyTree(sdk.Go, "go", func(file string, content []byte) error {
 		if strings.HasSuffix(file, "_test.go") {
 			return nil // they need modules that no tool needs
 		}
-		return create(dir, path.Join(SDKFolder, "sdk", "go", file), content)
+		return create(dir, path.Join(sdkFolder, "sdk", "go", file), content)
 	})
 }
 

@@ -268,8 +268,8 @@ func readAll(root *os.Root, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !st.Mode().IsRegular() || st.Size() > MaxScriptBytes {
-		return "", fmt.Errorf("it is no file of at most %d bytes", MaxScriptBytes)
+	if !st.Mode().IsRegular() || st.Size() > maxScriptBytes {
+		return "", fmt.Errorf("it is no file of at most %d bytes", maxScriptBytes)
 	}
 	content, err := root.ReadFile(filepath.FromSlash(name))
 	return string(content), err

@@ -16,7 +16,7 @@ import (
 
 // Limits on a file of tests.
 const (
-	MaxScriptBytes = 1 << 20
+	maxScriptBytes = 1 << 20
 	maxSections    = 1000
 )
 
@@ -24,6 +24,7 @@ const (
 type Script struct {
 	Name string // for messages
 
+	file     string // where it was read; empty: nowhere
 	lines    []string
 	files    []section
 	answers  []*answer
@@ -32,7 +33,7 @@ type Script struct {
 	sees     bool // the tools see files
 	changes  bool // and change them
 	calls    []*call
-	replaces []replacement // by Update
+	replaces []replacement // by update
 }
 
 // section is a line that begins with a word, and the lines that belong to it.
@@ -75,8 +76,8 @@ func (e *SyntaxError) Error() string { return fmt.Sprintf("%s:%d: %s", e.File, e
 // ParseScript reads a file of tests. The error is a *[SyntaxError].
 func ParseScript(name string, data []byte) (*Script, error) {
 	s := &Script{Name: name}
-	if len(data) > MaxScriptBytes || !utf8.Valid(data) {
-		return nil, &SyntaxError{name, 1, fmt.Sprintf("the file is not UTF-8 text of at most %d bytes", MaxScriptBytes)}
+	if len(data) > maxScriptBytes || !utf8.Valid(data) {
+		return nil, &SyntaxError{name, 1, fmt.Sprintf("the file is not UTF-8 text of at most %d bytes", maxScriptBytes)}
 	}
 	s.lines = strings.Split(strings.ReplaceAll(strings.TrimSuffix(string(data), "\n"), "\r\n", "\n"), "\n")
 	sections, err := s.split()
@@ -251,10 +252,10 @@ func (s *Script) replace(old *section, behind int, with []string) {
 	s.replaces = append(s.replaces, r)
 }
 
-// Update is the file with what the tools have answered when it ran last, in the
+// update is the file with what the tools have answered when it ran last, in the
 // place of what was expected and did not come. Other lines stay; each ends with a
 // newline.
-func (s *Script) Update() []byte {
+func (s *Script) update() []byte {
 	var out bytes.Buffer
 	line := 1
 	slices.SortStableFunc(s.replaces, func(a, b replacement) int { return a.from - b.from })

@@ -23,7 +23,7 @@ func TestWhatIsWrongInAFileOfTests(t *testing.T) {
 		"only comments":                 {"# a\n\n# b\n", 3, "no call"},
 		"a word that there is not":      {"call a\nresult x\nfoo bar\n", 3, `no word "foo"`},
 		"bytes that are no text":        {"call a\xff\n", 1, "UTF-8"},
-		"too much":                      {strings.Repeat("#\n", MaxScriptBytes), 1, "at most"},
+		"too much":                      {strings.Repeat("#\n", maxScriptBytes), 1, "at most"},
 		"too many calls":                {strings.Repeat("call a\n", 1001), 1001, "more than 1000"},
 		"a line that belongs to none":   {"    text\ncall a\n", 1, "belongs to nothing"},
 		"a line below a comment":        {"call a\n# b\n    text\n", 3, "belongs to nothing"},
@@ -201,14 +201,14 @@ has a.txt
     hello
 gone c.txt
 `
-	updated := s.Update()
+	updated := s.update()
 	if string(updated) != want {
 		t.Errorf("the file is now\n%s", updated)
 	}
 	if s, err = ParseScript("x.txt", updated); err != nil {
 		t.Fatal(err)
 	}
-	if problems := run(t, s); len(problems) > 0 || string(s.Update()) != want {
+	if problems := run(t, s); len(problems) > 0 || string(s.update()) != want {
 		t.Errorf("what was written down is not what comes: %v", problems)
 	}
 }

@@ -11,33 +11,26 @@ import (
 	"github.com/stockade-dev/stockade/host/config/keys"
 )
 
-// Change is how one module differs between two lock files.
-type Change struct {
-	Name     string
-	Was, Now *Module  // nil: it was not there, or is not any more
-	What     []string // of a module that is in both, what differs, in words
-}
-
-// Diff lists what differs, by the names of the modules. A nil file names none.
-func Diff(was, now *File) []Change {
-	var changes []Change
+// Diff says in words what differs, a line for each thing, by the names of the
+// modules. A nil file names none.
+func Diff(was, now *File) (lines []string) {
 	old, fresh := modules(was), modules(now)
 	for len(old)+len(fresh) > 0 {
 		switch {
 		case len(fresh) == 0 || len(old) > 0 && old[0].Name < fresh[0].Name:
-			changes = append(changes, Change{Name: old[0].Name, Was: &old[0]})
+			lines = append(lines, "gone: "+old[0].Name)
 			old = old[1:]
 		case len(old) == 0 || fresh[0].Name < old[0].Name:
-			changes = append(changes, Change{Name: fresh[0].Name, Now: &fresh[0]})
+			lines = append(lines, "new: "+fresh[0].Name)
 			fresh = fresh[1:]
 		default:
-			if what := differ(old[0], fresh[0]); what != nil {
-				changes = append(changes, Change{old[0].Name, &old[0], &fresh[0], what})
+			for _, what := range differ(old[0], fresh[0]) {
+				lines = append(lines, old[0].Name+", "+what)
 			}
 			old, fresh = old[1:], fresh[1:]
 		}
 	}
-	return changes
+	return lines
 }
 
 func modules(f *File) []Module {
@@ -96,27 +89,3 @@ var longHash = regexp.MustCompile(`(sha256:[0-9a-f]{12})[0-9a-f]{52}`)
 
 // shorten leaves of a hash what a person compares.
 func shorten(s string) string { return longHash.ReplaceAllString(s, "$1...") }
-
-// String is one line: what happened to the module, and all of its What.
-func (c Change) String() string {
-	switch {
-	case c.Was == nil:
-		return "added: " + c.Now.String()
-	case c.Now == nil:
-		return "removed: " + c.Was.String()
-	}
-	return "changed: " + c.Name + ": " + strings.Join(c.What, "; ")
-}
-
-// String says on one line which module it is, where from and whose.
-func (m Module) String() string {
-	text := m.Name
-	if m.Version != "" {
-		text += " " + m.Version
-	}
-	text += " from " + shorten(m.Source)
-	if m.Signer == "" {
-		return text + ", not signed"
-	}
-	return text + ", signed by " + m.Signer
-}

@@ -255,14 +255,10 @@ func checkShown(s string, most int) error {
 	switch {
 	case s == "" || len(s) > most:
 		return fmt.Errorf("it has %d bytes; write 1 to %d, or leave the key out", len(s), most)
-	case !shows(s):
+	case !visible.Line(s):
 		return fmt.Errorf("%.80q holds characters that do not show as what they are", s)
 	}
 	return nil
-}
-
-func shows(s string) bool {
-	return strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || visible.Hidden(r) }) < 0
 }
 
 var hashRE = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
@@ -282,7 +278,7 @@ var (
 
 // checkSource accepts the three forms and no other spelling of them.
 func checkSource(s string) error {
-	if s == "" || len(s) > maxSource || !shows(s) {
+	if s == "" || len(s) > maxSource || !visible.Line(s) {
 		return fmt.Errorf("a source has 1 to %d bytes that show as what they are", maxSource)
 	}
 	if rest, ok := strings.CutPrefix(s, "oci://"); ok {

@@ -122,22 +122,6 @@ func (l Layout) Push(ctx context.Context, module []byte, meta Meta, envelopes []
 	return manifestDigest, nil
 }
 
-// Attach is [Client.Attach] in a folder.
-func (l Layout) Attach(ctx context.Context, envelope []byte) error {
-	f, err := openFolder(l.Dir)
-	if err == nil {
-		defer f.root.Close()
-		var d ocispec.Descriptor
-		if d, err = f.Resolve(ctx, l.wanted()); err == nil {
-			err = attach(ctx, f, d, envelope)
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("attach a signature to %s: %w", l, err)
-	}
-	return nil
-}
-
 // folder is an open layout. The library has one, too, which reads all that an index
 // lists as soon as it is opened, and however large it is.
 type folder struct {
@@ -278,7 +262,7 @@ func (f *folder) Referrers(ctx context.Context, subject ocispec.Descriptor, _ st
 		if left -= d.Size; d.Size < 0 || left < 0 {
 			return fmt.Errorf("the manifests that may be signatures have more than %d bytes", maxReferrersBytes)
 		}
-		m, err := manifest(ctx, f, d, maxManifestBytes)
+		m, err := manifest(ctx, f, d)
 		if err != nil {
 			return fmt.Errorf("the manifest %s: %w", shown(string(d.Digest)), err)
 		}

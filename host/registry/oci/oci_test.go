@@ -104,8 +104,7 @@ func TestPushAndPull(t *testing.T) {
 			if again, err := c.Push(t.Context(), ref, module, meta, [][]byte{[]byte(envelope)}); err != nil || again != digest {
 				t.Errorf("pushed again: %s, %v; was %s", again, err, digest)
 			}
-			want := &Artifact{ManifestDigest: digest, Code: module, Digest: sum(module), Evidence: sign.Evidence{Envelopes: [][]byte{[]byte(envelope)}},
-				Annotations: map[string]string{"title": "notes.wasm", "version": "1.0.0", "description": "keeps notes", "created": "2001-09-09T01:46:40Z"}}
+			want := &Artifact{ManifestDigest: digest, Code: module, Digest: sum(module), Evidence: sign.Evidence{Envelopes: [][]byte{[]byte(envelope)}}}
 			pinned := ref
 			pinned.Tag, pinned.Digest = "", digest
 			var done, total int64
@@ -122,11 +121,27 @@ func TestPushAndPull(t *testing.T) {
 			if done != 8 || total != 8 {
 				t.Errorf("progress ends at %d of %d", done, total)
 			}
-			if err := c.Attach(t.Context(), ref, []byte(`{"second":true}`)); err != nil {
+			repository := c.repository(ref)
+			d, err := repository.Resolve(t.Context(), digest)
+			if err != nil {
 				t.Fatal(err)
 			}
+			m, err := manifest(t.Context(), repository, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			const words = "org.opencontainers.image."
+			if diff := cmp.Diff(map[string]string{words + "version": "1.0.0", words + "description": "keeps notes", words + "created": "2001-09-09T01:46:40Z"}, m.Annotations); diff != "" {
+				t.Errorf("the manifest says in words:\n%s", diff)
+			}
+			if got := m.Layers[0].Annotations[words+"title"]; got != "notes.wasm" {
+				t.Errorf("the title is %q", got)
+			}
+			if again, err := c.Push(t.Context(), ref, module, meta, [][]byte{[]byte(`{"second":true}`)}); err != nil || again != digest {
+				t.Errorf("pushed with another signature: %s, %v; was %s", again, err, digest)
+			}
 			if got, err := c.Pull(t.Context(), ref); err != nil || len(got.Evidence.Envelopes) != 2 {
-				t.Errorf("with a signature that was attached: %+v, %v", got, err)
+				t.Errorf("with both signatures: %+v, %v", got, err)
 			}
 			// The tag moves; the digest does not.
 			other := append(bytes.Clone(module), 0, 1, 0)

@@ -35,12 +35,11 @@ const (
 
 // Limits on what is read.
 const (
-	maxManifestBytes   = 256 << 10
-	maxListBytes       = 1 << 20 // of a page of referrers
-	maxSignatures      = 64
-	maxSignatureBytes  = 64 << 10
-	maxEvidenceBytes   = 4 << 20 // of all signatures together, with their manifests
-	maxAnnotationBytes = 1 << 10
+	maxManifestBytes  = 256 << 10
+	maxListBytes      = 1 << 20 // of a page of referrers
+	maxSignatures     = 64
+	maxSignatureBytes = 64 << 10
+	maxEvidenceBytes  = 4 << 20 // of all signatures together, with their manifests
 )
 
 var layerTypes = []string{layerType, "application/vnd.wasm.content.layer.v1+wasm", "application/vnd.module.wasm.content.layer.v1+wasm", streamType}
@@ -52,10 +51,6 @@ type Artifact struct {
 	Digest         string // the SHA-256 of Code, in hex
 	// Evidence is the signatures that were found; none were verified.
 	Evidence sign.Evidence
-	// Annotations are what the manifest says in words: title, version, description,
-	// licenses, source, url, authors, created. Values of more than 1 KiB are left out.
-	// Nobody has checked them.
-	Annotations map[string]string
 }
 
 // Pull fetches the module that a reference names, and its signatures.
@@ -81,7 +76,7 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 	if err != nil {
 		return nil, err
 	}
-	m, err := manifest(ctx, from, d, maxManifestBytes)
+	m, err := manifest(ctx, from, d)
 	if err != nil {
 		return nil, fmt.Errorf("its manifest: %w", err)
 	}
@@ -91,7 +86,7 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 	}
 	// Signatures first: they are small, and where they cannot be had the module is of
 	// no use.
-	a := &Artifact{ManifestDigest: string(d.Digest), Annotations: annotations(m, layer)}
+	a := &Artifact{ManifestDigest: string(d.Digest)}
 	if a.Evidence, err = signatures(ctx, from, d); err != nil {
 		return nil, fmt.Errorf("its signatures: %w", err)
 	}
@@ -106,7 +101,7 @@ func pull(ctx context.Context, from place, reference string, progress func(done,
 }
 
 // manifest fetches the manifest of one artifact.
-func manifest(ctx context.Context, from place, d ocispec.Descriptor, most int64) (m ocispec.Manifest, err error) {
+func manifest(ctx context.Context, from place, d ocispec.Descriptor) (m ocispec.Manifest, err error) {
 	switch d.MediaType {
 	case ocispec.MediaTypeImageManifest:
 	case ocispec.MediaTypeImageIndex, "application/vnd.docker.distribution.manifest.list.v2+json":
@@ -114,7 +109,7 @@ func manifest(ctx context.Context, from place, d ocispec.Descriptor, most int64)
 	default:
 		return m, fmt.Errorf("it is %s, and not an OCI image manifest", shown(d.MediaType))
 	}
-	data, err := read(ctx, from, d, most, nil)
+	data, err := read(ctx, from, d, maxManifestBytes, nil)
 	if err != nil {
 		return m, err
 	}
@@ -194,20 +189,6 @@ func atMost(n, most int64) string {
 		return "more"
 	}
 	return fmt.Sprint(n)
-}
-
-// annotations is what a manifest says in words.
-func annotations(m ocispec.Manifest, layer ocispec.Descriptor) map[string]string {
-	const prefix = "org.opencontainers.image."
-	out := map[string]string{}
-	for _, from := range []map[string]string{layer.Annotations, m.Annotations} {
-		for _, name := range []string{"title", "version", "description", "licenses", "source", "url", "authors", "created"} {
-			if v := from[prefix+name]; v != "" && len(v) <= maxAnnotationBytes {
-				out[name] = v
-			}
-		}
-	}
-	return out
 }
 
 // evidence reads signatures, and counts.
@@ -315,7 +296,7 @@ func (e *evidence) manifest(ctx context.Context, d ocispec.Descriptor) (ocispec.
 	if err := e.count(d); err != nil {
 		return ocispec.Manifest{}, err
 	}
-	return manifest(ctx, e.from, d, maxManifestBytes)
+	return manifest(ctx, e.from, d)
 }
 
 func (e *evidence) read(ctx context.Context, d ocispec.Descriptor) ([]byte, error) {

@@ -26,7 +26,7 @@ type Meta struct {
 }
 
 // Push pushes a module with its signatures, DSSE envelopes, and returns the digest of
-// its manifest. The tag of the reference leads to it last: whoever pulls meanwhile
+// its manifest. A module that is there with other signatures keeps them. The tag of the reference leads to it last: whoever pulls meanwhile
 // finds the artifact before it or the whole of this one.
 func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Meta, envelopes [][]byte) (manifestDigest string, err error) {
 	if ref.Tag == "" || ref.Digest != "" {
@@ -39,21 +39,6 @@ func (c *Client) Push(ctx context.Context, ref Reference, module []byte, meta Me
 		return "", fmt.Errorf("push %s: %w", ref, explain(ctx, err))
 	}
 	return d, nil
-}
-
-// Attach adds a signature, a DSSE envelope, to an artifact that is there.
-func (c *Client) Attach(ctx context.Context, ref Reference, envelope []byte) error {
-	ctx, cancel := c.begin(ctx)
-	defer cancel()
-	to := c.repository(ref)
-	d, err := to.Resolve(ctx, ref.wanted())
-	if err == nil {
-		err = attach(ctx, to, d, envelope)
-	}
-	if err != nil {
-		return fmt.Errorf("attach a signature to %s: %w", ref, explain(ctx, err))
-	}
-	return nil
 }
 
 // target is a place to which artifacts are pushed.

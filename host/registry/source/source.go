@@ -57,9 +57,6 @@ type Candidate struct {
 	Repository     string
 	ManifestDigest string
 	Evidence       sign.Evidence
-	// Annotations are what the manifest of an artifact says in words, see
-	// [oci.Artifact].
-	Annotations map[string]string
 }
 
 // Fetch reads the module that a reference names, and its signatures.
@@ -96,7 +93,7 @@ func artifact(ctx context.Context, s string, opts Options) (*Candidate, error) {
 }
 
 func of(a *oci.Artifact, source string) *Candidate {
-	return &Candidate{Code: a.Code, Digest: a.Digest, Source: source, ManifestDigest: a.ManifestDigest, Evidence: a.Evidence, Annotations: a.Annotations}
+	return &Candidate{Code: a.Code, Digest: a.Digest, Source: source, ManifestDigest: a.ManifestDigest, Evidence: a.Evidence}
 }
 
 func (o Options) client(base string) (*http.Client, error) {

@@ -9,6 +9,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 // maxIndexBytes bounds the index: some thousand modules.
@@ -49,7 +51,7 @@ func encode(records []Record) (index []byte, lines []string, err error) {
 		list.WriteByte('\n')
 	}
 	list.WriteString("]")
-	return []byte(head + hash(list.Bytes()) + afterSum + list.String() + end), lines, nil
+	return []byte(head + tool.SHA256(list.Bytes()) + afterSum + list.String() + end), lines, nil
 }
 
 // decode reads an index. Its errors read on from the name of the file. The
@@ -73,7 +75,7 @@ func decode(data []byte) ([]Record, error) {
 	sum, rest := string(rest[:sumBytes]), rest[sumBytes:]
 	rest, okHead := bytes.CutPrefix(rest, []byte(afterSum))
 	list, okEnd := bytes.CutSuffix(rest, []byte(end))
-	if !okHead || !okEnd || hash(list) != sum {
+	if !okHead || !okEnd || tool.SHA256(list) != sum {
 		return nil, errDamaged
 	}
 	dec := json.NewDecoder(bytes.NewReader(list))

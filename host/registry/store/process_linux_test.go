@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/tool"
 )
 
 var kills = flag.Int("kills", 20, "how many processes are killed while they change a store")
@@ -77,7 +79,7 @@ func after(n int) string {
 func padded(name, version string) ([]byte, Record) {
 	code, r := sample(name, version)
 	code = append(code, make([]byte, 200_000)...)
-	r.Digest, r.Bytes = hash(code), int64(len(code))
+	r.Digest, r.Bytes = tool.SHA256(code), int64(len(code))
 	return code, r
 }
 

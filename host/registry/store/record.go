@@ -54,7 +54,10 @@ type Record struct {
 	// can be verified again, offline.
 	Evidence json.RawMessage `json:"evidence,omitempty"`
 
+	// Added is when it was approved, Since when the first of its name was: of two tools
+	// that would have one name, the one that was there first has it.
 	Added time.Time `json:"added"`
+	Since time.Time `json:"since,omitzero"`
 	// Off says why its tools are not offered; empty: they are. OffTools are single
 	// tools, by the module's own name, that a person has switched off.
 	Off      string   `json:"off,omitempty"`
@@ -170,5 +173,5 @@ func isPath(s string) bool {
 }
 
 func shows(s string) bool {
-	return len(s) <= maxTextBytes && strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || visible.Hidden(r) }) < 0
+	return len(s) <= maxTextBytes && visible.Line(s)
 }

@@ -4,13 +4,15 @@
 // A store is a folder of mode 0700:
 //
 //	index.json          the records, mode 0600, replaced as a whole
+//	refused.json        what need not be looked at again, see [Refused]
 //	sha256/HEX.wasm     the modules, mode 0444, each under its SHA-256
 //	lock                held by whoever changes something
 //
 // A start reads the index and nothing else. [Store.Change] is the only way to put
 // something in: under the lock it writes the modules, and then the index that
 // names them. So whoever is killed leaves the old index or the new one, and at
-// worst a file that nothing names, which [Store.Sweep] takes away.
+// worst a file that nothing names. Such files, and modules that were replaced, are
+// taken away by a change a day later, or by [Store.Sweep] at once.
 //
 // The index is believed because nobody but the user and root can write it. Its
 // checksum finds what a broken disk or an editor did to it; it is no signature.
@@ -20,8 +22,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -42,6 +42,10 @@ import (
 // lockTimeout is how long a change waits for another one.
 const lockTimeout = 10 * time.Second
 
+// spareTime is how long a module stays that no record names any more: a program that
+// runs since before that may call it yet.
+const spareTime = 24 * time.Hour
+
 // Store is a folder of modules. It is safe for concurrent use, by several
 // processes, too.
 type Store struct{ dir string }
@@ -51,6 +55,7 @@ type Store struct{ dir string }
 func Open(dir string) *Store { return &Store{dir} }
 
 func (s *Store) index() string             { return filepath.Join(s.dir, "index.json") }
+func (s *Store) refused() string           { return filepath.Join(s.dir, "refused.json") }
 func (s *Store) modules() string           { return filepath.Join(s.dir, "sha256") }
 func (s *Store) file(digest string) string { return filepath.Join(s.modules(), digest+".wasm") }
 
@@ -170,9 +175,9 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	if err != nil {
 		return err
 	}
-	known := map[string]bool{} // what was checked when it came
+	known, before := map[string]bool{}, map[string]bool{} // what was checked when it came, and all that was named
 	for _, r := range records {
-		known[r.approved()] = true
+		known[r.approved()], before[r.Digest] = true, true
 	}
 	if records, err = f(records); err != nil {
 		return err
@@ -187,7 +192,7 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	}
 	given := map[string][]byte{}
 	for _, code := range modules {
-		given[hash(code)] = code
+		given[tool.SHA256(code)] = code
 	}
 	named := map[string]bool{}
 	for _, r := range records {
@@ -218,7 +223,16 @@ func (s *Store) Change(modules [][]byte, f func([]Record) ([]Record, error)) err
 	if slices.Equal(lines, newLines) {
 		return nil
 	}
-	return private.Write(s.index(), now)
+	for digest := range before {
+		if !named[digest] { // its time to stay begins; if that cannot be noted, it is over sooner
+			_ = os.Chtimes(s.file(digest), time.Time{}, time.Now())
+		}
+	}
+	if err := private.Write(s.index(), now); err != nil {
+		return err
+	}
+	_ = s.sweep(records, spareTime) // what stays for an error is found by the next change
+	return nil
 }
 
 func (s *Store) lock() (unlock func(), err error) {
@@ -260,7 +274,7 @@ func (s *Store) read(digest string, size int64) ([]byte, error) {
 	if _, err := io.ReadFull(f, code); err != nil {
 		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
-	if sum := hash(code); sum != digest {
+	if sum := tool.SHA256(code); sum != digest {
 		return nil, fmt.Errorf("%s holds other bytes than its name says: their SHA-256 is %s", f.Name(), sum)
 	}
 	return code, nil
@@ -298,7 +312,7 @@ func (s *Store) Module(r Record) *tool.Module {
 // file that was to become one, or the index, when the writer was killed.
 var (
 	moduleRE   = regexp.MustCompile(`^[0-9a-f]{64}\.wasm$`)
-	leftoverRE = regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json)-[0-9]+$`)
+	leftoverRE = regexp.MustCompile(`^\.([0-9a-f]{64}\.wasm|index\.json|refused\.json)-[0-9]+$`)
 )
 
 // spare lists the files that nothing needs, and those that are not ours. The
@@ -318,7 +332,7 @@ func (s *Store) spare(records []Record) (unnamed, foreign []string, err error) {
 			switch {
 			case leftoverRE.MatchString(name), inside && moduleRE.MatchString(name) && !needed[name]:
 				unnamed = append(unnamed, filepath.Join(dir, name))
-			case inside && needed[name], !inside && slices.Contains([]string{"index.json", "sha256", "lock"}, name):
+			case inside && needed[name], !inside && slices.Contains([]string{"index.json", "refused.json", "sha256", "lock"}, name):
 			default:
 				foreign = append(foreign, filepath.Join(dir, name))
 			}
@@ -343,9 +357,20 @@ func (s *Store) Sweep() error {
 	if err != nil {
 		return err
 	}
+	return s.sweep(records, 0)
+}
+
+// sweep removes what no record has named for so long.
+func (s *Store) sweep(records []Record, stays time.Duration) error {
 	unnamed, _, err := s.spare(records)
 	for _, path := range unnamed {
-		err = errors.Join(err, os.Remove(path))
+		st, statErr := os.Lstat(path)
+		switch {
+		case statErr != nil:
+			err = errors.Join(err, statErr)
+		case stays == 0 || time.Since(st.ModTime()) > stays:
+			err = errors.Join(err, os.Remove(path))
+		}
 	}
 	return err
 }
@@ -395,11 +420,6 @@ func (s *Store) Verify() []Finding {
 		found = append(found, Finding{What: path + " was not put there by stockade", Spare: true})
 	}
 	return found
-}
-
-func hash(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 func compare(a, b Record) int {

@@ -30,7 +30,7 @@ func sample(name, version string) (code []byte, r Record) {
 	}
 	return code, Record{
 		Name: name, Source: "oci://registry.example.com/tools/" + name + ":" + version, Repository: "registry.example.com/tools/" + name,
-		ManifestDigest: "sha256:" + hash([]byte("manifest")), Digest: hash(code), Bytes: int64(len(code)),
+		ManifestDigest: "sha256:" + tool.SHA256([]byte("manifest")), Digest: tool.SHA256(code), Bytes: int64(len(code)),
 		Manifest: manifest, Fingerprint: manifest.Fingerprint(),
 		Signer: "Example", Namespace: "example", Keys: []string{"SHA256:abc"}, Evidence: json.RawMessage(`{"Envelopes":["e30="]}`),
 		Added:   time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
@@ -89,7 +89,7 @@ func TestWhatWasAddedIsThere(t *testing.T) {
 		if got, err := m.Read(); err != nil || !bytes.Equal(got, code) {
 			t.Errorf("%s holds %q, %v", name, got, err)
 		}
-		if m.Prefix != name+"_" || m.Version != "1.0.0" || m.Signer != "Example" || m.Namespace != "example" || m.Origin != tool.OriginAdded || m.Digest != hash(code) {
+		if m.Prefix != name+"_" || m.Version != "1.0.0" || m.Signer != "Example" || m.Namespace != "example" || m.Origin != tool.OriginAdded || m.Digest != tool.SHA256(code) {
 			t.Errorf("module %+v", m)
 		}
 	}
@@ -143,6 +143,43 @@ func TestAnUpdateKeepsTheOldModuleUntilItIsSwept(t *testing.T) {
 	}
 }
 
+// A module that was replaced is there for a day for the programs that run, however long
+// ago it came, and no longer.
+func TestAModuleThatWasReplacedGoesAfterADay(t *testing.T) {
+	s := filled(t)
+	old := s.Module(records(t, s)[1])
+	age := func(path string, by time.Duration) { must(t, os.Chtimes(path, time.Time{}, time.Now().Add(-by))) }
+	there := func(when string, want bool) {
+		t.Helper()
+		if _, err := old.Read(); (err == nil) != want {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	left := filepath.Join(s.dir, ".index.json-123")
+	must(t, os.WriteFile(left, nil, 0o600))
+	age(left, 25*time.Hour)
+	age(old.Path, 1000*time.Hour)
+	must(t, add(s, "1.1.0", "units"))
+	there("after the update", true)
+	must(t, add(s, "1.2.0", "units"))
+	there("after another one", true)
+	age(old.Path, 23*time.Hour)
+	must(t, add(s, "1.1.0", "dates"))
+	there("within a day", true)
+	age(old.Path, 25*time.Hour)
+	must(t, add(s, "1.2.0", "dates"))
+	there("after a day", false)
+	if _, err := os.Stat(left); err == nil {
+		t.Error("what somebody who was killed has left is still there")
+	}
+	if _, err := s.Module(records(t, s)[0]).Read(); err != nil {
+		t.Error(err)
+	}
+	if found := s.Verify(); len(found) != 3 || !found[0].Spare { // 1.1.0 of both, and the first dates
+		t.Errorf("found %v", found)
+	}
+}
+
 func TestARefusedChangeChangesNothing(t *testing.T) {
 	other := errors.New("the person said no")
 	for name, c := range map[string]struct {
@@ -158,10 +195,10 @@ func TestARefusedChangeChangesNothing(t *testing.T) {
 		"a manifest digest without HEX":   {func(r *Record) { r.ManifestDigest = "sha256:../../x" }, "sha256:HEX"},
 		"a digest that is a path":         {func(r *Record) { r.Digest = "../../../../etc/passwd" }, "not a SHA-256"},
 		"a digest in upper case":          {func(r *Record) { r.Digest = strings.ToUpper(r.Digest) }, "not a SHA-256"},
-		"a module that is not there":      {func(r *Record) { r.Digest = hash([]byte("x")) }, "is not in the store"},
+		"a module that is not there":      {func(r *Record) { r.Digest = tool.SHA256([]byte("x")) }, "is not in the store"},
 		"another size":                    {func(r *Record) { r.Bytes++ }, "record says"},
 		"no size":                         {func(r *Record) { r.Bytes = 0 }, "size"},
-		"another fingerprint":             {func(r *Record) { r.Fingerprint.Needs = hash(nil) }, "not the one that was approved"},
+		"another fingerprint":             {func(r *Record) { r.Fingerprint.Needs = tool.SHA256(nil) }, "not the one that was approved"},
 		"a manifest that asks for more":   {func(r *Record) { r.Manifest.Tools[0].Capabilities.Files = tool.FilesWrite }, "not the one that was approved"},
 		"a manifest that cannot be":       {func(r *Record) { r.Manifest.Tools[0].Parameters = json.RawMessage(`{"type":"array"}`) }, "arguments are"},
 		"a manifest that is no JSON":      {func(r *Record) { r.Manifest.Tools[0].Parameters = json.RawMessage(`{`) }, "unexpected end"},
@@ -202,7 +239,9 @@ func TestARefusedChangeChangesNothing(t *testing.T) {
 }
 
 // forge writes an index whose checksum fits.
-func forge(list string) []byte { return []byte(head + hash([]byte(list)) + afterSum + list + end) }
+func forge(list string) []byte {
+	return []byte(head + tool.SHA256([]byte(list)) + afterSum + list + end)
+}
 
 func TestAnIndexThatCannotBeBelievedIsRefused(t *testing.T) {
 	_, r := sample("units", "1.0.0")

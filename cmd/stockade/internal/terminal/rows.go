@@ -40,6 +40,31 @@ func Rows(line string, columns int) []string {
 	return append(rows, line[start:])
 }
 
+// Wrap breaks a visible line between its words; one that is too long for a row, within.
+func Wrap(line string, columns int) (rows []string) {
+	row := ""
+	for _, word := range strings.Split(line, " ") {
+		if row != "" && Width(row)+1+Width(word) <= columns {
+			row += " " + word
+			continue
+		}
+		if row != "" {
+			rows = append(rows, row)
+		}
+		parts := Rows(word, columns)
+		rows, row = append(rows, parts[:len(parts)-1]...), parts[len(parts)-1]
+	}
+	return append(rows, row)
+}
+
+// Width is how many columns a row may take, as [Rows] counts them.
+func Width(row string) (columns int) {
+	for _, r := range row {
+		columns += columnsOf(r)
+	}
+	return columns
+}
+
 // cluster is where the character at i ends, with the marks on it, and how many
 // columns it may take.
 func cluster(line string, i int) (end, width int) {

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/egress"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/oci"
+	"github.com/stockade-dev/stockade/host/registry/oci/credential"
+	"github.com/stockade-dev/stockade/host/registry/source"
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/settings"
+)
+
+// fetch gets a module from where a person says it is. One that a lockfile names is
+// fetched without credentials, and from no address inside a network that the person's
+// own rules do not have.
+func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
+	if ok, why, from := a.Ceiling.PermitsFrom(registry.PlaceOf(ref)); !ok { // a request would tell somebody already
+		return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s is not fetched: %s: %s", ref, why, from)}
+	}
+	out, rules, err := a.fetching()
+	if err != nil {
+		return nil, err
+	}
+	shown := time.Now()
+	credentials := oci.Credentials(a.credentials)
+	if locked {
+		credentials = nil
+	}
+	done := a.soon("fetching " + ref + " ...")
+	c, err := source.Fetch(ctx, ref, source.Options{
+		Client: out.Fetcher(rules, a.Ceiling, !locked), Credentials: credentials,
+		Progress: func(done, total int64) {
+			if now := time.Now(); !a.flags.quiet && now.Sub(shown) > time.Second {
+				shown = now
+				a.s.note("fetched %s of %s ...", humanBytes(done), humanBytes(total))
+			}
+		},
+	})
+	done()
+	if err == nil {
+		return c, nil
+	}
+	said := fetchError(ref, err)
+	if denial, ok := errors.AsType[*network.Denial](err); ok && locked && denial.Grant != nil {
+		said.hint = "if you trust that host with this: stockade tool sync" + a.netFlags() + " " + asFlag("--allow-net", denial.Grant.String())
+	}
+	return nil, said
+}
+
+// fetching is how modules are fetched: the server that a person names is reached, and
+// whoever else the rules of the network allow, for tokens and redirects.
+func (a *app) fetching() (*egress.Egress, []network.Rule, error) {
+	rules, err := a.NetRules(a.flags.allowNet)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := a.egress()
+	return out, rules, err
+}
+
+// credentials are those that docker has in the home directory of the user's account,
+// wherever HOME leads.
+func (a *app) credentials(ctx context.Context, host string) (credential.Login, error) {
+	home := accountHome
+	if home == nil {
+		home = settings.AccountHome
+	}
+	return credential.Home{Dir: home()}.For(ctx, host)
+}
+
+// fetchError says why a module was not fetched or pushed, and what would change that.
+func fetchError(ref string, err error) *exitErr {
+	out := &exitErr{code: exitError, message: err.Error()}
+	if !strings.Contains(out.message, ref) {
+		out.message = ref + ": " + out.message
+	}
+	if denial, ok := errors.AsType[*network.Denial](err); ok {
+		out.code = exitDenied
+		if denial.Grant != nil {
+			out.hint = "if you trust that host with this: " + asFlag("--allow-net", denial.Grant.String())
+		}
+		return out
+	}
+	switch effect.KindOf(err) {
+	case effect.DNS, effect.Connect:
+		out.hint = "see whether the host and its port are right, and up; what you have added already needs no network"
+	case effect.TLS:
+		out.hint = "see whether the host is the right one; a registry on another machine is reached by https, and no certificate is let pass"
+	}
+	return out
+}
+
+// review checks a module before anybody is asked about it.
+func (a *app) review(ctx context.Context, q registry.Request) (*registry.Review, error) {
+	r, err := a.reviewer()
+	if err != nil {
+		return nil, err
+	}
+	done := a.soon("checking " + q.Candidate.Source + " ...")
+	a.checking.Store(true)
+	review, err := r.Review(ctx, q)
+	a.checking.Store(false)
+	done()
+	if refused, ok := errors.AsType[*registry.RefusedError](err); ok {
+		return nil, &exitErr{code: exitDenied, message: refused.Error(), hint: refused.Hint}
+	}
+	return review, err
+}
+
+// whole reports whether the bytes of a module are those that were added. If not, adding
+// it again mends that.
+func (a *app) whole(r store.Record) bool {
+	_, err := a.modules().Module(r).Read()
+	return err == nil
+}
+
+// soon says what takes so long, if it is not done after a second.
+func (a *app) soon(text string) (done func()) {
+	if a.flags.quiet {
+		return func() {}
+	}
+	over, said := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(said)
+		select {
+		case <-over:
+		case <-time.After(time.Second):
+			a.s.note("%s", text)
+		}
+	}()
+	return func() { close(over); <-said }
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/store"
+)
+
+func newToolRemoveCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME...", Short: "Remove modules, with what you have allowed them",
+		Example: "  stockade tool remove weather",
+		Args:    cobra.MinimumNArgs(1),
+		RunE:    func(_ *cobra.Command, args []string) error { return runToolRemove(a, args) },
+	}
+}
+
+func runToolRemove(a *app, names []string) error {
+	s := a.modules()
+	err := s.Change(nil, func(records []store.Record) ([]store.Record, error) {
+		for _, name := range names {
+			i, inner, err := registry.Find(records, name, a.Work)
+			switch {
+			case err != nil:
+				return nil, usageError("`stockade tool list` shows what was added", "%v", err)
+			case inner != "":
+				return nil, usageError("stockade tool disable "+name+" switches one tool off", "%s is one tool of a module, which is removed as a whole", name)
+			case records[i].System:
+				return nil, usageError("stockade tool disable "+name+" switches it off for you", "%s is the administrator's", name)
+			}
+			records = slices.Delete(records, i, i+1)
+		}
+		return records, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		fmt.Fprintf(a.s.out, "removed %s\n", terminal.Line(name))
+	}
+	return s.Sweep()
+}
+
+func newToolSwitchCmds(a *app) []*cobra.Command {
+	run := func(names []string, on bool) error {
+		err := a.modules().Change(nil, func(records []store.Record) ([]store.Record, error) {
+			for _, name := range names {
+				i, inner, err := registry.Find(records, name, a.Work)
+				if err != nil {
+					return nil, usageError("`stockade tool list` shows what was added; built-in tools are switched off in the settings and the policy, see `stockade help policy`", "%v", err)
+				}
+				r := &records[i]
+				switch {
+				case on && inner == "" && r.Off != "" && r.Off != store.OffByPerson:
+					return nil, usageError("", "%s cannot be switched on like this: %s", name, r.Off)
+				case inner == "" && on:
+					r.Off, r.OffTools = "", nil
+				case inner == "" && r.Off == "":
+					r.Off = store.OffByPerson
+				case inner != "" && on:
+					r.OffTools = slices.DeleteFunc(r.OffTools, func(t string) bool { return t == inner })
+				case inner != "" && !slices.Contains(r.OffTools, inner):
+					r.OffTools = append(r.OffTools, inner)
+				}
+			}
+			return records, nil
+		})
+		if err != nil {
+			return err
+		}
+		if on {
+			return a.switchedOn(names)
+		}
+		for _, name := range names {
+			fmt.Fprintf(a.s.out, "%s is switched off\n", terminal.Line(name))
+		}
+		return nil
+	}
+	var out []*cobra.Command
+	for _, c := range []struct {
+		use, short string
+		on         bool
+	}{
+		{"enable", "Offer a module, or one of its tools, again", true},
+		{"disable", "Offer a module, or one of its tools, no more", false},
+	} {
+		out = append(out, &cobra.Command{
+			Use: c.use + " NAME[:TOOL]...", Short: c.short,
+			Example: fmt.Sprintf("  stockade tool %s weather\n  stockade tool %s weather:week", c.use, c.use),
+			Args:    cobra.MinimumNArgs(1),
+			RunE:    func(_ *cobra.Command, args []string) error { return run(args, c.on) },
+		})
+	}
+	return out
+}
+
+// switchedOn says which modules and tools are offered after a person has switched them
+// on, and why the others are not all the same.
+func (a *app) switchedOn(names []string) (err error) {
+	project, readErr := registry.ReadProject(a.Work)
+	if readErr != nil {
+		project = &registry.Project{Work: a.Work}
+	}
+	system, _ := registry.SystemFiles(systemTools().Path)
+	modules, err := a.added(project, system)
+	if err != nil {
+		return err
+	}
+	h := here{added: registry.Settle(modules)}
+	for _, name := range names {
+		module, inner, _ := strings.Cut(name, ":")
+		m, _ := h.module(module)
+		why, hint := m.Off(), fmt.Sprintf("`stockade tool update %s` looks for another version; `stockade tool verify` and `stockade tool trust list` say more", module)
+		switch {
+		case why == store.OffByPerson:
+			why, hint = "the whole module is switched off", "stockade tool enable "+module
+		case strings.Contains(why, "`stockade "):
+			hint = ""
+		}
+		for _, t := range m.Tools {
+			switch {
+			case why != "" || t.Off == "" || t.Off == store.OffByPerson:
+			case inner == "":
+				a.s.note("%s is switched off: %s", t.Name, t.Off)
+			case t.Inner == strings.TrimPrefix(inner, module+"_"):
+				why, hint = t.Off, "only one tool can have a name: switch the other one off with `stockade tool disable`, or add this module under another name with --as"
+			}
+		}
+		if why == "" {
+			fmt.Fprintf(a.s.out, "%s is switched on\n", terminal.Line(name))
+		} else if err == nil {
+			err = usageError(hint, "%s is not offered: %s", name, why)
+		}
+	}
+	return err
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+func newToolUpdateCmd(a *app) *cobra.Command {
+	var yes reviewed
+	cmd := &cobra.Command{
+		Use: "update [NAME]", Short: "Take newer versions of what you have added",
+		Long: `Fetch each module, or one, from where it came. If it is another one now, a version
+by the same publisher that says and asks the same takes its place at once, and
+what you have allowed stays. Whatever else has changed is shown, and the module is
+switched off until you decide.
+
+` + exitHelp,
+		Example: "  stockade tool update\n  stockade tool update weather\n  stockade tool update --yes --sha256 HASH weather",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := ""
+			if len(args) > 0 {
+				name = args[0]
+			}
+			return runToolUpdate(cmd.Context(), a, name, yes)
+		},
+	}
+	yes.add(cmd, "take the new one without a question; needs --sha256 and a name", "module")
+	addReachFlag(cmd, a)
+	return cmd
+}
+
+func runToolUpdate(ctx context.Context, a *app, name string, yes reviewed) error {
+	if yes.half() || yes.yes && name == "" {
+		return usageError("stockade tool update --yes --sha256 HASH NAME", "--yes, --sha256 and a name belong together")
+	}
+	if err := a.mayAdd(); err != nil {
+		return err
+	}
+	records, err := a.modules().Records()
+	if err != nil {
+		return err
+	}
+	if name != "" {
+		i, _, err := registry.Find(records, name, a.Work)
+		if err != nil {
+			return usageError("`stockade tool list` shows what was added", "%v", err)
+		}
+		records = records[i : i+1]
+	}
+	records = slices.DeleteFunc(slices.Clone(records), func(r store.Record) bool { return r.Project != "" || r.System })
+	if len(records) == 0 && name == "" {
+		a.s.note("there is nothing to update: you have added no modules of your own")
+		return nil
+	}
+	if len(records) == 0 {
+		a.s.note("%s is not yours to update: modules of a project come from its stockade.lock, and others from the administrator", name)
+		return nil
+	}
+	var errs []error
+	for _, r := range records {
+		if err := a.updateOne(ctx, r, yes); err != nil {
+			errs = append(errs, err)
+			if len(records) > 1 {
+				report(a.s, ctx, err)
+			}
+		}
+	}
+	switch {
+	case len(errs) == 0:
+		return nil
+	case len(records) == 1:
+		return errs[0]
+	}
+	return &exitErr{code: exitError, message: plural(len(errs), "module") + " of " + fmt.Sprint(len(records)) + " could not be updated"}
+}
+
+// updateOne takes the newest version of one module, if a person need not be asked or
+// says yes. The module is switched off while it is not decided.
+func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error {
+	candidate, err := a.fetch(ctx, r.Source, false)
+	if err != nil {
+		return err
+	}
+	review, err := a.review(ctx, registry.Request{Candidate: candidate, As: r.Name})
+	if err != nil {
+		return err
+	}
+	version := shownVersion(review.Record.Manifest)
+	switch {
+	case review.Same() && a.whole(r):
+		a.s.note("%s is up to date: %s", r.Name, version)
+		return registry.Suspend(a.modules(), r, "") // where a newer one that was not decided about has gone
+	case review.Keeps(), yes.yes && yes.is(review.Record.Digest):
+		return a.keep(review)
+	case yes.yes:
+		return usageError("review it again", "%s is sha256 %s now; it is not updated", r.Name, review.Record.Digest)
+	}
+	off := fmt.Sprintf("%s %s differs from what you approved; `stockade tool update %s` shows how, and asks", r.Name, version, r.Name)
+	if err := registry.Suspend(a.modules(), r, off); err != nil {
+		return err
+	}
+	in, out, done, ok := a.terminal()
+	if !ok {
+		a.showCard(a.s.err, review)
+		return &exitErr{code: exitUnasked, message: fmt.Sprintf("%s is switched off: nobody can be asked here about version %s", r.Name, version),
+			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s%s %s", review.Record.Digest, a.netFlags(), r.Name)}
+	}
+	defer done()
+	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}
+	fmt.Fprintf(out, "%s  It is switched off until you decide.\n", c.short())
+	gift := registry.WantsOf(review.Record.Manifest).Gift(a.Work, &r)
+	answers := yesAnswers(gift, answer{"k", "keep " + shownVersion(r.Manifest)}, answer{"r", "remove it"}, answer{"n", "not now"})
+	answer, err := asking{in, out, c.width, c.color}.ask(ctx, "Take it?", answers, func() { fmt.Fprint(out, c.long()) })
+	switch {
+	case err != nil:
+		return err
+	case answer == "k":
+		a.s.note("%s stays as it is: %s", r.Name, shownVersion(r.Manifest))
+		return registry.Suspend(a.modules(), r, "")
+	case answer == "r":
+		return runToolRemove(a, []string{r.Name})
+	case answer == "n":
+		return &exitErr{code: exitDenied, message: r.Name + " stays switched off"}
+	case answer == "y" && !gift.Nothing():
+		review.Record.Allowed = map[string]tool.Allowance{"": gift}
+	}
+	return a.keep(review)
+}

@@ -1,0 +1,178 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/registry/lock"
+	"github.com/stockade-dev/stockade/host/registry/oci"
+	"github.com/stockade-dev/stockade/host/registry/source"
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/registry/trust"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// locked is the entry of a lockfile for a module.
+func locked(r store.Record) lock.Module {
+	const most = 4 << 10 // of what it wants, in words
+	return lock.Module{
+		Name: r.Name, Version: r.Manifest.Version, Source: r.Source, Manifest: r.ManifestDigest, Digest: r.Digest, Bytes: r.Bytes,
+		Wants: fmt.Sprintf("%.*s", most, WantsOf(r.Manifest)), Fingerprint: r.Fingerprint,
+		Signer: r.Signer, Keys: r.Keys,
+	}
+}
+
+// Lockable is the entry of a lockfile for a module that a person has: its source is
+// pinned, and there for everybody who has the project.
+func Lockable(r store.Record, work string) (m lock.Module, err error) {
+	m = locked(r)
+	m.Source, err = portable(r, work)
+	return m, err
+}
+
+func portable(r store.Record, work string) (string, error) {
+	switch {
+	case strings.HasPrefix(r.Source, "oci://"):
+		ref, _, _ := strings.Cut(strings.TrimPrefix(r.Source, "oci://"), "@")
+		if i := strings.LastIndexByte(ref, ':'); i > strings.LastIndexByte(ref, '/') {
+			ref = ref[:i]
+		}
+		return "oci://" + ref + "@" + r.ManifestDigest, nil
+	case strings.HasPrefix(r.Source, "https://"):
+		return r.Source, nil
+	}
+	rel, err := filepath.Rel(work, r.Source)
+	if filepath.IsAbs(r.Source) && err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel), nil
+	}
+	return "", fmt.Errorf("%s came from %s, which others do not have; push it to a registry, or keep it in the project", r.Name, r.Source)
+}
+
+// WriteLock writes the lockfile of a workspace. Chosen are the records of which it has
+// new entries: the person agrees to what the person has written, and nobody is asked
+// about it here.
+func WriteLock(s *store.Store, work string, f *lock.File, chosen []store.Record) error {
+	data := lock.Format(f)
+	f, err := lock.Parse(LockName, data)
+	if err != nil { // what nobody could read is not written
+		return err
+	}
+	err = s.Change(nil, func(records []store.Record) ([]store.Record, error) {
+		return agreeTo(records, chosen, f, tool.SHA256(data), work), nil
+	})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(work, LockName), data, 0o644)
+}
+
+// agreeTo makes the records of a project those of a lockfile that the person has
+// written, out of records that the person has. What the file names otherwise stays as
+// it was agreed to.
+func agreeTo(records, chosen []store.Record, now *lock.File, lockSHA256, work string) []store.Record {
+	records = slices.DeleteFunc(records, func(r store.Record) bool {
+		return r.Project == work && r.Lock != "" && !slices.ContainsFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name && m.Digest == r.Digest })
+	})
+	for i := range records {
+		if records[i].Project == work && records[i].Lock != "" {
+			records[i].Lock = lockSHA256
+		}
+	}
+	for _, r := range chosen {
+		if !slices.ContainsFunc(records, func(o store.Record) bool { return o.Project == work && o.Lock != "" && o.Name == r.Name }) {
+			r.Project, r.Lock, r.Allowed, r.Off, r.OffTools = work, lockSHA256, nil, "", nil
+			records = append(records, r)
+		}
+	}
+	return records
+}
+
+// Before is the lockfile to which the person has said yes last, as far as its modules
+// are still kept; nil if there is none.
+func (p *Project) Before(records []store.Record) *lock.File {
+	var out *lock.File
+	for _, r := range records {
+		if r.Project != p.Work || r.Lock == "" {
+			continue
+		}
+		if out == nil {
+			out = &lock.File{}
+		}
+		m := locked(r)
+		i := slices.IndexFunc(p.modules(), func(now lock.Module) bool { return now.Name == m.Name })
+		if m.Signer == "" && i >= 0 { // the person does not know the publisher: that is no difference
+			m.Signer, m.Keys = p.Lock.Modules[i].Signer, p.Lock.Modules[i].Keys
+		}
+		out.Modules = append(out.Modules, m)
+	}
+	return out
+}
+
+// Faults says how the lockfile differs from what is here, and from the form in which
+// it is written.
+func (p *Project) Faults(records []store.Record) (out []string) {
+	if p.Lock == nil {
+		return nil
+	}
+	path := filepath.Join(p.Work, LockName)
+	if tool.SHA256(lock.Format(p.Lock)) != p.LockSHA256 {
+		out = append(out, path+" is not in the form in which `stockade tool lock` writes it")
+	}
+	if !p.Agreed(records) {
+		out = append(out, path+" names modules to which you have not agreed as they are; `stockade tool sync` shows them")
+	}
+	return out
+}
+
+// CheckLocked holds a module that was fetched against the entry of the lockfile which
+// names it: they agree in everything. Whose key signed it is for each person to say,
+// and so a key that the person does not know counts for nothing here; of one that the
+// person knows, the signature has to be there.
+func CheckLocked(m lock.Module, r *Review, rules *trust.Rules) error {
+	is := locked(r.Record)
+	is.Source = m.Source // another name of the same bytes
+	if is.Manifest == "" || m.Manifest == "" {
+		is.Manifest = m.Manifest // of a copy that was kept outside of a registry
+	}
+	if is.Signer == "" && !rules.Knows(m.Keys...) || is.Signer != "" && slices.Equal(is.Keys, m.Keys) {
+		is.Signer, is.Keys = m.Signer, m.Keys
+	}
+	for _, part := range []struct{ what, want, is string }{
+		{"module", m.Digest, is.Digest}, {"manifest", m.Manifest, is.Manifest}, {"version", m.Version, is.Version}, {"signer", m.Signer, is.Signer},
+		{"keys", strings.Join(m.Keys, ","), strings.Join(is.Keys, ",")}, {"wants", m.Wants, is.Wants},
+		{"description", m.Fingerprint.Description, is.Fingerprint.Description}, {"schema", m.Fingerprint.Schema, is.Fingerprint.Schema}, {"needs", m.Fingerprint.Needs, is.Fingerprint.Needs}, {"size", fmt.Sprint(m.Bytes), fmt.Sprint(is.Bytes)},
+	} {
+		if part.want != part.is {
+			return fmt.Errorf("%s: its %s is %.80q, and %s says %.80q", m.Name, part.what, part.is, LockName, part.want)
+		}
+	}
+	return nil
+}
+
+// Stored is a module that a lockfile names, with its signatures, where the store has
+// it already, from the same repository: to this the signatures are bound.
+func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
+	records, err := s.Records()
+	if err != nil {
+		return nil, false
+	}
+	repository := ""
+	if strings.HasPrefix(m.Source, oci.Scheme) {
+		repository = PlaceOf(m.Source)
+	}
+	for _, r := range records {
+		if r.Digest != m.Digest || r.ManifestDigest != m.Manifest || r.Repository != repository {
+			continue
+		}
+		code, err := s.Module(r).Read()
+		c := &source.Candidate{Code: code, Digest: r.Digest, Source: m.Source, Repository: r.Repository, ManifestDigest: r.ManifestDigest}
+		if err == nil && json.Unmarshal(r.Evidence, &c.Evidence) == nil {
+			return c, true
+		}
+	}
+	return nil, false
+}

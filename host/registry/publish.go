@@ -1,0 +1,36 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/registry/sign"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Statement is what a signature over a module says, but for its times. Repository is
+// where it is to be added from; empty: it is a file.
+func Statement(mod *tool.Module, m tool.Manifest, repository string) sign.Statement {
+	return sign.Statement{
+		Repository: repository, Name: m.Name, Version: m.Version, Digest: "sha256:" + mod.Digest, Fingerprint: sign.Fingerprint(m.Fingerprint()),
+	}
+}
+
+// CheckSignature says why a signature cannot be published with a module in a
+// repository; nil if it can. Whoever has signed it, it has to be about these bytes.
+func CheckSignature(envelope []byte, mod *tool.Module, repository string) error {
+	signed, err := sign.Open(envelope)
+	if err != nil {
+		return err
+	}
+	st, _, err := signed.Verify(signed.Claims())
+	switch {
+	case err != nil:
+		return err
+	case st.Digest != "sha256:"+mod.Digest:
+		return errors.New("it is the signature of other bytes; the module was built again")
+	case st.Repository != repository:
+		return fmt.Errorf("it is for %q, and not for %q", st.Repository, repository)
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package tool
+
+import "slices"
+
+// Allowance is what a person lets a tool have that was added. The zero value is
+// nothing but computing. The layers of the policy narrow it further.
+type Allowance struct {
+	Read    []string `json:"read,omitempty"`  // directories, absolute and clean
+	Write   []string `json:"write,omitempty"` // likewise; they can be read, too
+	Hosts   []string `json:"hosts,omitempty"` // in the form of network.ParseRule
+	Secrets []string `json:"secrets,omitempty"`
+	Exec    bool     `json:"exec,omitempty"` // commands, each of which is asked about as always
+}
+
+// Equal reports whether two allowances are the same.
+func (a Allowance) Equal(b Allowance) bool {
+	return a.Exec == b.Exec && slices.Equal(a.Read, b.Read) && slices.Equal(a.Write, b.Write) && slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Secrets, b.Secrets)
+}
+
+// Nothing reports whether it is nothing but computing.
+func (a Allowance) Nothing() bool { return a.Equal(Allowance{}) }
+
+// With is what either of two allowances lets a tool have, each thing once, sorted.
+func (a Allowance) With(b Allowance) Allowance {
+	both := func(a, b []string) []string {
+		out := slices.Concat(a, b)
+		slices.Sort(out)
+		return slices.Compact(out)
+	}
+	return Allowance{
+		Read: both(a.Read, b.Read), Write: both(a.Write, b.Write), Hosts: both(a.Hosts, b.Hosts),
+		Secrets: both(a.Secrets, b.Secrets), Exec: a.Exec || b.Exec,
+	}
+}
+
+// Without is what is left of an allowance when each thing of another is taken back.
+func (a Allowance) Without(b Allowance) Allowance {
+	left := func(a, b []string) []string {
+		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+	}
+	return Allowance{
+		Read: left(a.Read, b.Read), Write: left(a.Write, b.Write), Hosts: left(a.Hosts, b.Hosts),
+		Secrets: left(a.Secrets, b.Secrets), Exec: a.Exec && !b.Exec,
+	}
+}
+
+// Under is what is left of what a tool asks for under an allowance.
+func (c Capabilities) Under(a Allowance) Capabilities {
+	switch {
+	case len(a.Write) > 0:
+	case len(a.Read) > 0 && c.Files != FilesNone:
+		c.Files = FilesRead
+	default:
+		c.Files = FilesNone
+	}
+	if !a.Exec {
+		c.Exec, c.ExecTimeout, c.ExecNetwork = "", "", ""
+	}
+	if len(a.Hosts) == 0 {
+		c.Network, c.Hosts = NetworkNone, nil
+	}
+	c.Secrets = slices.DeleteFunc(slices.Clone(c.Secrets), func(s Secret) bool { return !slices.Contains(a.Secrets, s.Name) })
+	return c
+}
