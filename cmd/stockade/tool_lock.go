@@ -39,9 +39,9 @@ What a module may use is never in the file: each person allows that.`,
 		Long: `Show the modules that stockade.lock names and those in .stockade/tools, with what is
 new since you agreed the last time, and get them if you say yes. Nothing is fetched
 before that, and nothing with your credentials. An address inside your network, or
-your own machine, is reached only with --allow-net. Each module has to be, to the
-byte, the one that is named. A module in .stockade/tools counts with the file that
-you have seen, and no other.
+your own machine, is reached only if your rules or --allow-net have it. Each module
+has to be, to the byte, the one that is named. A module in .stockade/tools counts
+with the file that you have seen, and no other.
 
 --yes --sha256 HASH is for scripts: it agrees to the stockade.lock that was reviewed.
 
