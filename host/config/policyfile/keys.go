@@ -83,7 +83,7 @@ var ceilingKeys = []key{
 			}
 		}),
 	boolean("modules.add", true,
-		"When false, nobody adds a module, and none is updated. What was added before runs as far as the other keys permit.",
+		"When false, nobody adds a module, and none is updated. What was added before, and what a person names by a path to try it, runs as far as the other keys permit; with an empty list of digests nothing but the built-in modules does.",
 		func(r *reader, s setting) {
 			if !s.bool() {
 				r.layer.Ceiling.Closed = []policy.Line{{From: s.from}}
