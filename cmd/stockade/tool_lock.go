@@ -315,6 +315,7 @@ func (a *app) sync(ctx context.Context, p *registry.Project) error {
 			if err := registry.CheckLocked(m, r, rules); err != nil {
 				return &exitErr{code: exitDenied, message: err.Error() + "; nothing is added"}
 			}
+			r.Record.Source = m.Source
 		}
 	}
 	for _, f := range p.Files {

@@ -77,15 +77,16 @@ func agreeTo(records, chosen []store.Record, now *lock.File, lockSHA256, work st
 	records = slices.DeleteFunc(records, func(r store.Record) bool {
 		return r.Project == work && r.Lock != "" && !slices.ContainsFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name && m.Digest == r.Digest })
 	})
-	for i := range records {
-		if records[i].Project == work && records[i].Lock != "" {
-			records[i].Lock = lockSHA256
-		}
-	}
 	for _, r := range chosen {
 		if !slices.ContainsFunc(records, func(o store.Record) bool { return o.Project == work && o.Lock != "" && o.Name == r.Name }) {
 			r.Project, r.Lock, r.Allowed, r.Off, r.OffTools = work, lockSHA256, nil, "", nil
 			records = append(records, r)
+		}
+	}
+	for i := range records {
+		if r := &records[i]; r.Project == work && r.Lock != "" {
+			at := slices.IndexFunc(now.Modules, func(m lock.Module) bool { return m.Name == r.Name })
+			r.Lock, r.Source = lockSHA256, now.Modules[at].Source // it differs in nothing from its entry
 		}
 	}
 	return records
