@@ -20,7 +20,8 @@ import (
 
 // fetch gets a module from where a person says it is. One that a lockfile names is
 // fetched without credentials, and from no address inside a network that the person's
-// own rules do not have.
+// own rules do not have; see RATIONALE, "Why is nothing of a lockfile fetched before the
+// yes, and nothing with credentials?"
 func (a *app) fetch(ctx context.Context, ref string, locked bool) (*source.Candidate, error) {
 	if ok, why, from := a.Ceiling.PermitsFrom(registry.PlaceOf(ref)); !ok { // a request would tell somebody already
 		return nil, &exitErr{code: exitDenied, message: fmt.Sprintf("%s is not fetched: %s: %s", ref, why, from)}

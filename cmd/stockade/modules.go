@@ -95,7 +95,7 @@ func (a *app) tools(ctx context.Context) (here, error) {
 	if err := a.agree(ctx, project); err != nil {
 		return h, err
 	}
-	system := a.scanSystem(ctx)
+	system := a.scanSystem(ctx, false)
 	h.added, err = a.added(project, system)
 	if err != nil {
 		if a.flags.locked {
@@ -166,11 +166,12 @@ func (a *app) tried(ctx context.Context, file string) (registry.Added, error) {
 }
 
 // scanSystem lists the administrator's folder, and takes over what is new or has
-// changed there.
-func (a *app) scanSystem(ctx context.Context) []registry.SystemFile {
+// changed there. If it is empty, what it held is not offered; only where a name has to
+// be free is it worth reading the index to drop that, too.
+func (a *app) scanSystem(ctx context.Context, free bool) []registry.SystemFile {
 	place := systemTools()
 	files, err := registry.SystemFiles(place.Path)
-	if err == nil && len(files) > 0 {
+	if err == nil && (free || len(files) > 0) {
 		var r *registry.Reviewer
 		var notes []string
 		if r, err = a.reviewer(); err == nil {

@@ -85,6 +85,7 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	if err != nil {
 		return err
 	}
+	a.scanSystem(ctx, true)
 	review, err := a.review(ctx, registry.Request{Candidate: candidate, As: o.as})
 	if err != nil {
 		return err

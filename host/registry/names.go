@@ -21,7 +21,8 @@ var reserved = []string{
 const maxNameBytes = 40
 
 // CheckName says why a module cannot be offered under a name; nil if it can. A name
-// stands before each tool of a module, as NAME_tool. Others are the names that other
+// stands before each tool of a module, as NAME_tool; see RATIONALE, "Why does a
+// stranger's tool always carry its module's name?" Others are the names that other
 // modules have.
 func CheckName(name string, others []string) error {
 	switch {

@@ -69,7 +69,8 @@ func (r *Review) Same() bool {
 // Keeps reports whether what was allowed stays allowed: nothing has changed of what
 // it says of itself and asks for, and the same publisher has signed it. Of a module
 // that nobody has signed, the bytes have to be the same, and of one of which nothing
-// tells that it is no older one.
+// tells that it is no older one. See RATIONALE, "Why is what a module may use bound to
+// what it says and not to its version?"
 func (r *Review) Keeps() bool {
 	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || sign.ValidVersion(r.Record.Manifest.Version))
 	return r.Was != nil && r.Was.Fingerprint == r.Record.Fingerprint && r.Was.Signer == r.Record.Signer &&
@@ -160,6 +161,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	if q.System { // compiled when it is first called
 		return out, nil
 	}
+	// See RATIONALE, "Why does `tool add` compile before it asks?"
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 

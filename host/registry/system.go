@@ -67,7 +67,8 @@ func (f SystemFile) of(r store.Record) bool { return r.System && r.Source == f.P
 // TakeSystem takes over what is new or has changed in the administrator's folder,
 // and drops what has gone. Its modules are approved by being there, and may use
 // nothing before a person allows it. Read reads a file if nobody but the
-// administrator could have written it. The notes say what is wrong with single ones,
+// administrator could have written it; see RATIONALE, "Why does the administrator's
+// folder need no yes?" The notes say what is wrong with single ones,
 // which are left out. What was refused for what it is, is looked at again when a file
 // or a name has changed, and with Again: to ask a module what it holds can take a
 // second.
