@@ -260,13 +260,15 @@ func syncCard(p *registry.Project, records []store.Record, width int, all bool) 
 		fmt.Fprintf(&b, "  A yes asks %s:\n    | %s\n", plural(len(hosts), "host"), fit(strings.Join(hosts, ", "), width-7))
 	}
 	if before := p.Before(records); before != nil && p.Lock != nil {
-		fmt.Fprintf(&b, "  different from what you agreed to:\n")
 		var differences [][]string
 		for _, words := range lock.Diff(before, p.Lock) {
 			differences = append(differences, []string{words})
 		}
-		list(differences)
-		fmt.Fprintf(&b, "  all that it names now:\n")
+		if len(differences) > 0 { // else it is a module in .stockade/tools
+			fmt.Fprintf(&b, "  different from what you agreed to:\n")
+			list(differences)
+			fmt.Fprintf(&b, "  all that it names now:\n")
+		}
 	}
 	list(rows)
 	fmt.Fprintf(&b, "  Each has to be exactly the one that is named. They only compute, until you\n  allow more: `stockade tool grant`.\n")
