@@ -70,9 +70,18 @@ func listed(name string) bool {
 	return len(specialFileAttacks()) == 0 || slices.ContainsFunc(Attacks(), func(a Attack) bool { return a.Name == name })
 }
 
+// carriedOut carries an attack out, again where it could not be tried: a race needs two
+// that run, which a busy machine may not grant for a moment.
 func carriedOut(t *testing.T, target Target, a Attack, patience time.Duration) {
 	t.Helper()
-	if r := one(t, target, a, patience); !r.Pass {
+	r := one(t, target, a, patience)
+	for range 9 {
+		if r.Pass || !strings.HasPrefix(r.Detail, "could not be tried") {
+			break
+		}
+		r = one(t, target, a, patience)
+	}
+	if !r.Pass {
 		t.Errorf("%s: %s", a.Name, r.Detail)
 	}
 }
