@@ -69,6 +69,8 @@
 //	sandbox                 the only importer of wazero; its stages are its files
 //	sandbox/admit           may this module be compiled? static checks on its bytes, limits on its size, and the limits that the engine lacks added
 //	sandbox/abi             lowering and lifting; the only code that touches linear memory
+//	sandbox/dialect         what is known of a kind of module: its imports and exports, how it is initialised, asked and called
+//	sandbox/dialect/tools   the native kind
 //	sandbox/hostmod         host functions, one file for each WIT interface
 //	sandbox/search          many files listed or searched in one go, for a guest
 //	sandbox/wasi            the guest's files: names, masks, limits, and what is written on a stage
@@ -193,12 +195,10 @@
 // policy/binding.go that an answer ends when it changes, and the Grant carries it.
 // kv waits for this: everything of it is there but the store.
 //
-// A kind of module: wasm.Classify knows the kinds by imports and exports, but today
-// sandbox runs one, the native. What is native is sandbox/admit (which imports and
-// exports it may have), sandbox/describe.go (its manifest: a custom section, or a
-// call), sandbox/call.go with sandbox/abi (how it is called) and sandbox/snapshot.go
-// (that it goes on from where its start ended). Another kind is another answer to
-// these four. dispatch and policy never learn the kind: they see a tool.Manifest.
+// A kind of module: wasm.Classify tells it by imports and exports; a package below
+// sandbox/dialect says which of these it may have, how it is initialised, how it is
+// asked what it is, and how it is called; a line in the table of sandbox/compile.go
+// names it. dispatch and policy never learn the kind: they see a tool.Manifest.
 //
 // A front end: a command of cmd/stockade, or a program of its own such as the
 // example of door. It opens a door.Session, names itself as the tool.Caller, calls

@@ -54,7 +54,7 @@ func BenchmarkAdmit(b *testing.B) {
 	each(b, func(b *testing.B, s subject) {
 		b.SetBytes(s.mod.Bytes)
 		for b.Loop() {
-			if _, err := admit.Check(s.mod); err != nil {
+			if _, err := admit.Check(s.mod, sandbox.Dialects); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -10,10 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tetratelabs/wazero/api"
-
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/stage"
@@ -45,7 +42,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	if err == nil {
 		own := call
 		own.Tool = mod.Inner(call.Tool)
-		out, toolErr, err = inst.callTool(hostmod.WithWorld(ctx, host), own, s.opts.Redact)
+		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), inst.guest(s.opts.Redact), own)
 		inst.returned = err == nil
 		hostErr = host.End(inst.account.Charge)
 	}
@@ -79,48 +76,6 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 		result.Usage.PeakMemoryBytes = inst.memory.peak
 	}
 	return result, hostErr
-}
-
-// callTool lowers the arguments of tools#call, runs it and lifts its result.
-func (i *instance) callTool(ctx context.Context, call tool.Call, known *redact.Redactor) (*abi.Output, *abi.ToolError, error) {
-	ctx = i.context(ctx)
-	defer i.account.Rest() // wherever it ends: lowering runs the guest too
-	alloc, err := abi.AllocatorOf(i.mod, abi.ExportRealloc)
-	if err != nil {
-		return nil, nil, err
-	}
-	var params []uint64
-	lower := func(s string) {
-		if err != nil {
-			return
-		}
-		var ptr uint32
-		ptr, err = alloc.Lower(ctx, i.mod, []byte(s), 1)
-		params = append(params, api.EncodeU32(ptr), api.EncodeU32(uint32(len(s))))
-	}
-	lower(call.ID)
-	lower(call.Cwd)
-	var remaining uint64
-	if deadline, ok := ctx.Deadline(); ok {
-		remaining = uint64(max(time.Until(deadline).Milliseconds(), 0))
-	}
-	params = append(params, 1, remaining) // deadline-ms: some
-	params = append(params, 0, 0, 0)      // locale: none
-	lower(call.Tool)
-	lower(string(call.Args))
-	if err != nil {
-		return nil, nil, err
-	}
-	ptr, err := i.invoke(ctx, abi.ExportCall, params...)
-	if err != nil {
-		return nil, nil, err
-	}
-	mem, err := abi.MemoryOf(i.mod)
-	if err != nil {
-		return nil, nil, err
-	}
-	// The post-return function is not called: the instance ends here.
-	return abi.LiftCall(mem, ptr, known)
 }
 
 // maxResultDepth is how deep a result may nest. Whoever reads the log has a limit

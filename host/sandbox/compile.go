@@ -26,7 +26,8 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/codecache"
-	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect/tools"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/native"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
@@ -38,12 +39,19 @@ import (
 // features are what a module may use of the language.
 const features = api.CoreFeaturesV2
 
+// dialects are those of the kinds of module that run.
+var dialects = admit.Dialects{
+	wasm.Native: tools.Dialect{},
+}
+
 // compiled is a module ready to be instantiated. Each has a runtime of its
 // own, so that closing it frees everything. See RATIONALE, "Why a runtime for
 // each module?"
 type compiled struct {
-	minBytes uint64 // of linear memory
-	unkept   error  // why it is not in the cache, if it should be
+	kind     wasm.ShapeKind
+	dialect  dialect.Dialect // of the kind
+	minBytes uint64          // of linear memory
+	unkept   error           // why it is not in the cache, if it should be
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
 	engine   wazero.CompilationCache // nil with the interpreter
@@ -142,7 +150,7 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiled, e
 		return nil, err
 	}
 	return s.timed(mod, func() (*compiled, error) {
-		return kept(func(place *codecache.Entry) (*compiled, error) { return s.build(ctx, mod, a.Code, place) })
+		return kept(func(place *codecache.Entry) (*compiled, error) { return s.build(ctx, mod, a, place) })
 	})
 }
 
@@ -151,7 +159,7 @@ func (s *Sandbox) admit(ctx context.Context, mod *tool.Module) (*admit.Module, e
 	select {
 	case s.admitting <- struct{}{}:
 		defer func() { <-s.admitting }()
-		return admit.Check(mod)
+		return admit.Check(mod, dialects)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -192,7 +200,7 @@ func (s *Sandbox) loadKept(place *codecache.Entry, mod *tool.Module) (*compiled,
 		var state *savedState
 		if state, err = parseState(kept); err == nil {
 			var c *compiled
-			if c, err = link(place.Dir(), kept, state.Native); err == nil {
+			if c, err = link(place.Dir(), kept, state.Kind, state.Native); err == nil {
 				c.snap = state.snapshot(kept.Image)
 				c.plain = state.Plain
 				return c, nil
@@ -226,7 +234,8 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 
 // build compiles a module in a new directory and loads it from there. The
 // directory goes to the cache, or away if there is none.
-func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, place *codecache.Entry) (*compiled, error) {
+func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admit.Module, place *codecache.Entry) (*compiled, error) {
+	code := a.Code
 	dir, err := place.NewDir()
 	if err != nil {
 		return nil, err
@@ -253,7 +262,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, plac
 			return nil, fmt.Errorf("compile %s: %w", mod.Name, err)
 		}
 	}
-	c, err := link(dir, found, name)
+	c, err := link(dir, found, a.Kind, name)
 	found.CloseNative() // where open files cannot be moved
 	if err != nil {
 		return nil, fmt.Errorf("compile %s: what the process that compiles left cannot be loaded: %w", mod.Name, err)
@@ -307,7 +316,7 @@ func align(c *codecache.Contents, dir string) (name string, _ *codecache.Content
 // loaded ten times faster with its skeleton in its place. If it has none, why
 // tells the reason.
 func (s *Sandbox) keep(dir, name string, c *compiled, why error, place *codecache.Entry) error {
-	state := &savedState{Native: name, Plain: c.plain}
+	state := &savedState{Kind: c.kind, Native: name, Plain: c.plain}
 	switch {
 	case why == nil:
 		if mapsNative { // the engine's own file it would not find by another module
@@ -397,10 +406,14 @@ func engineConfig() wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)
 }
 
-// link loads the native code of a module from a directory; in a file of ours it
-// has this name.
-func link(dir string, found *codecache.Contents, name string) (_ *compiled, err error) {
+// link loads the native code of a module of some kind from a directory; in a file of
+// ours it has this name.
+func link(dir string, found *codecache.Contents, kind wasm.ShapeKind, name string) (_ *compiled, err error) {
 	ctx := context.Background()
+	d, ok := dialects[kind]
+	if !ok {
+		return nil, fmt.Errorf("it is of the kind %d, which does not run", kind)
+	}
 	var engine wazero.CompilationCache
 	if mapsNative {
 		engine, _ = native.Cache(name, found.Native)
@@ -412,13 +425,13 @@ func link(dir string, found *codecache.Contents, name string) (_ *compiled, err 
 	// eighth of the time.
 	var imports sync.WaitGroup
 	var importErr error
-	imports.Go(func() { importErr = provide(ctx, rt) })
+	imports.Go(func() { importErr = provide(ctx, rt, d) })
 	module, err := findCode(rt, found.Code)
 	imports.Wait()
 	if err := errors.Join(err, importErr); err != nil {
 		return nil, errors.Join(err, rt.Close(ctx), engine.Close(ctx))
 	}
-	return &compiled{minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
+	return &compiled{kind: kind, dialect: d, minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
 }
 
 // findCode has an engine load the code of a module from its cache. It compiles
@@ -443,7 +456,7 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 	}
 	return s.timed(mod, func() (*compiled, error) {
 		rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features))
-		if err := provide(ctx, rt); err != nil {
+		if err := provide(ctx, rt, dialects[a.Kind]); err != nil {
 			return nil, errors.Join(err, rt.Close(ctx))
 		}
 		module, err := compileModule(ctx, rt, a.Code)
@@ -451,17 +464,17 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 			_ = rt.Close(ctx)
 			return nil, admit.Refuse(mod, "it does not compile: %s", printable([]byte(err.Error())))
 		}
-		return &compiled{minBytes: minMemory(module), runtime: rt, module: module, plain: "the interpreter runs it"}, nil
+		return &compiled{kind: a.Kind, dialect: dialects[a.Kind], minBytes: minMemory(module), runtime: rt, module: module, plain: "the interpreter runs it"}, nil
 	})
 }
 
-// provide gives an engine all that a guest can import.
-func provide(ctx context.Context, rt wazero.Runtime) (err error) {
+// provide gives an engine all that a guest of a dialect can import.
+func provide(ctx context.Context, rt wazero.Runtime, d dialect.Dialect) (err error) {
 	defer contain(&err)
 	if err := preview1.Instantiate(ctx, rt); err != nil {
 		return err
 	}
-	if err := hostmod.Instantiate(ctx, rt); err != nil {
+	if err := d.Provide(ctx, rt); err != nil {
 		return err
 	}
 	return meter.Instantiate(ctx, rt)

@@ -57,11 +57,12 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	defer cancel()
 	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits(), nil)
 	defer inst.close()
-	var ptr uint32
+	var text []byte
 	if err == nil {
-		ptr, err = inst.invoke(ctx, abi.ExportDescribe)
+		text, err = c.dialect.Describe(inst.context(ctx), inst.guest(nil), mod)
 	}
 	var hostErr *hostError
+	fault, broken := errors.AsType[*abi.Fault](err)
 	switch {
 	case err == nil:
 	case outer.Err() != nil:
@@ -70,18 +71,12 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 		return nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
 	case ctx.Err() != nil, late(err):
 		return nil, admit.Refuse(mod, "its describe function did not end within %s", timeout)
+	case broken:
+		return nil, admit.Refuse(mod, "%v", fault)
 	default:
 		return nil, admit.Refuse(mod, "its describe function failed: %s", firstLine(err.Error()))
 	}
-	mem, err := abi.MemoryOf(inst.mod)
-	if err != nil {
-		return nil, admit.Refuse(mod, "%v", err)
-	}
-	text, err := abi.LiftDescribe(mem, ptr, tool.MaxManifestBytes)
-	if err != nil {
-		return nil, admit.Refuse(mod, "%v", err)
-	}
-	return []byte(text), nil
+	return text, nil
 }
 
 // means are the host modules that give a module more than computing, and who asks

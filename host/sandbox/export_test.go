@@ -11,6 +11,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // The stages, for the benchmarks.
@@ -61,7 +62,7 @@ func CompiledModules(s *Sandbox) int {
 
 // Build has a child compile what may be no tool, and loads it.
 func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error {
-	c, err := s.build(ctx, mod, code, nil)
+	c, err := s.build(ctx, mod, &admit.Module{Code: code, Kind: wasm.Native}, nil)
 	if err != nil {
 		return err
 	}
@@ -70,7 +71,7 @@ func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error
 
 // Link loads native code from a directory.
 func Link(dir string, code []byte) error {
-	c, err := link(dir, &codecache.Contents{Code: code}, "")
+	c, err := link(dir, &codecache.Contents{Code: code}, wasm.Native, "")
 	if err != nil {
 		return err
 	}
@@ -108,12 +109,15 @@ const Slow = slow
 
 // Rewritten is the module as it is compiled.
 func Rewritten(mod *tool.Module) ([]byte, error) {
-	a, err := admit.Check(mod)
+	a, err := admit.Check(mod, dialects)
 	if err != nil {
 		return nil, err
 	}
 	return a.Code, nil
 }
+
+// Dialects are those that run.
+var Dialects = dialects
 
 // Sweep removes from a cache what is stale at a time.
 func Sweep(dir string, now time.Time) error {
@@ -176,7 +180,7 @@ func LinkAfter(dir string, happens func() error) error {
 	if err := happens(); err != nil {
 		return err
 	}
-	c, err := link(dir, found, state.Native)
+	c, err := link(dir, found, state.Kind, state.Native)
 	if err != nil {
 		return err
 	}

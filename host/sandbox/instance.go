@@ -3,7 +3,6 @@ package sandbox
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"time"
 
@@ -12,7 +11,8 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/redact"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
@@ -64,7 +64,7 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 			return inst, err
 		}
 		inst.world = inst.initWorld(nil, func() {})
-		err := inst.initialize(ctx)
+		err := inst.initialize(ctx, c.dialect.Starts())
 		_ = inst.world.Close()
 		if err != nil {
 			return inst, err
@@ -143,12 +143,12 @@ func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 	})
 }
 
-// initialize runs the start functions, and more exports that may be there. They act for no call, not even for one
-// that led here.
-func (i *instance) initialize(ctx context.Context, more ...string) error {
+// initialize runs the start function and those exports that are there. They act for no
+// call, not even for one that led here.
+func (i *instance) initialize(ctx context.Context, exports []string) error {
 	ctx = i.context(hostmod.WithWorld(ctx, nil))
 	defer i.account.Rest()
-	for _, name := range append([]string{fuel.ExportStart, abi.ExportInitialize}, more...) {
+	for _, name := range append([]string{fuel.ExportStart}, exports...) {
 		if start := i.mod.ExportedFunction(name); start != nil {
 			if _, err := start.Call(ctx); err != nil {
 				return err
@@ -188,21 +188,9 @@ func (i *instance) context(ctx context.Context) context.Context {
 	return preview1.With(meter.With(ctx, i.account), i.world)
 }
 
-// invoke calls an export whose result is one pointer.
-func (i *instance) invoke(ctx context.Context, export string, params ...uint64) (uint32, error) {
-	f := i.mod.ExportedFunction(export)
-	if f == nil {
-		return 0, &abi.Fault{What: fmt.Sprintf("%s is not exported", export)}
-	}
-	defer i.account.Rest() // what comes now is the host's
-	out, err := f.Call(i.context(ctx), params...)
-	if err == nil {
-		err = i.account.Settle()
-	}
-	if err != nil {
-		return 0, err
-	}
-	return api.DecodeU32(out[0]), nil
+// guest is the instance as its dialect sees it.
+func (i *instance) guest(known *redact.Redactor) *dialect.Guest {
+	return &dialect.Guest{Module: i.mod, Account: i.account, Redact: known}
 }
 
 // capped keeps the first bytes that are written to it, without secrets, and

@@ -98,7 +98,7 @@ func (s *Sandbox) newSnapshot(c *compiled, code []byte) (*snapshot, error) {
 	if state == nil {
 		return nil, notReusable(code)
 	}
-	if err := inst.initialize(ctx, abi.ExportWarm); err != nil {
+	if err := inst.initialize(ctx, append(c.dialect.Starts(), abi.ExportWarm)); err != nil {
 		if inst.account.Check() == nil && !inst.memory.full {
 			err = fmt.Errorf("%w: it fails: %w", errNotReusable, err) // and will again
 		}
@@ -128,6 +128,7 @@ const maxImage = 64 << 20
 
 // savedState is the state file of a cache entry, as JSON.
 type savedState struct {
+	Kind    wasm.ShapeKind
 	Native  string // what the engine calls the native code; "" where that is its own file
 	Globals []uint64
 	Random  int

@@ -1,0 +1,31 @@
+package dialect
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// CheckCalled says what is wrong with an export that the host calls as a function of
+// this type.
+func CheckCalled(m *wasm.Module, e wasm.Export, want abi.Signature) error {
+	sig, ok := m.ExportedFunc(e.Name)
+	if !ok || !Is(sig, want) {
+		return fmt.Errorf("it exports %s with another signature than the ABI's", e.Name)
+	}
+	// A host function in that place would run as if no guest had called it.
+	if int64(e.Index) < int64(m.ImportedFuncs()) {
+		return fmt.Errorf("it exports an imported function as %s", e.Name)
+	}
+	return nil
+}
+
+// Is compares a type of a module with one of ours.
+func Is(t wasm.FuncType, want abi.Signature) bool {
+	same := func(v wasm.ValType, want api.ValueType) bool { return byte(v) == want }
+	return slices.EqualFunc(t.Params, want.Params, same) && slices.EqualFunc(t.Results, want.Results, same)
+}
