@@ -67,7 +67,7 @@ func (l *Leaky) Call(ctx context.Context, grant policy.Grant, call tool.Call) (j
 	if err := inst.account.Attach(inst.mod); err != nil {
 		return nil, err
 	}
-	out, toolErr, err := c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), inst.guest(l.s.opts.Redact), call)
+	out, toolErr, err := c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), l.s.guest(inst, c, host), call)
 	endErr := host.End(inst.account.Charge)
 	result, err := judge(verdict{ctx: ctx, call: call, limits: limits, inst: inst, host: host, redact: l.s.opts.Redact, out: out, toolErr: toolErr, err: err})
 	err = errors.Join(endErr, err)
@@ -98,7 +98,7 @@ func FillPool(ctx context.Context, s *Sandbox, mod *tool.Module, grant policy.Gr
 			break
 		}
 		host := &hostmod.World{Grant: grant, Cwd: call.Cwd}
-		_, _, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), inst.guest(s.opts.Redact), call)
+		_, _, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), s.guest(inst, c, host), call)
 		if err = errors.Join(err, host.End(inst.account.Charge)); err != nil {
 			break
 		}

@@ -42,7 +42,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	if err == nil {
 		own := call
 		own.Tool = mod.Inner(call.Tool)
-		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), inst.guest(s.opts.Redact), own)
+		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), s.guest(inst, c, host), own)
 		inst.returned = err == nil
 		hostErr = host.End(inst.account.Charge)
 	}

@@ -44,14 +44,33 @@ var dialects = admit.Dialects{
 	wasm.Native: tools.Dialect{},
 }
 
+// traits are what calls of a module have to know of it beside its code.
+type traits struct {
+	Kind    wasm.ShapeKind
+	About   *tool.Manifest     `json:",omitempty"` // of the custom section of a module that is not native
+	Missing []preview1.Missing `json:",omitempty"`
+}
+
+// traitsOf are those of a module that was admitted.
+func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
+	t := traits{Kind: a.Kind, Missing: a.Missing}
+	section, ok := wasm.CustomSection(a.Facts, wasm.ManifestSection)
+	if !ok || a.Kind == wasm.Native {
+		return t, nil
+	}
+	m, err := checkManifest(mod, a, section)
+	t.About = &m
+	return t, err
+}
+
 // compiled is a module ready to be instantiated. Each has a runtime of its
 // own, so that closing it frees everything. See RATIONALE, "Why a runtime for
 // each module?"
 type compiled struct {
-	kind     wasm.ShapeKind
-	dialect  dialect.Dialect // of the kind
-	minBytes uint64          // of linear memory
-	unkept   error           // why it is not in the cache, if it should be
+	traits
+	dialect  dialect.Dialect
+	minBytes uint64 // of linear memory
+	unkept   error  // why it is not in the cache, if it should be
 	runtime  wazero.Runtime
 	module   wazero.CompiledModule
 	engine   wazero.CompilationCache // nil with the interpreter
@@ -149,8 +168,12 @@ func (s *Sandbox) compile(ctx context.Context, mod *tool.Module) (_ *compiled, e
 	if err != nil {
 		return nil, err
 	}
+	t, err := traitsOf(mod, a)
+	if err != nil {
+		return nil, err
+	}
 	return s.timed(mod, func() (*compiled, error) {
-		return kept(func(place *codecache.Entry) (*compiled, error) { return s.build(ctx, mod, a, place) })
+		return kept(func(place *codecache.Entry) (*compiled, error) { return s.build(ctx, mod, a.Code, t, place) })
 	})
 }
 
@@ -200,7 +223,7 @@ func (s *Sandbox) loadKept(place *codecache.Entry, mod *tool.Module) (*compiled,
 		var state *savedState
 		if state, err = parseState(kept); err == nil {
 			var c *compiled
-			if c, err = link(place.Dir(), kept, state.Kind, state.Native); err == nil {
+			if c, err = link(place.Dir(), kept, state.traits, state.Native); err == nil {
 				c.snap = state.snapshot(kept.Image)
 				c.plain = state.Plain
 				return c, nil
@@ -234,8 +257,7 @@ func (s *Sandbox) mayCompile(mod *tool.Module) error {
 
 // build compiles a module in a new directory and loads it from there. The
 // directory goes to the cache, or away if there is none.
-func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admit.Module, place *codecache.Entry) (*compiled, error) {
-	code := a.Code
+func (s *Sandbox) build(ctx context.Context, mod *tool.Module, code []byte, t traits, place *codecache.Entry) (*compiled, error) {
 	dir, err := place.NewDir()
 	if err != nil {
 		return nil, err
@@ -262,7 +284,7 @@ func (s *Sandbox) build(ctx context.Context, mod *tool.Module, a *admit.Module, 
 			return nil, fmt.Errorf("compile %s: %w", mod.Name, err)
 		}
 	}
-	c, err := link(dir, found, a.Kind, name)
+	c, err := link(dir, found, t, name)
 	found.CloseNative() // where open files cannot be moved
 	if err != nil {
 		return nil, fmt.Errorf("compile %s: what the process that compiles left cannot be loaded: %w", mod.Name, err)
@@ -316,7 +338,7 @@ func align(c *codecache.Contents, dir string) (name string, _ *codecache.Content
 // loaded ten times faster with its skeleton in its place. If it has none, why
 // tells the reason.
 func (s *Sandbox) keep(dir, name string, c *compiled, why error, place *codecache.Entry) error {
-	state := &savedState{Kind: c.kind, Native: name, Plain: c.plain}
+	state := &savedState{traits: c.traits, Native: name, Plain: c.plain}
 	switch {
 	case why == nil:
 		if mapsNative { // the engine's own file it would not find by another module
@@ -406,13 +428,12 @@ func engineConfig() wazero.RuntimeConfig {
 	return wazero.NewRuntimeConfigCompiler().WithCoreFeatures(features)
 }
 
-// link loads the native code of a module of some kind from a directory; in a file of
-// ours it has this name.
-func link(dir string, found *codecache.Contents, kind wasm.ShapeKind, name string) (_ *compiled, err error) {
+// link loads the native code of a module from a directory; in a file of ours it
+// has this name.
+func link(dir string, found *codecache.Contents, t traits, name string) (_ *compiled, err error) {
 	ctx := context.Background()
-	d, ok := dialects[kind]
-	if !ok {
-		return nil, fmt.Errorf("it is of the kind %d, which does not run", kind)
+	if dialects[t.Kind] == nil {
+		return nil, fmt.Errorf("it is of the kind %d, which does not run", t.Kind)
 	}
 	var engine wazero.CompilationCache
 	if mapsNative {
@@ -425,13 +446,13 @@ func link(dir string, found *codecache.Contents, kind wasm.ShapeKind, name strin
 	// eighth of the time.
 	var imports sync.WaitGroup
 	var importErr error
-	imports.Go(func() { importErr = provide(ctx, rt, d) })
+	imports.Go(func() { importErr = provide(ctx, rt, t) })
 	module, err := findCode(rt, found.Code)
 	imports.Wait()
 	if err := errors.Join(err, importErr); err != nil {
 		return nil, errors.Join(err, rt.Close(ctx), engine.Close(ctx))
 	}
-	return &compiled{kind: kind, dialect: d, minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
+	return &compiled{traits: t, dialect: dialects[t.Kind], minBytes: minMemory(module), runtime: rt, module: module, engine: engine}, nil
 }
 
 // findCode has an engine load the code of a module from its cache. It compiles
@@ -454,9 +475,13 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 	if err != nil {
 		return nil, err
 	}
+	t, err := traitsOf(mod, a)
+	if err != nil {
+		return nil, err
+	}
 	return s.timed(mod, func() (*compiled, error) {
 		rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter().WithCoreFeatures(features))
-		if err := provide(ctx, rt, dialects[a.Kind]); err != nil {
+		if err := provide(ctx, rt, t); err != nil {
 			return nil, errors.Join(err, rt.Close(ctx))
 		}
 		module, err := compileModule(ctx, rt, a.Code)
@@ -464,17 +489,17 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 			_ = rt.Close(ctx)
 			return nil, admit.Refuse(mod, "it does not compile: %s", printable([]byte(err.Error())))
 		}
-		return &compiled{kind: a.Kind, dialect: dialects[a.Kind], minBytes: minMemory(module), runtime: rt, module: module, plain: "the interpreter runs it"}, nil
+		return &compiled{traits: t, dialect: dialects[t.Kind], minBytes: minMemory(module), runtime: rt, module: module, plain: "the interpreter runs it"}, nil
 	})
 }
 
-// provide gives an engine all that a guest of a dialect can import.
-func provide(ctx context.Context, rt wazero.Runtime, d dialect.Dialect) (err error) {
+// provide gives an engine all that a guest can import.
+func provide(ctx context.Context, rt wazero.Runtime, t traits) (err error) {
 	defer contain(&err)
-	if err := preview1.Instantiate(ctx, rt); err != nil {
+	if err := preview1.Instantiate(ctx, rt, t.Missing...); err != nil {
 		return err
 	}
-	if err := d.Provide(ctx, rt); err != nil {
+	if err := dialects[t.Kind].Provide(ctx, rt); err != nil {
 		return err
 	}
 	return meter.Instantiate(ctx, rt)

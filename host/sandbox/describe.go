@@ -1,10 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -31,22 +32,40 @@ func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest
 	if err != nil {
 		return tool.Manifest{}, err
 	}
-	if section, ok := wasm.CustomSection(a.Facts, wasm.ManifestSection); ok {
-		return checkManifest(mod, a, section)
+	var notes []string
+	text, ok := wasm.CustomSection(a.Facts, wasm.ManifestSection)
+	if !ok {
+		if text, notes, err = s.ask(ctx, mod, a); err != nil {
+			return tool.Manifest{}, err
+		}
 	}
-	text, err := s.AskManifest(ctx, mod)
-	if err != nil {
-		return tool.Manifest{}, err
+	m, err := checkManifest(mod, a, text)
+	if m.Notes = notes; len(a.Missing) > 0 {
+		var names []string
+		for _, f := range a.Missing {
+			names = append(names, f.Name)
+		}
+		m.Notes = append(m.Notes, "it finds these functions of WASI not supported: "+strings.Join(names, ", "))
 	}
-	return checkManifest(mod, a, text)
+	return m, err
 }
 
-// AskManifest runs a module's describe function and returns its answer as it
-// is. It is what the packer puts into the custom section.
+// AskManifest asks a module what it is, and returns its answer as it is. It is what
+// the packer puts into the custom section.
 func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, error) {
-	c, err := s.load(ctx, mod)
+	a, err := s.admit(ctx, mod)
 	if err != nil {
 		return nil, err
+	}
+	text, _, err := s.ask(ctx, mod, a)
+	return text, err
+}
+
+// ask runs what of a module says what it is.
+func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (text []byte, notes []string, err error) {
+	c, err := s.load(ctx, mod)
+	if err != nil {
+		return nil, nil, err
 	}
 	outer := ctx
 	timeout := describeTimeout
@@ -57,62 +76,54 @@ func (s *Sandbox) AskManifest(ctx context.Context, mod *tool.Module) ([]byte, er
 	defer cancel()
 	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits(), nil)
 	defer inst.close()
-	var text []byte
 	if err == nil {
-		text, err = c.dialect.Describe(inst.context(ctx), inst.guest(nil), mod)
+		text, notes, err = c.dialect.Describe(inst.context(ctx), s.guest(inst, c, nil), validName(mod.Name), a.Facts)
 	}
 	var hostErr *hostError
 	fault, broken := errors.AsType[*abi.Fault](err)
 	switch {
 	case err == nil:
 	case outer.Err() != nil:
-		return nil, context.Cause(outer)
+		return nil, nil, context.Cause(outer)
 	case errors.As(err, &hostErr), errors.Is(err, hostmod.ErrPanic):
-		return nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
+		return nil, nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
 	case ctx.Err() != nil, late(err):
-		return nil, admit.Refuse(mod, "its describe function did not end within %s", timeout)
+		return nil, nil, admit.Refuse(mod, "its describe function did not end within %s", timeout)
 	case broken:
-		return nil, admit.Refuse(mod, "%v", fault)
+		return nil, nil, admit.Refuse(mod, "%v", fault)
 	default:
-		return nil, admit.Refuse(mod, "its describe function failed: %s", firstLine(err.Error()))
+		return nil, nil, admit.Refuse(mod, "its describe function failed: %s", firstLine(err.Error()))
 	}
-	return text, nil
+	return text, notes, nil
 }
 
-// means are the host modules that give a module more than computing, and who asks
-// for what they give. The others give nothing: log, progress, and kv, which has no
-// store.
-//
-// Files are not among them. A module opens them with functions of WASI, such as
-// path_open, which the standard library of Go imports into every module: imports
-// cannot tell who uses files. A call that was granted none finds none there.
-var means = []struct {
-	host string
-	asks func(tool.Capabilities) bool
-}{
-	{"exec", func(c tool.Capabilities) bool { return c.Exec != "" }},
-	{"http", func(c tool.Capabilities) bool { return c.Network != tool.NetworkNone }},
-	{"search", func(c tool.Capabilities) bool { return c.Files != tool.FilesNone }},
-	{"secrets", func(c tool.Capabilities) bool { return len(c.Secrets) > 0 }},
-}
-
-// checkManifest parses a manifest and holds it against the code: a module may
-// import the means to do something only if one of its tools asks for it, so that
-// what a person is shown is all that the module can do. Packing, adding
+// checkManifest parses a manifest and holds it against the code. Packing, adding
 // and the calls of a module by its path all ask [Sandbox.Describe].
 func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
 	m, err := tool.ParseManifest(text)
 	if err != nil {
 		return m, admit.Refuse(mod, "%v", err)
 	}
-	if m.ABI != abi.ManifestABI {
-		return m, admit.Refuse(mod, "its manifest is for the ABI %.80q; this host speaks %q", m.ABI, abi.ManifestABI)
+	d := dialects[a.Kind]
+	if len(m.Notes) > 0 {
+		return m, admit.Refuse(mod, "its manifest holds notes, which are the host's own")
 	}
-	for _, means := range means {
-		imports := slices.ContainsFunc(a.Facts.Imports, func(i wasm.Import) bool { return i.Module == abi.ImportModule(means.host) })
-		if imports && !slices.ContainsFunc(m.Tools, func(s tool.Spec) bool { return means.asks(s.Capabilities) }) {
-			return m, admit.Refuse(mod, "it imports %s, which none of its tools asks for in the manifest", means.host)
-		}
+	if m.ABI != d.ABI() {
+		return m, admit.Refuse(mod, "its manifest is for the ABI %.80q; it is a module of %q", m.ABI, d.ABI())
+	}
+	if err := d.Holds(m, a.Facts); err != nil {
+		return m, admit.Refuse(mod, "%v", err)
 	}
 	return m, nil
+}
+
+// validName makes a name for a module of one that a file has.
+func validName(name string) string {
+	valid := strings.Map(func(r rune) rune {
+		if tool.ValidName(string(r)) {
+			return r
+		}
+		return '-'
+	}, name)
+	return cmp.Or(strings.Trim(valid[:min(len(valid), 64)], "-_"), "module")
 }

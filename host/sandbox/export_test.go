@@ -62,7 +62,7 @@ func CompiledModules(s *Sandbox) int {
 
 // Build has a child compile what may be no tool, and loads it.
 func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error {
-	c, err := s.build(ctx, mod, &admit.Module{Code: code, Kind: wasm.Native}, nil)
+	c, err := s.build(ctx, mod, code, traits{Kind: wasm.Native}, nil)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func Build(ctx context.Context, s *Sandbox, mod *tool.Module, code []byte) error
 
 // Link loads native code from a directory.
 func Link(dir string, code []byte) error {
-	c, err := link(dir, &codecache.Contents{Code: code}, wasm.Native, "")
+	c, err := link(dir, &codecache.Contents{Code: code}, traits{Kind: wasm.Native}, "")
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func LinkAfter(dir string, happens func() error) error {
 	if err := happens(); err != nil {
 		return err
 	}
-	c, err := link(dir, found, state.Kind, state.Native)
+	c, err := link(dir, found, state.traits, state.Native)
 	if err != nil {
 		return err
 	}

@@ -208,7 +208,9 @@ func reported(e *abi.ToolError, limit int) tool.Result {
 	if len(message) > limit {
 		message = strings.ToValidUTF8(message[:limit], "") + " ..."
 	}
-	return tool.Failed(t.code, t.typ, "%s", message)
+	r := tool.Failed(t.code, t.typ, "%s", message)
+	r.Err.ExitCode, r.Err.Stdout, r.Err.Stderr = e.ExitCode, e.Stdout, e.Stderr
+	return r
 }
 
 // failedLoad tells a module that may not run, which the model can be told,

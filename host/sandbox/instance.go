@@ -11,7 +11,6 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/stockade-dev/stockade/host/policy"
-	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
@@ -188,9 +187,14 @@ func (i *instance) context(ctx context.Context) context.Context {
 	return preview1.With(meter.With(ctx, i.account), i.world)
 }
 
-// guest is the instance as its dialect sees it.
-func (i *instance) guest(known *redact.Redactor) *dialect.Guest {
-	return &dialect.Guest{Module: i.mod, Account: i.account, Redact: known}
+// guest is an instance of a module as its dialect sees it. What it reaches beside WASI
+// is nothing if host is nil.
+func (s *Sandbox) guest(i *instance, c *compiled, host *hostmod.World) *dialect.Guest {
+	g := &dialect.Guest{Module: i.mod, About: c.About, WASI: i.world, Host: host, Account: i.account, Quota: s.memory}
+	if host != nil {
+		g.Redact = host.Redact
+	}
+	return g
 }
 
 // capped keeps the first bytes that are written to it, without secrets, and

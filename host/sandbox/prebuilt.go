@@ -263,7 +263,7 @@ func (p *pack) load(dir string) (_ *compiled, _ *savedState, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := link(dir, found, state.Kind, state.Native)
+	c, err := link(dir, found, state.traits, state.Native)
 	if err != nil {
 		return nil, nil, err
 	}

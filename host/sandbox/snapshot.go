@@ -128,7 +128,7 @@ const maxImage = 64 << 20
 
 // savedState is the state file of a cache entry, as JSON.
 type savedState struct {
-	Kind    wasm.ShapeKind
+	traits
 	Native  string // what the engine calls the native code; "" where that is its own file
 	Globals []uint64
 	Random  int

@@ -91,6 +91,9 @@ type Spec struct {
 	Definition
 	Capabilities Capabilities `json:"capabilities"`
 	Content      *Content     `json:"content,omitempty"`
+	// Run says how the tool is run if its module knows no tools: it is a command, or a
+	// plugin that was made for something else. Nil: the module knows its tools.
+	Run *Run `json:"run,omitempty"`
 }
 
 // Manifest is what a module says about itself, in its "stockade-tool" custom
@@ -101,6 +104,14 @@ type Manifest struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
 	Tools   []Spec `json:"tools"`
+	// Config is what the module may ask for by name; of plugins only.
+	Config map[string]string `json:"config,omitempty"`
+	// Inferred: the module does not say what its tools need; what they ask for is what
+	// it imports, which is the most that they could use.
+	Inferred bool `json:"inferred,omitempty"`
+	// Notes are what was found when the module was looked at: what was left out of
+	// what it says, and what it will not find here. Never its own words.
+	Notes []string `json:"notes,omitempty"`
 }
 
 var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)

@@ -77,7 +77,7 @@ var table = map[string][]string{
 	"host/sandbox/wasi":   {"host/beneath", "host/policy", "host/policy/paths", "host/stage"},
 
 	"host/sandbox/admit":   {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/wasi/preview1"},
-	"host/sandbox/dialect": {"host/redact", "host/sandbox/abi", "host/sandbox/meter", "host/tool", "host/wasm"},
+	"host/sandbox/dialect": {"host/policy", "host/redact", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/meter", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
 
 	"host/sandbox/dialect/tools": {"host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/tool", "host/wasm"},
 

@@ -56,6 +56,9 @@ const (
 type ToolError struct {
 	Case    ErrorCase
 	Message string // empty for Cancelled
+	// Of a command that failed. Stdout and Stderr are without secrets.
+	ExitCode       *int
+	Stdout, Stderr string
 }
 
 // Layout of what is lifted here, in bytes; a test compares it with wit/. Each

@@ -13,7 +13,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+
+	"github.com/tetratelabs/wazero/api"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
@@ -53,6 +56,9 @@ type Module struct {
 	Code  []byte // what is compiled: the instrumented module
 	Facts *wasm.Module
 	Kind  wasm.ShapeKind
+	// Missing are functions of WASI preview 1 that it imports and that there are not,
+	// each once.
+	Missing []preview1.Missing
 }
 
 // Dialects are those of the kinds of module that run.
@@ -81,19 +87,23 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	if err != nil {
 		return refuse("%v", err)
 	}
+	out := &Module{Facts: facts, Kind: shape.Kind}
 	for _, imp := range facts.Imports {
 		if err := checkImport(facts, imp, d); err != nil {
 			return refuse("%v", err)
+		}
+		named := func(o preview1.Missing) bool { return o.Name == imp.Name }
+		if _, ok := wasiFunctions()[imp.Name]; imp.Module == preview1.ModuleName && !ok && !slices.ContainsFunc(out.Missing, named) {
+			out.Missing = append(out.Missing, missing(facts, imp))
 		}
 	}
 	if err := checkMemory(facts); err != nil {
 		return refuse("%v", err)
 	}
-	code, err = instrument(facts)
-	if err != nil {
+	if out.Code, err = instrument(facts); err != nil {
 		return refuse("%v", err)
 	}
-	return &Module{Code: code, Facts: facts, Kind: shape.Kind}, nil
+	return out, nil
 }
 
 // checkShape finds the dialect of a module, and holds its exports against that.
@@ -122,6 +132,9 @@ func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 	want, ok := d.Import(imp.Module, imp.Name)
 	if imp.Module == preview1.ModuleName {
 		want, ok = wasiFunctions()[imp.Name]
+		if !ok && d.Superset() {
+			return missing(m, imp).Check()
+		}
 	}
 	if !ok {
 		return fmt.Errorf("it imports %.200q, which this host does not have; %w", name, errImport)
@@ -130,6 +143,18 @@ func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 		return fmt.Errorf("it imports %q as %s, which is another signature than the host's", name, sig)
 	}
 	return nil
+}
+
+// missing is an import as one that WASI does not have.
+func missing(m *wasm.Module, imp wasm.Import) preview1.Missing {
+	types := func(from []wasm.ValType) (out []api.ValueType) {
+		for _, t := range from {
+			out = append(out, api.ValueType(t))
+		}
+		return out
+	}
+	t := m.Types[imp.Type]
+	return preview1.Missing{Name: imp.Name, Params: types(t.Params), Results: types(t.Results)}
 }
 
 // wasiFunctions are the functions of WASI, by name.

@@ -13,9 +13,12 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -23,19 +26,29 @@ import (
 // Dialect is how modules of one kind are admitted, initialised, asked and called. Its
 // methods are called from several goroutines.
 type Dialect interface {
+	// ABI is what the manifest of such a module calls it.
+	ABI() string
 	// Check says what is wrong with the exports of a module, if something is.
 	Check(m *wasm.Module) error
 	// Import returns the type of a function that the host has for these modules,
 	// beside those of WASI preview 1.
 	Import(module, name string) (abi.Signature, bool)
-	// Provide gives an engine those functions.
+	// Superset reports whether functions of WASI preview 1 that there are not may be
+	// imported: they answer that they are not supported.
+	Superset() bool
+	// Provide gives an engine those functions that Import knows.
 	Provide(ctx context.Context, rt wazero.Runtime) error
 	// Starts are the exports that initialise an instance, as far as it has them.
 	Starts() []string
 	// Describe asks a guest, to which nothing was granted, what it is: the JSON of
-	// a tool.Manifest that nobody has checked.
-	Describe(ctx context.Context, g *Guest, mod *tool.Module) ([]byte, error)
-	// Call calls a tool. Exactly one of its results is not nil.
+	// a tool.Manifest that nobody has checked, and what else a person should know, such
+	// as a tool that is left out. Name is what the module is called where it does not
+	// say so itself.
+	Describe(ctx context.Context, g *Guest, name string, m *wasm.Module) (manifest []byte, notes []string, err error)
+	// Holds holds a manifest against the code: what is wrong is an error.
+	Holds(manifest tool.Manifest, m *wasm.Module) error
+	// Call calls a tool, by the module's own name of it. Exactly one of its results is
+	// not nil.
 	Call(ctx context.Context, g *Guest, call tool.Call) (*abi.Output, *abi.ToolError, error)
 }
 
@@ -43,7 +56,13 @@ type Dialect interface {
 // calls into it carry its worlds already.
 type Guest struct {
 	api.Module
+	// About is the manifest in the module's custom section; nil for a native one, and
+	// where there is none.
+	About   *tool.Manifest
+	WASI    *preview1.World // what it reaches through WASI; it has not run yet
+	Host    *hostmod.World  // what it reaches otherwise; nil while it is asked
 	Account *meter.Account
+	Quota   *policy.Budget   // of what the host keeps for it beside its own memory, in bytes
 	Redact  *redact.Redactor // nil: there are no secrets
 }
 

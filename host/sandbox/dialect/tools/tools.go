@@ -23,6 +23,12 @@ import (
 // Dialect is the [dialect.Dialect] of native modules.
 type Dialect struct{}
 
+// ABI implements [dialect.Dialect].
+func (Dialect) ABI() string { return abi.ManifestABI }
+
+// Superset implements [dialect.Dialect].
+func (Dialect) Superset() bool { return false }
+
 // Check implements [dialect.Dialect].
 func (Dialect) Check(m *wasm.Module) error {
 	for name := range abi.Exports {
@@ -80,17 +86,17 @@ func (Dialect) Provide(ctx context.Context, rt wazero.Runtime) error {
 func (Dialect) Starts() []string { return []string{abi.ExportInitialize} }
 
 // Describe implements [dialect.Dialect]: it calls tools#describe.
-func (Dialect) Describe(ctx context.Context, g *dialect.Guest, _ *tool.Module) ([]byte, error) {
+func (Dialect) Describe(ctx context.Context, g *dialect.Guest, _ string, _ *wasm.Module) ([]byte, []string, error) {
 	out, err := g.Invoke(ctx, abi.ExportDescribe)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	mem, err := abi.MemoryOf(g)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	text, err := abi.LiftDescribe(mem, api.DecodeU32(out[0]), tool.MaxManifestBytes)
-	return []byte(text), err
+	return []byte(text), nil, err
 }
 
 // Call implements [dialect.Dialect]: it lowers the arguments of tools#call, runs it
@@ -133,4 +139,37 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 	}
 	// The post-return function is not called: the instance ends here.
 	return abi.LiftCall(mem, api.DecodeU32(out[0]), g.Redact)
+}
+
+// means are the host modules that give a module more than computing, and who asks
+// for what they give. The others give nothing: log, progress, and kv, which has no
+// store.
+//
+// Files are not among them. A module opens them with functions of WASI, such as
+// path_open, which the standard library of Go imports into every module: imports
+// cannot tell who uses files. A call that was granted none finds none there.
+var means = []struct {
+	host string
+	asks func(tool.Capabilities) bool
+}{
+	{"exec", func(c tool.Capabilities) bool { return c.Exec != "" }},
+	{"http", func(c tool.Capabilities) bool { return c.Network != tool.NetworkNone }},
+	{"search", func(c tool.Capabilities) bool { return c.Files != tool.FilesNone }},
+	{"secrets", func(c tool.Capabilities) bool { return len(c.Secrets) > 0 }},
+}
+
+// Holds implements [dialect.Dialect]: a module may import the means to do something
+// only if one of its tools asks for it, so that what a person is shown is all that the
+// module can do.
+func (Dialect) Holds(manifest tool.Manifest, m *wasm.Module) error {
+	if manifest.Inferred || manifest.Config != nil || slices.ContainsFunc(manifest.Tools, func(s tool.Spec) bool { return s.Run != nil }) {
+		return errors.New("its manifest says how it is run (run, config or inferred); only those of commands and plugins do")
+	}
+	for _, means := range means {
+		imports := slices.ContainsFunc(m.Imports, func(i wasm.Import) bool { return i.Module == abi.ImportModule(means.host) })
+		if imports && !slices.ContainsFunc(manifest.Tools, func(s tool.Spec) bool { return means.asks(s.Capabilities) }) {
+			return fmt.Errorf("it imports %s, which none of its tools asks for in the manifest", means.host)
+		}
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -103,10 +104,15 @@ func Functions() map[string]abi.Signature {
 }
 
 // Instantiate gives the runtime the host module. The guests of one runtime
-// share it; each finds its world in the context of the call.
-func Instantiate(ctx context.Context, rt wazero.Runtime) error {
+// share it; each finds its world in the context of the call. What they import and
+// there is not, answers that.
+func Instantiate(ctx context.Context, rt wazero.Runtime, missing ...Missing) error {
 	b := rt.NewHostModuleBuilder(ModuleName)
-	for _, f := range functions {
+	all := slices.Clone(functions)
+	for _, m := range missing {
+		all = append(all, m.function())
+	}
+	for _, f := range all {
 		b.NewFunctionBuilder().
 			WithGoModuleFunction(f.goFunc(), f.params, f.results()).
 			WithName(f.name).

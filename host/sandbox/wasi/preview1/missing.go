@@ -1,0 +1,30 @@
+package preview1
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/stockade-dev/stockade/host/sandbox/wasi"
+)
+
+// Missing is a function that a guest imports from this module and that preview 1 does
+// not have: sockets of other runtimes, for example. It answers ENOTSUP.
+type Missing struct {
+	Name    string
+	Params  []api.ValueType
+	Results []api.ValueType // one error number
+}
+
+// Check refuses a function that could not answer.
+func (m Missing) Check() error {
+	if !slices.Equal(m.Results, []api.ValueType{i32}) {
+		return fmt.Errorf("it imports %.200q, which WASI preview 1 does not have and which returns no error number", ModuleName+"."+m.Name)
+	}
+	return nil
+}
+
+func (m Missing) function() function {
+	return function{m.Name, m.Params, func(guest) wasi.Errno { return wasi.ENOTSUP }}
+}
