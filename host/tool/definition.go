@@ -126,7 +126,7 @@ func ParseManifest(data []byte) (Manifest, error) {
 	if len(data) > MaxManifestBytes {
 		return m, fmt.Errorf("manifest: %d bytes, more than the limit of %d", len(data), MaxManifestBytes)
 	}
-	if err := checkDepth(data); err != nil { // a key given twice means one thing to us and another to whoever reads along
+	if err := CheckJSON(data); err != nil { // a key given twice means one thing to us and another to whoever reads along
 		return m, fmt.Errorf("manifest: %w", err)
 	}
 	if err := checkKeys(data, reflect.TypeFor[Manifest]()); err != nil {
@@ -196,6 +196,11 @@ func (s *Spec) check(p *patterns) error {
 	}
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
+	}
+	if s.Run != nil {
+		if err := s.Run.check(schema); err != nil {
+			return fmt.Errorf("%s: run: %w", s.Name, err)
+		}
 	}
 	return nil
 }
