@@ -28,7 +28,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,11 +38,11 @@ import (
 
 // Limits on a description, beside those of a manifest, which it becomes.
 const (
-	maxArgs      = 64 // of a command
-	maxVariables = 64 // of its environment, and entries of config
-	maxHosts     = 32
-	maxSecrets   = 16
-	maxText      = 8 << 10 // bytes of a template
+	maxArgs    = 64
+	maxConfig  = 64 // entries
+	maxHosts   = 32
+	maxSecrets = 16
+	maxText    = 8 << 10 // bytes of a text
 )
 
 // every key of the file.
@@ -186,8 +185,8 @@ func (d *Description) head(s keys.Setting) {
 	case "version":
 		d.version = s.Value.(string)
 	case "config":
-		if len(d.config) == maxVariables {
-			d.file.Fail(s, fmt.Errorf("config has more than %d entries", maxVariables))
+		if len(d.config) == maxConfig {
+			d.file.Fail(s, fmt.Errorf("config has more than %d entries", maxConfig))
 			return
 		}
 		if _, ok := d.at["config"]; !ok { // config.KEY = "..."
@@ -198,8 +197,6 @@ func (d *Description) head(s keys.Setting) {
 		need(&d.needs, s.Path[0], s.Value)
 	}
 }
-
-var variable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // tool reads a key of a tool.
 func (d *Description) tool(s keys.Setting) {
@@ -223,14 +220,7 @@ func (d *Description) tool(s keys.Setting) {
 	case "function":
 		t.run.Function = s.Value.(string)
 	case "env":
-		switch {
-		case !variable.MatchString(s.Path[3]):
-			d.file.Fail(s, fmt.Errorf("%.80q is no name of a variable", s.Path[3]))
-		case len(t.run.Env) == maxVariables:
-			d.file.Fail(s, fmt.Errorf("there are more than %d variables", maxVariables))
-		default:
-			t.run.Env[s.Path[3]] = s.Value.(string)
-		}
+		t.run.Env[s.Path[3]] = s.Value.(string)
 	case "parameters":
 		if err := asJSON(s.Value); err != nil {
 			d.file.Fail(s, err)
@@ -340,6 +330,13 @@ func (d *Description) spec(t described, abi string) (tool.Spec, error) {
 	} {
 		if part.set && !part.abi {
 			return s, d.failTool(t, fmt.Errorf("%s is not said of %s", part.key, tool.Manifest{ABI: abi}.Kind()))
+		}
+	}
+	if abi == tool.ABICommand || run.Input != "" { // else a plugin reads all of them
+		for _, name := range slices.Sorted(maps.Keys(t.parameters)) {
+			if !run.Reads(name) {
+				return s, d.fail(d.at["tools."+t.name+".parameters."+name], fmt.Errorf("nothing says what becomes of it: write {%s} where it belongs, in args, env, stdin or the input of a plugin", name))
+			}
 		}
 	}
 	switch {
