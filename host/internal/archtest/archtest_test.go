@@ -55,6 +55,8 @@ var table = map[string][]string{
 
 	"host/registry/author/toolchain": {},
 
+	"host/registry/description": {"host/config/keys", "host/tool", "host/wasm"},
+
 	"host/registry/lock":       {"host/config/keys", "host/tool", "host/visible"},
 	"host/registry/oci":        {"host/effect", "host/policy/network", "host/registry/oci/credential", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/sign":       {},
