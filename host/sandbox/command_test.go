@@ -99,7 +99,7 @@ func TestHowACommandEnds(t *testing.T) {
 		"it traps":           {code: both(w.Unreachable()), want: tool.CodeTrap, says: "crashed", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
 		"it never ends":      {code: both(w.Loop(w.Br(0))), limits: quick, want: tool.CodeTimeout, says: "timed out", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
 		"it has no fuel":     {code: both(w.Loop(w.Br(0))), limits: policy.Limits{Fuel: 100_000}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
-		"it pays late":       {code: command(slices.Repeat(w.CmdPrint(1, w.CmdBase, 1<<16), 5), w.CmdExitWith(0)), limits: policy.Limits{Fuel: 20_000}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: strings.Repeat("\x00", 5<<16)},
+		"it pays late":       {code: command(w.CmdPrint(1, w.CmdBase, 1<<16), w.CmdExitWith(0)), limits: policy.Limits{Fuel: 5000, OutputBytes: 100}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: strings.Repeat("\x00", 100)},
 		"it has no memory":   {code: both(w.GrowForever(), w.Drop()), limits: policy.Limits{MemoryBytes: 1 << 20}, want: tool.CodeMemory, says: "memory limit", exit: -1, stdout: "out: [redacted]", stderr: "err: [redacted]"},
 		"it prints for ever": {code: command(forever), limits: policy.Limits{Fuel: 10_000_000, OutputBytes: 100}, want: tool.CodeFuel, says: "ran out of fuel", exit: -1, stdout: strings.Repeat("\x00", 100)},
 		"its memory ends":    {code: command(w.CmdPrint(1, w.CmdEnd-1, 2), w.CmdExitWith(4)), want: tool.CodeFailed, says: "code 4", exit: 4},
