@@ -271,6 +271,32 @@ func TestAPluginReachesTheNetworkThatIsGranted(t *testing.T) {
 	}
 }
 
+// vowels is a plugin that counts the vowels of its input, fewer than ten, as those do
+// that Extism is shown with.
+func vowels() *tool.Module {
+	add, wrap, extend, atLeast := []byte{0x7c}, []byte{0xa7}, []byte{0xad}, []byte{0x5a} // of 64 bits
+	return one(func(p *plugin) []byte {
+		counts := code(p.call("input_load_u8", w.LocalGet(1)), extend, w.LocalSet(3))
+		for _, vowel := range "aeiou" {
+			counts = code(counts, w.LocalGet(3), wrap, w.I32Const(vowel), w.I32Eq(), extend, w.LocalGet(2), add, w.LocalSet(2))
+		}
+		return code(
+			w.Block(w.Loop(
+				w.LocalGet(1), p.call("input_length"), atLeast, w.BrIf(1),
+				counts, w.LocalGet(1), w.I64Const(1), add, w.LocalSet(1), w.Br(0))),
+			p.call("output_set", p.put(`{"count":0}`), w.I64Const(11)),
+			p.call("store_u8", w.LocalGet(0), w.I64Const(9), add, w.LocalGet(2), wrap, w.I32Const('0'), w.I32Add()),
+			w.I32Const(0))
+	})
+}
+
+func TestVowels(t *testing.T) {
+	r := granted(t, vowels(), ask{args: `{"input":"count the vowels"}`}).mustRun(t, newBox(t, sandbox.Options{}))
+	if string(r.Output) != `{"count":5}` {
+		t.Errorf("%s %+v", r.Output, r.Err)
+	}
+}
+
 // described makes a module that somebody has described.
 func described(t *testing.T, p *plugin, funcs map[string][]byte, manifest string) *tool.Module {
 	t.Helper()

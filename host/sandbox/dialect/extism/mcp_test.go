@@ -40,7 +40,7 @@ func TestListedTools(t *testing.T) {
 		"a schema that nests too deeply":    {`{"tools":[{"name":"a","description":"d","inputSchema":` + deep(200) + `},{"name":"b","description":"d"}]}`, "b", "nests deeper", false},
 		"a reference to elsewhere":          {`{"tools":[{"name":"a","description":"d","inputSchema":{"type":"object","$ref":"https://x.example/"}},{"name":"b","description":"d"}]}`, "b", "left out", false},
 		"names that cannot be called":       {`{"tools":[{"name":"a b","description":"d"},{"name":"","description":"d"},{"name":"b","description":"d"}]}`, "b", "letters, digits", false},
-		"two tools of a name":               {`{"tools":[{"name":"a","description":"d"},{"name":"a","description":"e"}]}`, "a", "two tools", false},
+		"two tools of a name":               {`{"tools":[{"name":"a","description":"d"},{"name":"a","description":"e"}]}`, "a", "two are named", false},
 		"no description, but a title":       {`{"tools":[{"name":"a","title":"T"},{"name":"b"}]}`, "a b", "", false},
 		"a description that is too long":    {`{"tools":[{"name":"a","description":"` + strings.Repeat("é", 8<<10) + `"}]}`, "a", "", false},
 		"fields that are of another type":   {`{"tools":[{"name":1},{"name":"b","description":"d","annotations":7}]}`, "b", "left out", false},
@@ -57,7 +57,7 @@ func TestListedTools(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newListing(wasm.HyperMCPv2)
-			err := l.read([]byte(c.answer))
+			err := l.read(t.Context(), []byte(c.answer))
 			var names []string
 			for _, s := range l.Tools {
 				names = append(names, s.Name)
@@ -96,7 +96,7 @@ func TestAListingIsBounded(t *testing.T) {
 	for i := range 300 {
 		tools = append(tools, `{"name":"t`+strings.Repeat("x", i%50)+string(rune('A'+i/50))+`","description":"`+strings.Repeat("d", 4000)+`"},{"name":" "}`)
 	}
-	if err := l.read([]byte(`{"tools":[` + strings.Join(tools, ",") + `]}`)); err != nil {
+	if err := l.read(t.Context(), []byte(`{"tools":[`+strings.Join(tools, ",")+`]}`)); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(l.Tools); n < 50 || n > maxTools {
@@ -158,7 +158,7 @@ func FuzzAnswers(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		l := newListing(wasm.HyperMCPv2)
-		err := l.read(answer)
+		err := l.read(t.Context(), answer)
 		if _, ok := errors.AsType[*abi.Fault](err); err != nil && !ok {
 			t.Fatal(err)
 		}
