@@ -211,6 +211,57 @@ func TestACallOfAPluginFindsNothingOfAnother(t *testing.T) {
 	failure(t, r, tool.CodeBadABI, tool.InternalError, "while the plugin initialised")
 }
 
+// What initialises a plugin: of three ways the one that is there, and Haskell's behind
+// the reactor's. Each adds a digit to a number, which the tool returns.
+func TestHowAPluginIsInitialised(t *testing.T) {
+	box := newBox(t, sandbox.Options{Verify: true})
+	digit := func(n int32) []byte {
+		return code(w.GlobalGet(0), w.I32Const(10), w.I32Mul(), w.I32Const(n), w.I32Add(), w.GlobalSet(0))
+	}
+	for name, c := range map[string]struct {
+		exports []string
+		code    int
+	}{
+		"nothing":                     {nil, 0},
+		"a reactor":                   {[]string{"_initialize"}, 1},
+		"a reactor and constructors":  {[]string{"_initialize", "__wasm_call_ctors"}, 1},
+		"constructors":                {[]string{"__wasm_call_ctors"}, 2},
+		"Haskell":                     {[]string{"hs_init"}, 3},
+		"Haskell, behind a reactor":   {[]string{"hs_init", "_initialize"}, 13},
+		"a command, which it is not":  {[]string{"_start"}, 0},
+		"constructors, and a command": {[]string{"_start", "__wasm_call_ctors"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &plugin{}
+			mod := p.module(map[string][]byte{"probe": w.GlobalGet(0)}, func(b *w.Builder) {
+				b.Global(w.I32, true, w.I32Const(0))
+				for _, e := range c.exports {
+					switch e {
+					case "hs_init":
+						b.Func(e, i32s(2), nil, nil, digit(3), w.LocalGet(0), w.LocalGet(1), w.I32Add(), w.If(w.Unreachable()))
+					case "__wasm_call_ctors":
+						b.Func(e, nil, nil, nil, digit(2))
+					case "_start":
+						b.Func(e, nil, nil, nil, digit(9))
+					default:
+						b.Func(e, nil, nil, nil, digit(1))
+					}
+				}
+			})
+			for range 2 {
+				r := granted(t, mod, ask{}).mustRun(t, box)
+				got := 0
+				if r.Err != nil && r.Err.ExitCode != nil {
+					got = *r.Err.ExitCode
+				}
+				if got != c.code || (r.Err == nil) != (c.code == 0) {
+					t.Errorf("%d, want %d: %+v", got, c.code, r.Err)
+				}
+			}
+		})
+	}
+}
+
 // service answers all requests, and knows all secrets.
 type service struct{ asked []effect.Request }
 
