@@ -68,7 +68,7 @@ func (a *app) undescribed(c *source.Candidate, ref string, err error) error {
 	}
 	file := tool.NameOf(mod.Name) + ".toml"
 	a.s.note("%v", err)
-	fmt.Fprintf(a.s.err, "\n  It is a WASI command: what its tools are, a person has to say, in a file such\n  as %s. Change what is not true:\n\n%s\n", file, terminal.Visible(sample))
+	fmt.Fprintf(a.s.err, "\n# %s, to begin with. Change what is not true.\n%s\n", file, terminal.Visible(sample))
 	hint := "then: stockade tool add --describe " + file
 	if word, ok := shellword.Quote(ref); ok {
 		hint += " " + word
