@@ -72,6 +72,7 @@
 //	sandbox/abi             lowering and lifting; the only code that touches linear memory
 //	sandbox/dialect         what is known of a kind of module: its imports and exports, how it is initialised, asked and called
 //	sandbox/dialect/command WASI commands: as they were described, or as ikigai's tools speak
+//	sandbox/dialect/extism  Extism plugins, servlets of mcp.run, plugins of hyper-mcp
 //	sandbox/dialect/tools   the native kind
 //	sandbox/hostmod         host functions, one file for each WIT interface
 //	sandbox/search          many files listed or searched in one go, for a guest
