@@ -1,6 +1,15 @@
 package main
 
 import (
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
@@ -168,3 +177,27 @@ func servlet(data string) []byte {
 		exported{"describe", say(`{"tools":[{"name":"now","description":"The time.","inputSchema":{"type":"object","properties":{}}}]}`)},
 		exported{"call", say(`{"content":[{"type":"text","text":"high noon"}]}`)})
 }
+
+// published copies a plugin that others have made, of those in the module of Extism's
+// SDK for Go:
+//
+//	published NAME FILE
+func published(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: published NAME FILE")
+	}
+	dir, err := extismSDK()
+	ts.Check(err)
+	data, err := os.ReadFile(filepath.Join(dir, "wasm", args[0]+".wasm"))
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), data, 0o644))
+}
+
+var extismSDK = sync.OnceValues(func() (string, error) {
+	cmd := exec.Command("go", "mod", "download", "-json", "github.com/extism/go-sdk")
+	cmd.Dir = filepath.Join("..", "..", "host", "internal", "fueltest") // whose go.mod requires it
+	out, err := cmd.Output()
+	var downloaded struct{ Dir string }
+	err = errors.Join(err, json.Unmarshal(out, &downloaded))
+	return downloaded.Dir, err
+})
