@@ -19,7 +19,7 @@ func (d Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m 
 				Name:        function,
 				Description: fmt.Sprintf("Runs %q of the Extism plugin %s. Its author does not say what it does.", function, name),
 				Parameters:  plainParameters,
-			}, &tool.Run{Function: function, Input: "{input}"})
+			}, plainRun(function))
 		}
 	} else if err := d.list(ctx, g, l); err != nil {
 		return nil, nil, err
