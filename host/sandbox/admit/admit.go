@@ -50,6 +50,12 @@ type LargeError struct{ *RefusedError }
 
 func (e *LargeError) Unwrap() error { return e.RefusedError }
 
+// UndescribedError refuses a module that runs, and of which nobody knows what its tools
+// are.
+type UndescribedError struct{ *RefusedError }
+
+func (e *UndescribedError) Unwrap() error { return e.RefusedError }
+
 // KindError refuses a module of a kind that does not run here.
 type KindError struct {
 	*RefusedError
