@@ -224,7 +224,7 @@ func runToolVerify(a *app) error {
 		return err
 	}
 	for _, r := range records {
-		if err := registry.Verify(rules, r); err != nil {
+		if err := registry.Verify(a.modules(), rules, r); err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", r.Name, err))
 		}
 	}
