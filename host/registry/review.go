@@ -46,12 +46,12 @@ type Reviewer struct {
 type Request struct {
 	Candidate *source.Candidate
 	// Describe puts a description into it; nil: it is as it came.
-	Describe  func(context.Context, *tool.Module) (*tool.Module, error)
-	As        string // the name under which it is offered; empty: that of its manifest
-	Project   string // the workspace for which it is; empty: any
-	Lock      string // the SHA-256 of the lockfile that names it; empty: none does
-	System    bool   // it is the administrator's, who has approved it by putting it there
-	Stamp     string // of its file, if that is looked at again
+	Describe func(context.Context, *tool.Module) (*tool.Module, error)
+	As       string // the name under which it is offered; empty: that of its manifest
+	Project  string // the workspace for which it is; empty: any
+	Lock     string // the SHA-256 of the lockfile that names it; empty: none does
+	System   bool   // it is the administrator's, who has approved it by putting it there
+	Stamp    string // of its file, if that is looked at again
 }
 
 // Review is a module as it would be kept, with all that a person has to know before
@@ -103,7 +103,7 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // is the module's is a *RefusedError.
 func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
-	mod := tool.ModuleOf(cmp.Or(q.As, nameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
+	mod := tool.ModuleOf(cmp.Or(q.As, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
 	mod, base, err := r.describe(ctx, mod, q)
 	if err != nil {
 		return nil, err
@@ -225,9 +225,9 @@ func PlaceOf(ref string) string {
 	return ""
 }
 
-// nameOf is what a module is called before it has said so: the end of its source,
+// NameOf is what a module is called before it has said so: the end of its source,
 // without tag and digest.
-func nameOf(source string) string {
+func NameOf(source string) string {
 	name := source[strings.LastIndexAny(source, `/\\`)+1:]
 	if i := strings.IndexAny(name, ":@"); i > 0 {
 		name = name[:i]
@@ -376,11 +376,14 @@ type Wants struct {
 	// Sends: one of its tools reads files and reaches the network, so it could send
 	// them away.
 	Sends bool
+	// Inferred: it does not say what it wants, and this is what it could use.
+	Inferred bool
 }
 
 // WantsOf adds up what the tools of a module ask for, each secret where it is first
 // asked for.
 func WantsOf(m tool.Manifest) (w Wants) {
+	w.Inferred = m.Inferred
 	secrets := map[string]bool{} // a stranger's manifest names thousands
 	for _, s := range m.Tools {
 		c := s.Capabilities
@@ -429,17 +432,34 @@ func (w Wants) String() string {
 	if w.Exec {
 		out = append(out, "to run commands")
 	}
-	if out == nil {
+	switch {
+	case out == nil:
 		return "nothing: it only computes"
+	case w.Inferred:
+		return "it does not say what; its imports could use: " + strings.Join(w.Could(), ", ")
 	}
 	return strings.Join(out, "; ")
+}
+
+// Could are the things that a module could use which does not say what it wants.
+func (w Wants) Could() (out []string) {
+	if w.Files != tool.FilesNone {
+		out = append(out, "files")
+	}
+	if w.AnyHost || len(w.Hosts) > 0 {
+		out = append(out, "network")
+	}
+	return out
 }
 
 // Gift is what a yes gives a module: the hosts and secrets that it names, the files of
 // the workspace if it asks for files, and commands, which are asked about one by one.
 // One that takes the place of another has the directories that this had, and where it
-// names no host, its hosts.
+// names no host, its hosts. One that does not say what it wants gets nothing.
 func (w Wants) Gift(work string, was *store.Record) tool.Allowance {
+	if w.Inferred {
+		return tool.Allowance{}
+	}
 	var had tool.Allowance
 	switch {
 	case was != nil:

@@ -164,11 +164,12 @@ const familyMembers = 16
 var familyWord = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,15}_)[A-Za-z0-9]`)
 
 // familyOf says which functions a module exports that belong together; empty if it is
-// no library.
+// no library, whose host has to be able to allocate for its arguments.
 func familyOf(m *Module) string {
 	members := make(map[string]int)
-	best := ""
+	best, allocates := "", false
 	for _, e := range m.Exports {
+		allocates = allocates || e.Kind == KindFunc && strings.HasSuffix(e.Name, "alloc")
 		match := familyWord.FindStringSubmatch(e.Name)
 		if e.Kind != KindFunc || match == nil || match[1] == "asyncify_" {
 			continue
@@ -177,7 +178,7 @@ func familyOf(m *Module) string {
 			best = match[1]
 		}
 	}
-	if members[best] < familyMembers {
+	if !allocates || members[best] < familyMembers {
 		return ""
 	}
 	return fmt.Sprintf("exports %d functions %s*", members[best], best)

@@ -83,7 +83,8 @@ func TestClassifyTellsWhoAModuleWasBuiltFor(t *testing.T) {
 		{"the engine of a language", build(imports(wasi, [2]string{"env", "f"}), append(family("qjs_", 20), "_initialize", "malloc")...),
 			wasm.Shape{Kind: wasm.Library, Detail: `exports 20 functions qjs_*, imports from ["env"]`}, `a library for a program that embeds it (exports 20 functions qjs_*`},
 		{"a command that exports all that it has", build(imports(wasi), append(family("sqlite3_", 40), "_start")...), wasm.Shape{Kind: wasm.Command}, "a WASI command"},
-		{"a reactor with a few functions of one prefix", build(nil, append(family("do_", 15), "_initialize")...), wasm.Shape{Kind: wasm.Reactor}, "a WASI reactor"},
+		{"many functions of one prefix, and nobody who allocates", build(nil, family("i32_", 20)...), wasm.Shape{}, "without a known interface"},
+		{"a reactor with a few functions of one prefix", build(nil, append(family("do_", 15), "_initialize", "malloc")...), wasm.Shape{Kind: wasm.Reactor}, "a WASI reactor"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
