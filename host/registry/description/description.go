@@ -350,7 +350,7 @@ func (d *Description) spec(t described, abi string) (tool.Spec, error) {
 	}
 	// By itself, so that what is wrong with it has a place in the file.
 	if _, err := tool.ParseManifest(tool.Marshal(tool.Manifest{ABI: abi, Name: t.name, Tools: []tool.Spec{s}})); err != nil {
-		return s, d.failTool(t, err)
+		return s, d.failTool(t, errors.New(strings.TrimPrefix(err.Error(), "manifest: tool 0: "+t.name+": ")))
 	}
 	return s, nil
 }
