@@ -9,6 +9,7 @@ package dialect
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -38,8 +39,9 @@ type Dialect interface {
 	Superset() bool
 	// Provide gives an engine those functions that Import knows.
 	Provide(ctx context.Context, rt wazero.Runtime) error
-	// Starts are the exports that initialise an instance, as far as it has them.
-	Starts() []string
+	// Starts are the exports that initialise an instance, in their order. One that it
+	// does not have is passed over.
+	Starts(mod api.Module) []Start
 	// Describe asks a guest, to which nothing was granted, what it is: the JSON of
 	// a tool.Manifest that nobody has checked, and what else a person should know, such
 	// as a tool that is left out. Name is what the module is called where it does not
@@ -52,6 +54,13 @@ type Dialect interface {
 	Call(ctx context.Context, g *Guest, call tool.Call) (*abi.Output, *abi.ToolError, error)
 }
 
+// Start is an export that is called to initialise an instance, for no call. What it
+// returns nobody looks at.
+type Start struct {
+	Export string
+	Params []uint64
+}
+
 // Guest is an instance of a module, for one call or for one question. Contexts for
 // calls into it carry its worlds already.
 type Guest struct {
@@ -62,9 +71,22 @@ type Guest struct {
 	WASI    *preview1.World // what it reaches through WASI; it has not run yet
 	Host    *hostmod.World  // what it reaches otherwise; nil while it is asked
 	Account *meter.Account
+	Limits  policy.Limits
 	Quota   *policy.Budget   // of what the host keeps for it beside its own memory, in bytes
 	Redact  *redact.Redactor // nil: there are no secrets
+	Log     io.Writer        // what it writes to stdout and stderr, for people
+	Printed string           // by a command that was ended before its end; set by the dialect, without secrets
 }
+
+// UndescribedError says why a module is not known well enough to be called, and what a
+// person can do about it.
+type UndescribedError struct {
+	Why string
+	Err error // what came between, if something did
+}
+
+func (e *UndescribedError) Error() string { return e.Why }
+func (e *UndescribedError) Unwrap() error { return e.Err }
 
 // Invoke calls an export. What the guest has used is settled with that.
 func (g *Guest) Invoke(ctx context.Context, export string, params ...uint64) ([]uint64, error) {
