@@ -34,6 +34,7 @@
 //	registry                where modules come from: built in, added, named by a path; what is offered under which name
 //	registry/author         a new tool: its project, its build, its tests, its manifest in a custom section
 //	registry/author/toolchain  the Go toolchain of an author, found at fixed places and run
+//	registry/description    what a person says of a command or a plugin that does not say it itself
 //	registry/lock           stockade.lock, the modules of a project
 //	registry/oci            modules and their signatures in OCI registries and layouts
 //	registry/oci/credential logins of registries, from Docker's configuration and its helpers
@@ -63,7 +64,7 @@
 //	redact                  takes secrets out of what leaves the process
 //	dispatch                one call: find → check → decide → approve → record → run → commit → record
 //	agent                   the loop; history assembly
-//	wasm                    the module binary: decode, walk the code, classify, custom sections, merge data; no engine
+//	wasm                    the module binary: decode, walk the code, classify, custom sections, merge data; what a component is; no engine
 //	wasm/fuel               the instrumentation pass: costs, where charges and checks stand, rewriting
 //	wasm/wasmtest           an assembler for tests and for selftest, and a list of hostile modules
 //	sandbox                 the only importer of wazero; its stages are its files
@@ -71,6 +72,7 @@
 //	sandbox/abi             lowering and lifting; the only code that touches linear memory
 //	sandbox/dialect         what is known of a kind of module: its imports and exports, how it is initialised, asked and called
 //	sandbox/dialect/command WASI commands: as they were described, or as ikigai's tools speak
+//	sandbox/dialect/extism  Extism plugins, servlets of mcp.run, plugins of hyper-mcp
 //	sandbox/dialect/tools   the native kind
 //	sandbox/hostmod         host functions, one file for each WIT interface
 //	sandbox/search          many files listed or searched in one go, for a guest
@@ -145,7 +147,8 @@
 // publisher is a name with keys in trust.toml; a signer is the publisher whose
 // signature over a module was verified. A lockfile names the modules of a project,
 // and to agree is to say yes to exactly its bytes. A review is a module as it would
-// be kept, before anybody has said yes.
+// be kept, before anybody has said yes. A description is what a person says of a
+// module that does not say it itself; its base is the module as it came.
 //
 // A stage is where the changes of a call wait for the answer; a change set is the
 // list of them. A secret has a value, which guests never see, and in each call
@@ -200,6 +203,8 @@
 // sandbox/dialect says which of these it may have, how it is initialised, how it is
 // asked what it is, and how it is called; a line in the table of sandbox/compile.go
 // names it. dispatch and policy never learn the kind: they see a tool.Manifest.
+// What `tool info` and a refusal say of a kind, and what would make it run, is in
+// cmd/stockade, tool_file.go and words.go.
 //
 // A front end: a command of cmd/stockade, or a program of its own such as the
 // example of door. It opens a door.Session, names itself as the tool.Caller, calls

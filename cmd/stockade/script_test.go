@@ -98,6 +98,7 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 			"exits":      exits,
 			"serve":      serveScript,
 			"wasm":       writeWasm,
+			"shape":      writeShape,
 			"terminal":   dialogue,
 			"rows":       rows,
 			"unserved":   unserved,

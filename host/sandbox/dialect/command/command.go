@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/stockade-dev/stockade/host/policy/paths"
@@ -65,7 +66,7 @@ func (Dialect) Provide(context.Context, wazero.Runtime) error { return nil }
 
 // Starts implements [dialect.Dialect]. See RATIONALE, "Why does a command begin before
 // its beginning?"
-func (Dialect) Starts() []string { return nil }
+func (Dialect) Starts(api.Module) []dialect.Start { return nil }
 
 // Holds implements [dialect.Dialect].
 func (Dialect) Holds(manifest tool.Manifest, _ *wasm.Module) error {
