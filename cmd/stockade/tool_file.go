@@ -71,7 +71,11 @@ func (a *app) showFile(r fileReport) error {
 		fmt.Fprintln(a.s.out)
 		for _, s := range r.Manifest.Tools {
 			fmt.Fprintln(a.s.out, s.Name)
-			fmt.Fprintln(a.s.out, strings.Join(card{width: a.s.width()}.behindBar("", "", s.Description, textRows), "\n"))
+			rows := card{width: a.s.width()}.behindBar("", "", s.Description, textRows)
+			if s.Run != nil {
+				rows = append(rows, card{width: a.s.width()}.behindBar("", "it is run so: ", runLines(*s.Run), textRows)...)
+			}
+			fmt.Fprintln(a.s.out, strings.Join(rows, "\n"))
 		}
 	}
 	for _, h := range hints {
@@ -178,14 +182,14 @@ func (r fileReport) verdict() (text string, hints []string) {
 	if r.Manifest != nil {
 		return "yes", nil
 	}
-	describe := asFlag("stockade tool add --describe FILE.toml", r.file)
+	describe := asFlag("stockade tool describe", r.file)
 	switch r.Shape.Kind {
 	case wasm.Command:
 		text = "yes, if it answers --schema as ikigai's tools do, or is described"
-		hints = []string{"to describe it: " + describe}
+		hints = []string{"to begin a description: " + describe}
 	case wasm.Extism:
 		text = "yes: each of its functions that takes no parameters is a tool with one text"
-		hints = []string{"to say more of them: " + describe}
+		hints = []string{"to begin a description of them: " + describe}
 	default:
 		text = "yes"
 	}
@@ -266,6 +270,7 @@ type specJSON struct {
 	Name        string            `json:"name"`
 	Description string            `json:"description"`
 	Asks        tool.Capabilities `json:"asks"`
+	Run         *tool.Run         `json:"run,omitempty"`
 }
 
 func (r fileReport) json() fileJSON {
@@ -295,7 +300,7 @@ func (r fileReport) json() fileJSON {
 	if m := r.Manifest; m != nil {
 		out.Module, out.Version = m.Name, m.Version
 		for _, s := range m.Tools {
-			out.Tools = append(out.Tools, specJSON{s.Name, s.Description, s.Capabilities})
+			out.Tools = append(out.Tools, specJSON{s.Name, s.Description, s.Capabilities, s.Run})
 		}
 	}
 	verdict, hints := r.verdict()

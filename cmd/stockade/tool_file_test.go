@@ -103,9 +103,9 @@ func TestWhatIsSaidOfFilesThatRun(t *testing.T) {
 		"native": {[]string{"kind       a tool module for stockade:tool/tools@0.1.0\n", "tools      it says them when it is asked\n", "runs here  yes\n"},
 			[]string{"with nothing granted: stockade tool info --ask ./m.wasm"}},
 		"command": {[]string{"kind       a WASI command\n", "missing    of WASI preview 1: sock_open\n", "imports    wasi_snapshot_preview1 (3): fd_write, sock_open, sock_open\n",
-			"runs here  yes, if it answers --schema as ikigai's tools do, or is described\n"}, []string{"to describe it: stockade tool add --describe FILE.toml ./m.wasm", "tool info --ask ./m.wasm"}},
+			"runs here  yes, if it answers --schema as ikigai's tools do, or is described\n"}, []string{"to begin a description: stockade tool describe ./m.wasm", "tool info --ask ./m.wasm"}},
 		"extism": {[]string{"kind       an Extism plugin\n", "imports    extism:host/env (2): alloc, input_load_u8\n", "exports    1 function: count_vowels\n",
-			"runs here  yes: each of its functions that takes no parameters is a tool with\n           one text\n"}, []string{"to say more of them: stockade tool add --describe FILE.toml ./m.wasm"}},
+			"runs here  yes: each of its functions that takes no parameters is a tool with\n           one text\n"}, []string{"to begin a description of them: stockade tool describe ./m.wasm"}},
 		"hyper-mcp-v1": {[]string{"kind       an Extism plugin for mcp.run or hyper-mcp v1\n", "runs here  yes\n"}, []string{"tool info --ask ./m.wasm"}},
 		"hyper-mcp-v2": {[]string{"kind       an Extism plugin for hyper-mcp v2\n", "runs here  yes\n"}, []string{"tool info --ask ./m.wasm"}},
 	} {
