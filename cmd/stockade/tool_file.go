@@ -149,7 +149,7 @@ func (r fileReport) tools() string {
 	switch {
 	case r.Manifest != nil:
 		return fmt.Sprintf("%d, which a section of it describes", len(r.Manifest.Tools))
-	case r.Refused == nil:
+	case r.Refused == nil && r.Shape.Kind != wasm.Command: // of which few do
 		return "it says them when it is asked"
 	}
 	return ""

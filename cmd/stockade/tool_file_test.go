@@ -22,12 +22,20 @@ func shapes() map[string][]byte {
 	build := func(imports [][2]string, exports ...string) []byte {
 		b := wasmtest.New()
 		for _, i := range imports {
-			b.ImportFunc(i[0], i[1], nil, []wasmtest.ValType{wasmtest.I32})
+			result := wasmtest.I32
+			if i[0] == "extism:host/env" {
+				result = wasmtest.I64
+			}
+			b.ImportFunc(i[0], i[1], nil, []wasmtest.ValType{result})
 		}
 		b.Memory(1, -1)
 		b.ExportMemory("memory")
 		for _, e := range exports {
-			b.Func(e, nil, nil, nil)
+			if strings.HasPrefix(e, "_") {
+				b.Func(e, nil, nil, nil)
+			} else {
+				b.Func(e, nil, []wasmtest.ValType{wasmtest.I32}, nil, wasmtest.I32Const(0))
+			}
 		}
 		return b.Bytes()
 	}
@@ -41,13 +49,14 @@ func shapes() map[string][]byte {
 		}
 		return out
 	}
-	extism := [][2]string{{"extism:host/env", "alloc"}, {"extism:host/env", "input_load_u8"}}
+	extism := [][2]string{{"extism:host/env", "input_length"}, {"extism:host/env", "input_offset"}}
 	run := []wasm.Extern{{Name: "wasi:cli/run@0.2.3", Kind: wasm.ExternInstance}}
 	return map[string][]byte{
 		"native":       wasmtest.Tool(wasmtest.ToolOptions{NoSection: true}),
 		"described":    wasmtest.Tool(wasmtest.ToolOptions{}),
 		"unasked":      wasmtest.Tool(wasmtest.ToolOptions{Imports: []wasmtest.Import{{Module: "env", Name: "f"}}}),
 		"incompatible": wasmtest.Tool(wasmtest.ToolOptions{Version: "0.2.0", NoSection: true}),
+		"large":        wasmtest.Tool(wasmtest.ToolOptions{MemoryMin: 512, Data: []wasmtest.Segment{{Offset: 1 << 16, Bytes: make([]byte, 17<<20)}}}),
 		"command":      build(wasi("fd_write", "sock_open", "sock_open"), "_start"),
 		"extism":       build(extism, "count_vowels"),
 		"hyper-mcp-v1": build(extism, "describe", "call"),
@@ -104,7 +113,7 @@ func TestWhatIsSaidOfFilesThatRun(t *testing.T) {
 			[]string{"with nothing granted: stockade tool info --ask ./m.wasm"}},
 		"command": {[]string{"kind       a WASI command\n", "missing    of WASI preview 1: sock_open\n", "imports    wasi_snapshot_preview1 (3): fd_write, sock_open, sock_open\n",
 			"runs here  yes, if it answers --schema as ikigai's tools do, or is described\n"}, []string{"to begin a description: stockade tool describe ./m.wasm", "tool info --ask ./m.wasm"}},
-		"extism": {[]string{"kind       an Extism plugin\n", "imports    extism:host/env (2): alloc, input_load_u8\n", "exports    1 function: count_vowels\n",
+		"extism": {[]string{"kind       an Extism plugin\n", "imports    extism:host/env (2): input_length, input_offset\n", "exports    1 function: count_vowels\n",
 			"runs here  yes: each of its functions that takes no parameters is a tool with\n           one text\n"}, []string{"to begin a description of them: stockade tool describe ./m.wasm"}},
 		"hyper-mcp-v1": {[]string{"kind       an Extism plugin for mcp.run or hyper-mcp v1\n", "runs here  yes\n"}, []string{"tool info --ask ./m.wasm"}},
 		"hyper-mcp-v2": {[]string{"kind       an Extism plugin for hyper-mcp v2\n", "runs here  yes\n"}, []string{"tool info --ask ./m.wasm"}},
