@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
@@ -35,7 +36,7 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 		return i, err
 	}
 	a, err := s.admit(ctx, mod)
-	if i.Refused = err; err == nil {
+	if i.Refused = err; err == nil && !s.keeps(mod) {
 		i.Refused = s.mayCompile(mod)
 	}
 	if _, ok := errors.AsType[*admit.RefusedError](i.Refused); i.Refused != nil && !ok {
@@ -63,6 +64,16 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 		_, i.Refused = checkManifest(mod, a, text)
 	}
 	return i, nil
+}
+
+// keeps reports whether the native code of a module lies in the cache.
+func (s *Sandbox) keeps(mod *tool.Module) bool {
+	place, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
+	if err != nil || place == nil {
+		return false
+	}
+	defer place.Close()
+	return place.Has()
 }
 
 // identify reads a file and tells what it is.
