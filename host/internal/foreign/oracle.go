@@ -16,6 +16,9 @@ type Pair struct {
 	Functions []string
 	Runs      []Run    // each is tried; none: as it comes
 	Inputs    []string // more than [Inputs]
+	// Told is what WASI, and not Extism, has told the plugin there, and what it tells it
+	// here.
+	Told map[string]string
 }
 
 // Inputs are what each plugin reads once. Text that is not UTF-8 cannot be among the
@@ -47,6 +50,9 @@ var Pairs = []Pair{
 		{Config: map[string]string{"path": "WORKSPACE/none.txt"}, Files: "read"},
 		{Config: map[string]string{"path": "WORKSPACE/test.txt"}},
 		{Config: map[string]string{"path": "WORKSPACE/new.txt"}, Files: "write"},
+	}, Told: map[string]string{
+		"Function not implemented (os error 52)": "Read-only file system (os error 69)",
+		"failed to find a pre-opened file descriptor through which \"WORKSPACE/test.txt\" could be opened": "Operation not permitted (os error 63)",
 	}},
 	{Name: "replace", Functions: []string{"run_test"}},
 	{Name: "sleep", Functions: []string{"run_test"}, Runs: []Run{{}, configured("duration", "0"), configured("duration", "x")}},

@@ -96,7 +96,10 @@ func compare(t *testing.T, box *sandbox.Sandbox, p Pair, code []byte, run Run, f
 		if err != nil {
 			t.Fatal(err)
 		}
-		want.Err = strings.ReplaceAll(want.Err, theirs, ours)
+		want.Err = strings.ReplaceAll(want.Err, theirs, "WORKSPACE")
+		for there, here := range p.Told {
+			want.Err = strings.ReplaceAll(want.Err, there, here)
+		}
 		if d := Different(want, got); d != "" {
 			t.Errorf("with %.60q: %s", input, d)
 		}

@@ -24,7 +24,7 @@ type Row struct {
 }
 
 // limits end a guest that would run for ever before anybody has waited for long.
-var limits = policy.Limits{Fuel: 20_000_000_000}
+var limits = policy.Limits{Fuel: 20_000_000_000, OutputBytes: 4 << 20}
 
 // RowOf runs a module in a directory that has [Files].
 func RowOf(ctx context.Context, box *sandbox.Sandbox, m Module, code []byte, dir string) (Row, error) {
