@@ -147,7 +147,7 @@ func compileAttacks() []Attack {
 		}},
 		{name: "cut-short", tries: "End in the middle, at sixteen places.", modules: func() [][]byte {
 			var cut [][]byte
-			whole := machine.Code()
+			whole := machine.Code(machine.Native)
 			for i := range 16 {
 				cut = append(cut, whole[:len(whole)*(i+1)/17])
 			}
@@ -224,7 +224,7 @@ func compileAttacks() []Attack {
 				return modules
 			}},
 	} {
-		out = append(out, Attack{Name: a.name, Tries: a.tries, run: a.run, slow: a.slow})
+		out = append(out, Attack{Name: a.name, Tries: a.tries, kinds: native, run: a.run, slow: a.slow})
 	}
 	return append(out,
 		Attack{Name: "compiled-code-changed", Tries: "Run compiled code that somebody has changed on disk.", run: compiledChanged},
@@ -291,7 +291,7 @@ func compiledOfOthers(t *trial) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	o := t.target.Run(t.ctx, g.doing(callsWASI()))
+	o := t.target.Run(t.ctx, t.ready(g.doing(callsWASI())))
 	switch {
 	case o.Err == nil && o.Result.Err == nil:
 		return "", errors.New("it has run")

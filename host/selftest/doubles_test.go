@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
@@ -54,10 +57,14 @@ func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
 			g.Said(p)
 		}
 	}
-	var streams bytes.Buffer
-	mod, closes, err := b.instance(ctx, g, say, &streams)
+	var stdout, streams bytes.Buffer
+	plugin := &pluginHost{input: g.Args, say: say}
+	mod, closes, err := b.instance(ctx, g, say, plugin, &stdout, &streams)
 	if err == nil {
-		o.Result, err = believe(ctx, mod, g)
+		o.Result, err = believe(ctx, mod, g, plugin, &stdout)
+	}
+	if g.Kind != machine.Command {
+		streams.Write(stdout.Bytes())
 	}
 	closes()
 	switch {
@@ -73,7 +80,7 @@ func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
 	return o
 }
 
-func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), streams *bytes.Buffer) (_ api.Module, closes func(), err error) {
+func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), plugin *pluginHost, stdout, stderr io.Writer) (_ api.Module, closes func(), err error) {
 	key := sha256.Sum256(g.Code)
 	b.mu.Lock()
 	mod := b.kept[key]
@@ -90,13 +97,17 @@ func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), s
 		closes = func() { _ = rt.Close(context.Background()) }
 	}
 	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
-	if err := obligingServices(ctx, rt, say); err != nil {
+	if err := errors.Join(obligingServices(ctx, rt, say), plugin.instantiate(ctx, rt)); err != nil {
 		return nil, closes, err
+	}
+	typed := "typed by a person"
+	if g.Kind == machine.Command {
+		typed = string(g.Args) + typed
 	}
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").
 		WithFSConfig(wazero.NewFSConfig().WithDirMount("/", "/")).
-		WithEnv("SECRET", "x").WithArgs("stockade").WithStdin(strings.NewReader("typed by a person")).
-		WithStdout(streams).WithStderr(streams).WithRandSource(rand.Reader).
+		WithEnv("SECRET", "x").WithArgs("stockade").WithStdin(strings.NewReader(typed)).
+		WithStdout(stdout).WithStderr(stderr).WithRandSource(rand.Reader).
 		WithSysWalltime().WithSysNanotime().WithSysNanosleep().WithOsyield(func() {})
 	mod, err = rt.InstantiateWithConfig(ctx, g.Code, config)
 	if err == nil && b.keep {
@@ -139,7 +150,18 @@ func obligingServices(ctx context.Context, rt wazero.Runtime, say func(tool.Prog
 }
 
 // believe calls a tool and takes what it returns for good.
-func believe(ctx context.Context, mod api.Module, g Guest) (tool.Result, error) {
+func believe(ctx context.Context, mod api.Module, g Guest, plugin *pluginHost, stdout *bytes.Buffer) (tool.Result, error) {
+	switch g.Kind {
+	case machine.Command:
+		_, err := mod.ExportedFunction("_start").Call(ctx)
+		if exit, ok := errors.AsType[*sys.ExitError](err); ok && exit.ExitCode() == 0 {
+			err = nil
+		}
+		return tool.Result{Output: stdout.Bytes()}, err
+	case machine.Plugin:
+		_, err := mod.ExportedFunction("play").Call(ctx)
+		return tool.Result{Output: plugin.output}, err
+	}
 	out, err := mod.ExportedFunction(abi.ExportRealloc[0]).Call(ctx, 0, 0, 1, uint64(len(g.Args)))
 	if err != nil {
 		return tool.Result{}, err
