@@ -27,6 +27,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect/extism"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect/tools"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/native"
@@ -42,6 +43,10 @@ const features = api.CoreFeaturesV2
 // dialects are those of the kinds of module that run.
 var dialects = admit.Dialects{
 	wasm.Native: tools.Dialect{},
+
+	wasm.Extism:     extism.Dialect{Kind: wasm.Extism},
+	wasm.HyperMCPv1: extism.Dialect{Kind: wasm.HyperMCPv1},
+	wasm.HyperMCPv2: extism.Dialect{Kind: wasm.HyperMCPv2},
 }
 
 // traits are what calls of a module have to know of it beside its code.

@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/host/redact"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
@@ -140,6 +141,7 @@ func exhausted(v verdict) tool.Result {
 func crashed(v verdict) tool.Result {
 	var (
 		start  *memoryError
+		kept   *dialect.MemoryError
 		fault  *abi.Fault
 		exit   *sys.ExitError
 		r      tool.Result
@@ -153,6 +155,9 @@ func crashed(v verdict) tool.Result {
 			now = v.limits.MemoryBytes // also where less was mapped
 		}
 		r.Err.Hint = tool.Advise("call a module that needs less").And(v.host.Grant.Raise(start.key, now))
+	case errors.As(v.err, &kept):
+		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs %v", v.call.Tool, kept)
+		r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(kept.Key, kept.Limit))
 	case memory.denied:
 		r = tool.Failed(tool.CodeMemory, tool.InternalError, "%s needs more than its memory limit of %d MiB; it had %d MiB",
 			v.call.Tool, v.limits.MemoryBytes>>20, memory.peak>>20)

@@ -63,7 +63,7 @@ func (s *Sandbox) open(ctx context.Context, c *compiled, grant policy.Grant, lim
 			return inst, err
 		}
 		inst.world = inst.initWorld(nil, func() {})
-		err := inst.initialize(ctx, c.dialect.Starts())
+		err := inst.initialize(ctx, c.dialect.Starts(inst.mod))
 		_ = inst.world.Close()
 		if err != nil {
 			return inst, err
@@ -144,12 +144,12 @@ func (i *instance) initWorld(random io.Reader, looks func()) *preview1.World {
 
 // initialize runs the start function and those exports that are there. They act for no
 // call, not even for one that led here.
-func (i *instance) initialize(ctx context.Context, exports []string) error {
+func (i *instance) initialize(ctx context.Context, starts []dialect.Start) error {
 	ctx = i.context(hostmod.WithWorld(ctx, nil))
 	defer i.account.Rest()
-	for _, name := range append([]string{fuel.ExportStart}, exports...) {
-		if start := i.mod.ExportedFunction(name); start != nil {
-			if _, err := start.Call(ctx); err != nil {
+	for _, start := range append([]dialect.Start{{Export: fuel.ExportStart}}, starts...) {
+		if f := i.mod.ExportedFunction(start.Export); f != nil {
+			if _, err := f.Call(ctx, start.Params...); err != nil {
 				return err
 			}
 			if err := i.account.Settle(); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/codecache"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
@@ -98,7 +99,7 @@ func (s *Sandbox) newSnapshot(c *compiled, code []byte) (*snapshot, error) {
 	if state == nil {
 		return nil, notReusable(code)
 	}
-	if err := inst.initialize(ctx, append(c.dialect.Starts(), abi.ExportWarm)); err != nil {
+	if err := inst.initialize(ctx, append(c.dialect.Starts(inst.mod), dialect.Start{Export: abi.ExportWarm})); err != nil {
 		if inst.account.Check() == nil && !inst.memory.full {
 			err = fmt.Errorf("%w: it fails: %w", errNotReusable, err) // and will again
 		}

@@ -197,6 +197,11 @@ func (s *Spec) check(p *patterns) error {
 	if err := checkSecrets(s.Capabilities.Secrets); err != nil {
 		return fmt.Errorf("%s: capability secrets: %w", s.Name, err)
 	}
+	if s.Run != nil {
+		if err := s.Run.check(schema); err != nil {
+			return fmt.Errorf("%s: run: %w", s.Name, err)
+		}
+	}
 	return nil
 }
 

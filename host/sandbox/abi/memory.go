@@ -85,12 +85,18 @@ func (m Memory) String(what string, ptr, n uint32, limit int) (string, error) {
 func (m Memory) Prefix(what string, ptr, n uint32, limit int, known *redact.Redactor) (string, error) {
 	b, err := m.view(what, ptr, n)
 	*m.moved += uint64(min(len(b), limit))
+	return Head(b, limit, known), err
+}
+
+// Head is what [Memory.Prefix] makes of bytes that were copied out of the guest
+// already.
+func Head(b []byte, limit int, known *redact.Redactor) string {
 	head, whole := known.Head(b, limit)
 	text := strings.ToValidUTF8(string(head), "\uFFFD")
 	if !whole {
 		text += " ..."
 	}
-	return text, err
+	return text
 }
 
 // pair reads a pointer and a length.

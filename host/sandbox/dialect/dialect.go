@@ -38,8 +38,9 @@ type Dialect interface {
 	Superset() bool
 	// Provide gives an engine those functions that Import knows.
 	Provide(ctx context.Context, rt wazero.Runtime) error
-	// Starts are the exports that initialise an instance, as far as it has them.
-	Starts() []string
+	// Starts are the exports that initialise an instance, in their order. One that it
+	// does not have is passed over.
+	Starts(mod api.Module) []Start
 	// Describe asks a guest, to which nothing was granted, what it is: the JSON of
 	// a tool.Manifest that nobody has checked, and what else a person should know, such
 	// as a tool that is left out. Name is what the module is called where it does not
@@ -50,6 +51,13 @@ type Dialect interface {
 	// Call calls a tool, by the module's own name of it. Exactly one of its results is
 	// not nil.
 	Call(ctx context.Context, g *Guest, call tool.Call) (*abi.Output, *abi.ToolError, error)
+}
+
+// Start is an export that is called to initialise an instance, for no call. What it
+// returns nobody looks at.
+type Start struct {
+	Export string
+	Params []uint64
 }
 
 // Guest is an instance of a module, for one call or for one question. Contexts for

@@ -43,7 +43,7 @@ func execRun(g *guest) error {
 	if err != nil {
 		return err
 	}
-	if why := g.denied(g.world != nil && g.world.Services.Exec != nil && g.world.Grant.MayExec(), "starting a process"); why != "" {
+	if why := g.world.denied(g.world != nil && g.world.Services.Exec != nil && g.world.Grant.MayExec(), "starting a process"); why != "" {
 		return fail(execDenied, why)
 	}
 	cmd.Stage = g.world.Stage

@@ -1,11 +1,13 @@
 package hostmod
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
 )
 
 // The cases of error.
@@ -55,19 +57,14 @@ const (
 // discriminant, value each), result pointer.
 func httpFetch(g *guest) error {
 	out := g.u32(13)
-	granted := g.world != nil && g.world.Services.HTTP != nil && g.world.Grant.Network() != nil
-	if why := g.denied(granted, "the network"); why != "" {
+	if why := g.world.noNetwork(); why != "" {
 		return httpResult.fail(g, out, httpDenied, why) // without looking at the request
 	}
 	req, err := g.liftHTTPRequest()
 	if err != nil {
 		return err
 	}
-	if g.world.placeholders != nil {
-		req.Fill = g.world.placeholders.Fill
-	}
-	var resp *effect.Response
-	g.account.Away(func() { resp, err = g.world.Services.HTTP.Fetch(g.ctx, g.world.Grant, req) })
+	resp, err := g.world.Fetch(g.ctx, g.account, req)
 	if err != nil {
 		return g.failHTTP(out, err)
 	}
@@ -92,6 +89,24 @@ func httpFetch(g *guest) error {
 		return err
 	}
 	return httpResult.put(g, out, r)
+}
+
+// noNetwork says why the call has no network, or is empty.
+func (w *World) noNetwork() string {
+	return w.denied(w != nil && w.Services.HTTP != nil && w.Grant.Network() != nil, "the network")
+}
+
+// Fetch makes a request of the call, in which the placeholders of its secrets are
+// filled in. Its errors are those of [effect.HTTP].
+func (w *World) Fetch(ctx context.Context, account *meter.Account, req effect.Request) (resp *effect.Response, err error) {
+	if why := w.noNetwork(); why != "" {
+		return nil, &effect.Error{Kind: effect.Denied, Err: errors.New(why)}
+	}
+	if w.placeholders != nil {
+		req.Fill = w.placeholders.Fill
+	}
+	account.Away(func() { resp, err = w.Services.HTTP.Fetch(ctx, w.Grant, req) })
+	return resp, err
 }
 
 func (g *guest) failHTTP(out uint32, err error) error {

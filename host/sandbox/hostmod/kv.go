@@ -2,7 +2,7 @@ package hostmod
 
 // Nothing grants a store yet: every function refuses.
 func kvRefuse(g *guest, ptr uint32) error {
-	return kvResult.fail(g, ptr, kvDenied, g.denied(false, "the key-value store"))
+	return kvResult.fail(g, ptr, kvDenied, g.world.denied(false, "the key-value store"))
 }
 
 // The result of every function: the error is larger than what they return, and

@@ -4,10 +4,12 @@ import (
 	"fmt"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
-const maxLogMessage = 4 << 10
+// MaxLogMessage is how much of a message is kept, in bytes.
+const MaxLogMessage = 4 << 10
 
 var levels = []string{"trace", "debug", "info", "warn", "error"}
 
@@ -18,22 +20,27 @@ func logLog(g *guest) error {
 	if int(level) >= len(levels) {
 		return &abi.Fault{What: fmt.Sprintf("level: discriminant %d", level)}
 	}
-	text, err := g.mem.Prefix("message", g.u32(1), g.u32(2), maxLogMessage, g.redactor())
+	text, err := g.mem.Prefix("message", g.u32(1), g.u32(2), MaxLogMessage, g.redactor())
 	if err != nil {
 		return err
 	}
-	c := g.world
-	if c == nil || c.Report == nil || c.logBytes < 0 {
-		return nil
-	}
-	c.logBytes += len(text) + 1
-	if c.logBytes > c.Grant.Limits().LogBytes {
-		c.logBytes = -1
-		g.account.Away(func() {
-			c.Report(tool.Progress{Level: "warn", Message: "the tool logs more than its limit; the rest is dropped"})
-		})
-		return nil
-	}
-	g.account.Away(func() { c.Report(tool.Progress{Level: levels[level], Message: text}) })
+	g.world.Log(g.account, int(level), text)
 	return nil
+}
+
+// Log takes what a guest logs, of at most [MaxLogMessage] bytes and without secrets.
+// The levels are 0, trace, to 4, error. Of no world, that is dropped.
+func (w *World) Log(account *meter.Account, level int, text string) {
+	if w == nil || w.Report == nil || w.logBytes < 0 {
+		return
+	}
+	w.logBytes += len(text) + 1
+	if w.logBytes > w.Grant.Limits().LogBytes {
+		w.logBytes = -1
+		account.Away(func() {
+			w.Report(tool.Progress{Level: "warn", Message: "the tool logs more than its limit; the rest is dropped"})
+		})
+		return
+	}
+	account.Away(func() { w.Report(tool.Progress{Level: levels[level], Message: text}) })
 }

@@ -1,11 +1,14 @@
 package hostmod
 
-import "github.com/stockade-dev/stockade/host/tool"
-
-const (
-	maxNote    = 200
-	maxReports = 10_000 // of one call; the rest is dropped
+import (
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
+	"github.com/stockade-dev/stockade/host/tool"
 )
+
+// MaxNote is how much of a note is kept, in bytes.
+const MaxNote = 200
+
+const maxReports = 10_000 // of one call; the rest is dropped
 
 // progressReport is progress.report.
 func progressReport(g *guest) error {
@@ -14,19 +17,25 @@ func progressReport(g *guest) error {
 	if err != nil {
 		return err
 	}
-	note, err := g.mem.Prefix("note", g.u32(3), g.u32(4), maxNote, g.redactor())
+	note, err := g.mem.Prefix("note", g.u32(3), g.u32(4), MaxNote, g.redactor())
 	if err != nil {
 		return err
 	}
-	if c := g.world; c != nil && c.Report != nil && c.reports < maxReports {
-		c.reports++
-		var known *uint64
-		if hasTotal {
-			known = &total
-		}
-		g.account.Away(func() { c.Report(tool.Progress{Done: done, Total: known, Message: note}) })
+	var known *uint64
+	if hasTotal {
+		known = &total
 	}
+	g.world.Progress(g.account, done, known, note)
 	return nil
+}
+
+// Progress takes how far a guest has got, of how much if it knows that, with a note of
+// at most [MaxNote] bytes without secrets. Of no world, that is dropped.
+func (w *World) Progress(account *meter.Account, done uint64, total *uint64, note string) {
+	if w != nil && w.Report != nil && w.reports < maxReports {
+		w.reports++
+		account.Away(func() { w.Report(tool.Progress{Done: done, Total: total, Message: note}) })
+	}
 }
 
 // progressCancelled is progress.cancelled.

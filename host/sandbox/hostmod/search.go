@@ -189,7 +189,7 @@ func (g *guest) spent(err error) error {
 
 // noFiles says why there is nothing to search, or is empty.
 func (g *guest) noFiles() string {
-	return g.denied(g.world != nil && g.world.Files != nil && len(g.world.Grant.Mounts()) > 0, "searching files")
+	return g.world.denied(g.world != nil && g.world.Files != nil && len(g.world.Grant.Mounts()) > 0, "searching files")
 }
 
 // names lifts a text in which each name is followed by a NUL, or says why not.

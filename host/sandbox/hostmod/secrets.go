@@ -1,10 +1,13 @@
 package hostmod
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/sandbox/meter"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -20,36 +23,48 @@ func secretsPlaceholder(g *guest) error {
 	if err != nil {
 		return err
 	}
-	what := fmt.Sprintf("the secret %.80q", name)
-	granted := g.world != nil && g.world.Services.Secrets != nil &&
-		slices.ContainsFunc(g.world.Grant.Secrets(), func(s tool.Secret) bool { return s.Name == name })
-	if why := g.denied(granted, what); why != "" {
-		return secretsResult.fail(g, out, secretsDenied, why)
-	}
-	if g.world.placeholders == nil {
-		g.world.placeholders = g.world.Services.Secrets.Placeholders(g.world.Grant.Secrets())
-	}
-	var text string
-	g.account.Away(func() { text, err = g.world.placeholders.Placeholder(g.ctx, name) })
-	switch kind := effect.KindOf(err); {
-	case kind == effect.NotFound:
-		if g.world.Report != nil {
-			g.world.Report(tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", name), Hint: tool.Do(tool.HintSetSecret, name)})
-		}
+	text, err := g.world.Placeholder(g.ctx, g.account, name)
+	switch {
+	case effect.KindOf(err) == effect.NotFound:
 		return secretsResult.put(g, out, secretsResult.failed(secretsMissing)) // which has no text
-	case kind == effect.Denied:
-		return secretsResult.fail(g, out, secretsDenied, err.Error())
 	case err != nil:
-		if g.world.Report != nil {
-			g.world.Report(tool.Progress{Level: "warn", Message: fmt.Sprintf("%s could not be read: %v", what, err)})
-		}
-		return secretsResult.fail(g, out, secretsDenied, what+" could not be read; the person is told why")
+		return secretsResult.fail(g, out, secretsDenied, err.Error())
 	}
 	r := secretsResult.record()
 	if err := r.bytes(g, secretsResult.payload, []byte(text)); err != nil {
 		return err
 	}
 	return secretsResult.put(g, out, r)
+}
+
+// Placeholder returns what stands for a secret in this call. The kinds of its errors,
+// which are for the guest, are Denied and NotFound; what the person has to know is
+// reported.
+func (w *World) Placeholder(ctx context.Context, account *meter.Account, name string) (text string, err error) {
+	what := fmt.Sprintf("the secret %.80q", name)
+	granted := w != nil && w.Services.Secrets != nil &&
+		slices.ContainsFunc(w.Grant.Secrets(), func(s tool.Secret) bool { return s.Name == name })
+	if why := w.denied(granted, what); why != "" {
+		return "", &effect.Error{Kind: effect.Denied, Err: errors.New(why)}
+	}
+	if w.placeholders == nil {
+		w.placeholders = w.Services.Secrets.Placeholders(w.Grant.Secrets())
+	}
+	account.Away(func() { text, err = w.placeholders.Placeholder(ctx, name) })
+	var warn tool.Progress
+	switch kind := effect.KindOf(err); {
+	case err == nil, kind == effect.Denied:
+		return text, err
+	case kind == effect.NotFound:
+		warn = tool.Progress{Level: "warn", Message: fmt.Sprintf("the secret %q is not set", name), Hint: tool.Do(tool.HintSetSecret, name)}
+	default:
+		warn = tool.Progress{Level: "warn", Message: fmt.Sprintf("%s could not be read: %v", what, err)}
+		err = &effect.Error{Kind: effect.Denied, Err: fmt.Errorf("%s could not be read; the person is told why", what)}
+	}
+	if w.Report != nil {
+		w.Report(warn)
+	}
+	return "", err
 }
 
 // result<string, error>

@@ -157,22 +157,10 @@ func (g *guest) enter() (err error) {
 		return err
 	}
 	if g.world != nil {
-		g.world.hostCalls++
-		if limit := g.world.Grant.Limits().HostCalls; g.world.hostCalls > limit {
-			return fmt.Errorf("%w: %d", ErrHostCalls, limit)
+		if err := g.world.Count(); err != nil {
+			return err
 		}
 	}
 	g.mem, err = abi.MemoryOf(g.mod)
 	return err
-}
-
-// denied explains why a function refuses, or is empty.
-func (g *guest) denied(granted bool, what string) string {
-	switch {
-	case g.world == nil:
-		return what + " is not available while the module initialises"
-	case !granted:
-		return what + " is not granted to this call"
-	}
-	return ""
 }

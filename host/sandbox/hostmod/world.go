@@ -2,6 +2,7 @@ package hostmod
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -53,6 +54,28 @@ func (w *World) End(charge func(units uint64)) error {
 	w.search = nil
 	charge(owed)
 	return err
+}
+
+// Count counts a call from the guest into the host. The error is why it ends; it
+// wraps [ErrHostCalls].
+func (w *World) Count() error {
+	w.hostCalls++
+	if limit := w.Grant.Limits().HostCalls; w.hostCalls > limit {
+		return fmt.Errorf("%w: %d", ErrHostCalls, limit)
+	}
+	return nil
+}
+
+// denied explains why a function refuses, or is empty. No world is that of a module
+// that initialises.
+func (w *World) denied(granted bool, what string) string {
+	switch {
+	case w == nil:
+		return what + " is not available while the module initialises"
+	case !granted:
+		return what + " is not granted to this call"
+	}
+	return ""
 }
 
 type worldKey struct{}

@@ -83,7 +83,9 @@ func (Dialect) Provide(ctx context.Context, rt wazero.Runtime) error {
 }
 
 // Starts implements [dialect.Dialect].
-func (Dialect) Starts() []string { return []string{abi.ExportInitialize} }
+func (Dialect) Starts(api.Module) []dialect.Start {
+	return []dialect.Start{{Export: abi.ExportInitialize}}
+}
 
 // Describe implements [dialect.Dialect]: it calls tools#describe.
 func (Dialect) Describe(ctx context.Context, g *dialect.Guest, _ string, _ *wasm.Module) ([]byte, []string, error) {

@@ -1,0 +1,221 @@
+package extism
+
+import (
+	"math/bits"
+	"sync"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect"
+)
+
+const (
+	// firstOffset is where the memory begins for a plugin, to which 0 means nothing.
+	firstOffset = 64
+	// arenaBytes is the memory of most calls, used again by the next one.
+	arenaBytes = 64 << 10
+	// maxArenaBytes keeps offsets and lengths within 32 bits, whatever the limit is.
+	maxArenaBytes = 1 << 31
+	// blockBytes is what the host notes of a block, which counts as memory too.
+	blockBytes = 16
+)
+
+// arena is the memory of one call that a plugin shares with its host: blocks that it
+// asks for, and reads and writes through functions. What the host notes of a block
+// lies beside the memory, where no plugin can write.
+//
+// A plugin may read and write all that was given out, beyond its blocks and after it
+// has freed them: nothing of others is there. Freed blocks are given out again when
+// there is no room behind them, and not before, as plugins have got used to it.
+type arena struct {
+	mem    []byte     // what was given out, in eights; zeros behind it
+	blocks []block    // in the order of their places
+	free   [33]uint32 // the first of each list of free blocks, 1 more than its index
+
+	limit uint64         // of memory and notes, in bytes
+	quota *policy.Budget // of all calls; nil: there is none
+	held  uint64         // of the quota
+}
+
+// block is one that was given out, or was freed.
+type block struct {
+	at, size uint32 // its place in the memory, in eights
+	used     uint32 // its length; 0: it is free
+	next     uint32 // of a free one: the next in its list, 1 more than its index
+}
+
+var arenas = sync.Pool{New: func() any { return &arena{mem: make([]byte, 0, arenaBytes), blocks: make([]block, 0, arenaBlocks)} }}
+
+const arenaBlocks = 128
+
+// newArena returns an empty memory. It has to be released.
+func newArena(limit uint64, quota *policy.Budget) (*arena, error) {
+	a := arenas.Get().(*arena)
+	a.limit, a.quota = min(limit, maxArenaBytes), quota
+	if err := a.hold(arenaBytes + arenaBlocks*blockBytes); err != nil {
+		a.release()
+		return nil, err
+	}
+	return a, nil
+}
+
+// release ends a memory, of which nothing may be used any more.
+func (a *arena) release() {
+	a.reset()
+	if a.quota != nil {
+		a.quota.Give(a.held)
+	}
+	a.held, a.quota = 0, nil
+	if cap(a.mem) == arenaBytes && cap(a.blocks) == arenaBlocks {
+		arenas.Put(a)
+	}
+}
+
+// reset takes all blocks back.
+func (a *arena) reset() {
+	clear(a.mem)
+	a.mem, a.blocks, a.free = a.mem[:0], a.blocks[:0], [33]uint32{}
+}
+
+// hold takes bytes from the quota.
+func (a *arena) hold(more uint64) error {
+	if a.quota == nil {
+		return nil
+	}
+	if got := a.quota.Take(more); got < more {
+		a.quota.Give(got)
+		return &dialect.MemoryError{Limit: a.quota.Limit(), Key: a.quota.Key(), Shared: true}
+	}
+	a.held += more
+	return nil
+}
+
+// alloc gives out a block of n bytes, which are zero if they were not used before.
+func (a *arena) alloc(n uint64) (offset uint64, err error) {
+	if n == 0 {
+		return 0, nil
+	}
+	if n > a.limit {
+		return 0, a.over()
+	}
+	size := (n + 7) &^ 7
+	if uint64(len(a.mem))+size > uint64(cap(a.mem)) {
+		if i := a.reusable(size); i >= 0 {
+			b := &a.blocks[i]
+			b.used = uint32(n)
+			return uint64(b.at) + firstOffset, nil
+		}
+		if err := a.grow(size); err != nil {
+			return 0, err
+		}
+	}
+	if len(a.blocks) == cap(a.blocks) {
+		if err := a.growBlocks(); err != nil {
+			return 0, err
+		}
+	}
+	at := len(a.mem)
+	a.mem = a.mem[:uint64(at)+size]
+	a.blocks = append(a.blocks, block{at: uint32(at), size: uint32(size), used: uint32(n)})
+	return uint64(at) + firstOffset, nil
+}
+
+// over refuses what is more than the limit.
+func (a *arena) over() error { return &dialect.MemoryError{Limit: a.limit, Key: policy.MemoryKey} }
+
+// grow makes room for size bytes more.
+func (a *arena) grow(size uint64) error {
+	had, need := uint64(cap(a.mem)), uint64(len(a.mem))+size
+	most := a.limit - min(a.limit, uint64(cap(a.blocks))*blockBytes)
+	if need > most {
+		return a.over()
+	}
+	want := min(max(need, 2*had), most)
+	if a.hold(want-had) != nil {
+		want = need // perhaps that is there
+		if err := a.hold(want - had); err != nil {
+			return err
+		}
+	}
+	mem := make([]byte, len(a.mem), want)
+	copy(mem, a.mem)
+	a.mem = mem
+	return nil
+}
+
+// growBlocks makes room for as many more.
+func (a *arena) growBlocks() error {
+	more := uint64(cap(a.blocks))
+	if uint64(cap(a.mem))+2*more*blockBytes > a.limit {
+		return a.over()
+	}
+	if err := a.hold(more * blockBytes); err != nil {
+		return err
+	}
+	blocks := make([]block, len(a.blocks), 2*more)
+	copy(blocks, a.blocks)
+	a.blocks = blocks
+	return nil
+}
+
+// Free blocks stand in lists by their size: in list c those of 2^c bytes and more, but
+// fewer than twice that.
+
+// reusable takes a free block of at least so many bytes out of its list, or returns -1.
+func (a *arena) reusable(size uint64) int {
+	exact := bits.Len64(size) - 1
+	for _, class := range []int{exact, bits.Len64(size - 1)} {
+		head := a.free[class]
+		if head == 0 || uint64(a.blocks[head-1].size) < size {
+			continue
+		}
+		a.free[class] = a.blocks[head-1].next
+		return int(head - 1)
+	}
+	return -1
+}
+
+// drop frees the block at an offset. At another offset there is nothing to free.
+func (a *arena) drop(offset uint64) {
+	i := a.find(offset)
+	if i < 0 {
+		return
+	}
+	b := &a.blocks[i]
+	class := bits.Len32(b.size) - 1
+	b.used, b.next = 0, a.free[class]
+	a.free[class] = uint32(i) + 1
+}
+
+// length is that of the block at an offset; 0: no block begins there.
+func (a *arena) length(offset uint64) uint64 {
+	if i := a.find(offset); i >= 0 {
+		return uint64(a.blocks[i].used)
+	}
+	return 0
+}
+
+// find returns the index of the block at an offset, or -1.
+func (a *arena) find(offset uint64) int {
+	at := offset - firstOffset
+	low, high := 0, len(a.blocks)
+	for low < high {
+		if mid := int(uint(low+high) >> 1); uint64(a.blocks[mid].at) < at {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	if low == len(a.blocks) || uint64(a.blocks[low].at) != at || a.blocks[low].used == 0 {
+		return -1
+	}
+	return low
+}
+
+// view returns n bytes at an offset, which stay the plugin's.
+func (a *arena) view(offset, n uint64) ([]byte, bool) {
+	at, size := offset-firstOffset, uint64(len(a.mem))
+	if n > size || at > size-n {
+		return nil, false
+	}
+	return a.mem[at : at+n : at+n], true
+}

@@ -1,0 +1,216 @@
+package extism
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Limits on what is read of a plugin at a time, in bytes.
+const (
+	maxName    = 64 << 10  // of a variable, or of what it is configured with
+	maxRequest = 512 << 10 // the URL and the headers of a request
+	maxBody    = 64 << 20
+	maxMessage = 64 << 20 // of a log; the beginning is kept
+)
+
+// config is config_get: what the plugin is configured with under a name, or the
+// placeholder of a secret of that name.
+func (p *plugin) config(stack []uint64) error {
+	key, err := p.block("the name", stack[0], maxName)
+	if err != nil {
+		return err
+	}
+	value, ok, err := p.configured(string(key))
+	if stack[0] = 0; err != nil || !ok {
+		return err
+	}
+	stack[0], err = p.put([]byte(value))
+	return err
+}
+
+func (p *plugin) configured(name string) (value string, ok bool, err error) {
+	if p.Host != nil && slices.ContainsFunc(p.Host.Grant.Secrets(), func(s tool.Secret) bool { return s.Name == name }) {
+		value, err = p.Host.Placeholder(p.ctx, p.Account, name)
+		switch effect.KindOf(err) {
+		case 0:
+			return value, err == nil, err
+		case effect.NotFound: // the person is told
+			return "", false, nil
+		}
+		return "", false, refused(err)
+	}
+	if p.About == nil {
+		return "", false, nil
+	}
+	value, ok = p.About.Config[name]
+	return value, ok, nil
+}
+
+// refused is what a service could not do, as the caller of the tool reads it: the
+// plugin has no way to learn of it.
+func refused(err error) error {
+	kind, ok := map[effect.Kind]abi.ErrorCase{
+		effect.Denied: abi.Denied, effect.Invalid: abi.InvalidInput, effect.NotFound: abi.NotFound,
+		effect.TooLarge: abi.Failed, effect.Protocol: abi.Failed,
+	}[effect.KindOf(err)]
+	if !ok {
+		kind = abi.Unavailable
+	}
+	return &failure{kind, err.Error()}
+}
+
+// maxVarBytes bounds the variables of a call, with their names and something for each:
+// what Extism's hosts permit unless they are told otherwise.
+const (
+	maxVarBytes = 1 << 20
+	varBytes    = 40
+)
+
+// variable is var_get.
+func (p *plugin) variable(stack []uint64) error {
+	name, err := p.block("the name", stack[0], maxName)
+	if err != nil {
+		return err
+	}
+	offset := uint64(0)
+	if value, ok := p.vars[string(name)]; ok {
+		if offset, err = p.put(value); err != nil {
+			return err
+		}
+	}
+	p.drop(stack[0]) // which was given up with the call
+	stack[0] = offset
+	return nil
+}
+
+// setVariable is var_set. Without a value it forgets the variable. A variable lives as
+// long as the call.
+func (p *plugin) setVariable(stack []uint64) error {
+	name, err := p.block("the name", stack[0], maxName)
+	if err != nil {
+		return err
+	}
+	key := string(name)
+	size := p.varBytes
+	if had, ok := p.vars[key]; ok {
+		size -= varBytes + len(key) + len(had)
+	}
+	if stack[1] == 0 {
+		delete(p.vars, key)
+		p.varBytes = size
+		p.drop(stack[0])
+		return nil
+	}
+	value, err := p.block("the value", stack[1], maxBody)
+	if err != nil {
+		return err
+	}
+	if size += varBytes + len(key) + len(value); size > maxVarBytes {
+		return &failure{abi.Failed, "its variables have more than 1 MiB together, and no host of Extism keeps more"}
+	}
+	if p.vars == nil {
+		p.vars = map[string][]byte{}
+	}
+	p.vars[key], p.varBytes = bytes.Clone(value), size
+	p.drop(stack[0])
+	p.drop(stack[1])
+	return nil
+}
+
+// httpRequest is the JSON of a request. The second name of the headers is what old
+// plugins send.
+type httpRequest struct {
+	URL     string            `json:"url"`
+	Method  string            `json:"method"`
+	Headers map[string]string `json:"headers"`
+	Header  map[string]string `json:"header"`
+}
+
+// request is http_request: it returns the body of the answer. There is no way to tell
+// the plugin that there was none, so that its call ends then, as with other hosts.
+func (p *plugin) request(stack []uint64) error {
+	p.status, p.headers = 0, nil
+	text, err := p.block("the request", stack[0], maxRequest)
+	if err != nil {
+		return err
+	}
+	var want httpRequest
+	if err := json.Unmarshal(text, &want); err != nil {
+		return fault("the request is not JSON with url, method and headers: %v", err)
+	}
+	req := effect.Request{Method: "GET", URL: want.URL}
+	if want.Method != "" {
+		req.Method = strings.ToUpper(want.Method)
+	}
+	for _, headers := range []map[string]string{want.Header, want.Headers} {
+		for name, value := range headers {
+			req.Headers = append(req.Headers, [2]string{name, value})
+		}
+	}
+	slices.SortFunc(req.Headers, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	if stack[1] != 0 {
+		body, err := p.block("the body", stack[1], maxBody)
+		if err != nil {
+			return err
+		}
+		req.Body = append([]byte{}, body...) // not nil, also when it is empty
+	}
+	resp, err := p.Host.Fetch(p.ctx, p.Account, req)
+	if err != nil {
+		return refused(err)
+	}
+	p.status, p.headers = resp.Status, map[string]string{}
+	for _, h := range resp.Headers {
+		name := strings.ToLower(h[0])
+		if before, ok := p.headers[name]; ok {
+			h[1] = before + "," + h[1]
+		}
+		p.headers[name] = h[1]
+	}
+	p.owed += uint64(len(resp.Body)) >> costBulkShift
+	offset, err := p.put(resp.Body)
+	p.drop(stack[0])
+	p.drop(stack[1])
+	stack[0] = offset
+	return err
+}
+
+// statusCode is http_status_code, of the last answer.
+func (p *plugin) statusCode(stack []uint64) error {
+	stack[0] = uint64(p.status)
+	return nil
+}
+
+// responseHeaders is http_headers, of the last answer: an object of JSON.
+func (p *plugin) responseHeaders(stack []uint64) error {
+	text := []byte("{}")
+	if p.headers != nil {
+		var err error
+		if text, err = json.Marshal(p.headers); err != nil {
+			return err
+		}
+	}
+	var err error
+	stack[0], err = p.put(text)
+	return err
+}
+
+// logs makes the function that logs at a level.
+func logs(level int) func(*plugin, []uint64) error {
+	return slow(func(p *plugin, stack []uint64) error {
+		text, err := p.block("the message", stack[0], maxMessage)
+		if err != nil {
+			return err
+		}
+		p.Host.Log(p.Account, level, abi.Head(text, hostmod.MaxLogMessage, p.Redact))
+		p.drop(stack[0])
+		return nil
+	})
+}

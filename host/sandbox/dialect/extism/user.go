@@ -1,0 +1,110 @@
+package extism
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+
+	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+)
+
+// The functions that hyper-mcp adds for its plugins. What a plugin tells is logged or
+// shown; what it asks for it does not get here.
+func init() {
+	functions = append(functions,
+		function{user, "notify_progress", fn("l"), slow((*plugin).notifyProgress), 0},
+		function{user, "notify_logging_message", fn("l"), slow((*plugin).notifyLog), 0},
+		notice("notify_tool_list_changed", "", "its tools have changed; what was approved stays as it was"),
+		notice("notify_prompt_list_changed", "", "its prompts have changed, which nobody reads here"),
+		notice("notify_resource_list_changed", "", "its resources have changed, which nobody reads here"),
+		notice("notify_resource_updated", "l", "one of its resources has changed, which nobody reads here"),
+		notice("notify_url_elicitation_completed", "l", "somebody has answered at an address, which nobody was asked to do here"),
+		unsupported("create_elicitation", "l:l", "asks the person something"),
+		unsupported("create_message", "l:l", "wants a model to write something"),
+		unsupported("list_roots", ":l", "asks for the roots of an MCP client"),
+		unsupported("get_access_token", "l:l", "asks for an access token"),
+		unsupported("get_keyring_secret", "l:l", "asks for a secret of a keyring"),
+	)
+}
+
+// notice is a function of which only a line in the log remains.
+func notice(name, types, says string) function {
+	return function{user, name, fn(types), slow(func(p *plugin, _ []uint64) error {
+		p.Host.Log(p.Account, 2, "the plugin says that "+says)
+		return nil
+	}), 0}
+}
+
+// unsupported is a function that ends the call: it has no way to say that it fails.
+func unsupported(name, types, wants string) function {
+	return function{user, name, fn(types), slow(func(*plugin, []uint64) error {
+		return &failure{abi.Unavailable, fmt.Sprintf("the plugin %s (%s), which is not supported here", wants, name)}
+	}), 0}
+}
+
+// maxNotice is the size of what a plugin notifies about, in bytes.
+const maxNotice = 1 << 20
+
+// notified reads the JSON of a notification.
+func (p *plugin) notified(offset uint64, into any) error {
+	text, err := p.block("the notification", offset, maxNotice)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fault("the notification is not JSON as it should be: %v", err)
+	}
+	p.drop(offset)
+	return nil
+}
+
+func (p *plugin) notifyProgress(stack []uint64) error {
+	var n struct {
+		Progress float64  `json:"progress"`
+		Total    *float64 `json:"total"`
+		Message  string   `json:"message"`
+	}
+	if err := p.notified(stack[0], &n); err != nil {
+		return err
+	}
+	var total *uint64
+	if n.Total != nil {
+		whole := count(*n.Total)
+		total = &whole
+	}
+	p.Host.Progress(p.Account, count(n.Progress), total, abi.Head([]byte(n.Message), hostmod.MaxNote, p.Redact))
+	return nil
+}
+
+// count is a number of things, which JSON writes as any number.
+func count(f float64) uint64 { return uint64(max(0, min(f, math.MaxInt64/2))) }
+
+// logLevels are those of MCP, as ours.
+var logLevels = map[string]int{
+	"debug": 1, "info": 2, "notice": 2, "warning": 3, "error": 4, "critical": 4, "alert": 4, "emergency": 4,
+}
+
+func (p *plugin) notifyLog(stack []uint64) error {
+	var n struct {
+		Level  string          `json:"level"`
+		Logger string          `json:"logger"`
+		Data   json.RawMessage `json:"data"`
+	}
+	if err := p.notified(stack[0], &n); err != nil {
+		return err
+	}
+	level, ok := logLevels[n.Level]
+	if !ok {
+		level = 2
+	}
+	text := string(n.Data)
+	if json.Unmarshal(n.Data, &text) != nil {
+		text = string(n.Data)
+	}
+	if n.Logger != "" {
+		text = n.Logger + ": " + text
+	}
+	p.Host.Log(p.Account, level, abi.Head([]byte(text), hostmod.MaxLogMessage, p.Redact))
+	return nil
+}

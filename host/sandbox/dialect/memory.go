@@ -1,0 +1,17 @@
+package dialect
+
+import "fmt"
+
+// MemoryError ends a guest for which the host would have to keep more than it may.
+type MemoryError struct {
+	Limit  uint64 // in bytes
+	Key    string // what the settings call it
+	Shared bool   // it is that of all calls together
+}
+
+func (e *MemoryError) Error() string {
+	if e.Shared {
+		return fmt.Sprintf("more memory than is left of the %d MiB of all calls together", e.Limit>>20)
+	}
+	return fmt.Sprintf("more than %d MiB of memory outside of its own", e.Limit>>20)
+}

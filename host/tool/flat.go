@@ -1,0 +1,55 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// FlatSchema makes the JSON Schema of a tool's arguments of a flat list of parameters,
+// each {"type", "description", "required": true, ...}: what is left of one without
+// "required" is its schema. A "required" that is a list is of the parameter's own
+// properties, and stays. There are no other arguments than these.
+func FlatSchema(parameters map[string]json.RawMessage) (json.RawMessage, error) {
+	if len(parameters) == 0 {
+		return json.RawMessage(`{"type":"object","properties":{}}`), nil
+	}
+	size := 0
+	for name, schema := range parameters {
+		size += len(name) + len(schema)
+	}
+	if size > MaxManifestBytes {
+		return nil, fmt.Errorf("parameters have %d bytes, more than the limit of %d", size, MaxManifestBytes)
+	}
+	flat := struct {
+		Type       string                                `json:"type"`
+		Properties map[string]map[string]json.RawMessage `json:"properties"`
+		Required   []string                              `json:"required,omitempty"`
+		Additional bool                                  `json:"additionalProperties"`
+	}{Type: "object", Properties: map[string]map[string]json.RawMessage{}}
+	for _, name := range sortedKeys(parameters) {
+		if err := checkDepth(parameters[name]); err != nil {
+			return nil, fmt.Errorf("parameter %.80q %w", name, err)
+		}
+		var schema map[string]json.RawMessage
+		if err := json.Unmarshal(parameters[name], &schema); err != nil || schema == nil {
+			return nil, fmt.Errorf("parameter %.80q is not an object such as {\"type\": \"string\", \"description\": \"...\", \"required\": true}", name)
+		}
+		switch flag := bytes.TrimSpace(schema["required"]); {
+		case flag == nil, bytes.HasPrefix(flag, []byte("[")):
+		case string(flag) == "true":
+			flat.Required = append(flat.Required, name)
+			delete(schema, "required")
+		case string(flag) == "false":
+			delete(schema, "required")
+		default:
+			return nil, fmt.Errorf("parameter %.80q: \"required\" is %.80s; it can be true or false", name, flag)
+		}
+		flat.Properties[name] = schema
+	}
+	schema := Marshal(flat)
+	if _, err := CompileSchema(schema); err != nil {
+		return nil, fmt.Errorf("parameters: the schema %w", err)
+	}
+	return schema, nil
+}
