@@ -17,6 +17,7 @@ import (
 type pluginHost struct {
 	input  []byte
 	output []byte
+	failed uint64 // where its error lies
 	say    func(tool.Progress)
 
 	blocks []byte // one after the other, each behind its length
@@ -28,9 +29,12 @@ const blockHeader = 8
 func (p *pluginHost) alloc(n uint64) uint64 {
 	at := uint64(len(p.blocks)) + blockHeader
 	p.blocks = binary.LittleEndian.AppendUint64(p.blocks, n)
-	p.blocks = append(p.blocks, make([]byte, n)...)
+	p.blocks = slices.Grow(p.blocks, int(n))[:at+n]
 	return at
 }
+
+// again is one more call of the same plugin, whose blocks nobody clears.
+func (p *pluginHost) again(input []byte) { p.input, p.output, p.blocks = input, nil, p.blocks[:0] }
 
 func (p *pluginHost) put(text string) uint64 {
 	at := p.alloc(uint64(len(text)))
@@ -62,16 +66,16 @@ func (p *pluginHost) instantiate(ctx context.Context, rt wazero.Runtime) error {
 		"store_u64":      func(at, v uint64) { binary.LittleEndian.PutUint64(p.blocks[at:], v) },
 		"input_length":   func() uint64 { return uint64(len(p.input)) },
 		"input_offset":   func() uint64 { return p.put(string(p.input)) },
-		"input_load_u8":  func(at uint64) uint32 { return uint32(p.input[at]) },
-		"input_load_u64": func(at uint64) uint64 { return binary.LittleEndian.Uint64(p.input[at:]) },
+		"input_load_u8":  func(at uint64) uint32 { return uint32(p.behind(at)[0]) },
+		"input_load_u64": func(at uint64) uint64 { return binary.LittleEndian.Uint64(p.behind(at)) },
 		"output_set": func(at, n uint64) {
 			p.output = slices.Clone(p.blocks[at:][:n])
 		},
 		"output_length":    func() uint64 { return uint64(len(p.output)) },
 		"output_offset":    func() uint64 { return 0 },
-		"error_set":        func(uint64) {},
+		"error_set":        func(at uint64) { p.failed = at },
 		"error_get":        func() uint64 { return 0 },
-		"config_get":       func(uint64) uint64 { return p.put("secret") },
+		"config_get":       func(uint64) uint64 { return p.put(secretValue) },
 		"var_get":          func(name uint64) uint64 { return p.vars[p.text(name)] },
 		"var_set":          p.setVar,
 		"http_request":     func(_, _ uint64) uint64 { return p.put("answered") },
@@ -85,6 +89,11 @@ func (p *pluginHost) instantiate(ctx context.Context, rt wazero.Runtime) error {
 	}
 	_, err := module.Instantiate(ctx)
 	return err
+}
+
+// behind are 8 bytes of the input from anywhere on, which begins again behind its end.
+func (p *pluginHost) behind(at uint64) []byte {
+	return slices.Concat(p.input, p.input)[at%uint64(len(p.input)):][:8]
 }
 
 func (p *pluginHost) setVar(name, value uint64) {

@@ -44,7 +44,12 @@ type bare struct {
 	keep bool // one instance of a module serves all calls
 
 	mu   sync.Mutex
-	kept map[[32]byte]api.Module
+	kept map[[32]byte]keptInstance
+}
+
+type keptInstance struct {
+	mod    api.Module
+	plugin *pluginHost
 }
 
 func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
@@ -58,8 +63,7 @@ func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
 		}
 	}
 	var stdout, streams bytes.Buffer
-	plugin := &pluginHost{input: g.Args, say: say}
-	mod, closes, err := b.instance(ctx, g, say, plugin, &stdout, &streams)
+	mod, plugin, closes, err := b.instance(ctx, g, say, &stdout, &streams)
 	if err == nil {
 		o.Result, err = believe(ctx, mod, g, plugin, &stdout)
 	}
@@ -80,14 +84,16 @@ func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
 	return o
 }
 
-func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), plugin *pluginHost, stdout, stderr io.Writer) (_ api.Module, closes func(), err error) {
+func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), stdout, stderr io.Writer) (_ api.Module, plugin *pluginHost, closes func(), err error) {
 	key := sha256.Sum256(g.Code)
 	b.mu.Lock()
-	mod := b.kept[key]
+	kept, ok := b.kept[key]
 	b.mu.Unlock()
-	if mod != nil {
-		return mod, func() {}, nil
+	if ok {
+		kept.plugin.again(g.Args)
+		return kept.mod, kept.plugin, func() {}, nil
 	}
+	plugin = &pluginHost{input: g.Args, say: say}
 	if b.keep {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -98,7 +104,7 @@ func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), p
 	}
 	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
 	if err := errors.Join(obligingServices(ctx, rt, say), plugin.instantiate(ctx, rt)); err != nil {
-		return nil, closes, err
+		return nil, plugin, closes, err
 	}
 	typed := "typed by a person"
 	if g.Kind == machine.Command {
@@ -109,16 +115,16 @@ func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), p
 		WithEnv("SECRET", "x").WithArgs("stockade").WithStdin(strings.NewReader(typed)).
 		WithStdout(stdout).WithStderr(stderr).WithRandSource(rand.Reader).
 		WithSysWalltime().WithSysNanotime().WithSysNanosleep().WithOsyield(func() {})
-	mod, err = rt.InstantiateWithConfig(ctx, g.Code, config)
+	mod, err := rt.InstantiateWithConfig(ctx, g.Code, config)
 	if err == nil && b.keep {
 		b.mu.Lock()
 		if b.kept == nil {
-			b.kept = map[[32]byte]api.Module{}
+			b.kept = map[[32]byte]keptInstance{}
 		}
-		b.kept[key] = mod
+		b.kept[key] = keptInstance{mod, plugin}
 		b.mu.Unlock()
 	}
-	return mod, closes, err
+	return mod, plugin, closes, err
 }
 
 // obligingServices are the host's functions, all of which succeed.
@@ -159,7 +165,10 @@ func believe(ctx context.Context, mod api.Module, g Guest, plugin *pluginHost, s
 		}
 		return tool.Result{Output: stdout.Bytes()}, err
 	case machine.Plugin:
-		_, err := mod.ExportedFunction("play").Call(ctx)
+		code, err := mod.ExportedFunction("play").Call(ctx)
+		if err == nil && code[0] != 0 {
+			return tool.Failed(tool.CodeFailed, tool.InternalError, "%s", plugin.text(plugin.failed)), nil
+		}
 		return tool.Result{Output: plugin.output}, err
 	}
 	out, err := mod.ExportedFunction(abi.ExportRealloc[0]).Call(ctx, 0, 0, 1, uint64(len(g.Args)))

@@ -62,8 +62,8 @@ func pluginOutputAttacks() []Attack {
 		}, tool.CodeBadABI, "outside").of(plugin),
 		{Name: "output-not-text", Tries: "Put out bytes that are not text.", kinds: plugin, run: outputNotText},
 		{Name: "output-long", Tries: "Put out more text than the model is to get.", kinds: plugin, run: outputLong},
-		{Name: "failure-long", Tries: "Fail with an error of 20 MB.", kinds: plugin, run: failureLong},
-		{Name: "message-long", Tries: "Log a message of 20 MB.", kinds: plugin, run: messageLong},
+		{Name: "failure-long", Tries: "Fail with an error of a megabyte.", kinds: plugin, run: failureLong},
+		{Name: "message-long", Tries: "Log a message of a megabyte.", kinds: plugin, run: messageLong},
 	}
 }
 
@@ -95,7 +95,7 @@ func (s *script) filled(n int64) cell {
 }
 
 func outputLong(t *trial) (string, error) {
-	const length = 4 << 20
+	const length = 1 << 20
 	s := &script{}
 	s.output(s.filled(length), length)
 	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
@@ -104,7 +104,7 @@ func outputLong(t *trial) (string, error) {
 
 func failureLong(t *trial) (string, error) {
 	s := &script{}
-	s.failing(s.filled(20 << 20))
+	s.failing(s.filled(1 << 20))
 	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit, Fuel: 1 << 40}}, s)
 	says := ""
 	if e := o.Result.Err; err == nil && e != nil && e.Code == tool.CodeFailed {
@@ -133,7 +133,7 @@ func (t *trial) cut(r tool.Result, says string, err error) (string, error) {
 func messageLong(t *trial) (string, error) {
 	const most = 8 << 10
 	s := &script{}
-	say := s.add("extism.log_info", s.filled(20<<20))
+	say := s.add("extism.log_info", s.filled(1<<20))
 	o, err := t.toTheEnd(Guest{Limits: policy.Limits{LogBytes: logLimit, Fuel: 1 << 40}}, s, say, 1)
 	switch {
 	case err != nil:
@@ -220,6 +220,7 @@ func blocksKept(t *trial) (string, error) {
 func pluginHostAttacks() []Attack {
 	return []Attack{
 		{Name: "offsets-outside", Tries: "Give the host offsets and lengths that overflow, or that lie outside of its blocks.", kinds: plugin, run: offsetsOutside},
+		{Name: "input-outside", Tries: "Read what lies behind the input.", kinds: plugin, run: inputOutside},
 		{Name: "offsets-between", Tries: "Free and measure what begins where no block does.", kinds: plugin, run: offsetsBetween},
 		{Name: "request-not-granted", Tries: "Make a request as a plugin that asked for no network.", kinds: plugin, run: requestNotGranted},
 		{Name: "request-elsewhere", Tries: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: requestElsewhere},
@@ -257,11 +258,10 @@ func offsetsOutside(t *trial) (string, error) {
 			{"load_u64", []any{uint64(0)}}, {"load_u64", []any{uint64(1 << 40)}}, {"load_u64", []any{wraps}}, {"load_u64", []any{^uint64(0)}},
 			{"store_u8", []any{uint64(0), 1}}, {"store_u8", []any{low, 1}}, {"store_u8", []any{^uint64(0), 1}},
 			{"store_u64", []any{uint64(0), uint64(1)}}, {"store_u64", []any{wraps, uint64(1)}}, {"store_u64", []any{far, uint64(1)}},
-			{"input_load_u8", []any{far}}, {"input_load_u8", []any{wraps}}, {"input_load_u64", []any{wraps}}, {"input_load_u64", []any{uint64(1 << 30)}},
 			{"output_set", []any{block, far}}, {"output_set", []any{block, wraps}}, {"output_set", []any{wraps, uint64(16)}}, {"output_set", []any{uint64(0), uint64(8)}},
 			{"output_set", []any{behind, uint64(1 << 20)}},
 			{"error_set", []any{inside}}, {"error_set", []any{wraps}},
-			{"log_info", []any{inside}}, {"log_info", []any{far}}, {"log_error", []any{uint64(0)}},
+			{"log_info", []any{inside}}, {"log_info", []any{far}}, {"log_error", []any{wraps}},
 			{"config_get", []any{inside}}, {"config_get", []any{wraps}},
 			{"var_get", []any{inside}}, {"var_set", []any{block, inside}}, {"var_set", []any{wraps, block}},
 			{"http_request", []any{inside, uint64(0)}}, {"http_request", []any{wraps, uint64(0)}},
@@ -278,6 +278,29 @@ func offsetsOutside(t *trial) (string, error) {
 			return "", fmt.Errorf("%s(%x): %w", all[i].function, all[i].operands, err)
 		}
 	}
+}
+
+// inputOutside is answered with zeros, as by other hosts.
+func inputOutside(t *trial) (string, error) {
+	s := &script{}
+	s.block("what lies behind it")
+	var all []*call
+	for _, at := range []any{cell(machine.InputLength), uint64(1 << 20), uint64(1 << 32), uint64(1) << 63, ^uint64(7), ^uint64(0)} {
+		all = append(all, s.add("extism.input_load_u8", at), s.add("extism.input_load_u64", at))
+	}
+	r, err := t.report(Guest{}, s)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range all {
+		switch {
+		case r.times(c) != 1:
+			return "", notTried("the guest did not get to the end")
+		case r.returned(c) != 0:
+			return "", fmt.Errorf("it reads %#x", r.returned(c))
+		}
+	}
+	return "blocks: nothing lies behind the input", nil
 }
 
 func offsetsBetween(t *trial) (string, error) {

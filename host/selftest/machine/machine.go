@@ -35,7 +35,7 @@ const (
 )
 
 // Kinds lists the kinds.
-var Kinds = []Kind{Native}
+var Kinds = []Kind{Native, Plugin}
 
 func (k Kind) String() string { return [...]string{"native", "command", "plugin"}[k] }
 
@@ -288,7 +288,7 @@ type Options struct {
 func Code(k Kind) []byte { return plain()[k] }
 
 var plain = sync.OnceValue(func() (all [][]byte) {
-	for _, k := range Kinds {
+	for _, k := range []Kind{Native, Command, Plugin} {
 		all = append(all, Module(Options{Kind: k}))
 	}
 	return all
