@@ -70,6 +70,7 @@
 //	sandbox/admit           may this module be compiled? static checks on its bytes, limits on its size, and the limits that the engine lacks added
 //	sandbox/abi             lowering and lifting; the only code that touches linear memory
 //	sandbox/dialect         what is known of a kind of module: its imports and exports, how it is initialised, asked and called
+//	sandbox/dialect/command WASI commands: as they were described, or as ikigai's tools speak
 //	sandbox/dialect/extism  Extism plugins, servlets of mcp.run, plugins of hyper-mcp
 //	sandbox/dialect/tools   the native kind
 //	sandbox/hostmod         host functions, one file for each WIT interface

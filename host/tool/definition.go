@@ -126,7 +126,7 @@ func ParseManifest(data []byte) (Manifest, error) {
 	if len(data) > MaxManifestBytes {
 		return m, fmt.Errorf("manifest: %d bytes, more than the limit of %d", len(data), MaxManifestBytes)
 	}
-	if err := checkDepth(data); err != nil { // a key given twice means one thing to us and another to whoever reads along
+	if err := CheckJSON(data); err != nil { // a key given twice means one thing to us and another to whoever reads along
 		return m, fmt.Errorf("manifest: %w", err)
 	}
 	if err := checkKeys(data, reflect.TypeFor[Manifest]()); err != nil {

@@ -38,10 +38,10 @@ func params(types ...api.ValueType) []api.ValueType { return types }
 
 // functions is every function of preview 1, in the order of its witx files.
 var functions = []function{
-	{"args_get", params(i32, i32), argsGet},
-	{"args_sizes_get", params(i32, i32), argsSizesGet},
-	{"environ_get", params(i32, i32), argsGet},
-	{"environ_sizes_get", params(i32, i32), argsSizesGet},
+	{"args_get", params(i32, i32), func(g guest) wasi.Errno { return g.list(g.w.args) }},
+	{"args_sizes_get", params(i32, i32), func(g guest) wasi.Errno { return g.listSizes(g.w.args) }},
+	{"environ_get", params(i32, i32), func(g guest) wasi.Errno { return g.list(g.w.env) }},
+	{"environ_sizes_get", params(i32, i32), func(g guest) wasi.Errno { return g.listSizes(g.w.env) }},
 	{"clock_res_get", params(i32, i32), clockResGet},
 	{"clock_time_get", params(i32, i64, i32), clockTimeGet},
 	{"fd_advise", params(i32, i64, i64, i32), fdAdvise},
@@ -108,9 +108,14 @@ func Functions() map[string]abi.Signature {
 // there is not, answers that.
 func Instantiate(ctx context.Context, rt wazero.Runtime, missing ...Missing) error {
 	b := rt.NewHostModuleBuilder(ModuleName)
-	all := slices.Clone(functions)
+	var all []function
 	for _, m := range missing {
 		all = append(all, m.function())
+	}
+	for _, f := range functions {
+		if !slices.ContainsFunc(missing, func(m Missing) bool { return m.Name == f.name }) {
+			all = append(all, f)
+		}
 	}
 	for _, f := range all {
 		b.NewFunctionBuilder().
