@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,10 +26,10 @@ func (s *script) prints(text string, times int) {
 func commandOutputAttacks() []Attack {
 	const deep = 9_990
 	return []Attack{
-		{Name: "printed-flood", Tries: "Print 128 MB as its result.", kinds: command, run: printed(func(s *script) {
+		{Name: "printed-flood", Tries: "Print 16 MB as its result.", kinds: command, run: printed(func(s *script) {
 			s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
 			list := s.words(machine.BufferBase, machine.BufferSize)
-			s.again(s.add("fd_write", 1, list.at, 1, s.words(0).at), 2047)
+			s.again(s.add("fd_write", 1, list.at, 1, s.words(0).at), 255)
 			s.add("leave", 0)
 		})},
 		{Name: "printed-not-text", Tries: "Print bytes that are not UTF-8, and a terminal's commands.", kinds: command, run: printed(func(s *script) {
@@ -37,13 +38,13 @@ func commandOutputAttacks() []Attack {
 		{Name: "printed-nested", Tries: "Print JSON that is nested nearly ten thousand deep.", kinds: command, run: printed(func(s *script) {
 			s.prints(`{"a":`+strings.Repeat("[", deep)+strings.Repeat("]", deep)+`}`, 1)
 		})},
-		{Name: "printed-many-values", Tries: "Print a hundred thousand objects instead of one.", kinds: command, run: printed(func(s *script) { s.prints(`{"a":1}`, 100_000) })},
-		{Name: "printed-and-failed", Tries: "Print 128 MB to both streams, and fail.", kinds: command, run: printed(func(s *script) {
+		{Name: "printed-many-values", Tries: "Print twenty thousand objects instead of one.", kinds: command, run: printed(func(s *script) { s.prints(`{"a":1}`, 20_000) })},
+		{Name: "printed-and-failed", Tries: "Print 16 MB to both streams, and fail.", kinds: command, run: printed(func(s *script) {
 			s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
 			list := s.words(machine.BufferBase, machine.BufferSize)
 			out := s.add("fd_write", 1, list.at, 1, s.words(0).at)
 			s.add("fd_write", 2, list.at, 1, s.words(0).at)
-			s.again(out, 2047)
+			s.again(out, 255)
 			s.add("proc_exit", 3)
 		})},
 	}
@@ -64,7 +65,7 @@ func printed(do func(*script)) func(*trial) (string, error) {
 		switch {
 		case len(says) > 3*outputLimit:
 			return "", fmt.Errorf("%d bytes came through", len(says))
-		case !json.Valid(says) || bytes.ContainsAny(says, "\xff\x1b\x07"):
+		case o.Result.Err == nil && !json.Valid(o.Result.Output), !json.Valid(says), bytes.ContainsAny(says, "\xff\x1b\x07"):
 			return "", errors.New("the result is no text")
 		case json.Unmarshal(says, &any) == nil && depth(any) > 500:
 			return "", fmt.Errorf("the result nests %d deep", depth(any))
@@ -99,6 +100,7 @@ func depth(v any) (most int) {
 func processAttacks() []Attack {
 	return []Attack{
 		{Name: "preopens", Tries: "Climb out of every directory that a command finds open, and reach what is closed there.", kinds: command, run: preopens},
+		{Name: "described-arguments", Tries: "Choose options for a program whose tool was described, and add arguments and variables.", kinds: command, run: describedArguments},
 		{Name: "input", Tries: "Read more than the arguments of the call.", kinds: foreign, run: inputOnly},
 		{Name: "changes-of-a-failure", Tries: "Change files in a call that fails.", run: changesOfFailure},
 	}
@@ -136,6 +138,66 @@ func preopens(t *trial) (string, error) {
 		err = notTried("no directory is the workspace")
 	}
 	return fmt.Sprintf("files: a name that leads outside, or is closed (%s)", errnos(refusals)), err
+}
+
+// described is a manifest of a command that puts an argument of the call into all of what
+// a process gets.
+const described = `{"abi":"wasi:command","name":"described","tools":[{"name":"` + toolName + `","description":"An attack.",` +
+	`"parameters":{"type":"object","properties":{"asm":{"type":"string"},"code":{"type":"string"}}},` +
+	`"run":{"args":["first","{code}","last={code}"],"env":{"CODE":"{code}"},"stdin":"{args}"}}]}`
+
+// describedArguments are what a model says.
+func describedArguments(t *trial) (by string, err error) {
+	run := func(code string) (o Outcome, lists func(report) (env, args string), err error) {
+		s := &script{}
+		lists = s.process()
+		args, err := json.Marshal(map[string]string{machine.ScriptArgument: hex.EncodeToString(s.image()), "code": code})
+		if err != nil {
+			return o, nil, err
+		}
+		o, err = t.run(Guest{own: &machine.Options{Section: described}, Args: args})
+		return o, lists, err
+	}
+	for _, code := range []string{"-c", "--", "-", "--schema", "-\x00", "a\x00PATH=/tmp", "\x00", strings.Repeat("x", 1<<20)} {
+		o, _, err := run(code)
+		if err == nil {
+			by, err = stopped(o, "", tool.CodeFailed)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%.20q: %w", code, err)
+		}
+	}
+	// What is no option is one argument, and one variable.
+	const odd = "a b\nPATH=/tmp $(x) 'y' \" -c {args} {{"
+	o, lists, err := run(odd)
+	if err != nil {
+		return "", err
+	}
+	r, err := readReport(o.Result.Output)
+	if err != nil {
+		return "", notTried("%s", o.Result.Summary())
+	}
+	env, args := lists(r)
+	if want := "CODE=" + odd + "\x00PWD=/\x00"; env != want {
+		return "", fmt.Errorf("its environment is %q", env)
+	}
+	if want := "described\x00first\x00" + odd + "\x00last=" + odd + "\x00"; args != want {
+		return "", fmt.Errorf("its arguments are %q", args)
+	}
+	return by, nil
+}
+
+// process asks for what a process finds, which the result tells.
+func (s *script) process() (lists func(report) (env, args string)) {
+	const most = 512
+	sizes, env, args := s.room(16), s.room(most), s.room(most)
+	s.add("environ_sizes_get", sizes.at, sizes.at+4).must("ask for the environment")
+	s.add("args_sizes_get", sizes.at+8, sizes.at+12).must("ask for the arguments")
+	s.add("environ_get", machine.BufferBase, env.at)
+	s.add("args_get", machine.BufferBase, args.at)
+	return func(r report) (string, string) {
+		return string(r.span(env)[:min(r.u32(sizes.at+4), most)]), string(r.span(args)[:min(r.u32(sizes.at+12), most)])
+	}
 }
 
 // inputOnly compares what there was to read with the arguments.

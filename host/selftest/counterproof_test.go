@@ -43,7 +43,7 @@ func proofs() []proof {
 		{name: "the directory above the workspace is mounted", target: weak(parentMounted), kinds: machine.Kinds, attacks: `
 			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd
 			symlink-relative symlink-directory symlink-directory-write symlink-write symlink-truncate symlink-times symlink-chain
-			symlink-target symlink-moved symlink-exchanged other-mount listed-above`},
+			symlink-target symlink-moved symlink-exchanged other-mount listed-above preopens`},
 		{name: "everything is mounted with write", target: weak(allWritable), kinds: machine.Kinds, attacks: `
 			read-only-create read-only-truncate read-only-write read-only-remove read-only-rename read-only-make
 			read-only-times reader-writes nested-read-only`},
@@ -59,7 +59,10 @@ func proofs() []proof {
 		{name: "no limits for a plugin", target: weak(unlimited), attacks: `blocks-of-all-calls output-long`},
 		{name: "the bare engine, which believes a plugin", target: func(*testing.T, *Sandbox) Target { return &bare{} }, kinds: plugin, attacks: `
 			input-outside offsets-between message-long output-not-text failure-long secret-value configuration-of-host request-while-initializing
-			log-flood stdout-flood stderr-flood environment standard-input file-left changes-of-a-failure table-grow`},
+			input environment file-left changes-of-a-failure`},
+		{name: "the bare engine, which believes a command", target: func(*testing.T, *Sandbox) Target { return &bare{} }, kinds: command, attacks: `
+			printed-flood printed-not-text printed-nested printed-many-values printed-and-failed
+			input environment file-left changes-of-a-failure`},
 		{name: "every command is approved", target: weak(approvesAll), attacks: `exec-not-granted exec-other-command`},
 		{name: "the bare engine", target: func(*testing.T, *Sandbox) Target { return &bare{} }, attacks: `
 			dotdot-read dotdot-create dotdot-rename dotdot-remove sibling-prefix existence-oracle name-odd
@@ -89,6 +92,7 @@ func proofs() []proof {
 			json-broken json-not-a-number json-nested
 			log-overflow log-length log-level progress-variant exec-arguments-outside exec-arguments-bomb exec-argument-overflow
 			result-pointer-outside result-pointer-overflow result-pointer-misaligned allocator-recursion wasi-pointers socket-accept
+			imports-of-others host-function-as-tool described-arguments
 			offsets-outside block-huge block-overflow block-flood small-block-flood variable-flood output-100-mb output-nested output-taken-back
 			descriptors-inherited exit exit-while-initializing crash`},
 		{name: "nobody hears that the call is cancelled", target: same(targetFunc(func(ctx context.Context, g Guest) Outcome {

@@ -93,7 +93,8 @@ func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), s
 		kept.plugin.again(g.Args)
 		return kept.mod, kept.plugin, func() {}, nil
 	}
-	plugin = &pluginHost{input: g.Args, say: say}
+	const typed = "typed by a person"
+	plugin = &pluginHost{input: append(slices.Clone(g.Args), typed...), say: say}
 	if b.keep {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -106,13 +107,13 @@ func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), s
 	if err := errors.Join(obligingServices(ctx, rt, say), plugin.instantiate(ctx, rt)); err != nil {
 		return nil, plugin, closes, err
 	}
-	typed := "typed by a person"
+	stdin := typed
 	if g.Kind == machine.Command {
-		typed = string(g.Args) + typed
+		stdin = string(g.Args) + typed
 	}
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").
 		WithFSConfig(wazero.NewFSConfig().WithDirMount("/", "/")).
-		WithEnv("SECRET", "x").WithArgs("stockade").WithStdin(strings.NewReader(typed)).
+		WithEnv("SECRET", "x").WithArgs("stockade").WithStdin(strings.NewReader(stdin)).
 		WithStdout(stdout).WithStderr(stderr).WithRandSource(rand.Reader).
 		WithSysWalltime().WithSysNanotime().WithSysNanosleep().WithOsyield(func() {})
 	mod, err := rt.InstantiateWithConfig(ctx, g.Code, config)

@@ -102,6 +102,10 @@ func tableGrow(times, by int) func(t *trial) (string, error) {
 // all is what the guests below may have together.
 const all = 24 << 20
 
+// together is an amount of memory that no other attack asks for at the same time, which
+// nearly is the one that is wanted.
+func (t *trial) together(bytes uint64) uint64 { return bytes + uint64(t.kind) }
+
 // memoryOfAllCalls has one guest wait with its memory until another has asked
 // for as much.
 func memoryOfAllCalls(t *trial) (string, error) {
@@ -112,8 +116,8 @@ func memoryOfAllCalls(t *trial) (string, error) {
 	second := &script{}
 	alsoGrown := second.add("memory.grow", more/page)
 	var what uint32
-	r, err := t.reportWhile(Guest{Together: all}, asks, func() error {
-		r, err := t.report(Guest{Together: all}, second)
+	r, err := t.reportWhile(Guest{Together: t.together(all)}, asks, func() error {
+		r, err := t.report(Guest{Together: t.together(all)}, second)
 		if err == nil {
 			what = r.returned(alsoGrown)
 		}
@@ -133,7 +137,7 @@ func memoryOfAllCalls(t *trial) (string, error) {
 // memoryKept: the memory of a guest that crashed comes back.
 func memoryKept(t *trial) (string, error) {
 	const more = 12 << 20
-	const alone = all + page // attacks run at the same time, and this one wants the memory for itself
+	alone := t.together(all + page)
 	for range 6 {
 		s := &script{}
 		s.add("memory.grow", more/page)

@@ -182,8 +182,8 @@ func blocksOfAllCalls(t *trial) (string, error) {
 	first.log("asked")
 	second.alloc(more)
 	var by string
-	_, err := t.reportWhile(Guest{Together: all}, first, func() error {
-		o, err := t.script(Guest{Together: all}, second)
+	_, err := t.reportWhile(Guest{Together: t.together(all + 3*page)}, first, func() error {
+		o, err := t.script(Guest{Together: t.together(all + 3*page)}, second)
 		if err == nil {
 			by, err = stopped(o, "", tool.CodeMemory)
 		}
@@ -193,7 +193,7 @@ func blocksOfAllCalls(t *trial) (string, error) {
 }
 
 func blocksKept(t *trial) (string, error) {
-	const alone = all + 2*page // see memoryKept
+	alone := t.together(all + 2*page)
 	for range 6 {
 		s := &script{}
 		s.alloc(10 << 20)

@@ -177,8 +177,14 @@ func readReport(output json.RawMessage) (report, error) {
 	var out struct {
 		Output string `json:"output"`
 	}
-	if err := json.Unmarshal(output, &out); err != nil {
-		return nil, errNoReport
+	// What a described command prints is text.
+	for range 2 {
+		if err := json.Unmarshal(output, &out); err != nil {
+			return nil, errNoReport
+		}
+		if output = json.RawMessage(out.Output); !strings.HasPrefix(out.Output, "{") {
+			break
+		}
 	}
 	r, err := hex.DecodeString(out.Output)
 	if err != nil || len(r) != machine.ReportSize {

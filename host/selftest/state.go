@@ -113,7 +113,7 @@ func stateAttacks() []Attack {
 		Attack{Name: "descriptors-inherited", Tries: "Read from every descriptor, for one that the host has open.", run: descriptorsInherited},
 		Attack{Name: "environment", Tries: "Read the environment and the arguments of the host.", run: environment},
 		Attack{Name: "standard-input", Tries: "Read what is typed or piped to the host.", run: standardInput},
-		Attack{Name: "exit", Tries: "End the host by ending itself.", run: ends("exit code", func(s *script) { s.add("proc_exit", 3) }, nil)},
+		Attack{Name: "exit", Tries: "End the host by ending itself.", run: ends("code 3", func(s *script) { s.add("proc_exit", 3) }, nil)},
 		Attack{Name: "exit-while-initializing", kinds: reactors, Tries: "End the host before the tool is called.", run: ends("exit code", nil,
 			&machine.Options{Initialize: func(m *machine.Machine) []byte { return code(w.I32Const(3), w.Call(m.Number("proc_exit"))) }})},
 		Attack{Name: "crash", Tries: "Take the host along by crashing.", run: ends("unreachable", func(s *script) { s.add("trap") }, nil)},
@@ -197,30 +197,21 @@ func descriptorsInherited(t *trial) (string, error) {
 // there, and all others nothing.
 func environment(t *trial) (string, error) {
 	s := &script{}
-	out, texts := s.room(16), s.room(1024)
-	vars := s.add("environ_sizes_get", out.at, out.at+4).must("ask for the environment")
-	s.add("args_sizes_get", out.at+8, out.at+12).must("ask for the arguments")
-	s.add("environ_get", machine.BufferBase, texts.at)
-	s.add("args_get", machine.BufferBase, texts.at+texts.n/2)
+	lists := s.process()
 	r, _, err := t.checked(Guest{}, s)
 	if err != nil {
 		return "", err
 	}
-	list := func(n, at uint32) string {
-		return string(r[at-machine.ReportBase:][:min(r.u32(n), texts.n/2)])
-	}
-	seen := list(out.at+4, texts.at) + list(out.at+12, texts.at+texts.n/2)
+	env, args := lists(r)
 	want, by := "", "instance: no environment, no arguments"
 	if t.kind == machine.Command {
-		want, by = toolName+"\x00", "instance: no environment, and its name"
+		want, by = "PWD=/\x00"+toolName+"\x00", "instance: its name and its directory"
 	}
 	switch {
 	case len(os.Environ()) == 0:
 		return "", notTried("the host has no environment")
-	case r.times(vars) != 1:
-		return "", notTried("the guest did not ask")
-	case seen != want:
-		return "", fmt.Errorf("it sees %q", seen)
+	case env+args != want:
+		return "", fmt.Errorf("it sees %q and %q", env, args)
 	}
 	return by, nil
 }
@@ -256,7 +247,7 @@ func ends(says string, do func(*script), own *machine.Options) func(*trial) (str
 		if err != nil {
 			return "", err
 		}
-		by, err := stopped(o, says, tool.CodeTrap)
+		by, err := stopped(o, says, tool.CodeTrap, tool.CodeFailed)
 		if err != nil {
 			return "", err
 		}

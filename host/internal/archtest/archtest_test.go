@@ -95,7 +95,7 @@ var table = map[string][]string{
 
 	"host/selftest": {"host/tool", "host/policy", "host/policy/network", "host/effect", "host/secret", "host/jail/probe", "host/dispatch", "host/session", "host/sandbox", "host/sandbox/abi", "host/sandbox/wasi", "host/selftest/machine", "host/wasm", "host/wasm/wasmtest"},
 
-	"host/selftest/machine": {"host/sandbox/abi", "host/wasm/wasmtest"},
+	"host/selftest/machine": {"host/sandbox/abi", "host/wasm", "host/wasm/wasmtest"},
 
 	"host/jail": {"host/beneath", "host/stage", "host/tool", "host/effect", "host/egress", "host/jail/walk", "host/jail/wire", "host/policy", "host/policy/paths", "host/redact"},
 

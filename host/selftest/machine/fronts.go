@@ -98,6 +98,7 @@ func (m *Machine) native(o Options) []byte {
 const (
 	listBase = w.ScratchBase
 	doneBase = w.ScratchBase + 8
+	argsBase = ImageBase // where its arguments lie, of which it reads one
 )
 
 // transfer is a call of fd_read or fd_write for the address and the length that are
@@ -111,14 +112,19 @@ func (m *Machine) transfer(function string, fd, at, n uint32, address, length []
 	)
 }
 
-// command adds the front of a command: what it is where it is asked for its schema,
-// which is all that it has an argument for, and else a script from standard input.
+// schemaOption is what a command is run with that is asked what it is.
+const schemaOption = "--schema"
+
+// command adds the front of a command: what it is where it is asked for its schema, and
+// else a script from standard input.
 func (m *Machine) command(b *w.Builder) {
 	const at, n, read = 0, 1, 2
 	b.Func("_start", nil, nil, i32s(3),
 		w.I32Const(listBase), w.I32Const(doneBase), m.call("args_sizes_get"), w.If(w.Unreachable()),
 		w.I32Const(listBase), w.I32Load(0), w.I32Const(1), w.I32GtU(), w.If(
-			m.transfer("fd_write", 1, at, n, w.I32Const(schemaBase), w.I32Const(int32(len(schema)))), w.Drop(), w.Return()),
+			w.I32Const(argsBase), w.I32Const(inputBase), m.call("args_get"), w.If(w.Unreachable()),
+			w.I32Const(argsBase), w.I32Load(4), load64(0), w.I64Const(littleEndian(schemaOption)), i64Ne, w.I32Eqz(), w.If(
+				m.transfer("fd_write", 1, at, n, w.I32Const(schemaBase), w.I32Const(int32(len(schema)))), w.Drop(), w.Return())),
 		w.Loop(
 			m.transfer("fd_read", 0, at, n, code(w.I32Const(inputBase), w.LocalGet(read), w.I32Add()), code(w.I32Const(ImageBase-inputBase), w.LocalGet(read), w.I32Sub())),
 			w.LocalTee(n), w.LocalGet(read), w.I32Add(), w.LocalSet(read),
@@ -151,7 +157,6 @@ func (m *Machine) plugin(b *w.Builder) {
 		w.I32Const(outputBase), w.I32Const(m.answer()), m.Block(), w.I64Const(int64(m.answer())), m.call("extism.output_set"),
 		w.I32Const(0),
 	)
-	b.Custom("stockade-tool", []byte(section))
 }
 
 // say is the body of the function that says a text to the host: its address and length.

@@ -14,10 +14,12 @@
 package machine
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/wasm"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
@@ -35,7 +37,7 @@ const (
 )
 
 // Kinds lists the kinds.
-var Kinds = []Kind{Native, Plugin}
+var Kinds = []Kind{Native, Command, Plugin}
 
 func (k Kind) String() string { return [...]string{"native", "command", "plugin"}[k] }
 
@@ -278,6 +280,9 @@ type Options struct {
 	// Start is the body of the module's start function, and Initialize that of
 	// _initialize, which is not called of a command. Nil: there is none.
 	Start, Initialize func(m *Machine) []byte
+	// Section is the manifest in its custom section. Empty: a plugin says which function
+	// is called, and a command has none.
+	Section string
 	// Pages of memory, if there are to be more.
 	Pages int
 	// Data is put into the memory.
@@ -288,7 +293,7 @@ type Options struct {
 func Code(k Kind) []byte { return plain()[k] }
 
 var plain = sync.OnceValue(func() (all [][]byte) {
-	for _, k := range []Kind{Native, Command, Plugin} {
+	for _, k := range Kinds {
 		all = append(all, Module(Options{Kind: k}))
 	}
 	return all
@@ -324,8 +329,12 @@ func Module(o Options) []byte {
 	}
 	if m.kind == Plugin {
 		m.plugin(b)
+		o.Section = cmp.Or(o.Section, section)
 	} else {
 		m.command(b)
+	}
+	if o.Section != "" {
+		b.Custom(wasm.ManifestSection, []byte(o.Section))
 	}
 	return b.Bytes()
 }
