@@ -170,8 +170,8 @@ func (keeper) Placeholders(granted []tool.Secret) effect.Placeholders {
 	})
 }
 
-// Run implements [Target].
-func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
+// catalog lists the tool that the guest is, and whom it may reach.
+func (g Guest) catalog() (*tool.Catalog, *network.Network, error) {
 	spec := tool.Spec{
 		Definition:   tool.Definition{Name: toolName, Description: "An attack.", Parameters: json.RawMessage(`{"type":"object"}`)},
 		Capabilities: tool.Capabilities{Files: g.Files},
@@ -180,7 +180,7 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	for _, host := range g.Hosts {
 		rule, err := network.ParseRule(host)
 		if err != nil {
-			return Outcome{Err: err}
+			return nil, nil, err
 		}
 		reach, spec.Capabilities.Network = append(reach, rule), tool.NetworkHTTP
 	}
@@ -196,11 +196,20 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 		ABI: abis[g.Kind], Name: toolName, Tools: []tool.Spec{spec},
 	}})
 	if err != nil {
-		return Outcome{Err: err}
+		return nil, nil, err
 	}
 	if g.Added != nil {
 		entry, _ := catalog.Find(toolName)
 		mod.Origin, entry.Allowed, entry.Capabilities = tool.OriginAdded, g.Added, spec.Capabilities.Under(*g.Added)
+	}
+	return catalog, network.New(reach), nil
+}
+
+// Run implements [Target].
+func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
+	catalog, reach, err := g.catalog()
+	if err != nil {
+		return Outcome{Err: err}
 	}
 	box := s.box(g.Together)
 	if g.Compiled != "" {
@@ -215,7 +224,7 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 		// Not asked about, or what the guest says would be told when it has ended.
 		rules = []policy.Rule{{Effect: policy.Allow, Tool: toolName, Source: policy.SourceFlag}}
 	}
-	opts := policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules, Network: network.New(reach)}
+	opts := policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules, Network: reach}
 	if g.Asked != nil {
 		opts.Tier, opts.Staging = s.Tier, s.Staging
 	}
