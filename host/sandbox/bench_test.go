@@ -14,8 +14,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// subject is what a benchmark runs: a module of a few hundred bytes, and the
-// files tools if they have been built.
+// subject is what a benchmark runs: a module of a few hundred bytes, a plugin that is
+// as small, and the files tools if they have been built.
 type subject struct {
 	name string
 	mod  *tool.Module
@@ -23,7 +23,10 @@ type subject struct {
 }
 
 func subjects(b testing.TB) []subject {
-	out := []subject{{"small", probe(wasmtest.ToolOptions{Call: wasmtest.ReturnOK("ok")}), func(testing.TB) ask { return ask{} }}}
+	out := []subject{
+		{"small", probe(wasmtest.ToolOptions{Call: wasmtest.ReturnOK("ok")}), func(testing.TB) ask { return ask{} }},
+		{"plugin", vowels(), func(testing.TB) ask { return ask{args: `{"input":"count the vowels"}`} }},
+	}
 	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "dist", "files.wasm"))
 	if err != nil {
 		b.Logf("without the files module, which make guests builds: %v", err)
@@ -117,7 +120,6 @@ func BenchmarkCall(b *testing.B) {
 	each(b, func(b *testing.B, s subject) {
 		box := newBox(b, sandbox.Options{})
 		j := granted(b, s.mod, s.ask(b))
-		output(b, j.mustRun(b, box))
 		for b.Loop() {
 			if r := j.mustRun(b, box); r.Err != nil {
 				b.Fatal(r.Err)

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/stockade-dev/stockade/host/policy"
@@ -18,6 +19,7 @@ type memory struct {
 	held   uint64 // of the quota
 	peak   uint64 // the largest that it was
 	grown  bool   // beyond what it began with
+	back   bool   // Reallocate makes it what it began with
 	denied bool   // the guest asked for more than the limit
 	full   bool   // the guest asked for more than is left for all guests together
 }
@@ -44,6 +46,9 @@ func (m *memory) Allocate(_, _ uint64) experimental.LinearMemory { return m }
 // Reallocate implements experimental.LinearMemory. Nil makes memory.grow
 // answer -1.
 func (m *memory) Reallocate(size uint64) []byte {
+	if m.back {
+		return m.mapped.Bytes()[:m.start]
+	}
 	m.grown = m.grown || m.start > 0 && size > m.start
 	size = max(size, m.start)
 	switch {
@@ -84,6 +89,20 @@ func (m *memory) hold(size uint64) bool {
 	}
 	m.held = size
 	return true
+}
+
+// shrink takes back what a guest has grown, and reports whether the engine has gone
+// along. It knows memories that grow only, but asks us how large one is then. See
+// RATIONALE, "Why can a memory shrink between calls?"
+func (m *memory) shrink(mem api.Memory) (bool, error) {
+	m.back = true
+	_, ok := mem.Grow(1)
+	m.back = false
+	if !ok || uint64(mem.Size()) != m.start { // it had all pages that it may have
+		return false, nil
+	}
+	m.grown = false
+	return true, m.mapped.Cut(m.peak)
 }
 
 // drop gives back what the quota has been asked for.

@@ -187,17 +187,27 @@ func (i *instance) begin(sl *slot) error {
 	return nil
 }
 
-// end ends a call. Its guest is put back if it has ended as it should and has
-// not grown; what it has done to itself otherwise is nobody's to repair.
+// end ends a call. Its guest is put back if it has ended as it should; what it has
+// done to itself otherwise is nobody's to repair.
 func (i *instance) end(p *pool, verify bool) error {
 	sl := i.slot
-	if sl == nil || !i.returned || sl.memory.grown || sl.mod.IsClosed() {
+	if sl == nil || !i.returned || sl.mod.IsClosed() {
 		i.close()
 		return nil
 	}
+	var err error
+	if sl.memory.grown {
+		var shrunk bool
+		if shrunk, err = sl.memory.shrink(sl.mod.Memory()); !shrunk {
+			i.close()
+			return nil
+		}
+	}
 	i.account.Close()
 	_ = i.world.Close()
-	err := sl.putBack()
+	if err == nil {
+		err = sl.putBack()
+	}
 	if err == nil && verify {
 		err = sl.verify()
 	}

@@ -109,7 +109,7 @@ func TestWhatIsKept(t *testing.T) {
 	})
 }
 
-// An instance that trapped, ran out of something or grew is not used again,
+// An instance that trapped or ran out of something is not used again,
 // and does no harm to the next call.
 func TestWhatEndedBadlyIsThrownAway(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -117,10 +117,9 @@ func TestWhatEndedBadlyIsThrownAway(t *testing.T) {
 		limits policy.Limits
 		code   tool.Code
 	}{
-		"trap":   {w.Unreachable(), policy.Limits{}, tool.CodeTrap},
-		"fuel":   {w.Spin(), policy.Limits{Fuel: 1_000_000}, tool.CodeFuel},
-		"time":   {w.Spin(), policy.Limits{Timeout: 20 * time.Millisecond}, tool.CodeTimeout},
-		"growth": {slices.Concat(w.I32Const(3), w.MemoryGrow(), w.Drop(), w.ReturnOK("fine")), policy.Limits{}, ""},
+		"trap": {w.Unreachable(), policy.Limits{}, tool.CodeTrap},
+		"fuel": {w.Spin(), policy.Limits{Fuel: 1_000_000}, tool.CodeFuel},
+		"time": {w.Spin(), policy.Limits{Timeout: 20 * time.Millisecond}, tool.CodeTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			box := newBox(t, sandbox.Options{Verify: true})
@@ -131,10 +130,7 @@ func TestWhatEndedBadlyIsThrownAway(t *testing.T) {
 			var peak uint64
 			for range 3 {
 				r := granted(t, mod, ask{limits: c.limits}).mustRun(t, box)
-				switch {
-				case c.code == "":
-					output(t, r)
-				case r.Err == nil || r.Err.Code != c.code:
+				if r.Err == nil || r.Err.Code != c.code {
 					t.Errorf("%+v, want %s", r.Err, c.code)
 				}
 				if peak != 0 && r.Usage.PeakMemoryBytes != peak {
@@ -145,6 +141,41 @@ func TestWhatEndedBadlyIsThrownAway(t *testing.T) {
 			if n := sandbox.Idle(box, mod); n != 0 {
 				t.Errorf("%d instances wait for another call", n)
 			}
+		})
+	}
+}
+
+// A memory that has grown is what it began with in the next call: as large, and with
+// zeros where it grows. One that has all its pages gets a new instance.
+func TestWhatHasGrownIsUsedAgain(t *testing.T) {
+	for name, c := range map[string]struct{ most, idle int }{
+		"with room":  {-1, 1},
+		"with none":  {5, 0},
+		"some pages": {6, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			box := newBox(t, sandbox.Options{Verify: true})
+			mod := probe(w.ToolOptions{MemoryMin: 2, MemoryMax: c.most, Call: code(
+				w.MemorySize(), w.I32Const(2), w.I32Ne(), w.If(w.Unreachable()),
+				w.LocalGet(w.ParamArgsLen), w.I32Const(2), w.I32Ne(), w.If(w.I32Const(300_000), w.I32Load(0), w.Drop(), w.ReturnOK("read"), w.Return()),
+				w.I32Const(3), w.MemoryGrow(), w.I32Const(2), w.I32Ne(), w.If(w.Unreachable()),
+				w.I32Const(300_000), w.I32Load(0), w.If(w.Unreachable()), // something is left
+				w.I32Const(300_000), w.I32Const(1), w.I32Store(0),
+				w.ReturnOK("fine"))})
+			for range 3 {
+				r := granted(t, mod, ask{}).mustRun(t, box)
+				output(t, r)
+				if r.Usage.PeakMemoryBytes != 5<<16 {
+					t.Errorf("a peak of %d bytes", r.Usage.PeakMemoryBytes)
+				}
+			}
+			if n := sandbox.Idle(box, mod); n != c.idle {
+				t.Errorf("%d instances wait for another call, want %d", n, c.idle)
+			}
+			if n := sandbox.MemoryInUse(box); n != 0 {
+				t.Errorf("%d bytes are still held", n)
+			}
+			failure(t, granted(t, mod, ask{args: `{"beyond":1}`}).mustRun(t, box), tool.CodeTrap, tool.InternalError, "out of bounds")
 		})
 	}
 }

@@ -93,8 +93,8 @@ func (i *Image) MapFor(method Method, limit uint64) (*Memory, error) {
 func (m *Memory) Bytes() []byte { return m.region }
 
 // Reset puts back what was changed of the image, and returns how many pages
-// that were. The guest must not have grown its memory beyond the image. After
-// an error the memory must not be used again.
+// that were. What lies beyond the image is for [Memory.Cut]. After an error the memory
+// must not be used again.
 func (m *Memory) Reset() (pages int, err error) {
 	if m.method == MethodCopy {
 		copy(m.region, m.image.bytes)
@@ -106,6 +106,11 @@ func (m *Memory) Reset() (pages int, err error) {
 // Trim gives back the physical memory of pages that equal the image, where the
 // system can have them again from the image itself. It must follow a Reset.
 func (m *Memory) Trim() error { return m.trim() }
+
+// Cut makes zeros of what lies between the image and a size that the memory had, and
+// gives that back to the system where it takes it. After an error the memory must not be
+// used again.
+func (m *Memory) Cut(size uint64) error { return m.cut(int(size)) }
 
 // Verify compares the memory with its image.
 func (m *Memory) Verify() error {

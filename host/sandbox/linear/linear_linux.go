@@ -284,6 +284,8 @@ func (m *Memory) drop(from, to int) error {
 	return nil
 }
 
+func (m *Memory) cut(size int) error { return m.drop(len(m.image.bytes), size) }
+
 func (m *Memory) trim() error { return m.drop(0, len(m.image.bytes)) }
 
 // From linux/fs.h.

@@ -39,4 +39,9 @@ func best() Method { return MethodCopy }
 
 func (m *Memory) reset() (int, error) { panic("linear: there is one method") }
 
+func (m *Memory) cut(size int) error {
+	clear(m.region[len(m.image.bytes):size])
+	return nil
+}
+
 func (m *Memory) trim() error { return nil } // the image is copied: there is nothing to have it from

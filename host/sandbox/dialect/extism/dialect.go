@@ -10,6 +10,7 @@ package extism
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -202,47 +203,37 @@ func (d Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*a
 	if run == nil && d.Kind != wasm.Extism {
 		return p.callTool(d.Kind, call)
 	}
-	function, input := call.Tool, []byte(nil)
 	if run == nil {
-		input, err = plainInput(call.Args)
-	} else {
-		if run.Function != "" {
-			function = run.Function
-		}
-		input, err = []byte(call.Args), nil
+		run = plainRun(call.Tool)
 	}
+	filled, err := run.Expand(call.Args, call.Cwd)
 	if err != nil {
 		return nil, &abi.ToolError{Case: abi.InvalidInput, Message: err.Error()}, nil
 	}
-	out, toolErr, err := p.run(function, input)
+	out, toolErr, err := p.run(cmp.Or(run.Function, call.Tool), []byte(filled.Input))
 	if toolErr != nil || err != nil {
 		return nil, toolErr, err
 	}
 	return outputOf(out), nil, nil
 }
 
-// runOf is how a tool is run by the manifest, if it says so.
+// runOf is how a tool is run by the manifest; nil: it says nothing of that.
 func runOf(about *tool.Manifest, name string) *tool.Run {
 	if about == nil {
 		return nil
 	}
-	for i := range about.Tools {
-		if about.Tools[i].Name == name {
-			return about.Tools[i].Run
-		}
+	i := slices.IndexFunc(about.Tools, func(s tool.Spec) bool { return s.Name == name })
+	switch {
+	case i < 0:
+		return nil
+	case about.Tools[i].Run == nil && about.ABI == abis[wasm.Extism]:
+		return &tool.Run{} // an export of that name, which reads the arguments
 	}
-	return nil
+	return about.Tools[i].Run
 }
 
-// plainInput is the argument "input", all that the tool of a plugin has that nobody
-// described.
-func plainInput(args json.RawMessage) ([]byte, error) {
-	var has struct{ Input string }
-	if err := json.Unmarshal(args, &has); err != nil {
-		return nil, fmt.Errorf("read the arguments: %w", err)
-	}
-	return []byte(has.Input), nil
-}
+// plainRun is how a function is run that nobody has described: it reads a text.
+func plainRun(function string) *tool.Run { return &tool.Run{Function: function, Input: "{input}"} }
 
 // outputOf makes a result of what a plugin has put out: an object of JSON is one, any
 // other text is a text, and what is no text is only named.
