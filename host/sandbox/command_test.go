@@ -139,6 +139,17 @@ func TestWhatACommandPrintsIsCut(t *testing.T) {
 	if len(r.Output) > 12_000 || !strings.HasPrefix(text, "xxx") || !strings.HasSuffix(text, "have it print less]") || !strings.Contains(string(r.Output), `"truncated":true`) {
 		t.Errorf("the result has %d bytes: %.60s ... %s", len(r.Output), text, text[max(0, len(text)-200):])
 	}
+	known := new(redact.Redactor)
+	known.Add("hunter2-hunter2")
+	box = newBox(t, sandbox.Options{Redact: known})
+	copied := described(t, command(w.CmdCopyInput()), tool.Run{Stdin: "{text}"})
+	for n := range 16 { // where it is cut, there is a secret
+		args := `{"text":"` + strings.Repeat(".", n) + strings.Repeat("hunter2-hunter2 ", 3000) + `"}`
+		text := output(t, granted(t, copied, ask{args: args, limits: policy.Limits{OutputBytes: 10_000}}).mustRun(t, box))
+		if tail := text[len(text)-300:]; strings.Contains(text, "hunter") || !strings.Contains(tail, "\n[output truncated") {
+			t.Errorf("behind %d bytes it ends in %q", n, tail)
+		}
+	}
 	mod = described(t, command(many), tool.Run{}, func(m *tool.Manifest) { m.Tools[0].Run = nil })
 	failure(t, granted(t, mod, ask{limits: policy.Limits{OutputBytes: 10_000}}).mustRun(t, box), tool.CodeFailed, tool.InternalError, "printed more than 19 KiB")
 }

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +79,7 @@ func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (t
 	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits(), nil)
 	defer inst.close()
 	if err == nil {
-		text, notes, err = c.dialect.Describe(inst.context(ctx), s.guest(inst, c, nil), validName(mod.Name), a.Facts)
+		text, notes, err = c.dialect.Describe(inst.context(ctx), s.guest(inst, c, nil), tool.NameOf(mod.Name), a.Facts)
 	}
 	var hostErr *hostError
 	var undescribed *dialect.UndescribedError
@@ -130,15 +129,4 @@ func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifes
 		return m, admit.Refuse(mod, "%v", err)
 	}
 	return m, nil
-}
-
-// validName makes a name for a module of one that a file has.
-func validName(name string) string {
-	valid := strings.Map(func(r rune) rune {
-		if tool.ValidName(string(r)) {
-			return r
-		}
-		return '-'
-	}, name)
-	return cmp.Or(strings.Trim(valid[:min(len(valid), 64)], "-_"), "module")
 }

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -118,6 +119,18 @@ var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // ValidName reports whether s may be the name of a tool.
 func ValidName(s string) bool { return nameRE.MatchString(s) }
+
+// NameOf makes a name of a text, such as that of a file: what a name cannot have
+// becomes '-'.
+func NameOf(text string) string {
+	valid := strings.Map(func(r rune) rune {
+		if ValidName(string(r)) {
+			return r
+		}
+		return '-'
+	}, text)
+	return cmp.Or(strings.Trim(valid[:min(len(valid), 64)], "-_"), "module")
+}
 
 // ParseManifest decodes and checks a manifest. Its errors name the tool and
 // the field at fault.

@@ -55,6 +55,8 @@ var table = map[string][]string{
 
 	"host/registry/author/toolchain": {},
 
+	"host/registry/description": {"host/config/keys", "host/tool", "host/wasm"},
+
 	"host/registry/lock":       {"host/config/keys", "host/tool", "host/visible"},
 	"host/registry/oci":        {"host/effect", "host/policy/network", "host/registry/oci/credential", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/sign":       {},
@@ -80,8 +82,7 @@ var table = map[string][]string{
 	"host/sandbox/dialect": {"host/policy", "host/redact", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/meter", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
 
 	"host/sandbox/dialect/command": {"host/policy/paths", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
-
-	"host/sandbox/dialect/extism": {"host/effect", "host/policy", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
+	"host/sandbox/dialect/extism":  {"host/effect", "host/policy", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
 
 	"host/sandbox/dialect/tools": {"host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/tool", "host/wasm"},
 
