@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -55,12 +56,13 @@ var dialects = admit.Dialects{
 type traits struct {
 	Kind    wasm.ShapeKind
 	About   *tool.Manifest     `json:",omitempty"` // of the custom section of a module that is not native
+	WASI    string             `json:",omitempty"` // the name under which it imports that; empty: it does not
 	Missing []preview1.Missing `json:",omitempty"`
 }
 
 // traitsOf are those of a module that was admitted.
 func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
-	t := traits{Kind: a.Kind, Missing: a.Missing}
+	t := traits{Kind: a.Kind, WASI: a.WASI, Missing: a.Missing}
 	section, ok := wasm.CustomSection(a.Facts, wasm.ManifestSection)
 	if !ok || a.Kind == wasm.Native {
 		return t, nil
@@ -503,7 +505,7 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 // provide gives an engine all that a guest can import.
 func provide(ctx context.Context, rt wazero.Runtime, t traits) (err error) {
 	defer contain(&err)
-	if err := preview1.Instantiate(ctx, rt, t.Missing...); err != nil {
+	if err := preview1.Instantiate(ctx, rt, cmp.Or(t.WASI, preview1.ModuleName), t.Missing...); err != nil {
 		return err
 	}
 	if err := dialects[t.Kind].Provide(ctx, rt); err != nil {
