@@ -278,7 +278,8 @@ func TestFunctionsThatACommandMisses(t *testing.T) {
 	}
 }
 
-// What was built before preview 1 finds its own records and numbers.
+// What was built before preview 1 finds its own records and numbers, and whoever may say
+// yes to it that it opens files.
 func TestACommandOfTheSnapshotBefore(t *testing.T) {
 	build := func(module string) *tool.Module {
 		b := w.New()
@@ -293,6 +294,17 @@ func TestACommandOfTheSnapshotBefore(t *testing.T) {
 			w.I32Const(20), w.I32Load(0), w.I32Add(), // the number of links of the output, which is 1
 			w.Call(exit))
 		return described(t, b.Bytes(), tool.Run{})
+	}
+	b := w.New()
+	b.ImportFunc("wasi_unstable", "path_open", slices.Concat(i32s(5), []w.ValType{w.I64, w.I64}, i32s(2)), i32s(1))
+	write := b.ImportFunc("wasi_unstable", "fd_write", i32s(4), i32s(1))
+	schema := `{"name":"old","description":"Old."}`
+	b.Memory(1, -1)
+	b.ExportMemory("memory")
+	b.Data(0, slices.Concat([]byte{64, 0, 0, 0, byte(len(schema)), 0, 0, 0}, make([]byte, 56), []byte(schema)))
+	b.Func("_start", nil, nil, nil, w.I32Const(1), w.I32Const(0), w.I32Const(1), w.I32Const(8), w.Call(write), w.Drop())
+	if m, err := newBox(t, sandbox.Options{}).Describe(t.Context(), module(b.Bytes())); err != nil || m.Tools[0].Capabilities.Files != tool.FilesWrite {
+		t.Errorf("it is %+v, %v", m, err)
 	}
 	cache := filepath.Join(t.TempDir(), "cache")
 	for range 2 {
