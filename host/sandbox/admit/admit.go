@@ -73,8 +73,8 @@ type Module struct {
 	Code  []byte // what is compiled: the instrumented module
 	Facts *wasm.Module
 	Kind  wasm.ShapeKind
-	// WASI is the name under which it imports WASI; empty: it does not.
-	WASI string
+	// Unstable says that it imports wasi_unstable, and not preview 1.
+	Unstable bool
 	// Missing are functions of WASI preview 1 that it imports and that there are not,
 	// each once.
 	Missing []preview1.Missing
@@ -122,9 +122,11 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 			return refuse("%v", err)
 		}
 	}
-	if out.WASI, out.Missing, err = wasiOf(facts); err != nil {
+	name, missed, err := wasiOf(facts)
+	if err != nil {
 		return refuse("%v", err)
 	}
+	out.Unstable, out.Missing = name == preview1.UnstableName, missed
 	if err := checkMemory(facts); err != nil {
 		return refuse("%v", err)
 	}
