@@ -14,8 +14,8 @@ const (
 // functions, errors, rights, and every other record.
 type edition struct {
 	whence            [3]wasi.Whence // what the numbers mean
-	filestatBytes     uint64         // without four, and four of padding, the number of links has 32 bits
-	subscriptionBytes uint64         // with eight more, a clock begins with an identifier that means nothing
+	filestatBytes     uint64         // the number of links has 32 bits where eight are missing, of which four were padding
+	subscriptionBytes uint64         // a clock's begins with an identifier, which means nothing, where there are eight more
 }
 
 var editions = map[string]*edition{
