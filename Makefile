@@ -154,7 +154,7 @@ test-languages: guests ## build the modules of sdk/rust and sdk/c and call them 
 
 # What is downloaded and compiled stays in the user's cache.
 .PHONY: test-foreign
-test-foreign: ## run what npm, PyPI and Go programs have for WASI, and all plugins of Extism's SDK on its own host too (needs npm, pip; 400 MB)
+test-foreign: build ## run what npm, PyPI and Go programs have for WASI, and all plugins of Extism's SDK on its own host too (needs npm, pip; 400 MB)
 	cd host/internal/foreign && $(GO) test -count 1 -timeout 1h . -all
 
 .PHONY: try-plugins

@@ -77,7 +77,7 @@ var measured = []struct {
 	{name: "extism, Haskell", module: "hello_haskell"},
 	{name: "command, Rust", module: "cat (cargo-wasi)"},
 	{name: "command, TinyGo", module: "cat (TinyGo)"},
-	{name: "command, Zig", module: "cat (Zig)"},
+	{name: "command, C", module: "cat (zig cc)"},
 	{name: "command, Go", module: "gosh"},
 	{name: "command, QuickJS", module: "QuickJS"},
 	{name: "command, CPython 3.12", module: "CPython 3.12"},

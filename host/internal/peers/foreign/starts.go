@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,7 +21,11 @@ import (
 var interpreters = []string{"QuickJS", "CPython 3.12"}
 
 func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*pair, _ error) {
-	home := filepath.Join(s.dir, "home")
+	home, err := os.MkdirTemp("", "home-")
+	if err != nil {
+		return nil, err
+	}
+	s.ends = append(s.ends, func() error { return os.RemoveAll(home) })
 	ours := func(args ...string) error {
 		cmd := exec.Command(filepath.Join("..", "..", "..", "bin", "stockade"), append([]string{"-C", s.dir}, args...)...)
 		cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
@@ -33,21 +36,18 @@ func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*
 			continue
 		}
 		bench.Progress("prepare start, %s", name)
-		if err := os.Mkdir(home, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
 		m := foreign.Modules[slices.IndexFunc(foreign.Modules, func(m foreign.Module) bool { return m.Name == name })]
 		code, err := s.files.File(ctx, m.Source, m.File)
 		if err != nil {
 			return nil, err
 		}
 		s.files.Forget(m.Source)
-		file := filepath.Join(s.dir, tool.NameOf(name))
+		file := filepath.Join(home, tool.NameOf(name))
 		if err := errors.Join(os.WriteFile(file+".wasm", code, 0o600), os.WriteFile(file+".toml", []byte(m.Run.TOML()), 0o600)); err != nil {
 			return nil, err
 		}
 		as := filepath.Base(file)
-		if err := ours("tool", "add", "--yes", "--sha256", tool.SHA256(code), "--as", as, "--describe", file+".toml", file+".wasm"); err != nil {
+		if err := ours("tool", "add", "--yes", "--large", "--sha256", tool.SHA256(code), "--as", as, "--describe", file+".toml", file+".wasm"); err != nil {
 			return nil, err
 		}
 		wazero, err := s.wazeroCommand()
@@ -58,7 +58,7 @@ func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*
 			name: "start, " + name,
 			ours: func(context.Context) error { return ours("call", as+"_run", "input="+m.Input) },
 			theirs: func(context.Context) error {
-				args := append([]string{"run", "-cachedir", filepath.Join(s.dir, "wazero"), file + ".wasm"}, m.Run.Arguments(m.Input, s.dir)...)
+				args := append([]string{"run", "-cachedir", filepath.Join(home, "wazero"), file + ".wasm"}, m.Run.Arguments(m.Input, s.dir)...)
 				return done(exec.Command(wazero, args...))
 			},
 		})
