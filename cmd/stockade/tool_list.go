@@ -125,8 +125,8 @@ func (a *app) infoAdded(m registry.Added) error {
 	line("keys", strings.Join(r.Keys, ", "))
 	line("added", r.Added.Local().Format("2006-01-02 15:04"))
 	line("sha256", r.Digest)
-	if r.Base != nil {
-		line("as came", r.Base.Digest)
+	if r.Base != "" {
+		line("as came", r.Base)
 	}
 	line("manifest", strings.TrimPrefix(r.ManifestDigest, "sha256:"))
 	line("asks for", registry.WantsOf(r.Manifest).String())
@@ -198,7 +198,7 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 	}
 	out := prompt.Renderer{Width: a.s.width()}
 	says := "What its module says of it:"
-	if r.Base != nil {
+	if r.Base != "" {
 		says = "What its description says of it:"
 	}
 	texts := []struct{ title, text string }{{says, e.Description}, {"Its arguments (JSON Schema):", indented(e.Parameters)}}
