@@ -99,6 +99,7 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 			"serve":      serveScript,
 			"wasm":       writeWasm,
 			"published":  published,
+			"shape":      writeShape,
 			"terminal":   dialogue,
 			"rows":       rows,
 			"unserved":   unserved,

@@ -2,7 +2,9 @@ package sandbox_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -14,8 +16,8 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// subject is what a benchmark runs: a module of a few hundred bytes, and the
-// files tools if they have been built.
+// subject is what a benchmark runs: a module of a few hundred bytes, a plugin that is
+// as small, and the files tools if they have been built.
 type subject struct {
 	name string
 	mod  *tool.Module
@@ -23,7 +25,10 @@ type subject struct {
 }
 
 func subjects(b testing.TB) []subject {
-	out := []subject{{"small", probe(wasmtest.ToolOptions{Call: wasmtest.ReturnOK("ok")}), func(testing.TB) ask { return ask{} }}}
+	out := []subject{
+		{"small", probe(wasmtest.ToolOptions{Call: wasmtest.ReturnOK("ok")}), func(testing.TB) ask { return ask{} }},
+		{"plugin", vowels(), func(testing.TB) ask { return ask{args: `{"input":"count the vowels"}`} }},
+	}
 	code, err := os.ReadFile(filepath.Join("..", "..", "guests", "dist", "files.wasm"))
 	if err != nil {
 		b.Logf("without the files module, which make guests builds: %v", err)
@@ -117,11 +122,50 @@ func BenchmarkCall(b *testing.B) {
 	each(b, func(b *testing.B, s subject) {
 		box := newBox(b, sandbox.Options{})
 		j := granted(b, s.mod, s.ask(b))
-		output(b, j.mustRun(b, box))
 		for b.Loop() {
 			if r := j.mustRun(b, box); r.Err != nil {
 				b.Fatal(r.Err)
 			}
 		}
 	})
+}
+
+// BenchmarkCommand is what a call of a command costs that says a few words: assembled,
+// with the library of C (clang and wasi-libc needed), with that of Go.
+func BenchmarkCommand(b *testing.B) {
+	c := filepath.Join(b.TempDir(), "hello.c")
+	mustWrite(b, c, "#include <stdio.h>\nint main() { puts(\"hello\"); return 0; }\n")
+	for _, m := range []struct {
+		name string
+		code func() ([]byte, error)
+		run  tool.Run
+	}{
+		{"assembled", func() ([]byte, error) { return saying(1, "hello"), nil }, tool.Run{}},
+		{"C", func() ([]byte, error) {
+			if out, err := exec.Command("clang-19", "--target=wasm32-wasi", "-Oz", "-Wl,-s", "-o", c+".wasm", c).CombinedOutput(); err != nil {
+				return nil, fmt.Errorf("%w: %s", err, out)
+			}
+			return os.ReadFile(c + ".wasm")
+		}, tool.Run{}},
+		{"Go", gocommand, tool.Run{Args: []string{"--schema"}}},
+	} {
+		b.Run(m.name, func(b *testing.B) {
+			code, err := m.code()
+			if err != nil {
+				b.Skip(err)
+			}
+			// As in every process but the first.
+			opts := sandbox.Options{CacheDir: filepath.Join(b.TempDir(), "cache")}
+			j := granted(b, described(b, code, m.run), ask{})
+			output(b, j.mustRun(b, newBox(b, opts)))
+			box := newBox(b, opts)
+			output(b, j.mustRun(b, box))
+			b.ReportAllocs()
+			for b.Loop() {
+				if r := j.mustRun(b, box); r.Err != nil {
+					b.Fatal(r.Err)
+				}
+			}
+		})
+	}
 }

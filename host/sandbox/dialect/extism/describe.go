@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -15,6 +17,9 @@ func (d Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m 
 	l := &listing{Manifest: tool.Manifest{ABI: d.ABI(), Name: name, Inferred: true}, needs: dialect.Needs(m)}
 	if d.Kind == wasm.Extism {
 		for _, function := range offered(m) {
+			if err := ctx.Err(); err != nil {
+				return nil, nil, err
+			}
 			l.add(tool.Definition{
 				Name:        function,
 				Description: fmt.Sprintf("Runs %q of the Extism plugin %s. Its author does not say what it does.", function, name),
@@ -49,6 +54,17 @@ const (
 
 // add adds a tool, or a note why not.
 func (l *listing) add(def tool.Definition, run *tool.Run) {
+	switch { // what is cheap to know first: there may be many
+	case !tool.ValidName(def.Name):
+		l.note("a tool is left out: its name %.80q is not 1 to 64 letters, digits, '_' or '-'", def.Name)
+		return
+	case len(l.Tools) == maxTools:
+		l.note("the tool %q is left out: a module has at most %d", def.Name, maxTools)
+		return
+	case slices.ContainsFunc(l.Tools, func(s tool.Spec) bool { return s.Name == def.Name }):
+		l.note("a tool is left out: two are named %q", def.Name)
+		return
+	}
 	spec := tool.Spec{Definition: def, Capabilities: l.needs, Run: run}
 	one := l.Manifest
 	one.Tools = []tool.Spec{spec}
@@ -56,16 +72,11 @@ func (l *listing) add(def tool.Definition, run *tool.Run) {
 	if err == nil {
 		_, err = tool.ParseManifest(text)
 	}
-	for _, t := range l.Tools {
-		if err == nil && t.Name == def.Name {
-			err = fmt.Errorf("two tools are named %q", def.Name)
-		}
-	}
 	switch {
 	case err != nil:
-		l.note("a tool is left out: %v", err)
-	case len(l.Tools) == maxTools || l.bytes+len(text) > maxSpecs:
-		l.note("the tool %q is left out: there is no room for it", def.Name)
+		l.note("the tool %q is left out: %s", def.Name, strings.TrimPrefix(err.Error(), "manifest: tool 0: "+def.Name+": "))
+	case l.bytes+len(text) > maxSpecs:
+		l.note("the tool %q is left out: with it, what the module says about its tools is more than %d KiB", def.Name, tool.MaxManifestBytes>>10)
 	default:
 		l.Tools, l.bytes = append(l.Tools, spec), l.bytes+len(text)
 	}

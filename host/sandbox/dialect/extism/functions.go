@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -55,7 +56,9 @@ func fn(types string) (s abi.Signature) {
 }
 
 // functions are those that a plugin can import. All offsets are i64.
-var functions = []function{
+var functions = slices.Concat(ofExtism, ofHyperMCP)
+
+var ofExtism = []function{
 	{env, "alloc", fn("l:l"), (*plugin).allocate, nowhere},
 	{env, "free", fn("l"), (*plugin).free, 0},
 	{env, "length", fn("l:l"), (*plugin).lengthOf, 0},

@@ -65,11 +65,11 @@ func (d Dialect) list(ctx context.Context, g *dialect.Guest, l *listing) error {
 	case toolErr != nil:
 		return fmt.Errorf("it says: %s", toolErr.Message)
 	}
-	return l.read(out)
+	return l.read(ctx, out)
 }
 
 // read takes the tools that a plugin has listed.
-func (l *listing) read(answer []byte) error {
+func (l *listing) read(ctx context.Context, answer []byte) error {
 	if len(answer) > maxListBytes {
 		return fault("the list of its tools has %d bytes, more than the limit of %d", len(answer), maxListBytes)
 	}
@@ -84,6 +84,9 @@ func (l *listing) read(answer []byte) error {
 	err := eachOf(listed.Tools, func(item json.RawMessage) error {
 		if n++; n > maxListed {
 			return fault("it lists more than %d tools", maxListed)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 		var t listedTool
 		if err := json.Unmarshal(item, &t); err != nil {

@@ -9,23 +9,21 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 )
 
-// The functions that hyper-mcp adds for its plugins. What a plugin tells is logged or
-// shown; what it asks for it does not get here.
-func init() {
-	functions = append(functions,
-		function{user, "notify_progress", fn("l"), slow((*plugin).notifyProgress), 0},
-		function{user, "notify_logging_message", fn("l"), slow((*plugin).notifyLog), 0},
-		notice("notify_tool_list_changed", "", "its tools have changed; what was approved stays as it was"),
-		notice("notify_prompt_list_changed", "", "its prompts have changed, which nobody reads here"),
-		notice("notify_resource_list_changed", "", "its resources have changed, which nobody reads here"),
-		notice("notify_resource_updated", "l", "one of its resources has changed, which nobody reads here"),
-		notice("notify_url_elicitation_completed", "l", "somebody has answered at an address, which nobody was asked to do here"),
-		unsupported("create_elicitation", "l:l", "asks the person something"),
-		unsupported("create_message", "l:l", "wants a model to write something"),
-		unsupported("list_roots", ":l", "asks for the roots of an MCP client"),
-		unsupported("get_access_token", "l:l", "asks for an access token"),
-		unsupported("get_keyring_secret", "l:l", "asks for a secret of a keyring"),
-	)
+// ofHyperMCP are the functions that hyper-mcp adds for its plugins. What a plugin tells
+// is logged or shown; what it asks for it does not get here.
+var ofHyperMCP = []function{
+	{user, "notify_progress", fn("l"), slow((*plugin).notifyProgress), 0},
+	{user, "notify_logging_message", fn("l"), slow((*plugin).notifyLog), 0},
+	notice("notify_tool_list_changed", "", "its tools have changed; what was approved stays as it was"),
+	notice("notify_prompt_list_changed", "", "its prompts have changed, which nobody reads here"),
+	notice("notify_resource_list_changed", "", "its resources have changed, which nobody reads here"),
+	notice("notify_resource_updated", "l", "one of its resources has changed, which nobody reads here"),
+	notice("notify_url_elicitation_completed", "l", "somebody has answered at an address, which nobody was asked to do here"),
+	unsupported("create_elicitation", "l:l", "asks the person something"),
+	unsupported("create_message", "l:l", "wants a model to write something"),
+	unsupported("list_roots", ":l", "asks for the roots of an MCP client"),
+	unsupported("get_access_token", "l:l", "asks for an access token"),
+	unsupported("get_keyring_secret", "l:l", "asks for a secret of a keyring"),
 }
 
 // notice is a function of which only a line in the log remains.
