@@ -349,7 +349,11 @@ func (c card) long() string {
 		text(change.What+":", strings.Trim(prefixed("- ", change.Was)+prefixed("+ ", change.Is), "\n"))
 	}
 	for _, s := range r.Record.Manifest.Tools {
-		text(fmt.Sprintf("%s_%s asks for %s, and says:", r.Record.Name, s.Name, asksFor(s.Capabilities)), s.Description)
+		asks := "asks for " + asksFor(s.Capabilities)
+		if r.Record.Manifest.Inferred {
+			asks = "does not say what it needs"
+		}
+		text(fmt.Sprintf("%s_%s %s, and says:", r.Record.Name, s.Name, asks), s.Description)
 		text("its arguments:", indented(s.Parameters))
 		if s.Run != nil {
 			text("how it is run:", runLines(*s.Run))

@@ -27,6 +27,9 @@ func (a *app) describing(file string) (describer, error) {
 		return nil, nil
 	}
 	d, err := description.Read(file)
+	if _, says := errors.AsType[*keys.Error](err); err != nil && !says {
+		return nil, usageError("`stockade tool describe FILE.wasm` writes one to begin with", "--describe: %v", err)
+	}
 	if err != nil {
 		return nil, badDescription(err)
 	}
