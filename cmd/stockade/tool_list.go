@@ -136,11 +136,15 @@ func (a *app) infoAdded(m registry.Added) error {
 			line("", r.Name+"_"+inner+": "+allowedWords(r.Allowed[inner]))
 		}
 	}
-	for _, note := range r.Manifest.Notes {
-		line("note", note)
+	texts := slices.Clone(r.Manifest.Notes)
+	for i, note := range texts {
+		texts[i] = "note: " + note
 	}
-	for _, entry := range strings.Split(configLines(r.Manifest.Config), "\n") {
-		line("config", entry)
+	for _, key := range slices.Sorted(maps.Keys(r.Manifest.Config)) {
+		texts = append(texts, fmt.Sprintf("config: %s = %s", key, tool.Marshal(r.Manifest.Config[key])))
+	}
+	for _, text := range texts { // in words of the module's
+		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.behindBar("", "", text, textRows), "\n"))
 	}
 	fmt.Fprintln(a.s.out)
 	for _, t := range m.Tools {
