@@ -34,6 +34,7 @@
 //	registry                where modules come from: built in, added, named by a path; what is offered under which name
 //	registry/author         a new tool: its project, its build, its tests, its manifest in a custom section
 //	registry/author/toolchain  the Go toolchain of an author, found at fixed places and run
+//	registry/description    what a person says of a command or a plugin that does not say it itself
 //	registry/lock           stockade.lock, the modules of a project
 //	registry/oci            modules and their signatures in OCI registries and layouts
 //	registry/oci/credential logins of registries, from Docker's configuration and its helpers
@@ -70,6 +71,7 @@
 //	sandbox/admit           may this module be compiled? static checks on its bytes, limits on its size, and the limits that the engine lacks added
 //	sandbox/abi             lowering and lifting; the only code that touches linear memory
 //	sandbox/dialect         what is known of a kind of module: its imports and exports, how it is initialised, asked and called
+//	sandbox/dialect/command WASI commands: as they were described, or as ikigai's tools speak
 //	sandbox/dialect/extism  Extism plugins, servlets of mcp.run, plugins of hyper-mcp
 //	sandbox/dialect/tools   the native kind
 //	sandbox/hostmod         host functions, one file for each WIT interface
@@ -145,7 +147,8 @@
 // publisher is a name with keys in trust.toml; a signer is the publisher whose
 // signature over a module was verified. A lockfile names the modules of a project,
 // and to agree is to say yes to exactly its bytes. A review is a module as it would
-// be kept, before anybody has said yes.
+// be kept, before anybody has said yes. A description is what a person says of a
+// module that does not say it itself; its base is the module as it came.
 //
 // A stage is where the changes of a call wait for the answer; a change set is the
 // list of them. A secret has a value, which guests never see, and in each call

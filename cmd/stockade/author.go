@@ -27,7 +27,7 @@ import (
 
 // newAuthorCmds are the commands for those who make tools.
 func newAuthorCmds(a *app) []*cobra.Command {
-	return []*cobra.Command{newToolNewCmd(a), newToolBuildCmd(a), newToolTestCmd(a), newToolPackCmd(a)}
+	return []*cobra.Command{newToolNewCmd(a), newToolBuildCmd(a), newToolTestCmd(a), newToolDescribeCmd(a), newToolPackCmd(a)}
 }
 
 func newToolNewCmd(a *app) *cobra.Command {
@@ -105,7 +105,7 @@ module cache (go mod download).`,
 }
 
 func newToolPackCmd(a *app) *cobra.Command {
-	var out string
+	var out, describe string
 	cmd := &cobra.Command{
 		Use: "pack FILE.wasm", Short: "Put a module's manifest into it, and check it",
 		Long: `Ask a module for its manifest, in the sandbox and with nothing granted, and put that
@@ -113,28 +113,43 @@ into it as the custom section stockade-tool, which is read without running anyth
 A module that imports more than its tools ask for is refused: http, secrets, exec
 and search. Files cannot be told from imports; who asks for none sees none.
 
-` + "`tool build`" + ` packs what it builds. A module that is packed stays as it is.`,
-		Example: "  stockade tool pack target/wasm32-unknown-unknown/release/greet.wasm -o greet.wasm",
-		Args:    cobra.ExactArgs(1),
+` + "`tool build`" + ` packs what it builds. A module that is packed stays as it is.
+
+With --describe FILE.toml it packs a command of WASI, or a plugin of Extism: what
+the file says becomes part of the module, which anybody can add then, sign and push.`,
+		Example: "  stockade tool pack target/wasm32-unknown-unknown/release/greet.wasm -o greet.wasm\n" +
+			"  stockade tool pack php.wasm --describe php.toml -o php-tool.wasm",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runToolPack(cmd.Context(), a, args[0], cmp.Or(out, args[0]))
+			return runToolPack(cmd.Context(), a, args[0], cmp.Or(out, args[0]), describe)
 		},
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "where to write the module (default: FILE.wasm itself)")
+	cmd.Flags().StringVar(&describe, "describe", "", "a file of TOML that says what its tools are")
 	cmd.Flags().BoolVar(&a.flags.large, "large", false, "pack a module of more than 16 MiB too")
 	return cmd
 }
 
-func runToolPack(ctx context.Context, a *app, file, out string) error {
+func runToolPack(ctx context.Context, a *app, file, out, describe string) error {
+	add, err := a.describing(describe)
+	if err != nil {
+		return err
+	}
 	mod, err := registry.File(file)
 	if err != nil {
 		return usageError("", "%v", err)
+	}
+	plain := mod
+	if add != nil {
+		if mod, err = add(ctx, mod); err != nil {
+			return err
+		}
 	}
 	packed, err := author.Pack(ctx, a.door().Sandbox(), mod)
 	if err != nil {
 		return importsHint(err)
 	}
-	if out != file || packed.Module.Digest != mod.Digest {
+	if out != file || packed.Module.Digest != plain.Digest {
 		if err := author.Write(out, packed.Code); err != nil {
 			return err
 		}

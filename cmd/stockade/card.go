@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +14,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/registry"
 	"github.com/stockade-dev/stockade/host/registry/sign"
+	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/tool"
 )
 
@@ -38,11 +40,17 @@ const (
 func (c card) short() string {
 	r, w := c.review, registry.WantsOf(c.review.Record.Manifest)
 	rows := []string{"", c.head(), c.row("from", r.Record.Source), c.signed()}
+	if kind := kindOf(r.Record); kind != "" {
+		rows = append(rows, c.row("kind", kind))
+	}
 	if r.Was == nil && len(r.Record.Manifest.Tools) > 1 {
 		rows = append(rows, c.row("tools", fmt.Sprintf("%d: %s", len(r.Record.Manifest.Tools), strings.Join(toolNames(r), ", "))))
 	}
 	rows = append(rows, c.wants(w)...)
 	end := c.warnings(w)
+	if notes := r.Record.Manifest.Notes; len(notes) > 0 && len(rows)+len(end) < cardRows-questionRows-textRows {
+		end = append(c.behindBar("", suffixed("note", len(notes))+": ", notes[0], 1), end...)
+	}
 	var texts []string
 	if room := cardRows - questionRows - len(rows) - len(end); r.Was != nil {
 		texts = c.changes(room)
@@ -105,6 +113,9 @@ func (c card) signed() string {
 func (c card) wants(w registry.Wants) (out []string) {
 	if w.Nothing() {
 		return []string{c.row("wants", "nothing: it only computes")}
+	}
+	if w.Inferred {
+		return []string{c.row("wants", "it does not say; its imports could use: "+strings.Join(w.Could(), ", "))}
 	}
 	var was registry.Wants
 	if c.review.Was != nil {
@@ -251,6 +262,7 @@ const maxVersion = 24
 func (c card) warnings(w registry.Wants) (out []string) {
 	hosts := fit(cmp.Or(counted(w.Hosts), "the hosts that you allow"), c.width-46)
 	switch {
+	case w.Inferred: // which a yes does not give
 	case w.Sends:
 		out = append(out, c.style(terminal.Red, "  It can send the files that it reads to "+hosts+"."))
 	case len(w.Hosts) > 0 || w.AnyHost:
@@ -312,11 +324,23 @@ func (c card) long() string {
 		line("", "which nobody has whom you know; if you know whose it is:")
 		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Record.Manifest.Name)))
 	}
-	if w := registry.WantsOf(r.Record.Manifest); !w.Nothing() {
+	if r.Record.Base != nil {
+		line("as it came", r.Record.Base.Digest)
+	}
+	if w := registry.WantsOf(r.Record.Manifest); w.Inferred && !w.Nothing() {
+		line("to allow it", "for example:")
+		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
+	} else if !w.Nothing() {
 		line("narrower", "[o] now, and then for example:")
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
 	}
 	text("where it is from:", r.Record.Source)
+	for _, note := range r.Record.Manifest.Notes {
+		text("note:", note)
+	}
+	if config := r.Record.Manifest.Config; len(config) > 0 {
+		text("what it is configured with:", configLines(config))
+	}
 	if shown := shownVersion(r.Record.Manifest); r.Record.Manifest.Version != shown && r.Record.Manifest.Version != "" {
 		text("what it gives as its version:", r.Record.Manifest.Version)
 	}
@@ -326,8 +350,62 @@ func (c card) long() string {
 	for _, s := range r.Record.Manifest.Tools {
 		text(fmt.Sprintf("%s_%s asks for %s, and says:", r.Record.Name, s.Name, asksFor(s.Capabilities)), s.Description)
 		text("its arguments:", indented(s.Parameters))
+		if s.Run != nil {
+			text("how it is run:", runLines(*s.Run))
+		}
 	}
 	return b.String() + "\n"
+}
+
+// kindOf is what a module is in words, if it was made for another host.
+func kindOf(r store.Record) string {
+	kind := r.Manifest.Kind()
+	if kind != "" && r.Base != nil {
+		kind += ", which you have described"
+	}
+	return kind
+}
+
+// runLines say how a tool is run, a line for each thing.
+func runLines(r tool.Run) string {
+	var out []string
+	add := func(what string, v any) { out = append(out, fmt.Sprintf("%-9s %s", what, tool.Marshal(v))) }
+	if r.Function != "" {
+		add("function", r.Function)
+	}
+	if len(r.Args) > 0 {
+		add("args", r.Args)
+	}
+	if r.Stdin != "" {
+		add("stdin", r.Stdin)
+	}
+	if r.Input != "" {
+		add("input", r.Input)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		add("env", name+"="+r.Env[name])
+	}
+	if out == nil {
+		return "without arguments"
+	}
+	return strings.Join(out, "\n")
+}
+
+// configLines are what a module is configured with, a line for each entry.
+func configLines(config map[string]string) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		out = append(out, fmt.Sprintf("%s = %s", key, tool.Marshal(config[key])))
+	}
+	return strings.Join(out, "\n")
+}
+
+// suffixed is a word for the first of some things.
+func suffixed(noun string, n int) string {
+	if n == 1 {
+		return noun
+	}
+	return fmt.Sprintf("%s 1 of %d", noun, n)
 }
 
 // prefixed puts a mark before each line of a text; an empty one stays empty.

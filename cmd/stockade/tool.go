@@ -99,7 +99,7 @@ var toolGroups = []struct {
 	{"Use:", []string{"list", "info", "add", "update", "remove", "grant", "enable", "disable"}},
 	{"With a project:", []string{"lock", "sync"}},
 	{"Trust and check:", []string{"trust", "verify", "compile"}},
-	{"Make and share:", []string{"new", "build", "test", "pack", "key", "sign", "push"}},
+	{"Make and share:", []string{"new", "build", "test", "describe", "pack", "key", "sign", "push"}},
 }
 
 // completions complete the names of what was added, by command. They read the index

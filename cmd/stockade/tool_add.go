@@ -21,9 +21,10 @@ const referenceHelp = `REF is one of
 
 // addOptions are those of `tool add`.
 type addOptions struct {
-	as    string
-	yes   reviewed
-	allow allowFlags
+	as       string
+	describe string
+	yes      reviewed
+	allow    allowFlags
 }
 
 // reviewed is the yes of a script, which goes with the hash of what was reviewed.
@@ -57,17 +58,23 @@ elsewhere, takes the place of the old one; what is different is shown.
 
 ` + referenceHelp + `
 
+A command of WASI, and what a plugin of Extism needs, are described by a few lines
+of TOML: --describe FILE.toml. ` + "`stockade tool describe`" + ` writes them to begin with,
+` + "`stockade help plugins`" + ` has examples.
+
 --yes --sha256 HASH is for scripts: it adds the module if it is the one that was
 reviewed, with what --read, --write, --host, --secret and --exec give it.
 
 ` + exitHelp,
 		Example: "  stockade tool add ./weather.wasm\n  stockade tool add oci://registry.example.org/tools/weather:1.2\n" +
 			"  stockade tool add --as meteo https://example.org/weather.wasm\n" +
+			"  stockade tool add php.wasm --describe php.toml\n" +
 			"  stockade tool add --yes --sha256 \"$(sha256sum <weather.wasm | cut -d' ' -f1)\" --host api.example.org weather.wasm",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return runToolAdd(cmd.Context(), a, args[0], o) },
 	}
 	cmd.Flags().StringVar(&o.as, "as", "", "the name under which its tools are offered (default: the name that it gives itself)")
+	cmd.Flags().StringVar(&o.describe, "describe", "", "a file of TOML that says what its tools are, which becomes part of it")
 	o.yes.add(cmd, "add it without a question; needs --sha256", "module")
 	o.allow.add(cmd)
 	addReachFlag(cmd, a)
@@ -81,13 +88,20 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	if err := a.mayAdd(); err != nil {
 		return err
 	}
+	describe, err := a.describing(o.describe)
+	if err != nil {
+		return err
+	}
 	candidate, err := a.fetch(ctx, ref, false)
 	if err != nil {
 		return err
 	}
 	a.scanSystem(ctx, true)
-	review, err := a.review(ctx, registry.Request{Candidate: candidate, As: o.as})
+	review, err := a.review(ctx, registry.Request{Candidate: candidate, As: o.as, Describe: describe})
 	if err != nil {
+		if describe == nil {
+			err = a.undescribed(candidate, ref, err)
+		}
 		return err
 	}
 	if review.Same() && !o.allow.any() && a.whole(*review.Was) {
@@ -95,16 +109,16 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 		return nil
 	}
 	if o.yes.yes {
-		if !o.yes.is(review.Record.Digest) {
+		if !o.yes.is(candidate.Digest) {
 			a.showCard(a.s.err, review)
-			return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; it is not added", ref, review.Record.Digest)
+			return usageError("review it again: it is not what was reviewed", "%s has the SHA-256 %s; it is not added", ref, candidate.Digest)
 		}
 		if err := o.allow.into(a, &review.Record, ""); err != nil {
 			return err
 		}
 		return a.keep(review)
 	}
-	if err := a.askAdd(ctx, review, o.allow, ref); err != nil {
+	if err := a.askAdd(ctx, review, o, ref); err != nil {
 		return err
 	}
 	return a.keep(review)
@@ -116,20 +130,20 @@ func (a *app) showCard(w io.Writer, r *registry.Review) {
 
 // askAdd asks whether to add a module, and writes into its record what it may have. No
 // yes is an error.
-func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, ref string) error {
+func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref string) error {
 	in, out, done, ok := a.terminal()
 	if !ok || a.flags.json {
 		a.showCard(a.s.err, r)
 		return &exitErr{code: exitUnasked, message: "it is not added: there is no terminal to ask on",
-			hint: "to add exactly this module: " + a.addCommand(r, ref, flags)}
+			hint: "to add exactly this module: " + a.addCommand(r, ref, o)}
 	}
 	defer done()
 	c := card{review: r, width: columnsOf(in), color: a.s.colors(), work: a.Work}
 	fmt.Fprint(out, c.short())
 	gift, answers := tool.Allowance{}, []answer{{"y", "yes"}, {"n", "no"}}
 	switch {
-	case flags.any():
-		if err := flags.into(a, &r.Record, ""); err != nil {
+	case o.allow.any():
+		if err := o.allow.into(a, &r.Record, ""); err != nil {
 			return err
 		}
 		answers[0].words = "with " + allowedWords(r.Record.Allowed[""])
@@ -153,15 +167,18 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, flags allowFlags, 
 
 // addCommand is the command line that adds what was reviewed without a question, with
 // all that was asked for.
-func (a *app) addCommand(r *registry.Review, ref string, flags allowFlags) string {
-	as := ""
+func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
+	as, describe := "", ""
 	if r.Record.Name != r.Record.Manifest.Name {
 		as = " --as " + r.Record.Name
 	}
 	if word, ok := shellword.Quote(ref); ok {
 		ref = word
 	}
-	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s %s", r.Record.Digest, as, flags, a.netFlags(), ref)
+	if o.describe != "" {
+		describe = " " + asFlag("--describe", o.describe)
+	}
+	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s %s", r.Record.Signed().Digest, as, describe, o.allow, a.netFlags(), ref)
 }
 
 // netFlags are those of --allow-net, as they follow a command.
@@ -189,6 +206,9 @@ func (a *app) keep(r *registry.Review) error {
 		a.s.note("it has what you had allowed, because the same publisher has signed it and nothing of what it asks for has changed: %s", words)
 	case !all.Nothing():
 		a.s.note("it may use: %s", words)
+	case w.Inferred && !w.Nothing():
+		a.s.note("it can only compute so far; it does not say what it needs, and its imports could use: %s", strings.Join(w.Could(), ", "))
+		a.s.hint("stockade tool grant %s %s", r.Record.Name, grantExample(w, a.Work))
 	case !w.Nothing():
 		a.s.note("it can only compute so far; it asks for: %s", w.String())
 		a.s.hint("stockade tool grant %s %s", r.Record.Name, grantExample(w, a.Work))

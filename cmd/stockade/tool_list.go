@@ -27,15 +27,21 @@ type addedJSON struct {
 	Signer         string            `json:"signer,omitempty"`
 	Keys           []string          `json:"keys,omitempty"`
 	Project        string            `json:"project,omitempty"` // the workspace in which it counts; empty: any
+	Kind           string            `json:"kind,omitempty"`    // the ABI of one that was made for another host
 	Asks           tool.Capabilities `json:"asks"`
+	Inferred       bool              `json:"inferred,omitempty"` // it does not say what it asks for
 	Allowed        tool.Allowance    `json:"allowed"`
 }
 
 func addedAsJSON(r store.Record, t registry.AddedTool) *addedJSON {
-	return &addedJSON{
+	out := &addedJSON{
 		Off: t.Off, Version: r.Manifest.Version, Source: r.Source, ManifestDigest: r.ManifestDigest, Signer: r.Signer, Keys: r.Keys,
-		Project: r.Project, Asks: t.Entry.Asks, Allowed: registry.Allowed(r, t.Inner),
+		Project: r.Project, Asks: t.Entry.Asks, Inferred: r.Manifest.Inferred, Allowed: registry.Allowed(r, t.Inner),
 	}
+	if r.Manifest.Kind() != "" {
+		out.Kind = r.Manifest.ABI
+	}
+	return out
 }
 
 // listAdded shows the modules that were added: a row for each, and below it where it
@@ -111,6 +117,7 @@ func (a *app) infoAdded(m registry.Added) error {
 	width := a.s.width()
 	line := a.infoLine
 	line("module", r.Name+" "+shownVersion(r.Manifest))
+	line("kind", kindOf(r))
 	line("state", stateOf(m))
 	line("from", r.Source)
 	line("counts in", cmp.Or(r.Project, "all your projects"))
@@ -118,6 +125,9 @@ func (a *app) infoAdded(m registry.Added) error {
 	line("keys", strings.Join(r.Keys, ", "))
 	line("added", r.Added.Local().Format("2006-01-02 15:04"))
 	line("sha256", r.Digest)
+	if r.Base != nil {
+		line("as came", r.Base.Digest)
+	}
 	line("manifest", strings.TrimPrefix(r.ManifestDigest, "sha256:"))
 	line("asks for", registry.WantsOf(r.Manifest).String())
 	line("may use", allowedWords(registry.Allowed(r, "")))
@@ -125,6 +135,12 @@ func (a *app) infoAdded(m registry.Added) error {
 		if inner != "" {
 			line("", r.Name+"_"+inner+": "+allowedWords(r.Allowed[inner]))
 		}
+	}
+	for _, note := range r.Manifest.Notes {
+		line("note", note)
+	}
+	for _, entry := range strings.Split(configLines(r.Manifest.Config), "\n") {
+		line("config", entry)
 	}
 	fmt.Fprintln(a.s.out)
 	for _, t := range m.Tools {
@@ -170,13 +186,22 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 	a.infoLine("from", r.Source)
 	a.infoLine("sha256", r.Digest)
 	a.infoLine("signed by", cmp.Or(r.Signer, "nobody whom you know"))
-	a.infoLine("asks for", asksFor(e.Asks))
+	a.infoLine("kind", kindOf(r))
+	if r.Manifest.Inferred {
+		a.infoLine("asks for", registry.WantsOf(r.Manifest).String())
+	} else {
+		a.infoLine("asks for", asksFor(e.Asks))
+	}
 	a.infoLine("may use", allowedWords(registry.Allowed(r, t.Inner)))
 	if missing := e.Missing(); len(missing) > 0 {
 		a.infoLine("not given", strings.Join(missing, ", "))
 	}
 	out := prompt.Renderer{Width: a.s.width()}
-	for _, text := range []struct{ title, text string }{{"What its module says of it:", e.Description}, {"Its arguments (JSON Schema):", indented(e.Parameters)}} {
+	texts := []struct{ title, text string }{{"What its module says of it:", e.Description}, {"Its arguments (JSON Schema):", indented(e.Parameters)}}
+	if e.Run != nil {
+		texts = append(texts, struct{ title, text string }{"How it is run:", runLines(*e.Run)})
+	}
+	for _, text := range texts {
 		shown, _ := out.Text(text.text, true)
 		fmt.Fprintf(a.s.out, "\n%s\n%s", text.title, shown)
 	}
@@ -224,7 +249,7 @@ func runToolVerify(a *app) error {
 		return err
 	}
 	for _, r := range records {
-		if err := registry.Verify(rules, r); err != nil {
+		if err := registry.Verify(a.modules(), rules, r); err != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: %v", r.Name, err))
 		}
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,6 +93,9 @@ func runToolLock(a *app, names []string, remove bool) error {
 			return usageError("`stockade tool list` shows the modules that you have added", "%q is no module that you have added", name)
 		}
 		m, err := registry.Lockable(records[i], a.Work)
+		if errors.Is(err, registry.ErrDescribed) {
+			return usageError(fmt.Sprintf("stockade tool pack FILE.wasm --describe FILE.toml -o %s.wasm, and add that from where others find it", name), "%s is not written into %s: %v", name, registry.LockName, err)
+		}
 		if err != nil {
 			return usageError("stockade tool push FILE.wasm oci://HOST/REPOSITORY:TAG", "%v", err)
 		}

@@ -139,6 +139,9 @@ func (a *app) packed(ctx context.Context, file string) (*tool.Module, tool.Manif
 		return nil, m, err
 	}
 	if !sign.ValidVersion(m.Version) {
+		if m.Kind() != "" {
+			return nil, m, usageError("say version = \"0.1.0\" in a description: stockade tool pack "+file+" --describe FILE.toml", "%s has the version %q, which is no semantic version", file, m.Version)
+		}
 		return nil, m, usageError("the version is what tool.Module in the source of the module says, such as \"0.1.0\"; then build it again",
 			"%s has the version %q, which is no semantic version", file, m.Version)
 	}

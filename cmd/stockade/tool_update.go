@@ -89,7 +89,11 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	if err != nil {
 		return err
 	}
-	review, err := a.review(ctx, registry.Request{Candidate: candidate, As: r.Name})
+	q := registry.Request{Candidate: candidate, As: r.Name}
+	if r.Base != nil {
+		q.Describe = a.carrying(r)
+	}
+	review, err := a.review(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -98,10 +102,10 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	case review.Same() && a.whole(r):
 		a.s.note("%s is up to date: %s", r.Name, version)
 		return registry.Suspend(a.modules(), r, "") // where a newer one that was not decided about has gone
-	case review.Keeps(), yes.yes && yes.is(review.Record.Digest):
+	case review.Keeps(), yes.yes && yes.is(candidate.Digest):
 		return a.keep(review)
 	case yes.yes:
-		return usageError("review it again", "%s is sha256 %s now; it is not updated", r.Name, review.Record.Digest)
+		return usageError("review it again", "%s is sha256 %s now; it is not updated", r.Name, candidate.Digest)
 	}
 	off := fmt.Sprintf("%s %s differs from what you approved; `stockade tool update %s` shows how, and asks", r.Name, version, r.Name)
 	if err := registry.Suspend(a.modules(), r, off); err != nil {
@@ -111,7 +115,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 	if !ok {
 		a.showCard(a.s.err, review)
 		return &exitErr{code: exitUnasked, message: fmt.Sprintf("%s is switched off: nobody can be asked here about version %s", r.Name, version),
-			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s%s %s", review.Record.Digest, a.netFlags(), r.Name)}
+			hint: fmt.Sprintf("to take exactly this one: stockade tool update --yes --sha256 %s%s %s", candidate.Digest, a.netFlags(), r.Name)}
 	}
 	defer done()
 	c := card{review: review, width: columnsOf(in), color: a.s.colors(), work: a.Work}

@@ -48,12 +48,17 @@ type Here struct {
 
 // judge switches a module off that has been revoked and, where that matters, finds
 // out again who has signed it.
-func (h Here) judge(a *Added, mod *tool.Module) {
+func (h Here) judge(s *store.Store, a *Added, mod *tool.Module) {
 	r := &a.Record
-	if !h.Signed && !h.Trust.Revokes(append([]string{"sha256:" + r.Digest, r.ManifestDigest}, r.Keys...)...) {
+	if !h.Signed && !h.Trust.Revokes(append([]string{"sha256:" + r.Digest, "sha256:" + r.Signed().Digest, r.ManifestDigest}, r.Keys...)...) {
 		return
 	}
 	v, err := verdict(h.Trust, *r)
+	if err == nil && h.Signed {
+		if err = isBase(s, *r); err != nil {
+			v = trust.Verdict{}
+		}
+	}
 	mod.Signer, mod.Namespace, mod.ByAdministrator = v.Signer, v.Namespace, v.Signer != "" && v.File == h.Administrator
 	switch {
 	case r.Off != "":
@@ -115,7 +120,7 @@ func Modules(s *store.Store, h Here) ([]Added, error) {
 		}
 		named[skeleton(r.Name)] = true
 		mod := s.Module(r)
-		h.judge(&a, mod)
+		h.judge(s, &a, mod)
 		for _, spec := range r.Manifest.Tools {
 			a.Tools = append(a.Tools, a.tool(mod, spec))
 		}

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,9 +27,16 @@ func locked(r store.Record) lock.Module {
 	}
 }
 
+// ErrDescribed is the error of a module that is nowhere as it is here: the person has
+// described it.
+var ErrDescribed = errors.New("it has a description of yours, which is nowhere but here")
+
 // Lockable is the entry of a lockfile for a module that a person has: its source is
 // pinned, and there for everybody who has the project.
 func Lockable(r store.Record, work string) (m lock.Module, err error) {
+	if r.Base != nil {
+		return m, ErrDescribed
+	}
 	m = locked(r)
 	m.Source, err = portable(r, work)
 	return m, err
@@ -166,7 +174,7 @@ func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 		repository = PlaceOf(m.Source)
 	}
 	for _, r := range records {
-		if r.Digest != m.Digest || r.ManifestDigest != m.Manifest || r.Repository != repository {
+		if r.Digest != m.Digest || r.Base != nil || r.ManifestDigest != m.Manifest || r.Repository != repository {
 			continue
 		}
 		code, err := s.Module(r).Read()

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/stockade-dev/stockade/host/registry/lock"
 	"github.com/stockade-dev/stockade/host/registry/sign"
@@ -230,10 +231,31 @@ func KeepProject(s *store.Store, p *Project, reviews []*Review) error {
 
 // Verify holds the signatures of a record against what is trusted now: a key that was
 // revoked since, or whose publisher is gone.
-func Verify(rules *trust.Rules, r store.Record) error {
+func Verify(s *store.Store, rules *trust.Rules, r store.Record) error {
 	v, err := verdict(rules, r)
+	if err == nil {
+		err = isBase(s, r)
+	}
 	if err == nil && v.Signer != r.Signer {
 		err = fmt.Errorf("%q has signed it by what you trust now, and %q when it was added", v.Signer, r.Signer)
+	}
+	return err
+}
+
+// isBase finds out whether what is kept is the module that was signed and a
+// description. The record alone is not enough, where somebody else than the user asks
+// who has signed.
+func isBase(s *store.Store, r store.Record) error {
+	if r.Base == nil || r.Signer == "" {
+		return nil
+	}
+	code, err := s.Module(r).Read()
+	if err != nil {
+		return err
+	}
+	m, err := wasm.Decode(code)
+	if err == nil && tool.SHA256(wasm.WithoutCustom(m, wasm.ManifestSection)) != r.Base.Digest {
+		err = errors.New("without its description it is not the module that was signed")
 	}
 	return err
 }
@@ -246,13 +268,25 @@ func verdict(rules *trust.Rules, r store.Record) (trust.Verdict, error) {
 			return trust.Verdict{}, fmt.Errorf("its signatures cannot be read: %w", err)
 		}
 	}
-	return rules.Judge(subject(r), evidence, r.Added, trust.Seen{})
+	return judge(rules, r, evidence, r.Added, trust.Seen{})
+}
+
+// judge says who has signed a module. One that has a description is revoked as it came,
+// and as it is.
+func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, seen trust.Seen) (trust.Verdict, error) {
+	if r.Base != nil {
+		if _, err := rules.Judge(trust.Subject{Digest: "sha256:" + r.Digest}, sign.Evidence{}, now, trust.Seen{}); err != nil {
+			return trust.Verdict{}, err
+		}
+	}
+	return rules.Judge(subject(r), e, now, seen)
 }
 
 // subject is what a signature over a module has to be about.
 func subject(r store.Record) trust.Subject {
+	b := r.Signed()
 	return trust.Subject{
-		Repository: r.Repository, Name: r.Manifest.Name, Version: r.Manifest.Version, Digest: "sha256:" + r.Digest, ManifestDigest: r.ManifestDigest,
-		Fingerprint: sign.Fingerprint(r.Fingerprint),
+		Repository: r.Repository, Name: b.Name, Version: b.Version, Digest: "sha256:" + b.Digest, ManifestDigest: r.ManifestDigest,
+		Fingerprint: sign.Fingerprint(b.Fingerprint),
 	}
 }

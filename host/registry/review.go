@@ -20,6 +20,7 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/store"
 	"github.com/stockade-dev/stockade/host/registry/trust"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // Sandbox says what a module holds, and whether it can be compiled. It gives the
@@ -44,11 +45,13 @@ type Reviewer struct {
 // Request is a module that a person wants to have.
 type Request struct {
 	Candidate *source.Candidate
-	As        string // the name under which it is offered; empty: that of its manifest
-	Project   string // the workspace for which it is; empty: any
-	Lock      string // the SHA-256 of the lockfile that names it; empty: none does
-	System    bool   // it is the administrator's, who has approved it by putting it there
-	Stamp     string // of its file, if that is looked at again
+	// Describe puts a description into it; nil: it is as it came.
+	Describe func(context.Context, *tool.Module) (*tool.Module, error)
+	As       string // the name under which it is offered; empty: that of its manifest
+	Project  string // the workspace for which it is; empty: any
+	Lock     string // the SHA-256 of the lockfile that names it; empty: none does
+	System   bool   // it is the administrator's, who has approved it by putting it there
+	Stamp    string // of its file, if that is looked at again
 }
 
 // Review is a module as it would be kept, with all that a person has to know before
@@ -72,7 +75,7 @@ func (r *Review) Same() bool {
 // tells that it is no older one. See RATIONALE, "Why is what a module may use bound to
 // what it says and not to its version?"
 func (r *Review) Keeps() bool {
-	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || sign.ValidVersion(r.Record.Manifest.Version))
+	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || sign.ValidVersion(r.Record.Signed().Version))
 	return r.Was != nil && r.Was.Fingerprint == r.Record.Fingerprint && r.Was.Signer == r.Record.Signer &&
 		(later || r.Record.System || r.Was.Digest == r.Record.Digest)
 }
@@ -100,8 +103,20 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // is the module's is a *RefusedError.
 func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	c := q.Candidate
-	mod := tool.ModuleOf(cmp.Or(q.As, nameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
-	out := &Review{code: c.Code}
+	mod := tool.ModuleOf(cmp.Or(q.As, NameOf(c.Source)), tool.OriginAdded, c.Source, c.Code)
+	mod, base, err := r.describe(ctx, mod, q)
+	if err != nil {
+		return nil, err
+	}
+	code, err := mod.Read()
+	if err != nil {
+		return nil, err
+	}
+	digest := c.Digest
+	if base != nil {
+		digest = mod.Digest
+	}
+	out := &Review{code: code}
 	manifest, err := r.Sandbox.Describe(ctx, mod)
 	if err != nil {
 		return nil, err
@@ -126,18 +141,19 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	var seen trust.Seen
 	if w := out.Was; w != nil {
-		seen = trust.Seen{Signer: w.Signer, Version: w.Manifest.Version, Digest: "sha256:" + w.Digest, Issued: w.Issued}
+		signed := w.Signed()
+		seen = trust.Seen{Signer: w.Signer, Version: signed.Version, Digest: "sha256:" + signed.Digest, Issued: w.Issued}
 	}
 	evidence, err := json.Marshal(c.Evidence)
 	if err != nil {
 		return nil, err
 	}
 	out.Record = store.Record{
-		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: c.Digest, Bytes: int64(len(c.Code)),
+		Name: name, Project: q.Project, Source: c.Source, Repository: c.Repository, ManifestDigest: c.ManifestDigest, Digest: digest, Bytes: int64(len(code)), Base: base,
 		Manifest: manifest, Fingerprint: manifest.Fingerprint(), Evidence: evidence, Added: r.Now().UTC(),
 		Lock: q.Lock, System: q.System, Stamp: q.Stamp,
 	}
-	if out.Verdict, err = r.Trust.Judge(subject(out.Record), c.Evidence, r.Now(), seen); err != nil {
+	if out.Verdict, err = judge(r.Trust, out.Record, c.Evidence, r.Now(), seen); err != nil {
 		return refuse(err, refusedHint(err, name))
 	}
 	mod.Signer, mod.Namespace, mod.Version = out.Verdict.Signer, out.Verdict.Namespace, manifest.Version
@@ -165,6 +181,38 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
+// describe puts the description into a module that a person has for it, and says what
+// the module was before.
+func (r *Reviewer) describe(ctx context.Context, mod *tool.Module, q Request) (*tool.Module, *store.Base, error) {
+	if q.Describe == nil {
+		return mod, nil, nil
+	}
+	c := q.Candidate
+	base := &store.Base{Digest: c.Digest}
+	if mod.Digest != c.Digest {
+		return nil, nil, fmt.Errorf("what was fetched of %s has changed since", mod.Name)
+	}
+	out, err := q.Describe(ctx, mod)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(c.Evidence.Envelopes)+len(c.Evidence.Cosign) > 0 {
+		m, err := wasm.Decode(c.Code)
+		if err != nil {
+			return nil, nil, err
+		}
+		if _, own := wasm.CustomSection(m, wasm.ManifestSection); own {
+			return nil, nil, &RefusedError{mod.Name, errors.New("it is signed with a description of its own, and yours would take the place of that"), "add it without --describe"}
+		}
+	}
+	if len(c.Evidence.Envelopes) > 0 { // they speak of what it says of itself, too
+		if m, err := r.Sandbox.Describe(ctx, mod); err == nil {
+			base.Name, base.Version, base.Fingerprint = m.Name, m.Version, m.Fingerprint()
+		}
+	}
+	return out, base, nil
+}
+
 // PlaceOf is the place in the network that a reference names, as modules.registries
 // names it; empty for one of this machine.
 func PlaceOf(ref string) string {
@@ -177,9 +225,9 @@ func PlaceOf(ref string) string {
 	return ""
 }
 
-// nameOf is what a module is called before it has said so: the end of its source,
+// NameOf is what a module is called before it has said so: the end of its source,
 // without tag and digest.
-func nameOf(source string) string {
+func NameOf(source string) string {
 	name := source[strings.LastIndexAny(source, `/\\`)+1:]
 	if i := strings.IndexAny(name, ":@"); i > 0 {
 		name = name[:i]
@@ -207,6 +255,10 @@ func changes(was, is *store.Record) (out []Change) {
 	if was.Repository != is.Repository {
 		out = append(out, Change{What: "from another place", Was: was.Source, Is: is.Source})
 	}
+	if k, o := is.Manifest.Kind(), was.Manifest.Kind(); k != o {
+		const native = "a module of tools"
+		out = append(out, Change{What: "another kind of module", Was: cmp.Or(o, native), Is: cmp.Or(k, native)})
+	}
 	before := map[string]tool.Spec{}
 	for _, s := range was.Manifest.Tools {
 		before[s.Name] = s
@@ -222,6 +274,9 @@ func changes(was, is *store.Record) (out []Change) {
 			}
 			continue
 		}
+		if a, b := words(o.Run), words(s.Run); a != b {
+			texts = append(texts, Change{What: s.Name + " is run in another way", Was: a, Is: b})
+		}
 		a, b := o.Said(), s.Said()
 		if a.AsksFor != b.AsksFor {
 			out = append(out, Change{What: s.Name + " asks for something else", Was: a.AsksFor, Is: b.AsksFor, Asks: true})
@@ -229,8 +284,8 @@ func changes(was, is *store.Record) (out []Change) {
 		if a.Description != b.Description {
 			texts = append(texts, Change{What: "changed description: " + s.Name, Was: a.Description, Is: b.Description})
 		}
-		if a.Schema != b.Schema {
-			texts = append(texts, Change{What: "changed arguments: " + s.Name, Was: a.Schema, Is: b.Schema})
+		if a, b := arguments(o), arguments(s); a != b {
+			texts = append(texts, Change{What: "changed arguments: " + s.Name, Was: a, Is: b})
 		}
 	}
 	for _, s := range was.Manifest.Tools {
@@ -238,7 +293,24 @@ func changes(was, is *store.Record) (out []Change) {
 			texts = append(texts, Change{What: "gone: " + s.Name})
 		}
 	}
+	if !maps.Equal(was.Manifest.Config, is.Manifest.Config) {
+		texts = append(texts, Change{What: "configured in another way", Was: words(was.Manifest.Config), Is: words(is.Manifest.Config)})
+	}
 	return append(out, texts...)
+}
+
+// words are what a manifest says of something, as JSON.
+func words[T any](v T) string {
+	if text := string(tool.Marshal(v)); text != "null" {
+		return text
+	}
+	return ""
+}
+
+// arguments are those of a tool, in words that change when anything does.
+func arguments(s tool.Spec) string {
+	s.Run = nil
+	return s.Said().Schema
 }
 
 // Keep puts modules into the store, all or none, and takes what they replace out.
@@ -304,11 +376,14 @@ type Wants struct {
 	// Sends: one of its tools reads files and reaches the network, so it could send
 	// them away.
 	Sends bool
+	// Inferred: it does not say what it wants, and this is what it could use.
+	Inferred bool
 }
 
 // WantsOf adds up what the tools of a module ask for, each secret where it is first
 // asked for.
 func WantsOf(m tool.Manifest) (w Wants) {
+	w.Inferred = m.Inferred
 	secrets := map[string]bool{} // a stranger's manifest names thousands
 	for _, s := range m.Tools {
 		c := s.Capabilities
@@ -357,17 +432,34 @@ func (w Wants) String() string {
 	if w.Exec {
 		out = append(out, "to run commands")
 	}
-	if out == nil {
+	switch {
+	case out == nil:
 		return "nothing: it only computes"
+	case w.Inferred:
+		return "it does not say what; its imports could use: " + strings.Join(w.Could(), ", ")
 	}
 	return strings.Join(out, "; ")
+}
+
+// Could are the things that a module could use which does not say what it wants.
+func (w Wants) Could() (out []string) {
+	if w.Files != tool.FilesNone {
+		out = append(out, "files")
+	}
+	if w.AnyHost || len(w.Hosts) > 0 {
+		out = append(out, "network")
+	}
+	return out
 }
 
 // Gift is what a yes gives a module: the hosts and secrets that it names, the files of
 // the workspace if it asks for files, and commands, which are asked about one by one.
 // One that takes the place of another has the directories that this had, and where it
-// names no host, its hosts.
+// names no host, its hosts. One that does not say what it wants gets nothing.
 func (w Wants) Gift(work string, was *store.Record) tool.Allowance {
+	if w.Inferred {
+		return tool.Allowance{}
+	}
 	var had tool.Allowance
 	switch {
 	case was != nil:

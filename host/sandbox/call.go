@@ -38,12 +38,14 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	var (
 		out     *abi.Output
 		toolErr *abi.ToolError
+		printed string
 	)
 	if err == nil {
 		own := call
 		own.Tool = mod.Inner(call.Tool)
-		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), s.guest(inst, c, host), own)
-		inst.returned = err == nil
+		guest := s.guest(inst, c, host)
+		out, toolErr, err = c.dialect.Call(inst.context(hostmod.WithWorld(ctx, host)), guest, own)
+		inst.returned, printed = err == nil, guest.Printed
 		hostErr = host.End(inst.account.Charge)
 	}
 	if report != nil {
@@ -56,7 +58,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	}
 	result, err = judge(verdict{
 		ctx: ctx, call: call, limits: limits, inst: inst, host: host, redact: s.opts.Redact,
-		out: out, toolErr: toolErr, err: err,
+		printed: printed, out: out, toolErr: toolErr, err: err,
 	})
 	hostErr = errors.Join(hostErr, err)
 	if inst.files != nil {

@@ -27,6 +27,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect/command"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect/extism"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect/tools"
 	"github.com/stockade-dev/stockade/host/sandbox/meter"
@@ -42,7 +43,8 @@ const features = api.CoreFeaturesV2
 
 // dialects are those of the kinds of module that run.
 var dialects = admit.Dialects{
-	wasm.Native: tools.Dialect{},
+	wasm.Native:  tools.Dialect{},
+	wasm.Command: command.Dialect{},
 
 	wasm.Extism:     extism.Dialect{Kind: wasm.Extism},
 	wasm.HyperMCPv1: extism.Dialect{Kind: wasm.HyperMCPv1},
@@ -63,7 +65,7 @@ func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
 	if !ok || a.Kind == wasm.Native {
 		return t, nil
 	}
-	m, err := checkManifest(mod, a, section)
+	m, err := sectionManifest(mod, a, section)
 	t.About = &m
 	return t, err
 }

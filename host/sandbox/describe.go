@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
@@ -33,13 +33,15 @@ func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest
 		return tool.Manifest{}, err
 	}
 	var notes []string
+	check := sectionManifest
 	text, ok := wasm.CustomSection(a.Facts, wasm.ManifestSection)
 	if !ok {
 		if text, notes, err = s.ask(ctx, mod, a); err != nil {
 			return tool.Manifest{}, err
 		}
+		check = checkManifest
 	}
-	m, err := checkManifest(mod, a, text)
+	m, err := check(mod, a, text)
 	if m.Notes = notes; len(a.Missing) > 0 {
 		var names []string
 		for _, f := range a.Missing {
@@ -77,9 +79,10 @@ func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (t
 	inst, err := s.open(ctx, c, policy.Grant{}, policy.DefaultLimits(), nil)
 	defer inst.close()
 	if err == nil {
-		text, notes, err = c.dialect.Describe(inst.context(ctx), s.guest(inst, c, nil), validName(mod.Name), a.Facts)
+		text, notes, err = c.dialect.Describe(inst.context(ctx), s.guest(inst, c, nil), tool.NameOf(mod.Name), a.Facts)
 	}
 	var hostErr *hostError
+	var undescribed *dialect.UndescribedError
 	fault, broken := errors.AsType[*abi.Fault](err)
 	switch {
 	case err == nil:
@@ -87,6 +90,8 @@ func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (t
 		return nil, nil, context.Cause(outer)
 	case errors.As(err, &hostErr), errors.Is(err, hostmod.ErrPanic):
 		return nil, nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
+	case errors.As(err, &undescribed):
+		return nil, nil, admit.Refuse(mod, "%v", undescribed)
 	case ctx.Err() != nil, late(err):
 		return nil, nil, admit.Refuse(mod, "its describe function did not end within %s", timeout)
 	case broken:
@@ -95,6 +100,15 @@ func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (t
 		return nil, nil, admit.Refuse(mod, "its describe function failed: %s", firstLine(err.Error()))
 	}
 	return text, notes, nil
+}
+
+// sectionManifest is checkManifest of what lies in a module itself.
+func sectionManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifest, error) {
+	m, err := checkManifest(mod, a, text)
+	if err == nil && m.Inferred {
+		err = admit.Refuse(mod, "its manifest says that it is inferred, which only the host does")
+	}
+	return m, err
 }
 
 // checkManifest parses a manifest and holds it against the code. Packing, adding
@@ -115,15 +129,4 @@ func checkManifest(mod *tool.Module, a *admit.Module, text []byte) (tool.Manifes
 		return m, admit.Refuse(mod, "%v", err)
 	}
 	return m, nil
-}
-
-// validName makes a name for a module of one that a file has.
-func validName(name string) string {
-	valid := strings.Map(func(r rune) rune {
-		if tool.ValidName(string(r)) {
-			return r
-		}
-		return '-'
-	}, name)
-	return cmp.Or(strings.Trim(valid[:min(len(valid), 64)], "-_"), "module")
 }

@@ -47,6 +47,7 @@ type verdict struct {
 	inst    *instance // half-made when instantiation failed
 	host    *hostmod.World
 	redact  *redact.Redactor
+	printed string // by a command that was ended
 	out     *abi.Output
 	toolErr *abi.ToolError
 	err     error
@@ -105,7 +106,7 @@ func stopped(v verdict) tool.Result {
 		return tool.Failed(tool.CodeCancelled, tool.InternalError, "%s was cancelled%s", v.call.Tool, v.used(" after"))
 	}
 	r := tool.Failed(tool.CodeTimeout, tool.InternalError, "%s timed out after %s%s", v.call.Tool, v.limits.Timeout, v.used(" and"))
-	r.Err.Stderr = v.inst.output.text()
+	r.Err.Stdout, r.Err.Stderr = v.printed, v.inst.output.text()
 	r.Err.Hint = tool.Advise("narrow the call").And(v.host.Grant.Raise(policy.TimeoutKey, uint64(v.limits.Timeout)))
 	return r
 }
@@ -133,7 +134,7 @@ func exhausted(v verdict) tool.Result {
 	}
 	r := tool.Failed(tool.CodeFuel, tool.InternalError, "%s ran out of fuel: it used %d units, and the limit %s is %d%s",
 		v.call.Tool, v.inst.account.Used(), whose, budget.Limit(), before)
-	r.Err.Stderr = v.inst.output.text()
+	r.Err.Stdout, r.Err.Stderr = v.printed, v.inst.output.text()
 	r.Err.Hint = tool.Advise("%s", advice).And(v.host.Grant.Raise(budget.Key(), budget.Limit()))
 	return r
 }
@@ -185,7 +186,7 @@ func crashed(v verdict) tool.Result {
 		r = tool.Failed(tool.CodeTrap, tool.InternalError, "%s crashed: %s", v.call.Tool, firstLine(v.err.Error()))
 		r.Err.Hint = tool.Advise("the crash stayed inside the sandbox; other arguments may work")
 	}
-	r.Err.Stderr = v.inst.output.text()
+	r.Err.Stdout, r.Err.Stderr = v.printed, v.inst.output.text()
 	return r
 }
 

@@ -190,9 +190,12 @@ func (i *instance) context(ctx context.Context) context.Context {
 // guest is an instance of a module as its dialect sees it. What it reaches beside WASI
 // is nothing if host is nil.
 func (s *Sandbox) guest(i *instance, c *compiled, host *hostmod.World) *dialect.Guest {
-	g := &dialect.Guest{Module: i.mod, About: c.About, WASI: i.world, Host: host, Account: i.account, Quota: s.memory}
+	g := &dialect.Guest{
+		Module: i.mod, About: c.About, WASI: i.world, Host: host, Account: i.account,
+		Limits: policy.DefaultLimits(), Quota: s.memory, Log: i.output,
+	}
 	if host != nil {
-		g.Redact = host.Redact
+		g.Redact, g.Limits = host.Redact, host.Grant.Limits()
 	}
 	return g
 }

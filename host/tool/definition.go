@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -119,6 +120,18 @@ var nameRE = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // ValidName reports whether s may be the name of a tool.
 func ValidName(s string) bool { return nameRE.MatchString(s) }
 
+// NameOf makes a name of a text, such as that of a file: what a name cannot have
+// becomes '-'.
+func NameOf(text string) string {
+	valid := strings.Map(func(r rune) rune {
+		if ValidName(string(r)) {
+			return r
+		}
+		return '-'
+	}, text)
+	return cmp.Or(strings.Trim(valid[:min(len(valid), 64)], "-_"), "module")
+}
+
 // ParseManifest decodes and checks a manifest. Its errors name the tool and
 // the field at fault.
 func ParseManifest(data []byte) (Manifest, error) {
@@ -126,7 +139,7 @@ func ParseManifest(data []byte) (Manifest, error) {
 	if len(data) > MaxManifestBytes {
 		return m, fmt.Errorf("manifest: %d bytes, more than the limit of %d", len(data), MaxManifestBytes)
 	}
-	if err := checkDepth(data); err != nil { // a key given twice means one thing to us and another to whoever reads along
+	if err := CheckJSON(data); err != nil { // a key given twice means one thing to us and another to whoever reads along
 		return m, fmt.Errorf("manifest: %w", err)
 	}
 	if err := checkKeys(data, reflect.TypeFor[Manifest]()); err != nil {

@@ -13,13 +13,17 @@ import (
 // trusted.
 type Said struct {
 	Description string `toml:"description" json:"description"`
-	Schema      string `toml:"schema" json:"schema"`     // JSON, its keys sorted
+	Schema      string `toml:"schema" json:"schema"`     // JSON, its keys sorted; behind it how the tool is run, if that is said
 	AsksFor     string `toml:"asks_for" json:"asks_for"` // words that change when anything does
 }
 
 // Said is what a tool says of itself.
 func (s Spec) Said() Said {
-	return Said{s.Description, canonical(s.Parameters), s.Capabilities.String()}
+	schema := canonical(s.Parameters)
+	if s.Run != nil { // what becomes of the arguments
+		schema += " run " + string(Marshal(s.Run))
+	}
+	return Said{s.Description, schema, s.Capabilities.String()}
 }
 
 // Fingerprint is the SHA-256, in hex, of each thing that a tool, or all tools of a
@@ -44,6 +48,9 @@ func (m Manifest) Fingerprint() Fingerprint {
 		for i, sum := range []string{f.Description, f.Schema, f.Needs} {
 			lines[i] = append(lines[i], s.Name+" "+sum+"\n")
 		}
+	}
+	if len(m.Config) > 0 {
+		lines[1] = append(lines[1], " config "+hashText(string(Marshal(m.Config)))+"\n") // no name of a tool begins so
 	}
 	for i := range lines {
 		slices.Sort(lines[i])

@@ -28,7 +28,7 @@ func FlatSchema(parameters map[string]json.RawMessage) (json.RawMessage, error) 
 		Additional bool                                  `json:"additionalProperties"`
 	}{Type: "object", Properties: map[string]map[string]json.RawMessage{}}
 	for _, name := range sortedKeys(parameters) {
-		if err := checkDepth(parameters[name]); err != nil {
+		if err := CheckJSON(parameters[name]); err != nil {
 			return nil, fmt.Errorf("parameter %.80q %w", name, err)
 		}
 		var schema map[string]json.RawMessage

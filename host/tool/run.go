@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -89,6 +90,18 @@ func checkText(text string, schema *Schema) error {
 		}
 	}
 	return nil
+}
+
+// Reads reports whether the argument of that name, or all of them, stand in a text.
+func (r *Run) Reads(name string) bool {
+	texts := append([]string{r.Stdin, r.Input}, r.Args...)
+	for _, text := range r.Env {
+		texts = append(texts, text)
+	}
+	return slices.ContainsFunc(texts, func(text string) bool {
+		pieces, err := parseText(text)
+		return err == nil && slices.ContainsFunc(pieces, func(p piece) bool { return p.name == name || p.name == "args" })
+	})
 }
 
 // piece is a part of a text: the name of what stands there, or what it says itself.

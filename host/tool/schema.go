@@ -59,7 +59,7 @@ func compileSchema(schema json.RawMessage, p *patterns) (*compiledSchema, error)
 	if len(bytes.TrimSpace(schema)) == 0 {
 		return nil, errors.New("is missing; a tool without arguments has {\"type\":\"object\",\"properties\":{}}")
 	}
-	if err := checkDepth(schema); err != nil {
+	if err := CheckJSON(schema); err != nil {
 		return nil, err
 	}
 	_, root, err := decode(schema)
@@ -126,7 +126,7 @@ func (s *Schema) Check(ctx context.Context, args json.RawMessage) (json.RawMessa
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}") // Several models send nothing for a tool without arguments.
 	}
-	if err := checkDepth(args); err != nil {
+	if err := CheckJSON(args); err != nil {
 		return nil, fmt.Errorf("the argument object %w", err)
 	}
 	all, plain, err := decode(args)
@@ -204,12 +204,12 @@ func plainNumbers(v any) (any, error) {
 	return v, nil
 }
 
-// checkDepth refuses text that is not one JSON value, repeats a key of one
+// CheckJSON refuses text that is not one JSON value, repeats a key of one
 // object, nests deeper than maxArgsDepth or holds more than maxArgsValues,
 // without recursing itself.
 // Duplicate keys are refused because two parsers may pick different ones: the
 // policy would decide on the first and the guest act on the second.
-func checkDepth(data []byte) error {
+func CheckJSON(data []byte) error {
 	type level struct {
 		keys  map[string]bool // nil in an array
 		isKey bool

@@ -31,25 +31,13 @@ func AppendCustom(data []byte, name string, payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("append custom section %q: %w", name, err)
 	}
-	replaced := make(map[int]bool)
-	for _, c := range m.Customs {
-		if c.Name == name {
-			replaced[c.Offset] = true
-		}
-	}
-	if n := len(m.Sections) - len(replaced) + 1; n > MaxSections {
-		return nil, fmt.Errorf("append custom section %q: %d sections, more than %d", name, n, MaxSections)
-	}
 	const overhead = 1 + 2*binary.MaxVarintLen32 // id, size, length of the name
 	if len(payload) > MaxModuleBytes || len(data)+overhead+len(name)+len(payload) > MaxModuleBytes {
 		return nil, fmt.Errorf("append custom section %q: %w: more than %d bytes", name, ErrTooLarge, MaxModuleBytes)
 	}
-	out := make([]byte, 0, len(data)+overhead+len(name)+len(payload))
-	out = append(out, data[:headerBytes]...)
-	for _, s := range m.Sections {
-		if !replaced[s.Offset] {
-			out = append(out, data[s.Offset:s.End()]...)
-		}
+	out, sections := without(m, name, overhead+len(name)+len(payload))
+	if sections++; sections > MaxSections {
+		return nil, fmt.Errorf("append custom section %q: %d sections, more than %d", name, sections, MaxSections)
 	}
 	prefix := binary.AppendUvarint(nil, uint64(len(name)))
 	out = append(out, SectionCustom)
@@ -57,4 +45,29 @@ func AppendCustom(data []byte, name string, payload []byte) ([]byte, error) {
 	out = append(out, prefix...)
 	out = append(out, name...)
 	return append(out, payload...), nil
+}
+
+// WithoutCustom returns a copy of a module without its custom sections of that name.
+func WithoutCustom(m *Module, name string) []byte {
+	out, _ := without(m, name, 0)
+	return out
+}
+
+// without is a copy of a module without its custom sections of a name, with room for
+// so many bytes more, and how many sections it has.
+func without(m *Module, name string, room int) (out []byte, sections int) {
+	left := make(map[int]bool)
+	for _, c := range m.Customs {
+		if c.Name == name {
+			left[c.Offset] = true
+		}
+	}
+	out = append(make([]byte, 0, len(m.Raw)+room), m.Raw[:headerBytes]...)
+	for _, s := range m.Sections {
+		if !left[s.Offset] {
+			out = append(out, m.Raw[s.Offset:s.End()]...)
+			sections++
+		}
+	}
+	return out, sections
 }

@@ -1,4 +1,4 @@
-// Package wasm reads the binary form of a core WebAssembly module without an
+// Package wasm reads the binary form of WebAssembly modules without an
 // engine: it says what a file is before anything is compiled, and it changes
 // custom sections.
 //
@@ -15,8 +15,8 @@
 //
 // [Classify] tells from the imports and exports who the module was built for
 // ([Shape]): this host, another kind of plugin, a WASI command, or nobody
-// known. Only [Native] modules run; the others are recognised so that an error
-// can say what the file is.
+// known. All are recognised, so that a person learns what a file is; which of
+// them run is not said here.
 //
 //	m, err := wasm.Decode(data)
 //	if err != nil {
@@ -26,6 +26,9 @@
 //		return fmt.Errorf("%s is %s", path, shape)
 //	}
 //	manifest, ok := wasm.CustomSection(m, wasm.ManifestSection)
+//
+// A component has another format, with core modules inside. [DecodeComponent] reads
+// as much of it as says what it is: names, and where the modules are.
 //
 // The binary format is chapter 5 of the WebAssembly core specification
 // (https://webassembly.github.io/spec/core/binary/). What is understood is

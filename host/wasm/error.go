@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"regexp"
 	"unicode"
 	"unicode/utf8"
 )
@@ -14,7 +15,7 @@ var (
 	// ErrNotWasm: the file is not WebAssembly; the sentence says what it looks like.
 	ErrNotWasm = errors.New("not a WebAssembly module")
 	// ErrComponent: the file is a WebAssembly component, not a core module.
-	ErrComponent = errors.New("a component; only core modules run so far")
+	ErrComponent = errors.New("a component, not a core module")
 	// ErrVersion: WebAssembly of another version than 1.
 	ErrVersion = errors.New("unsupported version of the WebAssembly binary format")
 	// ErrTooLarge: more than MaxModuleBytes.
@@ -36,6 +37,8 @@ var (
 	magic       = []byte("\x00asm")
 	version1    = []byte{1, 0, 0, 0}
 	headerBytes = len(magic) + len(version1)
+
+	componentVersion = []byte{13, 0, 1, 0} // of WASI 0.2 and 0.3
 )
 
 func checkHeader(data []byte) error {
@@ -112,8 +115,15 @@ func looksLike(data []byte) string {
 			return s.what
 		}
 	}
+	if javaScript.Match(text) {
+		return "JavaScript"
+	}
 	return "text"
 }
+
+// javaScript matches how a lower-case text begins that no other language begins with.
+var javaScript = regexp.MustCompile(`^(?:(?:/\*[^*]*\*/|//[^\n]*\n)\s*)*(?:['"]use strict['"]|export (?:default|async|const|function|class|\{|\*)|` +
+	`import (?:['"{*]|[\w$]+(?:, *\{[^}]*\})? from ['"])|(?:const|let|var) [\w${}, ]+ = (?:require\(|async |\(|function)|(?:async )?function[ *]|module\.exports)`)
 
 // trimPartialRune cuts a rune that the end of b splits.
 func trimPartialRune(b []byte) []byte {

@@ -11,7 +11,7 @@ import (
 // ShapeKind is who a module was built for.
 type ShapeKind int
 
-// The shapes. Only Native modules run so far.
+// The shapes. Which of them run is for the sandbox to say.
 const (
 	// Unknown: nothing in the imports and exports says what the module is for.
 	Unknown ShapeKind = iota
@@ -33,7 +33,19 @@ const (
 	World
 	// Reactor: a WASI library with _initialize and exports that nobody described.
 	Reactor
+	// Library: what a program embeds that knows its C functions, such as the engine
+	// of a language.
+	Library
+	// ComponentModel: a component, which is no core module.
+	ComponentModel
 )
+
+var shapeNames = [...]string{
+	"unknown", "native", "incompatible", "extism", "hyper-mcp-v1", "hyper-mcp-v2", "command", "world", "reactor", "library", "component",
+}
+
+// String is a word for the kind, which stays the same.
+func (k ShapeKind) String() string { return shapeNames[k] }
 
 // Shape is what Classify recognised.
 type Shape struct {
@@ -41,7 +53,8 @@ type Shape struct {
 
 	// Interface and Version are set for Native and Incompatible, such as
 	// "stockade:tool/tools@0.1.0" and "0.1.0". A native module's functions are
-	// exported as Interface + "#describe" and Interface + "#call".
+	// exported as Interface + "#describe" and Interface + "#call". Of a component
+	// Version is that of WASI, such as "0.2", if it has to do with that.
 	Interface, Version string
 
 	// Detail adds to the description of the kind; it can be empty.
@@ -64,12 +77,18 @@ var descriptions = [...]string{
 	Command:      "a WASI command",
 	World:        "a module for another WIT world",
 	Reactor:      "a WASI reactor without a known interface",
+	Library:      "a library for a program that embeds it",
+
+	ComponentModel: "a component",
 }
 
 // String describes the shape for an error: "an Extism plugin", "a WASI
 // command", "a tool module for stockade:tool/tools@0.2.0 (...)".
 func (s Shape) String() string {
 	what := descriptions[s.Kind] + s.Interface
+	if s.Kind == ComponentModel && s.Version != "" {
+		what += " of WASI " + s.Version
+	}
 	if s.Detail != "" {
 		what += " (" + s.Detail + ")"
 	}
@@ -114,16 +133,104 @@ func Classify(m *Module) Shape {
 		}
 	}
 	s := Shape{Kind: Unknown}
+	family := ""
 	switch {
 	case exported["_start"] && len(foreign) == 0:
 		s.Kind = Command
-	case exported["_initialize"]:
-		s.Kind = Reactor
+	case exported["_start"]:
+	default:
+		if family = familyOf(m); family != "" {
+			s.Kind = Library
+		} else if exported["_initialize"] {
+			s.Kind = Reactor
+		}
+	}
+	var details []string
+	if family != "" {
+		details = append(details, family)
 	}
 	if len(foreign) > 0 {
-		s.Detail = fmt.Sprintf("imports from %.80q", foreign)
+		details = append(details, fmt.Sprintf("imports from %.80q", foreign))
+	}
+	s.Detail = strings.Join(details, ", ")
+	return s
+}
+
+// familyMembers is how many functions of one prefix make a library. A plugin has a
+// few functions, of which each does something else.
+const familyMembers = 16
+
+// familyWord matches the prefix that the functions of a library in C share.
+var familyWord = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]{0,15}_)[A-Za-z0-9]`)
+
+// familyOf says which functions a module exports that belong together; empty if it is
+// no library, whose host has to be able to allocate for its arguments.
+func familyOf(m *Module) string {
+	members := make(map[string]int)
+	best, allocates := "", false
+	for _, e := range m.Exports {
+		allocates = allocates || e.Kind == KindFunc && strings.HasSuffix(e.Name, "alloc")
+		match := familyWord.FindStringSubmatch(e.Name)
+		if e.Kind != KindFunc || match == nil || match[1] == "asyncify_" {
+			continue
+		}
+		if members[match[1]]++; members[match[1]] > members[best] {
+			best = match[1]
+		}
+	}
+	if !allocates || members[best] < familyMembers {
+		return ""
+	}
+	return fmt.Sprintf("exports %d functions %s*", members[best], best)
+}
+
+// ClassifyComponent tells from the names of its imports and exports what a component
+// is.
+func ClassifyComponent(c *Component) Shape {
+	s := Shape{Kind: ComponentModel}
+	for _, e := range slices.Concat(c.Exports, c.Imports) {
+		if match := wasiInterface.FindStringSubmatch(e.Name); match != nil {
+			s.Version = match[1]
+			break
+		}
+	}
+	var names []string
+	for _, e := range c.Exports {
+		if len(names) == 3 { // enough for a message
+			names = append(names, "and more")
+			break
+		}
+		names = append(names, fmt.Sprintf("%.80q", e.Name))
+	}
+	if len(names) > 0 {
+		s.Detail = "exports " + strings.Join(names, ", ")
 	}
 	return s
+}
+
+// wasiInterface matches the name of an interface of WASI, and which WASI that is.
+var wasiInterface = regexp.MustCompile(`^wasi:[a-z][a-z0-9-]*/[a-z][a-z0-9-]*@([0-9]{1,4}\.[0-9]{1,4})\.`)
+
+// ImportGroup is what a module imports from one module.
+type ImportGroup struct {
+	Module string
+	Names  []string
+}
+
+// ImportGroups are the imports by the module that they are from, in the order of the
+// file.
+func (m *Module) ImportGroups() []ImportGroup {
+	var out []ImportGroup
+	at := make(map[string]int)
+	for _, i := range m.Imports {
+		k, ok := at[i.Module]
+		if !ok {
+			k = len(out)
+			at[i.Module], out = k, append(out, ImportGroup{Module: i.Module})
+		}
+		out[k].Names = append(out[k].Names, i.Name)
+	}
+	return out
 }
 
 // newerPrefix begins the names of the mangling that later tools emit.

@@ -1,6 +1,7 @@
 package wasm_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,6 +28,12 @@ func TestClassifyTellsWhoAModuleWasBuiltFor(t *testing.T) {
 	native := func(versions ...string) (names []string) {
 		for _, v := range versions {
 			names = append(names, "stockade:tool/tools@"+v+"#call", "stockade:tool/tools@"+v+"#describe")
+		}
+		return names
+	}
+	family := func(prefix string, n int) (names []string) {
+		for i := range n {
+			names = append(names, fmt.Sprint(prefix, i))
 		}
 		return names
 	}
@@ -72,6 +79,12 @@ func TestClassifyTellsWhoAModuleWasBuiltFor(t *testing.T) {
 		{"a world of free functions", build(nil, "cabi_realloc", "greet"), wasm.Shape{Kind: wasm.World}, "another WIT world"},
 		{"a reactor", build(imports(wasi), "_initialize", "greet"), wasm.Shape{Kind: wasm.Reactor}, "a WASI reactor"},
 		{"nothing known", build(nil, "greet"), wasm.Shape{}, "without a known interface"},
+		{"a plugin with every function of TinyGo", build(imports(wasi), "_start", "run_test", "malloc", "free", "asyncify_get_state"), wasm.Shape{Kind: wasm.Command}, "a WASI command"},
+		{"the engine of a language", build(imports(wasi, [2]string{"env", "f"}), append(family("qjs_", 20), "_initialize", "malloc")...),
+			wasm.Shape{Kind: wasm.Library, Detail: `exports 20 functions qjs_*, imports from ["env"]`}, `a library for a program that embeds it (exports 20 functions qjs_*`},
+		{"a command that exports all that it has", build(imports(wasi), append(family("sqlite3_", 40), "_start")...), wasm.Shape{Kind: wasm.Command}, "a WASI command"},
+		{"many functions of one prefix, and nobody who allocates", build(nil, family("i32_", 20)...), wasm.Shape{}, "without a known interface"},
+		{"a reactor with a few functions of one prefix", build(nil, append(family("do_", 15), "_initialize", "malloc")...), wasm.Shape{Kind: wasm.Reactor}, "a WASI reactor"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -113,5 +126,20 @@ func TestClassifyIgnoresNamesThatAreNoFunctions(t *testing.T) {
 	}
 	if got := wasm.Classify(m); got.Kind != wasm.Unknown {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestImportsAreGroupedByTheirModule(t *testing.T) {
+	b := wasmtest.New()
+	for _, i := range [][2]string{{"env", "b"}, {"wasi_snapshot_preview1", "fd_write"}, {"env", "a"}} {
+		b.ImportFunc(i[0], i[1], nil, nil)
+	}
+	m, err := wasm.Decode(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []wasm.ImportGroup{{Module: "env", Names: []string{"b", "a"}}, {Module: "wasi_snapshot_preview1", Names: []string{"fd_write"}}}
+	if diff := cmp.Diff(want, m.ImportGroups()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

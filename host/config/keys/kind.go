@@ -208,6 +208,17 @@ func List(what, example string, most int, check func(string) error) Kind {
 	}}
 }
 
+// Object is a map[string]any, for files only: a table whose keys are for the owner of
+// the table of keys to check. Write is what to write where it is something else.
+func Object(write string) Kind {
+	return Kind{What: "table", value: func(v any) (any, error) {
+		if _, ok := v.(map[string]any); !ok {
+			return nil, wrongType(v, write)
+		}
+		return v, nil
+	}}
+}
+
 // wrongType says what a TOML value is and what was wanted.
 func wrongType(v any, want string) error {
 	return fmt.Errorf("it is %s; write %s", typeName(v), want)

@@ -109,9 +109,16 @@ func (t Table) Parse(path string, data []byte, unknown func(path []string) strin
 	}
 	r := reader{table: t, words: t.words(), unknown: unknown, file: f, done: make(map[string]bool)}
 	for _, key := range f.meta.Keys() { // in the order of the file
-		if !r.above(key) {
-			r.read(Setting{Path: key}, lookup(tree, key))
+		if r.above(key) {
+			continue
 		}
+		for n := 1; n < len(key); n++ { // a table that is a value may have no head of its own
+			if find(r.words, key[:n]) >= 0 {
+				key = key[:n]
+				break
+			}
+		}
+		r.read(Setting{Path: key}, lookup(tree, key))
 	}
 	if err := f.Err(); err != nil {
 		return nil, err
@@ -274,20 +281,34 @@ func (f *File) Line(s Setting) int {
 			}
 			continue
 		}
-		parse, ok := errors.AsType[toml.ParseError](f.meta.PrimitiveDecode(p, &probe{}))
-		if !ok || parse.Position.Line == 0 {
-			return 0
-		}
-		start := min(parse.Position.Start, len(f.src))
-		// A multi-line string is found at its contents, which can begin on the
-		// line after the quotes.
-		before := strings.TrimSuffix(strings.TrimSuffix(f.src[:start], "\n"), "\r")
-		if !strings.HasSuffix(before, `"""`) && !strings.HasSuffix(before, "'''") {
-			before = f.src[:start]
-		}
-		return 1 + strings.Count(before, "\n")
+		return f.line(p)
 	}
 	return 0
+}
+
+// line is that of a value; of a table without a head, of what comes first in it.
+func (f *File) line(p toml.Primitive) int {
+	parse, ok := errors.AsType[toml.ParseError](f.meta.PrimitiveDecode(p, &probe{}))
+	if !ok || parse.Position.Line == 0 {
+		first := 0
+		var fields map[string]toml.Primitive
+		if f.meta.PrimitiveDecode(p, &fields) == nil {
+			for _, field := range fields {
+				if line := f.line(field); line > 0 && (first == 0 || line < first) {
+					first = line
+				}
+			}
+		}
+		return first
+	}
+	start := min(parse.Position.Start, len(f.src))
+	// A multi-line string is found at its contents, which can begin on the
+	// line after the quotes.
+	before := strings.TrimSuffix(strings.TrimSuffix(f.src[:start], "\n"), "\r")
+	if !strings.HasSuffix(before, `"""`) && !strings.HasSuffix(before, "'''") {
+		before = f.src[:start]
+	}
+	return 1 + strings.Count(before, "\n")
 }
 
 // listHeads are the lines on which the tables of a list begin, of which the

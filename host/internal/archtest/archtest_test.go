@@ -55,6 +55,8 @@ var table = map[string][]string{
 
 	"host/registry/author/toolchain": {},
 
+	"host/registry/description": {"host/config/keys", "host/tool", "host/wasm"},
+
 	"host/registry/lock":       {"host/config/keys", "host/tool", "host/visible"},
 	"host/registry/oci":        {"host/effect", "host/policy/network", "host/registry/oci/credential", "host/registry/sign", "host/sandbox/admit"},
 	"host/registry/sign":       {},
@@ -68,7 +70,7 @@ var table = map[string][]string{
 
 	"host/registry/oci/credential": {"host/internal/private"},
 
-	"host/sandbox":        {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/dialect", "host/sandbox/dialect/extism", "host/sandbox/dialect/tools", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
+	"host/sandbox":        {"host/effect", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/admit", "host/sandbox/codecache", "host/sandbox/dialect", "host/sandbox/dialect/command", "host/sandbox/dialect/extism", "host/sandbox/dialect/tools", "host/sandbox/hostmod", "host/sandbox/linear", "host/sandbox/meter", "host/sandbox/native", "host/sandbox/wasi", "host/sandbox/wasi/preview1", "host/stage"},
 	"host/sandbox/abi":    {"host/redact"},
 	"host/sandbox/linear": {"host/sandbox/mapped"},
 	"host/sandbox/mapped": {},
@@ -79,7 +81,8 @@ var table = map[string][]string{
 	"host/sandbox/admit":   {"host/tool", "host/wasm", "host/wasm/fuel", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/wasi/preview1"},
 	"host/sandbox/dialect": {"host/policy", "host/redact", "host/sandbox/abi", "host/sandbox/hostmod", "host/sandbox/meter", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
 
-	"host/sandbox/dialect/extism": {"host/effect", "host/policy", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
+	"host/sandbox/dialect/command": {"host/policy/paths", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
+	"host/sandbox/dialect/extism":  {"host/effect", "host/policy", "host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/sandbox/wasi/preview1", "host/tool", "host/wasm"},
 
 	"host/sandbox/dialect/tools": {"host/sandbox/abi", "host/sandbox/dialect", "host/sandbox/hostmod", "host/tool", "host/wasm"},
 

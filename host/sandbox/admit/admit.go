@@ -51,6 +51,18 @@ type LargeError struct{ *RefusedError }
 
 func (e *LargeError) Unwrap() error { return e.RefusedError }
 
+// KindError refuses a module of a kind that does not run here.
+type KindError struct {
+	*RefusedError
+	Shape wasm.Shape
+}
+
+func (e *KindError) Unwrap() error { return e.RefusedError }
+
+func refuseKind(mod *tool.Module, shape wasm.Shape) error {
+	return &KindError{Refuse(mod, "it is %s, which does not run here", shape), shape}
+}
+
 // Module is one that has passed the checks.
 type Module struct {
 	Code  []byte // what is compiled: the instrumented module
@@ -80,11 +92,21 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 		return refuse("its bytes have changed: digest %.12x, want %.12s", sum, mod.Digest)
 	}
 	facts, err := wasm.Decode(code)
+	if errors.Is(err, wasm.ErrComponent) {
+		var c *wasm.Component
+		if c, err = wasm.DecodeComponent(code); err == nil {
+			return nil, refuseKind(mod, wasm.ClassifyComponent(c))
+		}
+	}
 	if err != nil {
 		return refuse("%v", err)
 	}
-	shape, d, err := checkShape(facts, dialects)
-	if err != nil {
+	shape := wasm.Classify(facts)
+	d := dialects[shape.Kind]
+	if d == nil {
+		return nil, refuseKind(mod, shape)
+	}
+	if err := checkExports(facts, d); err != nil {
 		return refuse("%v", err)
 	}
 	out := &Module{Facts: facts, Kind: shape.Kind}
@@ -106,23 +128,18 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 	return out, nil
 }
 
-// checkShape finds the dialect of a module, and holds its exports against that.
-func checkShape(m *wasm.Module, dialects Dialects) (wasm.Shape, dialect.Dialect, error) {
-	shape := wasm.Classify(m)
-	d := dialects[shape.Kind]
-	if d == nil {
-		return shape, nil, fmt.Errorf("%s; only modules of the native ABI (%s) run so far", shape, abi.ManifestABI)
-	}
+// checkExports holds the exports of a module against its dialect.
+func checkExports(m *wasm.Module, d dialect.Dialect) error {
 	if err := d.Check(m); err != nil {
-		return shape, nil, err
+		return err
 	}
 	if e, ok := m.Export(abi.ExportMemory); !ok || e.Kind != wasm.KindMemory {
-		return shape, nil, fmt.Errorf("it exports no memory as %q", abi.ExportMemory)
+		return fmt.Errorf("it exports no memory as %q", abi.ExportMemory)
 	}
-	return shape, d, nil
+	return nil
 }
 
-var errImport = errors.New("a module may import functions of the WIT world and of WASI preview 1 only")
+var errImport = errors.New("a module may import functions only, and those that the host has for its kind")
 
 func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 	name := imp.Module + "." + imp.Name

@@ -9,6 +9,7 @@ package dialect
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
@@ -70,9 +71,22 @@ type Guest struct {
 	WASI    *preview1.World // what it reaches through WASI; it has not run yet
 	Host    *hostmod.World  // what it reaches otherwise; nil while it is asked
 	Account *meter.Account
+	Limits  policy.Limits
 	Quota   *policy.Budget   // of what the host keeps for it beside its own memory, in bytes
 	Redact  *redact.Redactor // nil: there are no secrets
+	Log     io.Writer        // what it writes to stdout and stderr, for people
+	Printed string           // by a command that was ended before its end; set by the dialect, without secrets
 }
+
+// UndescribedError says why a module is not known well enough to be called, and what a
+// person can do about it.
+type UndescribedError struct {
+	Why string
+	Err error // what came between, if something did
+}
+
+func (e *UndescribedError) Error() string { return e.Why }
+func (e *UndescribedError) Unwrap() error { return e.Err }
 
 // Invoke calls an export. What the guest has used is settled with that.
 func (g *Guest) Invoke(ctx context.Context, export string, params ...uint64) ([]uint64, error) {

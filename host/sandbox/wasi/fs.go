@@ -230,6 +230,15 @@ func (m *mount) hide(trails []trail, end os.FileInfo) {
 	}
 }
 
+// Mounts returns the names under which the guest finds the mounts.
+func (f *FS) Mounts() []string {
+	var names []string
+	for _, m := range f.mounts {
+		names = append(names, m.guest)
+	}
+	return names
+}
+
 // Close releases the mounts and every file that is still open. It may be
 // called at any time and more than once. Nothing can be opened or changed
 // afterwards.

@@ -15,6 +15,10 @@
 // not go back, random numbers, sleep. No sockets, no signals, no links of its
 // own making.
 //
+// A guest that is a program of its own has in addition what [World.Start] gives
+// it: arguments, an environment, a standard input, and preopens that are other
+// names of directories below the first, from which no path leads up either.
+//
 // # Rights
 //
 // Each descriptor has the rights it was opened with, less those that mean
@@ -55,10 +59,6 @@
 //     of the host would follow anywhere. Links that are there are read, followed
 //     and refused as these cases want, except that the length of a target is
 //     told as 0.
-//   - args_get-multiple-arguments, args_sizes_get-multiple-arguments,
-//     args_sizes_get-no-arguments, environ_get-multiple-variables and
-//     environ_sizes_get-multiple-variables want the name of a program, arguments
-//     or variables.
 //   - sock_shutdown-invalid_fd takes descriptor 3 for one that is not open; it
 //     is the preopen.
 //

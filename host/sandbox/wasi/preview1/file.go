@@ -7,7 +7,7 @@ import (
 )
 
 // costShift says how many bytes cost a unit of fuel when they are written to a
-// stream, as a power of two. Those of files are charged by the FS.
+// stream or read from it, as a power of two. Those of files are charged by the FS.
 const costShift = 3
 
 // move reads or writes the buffers that the parameters 1 and 2 tell, and
@@ -35,7 +35,14 @@ func fdRead(g guest) wasi.Errno {
 		return errno
 	}
 	if d.kind == stream {
-		return g.move(3, func([]byte) (int, wasi.Errno) { return 0, 0 })
+		return g.move(3, func(b []byte) (int, wasi.Errno) {
+			if d.in == nil {
+				return 0, 0
+			}
+			n, _ := d.in.Read(b)
+			g.w.opts.Charge(uint64(n) >> costShift)
+			return n, 0
+		})
 	}
 	return g.move(3, d.file.Read)
 }

@@ -116,6 +116,8 @@ func (w *World) readable(e *event, fd uint32) {
 	switch {
 	case errno != 0:
 		e.errno = errno
+	case d.kind == stream && d.in != nil && d.in.Len() > 0:
+		e.bytes = uint64(d.in.Len())
 	case d.kind == stream:
 		e.flags = eventHangup // at its end
 	default:

@@ -1,19 +1,97 @@
 package preview1
 
 import (
+	"io"
 	"runtime"
+	"strings"
 
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// argsGet writes none of the arguments and none of the variables: there are
-// none.
-func argsGet(g guest) wasi.Errno { return 0 }
+// Process is what a guest gets that is a program of its own. The zero value is what
+// every guest has without.
+type Process struct {
+	// Args begin with the name of the program. Env are NAME=VALUE. Neither holds a NUL
+	// byte; together they are less than 4 GiB.
+	Args, Env []string
+	// Stdin is what it can read.
+	Stdin string
+	// Stdout and Stderr take what it writes, instead of those of the world. Nil is the
+	// world's.
+	Stdout, Stderr io.Writer
+	// Cwd is the absolute name of the directory where its relative paths start; empty
+	// for none. Libraries of C take those for absolute ones, and for both the preopen
+	// with the longest name that fits, so that the directory is one more, called ".",
+	// behind one for each mount. The library of Go goes by the variable PWD.
+	Cwd string
+}
 
-// argsSizesGet says so.
-func argsSizesGet(g guest) wasi.Errno {
+// Start makes the guest of the world a process. It has not run yet.
+func (w *World) Start(p Process) {
+	w.args, w.env = newList(p.Args), newList(p.Env)
+	w.fds[0].in = strings.NewReader(p.Stdin)
+	if p.Stdout != nil {
+		w.fds[1].out = p.Stdout
+	}
+	if p.Stderr != nil {
+		w.fds[2].out = p.Stderr
+	}
+	if p.Cwd == "" {
+		return
+	}
+	also := func(name, preopen string) {
+		w.fds = append(w.fds, &descriptor{kind: directory, base: directoryRights, inheriting: allRights, name: name, preopen: preopen})
+	}
+	for _, m := range w.opts.FS.Mounts() {
+		also(m, "."+m) // Go's library would take a name that begins with the text of another for one inside it
+	}
+	also(p.Cwd, ".")
+}
+
+// list are the arguments or the variables of a process.
+type list struct {
+	texts []string
+	size  int // with a NUL byte at the end of each
+}
+
+func newList(texts []string) list {
+	l := list{texts: texts}
+	for _, s := range texts {
+		l.size += len(s) + 1
+	}
+	return l
+}
+
+// list writes the texts one after the other where parameter 1 points, and where
+// each of them begins where parameter 0 points.
+func (g guest) list(l list) wasi.Errno {
+	if len(l.texts) == 0 {
+		return 0 // the pointers mean nothing
+	}
+	places, errno := g.result(0, 4*uint64(len(l.texts)))
+	if errno != 0 {
+		return errno
+	}
+	texts, errno := g.result(1, uint64(l.size))
+	if errno != 0 {
+		return errno
+	}
+	g.w.opts.Charge(uint64(len(l.texts))*costIovec + uint64(l.size)>>costShift)
+	at := g.u32(1)
+	for i, s := range l.texts {
+		le.PutUint32(places[4*i:], at)
+		n := copy(texts, s)
+		texts[n] = 0
+		texts = texts[n+1:]
+		at += uint32(n) + 1
+	}
+	return 0
+}
+
+// listSizes writes how many there are, and how long they are together.
+func (g guest) listSizes(l list) wasi.Errno {
 	count, errno := g.result(0, 4)
 	if errno != 0 {
 		return errno
@@ -22,8 +100,8 @@ func argsSizesGet(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	le.PutUint32(count, 0)
-	le.PutUint32(size, 0)
+	le.PutUint32(count, uint32(len(l.texts)))
+	le.PutUint32(size, uint32(l.size))
 	return 0
 }
 

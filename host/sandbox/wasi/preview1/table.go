@@ -2,6 +2,7 @@ package preview1
 
 import (
 	"io"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
@@ -21,16 +22,19 @@ type descriptor struct {
 	flags            fdflags
 
 	file *wasi.File // regular
-	out  io.Writer  // stream; nil for one that is at its end
+
+	// Of a stream. Nil is one that is at its end, or discards.
+	in  *strings.Reader
+	out io.Writer
 
 	// Of a directory:
 	dir     *wasi.Dir // nil until the preopen is used for more than its name
 	name    string    // absolute
-	preopen bool
+	preopen string    // what a preopen is called
 }
 
-// preopenName is what the only preopen is called, whatever is mounted. Guests
-// read the list of preopens once, before the first call.
+// preopenName is what the first preopen is called, whatever is mounted. Guests that
+// are called read the list of preopens once, before the first call.
 const preopenName = "/"
 
 type fdflags uint16
@@ -163,36 +167,38 @@ func fdRenumber(g guest) wasi.Errno {
 	return 0
 }
 
-// prestat returns the place of a result of n bytes about the preopen.
-func (g guest) prestat(n uint64) ([]byte, wasi.Errno) {
+// prestat returns what a preopen is called, and the place of a result of n bytes
+// about it.
+func (g guest) prestat(n uint64) (string, []byte, wasi.Errno) {
 	d, errno := g.w.fd(g.u32(0))
 	switch {
 	case errno != 0:
-		return nil, errno
-	case !d.preopen:
-		return nil, wasi.EBADF
+		return "", nil, errno
+	case d.preopen == "":
+		return "", nil, wasi.EBADF
 	}
-	return g.result(1, n)
+	out, errno := g.result(1, n)
+	return d.preopen, out, errno
 }
 
 func fdPrestatGet(g guest) wasi.Errno {
-	out, errno := g.prestat(8)
+	name, out, errno := g.prestat(8)
 	if errno != 0 {
 		return errno
 	}
 	le.PutUint32(out, 0) // a directory
-	le.PutUint32(out[4:], uint32(len(preopenName)))
+	le.PutUint32(out[4:], uint32(len(name)))
 	return 0
 }
 
 func fdPrestatDirName(g guest) wasi.Errno {
-	out, errno := g.prestat(uint64(g.u32(2)))
+	name, out, errno := g.prestat(uint64(g.u32(2)))
 	if errno != 0 {
 		return errno
 	}
-	if len(out) < len(preopenName) {
+	if len(out) < len(name) {
 		return wasi.ENAMETOOLONG
 	}
-	copy(out, preopenName)
+	copy(out, name)
 	return 0
 }

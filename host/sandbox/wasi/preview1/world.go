@@ -42,6 +42,7 @@ type World struct {
 	opts Options // fixed at creation, without nil
 
 	fds       []*descriptor
+	args, env list
 	lastWall  uint64
 	lastMono  uint64
 	transfers [][]byte // of one call, kept for the next
@@ -90,7 +91,7 @@ func New(opts *Options) *World {
 		{kind: stream, base: streamRights | rightFDRead},
 		{kind: stream, base: streamRights | rightFDWrite, out: o.Stdout},
 		{kind: stream, base: streamRights | rightFDWrite, out: o.Stderr},
-		{kind: directory, base: directoryRights, inheriting: allRights, name: preopenName, preopen: true},
+		{kind: directory, base: directoryRights, inheriting: allRights, name: preopenName, preopen: preopenName},
 	}
 	return w
 }

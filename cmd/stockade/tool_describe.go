@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/config/keys"
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/registry/description"
+	"github.com/stockade-dev/stockade/host/registry/source"
+	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/shellword"
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// describer puts a description into a module.
+type describer = func(context.Context, *tool.Module) (*tool.Module, error)
+
+// describing reads a description; nil: none is named.
+func (a *app) describing(file string) (describer, error) {
+	if file == "" {
+		return nil, nil
+	}
+	d, err := description.Read(file)
+	if err != nil {
+		return nil, badDescription(err)
+	}
+	return func(ctx context.Context, mod *tool.Module) (*tool.Module, error) {
+		mod, err := d.Add(ctx, a.door().Sandbox(), mod)
+		return mod, badDescription(err)
+	}, nil
+}
+
+// carrying puts the description that a module has into what comes in its place.
+func (a *app) carrying(r store.Record) describer {
+	return func(_ context.Context, mod *tool.Module) (*tool.Module, error) {
+		code, err := a.modules().Module(r).Read()
+		if err != nil {
+			return nil, err
+		}
+		return description.Carry(code, mod)
+	}
+}
+
+// badDescription says where examples are, if it is the file that is wrong.
+func badDescription(err error) error {
+	if _, ok := errors.AsType[*keys.Error](err); ok {
+		return usageError("`stockade help plugins` has examples", "%v", err)
+	}
+	return err
+}
+
+// undescribed says how a command is described that was not added because it does not
+// say what it is.
+func (a *app) undescribed(c *source.Candidate, ref string, err error) error {
+	if m, decodeErr := wasm.Decode(c.Code); decodeErr != nil || wasm.Classify(m).Kind != wasm.Command {
+		return err
+	}
+	mod := tool.ModuleOf(registry.NameOf(c.Source), tool.OriginAdded, c.Source, c.Code)
+	sample, sampleErr := description.Sample(mod)
+	if sampleErr != nil {
+		return err
+	}
+	file := tool.NameOf(mod.Name) + ".toml"
+	a.s.note("%v", err)
+	fmt.Fprintf(a.s.err, "\n  It is a WASI command: what its tools are, a person has to say, in a file such\n  as %s. Change what is not true:\n\n%s\n", file, terminal.Visible(sample))
+	hint := "then: stockade tool add --describe " + file
+	if word, ok := shellword.Quote(ref); ok {
+		hint += " " + word
+	}
+	return &exitErr{code: exitError, message: "it is not added", hint: hint + "; `stockade help plugins` has examples"}
+}
+
+func newToolDescribeCmd(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "describe FILE.wasm", Short: "Write a description of a command or a plugin, to begin with",
+		Long: `Print a few lines of TOML for a command of WASI or a plugin of Extism, which say what
+its tools are. Nothing is run. Change what is not true, and add the module with
+them: ` + "`stockade tool add FILE.wasm --describe FILE.toml`" + `.`,
+		Example: "  stockade tool describe php.wasm >php.toml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			mod, err := registry.File(args[0])
+			if err != nil {
+				return usageError("name the file of a module", "%v", err)
+			}
+			sample, err := description.Sample(mod)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(a.s.out, terminal.Visible(sample))
+			return err
+		},
+	}
+}

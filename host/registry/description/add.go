@@ -1,0 +1,102 @@
+package description
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// Describer says what a module holds; the sandbox is one.
+type Describer interface {
+	Describe(ctx context.Context, mod *tool.Module) (tool.Manifest, error)
+}
+
+// abis are those of the kinds of module that can be described.
+var abis = map[wasm.ShapeKind]string{
+	wasm.Command: tool.ABICommand, wasm.Extism: tool.ABIExtism, wasm.HyperMCPv1: tool.ABIServlet, wasm.HyperMCPv2: tool.ABIHyperMCP,
+}
+
+// open decodes a module that can be described.
+func open(mod *tool.Module) (code []byte, m *wasm.Module, abi string, err error) {
+	if code, err = mod.Read(); err != nil {
+		return nil, nil, "", err
+	}
+	if m, err = wasm.Decode(code); err != nil {
+		return nil, nil, "", fmt.Errorf("describe %s: %w", mod.Name, err)
+	}
+	shape := wasm.Classify(m)
+	switch abi = abis[shape.Kind]; {
+	case shape.Kind == wasm.Native:
+		return nil, nil, "", fmt.Errorf("%s is %s: it describes itself, and nothing else is said of it", mod.Name, shape)
+	case abi == "":
+		return nil, nil, "", fmt.Errorf("%s is %s, which no description makes run", mod.Name, shape)
+	}
+	return code, m, abi, nil
+}
+
+// Add puts a description into a module, in the place of one that it has. Where the
+// file names no tools, the module is asked for them. Whether the module is as it is
+// described then is for the sandbox to say.
+func (d *Description) Add(ctx context.Context, box Describer, mod *tool.Module) (*tool.Module, error) {
+	code, facts, abi, err := open(mod)
+	if err != nil {
+		return nil, err
+	}
+	if len(d.config) > 0 && abi == tool.ABICommand {
+		return nil, d.fail(d.at["config"], errors.New("only plugins are configured; what a command reads is its env, below [tools.NAME]"))
+	}
+	m := tool.Manifest{ABI: abi, Name: tool.NameOf(mod.Name)}
+	for _, t := range d.tools {
+		s, err := d.spec(t, abi)
+		if err != nil {
+			return nil, err
+		}
+		m.Tools = append(m.Tools, s)
+	}
+	if d.tools == nil {
+		plain := tool.ModuleOf(mod.Name, mod.Origin, mod.Path, wasm.WithoutCustom(facts, wasm.ManifestSection))
+		if m, err = box.Describe(ctx, plain); err != nil {
+			return nil, fmt.Errorf("%s names no tools, and the module does not say which it has: %w", d.path, err)
+		}
+		m.Inferred, m.Notes = false, nil
+		for i := range m.Tools {
+			m.Tools[i].Capabilities = d.needs
+		}
+	}
+	m.Name, m.Version = cmp.Or(d.name, m.Name), cmp.Or(d.version, m.Version)
+	if len(d.config) > 0 {
+		m.Config = d.config
+	}
+	section := tool.Marshal(m)
+	if _, err := tool.ParseManifest(section); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.path, err)
+	}
+	if code, err = wasm.AppendCustom(code, wasm.ManifestSection, section); err != nil {
+		return nil, err
+	}
+	return tool.ModuleOf(mod.Name, mod.Origin, mod.Path, code), nil
+}
+
+// Carry puts the description of one module into another, which came in its place.
+func Carry(from []byte, to *tool.Module) (*tool.Module, error) {
+	was, err := wasm.Decode(from)
+	if err != nil {
+		return nil, err
+	}
+	section, ok := wasm.CustomSection(was, wasm.ManifestSection)
+	if !ok {
+		return nil, errors.New("the module that is there has no description")
+	}
+	code, _, _, err := open(to)
+	if err != nil {
+		return nil, err
+	}
+	if code, err = wasm.AppendCustom(code, wasm.ManifestSection, section); err != nil {
+		return nil, err
+	}
+	return tool.ModuleOf(to.Name, to.Origin, to.Path, code), nil
+}

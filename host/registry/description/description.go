@@ -1,0 +1,356 @@
+// Package description reads what a person says of a module that does not say it
+// itself: a command of WASI, or a plugin of Extism. Such a description is a few lines
+// of TOML:
+//
+//	name = "python"
+//	[tools.run]
+//	description = "Runs a script in Python; what it prints is the result."
+//	args = ["-c", "{code}"]
+//	[tools.run.parameters.code]
+//	type = "string"
+//	required = true
+//
+// [Parse] checks all of it that does not take the module. [Description.Add] puts it
+// into a module, as the manifest in the custom section that native modules have: from
+// then on it is part of the bytes that are hashed, compared, signed and shared. [Carry]
+// puts it into a newer version. See RATIONALE, "Why does a description become part of
+// the module?"
+//
+// What a description does not say is not asked for, whatever the module imports.
+package description
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/config/keys"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Limits on a description, beside those of a manifest, which it becomes.
+const (
+	maxArgs    = 64
+	maxConfig  = 64 // entries
+	maxHosts   = 32
+	maxSecrets = 16
+	maxText    = 8 << 10 // bytes of a text
+)
+
+// every key of the file.
+var table = slices.Concat(keys.Table{
+	{Name: "name", Kind: keys.Text("name", "a name in quotes", name)},
+	{Name: "version", Kind: keys.Text("version", `a version in quotes, such as "1.2.0"`, plain(64))},
+	{Name: "config.NAME", Kind: keys.Text("text", "a text in quotes", plain(maxText))},
+}, needs(""), keys.Table{
+	{Name: "tools.NAME.description", Kind: keys.Text("text", "a text in quotes", nil)},
+	{Name: "tools.NAME.args", Kind: keys.List("arguments", `["-c", "{code}"]`, maxArgs, plain(maxText))},
+	{Name: "tools.NAME.stdin", Kind: keys.Text("text", `a text in quotes, such as "{input}"`, plain(maxText))},
+	{Name: "tools.NAME.input", Kind: keys.Text("text", `a text in quotes, such as "{input}"`, plain(maxText))},
+	{Name: "tools.NAME.function", Kind: keys.Text("name", "the name of an export in quotes", plain(256))},
+	{Name: "tools.NAME.env.NAME", Kind: keys.Text("text", "a text in quotes", plain(maxText))},
+}, needs("tools.NAME."), keys.Table{
+	{Name: "tools.NAME.parameters.NAME", Kind: keys.Object(`a table such as { type = "string", required = true }`)},
+})
+
+// needs are the keys of what is asked for.
+func needs(at string) keys.Table {
+	return keys.Table{
+		{Name: at + "files", Kind: keys.Choice(string(tool.FilesRead), string(tool.FilesWrite))},
+		{Name: at + "network", Kind: keys.Boolean()},
+		{Name: at + "hosts", Kind: keys.List("hosts", `["api.example.org"]`, maxHosts, nil)},
+		{Name: at + "secrets", Kind: keys.List("secrets", `["API_KEY"]`, maxSecrets, secret)},
+	}
+}
+
+func name(s string) error {
+	if !tool.ValidName(s) {
+		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-'", s)
+	}
+	return nil
+}
+
+// plain takes texts that a program can be given.
+func plain(most int) func(string) error {
+	return func(s string) error {
+		switch {
+		case len(s) > most:
+			return fmt.Errorf("it has %d bytes; at most %d are accepted", len(s), most)
+		case strings.ContainsRune(s, 0):
+			return errors.New("it holds a NUL, which no program can be given")
+		}
+		return nil
+	}
+}
+
+func secret(s string) error {
+	if !tool.ValidSecretName(s) {
+		return fmt.Errorf("%.80q is not 1 to 64 letters, digits, '_' or '-', the first a letter", s)
+	}
+	return nil
+}
+
+// Description is what a file says of a module.
+type Description struct {
+	path          string
+	file          *keys.File
+	name, version string
+	config        map[string]string
+	needs         tool.Capabilities // of all tools, where the module lists them itself
+	tools         []described       // in the order of the file; none: the module lists them
+	at            map[string]keys.Setting
+}
+
+// described is a tool.
+type described struct {
+	name        string
+	first       keys.Setting // where the file says something of it
+	description string
+	run         tool.Run
+	needs       tool.Capabilities
+	parameters  map[string]json.RawMessage
+}
+
+// Read reads a file. What is wrong with what it says are [keys.Error] values, joined.
+func Read(path string) (*Description, error) {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", path) // before the open, which could wait for ever
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, keys.MaxFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// Parse reads what a file says. Path is for messages.
+func Parse(path string, data []byte) (*Description, error) {
+	file, err := table.Parse(path, data, nil)
+	if err != nil {
+		return nil, err
+	}
+	d := &Description{path: path, file: file, config: map[string]string{}, at: map[string]keys.Setting{}}
+	for _, s := range file.Settings {
+		d.at[strings.Join(s.Path, ".")] = s
+		switch {
+		case s.Path[0] == "tools" && len(s.Path) > 1:
+			d.tool(s)
+		case s.Path[0] != "tools" && s.Key >= 0:
+			d.head(s)
+		}
+	}
+	_, tools := d.at["tools"]
+	if tools && d.tools == nil {
+		file.Fail(d.at["tools"], errors.New("it holds no tool; write [tools.NAME]"))
+	}
+	for _, key := range []string{"files", "network", "hosts", "secrets"} {
+		if s, ok := d.at[key]; ok && d.tools != nil {
+			file.Fail(s, fmt.Errorf("each tool says by itself what it needs, where there are any: write it below [tools.%s]", d.tools[0].name))
+		}
+	}
+	d.network("", d.needs)
+	var wrong []error
+	for _, t := range d.tools {
+		d.network("tools."+t.name+".", t.needs)
+		if err := name(t.name); err != nil {
+			wrong = append(wrong, d.failTool(t, err))
+		} else if t.description == "" {
+			wrong = append(wrong, d.failTool(t, errors.New("it has no description, which is what the model knows of it")))
+		}
+	}
+	if err := errors.Join(append([]error{file.Err()}, wrong...)...); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// head reads a key of the module.
+func (d *Description) head(s keys.Setting) {
+	switch s.Path[0] {
+	case "name":
+		d.name = s.Value.(string)
+	case "version":
+		d.version = s.Value.(string)
+	case "config":
+		if len(d.config) == maxConfig {
+			d.file.Fail(s, fmt.Errorf("config has more than %d entries", maxConfig))
+			return
+		}
+		if _, ok := d.at["config"]; !ok { // config.KEY = "..."
+			d.at["config"] = s
+		}
+		d.config[s.Path[1]] = s.Value.(string)
+	default:
+		need(&d.needs, s.Path[0], s.Value)
+	}
+}
+
+// tool reads a key of a tool.
+func (d *Description) tool(s keys.Setting) {
+	i := slices.IndexFunc(d.tools, func(t described) bool { return t.name == s.Path[1] })
+	if i < 0 {
+		i = len(d.tools)
+		d.tools = append(d.tools, described{name: s.Path[1], first: s, run: tool.Run{Env: map[string]string{}}, parameters: map[string]json.RawMessage{}})
+	}
+	if s.Key < 0 {
+		return
+	}
+	switch t := &d.tools[i]; s.Path[2] {
+	case "description":
+		t.description = s.Value.(string)
+	case "args":
+		t.run.Args = s.Value.([]string)
+	case "stdin":
+		t.run.Stdin = s.Value.(string)
+	case "input":
+		t.run.Input = s.Value.(string)
+	case "function":
+		t.run.Function = s.Value.(string)
+	case "env":
+		t.run.Env[s.Path[3]] = s.Value.(string)
+	case "parameters":
+		if err := asJSON(s.Value); err != nil {
+			d.file.Fail(s, err)
+			return
+		}
+		schema := tool.Marshal(s.Value)
+		if _, err := tool.FlatSchema(map[string]json.RawMessage{s.Path[3]: schema}); err != nil {
+			d.file.Fail(s, err)
+			return
+		}
+		t.parameters[s.Path[3]] = schema
+	default:
+		need(&t.needs, s.Path[2], s.Value)
+	}
+}
+
+// need reads a key of what is asked for.
+func need(c *tool.Capabilities, key string, value any) {
+	switch key {
+	case "files":
+		c.Files = tool.Files(value.(string))
+	case "network":
+		if value.(bool) {
+			c.Network = tool.NetworkHTTP
+		}
+	case "hosts":
+		c.Hosts = value.([]string)
+	case "secrets":
+		for _, s := range value.([]string) {
+			c.Secrets = append(c.Secrets, tool.Secret{Name: s})
+		}
+	}
+	if len(c.Hosts) > 0 {
+		c.Network = tool.NetworkHTTP
+	}
+}
+
+// network refuses hosts beside network = false.
+func (d *Description) network(at string, c tool.Capabilities) {
+	if s, ok := d.at[at+"network"]; ok && s.Value == false && len(c.Hosts) > 0 {
+		d.file.Fail(s, errors.New("it is false, and there are hosts; leave one of them out"))
+	}
+}
+
+// asJSON refuses what TOML has and JSON has not.
+func asJSON(v any) error {
+	switch v := v.(type) {
+	case time.Time:
+		return errors.New("it holds a date without quotes, which JSON does not have")
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return errors.New("it holds a number that JSON does not have")
+		}
+	case []any:
+		for _, e := range v {
+			if err := asJSON(e); err != nil {
+				return err
+			}
+		}
+	case []map[string]any:
+		for _, e := range v {
+			if err := asJSON(e); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if err := asJSON(v[key]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// fail is a mistake at a setting that shows only beside the module.
+func (d *Description) fail(s keys.Setting, err error) error {
+	return &keys.Error{Path: d.path, Line: d.file.Line(s), What: fmt.Sprintf("%s: %v", s, err)}
+}
+
+// failTool is a mistake of a tool as a whole.
+func (d *Description) failTool(t described, err error) error {
+	return &keys.Error{Path: d.path, Line: d.file.Line(t.first), What: fmt.Sprintf("[tools.%s]: %v", t.name, err)}
+}
+
+// spec makes a tool of a module of an ABI.
+func (d *Description) spec(t described, abi string) (tool.Spec, error) {
+	s := tool.Spec{Definition: tool.Definition{Name: t.name, Description: t.description}, Capabilities: t.needs}
+	var err error
+	if s.Parameters, err = tool.FlatSchema(t.parameters); err != nil {
+		return s, d.failTool(t, err)
+	}
+	run := t.run
+	if len(run.Env) == 0 {
+		run.Env = nil
+	}
+	for _, part := range []struct {
+		key string
+		set bool
+		abi bool // whether modules of this kind have it
+	}{
+		{"args", run.Args != nil, abi == tool.ABICommand},
+		{"stdin", run.Stdin != "", abi == tool.ABICommand},
+		{"env", run.Env != nil, abi == tool.ABICommand},
+		{"input", run.Input != "", abi != tool.ABICommand},
+		{"function", run.Function != "", abi != tool.ABICommand},
+	} {
+		if part.set && !part.abi {
+			return s, d.failTool(t, fmt.Errorf("%s is not said of %s", part.key, tool.Manifest{ABI: abi}.Kind()))
+		}
+	}
+	if abi == tool.ABICommand || run.Input != "" { // else a plugin reads all of them
+		for _, name := range slices.Sorted(maps.Keys(t.parameters)) {
+			if !run.Reads(name) {
+				return s, d.fail(d.at["tools."+t.name+".parameters."+name], fmt.Errorf("nothing says what becomes of it: write {%s} where it belongs, in args, env, stdin or the input of a plugin", name))
+			}
+		}
+	}
+	switch {
+	case abi == tool.ABICommand:
+		s.Run = &run
+	case abi == tool.ABIExtism:
+		run.Function = cmp.Or(run.Function, t.name)
+		s.Run = &run
+	case run.Function != "" || run.Input != "":
+		s.Run = &run
+	}
+	// By itself, so that what is wrong with it has a place in the file.
+	if _, err := tool.ParseManifest(tool.Marshal(tool.Manifest{ABI: abi, Name: t.name, Tools: []tool.Spec{s}})); err != nil {
+		return s, d.failTool(t, errors.New(strings.TrimPrefix(err.Error(), "manifest: tool 0: "+t.name+": ")))
+	}
+	return s, nil
+}

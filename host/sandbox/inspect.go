@@ -1,0 +1,88 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// Inspection is what a file of WebAssembly is, as far as its bytes say.
+type Inspection struct {
+	Shape     wasm.Shape
+	Module    *wasm.Module    // nil: it is a component
+	Component *wasm.Component // nil: it is a core module
+	// Missing are the functions of WASI preview 1 that it imports and that there are
+	// not, each once.
+	Missing []string
+	// Manifest is that of its custom section; nil: there is none, or it is none.
+	Manifest *tool.Manifest
+	// Refused says why it does not run here, as a [admit.RefusedError]; nil: it does.
+	Refused error
+}
+
+// Inspect says what a module is without compiling or running anything of it. An error
+// is a [admit.RefusedError] where that is no WebAssembly.
+func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, error) {
+	i, err := identify(mod)
+	if err != nil {
+		return i, err
+	}
+	a, err := s.admit(ctx, mod)
+	if i.Refused = err; err == nil {
+		i.Refused = s.mayCompile(mod)
+	}
+	if _, ok := errors.AsType[*admit.RefusedError](i.Refused); i.Refused != nil && !ok {
+		return i, i.Refused
+	}
+	if i.Module == nil {
+		return i, nil
+	}
+	functions := preview1.Functions()
+	seen := map[string]bool{}
+	for _, imp := range i.Module.Imports {
+		if _, ok := functions[imp.Name]; imp.Module == preview1.ModuleName && imp.Kind == wasm.KindFunc && !ok && !seen[imp.Name] {
+			seen[imp.Name] = true
+			i.Missing = append(i.Missing, imp.Name)
+		}
+	}
+	text, ok := wasm.CustomSection(i.Module, wasm.ManifestSection)
+	if !ok {
+		return i, nil
+	}
+	if m, err := tool.ParseManifest(text); err == nil {
+		i.Manifest = &m
+	}
+	if i.Refused == nil {
+		_, i.Refused = checkManifest(mod, a, text)
+	}
+	return i, nil
+}
+
+// identify reads a file and tells what it is.
+func identify(mod *tool.Module) (i Inspection, _ error) {
+	if mod.Bytes > admit.MaxBytes {
+		return i, admit.Refuse(mod, "%d bytes, more than the limit of %d", mod.Bytes, admit.MaxBytes)
+	}
+	code, err := mod.Read()
+	if err != nil {
+		return i, fmt.Errorf("read module %s: %w", mod.Name, err)
+	}
+	i.Module, err = wasm.Decode(code)
+	switch {
+	case err == nil:
+		i.Shape = wasm.Classify(i.Module)
+	case errors.Is(err, wasm.ErrComponent):
+		if i.Component, err = wasm.DecodeComponent(code); err == nil {
+			i.Shape = wasm.ClassifyComponent(i.Component)
+		}
+	}
+	if err != nil {
+		return i, admit.Refuse(mod, "%v", err)
+	}
+	return i, nil
+}

@@ -1,0 +1,254 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+)
+
+// Limits on what DecodeComponent accepts, beside those of modules. A component that
+// was composed of others has a few hundred sections and nests three levels deep.
+const (
+	MaxComponentSections = 1 << 14 // in all levels together
+	MaxComponentNesting  = 16
+)
+
+// ExternKind is what an import or an export of a component is.
+type ExternKind byte
+
+// The kinds, by their byte in the binary format.
+const (
+	ExternModule    ExternKind = 0
+	ExternFunc      ExternKind = 1
+	ExternValue     ExternKind = 2
+	ExternType      ExternKind = 3
+	ExternComponent ExternKind = 4
+	ExternInstance  ExternKind = 5 // of an interface
+)
+
+var externNames = [...]string{"core module", "function", "value", "type", "component", "interface"}
+
+func (k ExternKind) String() string { return externNames[k] }
+
+// Extern is one thing that a component imports or exports. Its name is that of an
+// interface, such as "wasi:cli/run@0.2.0", or a plain one.
+type Extern struct {
+	Name string
+	Kind ExternKind
+}
+
+// Component is what DecodeComponent learned of a component. It is not changed
+// afterwards.
+type Component struct {
+	Raw              []byte // the file
+	Imports, Exports []Extern
+	Modules          [][]byte // the core modules in it, on every level, in the order of the file; they alias the input
+	Components       int      // the components in it, on every level
+	Customs          []Custom // of the outermost level
+}
+
+// Section ids of components that are looked into.
+const (
+	componentCustom    byte = 0
+	componentModule    byte = 1
+	componentComponent byte = 4
+	componentImport    byte = 10
+	componentExport    byte = 11
+	componentLast      byte = 12
+)
+
+// DecodeComponent walks the sections of a component of the component model, which
+// is the form of programs for WASI 0.2 and later. It learns the names of what the
+// component imports and exports, and where the core modules in it are; it does not
+// look at types, at instructions, or into the core modules. Errors are those of
+// [Decode].
+//
+// Each byte is read at most once, but for the headers of sections on levels further in. It
+// allocates at most 32 bytes for each byte of data, and 4 MiB besides.
+func DecodeComponent(data []byte) (*Component, error) {
+	switch err := checkHeader(data); {
+	case err == nil:
+		return nil, errors.New("a core module, not a component")
+	case !errors.Is(err, ErrComponent):
+		return nil, err
+	case !bytes.Equal(data[len(magic):headerBytes], componentVersion):
+		return nil, fmt.Errorf("%w: % x, of a component", ErrVersion, data[len(magic):headerBytes])
+	}
+	d := componentDecoder{c: &Component{Raw: data}}
+	r := &reader{data: data, pos: headerBytes, end: len(data)}
+	d.sections(r, 0)
+	if !r.ok() {
+		return nil, r.err
+	}
+	return d.c, nil
+}
+
+type componentDecoder struct {
+	c      *Component
+	walked int
+}
+
+// sections walks those of one level.
+func (d *componentDecoder) sections(r *reader, level int) {
+	for r.ok() && r.left() > 0 {
+		offset := r.pos
+		id := r.byte("section id")
+		if id > componentLast {
+			r.failAt(offset, "unknown section id %d", id)
+			return
+		}
+		if d.walked++; d.walked > MaxComponentSections {
+			r.failAt(offset, "more than %d sections", MaxComponentSections)
+			return
+		}
+		size := r.u32("size of a section")
+		from := r.pos
+		r.skip(uint64(size), "section of a component")
+		if !r.ok() {
+			return
+		}
+		s := &reader{data: r.data, pos: from, end: r.pos}
+		d.section(id, offset, s, level)
+		r.err = s.err
+	}
+}
+
+func (d *componentDecoder) section(id byte, offset int, r *reader, level int) {
+	switch {
+	case id == componentModule:
+		from := r.pos
+		if d.nested(r, version1, "core module"); r.ok() {
+			d.c.Modules = append(d.c.Modules, r.data[from:r.end:r.end])
+		}
+		return
+	case id == componentComponent:
+		d.c.Components++
+		if level == MaxComponentNesting {
+			r.failAt(offset, "components nest deeper than %d levels", MaxComponentNesting)
+			return
+		}
+		if d.nested(r, componentVersion, "component"); r.ok() {
+			d.sections(r, level+1)
+		}
+		return
+	case level > 0: // what is within says nothing of the whole
+		return
+	case id == componentCustom:
+		if from, to := r.nameSpan("name of a custom section"); r.ok() {
+			d.c.Customs = append(d.c.Customs, Custom{Name: string(r.data[from:to]), Offset: offset, Data: r.data[r.pos:r.end:r.end]})
+		}
+		return
+	case id == componentImport:
+		n := r.count(MaxImports-len(d.c.Imports), 4, "imports")
+		for i := 0; i < n && r.ok(); i++ {
+			e := Extern{Name: externName(r, "name of an import")}
+			e.Kind = externDesc(r)
+			d.c.Imports = append(d.c.Imports, e)
+		}
+	case id == componentExport:
+		n := r.count(MaxExports-len(d.c.Exports), 5, "exports")
+		for i := 0; i < n && r.ok(); i++ {
+			e := Extern{Name: externName(r, "name of an export")}
+			e.Kind = externSort(r)
+			r.u32("index of an export")
+			if r.byte("type of an export") != 0 {
+				externDesc(r)
+			}
+			d.c.Exports = append(d.c.Exports, e)
+		}
+	default:
+		return
+	}
+	if r.ok() && r.left() > 0 {
+		r.failAt(r.pos, "section %d of a component has %d bytes too many", id, r.left())
+	}
+}
+
+// nested reads the header of a module or of a component within one.
+func (*componentDecoder) nested(r *reader, version []byte, what string) {
+	from := r.pos
+	r.skip(uint64(headerBytes), "header of a nested "+what)
+	if r.ok() && (!bytes.HasPrefix(r.data[from:], magic) || !bytes.Equal(r.data[from+len(magic):r.pos], version)) {
+		r.failAt(from, "a nested %s does not begin as one", what)
+	}
+}
+
+// externName reads a name. What its newest form says beside it is passed over.
+func externName(r *reader, what string) string {
+	start := r.pos
+	form := r.byte(what)
+	if form > 2 {
+		r.failAt(start, "%s has the unknown form 0x%02x", what, form)
+	}
+	name := r.name(what)
+	if form == 2 {
+		for n := r.count(MaxParams, 2, "options of a name"); n > 0 && r.ok(); n-- {
+			r.byte("option of a name")
+			r.nameSpan("option of a name")
+		}
+	}
+	return name
+}
+
+// externDesc reads the kind of something, and passes over its type.
+func externDesc(r *reader) ExternKind {
+	start := r.pos
+	const what = "type of an import or export"
+	kind := ExternKind(r.byte(what))
+	bound := byte(0)
+	switch kind {
+	case ExternModule:
+		if r.byte(what) != sortModule {
+			r.failAt(start, "%s: unknown core kind", what)
+		}
+	case ExternValue, ExternType:
+		if bound = r.byte(what); bound > 1 {
+			r.failAt(start, "%s: unknown bound 0x%02x", what, bound)
+		}
+	case ExternFunc, ExternComponent, ExternInstance:
+	default:
+		r.failAt(start, "%s: unknown kind 0x%02x", what, byte(kind))
+		return 0
+	}
+	switch {
+	case kind == ExternType && bound == 1: // a resource, which has no type
+	case kind == ExternValue && bound == 1:
+		r.skipSigned(33, what)
+	default:
+		r.u32(what)
+	}
+	return kind
+}
+
+const sortModule = 0x11 // of a core module, where core things are counted
+
+// externSort reads what an export is.
+func externSort(r *reader) ExternKind {
+	start := r.pos
+	kind := ExternKind(r.byte("kind of an export"))
+	switch {
+	case kind > ExternInstance:
+		r.failAt(start, "export with the unknown kind 0x%02x", byte(kind))
+		return 0
+	case kind == ExternModule && r.byte("kind of an export") != sortModule:
+		r.failAt(start, "export of something core that is no module")
+	}
+	return kind
+}
+
+// Main returns the largest core module of a component, and what that is: most
+// components are one core module and small ones that connect it. It is nil if there
+// is none that decodes.
+func (c *Component) Main() (*Module, Shape) {
+	var largest []byte
+	for _, m := range c.Modules {
+		if len(m) > len(largest) {
+			largest = m
+		}
+	}
+	m, err := Decode(largest)
+	if err != nil {
+		return nil, Shape{}
+	}
+	return m, Classify(m)
+}

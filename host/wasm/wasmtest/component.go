@@ -1,0 +1,49 @@
+package wasmtest
+
+import "github.com/stockade-dev/stockade/host/wasm"
+
+// ComponentOptions are what Component puts into a component.
+type ComponentOptions struct {
+	Imports, Exports []wasm.Extern // of type 0
+	Modules          [][]byte      // core modules
+	Components       [][]byte      // components within
+}
+
+// Component assembles a component. Its names and modules are there; nothing connects
+// them.
+func Component(o ComponentOptions) []byte {
+	out := ComponentHeader()
+	section := func(id byte, n int, items []byte) {
+		if n > 0 {
+			out = append(out, Section(id, U32(uint32(n)), items)...)
+		}
+	}
+	var imports, exports []byte
+	for _, e := range o.Imports {
+		imports = join(imports, []byte{0}, Name(e.Name), externDesc(e.Kind))
+	}
+	for i, e := range o.Exports {
+		kind := externDesc(e.Kind)
+		exports = join(exports, []byte{0}, Name(e.Name), kind[:len(kind)-1], U32(uint32(i)), []byte{0})
+	}
+	section(10, len(o.Imports), imports)
+	for _, m := range o.Modules {
+		out = append(out, Section(1, m)...)
+	}
+	for _, c := range o.Components {
+		out = append(out, Section(4, c)...)
+	}
+	section(11, len(o.Exports), exports)
+	return out
+}
+
+// ComponentHeader is how a component begins.
+func ComponentHeader() []byte { return []byte("\x00asm\x0d\x00\x01\x00") }
+
+// externDesc is a kind and its type.
+func externDesc(kind wasm.ExternKind) []byte {
+	if kind == wasm.ExternModule {
+		return []byte{byte(kind), 0x11, 0}
+	}
+	return []byte{byte(kind), 0}
+}
