@@ -2,7 +2,6 @@ package sandbox_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -312,10 +313,9 @@ func TestAPluginReachesTheNetworkThatIsGranted(t *testing.T) {
 				}
 			}
 			if name == "the body" {
-				got, _ := json.Marshal(s.asked)
-				want, _ := json.Marshal([]effect.Request{{Method: "POST", URL: "http://a.example/", Headers: [][2]string{{"a", "1"}, {"b", "2"}}, Body: []byte("sent")}})
-				if string(got) != string(want) {
-					t.Errorf("asked for %s, want %s", got, want)
+				want := []effect.Request{{Method: "POST", URL: "http://a.example/", Headers: [][2]string{{"a", "1"}, {"b", "2"}}, Body: []byte("sent")}}
+				if diff := cmp.Diff(want, s.asked); diff != "" {
+					t.Error(diff)
 				}
 			}
 		})
