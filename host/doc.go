@@ -64,7 +64,7 @@
 //	redact                  takes secrets out of what leaves the process
 //	dispatch                one call: find → check → decide → approve → record → run → commit → record
 //	agent                   the loop; history assembly
-//	wasm                    the module binary: decode, walk the code, classify, custom sections, merge data; no engine
+//	wasm                    the module binary: decode, walk the code, classify, custom sections, merge data; what a component is; no engine
 //	wasm/fuel               the instrumentation pass: costs, where charges and checks stand, rewriting
 //	wasm/wasmtest           an assembler for tests and for selftest, and a list of hostile modules
 //	sandbox                 the only importer of wazero; its stages are its files
@@ -203,6 +203,8 @@
 // sandbox/dialect says which of these it may have, how it is initialised, how it is
 // asked what it is, and how it is called; a line in the table of sandbox/compile.go
 // names it. dispatch and policy never learn the kind: they see a tool.Manifest.
+// What `tool info` and a refusal say of a kind, and what would make it run, is in
+// cmd/stockade, tool_file.go and words.go.
 //
 // A front end: a command of cmd/stockade, or a program of its own such as the
 // example of door. It opens a door.Session, names itself as the tool.Caller, calls

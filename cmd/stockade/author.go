@@ -146,6 +146,9 @@ func runToolPack(ctx context.Context, a *app, file, out, describe string) error 
 		}
 	}
 	packed, err := author.Pack(ctx, a.door().Sandbox(), mod)
+	if errors.Is(err, author.ErrForeign) {
+		return usageError("stockade tool pack "+file+" --describe FILE.toml; `stockade help plugins` has examples", "%s is not packed: %v, so a person has to say what its tools are and need", file, err)
+	}
 	if err != nil {
 		return importsHint(err)
 	}

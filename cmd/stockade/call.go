@@ -131,11 +131,20 @@ func (a *app) callTarget(ctx context.Context, name string) (*tool.Catalog, []pol
 
 // fileCatalog lists the tools of a module that is named by its path.
 func (a *app) fileCatalog(ctx context.Context, file string) (*tool.Catalog, error) {
+	mod, err := readModule(file)
+	if err != nil {
+		return nil, err
+	}
+	return registry.Catalog(ctx, a.door().Sandbox(), mod)
+}
+
+// readModule reads a module that is named by its path.
+func readModule(file string) (*tool.Module, error) {
 	mod, err := registry.File(file)
 	if err != nil {
 		return nil, usageError("name a tool (`stockade tool list`) or the path of a module", "%v", err)
 	}
-	return registry.Catalog(ctx, a.door().Sandbox(), mod)
+	return mod, nil
 }
 
 // parseArgs makes JSON of the arguments of the command line. The entry is nil

@@ -330,6 +330,7 @@ func (c card) long() string {
 	if w := registry.WantsOf(r.Record.Manifest); w.Inferred && !w.Nothing() {
 		line("to allow it", "for example:")
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))
+		line("or say", "what its tools do and need: `stockade help plugins`")
 	} else if !w.Nothing() {
 		line("narrower", "[o] now, and then for example:")
 		command("stockade tool grant " + r.Record.Name + " " + grantExample(w, "."))

@@ -85,8 +85,8 @@ func TestNoTextOfAModuleLeavesItsPlaceOnACard(t *testing.T) {
 			text    func(width int, color, all bool) string
 			answers []answer
 		}{
-			"a new module":       {cardText(added), append(answers, answer{"n", "no"})},
-			"one with two tools": {cardText(small), append(answers, answer{"n", "no"})},
+			"a new module":           {cardText(added), append(answers, answer{"n", "no"})},
+			"one with two tools":     {cardText(small), append(answers, answer{"n", "no"})},
 			"one that was described": {cardText(described), append(answers, answer{"n", "no"})},
 			"one that says no needs": {cardText(inferred), append(answers, answer{"n", "no"})},
 			"an update": {func(width int, color, all bool) string {
@@ -166,7 +166,7 @@ func TestWhatACardSays(t *testing.T) {
 			[]string{"something else"}},
 		"a plugin that does not say what it needs gets nothing by a yes": {plugin,
 			[]string{"kind        an Extism plugin\n", "wants       it does not say; its imports could use: files, network", "    | note: a tool is left out"}, []string{"It can send", "with all of that"}},
-		"a command that was described": {described, []string{"kind        a WASI command, which you have described", "files    to read"}, []string{"could use"}},
+		"a command that was described":                              {described, []string{"kind        a WASI command, which you have described", "files    to read"}, []string{"could use"}},
 		"one that nobody has signed and that only computes says so": {stranger, []string{"count (no version)", "signed by   nobody", "nothing: it only computes", "    | count_words: Counts."}, []string{"It can send", "<-"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -247,6 +247,11 @@ func TestFieldsOfJSONAreDescribed(t *testing.T) {
 		got := slices.DeleteFunc(others[command], func(s string) bool { return s == "policy explain" })
 		same(t, command, fields(value), got)
 	}
+	file := slices.Concat(fields(fileJSON{}), fields(namedJSON{}), fields(specJSON{}), []string{"tool list"})
+	slices.Sort(file)
+	info := others["tool info"]
+	slices.Sort(info)
+	same(t, "tool info", slices.Compact(file), slices.Compact(info))
 
 	call := section(t, "stockade call --json")
 	exit, text := 1, json.RawMessage(`{}`)

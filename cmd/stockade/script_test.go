@@ -98,6 +98,8 @@ func inDirectory(t *testing.T, dir string) testscript.Params {
 			"exits":      exits,
 			"serve":      serveScript,
 			"wasm":       writeWasm,
+			"published":  published,
+			"shape":      writeShape,
 			"terminal":   dialogue,
 			"rows":       rows,
 			"unserved":   unserved,
@@ -184,6 +186,10 @@ func unserved(ts *testscript.TestScript, neg bool, args []string) {
 func writeWasm(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: wasm NAME FILE [MANIFEST]")
+	}
+	if module := foreignModules()[args[0]]; module != nil {
+		ts.Check(os.WriteFile(ts.MkAbs(args[1]), module(ts.Getenv("CODE")), 0o644))
+		return
 	}
 	manifest := strings.Join(args[2:], "")
 	for _, b := range wasmtest.Bombs() {

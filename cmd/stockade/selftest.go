@@ -25,8 +25,9 @@ func newSelftestCmd(a *app) *cobra.Command {
 		Use:   "selftest",
 		Short: "Attack the sandbox on this machine, and show what stops each attack",
 		Long: `Run hostile WebAssembly modules through the sandbox of this program, on this
-machine, and show what stopped each. An attack passes only if the module has
-tried it, says what it saw, and has read and changed nothing but what it was
+machine, and show what stopped each. Most attacks are tried with each kind of
+module that runs: native ones, WASI commands, Extism plugins. One is shown once
+if all of them were stopped. An attack passes only if the module has tried it, says what it saw, and has read and changed nothing but what it was
 granted. An attack that could not be carried out has failed.
 
 In the area jail a hostile program runs as a command of bash does, and in the area
@@ -176,7 +177,7 @@ func (p *attackProgress) clear() {
 func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier policy.Tier, verbose bool) error {
 	w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 	var area selftest.Area
-	for _, r := range results {
+	for _, r := range shown(results, verbose) {
 		if r.Area != area {
 			if area != "" {
 				fmt.Fprintln(w)
@@ -188,7 +189,7 @@ func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier 
 		if !r.Pass {
 			says = r.Detail
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Name, verdict(r), terminal.Line(says))
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", r.Name, verdict(r.Result), terminal.Line(says))
 		if verbose {
 			fmt.Fprintf(w, "    %s %d ms.", r.Tries, r.Duration.Milliseconds())
 			if r.Pass && r.Detail != "" {
@@ -206,6 +207,33 @@ func attacksTable(s *stdio, results []selftest.Result, took time.Duration, tier 
 	return err
 }
 
+// row is a line of the table, under the name that it has there.
+type row struct {
+	selftest.Result
+	Name string
+}
+
+// shown are the rows of a table. An attack that was tried with several kinds of module is
+// one, unless a kind let it through or every detail is wanted.
+func shown(results []selftest.Result, verbose bool) (rows []row) {
+	for len(results) > 0 {
+		n := 1
+		for n < len(results) && results[n].Name == results[0].Name {
+			n++
+		}
+		kinds := results[:n]
+		results = results[n:]
+		if n == 1 || !verbose && countFailed(kinds) == 0 {
+			rows = append(rows, row{kinds[0], kinds[0].Name})
+			continue
+		}
+		for _, r := range kinds {
+			rows = append(rows, row{r, fmt.Sprintf("%s (%s)", r.Name, r.Kind)})
+		}
+	}
+	return rows
+}
+
 func verdict(r selftest.Result) string {
 	if r.Pass {
 		return "pass"
@@ -218,6 +246,7 @@ func verdict(r selftest.Result) string {
 type attackJSON struct {
 	Name       string `json:"name"`
 	Area       string `json:"area"`
+	Kind       string `json:"kind"` // of the modules that try it: native, command, plugin
 	Tries      string `json:"tries"`
 	Result     string `json:"result"`    // pass, fail
 	Mechanism  string `json:"mechanism"` // what stopped it; empty if it failed
@@ -229,7 +258,7 @@ func attacksJSON(s *stdio, results []selftest.Result) error {
 	out := []attackJSON{}
 	for _, r := range results {
 		out = append(out, attackJSON{
-			Name: r.Name, Area: string(r.Area), Tries: r.Tries, Result: strings.ToLower(verdict(r)),
+			Name: r.Name, Area: string(r.Area), Kind: r.Kind.String(), Tries: r.Tries, Result: strings.ToLower(verdict(r)),
 			Mechanism: r.Mechanism, Detail: r.Detail, DurationMS: r.Duration.Milliseconds(),
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/selftest"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
 func TestAttacksThatDidNotPass(t *testing.T) {
@@ -16,7 +17,10 @@ func TestAttacksThatDidNotPass(t *testing.T) {
 		{Attack: selftest.Attack{Name: "first", Area: selftest.Files, Tries: "Try this."}, Pass: true,
 			Mechanism: "files: <masked> (EPERM)", Detail: "3 times", Duration: 12 * time.Millisecond},
 		{Attack: selftest.Attack{Name: "second-one", Area: selftest.Files, Tries: "Try that."}, Detail: "it worked:\nmade \x1b[31m"},
-		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Tries: "Try more."}, Detail: "could not be tried: no"},
+		{Attack: selftest.Attack{Name: "stopped", Area: selftest.State, Tries: "Try it twice.", Kind: machine.Native}, Pass: true, Mechanism: "state: no"},
+		{Attack: selftest.Attack{Name: "stopped", Area: selftest.State, Tries: "Try it twice.", Kind: machine.Plugin}, Pass: true, Mechanism: "state: no, too"},
+		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Tries: "Try more.", Kind: machine.Native}, Pass: true, Mechanism: "state: no"},
+		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Tries: "Try more.", Kind: machine.Command}, Detail: "could not be tried: no"},
 	}
 	for name, c := range map[string]struct {
 		json, verbose  bool
@@ -32,11 +36,13 @@ func TestAttacksThatDidNotPass(t *testing.T) {
   second-one  FAIL  it worked:\nmade <U+001B>[31m
 
 STATE
-  third  FAIL  could not be tried: no
+  stopped          pass  state: no
+  third (native)   pass  state: no
+  third (command)  FAIL  could not be tried: no
 
-3 attacks in 1.5 s on ` + runtime.GOOS + "/" + runtime.GOARCH + `, tier 2: 1 passed, 2 failed
+6 attacks in 1.5 s on ` + runtime.GOOS + "/" + runtime.GOARCH + `, tier 2: 4 passed, 2 failed
 `,
-			stderr: "stockade: 2 of 3 attacks did not pass\n",
+			stderr: "stockade: 2 of 6 attacks did not pass\n",
 		},
 		"with what they try": {
 			verbose: true, missing: "memory", left: map[selftest.Area]string{selftest.Jail: "nothing confines it"},
@@ -47,7 +53,7 @@ STATE
     Try that. 0 ms.
 `,
 			stderr: "stockade: the area jail was not attacked: nothing confines it\n" +
-				"stockade: not on this system: limits on memory of the process that compiles\nstockade: 2 of 3 attacks did not pass\n",
+				"stockade: not on this system: limits on memory of the process that compiles\nstockade: 2 of 6 attacks did not pass\n",
 		},
 		"as JSON": {
 			json: true, tier: 2,
@@ -55,6 +61,7 @@ STATE
   {
     "name": "first",
     "area": "files",
+    "kind": "native",
     "tries": "Try this.",
     "result": "pass",
     "mechanism": "files: <masked> (EPERM)",
@@ -64,11 +71,12 @@ STATE
   {
     "name": "second-one",
     "area": "files",
+    "kind": "native",
     "tries": "Try that.",
     "result": "fail",
     "mechanism": "",
 `,
-			stderr: "stockade: 2 of 3 attacks did not pass\n",
+			stderr: "stockade: 2 of 6 attacks did not pass\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,46 +34,16 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 				return err
 			}
 			if a.flags.json {
-				return t.listJSON(a.s)
+				return t.listJSON(a.s, func(string, string) bool { return true })
 			}
 			return t.list(a.s)
 		},
 	}
 	list.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
-	info := &cobra.Command{
-		Use: "info TOOL|MODULE|MODULE.wasm", Short: "Show a tool, or a module that was added",
-		Example: "  stockade tool info grep\n  stockade tool info weather\n  stockade tool info ./module.wasm",
-		Args:    cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if file, inner, ok := registry.SplitPath(args[0]); ok {
-				catalog, _, _, err := a.callTarget(cmd.Context(), args[0])
-				if err != nil && inner == "" {
-					catalog, err = a.fileCatalog(cmd.Context(), file)
-				}
-				if err != nil {
-					return err
-				}
-				t := toolset{here: here{Catalog: catalog}, ceiling: a.Ceiling}
-				for _, name := range catalog.Names() {
-					if inner == "" || inner == name {
-						if err := t.info(cmd.Context(), a, name); err != nil {
-							return err
-						}
-					}
-				}
-				return nil
-			}
-			t, err := newToolset(cmd.Context(), a)
-			if err != nil {
-				return err
-			}
-			return t.info(cmd.Context(), a, args[0])
-		},
-	}
 	for _, g := range toolGroups {
 		cmd.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
 	}
-	cmd.AddCommand(list, info, newToolAddCmd(a), newToolUpdateCmd(a), newToolRemoveCmd(a), newToolGrantCmd(a), newToolVerifyCmd(a), newToolCompileCmd(a), newToolTrustCmd(a))
+	cmd.AddCommand(list, newToolInfoCmd(a), newToolAddCmd(a), newToolUpdateCmd(a), newToolRemoveCmd(a), newToolGrantCmd(a), newToolVerifyCmd(a), newToolCompileCmd(a), newToolTrustCmd(a))
 	cmd.AddCommand(newToolSwitchCmds(a)...)
 	cmd.AddCommand(newToolLockCmds(a)...)
 	cmd.AddCommand(newToolShareCmds(a)...)
@@ -89,6 +59,71 @@ have made, ` + "`stockade help author`" + ` about making one.`,
 		}
 	}
 	return cmd
+}
+
+func newToolInfoCmd(a *app) *cobra.Command {
+	ask := false
+	cmd := &cobra.Command{
+		Use: "info TOOL|MODULE|FILE", Short: "Show a tool, a module that was added, or what a file is",
+		Long: `Show a tool or a module that was added by its name, or say what a file is. What
+ends in .wasm or has a slash in it is a file, and all else a name.
+
+Of a file it says what kind of module it is, what it imports and exports, which
+tools it describes, and whether it runs here, and if not, what would make it.
+Nothing of the file is compiled or run. --ask asks a module for its tools, with
+nothing granted, and FILE.wasm:TOOL shows one of them.
+
+` + exitHelp,
+		Example: `  stockade tool info grep
+  stockade tool info weather
+  stockade tool info ./module.wasm
+  stockade tool info --json ~/Downloads/plugin.wasm | jq .runs
+  stockade tool info ./module.wasm:TOOL`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return runToolInfo(cmd.Context(), a, args[0], ask) },
+	}
+	cmd.Flags().BoolVar(&a.flags.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&ask, "ask", false, "ask the module of a file for its tools")
+	return cmd
+}
+
+func runToolInfo(ctx context.Context, a *app, name string, ask bool) error {
+	file, inner, isFile := registry.SplitPath(name)
+	if isFile && inner == "" && !ask {
+		return a.infoFile(ctx, file)
+	}
+	if !isFile {
+		if ask {
+			return usageError("for example: stockade tool info --ask ./module.wasm", "--ask is for a file, and %q is a name", clip(name, maxShownName))
+		}
+		t, err := newToolset(ctx, a)
+		if err != nil {
+			return err
+		}
+		if a.flags.json {
+			return t.infoJSON(a.s, name)
+		}
+		return t.info(ctx, a, name)
+	}
+	catalog, err := a.fileCatalog(ctx, file)
+	if err != nil {
+		return err
+	}
+	t := toolset{here: here{Catalog: catalog}, ceiling: a.Ceiling}
+	if _, ok := catalog.Find(inner); inner != "" && !ok {
+		return noTool(catalog, inner)
+	}
+	if a.flags.json {
+		return t.listJSON(a.s, func(tool, _ string) bool { return inner == "" || tool == inner })
+	}
+	for _, name := range catalog.Names() {
+		if inner == "" || inner == name {
+			if err := t.info(ctx, a, name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // toolGroups are the commands as the help lists them.
@@ -288,8 +323,22 @@ type toolJSON struct {
 	*addedJSON                     // nil: it is built in
 }
 
-// listJSON prints the tools that are offered, and those that were added and are not.
-func (t toolset) listJSON(s *stdio) error {
+// infoJSON prints a tool, or the tools of a module that was added.
+func (t toolset) infoJSON(s *stdio, name string) error {
+	_, isModule := t.module(name)
+	_, isTool := t.Find(name)
+	for _, m := range t.added {
+		isTool = isTool || slices.ContainsFunc(m.Tools, func(t registry.AddedTool) bool { return t.Name == name })
+	}
+	if !isModule && !isTool {
+		return noTool(t.Catalog, name)
+	}
+	return t.listJSON(s, func(tool, module string) bool { return tool == name || !isTool && module == name })
+}
+
+// listJSON prints those of the tools that are offered, and of those that were added and
+// are not, that are wanted.
+func (t toolset) listJSON(s *stdio, wanted func(tool, module string) bool) error {
 	added := map[*tool.Entry]*addedJSON{}
 	shown := t.on()
 	for _, m := range t.added {
@@ -302,6 +351,9 @@ func (t toolset) listJSON(s *stdio) error {
 	}
 	out := []toolJSON{}
 	for _, e := range shown {
+		if !wanted(e.Name, e.Module.Name) {
+			continue
+		}
 		out = append(out, toolJSON{
 			Name: e.Name, Description: e.Description, Risk: policy.RiskOf(e).String(), Capabilities: e.Capabilities,
 			Module: e.Module.Name, Origin: e.Module.Origin, Digest: e.Module.Digest, Parameters: e.Parameters, addedJSON: added[e],

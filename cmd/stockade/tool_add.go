@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
 )
@@ -77,6 +79,7 @@ reviewed, with what --read, --write, --host, --secret and --exec give it.
 	cmd.Flags().StringVar(&o.describe, "describe", "", "a file of TOML that says what its tools are, which becomes part of it")
 	o.yes.add(cmd, "add it without a question; needs --sha256", "module")
 	o.allow.add(cmd)
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "add a module of more than 16 MiB too, which takes long to compile")
 	addReachFlag(cmd, a)
 	return cmd
 }
@@ -98,11 +101,11 @@ func runToolAdd(ctx context.Context, a *app, ref string, o addOptions) error {
 	}
 	a.scanSystem(ctx, true)
 	review, err := a.review(ctx, registry.Request{Candidate: candidate, As: o.as, Describe: describe})
+	if _, ok := errors.AsType[*admit.LargeError](err); ok {
+		return &exitErr{code: exitError, message: err.Error(), hint: "--large adds it all the same; that takes a minute or two"}
+	}
 	if err != nil {
-		if describe == nil {
-			err = a.undescribed(candidate, ref, err)
-		}
-		return err
+		return a.undescribed(candidate, ref, err)
 	}
 	if review.Same() && !o.allow.any() && a.whole(*review.Was) {
 		a.s.note("%s is there as it is: %s, sha256 %s", review.Record.Name, shownVersion(review.Record.Manifest), review.Record.Digest)
@@ -168,7 +171,7 @@ func (a *app) askAdd(ctx context.Context, r *registry.Review, o addOptions, ref 
 // addCommand is the command line that adds what was reviewed without a question, with
 // all that was asked for.
 func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
-	as, describe := "", ""
+	as, describe, large := "", "", ""
 	if r.Record.Name != r.Record.Manifest.Name {
 		as = " --as " + r.Record.Name
 	}
@@ -178,7 +181,10 @@ func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
 	if o.describe != "" {
 		describe = " " + asFlag("--describe", o.describe)
 	}
-	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s %s", r.Record.Signed().Digest, as, describe, o.allow, a.netFlags(), ref)
+	if a.flags.large {
+		large = " --large"
+	}
+	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s%s %s", r.Record.Signed().Digest, as, describe, large, o.allow, a.netFlags(), ref)
 }
 
 // netFlags are those of --allow-net, as they follow a command.

@@ -13,9 +13,9 @@ import (
 	"github.com/stockade-dev/stockade/host/registry/description"
 	"github.com/stockade-dev/stockade/host/registry/source"
 	"github.com/stockade-dev/stockade/host/registry/store"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
-	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // describer puts a description into a module.
@@ -58,7 +58,7 @@ func badDescription(err error) error {
 // undescribed says how a command is described that was not added because it does not
 // say what it is.
 func (a *app) undescribed(c *source.Candidate, ref string, err error) error {
-	if m, decodeErr := wasm.Decode(c.Code); decodeErr != nil || wasm.Classify(m).Kind != wasm.Command {
+	if _, ok := errors.AsType[*admit.UndescribedError](err); !ok {
 		return err
 	}
 	mod := tool.ModuleOf(registry.NameOf(c.Source), tool.OriginAdded, c.Source, c.Code)
@@ -68,7 +68,7 @@ func (a *app) undescribed(c *source.Candidate, ref string, err error) error {
 	}
 	file := tool.NameOf(mod.Name) + ".toml"
 	a.s.note("%v", err)
-	fmt.Fprintf(a.s.err, "\n  It is a WASI command: what its tools are, a person has to say, in a file such\n  as %s. Change what is not true:\n\n%s\n", file, terminal.Visible(sample))
+	fmt.Fprintf(a.s.err, "\n# %s, to begin with. Change what is not true.\n%s\n", file, terminal.Visible(sample))
 	hint := "then: stockade tool add --describe " + file
 	if word, ok := shellword.Quote(ref); ok {
 		hint += " " + word

@@ -197,7 +197,11 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 		a.infoLine("not given", strings.Join(missing, ", "))
 	}
 	out := prompt.Renderer{Width: a.s.width()}
-	texts := []struct{ title, text string }{{"What its module says of it:", e.Description}, {"Its arguments (JSON Schema):", indented(e.Parameters)}}
+	says := "What its module says of it:"
+	if r.Base != nil {
+		says = "What its description says of it:"
+	}
+	texts := []struct{ title, text string }{{says, e.Description}, {"Its arguments (JSON Schema):", indented(e.Parameters)}}
 	if e.Run != nil {
 		texts = append(texts, struct{ title, text string }{"How it is run:", runLines(*e.Run)})
 	}

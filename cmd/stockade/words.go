@@ -9,6 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/shellword"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // inWords puts a hint into words, with the commands and flags of this program.
@@ -91,7 +92,30 @@ func refusedHint(err error) string {
 	if _, ok := errors.AsType[*admit.LargeError](err); ok {
 		return inWords(tool.Do(tool.HintLarge, ""))
 	}
+	if e, ok := errors.AsType[*admit.KindError](err); ok {
+		return wouldRun(e.Shape)
+	}
 	return ""
+}
+
+// wouldRun says what would make a module run that is of a kind which does not; empty
+// if nothing is known.
+func wouldRun(shape wasm.Shape) string {
+	const build = "build it as a program for WASI preview 1 (wasm32-wasip1 in Rust, GOOS=wasip1 in Go), or with the interface of `stockade help abi`"
+	switch shape.Kind {
+	case wasm.Incompatible:
+		return fmt.Sprintf("build it for %s@%s (`stockade help abi`)", wasm.NativeInterface, wasm.NativeVersion)
+	case wasm.Library:
+		return "it needs a program around it; build the two together for WASI preview 1"
+	case wasm.Unknown, wasm.ComponentModel, wasm.World, wasm.Reactor:
+		return build
+	}
+	return ""
+}
+
+// unbundle is the command that takes the core modules out of a component.
+func unbundle(file string) string {
+	return "to take that out: " + asFlag("wasm-tools component unbundle --module-dir DIR -o rest.wasm", file)
 }
 
 // explained is an explanation in the words of this program.

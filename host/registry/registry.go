@@ -34,6 +34,7 @@ import (
 	"github.com/stockade-dev/stockade/guests"
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // ErrNoBuiltin is returned by a program that was built without its tools.
@@ -72,7 +73,10 @@ func SplitPath(name string) (file, inner string, ok bool) {
 // File reads a module by its path. The bytes that are hashed here are the bytes
 // that run: the file is not read again.
 func File(name string) (*tool.Module, error) {
-	if st, err := os.Stat(name); err == nil && !st.Mode().IsRegular() {
+	switch st, err := os.Stat(name); {
+	case err == nil && st.IsDir():
+		return nil, fmt.Errorf("%s is a folder; name the file in it", name)
+	case err == nil && !st.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", name) // before the open, which could wait for ever
 	}
 	f, err := os.Open(name)
@@ -87,6 +91,13 @@ func File(name string) (*tool.Module, error) {
 	case !st.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a regular file", name)
 	case st.Size() > admit.MaxBytes:
+		head := make([]byte, 512)
+		if _, err := f.ReadAt(head, 0); err != nil {
+			return nil, fmt.Errorf("read %s: %w", name, err)
+		}
+		if _, err := wasm.Decode(head); errors.Is(err, wasm.ErrNotWasm) {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
 		return nil, fmt.Errorf("%s has %d bytes, more than the limit of %d", name, st.Size(), admit.MaxBytes)
 	}
 	code := make([]byte, st.Size())

@@ -2,7 +2,9 @@ package sandbox_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -126,4 +128,44 @@ func BenchmarkCall(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkCommand is what a call of a command costs that says a few words: assembled,
+// with the library of C (clang and wasi-libc needed), with that of Go.
+func BenchmarkCommand(b *testing.B) {
+	c := filepath.Join(b.TempDir(), "hello.c")
+	mustWrite(b, c, "#include <stdio.h>\nint main() { puts(\"hello\"); return 0; }\n")
+	for _, m := range []struct {
+		name string
+		code func() ([]byte, error)
+		run  tool.Run
+	}{
+		{"assembled", func() ([]byte, error) { return saying(1, "hello"), nil }, tool.Run{}},
+		{"C", func() ([]byte, error) {
+			if out, err := exec.Command("clang-19", "--target=wasm32-wasi", "-Oz", "-Wl,-s", "-o", c+".wasm", c).CombinedOutput(); err != nil {
+				return nil, fmt.Errorf("%w: %s", err, out)
+			}
+			return os.ReadFile(c + ".wasm")
+		}, tool.Run{}},
+		{"Go", gocommand, tool.Run{Args: []string{"--schema"}}},
+	} {
+		b.Run(m.name, func(b *testing.B) {
+			code, err := m.code()
+			if err != nil {
+				b.Skip(err)
+			}
+			// As in every process but the first.
+			opts := sandbox.Options{CacheDir: filepath.Join(b.TempDir(), "cache")}
+			j := granted(b, described(b, code, m.run), ask{})
+			output(b, j.mustRun(b, newBox(b, opts)))
+			box := newBox(b, opts)
+			output(b, j.mustRun(b, box))
+			b.ReportAllocs()
+			for b.Loop() {
+				if r := j.mustRun(b, box); r.Err != nil {
+					b.Fatal(r.Err)
+				}
+			}
+		})
+	}
 }

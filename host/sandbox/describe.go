@@ -91,7 +91,7 @@ func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (t
 	case errors.As(err, &hostErr), errors.Is(err, hostmod.ErrPanic):
 		return nil, nil, fmt.Errorf("ask %s for its manifest: %w", mod.Name, err)
 	case errors.As(err, &undescribed):
-		return nil, nil, admit.Refuse(mod, "%v", undescribed)
+		return nil, nil, &admit.UndescribedError{RefusedError: admit.Refuse(mod, "%v", undescribed)}
 	case ctx.Err() != nil, late(err):
 		return nil, nil, admit.Refuse(mod, "its describe function did not end within %s", timeout)
 	case broken:

@@ -349,7 +349,7 @@ func TestVowels(t *testing.T) {
 }
 
 // described makes a module that somebody has described.
-func described(t *testing.T, p *plugin, funcs map[string][]byte, manifest string) *tool.Module {
+func describedPlugin(t *testing.T, p *plugin, funcs map[string][]byte, manifest string) *tool.Module {
 	t.Helper()
 	return p.module(funcs, func(b *w.Builder) { b.Custom(wasm.ManifestSection, []byte(manifest)) })
 }
@@ -388,7 +388,7 @@ func TestDescribedPlugins(t *testing.T) {
 		"another ABI":                     {strings.Replace(manifest("", spec("echo", "")), "extism:plugin", "wasi:command", 1), "", "", tool.Capabilities{}, "", "is for the ABI"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mod := described(t, p, funcs, c.manifest)
+			mod := describedPlugin(t, p, funcs, c.manifest)
 			_, err := box.Describe(t.Context(), mod)
 			if c.refused != "" {
 				if refused, ok := errors.AsType[*admit.RefusedError](err); !ok || !strings.Contains(refused.Why, c.refused) {

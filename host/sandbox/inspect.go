@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/sandbox/codecache"
 	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
@@ -16,6 +17,8 @@ type Inspection struct {
 	Shape     wasm.Shape
 	Module    *wasm.Module    // nil: it is a component
 	Component *wasm.Component // nil: it is a core module
+	Main      *wasm.Module    // the largest core module of a component; nil: it has none
+	MainRuns  bool            // it is of a kind that runs
 	// Missing are the functions of WASI preview 1 that it imports and that there are
 	// not, each once.
 	Missing []string
@@ -33,7 +36,7 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 		return i, err
 	}
 	a, err := s.admit(ctx, mod)
-	if i.Refused = err; err == nil {
+	if i.Refused = err; err == nil && !s.keeps(mod) {
 		i.Refused = s.mayCompile(mod)
 	}
 	if _, ok := errors.AsType[*admit.RefusedError](i.Refused); i.Refused != nil && !ok {
@@ -63,6 +66,16 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 	return i, nil
 }
 
+// keeps reports whether the native code of a module lies in the cache.
+func (s *Sandbox) keeps(mod *tool.Module) bool {
+	place, err := codecache.Open(s.opts.CacheDir, cacheKey(mod.Digest, s.opts.Build))
+	if err != nil || place == nil {
+		return false
+	}
+	defer place.Close()
+	return place.Has()
+}
+
 // identify reads a file and tells what it is.
 func identify(mod *tool.Module) (i Inspection, _ error) {
 	if mod.Bytes > admit.MaxBytes {
@@ -79,6 +92,9 @@ func identify(mod *tool.Module) (i Inspection, _ error) {
 	case errors.Is(err, wasm.ErrComponent):
 		if i.Component, err = wasm.DecodeComponent(code); err == nil {
 			i.Shape = wasm.ClassifyComponent(i.Component)
+			var shape wasm.Shape
+			i.Main, shape = i.Component.Main()
+			i.MainRuns = dialects[shape.Kind] != nil
 		}
 	}
 	if err != nil {

@@ -29,7 +29,7 @@ func addedAttacks() []Attack {
 					s.steal(s.at(t.guest(n)), "open "+n)
 				}
 			}, "ws/d")},
-		{Name: "added-command", Tries: "Run a command as a tool that was added, asks for commands and was not given any.", run: func(t *trial) (string, error) {
+		{Name: "added-command", kinds: native, Tries: "Run a command as a tool that was added, asks for commands and was not given any.", run: func(t *trial) (string, error) {
 			s := &script{}
 			g := t.approving(t.touch()[2])
 			g.Added = &tool.Allowance{}

@@ -40,7 +40,7 @@ func cpuCases() []numbered {
 func randomModules(t *trial) error {
 	const modules = 150
 	random := rand.New(rand.NewPCG(9, 9))
-	good := machine.Code()
+	good := machine.Code(machine.Native)
 	args := (&script{}).arguments("")
 	refused := 0
 	for i := range modules {
@@ -179,7 +179,7 @@ func manyHogs(t *trial) error {
 	for range hogs {
 		var once sync.Once
 		g := Guest{
-			Code: machine.Code(), Args: endless.arguments(""),
+			Code: machine.Code(machine.Native), Args: endless.arguments(""),
 			Limits: policy.Limits{Timeout: time.Hour, Fuel: 1 << 50, ToolFuel: 1 << 50, SessionFuel: 1 << 50, LogBytes: 1 << 30, HostCalls: 1 << 40},
 			Said:   func(tool.Progress) { laps.Add(1); once.Do(begun.Done) },
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"sync"
 	"testing"
 
 	"github.com/stockade-dev/stockade/host/selftest/machine"
@@ -151,12 +150,7 @@ func manyNames() fileAttack {
 // otherModule is other-mount with another module than the first guest's.
 func otherModule(t *testing.T, target *Sandbox) {
 	try(func(t *trial) error {
-		_, err := otherMountOf(t, otherMachine())
+		_, err := otherMountOf(t, &machine.Options{Initialize: func(*machine.Machine) []byte { return w.Nop() }})
 		return err
 	})(t, target)
 }
-
-// otherMachine is another module that does the same.
-var otherMachine = sync.OnceValue(func() []byte {
-	return machine.Initializing(func(*machine.Machine) []byte { return w.Nop() })
-})

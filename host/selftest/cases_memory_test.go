@@ -85,7 +85,7 @@ func packedModules(t *trial) error {
 	}
 	var module bytes.Buffer
 	z = gzip.NewWriter(&module)
-	if _, err := z.Write(machine.Code()); err != nil {
+	if _, err := z.Write(machine.Code(machine.Native)); err != nil {
 		return err
 	}
 	if err := z.Close(); err != nil {
@@ -121,7 +121,7 @@ func manyInstances(t *trial) error {
 	round := func(n int) error {
 		for range n {
 			for _, s := range []*script{good, crashes, grows} {
-				o, err := t.run(Guest{Code: machine.Code(), Args: s.arguments(""), Files: g.Files, Mounts: g.Mounts})
+				o, err := t.run(Guest{Code: machine.Code(machine.Native), Args: s.arguments(""), Files: g.Files, Mounts: g.Mounts})
 				if err == nil && (o.Result.Err != nil) != (s == crashes) {
 					err = errors.New(o.Result.Summary())
 				}

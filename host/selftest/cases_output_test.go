@@ -157,7 +157,7 @@ func oddArguments(t *trial) error {
 		{"a hundred megabytes", `{"a":"` + strings.Repeat("x", 100<<20) + `"}`},
 	} {
 		err := func() error {
-			o := t.target.Run(t.ctx, Guest{Code: machine.Code(), Args: json.RawMessage(c.args), Command: approved})
+			o := t.target.Run(t.ctx, Guest{Code: machine.Code(machine.Native), Args: json.RawMessage(c.args), Command: approved})
 			switch {
 			case o.Err != nil:
 				return fmt.Errorf("it put the host at fault: %w", o.Err)

@@ -147,7 +147,7 @@ func compileAttacks() []Attack {
 		}},
 		{name: "cut-short", tries: "End in the middle, at sixteen places.", modules: func() [][]byte {
 			var cut [][]byte
-			whole := machine.Code()
+			whole := machine.Code(machine.Native)
 			for i := range 16 {
 				cut = append(cut, whole[:len(whole)*(i+1)/17])
 			}
@@ -224,12 +224,64 @@ func compileAttacks() []Attack {
 				return modules
 			}},
 	} {
-		out = append(out, Attack{Name: a.name, Tries: a.tries, run: a.run, slow: a.slow})
+		out = append(out, Attack{Name: a.name, Tries: a.tries, kinds: native, run: a.run, slow: a.slow})
 	}
 	return append(out,
+		Attack{Name: "imports-of-others", Tries: "Import what the host has for another kind of module, or for itself.", kinds: foreign, run: importsOfOthers},
+		Attack{Name: "host-function-as-tool", Tries: "Have the host call one of its own functions as if it were the command or the plugin.", kinds: foreign, run: hostFunctionAsTool},
 		Attack{Name: "compiled-code-changed", Tries: "Run compiled code that somebody has changed on disk.", run: compiledChanged},
 		Attack{Name: "compiled-code-of-others", Tries: "Run compiled code that other users of the machine can change.", run: compiledOfOthers},
 	)
+}
+
+// importsOfOthers tries one import in each module.
+func importsOfOthers(t *trial) (string, error) {
+	others := []w.Import{{Module: "stockade:fuel", Name: "refill", Params: []w.ValType{i64}, Results: []w.ValType{i64}}, {Module: "env", Name: "system", Params: i32x1, Results: i32x1}}
+	for iface, name := range map[string]string{"exec": "run", "http": "fetch", "kv": "set", "log": "log", "search": "run", "secrets": "placeholder"} {
+		others = append(others, w.Import{Module: abi.ImportModule(iface), Name: name, Params: i32x1})
+	}
+	says := "imports from"
+	if t.kind == machine.Plugin {
+		says = "needs functions"
+	}
+	return compileAttack{says: says, modules: func() (all [][]byte) {
+		for _, imp := range others {
+			all = append(all, tiny(t.kind, imp, func(b *w.Builder, name string, typ []w.ValType) {
+				b.Func(name, nil, typ, nil, bytes.Repeat(w.I32Const(0), len(typ)))
+			}))
+		}
+		return all
+	}}.run(t)
+}
+
+// hostFunctionAsTool exports an import. Of WASI a command may import what there is not,
+// under any type.
+func hostFunctionAsTool(t *trial) (string, error) {
+	imp, says := w.Import{Module: "wasi_snapshot_preview1", Name: "none"}, "imported function"
+	if t.kind == machine.Plugin {
+		imp, says = w.Import{Module: "extism:host/env", Name: "http_status_code", Results: i32x1}, "no function that can be called"
+	}
+	return compileAttack{says: says, modules: func() [][]byte {
+		return [][]byte{tiny(t.kind, imp, func(b *w.Builder, name string, _ []w.ValType) { b.ExportFunc(name, 0) })}
+	}}.run(t)
+}
+
+// tiny is a command or a plugin with one import, whose function of that name and type, which
+// is the one that is called, somebody else adds.
+func tiny(k Kind, imp w.Import, function func(b *w.Builder, name string, results []w.ValType)) []byte {
+	b := w.New()
+	b.ImportFunc(imp.Module, imp.Name, imp.Params, imp.Results)
+	if k == machine.Plugin {
+		b.ImportFunc("extism:host/env", "reset", nil, nil)
+	}
+	b.Memory(1, -1)
+	b.ExportMemory(abi.ExportMemory)
+	if k == machine.Plugin {
+		function(b, toolName, i32x1)
+	} else {
+		function(b, "_start", nil)
+	}
+	return b.Bytes()
 }
 
 // compiledCode has a guest compiled into a directory of the attack, and finds
@@ -291,7 +343,7 @@ func compiledOfOthers(t *trial) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	o := t.target.Run(t.ctx, g.doing(callsWASI()))
+	o := t.target.Run(t.ctx, t.ready(g.doing(callsWASI())))
 	switch {
 	case o.Err == nil && o.Result.Err == nil:
 		return "", errors.New("it has run")

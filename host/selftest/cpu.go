@@ -62,10 +62,8 @@ func burn(s *script) { s.add("burn", turns) }
 func cpuAttacks() []Attack {
 	late := Guest{Limits: policy.Limits{Timeout: deadline}}
 	fuel := func(l policy.Limits) Guest { return Guest{Limits: l} }
-	starts := w.Tool(w.ToolOptions{Edit: func(b *w.Builder) {
-		b.Start(b.Func("", nil, nil, []w.ValType{i64}, burns(0)))
-	}})
-	initializes := machine.Initializing(func(m *machine.Machine) []byte { return code(w.I64Const(turns), m.Burn()) })
+	burning := func(m *machine.Machine) []byte { return code(w.I64Const(turns), m.Burn()) }
+	own := func(o machine.Options) Guest { g := late; g.own = &o; return g }
 	allocates := w.Tool(w.ToolOptions{Realloc: code(w.Call(w.ToolOptions{}.CallFunc()+1), w.I32Const(0)), Edit: func(b *w.Builder) {
 		b.Func("", nil, nil, []w.ValType{i64}, burns(0))
 	}})
@@ -73,9 +71,9 @@ func cpuAttacks() []Attack {
 
 	return []Attack{
 		ended("endless-loop", "Run a loop that does not end.", late, burn, tool.CodeTimeout, "timed out after 150ms"),
-		ended("endless-start", "Run a loop in the start function of the module, before any call.", guest(starts), nil, tool.CodeTimeout, "timed out after 150ms"),
-		ended("endless-initialize", "Run a loop in _initialize.", guest(initializes), nil, tool.CodeTimeout, "timed out after 150ms"),
-		ended("endless-allocator", "Run a loop where the host asks for memory to pass the arguments.", guest(allocates), nil, tool.CodeTimeout, "timed out after 150ms"),
+		ended("endless-start", "Run a loop in the start function of the module, before any call.", own(machine.Options{Start: burning}), nil, tool.CodeTimeout, "timed out after 150ms"),
+		ended("endless-initialize", "Run a loop in _initialize.", own(machine.Options{Initialize: burning}), nil, tool.CodeTimeout, "timed out after 150ms").of(reactors),
+		ended("endless-allocator", "Run a loop where the host asks for memory to pass the arguments.", guest(allocates), nil, tool.CodeTimeout, "timed out after 150ms").of(native),
 		ended("call-tree", "Call two functions that call two functions, and so on, without a loop.", late,
 			func(s *script) { s.add("tree") }, tool.CodeTimeout, "timed out after 150ms"),
 		ended("recursion", "Let a function call itself until the stack of the host is full.", Guest{},
@@ -107,7 +105,7 @@ func cpuAttacks() []Attack {
 		ended("clock-flood", "Ask for the time without end.", late,
 			func(s *script) { s.again(s.add("clock_time_get", 1, 1, machine.StateAt), 100_000_000) }, tool.CodeTimeout, "timed out after 150ms"),
 		ended("host-call-flood", "Call the program's own functions more often than a call may.", Guest{Limits: policy.Limits{HostCalls: 1000}},
-			func(s *script) { s.again(s.log("x"), 5000) }, tool.CodeTrap, "calls into the host"),
+			func(s *script) { s.again(s.log("x"), 5000) }, tool.CodeTrap, "calls into the host").of(reactors),
 		ended("sleep", "Sleep for a minute.", late, func(s *script) {
 			subscription := make([]byte, 48)
 			copy(subscription[24:], le64(uint64(time.Minute)))
@@ -115,7 +113,7 @@ func cpuAttacks() []Attack {
 			s.add("poll_oneoff", in.at, machine.BufferBase, 1, machine.StateAt)
 		}, tool.CodeTimeout, "timed out after 150ms"),
 		{Name: "poll-flood", Tries: "Wait for 2^28 events at once.", run: pollFlood},
-		{Name: "ignored-cancel", Tries: "Go on when the person has cancelled the call.", run: ignoredCancel},
+		{Name: "ignored-cancel", kinds: reactors, Tries: "Go on when the person has cancelled the call.", run: ignoredCancel},
 	}
 }
 

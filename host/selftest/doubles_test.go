@@ -8,6 +8,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,6 +20,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
@@ -41,7 +44,12 @@ type bare struct {
 	keep bool // one instance of a module serves all calls
 
 	mu   sync.Mutex
-	kept map[[32]byte]api.Module
+	kept map[[32]byte]keptInstance
+}
+
+type keptInstance struct {
+	mod    api.Module
+	plugin *pluginHost
 }
 
 func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
@@ -54,10 +62,13 @@ func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
 			g.Said(p)
 		}
 	}
-	var streams bytes.Buffer
-	mod, closes, err := b.instance(ctx, g, say, &streams)
+	var stdout, streams bytes.Buffer
+	mod, plugin, closes, err := b.instance(ctx, g, say, &stdout, &streams)
 	if err == nil {
-		o.Result, err = believe(ctx, mod, g)
+		o.Result, err = believe(ctx, mod, g, plugin, &stdout)
+	}
+	if g.Kind != machine.Command {
+		streams.Write(stdout.Bytes())
 	}
 	closes()
 	switch {
@@ -73,14 +84,17 @@ func (b *bare) Run(ctx context.Context, g Guest) (o Outcome) {
 	return o
 }
 
-func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), streams *bytes.Buffer) (_ api.Module, closes func(), err error) {
+func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), stdout, stderr io.Writer) (_ api.Module, plugin *pluginHost, closes func(), err error) {
 	key := sha256.Sum256(g.Code)
 	b.mu.Lock()
-	mod := b.kept[key]
+	kept, ok := b.kept[key]
 	b.mu.Unlock()
-	if mod != nil {
-		return mod, func() {}, nil
+	if ok {
+		kept.plugin.again(g.Args)
+		return kept.mod, kept.plugin, func() {}, nil
 	}
+	const typed = "typed by a person"
+	plugin = &pluginHost{input: append(slices.Clone(g.Args), typed...), say: say}
 	if b.keep {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -90,24 +104,28 @@ func (b *bare) instance(ctx context.Context, g Guest, say func(tool.Progress), s
 		closes = func() { _ = rt.Close(context.Background()) }
 	}
 	wasi_snapshot_preview1.MustInstantiate(ctx, rt)
-	if err := obligingServices(ctx, rt, say); err != nil {
-		return nil, closes, err
+	if err := errors.Join(obligingServices(ctx, rt, say), plugin.instantiate(ctx, rt)); err != nil {
+		return nil, plugin, closes, err
+	}
+	stdin := typed
+	if g.Kind == machine.Command {
+		stdin = string(g.Args) + typed
 	}
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions("_initialize").
 		WithFSConfig(wazero.NewFSConfig().WithDirMount("/", "/")).
-		WithEnv("SECRET", "x").WithArgs("stockade").WithStdin(strings.NewReader("typed by a person")).
-		WithStdout(streams).WithStderr(streams).WithRandSource(rand.Reader).
+		WithEnv("SECRET", "x").WithArgs("stockade").WithStdin(strings.NewReader(stdin)).
+		WithStdout(stdout).WithStderr(stderr).WithRandSource(rand.Reader).
 		WithSysWalltime().WithSysNanotime().WithSysNanosleep().WithOsyield(func() {})
-	mod, err = rt.InstantiateWithConfig(ctx, g.Code, config)
+	mod, err := rt.InstantiateWithConfig(ctx, g.Code, config)
 	if err == nil && b.keep {
 		b.mu.Lock()
 		if b.kept == nil {
-			b.kept = map[[32]byte]api.Module{}
+			b.kept = map[[32]byte]keptInstance{}
 		}
-		b.kept[key] = mod
+		b.kept[key] = keptInstance{mod, plugin}
 		b.mu.Unlock()
 	}
-	return mod, closes, err
+	return mod, plugin, closes, err
 }
 
 // obligingServices are the host's functions, all of which succeed.
@@ -139,7 +157,21 @@ func obligingServices(ctx context.Context, rt wazero.Runtime, say func(tool.Prog
 }
 
 // believe calls a tool and takes what it returns for good.
-func believe(ctx context.Context, mod api.Module, g Guest) (tool.Result, error) {
+func believe(ctx context.Context, mod api.Module, g Guest, plugin *pluginHost, stdout *bytes.Buffer) (tool.Result, error) {
+	switch g.Kind {
+	case machine.Command:
+		_, err := mod.ExportedFunction("_start").Call(ctx)
+		if exit, ok := errors.AsType[*sys.ExitError](err); ok && exit.ExitCode() == 0 {
+			err = nil
+		}
+		return tool.Result{Output: stdout.Bytes()}, err
+	case machine.Plugin:
+		code, err := mod.ExportedFunction("play").Call(ctx)
+		if err == nil && code[0] != 0 {
+			return tool.Failed(tool.CodeFailed, tool.InternalError, "%s", plugin.text(plugin.failed)), nil
+		}
+		return tool.Result{Output: plugin.output}, err
+	}
 	out, err := mod.ExportedFunction(abi.ExportRealloc[0]).Call(ctx, 0, 0, 1, uint64(len(g.Args)))
 	if err != nil {
 		return tool.Result{}, err

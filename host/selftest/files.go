@@ -17,6 +17,7 @@ import (
 // the script wants.
 type fileAttack struct {
 	name, tries string
+	kinds       []Kind    // those for which it is tried; nil is all
 	by          string    // what refuses it
 	on          mountKind // the kind of mount on which it is an attack
 	same        bool      // all refusals have to be the same
@@ -257,7 +258,7 @@ func fileAttackList() []fileAttack {
 func fileAttacks() []Attack {
 	var out []Attack
 	for _, a := range fileAttackList() {
-		out = append(out, Attack{Name: a.name, Tries: a.tries, run: a.run})
+		out = append(out, Attack{Name: a.name, Tries: a.tries, kinds: a.kinds, run: a.run})
 	}
 	return append(out,
 		Attack{Name: "nothing-mounted-read", Tries: "Read files as a tool that asked for none.", run: nothingMounted(func(t *trial, s *script) {
@@ -269,7 +270,7 @@ func fileAttacks() []Attack {
 			s.overwrite(s.at(t.guest("ws/made")), oCreate, "create ws/made")
 			s.mkdir(s.at(t.guest("ws/made"))).refused("mkdir ws/made")
 		})},
-		Attack{Name: "other-mount", Tries: "Reach the directory of another tool, which runs at the same time.", run: otherMount},
+		Attack{Name: "other-mount", kinds: reactors, Tries: "Reach the directory of another tool, which runs at the same time.", run: otherMount},
 		Attack{Name: "symlink-exchanged", Tries: "Open a file in a directory that is exchanged for a symbolic link again and again.", run: exchanged},
 		Attack{Name: "disk-quota", Tries: "Let files grow to 1.2 GiB together.", run: diskQuota},
 	)

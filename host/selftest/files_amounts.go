@@ -11,7 +11,7 @@ import (
 // amountAttacks are on too much of something.
 func amountAttacks() []fileAttack {
 	return []fileAttack{
-		{name: "descriptor-flood", tries: "Open files until the host has no descriptors left.", by: "256 open files", build: func(x *onMount) {
+		{name: "descriptor-flood", kinds: reactors, tries: "Open files until the host has no descriptors left.", by: "256 open files", build: func(x *onMount) {
 			f := x.open(x.in("ws/inside"), 0, mayRead, 0)
 			x.again(f.call, 2000)
 			x.want(f.call, "open one more", "EMFILE", "EMFILE", outside)

@@ -176,7 +176,7 @@ func linkAttacks() []fileAttack {
 			x.want(again.call, "open a file below ws/d", "ok", "ok", "EBADF")
 			x.readsAt(place{root, x.text(x.guest("out/secret"))}, "open a name below a file", "EBADF ENOTDIR ENOTCAPABLE", "EBADF ENOTDIR ENOTCAPABLE", "EBADF")
 		}},
-		{name: "moved-directory", tries: "Use an open directory that somebody has moved out of the workspace meanwhile.", by: "names are looked up in the mount", build: func(x *onMount) {
+		{name: "moved-directory", kinds: reactors, tries: "Use an open directory that somebody has moved out of the workspace meanwhile.", by: "names are looked up in the mount", build: func(x *onMount) {
 			x.changes = append(x.changes, "ws", "out/dir")
 			d := x.openDir(x.in("ws/d"))
 			x.want(d.call, "open ws/d", "ok", "ok", outside)

@@ -243,7 +243,7 @@ func closedAttacks() []fileAttack {
 			for _, dir := range own[:2] {
 				g := Guest{Masked: x.grant.Masked, Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: x.host(dir), Write: x.kind == writable}}}
 				x.finally(func(report) error {
-					if o := x.target.Run(x.ctx, g.doing(&script{})); o.Err == nil || !strings.Contains(o.Err.Error(), "mask") {
+					if o := x.target.Run(x.ctx, x.trial.ready(g.doing(&script{}))); o.Err == nil || !strings.Contains(o.Err.Error(), "mask") {
 						return fmt.Errorf("a call with %s mounted: %w, %s", dir, o.Err, o.Result.Summary())
 					}
 					return nil

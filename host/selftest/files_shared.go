@@ -42,7 +42,7 @@ func mountAttacks() []fileAttack {
 			x.holds("ws/d/made", "overwritten", "-", "overwritten")
 			x.holds("ws/d/deep", "deeper")
 		}},
-		{name: "mount-replaced", tries: "Use a mount in whose place another directory was put meanwhile.", by: "a mount stays what it was", build: func(x *onMount) {
+		{name: "mount-replaced", kinds: reactors, tries: "Use a mount in whose place another directory was put meanwhile.", by: "a mount stays what it was", build: func(x *onMount) {
 			x.changes = []string{"ws", "out/dir"}
 			x.meanwhile(func() error {
 				above, err := os.Stat(x.base)
@@ -80,10 +80,10 @@ func nothingMounted(try func(*trial, *script)) func(*trial) (string, error) {
 
 // otherMount runs two guests of one module with different mounts. The first
 // waits in the host until the second has tried.
-func otherMount(t *trial) (string, error) { return otherMountOf(t, machine.Code()) }
+func otherMount(t *trial) (string, error) { return otherMountOf(t, nil) }
 
-// otherMountOf is otherMount with this module for the second guest.
-func otherMountOf(t *trial, module []byte) (string, error) {
+// otherMountOf is otherMount with this machine for the second guest.
+func otherMountOf(t *trial, own *machine.Options) (string, error) {
 	first, second := &script{}, callsWASI()
 	first.control(t)
 	first.log("running")
@@ -101,7 +101,7 @@ func otherMountOf(t *trial, module []byte) (string, error) {
 
 	var by string
 	r, err := t.reportWhile(t.mounted(true), first, func() (err error) {
-		other := Guest{Code: module, Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: t.host("ws2"), Write: true}}}
+		other := Guest{own: own, Files: tool.FilesWrite, Mounts: []policy.Mount{{Host: t.host("ws2"), Write: true}}}
 		by, err = t.refused(other, second, "files: every call sees its own mounts")
 		return err
 	})

@@ -82,36 +82,36 @@ func fault(function string, operands ...any) func(*script) {
 func hostCallAttacks() []Attack {
 	const end = machine.Pages * page
 	some := func(n int) []any { return slices.Repeat([]any{0}, n) }
-	return []Attack{
-		ended("log-overflow", "Log a text whose address and length overflow.", Guest{}, fault("log.log", 2, uint32(0xffff_fff0), 64), tool.CodeBadABI, "message"),
-		ended("log-length", "Log a text of four billion bytes.", Guest{}, fault("log.log", 2, 0, minus), tool.CodeBadABI, "message"),
-		ended("log-level", "Log at a level that there is not.", Guest{}, fault("log.log", 77, 0, 0), tool.CodeBadABI, "level"),
-		ended("progress-variant", "Report progress with an option that is neither there nor not.", Guest{}, fault("progress.report", 1, 7, 1, 0, 0), tool.CodeBadABI, "total"),
+	return append([]Attack{
+		ended("log-overflow", "Log a text whose address and length overflow.", Guest{}, fault("log.log", 2, uint32(0xffff_fff0), 64), tool.CodeBadABI, "message").of(native),
+		ended("log-length", "Log a text of four billion bytes.", Guest{}, fault("log.log", 2, 0, minus), tool.CodeBadABI, "message").of(native),
+		ended("log-level", "Log at a level that there is not.", Guest{}, fault("log.log", 77, 0, 0), tool.CodeBadABI, "level").of(native),
+		ended("progress-variant", "Report progress with an option that is neither there nor not.", Guest{}, fault("progress.report", 1, 7, 1, 0, 0), tool.CodeBadABI, "total").of(native),
 		ended("exec-arguments-outside", "Start a process with a list of arguments at the end of the address space.", Guest{},
-			fault("exec.run", append([]any{uint32(0xffff_fff0), 4}, some(7)...)...), tool.CodeBadABI, "argv"),
+			fault("exec.run", append([]any{uint32(0xffff_fff0), 4}, some(7)...)...), tool.CodeBadABI, "argv").of(native),
 		ended("exec-arguments-bomb", "Start a process with four billion arguments.", Guest{},
-			fault("exec.run", append([]any{0, minus}, some(7)...)...), tool.CodeBadABI, "argv"),
+			fault("exec.run", append([]any{0, minus}, some(7)...)...), tool.CodeBadABI, "argv").of(native),
 		ended("exec-argument-overflow", "Start a process with an argument whose address and length overflow.", Guest{}, func(s *script) {
 			list := s.words(0xffff_fff0, 64)
 			s.add("exec.run", append([]any{list.at, 1}, some(7)...)...)
-		}, tool.CodeBadABI, "argv"),
-		ended("result-pointer-outside", "Have the host write its answer behind the end of the memory.", Guest{}, fault("kv.get", 0, 0, end-8), tool.CodeBadABI, "result"),
+		}, tool.CodeBadABI, "argv").of(native),
+		ended("result-pointer-outside", "Have the host write its answer behind the end of the memory.", Guest{}, fault("kv.get", 0, 0, end-8), tool.CodeBadABI, "result").of(native),
 		ended("result-pointer-overflow", "Have the host write its answer at the end of the address space.", Guest{},
-			fault("http.fetch", append(some(13), uint32(0xffff_fff8))...), tool.CodeBadABI, "result"),
-		ended("result-pointer-misaligned", "Have the host write its answer at an odd address.", Guest{}, fault("secrets.placeholder", 0, 0, machine.StateAt+1), tool.CodeBadABI, "result"),
+			fault("http.fetch", append(some(13), uint32(0xffff_fff8))...), tool.CodeBadABI, "result").of(native),
+		ended("result-pointer-misaligned", "Have the host write its answer at an odd address.", Guest{}, fault("secrets.placeholder", 0, 0, machine.StateAt+1), tool.CodeBadABI, "result").of(native),
 		ended("allocator-recursion", "Call the host again from the function by which the host allocates, without end.", Guest{Code: allocatesByHost()}, nil,
-			tool.CodeBadABI, "allocator"),
+			tool.CodeBadABI, "allocator").of(native),
 		{Name: "wasi-pointers", Tries: "Give WASI addresses and lengths that overflow or lie outside the memory.", run: wasiPointers},
 		{Name: "socket-accept", Tries: "Accept a connection on every descriptor.", run: socketAccept},
-		{Name: "exec-not-granted", Tries: "Start a process as a tool that did not ask for one.", run: execNotGranted},
-		{Name: "exec-other-command", Tries: "Run another command than the one that was approved.", run: execOther},
-		{Name: "exec-other-directory", Tries: "Run the approved command in another directory.", run: execElsewhere},
-		{Name: "exec-while-initializing", Tries: "Run the approved command before the tool is called.", run: execInitializing},
-		{Name: "http-not-granted", Tries: "Fetch from the network.", run: serviceNotGranted("http.fetch", 13, 40, 8, "the network")},
-		{Name: "kv-not-granted", Tries: "Read the key-value store.", run: serviceNotGranted("kv.get", 2, 24, 8, "the key-value store")},
-		{Name: "kv-write-not-granted", Tries: "Write to the key-value store.", run: serviceNotGranted("kv.set", 6, 24, 8, "the key-value store")},
-		{Name: "secret-not-granted", Tries: "Ask for a secret.", run: serviceNotGranted("secrets.placeholder", 2, 16, 4, "secrets")},
-	}
+		{Name: "exec-not-granted", kinds: native, Tries: "Start a process as a tool that did not ask for one.", run: execNotGranted},
+		{Name: "exec-other-command", kinds: native, Tries: "Run another command than the one that was approved.", run: execOther},
+		{Name: "exec-other-directory", kinds: native, Tries: "Run the approved command in another directory.", run: execElsewhere},
+		{Name: "exec-while-initializing", kinds: native, Tries: "Run the approved command before the tool is called.", run: execInitializing},
+		{Name: "http-not-granted", kinds: native, Tries: "Fetch from the network.", run: serviceNotGranted("http.fetch", 13, 40, 8, "the network")},
+		{Name: "kv-not-granted", kinds: native, Tries: "Read the key-value store.", run: serviceNotGranted("kv.get", 2, 24, 8, "the key-value store")},
+		{Name: "kv-write-not-granted", kinds: native, Tries: "Write to the key-value store.", run: serviceNotGranted("kv.set", 6, 24, 8, "the key-value store")},
+		{Name: "secret-not-granted", kinds: native, Tries: "Ask for a secret.", run: serviceNotGranted("secrets.placeholder", 2, 16, 4, "secrets")},
+	}, pluginHostAttacks()...)
 }
 
 // allocatesByHost is a module whose allocator for results calls the host, which
@@ -232,15 +232,15 @@ func execInitializing(t *trial) (string, error) {
 	cwd := t.host("ws")
 	at := int32(machine.BufferBase + len(list) + len(texts))
 	texts = append(texts, cwd...)
-	module := machine.Initializing(func(m *machine.Machine) []byte {
+	initializing := func(m *machine.Machine) []byte {
 		return code(
 			w.I32Const(machine.BufferBase), w.I32Const(int32(len(argv))), w.I32Const(1), w.I32Const(at), w.I32Const(int32(len(cwd))),
 			w.I32Const(1000), w.I32Const(1000), w.I32Const(0), w.I32Const(machine.StateAt), w.Call(m.Number("exec.run")))
-	}, w.Segment{Offset: machine.BufferBase, Bytes: append(list, texts...)})
+	}
 	s := &script{}
 	result, which := s.add("load", machine.StateAt), s.add("load", machine.StateAt+execError)
 	g := t.approving(command)
-	g.Code = module
+	g.own = &machine.Options{Initialize: initializing, Data: []w.Segment{{Offset: machine.BufferBase, Bytes: append(list, texts...)}}}
 	r, err := t.report(g, s)
 	if err != nil {
 		return "", err

@@ -21,6 +21,7 @@ func jailAttacks() []Attack {
 	var all []Attack
 	for i, name := range probe.Attacks() {
 		all = append(all, Attack{
+			kinds: native,
 			Name:  "command-" + strings.NewReplacer(" ", "-", "_", "-").Replace(strings.ToLower(name)),
 			Tries: "Have a jailed command attack what lies outside: " + name + ".",
 			run:   func(t *trial) (string, error) { return t.probed(name) },

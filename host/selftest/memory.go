@@ -18,11 +18,11 @@ const (
 
 func memoryAttacks() []Attack {
 	allocator := func(body []byte) Guest { return Guest{Code: w.Tool(w.ToolOptions{Realloc: body})} }
-	return []Attack{
-		ended("large-minimum", "Ask for 512 MiB of memory from the start.", Guest{Code: w.Tool(w.ToolOptions{MemoryMin: 512 << 20 / page})}, nil,
+	return append([]Attack{
+		ended("large-minimum", "Ask for 512 MiB of memory from the start.", Guest{own: &machine.Options{Pages: 512 << 20 / page}}, nil,
 			tool.CodeMemory, "more than tool_memory"),
 		ended("data-outside", "Have initial data put outside the memory.",
-			Guest{Code: w.Tool(w.ToolOptions{Data: []w.Segment{{Offset: 0xffff_0000, Bytes: []byte("x")}}})}, nil, tool.CodeTrap, "crashed"),
+			Guest{own: &machine.Options{Data: []w.Segment{{Offset: 0xffff_0000, Bytes: []byte("x")}}}}, nil, tool.CodeTrap, "crashed"),
 		ended("load-outside", "Read at the end of the address space.", Guest{}, func(s *script) { s.add("load", uint32(0xffff_fffc)) },
 			tool.CodeTrap, "out of bounds"),
 		ended("load-behind-end", "Read the bytes that follow the memory.", Guest{}, func(s *script) { s.add("load", machine.Pages*page-2) },
@@ -32,14 +32,14 @@ func memoryAttacks() []Attack {
 		ended("fill-outside", "Fill memory beyond its end.", Guest{}, func(s *script) { s.add("fill", machine.ImageBase, 1, uint32(0xffff_0000)) },
 			tool.CodeTrap, "out of bounds"),
 		ended("allocator-outside", "Answer with an address outside the memory when the host asks for some.", allocator(w.I32Const(-16)), nil,
-			tool.CodeBadABI, "realloc"),
-		ended("allocator-null", "Answer with no address when the host asks for memory.", allocator(w.I32Const(0)), nil, tool.CodeBadABI, "realloc"),
+			tool.CodeBadABI, "realloc").of(native),
+		ended("allocator-null", "Answer with no address when the host asks for memory.", allocator(w.I32Const(0)), nil, tool.CodeBadABI, "realloc").of(native),
 		{Name: "grow-beyond-limit", Tries: "Grow the memory beyond the limit of the call, at once and page by page.", run: growBeyondLimit},
 		{Name: "table-grow", Tries: "Grow a table to two hundred million elements.", run: tableGrow(1, 200_000_000)},
 		{Name: "table-grow-slowly", Tries: "Grow a table to five million elements, piece by piece.", run: tableGrow(50, 100_000)},
-		{Name: "memory-of-all-calls", Tries: "Use more memory in two calls at the same time than all calls may have.", run: memoryOfAllCalls},
+		{Name: "memory-of-all-calls", kinds: reactors, Tries: "Use more memory in two calls at the same time than all calls may have.", run: memoryOfAllCalls},
 		{Name: "memory-kept", Tries: "Use up the memory of all calls for good by crashing with it.", run: memoryKept},
-	}
+	}, pluginMemoryAttacks()...)
 }
 
 // growBeyondLimit never writes to what it asks for.
@@ -102,6 +102,10 @@ func tableGrow(times, by int) func(t *trial) (string, error) {
 // all is what the guests below may have together.
 const all = 24 << 20
 
+// together is an amount of memory that no other attack asks for at the same time, which
+// nearly is the one that is wanted.
+func (t *trial) together(bytes uint64) uint64 { return bytes + uint64(t.kind) }
+
 // memoryOfAllCalls has one guest wait with its memory until another has asked
 // for as much.
 func memoryOfAllCalls(t *trial) (string, error) {
@@ -112,8 +116,8 @@ func memoryOfAllCalls(t *trial) (string, error) {
 	second := &script{}
 	alsoGrown := second.add("memory.grow", more/page)
 	var what uint32
-	r, err := t.reportWhile(Guest{Together: all}, asks, func() error {
-		r, err := t.report(Guest{Together: all}, second)
+	r, err := t.reportWhile(Guest{Together: t.together(all)}, asks, func() error {
+		r, err := t.report(Guest{Together: t.together(all)}, second)
 		if err == nil {
 			what = r.returned(alsoGrown)
 		}
@@ -133,7 +137,7 @@ func memoryOfAllCalls(t *trial) (string, error) {
 // memoryKept: the memory of a guest that crashed comes back.
 func memoryKept(t *trial) (string, error) {
 	const more = 12 << 20
-	const alone = all + page // attacks run at the same time, and this one wants the memory for itself
+	alone := t.together(all + page)
 	for range 6 {
 		s := &script{}
 		s.add("memory.grow", more/page)

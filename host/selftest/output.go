@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,34 +50,34 @@ func outputAttacks() []Attack {
 	}
 	const base = machine.Pages * page
 	limits := Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}
-	return []Attack{
-		ended("result-100-mb", "Return a text of 100 MB.", limits, large(withText(base, 100<<20)), tool.CodeBadABI, "more than the limit"),
-		ended("result-structured-100-mb", "Return a structured value of 100 MB.", limits, large(leave(resultOK, 0, 0, 1, base, 100<<20)), tool.CodeBadABI, "more than the limit"),
-		ended("result-length-overflow", "Return a text of four billion bytes at the end of the memory.", limits, withText(base-16, minus), tool.CodeBadABI, "more than the limit"),
-		ended("result-text-outside", "Return a text that lies behind the end of the memory.", limits, withText(base-16, 64), tool.CodeBadABI, outside),
-		ended("result-outside", "Return a result that lies behind the end of the memory.", limits, leaveAt(base-8), tool.CodeBadABI, outside),
-		ended("result-at-the-end", "Return a result at the last address there is.", limits, leaveAt(0xffff_fffc), tool.CodeBadABI, outside),
-		ended("result-misaligned", "Return a result at an odd address.", limits, leaveAt(machine.ImageBase+1), tool.CodeBadABI, "multiple of"),
-		ended("result-list-bomb", "Return a list of four billion texts.", limits, leave(resultOK, machine.ImageBase, minus, 0, 0, 0), tool.CodeBadABI, "more than the limit"),
-		ended("result-list-overflow", "Return a list whose size is zero in 32 bits.", limits, leave(resultOK, machine.ImageBase, 0x1000_0000, 0, 0, 0), tool.CodeBadABI, "more than the limit"),
-		ended("result-bad-variant", "Return a result that is neither a success nor an error.", limits, leave(7, 0, 0, 0, 0, 0), tool.CodeBadABI, "discriminant"),
+	return slices.Concat([]Attack{
+		ended("result-100-mb", "Return a text of 100 MB.", limits, large(withText(base, 100<<20)), tool.CodeBadABI, "more than the limit").of(native),
+		ended("result-structured-100-mb", "Return a structured value of 100 MB.", limits, large(leave(resultOK, 0, 0, 1, base, 100<<20)), tool.CodeBadABI, "more than the limit").of(native),
+		ended("result-length-overflow", "Return a text of four billion bytes at the end of the memory.", limits, withText(base-16, minus), tool.CodeBadABI, "more than the limit").of(native),
+		ended("result-text-outside", "Return a text that lies behind the end of the memory.", limits, withText(base-16, 64), tool.CodeBadABI, outside).of(native),
+		ended("result-outside", "Return a result that lies behind the end of the memory.", limits, leaveAt(base-8), tool.CodeBadABI, outside).of(native),
+		ended("result-at-the-end", "Return a result at the last address there is.", limits, leaveAt(0xffff_fffc), tool.CodeBadABI, outside).of(native),
+		ended("result-misaligned", "Return a result at an odd address.", limits, leaveAt(machine.ImageBase+1), tool.CodeBadABI, "multiple of").of(native),
+		ended("result-list-bomb", "Return a list of four billion texts.", limits, leave(resultOK, machine.ImageBase, minus, 0, 0, 0), tool.CodeBadABI, "more than the limit").of(native),
+		ended("result-list-overflow", "Return a list whose size is zero in 32 bits.", limits, leave(resultOK, machine.ImageBase, 0x1000_0000, 0, 0, 0), tool.CodeBadABI, "more than the limit").of(native),
+		ended("result-bad-variant", "Return a result that is neither a success nor an error.", limits, leave(7, 0, 0, 0, 0, 0), tool.CodeBadABI, "discriminant").of(native),
 		ended("result-bad-content", "Return content of a kind that there is not.", limits,
-			func(s *script) { list := s.words(99, 0, 0, 0, 0, 0, 0, 0, 0); s.leave(resultOK, list.at, 1, 0, 0, 0) }, tool.CodeBadABI, "discriminant"),
-		ended("result-bad-error", "Return an error of a kind that there is not.", limits, leave(resultError, 99, 0, 0, 0, 0), tool.CodeBadABI, "discriminant"),
-		ended("error-outside", "Return an error whose text lies behind the end of the memory.", limits, leave(resultError, 8, base-16, 1<<30, 0, 0), tool.CodeBadABI, outside),
-		ended("json-broken", "Return a structured value that is no JSON.", limits, withStructured(`{"a":`), tool.CodeBadABI, "not valid JSON"),
-		ended("json-not-a-number", "Return numbers that JSON does not have.", limits, withStructured(`{"a":NaN,"b":Infinity}`), tool.CodeBadABI, "not valid JSON"),
+			func(s *script) { list := s.words(99, 0, 0, 0, 0, 0, 0, 0, 0); s.leave(resultOK, list.at, 1, 0, 0, 0) }, tool.CodeBadABI, "discriminant").of(native),
+		ended("result-bad-error", "Return an error of a kind that there is not.", limits, leave(resultError, 99, 0, 0, 0, 0), tool.CodeBadABI, "discriminant").of(native),
+		ended("error-outside", "Return an error whose text lies behind the end of the memory.", limits, leave(resultError, 8, base-16, 1<<30, 0, 0), tool.CodeBadABI, outside).of(native),
+		ended("json-broken", "Return a structured value that is no JSON.", limits, withStructured(`{"a":`), tool.CodeBadABI, "not valid JSON").of(native),
+		ended("json-not-a-number", "Return numbers that JSON does not have.", limits, withStructured(`{"a":NaN,"b":Infinity}`), tool.CodeBadABI, "not valid JSON").of(native),
 		ended("json-nested", "Return JSON that is nested nearly ten thousand deep, as deep as Go reads.", limits,
-			withStructured(strings.Repeat("[", 9_999)+strings.Repeat("]", 9_999)), tool.CodeBadABI, "nests deeper"),
-		{Name: "result-not-utf8", Tries: "Return bytes that are not UTF-8, and a terminal's commands.", run: resultNotUTF8},
-		{Name: "result-long", Tries: "Return more text than the model is to get.", run: resultLong},
-		{Name: "error-long", Tries: "Return an error of 20 MB.", run: errorLong},
-		{Name: "stdout-flood", Tries: "Write 128 MB to standard output.", run: streamFlood(1)},
+			withStructured(strings.Repeat("[", 9_999)+strings.Repeat("]", 9_999)), tool.CodeBadABI, "nests deeper").of(native),
+		{Name: "result-not-utf8", kinds: native, Tries: "Return bytes that are not UTF-8, and a terminal's commands.", run: resultNotUTF8},
+		{Name: "result-long", kinds: native, Tries: "Return more text than the model is to get.", run: resultLong},
+		{Name: "error-long", kinds: native, Tries: "Return an error of 20 MB.", run: errorLong},
+		{Name: "stdout-flood", kinds: reactors, Tries: "Write 128 MB to standard output.", run: streamFlood(1)},
 		{Name: "stderr-flood", Tries: "Write 128 MB to standard error, and crash.", run: streamFlood(2)},
-		{Name: "log-flood", Tries: "Log fifty thousand messages.", run: logFlood},
-		{Name: "log-long", Tries: "Log a message of 3 MB.", run: logLong},
-		{Name: "progress-flood", Tries: "Report progress thirty thousand times.", run: progressFlood},
-	}
+		{Name: "log-flood", kinds: reactors, Tries: "Log fifty thousand messages.", run: logFlood},
+		{Name: "log-long", kinds: native, Tries: "Log a message of 3 MB.", run: logLong},
+		{Name: "progress-flood", kinds: native, Tries: "Report progress thirty thousand times.", run: progressFlood},
+	}, commandOutputAttacks(), pluginOutputAttacks())
 }
 
 func resultNotUTF8(t *trial) (string, error) {

@@ -113,11 +113,11 @@ func (c *call) refused(name string, also ...string) *call {
 // arguments are those of the call that carries out the script. The command is
 // not given if it is empty.
 func (s *script) arguments(command string) json.RawMessage {
-	args := map[string]string{"asm": hex.EncodeToString(s.image())}
+	args := map[string]string{machine.ScriptArgument: hex.EncodeToString(s.image())}
 	if command != "" {
 		args["command"] = command
 	}
-	raw, err := json.Marshal(args) // in the order of the names
+	raw, err := json.Marshal(args)
 	if err != nil {
 		panic(err) // strings always encode
 	}
@@ -177,8 +177,14 @@ func readReport(output json.RawMessage) (report, error) {
 	var out struct {
 		Output string `json:"output"`
 	}
-	if err := json.Unmarshal(output, &out); err != nil {
-		return nil, errNoReport
+	// What a described command prints is text.
+	for range 2 {
+		if err := json.Unmarshal(output, &out); err != nil {
+			return nil, errNoReport
+		}
+		if output = json.RawMessage(out.Output); !strings.HasPrefix(out.Output, "{") {
+			break
+		}
 	}
 	r, err := hex.DecodeString(out.Output)
 	if err != nil || len(r) != machine.ReportSize {

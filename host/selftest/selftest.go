@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
 // Area is what an attack is after.
@@ -37,6 +39,11 @@ type Attack struct {
 	Area  Area
 	Tries string // one sentence
 
+	// Kind is that of the modules that carry it out.
+	Kind Kind
+
+	// kinds are those for which it is tried; nil is all.
+	kinds []Kind
 	// run carries the attack out and returns what stopped it. An error says
 	// what it got, or why it could not be tried.
 	run func(*trial) (mechanism string, err error)
@@ -44,7 +51,22 @@ type Attack struct {
 	slow bool
 }
 
-// Attacks lists every attack, area by area.
+// The kinds for which attacks are tried.
+var (
+	native   = []Kind{machine.Native}
+	command  = []Kind{machine.Command}
+	plugin   = []Kind{machine.Plugin}
+	reactors = []Kind{machine.Native, machine.Plugin} // what is initialised, and heard while it runs
+	foreign  = []Kind{machine.Command, machine.Plugin}
+)
+
+// of is an attack that is tried for these kinds only.
+func (a Attack) of(kinds []Kind) Attack { a.kinds = kinds; return a }
+
+// dir is the name of its directory.
+func (a Attack) dir() string { return a.Name + "-" + a.Kind.String() }
+
+// Attacks lists every attack, area by area, and for each kind of module after the other.
 func Attacks() []Attack {
 	var all []Attack
 	for i, list := range [][]Attack{ // in the order of Areas
@@ -52,7 +74,11 @@ func Attacks() []Attack {
 	} {
 		for _, a := range list {
 			a.Area = Areas[i]
-			all = append(all, a)
+			for _, a.Kind = range machine.Kinds {
+				if a.kinds == nil || slices.Contains(a.kinds, a.Kind) {
+					all = append(all, a)
+				}
+			}
 		}
 	}
 	return all
@@ -168,7 +194,7 @@ func carryOut(ctx context.Context, target Target, a Attack, opts Options) Result
 	start := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, opts.Patience, errPatience)
 	defer cancel()
-	t, err := newTrial(ctx, target, filepath.Join(opts.Dir, a.Name))
+	t, err := newTrial(ctx, target, a.Kind, filepath.Join(opts.Dir, a.dir()))
 	r := Result{Attack: a}
 	if err != nil {
 		err = notTried("%v", err)

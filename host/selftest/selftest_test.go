@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/egress"
 	"github.com/stockade-dev/stockade/host/jail"
 	"github.com/stockade-dev/stockade/host/jail/probe"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -34,7 +35,11 @@ func realTarget(tb testing.TB) *Sandbox {
 	tb.Helper()
 	area := stage.NewArea(tb.TempDir(), tb.Errorf)
 	j := jail.New(jail.Options{Areas: slices.Values([]*stage.Area{area})})
-	s := NewSandbox(sandbox.Options{Spawn: jail.RunHelper, Services: effect.Services{Exec: j}}, tb.TempDir()+"/compiled")
+	out, err := egress.New(egress.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := NewSandbox(sandbox.Options{Spawn: jail.RunHelper, Services: effect.Services{Exec: j, HTTP: out}}, tb.TempDir()+"/compiled")
 	s.Tier, s.Staging = func() policy.Tier { return j.Tiers().Tier }, j.Staging
 	tb.Cleanup(func() {
 		if err := j.Close(); err != nil {
@@ -74,7 +79,7 @@ func TestEveryAttackIsStopped(t *testing.T) {
 	count := map[Area]int{}
 	for _, r := range results {
 		count[r.Area]++
-		t.Run(r.Name, func(t *testing.T) {
+		t.Run(r.Name+"/"+r.Kind.String(), func(t *testing.T) {
 			t.Logf("%s, %d ms: %s; %s", r.Area, r.Duration.Milliseconds(), r.Mechanism, r.Detail)
 			if !r.Pass || r.Mechanism == "" {
 				t.Error("nothing stopped it")

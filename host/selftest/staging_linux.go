@@ -30,8 +30,8 @@ type stagingAttack struct {
 }
 
 const (
-	hook   = ".git/hooks/pre-commit"
-	secret = "sub/.env"
+	hook       = ".git/hooks/pre-commit"
+	secretFile = "sub/.env"
 )
 
 // Each command makes a file at its end, which is how it is known that it ran.
@@ -49,8 +49,8 @@ var stagingList = []stagingAttack{
 	{name: "hook-moved", tries: "Put a repository with a hook in the place of the one that there is.", command: "mkdir -p new/hooks; cp .git/HEAD .git/config new; echo x > new/hooks/pre-commit; mv .git old; mv new .git", denied: "closed"},
 	{name: "configuration", tries: "Have git run a program by its configuration.", command: "printf '[core]\\n\\tfsmonitor = ./program\\n' >> .git/config", denied: "closed"},
 	{name: "own-settings", tries: "Change what tools may do.", command: "echo 'tools.exec = true' > agent.toml", denied: "closed"},
-	{name: "secret", tries: "Read what looks like a secret.", command: "cat " + secret + "; cat sub/.e*; grep -r canary .; true"},
-	{name: "secret-removed", tries: "Remove what looks like a secret, and was hidden from it, with its directory.", command: "rm -r sub; mv sub gone; true", after: func(t *trial) error { return t.holds("ws/"+secret, t.canary) }},
+	{name: "secret", tries: "Read what looks like a secret.", command: "cat " + secretFile + "; cat sub/.e*; grep -r canary .; true"},
+	{name: "secret-removed", tries: "Remove what looks like a secret, and was hidden from it, with its directory.", command: "rm -r sub; mv sub gone; true", after: func(t *trial) error { return t.holds("ws/"+secretFile, t.canary) }},
 	{name: "fifo", tries: "Write to a program outside through a FIFO in the workspace.", command: "timeout 1 bash -c 'echo leak > pipe'; true", after: func(t *trial) error {
 		b := make([]byte, 8)
 		if n, _ := unix.Read(t.pipe, b); n > 0 {
@@ -66,7 +66,7 @@ var stagingList = []stagingAttack{
 func stagingAttacks() []Attack {
 	var all []Attack
 	for _, a := range stagingList {
-		all = append(all, Attack{Name: "staged-" + a.name, Tries: a.tries, run: func(t *trial) (string, error) { return t.staged(a) }})
+		all = append(all, Attack{Name: "staged-" + a.name, Tries: a.tries, kinds: native, run: func(t *trial) (string, error) { return t.staged(a) }})
 	}
 	return all
 }
@@ -101,7 +101,7 @@ func (t *trial) staged(a stagingAttack) (string, error) {
 			return "", err
 		}
 	}
-	for name, content := range map[string]string{"ws/.git/HEAD": "ref: refs/heads/main\n", "ws/.git/config": "[core]\n\tbare = false\n", "ws/" + secret: t.canary} {
+	for name, content := range map[string]string{"ws/.git/HEAD": "ref: refs/heads/main\n", "ws/.git/config": "[core]\n\tbare = false\n", "ws/" + secretFile: t.canary} {
 		if err := t.write(name, content); err != nil {
 			return "", err
 		}

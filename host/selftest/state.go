@@ -20,6 +20,7 @@ type leftOver struct {
 	left        func(uint32) bool
 	look        func(*script) *call // the last call shows what the next one sees
 	crash       bool                // the first ends with a trap
+	kinds       []Kind              // nil is all
 	by          string
 }
 
@@ -87,23 +88,36 @@ func stateAttacks() []Attack {
 				return s.add("load", machine.Pages*page)
 			},
 			look: func(s *script) *call { s.add("memory.grow", 10); return s.add("load", machine.Pages*page) }},
+		{name: "variable-left", tries: "Find a variable that the call before has set.", left: func(v uint32) bool { return v != 0 }, kinds: plugin, by: fresh,
+			leave: func(s *script) *call {
+				s.add("extism.var_set", s.block("name"), s.block("value"))
+				return s.add("extism.var_get", s.block("name"))
+			},
+			look: func(s *script) *call { return s.add("extism.var_get", s.block("name")) }},
+		{name: "block-left", tries: "Find in a new block what the call before has left in one.", left: isMark, kinds: plugin, by: "blocks are zero",
+			leave: func(s *script) *call {
+				block := s.alloc(64 << 10)
+				s.add("extism.store_u64", block, uint64(mark))
+				return s.add("extism.load_u64", block)
+			},
+			look: func(s *script) *call { return s.add("extism.load_u64", s.alloc(64<<10)) }},
 		{name: "crash-left", tries: "Find in the memory what a call has left that crashed.", left: isMark, look: load, crash: true, by: fresh,
 			leave: func(s *script) *call { return s.add("store", machine.StateAt, mark) }},
 	} {
-		out = append(out, Attack{Name: a.name, Tries: a.tries, run: a.run})
+		out = append(out, Attack{Name: a.name, Tries: a.tries, kinds: a.kinds, run: a.run})
 	}
-	return append(out,
+	return append(append(out,
 		Attack{Name: "descriptor-left", Tries: "Read from a file that the call before has left open.", run: descriptorLeft},
 		Attack{Name: "file-left", Tries: "Read, without a mount, a file that the call before has made with one.", run: fileLeft},
-		Attack{Name: "running-call", Tries: "Find in the memory what a call of the same module has there that still runs.", run: runningCall},
+		Attack{Name: "running-call", kinds: reactors, Tries: "Find in the memory what a call of the same module has there that still runs.", run: runningCall},
 		Attack{Name: "descriptors-inherited", Tries: "Read from every descriptor, for one that the host has open.", run: descriptorsInherited},
 		Attack{Name: "environment", Tries: "Read the environment and the arguments of the host.", run: environment},
 		Attack{Name: "standard-input", Tries: "Read what is typed or piped to the host.", run: standardInput},
-		Attack{Name: "exit", Tries: "End the host by ending itself.", run: ends("exit code", func(s *script) { s.add("proc_exit", 0) }, nil)},
-		Attack{Name: "exit-while-initializing", Tries: "End the host before the tool is called.", run: ends("exit code", nil,
-			machine.Initializing(func(m *machine.Machine) []byte { return code(w.I32Const(3), w.Call(m.Number("proc_exit"))) }))},
+		Attack{Name: "exit", Tries: "End the host by ending itself.", run: ends("code 3", func(s *script) { s.add("proc_exit", 3) }, nil)},
+		Attack{Name: "exit-while-initializing", kinds: reactors, Tries: "End the host before the tool is called.", run: ends("exit code", nil,
+			&machine.Options{Initialize: func(m *machine.Machine) []byte { return code(w.I32Const(3), w.Call(m.Number("proc_exit"))) }})},
 		Attack{Name: "crash", Tries: "Take the host along by crashing.", run: ends("unreachable", func(s *script) { s.add("trap") }, nil)},
-	)
+	), processAttacks()...)
 }
 
 func descriptorLeft(t *trial) (string, error) {
@@ -173,29 +187,33 @@ func descriptorsInherited(t *trial) (string, error) {
 		into := s.words(machine.BufferBase, 64)
 		s.add("fd_read", fd, into.at, 1, s.words(0).at).refused(fmt.Sprintf("read from %d", fd), "EBADF")
 	}
-	s.add("fd_prestat_get", root+1, s.words(0, 0).at).refused("a second directory of the host", "EBADF")
+	if t.kind != machine.Command { // which has one more for the directory that is its own
+		s.add("fd_prestat_get", root+1, s.words(0, 0).at).refused("a second directory of the host", "EBADF")
+	}
 	return t.refused(Guest{}, s, "instance: descriptors of its own")
 }
 
+// environment reads the lists of a process. A command finds its name and its directory
+// there, and all others nothing.
 func environment(t *trial) (string, error) {
 	s := &script{}
-	out := s.room(16)
-	vars := s.add("environ_sizes_get", out.at, out.at+4).must("ask for the environment")
-	s.add("args_sizes_get", out.at+8, out.at+12).must("ask for the arguments")
+	lists := s.process()
 	r, _, err := t.checked(Guest{}, s)
 	if err != nil {
 		return "", err
 	}
-	variables, args := r.u32(out.at), r.u32(out.at+8)
+	env, args := lists(r)
+	want, by := "", "instance: no environment, no arguments"
+	if t.kind == machine.Command {
+		want, by = "PWD=/\x00"+toolName+"\x00", "instance: its name and its directory"
+	}
 	switch {
 	case len(os.Environ()) == 0:
 		return "", notTried("the host has no environment")
-	case r.times(vars) != 1:
-		return "", notTried("the guest did not ask")
-	case variables > 0 || args > 0:
-		return "", fmt.Errorf("it sees %d variables and %d arguments", variables, args)
+	case env+args != want:
+		return "", fmt.Errorf("it sees %q and %q", env, args)
 	}
-	return "instance: no environment, no arguments", nil
+	return by, nil
 }
 
 func standardInput(t *trial) (string, error) {
@@ -219,17 +237,17 @@ func standardInput(t *trial) (string, error) {
 }
 
 // ends is a guest that ends badly, after which another one runs.
-func ends(says string, do func(*script), module []byte) func(*trial) (string, error) {
+func ends(says string, do func(*script), own *machine.Options) func(*trial) (string, error) {
 	return func(t *trial) (string, error) {
 		s := &script{}
 		if do != nil {
 			do(s)
 		}
-		o, err := t.script(Guest{Code: module}, s)
+		o, err := t.script(Guest{own: own}, s)
 		if err != nil {
 			return "", err
 		}
-		by, err := stopped(o, says, tool.CodeTrap)
+		by, err := stopped(o, says, tool.CodeTrap, tool.CodeFailed)
 		if err != nil {
 			return "", err
 		}

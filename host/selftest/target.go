@@ -9,12 +9,19 @@ import (
 	"sync/atomic"
 
 	"github.com/stockade-dev/stockade/host/dispatch"
+	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/secret"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
 )
+
+// Kind is what a module was built for. The zero value is a native one.
+type Kind = machine.Kind
 
 // Target is what is attacked: it runs guests. It is safe for concurrent use.
 type Target interface {
@@ -25,7 +32,9 @@ type Target interface {
 // Guest is a module, its call, and what that is granted. The zero values grant
 // nothing, and limit what the program limits when nobody says otherwise.
 type Guest struct {
+	Kind   Kind
 	Code   []byte
+	own    *machine.Options // a machine that is not the plain one of its kind, if there is no code
 	Args   json.RawMessage
 	Cwd    string
 	Files  tool.Files     // what the tool asks for
@@ -35,6 +44,11 @@ type Guest struct {
 	Added  *tool.Allowance
 	Masked []string
 	Limits policy.Limits
+	// Hosts are whom it may reach, each as in network.ParseRule. None: it asks for no
+	// network.
+	Hosts []string
+	// Secret says that it was granted the secret of selftest.
+	Secret bool
 	// Command is the one that is approved; the tool asks to run its argument
 	// "command". Empty: it asks for none.
 	Command string
@@ -104,7 +118,7 @@ type Sandbox struct {
 // NewSandbox returns a target that makes its sandboxes with these options, and
 // keeps compiled code in a directory, which the caller removes.
 func NewSandbox(opts sandbox.Options, cache string) *Sandbox {
-	opts.CacheDir = cache
+	opts.CacheDir, opts.Services.Secrets = cache, keeper{}
 	return &Sandbox{opts: opts, boxes: map[uint64]*sandbox.Sandbox{}}
 }
 
@@ -137,11 +151,41 @@ func (s *Sandbox) box(together uint64) *sandbox.Sandbox {
 // toolName is the name of the tool that every guest is.
 const toolName = "probe"
 
-// Run implements [Target].
-func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
+// abis are what the kinds are called in a manifest.
+var abis = map[Kind]string{machine.Native: abi.ManifestABI, machine.Command: "wasi:command", machine.Plugin: "extism:plugin"}
+
+// The secret of selftest. The person's own are not looked at.
+const (
+	secretName  = "TOKEN"
+	secretValue = "the-value-of-a-secret-that-no-guest-sees"
+)
+
+// keeper is the service that has that secret only.
+type keeper struct{}
+
+// Placeholders implements effect.Secrets.
+func (keeper) Placeholders(granted []tool.Secret) effect.Placeholders {
+	return secret.NewTable(granted, func(context.Context, string) (secret.Record, error) {
+		return secret.Record{Info: secret.Info{Name: secretName}, Value: secret.NewValue(secretValue)}, nil
+	})
+}
+
+// catalog lists the tool that the guest is, and whom it may reach.
+func (g Guest) catalog() (*tool.Catalog, *network.Network, error) {
 	spec := tool.Spec{
 		Definition:   tool.Definition{Name: toolName, Description: "An attack.", Parameters: json.RawMessage(`{"type":"object"}`)},
 		Capabilities: tool.Capabilities{Files: g.Files},
+	}
+	var reach []network.Rule
+	for _, host := range g.Hosts {
+		rule, err := network.ParseRule(host)
+		if err != nil {
+			return nil, nil, err
+		}
+		reach, spec.Capabilities.Network = append(reach, rule), tool.NetworkHTTP
+	}
+	if g.Secret {
+		spec.Capabilities.Secrets = []tool.Secret{{Name: secretName}}
 	}
 	if g.Command != "" {
 		spec.Parameters = json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}}}`)
@@ -149,14 +193,23 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 	}
 	mod := tool.ModuleOf(toolName, tool.OriginFile, toolName+".wasm", g.Code)
 	catalog, err := tool.NewCatalog(map[*tool.Module]tool.Manifest{mod: {
-		ABI: abi.ManifestABI, Name: toolName, Tools: []tool.Spec{spec},
+		ABI: abis[g.Kind], Name: toolName, Tools: []tool.Spec{spec},
 	}})
 	if err != nil {
-		return Outcome{Err: err}
+		return nil, nil, err
 	}
 	if g.Added != nil {
 		entry, _ := catalog.Find(toolName)
 		mod.Origin, entry.Allowed, entry.Capabilities = tool.OriginAdded, g.Added, spec.Capabilities.Under(*g.Added)
+	}
+	return catalog, network.New(reach), nil
+}
+
+// Run implements [Target].
+func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
+	catalog, reach, err := g.catalog()
+	if err != nil {
+		return Outcome{Err: err}
 	}
 	box := s.box(g.Together)
 	if g.Compiled != "" {
@@ -171,7 +224,7 @@ func (s *Sandbox) Run(ctx context.Context, g Guest) Outcome {
 		// Not asked about, or what the guest says would be told when it has ended.
 		rules = []policy.Rule{{Effect: policy.Allow, Tool: toolName, Source: policy.SourceFlag}}
 	}
-	opts := policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules}
+	opts := policy.Options{Mounts: g.Mounts, Masked: g.Masked, Limits: g.Limits, Rules: rules, Network: reach}
 	if g.Asked != nil {
 		opts.Tier, opts.Staging = s.Tier, s.Staging
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type trial struct {
 
 	ctx    context.Context
 	target Target
+	kind   Kind   // of the guests
 	detail string // of the result
 
 	before  map[string]string // what the host looked like
@@ -29,12 +31,12 @@ type trial struct {
 	pipe    int               // the end of a FIFO in the workspace that a program outside reads
 }
 
-func newTrial(ctx context.Context, target Target, dir string) (*trial, error) {
+func newTrial(ctx context.Context, target Target, kind Kind, dir string) (*trial, error) {
 	s, err := newScratch(dir)
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{scratch: s, ctx: ctx, target: target}
+	t := &trial{scratch: s, ctx: ctx, target: target, kind: kind}
 	return t, t.look()
 }
 
@@ -64,9 +66,7 @@ func (t *trial) run(g Guest) (Outcome, error) { return t.runUntil(t.ctx, g) }
 
 // runUntil is run with a context that the attack may end.
 func (t *trial) runUntil(ctx context.Context, g Guest) (Outcome, error) {
-	if g.Args == nil {
-		g.Args = []byte("{}")
-	}
+	g = t.ready(g)
 	ended := make(chan Outcome, 1)
 	go func() { ended <- t.target.Run(ctx, g) }()
 	var o Outcome
@@ -89,18 +89,21 @@ func (t *trial) runUntil(ctx context.Context, g Guest) (Outcome, error) {
 	case o.Err != nil:
 		return o, fmt.Errorf("it put the host at fault: %w", o.Err)
 	case t.leaked(o):
-		return o, errors.New("the guest got the content of a file that it was not granted")
+		return o, errors.New("the guest got what it was not granted")
 	}
 	return o, nil
 }
 
-// leaked reports whether the canary is anywhere in what a guest says.
+// leaked reports whether the canary, or the value of a secret, is anywhere in what a
+// guest says.
 func (t *trial) leaked(o Outcome) bool {
 	all := string(o.Result.Output) + o.Said.Text
 	if e := o.Result.Err; e != nil {
 		all += e.Message + e.Stdout + e.Stderr
 	}
-	return strings.Contains(all, t.canary) || strings.Contains(all, hex.EncodeToString([]byte(t.canary)))
+	return slices.ContainsFunc([]string{t.canary, secretValue}, func(text string) bool {
+		return strings.Contains(all, text) || strings.Contains(all, hex.EncodeToString([]byte(text)))
+	})
 }
 
 // script has the machine carry out a script, with what g grants.
@@ -108,12 +111,27 @@ func (t *trial) script(g Guest, s *script) (Outcome, error) {
 	return t.run(g.doing(s))
 }
 
-// doing is the guest with a script, and with the machine if it has no code.
+// doing is the guest with a script.
 func (g Guest) doing(s *script) Guest {
-	if g.Code == nil {
-		g.Code = machine.Code()
-	}
 	g.Args = s.arguments(g.Command)
+	return g
+}
+
+// ready is a guest of the kind that is tried, which is the machine if it has no code.
+func (t *trial) ready(g Guest) Guest {
+	g.Kind = t.kind
+	switch {
+	case g.Code != nil:
+	case g.own != nil:
+		own := *g.own
+		own.Kind = t.kind
+		g.Code = machine.Module(own)
+	default:
+		g.Code = machine.Code(t.kind)
+	}
+	if g.Args == nil {
+		g.Args = []byte("{}")
+	}
 	return g
 }
 

@@ -81,7 +81,7 @@ func TestAModelChoosesNoOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, err := (&Run{Args: c.args}).Expand(json.RawMessage(c.call), "/w")
 			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %.200q, %.200v; want an error with %s", got.Args, err, c.want)
+				t.Errorf("got %.200s, %.200v; want an error with %s", fmt.Sprintf("%q", got.Args), err, c.want)
 			}
 		})
 	}

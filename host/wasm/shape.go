@@ -150,7 +150,7 @@ func Classify(m *Module) Shape {
 		details = append(details, family)
 	}
 	if len(foreign) > 0 {
-		details = append(details, fmt.Sprintf("imports from %.80q", foreign))
+		details = append(details, fmt.Sprintf("imports from %+.80q", foreign))
 	}
 	s.Detail = strings.Join(details, ", ")
 	return s
@@ -200,7 +200,7 @@ func ClassifyComponent(c *Component) Shape {
 			names = append(names, "and more")
 			break
 		}
-		names = append(names, fmt.Sprintf("%.80q", e.Name))
+		names = append(names, fmt.Sprintf("%+.80q", e.Name))
 	}
 	if len(names) > 0 {
 		s.Detail = "exports " + strings.Join(names, ", ")
@@ -236,6 +236,9 @@ func (m *Module) ImportGroups() []ImportGroup {
 // newerPrefix begins the names of the mangling that later tools emit.
 const newerPrefix = "cm32p2|" + NativeInterface
 
+// plainVersion matches what may be shown as a version.
+var plainVersion = regexp.MustCompile(`^[0-9A-Za-z.+-]{0,64}$`)
+
 func classifyNative(m *Module, exported map[string]bool) (Shape, bool) {
 	var best Shape
 	bestPatch, found := -1, false
@@ -250,7 +253,7 @@ func classifyNative(m *Module, exported map[string]bool) (Shape, bool) {
 		}
 		iface, fn, _ := strings.Cut(e.Name, "#")
 		version, ok := strings.CutPrefix(iface, NativeInterface+"@")
-		if !ok || fn != "call" && fn != "describe" || len(version) > 64 {
+		if !ok || fn != "call" && fn != "describe" || !plainVersion.MatchString(version) {
 			continue
 		}
 		s := Shape{Kind: Incompatible, Interface: iface, Version: version}

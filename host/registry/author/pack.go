@@ -2,6 +2,7 @@ package author
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/stockade-dev/stockade/host/tool"
@@ -25,6 +26,10 @@ type Packed struct {
 	Manifest tool.Manifest
 }
 
+// ErrForeign is the error of a module that was made for another host: a person says
+// what its tools need.
+var ErrForeign = errors.New("it was not made for this host")
+
 // Pack puts a module's manifest into a custom section, unless it has one, and holds
 // it against the code. The same module gives the same bytes, and a packed one gives
 // its own. What it refuses is an *admit.RefusedError.
@@ -39,6 +44,9 @@ func Pack(ctx context.Context, box Box, mod *tool.Module) (Packed, error) {
 	}
 	section, ok := wasm.CustomSection(facts, wasm.ManifestSection)
 	if !ok {
+		if wasm.Classify(facts).Kind != wasm.Native {
+			return Packed{}, ErrForeign
+		}
 		if section, err = box.AskManifest(ctx, mod); err != nil {
 			return Packed{}, err
 		}

@@ -13,7 +13,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/tetratelabs/wazero/api"
@@ -50,6 +49,12 @@ func (e *RefusedError) Error() string { return fmt.Sprintf("module %s: %s", e.Mo
 type LargeError struct{ *RefusedError }
 
 func (e *LargeError) Unwrap() error { return e.RefusedError }
+
+// UndescribedError refuses a module that runs, and of which nobody knows what its tools
+// are.
+type UndescribedError struct{ *RefusedError }
+
+func (e *UndescribedError) Unwrap() error { return e.RefusedError }
 
 // KindError refuses a module of a kind that does not run here.
 type KindError struct {
@@ -114,10 +119,9 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 		if err := checkImport(facts, imp, d); err != nil {
 			return refuse("%v", err)
 		}
-		named := func(o preview1.Missing) bool { return o.Name == imp.Name }
-		if _, ok := wasiFunctions()[imp.Name]; imp.Module == preview1.ModuleName && !ok && !slices.ContainsFunc(out.Missing, named) {
-			out.Missing = append(out.Missing, missing(facts, imp))
-		}
+	}
+	if out.Missing, err = allMissing(facts); err != nil {
+		return refuse("%v", err)
 	}
 	if err := checkMemory(facts); err != nil {
 		return refuse("%v", err)
@@ -149,7 +153,7 @@ func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 	want, ok := d.Import(imp.Module, imp.Name)
 	if imp.Module == preview1.ModuleName {
 		want, ok = wasiFunctions()[imp.Name]
-		if !ok && d.Superset() {
+		if d.Superset() && !isWASI(m, imp) {
 			return missing(m, imp).Check()
 		}
 	}
@@ -160,6 +164,31 @@ func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 		return fmt.Errorf("it imports %q as %s, which is another signature than the host's", name, sig)
 	}
 	return nil
+}
+
+// isWASI reports whether preview 1 has a function that is imported. Other runtimes have
+// some of the same name and another type.
+func isWASI(m *wasm.Module, imp wasm.Import) bool {
+	sig, ok := wasiFunctions()[imp.Name]
+	return ok && dialect.Is(m.Types[imp.Type], sig)
+}
+
+// allMissing are the imports that preview 1 does not have, each once.
+func allMissing(m *wasm.Module) (out []preview1.Missing, _ error) {
+	types := map[string]wasm.FuncType{}
+	for _, imp := range m.Imports {
+		if imp.Module != preview1.ModuleName {
+			continue
+		}
+		t, seen := types[imp.Name]
+		if types[imp.Name] = m.Types[imp.Type]; seen && t.String() != m.Types[imp.Type].String() {
+			return nil, fmt.Errorf("it imports %.200q as two functions of different types", imp.Module+"."+imp.Name)
+		}
+		if !seen && !isWASI(m, imp) {
+			out = append(out, missing(m, imp))
+		}
+	}
+	return out, nil
 }
 
 // missing is an import as one that WASI does not have.

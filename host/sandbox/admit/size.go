@@ -87,7 +87,7 @@ func checkSize(m *wasm.Module) error {
 		{m.Globals, maxGlobals, "globals"},
 		{m.Globals * len(m.Funcs), maxGlobalsFuncs, "globals times functions"},
 		{len(m.Tables), maxTables, "tables"},
-		{customs, maxCustomBytes, "bytes in custom sections"},
+		{customs, maxCustomBytes * scaleOf(m), "bytes in custom sections"}, // where compilers put what debuggers want
 		{m.Data, maxData, "data segments"},
 		{m.ElementItems, maxElementItems, "elements in segments"},
 		{m.LargestBody, maxBodyBytes * scaleOf(m), "bytes in one function"}, // said here before all of it is read

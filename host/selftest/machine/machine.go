@@ -7,31 +7,54 @@
 // the machine does by itself ("store", "burn"); [Numbers] gives their numbers. A
 // report says of each call what it returned and how often it was made, and holds
 // what the calls have left there.
+//
+// The machine is one piece of code. What a kind of module adds is its front, which
+// takes the script from where such a module finds its arguments, and the functions
+// of the host that only such a module has.
 package machine
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
+	"github.com/stockade-dev/stockade/host/wasm"
 	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 )
 
-// ScriptPrefix is what comes before a script in the arguments of the machine.
-// No argument has a name that is sorted before this one.
-const ScriptPrefix = `{"asm":"`
+// ScriptArgument is the argument that holds the script.
+const ScriptArgument = "asm"
 
-// The memory of the machine. The allocator's heap lies below all of this.
+// Kind is what the machine is built as.
+type Kind int
+
+// The kinds.
 const (
+	Native  Kind = iota // a module of the native ABI
+	Command             // a WASI command, which speaks ikigai's protocol
+	Plugin              // an Extism plugin, whose section says which function is called
+)
+
+// Kinds lists the kinds.
+var Kinds = []Kind{Native, Command, Plugin}
+
+func (k Kind) String() string { return [...]string{"native", "command", "plugin"}[k] }
+
+// The memory of the machine. What the host passes lies below all of this.
+const (
+	inputBase  = 0x1000   // where a front that fetches its input puts that
 	ImageBase  = 0x200000 // the script: its address, then its data, then its calls
 	ImageBytes = 0x100000
 	ReportBase = 0x300000 // what each call returned, and what it left for the report
 	ResultsEnd = 0x1000   // of the report: up to here lie the results
 	ReportSize = 0x2000
-	hexBase    = 0x308000 // the report as text
+	outputBase = 0x308000 // the report as JSON, and what a front needs
 	BufferBase = 0x310000 // nobody's; for what is read and written by the 64 KiB
 	BufferSize = 0x10000
 	StateAt    = 0x330000 // stays zero unless a script writes there
+	// InputLength is where a front that fetches its input notes how long that was.
+	InputLength = StateAt + 0x100
 
 	Pages = 56 // of memory
 )
@@ -53,27 +76,37 @@ type function struct {
 	imp  *w.Import
 	sig  []w.ValType
 	own  func(m *Machine) []byte // the code, with the operands on the stack; leaves an i32
+	of   []Kind                  // the kinds that have it; nil is all
 }
+
+func (f function) in(k Kind) bool { return f.of == nil || slices.Contains(f.of, k) }
 
 // Globals of the machine. The first belongs to the allocator.
 const (
 	globalNext  = iota + 1 // the address of the next call
 	globalLast             // what the call before this one returned
-	globalLeave            // where the result of the module lies, if the script says so
+	globalLeft             // 1 if the script says that the module ends here
+	globalLeave            // and with which result: see "leave"
 	globalState            // zero unless a script sets it
 )
 
 // Machine is the module while it is assembled.
 type Machine struct {
-	functions []function
-	imports   []w.Import
-	base      uint32 // index of the first function that the machine adds
+	kind    Kind
+	imports []w.Import
+	numbers map[string]uint32 // of the imports, by the names of the functions
+	base    uint32            // index of the first function that the machine adds
 }
 
 // Functions that the machine adds, by their distance from the base.
 const (
-	addedOperand = iota
+	addedPlay = iota
+	addedOperand
 	addedStep
+	addedSay
+	addedPut // of a plugin, as the next two
+	addedGet
+	addedBlock
 	addedBurn
 	addedDown
 	addedUp
@@ -96,7 +129,8 @@ var wasiFunctions = []struct {
 	name   string
 	params []w.ValType
 }{
-	{"args_sizes_get", i32s(2)}, {"environ_sizes_get", i32s(2)},
+	{"args_get", i32s(2)}, {"args_sizes_get", i32s(2)},
+	{"environ_get", i32s(2)}, {"environ_sizes_get", i32s(2)},
 	{"clock_time_get", []w.ValType{i32, i64, i32}},
 	{"fd_allocate", []w.ValType{i32, i64, i64}},
 	{"fd_close", i32s(1)},
@@ -182,7 +216,10 @@ var ownFunctions = []function{
 	{name: "table.size", own: only([]byte{0xfc, 16, 0})},
 	{name: "state.set", sig: i32s(1), own: done(w.GlobalSet(globalState))},
 	{name: "state.get", own: only(w.GlobalGet(globalState))},
-	{name: "leave", sig: i32s(1), own: done(w.GlobalSet(globalLeave))}, // with the result at an address
+	// Ends the module without a report: with the result at an address, or what the
+	// function of a plugin returns. A command just ends.
+	{name: "leave", sig: i32s(1), own: done(code(w.GlobalSet(globalLeave), w.I32Const(1), w.GlobalSet(globalLeft)))},
+	{name: "say", sig: i32s(2), own: func(m *Machine) []byte { return code(w.Call(m.base+addedSay), w.I32Const(0)) }}, // a text to the host
 	{name: "burn", sig: []w.ValType{i64}, own: func(m *Machine) []byte { return code(m.Burn(), w.I32Const(0)) }},
 	{name: "recurse", sig: i32s(1), own: func(m *Machine) []byte { return w.Call(m.base + addedDown) }}, // so deep
 	{name: "recurse.self", sig: i32s(1), own: func(m *Machine) []byte { return w.Call(m.base + addedSelf) }},
@@ -198,32 +235,30 @@ func done(c []byte) func(*Machine) []byte { return only(code(c, w.I32Const(0))) 
 // minutes and not for ever.
 const treeDepth = 33
 
-// assembled lists the functions and numbers them.
-func assembled() *Machine {
-	m := &Machine{}
+// functions are what scripts can call, of all kinds.
+var functions = sync.OnceValue(func() (all []function) {
 	for _, f := range wasiFunctions {
 		imp := w.Import{Module: "wasi_snapshot_preview1", Name: f.name, Params: f.params, Results: i32x1}
 		if f.name == "proc_exit" {
 			imp.Results = nil
 		}
-		m.functions = append(m.functions, function{name: f.name, imp: &imp, sig: f.params})
+		all = append(all, function{name: f.name, imp: &imp, sig: f.params})
 	}
 	for _, f := range hostFunctions {
 		imp := w.Import{Module: abi.ImportModule(f.iface), Name: f.name, Params: f.params}
-		m.functions = append(m.functions, function{name: f.iface + "." + f.name, imp: &imp, sig: f.params})
+		all = append(all, function{name: f.iface + "." + f.name, imp: &imp, sig: f.params, of: []Kind{Native}})
 	}
-	for _, f := range m.functions {
-		m.imports = append(m.imports, *f.imp)
+	for _, f := range pluginFunctions {
+		imp := w.Import{Module: "extism:host/env", Name: f.name, Params: f.params, Results: f.results}
+		all = append(all, function{name: "extism." + f.name, imp: &imp, sig: f.params, of: []Kind{Plugin}})
 	}
-	m.functions = append(m.functions, ownFunctions...)
-	m.base = w.ToolOptions{Imports: m.imports}.CallFunc() + 1
-	return m
-}
+	return slices.Concat(all, ownFunctions, blockFunctions)
+})
 
 // Numbers gives each function its number in scripts, from 1.
 var Numbers = sync.OnceValue(func() map[string]int {
 	numbers := map[string]int{}
-	for i, f := range assembled().functions {
+	for i, f := range functions() {
 		numbers[f.name] = i + 1
 	}
 	return numbers
@@ -232,41 +267,102 @@ var Numbers = sync.OnceValue(func() map[string]int {
 // Params is how many operands each function has.
 var Params = sync.OnceValue(func() map[string]int {
 	params := map[string]int{}
-	for _, f := range assembled().functions {
+	for _, f := range functions() {
 		params[f.name] = len(f.sig)
 	}
 	return params
 })
 
-// Code is the module.
-var Code = sync.OnceValue(func() []byte { return assembled().assemble(w.ToolOptions{}) })
+// Options say how a machine differs from one that does nothing but carry out its
+// script.
+type Options struct {
+	Kind Kind
+	// Start is the body of the module's start function, and Initialize that of
+	// _initialize, which is not called of a command. Nil: there is none.
+	Start, Initialize func(m *Machine) []byte
+	// Section is the manifest in its custom section. Empty: a plugin says which function
+	// is called, and a command has none.
+	Section string
+	// Pages of memory, if there are to be more.
+	Pages int
+	// Data is put into the memory.
+	Data []w.Segment
+}
 
-// Initializing is the machine as a module that does something while it
-// initialises.
-func Initializing(body func(m *Machine) []byte, data ...w.Segment) []byte {
-	m := assembled()
-	m.base++ // _initialize comes before what the machine adds
-	return m.assemble(w.ToolOptions{Initialize: body(m), Data: data})
+// Code is the machine as a module of a kind.
+func Code(k Kind) []byte { return plain()[k] }
+
+var plain = sync.OnceValue(func() (all [][]byte) {
+	for _, k := range Kinds {
+		all = append(all, Module(Options{Kind: k}))
+	}
+	return all
+})
+
+// Module is a machine.
+func Module(o Options) []byte {
+	m := &Machine{kind: o.Kind, numbers: map[string]uint32{}}
+	for _, f := range functions() {
+		if f.imp != nil && f.in(m.kind) {
+			m.numbers[f.name] = uint32(len(m.imports))
+			m.imports = append(m.imports, *f.imp)
+		}
+	}
+	o.Pages = max(o.Pages, Pages)
+	if m.kind == Native {
+		return m.native(o)
+	}
+	m.base = uint32(len(m.imports))
+	b := w.New()
+	for _, i := range m.imports {
+		b.ImportFunc(i.Module, i.Name, i.Params, i.Results)
+	}
+	b.Memory(o.Pages, -1)
+	b.ExportMemory("memory")
+	b.Global(i32, true, w.I32Const(0)) // in the place of the allocator's
+	for _, s := range append(o.Data, m.frame()...) {
+		b.Data(s.Offset, s.Bytes)
+	}
+	m.add(b, o)
+	if o.Initialize != nil {
+		b.Func("_initialize", nil, nil, nil, o.Initialize(m))
+	}
+	if m.kind == Plugin {
+		m.plugin(b)
+		o.Section = cmp.Or(o.Section, section)
+	} else {
+		m.command(b)
+	}
+	if o.Section != "" {
+		b.Custom(wasm.ManifestSection, []byte(o.Section))
+	}
+	return b.Bytes()
 }
 
 // Number is the index of an import.
 func (m *Machine) Number(name string) uint32 {
-	return uint32(slices.IndexFunc(m.functions, func(f function) bool { return f.name == name }))
+	n, ok := m.numbers[name]
+	if !ok {
+		panic("machine: a " + m.kind.String() + " has no " + name)
+	}
+	return n
 }
+
+// call calls an import.
+func (m *Machine) call(name string) []byte { return w.Call(m.Number(name)) }
+
+// Block is the code that puts so many bytes as the i32 on the stack says, from the
+// address below it, into a new block of a plugin, and leaves its offset.
+func (m *Machine) Block() []byte { return w.Call(m.base + addedBlock) }
 
 // Burn is the code that turns a loop so often as the i64 on the stack says.
 func (m *Machine) Burn() []byte { return w.Call(m.base + addedBurn) }
 
-func (m *Machine) assemble(o w.ToolOptions) []byte {
-	o.Imports, o.MemoryMin = m.imports, Pages
-	o.Locals, o.Call, o.Edit = i32s(3), m.run(), m.add
-	return w.Tool(o)
-}
-
-// run is the body of the machine's call function: read the script, make its
-// calls one by one, write the report.
-func (m *Machine) run() []byte {
-	const from, to, char = w.FirstLocal, w.FirstLocal + 1, w.FirstLocal + 2
+// play is the body of the function that finds the script in the input at an address,
+// makes its calls one by one, and writes the report. It returns 1 if the script has
+// left before its end, so that there is no report.
+func (m *Machine) play() []byte {
+	const from, to, char = 0, 1, 2
 	const pc, returned = from, to
 	digit := func(at uint32) []byte { // (c & 15) + (c >> 6) * 9
 		c := code(w.LocalGet(from), w.I32Load8U(at))
@@ -275,11 +371,15 @@ func (m *Machine) run() []byte {
 	nibble := func(c []byte) []byte { // n + '0' + (n > 9) * ('a' - '9' - 1)
 		return code(c, w.LocalTee(char), w.I32Const('0'), w.I32Add(), w.LocalGet(char), w.I32Const(9), w.I32GtU(), w.I32Const(39), w.I32Mul(), w.I32Add())
 	}
-	const list = w.ScratchBase + 24
 	return code(
 		// Where an instance serves another call, which it must not, that has to be noticed.
-		w.I32Const(ReportBase), w.I32Const(0), w.I32Const(ReportSize), w.MemoryFill(), w.I32Const(0), w.GlobalSet(globalLeave),
-		w.LocalGet(w.ParamArgs), w.I32Const(int32(len(ScriptPrefix))), w.I32Add(), w.LocalSet(from),
+		w.I32Const(ReportBase), w.I32Const(0), w.I32Const(ReportSize), w.MemoryFill(), w.I32Const(0), w.GlobalSet(globalLeft),
+		// What comes before the key is the business of the kind.
+		w.Loop(
+			w.LocalGet(from), w.I32Const(1), w.I32Add(), w.LocalTee(from),
+			load64(0), w.I64Const(1<<56-1), i64And, w.I64Const(littleEndian(scriptKey)), i64Ne, w.BrIf(0),
+		),
+		w.LocalGet(from), w.I32Const(int32(len(scriptKey))), w.I32Add(), w.LocalSet(from),
 		w.I32Const(ImageBase), w.LocalSet(to),
 		w.Loop(
 			w.LocalGet(from), w.I32Load8U(0), w.I32Const('"'), w.I32Ne(), w.If(
@@ -296,33 +396,45 @@ func (m *Machine) run() []byte {
 			w.LocalGet(pc), w.I32Load(4), w.LocalGet(returned), w.I32Store(0),
 			w.LocalGet(pc), w.I32Load(4), w.LocalGet(pc), w.I32Load(4), w.I32Load(4), w.I32Const(1), w.I32Add(), w.I32Store(4),
 			w.LocalGet(returned), w.GlobalSet(globalLast),
-			w.GlobalGet(globalLeave), w.If(w.GlobalGet(globalLeave), w.Return()),
+			w.GlobalGet(globalLeft), w.If(w.I32Const(1), w.Return()),
 			w.GlobalGet(globalNext), w.LocalTee(pc), w.I32Load(0), w.BrIf(0),
 		),
 		w.I32Const(ReportBase), w.LocalSet(from),
-		w.I32Const(hexBase), w.LocalSet(to),
+		w.I32Const(m.hexAt()), w.LocalSet(to),
 		w.Loop(
 			w.LocalGet(to), nibble(code(w.LocalGet(from), w.I32Load8U(0), w.I32Const(4), w.I32ShrU())), w.I32Store8(0),
 			w.LocalGet(to), nibble(code(w.LocalGet(from), w.I32Load8U(0), w.I32Const(15), w.I32And())), w.I32Store8(1),
 			w.LocalGet(to), w.I32Const(2), w.I32Add(), w.LocalSet(to),
 			w.LocalGet(from), w.I32Const(1), w.I32Add(), w.LocalTee(from), w.I32Const(ReportBase+ReportSize), w.I32LtU(), w.BrIf(0),
 		),
-		w.ReturnWords(w.ResultOK, list, 1, 0, 0, 0, w.ContentText, hexBase, 2*ReportSize, 0, 0, 0, 0, 0, 0),
+		w.I32Const(0),
 	)
 }
 
-// add adds what the machine has besides its call function.
-func (m *Machine) add(b *w.Builder) {
-	b.ExportFunc("cabi_import_realloc", uint32(len(m.imports)))
+// scriptKey is what stands before a script, wherever that comes from. It has 7 bytes.
+const scriptKey = `"` + ScriptArgument + `":"`
+
+func littleEndian(key string) (v int64) {
+	for i := range len(key) {
+		v |= int64(key[i]) << (8 * i)
+	}
+	return v
+}
+
+// add adds what the machine has besides its front.
+func (m *Machine) add(b *w.Builder, o Options) {
 	b.Table(1, -1)
 	for range globalState {
 		b.Global(i32, true, w.I32Const(0))
 	}
 	const at = 0
-	b.Func("", i32x1, []w.ValType{i64}, nil, // addedOperand: the operand at an address
+	b.Func("", i32x1, i32x1, i32s(2), m.play()) // addedPlay
+	b.Func("", i32x1, []w.ValType{i64}, nil,    // addedOperand: the operand at an address
 		w.LocalGet(at), w.I32Load(0), w.If(w.LocalGet(at), w.I32Load(8), w.I32Load(0), extend, w.Return()),
 		w.LocalGet(at), load64(8))
-	b.Func("", i32x1, i32x1, i32s(2), m.step()) // addedStep
+	b.Func("", i32x1, i32x1, []w.ValType{i32, i32, i64}, m.step()) // addedStep
+	b.Func("", i32s(2), nil, nil, m.say())                         // addedSay
+	m.addBlocks(b)
 	const left = 0
 	b.Func("", []w.ValType{i64}, nil, nil, // addedBurn: turns so many times
 		w.Loop(w.LocalGet(left), w.I64Const(1), []byte{0x7d}, w.LocalTee(left), []byte{0x50}, w.I32Eqz(), w.BrIf(0)))
@@ -338,35 +450,59 @@ func (m *Machine) add(b *w.Builder) {
 		b.Func("", nil, nil, nil, w.Call(next), w.Call(next))
 	}
 	b.Func("", nil, nil, nil)
+	if o.Start != nil {
+		b.Start(b.Func("", nil, nil, nil, o.Start(m)))
+	}
 }
 
-var extend = []byte{0xad} // i64.extend_i32_u
+var (
+	extend = []byte{0xad} // i64.extend_i32_u
+	wrap   = []byte{0xa7} // i32.wrap_i64
+	i64And = []byte{0x83}
+	i64Ne  = []byte{0x52}
+	i64Add = []byte{0x7c}
+	i64Shr = []byte{0x88} // of unsigned numbers
+	i64Eqz = []byte{0x50}
+)
 
-func load64(offset uint32) []byte { return code([]byte{0x29, 3}, w.U32(offset)) }
+func load64(offset uint32) []byte { return code([]byte{0x29, 0}, w.U32(offset)) }
+
+func store64(offset uint32) []byte { return code([]byte{0x37, 0}, w.U32(offset)) }
 
 // step is the body of the function that makes the call at an address.
 func (m *Machine) step() []byte {
-	const pc = 0
-	labels := []uint32{uint32(len(m.functions))} // 0 is no function
-	for i := range m.functions {
-		labels = append(labels, uint32(i))
+	const pc, long = 0, 3
+	var own []function
+	labels := make([]uint32, len(functions())+1) // 0 is no function
+	for i, f := range functions() {
+		if labels[i+1] = ^uint32(0); f.in(m.kind) {
+			labels[i+1] = uint32(len(own))
+			own = append(own, f)
+		}
 	}
-	body := code(w.LocalGet(pc), w.I32Load(0), w.BrTable(append(labels, uint32(len(m.functions)))...))
-	for i, f := range m.functions {
+	labels[0] = ^uint32(0)
+	for i, l := range labels {
+		labels[i] = min(l, uint32(len(own)))
+	}
+	body := code(w.LocalGet(pc), w.I32Load(0), w.BrTable(append(labels, uint32(len(own)))...))
+	for _, f := range own {
 		var call []byte
 		for n, t := range f.sig {
 			call = append(call, code(w.LocalGet(pc), w.I32Const(int32(OpSize+n*OperandSize)), w.I32Add(), w.Call(m.base+addedOperand))...)
 			if t == i32 {
-				call = append(call, 0xa7) // i32.wrap_i64
+				call = append(call, wrap...)
 			}
 		}
-		if f.imp != nil {
-			call = append(call, w.Call(uint32(i))...)
-			if len(f.imp.Results) == 0 {
-				call = append(call, w.I32Const(0)...)
-			}
-		} else {
+		switch {
+		case f.imp == nil:
 			call = append(call, f.own(m)...)
+		case len(f.imp.Results) == 0:
+			call = append(call, code(m.call(f.name), w.I32Const(0))...)
+		case f.imp.Results[0] == i64: // what is more than 32 bits is all ones
+			call = append(call, code(m.call(f.name), w.LocalTee(long), w.I64Const(32), i64Shr, i64Eqz,
+				w.If(w.LocalGet(long), wrap, w.Return()), w.I32Const(-1))...)
+		default:
+			call = append(call, m.call(f.name)...)
 		}
 		body = code(w.Block(body), call, w.Return())
 	}

@@ -20,11 +20,14 @@ func Component(o ComponentOptions) []byte {
 	}
 	var imports, exports []byte
 	for _, e := range o.Imports {
-		imports = join(imports, []byte{0}, Name(e.Name), externDesc(e.Kind))
+		desc := append(sortOf(e.Kind), 0)
+		if e.Kind == wasm.ExternValue || e.Kind == wasm.ExternType {
+			desc = append(desc, 0) // equal to type 0
+		}
+		imports = join(imports, []byte{0}, Name(e.Name), desc)
 	}
 	for i, e := range o.Exports {
-		kind := externDesc(e.Kind)
-		exports = join(exports, []byte{0}, Name(e.Name), kind[:len(kind)-1], U32(uint32(i)), []byte{0})
+		exports = join(exports, []byte{0}, Name(e.Name), sortOf(e.Kind), U32(uint32(i)), []byte{0})
 	}
 	section(10, len(o.Imports), imports)
 	for _, m := range o.Modules {
@@ -40,10 +43,10 @@ func Component(o ComponentOptions) []byte {
 // ComponentHeader is how a component begins.
 func ComponentHeader() []byte { return []byte("\x00asm\x0d\x00\x01\x00") }
 
-// externDesc is a kind and its type.
-func externDesc(kind wasm.ExternKind) []byte {
+// sortOf is a kind as the format has it.
+func sortOf(kind wasm.ExternKind) []byte {
 	if kind == wasm.ExternModule {
-		return []byte{byte(kind), 0x11, 0}
+		return []byte{byte(kind), 0x11}
 	}
-	return []byte{byte(kind), 0}
+	return []byte{byte(kind)}
 }

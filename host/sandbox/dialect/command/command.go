@@ -9,6 +9,7 @@
 package command
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -119,10 +120,10 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 	}
 	if out.code != 0 {
 		code := int(out.code)
-		return nil, &abi.ToolError{
-			Case: abi.Failed, Message: fmt.Sprintf("%s exited with code %d", call.Tool, code),
-			ExitCode: &code, Stdout: out.stdout.text(g, g.Limits.OutputBytes), Stderr: out.stderr.text(g, g.Limits.LogBytes),
-		}, nil
+		e := &abi.ToolError{Case: abi.Failed, Message: fmt.Sprintf("%s exited with code %d", call.Tool, code), ExitCode: &code}
+		e.Stdout, _ = out.stdout.text(g, g.Limits.OutputBytes)
+		e.Stderr, _ = out.stderr.text(g, g.Limits.LogBytes)
+		return nil, e, nil
 	}
 	if described {
 		return &abi.Output{Structured: string(out.printed(g))}, nil, nil
@@ -152,7 +153,7 @@ func run(ctx context.Context, g *dialect.Guest, p preview1.Process) (*outcome, e
 		err = g.Account.Settle()
 	}
 	if err != nil {
-		g.Printed = out.stdout.text(g, g.Limits.OutputBytes)
+		g.Printed, _ = out.stdout.text(g, g.Limits.OutputBytes)
 	}
 	return out, err
 }
@@ -165,21 +166,25 @@ func (o *outcome) printed(g *dialect.Guest) json.RawMessage {
 		Stderr    string `json:"stderr,omitempty"`
 		ExitCode  int    `json:"exit_code"`
 		Truncated bool   `json:"truncated,omitempty"`
-	}{Output: o.stdout.text(g, o.stdout.limit), Stderr: o.stderr.text(g, g.Limits.LogBytes), Truncated: o.stdout.more}
-	if r.Truncated {
+	}{}
+	var whole bool
+	r.Output, whole = o.stdout.text(g, 2*g.Limits.OutputBytes) // of which the head and the tail are left later
+	r.Stderr, _ = o.stderr.text(g, g.Limits.LogBytes)
+	if !whole {
+		r.Truncated = true
 		r.Output += "\n[output truncated: the command printed more than is kept; have it print less]"
 	}
 	return tool.Marshal(r)
 }
 
-// held is how much is kept of an output of which so much is looked at, so that no piece
-// of a secret is left where it is cut.
-func held(g *dialect.Guest, limit int) int { return 2*limit + g.Redact.Longest() }
+// held is how much is kept of an output of which twice so much is looked at: enough to
+// see that there is more, and what a secret would be that is cut.
+func held(g *dialect.Guest, limit int) int { return 2*limit + g.Redact.Longest() + 1 }
 
 // head keeps the beginning of what is written to it.
 type head struct {
 	limit int
-	kept  strings.Builder
+	kept  bytes.Buffer
 	more  bool
 }
 
@@ -190,8 +195,8 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// text is the beginning without secrets.
-func (h *head) text(g *dialect.Guest, limit int) string {
-	text, _ := g.Redact.Head([]byte(h.kept.String()), limit)
-	return strings.ToValidUTF8(string(text), "\uFFFD")
+// text is the beginning without secrets, and whether that is all.
+func (h *head) text(g *dialect.Guest, limit int) (_ string, whole bool) {
+	text, whole := g.Redact.Head(h.kept.Bytes(), limit)
+	return strings.ToValidUTF8(string(text), "\uFFFD"), whole && !h.more
 }

@@ -29,7 +29,7 @@ func (Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m *w
 	if why != "" {
 		return nil, nil, undescribed(nil, why)
 	}
-	spec, err := parseSchema([]byte(out.stdout.kept.String()))
+	spec, err := parseSchema(out.stdout.kept.Bytes())
 	if err != nil {
 		return nil, nil, undescribed(nil, "what it prints when it is run with --schema "+err.Error())
 	}

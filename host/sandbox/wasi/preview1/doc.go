@@ -49,8 +49,9 @@
 //
 // # What differs from the specification
 //
-// Of the 72 cases that the wasi-testsuite has for preview 1, these fail,
-// because they ask for what is not safe or not there:
+// Of the 72 cases that the wasi-testsuite has for preview 1, with arguments and
+// variables where they want some, these fail, because they ask for what is not
+// safe or not there:
 //
 //   - path_link makes a hard link; a file with two names can be changed through
 //     neither.

@@ -281,7 +281,10 @@ func FuzzCalls(f *testing.F) {
 			}
 			return nil
 		}
-		g := newGuest(t, opts)
+		world := preview1.New(opts)
+		defer world.Close()
+		world.Start(preview1.Process{Args: []string{"prog", "-x"}, Env: []string{"A=b"}, Stdin: "input", Cwd: h.Path("ws")})
+		g := guestIn(t, world)
 		before := kept()
 		// What a guest would have in its memory.
 		const base = 1024
@@ -294,8 +297,7 @@ func FuzzCalls(f *testing.F) {
 		}
 		values = append(values, 0, 1, 2, 3, 4, 5, 6, 7, 8, 15, 16, 31, 64, 512, 4096, 65536, memoryBytes-1, memoryBytes, 1<<31, math.MaxUint32, 1<<63, math.MaxUint64,
 			rAll, rReading, rFDRead, rFDWrite, uint64(rAll)<<32)
-		g.directory(h, "ws")
-		g.opened(4, "f.txt", how{base: rAll})
+		g.opened(g.directory(h, "ws"), "f.txt", how{base: rAll})
 		for calls := 0; len(script) > 0 && calls < 100; calls++ {
 			name := names[int(script[0])%len(names)]
 			script = script[1:]

@@ -10,7 +10,8 @@ import (
 )
 
 // Missing is a function that a guest imports from this module and that preview 1 does
-// not have: sockets of other runtimes, for example. It answers ENOTSUP.
+// not have, or has with another type: sockets of other runtimes, for example. It answers
+// ENOTSUP.
 type Missing struct {
 	Name    string
 	Params  []api.ValueType
@@ -19,6 +20,10 @@ type Missing struct {
 
 // Check refuses a function that could not answer.
 func (m Missing) Check() error {
+	numbers := []api.ValueType{i32, i64, api.ValueTypeF32, api.ValueTypeF64}
+	if slices.ContainsFunc(m.Params, func(t api.ValueType) bool { return !slices.Contains(numbers, t) }) {
+		return fmt.Errorf("it imports %.200q, which WASI preview 1 does not have, with arguments that are not numbers", ModuleName+"."+m.Name)
+	}
 	if !slices.Equal(m.Results, []api.ValueType{i32}) {
 		return fmt.Errorf("it imports %.200q, which WASI preview 1 does not have and which returns no error number", ModuleName+"."+m.Name)
 	}

@@ -108,9 +108,14 @@ func Functions() map[string]abi.Signature {
 // there is not, answers that.
 func Instantiate(ctx context.Context, rt wazero.Runtime, missing ...Missing) error {
 	b := rt.NewHostModuleBuilder(ModuleName)
-	all := slices.Clone(functions)
+	var all []function
 	for _, m := range missing {
 		all = append(all, m.function())
+	}
+	for _, f := range functions {
+		if !slices.ContainsFunc(missing, func(m Missing) bool { return m.Name == f.name }) {
+			all = append(all, f)
+		}
 	}
 	for _, f := range all {
 		b.NewFunctionBuilder().

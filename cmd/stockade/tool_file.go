@@ -1,0 +1,312 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/registry"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/wasm"
+)
+
+// What of a file is shown in a row; --json has all of it.
+const (
+	shownGroups = 6 // of imports
+	shownNames  = 8 // of each
+)
+
+// fileReport is what `tool info` says of a file.
+type fileReport struct {
+	file string // as it was named
+	mod  *tool.Module
+	sandbox.Inspection
+}
+
+// infoFile says what a file is, of which nothing is compiled or run.
+func (a *app) infoFile(ctx context.Context, file string) error {
+	mod, err := readModule(file)
+	if err != nil {
+		return err
+	}
+	i, err := a.door().Sandbox().Inspect(ctx, mod)
+	if err != nil {
+		return err
+	}
+	r := fileReport{file, mod, i}
+	if a.flags.json {
+		return printJSON(a.s, r.json())
+	}
+	return a.showFile(r)
+}
+
+func (a *app) showFile(r fileReport) error {
+	a.infoLine("file", r.file)
+	a.infoLine("kind", r.Shape.String())
+	a.infoLine("size", humanBytes(r.mod.Bytes))
+	a.infoLine("sha256", r.mod.Digest)
+	if m := r.Manifest; m != nil {
+		a.infoLine("module", m.Name+" "+shownVersion(*m))
+	}
+	title := "imports"
+	for _, row := range r.imports() {
+		a.infoLine(title, row)
+		title = ""
+	}
+	a.infoLine("missing", suffix("of WASI preview 1: ", names(r.Missing)))
+	a.infoLine("exports", r.exports())
+	a.infoLine("inside", r.inside())
+	a.infoLine("tools", r.tools())
+	if r.Manifest != nil {
+		a.infoLine("asks for", registry.WantsOf(*r.Manifest).String())
+	}
+	verdict, hints := r.verdict()
+	a.infoLine("runs here", verdict)
+	if r.Manifest != nil {
+		fmt.Fprintln(a.s.out)
+		for _, s := range r.Manifest.Tools {
+			fmt.Fprintln(a.s.out, s.Name)
+			rows := card{width: a.s.width()}.behindBar("", "", s.Description, textRows)
+			if s.Run != nil {
+				rows = append(rows, card{width: a.s.width()}.behindBar("", "it is run so: ", runLines(*s.Run), textRows)...)
+			}
+			fmt.Fprintln(a.s.out, strings.Join(rows, "\n"))
+		}
+	}
+	for _, h := range hints {
+		a.s.hint("%s", h)
+	}
+	return nil
+}
+
+// imports are what it imports, a row for each module or kind of import.
+func (r fileReport) imports() (rows []string) {
+	if r.Component != nil {
+		return externRows(r.Component.Imports)
+	}
+	groups := r.Module.ImportGroups()
+	for i, g := range groups {
+		if i == shownGroups {
+			return append(rows, fmt.Sprintf("and from %s", plural(len(groups)-i, "more module")))
+		}
+		rows = append(rows, fmt.Sprintf("%s (%d): %s", shownName(g.Module), len(g.Names), names(g.Names)))
+	}
+	return append(rows, "nothing")[:max(len(rows), 1)]
+}
+
+func (r fileReport) exports() string {
+	if r.Component != nil {
+		return strings.Join(externRows(r.Component.Exports), "; ")
+	}
+	var functions []string
+	for _, e := range r.Module.Exports {
+		if e.Kind == wasm.KindFunc {
+			functions = append(functions, e.Name)
+		}
+	}
+	if functions == nil {
+		return "no function"
+	}
+	return fmt.Sprintf("%s: %s", plural(len(functions), "function"), names(functions))
+}
+
+// externRows are the imports or exports of a component, those of one kind in a row.
+func externRows(externs []wasm.Extern) (rows []string) {
+	byKind := map[wasm.ExternKind][]string{}
+	for _, e := range externs {
+		byKind[e.Kind] = append(byKind[e.Kind], e.Name)
+	}
+	for kind := range wasm.ExternInstance + 1 {
+		if of := byKind[wasm.ExternInstance-kind]; of != nil { // interfaces first
+			rows = append(rows, fmt.Sprintf("%s: %s", plural(len(of), (wasm.ExternInstance-kind).String()), names(of)))
+		}
+	}
+	return append(rows, "nothing")[:max(len(rows), 1)]
+}
+
+// inside says what is in a component.
+func (r fileReport) inside() string {
+	c := r.Component
+	if c == nil {
+		return ""
+	}
+	text := plural(len(c.Modules), "core module")
+	if c.Components > 0 {
+		text += " and " + plural(c.Components, "component")
+	}
+	if r.Main != nil {
+		text += fmt.Sprintf("; the largest module has %s and is %s", humanBytes(int64(len(r.Main.Raw))), wasm.Classify(r.Main))
+	}
+	return text
+}
+
+func (r fileReport) tools() string {
+	switch {
+	case r.Manifest != nil:
+		return fmt.Sprintf("%d, which a section of it describes", len(r.Manifest.Tools))
+	case r.Refused == nil && r.Shape.Kind != wasm.Command: // of which few do
+		return "it says them when it is asked"
+	}
+	return ""
+}
+
+// verdict says whether the module runs here, and what would make it run or say more.
+func (r fileReport) verdict() (text string, hints []string) {
+	if r.Refused != nil {
+		if _, ok := errors.AsType[*admit.LargeError](r.Refused); ok {
+			return "once it is compiled: at its size that takes a person's word", []string{asFlag("stockade tool compile --large", r.file)}
+		}
+		if e, ok := errors.AsType[*admit.KindError](r.Refused); ok {
+			if r.MainRuns {
+				return "no, but its largest core module is of a kind that does", []string{unbundle(r.file)}
+			}
+			if how := wouldRun(e.Shape); how != "" {
+				hints = []string{how}
+			}
+			text = "no: modules of its kind do not"
+			if needs := r.foreign(); len(needs) > 0 {
+				text = "no: it needs functions of a host of its own: " + names(needs)
+			}
+			return text, hints
+		}
+		if e, ok := errors.AsType[*admit.RefusedError](r.Refused); ok {
+			return "no: " + e.Why, nil
+		}
+		return "no: " + r.Refused.Error(), nil
+	}
+	if r.Manifest != nil {
+		return "yes", nil
+	}
+	describe := asFlag("stockade tool describe", r.file)
+	switch r.Shape.Kind {
+	case wasm.Command:
+		text = "yes, if it answers --schema as ikigai's tools do, or is described"
+		hints = []string{"to begin a description: " + describe}
+	case wasm.Extism:
+		text = "yes: each of its functions that takes no parameters is a tool with one text"
+		hints = []string{"to begin a description of them: " + describe}
+	default:
+		text = "yes"
+	}
+	return text, append(hints, "to ask it for its tools, with nothing granted: "+asFlag("stockade tool info --ask", r.file))
+}
+
+// foreign are the imports that only the one host has for which a module was built.
+func (r fileReport) foreign() (out []string) {
+	if r.Shape.Kind != wasm.Unknown && r.Shape.Kind != wasm.Library && r.Shape.Kind != wasm.Reactor {
+		return nil // other hosts are known to have them
+	}
+	for _, i := range r.Module.Imports {
+		if i.Module != "wasi_snapshot_preview1" && i.Module != "wasi_unstable" {
+			out = append(out, i.Module+"."+i.Name)
+		}
+	}
+	return out
+}
+
+// names shows names of a module's, as many as fit into a few rows.
+func names(of []string) string {
+	var out []string
+	for i, name := range of {
+		if i == shownNames && len(of) > i+1 {
+			out = append(out, fmt.Sprintf("and %d more", len(of)-i))
+			break
+		}
+		out = append(out, shownName(name))
+	}
+	return strings.Join(out, ", ")
+}
+
+// plainName matches a name that cannot be taken for anything but one.
+var plainName = regexp.MustCompile(`^[A-Za-z0-9_$.:/@#|*\[\]-]{1,80}$`)
+
+// shownName is a name that a module has given to something. One that is not plain is
+// quoted, in ASCII, and cut off: it could read like words of ours.
+func shownName(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	const most = 60
+	short := strings.ToValidUTF8(name[:min(len(name), most)], "")
+	if short != name {
+		return strconv.QuoteToASCII(short) + "..."
+	}
+	return strconv.QuoteToASCII(short)
+}
+
+// fileJSON is what `tool info --json` prints of a file.
+type fileJSON struct {
+	File        string      `json:"file"`
+	Kind        string      `json:"kind"`
+	Description string      `json:"description"`
+	Bytes       int64       `json:"bytes"`
+	SHA256      string      `json:"sha256"`
+	Module      string      `json:"module,omitempty"`
+	Version     string      `json:"version,omitempty"`
+	Imports     []namedJSON `json:"imports"`
+	Missing     []string    `json:"missing,omitempty"`
+	Exports     []namedJSON `json:"exports"`
+	CoreModules []int       `json:"core_modules,omitempty"`
+	Tools       []specJSON  `json:"tools,omitempty"`
+	Runs        bool        `json:"runs"`
+	Why         string      `json:"why,omitempty"`
+	Hints       []string    `json:"hints,omitempty"`
+}
+
+// namedJSON is an import or an export. Module is that of an import of a core module.
+type namedJSON struct {
+	Module string `json:"module,omitempty"`
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`
+}
+
+// specJSON is a tool as its module's section describes it.
+type specJSON struct {
+	Name        string            `json:"name"`
+	Description string            `json:"description"`
+	Asks        tool.Capabilities `json:"asks"`
+	Run         *tool.Run         `json:"run,omitempty"`
+}
+
+func (r fileReport) json() fileJSON {
+	out := fileJSON{
+		File: r.file, Kind: r.Shape.Kind.String(), Description: r.Shape.String(), Bytes: r.mod.Bytes, SHA256: r.mod.Digest,
+		Missing: r.Missing, Imports: []namedJSON{}, Exports: []namedJSON{}, Runs: r.Refused == nil,
+	}
+	if m := r.Module; m != nil {
+		for _, i := range m.Imports {
+			out.Imports = append(out.Imports, namedJSON{i.Module, i.Name, i.Kind.String()})
+		}
+		for _, e := range m.Exports {
+			out.Exports = append(out.Exports, namedJSON{Name: e.Name, Kind: e.Kind.String()})
+		}
+	}
+	if c := r.Component; c != nil {
+		for _, e := range c.Imports {
+			out.Imports = append(out.Imports, namedJSON{Name: e.Name, Kind: e.Kind.String()})
+		}
+		for _, e := range c.Exports {
+			out.Exports = append(out.Exports, namedJSON{Name: e.Name, Kind: e.Kind.String()})
+		}
+		for _, m := range c.Modules {
+			out.CoreModules = append(out.CoreModules, len(m))
+		}
+	}
+	if m := r.Manifest; m != nil {
+		out.Module, out.Version = m.Name, m.Version
+		for _, s := range m.Tools {
+			out.Tools = append(out.Tools, specJSON{s.Name, s.Description, s.Capabilities, s.Run})
+		}
+	}
+	verdict, hints := r.verdict()
+	out.Hints = hints
+	if !out.Runs {
+		out.Why = strings.TrimPrefix(verdict, "no: ")
+	}
+	return out
+}

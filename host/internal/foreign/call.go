@@ -1,0 +1,144 @@
+package foreign
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/jail"
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/policy/network"
+	"github.com/stockade-dev/stockade/host/registry/description"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Compile lets this process be the one that compiles, if it was started as that; it does
+// not return then. A main function begins with it.
+func Compile() {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.ChildCommand {
+		os.Exit(sandbox.CompileChild(os.Args[2:]))
+	}
+}
+
+// Box makes a sandbox like that of the program, with its own compiled code. Requests get
+// to a server on this machine, whatever host they are for; without one to nobody.
+func Box(cache, server string) *sandbox.Sandbox {
+	var services effect.Services
+	if server != "" {
+		services.HTTP = toServer(server)
+	}
+	return sandbox.New(sandbox.Options{CacheDir: cache, Spawn: jail.RunHelper, Large: true, Services: services})
+}
+
+// Ready is a module whose tools can be called.
+type Ready struct {
+	Module   *tool.Module
+	Manifest tool.Manifest
+	Dir      string // that its tools see
+}
+
+// Prepare adds a description to the bytes of a module, and asks what its tools are. An
+// error says why it does not run.
+func Prepare(ctx context.Context, box *sandbox.Sandbox, name string, code []byte, toml, dir string) (*Ready, error) {
+	mod := tool.ModuleOf(fileName(name), tool.OriginFile, fileName(name)+".wasm", code)
+	if toml != "" {
+		d, err := description.Parse(name+".toml", []byte(withWorkspace(toml, dir)))
+		if err != nil {
+			return nil, err
+		}
+		if mod, err = d.Add(ctx, box, mod); err != nil {
+			return nil, err
+		}
+	}
+	manifest, err := box.Describe(ctx, mod)
+	return &Ready{mod, manifest, dir}, err
+}
+
+func fileName(name string) string { return strings.ReplaceAll(name, "/", "-") }
+
+// Grant makes a call of a tool, and grants it what the tool asks for.
+func (r *Ready) Grant(name string, args json.RawMessage, limits policy.Limits) (tool.Call, policy.Grant, error) {
+	i := slices.IndexFunc(r.Manifest.Tools, func(s tool.Spec) bool { return s.Name == cmp.Or(name, r.Manifest.Tools[0].Name) })
+	if i < 0 {
+		return tool.Call{}, policy.Grant{}, fmt.Errorf("there is no tool %s", name)
+	}
+	spec := r.Manifest.Tools[i]
+	schema, err := tool.CompileSchema(spec.Parameters)
+	if err != nil {
+		return tool.Call{}, policy.Grant{}, err
+	}
+	var rules []network.Rule
+	if spec.Capabilities.Network != "" {
+		if len(spec.Capabilities.Hosts) == 0 {
+			rules = append(rules, network.Rule{Allow: true, Name: fixedHost})
+		}
+		for _, h := range spec.Capabilities.Hosts {
+			rule, err := network.ParseRule(h)
+			if err != nil {
+				return tool.Call{}, policy.Grant{}, err
+			}
+			rules = append(rules, rule)
+		}
+	}
+	entry := &tool.Entry{Spec: spec, Schema: schema, Module: r.Module}
+	call := tool.Call{ID: "call-1", Tool: spec.Name, Args: args, Cwd: r.Dir}
+	decision := policy.New(policy.Options{
+		Mounts: []policy.Mount{{Host: r.Dir, Write: spec.Capabilities.Files == tool.FilesWrite}}, Network: network.New(rules), Limits: limits,
+	}).Decide(call, entry, policy.Facts{})
+	var grant policy.Grant
+	if decision.Effect() == policy.Ask {
+		grant, err = decision.Approve(policy.Answer{Allow: true, Scope: policy.ScopeOnce, By: "test"}, 1)
+	} else {
+		grant, err = decision.Grant()
+	}
+	return call, grant, err
+}
+
+// Call calls a tool, and makes the changes that it leaves, which it lists by their names
+// in the directory. Without arguments of its own, input is the one that it has.
+func (r *Ready) Call(ctx context.Context, box *sandbox.Sandbox, name string, args json.RawMessage, limits policy.Limits) (tool.Result, []string, error) {
+	call, grant, err := r.Grant(name, args, limits)
+	if err != nil {
+		return tool.Result{}, nil, err
+	}
+	result, staged, err := box.Run(ctx, grant, r.Module, call, nil)
+	if err != nil || staged == nil {
+		return result, nil, err
+	}
+	changes, err := staged.Changes(ctx)
+	var names []string
+	for _, c := range changes {
+		name, err := filepath.Rel(r.Dir, c.Path)
+		if err != nil {
+			return result, nil, err
+		}
+		names = append(names, filepath.ToSlash(name))
+	}
+	if err == nil {
+		err = staged.Commit(ctx, grant)
+	}
+	return result, names, errors.Join(err, staged.Drop())
+}
+
+// Workspace writes [Files] into a directory.
+func Workspace(dir string) error {
+	for name, content := range Files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+func withWorkspace(text, dir string) string { return strings.ReplaceAll(text, "WORKSPACE", dir) }

@@ -1,0 +1,66 @@
+package foreign
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+
+	extism "github.com/extism/go-sdk"
+)
+
+// Answer is what a plugin leaves on Extism's own host.
+type Answer struct {
+	Code   uint32
+	Output []byte
+	Err    string // empty: none
+}
+
+// Oracle is a plugin on Extism's SDK for Go, compiled.
+type Oracle struct{ compiled *extism.CompiledPlugin }
+
+// NewOracle compiles a plugin. It sees dir under the same name, and gets to server.
+func NewOracle(ctx context.Context, code []byte, r Run, dir string) (*Oracle, error) {
+	config := map[string]string{}
+	for k, v := range r.Config {
+		config[k] = withWorkspace(v, dir)
+	}
+	manifest := extism.Manifest{Wasm: []extism.Wasm{extism.WasmData{Data: code}}, Config: config, AllowedHosts: r.Hosts}
+	switch r.Files {
+	case "read":
+		manifest.AllowedPaths = map[string]string{"ro:" + dir: dir}
+	case "write":
+		manifest.AllowedPaths = map[string]string{dir: dir}
+	}
+	c, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{EnableWasi: true, EnableHttpResponseHeaders: true}, nil)
+	return &Oracle{c}, err
+}
+
+// Close frees what was compiled.
+func (o *Oracle) Close(ctx context.Context) error { return o.compiled.Close(ctx) }
+
+// Call calls a plugin in a fresh instance.
+func (o *Oracle) Call(ctx context.Context, function string, input []byte) (a Answer, err error) {
+	p, err := o.Instance(ctx)
+	if err != nil {
+		return a, err
+	}
+	code, out, err := p.CallWithContext(ctx, function, input)
+	a = Answer{Code: code, Output: append([]byte{}, out...)}
+	if err != nil {
+		a.Err = err.Error()
+	}
+	return a, errors.Join(p.Close(ctx))
+}
+
+// Instance makes one, which keeps what a call leaves in it.
+func (o *Oracle) Instance(ctx context.Context) (*extism.Plugin, error) {
+	return o.compiled.Instance(ctx, extism.PluginInstanceConfig{})
+}
+
+var redirected sync.Once
+
+// SendRequests sends the requests of the SDK, which uses the default client, to a server.
+func SendRequests(server string) {
+	redirected.Do(func() { http.DefaultClient = &http.Client{Transport: toServer(server)} })
+}

@@ -1,0 +1,63 @@
+package foreign
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/effect"
+	"github.com/stockade-dev/stockade/host/policy"
+)
+
+// Server answers the requests of plugins.
+var Server http.HandlerFunc = func(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Test", "1")
+	w.Header()["Date"] = nil // which no two answers have in common
+	if r.URL.Path == "/missing" {
+		w.WriteHeader(http.StatusNotFound)
+	}
+	body, _ := io.ReadAll(r.Body)
+	fmt.Fprintf(w, "%s %s %s %s", r.Method, r.URL.Path, r.Header.Get("some-name"), body)
+}
+
+// toServer sends all requests to a server on this machine, whatever host they are for.
+type toServer string
+
+// RoundTrip implements [http.RoundTripper].
+func (s toServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	to, err := url.Parse(string(s))
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.URL.Scheme, r.URL.Host = to.Scheme, to.Host
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Fetch implements [effect.HTTP] for a sandbox. Whom a call may reach, the host function
+// that is before this has decided.
+func (s toServer) Fetch(ctx context.Context, _ policy.Grant, req effect.Request) (*effect.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, req.Method, req.URL, strings.NewReader(string(req.Body)))
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range req.Headers {
+		r.Header.Add(h[0], h[1])
+	}
+	resp, err := s.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	out := &effect.Response{Status: resp.StatusCode, URL: req.URL}
+	for name, values := range resp.Header {
+		for _, v := range values {
+			out.Headers = append(out.Headers, [2]string{strings.ToLower(name), v})
+		}
+	}
+	out.Body, err = io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	return out, err
+}

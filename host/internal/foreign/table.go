@@ -1,0 +1,143 @@
+package foreign
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox"
+	"github.com/stockade-dev/stockade/host/sandbox/admit"
+	"github.com/stockade-dev/stockade/host/tool"
+)
+
+// Row is what came of a module.
+type Row struct {
+	Name, From string
+	Kind       string // as its bytes say
+	Needs      string // what it asks for, and what it is told that there is not
+	Asked      string
+	Result     string
+}
+
+// limits end a guest that would run for ever before anybody has waited for long.
+var limits = policy.Limits{Fuel: 20_000_000_000, OutputBytes: 4 << 20}
+
+// RowOf runs a module in a directory that has [Files].
+func RowOf(ctx context.Context, box *sandbox.Sandbox, m Module, code []byte, dir string) (Row, error) {
+	row := Row{Name: m.Name, From: m.Source.String(), Asked: "what it is"}
+	mod := tool.ModuleOf(fileName(m.Name), tool.OriginFile, "", code)
+	found, err := box.Inspect(ctx, mod)
+	if refused, ok := errors.AsType[*admit.RefusedError](err); ok {
+		row.Kind, row.Result = "-", "refused: "+refused.Why
+		return row, nil
+	}
+	if err != nil {
+		return row, err
+	}
+	row.Kind, row.Needs = found.Shape.String(), strings.Join(found.Missing, " ")
+	if row.Needs != "" {
+		row.Needs = "not there: " + row.Needs
+	}
+	r, err := Prepare(ctx, box, m.Name, code, m.Run.TOML(), dir)
+	if refused, ok := errors.AsType[*admit.RefusedError](err); ok {
+		row.Result = "refused: " + refused.Why
+		return row, nil
+	}
+	if err != nil {
+		return row, err
+	}
+	args := []byte(`{}`)
+	if m.Input != "" {
+		args = tool.Marshal(map[string]string{"input": m.Input})
+	}
+	row.Asked = asked(m)
+	row.Needs = strings.Join(slices.DeleteFunc([]string{needs(r, m.Tool), row.Needs}, func(s string) bool { return s == "" }), "; ")
+	result, changed, err := r.Call(ctx, box, m.Tool, args, limits)
+	if err != nil {
+		return row, err
+	}
+	row.Result = strings.ReplaceAll(said(result, changed), dir, "WORKSPACE")
+	return row, nil
+}
+
+// needs is what a tool asks for.
+func needs(r *Ready, name string) string {
+	var all []string
+	for _, s := range r.Manifest.Tools {
+		if s.Name != cmp.Or(name, r.Manifest.Tools[0].Name) {
+			continue
+		}
+		if c := s.Capabilities; c.Files != "" {
+			all = append(all, "files: "+string(c.Files))
+		}
+		if s.Capabilities.Network != "" {
+			all = append(all, "network")
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// asked is the call, as a person would say it.
+func asked(m Module) string {
+	text := strings.Join(m.Run.Args, " ")
+	if m.Run.Stdin != "" {
+		text = "stdin " + m.Run.Stdin
+	}
+	text = strings.ReplaceAll(text, "{input}", m.Input)
+	if m.Run.Args == nil && m.Run.Stdin == "" {
+		text = m.Input
+	}
+	return strings.TrimSpace(m.Tool + " " + text)
+}
+
+// said is what came of a call, in one line.
+func said(r tool.Result, changed []string) string {
+	text := ""
+	switch {
+	case r.Err != nil:
+		text = fmt.Sprintf("failed, %s: %s", r.Err.Code, r.Err.Message)
+		if r.Err.ExitCode != nil {
+			text += fmt.Sprintf(" (exit code %d)", *r.Err.ExitCode)
+		}
+		if out := strings.TrimSpace(r.Err.Stdout + r.Err.Stderr); out != "" {
+			text += ": " + out
+		}
+	default:
+		text = string(r.Output)
+	}
+	if len(changed) > 0 {
+		text += "; wrote " + strings.Join(changed, ", ")
+	}
+	return text
+}
+
+// maxCell is what of a text stands in the table.
+const maxCell = 160
+
+// Line is the row in Markdown.
+func (r Row) Line() string {
+	cells := []string{r.Name, r.From, r.Kind, r.Needs, r.Asked, r.Result}
+	for i, c := range cells {
+		c = strings.NewReplacer("\n", " ", "|", `\|`, "\x00", `\0`).Replace(c)
+		if runes := []rune(c); len(runes) > maxCell {
+			c = string(runes[:maxCell]) + " ..."
+		}
+		cells[i] = strings.TrimSpace(c)
+	}
+	return "| " + strings.Join(cells, " | ") + " |"
+}
+
+// Head begins the table.
+const Head = `# Modules of others, and what came of them
+
+Made by a test: ` + "`make test-foreign`" + ` compares it with what comes of them now, ` + "`go test -all -update`" + ` in this
+folder writes it. Each module is as it was published. A command is run by a description of a few lines, a plugin
+as it is, but for what it is configured with.
+
+| module | from | kind | needs | asked | result |
+|---|---|---|---|---|---|
+`

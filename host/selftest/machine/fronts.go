@@ -1,0 +1,209 @@
+package machine
+
+import w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+
+// pluginFunctions are those of an Extism host.
+var pluginFunctions = []struct {
+	name            string
+	params, results []w.ValType
+}{
+	{"alloc", long, long}, {"free", long, nil},
+	{"length", long, long}, {"length_unsafe", long, long}, {"memory_bytes", nil, long}, {"reset", nil, nil},
+	{"load_u8", long, i32x1}, {"load_u64", long, long}, {"store_u8", []w.ValType{i64, i32}, nil}, {"store_u64", i64s(2), nil},
+	{"input_length", nil, long}, {"input_offset", nil, long}, {"input_load_u8", long, i32x1}, {"input_load_u64", long, long},
+	{"output_set", i64s(2), nil}, {"output_length", nil, long}, {"output_offset", nil, long},
+	{"error_set", long, nil}, {"error_get", nil, long},
+	{"config_get", long, long}, {"var_get", long, long}, {"var_set", i64s(2), nil},
+	{"http_request", i64s(2), long}, {"http_status_code", nil, i32x1}, {"http_headers", nil, long},
+	{"log_info", long, nil}, {"log_error", long, nil}, {"get_log_level", nil, i32x1},
+}
+
+var long = i64s(1)
+
+func i64s(n int) (out []w.ValType) {
+	for range n {
+		out = append(out, i64)
+	}
+	return out
+}
+
+// blockFunctions copy between a block of a plugin's host and the memory: to, from and
+// length, or from, to and length. The last makes a block of what is in the memory, and
+// returns its offset.
+var blockFunctions = []function{
+	{name: "block.put", of: []Kind{Plugin}, sig: []w.ValType{i64, i32, i32}, own: func(m *Machine) []byte { return code(w.Call(m.base+addedPut), w.I32Const(0)) }},
+	{name: "block", of: []Kind{Plugin}, sig: i32s(2), own: func(m *Machine) []byte { return code(m.Block(), wrap) }},
+	{name: "block.get", of: []Kind{Plugin}, sig: []w.ValType{i64, i32, i32}, own: func(m *Machine) []byte { return code(w.Call(m.base+addedGet), w.I32Const(0)) }},
+}
+
+// framed is what stands around the report in what a kind answers with.
+func (m *Machine) framed() (before, after string) {
+	if m.kind == Native {
+		return "", ""
+	}
+	return `{"output":"`, `"}`
+}
+
+// hexAt is where the report is written to as text.
+func (m *Machine) hexAt() int32 {
+	before, _ := m.framed()
+	return int32(outputBase + len(before))
+}
+
+// frame is the answer with room for the report.
+func (m *Machine) frame() []w.Segment {
+	before, after := m.framed()
+	return []w.Segment{
+		{Offset: outputBase, Bytes: []byte(before)}, {Offset: uint32(m.hexAt()) + 2*ReportSize, Bytes: []byte(after)},
+		{Offset: schemaBase, Bytes: []byte(schema)},
+	}
+}
+
+// answer is how long an answer is.
+func (m *Machine) answer() int32 {
+	before, after := m.framed()
+	return int32(len(before) + 2*ReportSize + len(after))
+}
+
+// schemaBase is where a command has what it says of itself.
+const schemaBase = outputBase + 0x5000
+
+const schema = `{"name":"probe","description":"An attack.","parameters":{"asm":{"type":"string","description":"The script."}}}`
+
+// section is what is said of a plugin.
+const section = `{"abi":"extism:plugin","name":"probe","tools":[{"name":"probe","description":"An attack.","parameters":{"type":"object"},` +
+	`"capabilities":{"files":"write","network":"http"},"run":{"function":"play"}}]}`
+
+// native adds the front of a module of the native ABI.
+func (m *Machine) native(o Options) []byte {
+	options := w.ToolOptions{Imports: m.imports, MemoryMin: o.Pages, Data: o.Data}
+	m.base = options.CallFunc() + 1
+	if o.Initialize != nil {
+		m.base++ // it comes before what the machine adds
+		options.Initialize = o.Initialize(m)
+	}
+	const list = w.ScratchBase + 24
+	options.Call = code(
+		w.LocalGet(w.ParamArgs), w.Call(m.base+addedPlay), w.If(w.GlobalGet(globalLeave), w.Return()),
+		w.ReturnWords(w.ResultOK, list, 1, 0, 0, 0, w.ContentText, uint32(m.hexAt()), 2*ReportSize, 0, 0, 0, 0, 0, 0),
+	)
+	options.Edit = func(b *w.Builder) {
+		b.ExportFunc("cabi_import_realloc", uint32(len(m.imports)))
+		m.add(b, o)
+	}
+	return w.Tool(options)
+}
+
+// The words in which a command lists where it reads and writes.
+const (
+	listBase = w.ScratchBase
+	doneBase = w.ScratchBase + 8
+	argsBase = ImageBase // where its arguments lie, of which it reads one
+)
+
+// transfer is a call of fd_read or fd_write for the address and the length that are
+// on the stack; it leaves how much was read or written.
+func (m *Machine) transfer(function string, fd, at, n uint32, address, length []byte) []byte {
+	return code(
+		address, w.LocalSet(at), length, w.LocalSet(n),
+		w.I32Const(listBase), w.LocalGet(at), w.I32Store(0), w.I32Const(listBase), w.LocalGet(n), w.I32Store(4),
+		w.I32Const(int32(fd)), w.I32Const(listBase), w.I32Const(1), w.I32Const(doneBase), m.call(function), w.If(w.Unreachable()),
+		w.I32Const(doneBase), w.I32Load(0),
+	)
+}
+
+// schemaOption is what a command is run with that is asked what it is.
+const schemaOption = "--schema"
+
+// command adds the front of a command: what it is where it is asked for its schema, and
+// else a script from standard input.
+func (m *Machine) command(b *w.Builder) {
+	const at, n, read = 0, 1, 2
+	b.Func("_start", nil, nil, i32s(3),
+		w.I32Const(listBase), w.I32Const(doneBase), m.call("args_sizes_get"), w.If(w.Unreachable()),
+		w.I32Const(listBase), w.I32Load(0), w.I32Const(1), w.I32GtU(), w.If(
+			w.I32Const(argsBase), w.I32Const(inputBase), m.call("args_get"), w.If(w.Unreachable()),
+			w.I32Const(argsBase), w.I32Load(4), load64(0), w.I64Const(littleEndian(schemaOption)), i64Ne, w.I32Eqz(), w.If(
+				m.transfer("fd_write", 1, at, n, w.I32Const(schemaBase), w.I32Const(int32(len(schema)))), w.Drop(), w.Return())),
+		w.Loop(
+			m.transfer("fd_read", 0, at, n, code(w.I32Const(inputBase), w.LocalGet(read), w.I32Add()), code(w.I32Const(ImageBase-inputBase), w.LocalGet(read), w.I32Sub())),
+			w.LocalTee(n), w.LocalGet(read), w.I32Add(), w.LocalSet(read),
+			w.LocalGet(n), w.BrIf(0),
+		),
+		w.I32Const(InputLength), w.LocalGet(read), w.I32Store(0),
+		w.I32Const(inputBase-1), w.Call(m.base+addedPlay), w.If(w.Return()),
+		m.transfer("fd_write", 1, at, n, w.I32Const(outputBase), w.I32Const(m.answer())), w.Drop(),
+	)
+}
+
+// plugin adds the front of a plugin: a function that reads its input and sets its
+// output.
+func (m *Machine) plugin(b *w.Builder) {
+	const n, at = 0, 1
+	b.Func("play", nil, i32x1, i32s(2),
+		m.call("extism.input_length"), wrap, w.LocalSet(n),
+		w.I32Const(InputLength), w.LocalGet(n), w.I32Store(0),
+		w.Loop(
+			w.LocalGet(at), w.I32Const(8), w.I32Add(), w.LocalGet(n), w.I32GtU(), w.I32Eqz(), w.If(
+				w.LocalGet(at), w.LocalGet(at), extend, m.call("extism.input_load_u64"), store64(inputBase),
+				w.LocalGet(at), w.I32Const(8), w.I32Add(), w.LocalSet(at), w.Br(1)),
+		),
+		w.Loop(
+			w.LocalGet(at), w.LocalGet(n), w.I32LtU(), w.If(
+				w.LocalGet(at), w.LocalGet(at), extend, m.call("extism.input_load_u8"), w.I32Store8(inputBase),
+				w.LocalGet(at), w.I32Const(1), w.I32Add(), w.LocalSet(at), w.Br(1)),
+		),
+		w.I32Const(inputBase-1), w.Call(m.base+addedPlay), w.If(w.GlobalGet(globalLeave), w.Return()),
+		w.I32Const(outputBase), w.I32Const(m.answer()), m.Block(), w.I64Const(int64(m.answer())), m.call("extism.output_set"),
+		w.I32Const(0),
+	)
+}
+
+// say is the body of the function that says a text to the host: its address and length.
+// What a command says is heard when it has ended.
+func (m *Machine) say() []byte {
+	const at, n = 0, 1
+	switch m.kind {
+	case Native:
+		return code(w.I32Const(2), w.LocalGet(at), w.LocalGet(n), m.call("log.log"))
+	case Command:
+		return code(m.transfer("fd_write", 2, at, n, w.LocalGet(at), w.LocalGet(n)), w.Drop())
+	}
+	return code(w.LocalGet(at), w.LocalGet(n), m.Block(), m.call("extism.log_info")) // which frees the block
+}
+
+// addBlocks adds the functions that copy between a block and the memory, eight bytes
+// at a time, and the one that makes a block. They do nothing where there are no blocks.
+func (m *Machine) addBlocks(b *w.Builder) {
+	const block, at, n = 0, 1, 2
+	copying := func(eight, one []byte) (body []byte) {
+		for _, step := range []struct {
+			size int32
+			copy []byte
+		}{{8, eight}, {1, one}} {
+			body = append(body, w.Loop(
+				w.LocalGet(n), w.I32Const(step.size), w.I32GeU(), w.If(
+					step.copy,
+					w.LocalGet(block), w.I64Const(int64(step.size)), i64Add, w.LocalSet(block),
+					w.LocalGet(at), w.I32Const(step.size), w.I32Add(), w.LocalSet(at),
+					w.LocalGet(n), w.I32Const(step.size), w.I32Sub(), w.LocalSet(n), w.Br(1)))...)
+		}
+		return body
+	}
+	var put, get []byte
+	make := code(w.I64Const(0))
+	if m.kind == Plugin {
+		const from, length, made = 0, 1, 2
+		make = code(w.LocalGet(length), extend, m.call("extism.alloc"), w.LocalTee(made), w.LocalGet(from), w.LocalGet(length), w.Call(m.base+addedPut), w.LocalGet(made))
+		put = copying(
+			code(w.LocalGet(block), w.LocalGet(at), load64(0), m.call("extism.store_u64")),
+			code(w.LocalGet(block), w.LocalGet(at), w.I32Load8U(0), m.call("extism.store_u8")))
+		get = copying(
+			code(w.LocalGet(at), w.LocalGet(block), m.call("extism.load_u64"), store64(0)),
+			code(w.LocalGet(at), w.LocalGet(block), m.call("extism.load_u8"), w.I32Store8(0)))
+	}
+	params := []w.ValType{i64, i32, i32}
+	b.Func("", params, nil, nil, put) // addedPut
+	b.Func("", params, nil, nil, get) // addedGet
+	b.Func("", i32s(2), long, long, make)
+}

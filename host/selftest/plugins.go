@@ -1,0 +1,577 @@
+package selftest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
+	"github.com/stockade-dev/stockade/host/tool"
+	w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
+)
+
+// The attacks here are those on what an Extism host gives its plugins: blocks of memory
+// that lie with the host, variables, configuration, requests.
+
+// block puts a text into a new block, whose offset is the operand.
+func (s *script) block(text string) cell {
+	t := s.text(text)
+	return s.add("block", t.at, t.n).value()
+}
+
+// alloc asks for a block.
+func (s *script) alloc(n int64) cell { return s.add("extism.alloc", n).value() }
+
+// value is what the call returned, for later ones.
+func (c *call) value() cell { return cell(c.result) }
+
+// output ends a plugin with so many bytes from an offset on as its output.
+func (s *script) output(offset any, n int64) {
+	s.add("extism.output_set", offset, n)
+	s.add("leave", 0)
+}
+
+// failing ends a plugin with an error of this text.
+func (s *script) failing(text cell) {
+	s.add("extism.error_set", text)
+	s.add("leave", 1)
+}
+
+func pluginOutputAttacks() []Attack {
+	limits := Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}
+	return []Attack{
+		ended("output-100-mb", "Put out 100 MB.", limits, func(s *script) { s.output(s.alloc(100<<20), 100<<20) }, tool.CodeBadABI, "more than the limit").of(plugin),
+		ended("output-nested", "Put out JSON that is nested nearly ten thousand deep.", limits, func(s *script) {
+			const deep = 9_990
+			s.output(s.block(`{"a":`+strings.Repeat("[", deep)+strings.Repeat("]", deep)+`}`), 2*deep+6)
+		}, tool.CodeBadABI, "nests deeper").of(plugin),
+		ended("output-taken-back", "Put out a block, and take back all memory.", Guest{}, func(s *script) {
+			s.add("extism.output_set", s.block("text"), int64(4))
+			s.add("extism.reset")
+			s.add("extism.output_set", s.alloc(8), int64(8))
+			s.add("extism.reset")
+			s.output(uint64(64), 8)
+		}, tool.CodeBadABI, "outside").of(plugin),
+		{Name: "output-not-text", Tries: "Put out bytes that are not text.", kinds: plugin, run: outputNotText},
+		{Name: "output-long", Tries: "Put out more text than the model is to get.", kinds: plugin, run: outputLong},
+		{Name: "failure-long", Tries: "Fail with an error of a megabyte.", kinds: plugin, run: failureLong},
+		{Name: "message-long", Tries: "Log a message of a megabyte.", kinds: plugin, run: messageLong},
+	}
+}
+
+func outputNotText(t *trial) (string, error) {
+	s := &script{}
+	s.output(s.block("\xff\xfe\xc0\xaftext"), 8)
+	o, err := t.script(Guest{}, s)
+	switch {
+	case err != nil:
+		return "", err
+	case o.Result.Err != nil:
+		return "", notTried("something else stopped it: %s", o.Result.Err.Message)
+	case !json.Valid(o.Result.Envelope()) || bytes.Contains(o.Result.Output, []byte("\xff")):
+		return "", errors.New("the result is no text")
+	}
+	return "output: what is no text is only named", nil
+}
+
+// filled is a block of so many bytes of text.
+func (s *script) filled(n int64) cell {
+	at := s.alloc(n)
+	s.add("fill", machine.BufferBase, int('x'), machine.BufferSize)
+	to, left := s.words(0), int(n/machine.BufferSize)
+	s.add("store", to.at, at)
+	put := s.add("block.put", cell(to.at), machine.BufferBase, machine.BufferSize)
+	s.add("add", to.at, machine.BufferSize)
+	s.always(put, left-1)
+	return at
+}
+
+func outputLong(t *trial) (string, error) {
+	const length = 1 << 20
+	s := &script{}
+	s.output(s.filled(length), length)
+	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit}}, s)
+	return t.cut(o.Result, string(o.Result.Output), err)
+}
+
+func failureLong(t *trial) (string, error) {
+	s := &script{}
+	s.failing(s.filled(1 << 20))
+	o, err := t.script(Guest{Limits: policy.Limits{OutputBytes: outputLimit, Fuel: 1 << 40}}, s)
+	says := ""
+	if e := o.Result.Err; err == nil && e != nil && e.Code == tool.CodeFailed {
+		says, o.Result.Err = e.Message+e.Stdout+e.Stderr, nil
+	}
+	return t.cut(o.Result, says, err)
+}
+
+// cut says what came through of a long text of x.
+func (t *trial) cut(r tool.Result, says string, err error) (string, error) {
+	switch n := len(says); {
+	case err != nil:
+		return "", err
+	case r.Err != nil:
+		return "", notTried("something else stopped it: %s", clip(r.Err.Message, 120))
+	case n > outputLimit*9/8:
+		return "", fmt.Errorf("%d bytes came through", n)
+	case !strings.Contains(says, "xxxx"):
+		return "", notTried("the text did not come back")
+	default:
+		t.detail = fmt.Sprintf("%d bytes came through", n)
+		return fmt.Sprintf("output: cut at %d KiB", outputLimit>>10), nil
+	}
+}
+
+func messageLong(t *trial) (string, error) {
+	const most = 8 << 10
+	s := &script{}
+	say := s.add("extism.log_info", s.filled(1<<20))
+	o, err := t.toTheEnd(Guest{Limits: policy.Limits{LogBytes: logLimit, Fuel: 1 << 40}}, s, say, 1)
+	switch {
+	case err != nil:
+		return "", err
+	case o.Said.Bytes > most:
+		return "", fmt.Errorf("%d bytes came through", o.Said.Bytes)
+	case o.Said.Messages == 0:
+		return "", notTried("nothing of it came through")
+	}
+	t.detail = fmt.Sprintf("%d bytes came through", o.Said.Bytes)
+	return "log: the length of a message", nil
+}
+
+func pluginMemoryAttacks() []Attack {
+	const limit = 16 << 20
+	small := Guest{Limits: policy.Limits{MemoryBytes: limit}}
+	blocks := func(n int64, times int) func(*script) {
+		return func(s *script) {
+			block := s.add("extism.alloc", n)
+			s.always(block, times)
+		}
+	}
+	return []Attack{
+		ended("block-huge", "Ask for a block of an exbibyte.", small, blocks(1<<60, 1), tool.CodeMemory, "memory").of(plugin),
+		ended("block-overflow", "Ask for a block whose size is zero when it is rounded up.", small, blocks(-1, 1), tool.CodeMemory, "memory").of(plugin),
+		ended("block-flood", "Ask for blocks until the host has no memory left.", small, blocks(1<<20, 4096), tool.CodeMemory, "memory").of(plugin),
+		ended("small-block-flood", "Ask for blocks of a byte until the host has no memory left for its notes.", Guest{Limits: policy.Limits{MemoryBytes: limit, Fuel: 1 << 40}},
+			blocks(1, 1<<24), tool.CodeMemory, "memory").of(plugin),
+		{Name: "blocks-of-all-calls", Tries: "Use more memory of the host in two calls at the same time than all calls may have.", kinds: plugin, run: blocksOfAllCalls},
+		{Name: "blocks-kept", Tries: "Use up the memory of all calls for good by crashing with blocks of it.", kinds: plugin, run: blocksKept},
+		ended("variable-flood", "Keep variables until the host has no memory left.", Guest{}, func(s *script) {
+			name := s.text("name0000")
+			first := s.add("add", name.at+4, 1) // another name
+			key := s.add("block", name.at, name.n)
+			s.add("extism.var_set", key.value(), s.alloc(64<<10))
+			s.always(first, 1000)
+		}, tool.CodeFailed, "variables").of(plugin),
+	}
+}
+
+// blocksOfAllCalls has one guest wait with its blocks until another has asked for as many.
+func blocksOfAllCalls(t *trial) (string, error) {
+	const more = 14 << 20
+	first, second := &script{}, &script{}
+	first.alloc(more)
+	first.log("asked")
+	second.alloc(more)
+	var by string
+	_, err := t.reportWhile(Guest{Together: t.together(all + 3*page)}, first, func() error {
+		o, err := t.script(Guest{Together: t.together(all + 3*page)}, second)
+		if err == nil {
+			by, err = stopped(o, "", tool.CodeMemory)
+		}
+		return err
+	})
+	return by, err
+}
+
+func blocksKept(t *trial) (string, error) {
+	alone := t.together(all + 2*page)
+	for range 6 {
+		s := &script{}
+		s.alloc(10 << 20)
+		s.add("trap")
+		o, err := t.script(Guest{Together: alone}, s)
+		if err != nil {
+			return "", err
+		}
+		switch e := o.Result.Err; {
+		case e == nil || e.Code != tool.CodeTrap && e.Code != tool.CodeMemory:
+			return "", notTried("the guest did not crash")
+		case !strings.Contains(e.Message, "unreachable"):
+			return "", fmt.Errorf("a guest does not get the memory that others have left: %s", e.Message)
+		}
+	}
+	s := &script{}
+	s.alloc(10 << 20)
+	if o, err := t.script(Guest{Together: alone}, s); err != nil || o.Result.Err != nil {
+		return "", errors.Join(err, fmt.Errorf("a guest does not get the memory that others have left: %s", o.Result.Summary()))
+	}
+	return "memory: what a call had comes back when it has ended", nil
+}
+
+func pluginHostAttacks() []Attack {
+	return []Attack{
+		{Name: "offsets-outside", Tries: "Give the host offsets and lengths that overflow, or that lie outside of its blocks.", kinds: plugin, run: offsetsOutside},
+		{Name: "input-outside", Tries: "Read what lies behind the input.", kinds: plugin, run: inputOutside},
+		{Name: "offsets-between", Tries: "Free and measure what begins where no block does.", kinds: plugin, run: offsetsBetween},
+		{Name: "request-not-granted", Tries: "Make a request as a plugin that asked for no network.", kinds: plugin, run: requestNotGranted},
+		{Name: "request-elsewhere", Tries: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: requestElsewhere},
+		{Name: "request-redirected", Tries: "Be sent by the server that was granted to one that was not.", kinds: plugin, run: requestRedirected},
+		{Name: "secret-value", Tries: "Read the value of a secret that it was given, as configuration.", kinds: plugin, run: secretAsConfig},
+		{Name: "configuration-of-host", Tries: "Read the environment of the host as configuration.", kinds: plugin, run: configurationOfHost},
+		{Name: "request-while-initializing", Tries: "Make a request before the tool is called.", kinds: plugin, run: requestInitializing},
+	}
+}
+
+// offsetsOutside tries each in a call of its own, which has to end with it.
+func offsetsOutside(t *trial) (string, error) {
+	const (
+		wraps = ^uint64(7) // with 8 more it is 0
+		far   = uint64(1) << 63
+		low   = uint64(1) << 32 // is 0 in 32 bits
+	)
+	type try struct {
+		function string
+		operands []any
+	}
+	by := ""
+	for i := 0; ; i++ {
+		s := &script{}
+		block := s.block("block of 16 byte")
+		past := s.words(0)
+		s.add("store", past.at, block)
+		s.add("add", past.at, 16)
+		inner := s.words(0)
+		s.add("store", inner.at, block)
+		s.add("add", inner.at, 8)
+		behind, inside := cell(past.at), cell(inner.at)
+		all := []try{
+			{"load_u8", []any{uint64(0)}}, {"load_u8", []any{far}}, {"load_u8", []any{wraps}},
+			{"load_u64", []any{uint64(0)}}, {"load_u64", []any{uint64(1 << 40)}}, {"load_u64", []any{wraps}}, {"load_u64", []any{^uint64(0)}},
+			{"store_u8", []any{uint64(0), 1}}, {"store_u8", []any{low, 1}}, {"store_u8", []any{^uint64(0), 1}},
+			{"store_u64", []any{uint64(0), uint64(1)}}, {"store_u64", []any{wraps, uint64(1)}}, {"store_u64", []any{far, uint64(1)}},
+			{"output_set", []any{block, far}}, {"output_set", []any{block, wraps}}, {"output_set", []any{wraps, uint64(16)}}, {"output_set", []any{uint64(0), uint64(8)}},
+			{"output_set", []any{behind, uint64(1 << 20)}},
+			{"error_set", []any{inside}}, {"error_set", []any{wraps}},
+			{"log_info", []any{inside}}, {"log_info", []any{far}}, {"log_error", []any{wraps}},
+			{"config_get", []any{inside}}, {"config_get", []any{wraps}},
+			{"var_get", []any{inside}}, {"var_set", []any{block, inside}}, {"var_set", []any{wraps, block}},
+			{"http_request", []any{inside, uint64(0)}}, {"http_request", []any{wraps, uint64(0)}},
+		}
+		if i == len(all) {
+			return by, nil
+		}
+		s.add("extism."+all[i].function, all[i].operands...)
+		o, err := t.script(Guest{}, s)
+		if err == nil {
+			by, err = stopped(o, "", tool.CodeBadABI)
+		}
+		if err != nil {
+			return "", fmt.Errorf("%s(%x): %w", all[i].function, all[i].operands, err)
+		}
+	}
+}
+
+// inputOutside is answered with zeros, as by other hosts.
+func inputOutside(t *trial) (string, error) {
+	s := &script{}
+	s.block("what lies behind it")
+	var all []*call
+	for _, at := range []any{cell(machine.InputLength), uint64(1 << 20), uint64(1 << 32), uint64(1) << 63, ^uint64(7), ^uint64(0)} {
+		all = append(all, s.add("extism.input_load_u8", at), s.add("extism.input_load_u64", at))
+	}
+	r, err := t.report(Guest{}, s)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range all {
+		switch {
+		case r.times(c) != 1:
+			return "", notTried("the guest did not get to the end")
+		case r.returned(c) != 0:
+			return "", fmt.Errorf("it reads %#x", r.returned(c))
+		}
+	}
+	return "blocks: nothing lies behind the input", nil
+}
+
+func offsetsBetween(t *trial) (string, error) {
+	const text = "a text of a block"
+	s := &script{}
+	block := s.block(text)
+	between := s.words(0)
+	s.add("store", between.at, block)
+	s.add("add", between.at, 8)
+	free := s.add("extism.free", cell(between.at))
+	for _, offset := range []uint64{0, 1, ^uint64(0), 1 << 63} {
+		s.add("extism.free", offset)
+	}
+	length, unsafe := s.add("extism.length", cell(between.at)), s.add("extism.length_unsafe", cell(between.at))
+	whole := s.add("extism.length", block)
+	again := s.alloc(int64(len(text)))
+	other := s.text(strings.Repeat("x", len(text)))
+	s.add("block.put", again, other.at, other.n)
+	into := s.room(len(text))
+	s.add("block.get", block, into.at, into.n)
+	r, err := t.report(Guest{}, s)
+	switch {
+	case err != nil:
+		return "", err
+	case r.times(free) != 1 || r.times(whole) != 1:
+		return "", notTried("the guest did not get to the end")
+	case r.returned(length) != 0 || r.returned(unsafe) != 0:
+		return "", fmt.Errorf("it has a length: %d, %d", r.returned(length), r.returned(unsafe))
+	case r.returned(whole) != uint32(len(text)) || string(r.span(into)) != text:
+		return "", fmt.Errorf("the block has %d bytes now, and holds %q", r.returned(whole), r.span(into))
+	}
+	return "blocks: no block begins there", nil
+}
+
+// request is a call of http_request.
+func (s *script) request(url string) *call {
+	return s.add("extism.http_request", s.block(string(requestText(url))), uint64(0))
+}
+
+func requestText(url string) []byte {
+	text, err := json.Marshal(map[string]any{"url": url, "method": "GET", "headers": map[string]string{"x-a": "b"}})
+	if err != nil {
+		panic(err) // texts always encode
+	}
+	return text
+}
+
+var wrap = []byte{0xa7} // i32.wrap_i64
+
+func requestNotGranted(t *trial) (string, error) {
+	server, err := t.serve(t.canary)
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	defer server.Close()
+	s := &script{}
+	s.request(server.url())
+	return t.noRequest(Guest{}, s, server)
+}
+
+// noRequest fails if a server is reached by a script.
+func (t *trial) noRequest(g Guest, s *script, server *server) (string, error) {
+	o, err := t.script(g, s)
+	switch {
+	case err != nil:
+		return "", err
+	case server.asked.Load() > 0:
+		return "", errors.New("a server was reached that is not granted")
+	case o.Result.Err != nil && o.Result.Err.Code == tool.CodeFailed:
+		return "egress: " + clip(o.Result.Err.Message, 120), nil
+	}
+	return stopped(o, "", tool.CodeDenied)
+}
+
+// requestElsewhere has a server granted, and one that no spelling may lead to.
+func requestElsewhere(t *trial) (by string, err error) {
+	granted, err := t.serve("for the guest")
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	defer granted.Close()
+	other, err := t.serve(t.canary)
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	defer other.Close()
+	g := Guest{Hosts: []string{granted.url()}}
+	if err := t.reaches(g, granted); err != nil {
+		return "", err
+	}
+	port := other.port()
+	for _, url := range []string{
+		"http://127.0.0.1:" + port, "http://localhost:" + port, "http://127.1:" + port, "http://2130706433:" + port, "http://0x7f.0.0.1:" + port,
+		"http://0.0.0.0:" + port, "http://[::1]:" + port, "http://[::ffff:127.0.0.1]:" + port,
+		"http://127.0.0.1:" + granted.port() + "@127.0.0.1:" + port, granted.url() + "@127.0.0.1:" + port, "http://127.0.0.1:" + port + "#@" + granted.url(),
+		"http://169.254.169.254/latest/meta-data/", "http://[fe80::1]/", "http://10.0.0.1/", "http://192.168.0.1/",
+		"file:///etc/passwd", "unix:///var/run/docker.sock", "ftp://127.0.0.1:" + port, "gopher://127.0.0.1:" + port + "/_x", "//127.0.0.1:" + port, "",
+	} {
+		s := &script{}
+		s.request(url)
+		if by, err = t.noRequest(g, s, other); err != nil {
+			return "", fmt.Errorf("%s: %w", url, err)
+		}
+	}
+	return by, nil
+}
+
+// reaches fails if a guest does not reach its server.
+func (t *trial) reaches(g Guest, server *server) error {
+	s := &script{}
+	s.request(server.url())
+	status := s.add("extism.http_status_code")
+	r, err := t.report(g, s)
+	if err == nil && (server.asked.Load() == 0 || r.returned(status) != 200) {
+		err = notTried("the guest does not reach the server that it was granted: status %d", r.returned(status))
+	}
+	return err
+}
+
+func requestRedirected(t *trial) (string, error) {
+	other, err := t.serve(t.canary)
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	defer other.Close()
+	granted, err := t.serve("go on")
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	defer granted.Close()
+	g := Guest{Hosts: []string{granted.url()}}
+	if err := t.reaches(g, granted); err != nil {
+		return "", err
+	}
+	granted.redirect.Store(&other.at)
+	before := granted.asked.Load()
+	s := &script{}
+	s.request(granted.url())
+	by, err := t.noRequest(g, s, other)
+	if err == nil && granted.asked.Load() == before {
+		err = notTried("nobody was asked: %s", by)
+	}
+	return by, err
+}
+
+// server answers every request of HTTP, on this machine.
+type server struct {
+	net.Listener
+	at       string // HOST:PORT
+	body     string
+	redirect atomic.Pointer[string]
+	asked    atomic.Int32
+	open     sync.WaitGroup
+}
+
+func (t *trial) serve(body string) (*server, error) {
+	l, err := (&net.ListenConfig{}).Listen(t.ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{Listener: l, at: l.Addr().String(), body: body}
+	s.open.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s.asked.Add(1)
+			s.open.Go(func() { s.answer(c) })
+		}
+	})
+	return s, nil
+}
+
+func (s *server) url() string { return "http://" + s.at }
+
+func (s *server) port() string {
+	_, port, _ := net.SplitHostPort(s.at)
+	return port
+}
+
+func (s *server) Close() {
+	_ = s.Listener.Close()
+	s.open.Wait()
+}
+
+// answer reads the beginning of a request, which is all of those here.
+func (s *server) answer(c net.Conn) {
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+	if _, err := c.Read(make([]byte, 4096)); err != nil {
+		return
+	}
+	head := "HTTP/1.1 200 OK\r\n"
+	if to := s.redirect.Load(); to != nil {
+		head = "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://" + *to + "/\r\n"
+	}
+	_, _ = io.WriteString(c, fmt.Sprintf("%sContent-Length: %d\r\nConnection: close\r\n\r\n%s", head, len(s.body), s.body))
+}
+
+// secretAsConfig asks for the secret by its name, and for others.
+func secretAsConfig(t *trial) (string, error) {
+	s := &script{}
+	got := s.add("extism.config_get", s.block(secretName))
+	into := s.room(256)
+	n := s.add("extism.length", got.value())
+	s.add("block.get", got.value(), into.at, cell(n.result))
+	s.add("say", into.at, into.n)
+	other := s.add("extism.config_get", s.block("OTHER"))
+	r, err := t.report(Guest{Secret: true}, s)
+	switch {
+	case err != nil:
+		return "", err
+	case r.returned(got) == 0 || r.returned(n) == 0 || r.times(other) != 1:
+		return "", notTried("it has no placeholder")
+	case r.returned(other) != 0:
+		return "", errors.New("it gets what it was not given")
+	}
+	return "secrets: a placeholder stands for the value", nil
+}
+
+func configurationOfHost(t *trial) (string, error) {
+	s := &script{}
+	var all []*call
+	for _, name := range []string{"PATH", "HOME", "USER", "\x00", "..", secretName} {
+		all = append(all, s.add("extism.config_get", s.block(name)))
+	}
+	r, err := t.report(Guest{}, s)
+	if err != nil {
+		return "", err
+	}
+	for _, c := range all {
+		switch {
+		case r.times(c) != 1:
+			return "", notTried("the guest did not ask")
+		case r.returned(c) != 0:
+			return "", errors.New("it is configured with something")
+		}
+	}
+	return "instance: no configuration", nil
+}
+
+// requestInitializing uses everything of the host before there is a call.
+func requestInitializing(t *trial) (string, error) {
+	server, err := t.serve(t.canary)
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	defer server.Close()
+	request := requestText(server.url())
+	initializing := func(m *machine.Machine) []byte {
+		block := func(at, n int) []byte {
+			return code(w.I32Const(int32(machine.BufferBase+at)), w.I32Const(int32(n)), m.Block())
+		}
+		return code(
+			w.I32Const(machine.StateAt), block(0, len(request)), w.I64Const(0), w.Call(m.Number("extism.http_request")), wrap, w.I32Store(0),
+			w.I32Const(machine.StateAt), block(len(request), len(secretName)), w.Call(m.Number("extism.config_get")), wrap, w.I32Store(8))
+	}
+	g := Guest{Hosts: []string{server.url()}, Secret: true, own: &machine.Options{
+		Initialize: initializing, Data: []w.Segment{{Offset: machine.BufferBase, Bytes: append(request, secretName...)}},
+	}}
+	s := &script{}
+	answer, config := s.add("load", machine.StateAt), s.add("load", machine.StateAt+8)
+	r, err := t.report(g, s)
+	switch {
+	case err != nil:
+		return "", err
+	case r.times(config) != 1:
+		return "", notTried("the guest did not look")
+	case server.asked.Load() > 0 || r.returned(answer) != 0 || r.returned(config) != 0:
+		return "", errors.New("it got an answer")
+	}
+	return "extism: nothing is there while a module initialises", nil
+}
