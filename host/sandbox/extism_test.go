@@ -377,6 +377,7 @@ func TestDescribedPlugins(t *testing.T) {
 		want, refused        string
 	}{
 		"the arguments are the input":     {manifest("", spec("echo", "")), "echo", `{"a":"x"}`, tool.Capabilities{}, `{"a":"x"}`, ""},
+		"the only argument is the input":  {manifest("", `{"name":"echo","description":"d","parameters":{"type":"object"}}`), "echo", `{"input":"x"}`, tool.Capabilities{}, "x", ""},
 		"a text is the input":             {manifest("", spec("say", `,"run":{"function":"echo","input":"<{a}>"}`)), "say", `{"a":"x"}`, tool.Capabilities{}, "<x>", ""},
 		"what it is configured with":      {manifest(config, spec("units", "")), "units", `{}`, tool.Capabilities{}, "metric", ""},
 		"what it is not configured with":  {manifest("", spec("units", "")), "units", `{}`, tool.Capabilities{}, "", ""},
