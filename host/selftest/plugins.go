@@ -47,6 +47,8 @@ func (s *script) failing(text cell) {
 
 func pluginOutputAttacks() []Attack {
 	limits := Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}
+	lists := limits
+	lists.own = &machine.Options{Lists: true}
 	return []Attack{
 		ended("output-100-mb", "Put out 100 MB.", limits, func(s *script) { s.output(s.alloc(100<<20), 100<<20) }, tool.CodeBadABI, "more than the limit").of(plugin),
 		ended("output-nested", "Put out JSON that is nested nearly ten thousand deep.", limits, func(s *script) {
@@ -60,12 +62,50 @@ func pluginOutputAttacks() []Attack {
 			s.add("extism.reset")
 			s.output(uint64(64), 8)
 		}, tool.CodeBadABI, "outside").of(plugin),
+		// hyper-mcp's plugins answer with pieces, as servlets of mcp.run do.
+		ended("pieces-flood", "Answer with thirty thousand pieces, as a plugin that lists its tools.", lists, func(s *script) {
+			s.answers(`{"content":[` + strings.Repeat(`{},`, 30_000) + `{}]}`)
+		}, tool.CodeBadABI, "pieces").of(plugin),
+		ended("pieces-nested", "Answer with JSON that is nested nearly ten thousand deep, as a plugin that lists its tools.", lists, func(s *script) {
+			s.answers(`{"structuredContent":{"a":` + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + `}}`)
+		}, tool.CodeBadABI, "nests deeper").of(plugin),
+		ended("pieces-not-text", "Answer with bytes that are not text, as a plugin that lists its tools.", lists, func(s *script) {
+			s.answers("{\"content\":[{\"type\":\"text\",\"text\":\"\xff\xfe\"}]}")
+		}, tool.CodeBadABI, "not text").of(plugin),
+		{Name: "notice-flood", Tries: "Report progress and log fifteen thousand times, as a plugin of hyper-mcp.", kinds: plugin, run: noticeFlood},
 		{Name: "output-not-text", Tries: "Put out bytes that are not text.", kinds: plugin, run: outputNotText},
 		{Name: "output-long", Tries: "Put out more text than the model is to get.", kinds: plugin, run: outputLong},
 		{Name: "failure-long", Tries: "Fail with an error of a megabyte.", kinds: plugin, run: failureLong},
 		{Name: "message-long", Tries: "Log a message of a megabyte.", kinds: plugin, run: messageLong},
 	}
 }
+
+// noticeFlood uses the functions that hyper-mcp adds to those of Extism.
+func noticeFlood(t *trial) (string, error) {
+	const times, most = 15_000, 10_000
+	s := &script{}
+	progress, message := s.text(`{"progress":1,"message":"x"}`), s.text(`{"level":"info","data":"`+strings.Repeat("x", 100)+`"}`)
+	block := s.add("block", progress.at, progress.n)
+	s.add("extism.notify_progress", block.value())
+	other := s.add("block", message.at, message.n)
+	s.add("extism.notify_logging_message", other.value())
+	s.always(block, times-1)
+	s.answers(`{"content":[{"type":"text","text":"all was told"}]}`)
+	o, err := t.script(Guest{own: &machine.Options{Lists: true}, Limits: policy.Limits{LogBytes: logLimit}}, s)
+	switch {
+	case err != nil:
+		return "", err
+	case o.Said.Reports > most || o.Said.Bytes > logLimit+most+1024:
+		return "", fmt.Errorf("%d reports and %d messages came through", o.Said.Reports, o.Said.Messages)
+	case !bytes.Contains(o.Result.Output, []byte("all was told")) || o.Said.Reports == 0 || o.Said.Messages == 0:
+		return "", notTried("the guest did not get to the end: %s", o.Result.Summary())
+	}
+	t.detail = fmt.Sprintf("%d reports and %d messages came through", o.Said.Reports, o.Said.Messages)
+	return "progress: the reports of a call", nil
+}
+
+// answers ends a plugin with a text as its output.
+func (s *script) answers(text string) { s.output(s.block(text), int64(len(text))) }
 
 func outputNotText(t *trial) (string, error) {
 	s := &script{}
@@ -219,6 +259,12 @@ func blocksKept(t *trial) (string, error) {
 
 func pluginHostAttacks() []Attack {
 	return []Attack{
+		ended("asks-the-person", "Ask the person for something, as a plugin of hyper-mcp.", Guest{}, func(s *script) {
+			s.add("extism.create_elicitation", s.block("{}"))
+		}, tool.CodeFailed, "not supported").of(plugin),
+		ended("keyring", "Ask for a secret of the keyring, as a plugin of hyper-mcp.", Guest{}, func(s *script) {
+			s.add("extism.get_keyring_secret", s.block(`{"service":"stockade","user":"`+secretName+`"}`))
+		}, tool.CodeFailed, "not supported").of(plugin),
 		{Name: "offsets-outside", Tries: "Give the host offsets and lengths that overflow, or that lie outside of its blocks.", kinds: plugin, run: offsetsOutside},
 		{Name: "input-outside", Tries: "Read what lies behind the input.", kinds: plugin, run: inputOutside},
 		{Name: "offsets-between", Tries: "Free and measure what begins where no block does.", kinds: plugin, run: offsetsBetween},
