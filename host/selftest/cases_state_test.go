@@ -77,16 +77,21 @@ func manyAtOnce(t *trial) error {
 
 // everyExitCode ends guests with codes that mean something to somebody.
 func everyExitCode(t *trial) error {
-	for _, code := range []uint32{0, 1, 2, 125, 126, 127, 128, 137, 255, 256, 0x7fff_ffff, 0x8000_0000, 0xefff_ffff, 0xffff_fffe, minus} {
-		s := &script{}
-		s.log("before") // it has been in the host
-		s.add("proc_exit", code)
-		o, err := t.script(Guest{}, s)
-		if err == nil {
-			_, err = stopped(o, fmt.Sprintf("exit code %d", code), tool.CodeTrap)
-		}
-		if err != nil {
-			return fmt.Errorf("exit code %d: %w", code, err)
+	for _, t.kind = range machine.Kinds {
+		for _, code := range []uint32{0, 1, 2, 125, 126, 127, 128, 137, 255, 256, 0x7fff_ffff, 0x8000_0000, 0xefff_ffff, 0xffff_fffe, minus} {
+			if code == 0 && t.kind != machine.Native { // which is how they end well
+				continue
+			}
+			s := &script{}
+			s.log("before") // it has been in the host
+			s.add("proc_exit", code)
+			o, err := t.script(Guest{}, s)
+			if err == nil {
+				_, err = stopped(o, fmt.Sprintf("code %d", code), tool.CodeTrap, tool.CodeFailed)
+			}
+			if err != nil {
+				return fmt.Errorf("%s, exit code %d: %w", t.kind, code, err)
+			}
 		}
 	}
 	return nil

@@ -53,7 +53,7 @@ func proofs() []proof {
 		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
 			endless-loop endless-start endless-initialize endless-allocator call-tree fuel-of-call fuel-of-tool fuel-of-session
 			fuel-of-bulk-memory fuel-of-files bulk-memory-tail random-flood yield-flood clock-flood host-call-flood sleep
-			large-minimum grow-beyond-limit memory-of-all-calls result-long log-flood`},
+			request-without-end block-churn large-minimum grow-beyond-limit memory-of-all-calls result-long log-flood`},
 		{name: "every host is granted", target: weak(func(g *Guest) { g.Hosts = []string{"http://127.0.0.1:*"} }), attacks: `
 			request-not-granted request-elsewhere request-redirected`},
 		{name: "no limits for a plugin", target: weak(unlimited), attacks: `blocks-of-all-calls output-long`},

@@ -271,6 +271,12 @@ func pluginHostAttacks() []Attack {
 		{Name: "request-not-granted", Tries: "Make a request as a plugin that asked for no network.", kinds: plugin, run: requestNotGranted},
 		{Name: "request-elsewhere", Tries: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: requestElsewhere},
 		{Name: "request-redirected", Tries: "Be sent by the server that was granted to one that was not.", kinds: plugin, run: requestRedirected},
+		{Name: "request-without-end", Tries: "Wait for a server that does not answer.", kinds: plugin, run: requestWithoutEnd},
+		ended("block-churn", "Have the host give out memory and clear it, without end.", Guest{Limits: policy.Limits{Timeout: deadline}}, func(s *script) {
+			block := s.add("extism.alloc", int64(16<<20))
+			s.add("extism.reset")
+			s.always(block, 10_000_000)
+		}, tool.CodeTimeout, "timed out after 150ms").of(plugin),
 		{Name: "secret-value", Tries: "Read the value of a secret that it was given, as configuration.", kinds: plugin, run: secretAsConfig},
 		{Name: "configuration-of-host", Tries: "Read the environment of the host as configuration.", kinds: plugin, run: configurationOfHost},
 		{Name: "request-while-initializing", Tries: "Make a request before the tool is called.", kinds: plugin, run: requestInitializing},
@@ -492,13 +498,30 @@ func requestRedirected(t *trial) (string, error) {
 	return by, err
 }
 
+func requestWithoutEnd(t *trial) (string, error) {
+	server, err := t.serve("")
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	defer server.Close()
+	g := Guest{Hosts: []string{server.url()}}
+	if err := t.reaches(g, server); err != nil {
+		return "", err
+	}
+	server.silent.Store(true)
+	g.Limits.Timeout = deadline
+	return ended("", "", g, func(s *script) { s.request(server.url()) }, tool.CodeTimeout, "timed out after 150ms").run(t)
+}
+
 // server answers every request of HTTP, on this machine.
 type server struct {
 	net.Listener
 	at       string // HOST:PORT
 	body     string
 	redirect atomic.Pointer[string]
+	silent   atomic.Bool // it never answers
 	asked    atomic.Int32
+	closed   chan struct{}
 	open     sync.WaitGroup
 }
 
@@ -507,7 +530,7 @@ func (t *trial) serve(body string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Listener: l, at: l.Addr().String(), body: body}
+	s := &server{Listener: l, at: l.Addr().String(), body: body, closed: make(chan struct{})}
 	s.open.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -529,6 +552,7 @@ func (s *server) port() string {
 }
 
 func (s *server) Close() {
+	close(s.closed)
 	_ = s.Listener.Close()
 	s.open.Wait()
 }
@@ -538,6 +562,10 @@ func (s *server) answer(c net.Conn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := c.Read(make([]byte, 4096)); err != nil {
+		return
+	}
+	if s.silent.Load() {
+		<-s.closed
 		return
 	}
 	head := "HTTP/1.1 200 OK\r\n"
