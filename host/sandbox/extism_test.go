@@ -2,7 +2,6 @@ package sandbox_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -312,10 +313,9 @@ func TestAPluginReachesTheNetworkThatIsGranted(t *testing.T) {
 				}
 			}
 			if name == "the body" {
-				got, _ := json.Marshal(s.asked)
-				want, _ := json.Marshal([]effect.Request{{Method: "POST", URL: "http://a.example/", Headers: [][2]string{{"a", "1"}, {"b", "2"}}, Body: []byte("sent")}})
-				if string(got) != string(want) {
-					t.Errorf("asked for %s, want %s", got, want)
+				want := []effect.Request{{Method: "POST", URL: "http://a.example/", Headers: [][2]string{{"a", "1"}, {"b", "2"}}, Body: []byte("sent")}}
+				if diff := cmp.Diff(want, s.asked); diff != "" {
+					t.Error(diff)
 				}
 			}
 		})
@@ -377,6 +377,7 @@ func TestDescribedPlugins(t *testing.T) {
 		want, refused        string
 	}{
 		"the arguments are the input":     {manifest("", spec("echo", "")), "echo", `{"a":"x"}`, tool.Capabilities{}, `{"a":"x"}`, ""},
+		"the only argument is the input":  {manifest("", `{"name":"echo","description":"d","parameters":{"type":"object"}}`), "echo", `{"input":"x"}`, tool.Capabilities{}, "x", ""},
 		"a text is the input":             {manifest("", spec("say", `,"run":{"function":"echo","input":"<{a}>"}`)), "say", `{"a":"x"}`, tool.Capabilities{}, "<x>", ""},
 		"what it is configured with":      {manifest(config, spec("units", "")), "units", `{}`, tool.Capabilities{}, "metric", ""},
 		"what it is not configured with":  {manifest("", spec("units", "")), "units", `{}`, tool.Capabilities{}, "", ""},
