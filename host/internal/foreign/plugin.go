@@ -3,6 +3,7 @@ package foreign
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
@@ -14,6 +15,14 @@ type Answer struct {
 	Code   uint32
 	Output []byte
 	Err    string // empty: none
+}
+
+// Failed is what it says about its failure.
+func (a Answer) Failed() error {
+	if a.Code == 0 && a.Err == "" {
+		return nil
+	}
+	return fmt.Errorf("code %d: %s", a.Code, a.Err)
 }
 
 // Oracle is a plugin on Extism's SDK for Go, compiled.
