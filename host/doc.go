@@ -215,9 +215,10 @@
 // host, because cmd may not import net/http. No front end reaches the sandbox by
 // another way.
 //
-// An attack: a row in the list of its area in selftest, and in the counter-proofs
-// of its tests a weak target on which it succeeds. One of a command: jail/probe, and
-// in the tests of jail the layer without which it succeeds.
+// An attack: a row in the list of its area in selftest, with the kinds of module
+// that it is for, and in the counter-proofs of its tests a weak target on which it
+// succeeds. One of a command: jail/probe, and in the tests of jail the layer
+// without which it succeeds.
 //
 // A store: a package below session that passes session/sessiontest.
 //

@@ -94,7 +94,7 @@ func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error
 	}
 	failed, ok := errors.AsType[*failure](err)
 	switch {
-	case ok:
+	case ok && p.ctx.Err() == nil: // else the call has ended, and with it what the plugin waited for
 		return nil, &abi.ToolError{Case: failed.kind, Message: p.Redact.Text(failed.text)}, nil
 	case err != nil:
 		return nil, nil, err
