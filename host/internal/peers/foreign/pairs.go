@@ -68,20 +68,20 @@ var measured = []struct {
 	warm         bool   // their instance is used again
 	atLeast      float64
 }{
-	{name: "extism, small", module: "count_vowels", input: "hello world", atLeast: 5},
-	{name: "extism, small, warm", module: "count_vowels", input: "hello world", warm: true},
-	{name: "extism, 1 MiB", module: "count_vowels", input: strings.Repeat("hello world ", 1<<20/12)},
-	{name: "extism, hello", module: "hello", atLeast: 5},
-	{name: "extism, TinyGo", module: "replace", atLeast: 5},
-	{name: "extism, Go", module: "std_command"},
-	{name: "extism, Haskell", module: "hello_haskell"},
-	{name: "command, Rust", module: "cat (cargo-wasi)"},
-	{name: "command, TinyGo", module: "cat (TinyGo)"},
-	{name: "command, C", module: "cat (zig cc)"},
-	{name: "command, Go", module: "gosh"},
-	{name: "command, QuickJS", module: "QuickJS"},
-	{name: "command, CPython 3.12", module: "CPython 3.12"},
-	{name: "command, PHP", module: "PHP 8.2"},
+	{name: "extism-small", module: "count_vowels", input: "hello world", atLeast: 5},
+	{name: "extism-small-warm", module: "count_vowels", input: "hello world", warm: true},
+	{name: "extism-1MiB", module: "count_vowels", input: strings.Repeat("hello world ", 1<<20/12)},
+	{name: "extism-hello", module: "hello", atLeast: 5},
+	{name: "extism-TinyGo", module: "replace", atLeast: 5},
+	{name: "extism-Go", module: "std_command"},
+	{name: "extism-Haskell", module: "hello_haskell"},
+	{name: "command-Rust", module: "cat (cargo-wasi)"},
+	{name: "command-TinyGo", module: "cat (TinyGo)"},
+	{name: "command-C", module: "cat (zig cc)"},
+	{name: "command-Go", module: "gosh"},
+	{name: "command-QuickJS", module: "QuickJS"},
+	{name: "command-CPython 3.12", module: "CPython 3.12"},
+	{name: "command-PHP", module: "PHP 8.2"},
 }
 
 func (s *setup) pairs(ctx context.Context, selected func(string) bool, plugins string) (all []*pair, _ error) {
@@ -104,7 +104,7 @@ func (s *setup) pairs(ctx context.Context, selected func(string) bool, plugins s
 		if p.ours, err = s.here(ctx, module, code); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
-		if strings.HasPrefix(m.name, "extism,") {
+		if strings.HasPrefix(m.name, "extism-") {
 			p.theirs, err = s.extism(ctx, module, code, m.warm)
 		} else {
 			p.theirs, err = s.wazero(ctx, module, code)
