@@ -126,7 +126,7 @@ the file says becomes part of the module, which anybody can add then, sign and p
 	}
 	cmd.Flags().StringVarP(&out, "output", "o", "", "where to write the module (default: FILE.wasm itself)")
 	cmd.Flags().StringVar(&describe, "describe", "", "a file of TOML that says what its tools are")
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "pack a module of more than 12 MiB too")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "pack a module of more than 16 MiB too")
 	return cmd
 }
 

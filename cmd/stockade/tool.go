@@ -209,7 +209,7 @@ of it then find it compiled.`,
 			return errors.Join(failed...)
 		},
 	}
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "compile modules of more than 12 MiB too")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "compile modules of more than 16 MiB too")
 	return cmd
 }
 

@@ -79,7 +79,7 @@ reviewed, with what --read, --write, --host, --secret and --exec give it.
 	cmd.Flags().StringVar(&o.describe, "describe", "", "a file of TOML that says what its tools are, which becomes part of it")
 	o.yes.add(cmd, "add it without a question; needs --sha256", "module")
 	o.allow.add(cmd)
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "add a module of more than 12 MiB too, which takes long to compile")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "add a module of more than 16 MiB too, which takes long to compile")
 	addReachFlag(cmd, a)
 	return cmd
 }

@@ -33,7 +33,7 @@ switched off until you decide.
 		},
 	}
 	yes.add(cmd, "take the new one without a question; needs --sha256 and a name", "module")
-	cmd.Flags().BoolVar(&a.flags.large, "large", false, "take a module of more than 12 MiB too, which takes long to compile")
+	cmd.Flags().BoolVar(&a.flags.large, "large", false, "take a module of more than 16 MiB too, which takes long to compile")
 	addReachFlag(cmd, a)
 	return cmd
 }

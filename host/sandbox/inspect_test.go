@@ -41,7 +41,7 @@ func TestInspectSaysWhatAFileIsAndRunsNothing(t *testing.T) {
 		"a section that is no manifest":             {sectioned(w.ToolOptions{}, "{"), wasm.Native, 0, nil, "manifest", false},
 		"a manifest for another kind":               {sectioned(w.ToolOptions{}, strings.Replace(manifest, "stockade:tool", "other:tool", 1)), wasm.Native, 1, nil, "for the ABI", false},
 		"a tool that imports what there is not":     {w.Tool(w.ToolOptions{Imports: []w.Import{{Module: "env", Name: "f"}}}), wasm.Native, 1, nil, `"env.f"`, false},
-		"one that takes a person's word to compile": {w.Tool(w.ToolOptions{MemoryMin: 512, Data: []w.Segment{{Bytes: make([]byte, 17<<20)}}}), wasm.Native, 1, nil, "above 12 MiB", false},
+		"one that takes a person's word to compile": {w.Tool(w.ToolOptions{MemoryMin: 512, Data: []w.Segment{{Bytes: make([]byte, 17<<20)}}}), wasm.Native, 1, nil, "above 16 MiB", false},
 		"a reactor":              {reactor.Bytes(), wasm.Reactor, 0, []string{"sock_open"}, "it is a WASI reactor", true},
 		"a component":            {component, wasm.ComponentModel, 0, nil, `it is a component of WASI 0.2 (exports "wasi:cli/run@0.2.0"), which does not run here`, true},
 		"one of another version": {w.Tool(w.ToolOptions{Version: "0.2.0"}), wasm.Incompatible, 1, nil, "0.2.0", true},

@@ -295,7 +295,7 @@ func TestALargeModuleTakesAPersonsWord(t *testing.T) {
 	})
 	j := granted(t, module(large), ask{})
 	box := newBox(t, sandbox.Options{Compiling: func(*tool.Module) { t.Error("it is compiled") }})
-	failure(t, j.mustRun(t, box), tool.CodeNotAdmitted, tool.ValidationFailed, "above 12 MiB")
+	failure(t, j.mustRun(t, box), tool.CodeNotAdmitted, tool.ValidationFailed, "above 16 MiB")
 	if got := output(t, j.mustRun(t, newBox(t, sandbox.Options{Large: true}))); got != "ok" {
 		t.Errorf("with it: %q", got)
 	}

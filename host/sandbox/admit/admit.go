@@ -29,7 +29,7 @@ const (
 	MaxBytes = 64 << 20
 	// LargeBytes is the size from which on a module is compiled only if a person
 	// has asked for it. Some limits are higher for it.
-	LargeBytes = 12 << 20
+	LargeBytes = 16 << 20
 )
 
 // RefusedError says why a module may not run.

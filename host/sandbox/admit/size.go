@@ -10,7 +10,7 @@ import (
 // Limits on what is compiled, beyond those of package wasm. They keep what
 // compiling and instantiating take within seconds and a few hundred MiB: the
 // engine needs time that grows with the square of many of these numbers. The
-// largest functions of Go, C, Rust and Haskell programs of up to 12 MiB have
+// largest functions of Go, C, Rust and Haskell programs of up to 16 MiB have
 // about half of what is allowed. What gets through all the same is killed in
 // the process that compiles.
 const (
