@@ -84,7 +84,7 @@ func proofs() []proof {
 			recursion mutual-recursion poll-flood
 			data-outside load-outside load-behind-end store-outside fill-outside allocator-outside allocator-null
 			locals-bomb many-locals locals-sum nested-blocks nested-loops loops-times-locals branches-bomb br-table-bomb large-function many-functions
-			many-types many-globals many-exports wide-type data-segments table-minimum many-tables custom-section large-module
+			many-types many-globals many-exports wide-type data-segments table-minimum many-tables large-module
 			not-a-module cut-short endless-number count-bomb invalid-code index-outside reserved-name reserved-import unknown-import
 			wrong-signature imported-memory host-function-as-call wide-memory shared-memory two-memories compile-time
 			result-100-mb result-structured-100-mb result-length-overflow result-text-outside result-outside result-at-the-end
