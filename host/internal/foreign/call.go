@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -152,6 +153,26 @@ func (r *Ready) Call(ctx context.Context, box *sandbox.Sandbox, name string, arg
 		o.Wrote = append(o.Wrote, filepath.ToSlash(name))
 	}
 	return o, staged.Commit(ctx, grant)
+}
+
+// Calls reads what the tools of a file NAME.wasm are called with, from NAME.json beside
+// it: an object with a list of arguments for each tool. Those that it does not name are
+// called with {}.
+func Calls(file string) (func(name string) []json.RawMessage, error) {
+	calls := map[string][]json.RawMessage{}
+	data, err := os.ReadFile(strings.TrimSuffix(file, ".wasm") + ".json")
+	if err == nil {
+		err = json.Unmarshal(data, &calls)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return func(name string) []json.RawMessage {
+		if with := calls[name]; len(with) > 0 {
+			return with
+		}
+		return []json.RawMessage{[]byte("{}")}
+	}, err
 }
 
 // Workspace writes [Files] into a directory.

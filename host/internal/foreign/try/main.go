@@ -10,10 +10,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,27 +66,19 @@ func try(ctx context.Context, box *sandbox.Sandbox, file, dir string) error {
 	if err != nil {
 		return err
 	}
-	calls := map[string][]json.RawMessage{}
-	name := strings.TrimSuffix(file, ".wasm")
-	data, err := os.ReadFile(name + ".json")
-	if err == nil {
-		err = json.Unmarshal(data, &calls)
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	calls, err := foreign.Calls(file)
+	if err != nil {
 		return err
 	}
-	r, err := foreign.Prepare(ctx, box, filepath.Base(name), code, "", dir)
+	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
+	r, err := foreign.Prepare(ctx, box, name, code, "", dir)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("   %s; %s\n", r.Manifest.ABI, strings.Join(r.Manifest.Notes, "; "))
 	for _, spec := range r.Manifest.Tools {
 		fmt.Printf("   %s %s\n      %.200s\n", spec.Name, spec.Parameters, spec.Description)
-		with := calls[spec.Name]
-		if with == nil {
-			with = []json.RawMessage{[]byte("{}")}
-		}
-		for _, args := range with {
+		for _, args := range calls(spec.Name) {
 			result, err := r.Call(ctx, box, spec.Name, args, policy.Limits{}, func(p tool.Progress) { fmt.Printf("      says %s\n", tool.Marshal(p)) })
 			if err != nil {
 				return err

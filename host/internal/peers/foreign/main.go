@@ -16,7 +16,8 @@
 // call against itself.
 //
 // In a folder that -plugins names lie plugins with tools of their own, of mcp.run and
-// hyper-mcp; what is measured is the list of their tools, which needs nothing granted.
+// hyper-mcp; what is measured is the first call of the first tool, as make try-plugins
+// makes it.
 package main
 
 import (

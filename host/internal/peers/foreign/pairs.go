@@ -68,20 +68,20 @@ var measured = []struct {
 	warm         bool   // their instance is used again
 	atLeast      float64
 }{
-	{name: "extism, small", module: "count_vowels", input: "hello world", atLeast: 5},
-	{name: "extism, small, warm", module: "count_vowels", input: "hello world", warm: true, atLeast: 5},
-	{name: "extism, 1 MiB", module: "count_vowels", input: strings.Repeat("hello world ", 1<<20/12)},
-	{name: "extism, hello", module: "hello", atLeast: 5},
-	{name: "extism, TinyGo", module: "replace", atLeast: 5},
-	{name: "extism, Go", module: "std_command"},
-	{name: "extism, Haskell", module: "hello_haskell"},
-	{name: "command, Rust", module: "cat (cargo-wasi)"},
-	{name: "command, TinyGo", module: "cat (TinyGo)"},
-	{name: "command, C", module: "cat (zig cc)"},
-	{name: "command, Go", module: "gosh"},
-	{name: "command, QuickJS", module: "QuickJS"},
-	{name: "command, CPython 3.12", module: "CPython 3.12"},
-	{name: "command, PHP", module: "PHP 8.2"},
+	{name: "extism-small", module: "count_vowels", input: "hello world", atLeast: 5},
+	{name: "extism-small-warm", module: "count_vowels", input: "hello world", warm: true},
+	{name: "extism-1MiB", module: "count_vowels", input: strings.Repeat("hello world ", 1<<20/12)},
+	{name: "extism-hello", module: "hello", atLeast: 5},
+	{name: "extism-TinyGo", module: "replace", atLeast: 5},
+	{name: "extism-Go", module: "std_command"},
+	{name: "extism-Haskell", module: "hello_haskell"},
+	{name: "command-Rust", module: "cat (cargo-wasi)"},
+	{name: "command-TinyGo", module: "cat (TinyGo)"},
+	{name: "command-C", module: "cat (zig cc)"},
+	{name: "command-Go", module: "gosh"},
+	{name: "command-QuickJS", module: "QuickJS"},
+	{name: "command-CPython 3.12", module: "CPython 3.12"},
+	{name: "command-PHP", module: "PHP 8.2"},
 }
 
 func (s *setup) pairs(ctx context.Context, selected func(string) bool, plugins string) (all []*pair, _ error) {
@@ -104,7 +104,7 @@ func (s *setup) pairs(ctx context.Context, selected func(string) bool, plugins s
 		if p.ours, err = s.here(ctx, module, code); err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}
-		if strings.HasPrefix(m.name, "extism,") {
+		if strings.HasPrefix(m.name, "extism-") {
 			p.theirs, err = s.extism(ctx, module, code, m.warm)
 		} else {
 			p.theirs, err = s.wazero(ctx, module, code)
@@ -117,7 +117,7 @@ func (s *setup) pairs(ctx context.Context, selected func(string) bool, plugins s
 	if selected("noise") {
 		all = append(all, s.noise(all)...)
 	}
-	listed, err := s.listing(ctx, plugins)
+	listed, err := s.listed(ctx, plugins)
 	if err != nil {
 		return nil, err
 	}
@@ -205,9 +205,8 @@ func (s *setup) wazero(ctx context.Context, m foreign.Module, code []byte) (func
 	}, err
 }
 
-// listing are the plugins of a folder that list their tools: how long it takes to ask
-// them, from code that was compiled before.
-func (s *setup) listing(ctx context.Context, dir string) (all []*pair, _ error) {
+// listed are plugins of a folder that list their tools: calls of the first tool of each.
+func (s *setup) listed(ctx context.Context, dir string) (all []*pair, _ error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -216,33 +215,65 @@ func (s *setup) listing(ctx context.Context, dir string) (all []*pair, _ error) 
 		return nil, err
 	}
 	for _, file := range files {
-		code, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		r, err := foreign.Prepare(ctx, s.box, filepath.Base(file), code, "", s.dir)
+		p, err := s.ofFile(ctx, file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		function := map[string]string{tool.ABIServlet: "describe", tool.ABIHyperMCP: "list_tools"}[r.Manifest.ABI]
-		if function == "" {
-			continue
+		if p != nil {
+			all = append(all, p)
 		}
-		o, err := foreign.NewOracle(ctx, code, foreign.Run{}, s.dir)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		s.ends = append(s.ends, func() error { return o.Close(context.Background()) })
-		all = append(all, &pair{
-			name: function + " of " + filepath.Base(file), atLeast: 5,
-			ours: func(ctx context.Context) error { _, err := s.box.Describe(ctx, r.Module); return err },
-			theirs: func(ctx context.Context) error {
-				a, err := o.Call(ctx, function, []byte(`{"context":{"id":"1","_meta":{}}}`))
-				return errors.Join(err, a.Failed())
-			},
-		})
 	}
 	return all, nil
+}
+
+func (s *setup) ofFile(ctx context.Context, file string) (*pair, error) {
+	bench.Progress("prepare %s", file)
+	code, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	calls, err := foreign.Calls(file)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimSuffix(filepath.Base(file), ".wasm")
+	r, err := foreign.Prepare(ctx, s.box, name, code, "", s.dir)
+	if err != nil {
+		return nil, err
+	}
+	first := r.Manifest.Tools[0].Name
+	args := calls(first)[0]
+	function, input := "call", fmt.Sprintf(`{"method":"tools/call","params":{"name":%q,"arguments":%s}}`, first, args)
+	switch r.Manifest.ABI {
+	case tool.ABIServlet:
+	case tool.ABIHyperMCP:
+		function, input = "call_tool", fmt.Sprintf(`{"request":{"name":%q,"arguments":%s},"context":{"id":"1","_meta":{}}}`, first, args)
+	default:
+		return nil, nil
+	}
+	call, grant, err := r.Grant(first, args, policy.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	o, err := foreign.NewOracle(ctx, code, foreign.Run{}, s.dir)
+	if err != nil {
+		return nil, err
+	}
+	s.ends = append(s.ends, func() error { return o.Close(context.Background()) })
+	return &pair{
+		name: first + " of " + name, atLeast: 5,
+		ours: func(ctx context.Context) error {
+			result, _, err := s.box.Run(ctx, grant, r.Module, call, nil)
+			if err == nil && result.Err != nil {
+				err = result.Err
+			}
+			return err
+		},
+		theirs: func(ctx context.Context) error {
+			a, err := o.Call(ctx, function, []byte(input))
+			return errors.Join(err, a.Failed())
+		},
+	}, nil
 }
 
 func done(cmd *exec.Cmd) error {

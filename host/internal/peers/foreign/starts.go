@@ -32,10 +32,10 @@ func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*
 		return done(cmd)
 	}
 	for _, name := range interpreters {
-		if !selected("start, " + name) {
+		if !selected("start-" + name) {
 			continue
 		}
-		bench.Progress("prepare start, %s", name)
+		bench.Progress("prepare start-%s", name)
 		m := foreign.Modules[slices.IndexFunc(foreign.Modules, func(m foreign.Module) bool { return m.Name == name })]
 		code, err := s.files.File(ctx, m.Source, m.File)
 		if err != nil {
@@ -55,7 +55,7 @@ func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*
 			return nil, err
 		}
 		all = append(all, &pair{
-			name: "start, " + name,
+			name: "start-" + name,
 			ours: func(context.Context) error { return ours("call", as+"_run", "input="+m.Input) },
 			theirs: func(context.Context) error {
 				args := append([]string{"run", "-cachedir", filepath.Join(home, "wazero"), file + ".wasm"}, m.Run.Arguments(m.Input, s.dir)...)
@@ -64,7 +64,7 @@ func (s *setup) starts(ctx context.Context, selected func(string) bool) (all []*
 		})
 		for _, warm := range []func(context.Context) error{all[len(all)-1].ours, all[len(all)-1].theirs} {
 			if err := warm(ctx); err != nil { // compiles it
-				return nil, fmt.Errorf("start, %s: %w", name, err)
+				return nil, fmt.Errorf("start-%s: %w", name, err)
 			}
 		}
 	}
