@@ -61,6 +61,7 @@ run: build ## run the main job: a turn of the agent on the sample workspace
 test: guests helper ## run the tests
 	$(GO) test -vet=off ./...
 	cd host/internal/fueltest && $(GO) test ./...
+	cd host/internal/foreign && $(GO) test .
 
 # The packages with goroutines of their own, or with state that those of others
 # share. selftest and the scripts of cmd/stockade go through all of these again,
@@ -104,6 +105,11 @@ bench-fuel: ## what fuel costs, next to wazero's deadline and wasmtime's fuel (n
 bench-call: build ## what a call costs, next to a process of its own, Extism and wasmtime (ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./call -rounds $(ROUNDS)
 
+.PHONY: bench-foreign
+PLUGINS ?=
+bench-foreign: build ## what a call of a command or a plugin costs, next to wazero's WASI and Extism's host (needs npm, pip; PLUGINS=DIR adds hyper-mcp's; ROUNDS=7)
+	cd host/internal/peers && $(GO) run -tags bench ./foreign -rounds $(ROUNDS) -plugins '$(if $(PLUGINS),$(abspath $(PLUGINS)))'
+
 .PHONY: bench-grep
 bench-grep: build ## what a search of 20,000 files takes, next to ripgrep and a native program (needs ripgrep; ROUNDS=7)
 	cd host/internal/peers && $(GO) run -tags bench ./grep -rounds $(ROUNDS)
@@ -145,6 +151,15 @@ test-languages: guests ## build the modules of sdk/rust and sdk/c and call them 
 	wit-bindgen c --out-dir bin/c wit
 	clang --target=wasm32-wasi -mexec-model=reactor -Oz -s -Wall -Ibin/c -o bin/c/greet.wasm sdk/c/greet.c bin/c/tool_module.c bin/c/tool_module_component_type.o
 	$(GO) test -count 1 -run TestScripts ./cmd/stockade -scripts testdata/languages
+
+# What is downloaded and compiled stays in the user's cache.
+.PHONY: test-foreign
+test-foreign: build ## run what npm, PyPI and Go programs have for WASI, and all plugins of Extism's SDK on its own host too (needs npm, pip; 400 MB)
+	cd host/internal/foreign && $(GO) test -count 1 -timeout 1h . -all
+
+.PHONY: try-plugins
+try-plugins: ## say what each PLUGINS=DIR/*.wasm is, and call its tools, with what stands in NAME.json
+	@cd host/internal/foreign && $(GO) run ./try '$(if $(PLUGINS),$(abspath $(PLUGINS)))'
 
 .PHONY: test-layers
 COMBINATIONS ?= 1000000
@@ -217,17 +232,20 @@ vet: ## vet the code for all systems, with all tags, and the modules inside of t
 	CGO_ENABLED=0 GOOS=windows $(GO) vet ./...
 	CGO_ENABLED=0 GOOS=darwin $(GO) vet ./...
 	cd host/internal/fueltest && $(GO) vet ./...
+	cd host/internal/foreign && $(GO) vet ./...
 	cd host/internal/peers && $(GO) vet -tags bench ./...
 
 .PHONY: lint
 lint: ## run the linters
 	$(GO) run $(golangci_lint) run
 	cd host/internal/fueltest && $(GO) run $(golangci_lint) run
+	cd host/internal/foreign && $(GO) run $(golangci_lint) run
 
 .PHONY: tidy
 tidy: ## see that go.mod lists what is needed, in all modules
 	$(GO) mod tidy -diff
 	cd host/internal/fueltest && $(GO) mod tidy -diff
+	cd host/internal/foreign && $(GO) mod tidy -diff
 	cd host/internal/peers && $(GO) mod tidy -diff
 
 .PHONY: fmt

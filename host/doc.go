@@ -103,9 +103,10 @@
 //	internal/hosttest       a workspace for tests of files, and the tests again without openat2
 //	internal/private        files that belong to the user alone: whose they are, and replacing one as a whole
 //
-// Two folders are modules of their own, because of what they require:
+// Three folders are modules of their own, because of what they require:
 // internal/fueltest has the specification suites and the interpreter with which
-// instrumented code is compared, internal/peers the benchmarks next to other
+// instrumented code is compared, internal/foreign the modules of others that run
+// here, and what came of each, internal/peers the benchmarks next to other
 // runtimes.
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
@@ -214,9 +215,10 @@
 // host, because cmd may not import net/http. No front end reaches the sandbox by
 // another way.
 //
-// An attack: a row in the list of its area in selftest, and in the counter-proofs
-// of its tests a weak target on which it succeeds. One of a command: jail/probe, and
-// in the tests of jail the layer without which it succeeds.
+// An attack: a row in the list of its area in selftest, with the kinds of module
+// that it is for, and in the counter-proofs of its tests a weak target on which it
+// succeeds. One of a command: jail/probe, and in the tests of jail the layer
+// without which it succeeds.
 //
 // A store: a package below session that passes session/sessiontest.
 //

@@ -324,8 +324,8 @@ func (c card) long() string {
 		line("", "which nobody has whom you know; if you know whose it is:")
 		command(fmt.Sprintf("stockade tool trust add WHO %s --namespace %s", k, cmp.Or(r.Record.Repository, "file:"+r.Record.Manifest.Name)))
 	}
-	if r.Record.Base != nil {
-		line("as it came", r.Record.Base.Digest)
+	if r.Record.Base != "" {
+		line("as it came", r.Record.Base)
 	}
 	if w := registry.WantsOf(r.Record.Manifest); w.Inferred && !w.Nothing() {
 		line("to allow it", "for example:")
@@ -349,7 +349,11 @@ func (c card) long() string {
 		text(change.What+":", strings.Trim(prefixed("- ", change.Was)+prefixed("+ ", change.Is), "\n"))
 	}
 	for _, s := range r.Record.Manifest.Tools {
-		text(fmt.Sprintf("%s_%s asks for %s, and says:", r.Record.Name, s.Name, asksFor(s.Capabilities)), s.Description)
+		asks := "asks for " + asksFor(s.Capabilities)
+		if r.Record.Manifest.Inferred {
+			asks = "does not say what it needs"
+		}
+		text(fmt.Sprintf("%s_%s %s, and says:", r.Record.Name, s.Name, asks), s.Description)
 		text("its arguments:", indented(s.Parameters))
 		if s.Run != nil {
 			text("how it is run:", runLines(*s.Run))
@@ -361,7 +365,7 @@ func (c card) long() string {
 // kindOf is what a module is in words, if it was made for another host.
 func kindOf(r store.Record) string {
 	kind := r.Manifest.Kind()
-	if kind != "" && r.Base != nil {
+	if kind != "" && r.Base != "" {
 		kind += ", which you have described"
 	}
 	return kind

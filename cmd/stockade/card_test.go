@@ -70,7 +70,7 @@ func TestNoTextOfAModuleLeavesItsPlaceOnACard(t *testing.T) {
 			update.Changes = append(update.Changes, registry.Change{What: "changed description: " + hostile.Tools[0].Name, Was: v.Text, Is: v.Text + v.Text})
 		}
 		described := reviewOf(foreign(v.Text))
-		described.Record.Base = &store.Base{Digest: strings.Repeat("d", 64)}
+		described.Record.Base = strings.Repeat("d", 64)
 		inferred := reviewOf(foreign(v.Text))
 		inferred.Record.Manifest.Inferred = true
 		for _, r := range []*registry.Review{described, inferred} {
@@ -156,7 +156,7 @@ func TestWhatACardSays(t *testing.T) {
 	could.Hosts = nil
 	plugin := reviewOf(tool.Manifest{ABI: tool.ABIExtism, Name: "plugin", Inferred: true, Notes: []string{"a tool is left out"}, Tools: []tool.Spec{asks("run", "Runs.", could)}})
 	described := reviewOf(tool.Manifest{ABI: tool.ABICommand, Name: "php", Tools: []tool.Spec{asks("run", "Runs.", tool.Capabilities{Files: tool.FilesRead})}})
-	described.Record.Base = &store.Base{}
+	described.Record.Base = strings.Repeat("d", 64)
 	for name, c := range map[string]struct {
 		review      *registry.Review
 		says, hides []string

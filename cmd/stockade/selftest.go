@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox"
 	"github.com/stockade-dev/stockade/host/selftest"
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
 func newSelftestCmd(a *app) *cobra.Command {
@@ -223,13 +224,21 @@ func shown(results []selftest.Result, verbose bool) (rows []row) {
 		}
 		kinds := results[:n]
 		results = results[n:]
-		if n == 1 || !verbose && countFailed(kinds) == 0 {
-			rows = append(rows, row{kinds[0], kinds[0].Name})
+		if n > 1 && (verbose || countFailed(kinds) > 0) {
+			for _, r := range kinds {
+				rows = append(rows, row{r, fmt.Sprintf("%s (%s)", r.Name, r.Kind)})
+			}
 			continue
 		}
+		var names []string
 		for _, r := range kinds {
-			rows = append(rows, row{r, fmt.Sprintf("%s (%s)", r.Name, r.Kind)})
+			names = append(names, r.Kind.String())
 		}
+		name := kinds[0].Name
+		if kinds[0].Kind != machine.Native { // which most are tried with
+			name += " (" + strings.Join(names, ", ") + ")"
+		}
+		rows = append(rows, row{kinds[0], name})
 	}
 	return rows
 }

@@ -19,6 +19,7 @@ func TestAttacksThatDidNotPass(t *testing.T) {
 		{Attack: selftest.Attack{Name: "second-one", Area: selftest.Files, Tries: "Try that."}, Detail: "it worked:\nmade \x1b[31m"},
 		{Attack: selftest.Attack{Name: "stopped", Area: selftest.State, Tries: "Try it twice.", Kind: machine.Native}, Pass: true, Mechanism: "state: no"},
 		{Attack: selftest.Attack{Name: "stopped", Area: selftest.State, Tries: "Try it twice.", Kind: machine.Plugin}, Pass: true, Mechanism: "state: no, too"},
+		{Attack: selftest.Attack{Name: "theirs", Area: selftest.State, Tries: "Try it.", Kind: machine.Command}, Pass: true, Mechanism: "state: no"},
 		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Tries: "Try more.", Kind: machine.Native}, Pass: true, Mechanism: "state: no"},
 		{Attack: selftest.Attack{Name: "third", Area: selftest.State, Tries: "Try more.", Kind: machine.Command}, Detail: "could not be tried: no"},
 	}
@@ -36,13 +37,14 @@ func TestAttacksThatDidNotPass(t *testing.T) {
   second-one  FAIL  it worked:\nmade <U+001B>[31m
 
 STATE
-  stopped          pass  state: no
-  third (native)   pass  state: no
-  third (command)  FAIL  could not be tried: no
+  stopped           pass  state: no
+  theirs (command)  pass  state: no
+  third (native)    pass  state: no
+  third (command)   FAIL  could not be tried: no
 
-6 attacks in 1.5 s on ` + runtime.GOOS + "/" + runtime.GOARCH + `, tier 2: 4 passed, 2 failed
+7 attacks in 1.5 s on ` + runtime.GOOS + "/" + runtime.GOARCH + `, tier 2: 5 passed, 2 failed
 `,
-			stderr: "stockade: 2 of 6 attacks did not pass\n",
+			stderr: "stockade: 2 of 7 attacks did not pass\n",
 		},
 		"with what they try": {
 			verbose: true, missing: "memory", left: map[selftest.Area]string{selftest.Jail: "nothing confines it"},
@@ -53,7 +55,7 @@ STATE
     Try that. 0 ms.
 `,
 			stderr: "stockade: the area jail was not attacked: nothing confines it\n" +
-				"stockade: not on this system: limits on memory of the process that compiles\nstockade: 2 of 6 attacks did not pass\n",
+				"stockade: not on this system: limits on memory of the process that compiles\nstockade: 2 of 7 attacks did not pass\n",
 		},
 		"as JSON": {
 			json: true, tier: 2,
@@ -76,7 +78,7 @@ STATE
     "result": "fail",
     "mechanism": "",
 `,
-			stderr: "stockade: 2 of 6 attacks did not pass\n",
+			stderr: "stockade: 2 of 7 attacks did not pass\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -184,7 +184,7 @@ func (a *app) addCommand(r *registry.Review, ref string, o addOptions) string {
 	if a.flags.large {
 		large = " --large"
 	}
-	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s%s %s", r.Record.Signed().Digest, as, describe, large, o.allow, a.netFlags(), ref)
+	return fmt.Sprintf("stockade tool add --yes --sha256 %s%s%s%s%s%s %s", r.Record.Came(), as, describe, large, o.allow, a.netFlags(), ref)
 }
 
 // netFlags are those of --allow-net, as they follow a command.

@@ -27,6 +27,9 @@ func (a *app) describing(file string) (describer, error) {
 		return nil, nil
 	}
 	d, err := description.Read(file)
+	if _, says := errors.AsType[*keys.Error](err); err != nil && !says {
+		return nil, usageError("`stockade tool describe FILE.wasm` writes one to begin with", "--describe: %v", err)
+	}
 	if err != nil {
 		return nil, badDescription(err)
 	}
@@ -43,7 +46,12 @@ func (a *app) carrying(r store.Record) describer {
 		if err != nil {
 			return nil, err
 		}
-		return description.Carry(code, mod)
+		out, err := description.Carry(code, mod)
+		if err != nil {
+			return nil, &exitErr{code: exitError, message: fmt.Sprintf("the description of %s does not fit any more: %v", r.Name, err),
+				hint: "to take it all the same, add it again from where it came, without a description or with another one"}
+		}
+		return out, nil
 	}
 }
 

@@ -125,8 +125,8 @@ func (a *app) infoAdded(m registry.Added) error {
 	line("keys", strings.Join(r.Keys, ", "))
 	line("added", r.Added.Local().Format("2006-01-02 15:04"))
 	line("sha256", r.Digest)
-	if r.Base != nil {
-		line("as came", r.Base.Digest)
+	if r.Base != "" {
+		line("as came", r.Base)
 	}
 	line("manifest", strings.TrimPrefix(r.ManifestDigest, "sha256:"))
 	line("asks for", registry.WantsOf(r.Manifest).String())
@@ -136,11 +136,15 @@ func (a *app) infoAdded(m registry.Added) error {
 			line("", r.Name+"_"+inner+": "+allowedWords(r.Allowed[inner]))
 		}
 	}
-	for _, note := range r.Manifest.Notes {
-		line("note", note)
+	texts := slices.Clone(r.Manifest.Notes)
+	for i, note := range texts {
+		texts[i] = "note: " + note
 	}
-	for _, entry := range strings.Split(configLines(r.Manifest.Config), "\n") {
-		line("config", entry)
+	for _, key := range slices.Sorted(maps.Keys(r.Manifest.Config)) {
+		texts = append(texts, fmt.Sprintf("config: %s = %s", key, tool.Marshal(r.Manifest.Config[key])))
+	}
+	for _, text := range texts { // in words of the module's
+		fmt.Fprintln(a.s.out, strings.Join(card{width: width}.behindBar("", "", text, textRows), "\n"))
 	}
 	fmt.Fprintln(a.s.out)
 	for _, t := range m.Tools {
@@ -198,7 +202,7 @@ func (a *app) infoAddedTool(m registry.Added, t registry.AddedTool) error {
 	}
 	out := prompt.Renderer{Width: a.s.width()}
 	says := "What its module says of it:"
-	if r.Base != nil {
+	if r.Base != "" {
 		says = "What its description says of it:"
 	}
 	texts := []struct{ title, text string }{{says, e.Description}, {"Its arguments (JSON Schema):", indented(e.Parameters)}}

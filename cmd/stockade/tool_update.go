@@ -91,7 +91,7 @@ func (a *app) updateOne(ctx context.Context, r store.Record, yes reviewed) error
 		return err
 	}
 	q := registry.Request{Candidate: candidate, As: r.Name}
-	if r.Base != nil {
+	if r.Base != "" {
 		q.Describe = a.carrying(r)
 	}
 	review, err := a.review(ctx, q)

@@ -50,7 +50,7 @@ type Here struct {
 // out again who has signed it.
 func (h Here) judge(s *store.Store, a *Added, mod *tool.Module) {
 	r := &a.Record
-	if !h.Signed && !h.Trust.Revokes(append([]string{"sha256:" + r.Digest, "sha256:" + r.Signed().Digest, r.ManifestDigest}, r.Keys...)...) {
+	if !h.Signed && !h.Trust.Revokes(append([]string{"sha256:" + r.Digest, "sha256:" + r.Came(), r.ManifestDigest}, r.Keys...)...) {
 		return
 	}
 	v, err := verdict(h.Trust, *r)

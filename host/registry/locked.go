@@ -34,7 +34,7 @@ var ErrDescribed = errors.New("it has a description of yours, which is nowhere b
 // Lockable is the entry of a lockfile for a module that a person has: its source is
 // pinned, and there for everybody who has the project.
 func Lockable(r store.Record, work string) (m lock.Module, err error) {
-	if r.Base != nil {
+	if r.Base != "" {
 		return m, ErrDescribed
 	}
 	m = locked(r)
@@ -174,7 +174,7 @@ func Stored(s *store.Store, m lock.Module) (*source.Candidate, bool) {
 		repository = PlaceOf(m.Source)
 	}
 	for _, r := range records {
-		if r.Digest != m.Digest || r.Base != nil || r.ManifestDigest != m.Manifest || r.Repository != repository {
+		if r.Digest != m.Digest || r.Base != "" || r.ManifestDigest != m.Manifest || r.Repository != repository {
 			continue
 		}
 		code, err := s.Module(r).Read()

@@ -246,7 +246,7 @@ func Verify(s *store.Store, rules *trust.Rules, r store.Record) error {
 // description. The record alone is not enough, where somebody else than the user asks
 // who has signed.
 func isBase(s *store.Store, r store.Record) error {
-	if r.Base == nil || r.Signer == "" {
+	if r.Base == "" || r.Signer == "" {
 		return nil
 	}
 	code, err := s.Module(r).Read()
@@ -254,7 +254,7 @@ func isBase(s *store.Store, r store.Record) error {
 		return err
 	}
 	m, err := wasm.Decode(code)
-	if err == nil && tool.SHA256(wasm.WithoutCustom(m, wasm.ManifestSection)) != r.Base.Digest {
+	if err == nil && tool.SHA256(wasm.WithoutCustom(m, wasm.ManifestSection)) != r.Base {
 		err = errors.New("without its description it is not the module that was signed")
 	}
 	return err
@@ -274,7 +274,7 @@ func verdict(rules *trust.Rules, r store.Record) (trust.Verdict, error) {
 // judge says who has signed a module. One that has a description is revoked as it came,
 // and as it is.
 func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, seen trust.Seen) (trust.Verdict, error) {
-	if r.Base != nil {
+	if r.Base != "" {
 		if _, err := rules.Judge(trust.Subject{Digest: "sha256:" + r.Digest}, sign.Evidence{}, now, trust.Seen{}); err != nil {
 			return trust.Verdict{}, err
 		}
@@ -284,9 +284,11 @@ func judge(rules *trust.Rules, r store.Record, e sign.Evidence, now time.Time, s
 
 // subject is what a signature over a module has to be about.
 func subject(r store.Record) trust.Subject {
-	b := r.Signed()
+	if r.Base != "" { // as it came it does not say what it is called
+		return trust.Subject{Repository: r.Repository, Digest: "sha256:" + r.Base, ManifestDigest: r.ManifestDigest}
+	}
 	return trust.Subject{
-		Repository: r.Repository, Name: b.Name, Version: b.Version, Digest: "sha256:" + b.Digest, ManifestDigest: r.ManifestDigest,
-		Fingerprint: sign.Fingerprint(b.Fingerprint),
+		Repository: r.Repository, Name: r.Manifest.Name, Version: r.Manifest.Version, Digest: "sha256:" + r.Digest, ManifestDigest: r.ManifestDigest,
+		Fingerprint: sign.Fingerprint(r.Fingerprint),
 	}
 }

@@ -75,7 +75,7 @@ func (r *Review) Same() bool {
 // tells that it is no older one. See RATIONALE, "Why is what a module may use bound to
 // what it says and not to its version?"
 func (r *Review) Keeps() bool {
-	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || sign.ValidVersion(r.Record.Signed().Version))
+	later := r.Record.Signer != "" && (!r.Record.Issued.IsZero() || r.Record.Base == "" && sign.ValidVersion(r.Record.Manifest.Version))
 	return r.Was != nil && r.Was.Fingerprint == r.Record.Fingerprint && r.Was.Signer == r.Record.Signer &&
 		(later || r.Record.System || r.Was.Digest == r.Record.Digest)
 }
@@ -113,7 +113,7 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 		return nil, err
 	}
 	digest := c.Digest
-	if base != nil {
+	if base != "" {
 		digest = mod.Digest
 	}
 	out := &Review{code: code}
@@ -141,8 +141,10 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	}
 	var seen trust.Seen
 	if w := out.Was; w != nil {
-		signed := w.Signed()
-		seen = trust.Seen{Signer: w.Signer, Version: signed.Version, Digest: "sha256:" + signed.Digest, Issued: w.Issued}
+		seen = trust.Seen{Signer: w.Signer, Version: w.Manifest.Version, Digest: "sha256:" + w.Came(), Issued: w.Issued}
+		if w.Base != "" { // the version is the person's own word
+			seen.Version = ""
+		}
 	}
 	evidence, err := json.Marshal(c.Evidence)
 	if err != nil {
@@ -181,36 +183,29 @@ func (r *Reviewer) Review(ctx context.Context, q Request) (*Review, error) {
 	return out, r.Sandbox.Compile(ctx, mod)
 }
 
-// describe puts the description into a module that a person has for it, and says what
-// the module was before.
-func (r *Reviewer) describe(ctx context.Context, mod *tool.Module, q Request) (*tool.Module, *store.Base, error) {
-	if q.Describe == nil {
-		return mod, nil, nil
-	}
+// describe puts the description into a module that a person has for it, and returns
+// the digest of what it was. A publisher who has signed a description of its own has
+// signed something else than that.
+func (r *Reviewer) describe(ctx context.Context, mod *tool.Module, q Request) (out *tool.Module, base string, err error) {
 	c := q.Candidate
-	base := &store.Base{Digest: c.Digest}
+	if q.Describe == nil {
+		return mod, "", nil
+	}
 	if mod.Digest != c.Digest {
-		return nil, nil, fmt.Errorf("what was fetched of %s has changed since", mod.Name)
+		return nil, "", fmt.Errorf("what was fetched of %s has changed since", mod.Name)
 	}
-	out, err := q.Describe(ctx, mod)
+	if out, err = q.Describe(ctx, mod); err != nil {
+		return nil, "", err
+	}
+	m, err := wasm.Decode(c.Code)
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
-	if len(c.Evidence.Envelopes)+len(c.Evidence.Cosign) > 0 {
-		m, err := wasm.Decode(c.Code)
-		if err != nil {
-			return nil, nil, err
-		}
-		if _, own := wasm.CustomSection(m, wasm.ManifestSection); own {
-			return nil, nil, &RefusedError{mod.Name, errors.New("it is signed with a description of its own, and yours would take the place of that"), "add it without --describe"}
-		}
+	_, own := wasm.CustomSection(m, wasm.ManifestSection)
+	if len(c.Evidence.Envelopes) > 0 || own && len(c.Evidence.Cosign) > 0 {
+		return nil, "", &RefusedError{mod.Name, errors.New("it is signed with a description of its own, and yours would take the place of that"), "add it without --describe"}
 	}
-	if len(c.Evidence.Envelopes) > 0 { // they speak of what it says of itself, too
-		if m, err := r.Sandbox.Describe(ctx, mod); err == nil {
-			base.Name, base.Version, base.Fingerprint = m.Name, m.Version, m.Fingerprint()
-		}
-	}
-	return out, base, nil
+	return out, c.Digest, nil
 }
 
 // PlaceOf is the place in the network that a reference names, as modules.registries

@@ -75,7 +75,7 @@ func (s *Sandbox) call(ctx context.Context, c *compiled, mod *tool.Module, grant
 	result.Usage.Network = grant.Traffic()
 	result.Usage.FuelUsed = inst.account.Used()
 	if inst.memory != nil {
-		result.Usage.PeakMemoryBytes = inst.memory.peak
+		result.Usage.PeakMemoryBytes = inst.memory.peak + inst.memory.beside
 	}
 	return result, hostErr
 }

@@ -2,7 +2,6 @@ package sandbox_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/stockade-dev/stockade/host/effect"
 	"github.com/stockade-dev/stockade/host/policy"
@@ -192,6 +193,30 @@ func TestWhatBecomesOfHostilePlugins(t *testing.T) {
 	}
 }
 
+// What a plugin has from its host and what it has itself are within one limit,
+// whichever comes first.
+func TestThePluginsMemoryAndItsHostsAreOne(t *testing.T) {
+	box := newBox(t, sandbox.Options{})
+	p := &plugin{}
+	const half = 9 << 20
+	keep := code(p.call("alloc", w.I64Const(half)), w.Drop())
+	grow := code(w.I32Const(half>>16), w.MemoryGrow(), w.I32Const(-1), w.I32Eq(), w.If(w.Unreachable()))
+	mod := p.module(map[string][]byte{"keeps": code(keep, w.I32Const(0)), "grows": code(grow, w.I32Const(0)),
+		"keeps_first": code(keep, grow, w.I32Const(0)), "grows_first": code(grow, keep, w.I32Const(0))})
+	for name, want := range map[string]tool.Code{"keeps": "", "grows": "", "keeps_first": tool.CodeMemory, "grows_first": tool.CodeMemory} {
+		r := granted(t, mod, ask{tool: name, limits: policy.Limits{MemoryBytes: 16 << 20}}).mustRun(t, box)
+		switch {
+		case want == "" && r.Err != nil, want != "" && (r.Err == nil || r.Err.Code != want):
+			t.Errorf("%s: %+v, want %q", name, r.Err, want)
+		case want == "" && r.Usage.PeakMemoryBytes < half:
+			t.Errorf("%s: %d bytes are said to be used", name, r.Usage.PeakMemoryBytes)
+		}
+		if n := sandbox.MemoryInUse(box); n != 0 {
+			t.Errorf("%s: %d bytes are still held", name, n)
+		}
+	}
+}
+
 // What a plugin keeps in the memory of its host, or in its variables, is gone with the
 // call; what it asked for while it initialised is nowhere.
 func TestACallOfAPluginFindsNothingOfAnother(t *testing.T) {
@@ -316,10 +341,9 @@ func TestAPluginReachesTheNetworkThatIsGranted(t *testing.T) {
 				}
 			}
 			if name == "the body" {
-				got, _ := json.Marshal(s.asked)
-				want, _ := json.Marshal([]effect.Request{{Method: "POST", URL: "http://a.example/", Headers: [][2]string{{"a", "1"}, {"b", "2"}}, Body: []byte("sent")}})
-				if string(got) != string(want) {
-					t.Errorf("asked for %s, want %s", got, want)
+				want := []effect.Request{{Method: "POST", URL: "http://a.example/", Headers: [][2]string{{"a", "1"}, {"b", "2"}}, Body: []byte("sent")}}
+				if diff := cmp.Diff(want, s.asked); diff != "" {
+					t.Error(diff)
 				}
 			}
 		})
@@ -381,6 +405,7 @@ func TestDescribedPlugins(t *testing.T) {
 		want, refused        string
 	}{
 		"the arguments are the input":     {manifest("", spec("echo", "")), "echo", `{"a":"x"}`, tool.Capabilities{}, `{"a":"x"}`, ""},
+		"the only argument is the input":  {manifest("", `{"name":"echo","description":"d","parameters":{"type":"object"}}`), "echo", `{"input":"x"}`, tool.Capabilities{}, "x", ""},
 		"a text is the input":             {manifest("", spec("say", `,"run":{"function":"echo","input":"<{a}>"}`)), "say", `{"a":"x"}`, tool.Capabilities{}, "<x>", ""},
 		"what it is configured with":      {manifest(config, spec("units", "")), "units", `{}`, tool.Capabilities{}, "metric", ""},
 		"what it is not configured with":  {manifest("", spec("units", "")), "units", `{}`, tool.Capabilities{}, "", ""},

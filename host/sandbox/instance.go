@@ -192,7 +192,7 @@ func (i *instance) context(ctx context.Context) context.Context {
 func (s *Sandbox) guest(i *instance, c *compiled, host *hostmod.World) *dialect.Guest {
 	g := &dialect.Guest{
 		Module: i.mod, About: c.About, WASI: i.world, Host: host, Account: i.account,
-		Limits: policy.DefaultLimits(), Quota: s.memory, Log: i.output,
+		Limits: policy.DefaultLimits(), Keep: i.memory.keep, Log: i.output,
 	}
 	if host != nil {
 		g.Redact, g.Limits = host.Redact, host.Grant.Limits()

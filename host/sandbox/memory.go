@@ -5,6 +5,7 @@ import (
 	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/stockade-dev/stockade/host/policy"
+	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 	"github.com/stockade-dev/stockade/host/sandbox/linear"
 )
 
@@ -18,6 +19,7 @@ type memory struct {
 	// Of one call.
 	held   uint64 // of the quota
 	peak   uint64 // the largest that it was
+	beside uint64 // what the host keeps for the guest outside of it
 	grown  bool   // beyond what it began with
 	back   bool   // Reallocate makes it what it began with
 	denied bool   // the guest asked for more than the limit
@@ -52,10 +54,10 @@ func (m *memory) Reallocate(size uint64) []byte {
 	m.grown = m.grown || m.start > 0 && size > m.start
 	size = max(size, m.start)
 	switch {
-	case size > uint64(len(m.mapped.Bytes())):
+	case size > uint64(len(m.mapped.Bytes()))-m.beside:
 		m.denied = true
 		return nil
-	case !m.hold(size):
+	case !m.hold(size + m.beside):
 		m.full = true
 		return nil
 	}
@@ -65,7 +67,7 @@ func (m *memory) Reallocate(size uint64) []byte {
 
 // begin holds what a guest has from its start.
 func (m *memory) begin(size uint64) error {
-	m.peak, m.grown, m.denied, m.full = size, false, false, false
+	m.peak, m.beside, m.grown, m.denied, m.full = size, 0, false, false, false
 	if limit := uint64(len(m.mapped.Bytes())); size > limit {
 		m.denied = true
 		return &memoryError{size, limit, policy.MemoryKey}
@@ -74,6 +76,20 @@ func (m *memory) begin(size uint64) error {
 		m.full = true
 		return &memoryError{size, m.quota.Limit(), m.quota.Key()}
 	}
+	return nil
+}
+
+// keep counts bytes that the host keeps for the guest until it ends, as if they were in
+// its memory.
+func (m *memory) keep(more uint64) error {
+	limit := uint64(len(m.mapped.Bytes()))
+	switch {
+	case more > limit-m.peak-m.beside: // which are never more than the limit
+		return &dialect.MemoryError{Limit: limit, Key: policy.MemoryKey}
+	case !m.hold(m.peak + m.beside + more):
+		return &dialect.MemoryError{Limit: m.quota.Limit(), Key: m.quota.Key(), Shared: true}
+	}
+	m.beside += more
 	return nil
 }
 

@@ -24,7 +24,7 @@ func cpuCases() []numbered {
 		{id: "R03", title: "endless recursion; sixteen at the same time are a test of package sandbox", attacks: "recursion mutual-recursion allocator-recursion"},
 		{id: "R06", title: "bombs of local variables", attacks: "locals-bomb many-locals locals-sum"},
 		{id: "R07", title: "bombs of blocks, branches and loops", attacks: "nested-blocks nested-loops loops-times-locals branches-bomb br-table-bomb large-function compile-time"},
-		{id: "R08", title: "too many functions, too large a module, too many data segments", attacks: "many-functions large-module data-segments many-types many-globals many-exports wide-type custom-section"},
+		{id: "R08", title: "too many functions, too large a module, too many data segments", attacks: "many-functions large-module data-segments many-types many-globals many-exports wide-type"},
 		{id: "R09", title: "modules that are malformed, or changed at random", attacks: "not-a-module cut-short endless-number count-bomb invalid-code index-outside", also: try(randomModules)},
 		{id: "R11", title: "sleep for a year; wait for a million things", attacks: "sleep poll-flood", also: try(longSleeps)},
 		{id: "R13", title: "a hundred million calls into the host", attacks: "yield-flood clock-flood host-call-flood fuel-of-files", also: try(hundredMillionCalls)},

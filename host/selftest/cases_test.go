@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stockade-dev/stockade/host/selftest/machine"
 )
 
 // The cases are the attacks that the threat model numbers: F on files, R on
@@ -129,6 +131,18 @@ func TestTheListOfCasesIsComplete(t *testing.T) {
 	}
 	for id := range seen {
 		t.Errorf("there is no %s", id)
+	}
+}
+
+// ofEveryKind is a part of a case that is tried with every kind of module.
+func ofEveryKind(part func(*trial) error) func(*trial) error {
+	return func(t *trial) error {
+		for _, t.kind = range machine.Kinds {
+			if err := part(t); err != nil {
+				return fmt.Errorf("%s: %w", t.kind, err)
+			}
+		}
+		return nil
 	}
 }
 

@@ -136,8 +136,6 @@ func compileAttacks() []Attack {
 				b.Table(1, -1)
 			}
 		})},
-		{name: "custom-section", tries: "Carry 8 MB of nothing in a custom section.", says: "bytes in custom sections",
-			modules: edit(func(b *w.Builder) { b.Custom("large", make([]byte, 8<<20)) })},
 		{name: "large-module", tries: "Be a module of 17 MiB that nobody has asked to be compiled.", says: "only if a person asks", modules: one(func() []byte {
 			return w.Tool(w.ToolOptions{MemoryMin: 512, Data: []w.Segment{{Offset: 1 << 16, Bytes: bytes.Repeat([]byte{1}, 17<<20)}}})
 		})},

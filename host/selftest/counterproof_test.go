@@ -53,12 +53,12 @@ func proofs() []proof {
 		{name: "no limits", target: weak(unlimited), endless: true, attacks: `
 			endless-loop endless-start endless-initialize endless-allocator call-tree fuel-of-call fuel-of-tool fuel-of-session
 			fuel-of-bulk-memory fuel-of-files bulk-memory-tail random-flood yield-flood clock-flood host-call-flood sleep
-			large-minimum grow-beyond-limit memory-of-all-calls result-long log-flood`},
+			request-without-end block-churn large-minimum grow-beyond-limit memory-of-all-calls result-long log-flood`},
 		{name: "every host is granted", target: weak(func(g *Guest) { g.Hosts = []string{"http://127.0.0.1:*"} }), attacks: `
 			request-not-granted request-elsewhere request-redirected`},
 		{name: "no limits for a plugin", target: weak(unlimited), attacks: `blocks-of-all-calls output-long`},
 		{name: "the bare engine, which believes a plugin", target: func(*testing.T, *Sandbox) Target { return &bare{} }, kinds: plugin, attacks: `
-			input-outside offsets-between message-long output-not-text failure-long secret-value configuration-of-host request-while-initializing
+			input-outside offsets-between message-long notice-flood asks-the-person keyring output-not-text failure-long secret-value configuration-of-host request-while-initializing
 			input environment file-left changes-of-a-failure`},
 		{name: "the bare engine, which believes a command", target: func(*testing.T, *Sandbox) Target { return &bare{} }, kinds: command, attacks: `
 			printed-flood printed-not-text printed-nested printed-many-values printed-and-failed
@@ -84,7 +84,7 @@ func proofs() []proof {
 			recursion mutual-recursion poll-flood
 			data-outside load-outside load-behind-end store-outside fill-outside allocator-outside allocator-null
 			locals-bomb many-locals locals-sum nested-blocks nested-loops loops-times-locals branches-bomb br-table-bomb large-function many-functions
-			many-types many-globals many-exports wide-type data-segments table-minimum many-tables custom-section large-module
+			many-types many-globals many-exports wide-type data-segments table-minimum many-tables large-module
 			not-a-module cut-short endless-number count-bomb invalid-code index-outside reserved-name reserved-import unknown-import
 			wrong-signature imported-memory host-function-as-call wide-memory shared-memory two-memories compile-time
 			result-100-mb result-structured-100-mb result-length-overflow result-text-outside result-outside result-at-the-end
@@ -93,7 +93,7 @@ func proofs() []proof {
 			log-overflow log-length log-level progress-variant exec-arguments-outside exec-arguments-bomb exec-argument-overflow
 			result-pointer-outside result-pointer-overflow result-pointer-misaligned allocator-recursion wasi-pointers socket-accept
 			imports-of-others host-function-as-tool described-arguments
-			offsets-outside block-huge block-overflow block-flood small-block-flood variable-flood output-100-mb output-nested output-taken-back
+			offsets-outside pieces-flood pieces-nested pieces-not-text block-huge block-overflow block-flood small-block-flood variable-flood output-100-mb output-nested output-taken-back
 			descriptors-inherited exit exit-while-initializing crash`},
 		{name: "nobody hears that the call is cancelled", target: same(targetFunc(func(ctx context.Context, g Guest) Outcome {
 			g.Said(tool.Progress{Level: "info"})

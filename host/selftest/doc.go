@@ -7,12 +7,22 @@
 // happened; what could not be tried fails. The target of the program is
 // [NewSandbox]: the real sandbox, behind the real dispatcher and policy.
 //
+// # Kinds
+//
+// An attack is tried with modules of each kind that it says anything about: native
+// ones, WASI commands, Extism plugins. What differs between plugins that list their
+// tools is how their answers are read, and some functions; those have attacks of their
+// own. What is not a matter of the kind is tried with native modules only: how bytes are
+// admitted and compiled, as the limits on them come before anybody looks at the kind,
+// and what only they can import, which is not admitted in any other. A command is heard
+// when it has ended, so that attacks which wait for what a guest says are not for it.
+//
 // # Words
 //
 // The machine is a guest that carries out a script: a list of calls of WASI
 // and of the host's own functions, which comes with the arguments of the call.
 // It answers with a report: what each call returned, and what was read. So most
-// attacks are data, and are compiled once. See package machine.
+// attacks are data, and are compiled once for each kind. See package machine.
 //
 // A scratch directory belongs to one attack. Its ws is what is mounted, out is
 // what no guest may see, with the canary in it: random text that must not turn

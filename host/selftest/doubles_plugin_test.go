@@ -52,6 +52,20 @@ func (p *pluginHost) length(at uint64) uint64 {
 func (p *pluginHost) text(at uint64) string { return string(p.blocks[at:][:p.length(at)]) }
 
 func (p *pluginHost) instantiate(ctx context.Context, rt wazero.Runtime) error {
+	added := rt.NewHostModuleBuilder("extism:host/user")
+	for name, f := range map[string]any{
+		"notify_progress":          func(uint64) { p.say(tool.Progress{Done: 1}) },
+		"notify_logging_message":   func(at uint64) { p.say(tool.Progress{Level: "info", Message: p.text(at)}) },
+		"notify_tool_list_changed": func() {},
+		"create_elicitation":       func(uint64) uint64 { return p.put("answered") },
+		"create_message":           func(uint64) uint64 { return p.put("answered") },
+		"get_keyring_secret":       func(uint64) uint64 { return p.put(secretValue) },
+	} {
+		added.NewFunctionBuilder().WithFunc(f).Export(name)
+	}
+	if _, err := added.Instantiate(ctx); err != nil {
+		return err
+	}
 	module := rt.NewHostModuleBuilder("extism:host/env")
 	for name, f := range map[string]any{
 		"alloc":          p.alloc,

@@ -166,7 +166,11 @@ func believe(ctx context.Context, mod api.Module, g Guest, plugin *pluginHost, s
 		}
 		return tool.Result{Output: stdout.Bytes()}, err
 	case machine.Plugin:
-		code, err := mod.ExportedFunction("play").Call(ctx)
+		function := mod.ExportedFunction("call_tool")
+		if function == nil {
+			function = mod.ExportedFunction("play")
+		}
+		code, err := function.Call(ctx)
 		if err == nil && code[0] != 0 {
 			return tool.Failed(tool.CodeFailed, tool.InternalError, "%s", plugin.text(plugin.failed)), nil
 		}

@@ -47,6 +47,8 @@ func (s *script) failing(text cell) {
 
 func pluginOutputAttacks() []Attack {
 	limits := Guest{Limits: policy.Limits{OutputBytes: outputLimit, LogBytes: logLimit}}
+	lists := limits
+	lists.own = &machine.Options{Lists: true}
 	return []Attack{
 		ended("output-100-mb", "Put out 100 MB.", limits, func(s *script) { s.output(s.alloc(100<<20), 100<<20) }, tool.CodeBadABI, "more than the limit").of(plugin),
 		ended("output-nested", "Put out JSON that is nested nearly ten thousand deep.", limits, func(s *script) {
@@ -60,12 +62,50 @@ func pluginOutputAttacks() []Attack {
 			s.add("extism.reset")
 			s.output(uint64(64), 8)
 		}, tool.CodeBadABI, "outside").of(plugin),
+		// hyper-mcp's plugins answer with pieces, as servlets of mcp.run do.
+		ended("pieces-flood", "Answer with thirty thousand pieces, as a plugin that lists its tools.", lists, func(s *script) {
+			s.answers(`{"content":[` + strings.Repeat(`{},`, 30_000) + `{}]}`)
+		}, tool.CodeBadABI, "pieces").of(plugin),
+		ended("pieces-nested", "Answer with JSON that is nested nearly ten thousand deep, as a plugin that lists its tools.", lists, func(s *script) {
+			s.answers(`{"structuredContent":{"a":` + strings.Repeat("[", 9_000) + strings.Repeat("]", 9_000) + `}}`)
+		}, tool.CodeBadABI, "nests deeper").of(plugin),
+		ended("pieces-not-text", "Answer with bytes that are not text, as a plugin that lists its tools.", lists, func(s *script) {
+			s.answers("{\"content\":[{\"type\":\"text\",\"text\":\"\xff\xfe\"}]}")
+		}, tool.CodeBadABI, "not text").of(plugin),
+		{Name: "notice-flood", Tries: "Report progress and log fifteen thousand times, as a plugin of hyper-mcp.", kinds: plugin, run: noticeFlood},
 		{Name: "output-not-text", Tries: "Put out bytes that are not text.", kinds: plugin, run: outputNotText},
 		{Name: "output-long", Tries: "Put out more text than the model is to get.", kinds: plugin, run: outputLong},
 		{Name: "failure-long", Tries: "Fail with an error of a megabyte.", kinds: plugin, run: failureLong},
 		{Name: "message-long", Tries: "Log a message of a megabyte.", kinds: plugin, run: messageLong},
 	}
 }
+
+// noticeFlood uses the functions that hyper-mcp adds to those of Extism.
+func noticeFlood(t *trial) (string, error) {
+	const times, most = 15_000, 10_000
+	s := &script{}
+	progress, message := s.text(`{"progress":1,"message":"x"}`), s.text(`{"level":"info","data":"`+strings.Repeat("x", 100)+`"}`)
+	block := s.add("block", progress.at, progress.n)
+	s.add("extism.notify_progress", block.value())
+	other := s.add("block", message.at, message.n)
+	s.add("extism.notify_logging_message", other.value())
+	s.always(block, times-1)
+	s.answers(`{"content":[{"type":"text","text":"all was told"}]}`)
+	o, err := t.script(Guest{own: &machine.Options{Lists: true}, Limits: policy.Limits{LogBytes: logLimit}}, s)
+	switch {
+	case err != nil:
+		return "", err
+	case o.Said.Reports > most || o.Said.Bytes > logLimit+most+1024:
+		return "", fmt.Errorf("%d reports and %d messages came through", o.Said.Reports, o.Said.Messages)
+	case !bytes.Contains(o.Result.Output, []byte("all was told")) || o.Said.Reports == 0 || o.Said.Messages == 0:
+		return "", notTried("the guest did not get to the end: %s", o.Result.Summary())
+	}
+	t.detail = fmt.Sprintf("%d reports and %d messages came through", o.Said.Reports, o.Said.Messages)
+	return "progress: the reports of a call", nil
+}
+
+// answers ends a plugin with a text as its output.
+func (s *script) answers(text string) { s.output(s.block(text), int64(len(text))) }
 
 func outputNotText(t *trial) (string, error) {
 	s := &script{}
@@ -219,12 +259,24 @@ func blocksKept(t *trial) (string, error) {
 
 func pluginHostAttacks() []Attack {
 	return []Attack{
+		ended("asks-the-person", "Ask the person for something, as a plugin of hyper-mcp.", Guest{}, func(s *script) {
+			s.add("extism.create_elicitation", s.block("{}"))
+		}, tool.CodeFailed, "not supported").of(plugin),
+		ended("keyring", "Ask for a secret of the keyring, as a plugin of hyper-mcp.", Guest{}, func(s *script) {
+			s.add("extism.get_keyring_secret", s.block(`{"service":"stockade","user":"`+secretName+`"}`))
+		}, tool.CodeFailed, "not supported").of(plugin),
 		{Name: "offsets-outside", Tries: "Give the host offsets and lengths that overflow, or that lie outside of its blocks.", kinds: plugin, run: offsetsOutside},
 		{Name: "input-outside", Tries: "Read what lies behind the input.", kinds: plugin, run: inputOutside},
 		{Name: "offsets-between", Tries: "Free and measure what begins where no block does.", kinds: plugin, run: offsetsBetween},
 		{Name: "request-not-granted", Tries: "Make a request as a plugin that asked for no network.", kinds: plugin, run: requestNotGranted},
 		{Name: "request-elsewhere", Tries: "Make requests to this machine, its network and its files, where one server was granted.", kinds: plugin, run: requestElsewhere},
 		{Name: "request-redirected", Tries: "Be sent by the server that was granted to one that was not.", kinds: plugin, run: requestRedirected},
+		{Name: "request-without-end", Tries: "Wait for a server that does not answer.", kinds: plugin, run: requestWithoutEnd},
+		ended("block-churn", "Have the host give out memory and clear it, without end.", Guest{Limits: policy.Limits{Timeout: deadline}}, func(s *script) {
+			block := s.add("extism.alloc", int64(16<<20))
+			s.add("extism.reset")
+			s.always(block, 10_000_000)
+		}, tool.CodeTimeout, "timed out after 150ms").of(plugin),
 		{Name: "secret-value", Tries: "Read the value of a secret that it was given, as configuration.", kinds: plugin, run: secretAsConfig},
 		{Name: "configuration-of-host", Tries: "Read the environment of the host as configuration.", kinds: plugin, run: configurationOfHost},
 		{Name: "request-while-initializing", Tries: "Make a request before the tool is called.", kinds: plugin, run: requestInitializing},
@@ -446,13 +498,30 @@ func requestRedirected(t *trial) (string, error) {
 	return by, err
 }
 
+func requestWithoutEnd(t *trial) (string, error) {
+	server, err := t.serve("")
+	if err != nil {
+		return "", notTried("%v", err)
+	}
+	defer server.Close()
+	g := Guest{Hosts: []string{server.url()}}
+	if err := t.reaches(g, server); err != nil {
+		return "", err
+	}
+	server.silent.Store(true)
+	g.Limits.Timeout = deadline
+	return ended("", "", g, func(s *script) { s.request(server.url()) }, tool.CodeTimeout, "timed out after 150ms").run(t)
+}
+
 // server answers every request of HTTP, on this machine.
 type server struct {
 	net.Listener
 	at       string // HOST:PORT
 	body     string
 	redirect atomic.Pointer[string]
+	silent   atomic.Bool // it never answers
 	asked    atomic.Int32
+	closed   chan struct{}
 	open     sync.WaitGroup
 }
 
@@ -461,7 +530,7 @@ func (t *trial) serve(body string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{Listener: l, at: l.Addr().String(), body: body}
+	s := &server{Listener: l, at: l.Addr().String(), body: body, closed: make(chan struct{})}
 	s.open.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -483,6 +552,7 @@ func (s *server) port() string {
 }
 
 func (s *server) Close() {
+	close(s.closed)
 	_ = s.Listener.Close()
 	s.open.Wait()
 }
@@ -492,6 +562,10 @@ func (s *server) answer(c net.Conn) {
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
 	if _, err := c.Read(make([]byte, 4096)); err != nil {
+		return
+	}
+	if s.silent.Load() {
+		<-s.closed
 		return
 	}
 	head := "HTTP/1.1 200 OK\r\n"

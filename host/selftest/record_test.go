@@ -29,8 +29,8 @@ func makes(dir string) *script {
 	return s
 }
 
-// answers ends a script with a text as its result.
-func (s *script) answers(kind Kind, text string) {
+// ends ends a script with a text as its result.
+func (s *script) ends(kind Kind, text string) {
 	switch kind {
 	case machine.Native:
 		t := s.text(text)
@@ -38,7 +38,7 @@ func (s *script) answers(kind Kind, text string) {
 	case machine.Command:
 		s.prints(`{"output":"`+text+`"}`, 1)
 	case machine.Plugin:
-		s.output(s.block(text), int64(len(text)))
+		s.answers(text)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestACallIsHeldToTheSameWhateverItsKind(t *testing.T) {
 			script: func(_ Kind, dir string) *script { s := makes(dir); s.add("proc_exit", 3); return s }, events: ran, fails: exits,
 		},
 		"a secret is taken out of its result": {
-			script: func(kind Kind, _ string) *script { s := &script{}; s.answers(kind, "it is "+known); return s }, events: ran, says: "it is ",
+			script: func(kind Kind, _ string) *script { s := &script{}; s.ends(kind, "it is "+known); return s }, events: ran, says: "it is ",
 		},
 		"a secret is taken out of what it wrote before it crashed": {
 			script: func(Kind, string) *script { s := &script{}; s.put(2, "it is "+known); s.add("trap"); return s }, events: ran, fails: fails(tool.CodeTrap), says: "it is ",

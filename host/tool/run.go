@@ -23,8 +23,8 @@ type Run struct {
 	// an option that the model has chosen, unless here, before it, stands "--", or an
 	// option whose value it is: a text that begins with '-', without '=' or {NAME}.
 	Args []string `json:"args,omitempty"`
-	// Stdin is what a command reads, and Input what a plugin does, which without it
-	// reads {args}.
+	// Stdin is what a command reads, and Input what a plugin does. Without it that is the
+	// argument input if the call has no other and it is a string, or else {args}.
 	Stdin string `json:"stdin,omitempty"`
 	Input string `json:"input,omitempty"`
 	// Env are the environment variables of a command. One in which an argument stands
@@ -170,6 +170,9 @@ func (r *Run) Expand(args json.RawMessage, cwd string) (Run, error) {
 	input := r.Input
 	if input == "" {
 		input = "{args}"
+		if _, ok := e.values["input"].(string); ok && len(e.values) == 1 {
+			input = "{input}"
+		}
 	}
 	if out.Input, _, err = e.text(input, maxInputBytes); err != nil {
 		return Run{}, fmt.Errorf("the input: %w", err)

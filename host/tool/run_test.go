@@ -30,6 +30,9 @@ func TestARunTakesTheArgumentsOfACall(t *testing.T) {
 		"an array with something beside it is JSON": {
 			Run{Args: []string{"l={l}"}, Stdin: "{l}"}, `{"l":["x"]}`, Run{Args: []string{`l=["x"]`}, Stdin: `["x"]`}},
 		"an array that is empty is nothing": {Run{Args: []string{"a", "{l}"}}, `{"l":[]}`, Run{Args: []string{"a"}}},
+		"a text that is the input":          {Run{}, `{"input":"x"}`, Run{Input: "x"}},
+		"an input that is no text":          {Run{}, `{"input":["x"]}`, Run{}},
+		"an input that is not all":          {Run{}, `{"input":"x","y":1}`, Run{}},
 		"all of them, and where":            {Run{Args: []string{"{cwd}"}, Stdin: "{args}", Input: "at {cwd}"}, `{"s":"x"}`, Run{Args: []string{"/w"}, Stdin: `{"s":"x"}`, Input: "at /w"}},
 		"an option has a value":             {Run{Args: []string{"-c", "{s}"}}, `{"s":"-1"}`, Run{Args: []string{"-c", "-1"}}},
 		"behind the end of options":         {Run{Args: []string{"-v", "--", "a", "{l}", "{s}"}}, `{"l":["-1","-2"],"s":"-3"}`, Run{Args: []string{"-v", "--", "a", "-1", "-2", "-3"}}},

@@ -34,6 +34,10 @@ func TestAppendCustomReplacesWhatHadTheName(t *testing.T) {
 	if end := before.Customs[0].Offset; !bytes.Equal(data[:end], out[:end]) {
 		t.Error("other sections changed")
 	}
+	plain := wasm.WithoutCustom(after, "note")
+	if m, err := wasm.Decode(plain); err != nil || len(m.Customs) != 0 || !bytes.Equal(plain, wasm.WithoutCustom(before, "note")) {
+		t.Errorf("without the name there is something of it, or less of the others: %v", err)
+	}
 	again, err := wasm.AppendCustom(out, "note", []byte("third"))
 	if err != nil || !bytes.Equal(out, again) {
 		t.Errorf("appending twice gives another file (%v)", err)

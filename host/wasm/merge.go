@@ -11,15 +11,19 @@ import (
 // out runs of eight and more, which gives tens of thousands of segments.
 const mergeGap = 64
 
+// maxMergeGap is the same where there are too many segments. Tools that write a
+// program's memory back into it, such as wizer, leave as many where that has zeros.
+const maxMergeGap = 4096
+
 // MergedData returns the payload of a data section that says the same with
 // fewer segments, and their number; false when nothing can be merged. It
 // merges what is near to each other in a memory of the module's own that is
-// zero before. Modules that name segments in their code are left alone, and
-// those whose segments overlap or have offsets that are not constants. The
-// result is at most twice as large as what was there. See RATIONALE, "Why are
-// data segments merged?"
-func MergedData(m *Module) (payload []byte, n int, ok bool) {
-	if m.HasDataCount || m.Data < 2 || len(m.Memories) != 1 {
+// zero before, and where more segments than most are left, what is farther apart.
+// Modules whose segments overlap or have offsets that are not constants are left alone;
+// those whose code names segments are for the caller to leave alone. The result is at most three times as
+// large as what was there. See RATIONALE, "Why are data segments merged?"
+func MergedData(m *Module, most int) (payload []byte, n int, ok bool) {
+	if m.Data < 2 || len(m.Memories) != 1 {
 		return nil, 0, false
 	}
 	for _, i := range m.Imports {
@@ -28,32 +32,47 @@ func MergedData(m *Module) (payload []byte, n int, ok bool) {
 		}
 	}
 	i := slices.IndexFunc(m.Sections, func(s Section) bool { return s.ID == SectionData })
-	segments, ok := constantSegments(m.Sections[i].Payload, m.Data)
+	section := m.Sections[i].Payload
+	segments, ok := constantSegments(section, m.Data)
 	if !ok {
 		return nil, 0, false
 	}
 	slices.SortStableFunc(segments, func(a, b segment) int { return cmp.Compare(a.offset, b.offset) })
-	zeros := 0
+	for i, s := range segments[1:] {
+		if int64(s.offset) < segments[i].end() {
+			return nil, 0, false // the order matters
+		}
+	}
+	gap, n, zeros := mergeGap, 0, 0
+	for next := mergeGap; next <= maxMergeGap && (n == 0 || n > most); next *= 2 {
+		left, fill := countMerged(segments, next)
+		if fill > 2*len(section) {
+			break
+		}
+		gap, n, zeros = next, left, fill
+	}
+	if n == 0 {
+		return nil, 0, false
+	}
+	payload = binary.AppendUvarint(make([]byte, 0, len(section)+zeros), uint64(n))
+	for len(segments) > 0 {
+		payload, segments = appendMerged(payload, segments, gap)
+	}
+	return payload, n, true
+}
+
+// countMerged says how many segments are left if gaps up to a size are filled, and with
+// how many zeros.
+func countMerged(segments []segment, most int) (n, zeros int) {
 	n = 1
 	for i, s := range segments[1:] {
-		last := segments[i]
-		switch gap := int64(s.offset) - last.end(); {
-		case gap < 0:
-			return nil, 0, false // the order matters
-		case gap <= mergeGap:
-			zeros += int(gap)
-		default:
+		if gap := int(int64(s.offset) - segments[i].end()); gap <= most {
+			zeros += gap
+		} else {
 			n++
 		}
 	}
-	if zeros > len(m.Sections[i].Payload) {
-		return nil, 0, false
-	}
-	payload = binary.AppendUvarint(make([]byte, 0, len(m.Sections[i].Payload)+zeros), uint64(n))
-	for len(segments) > 0 {
-		payload, segments = appendMerged(payload, segments)
-	}
-	return payload, n, true
+	return n, zeros
 }
 
 type segment struct {
@@ -96,9 +115,9 @@ func constantSegments(payload []byte, n int) ([]segment, bool) {
 }
 
 // appendMerged writes the first segments as one, and returns those that are left.
-func appendMerged(out []byte, segments []segment) ([]byte, []segment) {
+func appendMerged(out []byte, segments []segment, gap int) ([]byte, []segment) {
 	k := 1
-	for k < len(segments) && int64(segments[k].offset)-segments[k-1].end() <= mergeGap {
+	for k < len(segments) && int64(segments[k].offset)-segments[k-1].end() <= int64(gap) {
 		k++
 	}
 	first, last := segments[0], segments[k-1]
@@ -108,7 +127,7 @@ func appendMerged(out []byte, segments []segment) ([]byte, []segment) {
 	out = binary.AppendUvarint(out, uint64(last.end()-int64(first.offset)))
 	at := int64(first.offset)
 	for _, s := range segments[:k] {
-		var zeros [mergeGap]byte
+		var zeros [maxMergeGap]byte
 		out = append(out, zeros[:int64(s.offset)-at]...)
 		out = append(out, s.data...)
 		at = s.end()

@@ -62,7 +62,7 @@ func TestMergedDataFillsMemoryInTheSameWay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		payload, n, ok := wasm.MergedData(m)
+		payload, n, ok := wasm.MergedData(m, 1+random.IntN(30))
 		if !ok {
 			continue
 		}
@@ -106,7 +106,7 @@ func TestMergedDataLeavesAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, n, ok := wasm.MergedData(m); ok {
+			if _, n, ok := wasm.MergedData(m, 1); ok {
 				t.Errorf("merged into %d", n)
 			}
 		})

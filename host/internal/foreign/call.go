@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -103,34 +104,82 @@ func (r *Ready) Grant(name string, args json.RawMessage, limits policy.Limits) (
 	return call, grant, err
 }
 
-// Call calls a tool, and makes the changes that it leaves, which it lists by their names
-// in the directory. Without arguments of its own, input is the one that it has.
-func (r *Ready) Call(ctx context.Context, box *sandbox.Sandbox, name string, args json.RawMessage, limits policy.Limits) (tool.Result, []string, error) {
+// Outcome is what came of a call.
+type Outcome struct {
+	tool.Result
+	Wrote []string // names in the directory
+}
+
+// String says it in one line.
+func (o Outcome) String() string {
+	text := string(o.Output)
+	if o.Err != nil {
+		text = fmt.Sprintf("failed, %s: %s", o.Err.Code, o.Err.Message)
+		if o.Err.ExitCode != nil {
+			text += fmt.Sprintf(" (exit code %d)", *o.Err.ExitCode)
+		}
+		if out := strings.TrimSpace(o.Err.Stdout + o.Err.Stderr); out != "" {
+			text += ": " + out
+		}
+	}
+	if len(o.Wrote) > 0 {
+		text += "; wrote " + strings.Join(o.Wrote, ", ")
+	}
+	return text
+}
+
+// Call calls a tool, and makes the changes that it leaves. Report gets what the tool says
+// meanwhile; nil: nobody does.
+func (r *Ready) Call(ctx context.Context, box *sandbox.Sandbox, name string, args json.RawMessage, limits policy.Limits, report func(tool.Progress)) (o Outcome, err error) {
 	call, grant, err := r.Grant(name, args, limits)
 	if err != nil {
-		return tool.Result{}, nil, err
+		return o, err
 	}
-	result, staged, err := box.Run(ctx, grant, r.Module, call, nil)
+	result, staged, err := box.Run(ctx, grant, r.Module, call, report)
+	o.Result = result
 	if err != nil || staged == nil {
-		return result, nil, err
+		return o, err
 	}
+	defer func() { err = errors.Join(err, staged.Drop()) }()
 	changes, err := staged.Changes(ctx)
-	var names []string
+	if err != nil {
+		return o, err
+	}
 	for _, c := range changes {
 		name, err := filepath.Rel(r.Dir, c.Path)
 		if err != nil {
-			return result, nil, err
+			return o, err
 		}
-		names = append(names, filepath.ToSlash(name))
+		o.Wrote = append(o.Wrote, filepath.ToSlash(name))
 	}
+	return o, staged.Commit(ctx, grant)
+}
+
+// Calls reads what the tools of a file NAME.wasm are called with, from NAME.json beside
+// it: an object with a list of arguments for each tool. Those that it does not name are
+// called with {}.
+func Calls(file string) (func(name string) []json.RawMessage, error) {
+	calls := map[string][]json.RawMessage{}
+	data, err := os.ReadFile(strings.TrimSuffix(file, ".wasm") + ".json")
 	if err == nil {
-		err = staged.Commit(ctx, grant)
+		err = json.Unmarshal(data, &calls)
 	}
-	return result, names, errors.Join(err, staged.Drop())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return func(name string) []json.RawMessage {
+		if with := calls[name]; len(with) > 0 {
+			return with
+		}
+		return []json.RawMessage{[]byte("{}")}
+	}, err
 }
 
 // Workspace writes [Files] into a directory.
 func Workspace(dir string) error {
+	if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o755); err != nil {
+		return err
+	}
 	for name, content := range Files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			return err
@@ -141,4 +190,6 @@ func Workspace(dir string) error {
 
 func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-func withWorkspace(text, dir string) string { return strings.ReplaceAll(text, "WORKSPACE", dir) }
+func withWorkspace(text, dir string) string {
+	return strings.NewReplacer("WORKSPACE", dir, "RELATIVE", strings.TrimPrefix(dir, "/")).Replace(text)
+}

@@ -51,7 +51,7 @@ var Pairs = []Pair{
 		{Config: map[string]string{"path": "WORKSPACE/test.txt"}},
 		{Config: map[string]string{"path": "WORKSPACE/new.txt"}, Files: "write"},
 	}, Told: map[string]string{
-		"Function not implemented (os error 52)": "Read-only file system (os error 69)",
+		"Function not implemented (os error 52)":                                                           "Read-only file system (os error 69)",
 		"failed to find a pre-opened file descriptor through which \"WORKSPACE/test.txt\" could be opened": "Operation not permitted (os error 63)",
 	}},
 	{Name: "replace", Functions: []string{"run_test"}},

@@ -3,10 +3,13 @@ package foreign
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 
 	extism "github.com/extism/go-sdk"
+
+	"github.com/stockade-dev/stockade/host/wasm"
 )
 
 // Answer is what a plugin leaves on Extism's own host.
@@ -14,6 +17,14 @@ type Answer struct {
 	Code   uint32
 	Output []byte
 	Err    string // empty: none
+}
+
+// Failed is what it says about its failure.
+func (a Answer) Failed() error {
+	if a.Code == 0 && a.Err == "" {
+		return nil
+	}
+	return fmt.Errorf("code %d: %s", a.Code, a.Err)
 }
 
 // Oracle is a plugin on Extism's SDK for Go, compiled.
@@ -32,8 +43,30 @@ func NewOracle(ctx context.Context, code []byte, r Run, dir string) (*Oracle, er
 	case "write":
 		manifest.AllowedPaths = map[string]string{dir: dir}
 	}
-	c, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{EnableWasi: true, EnableHttpResponseHeaders: true}, nil)
+	c, err := extism.NewCompiledPlugin(ctx, manifest, extism.PluginConfig{EnableWasi: true, EnableHttpResponseHeaders: true}, silent(code))
 	return &Oracle{c}, err
+}
+
+// silent are the functions of hyper-mcp that a plugin imports, which do nothing: those of
+// Extism's SDK are given by the program that embeds it.
+func silent(code []byte) (functions []extism.HostFunction) {
+	m, err := wasm.Decode(code)
+	if err != nil || wasm.Classify(m).Kind != wasm.HyperMCPv1 && wasm.Classify(m).Kind != wasm.HyperMCPv2 {
+		return nil
+	}
+	types := func(of []wasm.ValType) (out []extism.ValueType) {
+		for _, t := range of {
+			out = append(out, extism.ValueType(t))
+		}
+		return out
+	}
+	for _, i := range m.Imports {
+		if t := m.Types[i.Type]; i.Module == "extism:host/user" && i.Kind == wasm.KindFunc {
+			functions = append(functions, extism.NewHostFunctionWithStack(i.Name, func(_ context.Context, _ *extism.CurrentPlugin, stack []uint64) { clear(stack) },
+				types(t.Params), types(t.Results)))
+		}
+	}
+	return functions
 }
 
 // Close frees what was compiled.

@@ -111,15 +111,17 @@ func (f *Fetcher) Forget(s Source) {
 	delete(f.archives, s)
 }
 
-// programsDir is the Go module that pins the programs.
-const programsDir = "programs"
-
+// build builds a program, as the Go module in the folder programs pins it.
 func (f *Fetcher) build(ctx context.Context, pkg string) ([]byte, error) {
+	dir, err := goTool(ctx, ".", nil, "list", "-m", "-f", "{{.Dir}}", "github.com/stockade-dev/stockade/host/internal/foreign")
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
 		return nil, err
 	}
 	out := filepath.Join(f.Dir, strings.ReplaceAll(pkg, "/", "+")+".wasm")
-	_, err := goTool(ctx, programsDir, []string{"GOOS=wasip1", "GOARCH=wasm"}, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, pkg)
+	_, err = goTool(ctx, filepath.Join(dir, "programs"), []string{"GOOS=wasip1", "GOARCH=wasm"}, "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", out, pkg)
 	if err != nil {
 		return nil, err
 	}

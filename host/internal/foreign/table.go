@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -56,11 +55,11 @@ func RowOf(ctx context.Context, box *sandbox.Sandbox, m Module, code []byte, dir
 	}
 	row.Asked = asked(m)
 	row.Needs = strings.Join(slices.DeleteFunc([]string{needs(r, m.Tool), row.Needs}, func(s string) bool { return s == "" }), "; ")
-	result, changed, err := r.Call(ctx, box, m.Tool, args, limits)
+	result, err := r.Call(ctx, box, m.Tool, args, limits, nil)
 	if err != nil {
 		return row, err
 	}
-	row.Result = strings.ReplaceAll(said(result, changed), dir, "WORKSPACE")
+	row.Result = strings.ReplaceAll(result.String(), dir, "WORKSPACE")
 	return row, nil
 }
 
@@ -92,27 +91,6 @@ func asked(m Module) string {
 		text = m.Input
 	}
 	return strings.TrimSpace(m.Tool + " " + text)
-}
-
-// said is what came of a call, in one line.
-func said(r tool.Result, changed []string) string {
-	text := ""
-	switch {
-	case r.Err != nil:
-		text = fmt.Sprintf("failed, %s: %s", r.Err.Code, r.Err.Message)
-		if r.Err.ExitCode != nil {
-			text += fmt.Sprintf(" (exit code %d)", *r.Err.ExitCode)
-		}
-		if out := strings.TrimSpace(r.Err.Stdout + r.Err.Stderr); out != "" {
-			text += ": " + out
-		}
-	default:
-		text = string(r.Output)
-	}
-	if len(changed) > 0 {
-		text += "; wrote " + strings.Join(changed, ", ")
-	}
-	return text
 }
 
 // maxCell is what of a text stands in the table.

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/stockade-dev/stockade/host/sandbox"
 )
 
 // TestTable runs the modules, and holds what comes of them against TABLE.md and against
@@ -18,16 +20,7 @@ func TestTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := t.TempDir()
-	if *all { // what was compiled before is as good
-		cache = filepath.Join(kept, "compiled")
-		if err := os.MkdirAll(cache, 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	box := Box(cache, server.URL)
-	t.Cleanup(func() { box.Close() })
-	files := &Fetcher{Dir: kept}
+	box, files := newBox(t, server.URL), &Fetcher{Dir: kept}
 	before, err := os.ReadFile("TABLE.md")
 	if err != nil && !*update {
 		t.Fatal(err)
@@ -72,4 +65,23 @@ func TestTable(t *testing.T) {
 			t.Error("TABLE.md has other lines, or others before them")
 		}
 	}
+}
+
+// newBox makes a sandbox. With -all it has what was compiled before, which is as good.
+func newBox(t *testing.T, server string) *sandbox.Sandbox {
+	t.Helper()
+	cache := t.TempDir()
+	if *all {
+		kept, err := DefaultDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache = filepath.Join(kept, "compiled")
+		if err := os.MkdirAll(cache, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	box := Box(cache, server)
+	t.Cleanup(func() { box.Close() })
+	return box
 }

@@ -52,7 +52,7 @@ func FuzzBodies(f *testing.F) {
 		if (bodies.Err() == nil) != (n == len(m.Funcs)) {
 			t.Fatalf("%d of %d functions, %v", n, len(m.Funcs), bodies.Err())
 		}
-		if payload, n, ok := wasm.MergedData(m); ok && (n > m.Data || len(payload) > 3*len(data)) {
+		if payload, n, ok := wasm.MergedData(m, 1); ok && (n > m.Data || len(payload) > 4*len(data)) {
 			t.Fatalf("%d segments became %d in %d bytes", m.Data, n, len(payload))
 		}
 	})

@@ -7,12 +7,14 @@ require (
 	github.com/dop251/goja v0.0.0-20260917113740-793a2a65c13b
 	github.com/extism/go-sdk v1.7.1
 	github.com/stockade-dev/stockade v0.0.0
+	github.com/stockade-dev/stockade/host/internal/foreign v0.0.0
 	github.com/tetratelabs/wazero v1.12.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
 )
 
 require (
+	github.com/BurntSushi/toml v1.6.0 // indirect
 	github.com/dlclark/regexp2/v2 v2.5.2 // indirect
 	github.com/dylibso/observe-sdk/go v0.0.0-20240819160327-2d926c5d788a // indirect
 	github.com/go-sourcemap/sourcemap v2.1.3+incompatible // indirect
@@ -31,4 +33,7 @@ require (
 	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
 
-replace github.com/stockade-dev/stockade => ../../..
+replace (
+	github.com/stockade-dev/stockade => ../../..
+	github.com/stockade-dev/stockade/host/internal/foreign => ../foreign
+)

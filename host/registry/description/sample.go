@@ -13,8 +13,8 @@ import (
 // maxSampled is how many functions of a plugin a sample shows.
 const maxSampled = 8
 
-// started are exports that begin a plugin, and are no tools.
-var started = []string{"_start", "_initialize", "hs_init", "__wasm_call_ctors"}
+// internal are exports that begin a plugin, or that compilers add: they are no tools.
+var internal = []string{"_start", "_initialize", "hs_init", "hs_exit", "__wasm_call_ctors", "__wasm_call_dtors"}
 
 // Sample writes a description of a module to begin with. It says nothing that is not
 // known: what the module does, a person has to say.
@@ -80,7 +80,7 @@ func sampled(m *wasm.Module) (out []string) {
 		sig, ok := m.ExportedFunc(e.Name)
 		same := func(o string) bool { return tool.NameOf(o) == tool.NameOf(e.Name) }
 		if ok && len(sig.Params) == 0 && slices.Equal(sig.Results, []wasm.ValType{wasm.I32}) &&
-			!slices.Contains(started, e.Name) && visibleName(e.Name) && !slices.ContainsFunc(out, same) {
+			!slices.Contains(internal, e.Name) && !strings.HasPrefix(e.Name, "asyncify_") && visibleName(e.Name) && !slices.ContainsFunc(out, same) {
 			out = append(out, e.Name)
 		}
 	}

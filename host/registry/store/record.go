@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,9 +38,9 @@ type Record struct {
 	// Digest is the SHA-256 of the module in hex, Bytes its size.
 	Digest string `json:"digest"`
 	Bytes  int64  `json:"bytes"`
-	// Base is the module as it came, where a person's description was put into it. Nil:
-	// it is as it came.
-	Base *Base `json:"base,omitempty"`
+	// Base is the SHA-256 in hex of the module as it came, where a person's description
+	// was put into it; signatures are about that. Empty: it is as it came.
+	Base string `json:"base,omitempty"`
 	// Manifest is what the module said of itself, as it was approved, checked by
 	// tool.ParseManifest when the record came into the store.
 	Manifest tool.Manifest `json:"manifest"`
@@ -70,22 +71,8 @@ type Record struct {
 	Allowed map[string]tool.Allowance `json:"allowed,omitempty"`
 }
 
-// Base is a module before a description was put into it, which is what signatures are
-// about. What it says of itself is there only if signatures speak of that.
-type Base struct {
-	Digest      string           `json:"digest"` // SHA-256 in hex
-	Name        string           `json:"name,omitempty"`
-	Version     string           `json:"version,omitempty"`
-	Fingerprint tool.Fingerprint `json:"fingerprint,omitzero"`
-}
-
-// Signed is what signatures over the module are about.
-func (r *Record) Signed() Base {
-	if r.Base != nil {
-		return *r.Base
-	}
-	return Base{r.Digest, r.Manifest.Name, r.Manifest.Version, r.Fingerprint}
-}
+// Came is the SHA-256 in hex of the module as it came.
+func (r *Record) Came() string { return cmp.Or(r.Base, r.Digest) }
 
 // OffByPerson is the Off of a module that a person has switched off.
 const OffByPerson = "switched off"
@@ -122,15 +109,9 @@ func (r *Record) check() error {
 	if r.Lock != "" && !isHash(r.Lock) {
 		return fmt.Errorf("whose lockfile %.80q is not a SHA-256 in hex", r.Lock)
 	}
-	for _, sum := range []string{r.Digest, r.Fingerprint.Description, r.Fingerprint.Schema, r.Fingerprint.Needs} {
+	for _, sum := range []string{r.Digest, r.Came(), r.Fingerprint.Description, r.Fingerprint.Schema, r.Fingerprint.Needs} {
 		if !isHash(sum) {
 			return fmt.Errorf("in which %.80q is not a SHA-256 in hex", sum)
-		}
-	}
-	if b := r.Base; b != nil {
-		if !isHash(b.Digest) || !shows(b.Name) || !shows(b.Version) || b.Fingerprint != (tool.Fingerprint{}) &&
-			!all([]string{b.Fingerprint.Description, b.Fingerprint.Schema, b.Fingerprint.Needs}, isHash) {
-			return errors.New("whose base, the module as it came, cannot be")
 		}
 	}
 	switch {
@@ -186,7 +167,7 @@ func (r *Record) again() string {
 	if r.Project != "" {
 		return "get it again: stockade tool remove " + r.Name + ", and then stockade tool sync"
 	}
-	if r.Base != nil {
+	if r.Base != "" {
 		return "add it again: stockade tool add " + r.Source + " --describe FILE.toml"
 	}
 	return "add it again: stockade tool add " + r.Source

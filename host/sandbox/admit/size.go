@@ -27,7 +27,6 @@ const (
 	maxData            = 300_000 // segments before merging, of which Go has a hundred thousand
 	maxSegments        = 10_000  // of data and of elements, after merging
 	maxElementItems    = 256_000
-	maxCustomBytes     = 4 << 20
 	maxLocalsSum       = 1_000_000
 )
 
@@ -36,8 +35,8 @@ const (
 const (
 	maxBodyBytes      = 256 << 10
 	maxLocals         = 4_000
-	maxBranches       = 8_192       // blocks, loops, ifs and conditional branches
-	maxBranchesSquare = 100_000_000 // sum of the squares of these
+	maxBranches       = 16_384      // blocks, loops, ifs and conditional branches
+	maxBranchesSquare = 200_000_000 // sum of the squares of these
 	maxBranchesVars   = 2_000_000   // branches times parameters and locals
 	maxNesting        = 4_000
 	maxLoopNesting    = 64
@@ -75,10 +74,6 @@ func within(limits []limit) error {
 // checkSize refuses what would cost the host too much before the first
 // instruction runs, where no deadline and no memory limit holds.
 func checkSize(m *wasm.Module) error {
-	customs := 0
-	for _, c := range m.Customs {
-		customs += len(c.Data)
-	}
 	err := within([]limit{
 		{len(m.Funcs), maxFuncs * min(scaleOf(m), 2), "functions"},
 		{len(m.Types), maxTypes, "types"},
@@ -88,7 +83,6 @@ func checkSize(m *wasm.Module) error {
 		{m.Globals, maxGlobals, "globals"},
 		{m.Globals * len(m.Funcs), maxGlobalsFuncs * scaleOf(m), "globals times functions"},
 		{len(m.Tables), maxTables, "tables"},
-		{customs, maxCustomBytes * scaleOf(m), "bytes in custom sections"}, // where compilers put what debuggers want
 		{m.Data, maxData, "data segments"},
 		{m.ElementItems, maxElementItems, "elements in segments"},
 		{m.LargestBody, maxBodyBytes * scaleOf(m), "bytes in one function"}, // said here before all of it is read

@@ -73,7 +73,9 @@ type Guest struct {
 	Host    *hostmod.World  // what it reaches otherwise; nil while it is asked
 	Account *meter.Account
 	Limits  policy.Limits
-	Quota   *policy.Budget   // of what the host keeps for it beside its own memory, in bytes
+	// Keep asks for so many bytes more that the host keeps for it until it ends, beside
+	// its own memory and under the same limits. Its error is a *MemoryError.
+	Keep    func(more uint64) error
 	Redact  *redact.Redactor // nil: there are no secrets
 	Log     io.Writer        // what it writes to stdout and stderr, for people
 	Printed string           // by a command that was ended before its end; set by the dialect, without secrets

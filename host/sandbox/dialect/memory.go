@@ -13,5 +13,5 @@ func (e *MemoryError) Error() string {
 	if e.Shared {
 		return fmt.Sprintf("more memory than is left of the %d MiB of all calls together", e.Limit>>20)
 	}
-	return fmt.Sprintf("more than %d MiB of memory outside of its own", e.Limit>>20)
+	return fmt.Sprintf("more than its memory limit of %d MiB, in which what it has from the host counts too", e.Limit>>20)
 }

@@ -2,20 +2,31 @@ package machine
 
 import w "github.com/stockade-dev/stockade/host/wasm/wasmtest"
 
-// pluginFunctions are those of an Extism host.
+// pluginFunctions are those of an Extism host, and those that hyper-mcp has added.
 var pluginFunctions = []struct {
+	module    string
+	functions []pluginFunction
+}{
+	{"extism:host/env", []pluginFunction{
+		{"alloc", long, long}, {"free", long, nil},
+		{"length", long, long}, {"length_unsafe", long, long}, {"memory_bytes", nil, long}, {"reset", nil, nil},
+		{"load_u8", long, i32x1}, {"load_u64", long, long}, {"store_u8", []w.ValType{i64, i32}, nil}, {"store_u64", i64s(2), nil},
+		{"input_length", nil, long}, {"input_offset", nil, long}, {"input_load_u8", long, i32x1}, {"input_load_u64", long, long},
+		{"output_set", i64s(2), nil}, {"output_length", nil, long}, {"output_offset", nil, long},
+		{"error_set", long, nil}, {"error_get", nil, long},
+		{"config_get", long, long}, {"var_get", long, long}, {"var_set", i64s(2), nil},
+		{"http_request", i64s(2), long}, {"http_status_code", nil, i32x1}, {"http_headers", nil, long},
+		{"log_info", long, nil}, {"log_error", long, nil}, {"get_log_level", nil, i32x1},
+	}},
+	{"extism:host/user", []pluginFunction{
+		{"notify_progress", long, nil}, {"notify_logging_message", long, nil}, {"notify_tool_list_changed", nil, nil},
+		{"create_elicitation", long, long}, {"create_message", long, long}, {"get_keyring_secret", long, long},
+	}},
+}
+
+type pluginFunction struct {
 	name            string
 	params, results []w.ValType
-}{
-	{"alloc", long, long}, {"free", long, nil},
-	{"length", long, long}, {"length_unsafe", long, long}, {"memory_bytes", nil, long}, {"reset", nil, nil},
-	{"load_u8", long, i32x1}, {"load_u64", long, long}, {"store_u8", []w.ValType{i64, i32}, nil}, {"store_u64", i64s(2), nil},
-	{"input_length", nil, long}, {"input_offset", nil, long}, {"input_load_u8", long, i32x1}, {"input_load_u64", long, long},
-	{"output_set", i64s(2), nil}, {"output_length", nil, long}, {"output_offset", nil, long},
-	{"error_set", long, nil}, {"error_get", nil, long},
-	{"config_get", long, long}, {"var_get", long, long}, {"var_set", i64s(2), nil},
-	{"http_request", i64s(2), long}, {"http_status_code", nil, i32x1}, {"http_headers", nil, long},
-	{"log_info", long, nil}, {"log_error", long, nil}, {"get_log_level", nil, i32x1},
 }
 
 var long = i64s(1)
@@ -137,10 +148,15 @@ func (m *Machine) command(b *w.Builder) {
 }
 
 // plugin adds the front of a plugin: a function that reads its input and sets its
-// output.
-func (m *Machine) plugin(b *w.Builder) {
+// output. Of one that lists its tools nobody asks for the list here.
+func (m *Machine) plugin(b *w.Builder, lists bool) {
 	const n, at = 0, 1
-	b.Func("play", nil, i32x1, i32s(2),
+	name := "play"
+	if lists {
+		name = "call_tool"
+		b.Func("list_tools", nil, i32x1, nil, w.I32Const(1))
+	}
+	b.Func(name, nil, i32x1, i32s(2),
 		m.call("extism.input_length"), wrap, w.LocalSet(n),
 		w.I32Const(InputLength), w.LocalGet(n), w.I32Store(0),
 		w.Loop(

@@ -14,7 +14,6 @@
 package machine
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 
@@ -248,9 +247,11 @@ var functions = sync.OnceValue(func() (all []function) {
 		imp := w.Import{Module: abi.ImportModule(f.iface), Name: f.name, Params: f.params}
 		all = append(all, function{name: f.iface + "." + f.name, imp: &imp, sig: f.params, of: []Kind{Native}})
 	}
-	for _, f := range pluginFunctions {
-		imp := w.Import{Module: "extism:host/env", Name: f.name, Params: f.params, Results: f.results}
-		all = append(all, function{name: "extism." + f.name, imp: &imp, sig: f.params, of: []Kind{Plugin}})
+	for _, module := range pluginFunctions {
+		for _, f := range module.functions {
+			imp := w.Import{Module: module.module, Name: f.name, Params: f.params, Results: f.results}
+			all = append(all, function{name: "extism." + f.name, imp: &imp, sig: f.params, of: []Kind{Plugin}})
+		}
 	}
 	return slices.Concat(all, ownFunctions, blockFunctions)
 })
@@ -280,9 +281,11 @@ type Options struct {
 	// Start is the body of the module's start function, and Initialize that of
 	// _initialize, which is not called of a command. Nil: there is none.
 	Start, Initialize func(m *Machine) []byte
-	// Section is the manifest in its custom section. Empty: a plugin says which function
-	// is called, and a command has none.
+	// Section is the manifest in the custom section of a command. Empty: it has none.
 	Section string
+	// Lists has a plugin list and call its tools itself, as one of hyper-mcp; it has no
+	// section.
+	Lists bool
 	// Pages of memory, if there are to be more.
 	Pages int
 	// Data is put into the memory.
@@ -328,8 +331,10 @@ func Module(o Options) []byte {
 		b.Func("_initialize", nil, nil, nil, o.Initialize(m))
 	}
 	if m.kind == Plugin {
-		m.plugin(b)
-		o.Section = cmp.Or(o.Section, section)
+		m.plugin(b, o.Lists)
+		if !o.Lists {
+			o.Section = section
+		}
 	} else {
 		m.command(b)
 	}

@@ -93,6 +93,7 @@ type flow struct {
 	hostInTable bool
 
 	hides   bool // it changes what is neither memory nor a global
+	named   bool // it names a data segment
 	calls   bool // it calls a function
 	tries   bool // it catches exceptions
 	longest path // the costliest path anywhere
@@ -242,6 +243,7 @@ func (f *flow) analyze(b *wasm.Body, late bool) {
 			f.end(i)
 			continue
 		}
+		f.named = f.named || in.Op == wasm.OpMemoryInit || in.Op == wasm.OpDataDrop // in dead code, too
 		if f.cur < 0 {
 			continue
 		}

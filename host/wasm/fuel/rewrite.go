@@ -1,6 +1,7 @@
 package fuel
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -50,10 +51,10 @@ func Rewrite(m *wasm.Module, opts Options) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if err := r.data(); err != nil {
+	if err := r.code(); err != nil {
 		return nil, err
 	}
-	if err := r.code(); err != nil {
+	if err := r.data(); err != nil {
 		return nil, err
 	}
 	return r.module()
@@ -68,6 +69,7 @@ type rewriter struct {
 	bodies            []byte // the code section
 	merged            []byte // the data section, if it has fewer segments than it had
 	reusable          bool
+	named             bool // data segments, by the code
 }
 
 func (r *rewriter) check() error {
@@ -103,8 +105,9 @@ var plural = map[wasm.Kind]string{wasm.KindTable: "tables", wasm.KindMemory: "me
 // module is loaded and whenever it is instantiated.
 func (r *rewriter) data() error {
 	n := r.m.Data
-	if r.opts.MergeData {
-		if payload, merged, ok := wasm.MergedData(r.m); ok {
+	if r.opts.MergeData && !r.named {
+		most := cmp.Or(r.opts.Segments, math.MaxInt) - r.m.Elements
+		if payload, merged, ok := wasm.MergedData(r.m, most); ok {
 			r.merged, n = payload, merged
 		}
 	}
@@ -191,6 +194,7 @@ func (r *rewriter) code() error {
 		}
 		f.analyze(b, late[i])
 		r.reusable = r.reusable && !f.hides
+		r.named = r.named || f.named
 		f.blocks[0].check = !f.unchecked[i] && (e.deep && f.calls || !f.checksFirst(b))
 		t.place(&f)
 		results := m.Types[m.Funcs[i]].Results
@@ -320,7 +324,10 @@ func (r *rewriter) module() ([]byte, error) {
 		if !ok && n == 0 {
 			continue
 		}
-		if id == wasm.SectionData && r.merged != nil {
+		if r.merged != nil && id == wasm.SectionDataCount {
+			continue // which is for code that names segments
+		}
+		if r.merged != nil && id == wasm.SectionData {
 			out = appendSection(out, id, r.merged)
 			continue
 		}

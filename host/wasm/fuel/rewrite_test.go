@@ -325,6 +325,29 @@ func TestSectionsKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// A data count goes with the segments that were merged, unless code names these.
+func TestDataCountsAreKeptWhereTheyAreNeeded(t *testing.T) {
+	for name, c := range map[string]struct {
+		body []byte
+		want int // segments
+	}{
+		"code that names none": {w.Nop(), 1},
+		"code that names one":  {slices.Concat(w.I32Const(0), w.I32Const(0), w.I32Const(0), []byte{0xfc, 8, 0, 0}), 2},
+		"code that drops one":  {[]byte{0xfc, 9, 0}, 2},
+		"code that is dead":    {slices.Concat(w.Unreachable(), []byte{0xfc, 9, 0}), 2},
+	} {
+		b := w.New()
+		b.Memory(1, 1)
+		b.Data(0, []byte("a"))
+		b.Data(4, []byte("b"))
+		b.Func("f", nil, nil, nil, c.body)
+		m := mustRewrite(t, insert(b.Bytes(), wasm.SectionCode, wasm.SectionDataCount, []byte{2}), fuel.Options{MergeData: true})
+		if m.Data != c.want || m.HasDataCount != (c.want == 2) {
+			t.Errorf("%s: %d segments, counted: %v", name, m.Data, m.HasDataCount)
+		}
+	}
+}
+
 func TestTablesGetALimit(t *testing.T) {
 	b := w.New()
 	b.Table(10, -1)

@@ -13,11 +13,13 @@ const (
 	firstOffset = 64
 	// arenaBytes is the memory of most calls, used again by the next one.
 	arenaBytes = 64 << 10
-	// maxArenaBytes keeps offsets and lengths within 32 bits, whatever the limit is.
+	// maxArenaBytes keeps offsets and lengths within 32 bits, whatever the limit of the call is.
 	maxArenaBytes = 1 << 31
 	// blockBytes is what the host notes of a block, which counts as memory too.
 	blockBytes = 16
 )
+
+var errArena = &dialect.MemoryError{Limit: maxArenaBytes, Key: policy.MemoryKey}
 
 // arena is the memory of one call that a plugin shares with its host: blocks that it
 // asks for, and reads and writes through functions. What the host notes of a block
@@ -31,9 +33,8 @@ type arena struct {
 	blocks []block    // in the order of their places
 	free   [33]uint32 // the first of each list of free blocks, 1 more than its index
 
-	limit uint64         // of memory and notes, in bytes
-	quota *policy.Budget // of all calls; nil: there is none
-	held  uint64         // of the quota
+	keep func(more uint64) error // asks for bytes, which are those of the guest until it ends
+	held uint64                  // bytes that were asked for
 }
 
 // block is one that was given out, or was freed.
@@ -48,9 +49,9 @@ var arenas = sync.Pool{New: func() any { return &arena{mem: make([]byte, 0, aren
 const arenaBlocks = 128
 
 // newArena returns an empty memory. It has to be released.
-func newArena(limit uint64, quota *policy.Budget) (*arena, error) {
+func newArena(keep func(more uint64) error) (*arena, error) {
 	a := arenas.Get().(*arena)
-	a.limit, a.quota = min(limit, maxArenaBytes), quota
+	a.keep = keep
 	if err := a.hold(arenaBytes + arenaBlocks*blockBytes); err != nil {
 		a.release()
 		return nil, err
@@ -61,10 +62,7 @@ func newArena(limit uint64, quota *policy.Budget) (*arena, error) {
 // release ends a memory, of which nothing may be used any more.
 func (a *arena) release() {
 	a.reset()
-	if a.quota != nil {
-		a.quota.Give(a.held)
-	}
-	a.held, a.quota = 0, nil
+	a.held, a.keep = 0, nil
 	if cap(a.mem) == arenaBytes && cap(a.blocks) == arenaBlocks {
 		arenas.Put(a)
 	}
@@ -76,14 +74,9 @@ func (a *arena) reset() {
 	a.mem, a.blocks, a.free = a.mem[:0], a.blocks[:0], [33]uint32{}
 }
 
-// hold takes bytes from the quota.
 func (a *arena) hold(more uint64) error {
-	if a.quota == nil {
-		return nil
-	}
-	if got := a.quota.Take(more); got < more {
-		a.quota.Give(got)
-		return &dialect.MemoryError{Limit: a.quota.Limit(), Key: a.quota.Key(), Shared: true}
+	if err := a.keep(more); err != nil {
+		return err
 	}
 	a.held += more
 	return nil
@@ -94,8 +87,8 @@ func (a *arena) alloc(n uint64) (offset uint64, err error) {
 	if n == 0 {
 		return 0, nil
 	}
-	if n > a.limit {
-		return 0, a.over()
+	if n > maxArenaBytes {
+		return 0, errArena
 	}
 	size := (n + 7) &^ 7
 	if uint64(len(a.mem))+size > uint64(cap(a.mem)) {
@@ -119,17 +112,13 @@ func (a *arena) alloc(n uint64) (offset uint64, err error) {
 	return uint64(at) + firstOffset, nil
 }
 
-// over refuses what is more than the limit.
-func (a *arena) over() error { return &dialect.MemoryError{Limit: a.limit, Key: policy.MemoryKey} }
-
 // grow makes room for size bytes more.
 func (a *arena) grow(size uint64) error {
 	had, need := uint64(cap(a.mem)), uint64(len(a.mem))+size
-	most := a.limit - min(a.limit, uint64(cap(a.blocks))*blockBytes)
-	if need > most {
-		return a.over()
+	if need > maxArenaBytes {
+		return errArena
 	}
-	want := min(max(need, 2*had), most)
+	want := min(max(need, 2*had), maxArenaBytes)
 	if a.hold(want-had) != nil {
 		want = need // perhaps that is there
 		if err := a.hold(want - had); err != nil {
@@ -145,9 +134,6 @@ func (a *arena) grow(size uint64) error {
 // growBlocks makes room for as many more.
 func (a *arena) growBlocks() error {
 	more := uint64(cap(a.blocks))
-	if uint64(cap(a.mem))+2*more*blockBytes > a.limit {
-		return a.over()
-	}
 	if err := a.hold(more * blockBytes); err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 )
 
@@ -81,9 +80,20 @@ func play(t *testing.T, a *arena, ops []byte) {
 				t.Fatalf("a block begins inside of the one at %#x", offset)
 			}
 		}
-		if used := uint64(cap(a.mem) + cap(a.blocks)*blockBytes); used > max(a.limit, arenaBytes+arenaBlocks*blockBytes) || a.held != used {
-			t.Fatalf("%d bytes are used and %d held, of %d", used, a.held, a.limit)
+		if used := uint64(cap(a.mem) + cap(a.blocks)*blockBytes); a.held != used {
+			t.Fatalf("%d bytes are used and %d held", used, a.held)
 		}
+	}
+}
+
+// upTo keeps bytes up to a limit.
+func upTo(limit uint64) func(uint64) error {
+	return func(more uint64) error {
+		if more > limit {
+			return &dialect.MemoryError{Limit: limit}
+		}
+		limit -= more
+		return nil
 	}
 }
 
@@ -96,17 +106,13 @@ func FuzzArena(f *testing.F) {
 		if len(ops) > 3000 {
 			return
 		}
-		quota := policy.NewBudget("all", 1<<20, 0)
-		a, err := newArena(256<<10, quota)
+		a, err := newArena(upTo(256 << 10))
 		if err != nil {
 			t.Fatal(err)
 		}
 		play(t, a, ops)
 		a.release()
-		if quota.Left() != quota.Limit() {
-			t.Fatalf("%d bytes were not given back", quota.Limit()-quota.Left())
-		}
-		next, err := newArena(256<<10, nil)
+		next, err := newArena(upTo(256 << 10))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,7 +128,7 @@ func FuzzArena(f *testing.F) {
 }
 
 func TestOffsets(t *testing.T) {
-	a, err := newArena(1<<20, nil)
+	a, err := newArena(upTo(1 << 20))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,23 +171,21 @@ func TestOffsets(t *testing.T) {
 func TestAnArenaIsBounded(t *testing.T) {
 	const limit = 1 << 20
 	for name, c := range map[string]struct {
-		quota uint64
-		size  func(i int) uint64
-		free  bool
-		held  uint64 // at most; 0: the limit is reached
+		size func(i int) uint64
+		free bool
+		held uint64 // at most; 0: the limit is reached
 	}{
-		"one block of all offsets":    {1 << 30, func(int) uint64 { return math.MaxUint64 }, false, 0},
-		"one block of 2^63 bytes":     {1 << 30, func(int) uint64 { return 1 << 63 }, false, 0},
-		"one block that rounds to 0":  {1 << 30, func(int) uint64 { return math.MaxUint64 - 3 }, false, 0},
-		"one block over the limit":    {1 << 30, func(int) uint64 { return limit + 1 }, false, 0},
-		"blocks of a byte":            {1 << 30, func(int) uint64 { return 1 }, false, 0},
-		"blocks that grow":            {1 << 30, func(i int) uint64 { return uint64(i) }, false, 0},
-		"more than all calls may":     {200 << 10, func(int) uint64 { return 5000 }, false, 0},
-		"blocks that are freed again": {1 << 30, func(i int) uint64 { return uint64(1000 + i%3) }, true, 150 << 10},
+		"one block of all offsets":    {func(int) uint64 { return math.MaxUint64 }, false, 0},
+		"one block of 2^63 bytes":     {func(int) uint64 { return 1 << 63 }, false, 0},
+		"one block that rounds to 0":  {func(int) uint64 { return math.MaxUint64 - 3 }, false, 0},
+		"one block over the limit":    {func(int) uint64 { return limit + 1 }, false, 0},
+		"blocks of a byte":            {func(int) uint64 { return 1 }, false, 0},
+		"blocks that grow":            {func(i int) uint64 { return uint64(i) }, false, 0},
+		"blocks of 5000 bytes":        {func(int) uint64 { return 5000 }, false, 0},
+		"blocks that are freed again": {func(i int) uint64 { return uint64(1000 + i%3) }, true, 150 << 10},
 	} {
 		t.Run(name, func(t *testing.T) {
-			quota := policy.NewBudget("all", c.quota, 0)
-			a, err := newArena(limit, quota)
+			a, err := newArena(upTo(limit))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,9 +203,6 @@ func TestAnArenaIsBounded(t *testing.T) {
 				t.Errorf("%v, with %d bytes", err, a.held)
 			}
 			a.release()
-			if quota.Left() != quota.Limit() {
-				t.Errorf("%d bytes were not given back", quota.Limit()-quota.Left())
-			}
 		})
 	}
 }

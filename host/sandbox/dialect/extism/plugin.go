@@ -11,7 +11,6 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/sys"
 
-	"github.com/stockade-dev/stockade/host/policy"
 	"github.com/stockade-dev/stockade/host/sandbox/abi"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 )
@@ -57,11 +56,7 @@ func (f *failure) Error() string { return f.text }
 
 // begin makes a guest the plugin of a call, which has to be ended.
 func begin(ctx context.Context, g *dialect.Guest) (*plugin, error) {
-	limit := policy.DefaultLimits().MemoryBytes
-	if g.Host != nil {
-		limit = g.Host.Grant.Limits().MemoryBytes
-	}
-	memory, err := newArena(limit, g.Quota)
+	memory, err := newArena(g.Keep)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +89,7 @@ func (p *plugin) run(export string, input []byte) ([]byte, *abi.ToolError, error
 	}
 	failed, ok := errors.AsType[*failure](err)
 	switch {
-	case ok:
+	case ok && p.ctx.Err() == nil: // else the call has ended, and with it what the plugin waited for
 		return nil, &abi.ToolError{Case: failed.kind, Message: p.Redact.Text(failed.text)}, nil
 	case err != nil:
 		return nil, nil, err

@@ -34,9 +34,6 @@ func main() {
 		os.Exit(in.Exit)
 	case in.Exit == -1:
 		panic("oh")
-	case in.Exit == -2:
-		for {
-		}
 	case in.Text != "":
 		fmt.Print(in.Text)
 		return

@@ -1,0 +1,133 @@
+//go:build bench
+
+// Command foreign measures what a call costs of a module that was made for another host,
+// next to that host: a command next to wazero's own WASI, a plugin next to Extism's SDK
+// for Go.
+//
+// Run it in host/internal/peers, when the machine is otherwise idle, after make build:
+//
+//	go run -tags bench ./foreign [-rounds N] [-only names] [-plugins DIR] [-json FILE]
+//
+// Both sides have compiled the module before. Ours is the call that the program makes,
+// with its fuel, its limits and its grant; theirs is what their documentation says, with
+// a fresh instance for each call and neither fuel nor a deadline. "warm" is an instance
+// of theirs that is used again as the last call left it, which ours never is. A ratio is
+// that of two calls, one right after the other, and its median is shown. "noise" is our
+// call against itself.
+//
+// In a folder that -plugins names lie plugins with tools of their own, of mcp.run and
+// hyper-mcp; what is measured is the first call of the first tool, as make try-plugins
+// makes it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stockade-dev/stockade/host/internal/foreign"
+	"github.com/stockade-dev/stockade/host/internal/peers/bench"
+)
+
+// result is what came of a pair.
+type result struct {
+	Name         string
+	Ours, Theirs []time.Duration
+	Ratio        float64 // of theirs to ours, median: how often ours is faster
+	P10, P90     float64
+	AtLeast      float64 `json:",omitempty"` // the target
+}
+
+func main() {
+	foreign.Compile()
+	rounds := flag.Int("rounds", 5, "how often each comparison is made")
+	only := flag.String("only", "", "comma-separated patterns of what to measure, such as 'extism*,start*'")
+	plugins := flag.String("plugins", "", "a folder of plugins that list their tools")
+	file := flag.String("json", "", "also write everything that was measured to this `file`")
+	flag.Parse()
+	if err := run(*rounds, bench.Selection(*only), *plugins, *file); err != nil {
+		fmt.Fprintln(os.Stderr, "foreign:", err)
+		os.Exit(1)
+	}
+}
+
+func run(rounds int, selected func(string) bool, plugins, file string) (err error) {
+	ctx := context.Background()
+	s, err := setUp()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	pairs, err := s.pairs(ctx, selected, plugins)
+	if err != nil {
+		return err
+	}
+	loaded := bench.Load()
+	var all []*result
+	for _, p := range pairs {
+		all = append(all, &result{Name: p.name, AtLeast: p.atLeast})
+	}
+	// Garbage is collected between the rounds of a pair, not beside a call.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	for round := range rounds {
+		for i, p := range pairs {
+			bench.Progress("round %d of %d: %s", round+1, rounds, p.name)
+			runtime.GC()
+			if err := p.round(ctx, all[i]); err != nil {
+				return fmt.Errorf("%s: %w", p.name, err)
+			}
+		}
+	}
+	fmt.Printf("%s, %d CPUs, load %s before and %s after\n\n", runtime.Version(), runtime.NumCPU(), loaded, bench.Load())
+	t := bench.Table(os.Stdout, tabwriter.AlignRight)
+	fmt.Fprint(t, "\tours\ttheirs\ttheirs / ours\tp10\tp90\ttarget\t\n")
+	for _, r := range all {
+		r.print(t)
+	}
+	t.Flush()
+	return bench.WriteJSON(file, all)
+}
+
+func (r *result) print(t *tabwriter.Writer) {
+	var ratios []float64
+	for i := range r.Ours {
+		ratios = append(ratios, float64(r.Theirs[i])/float64(r.Ours[i]))
+	}
+	r.Ratio, r.P10, r.P90 = bench.Median(ratios), bench.Quantile(ratios, 0.1), bench.Quantile(ratios, 0.9)
+	target := ""
+	if r.AtLeast > 0 {
+		target = fmt.Sprintf(">= %.0f", r.AtLeast)
+	}
+	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+	fmt.Fprintf(t, "%s\t%.0f us\t%.0f us\t%.2f\t%.2f\t%.2f\t%s\t\n", r.Name, us(bench.Median(r.Ours)), us(bench.Median(r.Theirs)), r.Ratio, r.P10, r.P90, target)
+}
+
+// turns and roundTime end a round.
+const (
+	turns     = 25
+	roundTime = 4 * time.Second
+)
+
+// round takes turns. The first one, in which the caches are cold, does not count.
+func (p *pair) round(ctx context.Context, r *result) error {
+	for i, began := 0, time.Now(); i <= turns && (i < 3 || time.Since(began) < roundTime); i++ {
+		var took [2]time.Duration
+		for j, call := range []func(context.Context) error{p.ours, p.theirs} {
+			start := time.Now()
+			if err := call(ctx); err != nil {
+				return fmt.Errorf("%s: %w", []string{"ours", "theirs"}[j], err)
+			}
+			took[j] = time.Since(start)
+		}
+		if i > 0 {
+			r.Ours, r.Theirs = append(r.Ours, took[0]), append(r.Theirs, took[1])
+		}
+	}
+	return nil
+}
