@@ -77,7 +77,7 @@
 //	sandbox/hostmod         host functions, one file for each WIT interface
 //	sandbox/search          many files listed or searched in one go, for a guest
 //	sandbox/wasi            the guest's files: names, masks, limits, and what is written on a stage
-//	sandbox/wasi/preview1   the functions of WASI preview 1, with the state of one call
+//	sandbox/wasi/preview1   the functions of WASI preview 1 and of wasi_unstable before it, with the state of one call
 //	sandbox/codecache       native code on disk, and whether to believe it
 //	sandbox/linear          linear memory that can be put back to an image
 //	sandbox/native          native code in files that are mapped

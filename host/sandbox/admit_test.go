@@ -73,6 +73,7 @@ func TestModulesThatAreNotAdmitted(t *testing.T) {
 		{"another version of the interface", w.Tool(w.ToolOptions{Version: "0.2.0"}), "0.2.0"},
 		{"an unknown function", imports(own("files", "read", w.I32)), "files@0.1.0.read"},
 		{"an unknown module", imports(w.Import{Module: "env", Name: "abort"}), "env.abort"},
+		{"what came before preview 1", imports(w.Import{Module: "wasi_unstable", Name: "sched_yield", Results: i32s(1)}), "wasi_unstable.sched_yield"},
 		{"an unknown function of WASI", imports(wasi("fd_teleport", w.I32)), "fd_teleport"},
 		{"a function of WASI with another signature", imports(wasi("fd_write", w.I64)), "another signature"},
 		{"a function with another signature", imports(own("exec", "run", i32s(8)...)), "another signature"},

@@ -209,9 +209,13 @@ func TestCommandsThatAreNotAdmitted(t *testing.T) {
 		mod  *tool.Module
 		says string
 	}{
-		"an older preview":        {module(start(imports("wasi_unstable", "fd_close", one, one))), "wasi_unstable"},
-		"_start with a parameter": {module(start(func(b *w.Builder) { b.Func("_start", one, nil, nil) })), "another signature"},
-		"_start with a result":    {module(start(func(b *w.Builder) { b.Func("_start", nil, one, nil, w.I32Const(0)) })), "another signature"},
+		"two previews": {module(start(func(b *w.Builder) {
+			b.ImportFunc("wasi_unstable", "fd_close", one, one)
+			imports("wasi_snapshot_preview1", "fd_sync", one, one)(b)
+		})), "of which a module can have one"},
+		"a preview that never was": {module(start(imports("wasi_snapshot_preview2", "fd_close", one, one))), ""},
+		"_start with a parameter":  {module(start(func(b *w.Builder) { b.Func("_start", one, nil, nil) })), "another signature"},
+		"_start with a result":     {module(start(func(b *w.Builder) { b.Func("_start", nil, one, nil, w.I32Const(0)) })), "another signature"},
 		"a host function as _start": {module(start(func(b *w.Builder) {
 			b.ExportFunc("_start", b.ImportFunc("wasi_snapshot_preview1", "proc_exit", nil, nil))
 		})), ""},
@@ -268,6 +272,47 @@ func TestFunctionsThatACommandMisses(t *testing.T) {
 		}
 		failure(t, granted(t, mod, ask{}).mustRun(t, box), tool.CodeFailed, tool.InternalError, "code 116") // twice ENOTSUP
 		box = newBox(t, sandbox.Options{CacheDir: filepath.Join(t.TempDir(), "cache")})
+	}
+}
+
+// What was built before preview 1 finds its own records and numbers, and whoever may say
+// yes to it that it opens files.
+func TestACommandOfTheSnapshotBefore(t *testing.T) {
+	build := func(module string) *tool.Module {
+		b := w.New()
+		stat := b.ImportFunc(module, "fd_filestat_get", i32s(2), i32s(1))
+		open := b.ImportFunc(module, "sock_open", i32s(2), i32s(1))
+		exit := b.ImportFunc(module, "proc_exit", i32s(1), nil)
+		b.Memory(1, -1)
+		b.ExportMemory("memory")
+		b.Func("_start", nil, nil, nil,
+			w.I32Const(1), w.I32Const(0), w.Call(stat),
+			w.I32Const(0), w.I32Const(0), w.Call(open), w.I32Add(), // ENOTSUP, which is 58
+			w.I32Const(20), w.I32Load(0), w.I32Add(), // the number of links of the output, which is 1
+			w.Call(exit))
+		return described(t, b.Bytes(), tool.Run{})
+	}
+	b := w.New()
+	b.ImportFunc("wasi_unstable", "path_open", slices.Concat(i32s(5), []w.ValType{w.I64, w.I64}, i32s(2)), i32s(1))
+	write := b.ImportFunc("wasi_unstable", "fd_write", i32s(4), i32s(1))
+	schema := `{"name":"old","description":"Old."}`
+	b.Memory(1, -1)
+	b.ExportMemory("memory")
+	b.Data(0, slices.Concat([]byte{64, 0, 0, 0, byte(len(schema)), 0, 0, 0}, make([]byte, 56), []byte(schema)))
+	b.Func("_start", nil, nil, nil, w.I32Const(1), w.I32Const(0), w.I32Const(1), w.I32Const(8), w.Call(write), w.Drop())
+	if m, err := newBox(t, sandbox.Options{}).Describe(t.Context(), module(b.Bytes())); err != nil || m.Tools[0].Capabilities.Files != tool.FilesWrite {
+		t.Errorf("it is %+v, %v", m, err)
+	}
+	cache := filepath.Join(t.TempDir(), "cache")
+	for range 2 {
+		box := newBox(t, sandbox.Options{CacheDir: cache})
+		for module, want := range map[string]string{"wasi_unstable": "code 59", "wasi_snapshot_preview1": "code 58"} {
+			mod := build(module)
+			if i, err := box.Inspect(t.Context(), mod); err != nil || i.Refused != nil || !slices.Equal(i.Missing, []string{"sock_open"}) {
+				t.Errorf("%s: it misses %q, %v, %v", module, i.Missing, i.Refused, err)
+			}
+			failure(t, granted(t, mod, ask{}).mustRun(t, box), tool.CodeFailed, tool.InternalError, want)
+		}
 	}
 }
 

@@ -53,14 +53,15 @@ var dialects = admit.Dialects{
 
 // traits are what calls of a module have to know of it beside its code.
 type traits struct {
-	Kind    wasm.ShapeKind
-	About   *tool.Manifest     `json:",omitempty"` // of the custom section of a module that is not native
-	Missing []preview1.Missing `json:",omitempty"`
+	Kind     wasm.ShapeKind
+	About    *tool.Manifest     `json:",omitempty"` // of the custom section of a module that is not native
+	Unstable bool               `json:",omitempty"` // it imports wasi_unstable, and not preview 1
+	Missing  []preview1.Missing `json:",omitempty"`
 }
 
 // traitsOf are those of a module that was admitted.
 func traitsOf(mod *tool.Module, a *admit.Module) (traits, error) {
-	t := traits{Kind: a.Kind, Missing: a.Missing}
+	t := traits{Kind: a.Kind, Unstable: a.Unstable, Missing: a.Missing}
 	section, ok := wasm.CustomSection(a.Facts, wasm.ManifestSection)
 	if !ok || a.Kind == wasm.Native {
 		return t, nil
@@ -503,7 +504,11 @@ func (s *Sandbox) interpret(ctx context.Context, mod *tool.Module) (*compiled, e
 // provide gives an engine all that a guest can import.
 func provide(ctx context.Context, rt wazero.Runtime, t traits) (err error) {
 	defer contain(&err)
-	if err := preview1.Instantiate(ctx, rt, t.Missing...); err != nil {
+	name := preview1.ModuleName
+	if t.Unstable {
+		name = preview1.UnstableName
+	}
+	if err := preview1.Instantiate(ctx, rt, name, t.Missing...); err != nil {
 		return err
 	}
 	if err := dialects[t.Kind].Provide(ctx, rt); err != nil {

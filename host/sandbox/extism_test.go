@@ -28,7 +28,8 @@ import (
 // four locals of 64 bits.
 type plugin struct{ imports []string }
 
-// call calls a function of Extism's, or "user:NAME", or proc_exit of WASI.
+// call calls a function of Extism's, or "user:NAME", or proc_exit of WASI, or
+// "wasi_unstable:NAME" of the snapshot before.
 func (p *plugin) call(name string, args ...[]byte) []byte {
 	i := slices.Index(p.imports, name)
 	if i < 0 {
@@ -65,6 +66,9 @@ func (p *plugin) module(funcs map[string][]byte, edits ...func(*w.Builder)) *too
 			from, name = "extism:host/user", rest
 		}
 		sig, ok := extism.Dialect{}.Import(from, name)
+		if rest, old := strings.CutPrefix(name, "wasi_unstable:"); old {
+			from, name, sig.Results, ok = "wasi_unstable", rest, []byte{byte(w.I32)}, true
+		}
 		if name == "proc_exit" {
 			from, sig.Params, ok = "wasi_snapshot_preview1", []byte{byte(w.I32)}, true
 		}
@@ -473,6 +477,15 @@ func TestPluginsThatNobodyDescribed(t *testing.T) {
 		}, "quiet", ""},
 		"a command":                  {plain("_start"), "_start", ""},
 		"a command that initialises": {plain("_start", "_initialize"), "", "no function that can be called"},
+		"one of the snapshot before": {func(p *plugin) *tool.Module {
+			p.call("wasi_unstable:sched_yield")
+			return p.module(map[string][]byte{"one": w.I32Const(0)})
+		}, "one", ""},
+		"one of two snapshots": {func(p *plugin) *tool.Module {
+			p.call("wasi_unstable:sched_yield")
+			p.call("proc_exit")
+			return p.module(map[string][]byte{"one": w.I32Const(0)})
+		}, "", "of which a module can have one"},
 		"a library": {func(p *plugin) *tool.Module {
 			return p.module(map[string][]byte{"_start": nil}, typed("up", []w.ValType{w.I64}, []w.ValType{w.I64}, w.LocalGet(0)))
 		}, "", "a library for other plugins"},

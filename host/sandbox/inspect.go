@@ -48,7 +48,7 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 	functions := preview1.Functions()
 	seen := map[string]bool{}
 	for _, imp := range i.Module.Imports {
-		if _, ok := functions[imp.Name]; imp.Module == preview1.ModuleName && imp.Kind == wasm.KindFunc && !ok && !seen[imp.Name] {
+		if _, ok := functions[imp.Name]; preview1.Offers(imp.Module) && imp.Kind == wasm.KindFunc && !ok && !seen[imp.Name] {
 			seen[imp.Name] = true
 			i.Missing = append(i.Missing, imp.Name)
 		}

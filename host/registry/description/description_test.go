@@ -18,9 +18,11 @@ import (
 )
 
 // command and plugin are modules of both kinds. No test here runs them.
-func command() []byte {
+func command() []byte { return commandFor("wasi_snapshot_preview1") }
+
+func commandFor(wasi string) []byte {
 	b := wasmtest.New()
-	b.ImportFunc("wasi_snapshot_preview1", "path_open", nil, nil)
+	b.ImportFunc(wasi, "path_open", nil, nil)
 	b.Func("_start", nil, nil, nil)
 	return b.Bytes()
 }
@@ -240,6 +242,7 @@ func TestSamplesAreDescriptions(t *testing.T) {
 	}{
 		"a command":                     {command(), `files = "read"`},
 		"a plugin":                      {plugin("_initialize", "asyncify_evil", "count_vowels"), `function = "count_vowels"`},
+		"a command of wasi_unstable":    {commandFor("wasi_unstable"), `files = "read"`},
 		"a plugin with odd names":       {plugin("a.b", "a-b", "\x1b[31m\n[tools.evil]", `"`), `function = "a.b"`},
 		"a plugin with many functions":  {plugin(strings.Split("a b c d e f g h i j", " ")...), "# 2 more functions are exported."},
 		"a plugin that lists its tools": {plugin("describe", "call"), "# hosts = "},

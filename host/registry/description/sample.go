@@ -94,7 +94,7 @@ func visibleName(s string) bool {
 
 // needed are the needs that its imports could use, to be chosen by a person.
 func needed(m *wasm.Module, ofTool bool) (out string) {
-	if imports(m, "wasi_snapshot_preview1", "path_open") {
+	if imports(m, "wasi_snapshot_preview1", "path_open") || imports(m, "wasi_unstable", "path_open") {
 		out += "# files = \"read\"  # or \"write\": files of the directories that you grant\n"
 	}
 	if imports(m, "extism:host/env", "http_request") {

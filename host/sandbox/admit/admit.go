@@ -73,6 +73,8 @@ type Module struct {
 	Code  []byte // what is compiled: the instrumented module
 	Facts *wasm.Module
 	Kind  wasm.ShapeKind
+	// Unstable says that it imports wasi_unstable, and not preview 1.
+	Unstable bool
 	// Missing are functions of WASI preview 1 that it imports and that there are not,
 	// each once.
 	Missing []preview1.Missing
@@ -120,9 +122,11 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 			return refuse("%v", err)
 		}
 	}
-	if out.Missing, err = allMissing(facts); err != nil {
+	name, missed, err := wasiOf(facts)
+	if err != nil {
 		return refuse("%v", err)
 	}
+	out.Unstable, out.Missing = name == preview1.UnstableName, missed
 	if err := checkMemory(facts); err != nil {
 		return refuse("%v", err)
 	}
@@ -151,7 +155,7 @@ func checkImport(m *wasm.Module, imp wasm.Import, d dialect.Dialect) error {
 		return fmt.Errorf("it imports %.200q, which is a %s; %w", name, imp.Kind, errImport)
 	}
 	want, ok := d.Import(imp.Module, imp.Name)
-	if imp.Module == preview1.ModuleName {
+	if imp.Module == preview1.ModuleName || d.Superset() && preview1.Offers(imp.Module) {
 		want, ok = wasiFunctions()[imp.Name]
 		if d.Superset() && !isWASI(m, imp) {
 			return missing(m, imp).Check()
@@ -173,22 +177,27 @@ func isWASI(m *wasm.Module, imp wasm.Import) bool {
 	return ok && dialect.Is(m.Types[imp.Type], sig)
 }
 
-// allMissing are the imports that preview 1 does not have, each once.
-func allMissing(m *wasm.Module) (out []preview1.Missing, _ error) {
+// wasiOf is the name under which a module imports WASI, and what it imports of it that
+// there is not, each once.
+func wasiOf(m *wasm.Module) (name string, out []preview1.Missing, _ error) {
 	types := map[string]wasm.FuncType{}
 	for _, imp := range m.Imports {
-		if imp.Module != preview1.ModuleName {
+		if !preview1.Offers(imp.Module) {
 			continue
 		}
+		if name != "" && name != imp.Module {
+			return "", nil, fmt.Errorf("it imports from %s and from %s, of which a module can have one", name, imp.Module)
+		}
+		name = imp.Module
 		t, seen := types[imp.Name]
 		if types[imp.Name] = m.Types[imp.Type]; seen && t.String() != m.Types[imp.Type].String() {
-			return nil, fmt.Errorf("it imports %.200q as two functions of different types", imp.Module+"."+imp.Name)
+			return "", nil, fmt.Errorf("it imports %.200q as two functions of different types", imp.Module+"."+imp.Name)
 		}
 		if !seen && !isWASI(m, imp) {
 			out = append(out, missing(m, imp))
 		}
 	}
-	return out, nil
+	return name, out, nil
 }
 
 // missing is an import as one that WASI does not have.

@@ -34,8 +34,9 @@ type Dialect interface {
 	// Import returns the type of a function that the host has for these modules,
 	// beside those of WASI preview 1.
 	Import(module, name string) (abi.Signature, bool)
-	// Superset reports whether functions of WASI preview 1 that there are not may be
-	// imported: they answer that they are not supported.
+	// Superset reports whether more of WASI may be imported than preview 1 has:
+	// functions that there are not, which answer that they are not supported, and what
+	// came before it, wasi_unstable.
 	Superset() bool
 	// Provide gives an engine those functions that Import knows.
 	Provide(ctx context.Context, rt wazero.Runtime) error

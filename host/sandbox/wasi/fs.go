@@ -239,6 +239,16 @@ func (f *FS) Mounts() []string {
 	return names
 }
 
+// Shows reports whether an absolute, clean name is that of a mount, or of something
+// that could be in one or leads to one. It looks at names only.
+func (f *FS) Shows(name string) bool {
+	_, leads := f.tree[name]
+	return leads || slices.ContainsFunc(f.mounts, func(m *mount) bool {
+		_, inside := below(m.guest, name)
+		return inside
+	})
+}
+
 // Close releases the mounts and every file that is still open. It may be
 // called at any time and more than once. Nothing can be opened or changed
 // afterwards.

@@ -49,9 +49,6 @@ func (Dialect) Superset() bool { return true }
 
 // Check implements [dialect.Dialect].
 func (Dialect) Check(m *wasm.Module) error {
-	if slices.ContainsFunc(m.Imports, func(i wasm.Import) bool { return i.Module == "wasi_unstable" }) {
-		return errors.New("it is built for wasi_unstable, which came before WASI preview 1; build it with a newer toolchain, or look for a newer release")
-	}
 	e, ok := m.Export(entry)
 	if !ok {
 		return fmt.Errorf("it does not export %s", entry)
@@ -112,8 +109,6 @@ func (Dialect) Call(ctx context.Context, g *dialect.Guest, call tool.Call) (*abi
 			slices.Sort(p.Env)
 		}
 	}
-	// The library of Go, and shells, take from it where they are.
-	p.Env = append(p.Env, "PWD="+p.Cwd)
 	out, err := run(ctx, g, p)
 	if err != nil {
 		return nil, nil, err

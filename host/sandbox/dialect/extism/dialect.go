@@ -154,7 +154,7 @@ const maxMissing = 5
 // embedder lists the imports that neither Extism nor WASI has.
 func embedder(m *wasm.Module) (names []string) {
 	for _, i := range m.Imports {
-		if _, ok := lookup(i.Module, i.Name); ok || i.Module == preview1.ModuleName || i.Kind != wasm.KindFunc {
+		if _, ok := lookup(i.Module, i.Name); ok || preview1.Offers(i.Module) || i.Kind != wasm.KindFunc {
 			continue
 		}
 		if len(names) == maxMissing {

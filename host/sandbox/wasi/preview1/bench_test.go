@@ -20,7 +20,7 @@ func BenchmarkCalls(b *testing.B) {
 	ctx := context.Background()
 	rt := wazero.NewRuntime(ctx)
 	defer rt.Close(ctx)
-	if err := preview1.Instantiate(ctx, rt); err != nil {
+	if err := preview1.Instantiate(ctx, rt, preview1.ModuleName); err != nil {
 		b.Fatal(err)
 	}
 	mod, err := rt.Instantiate(ctx, trampoline())

@@ -1,10 +1,14 @@
 // Package preview1 is WASI preview 1, the module wasi_snapshot_preview1, for
-// guests that are not trusted.
+// guests that are not trusted; and the snapshot before it, the module
+// wasi_unstable, for those that were built then. That has the same functions
+// and differs in three things: what the numbers of fd_seek's whence mean, the
+// size of filestat's number of links, and an identifier in a clock's
+// subscription. See [UnstableName]. What is said here holds for both.
 //
-// [Instantiate] gives a runtime the functions. What they reach is a [World],
-// which is made for one call and found in the context of the call, see [With];
-// the module instance holds nothing of it, so that the next call in the same
-// instance sees nothing of the one before.
+// [Instantiate] gives a runtime the functions of one of them. What they reach is
+// a [World], which is made for one call and found in the context of the call, see
+// [With]; the module instance holds nothing of it, so that the next call in the
+// same instance sees nothing of the one before.
 //
 // # What a guest sees
 //
@@ -17,7 +21,8 @@
 //
 // A guest that is a program of its own has in addition what [World.Start] gives
 // it: arguments, an environment, a standard input, and preopens that are other
-// names of directories below the first, from which no path leads up either.
+// names of the first or of directories below it, from which no path leads up
+// either.
 //
 // # Rights
 //
@@ -66,6 +71,7 @@
 // path_filestat_set_times on a symbolic link itself works on Linux only, and
 // path_readlink tells no target that leads out of the mount. fd_advise takes
 // no advice. fd_allocate makes a file longer without asking the host for room.
+// wasi_unstable has sock_accept and its right, too, as preview 1 got them late.
 // path_open truncates what it opens to write also if the directory has not the
 // right to that, but lets others inherit what comes to the same.
 // proc_raise is ENOSYS. The clocks of processor time are EINVAL.

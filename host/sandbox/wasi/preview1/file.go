@@ -111,18 +111,19 @@ func (g guest) positioned(need rights) (*descriptor, int64, wasi.Errno) {
 }
 
 func fdSeek(g guest) wasi.Errno {
-	off, whence := int64(g.u64(1)), g.u32(2)
-	if off == 0 && whence == uint32(wasi.FromHere) {
+	off, n := int64(g.u64(1)), g.u32(2)
+	known := uint64(n) < uint64(len(g.e.whence))
+	if known && off == 0 && g.e.whence[n] == wasi.FromHere {
 		return g.tell(3)
 	}
 	d, errno := g.w.with(g.u32(0), regularOnly, rightFDSeek)
 	if errno != 0 {
 		return errno
 	}
-	if whence > uint32(wasi.FromEnd) {
+	if !known {
 		return wasi.EINVAL
 	}
-	return g.seek(d, off, wasi.Whence(whence), 3)
+	return g.seek(d, off, g.e.whence[n], 3)
 }
 
 func fdTell(g guest) wasi.Errno { return g.tell(1) }

@@ -81,7 +81,7 @@ func (h *host) run(fs *wasi.FS, ops []op) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := preview1.Instantiate(t.Context(), runtime); err != nil {
+	if err := preview1.Instantiate(t.Context(), runtime, preview1.ModuleName); err != nil {
 		t.Fatal(err)
 	}
 	w := preview1.New(&preview1.Options{FS: fs, Stdout: &out, Stderr: &stderr})

@@ -19,6 +19,7 @@ var le = binary.LittleEndian
 type guest struct {
 	ctx   context.Context
 	w     *World
+	e     *edition
 	mem   api.Memory // nil: it exports none
 	stack []uint64
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// Missing is a function that a guest imports from this module and that preview 1 does
+// Missing is a function that a guest imports from this module and that WASI does
 // not have, or has with another type: sockets of other runtimes, for example. It answers
 // ENOTSUP.
 type Missing struct {
@@ -22,10 +22,10 @@ type Missing struct {
 func (m Missing) Check() error {
 	numbers := []api.ValueType{i32, i64, api.ValueTypeF32, api.ValueTypeF64}
 	if slices.ContainsFunc(m.Params, func(t api.ValueType) bool { return !slices.Contains(numbers, t) }) {
-		return fmt.Errorf("it imports %.200q, which WASI preview 1 does not have, with arguments that are not numbers", ModuleName+"."+m.Name)
+		return fmt.Errorf("it imports %.200q, which WASI preview 1 does not have, with arguments that are not numbers", m.Name)
 	}
 	if !slices.Equal(m.Results, []api.ValueType{i32}) {
-		return fmt.Errorf("it imports %.200q, which WASI preview 1 does not have and which returns no error number", ModuleName+"."+m.Name)
+		return fmt.Errorf("it imports %.200q, which WASI preview 1 does not have and which returns no error number", m.Name)
 	}
 	return nil
 }

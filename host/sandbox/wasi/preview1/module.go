@@ -14,9 +14,6 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-// ModuleName is the name under which guests import the functions.
-const ModuleName = "wasi_snapshot_preview1"
-
 // ErrPanic is wrapped by the failure of a guest in which a function of this
 // package panicked, which is our fault and not the guest's.
 var ErrPanic = errors.New("WASI function panicked")
@@ -103,11 +100,15 @@ func Functions() map[string]abi.Signature {
 	return out
 }
 
-// Instantiate gives the runtime the host module. The guests of one runtime
-// share it; each finds its world in the context of the call. What they import and
-// there is not, answers that.
-func Instantiate(ctx context.Context, rt wazero.Runtime, missing ...Missing) error {
-	b := rt.NewHostModuleBuilder(ModuleName)
+// Instantiate gives the runtime the host module, under one of its names. The guests
+// of one runtime share it; each finds its world in the context of the call. What they
+// import and there is not, answers that.
+func Instantiate(ctx context.Context, rt wazero.Runtime, name string, missing ...Missing) error {
+	e := editions[name]
+	if e == nil {
+		return fmt.Errorf("host module %q: there is none", name)
+	}
+	b := rt.NewHostModuleBuilder(name)
 	var all []function
 	for _, m := range missing {
 		all = append(all, m.function())
@@ -119,12 +120,12 @@ func Instantiate(ctx context.Context, rt wazero.Runtime, missing ...Missing) err
 	}
 	for _, f := range all {
 		b.NewFunctionBuilder().
-			WithGoModuleFunction(f.goFunc(), f.params, f.results()).
+			WithGoModuleFunction(f.goFunc(e), f.params, f.results()).
 			WithName(f.name).
 			Export(f.name)
 	}
 	if _, err := b.Instantiate(ctx); err != nil {
-		return fmt.Errorf("host module %s: %w", ModuleName, err)
+		return fmt.Errorf("host module %s: %w", name, err)
 	}
 	return nil
 }
@@ -133,7 +134,7 @@ func Instantiate(ctx context.Context, rt wazero.Runtime, missing ...Missing) err
 // does: about as long as the cheapest takes.
 const costCall = 100
 
-func (f function) goFunc() api.GoModuleFunc {
+func (f function) goFunc(e *edition) api.GoModuleFunc {
 	void := f.results() == nil
 	return func(ctx context.Context, mod api.Module, stack []uint64) {
 		w := from(ctx)
@@ -148,7 +149,7 @@ func (f function) goFunc() api.GoModuleFunc {
 		}
 		w.checkpoint() // not every guest looks at its counter between two calls
 		w.opts.Charge(costCall)
-		errno := f.run(guest{ctx, w, mod.ExportedMemory(abi.ExportMemory), stack})
+		errno := f.run(guest{ctx, w, e, mod.ExportedMemory(abi.ExportMemory), stack})
 		if !void {
 			stack[0] = uint64(errno)
 		}

@@ -49,7 +49,7 @@ func pathFilestatGet(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	out, errno := g.result(4, filestatBytes)
+	out, errno := g.result(4, g.e.filestatBytes)
 	if errno != 0 {
 		return errno
 	}
@@ -61,7 +61,7 @@ func pathFilestatGet(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	putFilestat(out, st)
+	g.e.putFilestat(out, st)
 	return 0
 }
 

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	subscriptionBytes = 48
-	eventBytes        = 32
+	eventBytes = 32
 	// maxSubscriptions is how many things a guest can wait for at once.
 	maxSubscriptions = 4096
 
@@ -47,7 +46,7 @@ func pollOneoff(g guest) wasi.Errno {
 		return wasi.EINVAL
 	}
 	g.w.opts.Charge(uint64(n) * costSubscription)
-	in, errno := g.view(g.u32(0), uint64(n)*subscriptionBytes)
+	in, errno := g.view(g.u32(0), uint64(n)*g.e.subscriptionBytes)
 	if errno != 0 {
 		return errno
 	}
@@ -66,7 +65,8 @@ func pollOneoff(g guest) wasi.Errno {
 		if i%256 == 255 {
 			g.w.checkpoint()
 		}
-		e, errno := g.w.subscribe(in[i*subscriptionBytes:][:subscriptionBytes])
+		e, errno := g.w.subscribe(in[:g.e.subscriptionBytes])
+		in = in[g.e.subscriptionBytes:]
 		if errno != 0 {
 			return errno
 		}
@@ -99,7 +99,8 @@ func (w *World) subscribe(in []byte) (event, wasi.Errno) {
 	e := event{userdata: le.Uint64(in), typ: in[8]}
 	switch e.typ {
 	case eventClock:
-		e.after, e.errno = w.until(le.Uint32(in[16:]), le.Uint64(in[24:]), le.Uint16(in[40:]))
+		clock := in[len(in)-32:]
+		e.after, e.errno = w.until(le.Uint32(clock), le.Uint64(clock[8:]), le.Uint16(clock[24:]))
 	case eventRead:
 		w.readable(&e, le.Uint32(in[16:]))
 	case eventWrite:

@@ -3,6 +3,7 @@ package preview1
 import (
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/tetratelabs/wazero/sys"
@@ -13,8 +14,8 @@ import (
 // Process is what a guest gets that is a program of its own. The zero value is what
 // every guest has without.
 type Process struct {
-	// Args begin with the name of the program. Env are NAME=VALUE. Neither holds a NUL
-	// byte; together they are less than 4 GiB.
+	// Args begin with the name of the program. Env are NAME=VALUE, without PWD. Neither
+	// holds a NUL byte; together they are less than 4 GiB.
 	Args, Env []string
 	// Stdin is what it can read.
 	Stdin string
@@ -22,14 +23,22 @@ type Process struct {
 	// world's.
 	Stdout, Stderr io.Writer
 	// Cwd is the absolute name of the directory where its relative paths start; empty
-	// for none. Libraries of C take those for absolute ones, and for both the preopen
-	// with the longest name that fits, so that the directory is one more, called ".",
-	// behind one for each mount. The library of Go goes by the variable PWD.
+	// for none. Where the guest cannot see it, that is "/": programs that ask first of
+	// all where they are go no further without an answer. Libraries of C take relative
+	// paths for absolute ones, and for both the preopen with the longest name that fits,
+	// so that the directory is one more, called ".", behind one for each mount. The
+	// library of Go, and shells, go by the variable PWD.
 	Cwd string
 }
 
 // Start makes the guest of the world a process. It has not run yet.
 func (w *World) Start(p Process) {
+	if p.Cwd != "" {
+		if !w.opts.FS.Shows(p.Cwd) {
+			p.Cwd = preopenName
+		}
+		p.Env = append(slices.Clip(p.Env), "PWD="+p.Cwd)
+	}
 	w.args, w.env = newList(p.Args), newList(p.Env)
 	w.fds[0].in = strings.NewReader(p.Stdin)
 	if p.Stdout != nil {

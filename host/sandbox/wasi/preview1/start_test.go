@@ -240,20 +240,47 @@ func TestOtherNamesAreHeldToTheSameRules(t *testing.T) {
 	wantErrno(t, "write to what is read-only", errno, wasi.EROFS)
 }
 
-func TestAWorkingDirectoryThatIsNotMounted(t *testing.T) {
+// A process begins at the root where it cannot see the working directory.
+func TestWhereAProcessBegins(t *testing.T) {
 	h := newHost(t)
 	plant(h)
-	for name, opts := range map[string]*preview1.Options{"nothing is": nil, "another is": h.options(nil, h.ro("ro"))} {
-		g := started(t, opts, preview1.Process{Cwd: h.Path("out")})
+	first, _, _ := strings.Cut(h.name("ro"), "/")
+	for name, c := range map[string]struct {
+		mounts []policy.Mount
+		cwd    string
+		want   string // PWD
+		sees   string // an entry of the directory
+	}{
+		"in a mount":                    {[]policy.Mount{h.rw("ws")}, h.Path("ws"), h.Path("ws"), "f.txt"},
+		"below one":                     {[]policy.Mount{h.rw("ws")}, h.Path("ws/d"), h.Path("ws/d"), "g.txt"},
+		"above one":                     {[]policy.Mount{h.rw("ws")}, h.Base, h.Base, "ws"},
+		"nothing is mounted":            {nil, h.Path("out"), "/", ""},
+		"something else is":             {[]policy.Mount{h.ro("ro")}, h.Path("out"), "/", first},
+		"something with a longer name":  {[]policy.Mount{h.ro("ro")}, h.Path("r"), "/", first},
+		"something with a shorter name": {[]policy.Mount{h.ro("ro")}, h.Path("rode"), "/", first},
+	} {
+		g := started(t, h.options(nil, c.mounts...), preview1.Process{Cwd: c.cwd, Env: []string{"A=1"}})
+		if got := g.texts("environ"); !slices.Equal(got, []string{"A=1", "PWD=" + c.want}) {
+			t.Errorf("%s: the variables are %q", name, got)
+		}
 		dir := g.preopens()["."]
 		if dir == 0 {
-			t.Fatalf("%s: there is none", name)
+			t.Fatalf("%s: there is no preopen", name)
 		}
-		_, errno := g.open(dir, "secret", how{base: rFDRead})
-		wantErrno(t, name, errno, wasi.EPERM)
-		_, _, errno = g.readdir(dir, 1000, 0)
-		wantErrno(t, name, errno, wasi.EPERM)
-		g.want(wasi.EPERM, "fd_filestat_get", dir, resultAt)
+		if st := g.stat(dir); st.typ != tDirectory {
+			t.Errorf("%s: it is %+v", name, st)
+		}
+		if list := g.list(dir, 1000); c.sees != "" && !slices.ContainsFunc(list, func(e dirent) bool { return e.name == c.sees }) || c.sees == "" && len(list) > 2 {
+			t.Errorf("%s: it lists %+v", name, list)
+		}
+		if c.want == "/" {
+			_, errno := g.open(dir, "secret", how{base: rFDRead})
+			wantErrno(t, name, errno, wasi.EPERM)
+		}
+	}
+	g := started(t, nil, preview1.Process{})
+	if got := g.texts("environ"); len(got) > 0 || g.preopens()["."] != 0 {
+		t.Errorf("without a directory the variables are %q and the preopens %v", got, g.preopens())
 	}
 }
 

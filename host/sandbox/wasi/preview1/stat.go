@@ -6,10 +6,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/wasi"
 )
 
-const (
-	fdstatBytes   = 24
-	filestatBytes = 64
-)
+const fdstatBytes = 24
 
 func fdFdstatGet(g guest) wasi.Errno {
 	d, errno := g.w.fd(g.u32(0))
@@ -81,7 +78,7 @@ func fdFilestatGet(g guest) wasi.Errno {
 	if errno != 0 {
 		return errno
 	}
-	out, errno := g.result(1, filestatBytes)
+	out, errno := g.result(1, g.e.filestatBytes)
 	if errno != 0 {
 		return errno
 	}
@@ -95,19 +92,24 @@ func fdFilestatGet(g guest) wasi.Errno {
 			return errno
 		}
 	}
-	putFilestat(out, st)
+	g.e.putFilestat(out, st)
 	return 0
 }
 
-func putFilestat(out []byte, st wasi.Stat) {
+func (e *edition) putFilestat(out []byte, st wasi.Stat) {
 	clear(out)
 	le.PutUint64(out, st.Dev)
 	le.PutUint64(out[8:], st.Ino)
 	out[16] = byte(st.Type)
-	le.PutUint64(out[24:], st.Nlink)
-	le.PutUint64(out[32:], st.Size)
+	rest := out[e.filestatBytes-32:]
+	if e == editions[UnstableName] {
+		le.PutUint32(out[20:], uint32(min(st.Nlink, math.MaxUint32)))
+	} else {
+		le.PutUint64(out[24:], st.Nlink)
+	}
+	le.PutUint64(rest, st.Size)
 	for i, t := range []int64{st.Atim, st.Mtim, st.Ctim} {
-		le.PutUint64(out[40+8*i:], uint64(max(t, 0))) // there is nothing before 1970
+		le.PutUint64(rest[8+8*i:], uint64(max(t, 0))) // there is nothing before 1970
 	}
 }
 

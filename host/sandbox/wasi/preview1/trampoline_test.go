@@ -69,12 +69,12 @@ const (
 
 // trampoline is a module that has its memory and, for each function of WASI,
 // an export that calls it.
-var trampoline = sync.OnceValue(func() []byte { return trampolineWith("memory") })
+var trampoline = sync.OnceValue(func() []byte { return trampolineTo(preview1.ModuleName, "memory") })
 
 // bare is one that hides its memory.
-func bare() []byte { return trampolineWith("hidden") }
+func bare() []byte { return trampolineTo(preview1.ModuleName, "hidden") }
 
-func trampolineWith(memory string) []byte {
+func trampolineTo(module, memory string) []byte {
 	b := w.New()
 	b.Memory(memoryPages, 4*memoryPages)
 	b.ExportMemory(memory)
@@ -89,7 +89,7 @@ func trampolineWith(memory string) []byte {
 	var names []string
 	for name, sig := range functions {
 		names = append(names, name)
-		b.ImportFunc(preview1.ModuleName, name, types(sig.Params), types(sig.Results))
+		b.ImportFunc(module, name, types(sig.Params), types(sig.Results))
 	}
 	for i, name := range names {
 		sig := functions[name]
@@ -106,7 +106,7 @@ func trampolineWith(memory string) []byte {
 var engine = sync.OnceValues(func() (wazero.Runtime, error) {
 	ctx := context.Background()
 	rt := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfigInterpreter())
-	return rt, preview1.Instantiate(ctx, rt)
+	return rt, errors.Join(preview1.Instantiate(ctx, rt, preview1.ModuleName), preview1.Instantiate(ctx, rt, preview1.UnstableName))
 })
 
 // guest is a guest that calls what the test tells it to.
