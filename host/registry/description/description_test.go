@@ -241,8 +241,8 @@ func TestSamplesAreDescriptions(t *testing.T) {
 		says string
 	}{
 		"a command":                     {command(), `files = "read"`},
-		"a command of wasi_unstable":    {commandFor("wasi_unstable"), `files = "read"`},
 		"a plugin":                      {plugin("_initialize", "asyncify_evil", "count_vowels"), `function = "count_vowels"`},
+		"a command of wasi_unstable":    {commandFor("wasi_unstable"), `files = "read"`},
 		"a plugin with odd names":       {plugin("a.b", "a-b", "\x1b[31m\n[tools.evil]", `"`), `function = "a.b"`},
 		"a plugin with many functions":  {plugin(strings.Split("a b c d e f g h i j", " ")...), "# 2 more functions are exported."},
 		"a plugin that lists its tools": {plugin("describe", "call"), "# hosts = "},
