@@ -60,8 +60,11 @@ run: build ## run the main job: a turn of the agent on the sample workspace
 .PHONY: test
 test: guests helper ## run the tests
 	$(GO) test -vet=off ./...
-	cd host/internal/fueltest && $(GO) test ./...
 	cd host/internal/foreign && $(GO) test .
+
+.PHONY: test-fuel
+test-fuel: ## run the specification suites and other programs with code that counts, next to code that does not
+	cd host/internal/fueltest && $(GO) test ./...
 
 # The packages with goroutines of their own, or with state that those of others
 # share. selftest and the scripts of cmd/stockade go through all of these again,
