@@ -169,7 +169,7 @@ func TestBadDescriptions(t *testing.T) {
 	run := "[tools.run]\ndescription = \"Runs.\"\n"
 	for _, tt := range []struct{ what, text, want string }{
 		{"a key that there is not, with the nearest one", run + "arg = [\"-c\"]", `d.toml:3: unknown key "tools.run.arg" (did you mean "tools.run.args"?)`},
-		{"a key of the head that there is not", "nmae = \"a\"", `d.toml:1: unknown key "nmae" (did you mean "name"?)`},
+		{"a key of the head that there is not", "naem = \"a\"", `d.toml:1: unknown key "naem" (did you mean "name"?)`},
 		{"what is no TOML", "name = ", "d.toml:1: "},
 		{"a name that is none", "name = \"../x\"", `d.toml:1: name: "../x" is not 1 to 64`},
 		{"a tool whose name is none", "\n[tools.\"a b\"]\ndescription = \"x\"", `d.toml:2: [tools.a b]: "a b" is not`},
