@@ -13,7 +13,8 @@
 //	snapshot  what a module knows when it is initialised, with which calls begin
 //	slot      an instance that is put back to it after each call
 //	instance  the guest of one call: files, clocks, memory with a limit
-//	call      lower the arguments, run, lift the result
+//	dialect   what is known of a kind of module, which lowers and lifts (packages of their own)
+//	call      have the dialect carry out the call
 //	fault     whose fault was it, and what does the model read of it
 //
 // [Sandbox.Run] does nothing without a policy.Grant for exactly this call of

@@ -61,7 +61,7 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 		i.Manifest = &m
 	}
 	if i.Refused == nil {
-		_, i.Refused = checkManifest(mod, a, text)
+		_, i.Refused = sectionManifest(mod, a, text)
 	}
 	return i, nil
 }

@@ -27,6 +27,10 @@ func TestInspectSaysWhatAFileIsAndRunsNothing(t *testing.T) {
 	reactor.ImportFunc("wasi_snapshot_preview1", "fd_close", []w.ValType{w.I32}, []w.ValType{w.I32})
 	reactor.ImportFunc("wasi_snapshot_preview1", "sock_open", nil, nil)
 	reactor.Func("_initialize", nil, nil, nil)
+	inferred, err := described(t, w.Command(nil, nil), tool.Run{}, func(m *tool.Manifest) { m.Inferred = true }).Read()
+	if err != nil {
+		t.Fatal(err)
+	}
 	component := w.Component(w.ComponentOptions{Exports: []wasm.Extern{{Name: "wasi:cli/run@0.2.0", Kind: wasm.ExternInstance}}})
 	for name, c := range map[string]struct {
 		code    []byte
@@ -40,6 +44,7 @@ func TestInspectSaysWhatAFileIsAndRunsNothing(t *testing.T) {
 		"a tool with its manifest in a section":     {sectioned(w.ToolOptions{}, manifest), wasm.Native, 1, nil, "", false},
 		"a section that is no manifest":             {sectioned(w.ToolOptions{}, "{"), wasm.Native, 0, nil, "manifest", false},
 		"a manifest for another kind":               {sectioned(w.ToolOptions{}, strings.Replace(manifest, "stockade:tool", "other:tool", 1)), wasm.Native, 1, nil, "for the ABI", false},
+		"a manifest that says that it is inferred":  {inferred, wasm.Command, 1, nil, "which only the host does", false},
 		"a tool that imports what there is not":     {w.Tool(w.ToolOptions{Imports: []w.Import{{Module: "env", Name: "f"}}}), wasm.Native, 1, nil, `"env.f"`, false},
 		"one that takes a person's word to compile": {w.Tool(w.ToolOptions{MemoryMin: 512, Data: []w.Segment{{Bytes: make([]byte, 17<<20)}}}), wasm.Native, 1, nil, "above 16 MiB", false},
 		"a reactor":              {reactor.Bytes(), wasm.Reactor, 0, []string{"sock_open"}, "it is a WASI reactor", true},

@@ -152,7 +152,7 @@ func (s *Sandbox) box(together uint64) *sandbox.Sandbox {
 const toolName = "probe"
 
 // abis are what the kinds are called in a manifest.
-var abis = map[Kind]string{machine.Native: abi.ManifestABI, machine.Command: "wasi:command", machine.Plugin: "extism:plugin"}
+var abis = map[Kind]string{machine.Native: abi.ManifestABI, machine.Command: tool.ABICommand, machine.Plugin: tool.ABIExtism}
 
 // The secret of selftest. The person's own are not looked at.
 const (

@@ -31,9 +31,6 @@ import (
 	"github.com/stockade-dev/stockade/host/wasm"
 )
 
-// ABI is what manifests call these modules.
-const ABI = "wasi:command"
-
 // entry is the export that is the program.
 const entry = "_start"
 
@@ -41,7 +38,7 @@ const entry = "_start"
 type Dialect struct{}
 
 // ABI implements [dialect.Dialect].
-func (Dialect) ABI() string { return ABI }
+func (Dialect) ABI() string { return tool.ABICommand }
 
 // Superset implements [dialect.Dialect]: programs were built for other runtimes too,
 // and do without their sockets.

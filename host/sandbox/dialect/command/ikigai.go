@@ -34,7 +34,7 @@ func (Dialect) Describe(ctx context.Context, g *dialect.Guest, name string, m *w
 		return nil, nil, undescribed(nil, "what it prints when it is run with --schema "+err.Error())
 	}
 	spec.Capabilities = dialect.Needs(m)
-	return tool.Marshal(tool.Manifest{ABI: ABI, Name: name, Tools: []tool.Spec{spec}, Inferred: true}), nil, nil
+	return tool.Marshal(tool.Manifest{ABI: tool.ABICommand, Name: name, Tools: []tool.Spec{spec}, Inferred: true}), nil, nil
 }
 
 func undescribed(err error, why string) error {

@@ -18,7 +18,7 @@ func FuzzParseSchema(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m, err := tool.ParseManifest(tool.Marshal(tool.Manifest{ABI: ABI, Name: "m", Tools: []tool.Spec{spec}, Inferred: true}))
+		m, err := tool.ParseManifest(tool.Marshal(tool.Manifest{ABI: tool.ABICommand, Name: "m", Tools: []tool.Spec{spec}, Inferred: true}))
 		if err != nil {
 			if len(spec.Description) > 8<<10 || len(text) > tool.MaxManifestBytes/8 {
 				return // what is too long is said where manifests are checked

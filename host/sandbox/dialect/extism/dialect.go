@@ -36,9 +36,9 @@ type Dialect struct {
 }
 
 var abis = map[wasm.ShapeKind]string{
-	wasm.Extism:     "extism:plugin",
-	wasm.HyperMCPv1: "mcp.run:servlet",
-	wasm.HyperMCPv2: "hyper-mcp:plugin@2",
+	wasm.Extism:     tool.ABIExtism,
+	wasm.HyperMCPv1: tool.ABIServlet,
+	wasm.HyperMCPv2: tool.ABIHyperMCP,
 }
 
 // ABI implements [dialect.Dialect].
@@ -226,7 +226,7 @@ func runOf(about *tool.Manifest, name string) *tool.Run {
 	switch {
 	case i < 0:
 		return nil
-	case about.Tools[i].Run == nil && about.ABI == abis[wasm.Extism]:
+	case about.Tools[i].Run == nil && about.ABI == tool.ABIExtism:
 		return &tool.Run{} // an export of that name, which reads the arguments
 	}
 	return about.Tools[i].Run
