@@ -12,6 +12,7 @@ import (
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/dialect"
 	"github.com/stockade-dev/stockade/host/sandbox/hostmod"
+	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -43,11 +44,7 @@ func (s *Sandbox) Describe(ctx context.Context, mod *tool.Module) (tool.Manifest
 	}
 	m, err := check(mod, a, text)
 	if m.Notes = notes; len(a.Missing) > 0 {
-		var names []string
-		for _, f := range a.Missing {
-			names = append(names, f.Name)
-		}
-		m.Notes = append(m.Notes, "it finds these functions of WASI not supported: "+strings.Join(names, ", "))
+		m.Notes = append(m.Notes, "it finds these functions of WASI not supported: "+strings.Join(names(a.Missing), ", "))
 	}
 	return m, err
 }
@@ -100,6 +97,13 @@ func (s *Sandbox) ask(ctx context.Context, mod *tool.Module, a *admit.Module) (t
 		return nil, nil, admit.Refuse(mod, "its describe function failed: %s", firstLine(err.Error()))
 	}
 	return text, notes, nil
+}
+
+func names(missing []preview1.Missing) (out []string) {
+	for _, f := range missing {
+		out = append(out, f.Name)
+	}
+	return out
 }
 
 // sectionManifest is checkManifest of what lies in a module itself.

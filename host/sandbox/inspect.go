@@ -7,7 +7,6 @@ import (
 
 	"github.com/stockade-dev/stockade/host/sandbox/admit"
 	"github.com/stockade-dev/stockade/host/sandbox/codecache"
-	"github.com/stockade-dev/stockade/host/sandbox/wasi/preview1"
 	"github.com/stockade-dev/stockade/host/tool"
 	"github.com/stockade-dev/stockade/host/wasm"
 )
@@ -45,14 +44,8 @@ func (s *Sandbox) Inspect(ctx context.Context, mod *tool.Module) (Inspection, er
 	if i.Module == nil {
 		return i, nil
 	}
-	functions := preview1.Functions()
-	seen := map[string]bool{}
-	for _, imp := range i.Module.Imports {
-		if _, ok := functions[imp.Name]; preview1.Offers(imp.Module) && imp.Kind == wasm.KindFunc && !ok && !seen[imp.Name] {
-			seen[imp.Name] = true
-			i.Missing = append(i.Missing, imp.Name)
-		}
-	}
+	_, missing, _ := admit.WASI(i.Module) // the error is that of admission
+	i.Missing = names(missing)
 	text, ok := wasm.CustomSection(i.Module, wasm.ManifestSection)
 	if !ok {
 		return i, nil

@@ -122,7 +122,7 @@ func Check(mod *tool.Module, dialects Dialects) (*Module, error) {
 			return refuse("%v", err)
 		}
 	}
-	name, missed, err := wasiOf(facts)
+	name, missed, err := WASI(facts)
 	if err != nil {
 		return refuse("%v", err)
 	}
@@ -177,21 +177,21 @@ func isWASI(m *wasm.Module, imp wasm.Import) bool {
 	return ok && dialect.Is(m.Types[imp.Type], sig)
 }
 
-// wasiOf is the name under which a module imports WASI, and what it imports of it that
-// there is not, each once.
-func wasiOf(m *wasm.Module) (name string, out []preview1.Missing, _ error) {
+// WASI is the name under which a module imports WASI, and what it imports of it that
+// there is not, each once; with an error, what was found before that.
+func WASI(m *wasm.Module) (name string, out []preview1.Missing, _ error) {
 	types := map[string]wasm.FuncType{}
 	for _, imp := range m.Imports {
-		if !preview1.Offers(imp.Module) {
+		if !preview1.Offers(imp.Module) || imp.Kind != wasm.KindFunc {
 			continue
 		}
 		if name != "" && name != imp.Module {
-			return "", nil, fmt.Errorf("it imports from %s and from %s, of which a module can have one", name, imp.Module)
+			return name, out, fmt.Errorf("it imports from %s and from %s, of which a module can have one", name, imp.Module)
 		}
 		name = imp.Module
 		t, seen := types[imp.Name]
 		if types[imp.Name] = m.Types[imp.Type]; seen && t.String() != m.Types[imp.Type].String() {
-			return "", nil, fmt.Errorf("it imports %.200q as two functions of different types", imp.Module+"."+imp.Name)
+			return name, out, fmt.Errorf("it imports %.200q as two functions of different types", imp.Module+"."+imp.Name)
 		}
 		if !seen && !isWASI(m, imp) {
 			out = append(out, missing(m, imp))
