@@ -108,6 +108,7 @@ func tryStage(k kind, area *stage.Area) error {
 	if err := errors.Join(os.Mkdir(filepath.Join(lower, "d"), 0o755), os.WriteFile(filepath.Join(lower, "d", "old"), nil, 0o600)); err != nil {
 		return err
 	}
+	stage.Wrote() // or the file seems to be changed while the command runs, which a clock's tick decides
 	ctx, cancel := context.WithTimeout(context.Background(), startGrace)
 	defer cancel()
 	p := plan{world: k.bare(), area: area}

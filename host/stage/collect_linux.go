@@ -21,25 +21,26 @@ import (
 )
 
 // Now is the clock that stamps files: what is changed from now on has no earlier
-// time of change. It waits until that is later than that of the last commit of
-// this process.
+// time of change. It waits until that is later than what this process has changed
+// itself, see [Wrote].
 func Now() time.Time {
 	for {
 		var ts unix.Timespec
 		_ = unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &ts)
-		if now := ts.Nano(); now > lastCommit.Load() {
+		if now := ts.Nano(); now > lastWrite.Load() {
 			return time.Unix(0, now)
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// lastCommit is when the last one of this process ended.
-var lastCommit atomic.Int64
+// lastWrite is when this process last told of a change of its own.
+var lastWrite atomic.Int64
 
-// committed tells Now of the end of a commit. Some file systems stamp by a finer
-// clock, with which the coarse one catches up after some milliseconds.
-func committed() { lastCommit.Store(time.Now().UnixNano()) }
+// Wrote tells [Now] that this process has changed files that a command may find,
+// as the end of a commit does. Some file systems stamp by a finer clock, with which
+// the coarse one catches up after some milliseconds.
+func Wrote() { lastWrite.Store(time.Now().UnixNano()) }
 
 // near reports whether names can be exchanged between two directories. The kernel
 // compares what is mounted there before it looks for the names.

@@ -40,10 +40,7 @@ func newOverlay(w *world) *overlay {
 	if err != nil {
 		w.T.Fatal(err)
 	}
-	made := time.Now()
-	for !Now().After(made) { // what was made just now has this time
-		time.Sleep(time.Millisecond)
-	}
+	Wrote() // what the host has was made just now
 	return &overlay{w, l, area, Now()}
 }
 

@@ -60,13 +60,13 @@ func (s *Set) Commit(ctx context.Context) (err error) {
 	if err != nil {
 		if left, ok := errors.AsType[*CommitError](err); ok && left.Done {
 			s.done, s.err = true, err
-			committed()
+			Wrote()
 			_ = s.drop()
 		}
 		return err
 	}
 	s.done = true
-	committed()
+	Wrote()
 	_ = s.drop() // nothing in it is needed any more
 	return nil
 }
