@@ -134,6 +134,22 @@ func memoryOfAllCalls(t *trial) (string, error) {
 	return fmt.Sprintf("memory: the %d MiB of all calls together (memory.grow says -1)", all>>20), nil
 }
 
+// crashes has a guest carry out a script that ends in a trap, for which it first has
+// to get memory of what all together may have.
+func (t *trial) crashes(g Guest, s *script) error {
+	o, err := t.script(g, s)
+	if err != nil {
+		return err
+	}
+	switch e := o.Result.Err; {
+	case e == nil || e.Code != tool.CodeTrap && e.Code != tool.CodeMemory:
+		return notTried("the guest did not crash")
+	case !strings.Contains(e.Message, "unreachable"):
+		return fmt.Errorf("a guest does not get the memory that others have left: %s", e.Message)
+	}
+	return nil
+}
+
 // memoryKept: the memory of a guest that crashed comes back.
 func memoryKept(t *trial) (string, error) {
 	const more = 12 << 20
@@ -143,15 +159,8 @@ func memoryKept(t *trial) (string, error) {
 		s.add("memory.grow", more/page)
 		s.add("store", machine.Pages*page+more-4, 1) // there only if it has grown
 		s.add("trap")
-		o, err := t.script(Guest{Together: alone}, s)
-		if err != nil {
+		if err := t.crashes(Guest{Together: alone}, s); err != nil {
 			return "", err
-		}
-		switch e := o.Result.Err; {
-		case e == nil || e.Code != tool.CodeTrap && e.Code != tool.CodeMemory:
-			return "", notTried("the guest did not crash")
-		case !strings.Contains(e.Message, "unreachable"):
-			return "", fmt.Errorf("a guest does not get the memory that others have left: %s", e.Message)
 		}
 	}
 	s := &script{}

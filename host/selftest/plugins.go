@@ -171,20 +171,10 @@ func (t *trial) cut(r tool.Result, says string, err error) (string, error) {
 }
 
 func messageLong(t *trial) (string, error) {
-	const most = 8 << 10
 	s := &script{}
 	say := s.add("extism.log_info", s.filled(1<<20))
 	o, err := t.toTheEnd(Guest{Limits: policy.Limits{LogBytes: logLimit, Fuel: 1 << 40}}, s, say, 1)
-	switch {
-	case err != nil:
-		return "", err
-	case o.Said.Bytes > most:
-		return "", fmt.Errorf("%d bytes came through", o.Said.Bytes)
-	case o.Said.Messages == 0:
-		return "", notTried("nothing of it came through")
-	}
-	t.detail = fmt.Sprintf("%d bytes came through", o.Said.Bytes)
-	return "log: the length of a message", nil
+	return t.cutShort(o, err)
 }
 
 func pluginMemoryAttacks() []Attack {
@@ -238,15 +228,8 @@ func blocksKept(t *trial) (string, error) {
 		s := &script{}
 		s.alloc(10 << 20)
 		s.add("trap")
-		o, err := t.script(Guest{Together: alone}, s)
-		if err != nil {
+		if err := t.crashes(Guest{Together: alone}, s); err != nil {
 			return "", err
-		}
-		switch e := o.Result.Err; {
-		case e == nil || e.Code != tool.CodeTrap && e.Code != tool.CodeMemory:
-			return "", notTried("the guest did not crash")
-		case !strings.Contains(e.Message, "unreachable"):
-			return "", fmt.Errorf("a guest does not get the memory that others have left: %s", e.Message)
 		}
 	}
 	s := &script{}
