@@ -17,7 +17,7 @@ func newChatCmd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "chat",
 		Short: "Talk to the model in the terminal",
-		Long:  "Talk to the model, a line at a time.\n\n" + chatHelp,
+		Long:  "Talk to the model, a line at a time.\n\n" + chatHelp(),
 		Example: `  stockade chat
   stockade chat --provider offline -C ~/src/project`,
 		Args: cobra.NoArgs,
@@ -27,16 +27,41 @@ func newChatCmd(a *app) *cobra.Command {
 	return cmd
 }
 
-const chatHelp = `A line is a prompt, unless it begins with one of these words. Another word that
+const chatRules = `A line is a prompt, unless it begins with one of these words. Another word that
 begins with a slash is a mistake, unless it has a second slash: then it is a path.
 A line that begins with a space is always a prompt.
 
-  /tool         list the tools
-  /tool NAME    show a tool with its full schema
-  /fuel         show how much fuel the session and its tools have used, and have left
-  /refresh      look for tools again
-  /help         show this
-  /quit         leave (so does the end of input)`
+`
+
+// chatCommand is a command of the chat itself.
+type chatCommand struct {
+	name, args, what string                                                // as /help shows it
+	run              func(t *turns, ctx context.Context, arg string) error // nil: the loop does it
+}
+
+// chatCommands are the commands of the chat but /help, in the order of /help.
+var chatCommands = []chatCommand{
+	{"/tool", "", "list the tools", (*turns).tool},
+	{"/tool", "NAME", "show a tool with its full schema", (*turns).tool},
+	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},
+	{"/refresh", "", "look for tools again", (*turns).refresh},
+	{"/quit", "", "leave (so does the end of input)", nil},
+}
+
+// chatHelp lists the commands of the chat.
+func chatHelp() string {
+	var b strings.Builder
+	b.WriteString(chatRules)
+	w := tabwriter.NewWriter(&b, 0, 0, 3, ' ', 0)
+	for _, c := range chatCommands {
+		if c.run == nil {
+			fmt.Fprintf(w, "  /help\tshow this\n")
+		}
+		fmt.Fprintf(w, "  %s\t%s\n", strings.TrimSpace(c.name+" "+c.args), c.what)
+	}
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
+}
 
 // runChat talks in a session, a new one where id is empty.
 func runChat(ctx context.Context, a *app, id string) error {
@@ -93,41 +118,52 @@ func isCommand(line string) bool {
 // slash carries out a command of the chat itself.
 func (t *turns) slash(ctx context.Context, line string) error {
 	name, arg, _ := strings.Cut(line, " ")
-	arg = strings.TrimSpace(arg)
 	switch name {
 	case "/help":
-		fmt.Fprintln(t.a.s.out, chatHelp)
-	case "/tool", "/tools":
-		if arg == "" {
-			return t.tools.list(t.a.s)
+		fmt.Fprintln(t.a.s.out, chatHelp())
+		return nil
+	case "/tools":
+		name = "/tool"
+	}
+	for _, c := range chatCommands {
+		if c.name == name && c.run != nil {
+			return c.run(t, ctx, strings.TrimSpace(arg))
 		}
-		if err := t.tools.info(ctx, t.a, arg); err != nil {
-			return fmt.Errorf("%w; /tool lists the tools", err)
-		}
-	case "/fuel":
-		return t.fuel()
-	case "/refresh":
-		fmt.Fprintln(t.a.s.out, "Refreshing tools...")
-		found, err := t.a.tools(ctx)
-		if err != nil {
-			return err
-		}
-		catalog, err := t.a.offered(found.Catalog)
-		if err != nil {
-			return err
-		}
-		t.Tools.SetCatalog(catalog)
-		t.tools = toolset{here: here{catalog, found.added}, ceiling: t.a.Ceiling}
-		t.a.offNotes(found)
-		fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
-	default:
-		return fmt.Errorf("unknown command %s; /help shows the commands, and a space before a line makes it a prompt", name)
+	}
+	return fmt.Errorf("unknown command %s; /help shows the commands, and a space before a line makes it a prompt", name)
+}
+
+// tool lists the tools, or shows one.
+func (t *turns) tool(ctx context.Context, name string) error {
+	if name == "" {
+		return t.tools.list(t.a.s)
+	}
+	if err := t.tools.info(ctx, t.a, name); err != nil {
+		return fmt.Errorf("%w; /tool lists the tools", err)
 	}
 	return nil
 }
 
+// refresh looks for tools again.
+func (t *turns) refresh(ctx context.Context, _ string) error {
+	fmt.Fprintln(t.a.s.out, "Refreshing tools...")
+	found, err := t.a.tools(ctx)
+	if err != nil {
+		return err
+	}
+	catalog, err := t.a.offered(found.Catalog)
+	if err != nil {
+		return err
+	}
+	t.Tools.SetCatalog(catalog)
+	t.tools = toolset{here: here{catalog, found.added}, ceiling: t.a.Ceiling}
+	t.a.offNotes(found)
+	fmt.Fprintf(t.a.s.out, "Tools refreshed. %s available.\n", plural(len(t.tools.on()), "tool"))
+	return nil
+}
+
 // fuel shows how far the budgets of the session are used up.
-func (t *turns) fuel() error {
+func (t *turns) fuel(context.Context, string) error {
 	w := tabwriter.NewWriter(t.a.s.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FUEL\tUSED\tLEFT\tLIMIT")
 	for _, u := range t.Tools.Fuel() {

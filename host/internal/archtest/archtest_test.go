@@ -148,6 +148,9 @@ var behind = map[string]string{
 	"golang.org/x/net":                                 "host/policy/network host/egress",                                                              // names; and name servers in tests
 	"os/exec":                                          "host/jail host/registry/author/toolchain host/registry/oci/credential host/internal/hosttest", // the last for tests
 	"log":                                              "nowhere",
+	"charm.land/bubbletea/v2":                          "cmd/stockade/internal/tui cmd/stockade/internal/editor",
+	"charm.land/bubbles/v2":                            "cmd/stockade/internal/tui cmd/stockade/internal/editor",
+	"charm.land/glamour/v2":                            "cmd/stockade/internal/markdown",
 }
 
 type pkg struct {
