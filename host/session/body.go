@@ -81,6 +81,12 @@ type Change struct {
 	Kind   tool.ChangeKind `json:"kind"`
 	Before *Version        `json:"before,omitempty"`
 	After  *Version        `json:"after,omitempty"`
+	// Diff is the change of a text file in unified format, at most 64 KiB of it; empty
+	// where there is none, or where it may hold a secret.
+	Diff string `json:"diff,omitempty"`
+	// Added and Removed count the lines of the whole diff.
+	Added   int `json:"added,omitempty"`
+	Removed int `json:"removed,omitempty"`
 }
 
 // Version is a file before or after a change.
@@ -124,6 +130,16 @@ type TurnEnded struct {
 	Denied     int       `json:"denied_calls"`
 	Usage      llm.Usage `json:"usage"`
 	DurationMS int64     `json:"duration_ms"`
+	// Context is how full the context of the model was at the end; nil if that is not known.
+	Context *ContextUse `json:"context,omitempty"`
+	// Cost is in US dollars; nil if the prices are not known.
+	Cost *float64 `json:"cost,omitempty"`
+}
+
+// ContextUse is how many tokens of its context a model has used.
+type ContextUse struct {
+	Used  int64 `json:"used"`
+	Limit int64 `json:"limit"`
 }
 
 // Delta is the body of delta, which is not stored.
@@ -133,7 +149,10 @@ type Delta struct {
 
 // Restart is the body of delta.restart, which is not stored.
 type Restart struct {
-	Error string `json:"error"`
+	Error    string `json:"error"`
+	WaitMS   int64  `json:"wait_ms,omitempty"`  // before the request is sent again
+	Attempt  int    `json:"attempt,omitempty"`  // that comes after the wait, from 2
+	Attempts int    `json:"attempts,omitempty"` // there are at most
 }
 
 // CallState is the body of call.state, which is not stored.
