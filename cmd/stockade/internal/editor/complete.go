@@ -228,7 +228,7 @@ func scattered(s, part string) bool {
 
 // listKey carries out a key on the list that is open. It returns false for one
 // that is not for the list.
-func (e *Editor) listKey(name string) bool {
+func (e *Editor) listKey(name string) (cmd tea.Cmd, done bool) {
 	l := &e.list
 	switch name {
 	case "up", "ctrl+p":
@@ -239,15 +239,17 @@ func (e *Editor) listKey(name string) bool {
 		*l = list{seq: l.seq, word: l.word, off: true}
 	case "enter":
 		if !l.moved && l.whole() {
-			return false // Enter sends
+			return nil, false // Enter sends
 		}
 		e.take()
+		return e.complete(false), true
 	case "tab":
 		e.take()
+		return e.complete(false), true
 	default:
-		return false
+		return nil, false
 	}
-	return true
+	return nil, true
 }
 
 // whole reports whether the word can be meant as it is: it is a name of the list,
@@ -280,6 +282,9 @@ func (e *Editor) take() {
 		e.replace(w.from, end, e.pieces(name))
 	}
 	e.list.close()
+	if w.kind == Names {
+		l.word, l.off = e.word(), f.args == "" // nothing is left to choose
+	}
 }
 
 // view is the list in at most so many rows.

@@ -6,7 +6,7 @@
 // character with its marks, a tab, the end of a line, a character that does not
 // show (its code stands on the screen), or a long paste (its size does). What is
 // sent is what was typed and pasted, and what is shown is visible text only. See
-// RATIONALE, "Why bubbletea below the lines that scroll, and an editor of our own?"
+// RATIONALE, "Why is the editor of the chat not that of bubbles?"
 package editor
 
 import (
@@ -31,7 +31,7 @@ const (
 	maxRows    = 10     // of text on the screen; it scrolls
 	maxUndo    = 100    // steps
 	maxPastes  = 20     // that are shown by their size when a prompt comes back
-	minColumns = 4      // for text
+	minColumns = 2      // for text: a wide character
 )
 
 // Options say what an editor works with. The zero value edits.
@@ -171,8 +171,10 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 	if e.search.on && e.searchKey(name, k.Text) {
 		return nil, "", false
 	}
-	if e.listed() && e.listKey(name) {
-		return e.complete(false), "", false
+	if e.listed() {
+		if cmd, done := e.listKey(name); done {
+			return cmd, "", false
+		}
 	}
 	before := e.last
 	e.last = other
@@ -346,19 +348,12 @@ func (e *Editor) paste(text string) {
 		return
 	}
 	e.pastes = append(e.pastes[max(0, len(e.pastes)-maxPastes+1):], text)
-	e.replace(e.at, e.at, []piece{e.folded("pasted", text)})
+	e.replace(e.at, e.at, []piece{folded("pasted", text, e.text)})
 }
 
 // load makes pieces of a text that comes back, with its pastes by their size.
 func (e *Editor) load(text string) (out []piece) {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "�")
-	add := func(verb, text string) {
-		p := e.folded(verb, text)
-		for _, earlier := range out {
-			p.pasted = max(p.pasted, earlier.pasted+1)
-		}
-		out = append(out, p)
-	}
 	for text != "" {
 		at, paste := len(text), ""
 		for _, p := range e.pastes {
@@ -367,12 +362,12 @@ func (e *Editor) load(text string) (out []piece) {
 			}
 		}
 		if plain := text[:at]; len(out)+len(plain) > maxShown {
-			add("kept", plain)
+			out = append(out, folded("kept", plain, out))
 		} else {
 			out = append(out, e.pieces(plain)...)
 		}
 		if paste != "" {
-			add("pasted", paste)
+			out = append(out, folded("pasted", paste, out))
 		}
 		text = text[at+len(paste):]
 	}
@@ -472,6 +467,10 @@ func (e *Editor) View(width, most int) string {
 	if columns := max(width-signs-1, minColumns); columns != e.columns { // one for the cursor behind the last character
 		e.columns, e.rows, e.goal = columns, nil, -1
 	}
+	if e.search.on && most < 2 {
+		e.cursor = tea.Position{X: min(e.search.column(e, width), width-1)}
+		return e.search.view(e, width)
+	}
 	below := e.below(width, most-1)
 	rows := e.layout()
 	at := rowOf(rows, e.at)
@@ -498,7 +497,7 @@ func (e *Editor) View(width, most int) string {
 		out[0] += e.style(terminal.Dim, ansi.Truncate("ask, or /help", e.columns, "…"))
 	}
 	if e.search.on {
-		e.cursor = tea.Position{X: e.search.column(e, width), Y: len(out)}
+		e.cursor = tea.Position{X: min(e.search.column(e, width), width-1), Y: len(out)}
 	}
 	return strings.Join(append(out, below...), "\n")
 }

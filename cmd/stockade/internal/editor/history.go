@@ -33,16 +33,13 @@ type history struct {
 }
 
 // all returns the prompts, the newest last. The file is read when they are
-// asked for first.
+// needed first.
 func (h *history) all() []string {
 	if !h.loaded {
-		h.loaded = true
-		h.entries = newest(append(h.read(), h.entries...))
+		h.loaded, h.entries = true, h.read()
 	}
 	return h.entries
 }
-
-func newest(entries []string) []string { return entries[max(0, len(entries)-maxEntries):] }
 
 func (h *history) read() []string {
 	if h.path == "" {
@@ -58,13 +55,17 @@ func (h *history) read() []string {
 		return nil
 	}
 	var entries []string
-	for line := range bytes.Lines(data) {
+	for len(data) > 0 && len(entries) < maxEntries {
+		data = bytes.TrimSuffix(data, []byte{'\n'})
+		line := data[bytes.LastIndexByte(data, '\n')+1:]
+		data = data[:len(data)-len(line)]
 		var entry string
 		if len(line) <= maxEntryBytes && json.Unmarshal(line, &entry) == nil && entry != "" {
 			entries = append(entries, entry)
 		}
 	}
-	return newest(entries)
+	slices.Reverse(entries)
+	return entries
 }
 
 // tail reads the end of a file, from the beginning of a line.
@@ -91,10 +92,11 @@ func open(path string, flag int) (*os.File, error) {
 
 // add keeps a prompt, unless it is that before.
 func (h *history) add(prompt string) error {
-	if n := len(h.entries); n > 0 && h.entries[n-1] == prompt {
+	entries := h.all()
+	if n := len(entries); n > 0 && entries[n-1] == prompt {
 		return nil
 	}
-	h.entries = newest(append(h.entries, prompt))
+	h.entries = append(entries[max(0, len(entries)-maxEntries+1):], prompt)
 	if h.path == "" {
 		return nil
 	}

@@ -2,6 +2,7 @@ package editor
 
 import (
 	"bufio"
+	"cmp"
 	"io"
 	"io/fs"
 	"os"
@@ -32,26 +33,18 @@ func Files(dir, prefix string) []string {
 	}
 	defer root.Close()
 	start, base := path.Split(prefix)
-	if start != "" {
-		// The name is ours below: a link to a directory outside is refused by root.
-		below, err := root.OpenRoot(path.Clean(start))
-		if err != nil || path.IsAbs(start) {
-			return nil
-		}
-		defer below.Close()
-		root = below
-	}
-	w := walk{fsys: root.FS(), hidden: strings.HasPrefix(base, ".")}
-	out := w.files()
-	for i := range out {
-		out[i] = start + out[i]
+	w := walk{fsys: root.FS(), hidden: strings.HasPrefix(base, "."), most: maxWalked}
+	var out []string
+	for _, name := range w.files(path.Clean(start)) {
+		out = append(out, start+name)
 	}
 	return out
 }
 
 type walk struct {
-	fsys   fs.FS
+	fsys   fs.FS // refuses what is outside, whatever links say
 	hidden bool
+	most   int // entries
 }
 
 // place is a directory that is still to be listed.
@@ -60,18 +53,28 @@ type place struct {
 	ignored []rule
 }
 
-// files goes through directories, the nearest first.
-func (w walk) files() (out []string) {
-	queue, seen := []place{{dir: "."}}, 0
+// files goes through directories, the nearest first. The names that it returns
+// are those below start.
+func (w walk) files(start string) (out []string) {
+	if !fs.ValidPath(start) {
+		return nil
+	}
+	first := place{dir: start}
+	for i := range start { // what the directories above say
+		if start != "." && (i == 0 || start[i] == '/') {
+			first.ignored = append(first.ignored, w.rules(cmp.Or(start[:i], "."))...)
+		}
+	}
+	queue, seen := []place{first}, 0
 	for len(queue) > 0 {
 		p := queue[0]
 		queue = queue[1:]
-		entries := w.list(p.dir, maxWalked-seen+1)
-		if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" && e.Type().IsRegular() }) {
+		entries := w.list(p.dir, w.most-seen+1)
+		if slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == ".gitignore" }) {
 			p.ignored = append(slices.Clip(p.ignored), w.rules(p.dir)...)
 		}
 		for _, entry := range entries {
-			if seen++; seen > maxWalked {
+			if seen++; seen > w.most {
 				return out
 			}
 			name := path.Join(p.dir, entry.Name())
@@ -80,6 +83,9 @@ func (w walk) files() (out []string) {
 			}
 			if entry.IsDir() {
 				queue = append(queue, place{name, p.ignored})
+			}
+			name = strings.TrimPrefix(name, start+"/")
+			if entry.IsDir() {
 				name += "/"
 			}
 			out = append(out, name)
@@ -114,7 +120,11 @@ type rule struct {
 }
 
 func (w walk) rules(dir string) (out []rule) {
-	f, err := w.fsys.Open(path.Join(dir, ".gitignore"))
+	name := path.Join(dir, ".gitignore")
+	if st, err := fs.Lstat(w.fsys, name); err != nil || !st.Mode().IsRegular() {
+		return nil // a pipe would wait
+	}
+	f, err := w.fsys.Open(name)
 	if err != nil {
 		return nil
 	}

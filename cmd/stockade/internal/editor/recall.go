@@ -1,7 +1,7 @@
 package editor
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -49,8 +49,8 @@ func (e *Editor) walk(by int) {
 type search struct {
 	on    bool
 	query string
-	at    int // the entry that is shown; len of all: none yet
-	none  bool
+	at    int    // the entry that is shown; len of all: none yet
+	says  string // why nothing else was found
 	draft state
 }
 
@@ -64,7 +64,7 @@ func (e *Editor) searchKey(name, text string) bool {
 	s := &e.search
 	switch name {
 	case "ctrl+r", "up", "ctrl+p":
-		e.find(s.at - 1)
+		e.find(s.at-1, "nothing older")
 	case "esc", "ctrl+c", "ctrl+g":
 		e.text, e.at, e.rows, s.on = s.draft.text, s.draft.at, nil, false
 	case "enter", "tab":
@@ -73,7 +73,7 @@ func (e *Editor) searchKey(name, text string) bool {
 		if r := []rune(s.query); len(r) > 0 {
 			s.query = string(r[:len(r)-1])
 		}
-		e.find(len(e.history.all()) - 1)
+		e.find(len(e.history.all())-1, "not found")
 	default:
 		if text == "" {
 			e.endSearch()
@@ -82,7 +82,7 @@ func (e *Editor) searchKey(name, text string) bool {
 		if len(s.query)+len(text) <= foldChars {
 			s.query += text
 		}
-		e.find(min(s.at, len(e.history.all())-1))
+		e.find(min(s.at, len(e.history.all())-1), "not found")
 	}
 	return true
 }
@@ -94,41 +94,49 @@ func (e *Editor) endSearch() {
 	e.last = other
 }
 
-// find shows the newest entry that has the query, from one on.
-func (e *Editor) find(from int) {
+// find shows the newest entry that has the query, from one on. If there is none,
+// what is shown stays if it has the query too.
+func (e *Editor) find(from int, none string) {
 	s, all := &e.search, e.history.all()
-	if s.query == "" {
-		e.text, e.at, e.rows, s.at, s.none = s.draft.text, s.draft.at, nil, len(all), false
-		return
-	}
-	for i := from; i >= 0; i-- {
-		if strings.Contains(strings.ToLower(all[i]), strings.ToLower(s.query)) {
-			s.at, s.none = i, false
-			e.text, e.rows = e.load(all[i]), nil
-			e.at = len(e.text)
+	s.says = ""
+	if s.query != "" {
+		for i := from; i >= 0; i-- {
+			if s.in(all[i]) {
+				s.at = i
+				e.text, e.rows = e.load(all[i]), nil
+				e.at = len(e.text)
+				return
+			}
+		}
+		s.says = none
+		if s.at < len(all) && s.in(all[s.at]) {
 			return
 		}
 	}
-	s.none = true
+	e.text, e.at, e.rows, s.at = s.draft.text, s.draft.at, nil, len(all)
 }
 
-const searchSign = "  search: "
+func (s *search) in(entry string) bool {
+	return strings.Contains(strings.ToLower(entry), strings.ToLower(s.query))
+}
+
+func (s *search) sign(width int) string {
+	if width < 30 {
+		return "  ? "
+	}
+	return "  search: "
+}
 
 func (s *search) view(e *Editor, width int) string {
-	says := "   Enter takes it, Ctrl-R: older, Esc: back"
-	if s.none {
-		says = "   nothing older"
-		if s.at == len(e.history.all()) {
-			says = "   not found"
-		}
-	}
-	return fmt.Sprint(e.style(terminal.Dim, searchSign), s.shown(e, width), e.style(terminal.Dim, e.widths.Truncate(says, max(width-1-s.column(e, width), 0), "…")))
+	says := "   " + cmp.Or(s.says, "Enter takes it, Ctrl-R: older, Esc: back")
+	room := max(width-1-s.column(e, width), 0)
+	return e.style(terminal.Dim, s.sign(width)) + s.shown(e, width) + e.style(terminal.Dim, e.widths.Truncate(says, room, "…"))
 }
 
 // shown is the end of the query, as much as there is room for.
 func (s *search) shown(e *Editor, width int) string {
 	line := terminal.Line(s.query)
-	if more := e.widths.StringWidth(line) - max(width-len(searchSign)-1, 1); more > 0 {
+	if more := e.widths.StringWidth(line) - max(width-len(s.sign(width))-1, 1); more > 0 {
 		line = e.widths.TruncateLeft(line, more+1, "…")
 	}
 	return line
@@ -136,5 +144,5 @@ func (s *search) shown(e *Editor, width int) string {
 
 // column is that of the cursor.
 func (s *search) column(e *Editor, width int) int {
-	return len(searchSign) + e.widths.StringWidth(s.shown(e, width))
+	return len(s.sign(width)) + e.widths.StringWidth(s.shown(e, width))
 }

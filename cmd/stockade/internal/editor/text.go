@@ -59,10 +59,10 @@ func (e *Editor) pieces(text string) []piece {
 	return out
 }
 
-// folded is a long text as one piece.
-func (e *Editor) folded(verb, text string) piece {
+// folded is a long text as one piece, among others.
+func folded(verb, text string, among []piece) piece {
 	n := 1
-	for _, p := range e.text {
+	for _, p := range among {
 		n = max(n, p.pasted+1)
 	}
 	size := fmt.Sprintf("%s characters", thousands(utf8.RuneCountInString(text)))
@@ -156,15 +156,13 @@ func (e *Editor) lineEnd(at int) int {
 }
 
 // wordLeft is where the word begins that ends before at. Words are of pieces of
-// one kind.
+// one kind; a paste that is shown by its size is one by itself.
 func (e *Editor) wordLeft(at int, is func(piece) bool) int {
 	for at > e.origin() && !is(e.text[at-1]) {
 		at--
 	}
-	for at > e.origin() && is(e.text[at-1]) {
-		if at--; e.text[at].pasted > 0 {
-			break
-		}
+	for end := at; at > e.origin() && is(e.text[at-1]) && (at == end || e.text[at].pasted == 0 && e.text[at-1].pasted == 0); {
+		at--
 	}
 	return at
 }
@@ -173,10 +171,8 @@ func (e *Editor) wordRight(at int, is func(piece) bool) int {
 	for at < len(e.text) && !is(e.text[at]) {
 		at++
 	}
-	for at < len(e.text) && is(e.text[at]) {
-		if at++; e.text[at-1].pasted > 0 {
-			break
-		}
+	for start := at; at < len(e.text) && is(e.text[at]) && (at == start || e.text[at].pasted == 0 && e.text[at-1].pasted == 0); {
+		at++
 	}
 	return at
 }
