@@ -149,8 +149,11 @@ var behind = map[string]string{
 	"os/exec":                                          "host/jail host/registry/author/toolchain host/registry/oci/credential host/internal/hosttest", // the last for tests
 	"log":                                              "nowhere",
 	"charm.land/bubbletea/v2":                          "cmd/stockade/internal/tui cmd/stockade/internal/editor",
-	"charm.land/bubbles/v2":                            "cmd/stockade/internal/tui cmd/stockade/internal/editor",
-	"charm.land/glamour/v2":                            "cmd/stockade/internal/markdown",
+	"charm.land/bubbles/v2":                            "cmd/stockade/internal/tui",
+	// They link what searches PATH for programs of the clipboard, and starts them.
+	"charm.land/bubbles/v2/textarea":  "nowhere",
+	"charm.land/bubbles/v2/textinput": "nowhere",
+	"charm.land/glamour/v2":           "cmd/stockade/internal/markdown",
 }
 
 type pkg struct {
