@@ -144,6 +144,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Agent: agent.Options{
 		Name: a.Config.Model.Name, System: door.SystemPrompt(a.Work, a.Config.SystemPrompt),
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
+		ContextTokens: a.Config.Model.ContextTokens, InputPrice: a.Config.Model.InputPrice, OutputPrice: a.Config.Model.OutputPrice,
 	}})
 	if err != nil {
 		return nil, a.modelError(err)
