@@ -71,8 +71,8 @@ func New(opts Options) *Agent {
 // it ended; an error follows only when even that could not be recorded. A
 // consumer that stops early cancels the turn. Turns do not overlap.
 //
-// What the model reads is the prompt and, below it, each of the texts that go
-// with it, such as the content of a file. The record of the turn has the prompt
+// What the model reads is the prompt and, behind [llm.Below], each of the texts that
+// go with it, such as the content of a file. The record of the turn has the prompt
 // alone, as it was typed, and the message of the user all of it.
 func (a *Agent) Run(ctx context.Context, prompt string, with ...string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
@@ -139,10 +139,14 @@ func (t *turn) begin(ctx context.Context, prompt string, with []string) error {
 	if len(t.a.past.messages) == 0 && t.a.opts.System != "" {
 		drafts = append(drafts, t.message(llm.System, t.a.opts.System))
 	}
+	content := prompt
+	if len(with) > 0 {
+		content = strings.Join(append([]string{prompt, llm.Below}, with...), "\n\n")
+	}
 	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name, Workspace: t.a.opts.Cwd}
 	drafts = append(drafts,
 		t.draft(session.TypeTurnStarted, "", started),
-		t.message(llm.User, strings.Join(append([]string{prompt}, with...), "\n\n")))
+		t.message(llm.User, content))
 	return t.record(ctx, drafts...)
 }
 
