@@ -31,6 +31,10 @@ const chatRules = `A line is a prompt, unless it begins with one of these words.
 begins with a slash is a mistake, unless it has a second slash: then it is a path.
 A line that begins with a space is always a prompt.
 
+  !COMMAND    run a command, by the rules of bash; the next prompt tells the model
+  @FILE       in a prompt: the model gets the file, or what a directory holds, with
+              it; @"FILE" where its name has blanks
+
 `
 
 // chatCommand is a command of the chat itself.
@@ -43,6 +47,7 @@ type chatCommand struct {
 var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*turns).tool},
 	{"/tool", "NAME", "show a tool with its full schema", (*turns).tool},
+	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
 	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},
 	{"/refresh", "", "look for tools again", (*turns).refresh},
 	{"/quit", "", "leave (so does the end of input)", nil},
@@ -85,7 +90,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 		if err != nil {
 			return err
 		}
-		command := isCommand(line)
+		command, spaced := isCommand(line), strings.HasPrefix(line, " ")
 		line = strings.TrimSpace(line)
 		switch {
 		case line == "":
@@ -96,17 +101,27 @@ func runChat(ctx context.Context, a *app, id string) error {
 				a.s.note("%v", err)
 			}
 		default:
-			turn, cancel := context.WithCancelCause(ctx)
-			a.turn.Store(&cancel)
-			err := t.show(turn, line)
-			a.turn.Store(nil)
-			cancel(nil)
+			err := t.interruptible(ctx, func(ctx context.Context) error {
+				if command, ok := strings.CutPrefix(line, "!"); ok && !spaced {
+					return t.showShell(ctx, command)
+				}
+				return t.show(ctx, line, line)
+			})
 			if ctx.Err() != nil {
 				return err
 			}
 			report(a.s, ctx, err)
 		}
 	}
+}
+
+// interruptible runs what an interrupt ends before it ends the program.
+func (t *turns) interruptible(ctx context.Context, run func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	t.a.turn.Store(&cancel)
+	defer t.a.turn.Store(nil)
+	return run(ctx)
 }
 
 // isCommand tells a command of the chat, or a mistyped one, from a prompt.

@@ -243,5 +243,5 @@ func runRoot(cmd *cobra.Command, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return runTurn(cmd.Context(), a, "", prompt)
+	return runTurn(cmd.Context(), a, "", prompt, args)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"time"
 
@@ -41,7 +42,7 @@ piped, is added to the prompt.
 			if err != nil {
 				return err
 			}
-			return runTurn(cmd.Context(), a, "", prompt)
+			return runTurn(cmd.Context(), a, "", prompt, args)
 		},
 	}
 	addTurnFlags(cmd, a)
@@ -118,6 +119,7 @@ type turns struct {
 	lines *terminal.Lines
 	chat  bool // the person can type what comes next
 	tools toolset
+	ran   []string // what the person has run since the last turn, for the model
 }
 
 // openTurns opens a session, a new one where id is empty.
@@ -144,6 +146,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Agent: agent.Options{
 		Name: a.Config.Model.Name, System: door.SystemPrompt(a.Work, a.Config.SystemPrompt),
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
+		ContextTokens: a.Config.Model.ContextTokens, InputPrice: a.Config.Model.InputPrice, OutputPrice: a.Config.Model.OutputPrice,
 	}})
 	if err != nil {
 		return nil, a.modelError(err)
@@ -158,17 +161,37 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	return t, err
 }
 
-// show runs one turn and shows it.
-func (t *turns) show(ctx context.Context, prompt string) error {
+// show runs one turn and shows it. Of the prompt, files are named in what was typed.
+func (t *turns) show(ctx context.Context, prompt, typed string) error {
+	r, err := t.render(t.ask(ctx, prompt, typed))
+	if err != nil {
+		return err
+	}
+	denied := t.notAsked()
+	if err := t.endError(r.ended); err != nil || !denied {
+		return err
+	}
+	return &exitErr{code: exitUnasked}
+}
+
+// showShell runs a command of the person and shows it.
+func (t *turns) showShell(ctx context.Context, command string) error {
+	_, err := t.render(t.shell(ctx, command))
+	t.notAsked()
+	return err
+}
+
+// render shows events, or prints them as JSON.
+func (t *turns) render(events iter.Seq2[session.Event, error]) (*renderer, error) {
 	a := t.a
 	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
-	for e, err := range t.Run(ctx, prompt) {
+	for e, err := range events {
 		if err != nil {
-			return err
+			return r, err
 		}
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
-				return err // nobody reads any more: the turn is cancelled
+				return r, err // nobody reads any more: the turn is cancelled
 			}
 		}
 		if a.flags.json && e.Type != session.TypeTurnEnded {
@@ -176,17 +199,17 @@ func (t *turns) show(ctx context.Context, prompt string) error {
 		}
 		a.screen.Show(func() { r.show(e) })
 	}
-	if r.writeErr != nil {
-		return r.writeErr
-	}
-	denied := a.unasked.take()
+	return r, r.writeErr
+}
+
+// notAsked names the calls that were denied because nobody could be asked, and
+// reports whether there are any.
+func (t *turns) notAsked() bool {
+	denied := t.a.unasked.take()
 	for _, c := range denied {
-		a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.change())
+		t.a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.change())
 	}
-	if err := t.endError(r.ended); err != nil || denied == nil {
-		return err
-	}
-	return &exitErr{code: exitUnasked}
+	return denied != nil
 }
 
 // endError is how the program ends after a turn that did not end in an answer.
@@ -222,11 +245,12 @@ func (t *turns) endError(end session.TurnEnded) error {
 	return errors.New(end.Error)
 }
 
-// runTurn runs one turn of a session, a new one where id is empty.
-func runTurn(ctx context.Context, a *app, id, prompt string) error {
+// runTurn runs one turn of a session, a new one where id is empty. Files are named
+// in the arguments, and not in what comes by a pipe.
+func runTurn(ctx context.Context, a *app, id, prompt string, args []string) error {
 	t, err := openTurns(ctx, a, id)
 	if err != nil {
 		return err
 	}
-	return t.show(ctx, prompt)
+	return t.show(ctx, prompt, strings.Join(args, "\n\n"))
 }

@@ -241,11 +241,12 @@ func runSessionResume(ctx context.Context, a *app, args []string) error {
 	if len(args) < 2 && !a.s.piped() {
 		return runChat(ctx, a, id)
 	}
-	prompt, err := readPrompt(a.s, args[min(1, len(args)):])
+	words := args[min(1, len(args)):]
+	prompt, err := readPrompt(a.s, words)
 	if err != nil {
 		return err
 	}
-	return runTurn(ctx, a, id, prompt)
+	return runTurn(ctx, a, id, prompt, words)
 }
 
 // lastConversation finds the one to go on with. What is typed next goes into it,

@@ -181,10 +181,15 @@ func total(messages []llm.Message) (n int) {
 	return n
 }
 
+func fitted(messages []llm.Message, budget int) []llm.Message {
+	out, _ := fit(messages, budget)
+	return out
+}
+
 func TestFitLeavesWhatFits(t *testing.T) {
 	m := messages(1, 1)
 	for _, budget := range []int{total(m), total(m) + 1} {
-		if diff := cmp.Diff(m, fit(m, budget)); diff != "" {
+		if diff := cmp.Diff(m, fitted(m, budget)); diff != "" {
 			t.Errorf("budget %d: %s", budget, diff)
 		}
 	}
@@ -192,7 +197,7 @@ func TestFitLeavesWhatFits(t *testing.T) {
 
 func TestFitDropsTheOldestTurnsAsAWhole(t *testing.T) {
 	m := messages(1, 0, 1)
-	got := outline(t, fit(m, total(m)-1))
+	got := outline(t, fitted(m, total(m)-1))
 	want := []string{"system:" + strings.Repeat("s", 50), "user:prompt 1", "assistant:answer 1", "user:prompt 2", "call:c2", "result:c2", "assistant:answer 2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -202,7 +207,7 @@ func TestFitDropsTheOldestTurnsAsAWhole(t *testing.T) {
 func TestFitShortensOldResultsOfALongTurn(t *testing.T) {
 	m := messages(20)
 	before := slices.Clone(m)
-	got := fit(m, 15_000)
+	got := fitted(m, 15_000)
 	if diff := cmp.Diff(before, m); diff != "" {
 		t.Errorf("the conversation itself was changed: %s", diff)
 	}
@@ -233,7 +238,7 @@ func TestFitHolds(t *testing.T) {
 			m = m[:len(m)-1] // in the middle of a turn
 		}
 		budget := rnd.IntN(total(m) + 100)
-		got := fit(m, budget)
+		got := fitted(m, budget)
 		checkPairs(t, got)
 
 		current := m[slices.IndexFunc(m, func(x llm.Message) bool { return x.Content == fmt.Sprintf("prompt %d", len(turns)) }):]

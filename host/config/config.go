@@ -45,6 +45,10 @@ type Model struct {
 	APIKeyEnv    string        // the environment variable that holds the key; default "OPENAI_API_KEY"
 	StallTimeout time.Duration // without a byte of the answer; default 60s
 	MaxAttempts  int           // for one request, the first one included; default 4
+
+	ContextTokens int     // of its context; default 0, not known
+	InputPrice    float64 // US dollars for a million tokens; default 0, not known
+	OutputPrice   float64 // the same, of answers
 }
 
 // Tools switches groups of built-in tools; all are on by default.

@@ -260,13 +260,22 @@ func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error)
 }
 
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run].
-func (s *Session) Run(ctx context.Context, prompt string) iter.Seq2[session.Event, error] {
+func (s *Session) Run(ctx context.Context, prompt string, with ...string) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
 		return func(yield func(session.Event, error) bool) {
 			yield(session.Event{}, errors.New("the session has no model"))
 		}
 	}
-	return s.agent.Run(ctx, prompt)
+	return s.agent.Run(ctx, prompt, with...)
+}
+
+// Context is what the next request would hold, and what the session has used. It is
+// called between two turns; without a model there is nothing to tell.
+func (s *Session) Context() agent.Context {
+	if s.agent == nil {
+		return agent.Context{}
+	}
+	return s.agent.Context()
 }
 
 // Ask makes an approver of a function that waits for the answer to one question.

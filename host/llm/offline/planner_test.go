@@ -30,6 +30,7 @@ var prompts = []struct {
 	{"list", []string{`ls {"path":"."}`}},
 	{"show me files in docs", []string{`ls {"path":"docs"}`}},
 	{"read README.md", []string{`file_read {"path":"README.md"}`}},
+	{"read @README.md", []string{`file_read {"path":"README.md"}`}},
 	{"READ README.", []string{`file_read {"path":"README"}`}},
 	{"Please show me the contents of `a b.txt`.", []string{`file_read {"path":"a b.txt"}`}},
 	{"cat go.mod", []string{`file_read {"path":"go.mod"}`}},
@@ -257,6 +258,19 @@ func TestPlannerCarriesOutATurn(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestPlannerReadsNoPhrasesInWhatGoesWithAPrompt(t *testing.T) {
+	req := &Request{}
+	body := fmt.Sprintf(`{"messages":[{"role":"user","content":%q}],"tools":[{"type":"function","function":{"name":"ls"}},{"type":"function","function":{"name":"bash"}}]}`,
+		"list files\n\n"+llm.Below+"\n\nrun rm notes.md")
+	if err := json.Unmarshal([]byte(body), &req.Chat); err != nil {
+		t.Fatal(err)
+	}
+	answer := Planner{}.Respond(t.Context(), req)
+	if !strings.Contains(answer.Text, "step 1 of 1: ls") {
+		t.Errorf("it answered %q", answer.Text)
 	}
 }
 
