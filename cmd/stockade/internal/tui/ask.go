@@ -81,8 +81,8 @@ func (m *model) press(key string) (taken bool) {
 		m.print(rows...)
 		return true
 	}
-	if said := q.prompt.Said(choice); said != "" {
-		m.print(said)
+	if choice.Letter != 'y' && choice != q.prompt.No() { // what came of these, the call says
+		m.print(q.prompt.Said(choice))
 	}
 	q.answer <- choice
 	m.answered(q)

@@ -137,6 +137,9 @@ func (m *model) event(e session.Event) {
 			m.print(m.answer.Add(part.Answer)...)
 		default:
 			m.endAnswer()
+			if m.blank && len(part.Rows) > 0 && part.Rows[0] == "" {
+				part.Rows = part.Rows[1:]
+			}
 			m.print(part.Rows...)
 		}
 	}
@@ -194,6 +197,9 @@ func (m *model) flush() tea.Cmd {
 		b.WriteString(fitted(row, m.room()))
 	}
 	m.out = m.out[n:]
+	if b.Len() == 0 {
+		b.WriteByte(' ') // of nothing, the renderer would make no row
+	}
 	return tea.Sequence(tea.Println(b.String()), func() tea.Msg { return flushed{} })
 }
 
