@@ -150,7 +150,10 @@ var behind = map[string]string{
 	"log":                                              "nowhere",
 	"charm.land/bubbletea/v2":                          "cmd/stockade/internal/tui cmd/stockade/internal/editor",
 	"charm.land/bubbles/v2":                            "cmd/stockade/internal/tui cmd/stockade/internal/editor",
-	"charm.land/glamour/v2":                            "cmd/stockade/internal/markdown",
+	"github.com/yuin/goldmark":                         "cmd/stockade/internal/markdown",
+	"github.com/alecthomas/chroma/v2":                  "cmd/stockade/internal/markdown",
+	// It loses text and decodes characters that do not show.
+	"charm.land/glamour/v2": "nowhere",
 }
 
 type pkg struct {
