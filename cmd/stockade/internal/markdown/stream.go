@@ -142,6 +142,7 @@ func (s *Stream) Rest(max int) []string {
 			c.fence = &f
 		}
 		s.rest, s.restWidth = append([]string{}, c.End()...), width
+		s.plain = c.plain
 	}
 	return s.rest[len(s.rest)-min(max, len(s.rest)):]
 }
