@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -66,8 +67,13 @@ type found struct {
 
 // word is the one before the cursor; its kind is None if no name can be there.
 func (e *Editor) word() word {
-	line := e.text[e.lineStart(e.at):e.at]
-	from := e.at - len(line)
+	from := e.lineStart(e.at)
+	for i := e.at; i > from; i-- {
+		if e.text[i-1].pasted > 0 {
+			from = i // what is shown by its size has no names
+		}
+	}
+	line := e.text[from:e.at]
 	bash := e.origin() > 0
 	if words := join(line); !bash && from == 0 && strings.HasPrefix(words, "/") {
 		name, arg, more := strings.Cut(words, " ")
@@ -147,7 +153,15 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 	l.seq++
 	e.fit()
 	seq, ask := l.seq, e.opts.Complete
-	return func() tea.Msg { return found{seq, ask(w.kind, w.text)} }
+	return func() tea.Msg {
+		var names []string
+		for _, name := range ask(w.kind, w.text) {
+			if name != "" && len(name) <= maxNameBytes && !strings.ContainsFunc(name, unicode.IsControl) && len(names) < maxCandidates { // others cannot be typed
+				names = append(names, name)
+			}
+		}
+		return found{seq, names}
+	}
 }
 
 // found takes the names that were asked for last.
@@ -156,7 +170,7 @@ func (e *Editor) found(f found) {
 	if f.seq != l.seq || l.asked == "" {
 		return
 	}
-	l.all = f.names[:min(len(f.names), maxCandidates)]
+	l.all = f.names
 	e.fit()
 }
 
@@ -189,9 +203,6 @@ func ranked(names []string, typed string, begin bool) []string {
 	low := strings.ToLower(typed)
 	var by [5][]string
 	for _, name := range names {
-		if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
-			continue // it cannot be typed either
-		}
 		is := strings.ToLower(name)
 		base := path.Base(is)
 		switch {

@@ -29,9 +29,10 @@ const (
 	foldLines  = 5      // a paste of more lines, or
 	foldChars  = 1000   // of more characters, is shown by its size
 	maxRows    = 10     // of text on the screen; it scrolls
-	maxUndo    = 100    // steps
-	maxPastes  = 20     // that are shown by their size when a prompt comes back
-	minColumns = 2      // for text: a wide character
+	maxUndo    = 100    // steps, and
+	undoPieces = 10 * maxShown
+	maxPastes  = 20 // that are shown by their size when a prompt comes back
+	minColumns = 2  // for text: a wide character
 )
 
 // Options say what an editor works with. The zero value edits.
@@ -279,10 +280,15 @@ func (e *Editor) splice(from, to int, with []piece) {
 }
 
 func (e *Editor) remember() {
-	if len(e.undo) == maxUndo {
+	e.undo = append(e.undo, state{e.text, e.at})
+	pieces := 0
+	for _, s := range e.undo {
+		pieces += len(s.text)
+	}
+	for len(e.undo) > maxUndo || pieces > undoPieces && len(e.undo) > 1 {
+		pieces -= len(e.undo[0].text)
 		e.undo = slices.Delete(e.undo, 0, 1)
 	}
-	e.undo = append(e.undo, state{e.text, e.at})
 }
 
 // takeBack undoes a step.
