@@ -4,7 +4,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -156,7 +155,7 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 	return func() tea.Msg {
 		var names []string
 		for _, name := range ask(w.kind, w.text) {
-			if name != "" && len(name) <= maxNameBytes && !strings.ContainsFunc(name, unicode.IsControl) && len(names) < maxCandidates { // others cannot be typed
+			if typeable(name) && len(names) < maxCandidates {
 				names = append(names, name)
 			}
 		}

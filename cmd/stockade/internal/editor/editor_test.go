@@ -93,7 +93,7 @@ func complete(kind Kind, prefix string) []string {
 	if strings.HasPrefix(prefix, "docs/") {
 		return []string{"docs/a b.txt", "docs/notes.md"}
 	}
-	return []string{"docs/", "main.go", "main_test.go", "docs/a b.txt", "docs/notes.md", "x\x1b[31m.go", "cmd/\u202edeen.go"}
+	return []string{"docs/", "main.go", "main_test.go", "docs/a b.txt", "docs/notes.md", "x\x1b[31m.go", "say \"31m\"", "cmd/\u202edeen.go"}
 }
 
 func TestTheScreenShowsWhatIsTyped(t *testing.T) {
