@@ -23,9 +23,9 @@ const (
 )
 
 const (
-	maxListed     = 8   // rows of the list
-	maxNameBytes  = 512 // of a name that is offered
-	maxCandidates = 50_000
+	maxListed     = 8      // rows of the list
+	maxNameBytes  = 512    // of a name that is offered
+	maxCandidates = 50_000 // names that are looked at
 )
 
 // list offers names for the word before the cursor.
@@ -87,7 +87,6 @@ func (e *Editor) word() word {
 			}
 		}
 	}
-	// @" goes over blanks, so that it is looked for first.
 	for i := len(line) - 1; i >= 0; i-- {
 		if line[i].text != "@" || i > 0 && !opens(line[i-1].text) {
 			continue
