@@ -23,9 +23,9 @@ const (
 )
 
 const (
-	maxListed     = 8   // rows of the list
-	maxNameBytes  = 512 // of a name that is offered
-	maxCandidates = 50_000
+	maxListed     = 8      // rows of the list
+	maxNameBytes  = 512    // of a name that is offered
+	maxCandidates = 50_000 // names that are looked at
 )
 
 // list offers names for the word before the cursor.
@@ -66,8 +66,13 @@ type found struct {
 
 // word is the one before the cursor; its kind is None if no name can be there.
 func (e *Editor) word() word {
-	line := e.text[e.lineStart(e.at):e.at]
-	from := e.at - len(line)
+	from := e.lineStart(e.at)
+	for i := e.at; i > from; i-- {
+		if e.text[i-1].pasted > 0 {
+			from = i // what is shown by its size has no names
+		}
+	}
+	line := e.text[from:e.at]
 	bash := e.origin() > 0
 	if words := join(line); !bash && from == 0 && strings.HasPrefix(words, "/") {
 		name, arg, more := strings.Cut(words, " ")
@@ -82,7 +87,6 @@ func (e *Editor) word() word {
 			}
 		}
 	}
-	// @" goes over blanks, so that it is looked for first.
 	for i := len(line) - 1; i >= 0; i-- {
 		if line[i].text != "@" || i > 0 && !opens(line[i-1].text) {
 			continue
@@ -147,7 +151,15 @@ func (e *Editor) complete(tab bool) tea.Cmd {
 	l.seq++
 	e.fit()
 	seq, ask := l.seq, e.opts.Complete
-	return func() tea.Msg { return found{seq, ask(w.kind, w.text)} }
+	return func() tea.Msg {
+		var names []string
+		for _, name := range ask(w.kind, w.text) {
+			if typeable(name) && len(names) < maxCandidates {
+				names = append(names, name)
+			}
+		}
+		return found{seq, names}
+	}
 }
 
 // found takes the names that were asked for last.
@@ -156,7 +168,7 @@ func (e *Editor) found(f found) {
 	if f.seq != l.seq || l.asked == "" {
 		return
 	}
-	l.all = f.names[:min(len(f.names), maxCandidates)]
+	l.all = f.names
 	e.fit()
 }
 
@@ -189,9 +201,6 @@ func ranked(names []string, typed string, begin bool) []string {
 	low := strings.ToLower(typed)
 	var by [5][]string
 	for _, name := range names {
-		if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7F }) {
-			continue // it cannot be typed either
-		}
 		is := strings.ToLower(name)
 		base := path.Base(is)
 		switch {

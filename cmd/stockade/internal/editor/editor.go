@@ -29,9 +29,10 @@ const (
 	foldLines  = 5      // a paste of more lines, or
 	foldChars  = 1000   // of more characters, is shown by its size
 	maxRows    = 10     // of text on the screen; it scrolls
-	maxUndo    = 100    // steps
-	maxPastes  = 20     // that are shown by their size when a prompt comes back
-	minColumns = 2      // for text: a wide character
+	maxUndo    = 100    // steps, and
+	undoPieces = 10 * maxShown
+	maxPastes  = 20 // that are shown by their size when a prompt comes back
+	minColumns = 2  // for text: a wide character
 )
 
 // Options say what an editor works with. The zero value edits.
@@ -168,6 +169,9 @@ func (e *Editor) measure(widths ansi.Method) {
 // key carries out a key.
 func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool) {
 	name := k.Keystroke()
+	if k.Text != "" {
+		name = "" // an input method can type "up"
+	}
 	if e.search.on && e.searchKey(name, k.Text) {
 		return nil, "", false
 	}
@@ -240,7 +244,7 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 		e.kill(e.at, to, before)
 	case "ctrl+y":
 		e.yank()
-	case "ctrl+_", "ctrl+/", "ctrl+7":
+	case "ctrl+_", "ctrl+/", "ctrl+shift+-":
 		e.takeBack()
 	case "ctrl+r":
 		e.startSearch()
@@ -248,7 +252,7 @@ func (e *Editor) key(k tea.KeyPressMsg) (cmd tea.Cmd, submitted string, ok bool)
 		if k.Text == "" {
 			return nil, "", false
 		}
-		e.type_(k.Text, before)
+		e.typed(k.Text, before)
 		return e.complete(false), "", false
 	}
 	if !vertical {
@@ -275,14 +279,20 @@ func (e *Editor) replace(from, to int, with []piece) {
 
 func (e *Editor) splice(from, to int, with []piece) {
 	e.text = slices.Concat(e.text[:from], with, e.text[to:])
-	e.at, e.goal, e.rows, e.recall.on = from+len(with), -1, nil, false
+	e.at = max(from+len(with), e.origin()) // a ! may have come to the beginning
+	e.goal, e.rows, e.recall.on = -1, nil, false
 }
 
 func (e *Editor) remember() {
-	if len(e.undo) == maxUndo {
+	e.undo = append(e.undo, state{e.text, e.at})
+	pieces := 0
+	for _, s := range e.undo {
+		pieces += len(s.text)
+	}
+	for len(e.undo) > maxUndo || pieces > undoPieces && len(e.undo) > 1 {
+		pieces -= len(e.undo[0].text)
 		e.undo = slices.Delete(e.undo, 0, 1)
 	}
-	e.undo = append(e.undo, state{e.text, e.at})
 }
 
 // takeBack undoes a step.
@@ -293,8 +303,8 @@ func (e *Editor) takeBack() {
 	e.recall.on = false
 }
 
-// type_ inserts what was typed; characters in a row are one step for undo.
-func (e *Editor) type_(text string, before action) {
+// typed inserts what was typed; characters in a row are one step for undo.
+func (e *Editor) typed(text string, before action) {
 	text = strings.ToValidUTF8(text, "�")
 	if !e.fits(len(text)) {
 		return
@@ -499,7 +509,10 @@ func (e *Editor) View(width, most int) string {
 	if e.search.on {
 		e.cursor = tea.Position{X: min(e.search.column(e, width), width-1), Y: len(out)}
 	}
-	return strings.Join(append(out, below...), "\n")
+	for _, row := range below {
+		out = append(out, e.widths.Truncate(row, width, ""))
+	}
+	return strings.Join(out, "\n")
 }
 
 // show is a row of text as it stands on the screen.

@@ -21,7 +21,7 @@ var keys = map[string]tea.KeyPressMsg{
 	"right": {Code: tea.KeyRight}, "home": {Code: tea.KeyHome}, "end": {Code: tea.KeyEnd},
 	"shift-enter": {Code: tea.KeyEnter, Mod: tea.ModShift}, "alt-enter": {Code: tea.KeyEnter, Mod: tea.ModAlt},
 	"ctrl-left": {Code: tea.KeyLeft, Mod: tea.ModCtrl}, "alt-back": {Code: tea.KeyBackspace, Mod: tea.ModAlt},
-	"alt-b": {Code: 'b', Mod: tea.ModAlt}, "alt-f": {Code: 'f', Mod: tea.ModAlt}, "alt-d": {Code: 'd', Mod: tea.ModAlt},
+	"says up": {Code: tea.KeyExtended, Text: "up"}, "alt-b": {Code: 'b', Mod: tea.ModAlt}, "alt-f": {Code: 'f', Mod: tea.ModAlt}, "alt-d": {Code: 'd', Mod: tea.ModAlt},
 }
 
 // person types into an editor, runs its commands at once and notes what is sent.
@@ -93,7 +93,7 @@ func complete(kind Kind, prefix string) []string {
 	if strings.HasPrefix(prefix, "docs/") {
 		return []string{"docs/a b.txt", "docs/notes.md"}
 	}
-	return []string{"docs/", "main.go", "main_test.go", "docs/a b.txt", "docs/notes.md", "x\x1b[31m.go", "cmd/\u202edeen.go"}
+	return []string{"docs/", "main.go", "main_test.go", "docs/a b.txt", "docs/notes.md", "x\x1b[31m.go", "say \"31m\"", "cmd/\u202edeen.go"}
 }
 
 func TestTheScreenShowsWhatIsTyped(t *testing.T) {
@@ -114,6 +114,7 @@ func TestTheScreenShowsWhatIsTyped(t *testing.T) {
 		"a line at a time is killed, then its end":         {types: "a<^j>b<^u><^u>", want: "> a|"},
 		"undo takes typing back as one":                    {types: "one<home>two<^_>", want: "> |one"},
 		"undo brings back what was killed":                 {types: "one two<^u><^_>", want: "> one two|"},
+		"a word of an input method is no key":              {types: "a<says up>", want: "> aup|"},
 		"a new line has four keys":                         {types: "a<shift-enter>b<alt-enter>c<^j>d\\<enter>e", want: "> a\n  b\n  c\n  d\n  e|"},
 		"a backslash within a line is sent":                {types: "a\\b<left><enter>", want: "> |ask, or /help", sent: "a\\b"},
 		"up and down keep to the column":                   {types: "abcdef<^j>x<^j>ghijkl<left><left><up><up>|", want: "> abcd||ef\n  x\n  ghijkl"},
@@ -133,6 +134,7 @@ func TestTheScreenShowsWhatIsTyped(t *testing.T) {
 
 		"a command line has its own sign":         {types: "!ls", want: "! ls|"},
 		"the sign goes with a Backspace":          {types: "!<back>ls", want: "> ls|"},
+		"a sign that comes to the beginning":      {types: "a!s<home><del>l", want: "! l|s"},
 		"home is behind the sign, and it is sent": {types: "!s<home>l<enter>", want: "> |ask, or /help", sent: "!ls"},
 
 		"a paste never sends":                     {paste: "make\n", want: "> make\n  |"},
@@ -222,7 +224,7 @@ func TestNoKeyBreaksTheScreen(t *testing.T) {
 	}
 	slices.Sort(names)
 	random := rand.New(rand.NewPCG(17, 1))
-	for round := range 200 {
+	for round := range 300 {
 		p := &person{t: t, e: New(Options{Commands: commands, Complete: complete})}
 		p.types("one<enter>two<enter>")
 		width, most := 5+random.IntN(60), 1+random.IntN(12)

@@ -110,8 +110,9 @@ func (h *history) add(prompt string) error {
 	return nil
 }
 
-// lockTimeout is how long a chat waits for another one that shortens the file.
-const lockTimeout = time.Second
+// lockTimeout is how long a chat waits for another one that shortens the file,
+// which takes some milliseconds.
+const lockTimeout = 10 * time.Second
 
 // append writes one line. Several chats can do so at once, because each line is
 // one write; the lock keeps them from writing to a file that is being replaced.

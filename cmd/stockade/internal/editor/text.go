@@ -181,7 +181,7 @@ func notBlank(p piece) bool { return !p.blank() }
 
 func countHidden(text string) (n int) {
 	for _, r := range text {
-		if visible.Hidden(r) {
+		if (r < ' ' || r > '~') && visible.Hidden(r) {
 			n++
 		}
 	}

@@ -4,46 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 )
-
-func TestMentions(t *testing.T) {
-	for name, c := range map[string]struct {
-		prompt string
-		want   []string
-	}{
-		"none":                            {"explain main.go", nil},
-		"a path":                          {"explain @main.go", []string{"main.go"}},
-		"several, each once, in order":    {"@b/c.go @a.go\n@b/c.go", []string{"b/c.go", "a.go"}},
-		"blanks in quotes":                {`read @"a b.txt" and @"c \" \\ d"`, []string{"a b.txt", `c " \ d`}},
-		"a quote that does not end":       {"@\"a b\nc @d", []string{"d"}},
-		"an address is none":              {"mail@example.org, git@host:a", nil},
-		"an @ alone is none":              {"@ @. @\"\" a @", nil},
-		"signs behind it":                 {"(see @a.go), @b.go. @c.go?", []string{"a.go", "b.go", "c.go"}},
-		"signs before it":                 {"`@a.go` '@b.go' [@c.go]", []string{"a.go", "b.go", "c.go"}},
-		"a directory":                     {"@docs/ and @..", []string{"docs/"}},
-		"letters of all kinds":            {"@日本.txt 日本@x", []string{"日本.txt"}},
-		"one that is too long":            {"@" + strings.Repeat("x", maxMentionBytes+1) + " @a", []string{"a"}},
-		"a quoted one with an @ in front": {`@@"a b"`, []string{`@"a`}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := Mentions(c.prompt); !slices.Equal(got, c.want) {
-				t.Errorf("Mentions(%q) = %q, want %q", c.prompt, got, c.want)
-			}
-		})
-	}
-	if got := Mentions(strings.Repeat("@a ", 10) + strings.Repeat("@b@", 100_000)); len(got) != 1 {
-		t.Errorf("%d were found", len(got))
-	}
-	for _, path := range []string{"a.go", "a b", `a"b`, `a b"\`, "a.", `"a"`, "日 本", "@x"} {
-		if got := Mentions("see @" + mentioned(path) + ", please"); !slices.Equal(got, []string{path}) {
-			t.Errorf("%q is written as %s, and read as %q", path, mentioned(path), got)
-		}
-	}
-}
 
 func TestFiles(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
