@@ -50,7 +50,7 @@ func mentions(prompt string) []string {
 		if word != "" && len(word) <= maxMentionBytes {
 			out = append(out, word)
 		}
-		i, before = i+end, ' '
+		i, before = i+end, 'x'
 	}
 	return out
 }
@@ -82,6 +82,9 @@ func (a *app) mentioned(word string) (string, bool) {
 func (t *turns) attach(ctx context.Context, prompt string) ([]string, error) {
 	r := newRenderer(t.a.s, t.a.flags.quiet, t.a.flags.verbose)
 	say := func(format string, args ...any) {
+		if t.a.flags.json { // the events say it
+			return
+		}
 		t.a.screen.Show(func() { r.line(terminal.Dim, format, args...) })
 	}
 	var texts []string
@@ -107,7 +110,8 @@ func (t *turns) attach(ctx context.Context, prompt string) ([]string, error) {
 		}
 		var file struct {
 			Output string `json:"output"`
-			Lines  int    `json:"lines"`
+			Lines  int    `json:"lines"` // 0: so many that they are not counted
+			Next   int    `json:"next_offset"`
 			Count  int    `json:"count"` // of a directory
 			SHA256 string `json:"sha256"`
 		}
@@ -115,6 +119,12 @@ func (t *turns) attach(ctx context.Context, prompt string) ([]string, error) {
 			return nil, fmt.Errorf("read the result of file_read: %w", err)
 		}
 		size := plural(file.Lines, "line")
+		switch {
+		case file.Next > 0 && file.Lines == 0:
+			size = "the first " + plural(file.Next-1, "line")
+		case file.Next > 0:
+			size += fmt.Sprintf(", the first %d of them", file.Next-1)
+		}
 		text := fmt.Sprintf("The file %q, which the person names, as file_read gives it:\n", path)
 		if listing, ok := strings.CutPrefix(file.Output, firstLine(file.Output)+"\n"); ok && file.SHA256 == "" && file.Count > 0 {
 			size = plural(file.Count, "name")
