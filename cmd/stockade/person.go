@@ -117,10 +117,11 @@ func ranText(command, wrote string, result llm.Message) string {
 // which typed is what was typed, and what they have run since the turn before.
 func (t *turns) ask(ctx context.Context, prompt, typed string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		files, err := t.attach(ctx, typed)
-		if err != nil {
-			yield(session.Event{}, err)
-			return
+		var files []string
+		for e, err := range t.attach(ctx, typed, &files) {
+			if !yield(e, err) || err != nil {
+				return
+			}
 		}
 		for e, err := range t.Run(ctx, prompt, slices.Concat(t.ran, files)...) {
 			if e.Type == session.TypeTurnStarted {
