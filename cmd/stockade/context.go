@@ -36,7 +36,7 @@ func contextPicture(c agent.Context) string {
 	all := talk + c.Tools
 	row := func(indent, what string, n int) {
 		if n > 0 {
-			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, grouped(n), percent(n, all), strings.TrimRight(bar(n, all, 30), "·"))
+			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, grouped(n), percent(n, all), strings.TrimRight(bar(n, all, 30), "."))
 		}
 	}
 	fmt.Fprintf(&b, "  %-26s %11s\n", "what fills a request", "characters")
@@ -76,7 +76,7 @@ func contextPicture(c agent.Context) string {
 	}
 	b.WriteString("\n")
 	if c.Limit == 0 {
-		b.WriteString("  set model.context_tokens to see tokens in the bar, and the prices to see the cost\n")
+		b.WriteString("  set model.context_tokens to see tokens here, and the prices to see the cost\n")
 	}
 	return b.String()
 }
@@ -96,7 +96,7 @@ func bar(n, of, columns int) string {
 	default:
 		full = columns
 	}
-	return strings.Repeat("█", full) + strings.Repeat("·", columns-full)
+	return strings.Repeat("#", full) + strings.Repeat(".", columns-full)
 }
 
 // percent is a part in whole percent.

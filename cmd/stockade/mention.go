@@ -4,13 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 )
 
@@ -50,7 +51,7 @@ func mentions(prompt string) []string {
 		if word != "" && len(word) <= maxMentionBytes {
 			out = append(out, word)
 		}
-		i, before = i+end, ' '
+		i, before = i+end, 'x'
 	}
 	return out
 }
@@ -77,83 +78,67 @@ func (a *app) mentioned(word string) (string, bool) {
 }
 
 // attach reads the files and directories that a prompt names, by the person's calls
-// of file_read, and returns what the model is to read of them. What is denied, or
-// cannot be read, is said and stays a word of the prompt.
-func (t *turns) attach(ctx context.Context, prompt string) ([]string, error) {
-	r := newRenderer(t.a.s, t.a.flags.quiet, t.a.flags.verbose)
-	say := func(format string, args ...any) {
-		t.a.screen.Show(func() { r.line(terminal.Dim, format, args...) })
-	}
-	var texts []string
-	room := min(maxMentionedText, t.a.Config.HistoryCharBudget/2)
-	seen := map[string]bool{}
-	for _, word := range mentions(prompt) {
-		path, ok := t.a.mentioned(word)
-		if !ok || seen[filepath.Clean(path)] {
-			continue
-		}
-		if len(seen) == maxMentions || room <= 0 {
-			say("@%s and what follows was not read: a prompt carries %d files at most, and %s; the model can read them itself", path, maxMentions, humanBytes(maxMentionedText))
-			break
-		}
-		seen[filepath.Clean(path)] = true
-		env, err := t.reads(ctx, path)
-		if err != nil {
-			return nil, err
-		}
-		if !env.Success {
-			say("@%s was not read: %s", path, env.Error)
-			continue
-		}
-		var file struct {
-			Output string `json:"output"`
-			Lines  int    `json:"lines"`
-			Count  int    `json:"count"` // of a directory
-			SHA256 string `json:"sha256"`
-		}
-		if err := json.Unmarshal(env.Result, &file); err != nil {
-			return nil, fmt.Errorf("read the result of file_read: %w", err)
-		}
-		size := plural(file.Lines, "line")
-		text := fmt.Sprintf("The file %q, which the person names, as file_read gives it:\n", path)
-		if listing, ok := strings.CutPrefix(file.Output, firstLine(file.Output)+"\n"); ok && file.SHA256 == "" && file.Count > 0 {
-			size = plural(file.Count, "name")
-			text = fmt.Sprintf("What the directory %q holds, which the person names:\n", path)
-			file.Output = barred(listing)
-		}
-		content, cut := cutLines(file.Output, room)
-		if cut {
-			content += "\n[the rest of it found no room here: file_read has it]"
-		}
-		if content == "" {
-			content = "[it is empty]"
-		}
-		room -= len(content)
-		texts = append(texts, text+content)
-		say("read %s  %s", path, size)
-	}
-	return texts, nil
-}
-
-// reads is what the person's call of file_read comes to.
-func (t *turns) reads(ctx context.Context, path string) (env envelope, err error) {
-	for e, err := range t.call(ctx, "file_read", map[string]any{"path": path}) {
-		if err != nil {
-			return env, err
-		}
-		if t.a.flags.json {
-			if err := writeJSONEvent(t.a.s, e); err != nil {
-				return env, err
+// of file_read, whose events it yields, and adds what the model is to read of them to
+// texts. What is denied, or cannot be read, stays a word of the prompt.
+func (t *turns) attach(ctx context.Context, prompt string, texts *[]string) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		room := min(maxMentionedText, t.a.Config.HistoryCharBudget/2)
+		seen := map[string]bool{}
+		for _, word := range mentions(prompt) {
+			path, ok := t.a.mentioned(word)
+			if !ok || seen[filepath.Clean(path)] {
+				continue
+			}
+			if len(seen) == maxMentions || room <= 0 {
+				t.a.s.note("@%s and what follows is not read: %d files go with a prompt at most, and %s; the model can read them itself",
+					path, maxMentions, humanBytes(maxMentionedText))
+				return
+			}
+			seen[filepath.Clean(path)] = true
+			for e, err := range t.call(ctx, "file_read", map[string]any{"path": path}) {
+				if m, ok := e.Message(); ok && e.Type == session.TypeToolResult {
+					if text := mentionText(path, m, room); text != "" {
+						*texts = append(*texts, text)
+						room -= len(text)
+					}
+				}
+				if !yield(e, err) || err != nil {
+					return
+				}
+			}
+			if ctx.Err() != nil {
+				yield(session.Event{}, context.Cause(ctx))
+				return
 			}
 		}
-		if m, ok := e.Message(); ok && e.Type == session.TypeToolResult {
-			_, env, _ = envelopeOf(m)
-		}
 	}
-	if ctx.Err() != nil {
-		return env, context.Cause(ctx)
+}
+
+// mentionText is what the model reads of a file or a directory that the person names,
+// from the result of file_read; empty if that has failed.
+func mentionText(path string, result llm.Message, room int) string {
+	_, env, ok := envelopeOf(result)
+	var file struct {
+		Output string `json:"output"`
+		SHA256 string `json:"sha256"` // of a file, unless it is very large
+		Count  int    `json:"count"`  // of a directory, unless it is empty
 	}
-	return env, nil
+	if !ok || !env.Success || json.Unmarshal(env.Result, &file) != nil {
+		return ""
+	}
+	text := fmt.Sprintf("The file %q, which the person names, as file_read gives it:\n", path)
+	if first := firstLine(file.Output); file.SHA256 == "" && (file.Count > 0 || !strings.HasPrefix(first, "1: ")) {
+		text = fmt.Sprintf("What the directory %q holds, which the person names:\n", path)
+		file.Output = barred(strings.TrimPrefix(file.Output[len(first):], "\n"))
+	}
+	content, cut := cutLines(file.Output, room)
+	if cut {
+		content += "\n[the rest of it found no room here: file_read has it]"
+	}
+	if content == "" {
+		content = "[it is empty]"
+	}
+	return text + content
 }
 
 // cutLines keeps whole lines, of n bytes at most.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -68,10 +69,17 @@ func (t *turns) shell(ctx context.Context, command string) iter.Seq2[session.Eve
 			yield(session.Event{}, usageError("for example: !git status", "a command follows the !; it runs by the rules of the tool bash, see stockade help bash"))
 			return
 		}
+		wrote := "" // while it ran, its first 64 KiB: the result of one that was cancelled has nothing
 		for e, err := range t.call(ctx, "bash", map[string]any{"command": command}) {
-			if m, ok := e.Message(); ok && e.Type == session.TypeToolResult {
-				t.ran = append(t.ran, ranText(command, m))
-				t.ran = t.ran[max(len(t.ran)-maxRan, 0):]
+			switch e.Type {
+			case session.TypeProgress:
+				p, _ := body[tool.Progress](e)
+				wrote += p.Output
+			case session.TypeToolResult:
+				if m, ok := e.Message(); ok {
+					t.ran = append(t.ran, ranText(command, wrote, m))
+					t.ran = t.ran[max(len(t.ran)-maxRan, 0):]
+				}
 			}
 			if !yield(e, err) {
 				return
@@ -81,9 +89,9 @@ func (t *turns) shell(ctx context.Context, command string) iter.Seq2[session.Eve
 }
 
 // ranText tells the model of a command of the person.
-func ranText(command string, result llm.Message) string {
+func ranText(command, wrote string, result llm.Message) string {
 	_, env, _ := envelopeOf(result)
-	parts := []string{env.Stdout, env.Stderr}
+	parts := []string{cmp.Or(env.Stdout, wrote), env.Stderr}
 	end := env.Error
 	if env.Success {
 		var out struct {
@@ -109,10 +117,11 @@ func ranText(command string, result llm.Message) string {
 // which typed is what was typed, and what they have run since the turn before.
 func (t *turns) ask(ctx context.Context, prompt, typed string) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
-		files, err := t.attach(ctx, typed)
-		if err != nil {
-			yield(session.Event{}, err)
-			return
+		var files []string
+		for e, err := range t.attach(ctx, typed, &files) {
+			if !yield(e, err) || err != nil {
+				return
+			}
 		}
 		for e, err := range t.Run(ctx, prompt, slices.Concat(t.ran, files)...) {
 			if e.Type == session.TypeTurnStarted {

@@ -31,10 +31,15 @@ func newRunCmd(a *app) *cobra.Command {
 answer is printed on stdout. Everything else goes to stderr. Standard input, when
 piped, is added to the prompt.
 
+A file or directory that the prompt names as @PATH, or @"PATH" where it has
+blanks, goes with it. It is read by a call of file_read, so what denies that call
+denies the file. Piped input names none.
+
 ` + exitHelp,
 		Example: `  stockade run "what does this project do?"
   stockade "list files then read README.md"
   git diff | stockade run "review this"
+  stockade run "what is wrong in @main.go?"
   stockade run --json "list files" | jq -r 'select(.type=="tool_result").data.data_json.output | fromjson | .result.output'
   stockade run --allow file_edit --allow 'bash(command=go test ./...)' "fix the typo and test"`,
 		Args: cobra.MaximumNArgs(1),
