@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
@@ -118,6 +119,9 @@ type turns struct {
 	lines *terminal.Lines
 	chat  bool // the person can type what comes next
 	tools toolset
+	end   []transcript.Part // of the conversation that goes on
+	calls int               // that it has had
+	shown *printer          // made for the first turn
 }
 
 // openTurns opens a session, a new one where id is empty.
@@ -152,7 +156,10 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 	}
 	t := &turns{Session: s, a: a, lines: lines, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
-	if a.flags.json && id == "" {
+	switch {
+	case id != "":
+		err = t.readEnd(ctx)
+	case a.flags.json:
 		err = writeJSONEvent(a.s, s.Started)
 	}
 	return t, err
@@ -161,7 +168,15 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 // show runs one turn and shows it.
 func (t *turns) show(ctx context.Context, prompt string) error {
 	a := t.a
-	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
+	if t.shown == nil {
+		o := a.transcriptOptions()
+		o.Calls = t.calls
+		if t.chat {
+			o.Open = "/show"
+		}
+		t.shown = newPrinter(a.s, o)
+	}
+	r := t.shown
 	for e, err := range t.Run(ctx, prompt) {
 		if err != nil {
 			return err
@@ -183,7 +198,7 @@ func (t *turns) show(ctx context.Context, prompt string) error {
 	for _, c := range denied {
 		a.s.note("a call of %s was denied, because nobody could be asked; %s", c.tool, c.change())
 	}
-	if err := t.endError(r.ended); err != nil || denied == nil {
+	if err := t.endError(r.Ended()); err != nil || denied == nil {
 		return err
 	}
 	return &exitErr{code: exitUnasked}

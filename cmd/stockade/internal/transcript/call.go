@@ -344,7 +344,7 @@ func (c *call) asked() bool { return c.decided != nil && c.decided.Answer != nil
 
 // verdict is what a person has said.
 func (t *Transcript) verdict(c *call) string {
-	if !c.asked() || !c.done || c.deleted {
+	if !c.asked() || !c.done || c.deleted || t.o.Typed && !*c.decided.Answer {
 		return ""
 	}
 	d, said := c.decided, ""
@@ -362,6 +362,9 @@ func (t *Transcript) verdict(c *call) string {
 	}
 	if t.o.Past || !*d.Answer && d.By != "terminal" {
 		said += ", by " + terminal.Line(d.By)
+	}
+	if t.o.Past {
+		said += " (asked because " + terminal.Line(d.Reason) + ")"
 	}
 	return said
 }
