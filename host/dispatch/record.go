@@ -40,7 +40,8 @@ func (p *pending) finish(ctx context.Context, result tool.Result) (tool.Result, 
 		result.Usage.Start = time.Now()
 	}
 	result.LimitMessage = p.limit
-	_, err := p.record(ctx, session.TypeToolResult, llm.ResultMessage(p.call.ID, p.asked, result))
+	draft := p.draft(session.TypeToolResult, llm.ResultMessage(p.call.ID, p.asked, result))
+	_, err := p.append(ctx, append([]session.Draft{draft}, p.news(result)...)...)
 	return result, err
 }
 
