@@ -13,6 +13,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/instructions"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -118,6 +119,8 @@ type turns struct {
 	lines *terminal.Lines
 	chat  bool // the person can type what comes next
 	tools toolset
+
+	instructions instructions.File // that the person was told of
 }
 
 // openTurns opens a session, a new one where id is empty.
@@ -141,8 +144,8 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, err
 	}
 	lines := terminal.NewLines(a.s.in)
-	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Agent: agent.Options{
-		Name: a.Config.Model.Name, System: door.SystemPrompt(a.Work, a.Config.SystemPrompt),
+	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
+		Name:     a.Config.Model.Name,
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
 	}})
 	if err != nil {
@@ -152,6 +155,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 	}
 	t := &turns{Session: s, a: a, lines: lines, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
+	t.tellInstructions(false)
 	if a.flags.json && id == "" {
 		err = writeJSONEvent(a.s, s.Started)
 	}
@@ -166,6 +170,7 @@ func (t *turns) show(ctx context.Context, prompt string) error {
 		if err != nil {
 			return err
 		}
+		t.seeBrief(e)
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
 				return err // nobody reads any more: the turn is cancelled

@@ -167,7 +167,11 @@ func showPast(r *renderer, e session.Event) {
 			r.line(terminal.Dim, "in %s", t.Workspace)
 		}
 	case e.Type == session.TypeMessage:
-		if m, ok := e.Message(); ok && m.Kind == llm.Assistant {
+		m, ok := e.Message()
+		if name, brief := m.Brief(); brief {
+			r.line(terminal.Dim, "told %s, %s", name, humanBytes(int64(len(m.Content))))
+		}
+		if ok && m.Kind == llm.Assistant {
 			for line := range strings.SplitSeq(strings.TrimRight(m.Content, "\n"), "\n") {
 				r.line("", "< %s", line)
 			}
