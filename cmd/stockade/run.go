@@ -274,6 +274,9 @@ func (t *turns) endError(end session.TurnEnded) error {
 	case session.EndProvider:
 		return &exitErr{code: exitProvider, message: end.Error, hint: end.Hint}
 	case session.EndCancelled:
+		if t.chat {
+			return &exitErr{code: exitInterrupted, message: "stopped; " + goOn}
+		}
 		return &exitErr{code: exitInterrupted, message: "interrupted",
 			hint: "what was done is recorded: `stockade session show " + t.Log.ID() + "`"}
 	}
