@@ -160,6 +160,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		a.s.note("using the offline model: a small planner for demonstrations, not a language model")
 	}
 	t := &turns{Session: s, a: a, lines: lines, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
+	t.recall(s.Asides)
 	if a.flags.json && id == "" {
 		err = writeJSONEvent(a.s, s.Started)
 	}
