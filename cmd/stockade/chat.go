@@ -10,7 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 )
 
 func newChatCmd(a *app) *cobra.Command {
@@ -70,6 +72,9 @@ func chatHelp() string {
 
 // runChat talks in a session, a new one where id is empty.
 func runChat(ctx context.Context, a *app, id string) error {
+	if a.draws() {
+		a.ui = tui.New()
+	}
 	t, err := openTurns(ctx, a, id)
 	if err != nil {
 		return err
@@ -78,6 +83,15 @@ func runChat(ctx context.Context, a *app, id string) error {
 	a.trust = trustWarn // from here on the chat reads what is typed, and /refresh must not
 	if !a.flags.quiet {
 		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Work)
+	}
+	if a.ui != nil {
+		return t.draw(ctx, editor.New(t.editing()), func(ctx context.Context, typed string) (leave bool) {
+			leave, err := t.do(ctx, typed)
+			if ctx.Err() == nil {
+				report(a.s, ctx, err)
+			}
+			return leave
+		})
 	}
 	for {
 		if a.s.inTTY {
@@ -90,29 +104,35 @@ func runChat(ctx context.Context, a *app, id string) error {
 		if err != nil {
 			return err
 		}
-		command, spaced := isCommand(line), strings.HasPrefix(line, " ")
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "":
-		case command && (line == "/quit" || line == "/exit"):
-			return nil
-		case command:
-			if err := t.slash(ctx, line); err != nil {
-				a.s.note("%v", err)
-			}
-		default:
-			err := t.interruptible(ctx, func(ctx context.Context) error {
-				if command, ok := strings.CutPrefix(line, "!"); ok && !spaced {
-					return t.showShell(ctx, command)
-				}
-				return t.show(ctx, line, line)
-			})
-			if ctx.Err() != nil {
-				return err
-			}
-			report(a.s, ctx, err)
+		leave, err := t.do(ctx, line)
+		if leave || ctx.Err() != nil {
+			return err
 		}
+		report(a.s, ctx, err)
 	}
+}
+
+// do carries out what was typed in a chat, and reports whether the person leaves.
+func (t *turns) do(ctx context.Context, typed string) (leave bool, err error) {
+	command, spaced := isCommand(typed), strings.HasPrefix(typed, " ")
+	typed = strings.TrimSpace(typed)
+	switch {
+	case typed == "":
+		return false, nil
+	case command && (typed == "/quit" || typed == "/exit"):
+		return true, nil
+	case command:
+		if err := t.slash(ctx, typed); err != nil {
+			t.a.s.note("%v", err)
+		}
+		return false, nil
+	}
+	return false, t.interruptible(ctx, func(ctx context.Context) error {
+		if command, ok := strings.CutPrefix(typed, "!"); ok && !spaced {
+			return t.showShell(ctx, command)
+		}
+		return t.show(ctx, typed, typed)
+	})
 }
 
 // interruptible runs what an interrupt ends before it ends the program.

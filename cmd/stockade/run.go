@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/door"
 	"github.com/stockade-dev/stockade/host/llm"
@@ -169,12 +170,12 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 
 // show runs one turn and shows it. Of the prompt, files are named in what was typed.
 func (t *turns) show(ctx context.Context, prompt, typed string) error {
-	r, err := t.render(t.ask(ctx, prompt, typed))
+	end, err := t.render(t.ask(ctx, prompt, typed))
 	if err != nil {
 		return err
 	}
 	denied := t.notAsked()
-	if err := t.endError(r.ended); err != nil || !denied {
+	if err := t.endError(end); err != nil || !denied {
 		return err
 	}
 	return &exitErr{code: exitUnasked}
@@ -187,17 +188,29 @@ func (t *turns) showShell(ctx context.Context, command string) error {
 	return err
 }
 
-// render shows events, or prints them as JSON.
-func (t *turns) render(events iter.Seq2[session.Event, error]) (*renderer, error) {
+// render shows events, or prints them as JSON, and returns how the turn has ended.
+func (t *turns) render(events iter.Seq2[session.Event, error]) (end session.TurnEnded, _ error) {
 	a := t.a
+	if a.ui != nil {
+		for e, err := range events {
+			if err != nil {
+				return end, err
+			}
+			if e.Type == session.TypeTurnEnded {
+				end, _ = body[session.TurnEnded](e)
+			}
+			a.ui.Event(e)
+		}
+		return end, nil
+	}
 	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
 	for e, err := range events {
 		if err != nil {
-			return r, err
+			return r.ended, err
 		}
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
-				return r, err // nobody reads any more: the turn is cancelled
+				return r.ended, err // nobody reads any more: the turn is cancelled
 			}
 		}
 		if a.flags.json && e.Type != session.TypeTurnEnded {
@@ -205,7 +218,7 @@ func (t *turns) render(events iter.Seq2[session.Event, error]) (*renderer, error
 		}
 		a.screen.Show(func() { r.show(e) })
 	}
-	return r, r.writeErr
+	return r.ended, r.writeErr
 }
 
 // notAsked names the calls that were denied because nobody could be asked, and
@@ -254,9 +267,21 @@ func (t *turns) endError(end session.TurnEnded) error {
 // runTurn runs one turn of a session, a new one where id is empty. Files are named
 // in the arguments, and not in what comes by a pipe.
 func runTurn(ctx context.Context, a *app, id, prompt string, args []string) error {
+	if a.draws() {
+		a.ui = tui.New()
+	}
 	t, err := openTurns(ctx, a, id)
 	if err != nil {
 		return err
 	}
-	return t.show(ctx, prompt, strings.Join(args, "\n\n"))
+	show := func(ctx context.Context) error { return t.show(ctx, prompt, strings.Join(args, "\n\n")) }
+	if a.ui == nil {
+		return show(ctx)
+	}
+	var failed error
+	err = t.draw(ctx, nil, func(ctx context.Context, _ string) (leave bool) {
+		failed = t.interruptible(ctx, show)
+		return true
+	})
+	return errors.Join(err, failed)
 }

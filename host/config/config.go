@@ -30,6 +30,7 @@ type Config struct {
 
 	Tools   Tools
 	Bash    Bash
+	UI      UI
 	Network Network
 	Mounts  []Mount // directories beside the working directory; default none
 
@@ -67,6 +68,11 @@ type Bash struct {
 	Changes string // staged, direct or none: what becomes of what a command changes
 	Ask     string // changes or always: when a staged command is asked about
 	MinTier int    // of confinement, 0 to 3, below which no command runs; default 1
+}
+
+// UI says how the terminal is used.
+type UI struct {
+	Plain bool // the chat is lines from the top to the bottom; default false
 }
 
 // Network says whom tools may talk to, and how the network is reached.

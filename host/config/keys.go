@@ -163,6 +163,10 @@ var table = []key{
 		"When a staged command is asked about: \"changes\": when it is known what it changes, if it does. \"always\": before it runs, and then no more, unless it changes what is special.",
 		func(c *Config) *string { return &c.Bash.Ask }),
 
+	field("ui.plain", keys.Boolean(), false, preference,
+		"When true, the chat is lines from the top to the bottom: nothing moves or is drawn anew, and answers are shown as they come. For screen readers, and for terminals that draw badly. The flag --plain does the same once.",
+		func(c *Config) *bool { return &c.UI.Plain }),
+
 	field("network.allow", rules(`["api.example.com", "*.example.org:8443", "http://127.0.0.1:8080"]`), nil, reach,
 		`Whom tools may talk to: "[http://]HOST[:PORT]", https without more. HOST is a name, "*." and a name for all below it, an address or a prefix. Private and other special addresses have to be named as addresses.`,
 		func(c *Config) *[]string { return &c.Network.Allow }),

@@ -55,6 +55,7 @@ var decided = map[string]struct{ may, value string }{
 	"bash.min_tier":           {"never", "how commands are confined"},
 	"bash.changes":            {"never", "whether changes of commands are shown"},
 	"bash.ask":                {"never", "whether commands run before a question"},
+	"ui.plain":                {"own", "a switch"},
 	"network.allow":           {"trust", "hosts"},
 	"network.deny":            {"never", "what the user refuses"},
 	"network.proxy":           {"never", "who sees all traffic"},
