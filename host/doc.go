@@ -91,6 +91,7 @@
 //	jail/probe              attacks on the jail from inside, and their victim outside
 //	jail/seccomp            which system calls a jailed command may make
 //	jail/walk               what is secret and what is closed below the mounts of a command, what it changed, and taking back what it must not
+//	undo                    the way back from what a turn has changed, by the log and the images of its store
 //	session                 events, the hash chain, the Store interface, the lock of a session
 //	session/sqlite          the Store on SQLite, with group commit
 //	session/export          a Store whose events also go to the directories that an administrator requires

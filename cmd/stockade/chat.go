@@ -50,7 +50,9 @@ var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*turns).tool},
 	{"/tool", "NAME", "show a tool with its full schema", (*turns).tool},
 	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
+	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*turns).undo},
 	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},
+	{"/show", "[N]", "show all of a call, by its number; without one, of the last", (*turns).showCall},
 	{"/refresh", "", "look for tools again", (*turns).refresh},
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
@@ -82,6 +84,7 @@ func runChat(ctx context.Context, a *app, id string) error {
 	t.chat = true
 	a.trust = trustWarn // from here on the chat reads what is typed, and /refresh must not
 	if !a.flags.quiet {
+		printPast(a.s, t.end)
 		a.s.note("session %s in %s; /help shows the commands", t.Log.ID(), a.Work)
 	}
 	if a.ui != nil {

@@ -13,16 +13,18 @@ import (
 // its place. Elsewhere everything is lines, from the top to the bottom.
 func (a *app) draws() bool {
 	term := a.s.env("TERM")
-	return a.s.interactive() && term != "" && term != "dumb" && !a.flags.json && !a.flags.plain && !a.Config.UI.Plain && !a.flags.quiet
+	return a.s.interactive() && a.s.outTTY && term != "" && term != "dumb" && !a.flags.json && !a.flags.plain && !a.Config.UI.Plain && !a.flags.quiet
 }
 
 // draw shows a terminal that is drawn on, until the person leaves. Where nothing is
 // typed but answers, ed is nil, and do is called once.
 func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context.Context, typed string) (leave bool)) error {
 	a := t.a
+	shown := t.transcriptOptions()
+	shown.Live, shown.Asked = true, false
 	o := tui.Options{
 		In: a.s.in, Out: os.Stderr, Env: os.Environ(), Color: a.s.color, Editor: ed, Do: do,
-		Transcript: transcript.New(transcript.Options{Live: true, Color: a.s.color, Columns: a.s.columns, Known: a.known, Verbose: a.flags.verbose}),
+		Transcript: transcript.New(shown),
 		Leaving:    "`stockade session resume " + t.Log.ID() + "` goes on with it.",
 		Stop: func() {
 			select {
@@ -35,10 +37,8 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context
 		o.First = []string{"-"} // what it is, do knows
 	}
 	defer func(before stdio) { *a.s = before }(*a.s)
-	shown := messages{a.known.Writer(a.ui.Rows())}
-	if a.s.err = shown; a.s.outTTY {
-		a.s.out, a.s.flush = shown, nil
-	}
+	rows := messages{a.known.Writer(a.ui.Rows())}
+	a.s.err, a.s.out, a.s.flush = rows, rows, nil
 	return a.ui.Run(ctx, o)
 }
 

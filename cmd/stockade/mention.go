@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 )
@@ -117,7 +118,7 @@ func (t *turns) attach(ctx context.Context, prompt string, texts *[]string) iter
 // mentionText is what the model reads of a file or a directory that the person names,
 // from the result of file_read; empty if that has failed.
 func mentionText(path string, result llm.Message, room int) string {
-	_, env, ok := envelopeOf(result)
+	_, env, ok := transcript.EnvelopeOf(result)
 	var file struct {
 		Output string `json:"output"`
 		SHA256 string `json:"sha256"` // of a file, unless it is very large

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
@@ -74,7 +75,8 @@ func (t *turns) shell(ctx context.Context, command string) iter.Seq2[session.Eve
 		for e, err := range t.call(ctx, "bash", map[string]any{"command": command}) {
 			switch e.Type {
 			case session.TypeProgress:
-				p, _ := body[tool.Progress](e)
+				var p tool.Progress
+				_ = json.Unmarshal(e.Body, &p) // our own
 				wrote += p.Output
 			case session.TypeToolResult:
 				if m, ok := e.Message(); ok {
@@ -108,7 +110,7 @@ func (t *turns) recall(asides []agent.Aside) {
 
 // ranText tells the model of a command of the person.
 func ranText(command, wrote string, result llm.Message) string {
-	_, env, _ := envelopeOf(result)
+	_, env, _ := transcript.EnvelopeOf(result)
 	parts := []string{cmp.Or(env.Stdout, wrote), env.Stderr}
 	end := env.Error
 	if env.Success {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/door"
@@ -125,7 +127,10 @@ type turns struct {
 	lines *terminal.Lines
 	chat  bool // the person can type what comes next
 	tools toolset
-	ran   []string // what the person has run since the last turn, for the model
+	ran   []string          // what the person has run since the last turn, for the model
+	end   []transcript.Part // of the conversation that goes on
+	calls int               // that it has had
+	shown *printer          // made for the first turn
 }
 
 // openTurns opens a session, a new one where id is empty.
@@ -162,7 +167,10 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	}
 	t := &turns{Session: s, a: a, lines: lines, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
 	t.recall(s.Asides)
-	if a.flags.json && id == "" {
+	switch {
+	case id != "":
+		err = t.readEnd(ctx)
+	case a.flags.json:
 		err = writeJSONEvent(a.s, s.Started)
 	}
 	return t, err
@@ -197,20 +205,23 @@ func (t *turns) render(events iter.Seq2[session.Event, error]) (end session.Turn
 				return end, err
 			}
 			if e.Type == session.TypeTurnEnded {
-				end, _ = body[session.TurnEnded](e)
+				_ = json.Unmarshal(e.Body, &end) // our own
 			}
 			a.ui.Event(e)
 		}
 		return end, nil
 	}
-	r := newRenderer(a.s, a.flags.quiet, a.flags.verbose)
+	if t.shown == nil {
+		t.shown = newPrinter(a.s, t.transcriptOptions())
+	}
+	r := t.shown
 	for e, err := range events {
 		if err != nil {
-			return r.ended, err
+			return r.Ended(), err
 		}
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
-				return r.ended, err // nobody reads any more: the turn is cancelled
+				return r.Ended(), err // nobody reads any more: the turn is cancelled
 			}
 		}
 		if a.flags.json && e.Type != session.TypeTurnEnded {
@@ -218,7 +229,7 @@ func (t *turns) render(events iter.Seq2[session.Event, error]) (end session.Turn
 		}
 		a.screen.Show(func() { r.show(e) })
 	}
-	return r.ended, r.writeErr
+	return r.Ended(), r.writeErr
 }
 
 // notAsked names the calls that were denied because nobody could be asked, and

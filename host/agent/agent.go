@@ -63,7 +63,9 @@ func New(opts Options) *Agent {
 			*limit.of = limit.without
 		}
 	}
-	return &Agent{opts: opts, past: opts.Past}
+	a := &Agent{opts: opts, past: opts.Past}
+	opts.Log.Observe(a.past.add) // what the model reads next, also if it comes between turns
+	return a
 }
 
 // Run runs one turn and yields its events as they happen, stored ones when
@@ -81,7 +83,6 @@ func (a *Agent) Run(ctx context.Context, prompt string, with ...string) iter.Seq
 		events := make(chan session.Event)
 		gone := make(chan struct{}) // closed when nobody reads any more
 		stop := a.opts.Log.Observe(func(e session.Event) {
-			a.past.add(e) // what the model reads next
 			select {
 			case events <- e:
 			case <-gone:

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/undo"
 )
 
 // SessionOptions says what one session has. The zero value of each field is its
@@ -63,9 +64,10 @@ type Session struct {
 	// Provider is where the model is; empty if none was made.
 	Provider string
 
-	door    *Door
-	agent   *agent.Agent // nil: there are no turns
-	closers []func() error
+	door      *Door
+	workspace string
+	agent     *agent.Agent // nil: there are no turns
+	closers   []func() error
 
 	mu    sync.Mutex
 	first []session.Draft // what is recorded before the first call
@@ -94,7 +96,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{door: d}
+	s := &Session{door: d, workspace: opts.Workspace}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.end())
@@ -134,7 +136,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	}
 	s.Tools = dispatch.New(dispatch.Options{
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, Session: opts.ID, Remember: opts.Remember,
-		Redact: d.opts.Known,
+		Redact: d.opts.Known, Undo: undo.New(st, opts.ID, d.stageDir),
 	})
 	if !isNew {
 		if err := s.Tools.Resume(st.Events(ctx, opts.ID, 0)); err != nil {
@@ -247,20 +249,37 @@ func (s *Session) end() error {
 // the call is a failed result; an error means that the host or the log is at
 // fault.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
-	if err != nil {
+	if err := s.propose(ctx, call); err != nil {
 		return tool.Result{}, err
 	}
+	return s.Tools.Call(ctx, call)
+}
+
+// Undo puts the files back that the last turn has changed, if that is not undone yet,
+// or nothing: see [dispatch.Dispatcher.Undo]. The output of a success is an
+// [undo.Output]. A failure that other changes are in the way of has the differences as
+// its Stdout. No turn may be running.
+func (s *Session) Undo(ctx context.Context) (tool.Result, error) {
+	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.Undo, Args: json.RawMessage(`{}`), Cwd: s.workspace}
+	if err := s.propose(ctx, call); err != nil {
+		return tool.Result{}, err
+	}
+	return s.Tools.Undo(ctx, call)
+}
+
+// propose records that a call is asked for.
+func (s *Session) propose(ctx context.Context, call tool.Call) error {
+	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	_, err = s.Log.Append(ctx, append(s.first, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})...)
 	if err == nil {
 		s.first = nil
 	}
-	s.mu.Unlock()
-	if err != nil {
-		return tool.Result{}, err
-	}
-	return s.Tools.Call(ctx, call)
+	return err
 }
 
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run].

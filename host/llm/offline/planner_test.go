@@ -208,11 +208,11 @@ func TestPlannerCarriesOutATurn(t *testing.T) {
 		says    []string
 		saysNot []string
 	}{{
-		name: "each step of the plan, and quotes from its results", prompt: "list files then read a.txt", offered: allTools,
+		name: "each step of the plan, and what it has read", prompt: "list files then read a.txt", offered: allTools,
 		calls: []string{`ls(path=".")`, `file_read(path="a.txt")`},
-		says: []string{"2 calls", `1. ls(path="."): count 2; 2 lines:` + "\n    | a.txt\n    | src/\n",
+		says: []string{"2 calls", `1. ls(path="."): count 2` + "\n",
 			`2. file_read(path="a.txt"): 30 lines:`, "and 20 more lines"},
-		saysNot: []string{"Not understood", "Not done", "It understands"},
+		saysNot: []string{"Not understood", "Not done", "It understands", "src/"},
 	}, {
 		name: "a failed and a denied call do not stop the others", prompt: "read missing, then run make; read a.txt", offered: allTools,
 		calls: []string{`file_read(path="missing")`, `bash(command="make")`, `file_read(path="a.txt")`},

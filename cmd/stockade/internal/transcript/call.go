@@ -48,7 +48,7 @@ type call struct {
 
 	done    bool
 	deleted bool // nobody knows what came of it any more
-	result  envelope
+	result  Envelope
 }
 
 // output is what a command has written so far, and how much of it is shown.
@@ -58,8 +58,8 @@ type output struct {
 	shown int // lines
 }
 
-// envelope is what the envelope of a result says, for showing it.
-type envelope struct {
+// Envelope is what the envelope of a result says, for showing it.
+type Envelope struct {
 	Success  bool            `json:"tool_success"`
 	Result   json.RawMessage `json:"result"`
 	Error    string          `json:"error"`
@@ -77,7 +77,8 @@ type envelope struct {
 	} `json:"metadata"`
 }
 
-func envelopeOf(m llm.Message) (data llm.ResultData, env envelope, ok bool) {
+// EnvelopeOf is what the message of a result holds; false where it is not one of a tool.
+func EnvelopeOf(m llm.Message) (data llm.ResultData, env Envelope, ok bool) {
 	ok = json.Unmarshal(m.Data, &data) == nil && json.Unmarshal([]byte(data.Output), &env) == nil
 	return data, env, ok
 }
@@ -195,7 +196,7 @@ func (t *Transcript) take(c *call, e session.Event) {
 	case session.TypeToolResult:
 		c.done = true
 		m, ok := e.Message()
-		data, env, read := envelopeOf(m)
+		data, env, read := EnvelopeOf(m)
 		if c.deleted = !ok || !read; c.deleted {
 			return
 		}
@@ -344,7 +345,7 @@ func (c *call) asked() bool { return c.decided != nil && c.decided.Answer != nil
 
 // verdict is what a person has said.
 func (t *Transcript) verdict(c *call) string {
-	if !c.asked() || !c.done || c.deleted {
+	if !c.asked() || !c.done || c.deleted || t.o.Typed && !*c.decided.Answer {
 		return ""
 	}
 	d, said := c.decided, ""
@@ -362,6 +363,9 @@ func (t *Transcript) verdict(c *call) string {
 	}
 	if t.o.Past || !*d.Answer && d.By != "terminal" {
 		said += ", by " + terminal.Line(d.By)
+	}
+	if t.o.Past {
+		said += " (asked because " + terminal.Line(d.Reason) + ")"
 	}
 	return said
 }

@@ -14,7 +14,7 @@ const stopWords = "Ctrl-C stops it"
 // Running are the rows of the live region, at most so many: the calls that run, with the
 // newest lines that a command has written, or the wait for the model. frame is the
 // spinner; empty: there is none.
-func (t *Transcript) Running(now time.Time, frame string, most int) []string {
+func (t *Transcript) Running(now time.Time, frame string, most int) (out []string) {
 	if t.o.Quiet || most <= 0 {
 		return nil
 	}
@@ -28,13 +28,9 @@ func (t *Transcript) Running(now time.Time, frame string, most int) []string {
 		}
 		return nil
 	}
-	var out []string
-	calls := t.open
-	if more := len(calls) - most; more > 0 {
-		calls = calls[:most-1]
-		defer func() {
-			out = append(out, p.style(terminal.Dim, fmt.Sprintf("     and %s", words.Plural(more+1, "more call"))))
-		}()
+	calls, more := t.open, 0
+	if len(calls) > most {
+		calls, more = calls[:most-1], len(calls)-most+1
 	}
 	room := most - len(calls)
 	for i, c := range calls {
@@ -47,10 +43,13 @@ func (t *Transcript) Running(now time.Time, frame string, most int) []string {
 		room -= len(rows)
 		out = append(out, rows...)
 	}
+	if more > 0 {
+		out = append(out, p.style(terminal.Dim, below+"and "+words.Plural(more, "more call")))
+	}
 	return out
 }
 
-// waits says for what the turn waits, if that takes a second.
+// waits says for what the turn waits.
 func (t *Transcript) waits(now time.Time) string {
 	waited := now.Sub(t.waiting)
 	switch {

@@ -72,9 +72,10 @@ type Transcript struct {
 	short  bool // calls are one row each, and those that are not there are not shown
 	ended  session.TurnEnded
 
-	changed int       // calls of this turn that have changed something
-	waiting time.Time // since when the model is waited for; zero: it is not
-	retry   *session.Restart
+	provider string
+	changed  int       // calls of this turn that have changed something
+	waiting  time.Time // since when the model is waited for; zero: it is not
+	retry    *session.Restart
 }
 
 // shown is what was shown last.
@@ -91,7 +92,11 @@ func New(o Options) *Transcript {
 	if o.Columns == nil {
 		o.Columns = func() int { return 0 }
 	}
-	return &Transcript{o: o, number: o.Calls}
+	t := &Transcript{o: o, number: o.Calls}
+	if o.Past {
+		t.last = rowsShown // nothing that would have to be kept apart
+	}
+	return t
 }
 
 // Ended is the end of the last turn; zero before there is one.
@@ -206,11 +211,11 @@ func (t *Transcript) began(e session.Event, out *parts) {
 		if !ok {
 			return
 		}
-		t.work, t.changed, t.waiting = s.Workspace, 0, e.Time
+		t.work, t.provider, t.changed, t.waiting = s.Workspace, s.Provider, 0, e.Time
 		if t.o.Past {
 			t.last = nothingShown
 			out.rows(p.title(terminal.Bold, "> "+s.Prompt))
-			if t.o.Verbose {
+			if !t.short {
 				out.rows(p.say(terminal.Dim, fmt.Sprintf("turn %d, %s in %s", e.Turn, strings.TrimSpace(s.Provider+" "+s.Model), s.Workspace)))
 			}
 		}
@@ -242,6 +247,9 @@ func (t *Transcript) rest() (rows []string) {
 	return rows
 }
 
+// offline is the provider that is no language model.
+const offline = "offline"
+
 // summary is what a turn took.
 func (t *Transcript) summary() []string {
 	e := t.ended
@@ -264,6 +272,9 @@ func (t *Transcript) summary() []string {
 		add("%s", words.Plural(t.changed, "change"))
 	}
 	tokens := int64(e.Usage.InputTokens) + int64(e.Usage.OutputTokens)
+	if t.provider == offline {
+		tokens = 0 // that is a guess
+	}
 	if said == nil && tokens == 0 && !t.o.Past {
 		return nil
 	}
@@ -332,7 +343,7 @@ func isReadable(e session.Event) (ok bool) {
 	case session.TypeToolResult:
 		var m llm.Message
 		if m, ok = e.Message(); ok {
-			_, _, ok = envelopeOf(m)
+			_, _, ok = EnvelopeOf(m)
 		}
 	case session.TypeMessage, session.TypeToolCall:
 		_, ok = body[llm.Message](e)

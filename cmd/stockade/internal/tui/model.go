@@ -16,12 +16,12 @@ import (
 
 // What the program is told, beside keys and sizes.
 type (
-	happened []any               // the following, in their order
-	text     string              // lines to be shown
+	happened []any                // the following, in their order
+	text     string               // lines to be shown
 	done     struct{ leave bool } // what was typed is carried out
-	flushed  struct{}            // the rows that were under way are on the screen
-	parted   struct{}            // the terminal does not answer any more
-	beat     struct{}            // time has passed
+	flushed  struct{}             // the rows that were under way are on the screen
+	parted   struct{}             // the terminal does not answer any more
+	beat     struct{}             // time has passed
 )
 
 // patience is how long a terminal has for the answer to a last question when the
@@ -125,8 +125,6 @@ func (m *model) happens(what any) tea.Cmd {
 func (m *model) event(e session.Event) {
 	for _, part := range m.o.Transcript.Show(e) {
 		switch {
-		case m.o.Answer != nil && part.Rows == nil:
-			m.o.Answer(part)
 		case part.Restart:
 			m.endAnswer()
 		case part.Answer != "":

@@ -32,9 +32,6 @@ type Options struct {
 	Editor *editor.Editor
 	// Transcript makes rows of the events.
 	Transcript *transcript.Transcript
-	// Answer takes the answers, as the model has written them, where they do not go to
-	// this terminal. It is called from the goroutine that draws. Nil: they do.
-	Answer func(part transcript.Part)
 	// First are the prompts that are there from the start.
 	First []string
 	// Do carries out what was typed, and reports whether the person leaves. It is
