@@ -59,6 +59,7 @@
 //	visible                 which characters show, and JSON in which each does
 //	shellword               text as one word of a command line, to be copied
 //	secret                  named secrets: keyring or encrypted file; placeholders of a call
+//	instructions            what a project says to agents: AGENTS.md, read as the file of a stranger
 //	beneath                 what is below a directory of the host, and nothing else, on openat2 or os.Root
 //	stage                   what a call changes: the change set, what others have changed meanwhile, commit all or nothing, put back
 //	redact                  takes secrets out of what leaves the process

@@ -41,7 +41,7 @@ func contextPicture(c agent.Context) string {
 		}
 	}
 	fmt.Fprintf(&b, "  %-26s %11s\n", "what fills a request", "characters")
-	row("", "system prompt", c.System)
+	row("", "system prompt, AGENTS.md", c.System)
 	row("", "definitions of the tools", c.Tools)
 	row("", "prompts", c.Prompts)
 	row("", "answers", c.Answers)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/transcript"
@@ -45,8 +46,22 @@ func (t *turns) draw(ctx context.Context, ed *editor.Editor, do func(ctx context
 // editing says what the line that is typed knows.
 func (t *turns) editing() editor.Options {
 	o := editor.Options{History: t.a.Dirs.History(), Color: t.a.s.color, Redact: t.a.known.Text}
-	for _, c := range chatCommands {
-		o.Commands = append(o.Commands, editor.Command{Name: c.name, Args: c.args, What: c.what})
+	for _, c := range append(slices.Clone(chatCommands), chatCommand{name: "/help", what: "show the commands"}) {
+		command := editor.Command{Name: c.name, Args: c.args, What: c.what}
+		if c.name == "/tool" && c.args != "" {
+			command.Arg = editor.Tools
+		}
+		o.Commands = append(o.Commands, command)
+	}
+	o.Complete = func(kind editor.Kind, prefix string) []string {
+		if kind == editor.Tools {
+			var names []string
+			for _, d := range t.Tools.Definitions() {
+				names = append(names, d.Name)
+			}
+			return names
+		}
+		return editor.Files(t.a.Work, prefix)
 	}
 	return o
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 	"github.com/stockade-dev/stockade/host/agent"
 	"github.com/stockade-dev/stockade/host/door"
+	"github.com/stockade-dev/stockade/host/instructions"
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
@@ -131,6 +132,8 @@ type turns struct {
 	end   []transcript.Part // of the conversation that goes on
 	calls int               // that it has had
 	shown *printer          // made for the first turn
+
+	instructions instructions.File // that the person was told of
 }
 
 // openTurns opens a session, a new one where id is empty.
@@ -154,8 +157,8 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 		return nil, err
 	}
 	lines := terminal.NewLines(a.s.in)
-	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Agent: agent.Options{
-		Name: a.Config.Model.Name, System: door.SystemPrompt(a.Work, a.Config.SystemPrompt),
+	s, err := a.openSession(ctx, catalog, mounts, lines, door.SessionOptions{ID: id, Catalog: offered, Provider: provider, Words: a.Config.SystemPrompt, Mute: !a.Config.AgentsMD, Agent: agent.Options{
+		Name:     a.Config.Model.Name,
 		MaxSteps: a.Config.MaxToolTurns, MaxCallsPerStep: a.Config.MaxToolCallsPerTurn, RepeatedCalls: a.Config.RepeatedCalls, HistoryChars: a.Config.HistoryCharBudget,
 		ContextTokens: a.Config.Model.ContextTokens, InputPrice: a.Config.Model.InputPrice, OutputPrice: a.Config.Model.OutputPrice,
 	}})
@@ -167,6 +170,7 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 	}
 	t := &turns{Session: s, a: a, lines: lines, tools: toolset{here: here{offered, found.added}, ceiling: a.Ceiling}}
 	t.recall(s.Asides)
+	t.tellInstructions(false)
 	switch {
 	case id != "":
 		err = t.readEnd(ctx)
@@ -208,6 +212,7 @@ func (t *turns) render(events iter.Seq2[session.Event, error]) (end session.Turn
 				_ = json.Unmarshal(e.Body, &end) // our own
 			}
 			a.ui.Event(e)
+			t.seeBrief(e)
 		}
 		return end, nil
 	}
@@ -219,6 +224,7 @@ func (t *turns) render(events iter.Seq2[session.Event, error]) (end session.Turn
 		if err != nil {
 			return r.Ended(), err
 		}
+		t.seeBrief(e)
 		if a.flags.json {
 			if err := writeJSONEvent(a.s, e); err != nil {
 				return r.Ended(), err // nobody reads any more: the turn is cancelled
@@ -269,6 +275,9 @@ func (t *turns) endError(end session.TurnEnded) error {
 	case session.EndProvider:
 		return &exitErr{code: exitProvider, message: end.Error, hint: end.Hint}
 	case session.EndCancelled:
+		if t.chat {
+			return &exitErr{code: exitInterrupted, message: "stopped; " + goOn}
+		}
 		return &exitErr{code: exitInterrupted, message: "interrupted",
 			hint: "what was done is recorded: `stockade session show " + t.Log.ID() + "`"}
 	}

@@ -32,12 +32,17 @@ type Options struct {
 	Name     string // of the model, for the request and the record; empty: the provider's default
 	Tools    Tools
 	Log      *session.Log
-	System   string // system prompt of a new session
-	Cwd      string // absolute; where the relative paths of calls start
-	Past     Past   // from [History], when a session is resumed; the agent's own from then on
+	// System is the system prompt, asked for when a new session has its first turn.
+	// Nil: there is none.
+	System func() string
+	// Briefs are what the model is told before the prompt of a turn, each again only
+	// if it is another than the last time. Nil: nothing.
+	Briefs func() []Brief
+	Cwd    string // absolute; where the relative paths of calls start
+	Past   Past   // from [History], when a session is resumed; the agent's own from then on
 
-	MaxSteps        int // steps with tool calls in one turn; 50
-	MaxCallsPerStep int // calls of one step that are carried out; 15
+	MaxSteps        int // steps with tool calls in one turn; [MaxSteps]
+	MaxCallsPerStep int // calls of one step that are carried out; [MaxCallsPerStep]
 	RepeatedCalls   int // how often a call may come to the same result with nothing new between; 4
 	HistoryChars    int // characters of the conversation that a request may hold; 400,000
 
@@ -46,6 +51,19 @@ type Options struct {
 	// 0: not known.
 	InputPrice, OutputPrice float64
 }
+
+// Brief is what the program tells a model, and no person has said: the date, or what
+// a file of the project says. It stays in every request, other than older turns.
+type Brief struct {
+	Name string // such as "date"; what was told under it before is out of date
+	Text string
+}
+
+// The limits of a turn where no others are set.
+const (
+	MaxSteps        = 50
+	MaxCallsPerStep = 15
+)
 
 // Agent runs the turns of one session, one after the other.
 type Agent struct {
@@ -58,7 +76,7 @@ func New(opts Options) *Agent {
 	for _, limit := range []struct {
 		of      *int
 		without int
-	}{{&opts.MaxSteps, 50}, {&opts.MaxCallsPerStep, 15}, {&opts.RepeatedCalls, 4}, {&opts.HistoryChars, 400_000}} {
+	}{{&opts.MaxSteps, MaxSteps}, {&opts.MaxCallsPerStep, MaxCallsPerStep}, {&opts.RepeatedCalls, 4}, {&opts.HistoryChars, 400_000}} {
 		if *limit.of <= 0 {
 			*limit.of = limit.without
 		}
@@ -137,18 +155,26 @@ func (a *Agent) run(ctx context.Context, prompt string, with []string) error {
 
 func (t *turn) begin(ctx context.Context, prompt string, with []string) error {
 	var drafts []session.Draft
-	if len(t.a.past.messages) == 0 && t.a.opts.System != "" {
-		drafts = append(drafts, t.message(llm.System, t.a.opts.System))
+	system := ""
+	if len(t.a.past.messages) == 0 && t.a.opts.System != nil {
+		if system = t.a.opts.System(); system != "" {
+			drafts = append(drafts, t.message(llm.System, system))
+		}
 	}
 	content := prompt
 	if len(with) > 0 {
 		content = strings.Join(append([]string{prompt, llm.Below}, with...), "\n\n")
 	}
 	started := session.TurnStarted{Prompt: prompt, Provider: t.a.opts.Provider, Model: t.a.opts.Name, Workspace: t.a.opts.Cwd}
-	drafts = append(drafts,
-		t.draft(session.TypeTurnStarted, "", started),
-		t.message(llm.User, content))
-	return t.record(ctx, drafts...)
+	drafts = append(drafts, t.draft(session.TypeTurnStarted, "", started))
+	if t.a.opts.Briefs != nil {
+		for _, b := range t.a.opts.Briefs() {
+			if !strings.Contains(system, b.Text) && !t.a.past.told(b) {
+				drafts = append(drafts, t.draft(session.TypeMessage, "", llm.BriefMessage(b.Name, b.Text)))
+			}
+		}
+	}
+	return t.record(ctx, append(drafts, t.message(llm.User, content))...)
 }
 
 // next asks the model once and carries out what it asks for.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
@@ -67,28 +68,40 @@ func (s *Spent) add(e session.Event) {
 func (a *Agent) Context() Context {
 	messages, left := fit(a.past.messages, a.opts.HistoryChars)
 	c := Context{ByTool: map[string]int{}, Budget: a.opts.HistoryChars, Left: left, Limit: a.opts.ContextTokens, Spent: a.past.spent}
-	if len(messages) == 0 {
-		c.System = len(a.opts.System) // which the first turn begins with
+	if len(messages) == 0 { // the first turn begins with that
+		system := ""
+		if a.opts.System != nil {
+			system = a.opts.System()
+		}
+		c.System = len(system)
+		if a.opts.Briefs != nil {
+			for _, b := range a.opts.Briefs() {
+				if !strings.Contains(system, b.Text) {
+					c.System += len(b.Text)
+				}
+			}
+		}
 	}
 	for _, d := range a.opts.Tools.Definitions() {
 		c.Tools += len(d.Name) + len(d.Description) + len(d.Parameters)
 	}
 	for _, m := range messages {
 		n := size(m)
-		switch m.Kind {
-		case llm.System:
+		_, brief := m.Brief()
+		switch {
+		case m.Kind == llm.System, brief:
 			c.System += n
-		case llm.User:
+		case m.Kind == llm.User:
 			c.Prompts += n
-		case llm.Assistant:
+		case m.Kind == llm.Assistant:
 			c.Answers += n
-		case llm.ToolCall:
+		case m.Kind == llm.ToolCall:
 			c.Calls += n
 			var call llm.CallData
 			if json.Unmarshal(m.Data, &call) == nil {
 				c.ByTool[call.Function.Name] += n
 			}
-		case llm.ToolResult:
+		case m.Kind == llm.ToolResult:
 			c.Results += n
 			var result llm.ResultData
 			if json.Unmarshal(m.Data, &result) == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/stockade-dev/stockade/host/llm"
 	"github.com/stockade-dev/stockade/host/session"
@@ -112,6 +113,17 @@ func (p *Past) add(e session.Event) {
 	}
 }
 
+// told reports whether the model has been told this, and nothing else under the name
+// since: in the system prompt, where it never was after that.
+func (p *Past) told(b Brief) bool {
+	for _, m := range slices.Backward(p.messages) {
+		if name, ok := m.Brief(); ok && name == b.Name {
+			return m.Content == b.Text
+		}
+	}
+	return slices.ContainsFunc(p.messages, func(m llm.Message) bool { return m.Kind == llm.System && strings.Contains(m.Content, b.Text) })
+}
+
 // settle ends a step: the results of its calls stand in the order of the calls,
 // and one that has none by now gets none any more.
 func (p *Past) settle() {
@@ -142,7 +154,7 @@ func interrupted(name string) tool.Result {
 func size(m llm.Message) int { return len(m.Content) + len(m.Data) }
 
 // fit returns the messages that fit into budget characters. System messages
-// stay. Whole turns are dropped from the oldest on; when the current turn alone
+// stay, and the last brief of each name. Whole turns are dropped from the oldest on; when the current turn alone
 // is too long, its older tool results are replaced by a line that says so. The
 // last messages always stay.
 func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
@@ -154,22 +166,29 @@ func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 		return messages, LeftOut{}
 	}
 	whole := total
-	lastUser := 0
-	for i, m := range messages {
-		if m.Kind == llm.User {
-			lastUser = i
+	lastUser, stays := 0, map[int]bool{}
+	seen := map[string]bool{} // names of briefs
+	for i, m := range slices.Backward(messages) {
+		name, brief := m.Brief()
+		switch {
+		case m.Kind == llm.System:
+			stays[i] = true
+		case brief:
+			stays[i], seen[name] = !seen[name], true
+		case m.Kind == llm.User:
+			lastUser = max(lastUser, i)
 		}
 	}
 	var out []llm.Message
 	var left LeftOut
 	dropping := true
 	for i, m := range messages {
-		if m.Kind == llm.User && (total <= budget || i == lastUser) {
+		if m.Kind == llm.User && !stays[i] && (total <= budget || i == lastUser) {
 			dropping = false // a turn is kept or dropped as a whole
 		}
-		if dropping && m.Kind != llm.System {
+		if dropping && !stays[i] {
 			total -= size(m)
-			if m.Kind == llm.User {
+			if _, brief := m.Brief(); m.Kind == llm.User && !brief {
 				left.Turns++
 			}
 			continue

@@ -204,6 +204,19 @@ func TestFitDropsTheOldestTurnsAsAWhole(t *testing.T) {
 	}
 }
 
+func TestFitKeepsTheLastBriefOfEachName(t *testing.T) {
+	m := slices.Concat([]llm.Message{llm.BriefMessage("date", "Monday"), llm.BriefMessage("file", "tabs")}, messages(1)[1:],
+		[]llm.Message{llm.BriefMessage("date", "Tuesday")}, messages(1)[1:])
+	kept, _ := fit(m, total(m)*2/3)
+	got := strings.Join(outline(t, kept), " ")
+	if want := "user:tabs user:Tuesday user:prompt 0 call:c1 result:c1 assistant:answer 0"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if got, _ := fit(m, total(m)); len(got) != len(m) {
+		t.Errorf("of what fits %d messages are left of %d", len(got), len(m))
+	}
+}
+
 func TestFitShortensOldResultsOfALongTurn(t *testing.T) {
 	m := messages(20)
 	before := slices.Clone(m)

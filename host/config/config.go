@@ -27,6 +27,7 @@ type Config struct {
 	HistoryCharBudget   int           // characters of the conversation that are sent; default 400000
 	RequireConfirmation bool          // ask before every call, safe ones too; default false
 	SystemPrompt        string        // text added to the system prompt; default none
+	AgentsMD            bool          // the model is told what AGENTS.md says; default true
 
 	Tools   Tools
 	Bash    Bash

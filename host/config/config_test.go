@@ -34,6 +34,7 @@ var samples = []sample{
 	{"history_char_budget", "1000", "1000", func(c *Config) { c.HistoryCharBudget = 1000 }},
 	{"require_confirmation", "true", "true", func(c *Config) { c.RequireConfirmation = true }},
 	{"system_prompt", `"Be brief.\nBe kind."`, "Be brief.\nBe kind.", func(c *Config) { c.SystemPrompt = "Be brief.\nBe kind." }},
+	{"agents_md", "false", "false", func(c *Config) { c.AgentsMD = false }},
 	{"mounts", `["/data:ro", "~/notes", "~"]`, "/data:ro,~/notes,~", func(c *Config) {
 		c.Mounts = []Mount{{Path: "/data", ReadOnly: true}, {Path: "~/notes"}, {Path: "~"}}
 	}},
@@ -228,9 +229,10 @@ func TestDefaultsAreAsDocumented(t *testing.T) {
 		MaxToolTurns: 50, MaxToolCallsPerTurn: 15, RepeatedCalls: 4, MaxOutputSize: 1048576, ToolTimeout: 30 * time.Second,
 		ToolMemory: 268435456, ToolMemoryTotal: 2147483648,
 		ToolFuel: 50_000_000_000, ToolFuelTotal: 2_000_000_000_000, SessionFuel: 10_000_000_000_000, HistoryCharBudget: 400000,
-		Tools:   Tools{FS: true, Exec: true, Web: true},
-		Bash:    Bash{Timeout: 30 * time.Second, MaxOutput: 262144, MinTier: 1, Caches: []string{"go", "npm", "cargo", "pip"}, Changes: "staged", Ask: "changes"},
-		Network: Network{Timeout: 30 * time.Second, MaxRequests: 100, MaxResponse: 8 << 20},
+		AgentsMD: true,
+		Tools:    Tools{FS: true, Exec: true, Web: true},
+		Bash:     Bash{Timeout: 30 * time.Second, MaxOutput: 262144, MinTier: 1, Caches: []string{"go", "npm", "cargo", "pip"}, Changes: "staged", Ask: "changes"},
+		Network:  Network{Timeout: 30 * time.Second, MaxRequests: 100, MaxResponse: 8 << 20},
 	}
 	got, warnings := mustMerge(t, nil, nil, nil)
 	if diff := cmp.Diff(want, got, ignoreSources); diff != "" || len(warnings) > 0 {

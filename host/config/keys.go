@@ -96,6 +96,9 @@ var table = []key{
 	field("system_prompt", text(64<<10, false), "", authority,
 		"Text that is added to the system prompt: your words to the model, which a cloned project must not speak unasked.",
 		func(c *Config) *string { return &c.SystemPrompt }),
+	field("agents_md", keys.Boolean(), true, switchOff,
+		"Whether the model is told what AGENTS.md in the workspace says, or CLAUDE.md where there is none. It is told as data, and it permits nothing.",
+		func(c *Config) *bool { return &c.AgentsMD }),
 	{
 		Key: keys.Key{Name: "mounts", Kind: mounts, Note: says[reach], Example: "[]",
 			Doc: `Directories that tools may see beside the working directory: "PATH", or "PATH:ro" for reading only. A path is absolute or begins with "~/". The flag --mount adds others.`},

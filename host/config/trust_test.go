@@ -36,6 +36,7 @@ var decided = map[string]struct{ may, value string }{
 	"history_char_budget":     {"own", "a number"},
 	"require_confirmation":    {"own", "a switch"},
 	"system_prompt":           {"trust", "text for the model"},
+	"agents_md":               {"own", "a switch"},
 	"mounts":                  {"trust", "directories that are shown"},
 	"model.provider":          {"trust", "one of three words"},
 	"model.name":              {"own", "a word for the provider"},

@@ -33,7 +33,7 @@ const (
 type Message struct {
 	Kind    Kind            `json:"kind"`
 	Content string          `json:"content"`
-	Data    json.RawMessage `json:"data_json,omitempty"` // of a tool_call: [CallData]; of a tool_result: [ResultData]
+	Data    json.RawMessage `json:"data_json,omitempty"` // of a tool_call: [CallData]; of a tool_result: [ResultData]; of a brief: [BriefData]
 }
 
 // Below stands in a user message between what the person says and the texts that
@@ -61,6 +61,28 @@ type ResultData struct {
 	Name    string `json:"name"`
 	Output  string `json:"output"` // the envelope, which is what the model reads
 	Success bool   `json:"success"`
+}
+
+// BriefData is the data of a brief: a user message that no person has written. In it
+// the program tells the model the date, or what a file of the project says.
+type BriefData struct {
+	Brief string `json:"brief"` // its name: "date", or that of the file
+}
+
+// BriefMessage is the message of a brief. It is a user message: models weigh the
+// system's words more, which a file of a project must not speak, and not every
+// server takes these in the middle of a conversation.
+func BriefMessage(name, text string) Message {
+	return Message{Kind: User, Content: text, Data: tool.Marshal(BriefData{name})}
+}
+
+// Brief reports whether the message is a brief, and its name.
+func (m Message) Brief() (name string, ok bool) {
+	var data BriefData
+	if m.Kind != User || m.Data == nil || json.Unmarshal(m.Data, &data) != nil {
+		return "", false
+	}
+	return data.Brief, data.Brief != ""
 }
 
 // NewCall returns the data of a call, whose arguments are JSON text.

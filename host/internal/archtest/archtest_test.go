@@ -47,6 +47,7 @@ var table = map[string][]string{
 	"host/redact":           {"host/shellword"},
 	"host/secret":           {"host/internal/private", "host/effect", "host/redact", "host/tool"},
 	"host/beneath":          {},
+	"host/instructions":     {"host/beneath", "host/visible"},
 	"host/stage":            {"host/beneath", "host/policy", "host/policy/paths", "host/tool"},
 
 	"host/visible":         {},
@@ -110,7 +111,7 @@ var table = map[string][]string{
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
 	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/session", "host/stage", "host/tool"},
 	"host/config":   {"host/config/keys"},
-	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
+	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
 		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool", "host/undo"},
 
 	"host/config/keys":       {"sdk/go/nearest"},

@@ -56,8 +56,8 @@ type place struct {
 // files goes through directories, the nearest first. The names that it returns
 // are those below start.
 func (w walk) files(start string) (out []string) {
-	if !fs.ValidPath(start) {
-		return nil
+	if st, err := fs.Stat(w.fsys, start); err != nil || !st.IsDir() {
+		return nil // a pipe would wait
 	}
 	first := place{dir: start}
 	for i := range start { // what the directories above say
@@ -122,7 +122,7 @@ type rule struct {
 func (w walk) rules(dir string) (out []rule) {
 	name := path.Join(dir, ".gitignore")
 	if st, err := fs.Lstat(w.fsys, name); err != nil || !st.Mode().IsRegular() {
-		return nil // a pipe would wait
+		return nil
 	}
 	f, err := w.fsys.Open(name)
 	if err != nil {

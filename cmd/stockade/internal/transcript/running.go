@@ -24,7 +24,7 @@ func (t *Transcript) Running(now time.Time, frame string, most int) (out []strin
 	}
 	if len(t.open) == 0 {
 		if text := t.waits(now); text != "" {
-			return []string{p.style(terminal.Dim, fitted("  "+frame+text, p.width()-1))}
+			return []string{p.style(terminal.Dim, fitted("  "+frame+text+"   "+stopWords, p.width()-1))}
 		}
 		return nil
 	}

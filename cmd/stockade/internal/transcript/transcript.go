@@ -220,7 +220,11 @@ func (t *Transcript) began(e session.Event, out *parts) {
 			}
 		}
 	case session.TypeMessage:
-		if m, ok := e.Message(); ok && t.o.Past && m.Kind == llm.Assistant && m.Content != "" {
+		m, ok := e.Message()
+		if name, brief := m.Brief(); brief && t.o.Past && !t.short {
+			out.rows(p.say(terminal.Dim, fmt.Sprintf("told %s, %s", name, words.Bytes(int64(len(m.Content))))))
+		}
+		if ok && t.o.Past && m.Kind == llm.Assistant && m.Content != "" {
 			out.answer(strings.TrimRight(m.Content, "\n") + "\n")
 		}
 	}
