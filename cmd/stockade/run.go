@@ -183,6 +183,9 @@ func openTurns(ctx context.Context, a *app, id string) (*turns, error) {
 // show runs one turn and shows it. Of the prompt, files are named in what was typed.
 func (t *turns) show(ctx context.Context, prompt, typed string) error {
 	end, err := t.render(t.ask(ctx, prompt, typed))
+	if errors.Is(err, errInterrupted) { // before the turn, while its files were read
+		end, err = session.TurnEnded{Reason: session.EndCancelled}, nil
+	}
 	if err != nil {
 		return err
 	}
