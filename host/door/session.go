@@ -63,6 +63,9 @@ type Session struct {
 	// one begins in the log with its first call, so that both are one write to the
 	// disk; and there is none for a session of the past.
 	Started session.Event
+	// Asides are the calls that a person has made since the last turn of a session of
+	// the past.
+	Asides []agent.Aside
 	// Provider is where the model is; empty if none was made.
 	Provider string
 
@@ -123,6 +126,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 		if past, err = agent.History(begun(st.Events(ctx, opts.ID, 0))); err != nil {
 			return nil, err
 		}
+		s.Asides = past.Asides()
 	}
 	switch {
 	case opts.Agent.Model != nil:
