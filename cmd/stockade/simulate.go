@@ -78,6 +78,10 @@ func runPolicySimulate(ctx context.Context, a *app, prefix string, files []strin
 	if a.flags.json {
 		return printJSON(a.s, out)
 	}
+	if len(out) == 0 {
+		a.s.note("the session has no calls")
+		return nil
+	}
 	changed := 0
 	w := table.New(table.Fixed("TURN"), table.Fixed("TOOL"), table.Fixed("WAS"), table.Fixed("NOW"), table.Fixed("LAYER"), table.Text("RULE"))
 	for i, s := range out {

@@ -132,7 +132,7 @@ func wrapMessage(line string, columns int) (rows []string) {
 	}
 	row := ""
 	for i, part := range messageWords.FindAllString(line, -1) {
-		if i > 0 && terminal.Width(row)+terminal.Width(part) > columns {
+		if i > 1 && terminal.Width(row)+terminal.Width(part) > columns { // not behind the word before the message
 			rows, row = append(rows, row), hanging+strings.TrimLeft(part, " ")
 		} else {
 			row += part

@@ -2,6 +2,7 @@ package markdown
 
 import (
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alecthomas/chroma/v2"
@@ -48,17 +49,37 @@ func openFence(line string) (*fence, bool) {
 	if f.length < 3 || f.mark == '`' && strings.Contains(info, "`") {
 		return nil, false
 	}
-	if language, _, _ := strings.Cut(f.info, " "); language != "" && len(language) < 32 {
-		// Others than these highlight a whole text before they return.
-		if known, ok := lexers.Get(language).(*chroma.RegexLexer); ok {
-			f.lexer = known
-			if language == f.info {
-				f.info = ""
-			}
+	language, _, _ := strings.Cut(f.info, " ")
+	if known, ok := languages()[strings.ToLower(language)]; ok {
+		if f.lexer = known; language == f.info {
+			f.info = ""
 		}
 	}
 	return f, true
 }
+
+// languages are the lexers by their names and by the endings of their files. chroma
+// looks a name that it does not know up among all patterns of files, which takes
+// milliseconds. It also has lexers that highlight a whole text before they return,
+// and so cannot be stopped; those are left out.
+var languages = sync.OnceValue(func() map[string]chroma.Lexer {
+	out := map[string]chroma.Lexer{}
+	for _, l := range lexers.GlobalLexerRegistry.Lexers {
+		if _, ok := l.(*chroma.RegexLexer); !ok {
+			continue
+		}
+		names := append([]string{l.Config().Name}, l.Config().Aliases...)
+		for _, pattern := range l.Config().Filenames {
+			if ending, ok := strings.CutPrefix(pattern, "*."); ok && out[ending] == nil {
+				out[ending] = l
+			}
+		}
+		for _, name := range names {
+			out[strings.ToLower(name)] = l
+		}
+	}
+	return out
+})
 
 // closes reports whether a line closes the block.
 func (f *fence) closes(line string) bool {
