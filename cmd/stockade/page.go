@@ -40,7 +40,7 @@ func (a *app) pageOutput(root *cobra.Command) {
 func (a *app) page(cmd *cobra.Command) (end func() error) {
 	less, ok := pager.Find(os.LookupEnv)
 	columns, rows, err := term.GetSize(int(os.Stdout.Fd()))
-	if plain := cmd.Flag("plain"); !ok || err != nil || !a.s.outTTY || plain != nil && plain.Value.String() == "true" {
+	if plain := cmd.Flag("plain"); !ok || err != nil || rows < 1 || !a.s.outTTY || plain != nil && plain.Value.String() == "true" {
 		return func() error { return nil }
 	}
 	screen := a.stdout.w
