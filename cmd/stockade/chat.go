@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/editor"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/tui"
 )
@@ -202,14 +203,13 @@ func (t *turns) refresh(ctx context.Context, _ string) error {
 
 // fuel shows how far the budgets of the session are used up.
 func (t *turns) fuel(context.Context, string) error {
-	w := tabwriter.NewWriter(t.a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FUEL\tUSED\tLEFT\tLIMIT")
+	w := table.New(table.Text("FUEL"), table.Fixed("USED"), table.Fixed("LEFT"), table.Fixed("LIMIT"))
 	for _, u := range t.Tools.Fuel() {
 		name := u.Tool
 		if name == "" {
 			name = "session"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", terminal.Line(name), humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
+		w.Row(name, humanCount(u.Used), humanCount(u.Limit-min(u.Used, u.Limit)), humanCount(u.Limit))
 	}
-	return w.Flush()
+	return t.a.s.table(w)
 }

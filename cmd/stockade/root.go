@@ -35,7 +35,7 @@ func Main(args []string, s *stdio) int {
 	}
 	a := &app{s: s, known: new(redact.Redactor), signals: signals}
 	out := &output{w: s.out, failed: cancel}
-	s.out = out
+	s.out, a.stdout = out, out
 	s.redact(a.known)
 	go func() {
 		for s := range signals {
@@ -169,6 +169,7 @@ small offline model, so that you can try it without a key.
 	help := newHelpCmd(a, root)
 	root.SetHelpCommand(help)
 	root.AddCommand(help)
+	a.pageOutput(root)
 	for _, cmd := range append(commands(root), root) {
 		cmd.SuggestionsMinimumDistance = 2
 		usageArgs(cmd)
