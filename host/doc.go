@@ -110,8 +110,9 @@
 // runtimes.
 //
 // Beside host: cmd/stockade is parsing, terminal and wiring, without logic, with
-// internal/prompt, the questions and their queue, and internal/terminal, which
-// makes text of others harmless. guests are the built-in tools. sdk is what a
+// internal/prompt, the questions and their queue, internal/transcript, what was
+// done, in rows, and internal/terminal, which makes text of others harmless.
+// guests are the built-in tools. sdk is what a
 // tool's author imports; the host imports two packages of it, sdk/go/lines, which
 // finds lines that match, and sdk/go/nearest, which finds the name that was
 // probably meant. wit is the source of truth of the ABI.

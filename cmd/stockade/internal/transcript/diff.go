@@ -108,7 +108,7 @@ func (t *Transcript) changedRows(c *call, context bool, mostFiles, mostRows int)
 		rows = p.quote(terminal.Dim, clipped(c.changes.Summary))
 	}
 	files := c.changes.Files
-	alone := len(files) == 1 && c.changes.More == 0 && !c.exec && files[0].Diff != ""
+	alone := !context && len(files) == 1 && c.changes.More == 0 && !c.exec && files[0].Diff != ""
 	differences, left := 0, 0
 	for i, f := range files {
 		if c.changes.Summary == nil && !alone {
