@@ -307,7 +307,7 @@ func (t *Transcript) came(c *call) (rows []string) {
 		}
 	}
 	if c.kept() && !(t.o.Asked && c.asked() && c.after) {
-		rows = append(rows, t.changedRows(c, t.o.Verbose, maxFiles, maxDiffRows)...)
+		rows = append(rows, t.changedRows(c, t.o.Verbose, maxFiles, maxDiffLines)...)
 	}
 	if env.Success && c.exec && c.staged && c.changes == nil && !t.o.Typed {
 		rows = append(rows, p.say(terminal.Dim, "changed nothing")...)
