@@ -428,6 +428,9 @@ func (t *Transcript) outcome(c *call) []span {
 			what = "failed"
 		}
 	}
+	if !env.Success && env.Metadata.MS == 0 {
+		return []span{{style, what}} // it has not run
+	}
 	return []span{{style, what}, {terminal.Dim, fmt.Sprintf("  %7s", words.Duration(time.Duration(env.Metadata.MS)*time.Millisecond))}}
 }
 
