@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -115,7 +116,7 @@ func (t *Transcript) card(r *record) (out []string) {
 		add("rule", terminal.Line(fmt.Sprintf("%s of %s%s", d.Rule, d.Source, origin)))
 	}
 	add("answer", t.verdict(c))
-	quoted("arguments", cmp.Or(fieldText(r.arguments, ""), string(r.arguments)))
+	quoted("arguments", cmp.Or(fieldText(r.arguments), string(r.arguments)))
 	if c.said != nil {
 		out = append(out, p.style(terminal.Bold, below+"said"))
 		out = append(out, c.said...)
@@ -144,7 +145,11 @@ func (t *Transcript) card(r *record) (out []string) {
 		quoted("result", OutputText(env.Result))
 	}
 	if c.done && !c.deleted {
-		if text := fieldText(c.result.Result, "output"); OutputText(c.result.Result) != string(c.result.Result) { // which is all of it
+		but := []string{"output"}
+		if c.kept() {
+			but = append(but, "diff") // which is above
+		}
+		if text := fieldText(c.result.Result, but...); OutputText(c.result.Result) != string(c.result.Result) { // which is all of it
 			quoted("beside it", text)
 		}
 		quoted("note", c.result.Note)
@@ -156,14 +161,14 @@ func (t *Transcript) card(r *record) (out []string) {
 	return out
 }
 
-// fieldText are the fields of an object but one, each in a line, or below its name if it
+// fieldText are the fields of an object but some, each in a line, or below its name if it
 // has several. It is empty for what is no object.
-func fieldText(object json.RawMessage, but string) string {
+func fieldText(object json.RawMessage, but ...string) string {
 	var b strings.Builder
 	for name, value := range fieldsOf(object) {
 		var s string
 		switch {
-		case name == but:
+		case slices.Contains(but, name):
 		case json.Unmarshal(value, &s) != nil:
 			fmt.Fprintf(&b, "%s: %s\n", terminal.Line(name), readable(value))
 		case !strings.Contains(s, "\n"):

@@ -94,7 +94,7 @@ func New(o Options) *Transcript {
 		o.Columns = func() int { return 0 }
 	}
 	t := &Transcript{o: o, number: o.Calls}
-	if o.Past {
+	if o.Past || o.Typed {
 		t.last = rowsShown // nothing that would have to be kept apart
 	}
 	return t
