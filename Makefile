@@ -97,7 +97,7 @@ test-programs: helper ## run PROGRAMS (10000) random programs plainly and on a s
 
 .PHONY: bench
 bench: guests helper ## run the benchmarks of the stages
-	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/... ./cmd/stockade
+	$(GO) test -tags bench -run '^$$' -bench . -benchmem ./host/sandbox/... ./host/session/... ./host/policy/... ./host/dispatch/... ./cmd/stockade/...
 
 .PHONY: bench-fuel
 ROUNDS ?= 7
