@@ -42,7 +42,7 @@ func One(q Question) *Prompt {
 			return p.out
 		},
 	}
-	if len(q.Call.Args) > 0 {
+	if len(q.Call.Args) > len("{}") {
 		p.arguments = func(v View) []string {
 			p := page{v: v, all: true}
 			p.barred(gutter([]string{readable(q.Call.Args)}, v.width()), 0)
@@ -291,10 +291,14 @@ func (p *page) head(q Question, number string) {
 	if q.Command == "" {
 		_, counts = alone(spans(q.Changes))
 	}
-	if why := why(q); why != "" {
-		text += "   (" + why + ")"
+	why := why(q)
+	if row := text + "   (" + why + ")"; why != "" && len("  "+row+"  "+counts) < p.v.width() {
+		text, why = row, ""
 	}
 	p.beside(terminal.Yellow, text, counts)
+	if why != "" {
+		p.ours(terminal.Yellow, "  ", "("+why+")")
+	}
 }
 
 // beside writes a line of ours with something at its right end.
@@ -342,7 +346,7 @@ func (p *page) texts(q Question, room int) {
 		p.text(q.Command, min(max(room/3, leastFolded), foldRows))
 	case q.Command != "":
 		p.text(q.Command, left())
-	case q.Changes == "":
+	case q.Changes == "" && len(q.Call.Args) > len("{}"):
 		p.text(readable(q.Call.Args), left())
 	}
 	if nothingChanged(q) {
