@@ -482,7 +482,7 @@ func (p *page) warnings(q Question) {
 		p.barred(prose(alarm, q.Warning, terminal.Red, p.v.width()), 0)
 	}
 	if len(q.Changed) > 0 {
-		p.warn("the tool is not as it was when you answered for good; ? shows what is different")
+		p.warn("the tool is not as it was when you answered for good: ? shows what is different")
 	}
 	if !tool.ValidName(q.Tool) {
 		p.say("name", "the name of the tool is none that a tool can have")
@@ -536,6 +536,7 @@ func details(v View, q Question) []string {
 	if slices.ContainsFunc(prompt.behind, func(c Choice) bool { return keeps(c.scope) }) {
 		p.ours("", "  ", "what is kept ends with `stockade policy revoke`")
 	}
+	p.warnings(q)
 	p.findings()
 	return p.out
 }
