@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,10 +80,13 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 		defer s.drop()
 		return s.changed(), nil, "", nil
 	}
+	slices.Sort(s.stays)
 	out := Output{Turn: s.way.turn, Prompt: s.way.prompt, Files: []string{}, Stays: s.stays}
 	if !s.already {
 		for _, f := range s.way.files {
-			out.Files = append(out.Files, f.path)
+			if !slices.Contains(s.stays, f.path) {
+				out.Files = append(out.Files, f.path)
+			}
 		}
 	}
 	return tool.Result{Output: tool.Marshal(out)}, &staged{s.set, call, limits.Timeout}, s.way.told(), nil
