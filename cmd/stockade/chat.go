@@ -44,6 +44,7 @@ var chatCommands = []chatCommand{
 	{"/tool", "", "list the tools", (*turns).tool},
 	{"/tool", "NAME", "show a tool with its full schema", (*turns).tool},
 	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*turns).undo},
+	{"/redo", "", "make again what was undone last", (*turns).redo},
 	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},
 	{"/refresh", "", "look for tools again", (*turns).refresh},
 	{"/quit", "", "leave (so does the end of input)", nil},

@@ -56,7 +56,7 @@ func child(base string) error {
 		Log: session.NewLog(store, id, time.Now), Session: id, Undo: undo.New(store, id, area.Dir),
 	})
 	fmt.Println("ready")
-	r, err := d.Undo(ctx, tool.Call{ID: fmt.Sprint("undo_", os.Getpid()), Tool: tool.Undo, Cwd: filepath.Join(base, "ws")})
+	r, err := d.Undo(ctx, tool.Call{ID: fmt.Sprint("undo_", os.Getpid()), Tool: tool.Undo, Args: []byte(`{}`), Cwd: filepath.Join(base, "ws")})
 	if err == nil && r.Err != nil {
 		err = r.Err
 	}

@@ -145,9 +145,10 @@ func union(a, b map[string]string) map[string]bool {
 	return out
 }
 
-// record records a call and what it has changed; nil: nothing is said of that.
+// record records a call and what it has changed; nil: nothing is said of that. It is a
+// staged command, as an older version recorded one.
 func (w *world) record(turn int, changes any, images [][]byte) {
-	w.recordAs(turn, session.Intent{Tool: "edit", Digest: "abc"}, changes, images, tool.Result{Output: json.RawMessage(`{}`)})
+	w.recordAs(turn, session.Intent{Tool: "edit", Digest: "abc", Exec: changes != nil}, changes, images, tool.Result{Output: json.RawMessage(`{}`)})
 }
 
 func (w *world) recordAs(turn int, intent session.Intent, changes any, images [][]byte, result tool.Result) {
@@ -174,7 +175,10 @@ func (w *world) recordAs(turn int, intent session.Intent, changes any, images []
 }
 
 // undo undoes the last turn.
-func (w *world) undo() tool.Result {
+func (w *world) undo() tool.Result { return w.undoOr(`{}`) }
+
+// undoOr undoes it, or does what else the arguments say.
+func (w *world) undoOr(args string) tool.Result {
 	w.T.Helper()
 	catalog, err := tool.NewCatalogOf(nil)
 	if err != nil {
@@ -186,7 +190,7 @@ func (w *world) undo() tool.Result {
 		Undo: undo.New(w.store, id, func() string { return w.Path("stages") }),
 	})
 	w.calls++
-	call := tool.Call{ID: fmt.Sprint("undo_", w.calls), Tool: tool.Undo, Cwd: w.Path("ws")}
+	call := tool.Call{ID: fmt.Sprint("undo_", w.calls), Tool: tool.Undo, Args: json.RawMessage(args), Cwd: w.Path("ws")}
 	body := llm.CallMessage(llm.NewCall(call.ID, call.Tool, "{}"))
 	if _, err := w.log.Append(w.T.Context(), session.NewDraft(session.TypeToolCall, 0, 0, call.ID, body)); err != nil {
 		w.T.Fatal(err)
@@ -276,6 +280,39 @@ func TestTurnsAreUndoneOneAfterTheOther(t *testing.T) {
 	}
 	if _, err := session.VerifySession(w.store.Events(t.Context(), id, 0)); err != nil {
 		t.Error(err)
+	}
+}
+
+// What was undone is made again in the opposite order, and can be undone again.
+func TestWhatWasUndoneIsMadeAgain(t *testing.T) {
+	w := newWorld(t)
+	states := []map[string]string{w.snapshot("ws")}
+	for turn, edit := range []func(){w.everything, func() { w.File("ws/f.txt", "again") }} {
+		w.change(turn+1, edit)
+		states = append(states, w.snapshot("ws"))
+	}
+	const undone, redo = `{}`, `{"redo":true}`
+	for i, step := range []struct {
+		args  string
+		state int
+		fails string
+	}{
+		{redo, 2, "nothing was undone that could be made again"},
+		{undone, 1, ""}, {redo, 2, ""}, {undone, 1, ""}, {undone, 0, ""}, {redo, 1, ""}, {redo, 2, ""},
+		{redo, 2, "nothing was undone that could be made again"},
+		{undone, 1, ""}, {undone, 0, ""}, {undone, 0, "no turn of this session has changed files"}, {redo, 1, ""},
+	} {
+		r := w.undoOr(step.args)
+		if (r.Err == nil) != (step.fails == "") || r.Err != nil && !strings.Contains(r.Err.Message, step.fails) {
+			t.Fatalf("step %d: %s %+v", i, r.Output, r.Err)
+		}
+		if d := cmp.Diff(states[step.state], w.snapshot("ws")); d != "" {
+			t.Fatalf("step %d:\n%s", i, d)
+		}
+	}
+	w.File("ws/f.txt", "mine")
+	if r := w.undoOr(redo); r.Err == nil || !strings.Contains(r.Err.Stdout, "+mine") || w.Content("ws/f.txt") != "mine" {
+		t.Errorf("over what has changed since: %s %+v", r.Output, r.Err)
 	}
 }
 
