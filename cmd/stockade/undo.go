@@ -61,11 +61,17 @@ func (t *turns) putBack(ctx context.Context, args undo.Args) error {
 	fmt.Fprintf(w, "%s turn %d, in %s\n", what, out.Turn, plural(len(changes.Files)+changes.More, "file"))
 	prompt, _, _ := strings.Cut(out.Prompt, "\n")
 	fmt.Fprintf(w, "  │ > %s\n", terminal.Line(clip(prompt, 70)))
-	const most = 20
-	for _, c := range changes.Files[:min(len(changes.Files), most)] {
-		fmt.Fprintf(w, "  │ %s%s\n", terminal.Line(t.relative(c.Path)), effectOf(c))
+	lines := changes.Summary
+	if len(lines) == 0 {
+		for _, c := range changes.Files {
+			lines = append(lines, t.relative(c.Path)+effectOf(c))
+		}
 	}
-	if more := len(changes.Files) + changes.More - most; more > 0 {
+	const most = 20
+	for _, line := range lines[:min(len(lines), most)] {
+		fmt.Fprintf(w, "  │ %s\n", terminal.Line(line))
+	}
+	if more := len(lines) - most; more > 0 {
 		fmt.Fprintf(w, "  and %d more\n", more)
 	}
 	for _, dir := range out.Stays {

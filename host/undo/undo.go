@@ -54,8 +54,9 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 	if err := grant.Check(call, ""); err != nil {
 		return tool.Result{}, nil, "", fmt.Errorf("undo: %w", err)
 	}
-	limits := grant.Limits()
-	ctx, cancel := context.WithTimeout(ctx, limits.Timeout)
+	// As long as a command may take: one may have made all of it.
+	timeout := max(grant.Limits().Timeout, grant.Limits().ExecTimeoutMax)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	past, err := read(u.store.Events(ctx, u.session, 0))
 	if broken, ok := errors.AsType[*session.ChainError](err); ok {
@@ -107,7 +108,7 @@ func (u *Undoer) Undo(ctx context.Context, grant policy.Grant, call tool.Call) (
 			}
 		}
 	}
-	return tool.Result{Output: tool.Marshal(out)}, &staged{s.set, call, limits.Timeout}, s.way.told(), nil
+	return tool.Result{Output: tool.Marshal(out)}, &staged{s.set, call, timeout}, s.way.told(), nil
 }
 
 // byHand is what to do where nothing can be undone.
