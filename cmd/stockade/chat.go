@@ -52,6 +52,7 @@ var chatCommands = []chatCommand{
 	{"/tool", "NAME", "show a tool with its full schema", (*turns).tool},
 	{"/context", "", "show what fills the context of the model, and what the session has used", (*turns).context},
 	{"/undo", "", "put back what the last turn has changed; again goes one turn further back", (*turns).undo},
+	{"/redo", "", "make again what was undone last", (*turns).redo},
 	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},
 	{"/show", "[N]", "show all of a call, by its number; without one, of the last", (*turns).showCall},
 	{"/refresh", "", "look for tools again", (*turns).refresh},
