@@ -454,7 +454,7 @@ func TestWhyATurnEnds(t *testing.T) {
 }
 
 func TestWhatCameBeforeARestartIsVoid(t *testing.T) {
-	again := &llm.ProviderError{Provider: "script", Message: "overloaded", Retryable: true}
+	again := &llm.Restart{Err: &llm.ProviderError{Provider: "script", Message: "overloaded", Retryable: true}, Wait: 38 * time.Second, Attempt: 2, Attempts: 4}
 	b := newBench(t, Options{}, reply{deltas: []llm.Delta{
 		{Text: "wrong"}, {Calls: []llm.CallDelta{{ID: "a", Name: "ls"}}}, {Restart: again}, {Text: "right"}, {Finish: llm.FinishStop},
 	}})
@@ -463,9 +463,9 @@ func TestWhatCameBeforeARestartIsVoid(t *testing.T) {
 		t.Errorf("got %+v, %+v", end, b.past.messages)
 	}
 	if !slices.ContainsFunc(events, func(e session.Event) bool {
-		return e.Type == session.TypeRestart && strings.Contains(string(e.Body), "overloaded")
+		return e.Type == session.TypeRestart && string(e.Body) == `{"error":"script: overloaded","wait_ms":38000,"attempt":2,"attempts":4}`
 	}) {
-		t.Error("the restart is not shown")
+		t.Error("the restart is not shown, with its wait")
 	}
 	b.checkHistory()
 }

@@ -22,6 +22,7 @@ type Past struct {
 	ids      map[string]bool        // of all calls, those that are no part of messages too
 	open     []llm.CallData         // the calls of this step, in order
 	results  map[string]llm.Message // of this step, by the id of the call
+	spent    Spent
 }
 
 // History makes a conversation of a session's events. Results come in the
@@ -43,6 +44,7 @@ func History(events iter.Seq2[session.Event, error]) (Past, error) {
 // add takes an event into the past. One that is not stored changes nothing.
 func (p *Past) add(e session.Event) {
 	p.turn = max(p.turn, e.Turn)
+	p.spent.add(e)
 	if e.Call != "" {
 		p.take(e.Call)
 	}
@@ -117,14 +119,15 @@ func size(m llm.Message) int { return len(m.Content) + len(m.Data) }
 // stay, and the last brief of each name. Whole turns are dropped from the oldest on; when the current turn alone
 // is too long, its older tool results are replaced by a line that says so. The
 // last messages always stay.
-func fit(messages []llm.Message, budget int) []llm.Message {
+func fit(messages []llm.Message, budget int) ([]llm.Message, LeftOut) {
 	total := 0
 	for _, m := range messages {
 		total += size(m)
 	}
 	if total <= budget {
-		return messages
+		return messages, LeftOut{}
 	}
+	whole := total
 	lastUser, stays := 0, map[int]bool{}
 	seen := map[string]bool{} // names of briefs
 	for i, m := range slices.Backward(messages) {
@@ -139,6 +142,7 @@ func fit(messages []llm.Message, budget int) []llm.Message {
 		}
 	}
 	var out []llm.Message
+	var left LeftOut
 	dropping := true
 	for i, m := range messages {
 		if m.Kind == llm.User && !stays[i] && (total <= budget || i == lastUser) {
@@ -146,6 +150,9 @@ func fit(messages []llm.Message, budget int) []llm.Message {
 		}
 		if dropping && !stays[i] {
 			total -= size(m)
+			if _, brief := m.Brief(); m.Kind == llm.User && !brief {
+				left.Turns++
+			}
 			continue
 		}
 		out = append(out, m)
@@ -156,12 +163,16 @@ func fit(messages []llm.Message, budget int) []llm.Message {
 		}
 		recent := i >= len(out)-keepMessages
 		if out[i].Kind == llm.ToolResult && !recent || out[i].Kind == llm.ToolCall && (!recent || size(out[i]) > budget/keepMessages) {
-			total -= size(out[i])
+			before := size(out[i])
 			out[i] = shortened(out[i])
-			total += size(out[i])
+			if saved := before - size(out[i]); saved > 0 {
+				total -= saved
+				left.Shortened++
+			}
 		}
 	}
-	return out
+	left.Chars = whole - total
+	return out, left
 }
 
 // keepMessages is how many of the last messages are not shortened, but for

@@ -50,6 +50,9 @@ func (p *pending) checkGiven(entry *tool.Entry) error {
 }
 
 func (p *pending) find() (*tool.Entry, error) {
+	if p.own != nil {
+		return p.own, nil
+	}
 	catalog := p.d.catalog.Load()
 	entry, ok := catalog.Find(p.call.Tool)
 	if ok {

@@ -17,6 +17,7 @@ import (
 	"github.com/stockade-dev/stockade/host/secret"
 	"github.com/stockade-dev/stockade/host/session"
 	"github.com/stockade-dev/stockade/host/tool"
+	"github.com/stockade-dev/stockade/host/undo"
 )
 
 // SessionOptions says what one session has. The zero value of each field is its
@@ -139,7 +140,7 @@ func (d *Door) Open(ctx context.Context, opts SessionOptions) (_ *Session, err e
 	}
 	s.Tools = dispatch.New(dispatch.Options{
 		Catalog: opts.Catalog, Policy: p, Approver: opts.Approver, Runner: d.Sandbox(), Log: s.Log, Session: opts.ID, Remember: opts.Remember,
-		Redact: d.opts.Known,
+		Redact: d.opts.Known, Undo: undo.New(st, opts.ID, d.stageDir),
 	})
 	if !isNew {
 		if err := s.Tools.Resume(st.Events(ctx, opts.ID, 0)); err != nil {
@@ -252,30 +253,56 @@ func (s *Session) end() error {
 // the call is a failed result; an error means that the host or the log is at
 // fault.
 func (s *Session) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
-	if err != nil {
-		return tool.Result{}, err
-	}
-	s.mu.Lock()
-	_, err = s.Log.Append(ctx, append(s.first, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})...)
-	if err == nil {
-		s.first = nil
-	}
-	s.mu.Unlock()
-	if err != nil {
+	if err := s.propose(ctx, call); err != nil {
 		return tool.Result{}, err
 	}
 	return s.Tools.Call(ctx, call)
 }
 
+// Undo puts the files back that the last turn has changed, if that is not undone yet,
+// or nothing: see [dispatch.Dispatcher.Undo]. The output of a success is an
+// [undo.Output]. A failure that other changes are in the way of has the differences as
+// its Stdout. No turn may be running.
+func (s *Session) Undo(ctx context.Context) (tool.Result, error) {
+	call := tool.Call{ID: "undo_" + session.NewID(time.Now()), Tool: tool.Undo, Args: json.RawMessage(`{}`), Cwd: s.workspace}
+	if err := s.propose(ctx, call); err != nil {
+		return tool.Result{}, err
+	}
+	return s.Tools.Undo(ctx, call)
+}
+
+// propose records that a call is asked for.
+func (s *Session) propose(ctx context.Context, call tool.Call) error {
+	body, err := json.Marshal(llm.CallMessage(llm.NewCall(call.ID, call.Tool, string(call.Args))))
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err = s.Log.Append(ctx, append(s.first, session.Draft{Type: session.TypeToolCall, Call: call.ID, Body: body})...)
+	if err == nil {
+		s.first = nil
+	}
+	return err
+}
+
 // Run runs one turn and yields its events as they happen, see [agent.Agent.Run].
-func (s *Session) Run(ctx context.Context, prompt string) iter.Seq2[session.Event, error] {
+func (s *Session) Run(ctx context.Context, prompt string, with ...string) iter.Seq2[session.Event, error] {
 	if s.agent == nil {
 		return func(yield func(session.Event, error) bool) {
 			yield(session.Event{}, errors.New("the session has no model"))
 		}
 	}
-	return s.agent.Run(ctx, prompt)
+	return s.agent.Run(ctx, prompt, with...)
+}
+
+// Context is what the next request would hold, and what the session has used. It is
+// called between two turns; without a model there is nothing to tell.
+func (s *Session) Context() agent.Context {
+	if s.agent == nil {
+		return agent.Context{}
+	}
+	return s.agent.Context()
 }
 
 // Ask makes an approver of a function that waits for the answer to one question.
