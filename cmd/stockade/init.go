@@ -192,7 +192,7 @@ func (a *app) initNotes(path string, o initOptions) {
 
 // fill asks the three questions.
 func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writer) error {
-	i, err := a.choose(ctx, in, out, "For which projects?", answer{"a", "all: " + terminal.Line(a.Dirs.AgentTOML())}, answer{"t", "this one: ./agent.toml"}, answer{"n", "none, leave"})
+	i, err := a.choose(ctx, in, out, "For which projects?", answer{"a", "all: " + terminal.Line(a.home(a.Dirs.AgentTOML()))}, answer{"t", "this one: ./agent.toml"}, answer{"n", "none, leave"})
 	if err != nil || i == 2 {
 		return cmp.Or[error](err, &exitErr{code: exitDenied, message: "nothing is written"})
 	}
