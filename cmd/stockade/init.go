@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -190,14 +189,24 @@ func (a *app) initNotes(path string, o initOptions) {
 	a.s.hint("`stockade doctor` tries it")
 }
 
+var errNothingWritten = &exitErr{code: exitDenied, message: "nothing is written"}
+
 // fill asks the three questions.
 func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writer) error {
-	i, err := a.choose(ctx, in, out, "For which projects?", answer{"a", "all: " + terminal.Line(a.home(a.Dirs.AgentTOML()))}, answer{"t", "this one: ./agent.toml"}, answer{"n", "none, leave"})
-	if err != nil || i == 2 {
-		return cmp.Or[error](err, &exitErr{code: exitDenied, message: "nothing is written"})
+	// Each question can be left, which is what the end of input does.
+	question := func(what string, answers ...answer) (int, error) {
+		i, err := a.choose(ctx, in, out, what, append(answers, answer{"n", "leave"})...)
+		if err == nil && i == len(answers) {
+			err = errNothingWritten
+		}
+		return i, err
+	}
+	i, err := question("For which projects?", answer{"a", "all: " + terminal.Line(a.home(a.Dirs.AgentTOML()))}, answer{"t", "this one: ./agent.toml"})
+	if err != nil {
+		return err
 	}
 	o.here = i == 1
-	if i, err = a.choose(ctx, in, out, "Where is the model?", answer{"o", "at OpenAI"}, answer{"s", "at another server, by its URL"}, answer{"d", "nowhere: the offline model, a demonstration"}); err != nil {
+	if i, err = question("Where is the model?", answer{"o", "at OpenAI"}, answer{"s", "at another server, by its URL"}, answer{"d", "nowhere: the offline model, a demonstration"}); err != nil {
 		return err
 	}
 	o.provider = door.ProviderOpenAI
@@ -218,7 +227,7 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 	if o.here {
 		asks = []answer{asks[0], asks[2]} // the other is never for a project to say
 	}
-	if i, err = a.choose(ctx, in, out, "When are you asked?", asks...); err != nil {
+	if i, err = question("When are you asked?", asks...); err != nil {
 		return err
 	}
 	o.ask = map[string]string{"c": askChanges, "b": askCommands, "e": askCalls}[asks[i].letter]
@@ -245,7 +254,7 @@ func typedLine(ctx context.Context, in *os.File, out io.Writer, what string) (st
 		line, err := readShown(ctx, in)
 		if err != nil {
 			if errors.Is(err, io.EOF) {
-				err = &exitErr{code: exitDenied, message: "nothing is written"}
+				err = errNothingWritten
 			}
 			return "", err
 		}
