@@ -55,6 +55,8 @@ var chatCommands = []chatCommand{
 	{"/redo", "", "make again what was undone last", (*turns).redo},
 	{"/fuel", "", "show how much fuel the session and its tools have used, and have left", (*turns).fuel},
 	{"/show", "[N]", "show all of a call, by its number; without one, of the last", (*turns).showCall},
+	{"/init", "", "write a first AGENTS.md, which the model is told of in each session", (*turns).initProject},
+	{"/init", "again", "look whether AGENTS.md is still right", (*turns).initProject},
 	{"/refresh", "", "look for tools again", (*turns).refresh},
 	{"/quit", "", "leave (so does the end of input)", nil},
 }
