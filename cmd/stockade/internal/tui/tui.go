@@ -3,8 +3,8 @@
 // that run, a question, what waits to be sent, and the line that is being typed.
 //
 // It draws below the text of the shell, and not on a screen of its own: what was said
-// stays when the program has ended. See RATIONALE, "Why bubbletea below the lines that
-// scroll, and an editor of our own?"
+// stays when the program has ended. See RATIONALE, "Why bubbletea, and not on the
+// alternate screen?"
 package tui
 
 import (
