@@ -89,10 +89,10 @@ func TestKeysAnswerWhatWasSeen(t *testing.T) {
 		answer string // letter; empty: none
 		typed  string // is in the editor afterwards
 	}{
-		"a letter":                                         {[]string{"ask", "wait", "y"}, "y", ""},
-		"a digit":                                          {[]string{"ask", "wait", "2"}, "n", ""},
-		"Enter alone":                                      {[]string{"ask", "wait", "enter"}, "", ""},
-		"a key that is none":                               {[]string{"ask", "wait", "x"}, "", ""},
+		"a letter":           {[]string{"ask", "wait", "y"}, "y", ""},
+		"a digit":            {[]string{"ask", "wait", "2"}, "n", ""},
+		"Enter alone":        {[]string{"ask", "wait", "enter"}, "", ""},
+		"a key that is none": {[]string{"ask", "wait", "x"}, "", ""},
 		"a key before the question can have been seen":     {[]string{"ask", "y"}, "", "y"},
 		"a word that was begun before":                     {[]string{"tr", "ask", "wait", "y"}, "", "try"},
 		"a word that is begun as it comes":                 {[]string{"ask", "tr", "wait", "y"}, "", "try"},
