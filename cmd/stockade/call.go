@@ -232,18 +232,18 @@ func (a *app) notes(text string) {
 	}
 }
 
-// shownLines is how much is shown of what a tool has written that has failed.
-const shownLines = 12
+// endLines is how much is shown of what a tool has written that has failed.
+const endLines = 12
 
 // lastLines is the end of a long text: a crash of a guest can print a stack of
 // hundreds of lines.
 func (a *app) lastLines(text string) string {
 	lines := strings.Split(text, "\n")
-	if a.flags.verbose || len(lines) <= shownLines {
+	if a.flags.verbose || len(lines) <= endLines {
 		return text
 	}
-	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-shownLines,
-		strings.Join(lines[len(lines)-shownLines:], "\n"))
+	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-endLines,
+		strings.Join(lines[len(lines)-endLines:], "\n"))
 }
 
 // resultError maps a failed result to the way the program ends.
