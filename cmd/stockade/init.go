@@ -207,7 +207,7 @@ func (o *initOptions) fill(ctx context.Context, a *app, in *os.File, out io.Writ
 		return err
 	}
 	o.here = i == 1
-	if i, err = question("Where is the model?", prompt.Choice{Letter: 'o', Words: "at OpenAI"}, prompt.Choice{Letter: 's', Words: "at another server, by its URL"}, prompt.Choice{Letter: 'd', Words: "nowhere: the offline model, a demonstration"}); err != nil {
+	if i, err = question("Where is the model?", prompt.Choice{Letter: 'o', Words: "at OpenAI"}, prompt.Choice{Letter: 's', Words: "at another server, by its URL"}, prompt.Choice{Letter: 'w', Words: "without: the offline model, a demonstration"}); err != nil {
 		return err
 	}
 	o.provider = door.ProviderOpenAI
