@@ -232,18 +232,18 @@ func (a *app) notes(text string) {
 	}
 }
 
-// endLines is how much is shown of what a tool has written that has failed.
-const endLines = 12
+// mostLines is how much is shown of what a tool has written that has failed.
+const mostLines = 12
 
 // lastLines is the end of a long text: a crash of a guest can print a stack of
 // hundreds of lines.
 func (a *app) lastLines(text string) string {
 	lines := strings.Split(text, "\n")
-	if a.flags.verbose || len(lines) <= endLines {
+	if a.flags.verbose || len(lines) <= mostLines {
 		return text
 	}
-	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-endLines,
-		strings.Join(lines[len(lines)-endLines:], "\n"))
+	return fmt.Sprintf("... %d lines, all of them with --verbose ...\n%s", len(lines)-mostLines,
+		strings.Join(lines[len(lines)-mostLines:], "\n"))
 }
 
 // resultError maps a failed result to the way the program ends.
