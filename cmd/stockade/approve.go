@@ -80,6 +80,9 @@ func (a *app) approver(lines *terminal.Lines) dispatch.Approver {
 	if a.flags.json {
 		return &a.unasked
 	}
+	if a.ui != nil {
+		return prompt.NewQueue(a.ui, a.prepare)
+	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
 		if !a.s.interactive() {

@@ -33,9 +33,9 @@ func Main(args []string, s *stdio) int {
 	if s.env("GOGC") == "" {
 		debug.SetGCPercent(400)
 	}
-	a := &app{s: s, known: new(redact.Redactor)}
+	a := &app{s: s, known: new(redact.Redactor), signals: signals}
 	out := &output{w: s.out, failed: cancel}
-	s.out = out
+	s.out, a.stdout = out, out
 	s.redact(a.known)
 	go func() {
 		for s := range signals {
@@ -138,7 +138,7 @@ small offline model, so that you can try it without a key.
 		SilenceUsage:  true,
 		RunE:          func(cmd *cobra.Command, args []string) error { return runRoot(cmd, a, args) },
 		PersistentPreRunE: func(cmd *cobra.Command, args []string) error {
-			if cmd.Name() == "version" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" ||
+			if cmd.Name() == "version" || cmd.Name() == "doctor" || cmd.Name() == cobra.ShellCompRequestCmd || cmd.HasParent() && cmd.Parent().Name() == "completion" ||
 				cmd.Name() == "check" && cmd.Parent().Name() == "policy" { // also of the file that stops everything
 				return nil
 			}
@@ -158,16 +158,18 @@ small offline model, so that you can try it without a key.
 	})
 	f := root.PersistentFlags()
 	f.StringVarP(&a.flags.dir, "directory", "C", "", "the workspace (default: the current directory)")
+	f.BoolVar(&a.flags.plain, "plain", false, "lines only, nothing that moves: for screen readers (default: ui.plain of the configuration)")
 	f.BoolVarP(&a.flags.quiet, "quiet", "q", false, "print results and errors only")
 	f.BoolVarP(&a.flags.verbose, "verbose", "v", false, "print more: whole results, decisions, hints")
 	addTurnFlags(root, a)
 	root.AddCommand(
-		newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSecretCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a),
+		newInitCmd(a), newRunCmd(a), newChatCmd(a), newCallCmd(a), newToolCmd(a), newSecretCmd(a), newSessionCmd(a), newAuditCmd(a), newModelCmd(a), newConfigCmd(a), newPolicyCmd(a), newSelftestCmd(a), newDoctorCmd(a),
 		newVersionCmd(a),
 	)
 	help := newHelpCmd(a, root)
 	root.SetHelpCommand(help)
 	root.AddCommand(help)
+	a.pageOutput(root)
 	for _, cmd := range append(commands(root), root) {
 		cmd.SuggestionsMinimumDistance = 2
 		usageArgs(cmd)
@@ -243,5 +245,5 @@ func runRoot(cmd *cobra.Command, a *app, args []string) error {
 	if err != nil {
 		return err
 	}
-	return runTurn(cmd.Context(), a, "", prompt)
+	return runTurn(cmd.Context(), a, "", prompt, args)
 }

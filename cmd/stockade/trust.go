@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/prompt"
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/table"
 	"github.com/stockade-dev/stockade/cmd/stockade/internal/terminal"
 	"github.com/stockade-dev/stockade/host/config"
 	"github.com/stockade-dev/stockade/host/settings"
@@ -219,16 +219,15 @@ func runConfigTrusted(a *app) error {
 		a.s.note("no file was trusted")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.s.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "FILE\tSTATE\tSINCE\tSHA256\tMAY SET")
+	w := table.New(table.Path("FILE"), table.Fixed("STATE"), table.Fixed("SINCE"), table.Fixed("SHA256"), table.Text("MAY SET"))
 	for _, s := range out {
 		var names []string
 		for _, ask := range s.Asks {
 			names = append(names, ask.Key)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%.12s\t%s\n", terminal.Line(s.Path), s.State, s.Added.Format(time.DateOnly), s.SHA256, terminal.Line(strings.Join(names, ", ")))
+		w.Row(s.Path, s.State, s.Added.Format(time.DateOnly), fmt.Sprintf("%.12s", s.SHA256), strings.Join(names, ", "))
 	}
-	return w.Flush()
+	return a.s.table(w)
 }
 
 func runConfigRevoke(a *app, names []string) error {

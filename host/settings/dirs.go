@@ -6,6 +6,8 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+
+	"github.com/stockade-dev/stockade/host/internal/private"
 )
 
 // Dirs are our own folders, by the XDG base directory specification. None is
@@ -13,7 +15,7 @@ import (
 type Dirs struct {
 	Config string // agent.toml, remembered answers
 	Data   string // sessions, secrets
-	State  string // stages, trusted project files, the key of the secrets
+	State  string // stages, trusted project files, the key of the secrets, what was typed
 	Cache  string // compiled code
 
 	places []place // where each of them comes from
@@ -148,12 +150,30 @@ func (d Dirs) masked() []string {
 	return []string{
 		d.Config, d.Data, d.State, d.Cache,
 		d.AgentTOML(), d.policyTOML(), d.AnswersFile(), d.trustFile(), d.Sessions(), d.Sessions() + "-wal", d.Sessions() + "-shm",
-		d.Secrets(), d.SecretsKey(), d.KeyringNames(), d.TrustTOML(), d.Modules(),
+		d.Secrets(), d.SecretsKey(), d.KeyringNames(), d.TrustTOML(), d.Modules(), d.History(),
 	}
 }
 
 // AgentTOML is the user's configuration.
 func (d Dirs) AgentTOML() string { return filepath.Join(d.Config, "agent.toml") }
+
+// WriteAgentTOML writes the user's configuration, or that of a workspace, which
+// others may read. A link to the user's own stays one; that of a workspace is none.
+func (d Dirs) WriteAgentTOML(path string, data []byte) error {
+	own := path == d.AgentTOML()
+	if own {
+		path = Resolve(path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+	} else if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
+		return fmt.Errorf("%s is no regular file", path)
+	}
+	if err := private.Write(path, data); err != nil || own {
+		return err
+	}
+	return os.Chmod(path, 0o644)
+}
 
 func (d Dirs) policyTOML() string { return filepath.Join(d.Config, "policy.toml") }
 
@@ -182,6 +202,9 @@ func (d Dirs) SecretsKey() string { return filepath.Join(d.State, "secrets.key")
 
 // KeyringNames lists the secrets in the keyring of the system.
 func (d Dirs) KeyringNames() string { return filepath.Join(d.Data, "keyring.json") }
+
+// History is the file of the prompts that were typed.
+func (d Dirs) History() string { return filepath.Join(d.State, "history") }
 
 // Stages is the folder of what waits for a decision.
 func (d Dirs) Stages() string { return filepath.Join(d.State, "stages") }

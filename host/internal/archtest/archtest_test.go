@@ -47,6 +47,7 @@ var table = map[string][]string{
 	"host/redact":           {"host/shellword"},
 	"host/secret":           {"host/internal/private", "host/effect", "host/redact", "host/tool"},
 	"host/beneath":          {},
+	"host/instructions":     {"host/beneath", "host/visible"},
 	"host/stage":            {"host/beneath", "host/policy", "host/policy/paths", "host/tool"},
 
 	"host/visible":         {},
@@ -108,9 +109,10 @@ var table = map[string][]string{
 
 	"host/dispatch": {"host/diff", "host/redact", "host/tool", "host/policy", "host/policy/paths", "host/session", "host/llm"},
 	"host/agent":    {"host/tool", "host/llm", "host/session"},
+	"host/undo":     {"host/beneath", "host/diff", "host/llm", "host/policy", "host/policy/paths", "host/session", "host/stage", "host/tool"},
 	"host/config":   {"host/config/keys"},
-	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
-		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool"},
+	"host/door": {"guests", "host/agent", "host/dispatch", "host/effect", "host/egress", "host/instructions", "host/jail", "host/llm", "host/llm/offline", "host/llm/openai", "host/policy", "host/policy/network", "host/redact", "host/registry",
+		"host/sandbox", "host/secret", "host/session", "host/session/export", "host/session/sqlite", "host/stage", "host/tool", "host/undo"},
 
 	"host/config/keys":       {"sdk/go/nearest"},
 	"host/config/policyfile": {"host/config", "host/config/keys", "host/policy", "host/policy/match", "host/policy/network", "host/shellword", "host/tool"},
@@ -145,12 +147,16 @@ var behind = map[string]string{
 	"net/http":                                         "host/llm host/egress host/registry/oci host/registry/source",
 	"oras.land/oras-go/v2":                             "host/registry/oci",
 	"github.com/opencontainers":                        "host/registry/oci",
-	"golang.org/x/net":                                 "host/policy/network host/egress",                                                              // names; and name servers in tests
-	"os/exec":                                          "host/jail host/registry/author/toolchain host/registry/oci/credential host/internal/hosttest", // the last for tests
+	"golang.org/x/net":                                 "host/policy/network host/egress",                                                                                          // names; and name servers in tests
+	"os/exec":                                          "host/jail host/registry/author/toolchain host/registry/oci/credential cmd/stockade/internal/pager host/internal/hosttest", // the last for tests
 	"log":                                              "nowhere",
 	"charm.land/bubbletea/v2":                          "cmd/stockade/internal/tui cmd/stockade/internal/editor",
-	"charm.land/bubbles/v2":                            "cmd/stockade/internal/tui cmd/stockade/internal/editor",
-	"charm.land/glamour/v2":                            "cmd/stockade/internal/markdown",
+	"github.com/yuin/goldmark":                         "cmd/stockade/internal/markdown",
+	"github.com/alecthomas/chroma/v2":                  "cmd/stockade/internal/markdown",
+	// Its inputs link what searches PATH for programs of the clipboard, and starts them.
+	"charm.land/bubbles/v2": "nowhere",
+	// It loses text and decodes characters that do not show.
+	"charm.land/glamour/v2": "nowhere",
 }
 
 type pkg struct {
@@ -311,11 +317,11 @@ var starts = map[string][]string{
 
 func TestOnlyTheJailStartsProcesses(t *testing.T) {
 	// The second is the part of the jail that is a program of its own, the third runs
-	// tests again, the fourth is an attacker in the jail. The last two are the
+	// tests again, the fourth is an attacker in the jail. The last three are the
 	// exceptions: one starts Docker's credential helpers by their fixed paths, one the Go
-	// toolchain of an author on the author's own code, for `tool build`. No tool reaches
-	// either.
-	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe", "host/registry/oci/credential", "host/registry/author/toolchain")
+	// toolchain of an author on the author's own code, for `tool build`, one less by its
+	// fixed path. No tool reaches any of them.
+	onlyUsed(t, starts, "host/jail", "host/jail/helper", "host/internal/hosttest", "host/jail/probe", "host/registry/oci/credential", "host/registry/author/toolchain", "cmd/stockade/internal/pager")
 }
 
 func TestNobodySearchesPATH(t *testing.T) {

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/stockade-dev/stockade/cmd/stockade/internal/words"
+	"github.com/stockade-dev/stockade/host/agent"
+)
+
+const (
+	contextColumns = 76 // of the picture, which has to fit 80
+	contextTools   = 5  // that have filled most
+)
+
+// context shows what fills the context of the model, and what the session has used.
+func (t *turns) context(context.Context, string) error {
+	_, err := io.WriteString(t.a.s.out, contextPicture(t.Context()))
+	return err
+}
+
+// contextPicture is a bar of how full the context is, what fills it, what was left out
+// of it, and what the session has used.
+func contextPicture(c agent.Context) string {
+	var b strings.Builder
+	talk := c.System + c.Prompts + c.Answers + c.Calls + c.Results
+	used, limit, unit := talk, c.Budget, "characters (history_char_budget)"
+	if tokens := c.Spent.Last.Total(); tokens > 0 && c.Limit > 0 {
+		used, limit, unit = tokens, c.Limit, "tokens, with the last answer"
+	}
+	fmt.Fprintf(&b, "  %s\n  %s of %s %s: %s\n\n", bar(used, limit, contextColumns), words.Exact(int64(used)), words.Exact(int64(limit)), unit, percent(used, limit))
+
+	all := talk + c.Tools
+	row := func(indent, what string, n int) {
+		if n > 0 {
+			fmt.Fprintf(&b, "  %-26s %11s  %4s  %s\n", indent+what, words.Exact(int64(n)), percent(n, all), strings.TrimRight(bar(n, all, 30), "."))
+		}
+	}
+	fmt.Fprintf(&b, "  %-26s %11s\n", "what fills a request", "characters")
+	row("", "system prompt, AGENTS.md", c.System)
+	row("", "definitions of the tools", c.Tools)
+	row("", "prompts", c.Prompts)
+	row("", "answers", c.Answers)
+	row("", "calls and results", c.Calls+c.Results)
+	byTool := slices.SortedFunc(maps.Keys(c.ByTool), func(a, b string) int {
+		if n := c.ByTool[b] - c.ByTool[a]; n != 0 {
+			return n
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range byTool[:min(len(byTool), contextTools)] {
+		row("  ", fit(name, 22), c.ByTool[name])
+	}
+	if c.Left.Chars > 0 {
+		fmt.Fprintf(&b, "  left out, so that it fits: %s characters\n", words.Exact(int64(c.Left.Chars)))
+		if c.Left.Turns > 0 {
+			fmt.Fprintf(&b, "    %s, from the first on\n", plural(c.Left.Turns, "whole turn"))
+		}
+		if c.Left.Shortened > 0 {
+			fmt.Fprintf(&b, "    the arguments or the results of %s\n", plural(c.Left.Shortened, "call"))
+		}
+	}
+
+	fmt.Fprintf(&b, "\n  the session: %s", plural(c.Spent.Turns, "turn"))
+	switch u := c.Spent.Usage; {
+	case u.Total() > 0:
+		fmt.Fprintf(&b, ", %s tokens sent, %s received", words.Exact(int64(u.InputTokens)), words.Exact(int64(u.OutputTokens)))
+	case c.Spent.Turns > 0:
+		b.WriteString("; the provider does not say how many tokens")
+	}
+	if c.Spent.Cost != nil {
+		b.WriteString(", " + words.Dollars(*c.Spent.Cost))
+	}
+	b.WriteString("\n")
+	if c.Limit == 0 {
+		b.WriteString("  set model.context_tokens to see tokens here, and the prices to see the cost\n")
+	}
+	return b.String()
+}
+
+// bar is a row of columns of which a part is full: of something at least one, and of
+// all that is not full never each.
+func bar(n, of, columns int) string {
+	full := 0
+	if of > 0 {
+		full = int(float64(n) / float64(of) * float64(columns))
+	}
+	switch {
+	case n <= 0 || of <= 0:
+		full = 0
+	case n < of:
+		full = min(max(full, 1), columns-1)
+	default:
+		full = columns
+	}
+	return strings.Repeat("#", full) + strings.Repeat(".", columns-full)
+}
+
+// percent is a part in whole percent.
+func percent(n, of int) string {
+	switch {
+	case of <= 0:
+		return ""
+	case n > 0 && float64(n)/float64(of) < 0.01:
+		return "<1 %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(of))
+}
