@@ -24,6 +24,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// prompt is what the row of the prompt looks like while nothing is typed, promptBegins
+// how it begins.
+const prompt = `^> ?$`
+
+var promptBegins = regexp.MustCompile(`(?m)^> `)
+
 var sizes = []size{{80, 24}, {200, 50}}
 
 var only = flag.String("scenario", "", "run the scenarios whose names match, a regular expression")

@@ -145,7 +145,7 @@ func (p *person) sits(z size) *screen {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	s.tell("", "-f", config, "new-session", "-d", "-s", "s", "-x", fmt.Sprint(z.columns), "-y", fmt.Sprint(z.rows), "-c", p.dir, "/bin/sh")
+	s.tell("", "-f", config, "new-session", "-d", "-s", "s", "-x", fmt.Sprint(z.columns), "-y", fmt.Sprint(z.rows), "-c", p.dir, "exec /bin/sh")
 	p.t.Cleanup(func() {
 		cmd := exec.CommandContext(context.WithoutCancel(p.t.Context()), "tmux", "-S", p.tmux, "kill-server")
 		if out, err := cmd.CombinedOutput(); err != nil {
