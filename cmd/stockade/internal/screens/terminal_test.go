@@ -20,7 +20,7 @@ import (
 // patience is far more than a screen takes to appear. tick is how often a screen is
 // looked at: tmux does not tell when a program has drawn.
 const (
-	patience = 40 * time.Second
+	patience = 15 * time.Second
 	tick     = 15 * time.Millisecond
 )
 
@@ -40,18 +40,17 @@ type person struct {
 	tmux  string // the socket
 }
 
-// newPerson makes the home and the repository. The variables are added to those that
-// the shell has.
-func newPerson(t testing.TB, env ...string) *person {
+// newPerson makes the home and the repository.
+func newPerson(t testing.TB) *person {
 	t.Helper()
 	home := filepath.Join(shortDir(t), "ada")
 	p := &person{t: t, home: home, dir: filepath.Join(home, "garden"), model: serve(t), tmux: filepath.Join(filepath.Dir(home), "tmux")}
-	p.env = append([]string{
+	p.env = []string{
 		"HOME=" + home, "SHELL=/bin/sh", "LANG=C.UTF-8", "PS1=$ ", "ENV=", "TERM=xterm-256color", // tmux sets the TERM of what runs in it
 		"PATH=" + filepath.Dir(program(t)) + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"OPENAI_BASE_URL=" + p.model.url, "OPENAI_API_KEY=" + key, "STOCKADE_MODEL_NAME=scripted",
 		"GIT_AUTHOR_DATE=2026-11-02T08:00:00Z", "GIT_COMMITTER_DATE=2026-11-02T08:00:00Z", "GIT_CONFIG_NOSYSTEM=1",
-	}, env...)
+	}
 	if err := os.CopyFS(p.dir, os.DirFS("testdata/garden")); err != nil {
 		t.Fatal(err)
 	}
@@ -233,6 +232,20 @@ func (s *screen) waits(pattern string, want bool) string {
 		s.t.Fatalf("the screen never came to match %q (%v); it shows:\n%s%s", pattern, want, text, s.model.state())
 	}
 	return text
+}
+
+// settles waits until the screen stays as it is, and returns it: a question is not
+// answered by a key that is pressed when it has just come.
+func (s *screen) settles() string {
+	s.t.Helper()
+	since, last := time.Now(), ""
+	s.poll(func() bool {
+		if text := steady(s.capture()); text != last {
+			since, last = time.Now(), text
+		}
+		return time.Since(since) > settled
+	})
+	return last
 }
 
 // poll waits until something is so. It gives up when it has waited too long.
