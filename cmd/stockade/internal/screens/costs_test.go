@@ -174,6 +174,9 @@ func inOrder(t testing.TB, seen []string, n int) {
 	}
 }
 
+// anySequence is what a program sends to a terminal beside text.
+var anySequence = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]`)
+
 // TestStart prints how much longer the prompt of the chat takes than `stockade version`.
 // The target is 50 ms.
 func TestStart(t *testing.T) {
@@ -227,11 +230,12 @@ func (p *person) shows(command string) time.Duration {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	defer time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }).Stop()
 	seen := ""
 	for buf := make([]byte, 4096); ; {
 		n, err := far.Read(buf)
 		seen += string(buf[:n])
-		if err == nil && command == "chat" && promptBegins.MatchString(control.ReplaceAllString(seen, "")) {
+		if err == nil && command == "chat" && promptBegins.MatchString(anySequence.ReplaceAllString(seen, "")) {
 			took := time.Since(begin)
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()

@@ -90,11 +90,20 @@ var scenarios = []scenario{{
 		s.says("/context")
 		looks("the context")
 		s.says("/undo")
-		looks("the question of an undo")
-		s.chooses("y", prompt)
+		s.until(`undone`)
 		looks("undone")
 		if text := s.reads("notes.md"); strings.Contains(text, "a new rope") || strings.Contains(text, "all mud") {
 			s.t.Errorf("after the undo the notes are\n%s", text)
+		}
+		s.answers(calls("", call("file_read", `{"path":"notes.md"}`)), calls("", edit("two goats", "Two goats")), text("Once more."))
+		s.says("correct them again")
+		s.until(`Once more`)
+		s.writes("notes.md", "# Ada's own words\n")
+		s.says("/undo")
+		s.until(`(?s)/undo.*^> `)
+		looks("an undo that is refused")
+		if text := s.reads("notes.md"); !strings.HasPrefix(text, "# Ada") {
+			s.t.Errorf("after the undo that is refused the notes are\n%s", text)
 		}
 	},
 }, {

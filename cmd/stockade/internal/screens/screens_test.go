@@ -28,7 +28,7 @@ import (
 // how it begins.
 const prompt = `^> ?(ask, or /help)?$`
 
-var promptBegins = regexp.MustCompile(`(?m)^> `)
+var promptBegins = regexp.MustCompile(`(^|[\r\n])> `)
 
 var sizes = []size{{80, 24}, {200, 50}}
 
